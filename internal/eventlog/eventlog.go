@@ -1,0 +1,208 @@
+// Package eventlog says what a partitioned event log is: the contract that every
+// engine keeps and every service builds on. It holds no I/O. The conformance suite
+// in logtest is the contract's other half; an engine is one when it passes.
+//
+// Two kinds of engine are meant: one that writes files on this machine, and one
+// whose partitions are replicated streams elsewhere. So nothing here speaks of
+// files, an append may end in doubt, and a partition may be served by another node.
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Sequence numbers the events of one partition: dense, increasing, the first is 0.
+// It is also the event's offset, written in decimal.
+type Sequence int64
+
+// NoSequence stands where there is no event.
+const NoSequence Sequence = -1
+
+// PartitionID names one partition of one log.
+type PartitionID struct {
+	// Log is the log's storage name: 1 to 120 of a-z, 0-9, '-' and '_', beginning
+	// with a letter or digit. It is never used twice: who deletes and creates anew
+	// chooses another name.
+	Log string
+	// Number counts from 0.
+	Number int
+}
+
+func (id PartitionID) String() string { return fmt.Sprintf("%s/%d", id.Log, id.Number) }
+
+// MaxBatchBytes is the most a batch may measure, by [Batch.Bytes].
+const MaxBatchBytes = 8 << 20
+
+// MaxKeyBytes is the most a partition key may measure.
+const MaxKeyBytes = 1<<16 - 1
+
+// Event is one event as the log keeps it. The log never looks inside.
+type Event struct {
+	// Key is the partition key; empty means none.
+	Key []byte
+	// Message is the event's encoded AMQP sections: header without delivery-count,
+	// message annotations without the broker's own, bare message, footer.
+	Message []byte
+}
+
+// Producer marks a batch of an idempotent producer. The zero value means none.
+type Producer struct {
+	ID    int64
+	Epoch int16
+	// First is the producer's own number of the batch's first event.
+	First int32
+	// Set tells a real producer from the zero value.
+	Set bool
+}
+
+// Batch is what is appended: stored whole or not at all, in order.
+type Batch struct {
+	Events   []Event
+	Producer Producer
+}
+
+// Bytes is the room the batch's keys and messages take, plus a little for each event.
+func (b Batch) Bytes() int {
+	n := 0
+	for i := range b.Events {
+		n += EventOverheadBytes + len(b.Events[i].Key) + len(b.Events[i].Message)
+	}
+	return n
+}
+
+// EventOverheadBytes is what [Batch.Bytes] adds for each event.
+const EventOverheadBytes = 8
+
+// Run is a stretch of consecutive events that were appended together, as a cursor
+// gives it: a whole batch, or the rest of one when the cursor began inside it.
+type Run struct {
+	// First is the number of Events[0]; Events[i] has First+i.
+	First Sequence
+	// Time is when the batch was enqueued, in whole milliseconds; it never goes
+	// backwards inside a partition.
+	Time time.Time
+	// Producer is the batch's, with First moved to Events[0].
+	Producer Producer
+	Events   []Event
+}
+
+// Next is the number that follows the run.
+func (r Run) Next() Sequence { return r.First + Sequence(len(r.Events)) }
+
+// Appended tells where a batch was stored.
+type Appended struct {
+	First Sequence
+	Time  time.Time
+}
+
+// Retention says when events may be removed. Zero fields keep for ever.
+type Retention struct {
+	// Age removes events enqueued longer ago than this.
+	Age time.Duration
+	// Bytes removes the oldest events while the partition holds more.
+	Bytes int64
+}
+
+// Bounds is what a partition holds now.
+type Bounds struct {
+	// First is the oldest event kept, Next the number the next event will get. They
+	// are equal when the partition is empty.
+	First, Next Sequence
+	// LastTime is the newest event's enqueued time, also when retention has removed
+	// it; the zero time when there never was one.
+	LastTime time.Time
+	// Bytes is the storage in use, as the engine counts it.
+	Bytes int64
+}
+
+// Empty reports whether there is nothing to read.
+func (b Bounds) Empty() bool { return b.First == b.Next }
+
+// Last is the newest number ever given, NoSequence if none was.
+func (b Bounds) Last() Sequence { return b.Next - 1 }
+
+// Engine stores logs. All methods may be called by many goroutines at once.
+type Engine interface {
+	// Partition gives the handle of a partition, which comes into being with its
+	// first use. It does no I/O, so ten thousand handles cost little. The same id
+	// gives the same partition; retention is as of the newest call.
+	Partition(id PartitionID, retention Retention) (Partition, error)
+
+	// Remove deletes all partitions of a log, for good. Their handles and cursors
+	// answer ErrRemoved from then on. Removing what is not there is no error, so
+	// that an interrupted removal can be done again.
+	Remove(ctx context.Context, log string) error
+
+	// Run does the engine's background work (retention, late syncs) until ctx ends.
+	// Appending and reading work without it.
+	Run(ctx context.Context) error
+
+	// Close lets appends under way finish, then makes every call answer ErrClosed.
+	Close() error
+}
+
+// Partition is one ordered sequence of events. All methods may be called by many
+// goroutines at once.
+type Partition interface {
+	// Submit gives the batch its place behind all earlier ones and returns without
+	// waiting for the storage. Nothing is promised until the receipt says so. The
+	// batch's bytes have been taken over or copied when it returns. It waits, until
+	// ctx ends, only while too much is under way already. Somebody has to call Wait
+	// on the receipt for the batch to make progress.
+	//
+	// Errors: ErrTooLarge, ErrEmptyBatch, ErrNoSpace, ErrRemoved, ErrClosed; or ctx's.
+	// After any of them nothing was stored.
+	Submit(ctx context.Context, b Batch) (Receipt, error)
+
+	// Cursor opens a reader at a position. A number that retention has removed means
+	// the oldest kept. One past the end is a *PositionError. Latest is fixed when
+	// Cursor returns: it gives every event submitted after that.
+	Cursor(ctx context.Context, at Position) (Cursor, error)
+
+	// Bounds tells what there is to read. Only what was acknowledged counts.
+	Bounds(ctx context.Context) (Bounds, error)
+
+	// Trim allows everything below the number to be removed. The engine may keep
+	// some of it for a while, and never removes what is at or above.
+	Trim(ctx context.Context, below Sequence) error
+}
+
+// Receipt is the promise of one submitted batch.
+type Receipt interface {
+	// Wait returns once the batch is as durable as the engine promises, and is to be
+	// called exactly once. Errors: ErrNoSpace, ErrFenced, ErrRemoved, ErrClosed mean
+	// that nothing was stored; ErrUncertain, or ctx's own error, that the batch may
+	// or may not be stored, whole, now or a little later. Nothing in doubt becomes
+	// readable before its fate is settled.
+	Wait(ctx context.Context) (Appended, error)
+}
+
+// Cursor reads a partition forward. One goroutine uses it at a time. What a run
+// holds stays valid until the next call on the cursor.
+type Cursor interface {
+	// Next waits until there is something at the cursor's place, gives it and moves
+	// past it. When retention has overtaken the cursor it goes on at the oldest event
+	// kept. Errors: ErrRemoved, ErrClosed, *CorruptError, or ctx's. An error moves
+	// nothing.
+	Next(ctx context.Context) (Run, error)
+
+	// TryNext is Next without the waiting: at the end it gives a run without events.
+	TryNext() (Run, error)
+
+	// Place is the number of the next event to be given.
+	Place() Sequence
+
+	// Close frees the cursor. Safe twice.
+	Close() error
+}
+
+// Append submits one batch and waits for it.
+func Append(ctx context.Context, p Partition, b Batch) (Appended, error) {
+	receipt, err := p.Submit(ctx, b)
+	if err != nil {
+		return Appended{}, err
+	}
+	return receipt.Wait(ctx)
+}
