@@ -1,0 +1,24 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// ErrPowerLost: the Mem, or the file's Mem, has lost its power. Nothing on it works
+// any more; go on with what CutPower or CrashProcess returned.
+var ErrPowerLost = errors.New("power lost")
+
+// heldError is ErrLocked with the holder's process id, so that an operator knows
+// what to look for.
+type heldError struct{ pid int }
+
+func (e heldError) Error() string { return fmt.Sprintf("locked by process %d", e.pid) }
+
+func (e heldError) Unwrap() error { return ErrLocked }
+
+// pathError gives err the form that the os package gives its own.
+func pathError(op, name string, err error) error {
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}

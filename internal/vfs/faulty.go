@@ -1,0 +1,256 @@
+package vfs
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// OpKind tells the operations of a Faulty apart.
+type OpKind int
+
+// One kind for each method of FS and File.
+const (
+	OpCreate OpKind = iota
+	OpOpen
+	OpRename
+	OpRemove
+	OpRemoveAll
+	OpMkdirAll
+	OpList
+	OpSyncDir
+	OpLock
+	OpRead
+	OpWrite
+	OpSync
+	OpTruncate
+	OpBytes
+	OpClose
+)
+
+// String is the kind as errors name it.
+func (k OpKind) String() string {
+	return [...]string{
+		"create", "open", "rename", "remove", "removeall", "mkdir", "list", "syncdir", "lock",
+		"read", "write", "sync", "truncate", "stat", "close",
+	}[k]
+}
+
+// Op is an operation about to be done.
+type Op struct {
+	Kind OpKind
+	// Name is the file or folder; an open file's is the one it was opened by.
+	Name string
+	// To is the new name of an OpRename.
+	To string
+	// Offset and Bytes are the place and size of an OpRead or OpWrite; Bytes is also
+	// the new length of an OpTruncate.
+	Offset, Bytes int64
+	// N numbers the operations of this kind, beginning with 1.
+	N int
+}
+
+// Faulty is a file system that fails on purpose.
+type Faulty struct {
+	inner FS
+
+	mu     sync.Mutex
+	inject func(Op) error // guarded by mu
+	counts map[OpKind]int // guarded by mu
+}
+
+// NewFaulty wraps a file system; until Inject it changes nothing.
+func NewFaulty(inner FS) *Faulty {
+	return &Faulty{inner: inner, counts: make(map[OpKind]int)}
+}
+
+// Inject has f called before each operation, in place of an f given earlier; nil ends
+// it. An error of f's is returned, as an *fs.PathError, instead of doing the operation;
+// only a Close is done all the same. f may block, which holds up that operation alone,
+// and is called by many goroutines at once.
+//
+// A Sync that f fails on a Mem leaves the bytes not yet durable as the kernel does:
+// taken for clean, so that no later Sync makes them durable either.
+func (d *Faulty) Inject(f func(Op) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inject = f
+}
+
+// Count tells how many operations of a kind have been begun.
+func (d *Faulty) Count(kind OpKind) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.counts[kind]
+}
+
+// ShortWrite makes an OpWrite write its first n bytes and then fail with err. Given
+// to any other kind it is err.
+func ShortWrite(n int, err error) error { return &shortWrite{n, err} }
+
+type shortWrite struct {
+	n   int
+	err error
+}
+
+func (s *shortWrite) Error() string { return s.err.Error() }
+
+func (s *shortWrite) Unwrap() error { return s.err }
+
+// Create implements FS.
+func (d *Faulty) Create(name string) (File, error) {
+	if err := d.before(Op{Kind: OpCreate, Name: name}); err != nil {
+		return nil, err
+	}
+	return d.wrap(name)(d.inner.Create(name))
+}
+
+// Open implements FS.
+func (d *Faulty) Open(name string) (File, error) {
+	if err := d.before(Op{Kind: OpOpen, Name: name}); err != nil {
+		return nil, err
+	}
+	return d.wrap(name)(d.inner.Open(name))
+}
+
+// Rename implements FS.
+func (d *Faulty) Rename(oldName, newName string) error {
+	if err := d.before(Op{Kind: OpRename, Name: oldName, To: newName}); err != nil {
+		return err
+	}
+	return d.inner.Rename(oldName, newName)
+}
+
+// Remove implements FS.
+func (d *Faulty) Remove(name string) error {
+	if err := d.before(Op{Kind: OpRemove, Name: name}); err != nil {
+		return err
+	}
+	return d.inner.Remove(name)
+}
+
+// RemoveAll implements FS.
+func (d *Faulty) RemoveAll(name string) error {
+	if err := d.before(Op{Kind: OpRemoveAll, Name: name}); err != nil {
+		return err
+	}
+	return d.inner.RemoveAll(name)
+}
+
+// MkdirAll implements FS.
+func (d *Faulty) MkdirAll(name string) error {
+	if err := d.before(Op{Kind: OpMkdirAll, Name: name}); err != nil {
+		return err
+	}
+	return d.inner.MkdirAll(name)
+}
+
+// List implements FS.
+func (d *Faulty) List(dir string) ([]Entry, error) {
+	if err := d.before(Op{Kind: OpList, Name: dir}); err != nil {
+		return nil, err
+	}
+	return d.inner.List(dir)
+}
+
+// SyncDir implements FS.
+func (d *Faulty) SyncDir(dir string) error {
+	if err := d.before(Op{Kind: OpSyncDir, Name: dir}); err != nil {
+		return err
+	}
+	return d.inner.SyncDir(dir)
+}
+
+// Lock implements FS.
+func (d *Faulty) Lock(name string) (io.Closer, error) {
+	if err := d.before(Op{Kind: OpLock, Name: name}); err != nil {
+		return nil, err
+	}
+	return d.inner.Lock(name)
+}
+
+// before counts the operation and asks the injected function, outside the lock so
+// that it may block.
+func (d *Faulty) before(op Op) error {
+	d.mu.Lock()
+	d.counts[op.Kind]++
+	op.N = d.counts[op.Kind]
+	inject := d.inject
+	d.mu.Unlock()
+	if inject == nil {
+		return nil
+	}
+	if err := inject(op); err != nil {
+		return pathError(op.Kind.String(), op.Name, err)
+	}
+	return nil
+}
+
+func (d *Faulty) wrap(name string) func(File, error) (File, error) {
+	return func(f File, err error) (File, error) {
+		if err != nil {
+			return nil, err
+		}
+		return &faultyFile{fs: d, inner: f, name: name}, nil
+	}
+}
+
+// faultyFile is an open file of a Faulty.
+type faultyFile struct {
+	fs    *Faulty
+	inner File
+	name  string
+}
+
+func (f *faultyFile) ReadAt(p []byte, offset int64) (int, error) {
+	if err := f.fs.before(Op{Kind: OpRead, Name: f.name, Offset: offset, Bytes: int64(len(p))}); err != nil {
+		return 0, err
+	}
+	return f.inner.ReadAt(p, offset)
+}
+
+func (f *faultyFile) WriteAt(p []byte, offset int64) (int, error) {
+	err := f.fs.before(Op{Kind: OpWrite, Name: f.name, Offset: offset, Bytes: int64(len(p))})
+	if err == nil {
+		return f.inner.WriteAt(p, offset)
+	}
+	var short *shortWrite
+	if !errors.As(err, &short) {
+		return 0, err
+	}
+	n, innerErr := f.inner.WriteAt(p[:min(short.n, len(p))], offset)
+	if innerErr != nil {
+		return n, innerErr
+	}
+	return n, err
+}
+
+func (f *faultyFile) Sync() error {
+	err := f.fs.before(Op{Kind: OpSync, Name: f.name})
+	if err == nil {
+		return f.inner.Sync()
+	}
+	if mem, ok := f.inner.(*memFile); ok {
+		mem.failSync()
+	}
+	return err
+}
+
+func (f *faultyFile) Truncate(bytes int64) error {
+	if err := f.fs.before(Op{Kind: OpTruncate, Name: f.name, Bytes: bytes}); err != nil {
+		return err
+	}
+	return f.inner.Truncate(bytes)
+}
+
+func (f *faultyFile) Bytes() (int64, error) {
+	if err := f.fs.before(Op{Kind: OpBytes, Name: f.name}); err != nil {
+		return 0, err
+	}
+	return f.inner.Bytes()
+}
+
+func (f *faultyFile) Close() error {
+	err := f.fs.before(Op{Kind: OpClose, Name: f.name})
+	return errors.Join(err, f.inner.Close())
+}
