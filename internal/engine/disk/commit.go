@@ -1,0 +1,260 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/segment"
+)
+
+// group is what is committed together: encoded batches, and who waits for them. It is
+// used again; a partition without work holds none.
+type group struct {
+	buf     []byte
+	tickets []*ticket
+}
+
+// ticket implements eventlog.Receipt. It is used again after Wait.
+type ticket struct {
+	p      *partition
+	first  eventlog.Sequence
+	timeMS int64
+	count  int // events
+	bytes  int // room in the segment
+	// settled has room for the one outcome, so that settling never waits.
+	settled chan outcome
+}
+
+type outcome struct{ err error }
+
+// Wait returns when the batch is durable; see eventlog.Receipt. The waiter commits by
+// itself if nobody else does.
+func (t *ticket) Wait(ctx context.Context) (eventlog.Appended, error) {
+	select {
+	case o := <-t.settled:
+		return t.finish(o)
+	default:
+	}
+	t.p.leadIfIdle()
+	select {
+	case o := <-t.settled:
+		return t.finish(o)
+	case <-ctx.Done():
+		return eventlog.Appended{}, context.Cause(ctx) // settled later; the ticket is left to it
+	}
+}
+
+func (t *ticket) finish(o outcome) (eventlog.Appended, error) {
+	p := t.p
+	done := eventlog.Appended{First: t.first, Time: time.UnixMilli(t.timeMS).UTC()}
+	t.p = nil
+	p.e.tickets.Put(t)
+	if o.err != nil {
+		return eventlog.Appended{}, o.err
+	}
+	return done, nil
+}
+
+// leadIfIdle commits one group if nobody is committing.
+func (p *partition) leadIfIdle() {
+	p.mu.Lock()
+	if p.committing || p.fill == nil {
+		p.mu.Unlock()
+		return
+	}
+	p.committing = true
+	p.mu.Unlock()
+	p.commitGroup()
+	p.mu.Lock()
+	p.releaseTokenLocked()
+	p.mu.Unlock()
+}
+
+// startDrainLocked hands the token to a goroutine that commits until nothing is left.
+// Close waits for it.
+func (p *partition) startDrainLocked() {
+	p.e.committers.Add(1)
+	go func() {
+		defer p.e.committers.Done()
+		p.drain()
+	}()
+}
+
+func (p *partition) drain() {
+	for {
+		p.commitGroup()
+		p.mu.Lock()
+		if p.fill == nil {
+			p.committing = false
+			p.idle.Broadcast()
+			p.mu.Unlock()
+			return
+		}
+		p.mu.Unlock()
+	}
+}
+
+// commitGroup writes, syncs and settles what has gathered. The caller holds the token.
+func (p *partition) commitGroup() {
+	if p.e.cfg.Sync == Always {
+		p.e.syncs <- struct{}{} // while it waits here, the group grows
+		defer func() { <-p.e.syncs }()
+	}
+	p.mu.Lock()
+	g, broken := p.fill, p.broken
+	p.fill = nil
+	p.makeRoomLocked()
+	p.mu.Unlock()
+	if g == nil {
+		return
+	}
+	err := error(eventlog.ErrFenced)
+	if !broken {
+		err = p.write(g)
+	}
+	p.mu.Lock()
+	if err != nil {
+		p.failLocked(g, err)
+	} else {
+		p.succeedLocked(g)
+	}
+	p.mu.Unlock()
+	p.e.putGroup(g)
+}
+
+// write puts a group behind the active segment, rolling to a new one first if it is full.
+func (p *partition) write(g *group) error {
+	if p.fullWith(int64(len(g.buf))) {
+		if err := p.roll(); err != nil {
+			return fmt.Errorf("begin a segment: %w", err)
+		}
+	}
+	a := p.active
+	offset := a.tail.Offset
+	segment.Seal(g.buf, a.head.Salt, offset, p.durable())
+	p.zeroAhead(offset + int64(len(g.buf)))
+	if _, err := a.handle.WriteAt(g.buf, offset); err != nil {
+		return p.takeBack(offset, fmt.Errorf("write segment: %w", err))
+	}
+	a.allocated = max(a.allocated, offset+int64(len(g.buf)))
+	if p.e.cfg.Sync != Always {
+		return nil
+	}
+	if err := p.sync(a); err != nil {
+		return fmt.Errorf("sync segment: %w", err)
+	}
+	return nil
+}
+
+// durable is how much of the active segment is known to be durable.
+func (p *partition) durable() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.active.durable
+}
+
+func (p *partition) sync(f *file) error {
+	began := time.Now()
+	err := f.handle.Sync()
+	p.e.metrics.synced(time.Since(began))
+	return err
+}
+
+// refusal is a failure after which it is certain that nothing was stored and the
+// partition can be written as before.
+type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// takeBack makes sure that nothing of a failed write can be found later. Where it
+// cannot, the failure stays what it was: the end of this segment.
+func (p *partition) takeBack(offset int64, err error) error {
+	if !isNoSpace(err) {
+		return err
+	}
+	p.e.spares.purge()
+	a := p.active
+	if a.handle.Truncate(offset) != nil || a.handle.Sync() != nil {
+		return err
+	}
+	a.allocated = offset
+	return &refusal{err}
+}
+
+// succeedLocked makes a group readable and settles its receipts.
+func (p *partition) succeedLocked(g *group) {
+	a := p.active
+	before := p.visible.next
+	for _, t := range g.tickets {
+		a.index = a.index.Add(segment.Entry{First: int64(t.first), Time: t.timeMS, Offset: a.tail.Offset})
+		a.tail = segment.Tail{
+			Offset: a.tail.Offset + int64(t.bytes), Next: int64(t.first) + int64(t.count), LastTime: t.timeMS,
+		}
+	}
+	p.visible = endOf(a.tail)
+	if p.e.cfg.Sync == Always {
+		a.durable = a.tail.Offset
+	}
+	p.e.metrics.appended(len(g.tickets), int(p.visible.next-before), len(g.buf))
+	p.wakeReadersLocked()
+	g.settle(nil)
+}
+
+// failLocked refuses a group, and what has gathered behind it, since that was numbered
+// after it.
+func (p *partition) failLocked(g *group, err error) {
+	var refused *refusal
+	switch {
+	case errors.Is(err, eventlog.ErrFenced):
+	case errors.As(err, &refused):
+		if err = classify(err); !errors.Is(err, eventlog.ErrNoSpace) {
+			err = fmt.Errorf("%w: %w", eventlog.ErrFenced, err)
+		}
+	default:
+		p.broken = true
+		p.e.metrics.fenced()
+		p.log.Error("partition fenced: its newest segment is left, writing goes on in a new one",
+			"error", err, "next", p.visible.next)
+		err = fmt.Errorf("%w: %w", eventlog.ErrUncertain, err)
+	}
+	if isNoSpace(err) {
+		p.e.metrics.noSpace()
+	}
+	g.settle(fmt.Errorf("append %s at %d: %w", p.id, p.visible.next, err))
+	if p.fill != nil {
+		p.fill.settle(fmt.Errorf("append %s: %w", p.id, eventlog.ErrFenced))
+		p.fill = nil
+	}
+	p.next, p.lastTime = p.visible.next, p.visible.lastTime
+}
+
+// settle tells everyone who waits for the group how it ended.
+func (g *group) settle(err error) {
+	for _, t := range g.tickets {
+		t.settled <- outcome{err}
+	}
+}
+
+// classify gives a full disk the contract's name.
+func classify(err error) error {
+	if isNoSpace(err) {
+		return fmt.Errorf("%w: %w", eventlog.ErrNoSpace, err)
+	}
+	return err
+}
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+func (e *Engine) getGroup() *group { return e.groups.Get().(*group) }
+
+func (e *Engine) putGroup(g *group) {
+	clear(g.tickets)
+	g.tickets, g.buf = g.tickets[:0], g.buf[:0]
+	e.groups.Put(g)
+}

@@ -1,0 +1,49 @@
+package disk
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the engine's. All methods are cheap enough for the commit path.
+type metrics struct {
+	batches, events, bytes, groups prometheus.Counter
+	fences, refusals, corruptions  prometheus.Counter
+	syncSeconds                    prometheus.Histogram
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "eventyard", Subsystem: "disk", Name: name, Help: help})
+	}
+	m := &metrics{
+		batches:     counter("appended_batches_total", "Batches stored."),
+		events:      counter("appended_events_total", "Events stored."),
+		bytes:       counter("appended_bytes_total", "Bytes of batches written."),
+		groups:      counter("commits_total", "Groups of batches that shared a write and a sync."),
+		fences:      counter("fenced_total", "Writes or syncs that failed and fenced their partition."),
+		refusals:    counter("no_space_total", "Groups of batches refused because storage was full."),
+		corruptions: counter("corrupt_total", "Times that damaged bytes were met."),
+		syncSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "eventyard", Subsystem: "disk", Name: "sync_seconds", Help: "How long syncs took.",
+			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16),
+		}),
+	}
+	if r != nil {
+		r.MustRegister(m.batches, m.events, m.bytes, m.groups, m.fences, m.refusals, m.corruptions, m.syncSeconds)
+	}
+	return m
+}
+
+func (m *metrics) appended(batches, events, bytes int) {
+	m.groups.Inc()
+	m.batches.Add(float64(batches))
+	m.events.Add(float64(events))
+	m.bytes.Add(float64(bytes))
+}
+
+func (m *metrics) synced(took time.Duration) { m.syncSeconds.Observe(took.Seconds()) }
+func (m *metrics) fenced()                   { m.fences.Inc() }
+func (m *metrics) noSpace()                  { m.refusals.Inc() }
+func (m *metrics) corrupt()                  { m.corruptions.Inc() }

@@ -1,0 +1,195 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/segment"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+// openLocked reads the partition's folder at its first use. Only the newest segment is
+// read through; the others are known by their names until somebody reads them.
+func (p *partition) openLocked() error {
+	if p.gone != nil || p.opened {
+		return p.gone
+	}
+	if err := p.recover(); err != nil {
+		for _, f := range p.files {
+			f.drop()
+		}
+		p.files, p.active = nil, nil
+		return fmt.Errorf("open %s: %w", p.id, classify(err))
+	}
+	p.visible = endOf(p.active.tail)
+	p.next, p.lastTime = p.visible.next, p.visible.lastTime
+	p.opened = true
+	return nil
+}
+
+// recover finds the segments and makes the newest one ready to be written.
+func (p *partition) recover() error {
+	if err := p.e.fs.MkdirAll(p.dir); err != nil {
+		return err
+	}
+	if err := p.listFiles(); err != nil {
+		return err
+	}
+	if len(p.files) == 0 {
+		return p.begin(segment.Tail{})
+	}
+	last := p.files[len(p.files)-1]
+	handle, err := p.e.fs.Open(last.name)
+	if err != nil {
+		return err
+	}
+	last.handle = handle
+	head, err := readHead(handle, last.base, last.bytes)
+	if err != nil {
+		return p.dropUnborn(last, err)
+	}
+	return p.resume(last, head)
+}
+
+// listFiles fills in files by the names in the folder, oldest first.
+func (p *partition) listFiles() error {
+	entries, err := p.e.fs.List(p.dir)
+	if err != nil {
+		return err
+	}
+	p.files = p.files[:0]
+	for _, entry := range entries {
+		base, ok := parseName(entry.Name)
+		if !ok || entry.Dir {
+			p.log.Warn("foreign file in the data folder is left alone", "file", path.Join(p.dir, entry.Name))
+			continue
+		}
+		f := p.newFile(base)
+		f.bytes = entry.Bytes
+		if n := len(p.files); n > 0 {
+			p.files[n-1].stop = base
+		}
+		p.files = append(p.files, f)
+	}
+	return nil
+}
+
+// begin starts a segment behind the given end.
+func (p *partition) begin(after segment.Tail) error {
+	f, err := p.createFile(after)
+	if err != nil {
+		return err
+	}
+	p.files = append(p.files, f)
+	p.active = f
+	return nil
+}
+
+// resume makes the newest segment the active one again.
+func (p *partition) resume(f *file, head segment.Head) error {
+	if tail, _, err := segment.ReadIndex(f.handle, head.Salt, f.bytes); err == nil {
+		f.handle.Close()
+		f.handle, f.stop = nil, eventlog.Sequence(tail.Next)
+		return p.begin(tail)
+	}
+	found, err := segment.Recover(f.handle, head, f.bytes, -1)
+	if err != nil {
+		return err
+	}
+	for _, hole := range found.Holes {
+		p.e.metrics.corrupt()
+		p.log.Error("damaged bytes in a segment", "segment", f.name, "from", hole.From, "to", hole.To,
+			"firstLost", hole.First, "next", hole.Next)
+	}
+	f.head, f.tail, f.index = head, found.Tail, found.Index
+	f.allocated, f.pinned, f.loaded = found.Offset, true, true
+	if err := p.settleTail(f, found.Durable); err != nil {
+		return err
+	}
+	p.active = f
+	return nil
+}
+
+// settleTail makes sure that what was found stays, and that nothing else comes back.
+func (p *partition) settleTail(f *file, durable int64) error {
+	// Whatever stands behind the end was never acknowledged. It must not be found again
+	// later, behind new batches that happen to end where it begins.
+	if f.bytes > f.tail.Offset {
+		if err := f.handle.Truncate(f.tail.Offset); err != nil {
+			return err
+		}
+	}
+	if p.e.cfg.Sync == OS {
+		return f.handle.Sync()
+	}
+	// What was found may so far be known to the page cache only, if the process ended and
+	// not the machine. It is about to be shown to readers, so it has to be durable: the
+	// bytes and the file's name. A sync alone would not do: if an earlier one failed, the
+	// page cache holds bytes that it takes for written and are not.
+	if err := rewrite(f.handle, durable, f.tail.Offset); err != nil {
+		return err
+	}
+	if err := f.handle.Sync(); err != nil {
+		return err
+	}
+	f.durable = f.tail.Offset
+	return p.e.fs.SyncDir(p.dir)
+}
+
+// rewrite writes a stretch of a file anew, as it is.
+func rewrite(handle vfs.File, from, to int64) error {
+	buf := make([]byte, min(to-from, 1<<20))
+	for from < to {
+		n := min(int64(len(buf)), to-from)
+		if _, err := handle.ReadAt(buf[:n], from); err != nil {
+			return err
+		}
+		if _, err := handle.WriteAt(buf[:n], from); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
+}
+
+// dropUnborn removes a newest segment whose header never reached the disk: power was lost
+// while it was made, so that nothing in it was ever acknowledged. If there is something in
+// it all the same, then it is damaged and is left for a person to look at.
+func (p *partition) dropUnborn(f *file, reason error) error {
+	if held, err := holdsData(f.handle, f.bytes); err != nil || held {
+		return errors.Join(f.corrupt(f.base, eventlog.NoSequence, reason), err)
+	}
+	f.drop()
+	if err := p.erase(f.name); err != nil {
+		return err
+	}
+	p.files = p.files[:len(p.files)-1]
+	after := segment.Tail{Next: int64(f.base)}
+	if n := len(p.files); n > 0 {
+		before, err := p.lastOf(p.files[n-1])
+		if err != nil {
+			return err
+		}
+		after.LastTime = before.LastTime
+	}
+	return p.begin(after)
+}
+
+// holdsData reports whether anything but zeros stands behind the header.
+func holdsData(handle vfs.File, bytes int64) (bool, error) {
+	buf := make([]byte, 64<<10)
+	for at := int64(segment.HeaderBytes); at < bytes; at += int64(len(buf)) {
+		n, err := handle.ReadAt(buf[:min(int64(len(buf)), bytes-at)], at)
+		for _, b := range buf[:n] {
+			if b != 0 {
+				return true, nil
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

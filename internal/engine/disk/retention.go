@@ -1,0 +1,176 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/segment"
+)
+
+// wakesPerRound bounds how many partitions that nobody has used yet are opened in a round
+// of retention: what they hold has to go too some day, but a start is not to open them all.
+const wakesPerRound = 8
+
+// applyRetention is one round over all partitions.
+func (e *Engine) applyRetention() {
+	wakes := wakesPerRound
+	for _, p := range e.known() {
+		if p.asleep() {
+			if wakes == 0 {
+				continue
+			}
+			wakes--
+		}
+		p.applyRetention()
+	}
+}
+
+// asleep reports whether the partition's folder has not been read.
+func (p *partition) asleep() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.opened
+}
+
+// applyRetention removes the segments that retention or Trim no longer wants.
+func (p *partition) applyRetention() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone != nil || p.retain == (eventlog.Retention{}) && p.trim == 0 {
+		return
+	}
+	if err := p.openLocked(); err != nil {
+		p.log.Error("retention", "error", err)
+		return
+	}
+	p.takeTokenLocked()
+	if p.gone == nil && !p.broken {
+		p.mu.Unlock()
+		if err := p.removeOld(time.Now()); err != nil {
+			p.log.Error("retention", "error", err)
+		}
+		p.mu.Lock()
+	}
+	p.releaseTokenLocked()
+}
+
+// removeOld removes segments from the oldest on, one by one and each durably, so that
+// power loss never leaves a gap. One that cannot be removed holds up those behind it. The
+// caller holds the token.
+func (p *partition) removeOld(now time.Time) error {
+	for {
+		if err := p.eraseCondemned(); err != nil {
+			return err
+		}
+		oldest, err := p.surplus(now)
+		if err != nil || oldest == nil {
+			return err
+		}
+		if oldest == p.active {
+			if err := p.roll(); err != nil {
+				return err
+			}
+		}
+		p.mu.Lock()
+		p.files = p.files[1:]
+		p.mu.Unlock()
+		p.condemned = oldest
+	}
+}
+
+// surplus is the oldest segment, if it is to go.
+func (p *partition) surplus(now time.Time) (*file, error) {
+	p.mu.Lock()
+	oldest, retain, trim, bytes := p.files[0], p.retain, p.trim, p.bytesLocked()
+	p.mu.Unlock()
+	if oldest == p.active && oldest.tail.Offset == segment.HeaderBytes {
+		return nil, nil
+	}
+	last, err := p.lastOf(oldest)
+	if err != nil {
+		return nil, err
+	}
+	tooMuch := retain.Bytes > 0 && bytes > retain.Bytes && oldest != p.active
+	tooOld := retain.Age > 0 && last.LastTime < now.Add(-retain.Age).UnixMilli()
+	trimmed := eventlog.Sequence(last.Next) <= trim
+	if tooMuch || tooOld || trimmed {
+		return oldest, nil
+	}
+	return nil, nil
+}
+
+// lastOf tells where a segment ends. A damaged one ends where the next begins, and is as
+// old as can be: it goes when everything before it has gone.
+func (p *partition) lastOf(f *file) (segment.Tail, error) {
+	if f == p.active {
+		return f.tail, nil
+	}
+	err := f.acquire()
+	var damaged *eventlog.CorruptError
+	if errors.As(err, &damaged) {
+		return segment.Tail{Next: int64(f.stop)}, nil
+	}
+	if err != nil {
+		return segment.Tail{}, err
+	}
+	defer f.release()
+	return f.tail, nil
+}
+
+// eraseCondemned takes the segment that was last dropped off the disk, or keeps it for use
+// again.
+func (p *partition) eraseCondemned() error {
+	f := p.condemned
+	if f == nil {
+		return nil
+	}
+	unread := f.drop()
+	size := p.e.cfg.SegmentBytes
+	if unread && f.bytes >= size/2 && f.bytes <= 2*size {
+		kept, err := p.e.spares.keep(f.name)
+		if err != nil {
+			return fmt.Errorf("keep %s: %w", f.name, err)
+		}
+		if kept {
+			p.condemned = nil
+			return nil
+		}
+	}
+	if err := p.erase(f.name); err != nil {
+		return fmt.Errorf("remove %s: %w", f.name, err)
+	}
+	p.condemned = nil
+	return nil
+}
+
+// syncLate syncs what sync mode Interval has left to be synced. Appends go on meanwhile.
+func (p *partition) syncLate() {
+	p.mu.Lock()
+	a := p.active
+	if p.gone != nil || a == nil || p.broken || a.durable >= a.tail.Offset {
+		p.mu.Unlock()
+		return
+	}
+	reached := a.tail.Offset
+	err := a.acquire() // keeps the handle open if the segment is sealed meanwhile
+	p.mu.Unlock()
+	if err != nil {
+		return
+	}
+	defer a.release()
+	err = p.sync(a)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		a.durable = max(a.durable, reached)
+		return
+	}
+	p.e.metrics.fenced()
+	p.log.Error("late sync: events since the last one may not survive power loss; writing goes on in a new segment",
+		"error", err, "segment", a.name)
+	if a == p.active {
+		p.broken = true
+	}
+}
