@@ -158,8 +158,8 @@ type Found struct {
 	// Durable is the offset below which the batches themselves prove that all was
 	// durable: the newest one says so.
 	Durable int64
-	Index Index
-	Holes []Hole
+	Index   Index
+	Holes   []Hole
 }
 
 // Recover reads a segment that was not sealed, from its header to where its batches

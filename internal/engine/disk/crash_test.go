@@ -44,7 +44,7 @@ func powerCuts(t *testing.T, seed uint64) {
 	mem := vfs.NewMem()
 	mem.SetRand(rand.New(rand.NewPCG(seed, 2)))
 	y := &yard{t: t, seed: seed, rnd: rnd, mem: mem}
-	y.mode = disk.Always
+	y.mode, y.alike = disk.Always, rnd.IntN(3) == 0
 	if rnd.IntN(5) == 0 {
 		y.mode = disk.SyncMode(1 + rnd.IntN(2))
 	}
@@ -74,6 +74,9 @@ type yard struct {
 	engine *disk.Engine
 	parts  []*model
 	nextID uint64
+	// alike makes all batches the same size, so that what an earlier life left behind the
+	// end lies exactly where a new batch ends.
+	alike bool
 	// lossy is set once power was cut in a mode that may lose what it acknowledged.
 	lossy bool
 }
@@ -89,6 +92,9 @@ type model struct {
 	trimmed  eventlog.Sequence
 	p        eventlog.Partition
 }
+
+// alike in a batch's id says that it has the one size of all such batches.
+const alike = 1 << 63
 
 // batch is an appended batch: its bodies follow from its id.
 type batch struct {
@@ -208,6 +214,9 @@ func (y *yard) append(m *model) {
 	for range 1 + y.rnd.IntN(4) {
 		y.nextID++
 		b := batch{id: y.nextID, count: 1 + y.rnd.IntN(5)}
+		if y.alike {
+			b = batch{id: y.nextID | alike, count: 2}
+		}
 		r, err := m.p.Submit(y.t.Context(), b.encode())
 		if err != nil {
 			m.bury(b)
@@ -275,6 +284,8 @@ func (y *yard) pullThePlug() {
 	y.mem.SetCapacity(0)
 	y.mem.SetRand(rand.New(rand.NewPCG(y.seed, y.nextID)))
 }
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 func (y *yard) cutPower() {
 	y.lossy = y.lossy || y.mode != disk.Always
@@ -422,7 +433,11 @@ func (b batch) encode() eventlog.Batch {
 	for i := range b.count {
 		message := binary.LittleEndian.AppendUint64(nil, b.id)
 		message = append(message, byte(i), byte(b.count))
-		for range rnd.IntN(100) {
+		words := rnd.IntN(100)
+		if b.id&alike != 0 {
+			words = 70
+		}
+		for range words {
 			message = binary.LittleEndian.AppendUint64(message, rnd.Uint64())
 		}
 		out.Events = append(out.Events, eventlog.Event{Key: fmt.Append(nil, b.id%7), Message: message})

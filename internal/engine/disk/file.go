@@ -3,7 +3,6 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -175,8 +174,4 @@ func readHead(handle vfs.File, base eventlog.Sequence, bytes int64) (segment.Hea
 		return head, nil
 	}
 	return segment.Head{}, err
-}
-
-func (p *partition) newFile(base eventlog.Sequence) *file {
-	return &file{fs: p.e.fs, name: path.Join(p.dir, fileName(base)), base: base, stop: -1}
 }

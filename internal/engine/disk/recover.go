@@ -34,9 +34,14 @@ func (p *partition) recover() error {
 	if err := p.e.fs.MkdirAll(p.dir); err != nil {
 		return err
 	}
-	if err := p.listFiles(); err != nil {
+	files, foreign, err := listSegments(p.e.fs, p.dir)
+	if err != nil {
 		return err
 	}
+	for _, name := range foreign {
+		p.log.Warn("foreign file in the data folder is left alone", "file", name)
+	}
+	p.files = files
 	if len(p.files) == 0 {
 		return p.begin(segment.Tail{})
 	}
@@ -53,27 +58,25 @@ func (p *partition) recover() error {
 	return p.resume(last, head)
 }
 
-// listFiles fills in files by the names in the folder, oldest first.
-func (p *partition) listFiles() error {
-	entries, err := p.e.fs.List(p.dir)
+// listSegments finds the segments in a folder, oldest first, and what else is there.
+func listSegments(fs vfs.FS, dir string) (files []*file, foreign []string, err error) {
+	entries, err := fs.List(dir)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	p.files = p.files[:0]
 	for _, entry := range entries {
+		name := path.Join(dir, entry.Name)
 		base, ok := parseName(entry.Name)
 		if !ok || entry.Dir {
-			p.log.Warn("foreign file in the data folder is left alone", "file", path.Join(p.dir, entry.Name))
+			foreign = append(foreign, name)
 			continue
 		}
-		f := p.newFile(base)
-		f.bytes = entry.Bytes
-		if n := len(p.files); n > 0 {
-			p.files[n-1].stop = base
+		if n := len(files); n > 0 {
+			files[n-1].stop = base
 		}
-		p.files = append(p.files, f)
+		files = append(files, &file{fs: fs, name: name, base: base, stop: -1, bytes: entry.Bytes})
 	}
-	return nil
+	return files, foreign, nil
 }
 
 // begin starts a segment behind the given end.

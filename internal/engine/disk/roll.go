@@ -122,7 +122,8 @@ func (p *partition) writeTrailer(f *file) error {
 // so after a failure the name must be gone again, for certain, or the one before must
 // not be written to any more. The former is a *refusal.
 func (p *partition) createFile(after segment.Tail) (*file, error) {
-	f := p.newFile(eventlog.Sequence(after.Next))
+	base := eventlog.Sequence(after.Next)
+	f := &file{fs: p.e.fs, name: path.Join(p.dir, fileName(base)), base: base, stop: -1}
 	f.head = segment.Head{Salt: newSalt(), Base: after.Next, BaseTime: after.LastTime}
 	f.tail = segment.Tail{Offset: segment.HeaderBytes, Next: after.Next, LastTime: after.LastTime}
 	f.pinned, f.loaded = true, true
