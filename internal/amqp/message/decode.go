@@ -1,0 +1,149 @@
+package message
+
+import (
+	"fmt"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// Decode reads an event's stored form. Nothing in the result shares stored's bytes. Key,
+// Partition, Sequence, Offset and Enqueued are the caller's to fill in.
+//
+// What is well-formed AMQP can be decoded, also where a sender did not keep to the
+// standard: a property of the wrong type is found among the System values, a name that
+// is no text is spelled as text. An annotation with the name of a standard property is
+// left out.
+func Decode(stored []byte) (event.Event, error) {
+	m, err := wire.Sections(stored)
+	if err != nil {
+		return event.Event{}, fmt.Errorf("decode event: %w", err)
+	}
+	var e event.Event
+	if err := decodeSections(&e, m); err != nil {
+		return event.Event{}, fmt.Errorf("decode event: %w", err)
+	}
+	return e, nil
+}
+
+func decodeSections(e *event.Event, m wire.Message) error {
+	if m.MessageAnnotations != nil {
+		if err := eachPair(m.MessageAnnotations, func(name string, v any) { setAnnotation(e, name, v) }); err != nil {
+			return err
+		}
+	}
+	if m.Properties != nil {
+		if err := decodeProperties(e, m.Properties); err != nil {
+			return err
+		}
+	}
+	if m.ApplicationProperties != nil {
+		if err := eachPair(m.ApplicationProperties, func(name string, v any) { setApplication(e, name, v) }); err != nil {
+			return err
+		}
+	}
+	return decodeBody(e, m)
+}
+
+// eachPair reads a section that is a map.
+func eachPair(section []byte, set func(name string, v any)) error {
+	r := wire.NewReader(section)
+	if _, err := r.ReadDescriptor(); err != nil {
+		return err
+	}
+	entries, err := r.EnterMap()
+	if err != nil {
+		return err
+	}
+	for range entries.Count / 2 {
+		key, err := r.ReadAny()
+		if err != nil {
+			return err
+		}
+		value, err := r.ReadAny()
+		if err != nil {
+			return err
+		}
+		set(nameOf(key), value)
+	}
+	return nil
+}
+
+func nameOf(key any) string {
+	switch key := key.(type) {
+	case string:
+		return key
+	case wire.Symbol:
+		return string(key)
+	default:
+		return fmt.Sprint(key)
+	}
+}
+
+func setAnnotation(e *event.Event, name string, v any) {
+	if _, standard := placeOf(name); standard || wire.IsOwnAnnotation([]byte(name)) {
+		return
+	}
+	setSystem(e, name, v)
+}
+
+func setApplication(e *event.Event, name string, v any) {
+	if e.Properties == nil {
+		e.Properties = make(map[string]any)
+	}
+	e.Properties[name] = v
+}
+
+// decodeBody uses one reader for all sections, so that its limits hold for the body as
+// a whole.
+func decodeBody(e *event.Event, m wire.Message) error {
+	r := wire.NewReader(m.Body)
+	switch m.BodyKind {
+	case wire.BodyData:
+		e.Body = make([]byte, 0, len(m.Body))
+		for r.Len() > 0 {
+			data, err := r.ReadData()
+			if err != nil {
+				return err
+			}
+			e.Body = append(e.Body, data...)
+		}
+	case wire.BodySequence:
+		lists := make([]any, m.BodyCount)
+		for i := range lists {
+			list, err := readSection(&r)
+			if err != nil {
+				return err
+			}
+			lists[i] = list
+		}
+		e.Value = lists
+	case wire.BodyValue:
+		value, err := readSection(&r)
+		if err != nil {
+			return err
+		}
+		e.Value = value
+	}
+	return nil
+}
+
+func readSection(r *wire.Reader) (any, error) {
+	if _, err := r.ReadDescriptor(); err != nil {
+		return nil, err
+	}
+	return r.ReadAny()
+}
+
+// Body gives the bytes of an event whose body is a single data section, as nearly all
+// are, without decoding the rest. They are a part of stored. It allocates nothing. For
+// all other events it says false, and Decode has to do.
+func Body(stored []byte) ([]byte, bool) {
+	m, err := wire.Sections(stored)
+	if err != nil || m.BodyKind != wire.BodyData || m.BodyCount != 1 {
+		return nil, false
+	}
+	r := wire.NewReader(m.Body)
+	body, err := r.ReadData()
+	return body, err == nil
+}

@@ -1,0 +1,253 @@
+package message
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// section encodes one section as a sender would.
+func section(t testing.TB, d wire.Descriptor, value any) []byte {
+	t.Helper()
+	b, err := wire.AppendAny(wire.AppendDescriptor(nil, d), value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// H3: a foreign client's message, through the stored form, is shown as it was sent.
+func TestAForeignMessageIsShownAsItWasSent(t *testing.T) {
+	sent := join(
+		section(t, wire.DescriptorHeader, []any{true, uint8(4), uint32(60_000), nil, uint32(2)}),
+		section(t, wire.DescriptorDeliveryAnnotations, wire.Map{{Key: wire.Symbol("hop"), Value: true}}),
+		section(t, wire.DescriptorMessageAnnotations, wire.Map{
+			{Key: wire.Symbol("x-opt-partition-key"), Value: "home-42"},
+			{Key: wire.Symbol("x-opt-mine"), Value: int16(3)},
+			{Key: uint64(5), Value: "numbered"},
+		}),
+		section(t, wire.DescriptorProperties, []any{
+			wire.UUID{7}, []byte("user"), "to", "subject", "reply", uint64(9), wire.Symbol("text/plain"), wire.Symbol("gzip"),
+			time.UnixMilli(5).UTC(), time.UnixMilli(6).UTC(), "group", uint32(8), "reply group",
+		}),
+		section(t, wire.DescriptorApplicationProperties, wire.Map{{Key: "n", Value: int32(1)}, {Key: "n64", Value: int64(1)}}),
+		section(t, wire.DescriptorData, []byte("first,")),
+		section(t, wire.DescriptorData, []byte("second")),
+		section(t, wire.DescriptorFooter, wire.Map{{Key: wire.Symbol("crc"), Value: uint32(1)}}),
+	)
+	stored, own, err := wire.Normalize(nil, sent)
+	if err != nil || string(own.Key) != "home-42" {
+		t.Fatalf("key %q, %v; want home-42", own.Key, err)
+	}
+	got, err := Decode(stored)
+	want := event.Event{
+		Body:          []byte("first,second"),
+		ContentType:   "text/plain",
+		MessageID:     [16]byte{7},
+		CorrelationID: uint64(9),
+		Subject:       "subject",
+		Properties:    map[string]any{"n": int32(1), "n64": int64(1)},
+		System: map[string]any{
+			"user-id": []byte("user"), "to": "to", "reply-to": "reply", "content-encoding": "gzip",
+			"absolute-expiry-time": time.UnixMilli(5).UTC(), "creation-time": time.UnixMilli(6).UTC(),
+			"group-id": "group", "group-sequence": uint32(8), "reply-to-group-id": "reply group",
+			"x-opt-mine": int16(3), "5": "numbered",
+		},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v; from what was sent to what is shown:\n%s", err, diff)
+	}
+}
+
+// H3
+func TestKindsOfBody(t *testing.T) {
+	data := section(t, wire.DescriptorData, []byte("x"))
+	for _, c := range []struct {
+		name   string
+		stored []byte
+		body   []byte
+		value  any
+		single bool
+	}{
+		{"none", nil, nil, nil, false},
+		{"one data section", data, []byte("x"), nil, true},
+		{"one in front of a footer", join(data, section(t, wire.DescriptorFooter, wire.Map{})), []byte("x"), nil, true},
+		{"an empty data section", section(t, wire.DescriptorData, []byte{}), []byte{}, nil, true},
+		{"several data sections", join(data, data, data), []byte("xxx"), nil, false},
+		{"one sequence", section(t, wire.DescriptorSequence, []any{"a"}), nil, []any{[]any{"a"}}, false},
+		{"two sequences", join(section(t, wire.DescriptorSequence, []any{"a"}), section(t, wire.DescriptorSequence, []any{})), nil,
+			[]any{[]any{"a"}, []any{}}, false},
+		{"a value", section(t, wire.DescriptorValue, int32(7)), nil, int32(7), false},
+		{"a value of bytes", section(t, wire.DescriptorValue, []byte("b")), nil, []byte("b"), false},
+		{"a value of null", section(t, wire.DescriptorValue, nil), nil, nil, false},
+	} {
+		got, err := Decode(c.stored)
+		if diff := cmp.Diff(event.Event{Body: c.body, Value: c.value}, got); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", c.name, err, diff)
+		}
+		body, single := Body(c.stored)
+		if single != c.single || single && !bytes.Equal(body, c.body) {
+			t.Errorf("%s: Body = %q, %t; want %q, %t", c.name, body, single, c.body, c.single)
+		}
+	}
+}
+
+// A sender's slip makes no event unreadable.
+func TestIllTypedPropertiesAreShownAsTheyAre(t *testing.T) {
+	stored := join(
+		section(t, wire.DescriptorMessageAnnotations, wire.Map{
+			{Key: "string", Value: 1.5}, {Key: wire.Symbol("to"), Value: "an annotation"}, {Key: wire.Symbol("x-opt-offset"), Value: "7"},
+		}),
+		section(t, wire.DescriptorProperties, []any{
+			int32(1), "user", wire.Symbol("to"), int32(2), nil, true, "text/plain", int32(3), nil, nil, nil, nil, nil, "one too many",
+		}),
+		section(t, wire.DescriptorApplicationProperties, wire.Map{{Key: wire.Symbol("s"), Value: 1.5}, {Key: nil, Value: true}}),
+		section(t, wire.DescriptorData, []byte("x")),
+	)
+	got, err := Decode(stored)
+	want := event.Event{
+		Body:        []byte("x"),
+		ContentType: "text/plain", // a string, where the standard has a symbol
+		Properties:  map[string]any{"s": 1.5, "<nil>": true},
+		System: map[string]any{
+			"string": 1.5, "message-id": int32(1), "user-id": "user", "to": "to",
+			"subject": int32(2), "correlation-id": true, "content-encoding": int32(3),
+		},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestDecodedEventsOutliveTheBuffer(t *testing.T) {
+	for name, e := range map[string]event.Event{
+		"bytes": full(),
+		"value": {Value: []any{[]byte("bytes"), "text", event.Symbol("symbol"), [16]byte{1}}},
+	} {
+		stored, err := Append(nil, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Decode(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range stored {
+			stored[i] = 0xff
+		}
+		if diff := cmp.Diff(e, got); diff != "" {
+			t.Errorf("%s: changed with the buffer:\n%s", name, diff)
+		}
+	}
+}
+
+func TestWhatIsNoMessageIsRefused(t *testing.T) {
+	_, err := Decode([]byte("hello"))
+	var decode *wire.DecodeError
+	if !errors.As(err, &decode) {
+		t.Errorf("error %v, want a decode error", err)
+	}
+	if _, single := Body([]byte("hello")); single {
+		t.Error("Body found one")
+	}
+}
+
+// What the scanner lets through can be decoded; events that can be written again stay
+// what they are.
+func FuzzDecode(f *testing.F) {
+	stored, err := Append(nil, full())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(stored)
+	f.Add(section(f, wire.DescriptorSequence, []any{"a", nil}))
+	f.Add(join(section(f, wire.DescriptorProperties, []any{int32(1)}), section(f, wire.DescriptorValue, wire.Map{{Key: nil, Value: 1}})))
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		_, sectionsErr := wire.Sections(stored)
+		e, err := Decode(stored)
+		if (err == nil) != (sectionsErr == nil) {
+			t.Fatalf("Sections says %v, Decode %v", sectionsErr, err)
+		}
+		if err != nil {
+			return
+		}
+		if body, single := Body(stored); single && !bytes.Equal(body, e.Body) {
+			t.Fatalf("Body = %q, Decode has %q", body, e.Body)
+		}
+		written, err := Append(nil, e)
+		if err != nil {
+			return // a sender's slip that we do not repeat
+		}
+		again, err := Decode(written)
+		if err != nil {
+			t.Fatalf("cannot decode % x: %v", written, err)
+		}
+		// Compared as bytes, because NaN differs from itself.
+		if twice, err := Append(nil, again); err != nil || !bytes.Equal(twice, written) {
+			t.Fatalf("% x is written as % x, %v", written, twice, err)
+		}
+	})
+}
+
+func TestBodyDoesNotAllocate(t *testing.T) {
+	stored, err := Append(nil, full())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = Body(stored) }); n != 0 {
+		t.Errorf("Body allocates %.0f times", n)
+	}
+}
+
+// plain is an event as the HTTP door and the command line send them.
+func plain() event.Event {
+	e := event.Bytes(make([]byte, 1024))
+	e.ContentType, e.MessageID, e.Subject = "application/json", "6f1c1f6e", "motion"
+	e.Properties = map[string]any{"sensor": "front", "battery": 0.87}
+	return e
+}
+
+func BenchmarkAppend(b *testing.B) {
+	e, dst := plain(), make([]byte, 0, 4096)
+	b.ReportAllocs()
+	for b.Loop() {
+		var err error
+		if dst, err = Append(dst[:0], e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	stored, err := Append(nil, plain())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Decode(stored); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkBody(b *testing.B) {
+	stored, err := Append(nil, plain())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, single := Body(stored); !single {
+			b.Fatal("no body")
+		}
+	}
+}

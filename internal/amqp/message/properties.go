@@ -1,0 +1,203 @@
+package message
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// kind is the type that the standard prescribes for a property.
+type kind uint8
+
+const (
+	kindID kind = iota // ulong, uuid, binary or string
+	kindBinary
+	kindString
+	kindSymbol // a plain string in an event
+	kindTime
+	kindUint
+)
+
+// The places of those standard properties that are fields of an event.
+const (
+	placeMessageID     = 0
+	placeSubject       = 3
+	placeCorrelationID = 5
+	placeContentType   = 6
+)
+
+type property struct {
+	name string
+	kind kind
+	// field: the event has a field for it; all others are System values.
+	field bool
+}
+
+// properties is the list of the properties section (§3.2.4), in its order. Read only.
+var properties = [...]property{
+	placeMessageID:     {"message-id", kindID, true},
+	1:                  {"user-id", kindBinary, false},
+	2:                  {"to", kindString, false},
+	placeSubject:       {"subject", kindString, true},
+	4:                  {"reply-to", kindString, false},
+	placeCorrelationID: {"correlation-id", kindID, true},
+	placeContentType:   {"content-type", kindSymbol, true},
+	7:                  {"content-encoding", kindSymbol, false},
+	8:                  {"absolute-expiry-time", kindTime, false},
+	9:                  {"creation-time", kindTime, false},
+	10:                 {"group-id", kindString, false},
+	11:                 {"group-sequence", kindUint, false},
+	12:                 {"reply-to-group-id", kindString, false},
+}
+
+// placeOf finds a standard property by its name.
+func placeOf(name string) (int, bool) {
+	for i := range properties {
+		if properties[i].name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// propertyList gathers the standard properties of an event; nil means not set.
+func propertyList(e event.Event) (list [len(properties)]any, err error) {
+	for name, v := range e.System {
+		i, standard := placeOf(name)
+		if !standard {
+			continue
+		}
+		if properties[i].field {
+			return list, fmt.Errorf("system value %q: %w", name, ErrPropertyPlace)
+		}
+		list[i] = v
+	}
+	list[placeMessageID] = e.MessageID
+	list[placeCorrelationID] = e.CorrelationID
+	if e.Subject != "" {
+		list[placeSubject] = e.Subject
+	}
+	if e.ContentType != "" {
+		list[placeContentType] = e.ContentType
+	}
+	return list, nil
+}
+
+// appendProperties writes the section up to the last property set, or nothing.
+func appendProperties(dst []byte, e event.Event) ([]byte, error) {
+	values, err := propertyList(e)
+	if err != nil {
+		return dst, err
+	}
+	count := len(values)
+	for count > 0 && values[count-1] == nil {
+		count--
+	}
+	if count == 0 {
+		return dst, nil
+	}
+	dst, list := wire.BeginList(wire.AppendDescriptor(dst, wire.DescriptorProperties))
+	for i, v := range values[:count] {
+		if dst, err = properties[i].append(dst, v); err != nil {
+			return dst, fmt.Errorf("property %s: %w", properties[i].name, err)
+		}
+	}
+	return wire.EndList(dst, list, count), nil
+}
+
+// append writes the property's value, or null.
+func (p property) append(dst []byte, v any) ([]byte, error) {
+	if v == nil {
+		return wire.AppendNull(dst), nil
+	}
+	if text, ok := v.(string); ok && p.kind == kindSymbol {
+		v = wire.Symbol(text)
+	}
+	if !p.admits(v) {
+		return dst, fmt.Errorf("%T: %w", v, ErrPropertyType)
+	}
+	return wire.AppendAny(dst, v)
+}
+
+// admits tells whether a value, as the codec knows it, is of the prescribed type.
+func (p property) admits(v any) bool {
+	switch v.(type) {
+	case string:
+		return p.kind == kindString || p.kind == kindID
+	case wire.Symbol:
+		return p.kind == kindSymbol
+	case []byte:
+		return p.kind == kindBinary || p.kind == kindID
+	case uint64, wire.UUID:
+		return p.kind == kindID
+	case time.Time:
+		return p.kind == kindTime
+	case uint32:
+		return p.kind == kindUint
+	default:
+		return false
+	}
+}
+
+// decodeProperties reads the section into the event.
+func decodeProperties(e *event.Event, section []byte) error {
+	r := wire.NewReader(section)
+	if _, err := r.ReadDescriptor(); err != nil {
+		return err
+	}
+	list, err := r.EnterList()
+	if err != nil {
+		return err
+	}
+	for i := range min(list.Count, len(properties)) {
+		v, err := r.ReadAny()
+		if err != nil {
+			return err
+		}
+		if v != nil {
+			setProperty(e, i, v)
+		}
+	}
+	return nil
+}
+
+// setProperty puts a value into its field, or among the System values if it has none.
+// There it also goes if it is not of its type: a sender's slip must not make the event
+// unreadable, nor should it be hidden.
+func setProperty(e *event.Event, place int, v any) {
+	p := properties[place]
+	v = p.plain(v)
+	text, isText := v.(string)
+	switch {
+	case place == placeMessageID && p.admits(v):
+		e.MessageID = v
+	case place == placeCorrelationID && p.admits(v):
+		e.CorrelationID = v
+	case place == placeSubject && isText:
+		e.Subject = text
+	case place == placeContentType && isText:
+		e.ContentType = text
+	default:
+		setSystem(e, p.name, v)
+	}
+}
+
+// plain turns text into a Go string where the standard has one kind of text only:
+// senders confuse strings and symbols, and Go programs need not care.
+func (p property) plain(v any) any {
+	if p.kind == kindSymbol || p.kind == kindString {
+		if s, ok := v.(wire.Symbol); ok {
+			return string(s)
+		}
+	}
+	return v
+}
+
+func setSystem(e *event.Event, name string, v any) {
+	if e.System == nil {
+		e.System = make(map[string]any)
+	}
+	e.System[name] = v
+}

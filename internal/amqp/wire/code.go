@@ -1,0 +1,189 @@
+package wire
+
+import "fmt"
+
+// Code is the constructor byte that begins every encoded value (§1.2, §1.6). Its
+// upper half tells how many bytes follow, so that values of unknown meaning could be
+// skipped; its lower half tells the type apart from others of that width.
+type Code byte
+
+// The constructors of the AMQP type system, by the width of what follows.
+const (
+	// CodeDescribed begins a described value: descriptor, then the value itself.
+	CodeDescribed Code = 0x00
+
+	// Nothing follows.
+	CodeNull   Code = 0x40
+	CodeTrue   Code = 0x41
+	CodeFalse  Code = 0x42
+	CodeUint0  Code = 0x43
+	CodeUlong0 Code = 0x44
+	CodeList0  Code = 0x45
+
+	// One byte.
+	CodeUbyte      Code = 0x50
+	CodeByte       Code = 0x51
+	CodeSmallUint  Code = 0x52
+	CodeSmallUlong Code = 0x53
+	CodeSmallInt   Code = 0x54
+	CodeSmallLong  Code = 0x55
+	CodeBoolean    Code = 0x56
+
+	// Two bytes.
+	CodeUshort Code = 0x60
+	CodeShort  Code = 0x61
+
+	// Four bytes.
+	CodeUint      Code = 0x70
+	CodeInt       Code = 0x71
+	CodeFloat     Code = 0x72
+	CodeChar      Code = 0x73
+	CodeDecimal32 Code = 0x74
+
+	// Eight bytes.
+	CodeUlong     Code = 0x80
+	CodeLong      Code = 0x81
+	CodeDouble    Code = 0x82
+	CodeTimestamp Code = 0x83
+	CodeDecimal64 Code = 0x84
+
+	// Sixteen bytes.
+	CodeDecimal128 Code = 0x94
+	CodeUUID       Code = 0x98
+
+	// A length of one byte, then so many bytes.
+	CodeBinary8 Code = 0xa0
+	CodeString8 Code = 0xa1
+	CodeSymbol8 Code = 0xa3
+
+	// A length of four bytes, then so many bytes.
+	CodeBinary32 Code = 0xb0
+	CodeString32 Code = 0xb1
+	CodeSymbol32 Code = 0xb3
+
+	// Size and count of one byte each, then the elements.
+	CodeList8 Code = 0xc0
+	CodeMap8  Code = 0xc1
+
+	// Size and count of four bytes each, then the elements.
+	CodeList32 Code = 0xd0
+	CodeMap32  Code = 0xd1
+
+	// Size and count, then one constructor for all elements, then the elements.
+	CodeArray8  Code = 0xe0
+	CodeArray32 Code = 0xf0
+)
+
+// The upper half of a code, which gives the width of what follows (§1.2).
+const (
+	widthNone       = 0x4
+	widthOne        = 0x5
+	widthTwo        = 0x6
+	widthFour       = 0x7
+	widthEight      = 0x8
+	widthSixteen    = 0x9
+	widthVariable8  = 0xa
+	widthVariable32 = 0xb
+	widthCompound8  = 0xc
+	widthCompound32 = 0xd
+	widthArray8     = 0xe
+	widthArray32    = 0xf
+)
+
+// widest gives the code that stands for the type whatever the encoding: of several
+// encodings the one that can hold every value. Zero means that there is no such code.
+func (c Code) widest() Code {
+	switch c {
+	case CodeTrue, CodeFalse, CodeBoolean:
+		return CodeBoolean
+	case CodeUint0, CodeSmallUint, CodeUint:
+		return CodeUint
+	case CodeUlong0, CodeSmallUlong, CodeUlong:
+		return CodeUlong
+	case CodeSmallInt, CodeInt:
+		return CodeInt
+	case CodeSmallLong, CodeLong:
+		return CodeLong
+	case CodeBinary8, CodeBinary32:
+		return CodeBinary32
+	case CodeString8, CodeString32:
+		return CodeString32
+	case CodeSymbol8, CodeSymbol32:
+		return CodeSymbol32
+	case CodeList0, CodeList8, CodeList32:
+		return CodeList32
+	case CodeMap8, CodeMap32:
+		return CodeMap32
+	case CodeArray8, CodeArray32:
+		return CodeArray32
+	case CodeNull, CodeUbyte, CodeByte, CodeUshort, CodeShort, CodeFloat, CodeChar, CodeDecimal32,
+		CodeDouble, CodeTimestamp, CodeDecimal64, CodeDecimal128, CodeUUID:
+		return c
+	default:
+		return 0
+	}
+}
+
+// valid reports whether the code begins a plain, undescribed value.
+func (c Code) valid() bool { return c.widest() != 0 }
+
+// String names the type and the code, for error texts.
+func (c Code) String() string { return fmt.Sprintf("%s (0x%02x)", c.typeName(), byte(c)) }
+
+func (c Code) typeName() string {
+	if c == CodeDescribed {
+		return "described value"
+	}
+	switch c.widest() {
+	case CodeNull:
+		return "null"
+	case CodeBoolean:
+		return "boolean"
+	case CodeUbyte:
+		return "ubyte"
+	case CodeUshort:
+		return "ushort"
+	case CodeUint:
+		return "uint"
+	case CodeUlong:
+		return "ulong"
+	case CodeByte:
+		return "byte"
+	case CodeShort:
+		return "short"
+	case CodeInt:
+		return "int"
+	case CodeLong:
+		return "long"
+	case CodeFloat:
+		return "float"
+	case CodeDouble:
+		return "double"
+	case CodeDecimal32:
+		return "decimal32"
+	case CodeDecimal64:
+		return "decimal64"
+	case CodeDecimal128:
+		return "decimal128"
+	case CodeChar:
+		return "char"
+	case CodeTimestamp:
+		return "timestamp"
+	case CodeUUID:
+		return "uuid"
+	case CodeBinary32:
+		return "binary"
+	case CodeString32:
+		return "string"
+	case CodeSymbol32:
+		return "symbol"
+	case CodeList32:
+		return "list"
+	case CodeMap32:
+		return "map"
+	case CodeArray32:
+		return "array"
+	default:
+		return "unknown constructor"
+	}
+}

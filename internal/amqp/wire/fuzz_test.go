@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+func addVectors(f *testing.F) {
+	for _, v := range vectors() {
+		f.Add(unhex(f, v.hex))
+	}
+}
+
+func addMessages(f *testing.F) {
+	data := section(f, DescriptorData, []byte("body"))
+	sequence := section(f, DescriptorSequence, []any{1, "two"})
+	annotations := section(f, DescriptorMessageAnnotations, append(ours(), Pair{Symbol("x"), []any{nil}}))
+	properties := section(f, DescriptorProperties, []any{"id", []byte("user"), nil, "subject"})
+	application := section(f, DescriptorApplicationProperties, Map{{"a", 1}, {"b", nil}})
+	f.Add([]byte{})
+	f.Add(join(section(f, DescriptorHeader, []any{true, nil, nil, nil, uint32(1)}), annotations, properties, application, data, data))
+	f.Add(join(section(f, DescriptorDeliveryAnnotations, Map{}), symbolic(data, "amqp:data:binary")))
+	f.Add(join(sequence, sequence, section(f, DescriptorFooter, Map{})))
+	f.Add(section(f, DescriptorValue, Array{Of: CodeUlong, Values: []any{uint64(1)}}))
+}
+
+// Skip and ReadAny agree about every input, and what was read can be written and read.
+func FuzzReadAny(f *testing.F) {
+	addVectors(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		skip, read := NewReader(b), NewReader(b)
+		v, err := read.ReadAny()
+		if skipErr := skip.Skip(); (skipErr == nil) != (err == nil) {
+			t.Fatalf("Skip says %v, ReadAny %v", skipErr, err)
+		}
+		if err != nil {
+			if read.Offset() > len(b) {
+				t.Fatalf("read up to %d of %d", read.Offset(), len(b))
+			}
+			return
+		}
+		if skip.Offset() != read.Offset() {
+			t.Fatalf("Skip ends at %d, ReadAny at %d", skip.Offset(), read.Offset())
+		}
+		encoded, err := AppendAny(nil, v)
+		if errors.Is(err, ErrText) {
+			return // strangers may send such text; we do not write it
+		}
+		if err != nil {
+			t.Fatalf("cannot write %#v: %v", v, err)
+		}
+		r := NewReader(encoded)
+		again, err := r.ReadAny()
+		if err != nil || r.Len() != 0 {
+			t.Fatalf("cannot read % x: %v", encoded, err)
+		}
+		// Compared as bytes, because NaN differs from itself.
+		if twice, err := AppendAny(nil, again); err != nil || !bytes.Equal(twice, encoded) {
+			t.Fatalf("% x is written as % x, %v", encoded, twice, err)
+		}
+	})
+}
+
+// Typed reads never panic, and read only what Skip lets through, of their own type.
+func FuzzTypedReads(f *testing.F) {
+	addVectors(f)
+	reads := typedReads()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		skip := NewReader(b)
+		skipErr := skip.Skip()
+		for of, read := range reads {
+			r := NewReader(b)
+			_, err := read(&r)
+			own := len(b) > 0 && Code(b[0]).widest() == of
+			if (err == nil) != (own && skipErr == nil) {
+				t.Fatalf("read of %s: %v; Skip: %v", of, err, skipErr)
+			}
+			if err == nil && r.Offset() != skip.Offset() {
+				t.Fatalf("read of %s ends at %d, Skip at %d", of, r.Offset(), skip.Offset())
+			}
+		}
+		r := NewReader(b)
+		_, _ = r.ReadDescriptor()
+		r = NewReader(b)
+		_, _ = r.ReadData()
+	})
+}
+
+// Sections never panics, and the parts it gives are all of the message.
+func FuzzSections(f *testing.F) {
+	addMessages(f)
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		m, err := Sections(msg)
+		if err != nil {
+			return
+		}
+		tail := join(m.Properties, m.ApplicationProperties, m.Body, m.Footer)
+		if !bytes.Equal(m.Tail, tail) {
+			t.Fatalf("tail is % x, its parts are % x", m.Tail, tail)
+		}
+		if all := join(m.Header, m.DeliveryAnnotations, m.MessageAnnotations, tail); !bytes.Equal(all, msg) {
+			t.Fatalf("the parts are % x, the message is % x", all, msg)
+		}
+		if r := NewReader(m.Body); m.BodyKind == BodyData {
+			for range m.BodyCount {
+				if _, err := r.ReadData(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r.Len() != 0 {
+				t.Fatalf("%d bytes behind the last data section", r.Len())
+			}
+		}
+	})
+}
+
+// Normalize changes a message once at most, and leaves the bare message alone.
+func FuzzNormalize(f *testing.F) {
+	addMessages(f)
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		sent, err := Sections(msg)
+		stored, own, normalizeErr := Normalize(nil, msg)
+		if (err == nil) != (normalizeErr == nil) {
+			t.Fatalf("Sections says %v, Normalize %v", err, normalizeErr)
+		}
+		if err != nil {
+			return
+		}
+		if own.Key != nil && sent.MessageAnnotations == nil {
+			t.Fatalf("key %q out of nowhere", own.Key)
+		}
+		again, second, err := Normalize(nil, stored)
+		if err != nil || !bytes.Equal(again, stored) || second.Key != nil {
+			t.Fatalf("once: % x; twice: % x, key %q, %v", stored, again, second.Key, err)
+		}
+		m, err := Sections(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.DeliveryAnnotations != nil || m.longDescriptor {
+			t.Fatalf("not in stored form: % x", stored)
+		}
+		if m.BodyKind != sent.BodyKind || m.BodyCount != sent.BodyCount {
+			t.Fatalf("body of kind %d in %d sections became %d in %d", sent.BodyKind, sent.BodyCount, m.BodyKind, m.BodyCount)
+		}
+		if !sent.longDescriptor && !bytes.Equal(m.Tail, sent.Tail) {
+			t.Fatalf("tail % x became % x", sent.Tail, m.Tail)
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package wire
+
+// headerKept is the number of header fields that are stored: durable, priority, ttl,
+// first-acquirer. The one behind them is delivery-count (§3.2.1), which tells of the
+// way to us and means nothing to a consumer.
+const headerKept = 4
+
+// Own is what Normalize found in the annotations that belong to the hub.
+type Own struct {
+	// Key is the partition key. It shares the message's bytes. Nil when there was
+	// none, or one that is not a string: consumers would choke on it.
+	Key []byte
+}
+
+// Normalize appends the stored form of a sender's message to dst, with which it must
+// not overlap. The stored form is what consumers get, less what the hub adds for them:
+//
+//   - the header without delivery-count;
+//   - no delivery annotations, which are meant for the next hop only;
+//   - message annotations without the hub's own;
+//   - everything else byte for byte, except that a section's descriptor is always in
+//     the short form 00 53 xx, the only one that every client understands.
+//
+// A section of which nothing is left is not written. A message that is in this form
+// already comes out as it is. After an error dst is returned as it was.
+func Normalize(dst, msg []byte) ([]byte, Own, error) {
+	m, err := Sections(msg)
+	if err != nil {
+		return dst, Own{}, err
+	}
+	out, err := appendStoredHeader(dst, m.Header)
+	if err != nil {
+		return dst, Own{}, err
+	}
+	out, own, err := appendForeignAnnotations(out, m.MessageAnnotations)
+	if err != nil {
+		return dst, Own{}, err
+	}
+	if !m.longDescriptor {
+		return append(out, m.Tail...), own, nil
+	}
+	for r := NewReader(m.Tail); r.Len() > 0; {
+		if out, err = appendSection(out, &r); err != nil {
+			return dst, Own{}, err
+		}
+	}
+	return out, own, nil
+}
+
+// appendSection copies the reader's next section under a short descriptor.
+func appendSection(dst []byte, r *Reader) ([]byte, error) {
+	d, err := r.ReadDescriptor()
+	if err != nil {
+		return dst, err
+	}
+	start := r.off
+	if err := r.Skip(); err != nil {
+		return dst, err
+	}
+	return append(AppendDescriptor(dst, d), r.buf[start:r.off]...), nil
+}
+
+// appendStoredHeader copies the header, cutting off delivery-count if it is set.
+func appendStoredHeader(dst, header []byte) ([]byte, error) {
+	if header == nil {
+		return dst, nil
+	}
+	r := NewReader(header)
+	if _, err := r.ReadDescriptor(); err != nil {
+		return dst, err
+	}
+	fields, err := r.EnterList()
+	if err != nil {
+		return dst, err
+	}
+	whole := NewReader(header)
+	if fields.Count <= headerKept {
+		return appendSection(dst, &whole)
+	}
+	start, anySet := r.off, false
+	for range headerKept {
+		if r.TryNull() {
+			continue
+		}
+		anySet = true
+		if err := r.Skip(); err != nil {
+			return dst, err
+		}
+	}
+	end := r.off
+	if r.TryNull() {
+		return appendSection(dst, &whole)
+	}
+	if !anySet {
+		return dst, nil
+	}
+	dst, list := BeginList(AppendDescriptor(dst, DescriptorHeader))
+	return EndList(append(dst, header[start:end]...), list, headerKept), nil
+}
+
+// appendForeignAnnotations copies the annotations that are not ours. The new section is
+// written as it is found out what stays, and thrown away again when that is everything:
+// the sender's own encoding is the one to keep.
+func appendForeignAnnotations(dst, section []byte) ([]byte, Own, error) {
+	if section == nil {
+		return dst, Own{}, nil
+	}
+	r := NewReader(section)
+	if _, err := r.ReadDescriptor(); err != nil {
+		return dst, Own{}, err
+	}
+	entries, err := r.EnterMap()
+	if err != nil {
+		return dst, Own{}, err
+	}
+	var own Own
+	pairs, kept := entries.Count/2, 0
+	out, list := BeginMap(AppendDescriptor(dst, DescriptorMessageAnnotations))
+	for range pairs {
+		start := r.off
+		ours, err := r.skipAnnotation(&own)
+		if err != nil {
+			return dst, Own{}, err
+		}
+		if !ours {
+			out = append(out, section[start:r.off]...)
+			kept++
+		}
+	}
+	switch kept {
+	case pairs:
+		whole := NewReader(section)
+		out, err = appendSection(out[:len(dst)], &whole)
+		return out, own, err
+	case 0:
+		return dst, own, nil
+	default:
+		return EndMap(out, list, kept), own, nil
+	}
+}
+
+// skipAnnotation passes one annotation, notes in own what it says about the event, and
+// tells whether it is the hub's. Keys are symbols (§3.2.10); a sender that writes them
+// as strings means the same ones.
+func (r *Reader) skipAnnotation(own *Own) (ours bool, err error) {
+	c, err := r.Peek()
+	if err != nil {
+		return false, err
+	}
+	switch c.widest() {
+	case CodeSymbol32, CodeString32:
+	default:
+		if err := r.Skip(); err != nil {
+			return false, err
+		}
+		return false, r.Skip()
+	}
+	name, err := r.bytes(c.widest())
+	if err != nil {
+		return false, err
+	}
+	if string(name) == AnnotationPartitionKey {
+		return true, r.readKey(own)
+	}
+	return IsOwnAnnotation(name), r.Skip()
+}
+
+func (r *Reader) readKey(own *Own) error {
+	c, err := r.Peek()
+	if err != nil {
+		return err
+	}
+	if c.widest() != CodeString32 {
+		return r.Skip()
+	}
+	own.Key, err = r.ReadStringBytes()
+	return err
+}

@@ -1,0 +1,185 @@
+package wire
+
+import "encoding/binary"
+
+// What stands behind a constructor. The elements of an array have no constructors of
+// their own, so everything here is told the code instead of reading it.
+
+// fail builds the error for something that began at an offset.
+func (r *Reader) fail(at int, want string, err error) error {
+	return &DecodeError{Offset: at, Want: want, Err: err}
+}
+
+// wrong builds the error for a constructor that is not the one asked for.
+func (r *Reader) wrong(at int, found Code, want string) error {
+	if !found.valid() && found != CodeDescribed {
+		return r.fail(at, want, ErrMalformed)
+	}
+	return &DecodeError{Offset: at, Want: want, Found: found, Err: ErrType}
+}
+
+// code reads a constructor.
+func (r *Reader) code(want string) (Code, error) {
+	if r.off == len(r.buf) {
+		return 0, r.fail(r.off, want, ErrTruncated)
+	}
+	c := Code(r.buf[r.off])
+	r.off++
+	return c, nil
+}
+
+// take reads n bytes.
+func (r *Reader) take(n int, want string) ([]byte, error) {
+	if n > len(r.buf)-r.off {
+		return nil, r.fail(r.off, want, ErrTruncated)
+	}
+	b := r.buf[r.off : r.off+n : r.off+n]
+	r.off += n
+	return b, nil
+}
+
+// fixed reads a value of a type that has one encoding only.
+func (r *Reader) fixed(want Code, width int) ([]byte, error) {
+	at := r.off
+	c, err := r.code(want.typeName())
+	if err != nil {
+		return nil, err
+	}
+	if c != want {
+		return nil, r.wrong(at, c, want.typeName())
+	}
+	return r.take(width, want.typeName())
+}
+
+// bytes reads a binary, string or symbol, named by its widest code.
+func (r *Reader) bytes(want Code) ([]byte, error) {
+	at := r.off
+	c, err := r.code(want.typeName())
+	if err != nil {
+		return nil, err
+	}
+	if c.widest() != want {
+		return nil, r.wrong(at, c, want.typeName())
+	}
+	return r.variable(c, want.typeName())
+}
+
+// variable reads a length and so many bytes.
+func (r *Reader) variable(c Code, want string) ([]byte, error) {
+	if c>>4 == widthVariable8 {
+		n, err := r.take(1, want)
+		if err != nil {
+			return nil, err
+		}
+		return r.take(int(n[0]), want)
+	}
+	b, err := r.take(4, want)
+	if err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(b)
+	if uint64(n) > uint64(r.Len()) { // compared wide: an int may have 32 bits
+		return nil, r.fail(r.off, want, ErrTruncated)
+	}
+	return r.take(int(n), want)
+}
+
+func (r *Reader) bool(c Code) (bool, error) {
+	switch c {
+	case CodeTrue:
+		return true, nil
+	case CodeFalse:
+		return false, nil
+	case CodeBoolean:
+		b, err := r.take(1, "boolean")
+		if err != nil {
+			return false, err
+		}
+		if b[0] > 1 {
+			return false, r.fail(r.off-1, "boolean of 0 or 1", ErrMalformed)
+		}
+		return b[0] == 1, nil
+	default:
+		return false, r.wrong(r.off-1, c, "boolean")
+	}
+}
+
+func (r *Reader) uint(c Code) (uint32, error) {
+	switch c {
+	case CodeUint0:
+		return 0, nil
+	case CodeSmallUint:
+		b, err := r.take(1, "uint")
+		if err != nil {
+			return 0, err
+		}
+		return uint32(b[0]), nil
+	case CodeUint:
+		b, err := r.take(4, "uint")
+		if err != nil {
+			return 0, err
+		}
+		return binary.BigEndian.Uint32(b), nil
+	default:
+		return 0, r.wrong(r.off-1, c, "uint")
+	}
+}
+
+func (r *Reader) ulong(c Code) (uint64, error) {
+	switch c {
+	case CodeUlong0:
+		return 0, nil
+	case CodeSmallUlong:
+		b, err := r.take(1, "ulong")
+		if err != nil {
+			return 0, err
+		}
+		return uint64(b[0]), nil
+	case CodeUlong:
+		b, err := r.take(8, "ulong")
+		if err != nil {
+			return 0, err
+		}
+		return binary.BigEndian.Uint64(b), nil
+	default:
+		return 0, r.wrong(r.off-1, c, "ulong")
+	}
+}
+
+func (r *Reader) int(c Code) (int32, error) {
+	switch c {
+	case CodeSmallInt:
+		b, err := r.take(1, "int")
+		if err != nil {
+			return 0, err
+		}
+		return int32(int8(b[0])), nil
+	case CodeInt:
+		b, err := r.take(4, "int")
+		if err != nil {
+			return 0, err
+		}
+		return int32(binary.BigEndian.Uint32(b)), nil
+	default:
+		return 0, r.wrong(r.off-1, c, "int")
+	}
+}
+
+func (r *Reader) long(c Code) (int64, error) {
+	switch c {
+	case CodeSmallLong:
+		b, err := r.take(1, "long")
+		if err != nil {
+			return 0, err
+		}
+		return int64(int8(b[0])), nil
+	case CodeLong:
+		b, err := r.take(8, "long")
+		if err != nil {
+			return 0, err
+		}
+		return int64(binary.BigEndian.Uint64(b)), nil
+	default:
+		return 0, r.wrong(r.off-1, c, "long")
+	}
+}

@@ -1,0 +1,114 @@
+package wire
+
+// Skip reads a value without decoding it. It looks at every byte that ReadAny would
+// look at: whatever Skip passes, ReadAny can read.
+func (r *Reader) Skip() error { return r.skip(0) }
+
+// skip has depth values around it.
+func (r *Reader) skip(depth int) error {
+	c, err := r.code("value")
+	if err != nil {
+		return err
+	}
+	if c != CodeDescribed {
+		return r.skipBody(c, depth)
+	}
+	if err := r.tooDeep(depth); err != nil {
+		return err
+	}
+	if err := r.skipDescriptor(); err != nil {
+		return err
+	}
+	return r.skip(depth + 1)
+}
+
+// skipBody passes what stands behind a constructor.
+func (r *Reader) skipBody(c Code, depth int) (err error) {
+	if !c.valid() {
+		return r.fail(r.off-1, "constructor", ErrMalformed)
+	}
+	switch c >> 4 {
+	case widthNone:
+		if c == CodeList0 {
+			return r.tooDeep(depth)
+		}
+	case widthOne:
+		if c == CodeBoolean {
+			_, err = r.bool(c)
+			return err
+		}
+		_, err = r.take(1, "value")
+	case widthTwo:
+		_, err = r.take(2, "value")
+	case widthFour:
+		_, err = r.take(4, "value")
+	case widthEight:
+		_, err = r.take(8, "value")
+	case widthSixteen:
+		_, err = r.take(16, "value")
+	case widthVariable8, widthVariable32:
+		_, err = r.variable(c, "value")
+	case widthArray8, widthArray32:
+		err = r.skipArray(c, depth)
+	default:
+		err = r.skipCompound(c, depth)
+	}
+	return err
+}
+
+func (r *Reader) skipCompound(c Code, depth int) error {
+	if err := r.tooDeep(depth); err != nil {
+		return err
+	}
+	s, err := r.compound(c)
+	if err != nil {
+		return err
+	}
+	for range s.Count {
+		if err := r.skip(depth + 1); err != nil {
+			return err
+		}
+	}
+	return r.Leave(s)
+}
+
+func (r *Reader) skipArray(c Code, depth int) error {
+	if err := r.tooDeep(depth); err != nil {
+		return err
+	}
+	a, err := r.array(c)
+	if err != nil {
+		return err
+	}
+	for range a.Count {
+		if err := r.skipBody(a.of, depth+1); err != nil {
+			return err
+		}
+	}
+	return r.Leave(a.Span)
+}
+
+// skipDescriptor passes a descriptor, its leading zero byte already read.
+func (r *Reader) skipDescriptor() error {
+	c, err := r.code("descriptor")
+	if err != nil {
+		return err
+	}
+	switch c.widest() {
+	case CodeSymbol32:
+		_, err = r.variable(c, "descriptor")
+	case CodeUlong:
+		_, err = r.ulong(c)
+	default:
+		err = r.wrong(r.off-1, c, "descriptor of type symbol or ulong")
+	}
+	return err
+}
+
+// tooDeep refuses to go inside one more value.
+func (r *Reader) tooDeep(depth int) error {
+	if depth >= MaxDepth {
+		return r.fail(r.off-1, "simple value", ErrTooDeep)
+	}
+	return nil
+}

@@ -1,0 +1,313 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// typedReads is every read of one type, by the widest code of what it reads.
+func typedReads() map[Code]func(*Reader) (any, error) {
+	return map[Code]func(*Reader) (any, error){
+		CodeBoolean:   func(r *Reader) (any, error) { return r.ReadBool() },
+		CodeUbyte:     func(r *Reader) (any, error) { return r.ReadUbyte() },
+		CodeUshort:    func(r *Reader) (any, error) { return r.ReadUshort() },
+		CodeUint:      func(r *Reader) (any, error) { return r.ReadUint() },
+		CodeUlong:     func(r *Reader) (any, error) { return r.ReadUlong() },
+		CodeByte:      func(r *Reader) (any, error) { return r.ReadSbyte() },
+		CodeShort:     func(r *Reader) (any, error) { return r.ReadShort() },
+		CodeInt:       func(r *Reader) (any, error) { return r.ReadInt() },
+		CodeLong:      func(r *Reader) (any, error) { return r.ReadLong() },
+		CodeFloat:     func(r *Reader) (any, error) { return r.ReadFloat() },
+		CodeDouble:    func(r *Reader) (any, error) { return r.ReadDouble() },
+		CodeChar:      func(r *Reader) (any, error) { return r.ReadChar() },
+		CodeTimestamp: func(r *Reader) (any, error) { return r.ReadTimestamp() },
+		CodeUUID:      func(r *Reader) (any, error) { return r.ReadUUID() },
+		CodeBinary32:  func(r *Reader) (any, error) { return r.ReadBinary() },
+		CodeString32:  func(r *Reader) (any, error) { return r.ReadString() },
+		CodeSymbol32:  func(r *Reader) (any, error) { return r.ReadSymbol() },
+	}
+}
+
+// A typed read takes all encodings of its own type, and says so of any other.
+func TestTypedReadsTakeTheirTypeOnly(t *testing.T) {
+	for of, read := range typedReads() {
+		for _, v := range vectors() {
+			encoded := unhex(t, v.hex)
+			r := NewReader(encoded)
+			got, err := read(&r)
+			if Code(encoded[0]).widest() != of {
+				var decode *DecodeError
+				if !errors.As(err, &decode) || !errors.Is(err, ErrType) || decode.Offset != 0 {
+					t.Errorf("%s read as %s: error %v, want wrong type at 0", v.name, of, err)
+				}
+				continue
+			}
+			want := v.value
+			if of == CodeTimestamp {
+				whole := NewReader(encoded)
+				want, _ = whole.ReadTimestamp()
+			}
+			if err != nil || !reflect.DeepEqual(got, want) || r.Len() != 0 {
+				t.Errorf("%s: read %#v, %v with %d bytes left; want %#v", v.name, got, err, r.Len(), want)
+			}
+		}
+	}
+}
+
+func TestTextWithoutCopyIsThatText(t *testing.T) {
+	r := NewReader(AppendSymbol(AppendString(nil, "text"), "name"))
+	text, err := r.ReadStringBytes()
+	if err != nil || string(text) != "text" {
+		t.Errorf("ReadStringBytes = %q, %v", text, err)
+	}
+	if got := r.Offset(); got != 6 {
+		t.Errorf("Offset = %d, want 6", got)
+	}
+	if got := len(r.Rest()); got != 6 {
+		t.Errorf("Rest has %d bytes, want 6", got)
+	}
+	name, err := r.ReadSymbolBytes()
+	if err != nil || string(name) != "name" {
+		t.Errorf("ReadSymbolBytes = %q, %v", name, err)
+	}
+}
+
+func TestTryNullReadsNothingElse(t *testing.T) {
+	r := NewReader(AppendUint(AppendNull(nil), 0))
+	if !r.TryNull() || r.TryNull() {
+		t.Error("want one null, and then none")
+	}
+	if c, err := r.Peek(); err != nil || c != CodeUint0 {
+		t.Errorf("Peek = %s, %v; want uint0", c, err)
+	}
+	if _, err := r.ReadUint(); err != nil || r.TryNull() {
+		t.Errorf("ReadUint: %v; or a null at the end", err)
+	}
+	if _, err := r.Peek(); !errors.Is(err, ErrTruncated) {
+		t.Errorf("Peek at the end: %v, want ErrTruncated", err)
+	}
+}
+
+func TestDescriptorsAreUnderstoodInEveryForm(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		hex  string
+		want Descriptor
+		err  error
+	}{
+		{name: "small number", hex: "00 53 75", want: DescriptorData},
+		{name: "large number", hex: "00 80 00 00 00 00 00 00 00 75", want: DescriptorData},
+		{name: "zero", hex: "00 44", want: 0},
+		{name: "short symbol", hex: "00 a3 10 61 6d 71 70 3a 64 61 74 61 3a 62 69 6e 61 72 79", want: DescriptorData},
+		{name: "long symbol", hex: "00 b3 00 00 00 0f 61 6d 71 70 3a 66 6f 6f 74 65 72 3a 6d 61 70", want: DescriptorFooter},
+		{name: "unknown symbol", hex: "00 a3 01 61", err: ErrMalformed},
+		{name: "string", hex: "00 a1 01 61", err: ErrType},
+		{name: "no descriptor", hex: "53 75", err: ErrType},
+		{name: "nothing", hex: "", err: ErrTruncated},
+		{name: "nothing behind the zero", hex: "00", err: ErrTruncated},
+		{name: "cut symbol", hex: "00 a3 02 61", err: ErrTruncated},
+	} {
+		r := NewReader(unhex(t, c.hex))
+		got, err := r.ReadDescriptor()
+		if !errors.Is(err, c.err) || got != c.want {
+			t.Errorf("%s: %#x, %v; want %#x, %v", c.name, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestEverySymbolicSectionNameIsKnown(t *testing.T) {
+	for name, want := range map[string]Descriptor{
+		"amqp:header:list":                DescriptorHeader,
+		"amqp:delivery-annotations:map":   DescriptorDeliveryAnnotations,
+		"amqp:message-annotations:map":    DescriptorMessageAnnotations,
+		"amqp:properties:list":            DescriptorProperties,
+		"amqp:application-properties:map": DescriptorApplicationProperties,
+		"amqp:data:binary":                DescriptorData,
+		"amqp:amqp-sequence:list":         DescriptorSequence,
+		"amqp:amqp-value:*":               DescriptorValue,
+		"amqp:footer:map":                 DescriptorFooter,
+	} {
+		if got, known := descriptorByName([]byte(name)); !known || got != want {
+			t.Errorf("%s is %#x, want %#x", name, got, want)
+		}
+	}
+}
+
+// What strangers send is refused with its place, and is never believed.
+func TestMalformedValuesAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		hex    string
+		offset int
+		err    error
+	}{
+		{"nothing", "", 0, ErrTruncated},
+		{"unknown constructor", "3f", 0, ErrMalformed},
+		{"unknown constructor of known width", "5f 00", 0, ErrMalformed},
+		{"boolean of 2", "56 02", 1, ErrMalformed},
+		{"string past the end", "a1 05 61", 2, ErrTruncated},
+		{"string of 4 GiB", "b1 ff ff ff ff 61", 5, ErrTruncated},
+		{"list past the end", "c0 09 01 40", 1, ErrTruncated},
+		{"list of 4 GiB", "d0 ff ff ff ff 00 00 00 01 40", 1, ErrTruncated},
+		{"list smaller than its own count", "c0 00 00", 1, ErrMalformed},
+		{"list of four billion elements", "d0 00 00 00 05 ff ff ff ff 40", 1, ErrMalformed},
+		{"list of more elements than bytes", "c0 02 02 40", 1, ErrMalformed},
+		{"list with a byte too many", "c0 03 01 40 40", 5, ErrMalformed},
+		{"element that leaves its list", "c0 02 01 50 40", 4, ErrMalformed},
+		{"map of three", "c1 04 03 40 40 40", 1, ErrMalformed},
+		{"array of two billion nulls", "f0 00 00 00 05 7f ff ff ff 40", 1, ErrMalformed},
+		{"array of more elements than bytes", "e0 03 05 50 01", 1, ErrMalformed},
+		{"array without constructor", "e0 01 01", 3, ErrTruncated},
+		{"array whose constructor is outside", "e0 01 01 50 01", 1, ErrMalformed},
+		{"array of described described values", "e0 06 01 00 53 01 00 40", 6, ErrMalformed},
+		{"array with a bad boolean", "e0 03 01 56 07", 4, ErrMalformed},
+		{"null as descriptor", "00 40 40", 1, ErrType},
+		{"descriptor without value", "00 53 01", 3, ErrTruncated},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			skip, read := NewReader(unhex(t, c.hex)), NewReader(unhex(t, c.hex))
+			_, readErr := read.ReadAny()
+			for _, err := range []error{skip.Skip(), readErr} {
+				var decode *DecodeError
+				if !errors.Is(err, c.err) || !errors.As(err, &decode) || decode.Offset != c.offset {
+					t.Errorf("error %v, want %v at byte %d", err, c.err, c.offset)
+				}
+			}
+		})
+	}
+}
+
+func TestErrorsSayWhereAndWhat(t *testing.T) {
+	list, err := AppendAny(nil, []any{"a", int32(7)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(list)
+	if _, err := r.EnterList(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadString(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.ReadUint()
+	if got, want := fmt.Sprint(err), "decode at byte 6: want uint, found int (0x54)"; got != want {
+		t.Errorf("error %q, want %q", got, want)
+	}
+	r = NewReader(list[:5])
+	if got, want := fmt.Sprint(r.Skip()), "decode at byte 1: want list: bytes end too early"; got != want {
+		t.Errorf("error %q, want %q", got, want)
+	}
+}
+
+func TestLeaveWantsExactlyTheElements(t *testing.T) {
+	m, err := AppendAny(nil, Map{{"a", "b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(m)
+	entries, err := r.EnterMap()
+	if err != nil || entries.Count != 2 {
+		t.Fatalf("EnterMap = %+v, %v; want a count of 2", entries, err)
+	}
+	if err := r.Leave(entries); !errors.Is(err, ErrMalformed) {
+		t.Errorf("leaving early: %v, want ErrMalformed", err)
+	}
+	for range entries.Count {
+		if err := r.Skip(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Leave(entries); err != nil {
+		t.Errorf("leaving at the end: %v", err)
+	}
+	r = NewReader(m)
+	if _, err := r.EnterList(); !errors.Is(err, ErrType) {
+		t.Errorf("a map entered as a list: %v, want ErrType", err)
+	}
+}
+
+// nest wraps a value in n others, of every kind that nests.
+func nest(n int, wrap func(any) any) any {
+	var v any = true
+	for range n {
+		v = wrap(v)
+	}
+	return v
+}
+
+func TestNestingIsBounded(t *testing.T) {
+	arrayOf := func(v any) any {
+		return Array{Of: codeOf(v), Values: []any{v}}
+	}
+	for name, wrap := range map[string]func(any) any{
+		"lists":            func(v any) any { return []any{v} },
+		"map values":       func(v any) any { return Map{{"k", v}} },
+		"map keys":         func(v any) any { return Map{{v, "v"}} },
+		"arrays":           arrayOf,
+		"described values": func(v any) any { return Described{uint64(1), v} },
+	} {
+		encoded, err := AppendAny(nil, nest(MaxDepth, wrap))
+		if err != nil {
+			t.Errorf("%s: encode at the limit: %v", name, err)
+			continue
+		}
+		r := NewReader(encoded)
+		if _, err := r.ReadAny(); err != nil {
+			t.Errorf("%s: read at the limit: %v", name, err)
+		}
+		if _, err := AppendAny(nil, nest(MaxDepth+1, wrap)); !errors.Is(err, ErrTooDeep) {
+			t.Errorf("%s: encode past the limit: %v, want ErrTooDeep", name, err)
+		}
+	}
+	deep := []byte(strings.Repeat("\x00\x53\x01", MaxDepth+1) + "\x40")
+	skip, read := NewReader(deep), NewReader(deep)
+	if err := skip.Skip(); !errors.Is(err, ErrTooDeep) {
+		t.Errorf("Skip past the limit: %v, want ErrTooDeep", err)
+	}
+	if _, err := read.ReadAny(); !errors.Is(err, ErrTooDeep) {
+		t.Errorf("ReadAny past the limit: %v, want ErrTooDeep", err)
+	}
+}
+
+// Many small arrays of elements without bytes are no way around the limit on one.
+func TestElementsWithoutBytesAreCountedTogether(t *testing.T) {
+	nulls := Array{Of: CodeNull, Values: make([]any, maxFreeElements)}
+	one, err := AppendAny(nil, nulls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(append(one, "\xe0\x02\x01\x40"...))
+	if _, err := r.ReadAny(); err != nil {
+		t.Errorf("as many as allowed: %v", err)
+	}
+	if _, err := r.ReadAny(); !errors.Is(err, ErrMalformed) {
+		t.Errorf("one more: %v, want ErrMalformed", err)
+	}
+}
+
+func TestCodesHaveNames(t *testing.T) {
+	for c := range 256 {
+		c := Code(c)
+		known := c.valid() || c == CodeDescribed
+		if got := strings.HasPrefix(c.String(), "unknown"); got == known {
+			t.Errorf("%#x is called %q", byte(c), c)
+		}
+	}
+	if got := CodeString8.String(); got != "string (0xa1)" {
+		t.Errorf("str8 is called %q", got)
+	}
+}
+
+func TestNaNKeepsItsBits(t *testing.T) {
+	const quiet = 0x7fc00123
+	encoded := AppendFloat(nil, math.Float32frombits(quiet))
+	r := NewReader(encoded)
+	v, err := r.ReadFloat()
+	if err != nil || math.Float32bits(v) != quiet {
+		t.Errorf("read %#x, %v; want %#x", math.Float32bits(v), err, quiet)
+	}
+}

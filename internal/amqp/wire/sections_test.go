@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+// section encodes one section; the value may be anything that AppendAny takes.
+func section(t testing.TB, d Descriptor, value any) []byte {
+	t.Helper()
+	b, err := AppendAny(AppendDescriptor(nil, d), value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// H3: a message is taken apart into exactly its parts.
+func TestSectionsOfAFullMessage(t *testing.T) {
+	header := section(t, DescriptorHeader, []any{true})
+	delivery := section(t, DescriptorDeliveryAnnotations, Map{{Symbol("d"), 1}})
+	annotations := section(t, DescriptorMessageAnnotations, Map{{Symbol("m"), 1}})
+	properties := section(t, DescriptorProperties, []any{"id"})
+	application := section(t, DescriptorApplicationProperties, Map{{"a", 1}})
+	data := section(t, DescriptorData, []byte("body"))
+	more := section(t, DescriptorData, []byte("more"))
+	footer := section(t, DescriptorFooter, Map{{Symbol("f"), 1}})
+
+	m, err := Sections(join(header, delivery, annotations, properties, application, data, more, footer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want []byte
+	}{
+		{"header", m.Header, header},
+		{"delivery annotations", m.DeliveryAnnotations, delivery},
+		{"message annotations", m.MessageAnnotations, annotations},
+		{"properties", m.Properties, properties},
+		{"application properties", m.ApplicationProperties, application},
+		{"body", m.Body, join(data, more)},
+		{"footer", m.Footer, footer},
+		{"tail", m.Tail, join(properties, application, data, more, footer)},
+	} {
+		if !bytes.Equal(c.got, c.want) {
+			t.Errorf("%s is % x, want % x", c.name, c.got, c.want)
+		}
+	}
+	if m.BodyKind != BodyData || m.BodyCount != 2 {
+		t.Errorf("body is of kind %d in %d sections, want data in 2", m.BodyKind, m.BodyCount)
+	}
+	r := NewReader(m.Body)
+	for _, want := range []string{"body", "more"} {
+		if got, err := r.ReadData(); err != nil || string(got) != want {
+			t.Errorf("ReadData = %q, %v; want %q", got, err, want)
+		}
+	}
+	if _, err := r.ReadData(); !errors.Is(err, ErrTruncated) {
+		t.Errorf("ReadData at the end: %v, want ErrTruncated", err)
+	}
+	r = NewReader(footer)
+	if _, err := r.ReadData(); !errors.Is(err, ErrMalformed) {
+		t.Errorf("ReadData of a footer: %v, want ErrMalformed", err)
+	}
+}
+
+func TestKindsOfBody(t *testing.T) {
+	data := section(t, DescriptorData, []byte("x"))
+	sequence := section(t, DescriptorSequence, []any{1, 2})
+	value := section(t, DescriptorValue, "x")
+	footer := section(t, DescriptorFooter, Map{})
+	for _, c := range []struct {
+		name  string
+		msg   []byte
+		kind  BodyKind
+		count int
+	}{
+		{"nothing at all", nil, BodyNone, 0},
+		{"no body", footer, BodyNone, 0},
+		{"one data section", data, BodyData, 1},
+		{"three data sections and a footer", join(data, data, data, footer), BodyData, 3},
+		{"two sequences", join(sequence, sequence), BodySequence, 2},
+		{"a value", join(value, footer), BodyValue, 1},
+		{"a value of null", section(t, DescriptorValue, nil), BodyValue, 1},
+	} {
+		m, err := Sections(c.msg)
+		if err != nil || m.BodyKind != c.kind || m.BodyCount != c.count {
+			t.Errorf("%s: kind %d, %d sections, %v; want kind %d, %d sections", c.name, m.BodyKind, m.BodyCount, err, c.kind, c.count)
+		}
+		if !bytes.Equal(m.Tail, c.msg) {
+			t.Errorf("%s: tail is % x, want all of % x", c.name, m.Tail, c.msg)
+		}
+	}
+}
+
+func TestMessagesThatAreNoneAreRefused(t *testing.T) {
+	header := section(t, DescriptorHeader, []any{})
+	annotations := section(t, DescriptorMessageAnnotations, Map{})
+	properties := section(t, DescriptorProperties, []any{})
+	data := section(t, DescriptorData, []byte("x"))
+	sequence := section(t, DescriptorSequence, []any{})
+	value := section(t, DescriptorValue, 1)
+	for _, c := range []struct {
+		name string
+		msg  []byte
+		err  error
+	}{
+		{"annotations before the header", join(annotations, header), ErrOrder},
+		{"properties behind the body", join(data, properties), ErrOrder},
+		{"two headers", join(header, header), ErrOrder},
+		{"two values", join(value, value), ErrOrder},
+		{"data and sequence", join(data, sequence), ErrOrder},
+		{"data and value", join(data, value), ErrOrder},
+		{"sequence and data", join(sequence, data), ErrOrder},
+		{"a section that is none", section(t, 0x79, Map{}), ErrOrder},
+		{"a performative", section(t, 0x14, []any{}), ErrOrder},
+		{"a section of unknown name", unhex(t, "00 a3 01 61 40"), ErrMalformed},
+		{"data that is a string", section(t, DescriptorData, "x"), ErrType},
+		{"data that is null", section(t, DescriptorData, nil), ErrType},
+		{"a header that is a map", section(t, DescriptorHeader, Map{}), ErrType},
+		{"properties that are an array", section(t, DescriptorProperties, Array{Of: CodeUint}), ErrType},
+		{"annotations that are a list", section(t, DescriptorMessageAnnotations, []any{}), ErrType},
+		{"a sequence that is described", section(t, DescriptorSequence, Described{uint64(1), []any{}}), ErrType},
+		{"no value behind the descriptor", unhex(t, "00 53 75"), ErrTruncated},
+		{"bytes that are no section", []byte("hello"), ErrMalformed},
+		{"a value that is no section", unhex(t, "a1 01 61"), ErrType},
+		{"a bad value deep inside", unhex(t, "00 53 77 c0 06 01 c0 03 01 56 02"), ErrMalformed},
+	} {
+		if m, err := Sections(c.msg); !errors.Is(err, c.err) || m.Body != nil || m.Tail != nil {
+			t.Errorf("%s: %+v, %v; want no message and %v", c.name, m, err, c.err)
+		}
+	}
+}
+
+// What Sections gives can be appended to without writing over its neighbour.
+func TestSectionsDoNotReachIntoEachOther(t *testing.T) {
+	header, body := section(t, DescriptorHeader, []any{true}), section(t, DescriptorData, []byte("x"))
+	msg := join(header, body)
+	m, err := Sections(msg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = append(m.Header, 0xff)
+	if !bytes.Equal(msg[len(header):], body) {
+		t.Error("appending to the header wrote over the body")
+	}
+}
