@@ -1,0 +1,210 @@
+// Package broker is what every door calls: it knows hubs, their partitions and their
+// consumer groups, and no protocol.
+//
+// Definitions of hubs are facts in a meta.Store; events are in the logs of an
+// eventlog.Engine. The broker keeps all definitions in memory as one immutable
+// snapshot, so that publishing and reading take no lock and ask no store. Changes go
+// to the store by compare-and-set first and into the snapshot afterwards; what other
+// nodes change comes in through Run.
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// Limits and defaults.
+const (
+	// DefaultGroup is the consumer group that every hub has.
+	DefaultGroup = "$Default"
+	// MaxPartitions is the most a hub may have.
+	MaxPartitions = 1024
+	// DefaultPartitions is what a hub gets that asks for no number.
+	DefaultPartitions = 4
+	// DefaultRetentionAge is how long a hub keeps events that asks for nothing else.
+	DefaultRetentionAge = 7 * 24 * time.Hour
+	// MaxKeyCharacters is the most a partition key may have.
+	MaxKeyCharacters = 128
+)
+
+// Config is what a broker works with.
+type Config struct {
+	// Engine stores the events, Meta the definitions. Both are required; the broker
+	// closes neither.
+	Engine eventlog.Engine
+	Meta   meta.Store
+	// Namespace is the name that hubs are found under by clients. Empty means
+	// "eventyard".
+	Namespace string
+	// Log is where the broker tells what it did; nil means slog.Default().
+	Log *slog.Logger
+	// Metrics is where its counters are registered; nil means nowhere.
+	Metrics prometheus.Registerer
+}
+
+func (c Config) withDefaults() Config {
+	if c.Namespace == "" {
+		c.Namespace = "eventyard"
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// Broker is one node's view of all hubs. All methods may be called by many goroutines
+// at once.
+type Broker struct {
+	namespace string
+	engine    eventlog.Engine
+	meta      meta.Store
+	log       *slog.Logger
+	metrics   *metrics
+	hubs      *registry
+}
+
+// Open reads the definitions and finishes deletions that were interrupted. It starts
+// no goroutine; Run does the rest.
+func Open(ctx context.Context, cfg Config) (*Broker, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Engine == nil || cfg.Meta == nil {
+		return nil, errors.New("open broker: both an engine and a meta store are required")
+	}
+	metrics, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("open broker: %w", err)
+	}
+	b := &Broker{
+		namespace: cfg.Namespace,
+		engine:    cfg.Engine,
+		meta:      cfg.Meta,
+		log:       cfg.Log,
+		metrics:   metrics,
+		hubs:      newRegistry(cfg.Engine, metrics),
+	}
+	if err := b.load(ctx); err != nil {
+		return nil, fmt.Errorf("open broker: %w", err)
+	}
+	return b, nil
+}
+
+// Namespace is the name that clients find the hubs under.
+func (b *Broker) Namespace() string { return b.namespace }
+
+func (b *Broker) load(ctx context.Context) error {
+	entries, err := b.meta.List(ctx, hubsPrefix)
+	if err != nil {
+		return fmt.Errorf("read hubs: %w", err)
+	}
+	var all []sighting
+	for _, e := range entries {
+		def, err := decodeDefinition(e)
+		if err != nil {
+			return err
+		}
+		all = append(all, sighting{name: nameOfHubKey(e.Key), revision: e.Revision, def: def})
+	}
+	b.hubs.apply(all...)
+	return b.resumeDeletions(ctx, all)
+}
+
+// resumeDeletions finishes what a crash interrupted. A hub that cannot be removed now
+// is gone for users all the same, so the others are not kept waiting for it.
+func (b *Broker) resumeDeletions(ctx context.Context, all []sighting) error {
+	for _, s := range all {
+		if !s.def.deleting() {
+			continue
+		}
+		if err := b.finishDeletion(ctx, s); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("finish deletion of hub %q: %w", s.def.Name, err)
+			}
+			b.log.Warn("deleted hub still takes up storage, the next start tries again", "hub", s.def.Name, "error", err)
+			continue
+		}
+		b.log.Info("interrupted deletion of hub finished", "hub", s.def.Name)
+	}
+	return nil
+}
+
+// Run follows the changes that other nodes make, until ctx ends, and returns nil
+// then. Without it the broker knows only its own.
+func (b *Broker) Run(ctx context.Context) error {
+	watch, err := b.meta.Watch(ctx, hubsPrefix)
+	if err != nil {
+		return endedOr(ctx, fmt.Errorf("watch hubs: %w", err))
+	}
+	present, err := watch.Next()
+	if err != nil {
+		return endedOr(ctx, fmt.Errorf("watch hubs: %w", err))
+	}
+	b.hubs.apply(b.sightings(present)...)
+	if err := b.forgetMissing(ctx, present); err != nil {
+		return endedOr(ctx, err)
+	}
+	for {
+		changes, err := watch.Next()
+		if err != nil {
+			return endedOr(ctx, fmt.Errorf("watch hubs: %w", err))
+		}
+		b.hubs.apply(b.sightings(changes)...)
+	}
+}
+
+// endedOr tells the end that was asked for from a failure.
+func endedOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// sightings reads changes. One that cannot be read is left out and reported: the
+// other hubs must not stop for it.
+func (b *Broker) sightings(changes []meta.Change) []sighting {
+	seen := make([]sighting, 0, len(changes))
+	for _, c := range changes {
+		s := sighting{name: nameOfHubKey(c.Key), revision: c.Revision, gone: c.Deleted, told: true}
+		if !c.Deleted {
+			def, err := decodeDefinition(c.Entry)
+			if err != nil {
+				b.log.Error("definition of a hub was changed to something unreadable, going on with the old one", "error", err)
+				continue
+			}
+			s.def = def
+		}
+		seen = append(seen, s)
+	}
+	return seen
+}
+
+// forgetMissing drops hubs that were deleted while nobody watched: the watch begins
+// with what exists and says nothing of what no longer does. A hub we made after the
+// watch's first look is missing there too, so the store is asked about each.
+func (b *Broker) forgetMissing(ctx context.Context, present []meta.Change) error {
+	there := make(map[string]bool, len(present))
+	for _, c := range present {
+		there[nameOfHubKey(c.Key)] = true
+	}
+	for _, s := range b.hubs.known() {
+		if there[s.name] {
+			continue
+		}
+		_, err := b.meta.Get(ctx, hubKey(s.name))
+		switch {
+		case errors.Is(err, meta.ErrNotFound):
+			b.hubs.drop(s)
+		case err != nil:
+			return fmt.Errorf("look for hub %q: %w", s.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// H1, H4: a hub that is created again has nothing of the old one.
+func TestRecreatedHubIsEmpty(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 2)
+	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		mustPublish(t, b, "orders", Target{}, "old")
+	}
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	expectGone(t, b, "orders")
+	mustCreate(t, b, "orders", 3)
+	if groups, err := b.Groups(t.Context(), "orders"); err != nil || len(groups) != 1 {
+		t.Errorf("groups %v, %v", groups, err)
+	}
+	if p := mustPublish(t, b, "orders", Target{Partition: "1"}, "new"); p.First != 0 {
+		t.Errorf("first number is %d", p.First)
+	}
+	for _, broker := range []*Broker{b, y.open(t)} {
+		if got := readAll(t, broker, "orders"); len(got) != 3 || !slices.Equal(got[1], []string{"new"}) || len(got[0])+len(got[2]) > 0 {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+// expectGone checks that no call finds the hub.
+func expectGone(t *testing.T, b *Broker, hub string) {
+	t.Helper()
+	ctx := t.Context()
+	_, byName := b.Hub(hub)
+	_, publish := b.Publish(ctx, hub, Target{}, events("x"))
+	_, partition := b.Partition(ctx, hub, "0")
+	_, cursor := b.Cursor(ctx, hub, DefaultGroup, "0", eventlog.Earliest())
+	_, groups := b.Groups(ctx, hub)
+	_, group := b.Group(ctx, hub, DefaultGroup)
+	_, createGroup := b.CreateGroup(ctx, hub, "g")
+	_, update := b.UpdateHub(ctx, hub, HubChange{Retention: &Retention{}})
+	for what, err := range map[string]error{
+		"Hub": byName, "Publish": publish, "Partition": partition, "Cursor": cursor, "Groups": groups,
+		"Group": group, "CreateGroup": createGroup, "UpdateHub": update, "DeleteGroup": b.DeleteGroup(ctx, hub, "g"),
+	} {
+		if !isNotFound(err, KindHub) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
+
+func TestDeleteWhatIsNotThere(t *testing.T) {
+	b := newYard(t).open(t)
+	for _, name := range []string{"nowhere", "no name", ""} {
+		if err := b.DeleteHub(t.Context(), name); !isNotFound(err, KindHub) {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
+// H4: readers of a deleted hub are told.
+func TestCursorsOfADeletedHubEnd(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	c, err := b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Latest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ended := make(chan error)
+	go func() {
+		_, err := c.Next(context.WithoutCancel(t.Context()))
+		ended <- err
+	}()
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, eventlog.ErrRemoved) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// H1, H4: wherever a deletion is cut off, the hub is either whole or, after the next
+// start, gone with all it had; and its name is free for a new one, without any start.
+func TestDeletionSurvivesACrashAtEveryStep(t *testing.T) {
+	for _, answerLost := range []bool{false, true} {
+		for _, next := range []string{"restart", "create", "delete"} {
+			// Marking, removing the log, two groups, the definition.
+			for step := 1; step <= 5; step++ {
+				t.Run(fmt.Sprintf("step %d, answer lost %v, then %s", step, answerLost, next), func(t *testing.T) {
+					crashDeletion(t, &faults{step: step, answerLost: answerLost}, next)
+				})
+			}
+		}
+	}
+}
+
+func crashDeletion(t *testing.T, f *faults, next string) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	mustPublish(t, b, "orders", Target{}, "old")
+	for _, group := range []string{"a", "b/c"} {
+		if _, err := b.CreateGroup(t.Context(), "orders", group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := b.hubs.find("orders").log
+	// Another node, open since before, that knows nothing of the deletion.
+	healthy := &faults{}
+	b = open(t, Config{Engine: faultyEngine{y.engine, healthy}, Meta: y.store})
+	dying := open(t, Config{Engine: faultyEngine{y.engine, f}, Meta: faultyStore{y.store, f}})
+	if err := dying.DeleteHub(t.Context(), "orders"); !errors.Is(err, errCrashed) {
+		t.Fatalf("got %v", err)
+	}
+
+	decided := f.step > 1 || f.answerLost
+	switch next {
+	case "restart":
+		b = open(t, Config{Engine: faultyEngine{y.engine, healthy}, Meta: y.store})
+	case "create":
+		_, err := b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 1})
+		if decided && err != nil || !decided && !errors.Is(err, ErrHubExists) {
+			t.Fatalf("create: %v", err)
+		}
+	case "delete":
+		err := b.DeleteHub(t.Context(), "orders")
+		if err != nil && !isNotFound(err, KindHub) {
+			t.Fatal(err)
+		}
+		if err != nil {
+			b = y.open(t) // what was finished elsewhere it would learn by watching
+		}
+		decided = true
+	}
+	if !decided {
+		if got := readAll(t, b, "orders"); !slices.Equal(got[0], []string{"old"}) {
+			t.Errorf("got %q", got)
+		}
+		return
+	}
+	expectNothingOf(t, y, log, append(f.removed, healthy.removed...))
+	if next != "create" {
+		expectGone(t, b, "orders")
+		mustCreate(t, b, "orders", 1)
+	}
+	if got := readAll(t, b, "orders"); len(got[0]) != 0 {
+		t.Errorf("the new hub holds %q", got)
+	}
+}
+
+// expectNothingOf checks that no trace of a hub's incarnation is left.
+func expectNothingOf(t *testing.T, y *yard, log string, removed []string) {
+	t.Helper()
+	if !slices.Contains(removed, log) {
+		t.Errorf("log %s was not removed, only %q", log, removed)
+	}
+	if left, err := y.store.List(t.Context(), groupKeys(log)); err != nil || len(left) > 0 {
+		t.Errorf("groups left: %v, %v", left, err)
+	}
+	hubs, err := y.store.List(t.Context(), hubsPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range hubs {
+		if def, err := decodeDefinition(e); err != nil || def.Log == log {
+			t.Errorf("definition left: %s, %v", e.Value, err)
+		}
+	}
+}
+
+// H1: storage that cannot be removed holds up no other hub, and the deletion can be
+// asked for again.
+func TestDeletionThatCannotBeFinished(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	mustCreate(t, b, "other", 1)
+	stuck := &faults{step: 1}
+	b = open(t, Config{Engine: faultyEngine{y.engine, stuck}, Meta: y.store})
+	if err := b.DeleteHub(t.Context(), "orders"); !errors.Is(err, errCrashed) {
+		t.Fatalf("got %v", err)
+	}
+	expectGone(t, b, "orders")
+	b = open(t, Config{Engine: faultyEngine{y.engine, stuck}, Meta: y.store})
+	expectGone(t, b, "orders")
+	mustPublish(t, b, "other", Target{}, "x")
+	if _, err := b.CreateHub(t.Context(), HubConfig{Name: "orders"}); !errors.Is(err, errCrashed) {
+		t.Errorf("create: got %v", err)
+	}
+	stuck.step = 0
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Error(err)
+	}
+	if err := b.DeleteHub(t.Context(), "orders"); !isNotFound(err, KindHub) {
+		t.Errorf("once more: got %v", err)
+	}
+}
+
+// H1: a deletion that is decided does not depend on who asked for it waiting.
+func TestDeletionOutlivesItsCaller(t *testing.T) {
+	y := newYard(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	b := open(t, Config{Engine: leavingEngine{y.engine, cancel}, Meta: y.store})
+	mustCreate(t, b, "orders", 1)
+	if err := b.DeleteHub(ctx, "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := y.store.List(t.Context(), hubsPrefix); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// leavingEngine has the caller leave in the middle of a removal.
+type leavingEngine struct {
+	eventlog.Engine
+	leave context.CancelFunc
+}
+
+func (e leavingEngine) Remove(ctx context.Context, log string) error {
+	e.leave()
+	return errors.Join(ctx.Err(), e.Engine.Remove(ctx, log))
+}
+
+// H1: many who delete one hub do no harm to each other, nor to the next of that name.
+func TestConcurrentDeletes(t *testing.T) {
+	y := newYard(t)
+	nodes := []*Broker{y.open(t), y.open(t)}
+	mustCreate(t, nodes[0], "orders", 1)
+	var wg sync.WaitGroup
+	deleted := make(chan struct{}, 8)
+	for i := range 8 {
+		wg.Go(func() {
+			err := nodes[i%2].DeleteHub(t.Context(), "orders")
+			if err != nil && !isNotFound(err, KindHub) {
+				t.Error(err)
+			}
+			if err == nil {
+				deleted <- struct{}{}
+			}
+		})
+	}
+	wg.Wait()
+	if len(deleted) == 0 {
+		t.Error("nobody deleted it")
+	}
+	mustCreate(t, nodes[1], "orders", 1)
+	mustPublish(t, nodes[1], "orders", Target{}, "x")
+}

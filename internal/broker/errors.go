@@ -1,0 +1,75 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What a door branches on. Everything else that a call returns is the log's or the
+// store's own error, wrapped with what was being done.
+var (
+	// ErrInvalidName: the name of a hub or group is not of the form allowed.
+	ErrInvalidName = errors.New("name is not allowed")
+	// ErrReservedName: the hub's name would hide a path of the HTTP door.
+	ErrReservedName = errors.New("name is reserved")
+	// ErrInvalidPartitionCount: fewer than 1 or more than MaxPartitions.
+	ErrInvalidPartitionCount = errors.New("partition count is not allowed")
+	// ErrInvalidRetention: an age or size below zero.
+	ErrInvalidRetention = errors.New("retention is not allowed")
+	// ErrHubExists: the name is taken, maybe in another spelling.
+	ErrHubExists = errors.New("hub exists already")
+	// ErrGroupExists: the hub has that group already.
+	ErrGroupExists = errors.New("consumer group exists already")
+	// ErrDefaultGroup: $Default cannot be deleted.
+	ErrDefaultGroup = errors.New("the default consumer group always exists")
+	// ErrPartitionsFixed: another number of partitions was asked of a hub that exists.
+	ErrPartitionsFixed = errors.New("the number of partitions is fixed when a hub is created")
+	// ErrKeyTooLong: a partition key has more than MaxKeyCharacters.
+	ErrKeyTooLong = errors.New("partition key is too long")
+)
+
+// What a NotFoundError says is missing.
+const (
+	KindHub       = "hub"
+	KindGroup     = "group"
+	KindPartition = "partition"
+)
+
+// NotFoundError names what is not there.
+type NotFoundError struct {
+	// Kind is KindHub, KindGroup or KindPartition.
+	Kind string
+	// Hub is the hub asked for or, for the other kinds, the hub in its own spelling.
+	Hub string
+	// Name is the group or partition asked for; the hub for KindHub.
+	Name string
+	// Partitions is how many the hub has, for KindPartition.
+	Partitions int
+	// Similar is a group whose name differs only in case, for KindGroup; empty if none.
+	Similar string
+}
+
+func (e *NotFoundError) Error() string {
+	switch e.Kind {
+	case KindPartition:
+		return fmt.Sprintf("partition %.64q of hub %.64q does not exist: it has %s", e.Name, e.Hub, partitionRange(e.Partitions))
+	case KindGroup:
+		if e.Similar != "" {
+			return fmt.Sprintf("consumer group %.64q of hub %.64q does not exist: there is %q, and case matters here", e.Name, e.Hub, e.Similar)
+		}
+		return fmt.Sprintf("consumer group %.64q of hub %.64q does not exist: create it first, or use %s", e.Name, e.Hub, DefaultGroup)
+	default:
+		return fmt.Sprintf("hub %.64q does not exist: create it first, or check its spelling", e.Name)
+	}
+}
+
+func partitionRange(n int) string {
+	if n == 1 {
+		return "only partition 0"
+	}
+	return fmt.Sprintf("partitions 0 to %d", n-1)
+}
+
+func hubNotFound(name string) error {
+	return &NotFoundError{Kind: KindHub, Hub: name, Name: name}
+}

@@ -1,0 +1,269 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// Retention says when events may be removed; its size is per partition. Zero fields
+// keep for ever.
+type Retention = eventlog.Retention
+
+// HubConfig describes a hub to be made.
+type HubConfig struct {
+	// Name is 1 to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit
+	// at both ends. Case does not tell hubs apart, but is kept for show.
+	Name string
+	// Partitions is 1 to MaxPartitions; zero means DefaultPartitions.
+	Partitions int
+	// Retention nil means DefaultRetentionAge and any size.
+	Retention *Retention
+}
+
+// HubChange says what to change of a hub; nil fields stay.
+type HubChange struct {
+	Retention *Retention
+	// Partitions other than the present number are refused with ErrPartitionsFixed:
+	// keys would move and order would be lost.
+	Partitions *int
+}
+
+// Hub is what there is to know of a hub.
+type Hub struct {
+	// Name is the spelling it was created with.
+	Name       string
+	Partitions int
+	Created    time.Time
+	Retention  Retention
+}
+
+// PartitionIDs are "0" to "n-1".
+func (h Hub) PartitionIDs() []string {
+	ids := make([]string, h.Partitions)
+	for i := range ids {
+		ids[i] = strconv.Itoa(i)
+	}
+	return ids
+}
+
+// maxTries bounds how often a change begins anew because somebody else was faster.
+const maxTries = 16
+
+// Hub gives the hub of that name, in any case; a *NotFoundError if there is none.
+func (b *Broker) Hub(name string) (Hub, error) {
+	h, err := b.find(name)
+	if err != nil {
+		return Hub{}, err
+	}
+	return h.Hub, nil
+}
+
+// Hubs gives all hubs, by name.
+func (b *Broker) Hubs() []Hub {
+	all := b.hubs.all()
+	hubs := make([]Hub, 0, len(all))
+	for _, h := range all {
+		hubs = append(hubs, h.Hub)
+	}
+	slices.SortFunc(hubs, func(x, y Hub) int { return cmp.Compare(fold(x.Name), fold(y.Name)) })
+	return hubs
+}
+
+func (b *Broker) find(name string) (*hub, error) {
+	if h := b.hubs.find(name); h != nil {
+		return h, nil
+	}
+	return nil, hubNotFound(name)
+}
+
+// CreateHub makes a hub; it is durable and ready for events when the call returns. If
+// the name is taken it is ErrHubExists; if a hub of that name is still being deleted,
+// its deletion is finished first.
+func (b *Broker) CreateHub(ctx context.Context, cfg HubConfig) (Hub, error) {
+	def, err := define(cfg)
+	if err != nil {
+		return Hub{}, fmt.Errorf("create hub: %w", err)
+	}
+	if err := b.create(ctx, def); err != nil {
+		return Hub{}, fmt.Errorf("create hub %q: %w", cfg.Name, err)
+	}
+	b.log.Info("hub created", "hub", def.Name, "partitions", def.Partitions, "log", def.Log)
+	return def.hub(), nil
+}
+
+// define checks what was asked for and fills in the rest.
+func define(cfg HubConfig) (definition, error) {
+	if err := checkHubName(cfg.Name); err != nil {
+		return definition{}, err
+	}
+	partitions := cmp.Or(cfg.Partitions, DefaultPartitions)
+	if partitions < 1 || partitions > MaxPartitions {
+		return definition{}, fmt.Errorf("hub %q: %w: %d, use 1 to %d", cfg.Name, ErrInvalidPartitionCount, partitions, MaxPartitions)
+	}
+	retention := Retention{Age: DefaultRetentionAge}
+	if cfg.Retention != nil {
+		retention = *cfg.Retention
+	}
+	if err := checkRetention(retention); err != nil {
+		return definition{}, fmt.Errorf("hub %q: %w", cfg.Name, err)
+	}
+	return definition{
+		Name:       cfg.Name,
+		Log:        logName(cfg.Name),
+		Partitions: partitions,
+		Created:    now(),
+		Retention:  storeRetention(retention),
+	}, nil
+}
+
+func checkRetention(r Retention) error {
+	if r.Age < 0 || r.Bytes < 0 {
+		return fmt.Errorf("%w: age %v, %d bytes: use zero to keep for ever", ErrInvalidRetention, r.Age, r.Bytes)
+	}
+	return nil
+}
+
+// now has the precision that clients are shown.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// create lets the store decide who is first. Only when the name is taken does it look
+// at by whom.
+func (b *Broker) create(ctx context.Context, def definition) error {
+	for range maxTries {
+		_, err := b.put(ctx, sighting{name: fold(def.Name), def: def})
+		if !errors.Is(err, meta.ErrConflict) {
+			return err
+		}
+		there, err := b.read(ctx, def.Name)
+		switch {
+		case errors.Is(err, meta.ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		case !there.def.deleting():
+			return fmt.Errorf("%w: choose another name, or delete the hub first", ErrHubExists)
+		}
+		if err := b.finishDeletion(ctx, there); err != nil {
+			return fmt.Errorf("finish deletion of the hub that had this name: %w", err)
+		}
+	}
+	return fmt.Errorf("others keep creating and deleting it: %w", meta.ErrConflict)
+}
+
+// put stores a definition and takes it into use, if the hub's revision is still that
+// of the sighting; zero means a new hub. It gives back the sighting with its new one.
+func (b *Broker) put(ctx context.Context, s sighting) (sighting, error) {
+	b.hubs.begin()
+	defer b.hubs.end()
+	revision, err := b.meta.CompareAndSet(ctx, hubKey(s.name), s.revision, encode(s.def))
+	if err != nil {
+		return s, err
+	}
+	s.revision = revision
+	b.hubs.apply(s)
+	return s, nil
+}
+
+// read asks the store, since only its revision is good for a change.
+func (b *Broker) read(ctx context.Context, name string) (sighting, error) {
+	folded := fold(name)
+	entry, err := b.meta.Get(ctx, hubKey(folded))
+	if err != nil {
+		return sighting{}, err
+	}
+	def, err := decodeDefinition(entry)
+	return sighting{name: folded, revision: entry.Revision, def: def}, err
+}
+
+// UpdateHub changes a hub's settings.
+func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (Hub, error) {
+	if change.Retention != nil {
+		if err := checkRetention(*change.Retention); err != nil {
+			return Hub{}, fmt.Errorf("update hub %q: %w", name, err)
+		}
+	}
+	for range maxTries {
+		h, err := b.update(ctx, name, change)
+		if errors.Is(err, meta.ErrConflict) {
+			continue
+		}
+		return h, err
+	}
+	return Hub{}, fmt.Errorf("update hub %q: others keep changing it: %w", name, meta.ErrConflict)
+}
+
+func (b *Broker) update(ctx context.Context, name string, change HubChange) (Hub, error) {
+	there, err := b.readVisible(ctx, name)
+	if err != nil {
+		return Hub{}, err
+	}
+	present := there.def.hub()
+	if change.Partitions != nil && *change.Partitions != present.Partitions {
+		return Hub{}, fmt.Errorf("update hub %q: %w", present.Name, partitionsFixed(present.Partitions, *change.Partitions))
+	}
+	if change.Retention == nil || *change.Retention == present.Retention {
+		return present, nil
+	}
+	there.def.Retention = storeRetention(*change.Retention)
+	if there, err = b.put(ctx, there); err != nil {
+		return Hub{}, fmt.Errorf("update hub %q: %w", present.Name, err)
+	}
+	b.log.Info("retention of hub changed", "hub", present.Name, "age", change.Retention.Age, "bytes", change.Retention.Bytes)
+	return there.def.hub(), nil
+}
+
+// readVisible asks the store for a hub that users see.
+func (b *Broker) readVisible(ctx context.Context, name string) (sighting, error) {
+	if !wellFormed(name) {
+		return sighting{}, hubNotFound(name)
+	}
+	there, err := b.read(ctx, name)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && there.def.deleting() {
+		return sighting{}, hubNotFound(name)
+	}
+	if err != nil {
+		return sighting{}, fmt.Errorf("read hub %q: %w", name, err)
+	}
+	return there, nil
+}
+
+func partitionsFixed(has, asked int) error {
+	return fmt.Errorf("%w: it has %d, not %d: keep %d, or create another hub", ErrPartitionsFixed, has, asked, has)
+}
+
+// EnsureHub sees to it that a hub from a configuration file exists, with its groups.
+// What is missing is made, a retention that is given and differs is changed, a
+// differing number of partitions is ErrPartitionsFixed. Nothing is deleted.
+func (b *Broker) EnsureHub(ctx context.Context, cfg HubConfig, groups []string) (Hub, error) {
+	h, err := b.CreateHub(ctx, cfg)
+	if errors.Is(err, ErrHubExists) {
+		h, err = b.UpdateHub(ctx, cfg.Name, cfg.change())
+	}
+	if err != nil {
+		return Hub{}, err
+	}
+	for _, group := range groups {
+		if _, err := b.CreateGroup(ctx, cfg.Name, group); err != nil && !errors.Is(err, ErrGroupExists) {
+			return Hub{}, err
+		}
+	}
+	return h, nil
+}
+
+// change is what has to change of a hub that exists already: only what the
+// configuration says in so many words.
+func (c HubConfig) change() HubChange {
+	change := HubChange{Retention: c.Retention}
+	if c.Partitions != 0 {
+		change.Partitions = &c.Partitions
+	}
+	return change
+}

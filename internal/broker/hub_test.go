@@ -1,0 +1,324 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// H1: what a new hub is like.
+func TestCreateHub(t *testing.T) {
+	forever := Retention{}
+	tests := []struct {
+		what string
+		cfg  HubConfig
+		want Hub
+		err  error
+	}{
+		{"defaults fill what is left out", HubConfig{Name: "orders"},
+			Hub{Name: "orders", Partitions: DefaultPartitions, Retention: Retention{Age: DefaultRetentionAge}}, nil},
+		{"the spelling is kept", HubConfig{Name: "Orders", Partitions: 1},
+			Hub{Name: "Orders", Partitions: 1, Retention: Retention{Age: DefaultRetentionAge}}, nil},
+		{"zero retention keeps for ever", HubConfig{Name: "a/b", Partitions: MaxPartitions, Retention: &forever},
+			Hub{Name: "a/b", Partitions: MaxPartitions}, nil},
+		{"retention can be by age and size", HubConfig{Name: "x", Partitions: 2, Retention: &Retention{Age: 1500 * time.Millisecond, Bytes: 1 << 40}},
+			Hub{Name: "x", Partitions: 2, Retention: Retention{Age: 1500 * time.Millisecond, Bytes: 1 << 40}}, nil},
+		{"more partitions than allowed are refused", HubConfig{Name: "x", Partitions: MaxPartitions + 1}, Hub{}, ErrInvalidPartitionCount},
+		{"fewer than one are refused", HubConfig{Name: "x", Partitions: -1}, Hub{}, ErrInvalidPartitionCount},
+		{"a negative age is refused", HubConfig{Name: "x", Retention: &Retention{Age: -1}}, Hub{}, ErrInvalidRetention},
+		{"a negative size is refused", HubConfig{Name: "x", Retention: &Retention{Bytes: -1}}, Hub{}, ErrInvalidRetention},
+		{"a bad name is refused", HubConfig{Name: "no blanks"}, Hub{}, ErrInvalidName},
+		{"a reserved name is refused", HubConfig{Name: "Metrics/x"}, Hub{}, ErrReservedName},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			y := newYard(t)
+			b := y.open(t)
+			got, err := b.CreateHub(t.Context(), tt.cfg)
+			if !errors.Is(err, tt.err) {
+				t.Fatalf("got %v, want %v", err, tt.err)
+			}
+			if err != nil {
+				if len(b.Hubs()) != 0 {
+					t.Error("a refused hub exists")
+				}
+				return
+			}
+			if time.Since(got.Created).Abs() > time.Minute {
+				t.Errorf("created at %v", got.Created)
+			}
+			tt.want.Created = got.Created
+			for where, h := range map[string]Hub{"created": got, "found": must(b.Hub(tt.cfg.Name)), "after a restart": must(y.open(t).Hub(tt.cfg.Name))} {
+				if diff := cmp.Diff(tt.want, h); diff != "" {
+					t.Errorf("%s: %s", where, diff)
+				}
+			}
+		})
+	}
+}
+
+func must(h Hub, err error) Hub {
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+// H1: partition ids are "0" to "n-1".
+func TestPartitionIDs(t *testing.T) {
+	if got := (Hub{Partitions: 3}).PartitionIDs(); !slices.Equal(got, []string{"0", "1", "2"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// H1: hub names are one name whatever their case.
+func TestHubNamesHaveNoCase(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "Orders/EU", 1)
+	mustCreate(t, b, "alpha", 1)
+	if h, err := b.Hub("oRDERS/eu"); err != nil || h.Name != "Orders/EU" {
+		t.Errorf("got %v, %v", h, err)
+	}
+	if _, err := b.CreateHub(t.Context(), HubConfig{Name: "ORDERS/eu"}); !errors.Is(err, ErrHubExists) {
+		t.Errorf("another spelling: got %v", err)
+	}
+	mustPublish(t, b, "orders/eu", Target{}, "x")
+	if got := readAll(t, b, "ORDERS/EU"); len(got[0]) != 1 {
+		t.Errorf("got %v", got)
+	}
+	if err := b.DeleteHub(t.Context(), "orders/EU"); err != nil {
+		t.Error(err)
+	}
+	if got := names(b.Hubs()); !slices.Equal(got, []string{"alpha"}) {
+		t.Errorf("left: %q", got)
+	}
+}
+
+func names(hubs []Hub) []string {
+	var all []string
+	for _, h := range hubs {
+		all = append(all, h.Name)
+	}
+	return all
+}
+
+// H1: a hub in a path and one whose name looks like it when escaped are two.
+func TestSlashNamesAreTheirOwn(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	hubs := []string{"a", "a.b", "a/b", "a/b/c", "a2Fb"}
+	for _, name := range hubs {
+		mustCreate(t, b, name, 1)
+		mustPublish(t, b, name, Target{}, name)
+	}
+	b = y.open(t)
+	if got := names(b.Hubs()); !slices.Equal(got, hubs) {
+		t.Errorf("got %q", got)
+	}
+	for _, name := range hubs {
+		if got := readAll(t, b, name); !slices.Equal(got[0], []string{name}) {
+			t.Errorf("%s holds %q", name, got)
+		}
+	}
+}
+
+// H1: of many who create one name, one wins and the others are told.
+func TestConcurrentCreatesOfOneName(t *testing.T) {
+	y := newYard(t)
+	nodes := []*Broker{y.open(t), y.open(t)}
+	var wg sync.WaitGroup
+	won := make([]bool, 16)
+	for i := range won {
+		wg.Go(func() {
+			_, err := nodes[i%2].CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: i + 1})
+			if err != nil && !errors.Is(err, ErrHubExists) {
+				t.Error(err)
+			}
+			won[i] = err == nil
+		})
+	}
+	wg.Wait()
+	winner := slices.Index(won, true)
+	if winner < 0 || slices.Index(won[winner+1:], true) >= 0 {
+		t.Fatalf("winners: %v", won)
+	}
+	if h := must(y.open(t).Hub("orders")); h.Partitions != winner+1 {
+		t.Errorf("%d partitions are not the winner's %d", h.Partitions, winner+1)
+	}
+}
+
+// H1, H4: the number of partitions is fixed, retention is not.
+func TestUpdateHub(t *testing.T) {
+	four, five := 4, 5
+	day := Retention{Age: 24 * time.Hour, Bytes: 1 << 30}
+	tests := []struct {
+		what   string
+		hub    string
+		change HubChange
+		want   Retention
+		err    error
+	}{
+		{"nothing to change changes nothing", "orders", HubChange{}, Retention{Age: DefaultRetentionAge}, nil},
+		{"retention changes", "ORDERS", HubChange{Retention: &day}, day, nil},
+		{"retention can become for ever", "orders", HubChange{Retention: &Retention{}}, Retention{}, nil},
+		{"the present number of partitions is fine", "orders", HubChange{Partitions: &four, Retention: &day}, day, nil},
+		{"another one is refused, with all else", "orders", HubChange{Partitions: &five, Retention: &day}, Retention{Age: DefaultRetentionAge}, ErrPartitionsFixed},
+		{"a bad retention is refused", "orders", HubChange{Retention: &Retention{Age: -1}}, Retention{Age: DefaultRetentionAge}, ErrInvalidRetention},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			y := newYard(t)
+			b := y.open(t)
+			mustCreate(t, b, "orders", 4)
+			got, err := b.UpdateHub(t.Context(), tt.hub, tt.change)
+			if !errors.Is(err, tt.err) {
+				t.Fatalf("got %v, want %v", err, tt.err)
+			}
+			if err == nil && got.Retention != tt.want {
+				t.Errorf("answered %v, want %v", got.Retention, tt.want)
+			}
+			for _, h := range []Hub{must(b.Hub("orders")), must(y.open(t).Hub("orders"))} {
+				if h.Retention != tt.want || h.Partitions != 4 {
+					t.Errorf("got %+v, want %v", h, tt.want)
+				}
+			}
+		})
+	}
+	b := newYard(t).open(t)
+	for _, name := range []string{"nowhere", "not a name", ""} {
+		if _, err := b.UpdateHub(t.Context(), name, HubChange{Retention: &day}); !isNotFound(err, KindHub) {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
+// H4: the engine hears of a changed retention.
+func TestEngineFollowsRetention(t *testing.T) {
+	y := newYard(t)
+	spy := &retentionSpy{Engine: y.engine}
+	b := open(t, Config{Engine: spy, Meta: y.store})
+	mustCreate(t, b, "orders", 2)
+	want := Retention{Bytes: 1 << 20}
+	if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Retention: &want}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if got := spy.newest[i]; got != want {
+			t.Errorf("partition %d is kept by %v, want %v", i, got, want)
+		}
+	}
+}
+
+type retentionSpy struct {
+	eventlog.Engine
+	newest [2]Retention // by partition; written under the registry's lock
+}
+
+func (s *retentionSpy) Partition(id eventlog.PartitionID, r Retention) (eventlog.Partition, error) {
+	s.newest[id.Number] = r
+	return s.Engine.Partition(id, r)
+}
+
+// H1: a configuration file makes what is missing and is never quietly ignored.
+func TestEnsureHub(t *testing.T) {
+	b := newYard(t).open(t)
+	cfg := HubConfig{Name: "orders", Partitions: 2}
+	for range 2 {
+		h, err := b.EnsureHub(t.Context(), cfg, []string{"$default", "billing", "Billing"})
+		if err != nil || h.Partitions != 2 {
+			t.Fatalf("got %+v, %v", h, err)
+		}
+	}
+	groups, err := b.Groups(t.Context(), "orders")
+	if err != nil || len(groups) != 3 {
+		t.Errorf("groups %v, %v", groups, err)
+	}
+	if h, err := b.EnsureHub(t.Context(), HubConfig{Name: "ORDERS"}, nil); err != nil || h.Partitions != 2 || h.Name != "orders" {
+		t.Errorf("without a number: got %+v, %v", h, err)
+	}
+	cfg.Retention = &Retention{Age: time.Hour}
+	if h, err := b.EnsureHub(t.Context(), cfg, nil); err != nil || h.Retention != *cfg.Retention {
+		t.Errorf("with another retention: got %+v, %v", h, err)
+	}
+	cfg.Partitions = 3
+	if _, err := b.EnsureHub(t.Context(), cfg, nil); !errors.Is(err, ErrPartitionsFixed) {
+		t.Errorf("with another number: got %v", err)
+	}
+	if _, err := b.EnsureHub(t.Context(), HubConfig{Name: "new"}, []string{"no good"}); !errors.Is(err, ErrInvalidName) {
+		t.Errorf("with a bad group: got %v", err)
+	}
+}
+
+// A broker says what is wrong instead of starting without a hub.
+func TestOpenRefusesWhatItCannotRead(t *testing.T) {
+	tests := []struct{ what, key, value string }{
+		{"no JSON", "hubs/orders", "{"},
+		{"another hub's definition", "hubs/orders", `{"name":"other","log":"x-1","partitions":1}`},
+		{"no log", "hubs/orders", `{"name":"orders","partitions":1}`},
+		{"no partitions", "hubs/orders", `{"name":"orders","log":"x-1"}`},
+		{"an age that is none", "hubs/orders", `{"name":"orders","log":"x-1","partitions":1,"retention":{"age":"old"}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			y := newYard(t)
+			if _, err := y.store.CompareAndSet(t.Context(), tt.key, 0, []byte(tt.value)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Log: quiet()})
+			if err == nil || !strings.Contains(err.Error(), tt.key) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestNamespace(t *testing.T) {
+	y := newYard(t)
+	if got := y.open(t).Namespace(); got != "eventyard" {
+		t.Errorf("by default it is %q", got)
+	}
+	if got := open(t, Config{Engine: y.engine, Meta: y.store, Namespace: "factory"}).Namespace(); got != "factory" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestOpenNeedsEngineAndStore(t *testing.T) {
+	if _, err := Open(t.Context(), Config{}); err == nil {
+		t.Error("opened without anything")
+	}
+}
+
+// A change that somebody else beats to it is tried again.
+func TestUpdatesOfOneHubAtOnce(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			_, err := b.UpdateHub(t.Context(), "orders", HubChange{Retention: &Retention{Bytes: int64(i + 1)}})
+			if err != nil && !errors.Is(err, meta.ErrConflict) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	stored, known := must(y.open(t).Hub("orders")), must(b.Hub("orders"))
+	if stored != known {
+		t.Errorf("known is %v, stored %v", known, stored)
+	}
+}
+
+func ExampleHub_PartitionIDs() {
+	fmt.Println(Hub{Name: "orders", Partitions: 4}.PartitionIDs())
+	// Output: [0 1 2 3]
+}

@@ -1,0 +1,82 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// H2: what was published can be counted, by hub, and what failed by reason.
+func TestMetrics(t *testing.T) {
+	y := newYard(t)
+	registry := prometheus.NewPedanticRegistry()
+	b := open(t, Config{Engine: y.engine, Meta: y.store, Metrics: registry})
+	mustCreate(t, b, "Orders", 3)
+	mustCreate(t, b, "other", 1)
+	mustCreate(t, b, "brief", 1)
+	mustPublish(t, b, "brief", Target{}, "x")
+	mustPublish(t, b, "orders", Target{}, "12345", "67")
+	mustPublish(t, b, "ORDERS", Target{Key: "key"}, "1")
+	if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Retention: &Retention{}}); err != nil {
+		t.Fatal(err)
+	}
+	b.Publish(t.Context(), "nowhere", Target{}, events("x"))
+	b.Publish(t.Context(), "orders", Target{Key: strings.Repeat("k", 129)}, events("x"))
+	if err := b.DeleteHub(t.Context(), "brief"); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+# HELP eventyard_broker_hubs Number of hubs.
+# TYPE eventyard_broker_hubs gauge
+eventyard_broker_hubs 2
+# HELP eventyard_broker_partitions Number of partitions of all hubs.
+# TYPE eventyard_broker_partitions gauge
+eventyard_broker_partitions 4
+# HELP eventyard_broker_publish_failures_total Publications that ended in an error, by reason.
+# TYPE eventyard_broker_publish_failures_total counter
+eventyard_broker_publish_failures_total{reason="hub_not_found"} 1
+eventyard_broker_publish_failures_total{reason="key_too_long"} 1
+# HELP eventyard_broker_published_bytes_total Bytes of the events stored since this node started, by hub.
+# TYPE eventyard_broker_published_bytes_total counter
+eventyard_broker_published_bytes_total{hub="Orders"} 35
+eventyard_broker_published_bytes_total{hub="other"} 0
+# HELP eventyard_broker_published_events_total Events stored since this node started, by hub.
+# TYPE eventyard_broker_published_events_total counter
+eventyard_broker_published_events_total{hub="Orders"} 3
+eventyard_broker_published_events_total{hub="other"} 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	if _, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Metrics: registry}); err == nil {
+		t.Error("two brokers share one registry")
+	}
+}
+
+func TestFailureReasons(t *testing.T) {
+	for want, err := range map[string]error{
+		"uncertain":           fmt.Errorf("%w: %w", eventlog.ErrNoSpace, eventlog.ErrUncertain),
+		"hub_not_found":       hubNotFound("x"),
+		"partition_not_found": &NotFoundError{Kind: KindPartition},
+		"key_too_long":        ErrKeyTooLong,
+		"too_large":           eventlog.ErrTooLarge,
+		"empty":               eventlog.ErrEmptyBatch,
+		"no_space":            eventlog.ErrNoSpace,
+		"fenced":              eventlog.ErrFenced,
+		"removed":             eventlog.ErrRemoved,
+		"closed":              eventlog.ErrClosed,
+		"canceled":            context.Canceled,
+		"other":               errors.New("whatever"),
+	} {
+		if got := failureReason(fmt.Errorf("publish: %w", err)); got != want {
+			t.Errorf("%v: got %s, want %s", err, got, want)
+		}
+	}
+}

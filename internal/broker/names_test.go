@@ -1,0 +1,157 @@
+package broker
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// H1: which names a hub may have.
+func TestHubNames(t *testing.T) {
+	tests := []struct {
+		what string
+		name string
+		want error
+	}{
+		{"one letter is enough", "a", nil},
+		{"digits at both ends are fine", "1orders9", nil},
+		{"upper case is kept", "Orders", nil},
+		{"word characters, dash, dot and slash are allowed inside", "a_b-c.d/e", nil},
+		{"slashes may follow each other", "a//b", nil},
+		{"256 characters are allowed", strings.Repeat("a", 256), nil},
+		{"257 are not", strings.Repeat("a", 257), ErrInvalidName},
+		{"nothing is no name", "", ErrInvalidName},
+		{"a blank is refused", "my hub", ErrInvalidName},
+		{"a dash at the beginning is refused", "-a", ErrInvalidName},
+		{"a slash at the end is refused", "a/", ErrInvalidName},
+		{"an underscore at the end is refused", "a_", ErrInvalidName},
+		{"a dollar sign is refused", "$a", ErrInvalidName},
+		{"a percent sign is refused, as it escapes slashes in keys", "a%2Fb", ErrInvalidName},
+		{"letters beyond ASCII are refused", "häuser", ErrInvalidName},
+		{"a control character is refused", "a\x00b", ErrInvalidName},
+		{"a path of the server is reserved", "api", ErrReservedName},
+		{"in any case", "MetRics", ErrReservedName},
+		{"also as the first part of a path", "console/events", ErrReservedName},
+		{"but not further down", "my/api", nil},
+		{"nor as the beginning of a word", "api-events", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			if err := checkHubName(tt.name); !errors.Is(err, tt.want) {
+				t.Errorf("%q: got %v, want %v", tt.name, err, tt.want)
+			}
+		})
+	}
+}
+
+// H1: every reserved name is refused, alone and as a first segment.
+func TestReservedNamesAreNoHubs(t *testing.T) {
+	for _, name := range ReservedNames() {
+		for _, hub := range []string{name, strings.ToUpper(name), name + "/x"} {
+			if err := checkHubName(hub); !errors.Is(err, ErrReservedName) {
+				t.Errorf("%q: got %v", hub, err)
+			}
+		}
+	}
+}
+
+// H1: the default group is found whatever its case.
+func TestDefaultGroupInAnyCase(t *testing.T) {
+	for name, want := range map[string]bool{
+		"$Default": true, "$default": true, "$DEFAULT": true,
+		"Default": false, "$Defaults": false, "$": false, "": false,
+	} {
+		if got := isDefaultGroup(name); got != want {
+			t.Errorf("%q: got %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestFoldingIsForASCIIOnly(t *testing.T) {
+	// The Kelvin sign's lower case is an ordinary k.
+	for in, want := range map[string]string{"Orders": "orders", "orders": "orders", "\u212Aelvin": "\u212Aelvin", "A/B.C": "a/b.c"} {
+		if got := fold(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzNames: a name that passes is what the emulator's schema allows, makes keys that
+// the store takes and that lead back to it, and a storage name that engines take.
+func FuzzNames(f *testing.F) {
+	for _, seed := range []string{"a", "Orders", "a/b//c", "a.b-c_d", "häuser", "api/x", "$Default", "a%2Fb", strings.Repeat("a/", 127) + "a"} {
+		f.Add(seed)
+	}
+	schema := regexp.MustCompile(`^([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9_\-./]*[A-Za-z0-9])$`)
+	storage := regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,119}$`)
+	f.Fuzz(func(t *testing.T, name string) {
+		ok := checkGroupName(name) == nil
+		if want := len(name) <= MaxNameCharacters && schema.MatchString(name); ok != want {
+			t.Fatalf("%q: allowed is %v, want %v", name, ok, want)
+		}
+		if !ok {
+			return
+		}
+		key := hubKey(fold(name))
+		if err := meta.CheckKey(key); err != nil {
+			t.Error(err)
+		}
+		if back := nameOfHubKey(key); back != fold(name) {
+			t.Errorf("%q leads back to %q", key, back)
+		}
+		log := logName(name)
+		if !storage.MatchString(log) {
+			t.Errorf("storage name %q", log)
+		}
+		if err := meta.CheckKey(groupKey(log, name)); err != nil {
+			t.Error(err)
+		}
+		if strings.Count(groupKey(log, name), "/") != 2 {
+			t.Errorf("%q is not one segment", groupKey(log, name))
+		}
+	})
+}
+
+// H1: partitions are named "0" to "n-1", each in one way only.
+func TestPartitionNames(t *testing.T) {
+	h := &hub{Hub: Hub{Name: "orders", Partitions: 12}}
+	for id, want := range map[string]int{
+		"0": 0, "9": 9, "11": 11,
+		"12": -1, "": -1, "00": -1, "01": -1, "-1": -1, "+1": -1, "1 ": -1, "x": -1, "1e1": -1, "99999": -1, "٣": -1,
+	} {
+		got, err := h.partitionNumber(id)
+		var missing *NotFoundError
+		switch {
+		case want >= 0 && (err != nil || got != want):
+			t.Errorf("%q: got %d, %v", id, got, err)
+		case want < 0 && !errors.As(err, &missing):
+			t.Errorf("%q: got %d, %v, want a NotFoundError", id, got, err)
+		}
+	}
+}
+
+func TestWhatIsNotThereIsNamed(t *testing.T) {
+	tests := []struct {
+		err  *NotFoundError
+		want string
+	}{
+		{&NotFoundError{Kind: KindHub, Hub: "orders", Name: "orders"},
+			`hub "orders" does not exist: create it first, or check its spelling`},
+		{&NotFoundError{Kind: KindPartition, Hub: "orders", Name: "9", Partitions: 4},
+			`partition "9" of hub "orders" does not exist: it has partitions 0 to 3`},
+		{&NotFoundError{Kind: KindPartition, Hub: "orders", Name: "1", Partitions: 1},
+			`partition "1" of hub "orders" does not exist: it has only partition 0`},
+		{&NotFoundError{Kind: KindGroup, Hub: "orders", Name: "billing"},
+			`consumer group "billing" of hub "orders" does not exist: create it first, or use $Default`},
+		{&NotFoundError{Kind: KindGroup, Hub: "orders", Name: "billing", Similar: "Billing"},
+			`consumer group "billing" of hub "orders" does not exist: there is "Billing", and case matters here`},
+	}
+	for _, tt := range tests {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// PartitionInfo is what there is to know of a partition at one moment.
+type PartitionInfo struct {
+	Hub, ID string
+	// First and Last are the numbers of the oldest event kept and of the newest one
+	// ever stored. Both are -1 before the first event; when retention has removed all,
+	// First is Last+1.
+	First, Last eventlog.Sequence
+	// LastOffset is Last in decimal, LastTime when it was enqueued; zero before the
+	// first event.
+	LastOffset string
+	LastTime   time.Time
+	// Empty: there is nothing to read now.
+	Empty bool
+	// Bytes is the storage in use.
+	Bytes int64
+	// Retrieved is when all this was so.
+	Retrieved time.Time
+}
+
+// Partition tells what a partition holds.
+func (b *Broker) Partition(ctx context.Context, hub, partition string) (PartitionInfo, error) {
+	h, p, err := b.locate(hub, partition)
+	if err != nil {
+		return PartitionInfo{}, err
+	}
+	bounds, err := p.Bounds(ctx)
+	if err != nil {
+		return PartitionInfo{}, b.readError(h, partition, err)
+	}
+	return partitionInfo(h.Name, partition, bounds, now()), nil
+}
+
+func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) PartitionInfo {
+	info := PartitionInfo{
+		Hub:        hub,
+		ID:         id,
+		First:      bounds.First,
+		Last:       bounds.Last(),
+		LastOffset: strconv.FormatInt(int64(bounds.Last()), 10),
+		LastTime:   bounds.LastTime,
+		Empty:      bounds.Empty(),
+		Bytes:      bounds.Bytes,
+		Retrieved:  at,
+	}
+	if info.Last == eventlog.NoSequence {
+		info.First = eventlog.NoSequence
+	}
+	return info
+}
+
+// Cursor opens a reader of a partition for a group. Groups have no part in what is
+// read, only in who reads: the cursor is the engine's own. When the hub is deleted it
+// answers eventlog.ErrRemoved.
+//
+// Errors: *NotFoundError, *eventlog.PositionError, and the engine's others.
+func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error) {
+	h, p, err := b.locate(hub, partition)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.group(ctx, h, group); err != nil {
+		return nil, err
+	}
+	cursor, err := p.Cursor(ctx, at)
+	if err != nil {
+		return nil, b.readError(h, partition, err)
+	}
+	return cursor, nil
+}
+
+// locate finds a partition by name.
+func (b *Broker) locate(name, partition string) (*hub, eventlog.Partition, error) {
+	h, err := b.find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	number, err := h.partitionNumber(partition)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := h.partition(number)
+	return h, p, err
+}
+
+// readError says of a hub that was deleted between finding and asking it what would
+// have been said a moment later.
+func (b *Broker) readError(h *hub, partition string, err error) error {
+	if errors.Is(err, eventlog.ErrRemoved) && b.hubs.find(h.Name) == nil {
+		return hubNotFound(h.Name)
+	}
+	return fmt.Errorf("read %s/%s: %w", h.Name, partition, err)
+}
+
+func (h *hub) partition(number int) (eventlog.Partition, error) {
+	if h.broken != nil {
+		return nil, h.broken
+	}
+	return h.partitions[number], nil
+}
+
+// partitionNumber reads a partition's name: decimal, without sign or leading zeros, so
+// that each partition has one name only.
+func (h *hub) partitionNumber(id string) (int, error) {
+	n, ok := parsePartition(id)
+	if !ok || n >= h.Partitions {
+		return 0, &NotFoundError{Kind: KindPartition, Hub: h.Name, Name: id, Partitions: h.Partitions}
+	}
+	return n, nil
+}
+
+func parsePartition(id string) (int, bool) {
+	if id == "" || len(id) > 4 || len(id) > 1 && id[0] == '0' {
+		return 0, false
+	}
+	n := 0
+	for i := range len(id) {
+		if id[i] < '0' || id[i] > '9' {
+			return 0, false
+		}
+		n = 10*n + int(id[i]-'0')
+	}
+	return n, true
+}

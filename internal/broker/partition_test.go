@@ -1,0 +1,189 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// H10: what a partition says of itself.
+func TestPartitionInfo(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := []struct {
+		what   string
+		bounds eventlog.Bounds
+		want   PartitionInfo
+	}{
+		{"before the first event all is -1", eventlog.Bounds{},
+			PartitionInfo{First: -1, Last: -1, LastOffset: "-1", Empty: true}},
+		{"with one event it is first and last", eventlog.Bounds{First: 0, Next: 1, LastTime: at, Bytes: 100},
+			PartitionInfo{First: 0, Last: 0, LastOffset: "0", LastTime: at, Bytes: 100}},
+		{"retention moves the first", eventlog.Bounds{First: 40, Next: 1842, LastTime: at, Bytes: 9},
+			PartitionInfo{First: 40, Last: 1841, LastOffset: "1841", LastTime: at, Bytes: 9}},
+		{"emptied by retention it still knows its last", eventlog.Bounds{First: 1842, Next: 1842, LastTime: at},
+			PartitionInfo{First: 1842, Last: 1841, LastOffset: "1841", LastTime: at, Empty: true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			tt.want.Hub, tt.want.ID, tt.want.Retrieved = "orders", "3", at
+			if diff := cmp.Diff(tt.want, partitionInfo("orders", "3", tt.bounds, at)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// H10: a partition's information follows its events.
+func TestPartition(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "Orders", 2)
+	p, err := b.Partition(t.Context(), "orders", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Hub != "Orders" || p.ID != "1" || p.First != -1 || p.Last != -1 || !p.Empty || !p.LastTime.IsZero() || p.Retrieved.IsZero() {
+		t.Errorf("new: %+v", p)
+	}
+	stored := mustPublish(t, b, "orders", Target{Partition: "1"}, "a", "b", "c")
+	p, err = b.Partition(t.Context(), "orders", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.First != 0 || p.Last != 2 || p.LastOffset != "2" || p.Empty || !p.LastTime.Equal(stored.Time) {
+		t.Errorf("with three events: %+v", p)
+	}
+	for _, id := range []string{"2", "x", ""} {
+		if _, err := b.Partition(t.Context(), "orders", id); !isNotFound(err, KindPartition) {
+			t.Errorf("%q: got %v", id, err)
+		}
+	}
+}
+
+// H4: a cursor begins where it is asked to, and reading removes nothing.
+func TestCursorPositions(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	stored := mustPublish(t, b, "orders", Target{}, "a", "b", "c")
+	tests := []struct {
+		what string
+		at   eventlog.Position
+		want []string
+	}{
+		{"from the earliest", eventlog.Earliest(), []string{"a", "b", "c"}},
+		{"from the latest", eventlog.Latest(), nil},
+		{"at a number", eventlog.At(1), []string{"b", "c"}},
+		{"after a number", eventlog.After(1), []string{"c"}},
+		{"since a time", eventlog.Since(stored.Time), []string{"a", "b", "c"}},
+		{"and back again", eventlog.Earliest(), []string{"a", "b", "c"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			if got := read(t, b, "orders", DefaultGroup, 0, tt.at); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	var ahead *eventlog.PositionError
+	if _, err := b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.At(9)); !errors.As(err, &ahead) || ahead.Last != 2 {
+		t.Errorf("ahead of the end: got %v", err)
+	}
+	if _, err := b.Cursor(t.Context(), "orders", DefaultGroup, "1", eventlog.Earliest()); !isNotFound(err, KindPartition) {
+		t.Errorf("another partition: got %v", err)
+	}
+}
+
+// H4: retention removes also from partitions that nobody has used since the start.
+func TestRetentionOfIdlePartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		b := y.open(t)
+		if _, err := b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 2, Retention: &Retention{Age: time.Hour}}); err != nil {
+			t.Fatal(err)
+		}
+		mustPublish(t, b, "orders", Target{Partition: "1"}, "a", "b")
+		if err := y.engine.Close(); err != nil {
+			t.Fatal(err)
+		}
+		y.start(t)
+		b = y.open(t)
+		go y.engine.Run(t.Context())
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		p, err := b.Partition(t.Context(), "orders", "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !p.Empty || p.First != 2 || p.Last != 1 || p.LastOffset != "1" {
+			t.Errorf("got %+v", p)
+		}
+	})
+}
+
+// H4, H10: a hub deleted just before it is read is not there, like one deleted earlier.
+func TestReadingAHubDeletedMeanwhile(t *testing.T) {
+	y := newYard(t)
+	var b *Broker
+	b = open(t, Config{Engine: interruptedEngine{y.engine, func() {
+		if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+			t.Error(err)
+		}
+	}}, Meta: y.store})
+	mustCreate(t, b, "orders", 1)
+	if _, err := b.Partition(t.Context(), "orders", "0"); !isNotFound(err, KindHub) {
+		t.Errorf("partition: got %v", err)
+	}
+	mustCreate(t, b, "orders", 1)
+	if _, err := b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest()); !isNotFound(err, KindHub) {
+		t.Errorf("cursor: got %v", err)
+	}
+}
+
+// interruptedEngine lets something happen just before a partition is read.
+type interruptedEngine struct {
+	eventlog.Engine
+	interrupt func()
+}
+
+func (e interruptedEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := e.Engine.Partition(id, r)
+	return interruptedPartition{p, e.interrupt}, err
+}
+
+type interruptedPartition struct {
+	eventlog.Partition
+	interrupt func()
+}
+
+func (p interruptedPartition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
+	p.interrupt()
+	return p.Partition.Bounds(ctx)
+}
+
+func (p interruptedPartition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
+	p.interrupt()
+	return p.Partition.Cursor(ctx, at)
+}
+
+// A closed engine is said to be closed.
+func TestClosedEngine(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	if err := y.engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Publish(t.Context(), "orders", Target{}, events("x")); !errors.Is(err, eventlog.ErrClosed) {
+		t.Errorf("publish: got %v", err)
+	}
+	mustCreate(t, b, "late", 1)
+	if _, err := b.Partition(t.Context(), "late", "0"); !errors.Is(err, eventlog.ErrClosed) {
+		t.Errorf("a hub made after that: got %v", err)
+	}
+}

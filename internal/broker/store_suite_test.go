@@ -1,0 +1,72 @@
+package broker
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/engine/bolt"
+	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/meta/metatest"
+)
+
+// The store that most tests here use keeps the contract too.
+func TestMemStoreIsAStore(t *testing.T) {
+	metatest.Run(t, func(*testing.T) meta.Store { return newMemStore() })
+}
+
+// H1, H2, H4: with real files, all is there after a restart and what was deleted is not.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	start := func() (*Broker, func()) {
+		store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, "meta.db"), Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine, err := disk.Open(disk.Config{Dir: dir, SegmentBytes: 16 << 10, Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := open(t, Config{Engine: engine, Meta: store})
+		return b, func() {
+			if err := engine.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+
+	b, stop := start()
+	mustCreate(t, b, "Orders/EU", 2)
+	mustCreate(t, b, "brief", 1)
+	if _, err := b.CreateGroup(t.Context(), "orders/eu", "billing"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.UpdateHub(t.Context(), "orders/eu", HubChange{Retention: &Retention{Age: time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	mustPublish(t, b, "orders/eu", Target{Partition: "1"}, "a", "b")
+	mustPublish(t, b, "brief", Target{}, "x")
+	if err := b.DeleteHub(t.Context(), "brief"); err != nil {
+		t.Fatal(err)
+	}
+	before := b.Hubs()
+	stop()
+
+	b, stop = start()
+	defer stop()
+	if after := b.Hubs(); !slices.Equal(before, after) {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if got := groupNames(t, b, "orders/eu"); !slices.Equal(got, []string{DefaultGroup, "billing"}) {
+		t.Errorf("groups %q", got)
+	}
+	if got := readAll(t, b, "ORDERS/EU"); !slices.Equal(got[1], []string{"a", "b"}) {
+		t.Errorf("events %q", got)
+	}
+	expectGone(t, b, "brief")
+}
