@@ -1,0 +1,163 @@
+// Package httpapi is the HTTP door: management and runtime information of hubs,
+// sending, reading (pages, JSON lines and a live tail), the send calls of the Event
+// Hubs REST API, health and metrics.
+//
+// A door translates and keeps no state of its own: every call ends in the broker,
+// and a 2xx answer to a send means that the broker said stored. The routes stand in
+// one table (routes.go), the answers to errors in another (errors.go); openapi.json
+// describes all of it, and a test holds the three together.
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Broker is what the door asks of the broker. All methods may be called by many
+// goroutines at once.
+type Broker interface {
+	Namespace() string
+
+	CreateHub(ctx context.Context, cfg broker.HubConfig) (broker.Hub, error)
+	Hub(name string) (broker.Hub, error)
+	Hubs() []broker.Hub
+	UpdateHub(ctx context.Context, name string, change broker.HubChange) (broker.Hub, error)
+	DeleteHub(ctx context.Context, name string) error
+
+	CreateGroup(ctx context.Context, hub, group string) (broker.Group, error)
+	Group(ctx context.Context, hub, group string) (broker.Group, error)
+	Groups(ctx context.Context, hub string) ([]broker.Group, error)
+	DeleteGroup(ctx context.Context, hub, group string) error
+
+	Publish(ctx context.Context, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error)
+	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
+	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
+}
+
+var _ Broker = (*broker.Broker)(nil)
+
+// Config says what a door serves and how.
+type Config struct {
+	// Broker does the work. Required.
+	Broker Broker
+
+	// Version and Engine are shown by GET /api/v1.
+	Version string
+	Engine  string
+	// Doors gives the addresses the yard listens on, by door, for GET /api/v1. It is a
+	// function because addresses are known only once listening. nil leaves them out.
+	Doors func() map[string]string
+
+	// Log takes what the door cannot tell its client. nil means slog.Default().
+	Log *slog.Logger
+	// Registry takes the door's metrics and is what GET /metrics shows. nil means one
+	// of the door's own.
+	Registry *prometheus.Registry
+
+	// Ready says why the yard is not ready to serve yet. nil means always ready.
+	Ready func() error
+	// Stopping ends when the yard begins to stop: long polls then answer with what
+	// they have, and streams end with a word. It is a field because it belongs to the
+	// door's life and to no request. nil means never.
+	Stopping context.Context
+
+	// MaxEventBytes bounds what one send may store, and the body of a REST send. 0
+	// means 1048576, as Event Hubs has it.
+	MaxEventBytes int
+	// LoopbackOnly refuses requests whose Host is neither an IP address nor a name of
+	// this machine, so that no web page reaches the yard by rebinding its own name.
+	LoopbackOnly bool
+	// WriteTimeout is how long a reader of a stream may leave one write waiting before
+	// it is let go. 0 means 30 s.
+	WriteTimeout time.Duration
+	// Heartbeat is how often a silent tail sends a comment. 0 means 15 s.
+	Heartbeat time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.Ready == nil {
+		c.Ready = func() error { return nil }
+	}
+	if c.Doors == nil {
+		c.Doors = func() map[string]string { return nil }
+	}
+	if c.Stopping == nil {
+		c.Stopping = context.Background()
+	}
+	if c.MaxEventBytes == 0 {
+		c.MaxEventBytes = 1 << 20
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 30 * time.Second
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = 15 * time.Second
+	}
+	return c
+}
+
+// Door serves HTTP. It starts no goroutine that outlives a request.
+type Door struct {
+	cfg     Config
+	mux     *http.ServeMux
+	calls   map[string]http.Handler // the Event Hubs calls, by route; read only
+	guard   guard
+	metrics *metrics
+}
+
+// New makes a door. It listens on nothing: mount it in an http.Server.
+func New(cfg Config) *Door {
+	cfg = cfg.withDefaults()
+	d := &Door{
+		cfg:     cfg,
+		guard:   newGuard(cfg.LoopbackOnly),
+		metrics: newMetrics(cfg.Registry),
+	}
+	d.register()
+	return d
+}
+
+// ServeHTTP answers one request.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rec := &recorder{ResponseWriter: w, route: unrouted}
+	defer d.observe(rec, r, time.Now())
+
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := d.guard.check(r); err != nil {
+		d.refuse(rec, r, err)
+		return
+	}
+	d.find(r).ServeHTTP(rec, r)
+}
+
+// observe writes down what became of a request.
+func (d *Door) observe(rec *recorder, r *http.Request, began time.Time) {
+	took := time.Since(began)
+	d.metrics.observe(rec, r.Method, took)
+	if d.cfg.Log.Enabled(r.Context(), slog.LevelDebug) {
+		d.cfg.Log.Debug("request answered", "method", r.Method, "path", r.URL.Path, "status", rec.status, "took", took)
+	}
+}
+
+// untilStopping gives the request's context, ended also when the yard begins to
+// stop; its cause is then errStopping.
+func (d *Door) untilStopping(r *http.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	release := context.AfterFunc(d.cfg.Stopping, func() { cancel(errStopping) })
+	return ctx, func() {
+		release()
+		cancel(nil)
+	}
+}

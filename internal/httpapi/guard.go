@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// guard keeps foreign web pages out of a yard that asks for no key: a page open in
+// the user's browser may send requests to loopback as freely as the user may.
+type guard struct {
+	loopbackOnly bool
+	crossOrigin  *http.CrossOriginProtection
+}
+
+func newGuard(loopbackOnly bool) guard {
+	return guard{loopbackOnly: loopbackOnly, crossOrigin: http.NewCrossOriginProtection()}
+}
+
+// check refuses a request that changes something on behalf of another origin, and,
+// on a loopback door, one that came by a foreign name: such a name was pointed at
+// this machine by somebody else (DNS rebinding), and makes every page of his a page
+// of ours, whose answers it may read.
+func (g guard) check(r *http.Request) error {
+	if g.loopbackOnly && !localHost(r.Host) {
+		return &refusal{
+			status: http.StatusForbidden,
+			kind:   "foreign-host",
+			title:  "This door answers to local names only",
+			detail: "the request came for host " + r.Host + ", which is neither an address nor a name of this machine: it could be a web page that points its own name here",
+			next:   "use http://127.0.0.1 or http://localhost with the door's port",
+		}
+	}
+	if err := g.crossOrigin.Check(r); err != nil {
+		return &refusal{
+			status: http.StatusForbidden,
+			kind:   "cross-origin",
+			title:  "A page of another origin may not change anything here",
+			detail: err.Error(),
+			next:   "send the request from a program, or from a page that this yard serves",
+		}
+	}
+	return nil
+}
+
+// localHost tells whether a Host header names this machine in a way that no name
+// server can give: an address literal, localhost, or a name beneath it (RFC 6761).
+func localHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}

@@ -1,0 +1,212 @@
+package httpapi
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+)
+
+// loadDocument parses openapi.json once for all tests.
+var loadDocument = sync.OnceValues(func() (*openapi3.T, routers.Router) {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPIDocument)
+	if err != nil {
+		panic(err)
+	}
+	router, err := gorillamux.NewRouter(doc)
+	if err != nil {
+		panic(err)
+	}
+	for _, kind := range []string{"application/x-ndjson", "application/xml"} {
+		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.PlainBodyDecoder)
+	}
+	openapi3filter.RegisterBodyDecoder(batchType, openapi3filter.JSONBodyDecoder)
+	return doc, router
+})
+
+// checker is a transport that holds every exchange against openapi.json. Requests that
+// the door refuses may be wrong; answers never.
+type checker struct {
+	t    testing.TB
+	next http.RoundTripper
+
+	mu   sync.Mutex
+	used map[string]bool // operation ids; guarded by mu
+}
+
+func newChecker(t testing.TB, next http.RoundTripper) *checker {
+	return &checker{t: t, next: next, used: map[string]bool{}}
+}
+
+func (c *checker) RoundTrip(req *http.Request) (*http.Response, error) {
+	var sent []byte
+	if req.Body != nil {
+		sent, _ = io.ReadAll(req.Body)
+		req.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	resp, err := c.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	_, router := loadDocument()
+	route, params, err := router.FindRoute(req)
+	if err != nil {
+		c.undescribed(req, resp)
+		return resp, nil
+	}
+	c.mu.Lock()
+	c.used[route.Operation.OperationID] = true
+	c.mu.Unlock()
+
+	input := &openapi3filter.RequestValidationInput{Request: req.Clone(req.Context()), PathParams: params, Route: route}
+	if sent != nil {
+		input.Request.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	if resp.StatusCode < 400 {
+		if err := openapi3filter.ValidateRequest(req.Context(), input); err != nil {
+			c.t.Errorf("%s %s was accepted, but openapi.json says: %v", req.Method, req.URL, err)
+		}
+	}
+	c.checkResponse(req, resp, input)
+	return resp, nil
+}
+
+// undescribed is right for what is refused as unknown, and for the calls whose hub has
+// slashes, which no OpenAPI path can describe.
+func (c *checker) undescribed(req *http.Request, resp *http.Response) {
+	a, ok := parseAddress(req.URL.EscapedPath())
+	if ok && strings.Contains(a.hub, "/") || req.Method == http.MethodHead {
+		return // HEAD comes with every GET
+	}
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden:
+	default:
+		c.t.Errorf("%s %s answered %d, and openapi.json does not know it", req.Method, req.URL, resp.StatusCode)
+	}
+}
+
+func (c *checker) checkResponse(req *http.Request, resp *http.Response, input *openapi3filter.RequestValidationInput) {
+	check := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input,
+		Status:                 resp.StatusCode,
+		Header:                 resp.Header,
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true},
+	}
+	stream := resp.StatusCode == http.StatusOK && input.Route.Operation.OperationID == "readHub"
+	if stream {
+		check.Options.ExcludeResponseBody = true // it may never end; its lines are checked by their tests
+	} else {
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			c.t.Errorf("%s %s: read answer: %v", req.Method, req.URL, err)
+		}
+		resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		check.SetBodyBytes(body)
+	}
+	if err := openapi3filter.ValidateResponse(req.Context(), check); err != nil {
+		c.t.Errorf("answer %d to %s %s is not what openapi.json says: %v", resp.StatusCode, req.Method, req.URL, err)
+	}
+}
+
+// checkEvent holds one event of a stream against the document.
+func checkEvent(t testing.TB, event any) {
+	t.Helper()
+	doc, _ := loadDocument()
+	if err := doc.Components.Schemas["Event"].Value.VisitJSON(event); err != nil {
+		t.Errorf("event is not what openapi.json says: %v", err)
+	}
+}
+
+// The document is valid OpenAPI.
+func TestOpenAPIDocumentIsValid(t *testing.T) {
+	doc, _ := loadDocument()
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every route of the table is described, and nothing else is.
+func TestOpenAPIDescribesEveryRouteAndNoOther(t *testing.T) {
+	doc, _ := loadDocument()
+	described := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			described[method+" "+path] = true
+		}
+	}
+	routes := map[string]bool{}
+	for _, rt := range newYard(t).door.routes() {
+		routes[rt.method+" "+rt.path] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(routes)) {
+		if !described[name] {
+			t.Errorf("%s is served and not described", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(described)) {
+		if !routes[name] {
+			t.Errorf("%s is described and not served", name)
+		}
+	}
+}
+
+// Every operation is really called, each exchange being checked on its way, and its
+// hub's name holds a slash wherever the document allows one.
+func TestOpenAPIEveryOperationAnswersAsDescribed(t *testing.T) {
+	y := newYard(t)
+	hub := "/api/v1/hubs/shop%2Forders"
+	steps := []struct {
+		status       int
+		method, path string
+		body         any
+		header       []string
+	}{
+		{200, "GET", "/api/v1", nil, nil},
+		{200, "GET", "/api/v1/openapi.json", nil, nil},
+		{200, "GET", "/healthz", nil, nil},
+		{200, "GET", "/readyz", nil, nil},
+		{200, "GET", "/metrics", nil, nil},
+		{201, "POST", "/api/v1/hubs", `{"name":"shop/orders","partitions":2,"retention":{"age":"24h","bytes":1000000}}`, nil},
+		{200, "GET", "/api/v1/hubs", nil, nil},
+		{200, "GET", hub, nil, nil},
+		{200, "PATCH", hub, `{"retention":{"age":"7d"}}`, nil},
+		{201, "POST", hub + "/groups", `{"name":"billing"}`, nil},
+		{200, "GET", hub + "/groups", nil, nil},
+		{200, "GET", hub + "/groups/billing", nil, nil},
+		{201, "POST", hub + "/events", `{"events":[{"body":{"a":1},"properties":{"n":1,"t":"x","z":null}}],"key":"k"}`, nil},
+		{201, "POST", hub + "/events?partition=0", `[{"bodyBase64":"AAE=","messageId":"m","subject":"s"}]`, nil},
+		{200, "GET", hub + "/partitions", nil, nil},
+		{200, "GET", hub + "/partitions/0", nil, nil},
+		{200, "GET", hub + "/partitions/0/events?from=earliest&max=10&wait=1s&group=billing", nil, nil},
+		{200, "GET", hub + "/events?partition=0,1&count=2", nil, nil},
+		{201, "POST", "/shop%2Forders/messages", "text", []string{"Content-Type", "text/plain", "Color", "red"}},
+		{201, "POST", "/shop%2Forders/partitions/1/messages", `[{"Body":"x"}]`, []string{"Content-Type", batchType}},
+		{201, "POST", "/shop%2Forders/publishers/me/messages", "text", []string{"Content-Type", "text/plain"}},
+		{404, "POST", "/nowhere/messages", "text", []string{"Content-Type", "text/plain"}},
+		{404, "GET", "/api/v1/hubs/nowhere", nil, nil},
+		{416, "GET", hub + "/partitions/0/events?from=99", nil, nil},
+		{204, "DELETE", hub + "/groups/billing", nil, nil},
+		{204, "DELETE", hub, nil, nil},
+	}
+	for _, s := range steps {
+		y.want(s.status, s.method, s.path, s.body, s.header...)
+	}
+	doc, _ := loadDocument()
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if !y.ops.used[op.OperationID] {
+				t.Errorf("%s %s (%s) was never called", method, path, op.OperationID)
+			}
+		}
+	}
+}

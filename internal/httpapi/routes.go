@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// handler answers a request or says why not. After the first byte of an answer it
+// returns nil: what goes wrong then is the stream's own affair.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// route is one operation of the door, as openapi.json describes it too.
+type route struct {
+	method string
+	path   string
+	serve  handler
+	// stream marks answers that may take long by design: they are not timed, and HEAD
+	// makes no sense for them.
+	stream bool
+	// eventHubs marks the Event Hubs REST calls. They are found by the path's end and
+	// not by the mux, because a hub's name may hold slashes.
+	eventHubs bool
+}
+
+// routes is the whole door.
+func (d *Door) routes() []route {
+	return []route{
+		{method: "GET", path: "/api/v1", serve: d.info},
+		{method: "GET", path: "/api/v1/openapi.json", serve: d.openAPI},
+
+		{method: "GET", path: "/api/v1/hubs", serve: d.listHubs},
+		{method: "POST", path: "/api/v1/hubs", serve: d.createHub},
+		{method: "GET", path: "/api/v1/hubs/{hub}", serve: d.getHub},
+		{method: "PATCH", path: "/api/v1/hubs/{hub}", serve: d.updateHub},
+		{method: "DELETE", path: "/api/v1/hubs/{hub}", serve: d.deleteHub},
+
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups", serve: d.listGroups},
+		{method: "POST", path: "/api/v1/hubs/{hub}/groups", serve: d.createGroup},
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}", serve: d.getGroup},
+		{method: "DELETE", path: "/api/v1/hubs/{hub}/groups/{group}", serve: d.deleteGroup},
+
+		{method: "GET", path: "/api/v1/hubs/{hub}/partitions", serve: d.listPartitions},
+		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}", serve: d.getPartition},
+
+		{method: "POST", path: "/api/v1/hubs/{hub}/events", serve: d.sendEvents},
+		{method: "GET", path: "/api/v1/hubs/{hub}/events", serve: d.readHub, stream: true},
+		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}/events", serve: d.readPage, stream: true},
+
+		{method: "POST", path: "/{hub}/messages", serve: d.postMessages, eventHubs: true},
+		{method: "POST", path: "/{hub}/partitions/{partition}/messages", serve: d.postMessages, eventHubs: true},
+		{method: "POST", path: "/{hub}/publishers/{publisher}/messages", serve: d.postMessages, eventHubs: true},
+
+		{method: "GET", path: "/healthz", serve: d.healthy},
+		{method: "GET", path: "/readyz", serve: d.ready},
+		{method: "GET", path: "/metrics", serve: d.showMetrics},
+	}
+}
+
+// register fills the mux. Each route is registered by method and, beneath it, each
+// path without one, so that a wrong method is told in our own words and not in the
+// mux's. The Event Hubs calls are kept apart, by path.
+func (d *Door) register() {
+	d.mux, d.calls = http.NewServeMux(), map[string]http.Handler{}
+	allowed := map[string][]string{}
+	for _, rt := range d.routes() {
+		if rt.eventHubs {
+			d.calls[rt.path] = d.handle(rt)
+			continue
+		}
+		d.mux.Handle(rt.method+" "+rt.path, d.handle(rt))
+		allowed[rt.path] = append(allowed[rt.path], rt.method)
+	}
+	for path, methods := range allowed {
+		slices.Sort(methods)
+		d.mux.Handle(path, d.handle(route{path: path, serve: wrongMethod(methods)}))
+	}
+	d.mux.Handle("/", d.handle(route{path: unrouted, serve: noSuchPath}))
+}
+
+// find gives the handler of a request. The Event Hubs calls come first, because the
+// mux would clean their paths, and "a//b" is a hub's name.
+func (d *Door) find(r *http.Request) http.Handler {
+	if a, ok := parseAddress(r.URL.EscapedPath()); ok {
+		return d.calls[a.route()]
+	}
+	return d.mux
+}
+
+// handle is the frame around every handler: it names the route for the metrics and
+// turns the error into an answer.
+func (d *Door) handle(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rec, ok := w.(*recorder); ok {
+			rec.route, rec.stream = rt.path, rt.stream
+		}
+		serve := rt.serve
+		if (rt.stream || rt.eventHubs) && r.Method != rt.method {
+			serve = wrongMethod([]string{rt.method})
+		}
+		if err := serve(w, r); err != nil {
+			d.refuse(w, r, err)
+		}
+	})
+}
+
+func wrongMethod(allowed []string) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return &refusal{
+			status: http.StatusMethodNotAllowed,
+			kind:   "method-not-allowed",
+			title:  "This path does not take that method",
+			detail: r.Method + " is not a method of " + r.URL.Path,
+			next:   "use " + strings.Join(allowed, ", ") + "; all operations are described at /api/v1/openapi.json",
+		}
+	}
+}
+
+func noSuchPath(_ http.ResponseWriter, r *http.Request) error {
+	return &refusal{
+		status: http.StatusNotFound,
+		kind:   "no-such-path",
+		title:  "There is nothing at this path",
+		detail: "no operation of this yard has the path " + r.URL.Path,
+		next:   "begin at /api/v1; all paths are described at /api/v1/openapi.json, and a '/' in a hub's name is written %2F there",
+	}
+}
