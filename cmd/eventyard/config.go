@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/server"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// addConfigFlags gives a command the flags of every setting, and --config.
+func addConfigFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringP("config", "c", "", "`file` to read settings from: eventyard.yaml, or the official emulator's Config.json (default eventyard.yaml if it is there)")
+	for _, s := range config.Settings() {
+		f.Var(&settingFlag{text: s.Default, kind: s.Value}, s.Flag, s.Help)
+	}
+}
+
+// settingFlag holds a setting as it was written; package config reads it.
+type settingFlag struct{ text, kind string }
+
+func (f *settingFlag) String() string { return f.text }
+
+// Set takes the flag's value.
+func (f *settingFlag) Set(text string) error {
+	f.text = text
+	return nil
+}
+
+// Type is the word that stands for the value in help.
+func (f *settingFlag) Type() string { return f.kind }
+
+// loadConfig reads the configuration with the flags that were given, and prints what
+// the user should look at.
+func (c *cli) loadConfig(cmd *cobra.Command) (config.Config, error) {
+	from := config.Sources{Environ: os.Environ(), Flags: map[string]string{}}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name == "config" {
+			from.File = f.Value.String()
+		} else {
+			from.Flags[f.Name] = f.Value.String()
+		}
+	})
+	loaded, err := config.Load(from)
+	c.warn(loaded.Warnings)
+	return loaded.Config, err
+}
+
+func (c *cli) warn(warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintln(c.stderr, newPaint(c.stderr).yellow("warning:"), w)
+	}
+}
+
+func (c *cli) configCommand() *cobra.Command {
+	return family(&cobra.Command{Use: "config", Short: "Explain the settings, and check a file of them"},
+		c.configDocCommand(), c.configCheckCommand())
+}
+
+func (c *cli) configDocCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "doc",
+		Short:   "Print every setting with its default, as a file to begin with",
+		Example: "  eventyard config doc > eventyard.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return config.WriteReference(c.stdout) },
+	}
+}
+
+func (c *cli) configCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check an eventyard.yaml or Config.json",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			loaded, err := config.Load(config.Sources{File: args[0]})
+			c.warn(loaded.Warnings)
+			if err == nil {
+				_, err = server.New(c.serverConfig(loaded.Config)) // which knows more about hubs
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.stdout, "%s is right: %s declared\n", args[0], counted(len(loaded.Config.Hubs), "hub"))
+			return err
+		},
+	}
+}

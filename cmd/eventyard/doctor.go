@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/server"
+	"github.com/spf13/cobra"
+)
+
+const doctorHelp = `Check whether a yard can run here, and whether the data of one is sound: addresses,
+disk space, permissions, how fast the disk syncs, the lock, and the integrity of all
+that is stored. It changes nothing, and ends with code 1 if it finds a problem.
+
+It takes the flags of serve and looks at what serve would use. While a yard runs on
+the data folder, the integrity of its data cannot be checked.`
+
+// quickBytes is how much of events is read through without --deep: some seconds' worth.
+const quickBytes = 1 << 30
+
+func (c *cli) doctorCommand() *cobra.Command {
+	var deep bool
+	var form output
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check addresses, disk and the integrity of the data",
+		Long:  doctorHelp,
+		Example: `  eventyard doctor
+  eventyard doctor --data /var/lib/eventyard --deep`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := c.loadConfig(cmd)
+		if err != nil {
+			return err
+		}
+		d := &doctor{cfg: cfg, deep: deep, progress: newProgress(c.stderr)}
+		d.examine(cmd.Context())
+		d.progress.clear()
+		if cmd.Context().Err() != nil {
+			return errInterrupted
+		}
+		return c.printFindings(form, d.findings)
+	}
+	cmd.Flags().BoolVar(&deep, "deep", false, "read all events, also where there are more than "+config.FormatSize(quickBytes))
+	form.addTo(cmd)
+	addConfigFlags(cmd)
+	return cmd
+}
+
+// finding is one thing that was looked at.
+type finding struct {
+	Check  string `json:"check"`
+	Status status `json:"status"`
+	Detail string `json:"detail"`
+	// Next is what to try, where there is something wrong.
+	Next string `json:"next,omitempty"`
+}
+
+type status string
+
+const (
+	fine    status = "ok"
+	skipped status = "skipped"
+	warning status = "warning"
+	problem status = "problem"
+)
+
+// doctor gathers findings.
+type doctor struct {
+	cfg      config.Config
+	deep     bool
+	progress *progress
+	findings []finding
+}
+
+func (d *doctor) examine(ctx context.Context) {
+	d.examineAddress(ctx)
+	if d.examineFolder() {
+		d.examineSpace()
+		d.examineSync()
+	}
+	d.examineData(ctx)
+}
+
+func (d *doctor) note(check string, s status, next, format string, args ...any) {
+	d.findings = append(d.findings, finding{check, s, fmt.Sprintf(format, args...), next})
+}
+
+// examineData looks at what is stored.
+func (d *doctor) examineData(ctx context.Context) {
+	look := server.Inspection{DataDir: d.cfg.Data, MaxLogBytes: quickBytes, Progress: d.showProgress}
+	if d.deep {
+		look.MaxLogBytes = 0
+	}
+	found, err := server.Inspect(ctx, look)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.note("data", fine, "", "nothing is stored yet")
+	case err != nil:
+		d.note("data", problem, "see whether the folder can be read", "%v", err)
+	case found.InUse:
+		d.note("lock", fine, "", "a yard holds it")
+		d.note("data", skipped, "stop the yard to check its data", "a yard is running on this folder, so its data was not checked")
+	default:
+		d.note("lock", fine, "", "no yard is running on this folder")
+		d.judgeMeta(found)
+		d.judgeLog(found)
+		d.judgeForeign(found)
+	}
+}
+
+func (d *doctor) showProgress(done, total int64) {
+	d.progress.show(func() string {
+		return fmt.Sprintf("reading events: %s of %s", roughBytes(done), roughBytes(total))
+	})
+}
+
+func (d *doctor) judgeMeta(found server.Findings) {
+	if found.Meta != nil {
+		d.note("meta", problem, "restore meta.db from a copy, or keep the folder and ask for help; the events themselves are in log/", "%v", found.Meta)
+		return
+	}
+	d.note("meta", fine, "", "hub definitions are sound")
+}
+
+func (d *doctor) judgeLog(found server.Findings) {
+	switch {
+	case !found.LogRead:
+		d.note("events", skipped, "read them with: eventyard doctor --deep", "there are %s of events", roughBytes(found.LogBytes))
+	case len(found.Problems) > 0:
+		for _, p := range found.Problems {
+			d.note("events", problem, "the events around it can still be read; restore the file from a copy if you have one", "%s", p)
+		}
+	default:
+		d.note("events", fine, "", "%s in %s are sound (%s)", counted(found.Events, "event"),
+			counted(found.Partitions, "partition"), roughBytes(found.LogBytes))
+	}
+}
+
+// mostNamed is how many foreign files are named.
+const mostNamed = 5
+
+func (d *doctor) judgeForeign(found server.Findings) {
+	if len(found.Foreign) == 0 {
+		return
+	}
+	named := found.Foreign
+	more := ""
+	if len(named) > mostNamed {
+		more = fmt.Sprintf(" and %d more", len(named)-mostNamed)
+		named = named[:mostNamed]
+	}
+	d.note("foreign", warning, "move them elsewhere if nobody needs them here", "files that are not the yard's: %s%s", strings.Join(named, ", "), more)
+}
+
+func (c *cli) printFindings(form output, findings []finding) error {
+	problems := 0
+	for _, f := range findings {
+		if f.Status == problem {
+			problems++
+		}
+	}
+	if err := c.writeFindings(form, findings, problems); err != nil {
+		return err
+	}
+	if problems > 0 {
+		return errReported
+	}
+	return nil
+}
+
+func (c *cli) writeFindings(form output, findings []finding, problems int) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, struct {
+			OK       bool      `json:"ok"`
+			Findings []finding `json:"findings"`
+		}{problems == 0, findings})
+	}
+	p := newPaint(c.stdout)
+	colour := map[status]func(string) string{fine: p.green, skipped: p.yellow, warning: p.yellow, problem: p.red}
+	for _, f := range findings {
+		fmt.Fprintf(c.stdout, "%s  %-8s %s\n", colour[f.Status](fmt.Sprintf("%-7s", f.Status)), f.Check, f.Detail)
+		if f.Next != "" {
+			fmt.Fprintf(c.stdout, "%18s%s\n", "", f.Next)
+		}
+	}
+	_, err := fmt.Fprintln(c.stdout, verdict(problems))
+	return err
+}
+
+func verdict(problems int) string {
+	if problems == 0 {
+		return "no problems found"
+	}
+	return counted(problems, "problem") + " found"
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/server"
+)
+
+// errReported: the command has printed what is wrong; only the exit code is left.
+var errReported = errors.New("already reported")
+
+// errInterrupted: the user ended the command before it was done.
+var errInterrupted = errors.New("interrupted")
+
+// nextFor says what to try after an error; empty where there is nothing to add.
+func nextFor(err error) string {
+	var (
+		usage    *usageError
+		problem  *httpclient.Problem
+		lost     *httpclient.UnreachableError
+		stranger *httpclient.StrangerError
+		setting  *config.Problem
+	)
+	switch {
+	case errors.As(err, &usage):
+		return "see: " + usage.help()
+	case errors.As(err, &problem):
+		return nextForProblem(problem)
+	case errors.As(err, &lost):
+		return nextForLost(lost)
+	case errors.As(err, &stranger):
+		return "point --server or " + config.EnvServer + " at the yard; eventyard serve prints its addresses"
+	case errors.As(err, &setting):
+		return "all settings are explained by: eventyard config doc"
+	case errors.Is(err, server.ErrLocked):
+		return "another yard uses this data folder: stop it, or choose another folder with --data"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "something else listens there, perhaps another yard: stop it, or choose another address with --http (port 0 picks a free one)"
+	case errors.Is(err, fs.ErrPermission):
+		return "check the owner and the permissions; eventyard doctor tells more"
+	}
+	return ""
+}
+
+func (e *usageError) help() string {
+	if e.command == "" {
+		return "eventyard --help"
+	}
+	return e.command + " --help"
+}
+
+// nextForProblem puts into the words of the command line what the yard says in those
+// of its HTTP API.
+func nextForProblem(p *httpclient.Problem) string {
+	switch p.Kind() {
+	case "not-found":
+		return "eventyard hub list shows the hubs, eventyard hub show HUB its partitions and groups"
+	case "hub-exists":
+		return "use it, change it with eventyard hub update, or choose another name; case makes no difference"
+	case "hub-deleted":
+		return "eventyard hub list shows the hubs there are"
+	case "position-past-end":
+		return "begin again with --from earliest, or with --from latest to skip what is there"
+	}
+	return p.Next
+}
+
+func nextForLost(lost *httpclient.UnreachableError) string {
+	switch {
+	case errors.Is(lost, syscall.ECONNREFUSED):
+		return "is the yard running? start it with: eventyard serve"
+	case errors.Is(lost, context.DeadlineExceeded):
+		return "the yard did not answer in time; eventyard doctor may tell why"
+	case errors.Is(lost, context.Canceled):
+		return ""
+	}
+	return "is --server right? it can also be set by " + config.EnvServer
+}

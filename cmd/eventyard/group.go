@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) groupCommand() *cobra.Command {
+	return family(&cobra.Command{Use: "group", Short: "Create, list and delete consumer groups"},
+		c.groupCreateCommand(), c.groupListCommand(), c.groupDeleteCommand())
+}
+
+func (c *cli) groupCreateCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:               "create HUB GROUP",
+		Short:             "Create a consumer group",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			group, err := client.CreateGroup(cmd.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if form == asJSON {
+				return writeJSON(c.stdout, group)
+			}
+			_, err = fmt.Fprintf(c.stdout, "created group %s of hub %s\n", group.Name, args[0])
+			return err
+		}),
+	}
+	form.addTo(cmd)
+	return c.addServerFlag(cmd)
+}
+
+func (c *cli) groupListCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:               "list HUB",
+		Short:             "List the consumer groups of a hub",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			groups, err := client.Groups(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return c.printGroups(form, groups)
+		}),
+	}
+	form.addTo(cmd)
+	return c.addServerFlag(cmd)
+}
+
+func (c *cli) printGroups(form output, groups []httpclient.Group) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, append([]httpclient.Group{}, groups...))
+	}
+	t := newTable(c.stdout, "GROUP", "CREATED")
+	for _, g := range groups {
+		t.row(g.Name, showTime(g.Created))
+	}
+	return t.flush()
+}
+
+func (c *cli) groupDeleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               "delete HUB GROUP",
+		Short:             "Delete a consumer group",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			question := fmt.Sprintf("Delete group %s of hub %s, for good?", args[1], args[0])
+			if err := c.confirm(cmd, yes, question); err != nil {
+				return err
+			}
+			if err := client.DeleteGroup(cmd.Context(), args[0], args[1]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(c.stdout, "deleted group %s of hub %s\n", args[1], args[0])
+			return err
+		}),
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c.addServerFlag(cmd)
+}

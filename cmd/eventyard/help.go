@@ -1,0 +1,62 @@
+package main
+
+const rootHelp = `Eventyard is an event broker in one program: hubs with partitions and consumer
+groups, kept durably in one folder. Run it, and talk to it with the same program.
+
+A first minute:
+
+  eventyard serve                                 keeps everything in ./eventyard-data
+
+  eventyard hub create orders --partitions 4      in another shell
+  eventyard send orders "hello" "world"
+  eventyard read orders --from earliest
+  eventyard read orders --from latest --follow    and send some more meanwhile
+
+Stop the yard, or pull the plug, and start it again: every event that was
+acknowledged is still there.`
+
+// usageTemplate is cobra's, with the flags wrapped to a readable width and without
+// the lines that say what is said already.
+const usageTemplate = `Usage:
+{{- if and .Runnable (not .HasAvailableSubCommands)}}
+  {{.UseLine}}
+{{- end}}
+{{- if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND
+{{- end}}
+{{- if .HasExample}}
+
+Examples:
+{{.Example}}
+{{- end}}
+{{- if .HasAvailableSubCommands}}
+{{- $all := .Commands}}
+{{- range $group := .Groups}}
+
+{{$group.Title}}
+{{- range $all}}
+{{- if and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}}  {{.Short}}
+{{- end}}
+{{- end}}
+{{- end}}
+{{- if not .Groups}}
+
+Commands:
+{{- range $all}}
+{{- if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}}  {{.Short}}
+{{- end}}
+{{- end}}
+{{- end}}
+{{- end}}
+{{- if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}
+{{- end}}
+{{- if .HasAvailableSubCommands}}
+
+{{.CommandPath}} COMMAND --help tells more about a command.
+{{- end}}
+`

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) hubCommand() *cobra.Command {
+	return family(&cobra.Command{Use: "hub", Short: "Create, list, show, change and delete hubs"},
+		c.hubCreateCommand(), c.hubListCommand(), c.hubShowCommand(), c.hubUpdateCommand(), c.hubDeleteCommand())
+}
+
+// retentionFlags are the same for a new hub and for a change.
+type retentionFlags struct {
+	age   config.Duration
+	bytes config.Size
+}
+
+func (f *retentionFlags) addTo(cmd *cobra.Command, otherwise string) {
+	cmd.Flags().Var(&f.age, "retention-age", "remove events older than this, like 24h or 7d; 0 keeps them for ever"+otherwise)
+	cmd.Flags().Var(&f.bytes, "retention-bytes", "remove the oldest events of a partition while it holds more, like 1GiB; 0: no limit")
+	for _, name := range []string{"retention-age", "retention-bytes"} {
+		cmd.Flags().Lookup(name).DefValue = "" // what is not given is not zero
+	}
+}
+
+func (f *retentionFlags) request(cmd *cobra.Command) *httpclient.RetentionRequest {
+	var r httpclient.RetentionRequest
+	if cmd.Flags().Changed("retention-age") {
+		age := time.Duration(f.age).String()
+		r.Age = &age
+	}
+	if cmd.Flags().Changed("retention-bytes") {
+		bytes := int64(f.bytes)
+		r.Bytes = &bytes
+	}
+	if r.Age == nil && r.Bytes == nil {
+		return nil
+	}
+	return &r
+}
+
+func (c *cli) hubCreateCommand() *cobra.Command {
+	var partitions int
+	var retention retentionFlags
+	var form output
+	cmd := &cobra.Command{
+		Use:     "create HUB",
+		Short:   "Create a hub",
+		Example: "  eventyard hub create orders --partitions 4 --retention-age 24h --retention-bytes 1GiB",
+		Args:    cobra.ExactArgs(1),
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			request := httpclient.HubRequest{Name: args[0], Retention: retention.request(cmd)}
+			if cmd.Flags().Changed("partitions") {
+				request.Partitions = &partitions
+			}
+			hub, err := client.CreateHub(cmd.Context(), request)
+			if err != nil {
+				return err
+			}
+			return c.printHub(form, "created", hub)
+		}),
+	}
+	cmd.Flags().IntVar(&partitions, "partitions", 4, "number of partitions, 1 to 1024; it cannot be changed later")
+	retention.addTo(cmd, " (default 7d)")
+	form.addTo(cmd)
+	return c.addServerFlag(cmd)
+}
+
+func (c *cli) printHub(form output, done string, hub httpclient.Hub) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, hub)
+	}
+	_, err := fmt.Fprintf(c.stdout, "%s hub %s with %s; events are kept: %s\n", done, hub.Name,
+		counted(hub.Partitions, "partition"), showRetention(hub.Retention.Age, hub.Retention.Bytes))
+	return err
+}
+
+func (c *cli) hubListCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List all hubs",
+		Args:  cobra.NoArgs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+			hubs, err := client.Hubs(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return c.printHubs(form, hubs)
+		}),
+	}
+	form.addTo(cmd)
+	return c.addServerFlag(cmd)
+}
+
+func (c *cli) printHubs(form output, hubs []httpclient.Hub) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, append([]httpclient.Hub{}, hubs...))
+	}
+	if len(hubs) == 0 {
+		fmt.Fprintln(c.stderr, "there are no hubs yet; create one with: eventyard hub create NAME")
+		return nil
+	}
+	t := newTable(c.stdout, "HUB", "PARTITIONS", "GROUPS", "KEPT", "CREATED")
+	for _, h := range hubs {
+		t.row(h.Name, strconv.Itoa(h.Partitions), strconv.Itoa(len(h.Groups)),
+			showRetention(h.Retention.Age, h.Retention.Bytes), showTime(h.Created))
+	}
+	return t.flush()
+}
+
+func (c *cli) hubShowCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:               "show HUB",
+		Short:             "Show a hub, its groups and what its partitions hold",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			hub, err := client.Hub(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			partitions, err := client.Partitions(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return c.showHub(form, hub, partitions)
+		}),
+	}
+	form.addTo(cmd)
+	return c.addServerFlag(cmd)
+}
+
+func (c *cli) showHub(form output, hub httpclient.Hub, partitions []httpclient.Partition) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, struct {
+			httpclient.Hub
+			Contents []httpclient.Partition `json:"contents"`
+		}{hub, partitions})
+	}
+	fmt.Fprintf(c.stdout, "hub         %s\ncreated     %s\nkept        %s\ngroups      %s\npartitions  %d\n\n",
+		hub.Name, showTime(hub.Created), showRetention(hub.Retention.Age, hub.Retention.Bytes),
+		strings.Join(hub.Groups, ", "), hub.Partitions)
+	t := newTable(c.stdout, "PARTITION", "EVENTS", "FIRST", "LAST", "BYTES", "LAST ENQUEUED")
+	for _, p := range partitions {
+		first, last, enqueued := "-", "-", "-"
+		if !p.Empty {
+			first, last = thousands(p.First), thousands(p.Last)
+		}
+		if p.LastEnqueued != nil {
+			enqueued = showTime(*p.LastEnqueued)
+		}
+		t.row(p.ID, thousands(p.Events()), first, last, roughBytes(p.Bytes), enqueued)
+	}
+	return t.flush()
+}
+
+func (c *cli) hubUpdateCommand() *cobra.Command {
+	var retention retentionFlags
+	var form output
+	cmd := &cobra.Command{
+		Use:               "update HUB",
+		Short:             "Change how long a hub keeps its events",
+		Example:           "  eventyard hub update orders --retention-age 30d",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			request := httpclient.HubRequest{Retention: retention.request(cmd)}
+			if request.Retention == nil {
+				return usagef(cmd, "nothing to change: give --retention-age or --retention-bytes")
+			}
+			hub, err := client.UpdateHub(cmd.Context(), args[0], request)
+			if err != nil {
+				return err
+			}
+			return c.printHub(form, "changed", hub)
+		}),
+	}
+	retention.addTo(cmd, "")
+	form.addTo(cmd)
+	return c.addServerFlag(cmd)
+}
+
+func (c *cli) hubDeleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               "delete HUB",
+		Short:             "Delete a hub with all its events",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			partitions, err := client.Partitions(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			var events int64
+			for _, p := range partitions {
+				events += p.Events()
+			}
+			question := fmt.Sprintf("Delete hub %s with its %s, for good?", args[0], counted(events, "event"))
+			if err := c.confirm(cmd, yes, question); err != nil {
+				return err
+			}
+			if err := client.DeleteHub(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.stdout, "deleted hub %s with its %s\n", args[0], counted(events, "event"))
+			return err
+		}),
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c.addServerFlag(cmd)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/spf13/cobra"
+)
+
+// output is the form that -o chose.
+type output string
+
+const (
+	asText output = "text"
+	asJSON output = "json"
+)
+
+func (o *output) String() string { return string(*o) }
+
+// Set takes the flag's value.
+func (o *output) Set(text string) error {
+	if !slices.Contains([]output{asText, asJSON}, output(text)) {
+		return fmt.Errorf("it is text or json")
+	}
+	*o = output(text)
+	return nil
+}
+
+// Type is the word that stands for the value in help.
+func (o *output) Type() string { return "text|json" }
+
+func (o *output) addTo(cmd *cobra.Command) {
+	*o = asText
+	cmd.Flags().VarP(o, "output", "o", "form of the output")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{string(asText), string(asJSON)}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// writeJSON prints one value for programs to read.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// table lines up rows of cells. Its head is upper-case, as is usual.
+type table struct {
+	w *tabwriter.Writer
+}
+
+func newTable(w io.Writer, head ...string) *table {
+	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t.row(head...)
+	return t
+}
+
+func (t *table) row(cells ...string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
+
+func (t *table) flush() error { return t.w.Flush() }
+
+// thousands writes 1234567 as 1,234,567.
+func thousands[N int | int64](n N) string {
+	digits := strconv.FormatInt(int64(n), 10)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "-", digits[1:]
+	}
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return sign + b.String()
+}
+
+// counted writes "1 event" and "1,000 events".
+func counted[N int | int64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return thousands(n) + " " + thing + "s"
+}
+
+// roughBytes writes a size for people: 1.5 GiB.
+func roughBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	size, unit := float64(n), 0
+	for size >= 1024 && unit < len(units)-1 {
+		size /= 1024
+		unit++
+	}
+	if unit == 0 || size >= 100 {
+		return fmt.Sprintf("%.0f %s", size, units[unit])
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}
+
+// showRetention writes when events are removed.
+func showRetention(age string, bytes int64) string {
+	parts := []string{}
+	if d, err := time.ParseDuration(age); err == nil && d > 0 {
+		parts = append(parts, config.FormatDuration(d))
+	}
+	if bytes > 0 {
+		parts = append(parts, config.FormatSize(bytes)+" a partition")
+	}
+	if len(parts) == 0 {
+		return "for ever"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func showTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// oneLine makes any text safe to print as part of a line: what would move the cursor,
+// break the line or recolour the terminal is shown as an escape.
+func oneLine(text string) string {
+	plain := func(r rune) bool { return r == ' ' || r == '\t' || unicode.IsPrint(r) }
+	if strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if plain(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}

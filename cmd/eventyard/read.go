@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+const readHelp = `Read a hub's events: those that are there now or, with --follow, also those that
+come. A tail that loses its yard waits for it and goes on where it was, without a
+gap and without a repeat.
+
+--from says where to begin:
+  earliest                 the oldest event that is kept
+  latest                   behind the newest
+  2026-01-31T12:00:00Z     the first event enqueued at that time or later; without
+                           a zone it is local time, and without a clock midnight
+  15m, 24h, 7d             so long ago
+  1041, after:1041         with, or behind, the event of that number; such a number
+                           counts within one partition
+  0:17,1:4                 each partition at its own number`
+
+func (c *cli) readCommand() *cobra.Command {
+	query := httpclient.Query{}
+	var from string
+	var follow bool
+	var form output
+	cmd := &cobra.Command{
+		Use:   "read HUB",
+		Short: "Read events, and follow new ones",
+		Long:  readHelp,
+		Example: `  eventyard read orders
+  eventyard read orders --from 15m --follow
+  eventyard read orders --from earliest -o json | jq .body`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			query.Hub = args[0]
+			var err error
+			if query.From, err = parseFrom(from, time.Now()); err != nil {
+				return usagef(cmd, "--from: %w", err)
+			}
+			if query.Count < 0 {
+				return usagef(cmd, "--count is at least 1")
+			}
+			if err := checkNumber(cmd, client, query); err != nil {
+				return err
+			}
+			return c.read(cmd.Context(), client, query, follow, form)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&from, "from", "earliest", "`position` to begin at")
+	f.StringSliceVarP(&query.Partitions, "partition", "p", nil, "`ids` of the partitions to read, separated by commas (default all)")
+	f.StringVarP(&query.Group, "group", "g", "", "consumer `group` to read as (default $Default)")
+	f.BoolVarP(&follow, "follow", "f", false, "go on with new events as they come")
+	f.IntVarP(&query.Count, "count", "n", 0, "end after so many events")
+	form.addTo(cmd)
+	return c.addServerFlag(cmd)
+}
+
+// parseFrom turns what people write into a position of the API.
+func parseFrom(text string, now time.Time) (string, error) {
+	if text == "earliest" || text == "latest" || isPlaces(text) {
+		return text, nil
+	}
+	number, _ := strings.CutPrefix(text, "after:")
+	if _, err := strconv.ParseUint(number, 10, 62); err == nil {
+		return text, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t.UTC().Format(time.RFC3339Nano), nil
+		}
+	}
+	if ago, err := config.ParseDuration(text); err == nil {
+		return now.Add(-ago).UTC().Format(time.RFC3339Nano), nil
+	}
+	return "", fmt.Errorf("%q is neither earliest nor latest, a number, a time or an age", text)
+}
+
+// isPlaces tells a position of several partitions, 0:17,1:4.
+func isPlaces(text string) bool {
+	for part := range strings.SplitSeq(text, ",") {
+		id, number, _ := strings.Cut(part, ":")
+		if _, err := strconv.ParseUint(id, 10, 16); err != nil {
+			return false
+		}
+		if _, err := strconv.ParseUint(number, 10, 62); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// checkNumber refuses one number for several partitions in the words of this command.
+func checkNumber(cmd *cobra.Command, client *httpclient.Client, q httpclient.Query) error {
+	number, _ := strings.CutPrefix(q.From, "after:")
+	if _, err := strconv.ParseUint(number, 10, 62); err != nil || len(q.Partitions) == 1 {
+		return nil
+	}
+	hub, err := client.Hub(cmd.Context(), q.Hub)
+	if err != nil || hub.Partitions == 1 {
+		return err
+	}
+	return usagef(cmd, "--from %s counts within one partition, and %s has %d: name one with --partition", q.From, hub.Name, hub.Partitions)
+}
+
+func (c *cli) read(ctx context.Context, client *httpclient.Client, q httpclient.Query, follow bool, form output) error {
+	events := client.Read(ctx, q)
+	if follow {
+		events = client.Follow(ctx, q, c.notice)
+	}
+	err := c.printEvents(events, follow, form)
+	switch {
+	case follow && ctx.Err() != nil:
+		return nil // an interrupt is how following ends
+	case ctx.Err() != nil:
+		return errInterrupted
+	}
+	return err
+}
+
+// notice tells what happens to a tail between its events.
+func (c *cli) notice(n httpclient.Notice) {
+	switch {
+	case n.Skipped:
+		fmt.Fprintf(c.stderr, "%s %v\n", newPaint(c.stderr).yellow("skipped:"), n.Lost)
+	case n.Lost != nil:
+		fmt.Fprintf(c.stderr, "%s %v; waiting for the yard\n", newPaint(c.stderr).yellow("lost:"), n.Lost)
+	default:
+		fmt.Fprintln(c.stderr, newPaint(c.stderr).green("back:"), "going on where it was")
+	}
+}
+
+// printEvents prints events as they come. Who follows sees each at once.
+func (c *cli) printEvents(events iter.Seq2[json.RawMessage, error], atOnce bool, form output) error {
+	out := bufio.NewWriterSize(c.stdout, 64<<10)
+	print := printJSON
+	if form == asText {
+		print = printText
+	}
+	for event, err := range events {
+		if err == nil {
+			err = print(out, event)
+		}
+		if err == nil && atOnce {
+			err = out.Flush()
+		}
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
+	}
+	return out.Flush()
+}
+
+func printJSON(w io.Writer, event json.RawMessage) error {
+	_, err := w.Write(append(event, '\n'))
+	return err
+}
+
+// printText prints partition/number, time, key and body on one line.
+func printText(w io.Writer, event json.RawMessage) error {
+	var e struct {
+		Partition  string          `json:"partition"`
+		Sequence   int64           `json:"sequence"`
+		Enqueued   string          `json:"enqueued"`
+		Key        string          `json:"key"`
+		Body       json.RawMessage `json:"body"`
+		BodyBase64 *string         `json:"bodyBase64"`
+		Value      json.RawMessage `json:"value"`
+		Unreadable string          `json:"unreadable"`
+	}
+	if err := json.Unmarshal(event, &e); err != nil {
+		return fmt.Errorf("read event: %w", err)
+	}
+	key := e.Key
+	if key == "" {
+		key = "-"
+	}
+	var body string
+	switch {
+	case e.Unreadable != "":
+		body = "(unreadable: " + e.Unreadable + ")"
+	case e.BodyBase64 != nil:
+		body = showBytes(*e.BodyBase64)
+	case e.Body != nil:
+		body = showBody(e.Body)
+	default:
+		body = string(e.Value)
+	}
+	_, err := fmt.Fprintf(w, "%s/%d  %s  %s  %s\n", e.Partition, e.Sequence, e.Enqueued, oneLine(key), oneLine(body))
+	return err
+}
+
+// showBody gives text without its quotes, and other JSON as it is.
+func showBody(raw json.RawMessage) string {
+	var text string
+	if err := json.Unmarshal(raw, &text); err == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// showBytes describes a body that is no text.
+func showBytes(encoded string) string {
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return encoded
+	}
+	const most = 24
+	if len(data) <= most {
+		return fmt.Sprintf("(%s: %x)", counted(len(data), "byte"), data)
+	}
+	return fmt.Sprintf("(%s: %x…)", counted(len(data), "byte"), data[:most])
+}

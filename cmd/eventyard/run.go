@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+// run is the whole program: it carries out one command line and returns its error.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !c.began {
+		// What cobra finds wrong before a command begins is the command line.
+		return &usageError{command: cmd.CommandPath(), err: err}
+	}
+	return err
+}
+
+// cli is what the commands share.
+type cli struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	server string // --server
+	began  bool   // the command line was understood
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "eventyard",
+		Short:         "An event broker in one program",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(*cobra.Command, []string) {
+			c.began = true
+		},
+	}
+	root.SetUsageTemplate(usageTemplate)
+	root.AddGroup(
+		&cobra.Group{ID: "yard", Title: "The yard:"},
+		&cobra.Group{ID: "hubs", Title: "Hubs and groups:"},
+		&cobra.Group{ID: "events", Title: "Events:"},
+		&cobra.Group{ID: "more", Title: "More:"},
+	)
+	root.SetHelpCommandGroupID("more")
+	root.SetCompletionCommandGroupID("more")
+	add := func(group string, commands ...*cobra.Command) {
+		for _, cmd := range commands {
+			cmd.GroupID = group
+			root.AddCommand(cmd)
+		}
+	}
+	add("yard", c.serveCommand(), c.doctorCommand(), c.configCommand())
+	add("hubs", c.hubCommand(), c.groupCommand())
+	add("events", c.sendCommand(), c.readCommand())
+	add("more", c.versionCommand())
+	return root
+}
+
+// family makes a command that only holds others.
+func family(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(members...)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		err := fmt.Errorf("%q is no command of %q", args[0], cmd.CommandPath())
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			err = fmt.Errorf("%w: did you mean %q?", err, near[0])
+		}
+		return err
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+// addServerFlag gives a command that asks a yard the flag that says where it is.
+func (c *cli) addServerFlag(cmd *cobra.Command) *cobra.Command {
+	server := os.Getenv(config.EnvServer)
+	if server == "" {
+		server = httpclient.DefaultServer
+	}
+	cmd.Flags().StringVar(&c.server, "server", server, "`URL` of the yard, also by "+config.EnvServer)
+	return cmd
+}
+
+// client makes the client for --server. The caller closes it.
+func (c *cli) client() (*httpclient.Client, error) {
+	client, err := httpclient.New(httpclient.Config{Server: c.server})
+	if err != nil {
+		return nil, &usageError{err: fmt.Errorf("--server: %w", err)}
+	}
+	return client, nil
+}
+
+// asking makes the body of a command from one that asks a yard.
+func (c *cli) asking(do func(*cobra.Command, *httpclient.Client, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := c.client()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return do(cmd, client, args)
+	}
+}
+
+// usageError: the command line is wrong, and nothing was done.
+type usageError struct {
+	command string // whose help tells more; empty: that of the program
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
+}
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// report prints an error, with what to try next on a line of its own, and gives the
+// exit code that says the same.
+func report(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	code := exitFailure
+	var usage *usageError
+	if errors.As(err, &usage) {
+		code = exitUsage
+	}
+	if errors.Is(err, errReported) {
+		return code
+	}
+	fmt.Fprintf(stderr, "%s %v\n", newPaint(stderr).red("error:"), err)
+	if next := nextFor(err); next != "" {
+		fmt.Fprintf(stderr, "  %s\n", next)
+	}
+	return code
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+const sendHelp = `Send events to a hub. Each TEXT is an event; without any, each line of the standard
+input is one. Lines are stored in batches when they come fast, and one by one when
+they come slowly: nothing waits for a batch to fill.
+
+With --count or --size, and no TEXT or file, events are made up, for load.`
+
+const sendExamples = `  eventyard send orders "hello" "world"
+  eventyard send orders --key customer-42 < orders.txt
+  eventyard send orders --file photo.jpg --whole --content-type image/jpeg
+  eventyard read orders -o json | eventyard send copies --json
+  eventyard send orders --count 100000 --size 1KiB --rate 5000`
+
+// sendFlags are the flags of send.
+type sendFlags struct {
+	key, partition string
+	file           string
+	whole, json    bool
+	properties     []string
+	contentType    string
+	rate, count    int
+	size           config.Size
+}
+
+func (c *cli) sendCommand() *cobra.Command {
+	var flags sendFlags
+	cmd := &cobra.Command{
+		Use:               "send HUB [TEXT...]",
+		Short:             "Send events: arguments, lines, files, or load",
+		Long:              sendHelp,
+		Example:           sendExamples,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			return c.send(cmd, client, flags, args[0], args[1:])
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&flags.key, "key", "k", "", "partition key: events of one `key` stay in order, in one partition")
+	f.StringVarP(&flags.partition, "partition", "p", "", "`id` of the partition to send to")
+	f.StringVarP(&flags.file, "file", "f", "", "read lines from this `file` in place of the standard input")
+	f.BoolVar(&flags.whole, "whole", false, "the file or input is one event, not one for each line")
+	f.BoolVar(&flags.json, "json", false, "each text or line is an event as read -o json prints it")
+	f.StringArrayVar(&flags.properties, "property", nil, "property that every event gets, as `name=value`; may be repeated")
+	f.StringVar(&flags.contentType, "content-type", "", "content `type` of every event, like application/json")
+	f.IntVar(&flags.rate, "rate", 0, "send at most so many events a second")
+	f.IntVar(&flags.count, "count", 0, "send so many events, beginning again with the first TEXT when they run out")
+	f.Var(&flags.size, "size", "size of the bodies that are made up (1KiB if not given)")
+	f.Lookup("size").DefValue = ""
+	cmd.MarkFlagsMutuallyExclusive("key", "partition")
+	cmd.MarkFlagsMutuallyExclusive("whole", "json")
+	cmd.MarkFlagsMutuallyExclusive("file", "size")
+	return c.addServerFlag(cmd)
+}
+
+func (c *cli) send(cmd *cobra.Command, client *httpclient.Client, flags sendFlags, hub string, texts []string) error {
+	made, err := newMaker(flags)
+	if err != nil {
+		return usagef(cmd, "%w", err)
+	}
+	in, err := c.openInput(cmd, flags, texts)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+
+	ctx, stop := context.WithCancel(cmd.Context())
+	defer stop()
+	s := &sender{client: client, hub: hub, flags: flags, progress: newProgress(c.stderr), began: time.Now()}
+	err = s.sendAll(ctx, in, in.start(ctx, made, newPacer(flags.rate)))
+	s.progress.clear()
+	if err == nil || s.sent > 0 {
+		fmt.Fprintln(c.stdout, s.summary())
+	}
+	return err
+}
+
+// sender stores batches, one after another, so that order holds.
+type sender struct {
+	client   *httpclient.Client
+	hub      string
+	flags    sendFlags
+	progress *progress
+	began    time.Time
+	sent     int64
+}
+
+// sendAll stores batches until the input ends or ctx does.
+func (s *sender) sendAll(ctx context.Context, in *input, batches <-chan []item) error {
+	for {
+		select {
+		case <-ctx.Done():
+			if in.endless {
+				return nil // an interrupt is the only end it has
+			}
+			return errInterrupted
+		case batch, more := <-batches:
+			if !more {
+				return in.err
+			}
+			// What is on its way is let finish: an interrupt leaves no doubt behind.
+			if err := s.sendBatch(context.WithoutCancel(ctx), batch); err != nil {
+				return err
+			}
+			s.progress.show(s.line)
+		}
+	}
+}
+
+// sendBatch stores what came together. Events with keys of their own go to different
+// partitions and hence in different requests.
+func (s *sender) sendBatch(ctx context.Context, batch []item) error {
+	for _, part := range splitByKey(batch, s.flags.partition != "") {
+		request := httpclient.Batch{Key: s.flags.key, Partition: s.flags.partition}
+		for _, it := range part {
+			request.Events = append(request.Events, it.event)
+		}
+		if _, err := s.client.Send(ctx, s.hub, request); err != nil {
+			return s.failed(part, err)
+		}
+		s.sent += int64(len(part))
+	}
+	return nil
+}
+
+// splitByKey groups items by key, in the order in which the keys first come.
+func splitByKey(batch []item, together bool) [][]item {
+	if together {
+		return [][]item{batch}
+	}
+	var parts [][]item
+	place := map[string]int{}
+	for _, it := range batch {
+		i, known := place[it.key]
+		if !known {
+			i = len(parts)
+			place[it.key] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], it)
+	}
+	return parts
+}
+
+// failed says which events an error is about, where there are several.
+func (s *sender) failed(part []item, err error) error {
+	first, last := part[0].number, part[len(part)-1].number
+	which := fmt.Sprintf("events %s to %s", thousands(first), thousands(last))
+	switch {
+	case s.sent == 0 && first == last && first == 1:
+		return err
+	case first == last:
+		which = "event " + thousands(first)
+	}
+	var lost *httpclient.UnreachableError
+	if errors.As(err, &lost) {
+		return fmt.Errorf("%s may or may not be stored: %w", which, err)
+	}
+	return fmt.Errorf("%s: %w", which, err)
+}
+
+func (s *sender) line() string {
+	took := time.Since(s.began).Seconds()
+	of := ""
+	if s.flags.count > 0 {
+		of = " of " + thousands(s.flags.count)
+	}
+	return fmt.Sprintf("sent %s%s events, %s/s", thousands(s.sent), of, thousands(int64(float64(s.sent)/took)))
+}
+
+// summary is the last word of a job. How long it took is told of jobs that took long.
+func (s *sender) summary() string {
+	text := fmt.Sprintf("sent %s to %s", counted(s.sent, "event"), s.hub)
+	if took := time.Since(s.began); took >= progressAfter {
+		text += fmt.Sprintf(" in %.1f s, %s/s", took.Seconds(), thousands(int64(float64(s.sent)/took.Seconds())))
+	}
+	return text
+}
+
+// parseProperties reads name=value pairs.
+func parseProperties(pairs []string) (map[string]any, error) {
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	properties := map[string]any{}
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--property %q is not of the form name=value", pair)
+		}
+		properties[name] = value
+	}
+	return properties, nil
+}

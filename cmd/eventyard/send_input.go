@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+// How much goes into one request at most: enough to share the cost of a sync, little
+// enough to stay well within what a yard takes.
+const (
+	maxBatchEvents = 500
+	maxBatchBytes  = 256 << 10
+)
+
+// maxInputBytes bounds a line; the yard has the last word on how large an event may be.
+const maxInputBytes = 8 << 20
+
+// item is one event on its way.
+type item struct {
+	event  json.RawMessage
+	key    string // of its own, with --json
+	number int    // counts from 1
+}
+
+// maker turns bodies into events.
+type maker struct {
+	template httpclient.Event
+	json     bool
+}
+
+func newMaker(flags sendFlags) (maker, error) {
+	properties, err := parseProperties(flags.properties)
+	if err != nil {
+		return maker{}, err
+	}
+	if flags.json && (properties != nil || flags.contentType != "") {
+		return maker{}, errors.New("--json says all about an event: --property and --content-type do not go with it")
+	}
+	if flags.count < 0 || flags.rate < 0 {
+		return maker{}, errors.New("--count and --rate are at least 1")
+	}
+	return maker{template: httpclient.Event{Properties: properties, ContentType: flags.contentType}, json: flags.json}, nil
+}
+
+func (m maker) item(body []byte, number int) (item, error) {
+	if m.json {
+		return jsonItem(body, number)
+	}
+	event := m.template
+	event.Body = body
+	encoded, err := event.Encode()
+	return item{event: encoded, number: number}, err
+}
+
+func jsonItem(line []byte, number int) (item, error) {
+	var head struct {
+		Key string `json:"key"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return item{}, fmt.Errorf("event %s is no JSON object as read -o json prints it: %w", thousands(number), err)
+	}
+	return item{event: bytes.Clone(line), key: head.Key, number: number}, nil
+}
+
+// input is where bodies come from.
+type input struct {
+	bodies iter.Seq2[[]byte, error]
+	// endless: it ends only when somebody ends it.
+	endless bool
+	close   func()
+	// err is why it could not be read to its end. Written by the reading goroutine
+	// before it closes its channel, read once the batches have ended.
+	err error
+}
+
+// openInput finds the bodies: arguments, a file, made-up ones, or the standard input.
+func (c *cli) openInput(cmd *cobra.Command, flags sendFlags, texts []string) (*input, error) {
+	load := flags.count > 0 || flags.size > 0
+	from, shut := c.stdin, func() {}
+	switch {
+	case len(texts) > 0 && (flags.file != "" || flags.whole || flags.size > 0):
+		return nil, usagef(cmd, "--file, --whole and --size do not go with a TEXT")
+	case len(texts) > 0:
+		return &input{bodies: repeat(texts, flags.count), close: shut}, nil
+	case flags.file == "" && load && flags.whole, flags.json && load && flags.file == "":
+		return nil, usagef(cmd, "--whole and --json do not go with events that are made up")
+	case flags.file == "" && load:
+		return &input{bodies: madeUp(int(flags.size), flags.count), endless: flags.count == 0, close: shut}, nil
+	case flags.file != "" && flags.file != "-":
+		f, err := os.Open(flags.file)
+		if err != nil {
+			return nil, err
+		}
+		from, shut = f, func() { _ = f.Close() }
+	case isTerminal(c.stdin):
+		fmt.Fprintln(c.stderr, "type events, one a line; end with Ctrl-D")
+	}
+	if flags.whole {
+		return &input{bodies: whole(from), close: shut}, nil
+	}
+	return &input{bodies: first(lines(from), flags.count), close: shut}, nil
+}
+
+// repeat gives each text once, or so many bodies in turn.
+func repeat(texts []string, count int) iter.Seq2[[]byte, error] {
+	if count == 0 {
+		count = len(texts)
+	}
+	return func(yield func([]byte, error) bool) {
+		for i := range count {
+			if !yield([]byte(texts[i%len(texts)]), nil) {
+				return
+			}
+		}
+	}
+}
+
+// madeUp gives numbered bodies of one size, without end if count is zero.
+func madeUp(size, count int) iter.Seq2[[]byte, error] {
+	if size == 0 {
+		size = 1 << 10
+	}
+	return func(yield func([]byte, error) bool) {
+		for i := 1; count == 0 || i <= count; i++ {
+			body := bytes.Repeat([]byte("."), size)
+			copy(body, fmt.Sprintf("event %d ", i))
+			if !yield(body, nil) {
+				return
+			}
+		}
+	}
+}
+
+// whole gives everything as one body.
+func whole(r io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		body, err := io.ReadAll(io.LimitReader(r, maxInputBytes+1))
+		if err == nil && len(body) > maxInputBytes {
+			err = fmt.Errorf("the input is larger than %s, too large for an event", roughBytes(maxInputBytes))
+		}
+		yield(body, err)
+	}
+}
+
+// lines gives each line without its end. The last one needs none.
+func lines(r io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		scan := bufio.NewScanner(r)
+		scan.Buffer(make([]byte, 64<<10), maxInputBytes)
+		n := 0
+		for scan.Scan() {
+			n++
+			if !yield(scan.Bytes(), nil) {
+				return
+			}
+		}
+		if err := scan.Err(); err != nil {
+			yield(nil, fmt.Errorf("read line %s: %w", thousands(n+1), err))
+		}
+	}
+}
+
+// first gives the first so many, or all if count is zero.
+func first(bodies iter.Seq2[[]byte, error], count int) iter.Seq2[[]byte, error] {
+	if count == 0 {
+		return bodies
+	}
+	return func(yield func([]byte, error) bool) {
+		left := count
+		for body, err := range bodies {
+			if !yield(body, err) {
+				return
+			}
+			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// start reads ahead: one goroutine reads, a second gathers what has come while a
+// batch was on its way. Both end with ctx, but for one that waits for an input that
+// cannot be interrupted, such as a terminal; that one ends with the process.
+func (in *input) start(ctx context.Context, made maker, p *pacer) <-chan []item {
+	items, batches := make(chan item, 16), make(chan []item)
+	go func() {
+		defer close(items)
+		in.err = in.read(ctx, made, p, items)
+	}()
+	go gather(ctx, items, batches)
+	return batches
+}
+
+func (in *input) read(ctx context.Context, made maker, p *pacer, items chan<- item) error {
+	number := 0
+	for body, err := range in.bodies {
+		if err != nil {
+			return err
+		}
+		number++
+		it, err := made.item(body, number)
+		if err != nil {
+			return err
+		}
+		if !p.wait(ctx) {
+			return nil
+		}
+		select {
+		case items <- it:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// gather puts items into batches: whatever is there when the sender is free, and no
+// more than fits. It closes batches at the end of items, not at that of ctx.
+func gather(ctx context.Context, items <-chan item, batches chan<- []item) {
+	var batch []item
+	size := 0
+	for items != nil || len(batch) > 0 {
+		in, out := items, batches
+		if len(batch) == 0 {
+			out = nil
+		}
+		if len(batch) >= maxBatchEvents || size >= maxBatchBytes {
+			in = nil
+		}
+		select {
+		case it, more := <-in:
+			if !more {
+				items = nil
+				continue
+			}
+			batch = append(batch, it)
+			size += len(it.event)
+		case out <- batch:
+			batch, size = nil, 0
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(batches)
+}
+
+// pacer spreads events evenly over time.
+type pacer struct {
+	rate  int // a second; zero: no limit
+	began time.Time
+	given int
+}
+
+func newPacer(rate int) *pacer { return &pacer{rate: rate, began: time.Now()} }
+
+// leastPause is not worth a timer: who is early by less goes on at once.
+const leastPause = time.Millisecond
+
+// wait returns when the next event is due, or false when ctx has ended.
+func (p *pacer) wait(ctx context.Context) bool {
+	if p.rate == 0 {
+		return true
+	}
+	early := p.due(p.given) - time.Since(p.began)
+	p.given++
+	if early < leastPause {
+		return true
+	}
+	timer := time.NewTimer(early)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// due is when event n, counted from zero, may go, since the beginning.
+func (p *pacer) due(n int) time.Duration {
+	return time.Duration(float64(n) / float64(p.rate) * float64(time.Second))
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/server"
+	"github.com/spf13/cobra"
+)
+
+const serveHelp = `Run a yard until it is told to stop: by Ctrl-C, or SIGTERM. Requests under way may
+finish; a second signal ends it at once.
+
+Every flag is also a setting in eventyard.yaml and a variable; eventyard config doc
+prints them all. Flags win over variables, and these over the file.`
+
+func (c *cli) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a yard",
+		Long:  serveHelp,
+		Example: `  eventyard serve
+  eventyard serve --data /var/lib/eventyard --http 127.0.0.1:0
+  eventyard serve --config Config.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.loadConfig(cmd)
+			if err != nil {
+				return err
+			}
+			return c.serve(cmd.Context(), cfg)
+		},
+	}
+	addConfigFlags(cmd)
+	return cmd
+}
+
+func (c *cli) serve(ctx context.Context, cfg config.Config) error {
+	s, err := server.New(c.serverConfig(cfg))
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.Started():
+	}
+	c.sayReady(cfg, s.Addresses())
+	err = <-ended
+	if err == nil {
+		fmt.Fprintln(c.stdout, "stopped")
+	}
+	return err
+}
+
+// sayReady prints where the yard is, for people and for scripts: a line for each
+// address, its name first.
+func (c *cli) sayReady(cfg config.Config, addresses map[string]string) {
+	data, err := filepath.Abs(cfg.Data)
+	if err != nil {
+		data = cfg.Data
+	}
+	fmt.Fprintf(c.stdout, "eventyard %s is ready\n", thisBuild().Version)
+	for _, door := range []string{"amqp", "amqps", "http", "https", "kafka"} {
+		if url, open := addresses[door]; open {
+			fmt.Fprintf(c.stdout, "  %-5s  %s\n", door, url)
+		}
+	}
+	fmt.Fprintf(c.stdout, "  data   %s\n  sync   %s\n", data, explainSync(cfg))
+	fmt.Fprintln(c.stdout, "There is no access control yet, so it listens on loopback only: every user and program of this machine may use it.")
+	if len(addresses) == 0 {
+		fmt.Fprintln(c.stderr, newPaint(c.stderr).yellow("warning:"), "every door is off; nobody can reach this yard")
+	}
+}
+
+func explainSync(cfg config.Config) string {
+	switch cfg.Sync {
+	case "interval":
+		return fmt.Sprintf("interval: a power cut may cost the last %s", cfg.SyncInterval)
+	case "os":
+		return "os: a power cut may cost events that were acknowledged"
+	}
+	return "always: what was acknowledged survives a power cut"
+}
+
+func (c *cli) serverConfig(cfg config.Config) server.Config {
+	grace := time.Duration(cfg.Grace)
+	if grace == 0 {
+		grace = -1 // the server's zero is its default
+	}
+	return server.Config{
+		DataDir:      cfg.Data,
+		Sync:         cfg.Sync,
+		SyncInterval: time.Duration(cfg.SyncInterval),
+		SegmentBytes: int64(cfg.SegmentBytes),
+		HTTP:         cfg.HTTP,
+		Namespace:    cfg.Namespace,
+		Hubs:         configuredHubs(cfg.Hubs),
+		Grace:        grace,
+		Version:      thisBuild().Version,
+		Log:          newLogger(c.stderr, cfg.Log),
+	}
+}
+
+func configuredHubs(hubs []config.Hub) []server.Hub {
+	all := make([]server.Hub, len(hubs))
+	for i, h := range hubs {
+		all[i] = server.Hub{Name: h.Name, Partitions: h.Partitions, Groups: slices.Clone(h.Groups)}
+		if h.Retention == nil {
+			continue
+		}
+		all[i].Retention = &server.Retention{Age: server.DefaultRetentionAge}
+		if h.Retention.Age != nil {
+			all[i].Retention.Age = time.Duration(*h.Retention.Age)
+		}
+		if h.Retention.Bytes != nil {
+			all[i].Retention.Bytes = int64(*h.Retention.Bytes)
+		}
+	}
+	return all
+}
+
+func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(cfg.Level)) // checked with the configuration
+	options := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// isTerminal tells whether a person sits at this end.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// paint colours words where somebody sees them.
+type paint struct{ on bool }
+
+func newPaint(w io.Writer) paint {
+	return paint{isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+func (p paint) red(s string) string    { return p.with("31", s) }
+func (p paint) green(s string) string  { return p.with("32", s) }
+func (p paint) yellow(s string) string { return p.with("33", s) }
+
+func (p paint) with(code, s string) string {
+	if !p.on {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// progress is a line that is written over and over, once a job has turned out to be
+// long and only where somebody sees it.
+type progress struct {
+	w     io.Writer
+	on    bool
+	began time.Time
+	last  time.Time
+	shown bool
+}
+
+const (
+	progressAfter = time.Second
+	progressEvery = 200 * time.Millisecond
+)
+
+func newProgress(w io.Writer) *progress {
+	return &progress{w: w, on: isTerminal(w), began: time.Now()}
+}
+
+// show replaces the line, if it is time to.
+func (p *progress) show(text func() string) {
+	now := time.Now()
+	if !p.on || now.Sub(p.began) < progressAfter || now.Sub(p.last) < progressEvery {
+		return
+	}
+	p.last, p.shown = now, true
+	fmt.Fprintf(p.w, "\r\x1b[K%s", text())
+}
+
+// clear takes the line away.
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// confirm asks before something is destroyed. Where nobody can be asked, --yes is
+// the answer.
+func (c *cli) confirm(cmd *cobra.Command, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !isTerminal(c.stdin) || !isTerminal(c.stderr) {
+		return usagef(cmd, "this deletes for good, and nobody can be asked here: say --yes")
+	}
+	fmt.Fprintf(c.stderr, "%s [y/N] ", question)
+	answer, err := ask(cmd.Context(), c.stdin)
+	if err != nil {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return fmt.Errorf("nothing was deleted: the answer was not yes")
+}
+
+// ask reads a line and gives up when ctx ends. The reading itself cannot be ended: on
+// an interrupt it is left behind for the end of the process, which follows at once.
+func ask(ctx context.Context, r io.Reader) (string, error) {
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(r).ReadString('\n')
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		return line, nil
+	case <-ctx.Done():
+		return "", errInterrupted
+	}
+}

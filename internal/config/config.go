@@ -1,0 +1,71 @@
+// Package config turns flags, environment and a file into one struct. The struct is
+// the only description of the settings: its tags name the keys, give the defaults
+// and carry the help, and flags, environment variables, the readers of both file
+// formats and the printed reference are all derived from it.
+//
+// Flags win over the environment, the environment over the file, the file over the
+// defaults. Nothing at all is a working configuration.
+package config
+
+// Config is every setting of a yard. A field's key tag is its name in the file;
+// the flag and the variable follow from it (log.level: --log-level, EVENTYARD_LOG_LEVEL).
+// Its value tag is the word that stands for the value in help.
+type Config struct {
+	Data   string `key:"data" value:"DIR" default:"eventyard-data" help:"Folder that holds the events and everything else that must survive. It is made on first start, for its owner only."`
+	Engine string `key:"engine" value:"ENGINE" default:"disk" help:"What stores the events: disk. (A NATS cluster, nats://host:port, is not built yet.)"`
+
+	Sync         string   `key:"sync" value:"MODE" default:"always" help:"When an event counts as stored. always: after it was synced to the disk, so that it survives a power cut. interval: synced at least every syncInterval. os: left to the operating system, so that it survives a crash of the yard but not of the machine."`
+	SyncInterval Duration `key:"syncInterval" value:"DURATION" default:"1s" help:"The longest an event waits for its sync when sync is interval."`
+	SegmentBytes Size     `key:"segmentBytes" value:"SIZE" default:"64MiB" help:"Size of a partition's files. Retention removes whole files."`
+
+	AMQP  string `key:"amqp" value:"ADDR" default:"off" help:"Address of the AMQP door, or off. Not built yet: only off."`
+	AMQPS string `key:"amqps" value:"ADDR" default:"off" help:"Address of the AMQP door with TLS, or off. Not built yet: only off."`
+	HTTP  string `key:"http" value:"ADDR" default:"127.0.0.1:8080" help:"Address of the HTTP door, or off. Port 0 picks a free one. Until there is access control it takes only loopback addresses."`
+	HTTPS string `key:"https" value:"ADDR" default:"off" help:"Address of the HTTP door with TLS, or off. Not built yet: only off."`
+	Kafka string `key:"kafka" value:"ADDR" default:"off" help:"Address of the Kafka door, or off. Not built yet: only off."`
+
+	Namespace string `key:"namespace" value:"NAME" default:"eventyard" help:"Name of the namespace that the hubs belong to, as clients see it."`
+	Host      string `key:"host" value:"NAME" default:"" help:"Host name that goes into the TLS certificate. Nothing uses it until a door with TLS is built."`
+	PublicURL string `key:"publicUrl" value:"URL" default:"" help:"URL under which others reach this yard, for links. Nothing uses it until there are links."`
+
+	Log   Log      `key:"log"`
+	Grace Duration `key:"grace" value:"DURATION" default:"8s" help:"How long a stopping yard lets requests finish before it cuts them off."`
+
+	Hubs []Hub `key:"hubs" help:"Hubs that must exist. What is missing is created at start; nothing is ever deleted. Other hubs can be created at run time."`
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  string `key:"level" value:"LEVEL" default:"info" help:"Least level that is logged: debug, info, warn or error."`
+	Format string `key:"format" value:"FORM" default:"text" help:"Form of a log line: text or json."`
+}
+
+// Hub is a hub that must exist.
+type Hub struct {
+	Name       string     `key:"name" help:"Required."`
+	Partitions int        `key:"partitions" help:"1 to 1024, 4 if not given. It cannot be changed later."`
+	Retention  *Retention `key:"retention" help:"When events are removed; 7d if not given."`
+	Groups     []string   `key:"groups" help:"Consumer groups that must exist besides $Default."`
+}
+
+// Retention says when a hub's events may be removed. What is not given is the
+// broker's default; zero keeps for ever.
+type Retention struct {
+	Age   *Duration `key:"age" help:"Remove events older than this; 0 keeps them for ever. 7d if not given."`
+	Bytes *Size     `key:"bytes" help:"Remove the oldest events of a partition while it holds more; 0 if not given: no limit."`
+}
+
+// Off closes a door.
+const Off = "off"
+
+// Default is the configuration without any file, variable or flag.
+func Default() Config {
+	var c Config
+	for _, s := range settingsOf(&c) {
+		if err := s.set(s.Default); err != nil {
+			// The defaults are our own text; a test loads them.
+			panic("config: default of " + s.Key + ": " + err.Error())
+		}
+	}
+	return c
+}

@@ -1,0 +1,19 @@
+package config
+
+import "fmt"
+
+// Problem is one thing wrong with the configuration, and where it was said.
+type Problem struct {
+	// Origin is the file with line and column, the flag or the variable.
+	Origin string
+	// Key is the setting, empty where the file as a whole is wrong.
+	Key    string
+	Reason string
+}
+
+func (p *Problem) Error() string {
+	if p.Key == "" {
+		return fmt.Sprintf("%s: %s", p.Origin, p.Reason)
+	}
+	return fmt.Sprintf("%s: %s: %s", p.Origin, p.Key, p.Reason)
+}

@@ -1,0 +1,217 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// DefaultFile is read from the working folder when it is there and no other is named.
+const DefaultFile = "eventyard.yaml"
+
+// Variables that begin like settings and are none.
+const (
+	EnvConfig = EnvPrefix + "CONFIG" // names the file, as --config does
+	EnvServer = EnvPrefix + "SERVER" // tells the other commands where the yard is
+)
+
+// Sources is where a configuration comes from. The zero value reads DefaultFile if
+// it is there, and nothing else.
+type Sources struct {
+	// File is what --config named; empty means EVENTYARD_CONFIG's, or DefaultFile.
+	File string
+	// Environ is the environment, as os.Environ gives it.
+	Environ []string
+	// Flags are the values given on the command line, by flag name.
+	Flags map[string]string
+}
+
+// Loaded is a configuration and how it came about.
+type Loaded struct {
+	Config Config
+	// File is the file that was read, empty if there was none.
+	File string
+	// Warnings are things the user should look at and the yard can live with.
+	Warnings []string
+}
+
+// Load reads all sources and checks the result. Its error joins a *Problem for each
+// thing that is wrong.
+func Load(from Sources) (Loaded, error) {
+	l := &loader{config: Default(), origins: map[string]string{}}
+	environ := l.variables(from.Environ)
+	if err := l.readFile(from.File, environ[EnvConfig]); err != nil {
+		return Loaded{}, err
+	}
+	l.refuseZeroPartitions()
+	l.overlay(environ, from.Flags)
+	for _, c := range l.config.validate() {
+		l.complain(l.origin(c.key), c.key, c.reason)
+	}
+	if len(l.problems) > 0 {
+		return Loaded{Warnings: l.warnings}, errors.Join(l.problems...)
+	}
+	return Loaded{Config: l.config, File: l.file, Warnings: l.warnings}, nil
+}
+
+// loader is one Load under way.
+type loader struct {
+	config   Config
+	file     string
+	origins  map[string]string // where each setting was last given, by key
+	warnings []string
+	problems []error
+}
+
+// variables picks the settings out of the environment. An empty variable counts as
+// not set, which is what compose files leave behind.
+func (l *loader) variables(environ []string) map[string]string {
+	known := []string{EnvConfig, EnvServer}
+	for _, s := range Settings() {
+		known = append(known, s.Env)
+	}
+	found := map[string]string{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		switch {
+		case !strings.HasPrefix(name, EnvPrefix) || value == "":
+		case slices.Contains(known, name):
+			found[name] = value
+		default:
+			l.warnings = append(l.warnings, fmt.Sprintf("environment: %s is no setting, did you mean %s?", name, nearest(name, known)))
+		}
+	}
+	return found
+}
+
+func (l *loader) readFile(flag, variable string) error {
+	name, wanted := DefaultFile, false
+	switch {
+	case flag != "":
+		name, wanted = flag, true
+	case variable != "":
+		name, wanted = variable, true
+	}
+	data, err := os.ReadFile(name)
+	if !wanted && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	l.file = name
+	l.read(data)
+	return nil
+}
+
+// read takes the content of a file in either format.
+func (l *loader) read(data []byte) {
+	read := l.readYAML
+	if isEmulator(data) {
+		read = l.readEmulator
+	}
+	var wrong *syntaxError
+	switch err := read(data); {
+	case errors.As(err, &wrong):
+		l.complain(l.at(wrong.at), "", wrong.reason)
+	case err != nil:
+		l.complain(l.file, "", err.Error())
+	}
+}
+
+// readYAML puts an eventyard.yaml into the configuration.
+func (l *loader) readYAML(data []byte) error {
+	root, err := parseYAML(data)
+	if err != nil {
+		return err
+	}
+	f := &filler{places: map[string]place{}, unknown: func(at place, key, nearest string) {
+		l.complain(l.at(at), "", fmt.Sprintf("unknown key %q, did you mean %q?", key, nearest))
+	}}
+	f.fill("", root, reflect.ValueOf(&l.config).Elem())
+	for key, at := range f.places {
+		l.place(key, at)
+	}
+	l.complainAll(f.problems)
+	return nil
+}
+
+// refuseZeroPartitions tells a zero that was written from a number not given.
+func (l *loader) refuseZeroPartitions() {
+	for i, hub := range l.config.Hubs {
+		key := fmt.Sprintf("hubs[%d].partitions", i)
+		if origin, given := l.origins[key]; given && hub.Partitions == 0 && !l.complained(key) {
+			l.complain(origin, key, "a hub has at least 1 partition")
+		}
+	}
+}
+
+// overlay puts variables over the file and flags over both.
+func (l *loader) overlay(environ, flags map[string]string) {
+	for _, s := range settingsOf(&l.config) {
+		value, origin := environ[s.Env], s.Env
+		if v, ok := flags[s.Flag]; ok {
+			value, origin = v, "--"+s.Flag
+		} else if value == "" {
+			continue
+		}
+		l.origins[s.Key] = origin
+		if err := s.set(value); err != nil {
+			l.complain(origin, "", err.Error())
+		}
+	}
+}
+
+func (l *loader) place(key string, at place) { l.origins[key] = l.at(at) }
+
+func (l *loader) at(at place) string {
+	if at.line == 0 {
+		return l.fileName()
+	}
+	return fmt.Sprintf("%s:%d:%d", l.fileName(), at.line, at.column)
+}
+
+func (l *loader) fileName() string { return filepath.Clean(l.file) }
+
+// origin tells where a key was given; a hub's missing field is told by the hub.
+func (l *loader) origin(key string) string {
+	for k := key; k != ""; k = parentKey(k) {
+		if origin, ok := l.origins[k]; ok {
+			return origin
+		}
+	}
+	return "default"
+}
+
+func parentKey(key string) string {
+	if i := strings.LastIndexByte(key, '.'); i >= 0 {
+		return key[:i]
+	}
+	return ""
+}
+
+func (l *loader) complain(origin, key, reason string) {
+	l.problems = append(l.problems, &Problem{Origin: origin, Key: key, Reason: reason})
+}
+
+func (l *loader) complained(key string) bool {
+	return slices.ContainsFunc(l.problems, func(err error) bool {
+		var p *Problem
+		return errors.As(err, &p) && p.Key == key
+	})
+}
+
+func (l *loader) complainAll(problems []located) {
+	for _, p := range problems {
+		l.complain(l.at(p.at), p.key, p.reason)
+	}
+}
+
+func (l *loader) warn(at place, text string) {
+	l.warnings = append(l.warnings, l.at(at)+": "+text)
+}

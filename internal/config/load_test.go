@@ -1,0 +1,290 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// write puts a file into a folder of its own and makes that the working folder, so
+// that messages show bare names.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestNothingAtAllIsAWorkingConfiguration(t *testing.T) {
+	t.Chdir(t.TempDir())
+	got, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.File != "" || len(got.Warnings) != 0 {
+		t.Errorf("read %q with warnings %q out of nothing", got.File, got.Warnings)
+	}
+	c := got.Config
+	if c.Data != "eventyard-data" || c.Sync != "always" || c.HTTP != "127.0.0.1:8080" || c.AMQP != Off {
+		t.Errorf("defaults are %+v", c)
+	}
+}
+
+func TestFlagsWinOverEnvironmentOverFileOverDefaults(t *testing.T) {
+	write(t, DefaultFile, "data: from-file\nsync: os\nlog: {level: debug}\nsegmentBytes: 1MiB\n")
+	got, err := Load(Sources{
+		Environ: []string{"EVENTYARD_SYNC=interval", "EVENTYARD_LOG_LEVEL=warn", "EVENTYARD_DATA=", "PATH=/bin"},
+		Flags:   map[string]string{"log-level": "error"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := got.Config
+	if c.Data != "from-file" || c.Sync != "interval" || c.Log.Level != "error" || c.SegmentBytes != 1<<20 || c.Log.Format != "text" {
+		t.Errorf("merged into %+v", c)
+	}
+	if got.File != DefaultFile {
+		t.Errorf("file is %q", got.File)
+	}
+}
+
+func TestTheFileIsFoundByFlagThenVariableThenName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"flag", "variable", DefaultFile} {
+		if err := os.WriteFile(name, []byte("data: "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	variable := []string{EnvConfig + "=variable"}
+	for want, from := range map[string]Sources{
+		"flag":      {File: "flag", Environ: variable},
+		"variable":  {Environ: variable},
+		DefaultFile: {},
+	} {
+		got, err := Load(from)
+		if err != nil || got.Config.Data != want || got.File != want {
+			t.Errorf("want the file %s, got %+v, %v", want, got, err)
+		}
+	}
+}
+
+func TestHubsCanBeDeclared(t *testing.T) {
+	write(t, DefaultFile, `
+hubs:
+  - name: orders
+    partitions: 4
+    retention: {age: 24h, bytes: 1GiB}
+    groups: [billing, $Default]
+  - name: plain
+  - name: kept
+    retention:
+      age: 0
+`)
+	got, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	age, bytes, never := Duration(24*time.Hour), Size(1<<30), Duration(0)
+	want := []Hub{
+		{Name: "orders", Partitions: 4, Retention: &Retention{Age: &age, Bytes: &bytes}, Groups: []string{"billing", "$Default"}},
+		{Name: "plain"},
+		{Name: "kept", Retention: &Retention{Age: &never}},
+	}
+	if diff := cmp.Diff(want, got.Config.Hubs); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsWrongIsSaidWithItsPlace(t *testing.T) {
+	tests := map[string]struct {
+		file    string
+		environ []string
+		flags   map[string]string
+		want    []string
+	}{
+		"an unknown key names the nearest right one":    {file: "data: x\nsnyc: os\n", want: []string{`eventyard.yaml:2:1: unknown key "snyc", did you mean "sync"?`}},
+		"case matters in our own file":                  {file: "publicURL: http://a\n", want: []string{`eventyard.yaml:1:1: unknown key "publicURL", did you mean "publicUrl"?`}},
+		"an unknown key inside a hub":                   {file: "hubs:\n  - name: a\n    retension: {age: 1h}\n", want: []string{`eventyard.yaml:3:5: unknown key "retension", did you mean "retention"?`}},
+		"an unknown key inside a flow mapping":          {file: "hubs: [{name: a, retention: {agee: 1h}}]\n", want: []string{`eventyard.yaml:1:30: unknown key "agee", did you mean "age"?`}},
+		"all of them at once":                           {file: "foo: 1\nsync: maybe\n", want: []string{`unknown key "foo"`, `eventyard.yaml:2:7: sync: "maybe" is not one of always, interval, os`}},
+		"a bad duration":                                {file: "syncInterval: soon\n", want: []string{`eventyard.yaml:1:15: syncInterval: "soon" is no duration`}},
+		"a bad duration in a hub":                       {file: "hubs:\n- name: a\n  retention: {age: 3 days}\n", want: []string{`eventyard.yaml:3:20: hubs[0].retention.age: "3 days" is no duration`}},
+		"a number without a unit":                       {file: "grace: 5\n", want: []string{`"5" is no duration`}},
+		"a bad size":                                    {file: "segmentBytes: 64M\n", want: []string{`"64M" is no size: the units are`}},
+		"a size out of bounds":                          {file: "segmentBytes: 1B\n", want: []string{"segmentBytes: 1 is not between 64KiB and 1GiB"}},
+		"a list where a value is wanted":                {file: "data: [a]\n", want: []string{"eventyard.yaml:1:7: data: a single value is wanted here, not a list"}},
+		"a value where a mapping is wanted":             {file: "log: debug\n", want: []string{"log: a mapping is wanted here, not a single value"}},
+		"a file that is no mapping":                     {file: "just text\n", want: []string{"a mapping is wanted here"}},
+		"broken syntax":                                 {file: "data: [a\n", want: []string{"eventyard.yaml:1:"}},
+		"a key twice":                                   {file: "data: a\ndata: b\n", want: []string{"eventyard.yaml:2:1:"}},
+		"anchors":                                       {file: "data: &a x\nhost: *a\n", want: []string{"anchor is not supported here"}},
+		"two documents":                                 {file: "data: a\n---\ndata: b\n", want: []string{"a second document begins here"}},
+		"an engine not built yet":                       {flags: map[string]string{"engine": "nats://a,b"}, want: []string{`--engine: engine: "nats://a,b" is not built yet: only disk`}},
+		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: only disk`}},
+		"a door not built yet":                          {environ: []string{"EVENTYARD_AMQP=127.0.0.1:5672"}, want: []string{"EVENTYARD_AMQP: amqp: this door is not built yet: it takes only off"}},
+		"every door not built yet":                      {flags: map[string]string{"amqps": ":1", "https": ":1", "kafka": ":1"}, want: []string{"--amqps: ", "--https: ", "--kafka: "}},
+		"all interfaces":                                {flags: map[string]string{"http": ":8080"}, want: []string{`--http: http: ":8080" can be reached from other machines, and there is no access control yet: only loopback addresses are taken, like 127.0.0.1:8080`}},
+		"an outside address":                            {file: "http: 192.168.1.4:80\n", want: []string{"eventyard.yaml:1:7: http: ", "only loopback"}},
+		"a name that may be anywhere":                   {flags: map[string]string{"http": "yard.example.com:80"}, want: []string{"only loopback"}},
+		"an address without a port":                     {flags: map[string]string{"http": "localhost"}, want: []string{`"localhost" is no address: write it like 127.0.0.1:8080, or off`}},
+		"a port out of range":                           {flags: map[string]string{"http": "localhost:70000"}, want: []string{`"70000" is no port`}},
+		"an empty address":                              {flags: map[string]string{"http": ""}, want: []string{`"" is no address`}},
+		"no data folder":                                {flags: map[string]string{"data": ""}, want: []string{"--data: data: name a folder"}},
+		"no namespace":                                  {flags: map[string]string{"namespace": ""}, want: []string{"--namespace"}},
+		"a public URL that is none":                     {flags: map[string]string{"public-url": "yard"}, want: []string{`"yard" is no URL`}},
+		"a host with a port":                            {flags: map[string]string{"host": "a:1"}, want: []string{`"a:1" is no host name`}},
+		"a wrong log level":                             {flags: map[string]string{"log-level": "inf"}, want: []string{"did you mean info?"}},
+		"a wrong log format":                            {flags: map[string]string{"log-format": "xml"}, want: []string{"log.format"}},
+		"a grace that is no duration":                   {environ: []string{"EVENTYARD_GRACE=x"}, want: []string{`EVENTYARD_GRACE: "x" is no duration`}},
+		"a grace too long":                              {flags: map[string]string{"grace": "2h"}, want: []string{"grace: 2h is not between"}},
+		"a sync interval too long":                      {flags: map[string]string{"sync-interval": "2m"}, want: []string{"syncInterval: 2m is not between"}},
+		"a hub without a name":                          {file: "hubs:\n  - partitions: 1\n", want: []string{"eventyard.yaml:2:", "hubs[0].name: the hub needs a name"}},
+		"a hub twice, in another case":                  {file: "hubs:\n  - name: a\n  - name: A\n", want: []string{`eventyard.yaml:3:11: hubs[1].name: hub "A" is already hubs[0]`}},
+		"a hub with no partition":                       {file: "hubs: [{name: a, partitions: 0}]\n", want: []string{"hubs[0].partitions: a hub has at least 1 partition"}},
+		"a hub with too many partitions":                {file: "hubs: [{name: a, partitions: 1025}]\n", want: []string{"1025 is not between 1 and 1024"}},
+		"a hub with a word for its partitions":          {file: "hubs: [{name: a, partitions: many}]\n", want: []string{`"many" is no whole number`}},
+		"a group without a name":                        {file: "hubs: [{name: a, groups: ['']}]\n", want: []string{`hubs[0].groups[0]: "" is no name`}},
+		"a hub with a space in its name":                {file: "hubs: [{name: a b}]\n", want: []string{`eventyard.yaml:1:15: hubs[0].name: "a b" is no name: use`}},
+		"a hub that ends in a dash":                     {file: "hubs: [{name: a-}]\n", want: []string{`"a-" is no name`}},
+		"Config.json with broken syntax":                {file: "{\n  \"UserConfig\": {\n", want: []string{"eventyard.yaml:3:1: the file ends too early"}},
+		"Config.json with something missing":            {file: `{"UserConfig" 1}`, want: []string{"eventyard.yaml:1:15: "}},
+		"Config.json with a wrong partition count":      {file: `{"UserConfig":{"NamespaceConfig":[{"Entities":[{"Name":"a","PartitionCount":"two"}]}]}}`, want: []string{`"two" is no whole number`}},
+		"Config.json with no partitions":                {file: `{"UserConfig":{"NamespaceConfig":[{"Entities":[{"Name":"a","PartitionCount":0}]}]}}`, want: []string{"at least 1 partition"}},
+		"Config.json with the same hub twice":           {file: `{"UserConfig":{"NamespaceConfig":[{"Entities":[{"Name":"a","PartitionCount":1},{"Name":"A","PartitionCount":1}]}]}}`, want: []string{`hub "A" is already`}},
+		"Config.json with something behind":             {file: `{"UserConfig":{}} x`, want: []string{"something follows"}},
+		"Config.json with a mapping in place of a list": {file: `{"UserConfig":{"NamespaceConfig":{}}}`, want: []string{"a list is wanted here, not a mapping"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			write(t, DefaultFile, test.file)
+			_, err := Load(Sources{Environ: test.environ, Flags: test.flags})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q\nlacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAFileThatWasNamedMustBeThere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, err := Load(Sources{File: "nowhere.yaml"}); err == nil || !strings.Contains(err.Error(), "nowhere.yaml") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestAFlagMendsWhatTheFileHasWrong(t *testing.T) {
+	write(t, DefaultFile, "http: 0.0.0.0:80\n")
+	if _, err := Load(Sources{Flags: map[string]string{"http": "localhost:0"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAVariableThatIsNoSettingIsAWarning(t *testing.T) {
+	t.Chdir(t.TempDir())
+	got, err := Load(Sources{Environ: []string{"EVENTYARD_DAAT=/x", "EVENTYARD_SERVER=http://x"}})
+	want := []string{"environment: EVENTYARD_DAAT is no setting, did you mean EVENTYARD_DATA?"}
+	if err != nil || !cmp.Equal(want, got.Warnings) {
+		t.Errorf("got %q, %v", got.Warnings, err)
+	}
+}
+
+func TestAddressesThatTheHTTPDoorTakes(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "127.9.9.9:80", "[::1]:8080", "localhost:8080", "LOCALHOST:1", "[::ffff:127.0.0.1]:1"} {
+		if err := CheckLoopback(address); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestTheReferenceIsAFileThatChangesNothing(t *testing.T) {
+	var b strings.Builder
+	if err := WriteReference(&b); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, "reference.yaml", b.String())
+	got, err := Load(Sources{File: file})
+	if err != nil {
+		t.Fatalf("%v\nin:\n%s", err, b.String())
+	}
+	if diff := cmp.Diff(Default(), got.Config); diff != "" {
+		t.Error(diff)
+	}
+	for _, s := range Settings() {
+		if s.Help == "" || !strings.Contains(b.String(), "--"+s.Flag+", variable "+s.Env+".") {
+			t.Errorf("%s lacks help or is not in the reference", s.Key)
+		}
+	}
+	if _, err := Load(Sources{File: write(t, "example.yaml", example)}); err != nil {
+		t.Errorf("the example of the reference: %v", err)
+	}
+}
+
+// Every flag that the yard promises exists under its name.
+func TestNamesOfFlagsAndVariables(t *testing.T) {
+	names := map[string]string{}
+	for _, s := range Settings() {
+		names[s.Flag] = s.Env
+	}
+	for flag, env := range map[string]string{
+		"data": "EVENTYARD_DATA", "engine": "EVENTYARD_ENGINE", "sync": "EVENTYARD_SYNC", "amqp": "EVENTYARD_AMQP",
+		"amqps": "EVENTYARD_AMQPS", "http": "EVENTYARD_HTTP", "https": "EVENTYARD_HTTPS", "kafka": "EVENTYARD_KAFKA",
+		"host": "EVENTYARD_HOST", "public-url": "EVENTYARD_PUBLIC_URL", "log-level": "EVENTYARD_LOG_LEVEL",
+	} {
+		if names[flag] != env {
+			t.Errorf("--%s goes with %q, want %q", flag, names[flag], env)
+		}
+	}
+}
+
+func FuzzYAML(f *testing.F) {
+	f.Add([]byte(example))
+	f.Add([]byte("data: &a x\nhost: *a\nlog: {level: [}"))
+	f.Add([]byte("? a\n: b\n--- |\n x\n...\n<<: *b"))
+	f.Fuzz(func(t *testing.T, data []byte) { checkReading(t, data) })
+}
+
+func FuzzEmulatorConfig(f *testing.F) {
+	seeds, _ := filepath.Glob("testdata/*.json")
+	for _, seed := range seeds {
+		data, err := os.ReadFile(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		// The reader is asked for what is no such file too: it must not rely on it.
+		l := &loader{config: Default(), file: "Config.json", origins: map[string]string{}}
+		if err := l.readEmulator(data); err == nil {
+			l.config.validate()
+		}
+		checkReading(t, data)
+	})
+}
+
+// checkReading holds for any content: no panic, and either a configuration or at
+// least one problem that names the file.
+func checkReading(t *testing.T, data []byte) {
+	l := &loader{config: Default(), file: "f.yaml", origins: map[string]string{}}
+	l.read(data)
+	l.refuseZeroPartitions()
+	for _, c := range l.config.validate() {
+		l.complain(l.origin(c.key), c.key, c.reason)
+	}
+	for _, err := range l.problems {
+		if !strings.HasPrefix(err.Error(), "f.yaml") {
+			t.Errorf("problem without a place: %v", err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// node is a file's content without its syntax, so that one filler serves both
+// formats and every complaint can say where.
+type node struct {
+	at     place
+	kind   kind
+	text   string  // of a scalar
+	fields []field // of a mapping
+	items  []node  // of a list
+}
+
+type field struct {
+	at    place
+	key   string
+	value node
+}
+
+type place struct{ line, column int }
+
+type kind uint8
+
+const (
+	null kind = iota
+	scalar
+	list
+	mapping
+)
+
+func (k kind) String() string {
+	return [...]string{"nothing", "a single value", "a list", "a mapping"}[k]
+}
+
+// filler puts a tree of nodes into a struct by the key tags of its fields. What is
+// wrong is gathered, so that the user sees all of it at once.
+type filler struct {
+	// foldCase matches keys whatever their case.
+	foldCase bool
+	// unknown hears of each key that has no field, with the nearest one that has.
+	unknown func(at place, key, nearest string)
+
+	problems []located
+	// places has where each scalar was given, by its path.
+	places map[string]place
+}
+
+// located is a problem with its place inside the file.
+type located struct {
+	at     place
+	key    string
+	reason string
+}
+
+func (f *filler) fill(path string, n node, v reflect.Value) {
+	if n.kind == null {
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(path, n, v.Elem())
+		return
+	}
+	if want := kindOf(v); n.kind != want {
+		f.complain(n.at, path, fmt.Sprintf("%s is wanted here, not %s", want, n.kind))
+		return
+	}
+	switch n.kind {
+	case mapping:
+		f.fillStruct(path, n, v)
+	case list:
+		f.fillSlice(path, n, v)
+	default:
+		f.fillScalar(path, n, v)
+	}
+}
+
+func kindOf(v reflect.Value) kind {
+	if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return scalar
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		return mapping
+	case reflect.Slice:
+		return list
+	default:
+		return scalar
+	}
+}
+
+func (f *filler) fillStruct(path string, n node, v reflect.Value) {
+	seen := map[string]bool{}
+	for _, fd := range n.fields {
+		i, key := f.find(v.Type(), fd.key)
+		if i < 0 {
+			f.unknown(fd.at, fd.key, nearest(fd.key, keysOf(v.Type())))
+			continue
+		}
+		if seen[key] {
+			f.complain(fd.at, join(path, key), "given twice")
+			continue
+		}
+		seen[key] = true
+		f.fill(join(path, key), fd.value, v.Field(i))
+	}
+}
+
+func (f *filler) find(t reflect.Type, key string) (int, string) {
+	for i, known := range keysOf(t) {
+		if known == key || f.foldCase && strings.EqualFold(known, key) {
+			return i, known
+		}
+	}
+	return -1, ""
+}
+
+func keysOf(t reflect.Type) []string {
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i] = t.Field(i).Tag.Get("key")
+	}
+	return keys
+}
+
+func (f *filler) fillSlice(path string, n node, v reflect.Value) {
+	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
+	for i, item := range n.items {
+		f.fill(fmt.Sprintf("%s[%d]", path, i), item, v.Index(i))
+		f.places[fmt.Sprintf("%s[%d]", path, i)] = item.at
+	}
+}
+
+func (f *filler) fillScalar(path string, n node, v reflect.Value) {
+	f.places[path] = n.at
+	if err := setScalar(v, n.text); err != nil {
+		f.complain(n.at, path, err.Error())
+	}
+}
+
+func (f *filler) complain(at place, key, reason string) {
+	f.problems = append(f.problems, located{at, key, reason})
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

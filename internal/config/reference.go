@@ -1,0 +1,93 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// example is a hub as the reference shows it: a line of YAML for each field.
+const example = `hubs:
+  - name: orders
+    partitions: 4
+    retention: {age: 24h, bytes: 1GiB}
+    groups: [billing]
+`
+
+// WriteReference prints every setting with its default and its other names. What it
+// prints is itself an eventyard.yaml that changes nothing.
+func WriteReference(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("# eventyard.yaml: every setting with its default.\n" +
+		"# Flags win over environment variables, these over this file. Durations are\n" +
+		"# written like 90s, 24h or 7d, sizes like 64MiB or 1GB.\n")
+	settings := Settings()
+	section := ""
+	for _, s := range settings {
+		key := s.Key
+		b.WriteString("\n")
+		if before, after, nested := strings.Cut(s.Key, "."); nested {
+			if section != before {
+				fmt.Fprintf(&b, "%s:\n", before)
+			}
+			section, key = before, after
+		} else {
+			section = ""
+		}
+		indent := strings.Repeat("  ", strings.Count(s.Key, "."))
+		comment(&b, indent, s.Help)
+		comment(&b, indent, "Flag --"+s.Flag+", variable "+s.Env+".")
+		fmt.Fprintf(&b, "%s%s: %s\n", indent, key, yamlScalar(s.Default))
+	}
+	writeHubReference(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeHubReference(b *strings.Builder) {
+	hubs, _ := reflect.TypeFor[Config]().FieldByName("Hubs")
+	b.WriteString("\n")
+	comment(b, "", hubs.Tag.Get("help"))
+	writeFields(b, "  ", reflect.TypeFor[Hub]())
+	comment(b, "", "For example:")
+	for line := range strings.Lines(example) {
+		b.WriteString("#   " + line)
+	}
+}
+
+func writeFields(b *strings.Builder, indent string, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		comment(b, "", indent+f.Tag.Get("key")+": "+f.Tag.Get("help"))
+		if f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct {
+			writeFields(b, indent+"  ", f.Type.Elem())
+		}
+	}
+}
+
+func yamlScalar(text string) string {
+	if text == "" {
+		return `""`
+	}
+	return text
+}
+
+// comment writes text as comment lines of at most 80 characters. Leading spaces are
+// kept on every line.
+func comment(b *strings.Builder, indent, text string) {
+	words := strings.TrimLeft(text, " ")
+	margin := indent + "# " + text[:len(text)-len(words)]
+	line := margin
+	for word := range strings.FieldsSeq(words) {
+		if len(line) > len(margin) && len(line)+1+len(word) > 80 {
+			b.WriteString(line + "\n")
+			line = margin
+		}
+		if len(line) > len(margin) {
+			line += " "
+		}
+		line += word
+	}
+	b.WriteString(line + "\n")
+}

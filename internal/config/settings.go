@@ -1,0 +1,93 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// EnvPrefix begins the name of every variable that is a setting.
+const EnvPrefix = "EVENTYARD_"
+
+// Setting is one scalar field of Config, with the names it goes by.
+type Setting struct {
+	Key     string // in the file, with a dot before the name inside a section
+	Flag    string // without the dashes
+	Env     string
+	Value   string // the word that stands for the value in help
+	Default string
+	Help    string
+
+	value reflect.Value // of the Config it was taken from
+}
+
+// Settings lists every setting that a flag or a variable can give, in the order of
+// the struct.
+func Settings() []Setting { return settingsOf(new(Config)) }
+
+func settingsOf(c *Config) []Setting {
+	return collect(nil, "", reflect.ValueOf(c).Elem())
+}
+
+func collect(settings []Setting, prefix string, v reflect.Value) []Setting {
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		key := prefix + tag.Get("key")
+		switch {
+		case isScalar(v.Field(i)):
+			settings = append(settings, Setting{
+				Key: key, Flag: separated(key, "-"), Env: EnvPrefix + strings.ToUpper(separated(key, "_")),
+				Value: tag.Get("value"), Default: tag.Get("default"), Help: tag.Get("help"), value: v.Field(i),
+			})
+		case v.Field(i).Kind() == reflect.Struct:
+			settings = collect(settings, key+".", v.Field(i))
+		}
+	}
+	return settings
+}
+
+// separated turns the key log.syncInterval into log-sync-interval.
+func separated(key, separator string) string {
+	var b strings.Builder
+	for _, r := range key {
+		switch {
+		case r == '.':
+			b.WriteString(separator)
+		case unicode.IsUpper(r):
+			b.WriteString(separator)
+			b.WriteRune(unicode.ToLower(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func isScalar(v reflect.Value) bool {
+	if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return true
+	}
+	return v.Kind() == reflect.String || v.Kind() == reflect.Int
+}
+
+func (s Setting) set(text string) error { return setScalar(s.value, text) }
+
+// setScalar gives a scalar field its value from text.
+func setScalar(v reflect.Value, text string) error {
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	if v.Kind() == reflect.String {
+		v.SetString(text)
+		return nil
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return fmt.Errorf("%q is no whole number", text)
+	}
+	v.SetInt(int64(n))
+	return nil
+}

@@ -1,0 +1,165 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// complaint is something wrong with one setting, whoever gave it.
+type complaint struct{ key, reason string }
+
+type complaints []complaint
+
+func (c *complaints) add(key, format string, args ...any) {
+	*c = append(*c, complaint{key, fmt.Sprintf(format, args...)})
+}
+
+func (c *complaints) addError(key string, err error) {
+	if err != nil {
+		c.add(key, "%s", err)
+	}
+}
+
+func (c Config) validate() complaints {
+	var found complaints
+	c.validateStorage(&found)
+	c.validateDoors(&found)
+	c.validateLog(&found)
+	c.validateHubs(&found)
+	return found
+}
+
+// Bounds of a segment file: smaller ones are all overhead, larger ones make
+// retention coarse.
+const (
+	minSegmentBytes = 64 << 10
+	maxSegmentBytes = 1 << 30
+)
+
+func (c Config) validateStorage(found *complaints) {
+	if c.Data == "" {
+		found.add("data", "name a folder")
+	}
+	switch {
+	case c.Engine == "disk":
+	case strings.HasPrefix(c.Engine, "nats://"):
+		found.add("engine", "%q is not built yet: only disk", c.Engine)
+	default:
+		found.add("engine", "%q is no engine: only disk", c.Engine)
+	}
+	oneOf(found, "sync", c.Sync, "always", "interval", "os")
+	if d := time.Duration(c.SyncInterval); d < time.Millisecond || d > time.Minute {
+		found.add("syncInterval", "%s is not between 1ms and 1m", c.SyncInterval)
+	}
+	if c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes {
+		found.add("segmentBytes", "%s is not between %s and %s", c.SegmentBytes, Size(minSegmentBytes), Size(maxSegmentBytes))
+	}
+}
+
+func (c Config) validateDoors(found *complaints) {
+	for _, door := range []struct{ key, address string }{
+		{"amqp", c.AMQP}, {"amqps", c.AMQPS}, {"https", c.HTTPS}, {"kafka", c.Kafka},
+	} {
+		if door.address != Off {
+			found.add(door.key, "this door is not built yet: it takes only off")
+		}
+	}
+	if c.HTTP != Off {
+		found.addError("http", CheckLoopback(c.HTTP))
+	}
+	if strings.ContainsAny(c.Host, " /:") {
+		found.add("host", "%q is no host name", c.Host)
+	}
+	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		found.add("publicUrl", "%q is no URL: write it like https://yard.example.com", c.PublicURL)
+	}
+	if c.Namespace == "" {
+		found.add("namespace", "it needs a name")
+	}
+	if c.Grace < 0 || time.Duration(c.Grace) > time.Hour {
+		found.add("grace", "%s is not between 0 and 1h", c.Grace)
+	}
+}
+
+// CheckLoopback says what is wrong with a door's address, if anything: it has to be
+// a host and a port, and the host has to be this machine's own.
+func CheckLoopback(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q is no address: write it like 127.0.0.1:8080, or off", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q is no port: it goes from 0 (any free one) to 65535", port)
+	} else if !isLoopback(host) {
+		return fmt.Errorf("%q can be reached from other machines, and there is no access control yet: "+
+			"only loopback addresses are taken, like 127.0.0.1:%d", address, n)
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+func (c Config) validateLog(found *complaints) {
+	oneOf(found, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	oneOf(found, "log.format", c.Log.Format, "text", "json")
+}
+
+func oneOf(found *complaints, key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		found.add(key, "%q is not one of %s; did you mean %s?", value, strings.Join(allowed, ", "), nearest(value, allowed))
+	}
+}
+
+// maxPartitions is the broker's limit.
+const maxPartitions = 1024
+
+const nameRule = "use 1 to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit at both ends"
+
+// IsName tells whether a hub or group may have that name, as far as its characters go.
+func IsName(name string) bool {
+	const ends = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return len(name) <= 256 && strings.Trim(name, ends+"-_./") == "" && name != "" &&
+		strings.ContainsRune(ends, rune(name[0])) && strings.ContainsRune(ends, rune(name[len(name)-1]))
+}
+
+func (c Config) validateHubs(found *complaints) {
+	first := map[string]int{}
+	for i, hub := range c.Hubs {
+		key := fmt.Sprintf("hubs[%d]", i)
+		name := strings.ToLower(hub.Name)
+		if hub.Name == "" {
+			found.add(key+".name", "the hub needs a name")
+		} else if !IsName(hub.Name) {
+			found.add(key+".name", "%q is no name: %s", hub.Name, nameRule)
+		} else if j, twice := first[name]; twice {
+			found.add(key+".name", "hub %q is already hubs[%d]; case makes no difference", hub.Name, j)
+		} else {
+			first[name] = i
+		}
+		if hub.Partitions < 0 || hub.Partitions > maxPartitions {
+			found.add(key+".partitions", "%d is not between 1 and %d", hub.Partitions, maxPartitions)
+		}
+		validateGroups(found, key, hub.Groups)
+	}
+}
+
+func validateGroups(found *complaints, key string, groups []string) {
+	for i, group := range groups {
+		if !IsName(group) && !strings.EqualFold(group, "$Default") {
+			found.add(fmt.Sprintf("%s.groups[%d]", key, i), "%q is no name: %s", group, nameRule)
+		}
+	}
+}

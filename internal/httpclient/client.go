@@ -1,0 +1,193 @@
+// Package httpclient is a typed client of the yard's HTTP API, as far as the command
+// line needs it. It asks and answers in the API's own words: errors are the yard's
+// problems, with what to try next.
+package httpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// DefaultServer is where a yard listens when nobody said otherwise.
+const DefaultServer = "http://127.0.0.1:8080"
+
+// Config says where the yard is. The zero value works.
+type Config struct {
+	// Server is the URL of the yard's HTTP door; empty means DefaultServer.
+	Server string
+	// Timeout bounds every call but reading; zero means 60 s.
+	Timeout time.Duration
+	// Pause is how long to wait before a lost tail is asked for again. Zero means
+	// 100 ms at first, and twice as long each time up to 3 s.
+	Pause time.Duration
+	// Silence is how long a tail may send nothing, not even its heartbeat, before it
+	// counts as lost; zero means 45 s, which is three heartbeats.
+	Silence time.Duration
+}
+
+// Client speaks to one yard. All methods may be called by many goroutines at once.
+type Client struct {
+	cfg  Config
+	base *url.URL
+	http *http.Client
+}
+
+// New makes a client; it does not connect.
+func New(cfg Config) (*Client, error) {
+	if cfg.Server == "" {
+		cfg.Server = DefaultServer
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = time.Minute
+	}
+	if cfg.Silence == 0 {
+		cfg.Silence = 45 * time.Second
+	}
+	base, err := url.Parse(cfg.Server)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("%q is no server: write it like %s", cfg.Server, DefaultServer)
+	}
+	base = base.JoinPath("api", "v1")
+	return &Client{cfg: cfg, base: base, http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}, nil
+}
+
+// Server is the URL that the client asks.
+func (c *Client) Server() string { return c.cfg.Server }
+
+// Close frees idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Info is what a yard says of itself.
+type Info struct {
+	Name      string            `json:"name"`
+	Version   string            `json:"version"`
+	Namespace string            `json:"namespace"`
+	Engine    string            `json:"engine"`
+	Doors     map[string]string `json:"doors,omitempty"`
+}
+
+// Info asks the yard who it is.
+func (c *Client) Info(ctx context.Context) (Info, error) {
+	var info Info
+	err := c.call(ctx, http.MethodGet, nil, nil, &info)
+	if err == nil && info.Name != "eventyard" {
+		return Info{}, &StrangerError{Server: c.cfg.Server}
+	}
+	return info, err
+}
+
+// call makes one request with a JSON body and reads a JSON answer; either may be nil.
+func (c *Client) call(ctx context.Context, method string, path []string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	response, err := c.do(ctx, request{method: method, path: path, body: body})
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if answer == nil {
+		return nil
+	}
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		if lost := ctx.Err(); lost != nil {
+			return c.unreachable(err)
+		}
+		return &StrangerError{Server: c.cfg.Server}
+	}
+	return nil
+}
+
+type request struct {
+	method string
+	path   []string // segments behind /api/v1, not yet escaped
+	query  url.Values
+	header http.Header
+	body   any // to be encoded, unless it is a json.RawMessage
+}
+
+func (r request) reader() (io.Reader, error) {
+	if r.body == nil {
+		return nil, nil
+	}
+	encoded, done := r.body.(json.RawMessage)
+	if !done {
+		var err error
+		if encoded, err = json.Marshal(r.body); err != nil {
+			return nil, err
+		}
+	}
+	return bytes.NewReader(encoded), nil
+}
+
+// do sends a request and gives the answer if it is a success. The caller closes it.
+func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	body, err := r.reader()
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	hr, err := http.NewRequestWithContext(ctx, r.method, c.url(r), body)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	for name, values := range r.header {
+		hr.Header[name] = values
+	}
+	if r.body != nil {
+		hr.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(hr)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	if response.StatusCode/100 != 2 {
+		defer response.Body.Close()
+		return nil, c.problem(response)
+	}
+	return response, nil
+}
+
+func (c *Client) url(r request) string {
+	u := *c.base
+	var raw strings.Builder
+	raw.WriteString(u.EscapedPath())
+	for _, segment := range r.path {
+		raw.WriteString("/" + url.PathEscape(segment))
+	}
+	u.RawPath = raw.String()
+	u.Path, _ = url.PathUnescape(u.RawPath) // what was escaped here
+	u.RawQuery = r.query.Encode()
+	return u.String()
+}
+
+func (c *Client) unreachable(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // without the method and URL, which the message has in its own way
+	}
+	return &UnreachableError{Server: c.cfg.Server, Err: err}
+}
+
+// maxProblemBytes is far more than any problem measures.
+const maxProblemBytes = 64 << 10
+
+// problem reads what the yard says went wrong.
+func (c *Client) problem(response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxProblemBytes))
+	if err != nil {
+		return c.unreachable(err)
+	}
+	var p Problem
+	if err := json.Unmarshal(body, &p); err != nil || p.Title == "" {
+		return &StrangerError{Server: c.cfg.Server, Status: response.Status}
+	}
+	p.Status = response.StatusCode
+	return &p
+}

@@ -1,0 +1,51 @@
+package httpclient
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is an error that the yard answered with (RFC 9457).
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	// Next is what to try.
+	Next string `json:"next"`
+}
+
+func (p *Problem) Error() string {
+	if p.Detail == "" {
+		return p.Title
+	}
+	return p.Detail
+}
+
+// Kind is the last part of the problem's type: hub-exists, not-found.
+func (p *Problem) Kind() string { return p.Type[strings.LastIndexByte(p.Type, ':')+1:] }
+
+// UnreachableError: no answer came, or it broke off. Whether the request was carried
+// out is not known.
+type UnreachableError struct {
+	Server string
+	Err    error
+}
+
+func (e *UnreachableError) Error() string { return fmt.Sprintf("ask %s: %v", e.Server, e.Err) }
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// StrangerError: something answers there, and it is not a yard.
+type StrangerError struct {
+	Server string
+	// Status is what it answered, empty where that was a success.
+	Status string
+}
+
+func (e *StrangerError) Error() string {
+	if e.Status == "" {
+		return fmt.Sprintf("what answers at %s is not a yard", e.Server)
+	}
+	return fmt.Sprintf("what answers at %s is not a yard: it says %s", e.Server, e.Status)
+}

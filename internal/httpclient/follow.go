@@ -1,0 +1,224 @@
+package httpclient
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Notice tells whoever follows a hub that something happened between two events.
+type Notice struct {
+	// Lost is why the tail broke off; nil means that it is back.
+	Lost error
+	// Skipped: the tail went on behind events that are damaged.
+	Skipped bool
+}
+
+// Follow gives every event from the start on and goes on with each new one, until ctx
+// ends, the count is reached, the hub is deleted, or the yard refuses. A tail that
+// breaks off is asked for again from the last position, so that no event is missed
+// and none comes twice; notice, if not nil, hears of it. Only the first attempt may
+// fail: where no yard ever answered there is nothing to come back to.
+func (c *Client) Follow(ctx context.Context, q Query, notice func(Notice)) iter.Seq2[json.RawMessage, error] {
+	if notice == nil {
+		notice = func(Notice) {}
+	}
+	return func(yield func(json.RawMessage, error) bool) {
+		if err := c.pinLatest(ctx, &q); err != nil {
+			yield(nil, err)
+			return
+		}
+		f := &follower{client: c, query: q, yield: yield, notice: notice}
+		if err := f.run(ctx); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// pinLatest turns "latest" into numbers. Otherwise a tail that breaks off before its
+// first event would come back at a later latest and miss what came between.
+func (c *Client) pinLatest(ctx context.Context, q *Query) error {
+	if q.From != "latest" {
+		return nil
+	}
+	partitions, err := c.Partitions(ctx, q.Hub)
+	if err != nil {
+		return err
+	}
+	var places []string
+	for _, p := range partitions {
+		if q.wants(p.ID) {
+			places = append(places, fmt.Sprintf("%s:%d", p.ID, p.Last+1))
+		}
+	}
+	if len(places) > 0 { // else the yard will say which partition does not exist
+		q.From = strings.Join(places, ",")
+	}
+	return nil
+}
+
+func (q Query) wants(partition string) bool {
+	if len(q.Partitions) == 0 {
+		return true
+	}
+	for _, id := range q.Partitions {
+		if id == partition {
+			return true
+		}
+	}
+	return false
+}
+
+// follower is one Follow under way, in the goroutine of whoever ranges over it.
+type follower struct {
+	client *Client
+	query  Query // From and Count move along with what was given
+	yield  func(json.RawMessage, error) bool
+	notice func(Notice)
+
+	ever     bool // a tail was open at least once
+	lost     bool // the last notice was that of a loss
+	failures int  // ends of tails since the last event
+}
+
+// How a tail may end that is nobody's failure.
+var (
+	errDone   = errors.New("done")                       // all there is to give was given
+	errResume = errors.New("to be resumed at once")      // the yard said where
+	errStuck  = errors.New("nothing behind can be read") // not even by asking again
+	errSilent = errors.New("nothing was heard of the yard for too long")
+)
+
+func (f *follower) run(ctx context.Context) error {
+	for {
+		err := f.tail(ctx)
+		switch {
+		case errors.Is(err, errDone):
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !f.ever || isFinal(err):
+			return err
+		}
+		if !f.lost && !errors.Is(err, errResume) {
+			f.lost = true
+			f.notice(Notice{Lost: err})
+		}
+		f.failures++
+		if !f.pause(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// isFinal: the yard has answered, and would answer the same again.
+func isFinal(err error) bool {
+	var p *Problem
+	return errors.Is(err, errStuck) || errors.As(err, &p) && p.Status < http.StatusInternalServerError
+}
+
+func (f *follower) pause(ctx context.Context) bool {
+	wait := f.client.cfg.Pause
+	if wait == 0 {
+		wait = min(50*time.Millisecond<<min(f.failures, 8), 3*time.Second)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tail asks once and gives what comes until the tail ends. Its error says why.
+func (f *follower) tail(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(f.client.cfg.Silence, func() { cancel(errSilent) })
+	defer silence.Stop()
+
+	query := f.query.values()
+	query.Set("follow", "true")
+	response, err := f.client.do(ctx, request{
+		method: http.MethodGet, path: []string{"hubs", f.query.Hub, "events"}, query: query,
+		header: http.Header{"Accept": {"text/event-stream"}},
+	})
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if f.lost {
+		f.notice(Notice{})
+	}
+	f.ever, f.lost = true, false
+
+	events := &sseReader{lines: bufio.NewReaderSize(response.Body, 64<<10), heard: func() { silence.Reset(f.client.cfg.Silence) }}
+	for {
+		ev, err := events.next()
+		if err != nil {
+			if cause := context.Cause(ctx); errors.Is(cause, errSilent) {
+				err = cause
+			} else if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF // a tail says when it ends
+			}
+			return f.client.unreachable(err)
+		}
+		if err := f.take(ev); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *follower) take(ev sseEvent) error {
+	switch ev.kind {
+	case "event":
+		f.query.From, f.failures = ev.id, 0
+		if !f.yield(ev.data, nil) {
+			return errDone
+		}
+		if f.query.Count > 0 {
+			if f.query.Count--; f.query.Count == 0 {
+				return errDone
+			}
+		}
+		return nil
+	case "end":
+		return f.end(ev.data)
+	default:
+		return nil // of a later yard, for a later client
+	}
+}
+
+// end judges why the yard ended the tail.
+func (f *follower) end(data []byte) error {
+	var end struct{ Reason, Detail, Resume string }
+	if err := json.Unmarshal(data, &end); err != nil {
+		return fmt.Errorf("read the end of a tail: %w", err)
+	}
+	moved := end.Resume != "" && end.Resume != f.query.From
+	if moved {
+		f.query.From = end.Resume
+	}
+	switch {
+	case end.Reason == "count":
+		return errDone
+	case end.Reason == "deleted":
+		return &Problem{Type: "hub-deleted", Title: "The hub was deleted", Status: http.StatusGone, Detail: end.Detail}
+	case end.Reason == "damaged" && moved:
+		f.notice(Notice{Lost: errors.New(end.Detail), Skipped: true})
+		return errResume
+	case end.Reason == "damaged":
+		return fmt.Errorf("%s: %w", end.Detail, errStuck)
+	default:
+		return errors.New(end.Detail)
+	}
+}

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// filled is a folder in which a yard has stored ten events.
+func filled(t *testing.T) Config {
+	t.Helper()
+	cfg := quick(t)
+	r := start(t, cfg)
+	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
+	for range 10 {
+		r.want(201, "POST", "/api/v1/hubs/h/events", `[{"body":"some event or other"}]`)
+	}
+	r.shutdown()
+	return cfg
+}
+
+func TestInspectASoundFolder(t *testing.T) {
+	cfg := filled(t)
+	var progress int64
+	found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir, Progress: func(done, _ int64) { progress = done }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.InUse || found.Meta != nil || !found.LogRead || found.Events != 10 || found.Partitions != 1 ||
+		len(found.Problems)+len(found.Foreign) != 0 || found.LogBytes == 0 || progress == 0 {
+		t.Errorf("found %+v, progress %d", found, progress)
+	}
+	start(t, cfg).shutdown() // and it is as it was
+}
+
+func TestInspectFindsDamage(t *testing.T) {
+	cfg := filled(t)
+	segments, err := filepath.Glob(filepath.Join(cfg.DataDir, "log", "*", "0", "*"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal("no segments", err)
+	}
+	data, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index(data, 'o') // of the first body
+	data[at] ^= 1
+	if err := os.WriteFile(segments[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(cfg.DataDir, "notes.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir})
+	if err != nil || len(found.Problems) == 0 || !slices.Equal(found.Foreign, []string{"notes.txt"}) {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if err := os.WriteFile(filepath.Join(cfg.DataDir, metaName), []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir}); err != nil || found.Meta == nil {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+func TestInspectLeavesLargeLogsUnread(t *testing.T) {
+	found, err := Inspect(t.Context(), Inspection{DataDir: filled(t).DataDir, MaxLogBytes: 1})
+	if err != nil || found.LogRead || found.LogBytes == 0 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+func TestInspectAYardAtWork(t *testing.T) {
+	cfg := quick(t)
+	r := start(t, cfg)
+	found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir})
+	if err != nil || !found.InUse {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	r.want(200, "GET", "/readyz", "")
+	r.shutdown()
+}
+
+func TestInspectWhereNoYardWas(t *testing.T) {
+	for name, dir := range map[string]string{"no folder": filepath.Join(t.TempDir(), "none"), "an empty folder": t.TempDir()} {
+		if _, err := Inspect(t.Context(), Inspection{DataDir: dir}); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+			t.Errorf("%s: something was made in it", name)
+		}
+	}
+}

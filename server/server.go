@@ -1,0 +1,110 @@
+// Package server is the whole yard in your process: storage, hubs and doors, wired
+// together and run as one. The eventyard command is a thin shell around it.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/eventyard/eventyard/internal/service"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+var (
+	// ErrLocked: another yard uses the data folder.
+	ErrLocked = vfs.ErrLocked
+	// ErrUsed: a server runs once; make another.
+	ErrUsed = errors.New("this server has run already")
+
+	errStarting = errors.New("the yard is starting")
+	errStopping = errors.New("the yard is stopping")
+)
+
+// Server is one yard.
+type Server struct {
+	cfg     Config
+	started chan struct{}
+
+	mu        sync.Mutex
+	used      bool              // guarded by mu
+	notReady  error             // guarded by mu; nil while the yard serves
+	addresses map[string]string // guarded by mu; by door
+}
+
+// New checks the configuration. It touches neither disk nor network.
+func New(cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure yard: %w", err)
+	}
+	return &Server{cfg: cfg, started: make(chan struct{}), notReady: errStarting}, nil
+}
+
+// Started is closed once every door is open.
+func (s *Server) Started() <-chan struct{} { return s.started }
+
+// Addresses gives the URL of each open door by the door's name. It is empty before
+// Started.
+func (s *Server) Addresses() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.addresses)
+}
+
+// Run serves until ctx ends and everything is closed again. Requests under way may
+// finish within the grace period. The order of stopping is: listeners close, doors
+// drain, the broker stops, the engine, the meta store.
+func (s *Server) Run(ctx context.Context) (err error) {
+	if err := s.claim(); err != nil {
+		return err
+	}
+	// The address first: nothing is touched if another yard, or whoever, has it.
+	listener, err := s.listen()
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		defer listener.Close()
+	}
+	y, err := openYard(ctx, s.cfg)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop before it had begun
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, y.close()) }()
+
+	parts := y.parts()
+	if listener != nil {
+		parts = append(parts, s.newDoor(listener, y).part())
+	}
+	s.open(listener)
+	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
+}
+
+func (s *Server) claim() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used {
+		return ErrUsed
+	}
+	s.used = true
+	return nil
+}
+
+// ready tells probes whether requests are welcome.
+func (s *Server) ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.notReady
+}
+
+func (s *Server) setNotReady(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notReady = reason
+}

@@ -1,0 +1,387 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/broker"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quick is a yard on a port of its own that syncs nothing.
+func quick(t *testing.T) Config {
+	return Config{
+		DataDir: filepath.Join(t.TempDir(), "data"), HTTP: "127.0.0.1:0", Sync: "os",
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// running is a yard under test.
+type running struct {
+	*Server
+	t     *testing.T
+	url   string
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func start(t *testing.T, cfg Config) *running {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{Server: s, t: t, stop: stop, ended: make(chan error, 1)}
+	go func() { r.ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	select {
+	case <-s.Started():
+		r.url = s.Addresses()["http"]
+	case err := <-r.ended:
+		t.Fatalf("the yard did not start: %v", err)
+	}
+	return r
+}
+
+func (r *running) shutdown() {
+	r.t.Helper()
+	r.stop()
+	if err := <-r.ended; err != nil {
+		r.t.Errorf("stopped with %v", err)
+	}
+}
+
+func (r *running) do(method, path, body string) (status int, answer string) {
+	r.t.Helper()
+	request, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return response.StatusCode, string(all)
+}
+
+func (r *running) want(status int, method, path, body string) string {
+	r.t.Helper()
+	got, answer := r.do(method, path, body)
+	if got != status {
+		r.t.Fatalf("%s %s answers %d: %s", method, path, got, answer)
+	}
+	return answer
+}
+
+// H2, H3, H4: the whole way, and over a restart.
+func TestEventsAreStillThereAfterARestart(t *testing.T) {
+	cfg := quick(t)
+	cfg.Sync = "always"
+	first := start(t, cfg)
+	first.want(201, "POST", "/api/v1/hubs", `{"name":"orders","partitions":2}`)
+	first.want(201, "POST", "/api/v1/hubs/orders/events", `{"events":[{"body":"one"},{"body":"two"}],"partition":"1"}`)
+	first.shutdown()
+
+	second := start(t, cfg)
+	answer := second.want(200, "GET", "/api/v1/hubs/orders/partitions/1/events", "")
+	if !strings.Contains(answer, `"one"`) || !strings.Contains(answer, `"two"`) {
+		t.Errorf("read %s", answer)
+	}
+	second.shutdown()
+}
+
+func TestConfiguredHubsExist(t *testing.T) {
+	cfg := quick(t)
+	cfg.Hubs = []Hub{
+		{Name: "orders", Partitions: 3, Retention: &Retention{Age: time.Hour, Bytes: 1 << 20}, Groups: []string{"billing", "$default"}},
+		{Name: "plain"},
+	}
+	for range 2 { // the second start finds them there
+		r := start(t, cfg)
+		var hub struct {
+			Partitions int
+			Retention  struct{ Age string }
+			Groups     []string
+		}
+		if err := json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/hubs/orders", "")), &hub); err != nil {
+			t.Fatal(err)
+		}
+		if hub.Partitions != 3 || hub.Retention.Age != "1h0m0s" || len(hub.Groups) != 2 {
+			t.Errorf("hub is %+v", hub)
+		}
+		r.want(200, "GET", "/api/v1/hubs/plain", "")
+		r.shutdown()
+	}
+	cfg.Hubs[0].Partitions = 4
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); !errors.Is(err, broker.ErrPartitionsFixed) || !strings.Contains(err.Error(), "orders") {
+		t.Errorf("another number of partitions: %v", err)
+	}
+}
+
+func TestWhatAServerDoesNotTake(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"an outside address":  {Config{HTTP: "0.0.0.0:8080"}, "only loopback addresses"},
+		"no address":          {Config{HTTP: "8080"}, "is no address"},
+		"a sync mode":         {Config{Sync: "never"}, "never"},
+		"a hub's name":        {Config{Hubs: []Hub{{Name: "a b"}}}, `hub "a b"`},
+		"a reserved hub":      {Config{Hubs: []Hub{{Name: "Metrics/x"}}}, `"metrics" is a path`},
+		"too many partitions": {Config{Hubs: []Hub{{Name: "a", Partitions: 1025}}}, "1025 partitions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := New(test.cfg); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+	if _, err := New(Config{}); err != nil {
+		t.Errorf("the zero configuration: %v", err)
+	}
+}
+
+func TestTheAddressIsTaken(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	cfg := quick(t)
+	cfg.HTTP = other.Addr().String()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), cfg.HTTP) {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := os.Stat(cfg.DataDir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the data folder was touched")
+	}
+}
+
+func TestTwoYardsOnOneFolder(t *testing.T) {
+	cfg := quick(t)
+	first := start(t, cfg)
+	second, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Run(t.Context()); !errors.Is(err, ErrLocked) {
+		t.Errorf("error is %v", err)
+	}
+	first.want(200, "GET", "/readyz", "") // and is none the worse for it
+	first.shutdown()
+}
+
+func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
+	cfg := quick(t)
+	r := start(t, cfg)
+	info, err := os.Stat(cfg.DataDir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode is %v, %v", info.Mode(), err)
+	}
+	r.shutdown()
+}
+
+func TestAFileInPlaceOfTheFolder(t *testing.T) {
+	cfg := quick(t)
+	if err := os.WriteFile(cfg.DataDir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "make data folder") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestAServerRunsOnce(t *testing.T) {
+	r := start(t, quick(t))
+	if err := r.Run(t.Context()); !errors.Is(err, ErrUsed) {
+		t.Errorf("error is %v", err)
+	}
+	r.shutdown()
+}
+
+func TestAllDoorsMayBeOff(t *testing.T) {
+	cfg := quick(t)
+	cfg.HTTP = Off
+	r := start(t, cfg)
+	if len(r.Addresses()) != 0 {
+		t.Errorf("addresses: %v", r.Addresses())
+	}
+	r.shutdown()
+}
+
+func TestInfoTellsTheDoors(t *testing.T) {
+	cfg := quick(t)
+	cfg.Version, cfg.Namespace = "1.2.3", "ours"
+	r := start(t, cfg)
+	info := r.want(200, "GET", "/api/v1", "")
+	for _, want := range []string{`"1.2.3"`, `"ours"`, r.url} {
+		if !strings.Contains(info, want) {
+			t.Errorf("%s lacks %s", info, want)
+		}
+	}
+	if metrics := r.want(200, "GET", "/metrics", ""); !strings.Contains(metrics, "go_goroutines") || !strings.Contains(metrics, "eventyard_") {
+		t.Error("metrics of the process or of the yard are missing")
+	}
+	r.shutdown()
+}
+
+// A tail ends with a word when the yard stops, and does not hold it up.
+func TestStoppingEndsTailsAndLongPolls(t *testing.T) {
+	cfg := quick(t)
+	cfg.Grace = time.Hour
+	r := start(t, cfg)
+	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
+	response, err := http.Get(r.url + "/api/v1/hubs/h/events?follow=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	r.shutdown()
+	rest, err := io.ReadAll(response.Body)
+	if err != nil || !strings.Contains(string(rest), `"reason":"stopping"`) {
+		t.Errorf("the tail ended with %q, %v", rest, err)
+	}
+}
+
+// A request that will not end is cut off after the grace period.
+func TestStoppingCutsOffWhatWillNotEnd(t *testing.T) {
+	cfg := quick(t)
+	cfg.Grace = 20 * time.Millisecond
+	r := start(t, cfg)
+	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
+	body, unfinished := io.Pipe()
+	defer unfinished.Close()
+	sending := postSlowly(t, r, body)
+	if _, err := io.WriteString(unfinished, `{"events":[`); err != nil {
+		t.Fatal(err)
+	}
+	r.shutdown()
+	if status := <-sending; status == http.StatusCreated {
+		t.Error("half a request was taken")
+	}
+}
+
+// A request under way when the yard is told to stop is answered.
+func TestStoppingLetsRequestsFinish(t *testing.T) {
+	cfg := quick(t)
+	cfg.Grace = time.Hour
+	r := start(t, cfg)
+	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
+	body, rest := io.Pipe()
+	sending := postSlowly(t, r, body)
+	if _, err := io.WriteString(rest, `{"events":[`); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	waitForClosedListener(r)
+	if _, err := io.WriteString(rest, `{"body":"late"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	rest.Close()
+	if got := <-sending; got != http.StatusCreated {
+		t.Errorf("answered %d", got)
+	}
+	if err := <-r.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// postSlowly sends events as they are written. It asks the yard first, so that the
+// first write returns only once a handler wants the body.
+func postSlowly(t *testing.T, r *running, body io.Reader) <-chan int {
+	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Hour}}
+	t.Cleanup(client.CloseIdleConnections)
+	request, err := http.NewRequest("POST", r.url+"/api/v1/hubs/h/events", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Expect", "100-continue")
+	status := make(chan int, 1)
+	go func() {
+		response, err := client.Do(request)
+		if err != nil {
+			status <- 0
+			return
+		}
+		response.Body.Close()
+		status <- response.StatusCode
+	}()
+	return status
+}
+
+// waitForClosedListener returns once nobody is let in any more.
+func waitForClosedListener(r *running) {
+	for {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			return
+		}
+		c.Close()
+	}
+}
+
+// Yards start, stop at any moment and start again on the same folder; none leaves a
+// goroutine, a lock or a port behind.
+func TestStormOfStartsAndStops(t *testing.T) {
+	cfg := quick(t)
+	cfg.Hubs = []Hub{{Name: "h", Partitions: 2}}
+	for i := range 20 {
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := s.Run(ctx); err != nil {
+				t.Errorf("life %d: %v", i, err)
+			}
+		})
+		if i%2 == 0 {
+			<-s.Started()
+			all.Go(func() { // a client that may come too late
+				if response, err := http.Get(s.Addresses()["http"] + "/api/v1/hubs"); err == nil {
+					response.Body.Close()
+				}
+			})
+		}
+		cancel()
+		all.Wait()
+		http.DefaultClient.CloseIdleConnections()
+	}
+}
