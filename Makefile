@@ -1,0 +1,58 @@
+# Each target is a line that a person could type. `make` alone lists them.
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FUZZTIME ?= 30s
+CRASHSEEDS ?= 100000
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@2026.2.2
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.PHONY: run
+run: build ## Start the yard on its embedded default (data in ./eventyard-data)
+	./bin/eventyard serve
+
+.PHONY: build
+build: ## Build bin/eventyard
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/eventyard ./cmd/eventyard
+
+.PHONY: test
+test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	go vet ./...
+	go test -race -timeout 20m ./...
+
+.PHONY: quick
+quick: ## The tests without the race detector and with few seeds, for the inner loop
+	go test $$(go list ./... | grep -v engine/disk)
+	go test ./internal/engine/disk -crash.seeds=200
+
+.PHONY: race
+race: ## All tests with the race detector, three times
+	go test -race -count=3 -timeout 60m ./...
+
+.PHONY: crash
+crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9
+	go test ./internal/engine/disk -run TestPowerCuts -crash.seeds=$(CRASHSEEDS) -timeout 24h
+	go test ./test/crash -kill.rounds=200 -timeout 24h
+
+.PHONY: fuzz
+fuzz: ## Fuzz each decoder for FUZZTIME (30s)
+	@for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: ## Measure, beside raw writing and NATS JetStream, and write docs/benchmarks.md
+	go run ./test/bench -write docs/benchmarks.md
+
+.PHONY: lint
+lint: ## vet, gofmt and staticcheck
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...

@@ -1,0 +1,264 @@
+package crash
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var killRounds = flag.Int("kill.rounds", 20, "how many times the yard is killed")
+
+const partitions = 4
+
+// TestKillNine sends batches from many clients, kills the yard with SIGKILL, starts it
+// again and reads everything back: what was acknowledged is there at the place it was said
+// to be, everything is dense, and what was not acknowledged is there whole or not at all. // H2, H3
+func TestKillNine(t *testing.T) {
+	y := &yard{t: t, binary: build(t), data: t.TempDir(), acked: map[place]string{}, sizes: map[int]int{}}
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	y.start()
+	y.post("/api/v1/hubs", fmt.Sprintf(`{"name":"orders","partitions":%d}`, partitions), http.StatusCreated)
+	for round := range *killRounds {
+		y.loadAndKill(20 + rnd.IntN(300))
+		y.start()
+		y.check()
+		if t.Failed() {
+			t.Fatalf("round %d, seed %d", round, seed)
+		}
+	}
+	t.Logf("%d events acknowledged and found", len(y.acked))
+	y.stop()
+	y.start()
+	y.check()
+	y.stop()
+}
+
+// yard is the program under test and what it owes.
+type yard struct {
+	t            *testing.T
+	binary, data string
+	process      *exec.Cmd
+	url          string
+
+	mu     sync.Mutex
+	nextID int              // guarded by mu
+	acked  map[place]string // guarded by mu: bodies by where they were said to be
+	sizes  map[int]int      // guarded by mu: how many events each batch that was sent has
+}
+
+type place struct {
+	partition string
+	sequence  int64
+}
+
+func build(t *testing.T) string {
+	binary := filepath.Join(t.TempDir(), "eventyard")
+	out, err := exec.Command("go", "build", "-race", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// start runs the yard and waits until it says where it listens.
+func (y *yard) start() {
+	y.t.Helper()
+	y.process = exec.Command(y.binary, "serve", "--data", y.data, "--http", "127.0.0.1:0")
+	stdout, err := y.process.StdoutPipe()
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	var complaints bytes.Buffer
+	y.process.Stderr = &complaints
+	if err := y.process.Start(); err != nil {
+		y.t.Fatal(err)
+	}
+	y.t.Cleanup(func() { y.process.Process.Kill() })
+	lines := bufio.NewScanner(stdout)
+	y.url = ""
+	for y.url == "" && lines.Scan() {
+		for field := range strings.FieldsSeq(lines.Text()) {
+			if strings.HasPrefix(field, "http://") {
+				y.url = field
+			}
+		}
+	}
+	if y.url == "" {
+		y.t.Fatalf("the yard did not start: %s", complaints.String())
+	}
+	go io.Copy(io.Discard, stdout)
+}
+
+func (y *yard) stop() {
+	y.t.Helper()
+	if err := y.process.Process.Signal(os.Interrupt); err != nil {
+		y.t.Fatal(err)
+	}
+	if err := y.process.Wait(); err != nil {
+		y.t.Fatalf("a graceful stop: %v", err)
+	}
+}
+
+// loadAndKill sends from eight clients until so many batches were acknowledged, then kills.
+func (y *yard) loadAndKill(batches int) {
+	ctx, cancel := context.WithCancel(y.t.Context())
+	var wg sync.WaitGroup
+	acks := make(chan struct{})
+	for range 8 {
+		wg.Go(func() {
+			for y.send(ctx) == nil {
+				select {
+				case acks <- struct{}{}:
+				case <-ctx.Done():
+					return
+				}
+			}
+			cancel() // the yard is gone, or refused: in either case this round is over
+		})
+	}
+	for n := 0; n < batches && ctx.Err() == nil; n++ {
+		select {
+		case <-acks:
+		case <-ctx.Done():
+			y.t.Errorf("sending ended after %d batches", n)
+		}
+	}
+	y.process.Process.Kill()
+	cancel()
+	wg.Wait()
+	y.process.Wait()
+}
+
+// send posts one batch and notes what was acknowledged.
+func (y *yard) send(ctx context.Context) error {
+	y.mu.Lock()
+	id := y.nextID
+	size := 1 + id%7
+	y.nextID++
+	y.sizes[id] = size
+	y.mu.Unlock()
+	var body strings.Builder
+	body.WriteString(`{"events":[`)
+	for i := range size {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		fmt.Fprintf(&body, `{"body":%q}`, text(id, i))
+	}
+	fmt.Fprintf(&body, `],"partition":"%d"}`, id%partitions)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, y.url+"/api/v1/hubs/orders/events", strings.NewReader(body.String()))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var sent struct {
+		Partition string
+		First     int64
+		Count     int
+	}
+	if response.StatusCode != http.StatusCreated {
+		return errors.New(response.Status)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&sent); err != nil {
+		return err
+	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for i := range size {
+		y.acked[place{sent.Partition, sent.First + int64(i)}] = text(id, i)
+	}
+	return nil
+}
+
+// text is the body of one event: batch, place in it, and bytes that follow from both.
+func text(id, i int) string {
+	return fmt.Sprintf("%d/%d/%s", id, i, strings.Repeat(string(rune('a'+(id+i)%26)), (id*31+i*7)%900))
+}
+
+// check reads all that is there and compares.
+func (y *yard) check() {
+	y.t.Helper()
+	found := y.read()
+	for at, want := range y.acked {
+		if got, ok := found[at]; !ok {
+			y.t.Errorf("event %d of partition %s was acknowledged and is gone", at.sequence, at.partition)
+		} else if got != want {
+			y.t.Errorf("event %d of partition %s has another body", at.sequence, at.partition)
+		}
+	}
+	seen := map[int]int{}
+	for _, body := range found {
+		var id, i int
+		fmt.Sscanf(body, "%d/%d/", &id, &i)
+		if body != text(id, i) {
+			y.t.Errorf("a body that nobody sent: %.40q", body)
+		}
+		seen[id]++
+	}
+	for id, n := range seen {
+		if n != y.sizes[id] {
+			y.t.Errorf("batch %d has %d events and %d are there", id, y.sizes[id], n)
+		}
+	}
+}
+
+func (y *yard) read() map[place]string {
+	y.t.Helper()
+	response, err := http.Get(y.url + "/api/v1/hubs/orders/events?from=earliest")
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	found := map[place]string{}
+	next := map[string]int64{}
+	lines := json.NewDecoder(response.Body)
+	for {
+		var event struct {
+			Partition string
+			Sequence  int64
+			Body      string
+		}
+		if err := lines.Decode(&event); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			y.t.Fatal(err)
+		}
+		if event.Sequence != next[event.Partition] {
+			y.t.Errorf("partition %s: %d follows %d", event.Partition, event.Sequence, next[event.Partition]-1)
+		}
+		next[event.Partition] = event.Sequence + 1
+		found[place{event.Partition, event.Sequence}] = event.Body
+	}
+}
+
+func (y *yard) post(path, body string, want int) {
+	y.t.Helper()
+	response, err := http.Post(y.url+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != want {
+		answer, _ := io.ReadAll(response.Body)
+		y.t.Fatalf("%s: %s", response.Status, answer)
+	}
+}

@@ -1,0 +1,167 @@
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/eventyard/eventyard"
+
+// pkg is one package of the module, without its tests.
+type pkg struct {
+	path    string // below the module, "." for the root
+	imports []string
+	comment string
+}
+
+// floors are the ladder, from the bottom up: a package imports only from lower floors. A
+// name ending in /... stands for everything below it.
+var floors = [][]string{
+	{"internal/amqp/wire", "internal/vfs", "internal/service"},
+	{"event", "internal/segment"},
+	{"internal/amqp/message", "internal/eventlog", "internal/meta"},
+	{"internal/config", "internal/eventlog/logtest", "internal/meta/metatest"},
+	{"internal/engine/..."},
+	{"internal/broker"},
+	{"internal/httpapi"},
+	{"internal/httpclient", "server"},
+	{"cmd/..."},
+	{"test/..."},
+}
+
+// forbidden are edges that the floors alone would allow.
+var forbidden = []struct{ from, to, because string }{
+	{"internal/broker", "internal/engine", "services know the contracts, never an engine: there are to be two"},
+	{"internal/httpapi", "internal/engine", "a door talks to the broker; only server wires engines"},
+	{"internal/httpapi", "internal/vfs", "doors touch no files"},
+	{"internal/broker", "internal/amqp", "the broker knows no protocol"},
+	{"internal/eventlog", "internal/segment", "nothing file-shaped may leak into the contract"},
+	{"internal/eventlog", "internal/vfs", "nothing file-shaped may leak into the contract"},
+	{"internal/meta", "internal/vfs", "nothing file-shaped may leak into the contract"},
+}
+
+func TestImportsGoDownTheLadder(t *testing.T) {
+	for _, p := range packages(t) {
+		from := floorOf(p.path)
+		if from < 0 {
+			t.Errorf("%s stands on no floor: add it to the ladder in this test", p.path)
+			continue
+		}
+		for _, to := range p.imports {
+			if floor := floorOf(to); floor >= from {
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports go downwards", p.path, from, to, floor)
+			}
+		}
+	}
+}
+
+func TestForbiddenEdges(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, edge := range forbidden {
+			if !below(p.path, edge.from) {
+				continue
+			}
+			for _, to := range p.imports {
+				if below(to, edge.to) {
+					t.Errorf("%s imports %s: %s", p.path, to, edge.because)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, p := range packages(t) {
+		if len(strings.Fields(p.comment)) < 8 {
+			t.Errorf("%s has no package comment worth the name: %q", p.path, p.comment)
+		}
+	}
+}
+
+func floorOf(path string) int {
+	return slices.IndexFunc(floors, func(floor []string) bool {
+		return slices.ContainsFunc(floor, func(name string) bool {
+			if dir, ok := strings.CutSuffix(name, "/..."); ok {
+				return below(path, dir)
+			}
+			return path == name
+		})
+	})
+}
+
+func below(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// packages parses all Go files of the module that are not tests.
+func packages(t *testing.T) []*pkg {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	found := map[string]*pkg{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != root):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		dir = filepath.ToSlash(dir)
+		if found[dir] == nil {
+			found[dir] = &pkg{path: dir}
+		}
+		return found[dir].read(path)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 10 {
+		t.Fatalf("found only %d packages", len(found))
+	}
+	var all []*pkg
+	for _, p := range found {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *pkg) int { return strings.Compare(a.path, b.path) })
+	return all
+}
+
+func (p *pkg) read(path string) error {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	p.comment += commentOf(file)
+	for _, imported := range file.Imports {
+		name, err := strconv.Unquote(imported.Path.Value)
+		if err != nil {
+			return err
+		}
+		if rest, ok := strings.CutPrefix(name, module+"/"); ok && !slices.Contains(p.imports, rest) {
+			p.imports = append(p.imports, rest)
+		}
+	}
+	return nil
+}
+
+func commentOf(file *ast.File) string {
+	if file.Doc == nil {
+		return ""
+	}
+	return file.Doc.Text()
+}
