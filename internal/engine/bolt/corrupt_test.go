@@ -87,7 +87,7 @@ func TestDamageIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "meta.db")
 	random := rand.New(rand.NewPCG(5, 6))
 	pageBytes := os.Getpagesize()
-	for range 1200 {
+	for range 600 {
 		at, bit := random.IntN(len(content)), random.IntN(8)
 		if random.IntN(2) == 0 { // the beginning of a page has more to break
 			at = random.IntN(len(content)/pageBytes)*pageBytes + random.IntN(100)

@@ -87,6 +87,7 @@ type watcher struct {
 	stop  func() bool // guarded by board.mu; ends the waiting for ctx's end
 
 	mu      sync.Mutex
+	after   meta.Revision          // guarded by mu; what happened up to it was told at first
 	pending map[string]meta.Change // guarded by mu; by key
 }
 
@@ -148,7 +149,7 @@ func (w *watcher) note(changes []meta.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range changes {
-		if strings.HasPrefix(c.Key, w.prefix) {
+		if c.Revision > w.after && strings.HasPrefix(c.Key, w.prefix) {
 			w.pending[c.Key] = c
 		}
 	}
@@ -161,10 +162,12 @@ func (w *watcher) note(changes []meta.Change) {
 	}
 }
 
-// forget drops what happened up to a revision.
+// forget drops what happened up to a revision, also where it is yet to be noted: a
+// change can be read a moment before the watchers are told.
 func (w *watcher) forget(upTo meta.Revision) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.after = upTo
 	for key, c := range w.pending {
 		if c.Revision <= upTo {
 			delete(w.pending, key)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -104,6 +105,7 @@ func (p *partition) commitGroup() {
 		p.e.syncs <- struct{}{} // while it waits here, the group grows
 		defer func() { <-p.e.syncs }()
 	}
+	p.gather()
 	p.mu.Lock()
 	g, broken := p.fill, p.broken
 	p.fill = nil
@@ -112,6 +114,7 @@ func (p *partition) commitGroup() {
 	if g == nil {
 		return
 	}
+	p.lastGroup = len(g.tickets)
 	err := error(eventlog.ErrFenced)
 	if !broken {
 		err = p.write(g)
@@ -124,6 +127,30 @@ func (p *partition) commitGroup() {
 	}
 	p.mu.Unlock()
 	p.e.putGroup(g)
+}
+
+// gather lets those who were settled a moment ago come back with their next append: the
+// first of them would otherwise commit alone, and the rest wait for a whole sync. It gives
+// way to goroutines that can run, as long as that makes the group grow; a lone writer, and
+// writers that do other things between appends, wait for nobody.
+func (p *partition) gather() {
+	for before := -1; ; {
+		n := p.waiting()
+		if n >= p.lastGroup || n == before {
+			return
+		}
+		before = n
+		runtime.Gosched()
+	}
+}
+
+func (p *partition) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fill == nil {
+		return 0
+	}
+	return len(p.fill.tickets)
 }
 
 // write puts a group behind the active segment, rolling to a new one first if it is full.

@@ -56,6 +56,8 @@ type partition struct {
 	// committing is the token of the one who may write; idle is signalled when it is free.
 	committing bool
 	idle       *sync.Cond
+	// lastGroup is how many batches were committed together last; of the token's holder.
+	lastGroup int
 	// room is closed when fill is taken; nil while nobody waits for it.
 	room chan struct{}
 	// wake is closed when there is more to read, or no more ever; nil while nobody waits.

@@ -140,34 +140,36 @@ func testInvalid(t *testing.T, s meta.Store) {
 }
 
 func testCallerOwnsBytes(t *testing.T, s meta.Store) {
-	given := []byte("precious")
+	// Long enough not to be kept in some corner of its own.
+	precious, again := strings.Repeat("precious", 1000), strings.Repeat("again", 1000)
+	given := []byte(precious)
 	revision, err := s.CompareAndSet(t.Context(), "a", 0, given)
 	if err != nil {
 		t.Fatal(err)
 	}
 	scribble(given)
-	wantEntry(t, s, "a", "precious", revision)
+	wantEntry(t, s, "a", precious, revision)
 
 	scribble(mustGet(t, s, "a").Value)
-	wantEntry(t, s, "a", "precious", revision)
+	wantEntry(t, s, "a", precious, revision)
 
 	scribble(mustList(t, s, "")[0].Value)
-	wantEntry(t, s, "a", "precious", revision)
+	wantEntry(t, s, "a", precious, revision)
 
 	one, two := newFollower(t, s, ""), newFollower(t, s, "")
 	scribble(one.next()[0].Value)
 	two.next()
-	two.want("a", "precious", revision)
+	two.want("a", precious, revision)
 
-	given = []byte("again")
+	given = []byte(again)
 	if revision, err = s.CompareAndSet(t.Context(), "a", revision, given); err != nil {
 		t.Fatal(err)
 	}
 	scribble(given)
 	scribble(one.next()[0].Value)
 	two.next()
-	two.want("a", "again", revision)
-	wantEntry(t, s, "a", "again", revision)
+	two.want("a", again, revision)
+	wantEntry(t, s, "a", again, revision)
 }
 
 func scribble(b []byte) {

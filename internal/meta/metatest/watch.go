@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/meta"
@@ -225,10 +226,11 @@ func testWatchSlow(t *testing.T, s meta.Store) {
 // Watches begin while writers create keys, each changed only once: a change that falls
 // between a watch's state and its first change, and is missed there, is never told.
 func testWatchGap(t *testing.T, s meta.Store) {
-	const writers, keys, watches = 4, 50, 60
+	const writers, keys, most = 4, 50, 1000
 	revisions := make([]meta.Revision, writers*keys)
 	keyOf := func(i int) string { return fmt.Sprintf("k/%03d", i) }
 	var all sync.WaitGroup
+	var written atomic.Bool
 	for w := range writers {
 		all.Go(func() {
 			for i := w * keys; i < (w+1)*keys; i++ {
@@ -238,10 +240,11 @@ func testWatchGap(t *testing.T, s meta.Store) {
 				}
 				revisions[i] = revision
 			}
+			written.Store(true)
 		})
 	}
 	var followers []*follower
-	for range watches {
+	for len(followers) < most && !written.Load() {
 		f := newFollower(t, s, "k/")
 		f.next()
 		followers = append(followers, f)
