@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/segment"
+)
+
+// TestTheJournalPrototypeStoresWhatItAcknowledges: a prototype that loses events would
+// be fast for the wrong reason.
+func TestTheJournalPrototypeStoresWhatItAcknowledges(t *testing.T) {
+	const parts, writers, appends = 4, 8, 60 // more than one journal file in all
+	j, err := openJournal(t.TempDir(), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, small := newBatches(1, batchEvents)[0], newBatches(1, 1)[0]
+	err = each(writers, func(w int) error {
+		for range appends {
+			if err := errors.Join(j.append(w%parts, large), j.append(w%parts, small)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range j.parts {
+		want := int64(writers / parts * appends * (batchEvents + 1))
+		if got := countEvents(t, p); got != want {
+			t.Errorf("partition %d holds %d events, want %d", i, got, want)
+		}
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// countEvents reads a partition's file through, checking sums and numbering.
+func countEvents(t *testing.T, p *journalPart) int64 {
+	t.Helper()
+	scan := segment.NewScanner(p.file, partSalt, 0, p.offset, nil)
+	next := int64(0)
+	for {
+		batch, err := scan.Next()
+		if errors.Is(err, io.EOF) {
+			return next
+		}
+		if err != nil {
+			t.Fatalf("at %d: %v", scan.Offset(), err)
+		}
+		if batch.First != next {
+			t.Fatalf("batch begins with event %d, want %d", batch.First, next)
+		}
+		next += int64(batch.Count)
+	}
+}

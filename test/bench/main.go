@@ -1,0 +1,31 @@
+// Command bench measures the disk engine beside what the same machine does raw and
+// beside an embedded NATS JetStream server, in one run, and prints the figures and
+// their ratios as Markdown.
+//
+//	go run ./test/bench                              all of it, a few minutes
+//	go run ./test/bench -quick                       a smoke test
+//	go run ./test/bench -only append-always,singles  some of it
+//	go run ./test/bench -write docs/benchmarks.md    and keep the result
+//
+// It judges nothing: it fails when something does not work, never because something is
+// slow. Compared things take turns, round by round, so that noise on the machine hits
+// all of them, and every ratio is taken inside a round.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		values series
+		want   float64
+	}{
+		{"one value is its own median", series{3}, 3},
+		{"of three the middle one, whatever their order", series{9, 1, 2}, 2},
+		{"of four the mean of the two in the middle", series{1, 2, 4, 100}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.values.median(); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRatiosAreTakenRoundByRound(t *testing.T) {
+	// Both sides are ten times slower in the second round; the ratio is not.
+	got := series{100, 10, 120}.over(series{50, 5, 60})
+	for i, v := range got {
+		if v != 2 {
+			t.Errorf("round %d: got %v, want 2", i, v)
+		}
+	}
+}
+
+func TestNumbersHaveThreeDigitsThatCount(t *testing.T) {
+	for value, want := range map[float64]string{
+		0: "0", 0.0012: "0.0012", 0.618: "0.62", 1: "1", 15: "15", 15.26: "15.3", 456.7: "457",
+		9876.4: "9876", 12345: "12.3 k", 7654321: "7.65 M",
+	} {
+		if got := number(value); got != want {
+			t.Errorf("%v: got %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestAReportShowsFiguresBesideTheirTargets(t *testing.T) {
+	var r report
+	r.goal("engine / raw", series{0.7, 0.5, 0.65}, "×", atLeast(0.6))
+	r.goal("start", series{1.5}, "s", atMost(1))
+	r.goal("for information", series{3}, "×", target{})
+	text := r.markdown()
+	for _, want := range []string{
+		"| engine / raw | 0.65 × | 0.50 – 0.70 | ≥ 0.60 × | reached |",
+		"| start | 1.50 s | – | ≤ 1 s | missed |",
+		"| for information | 3 × | – | – |  |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no line %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestTheResultReplacesWhatStandsBetweenTheMarks(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "page.md")
+	page := "# Before\n\n" + beginMark + "\nold figures\n" + endMark + "\n\nAfter.\n"
+	if err := os.WriteFile(name, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // doing it again changes nothing
+		if err := replaceMarked(name, "new figures\n"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "# Before\n\n" + beginMark + "\n\nnew figures\n\n" + endMark + "\n\nAfter.\n"
+		if string(got) != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+func TestAFileWithoutMarksIsLeftAlone(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(name, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceMarked(name, "figures"); err == nil {
+		t.Error("got no error")
+	}
+	if got, _ := os.ReadFile(name); string(got) != "text" {
+		t.Errorf("the file now holds %q", got)
+	}
+}

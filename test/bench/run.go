@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	only       []string
+	period     time.Duration
+	rounds     int
+	dir        string
+	startBytes int64
+	write      string
+	profile    string
+}
+
+// measurement is one chapter of the report.
+type measurement struct {
+	name string
+	run  func(ctx context.Context, b *bench) error
+}
+
+// measurements are all there are, in the order of the report.
+func measurements() []measurement {
+	return []measurement{
+		{"append-always", measureAppendAlways},
+		{"append-os", measureAppendOS},
+		{"read", measureRead},
+		{"singles", measureSingles},
+		{"allocations", measureAllocations},
+		{"layouts", measureLayouts},
+		{"jetstream", measureJetStream},
+		{"start", measureStart},
+	}
+}
+
+// bench is one run of the program.
+type bench struct {
+	options
+	report report
+	stderr io.Writer
+	folder string // the run's own, removed at its end
+	used   int    // folders made in it
+}
+
+// run is the whole program.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	opts, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(opts.only)
+	if err != nil {
+		return err
+	}
+	// The suffix keeps the folder out of version control when it is made in the repository.
+	folder, err := os.MkdirTemp(opts.dir, "bench-*.out")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	b := &bench{options: opts, stderr: stderr, folder: folder}
+	b.report.about = describe(opts, folder)
+	if err := b.measure(ctx, chosen); err != nil {
+		return err
+	}
+	text := b.report.markdown()
+	fmt.Fprint(stdout, text)
+	if opts.write != "" {
+		return replaceMarked(opts.write, text)
+	}
+	return nil
+}
+
+func (b *bench) measure(ctx context.Context, chosen []measurement) error {
+	if b.profile != "" {
+		f, err := os.Create(b.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	for _, m := range chosen {
+		if err := m.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// progress tells the person in front of the screen what is going on.
+func (b *bench) progress(format string, args ...any) {
+	fmt.Fprintf(b.stderr, format+"\n", args...)
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var (
+		o       options
+		only    string
+		seconds float64
+		gib     float64
+		quick   bool
+	)
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&only, "only", "", "measure these alone, separated by commas: "+strings.Join(names(), ", "))
+	flags.Float64Var(&seconds, "seconds", 3, "how long each measurement works")
+	flags.IntVar(&o.rounds, "rounds", 3, "how often each is measured; the median is shown")
+	flags.StringVar(&o.dir, "dir", ".", "where to write; has to be on a real disk for the figures to mean anything")
+	flags.Float64Var(&gib, "start-gib", 0, "data to start with, in GiB; 0 means 10, or 2 where there is little room")
+	flags.StringVar(&o.write, "write", "", "also put the result between the marks in this file")
+	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of all that is measured to this file")
+	flags.BoolVar(&quick, "quick", false, "a short run, to see that everything works")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if only != "" {
+		o.only = strings.Split(only, ",")
+	}
+	if quick {
+		seconds, o.rounds, gib = 0.3, 1, 0.25
+	}
+	if seconds <= 0 || o.rounds < 1 || gib < 0 {
+		return o, errors.New("-seconds and -rounds have to be positive, -start-gib not negative")
+	}
+	if o.write != "" && len(o.only) > 0 {
+		return o, errors.New("-write keeps the figures of one whole run: leave out -only")
+	}
+	o.period = time.Duration(seconds * float64(time.Second))
+	o.startBytes = int64(gib * (1 << 30))
+	return o, nil
+}
+
+func names() []string {
+	var all []string
+	for _, m := range measurements() {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+// choose picks measurements by name; no names mean all.
+func choose(only []string) ([]measurement, error) {
+	all := measurements()
+	if len(only) == 0 {
+		return all, nil
+	}
+	for _, name := range only {
+		if !slices.Contains(names(), name) {
+			return nil, fmt.Errorf("no measurement %q: there are %s", name, strings.Join(names(), ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(m measurement) bool { return !slices.Contains(only, m.name) }), nil
+}
