@@ -7,10 +7,7 @@
 // compare-and-set decide and a watch tell.
 package meta
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // Revision orders the changes of a store. Each change gets a higher one than every
 // change before it, whatever the key. Zero means that the key does not exist.
@@ -38,20 +35,6 @@ type Change struct {
 	Deleted bool
 }
 
-// What a caller branches on.
-var (
-	// ErrNotFound: the key does not exist.
-	ErrNotFound = errors.New("not found")
-	// ErrConflict: the key's revision is another than expected. Nothing was changed.
-	ErrConflict = errors.New("changed by someone else")
-	// ErrClosed: the store has been closed.
-	ErrClosed = errors.New("meta store is closed")
-	// ErrInvalid: the key or value is not of the form the contract allows.
-	ErrInvalid = errors.New("invalid key or value")
-	// ErrUncertain: storage failed under the change. It may or may not have been made.
-	ErrUncertain = errors.New("outcome of the change is unknown")
-)
-
 // Store keeps facts. All methods may be called by many goroutines at once. Slices
 // given and taken belong to the caller.
 type Store interface {
@@ -65,25 +48,42 @@ type Store interface {
 
 	// CompareAndSet stores value if the key's revision is the expected one (zero: if
 	// the key does not exist) and gives the new revision. It is durable when it
-	// returns. Errors: ErrConflict, ErrInvalid, ErrClosed; nothing was changed.
-	// ErrUncertain, or ctx's own error: it may have been.
+	// returns. Errors: ErrConflict, ErrInvalid, ErrNoSpace, ErrClosed; nothing was
+	// changed. ErrUncertain, or ctx's own error: it may have been.
+	//
+	// After ErrConflict the reads of this process are at least as new as what conflicted,
+	// so that to read and try again gets on and does not lose to the same state twice.
+	//
+	// Of a key that was deleted the only valid expectation is zero: the revision of its
+	// deletion, which a watch tells, is ErrConflict. Else who keeps the newest revision
+	// of each key, as a watcher does, would bring a deleted lease back to life and take
+	// it for an update. A store that keeps deletions as entries of their own has to see
+	// to it, and can without a race, since what a revision was never changes: for
+	// instance by a bit in the number that only deletions have.
 	CompareAndSet(ctx context.Context, key string, expected Revision, value []byte) (Revision, error)
 
-	// Delete removes the key under the same condition; the expected revision is not
-	// zero. A key deleted and created again has a higher revision than before.
+	// Delete removes the key under the same conditions, with the same errors; the
+	// expected revision is not zero. A key deleted and created again has a higher
+	// revision than before.
 	Delete(ctx context.Context, key string, expected Revision) error
 
 	// Watch tells the present state of every key under prefix and then each change,
-	// until ctx ends. Of several changes to one key only the newest may be told; the
-	// changes of one key come in order. A slow reader holds up nobody and costs at
-	// most one change per key.
+	// until ctx ends. The state is stale as Get: never older than what this process had
+	// seen acknowledged when it called Watch. Whether it is fixed then or by the first
+	// Next is the store's choice. Of several changes to one key only the newest may be
+	// told; the changes of one key come in order. A slow reader holds up nobody and
+	// costs at most one change per key.
 	Watch(ctx context.Context, prefix string) (Watcher, error)
 }
 
 // Watcher is one running watch, used by one goroutine at a time.
 type Watcher interface {
 	// Next waits for something to tell and gives it. The first call gives the present
-	// state, which may be empty; every later one at least one change. After the watch's
-	// context has ended, or the store was closed, it gives that error.
+	// state, which may be empty; every later one at least one change. What was changed
+	// between Watch and the first call is in the state or comes after it, and a key
+	// deleted before may be told as deleted.
+	//
+	// After the watch's context has ended, or the store was closed, it gives that error.
+	// A watch that may have missed something gives ErrWatchLost rather than go on.
 	Next() ([]Change, error)
 }

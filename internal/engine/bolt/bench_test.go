@@ -11,11 +11,13 @@ import (
 	"github.com/eventyard/eventyard/internal/meta"
 )
 
-// Durable compare-and-sets of 300 bytes, each writer on a key of its own.
+// Durable compare-and-sets of 300 bytes, each writer on a key of its own, in a store of
+// ten thousand facts.
 func BenchmarkCompareAndSet(b *testing.B) {
 	for _, writers := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			s := openStore(b, Config{})
+			fill(b, s, 10_000)
 			latencies := make([][]time.Duration, writers)
 			var all sync.WaitGroup
 			b.ResetTimer()
@@ -31,8 +33,22 @@ func BenchmarkCompareAndSet(b *testing.B) {
 	}
 }
 
+// fill stores facts, many in one commit.
+func fill(b *testing.B, s *Store, facts int) {
+	s.commit.Lock()
+	defer s.commit.Unlock()
+	var changes []*change
+	for i := range facts {
+		changes = append(changes, &change{key: fmt.Sprintf("facts/%05d", i), record: newRecord(make([]byte, 300))})
+	}
+	s.commitChanges(changes)
+	if err := changes[0].err; err != nil {
+		b.Fatal(err)
+	}
+}
+
 func benchWriter(b *testing.B, s *Store, w, changes int) []time.Duration {
-	key, value := fmt.Sprintf("leases/%04d", w), make([]byte, 300)
+	key, value := fmt.Sprintf("facts/%05d/lease", w*71), make([]byte, 300) // far apart
 	latencies := make([]time.Duration, 0, changes)
 	var revision meta.Revision
 	for range changes {
@@ -50,18 +66,16 @@ func benchWriter(b *testing.B, s *Store, w, changes int) []time.Duration {
 
 func BenchmarkGet(b *testing.B) {
 	s := openStore(b, Config{NoSync: true})
-	for i := range 1000 {
-		set(b, s, fmt.Sprintf("leases/%04d", i), 0, string(make([]byte, 300)))
-	}
+	fill(b, s, 10_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Get(b.Context(), "leases/0500"); err != nil {
+		if _, err := s.Get(b.Context(), "facts/05000"); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// What a watcher sees of a change costs the writer: a hundred watchers, one change.
+// What watchers cost the writer: a hundred of them, one change.
 func BenchmarkChangeWithWatchers(b *testing.B) {
 	s := openStore(b, Config{NoSync: true})
 	for range 100 {
@@ -76,5 +90,37 @@ func BenchmarkChangeWithWatchers(b *testing.B) {
 	var revision meta.Revision
 	for b.Loop() {
 		revision = set(b, s, "a", revision, "value")
+	}
+}
+
+// What Open costs by looking at every page before bbolt trusts them.
+func BenchmarkOpen(b *testing.B) {
+	for _, facts := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("facts=%d", facts), func(b *testing.B) {
+			path := storePath(b)
+			s := openStore(b, Config{Path: path, NoSync: true})
+			fill(b, s, facts)
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+			b.Run("inspect", func(b *testing.B) {
+				for b.Loop() {
+					if err := inspectFile(path); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			b.Run("whole", func(b *testing.B) {
+				for b.Loop() {
+					s, err := Open(Config{Path: path})
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := s.Close(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
@@ -252,7 +251,7 @@ func (s *Store) fail(changes []*change, cause error) {
 // refusal and no doubt; of any other failure we rather promise nothing.
 func rolledBack(cause error) error {
 	if isFull(cause) {
-		return fmt.Errorf("%w, nothing was changed: %w", syscall.ENOSPC, cause)
+		return fmt.Errorf("%w: %w", meta.ErrNoSpace, numbered(cause))
 	}
 	return fmt.Errorf("%w: %w", meta.ErrUncertain, cause)
 }

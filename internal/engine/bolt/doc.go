@@ -23,12 +23,12 @@
 // bbolt writes the changed pages to free places, syncs, writes one meta page that
 // makes them count, syncs again. A failure before the meta page leaves no trace: the
 // transaction was rolled back and nothing was changed; with a full disk that is what
-// the caller is told, and the same change succeeds once there is room. A failure
-// after it leaves the change in doubt: visible, perhaps not durable, and the kernel
-// reports a lost write only once, so syncing again would prove nothing. The callers
-// get meta.ErrUncertain, and the store reads and changes nothing more until the doubt
-// is settled: the meta pages are written once again, which makes their sync mean
-// something. Open does the same, for a doubt that the last process left behind.
+// the caller is told, by meta.ErrNoSpace, and the same change succeeds once there is
+// room. A failure after it leaves the change in doubt: visible, perhaps not durable,
+// and the kernel reports a lost write only once, so syncing again would prove nothing.
+// The callers get meta.ErrUncertain, and the store reads and changes nothing more until
+// the doubt is settled: the meta pages are written once again, which makes their sync
+// mean something. Open does the same, for a doubt that the last process left behind.
 //
 // # Locks
 //

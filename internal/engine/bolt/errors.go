@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 )
@@ -22,4 +23,12 @@ var (
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
 		strings.Contains(err.Error(), syscall.ENOSPC.Error())
+}
+
+// numbered gives a full disk its number again where only its words were left.
+func numbered(full error) error {
+	if errors.Is(full, syscall.ENOSPC) || errors.Is(full, syscall.EDQUOT) {
+		return full
+	}
+	return fmt.Errorf("%w: %w", syscall.ENOSPC, full)
 }

@@ -40,18 +40,22 @@ func failAfter(s *Store, cause error) (mend func()) {
 func TestACommitThatFailsIsNeverAnsweredWithSuccess(t *testing.T) {
 	broken := fmt.Errorf("write page: %w", syscall.EIO)
 	full := fmt.Errorf("write page: %w", syscall.ENOSPC)
+	worded := fmt.Errorf("file resize error: %s", syscall.ENOSPC)
+	quota := fmt.Errorf("write page: %w", syscall.EDQUOT)
 	tests := []struct {
 		name      string
 		fail      func(*Store, error) func()
 		cause     error
 		uncertain bool
-		full      bool
+		refused   bool   // for want of room, nothing was changed
 		afterward string // what the key holds once storage is well again
 	}{
 		{"an input/output error before anything can be seen is told as uncertain", failBefore, broken, true, false, "old"},
 		{"a full disk before anything can be seen has changed nothing", failBefore, full, false, true, "old"},
+		{"so has a full disk of which bbolt has left only the words", failBefore, worded, false, true, "old"},
+		{"and a quota that is used up", failBefore, quota, false, true, "old"},
 		{"an input/output error at the last sync leaves the change in doubt", failAfter, broken, true, false, "new"},
-		{"a full disk at the last sync leaves the change in doubt", failAfter, full, true, true, "new"},
+		{"a full disk at the last sync leaves the change in doubt", failAfter, full, true, false, "new"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -59,8 +63,11 @@ func TestACommitThatFailsIsNeverAnsweredWithSuccess(t *testing.T) {
 			old := set(t, s, "a", 0, "old")
 			mend := test.fail(s, test.cause)
 			_, err := s.CompareAndSet(t.Context(), "a", old, []byte("new"))
-			if err == nil || errors.Is(err, meta.ErrUncertain) != test.uncertain || errors.Is(err, syscall.ENOSPC) != test.full {
-				t.Errorf("the change gave %v; want ErrUncertain %t, ENOSPC %t", err, test.uncertain, test.full)
+			if err == nil || errors.Is(err, meta.ErrUncertain) != test.uncertain || errors.Is(err, meta.ErrNoSpace) != test.refused {
+				t.Errorf("the change gave %v; want ErrUncertain %t, ErrNoSpace %t", err, test.uncertain, test.refused)
+			}
+			if test.refused && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+				t.Errorf("the change gave %v, without the system's number for its cause", err)
 			}
 			mend()
 			wantValue(t, s, "a", test.afterward)

@@ -37,21 +37,25 @@ type database struct {
 }
 
 // openDatabase opens or creates the file, ready for changes: nothing in it is in doubt.
-func openDatabase(path string, noSync bool) (*database, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := createDatabase(path); err != nil {
+func openDatabase(cfg Config) (*database, error) {
+	if _, err := os.Stat(cfg.Path); errors.Is(err, fs.ErrNotExist) {
+		if cfg.MustExist {
+			return nil, fmt.Errorf("%w: the logs beside it belong to hubs that only it describes; "+
+				"restore %s from a backup, or move the log folder away to begin anew", fs.ErrNotExist, filepath.Base(cfg.Path))
+		}
+		if err := createDatabase(cfg.Path); err != nil {
 			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
 	// bbolt maps the file and trusts it; a bad page would bring the process down.
-	if err := inspectFile(path); err != nil {
+	if err := inspectFile(cfg.Path); err != nil {
 		return nil, err
 	}
-	db, err := openBolt(path, bbolt.Options{NoSync: noSync})
+	db, err := openBolt(cfg.Path, bbolt.Options{NoSync: cfg.NoSync})
 	if err != nil {
 		return nil, err
 	}
-	if err := db.prepare(path); err != nil {
+	if err := db.prepare(cfg.Path); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"slices"
 
 	"go.etcd.io/bbolt"
 )
@@ -61,18 +62,19 @@ func inspect(db *database) error {
 	if err != nil {
 		return err
 	}
-	in := &inspector{file: db.file, pageBytes: uint64(db.Info().PageSize), fileBytes: uint64(info.Size()), seen: make(map[uint64]bool)}
+	in := &inspector{file: db.file, pageBytes: uint64(db.Info().PageSize), fileBytes: uint64(info.Size())}
 	m, err := in.meta()
 	if err != nil {
 		return err
 	}
 	in.pages = m.pages
+	in.seen = make([]bool, m.pages) // as many as the file has room for, meta saw to that
 	if m.freelist != noFreelist {
 		if err := in.freelist(m.freelist); err != nil {
 			return err
 		}
 	}
-	return in.tree(m.root, nil, nil)
+	return in.tree(m.root, 0, nil, nil)
 }
 
 // inspector walks all pages in use, each once.
@@ -81,7 +83,23 @@ type inspector struct {
 	pageBytes uint64
 	fileBytes uint64
 	pages     uint64 // page ids are below this
-	seen      map[uint64]bool
+	seen      []bool // by page id
+	shelves   []*shelf
+}
+
+// shelf has room for the page that the walk is at in one depth of the tree. Pages there
+// follow each other on it, so that a large file costs no more memory than a small one.
+type shelf struct {
+	bytes    []byte
+	elements []element
+}
+
+// shelf gives the room of a depth, 0 for the root.
+func (in *inspector) shelf(depth int) *shelf {
+	if depth == len(in.shelves) {
+		in.shelves = append(in.shelves, &shelf{bytes: make([]byte, in.pageBytes)})
+	}
+	return in.shelves[depth]
 }
 
 // metaPage is what a meta page says of the rest.
@@ -123,16 +141,15 @@ func parseMeta(b []byte) (metaPage, bool) {
 	return m, order.Uint32(b) == metaMagic && order.Uint32(b[4:]) == metaVersion && order.Uint64(b[metaSum:]) == sum.Sum64()
 }
 
-// read gives a page with all that continues it.
-func (in *inspector) read(id uint64) (page, error) {
+// read gives a page with all that continues it, on the shelf given.
+func (in *inspector) read(id uint64, on *shelf) (page, error) {
 	if id < 2 || id >= in.pages {
 		return nil, in.damage(id, "it is referred to, but the pages in use are 2 to %d", in.pages-1)
 	}
-	header := make([]byte, pageHeader)
-	if _, err := in.file.ReadAt(header, int64(id*in.pageBytes)); err != nil {
+	p := page(on.bytes[:in.pageBytes])
+	if _, err := in.file.ReadAt(p, int64(id*in.pageBytes)); err != nil {
 		return nil, fmt.Errorf("read page %d: %w", id, err)
 	}
-	p := page(header)
 	if p.id() != id {
 		return nil, in.damage(id, "it says to be page %d", p.id())
 	}
@@ -146,38 +163,44 @@ func (in *inspector) read(id uint64) (page, error) {
 		}
 		in.seen[i] = true
 	}
-	p = make([]byte, (1+more)*in.pageBytes)
-	if _, err := in.file.ReadAt(p, int64(id*in.pageBytes)); err != nil {
-		return nil, fmt.Errorf("read page %d: %w", id, err)
+	if more == 0 {
+		return p, nil
 	}
-	return p, nil
+	on.bytes = slices.Grow(p, int(more*in.pageBytes))[:(1+more)*in.pageBytes]
+	if _, err := in.file.ReadAt(on.bytes[in.pageBytes:], int64((id+1)*in.pageBytes)); err != nil {
+		return nil, fmt.Errorf("read what continues page %d: %w", id, err)
+	}
+	return on.bytes, nil
 }
 
-// tree checks a page and all below it. Keys are at least low and below high, if given.
-func (in *inspector) tree(id uint64, low, high []byte) error {
-	p, err := in.read(id)
+// tree checks a page, so deep in the tree, and all below it. Keys are at least low and
+// below high, if given.
+func (in *inspector) tree(id uint64, depth int, low, high []byte) error {
+	on := in.shelf(depth)
+	p, err := in.read(id, on)
 	if err != nil {
 		return err
 	}
 	if p.kind() != typeBranch && p.kind() != typeLeaf || p.kind() == typeBranch && p.count() == 0 {
 		return in.damage(id, "it is no tree page: type %d with %d elements", p.kind(), p.count())
 	}
-	elements, why := p.elements()
+	elements, why := p.elements(on.elements)
 	if why == "" {
 		why = orderFault(elements, low, high)
 	}
 	if why != "" {
 		return in.damage(id, "%s", why)
 	}
+	on.elements = elements
 	for i, e := range elements {
 		if p.kind() == typeLeaf {
-			err = in.bucket(id, e)
+			err = in.bucket(id, depth, e)
 		} else {
 			below := high
 			if i+1 < len(elements) {
 				below = elements[i+1].key
 			}
-			err = in.tree(e.child, e.key, below)
+			err = in.tree(e.child, depth+1, e.key, below)
 		}
 		if err != nil {
 			return err
@@ -187,7 +210,7 @@ func (in *inspector) tree(id uint64, low, high []byte) error {
 }
 
 // bucket checks what is inside an element that is a bucket; a plain value has no form.
-func (in *inspector) bucket(id uint64, e element) error {
+func (in *inspector) bucket(id uint64, depth int, e element) error {
 	if !e.isBucket {
 		return nil
 	}
@@ -195,13 +218,13 @@ func (in *inspector) bucket(id uint64, e element) error {
 		return in.damage(id, "bucket %q has %d bytes", e.key, len(e.value))
 	}
 	if root := binary.NativeEndian.Uint64(e.value); root != 0 {
-		return in.tree(root, nil, nil)
+		return in.tree(root, depth+1, nil, nil)
 	}
 	inline := page(e.value[bucketHeader:])
 	if len(inline) < pageHeader || inline.id() != 0 || inline.kind() != typeLeaf {
 		return in.damage(id, "bucket %q holds no page", e.key)
 	}
-	elements, why := inline.elements()
+	elements, why := inline.elements(nil)
 	if why == "" {
 		why = orderFault(elements, nil, nil)
 	}
@@ -218,7 +241,7 @@ func (in *inspector) bucket(id uint64, e element) error {
 
 // freelist checks the page of free pages, which other tools leave in the file.
 func (in *inspector) freelist(id uint64) error {
-	p, err := in.read(id)
+	p, err := in.read(id, in.shelf(0))
 	if err != nil {
 		return err
 	}
@@ -260,17 +283,18 @@ type element struct {
 	child    uint64 // of a branch
 }
 
-// elements takes the page apart, or says why it cannot.
-func (p page) elements() (elements []element, why string) {
+// elements takes the page apart, into the room given, or says why it cannot.
+func (p page) elements(room []element) (elements []element, why string) {
 	n := int(p.count())
 	if pageHeader+n*elementHeader > len(p) {
 		return nil, fmt.Sprintf("it has no room for its %d elements", n)
 	}
 	order := binary.NativeEndian
-	elements = make([]element, n)
+	elements = slices.Grow(room[:0], n)[:n]
 	for i := range elements {
 		at := pageHeader + i*elementHeader
 		head := p[at : at+elementHeader]
+		elements[i] = element{} // the room was another page's
 		var position, keyBytes, valueBytes uint32
 		if p.kind() == typeBranch {
 			position, keyBytes = order.Uint32(head), order.Uint32(head[4:])

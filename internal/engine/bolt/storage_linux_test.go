@@ -193,8 +193,8 @@ func fillDisk(s *Store) (stored int, err error) {
 		}
 	}
 	for range 3 {
-		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, meta.ErrUncertain) {
-			return 0, fmt.Errorf("change %d gave %w, want ENOSPC and no doubt", stored, err)
+		if !errors.Is(err, meta.ErrNoSpace) || !errors.Is(err, syscall.ENOSPC) || errors.Is(err, meta.ErrUncertain) {
+			return 0, fmt.Errorf("change %d gave %w, want ErrNoSpace with ENOSPC and no doubt", stored, err)
 		}
 		entries, listErr := s.List(ctx, "")
 		if listErr != nil || len(entries) != stored || stored == 0 {

@@ -19,8 +19,13 @@ import (
 type Config struct {
 	// Path is the file; its folder exists.
 	Path string
-	// NoSync leaves syncing to the operating system: a crash of the process loses
-	// nothing, a crash of the machine may lose the store. Zero: durable.
+	// MustExist refuses to create a store where there is none: for a caller who knows
+	// that there was one, and would lose sight of everything it described.
+	MustExist bool
+	// NoSync is for tests and throw-away yards only. It leaves syncing to the operating
+	// system: a crash of the process loses nothing, a crash of the machine may lose the
+	// whole file, not just the newest changes, because a meta page can reach the disk
+	// before the pages it refers to. Zero: durable.
 	NoSync bool
 	// Log is told when a change in doubt was settled; nil means slog.Default().
 	Log *slog.Logger
@@ -58,14 +63,14 @@ type Store struct {
 
 var _ meta.Store = (*Store)(nil)
 
-// Open opens the store, creating it if it is not there. When another process has it,
-// the error, after about a second, wraps vfs.ErrLocked; when the file is damaged,
-// ErrCorrupt.
+// Open opens the store, creating it if it is not there; where it must exist, the error
+// wraps fs.ErrNotExist instead. When another process has it, the error, after about a
+// second, wraps vfs.ErrLocked; when the file is damaged, ErrCorrupt.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	db, err := openDatabase(cfg.Path, cfg.NoSync)
+	db, err := openDatabase(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open meta store %s: %w", cfg.Path, err)
 	}

@@ -4,73 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
-
-	"go.etcd.io/bbolt"
-	"go.uber.org/goleak"
 
 	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/meta/metatest"
 	"github.com/eventyard/eventyard/internal/vfs"
 )
-
-// childMode names the part that this test binary plays when a test has started it
-// anew, to be killed or to live with failing storage.
-const childMode = "EVENTYARD_BOLT_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if mode := os.Getenv(childMode); mode != "" {
-		if err := runChild(mode); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	goleak.VerifyTestMain(m)
-}
-
-func storePath(t testing.TB) string { return filepath.Join(t.TempDir(), "meta.db") }
-
-func openStore(t testing.TB, cfg Config) *Store {
-	t.Helper()
-	if cfg.Path == "" {
-		cfg.Path = storePath(t)
-	}
-	cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
-	s, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return s
-}
-
-func set(t testing.TB, s *Store, key string, expected meta.Revision, value string) meta.Revision {
-	t.Helper()
-	revision, err := s.CompareAndSet(t.Context(), key, expected, []byte(value))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return revision
-}
-
-func wantValue(t *testing.T, s *Store, key, value string) {
-	t.Helper()
-	if entry, err := s.Get(t.Context(), key); err != nil || string(entry.Value) != value {
-		t.Errorf("get %q gave %q, %v, want %q", key, entry.Value, err, value)
-	}
-}
 
 // Facts that H1 (hubs, groups), P1 (leases) and P7 (checkpoints) rest upon.
 func TestContract(t *testing.T) {
@@ -97,10 +43,36 @@ func checkAfterClose(t *testing.T, s *Store) {
 }
 
 func TestContractAcrossReopening(t *testing.T) {
-	metatest.RunDurable(t, func(t *testing.T, dir string) (meta.Store, func()) {
-		s := openStore(t, Config{Path: filepath.Join(dir, "meta.db")})
-		return s, func() { _ = s.Close() }
+	metatest.RunDurable(t, func(t *testing.T) (meta.Store, func() meta.Store) {
+		path := storePath(t)
+		s := openStore(t, Config{Path: path})
+		return s, func() meta.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = openStore(t, Config{Path: path, MustExist: true})
+			return s
+		}
 	})
+}
+
+// A store that has gone missing is not replaced by an empty one where logs speak of it.
+func TestAStoreThatMustExistIsNotCreated(t *testing.T) {
+	path := storePath(t)
+	_, err := Open(Config{Path: path, MustExist: true})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("Open gave %v, want fs.ErrNotExist", err)
+	}
+	for _, word := range []string{path, "restore", "backup", "move the log folder away"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error does not say %q: %v", word, err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
+		t.Errorf("the refusal has left %d files, %v", len(left), err)
+	}
+
+	set(t, openStore(t, Config{Path: path}), "a", 0, "made without the demand")
 }
 
 func TestASecondOpenerIsToldThatTheStoreIsLocked(t *testing.T) {
@@ -332,83 +304,4 @@ func watchUntilClosed(t *testing.T, s *Store) {
 	if !errors.Is(err, meta.ErrClosed) {
 		t.Error(err)
 	}
-}
-
-// answer is what a change made in the background came to.
-type answer struct {
-	revision meta.Revision
-	err      error
-}
-
-func goSet(s *Store, key string, expected meta.Revision, value string) chan answer {
-	c := make(chan answer, 1)
-	go func() {
-		revision, err := s.CompareAndSet(context.Background(), key, expected, []byte(value))
-		c <- answer{revision, err}
-	}()
-	return c
-}
-
-func goAll(n int, start func(i int) chan answer) []chan answer {
-	answers := make([]chan answer, n)
-	for i := range answers {
-		answers[i] = start(i)
-	}
-	return answers
-}
-
-// waitForJoined returns when so many changes are in the batch that takes more, which
-// for none means that there is no such batch.
-func waitForJoined(s *Store, n int) {
-	for {
-		s.mu.Lock()
-		joined := 0
-		if s.joining != nil {
-			joined = len(s.joining.changes)
-		}
-		s.mu.Unlock()
-		if joined == n {
-			return
-		}
-		runtime.Gosched()
-	}
-}
-
-// watches tells how many watches the store keeps.
-func (s *Store) watches() int {
-	s.board.mu.Lock()
-	defer s.board.mu.Unlock()
-	return len(s.board.watchers)
-}
-
-// held keeps commits from ending until they are released.
-type held struct {
-	begun    chan struct{} // closed when the first commit has begun
-	released chan struct{}
-	mu       sync.Mutex
-	commits  int
-}
-
-func holdCommits(s *Store) *held {
-	h := &held{begun: make(chan struct{}), released: make(chan struct{})}
-	update := s.update
-	s.update = func(fn func(*bbolt.Tx) error) error {
-		h.mu.Lock()
-		h.commits++
-		if h.commits == 1 {
-			close(h.begun)
-		}
-		h.mu.Unlock()
-		<-h.released
-		return update(fn)
-	}
-	return h
-}
-
-func (h *held) release() { close(h.released) }
-
-func (h *held) count() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.commits
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"syscall"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/segment"
+	"github.com/eventyard/eventyard/internal/vfs"
 )
 
 // group is what is committed together: encoded batches, and who waits for them. It is
@@ -17,6 +17,8 @@ import (
 type group struct {
 	buf     []byte
 	tickets []*ticket
+	// shared says that it was made durable by the journal; its segment is synced later.
+	shared bool
 }
 
 // ticket implements eventlog.Receipt. It is used again after Wait.
@@ -101,11 +103,9 @@ func (p *partition) drain() {
 
 // commitGroup writes, syncs and settles what has gathered. The caller holds the token.
 func (p *partition) commitGroup() {
-	if p.e.cfg.Sync == Always {
-		p.e.syncs <- struct{}{} // while it waits here, the group grows
-		defer func() { <-p.e.syncs }()
-	}
-	p.gather()
+	p.e.busy.Add(1)
+	defer p.e.busy.Add(-1)
+	p.gatherer.wait(p.waiting)
 	p.mu.Lock()
 	g, broken := p.fill, p.broken
 	p.fill = nil
@@ -114,7 +114,7 @@ func (p *partition) commitGroup() {
 	if g == nil {
 		return
 	}
-	p.lastGroup = len(g.tickets)
+	p.gatherer.took(len(g.tickets))
 	err := error(eventlog.ErrFenced)
 	if !broken {
 		err = p.write(g)
@@ -129,21 +129,7 @@ func (p *partition) commitGroup() {
 	p.e.putGroup(g)
 }
 
-// gather lets those who were settled a moment ago come back with their next append: the
-// first of them would otherwise commit alone, and the rest wait for a whole sync. It gives
-// way to goroutines that can run, as long as that makes the group grow; a lone writer, and
-// writers that do other things between appends, wait for nobody.
-func (p *partition) gather() {
-	for before := -1; ; {
-		n := p.waiting()
-		if n >= p.lastGroup || n == before {
-			return
-		}
-		before = n
-		runtime.Gosched()
-	}
-}
-
+// waiting is how many batches have gathered.
 func (p *partition) waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +149,10 @@ func (p *partition) write(g *group) error {
 	a := p.active
 	offset := a.tail.Offset
 	segment.Seal(g.buf, a.head.Salt, offset, p.durable())
-	p.zeroAhead(offset + int64(len(g.buf)))
+	g.shared = p.e.cfg.Sync == Always && len(g.buf) < largeWrite && int(p.e.busy.Load()) >= p.e.cfg.journalFrom
+	if !g.shared {
+		p.zeroAhead(offset + int64(len(g.buf)))
+	}
 	if _, err := a.handle.WriteAt(g.buf, offset); err != nil {
 		return p.takeBack(offset, fmt.Errorf("write segment: %w", err))
 	}
@@ -171,10 +160,34 @@ func (p *partition) write(g *group) error {
 	if p.e.cfg.Sync != Always {
 		return nil
 	}
-	if err := p.sync(a); err != nil {
+	return p.makeDurable(a, offset, g)
+}
+
+// makeDurable syncs a group that was written: by way of the journal where others are
+// syncing too, by itself otherwise.
+func (p *partition) makeDurable(a *file, offset int64, g *group) error {
+	if g.shared {
+		err := p.e.journal.commit(p, a, offset, g.buf)
+		if !errors.Is(err, errJournalFull) {
+			return err
+		}
+		g.shared = false
+	}
+	p.e.syncs <- struct{}{}
+	defer func() { <-p.e.syncs }()
+	if err := p.e.timedSync(a.handle); err != nil {
+		p.doubt(a)
 		return fmt.Errorf("sync segment: %w", err)
 	}
 	return nil
+}
+
+// doubt notes that a sync of the segment has failed: what the page cache says of it proves
+// nothing any more.
+func (p *partition) doubt(f *file) {
+	p.mu.Lock()
+	f.doubtful = true
+	p.mu.Unlock()
 }
 
 // durable is how much of the active segment is known to be durable.
@@ -184,10 +197,10 @@ func (p *partition) durable() int64 {
 	return p.active.durable
 }
 
-func (p *partition) sync(f *file) error {
+func (e *Engine) timedSync(handle vfs.File) error {
 	began := time.Now()
-	err := f.handle.Sync()
-	p.e.metrics.synced(time.Since(began))
+	err := handle.Sync()
+	e.metrics.synced(time.Since(began))
 	return err
 }
 
@@ -205,7 +218,11 @@ func (p *partition) takeBack(offset int64, err error) error {
 	}
 	p.e.spares.purge()
 	a := p.active
-	if a.handle.Truncate(offset) != nil || a.handle.Sync() != nil {
+	if a.handle.Truncate(offset) != nil {
+		return err
+	}
+	if a.handle.Sync() != nil {
+		p.doubt(a)
 		return err
 	}
 	a.allocated = offset
@@ -223,7 +240,7 @@ func (p *partition) succeedLocked(g *group) {
 		}
 	}
 	p.visible = endOf(a.tail)
-	if p.e.cfg.Sync == Always {
+	if p.e.cfg.Sync == Always && !g.shared && !a.doubtful {
 		a.durable = a.tail.Offset
 	}
 	p.e.metrics.appended(len(g.tickets), int(p.visible.next-before), len(g.buf))
@@ -282,6 +299,6 @@ func (e *Engine) getGroup() *group { return e.groups.Get().(*group) }
 
 func (e *Engine) putGroup(g *group) {
 	clear(g.tickets)
-	g.tickets, g.buf = g.tickets[:0], g.buf[:0]
+	g.tickets, g.buf, g.shared = g.tickets[:0], g.buf[:0], false
 	e.groups.Put(g)
 }

@@ -129,6 +129,9 @@ func (y *yard) open() bool {
 	y.faulty = vfs.NewFaulty(y.mem)
 	cfg := config(y.mode, y.faulty)
 	cfg.SegmentBytes = 4 << 10
+	if y.rnd.IntN(2) == 0 {
+		cfg = disk.Journaling(cfg, int64(1+y.rnd.IntN(20<<10)), true)
+	}
 	engine, err := disk.Open(cfg)
 	if err != nil {
 		y.expectPowerLoss(err)

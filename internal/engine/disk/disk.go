@@ -36,6 +36,7 @@ import (
 	"path"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/eventlog"
@@ -99,6 +100,11 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics registers the engine's metrics; nil means none.
 	Metrics prometheus.Registerer
+
+	// For tests: when and how the journal is used; see journal.
+	journalFrom   int
+	journalBytes  int64
+	journalInline bool
 }
 
 func (c Config) withDefaults() Config {
@@ -120,15 +126,24 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	if c.journalFrom == 0 {
+		c.journalFrom = journalFrom
+	}
+	if c.journalBytes == 0 {
+		c.journalBytes = DefaultJournalBytes
+	}
 	return c
 }
 
 // Where things are in the data folder.
 const (
-	lockName = "LOCK"
-	logDir   = "log"
-	spareDir = "spare"
-	trashDir = "trash"
+	lockName   = "LOCK"
+	logDir     = "log"
+	journalDir = "journal"
+	spareDir   = "spare"
+	trashDir   = "trash"
+
+	journalSuffix = ".jnl"
 )
 
 // Engine implements eventlog.Engine.
@@ -139,7 +154,9 @@ type Engine struct {
 	metrics *metrics
 	lock    io.Closer
 	spares  *spares
-	syncs   chan struct{} // a place for each sync that may run at once
+	journal *journal
+	syncs   chan struct{} // a place for each sync of a segment that may run at once
+	busy    atomic.Int32  // how many partitions are committing
 	groups  sync.Pool     // *group
 	chunks  sync.Pool     // *chunk: what cursors read into
 	tickets sync.Pool     // *ticket
@@ -168,16 +185,17 @@ func Open(cfg Config) (*Engine, error) {
 		partitions: make(map[eventlog.PartitionID]*partition),
 	}
 	e.spares = newSpares(e)
+	e.journal = newJournal(e)
 	e.groups.New = func() any { return new(group) }
 	e.chunks.New = func() any { return new(chunk) }
 	e.tickets.New = func() any { return &ticket{settled: make(chan outcome, 1)} }
 	return e, nil
 }
 
-// claim makes the folder's rooms, takes its lock and clears what an interrupted removal
-// left behind.
+// claim makes the folder's rooms, takes its lock, clears what an interrupted removal left
+// behind and does the journal again.
 func claim(fs vfs.FS) (io.Closer, error) {
-	for _, dir := range []string{logDir, spareDir} {
+	for _, dir := range []string{logDir, journalDir, spareDir} {
 		if err := fs.MkdirAll(dir); err != nil {
 			return nil, err
 		}
@@ -186,7 +204,11 @@ func claim(fs vfs.FS) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := fs.RemoveAll(trashDir); err != nil {
+	err = fs.RemoveAll(trashDir)
+	if err == nil {
+		err = redo(fs)
+	}
+	if err != nil {
 		lock.Close()
 		return nil, err
 	}
@@ -305,6 +327,10 @@ func (e *Engine) Close() error {
 		p.end(eventlog.ErrClosed)
 	}
 	e.committers.Wait()
+	e.journal.close()
+	for _, p := range e.known() {
+		p.closeFiles()
+	}
 	return e.lock.Close()
 }
 

@@ -36,6 +36,8 @@ type file struct {
 	index segment.Index
 	// durable is known to be on disk; allocated has been written to, if only with zeros.
 	durable, allocated int64
+	// doubtful is set when a sync of the segment failed; guarded by the partition's mu.
+	doubtful bool
 
 	mu      sync.Mutex
 	handle  vfs.File // guarded by mu, but see pinned

@@ -56,8 +56,8 @@ type partition struct {
 	// committing is the token of the one who may write; idle is signalled when it is free.
 	committing bool
 	idle       *sync.Cond
-	// lastGroup is how many batches were committed together last; of the token's holder.
-	lastGroup int
+	// gatherer is of the token's holder.
+	gatherer gatherer
 	// room is closed when fill is taken; nil while nobody waits for it.
 	room chan struct{}
 	// wake is closed when there is more to read, or no more ever; nil while nobody waits.
@@ -209,41 +209,55 @@ func (p *partition) setRetention(r eventlog.Retention) {
 	p.mu.Unlock()
 }
 
-// end finishes what is under way and ends the partition for the given reason.
+// end finishes what is under way and ends the partition for the given reason. A removed
+// one's files are let go at once, a closed one's by closeFiles.
 func (p *partition) end(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.takeTokenLocked()
-	if p.gone == nil {
-		p.finishLocked(reason)
+	defer p.releaseTokenLocked()
+	if p.gone != nil {
+		return
 	}
-	p.releaseTokenLocked()
-}
-
-// finishLocked commits what has gathered (a removed log's receipts are refused instead),
-// makes it durable, and closes the files.
-func (p *partition) finishLocked(reason error) {
 	p.gone = reason
 	p.over.Store(true)
-	if reason == eventlog.ErrRemoved && p.fill != nil {
-		p.fill.settle(reason)
-		p.fill = nil
+	if reason == eventlog.ErrRemoved {
+		if p.fill != nil {
+			p.fill.settle(reason)
+			p.fill = nil
+		}
+		p.dropFilesLocked()
 	}
 	for p.fill != nil {
 		p.mu.Unlock()
 		p.commitGroup()
 		p.mu.Lock()
 	}
-	if p.active != nil && !p.broken && reason == eventlog.ErrClosed && p.e.cfg.Sync != Always {
-		if err := p.active.handle.Sync(); err != nil {
-			p.log.Error("last sync", "error", err)
+	p.wakeReadersLocked()
+	p.makeRoomLocked()
+}
+
+// closeFiles leaves the files of an ended partition as a clean stop should: synced, and
+// the newest segment with its index, so that the next start does not have to read it.
+func (p *partition) closeFiles() {
+	p.mu.Lock()
+	a, whole := p.active, p.active != nil && !p.broken
+	p.mu.Unlock()
+	if whole && a.tail.Offset > segment.HeaderBytes {
+		if err := p.writeTrailer(a); err != nil {
+			p.log.Warn("last sync", "error", err)
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropFilesLocked()
+}
+
+func (p *partition) dropFilesLocked() {
 	for _, f := range p.files {
 		f.drop()
 	}
-	p.wakeReadersLocked()
-	p.makeRoomLocked()
+	p.files = nil
 }
 
 // takeTokenLocked waits until nobody writes and takes the right to.

@@ -90,29 +90,34 @@ func (p *partition) begin(after segment.Tail) error {
 	return nil
 }
 
-// resume makes the newest segment the active one again.
+// resume makes the newest segment the active one again: after a clean stop by its trailer,
+// which is cut off, else by reading it through.
 func (p *partition) resume(f *file, head segment.Head) error {
-	if tail, _, err := segment.ReadIndex(f.handle, head.Salt, f.bytes); err == nil {
-		f.handle.Close()
-		f.handle, f.stop = nil, eventlog.Sequence(tail.Next)
-		return p.begin(tail)
-	}
-	found, err := segment.Recover(f.handle, head, f.bytes, -1)
+	tail, index, err := segment.ReadIndex(f.handle, head.Salt, f.bytes)
+	durable := tail.Offset
 	if err != nil {
-		return err
+		found, err := segment.Recover(f.handle, head, f.bytes, -1)
+		if err != nil {
+			return err
+		}
+		p.reportHoles(f, found.Holes)
+		tail, index, durable = found.Tail, found.Index, found.Durable
 	}
-	for _, hole := range found.Holes {
-		p.e.metrics.corrupt()
-		p.log.Error("damaged bytes in a segment", "segment", f.name, "from", hole.From, "to", hole.To,
-			"firstLost", hole.First, "next", hole.Next)
-	}
-	f.head, f.tail, f.index = head, found.Tail, found.Index
-	f.allocated, f.pinned, f.loaded = found.Offset, true, true
-	if err := p.settleTail(f, found.Durable); err != nil {
+	f.head, f.tail, f.index = head, tail, index
+	f.allocated, f.pinned, f.loaded = tail.Offset, true, true
+	if err := p.settleTail(f, durable); err != nil {
 		return err
 	}
 	p.active = f
 	return nil
+}
+
+func (p *partition) reportHoles(f *file, holes []segment.Hole) {
+	for _, hole := range holes {
+		p.e.metrics.corrupt()
+		p.log.Error("damaged bytes in a segment", "segment", f.name, "from", hole.From, "to", hole.To,
+			"firstLost", hole.First, "next", hole.Next)
+	}
 }
 
 // settleTail makes sure that what was found stays, and that nothing else comes back.

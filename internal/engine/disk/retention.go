@@ -148,29 +148,59 @@ func (p *partition) eraseCondemned() error {
 // syncLate syncs what sync mode Interval has left to be synced. Appends go on meanwhile.
 func (p *partition) syncLate() {
 	p.mu.Lock()
-	a := p.active
-	if p.gone != nil || a == nil || p.broken || a.durable >= a.tail.Offset {
-		p.mu.Unlock()
-		return
+	a, idle := p.active, p.gone != nil || p.active == nil || p.broken
+	var reached int64
+	if !idle {
+		reached = a.tail.Offset
 	}
-	reached := a.tail.Offset
-	err := a.acquire() // keeps the handle open if the segment is sealed meanwhile
 	p.mu.Unlock()
-	if err != nil {
+	if idle {
 		return
 	}
-	defer a.release()
-	err = p.sync(a)
+	if err := p.syncTo(a, reached); err != nil {
+		p.log.Error("late sync: events since the last one may not survive power loss", "error", err)
+	}
+}
+
+// errDoubtful: an earlier sync of the segment failed.
+var errDoubtful = errors.New("an earlier sync failed")
+
+// syncTo makes a segment durable up to an offset at least, unless it has been removed. If
+// it cannot, the segment is not written any more.
+func (p *partition) syncTo(f *file, offset int64) error {
+	p.mu.Lock()
+	reached, durable, doubtful := f.tail.Offset, f.durable, f.doubtful
+	p.mu.Unlock()
+	if durable >= offset {
+		return nil
+	}
+	err := errDoubtful
+	if !doubtful {
+		err = p.syncFile(f)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil {
-		a.durable = max(a.durable, reached)
-		return
+	switch {
+	case errors.Is(err, errDropped):
+		return nil
+	case err == nil && !f.doubtful:
+		f.durable = max(f.durable, reached)
+		return nil
 	}
-	p.e.metrics.fenced()
-	p.log.Error("late sync: events since the last one may not survive power loss; writing goes on in a new segment",
-		"error", err, "segment", a.name)
-	if a == p.active {
+	f.doubtful = true
+	if f == p.active && !p.broken {
 		p.broken = true
+		p.e.metrics.fenced()
 	}
+	return fmt.Errorf("sync %s: %w", f.name, err)
+}
+
+func (p *partition) syncFile(f *file) error {
+	if err := f.acquire(); err != nil {
+		return err
+	}
+	defer f.release()
+	p.e.syncs <- struct{}{}
+	defer func() { <-p.e.syncs }()
+	return p.e.timedSync(f.handle)
 }

@@ -106,12 +106,16 @@ func (p *partition) writeTrailer(f *file) error {
 	}
 	if p.e.cfg.Sync != OS {
 		if err := f.handle.Sync(); err != nil {
+			p.doubt(f)
 			return err
 		}
 	}
 	p.mu.Lock()
 	f.mu.Lock()
 	f.bytes, f.index = bytes, nil
+	if p.e.cfg.Sync != OS && !f.doubtful {
+		f.durable = f.tail.Offset
+	}
 	f.mu.Unlock()
 	p.mu.Unlock()
 	return nil

@@ -28,6 +28,7 @@ func deleteTests() []test {
 		{"a delete of a key that does not exist is a conflict", testDeleteMissing},
 		{"a delete without a revision is refused", testDeleteAtZero},
 		{"a key deleted and created again has a higher revision than before", testRecreate},
+		{"the revision of a deletion is no expectation", testDeletionRevision},
 	}
 }
 
@@ -225,5 +226,24 @@ func testRecreate(t *testing.T, s meta.Store) {
 		_, err := s.CompareAndSet(t.Context(), "a", revision, []byte("stale"))
 		wantError(t, "update after the delete", err, meta.ErrConflict)
 		newest = revision
+	}
+}
+
+// A watch tells the revision of a deletion; a store that keeps deletions as entries
+// could take it for that of a value.
+func testDeletionRevision(t *testing.T, s meta.Store) {
+	f := newFollower(t, s, "")
+	f.next()
+	for range 2 { // and once more in the key's second life
+		revision := mustSet(t, s, "a", 0, "here")
+		mustDelete(t, s, "a", revision)
+		f.until("a", revision+1)
+		f.wantDeleted("a", revision)
+		deletion := f.told["a"].Revision
+
+		_, err := s.CompareAndSet(t.Context(), "a", deletion, []byte("undead"))
+		wantError(t, "update at the revision of the deletion", err, meta.ErrConflict)
+		wantError(t, "delete at the revision of the deletion", s.Delete(t.Context(), "a", deletion), meta.ErrConflict)
+		wantMissing(t, s, "a")
 	}
 }

@@ -7,12 +7,15 @@ import (
 	"github.com/eventyard/eventyard/internal/meta"
 )
 
-// RunDurable tests what must hold from one opening of a store to the next. Open gives
-// the store kept in dir, and what closes it.
-func RunDurable(t *testing.T, open func(t *testing.T, dir string) (meta.Store, func())) {
+// OpenDurable gives a new empty store, and what closes the store given last and opens
+// the same facts again. It arranges for the closing of the last one by t.Cleanup.
+type OpenDurable func(t *testing.T) (store meta.Store, reopen func() meta.Store)
+
+// RunDurable tests what must hold from one opening of a store to the next.
+func RunDurable(t *testing.T, open OpenDurable) {
 	tests := []struct {
 		name string
-		run  func(t *testing.T, reopen func() meta.Store)
+		run  func(t *testing.T, s meta.Store, reopen func() meta.Store)
 	}{
 		{"what was acknowledged is there after reopening, at its revision", testReopenState},
 		{"revisions go on rising after reopening", testReopenRevisions},
@@ -21,22 +24,15 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) (meta.Store, f
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := t.TempDir()
-			closeStore := func() {}
-			t.Cleanup(func() { closeStore() })
-			test.run(t, func() (s meta.Store) {
-				closeStore()
-				s, closeStore = open(t, dir)
-				return s
-			})
+			s, reopen := open(t)
+			test.run(t, s, reopen)
 		})
 	}
 }
 
-func testReopenState(t *testing.T, reopen func() meta.Store) {
+func testReopenState(t *testing.T, s meta.Store, reopen func() meta.Store) {
 	revisions := make(map[string]meta.Revision)
 	for round := range 3 {
-		s := reopen()
 		for i := range 10 {
 			key := fmt.Sprintf("k/%d/%d", round, i)
 			revisions[key] = mustSet(t, s, key, 0, "value of "+key)
@@ -44,8 +40,8 @@ func testReopenState(t *testing.T, reopen func() meta.Store) {
 		for key, revision := range revisions {
 			wantEntry(t, s, key, "value of "+key, revision)
 		}
+		s = reopen()
 	}
-	s := reopen()
 	for key, revision := range revisions {
 		wantEntry(t, s, key, "value of "+key, revision)
 	}
@@ -56,8 +52,7 @@ func testReopenState(t *testing.T, reopen func() meta.Store) {
 
 // The newest revision belongs to a key that no longer exists: the store must know it
 // all the same.
-func testReopenRevisions(t *testing.T, reopen func() meta.Store) {
-	s := reopen()
+func testReopenRevisions(t *testing.T, s meta.Store, reopen func() meta.Store) {
 	mustSet(t, s, "stays", 0, "one")
 	newest := mustSet(t, s, "a", 0, "one")
 	mustDelete(t, s, "a", newest)
@@ -72,8 +67,7 @@ func testReopenRevisions(t *testing.T, reopen func() meta.Store) {
 	}
 }
 
-func testReopenDeletion(t *testing.T, reopen func() meta.Store) {
-	s := reopen()
+func testReopenDeletion(t *testing.T, s meta.Store, reopen func() meta.Store) {
 	revision := mustSet(t, s, "a", 0, "one")
 	mustDelete(t, s, "a", revision)
 	s = reopen()
@@ -82,9 +76,9 @@ func testReopenDeletion(t *testing.T, reopen func() meta.Store) {
 	wantError(t, "update at the revision of an earlier life", err, meta.ErrConflict)
 }
 
-func testReopenWatch(t *testing.T, reopen func() meta.Store) {
-	revision := mustSet(t, reopen(), "a", 0, "one")
-	s := reopen()
+func testReopenWatch(t *testing.T, s meta.Store, reopen func() meta.Store) {
+	revision := mustSet(t, s, "a", 0, "one")
+	s = reopen()
 	f := newFollower(t, s, "")
 	f.next()
 	f.want("a", "one", revision)

@@ -14,6 +14,7 @@ func raceTests() []test {
 	return []test{
 		{"of many who create one key exactly one wins", testCreateRace},
 		{"of many who change one revision exactly one wins", testUpdateRace},
+		{"who lost a race sees what won it", testConflictThenRead},
 		{"many who count on one key lose no update", testCounter},
 		{"many who write keys of their own do not disturb each other", testOwnKeys},
 	}
@@ -87,6 +88,39 @@ func testUpdateRace(t *testing.T, s meta.Store) {
 			wantMissing(t, s, key)
 		} else {
 			wantEntry(t, s, key, strconv.Itoa(winner), results[winner].revision)
+		}
+	}
+}
+
+// What conflicted is there to be read once the conflict was told, or who reads and tries
+// again could lose to the same state for ever.
+func testConflictThenRead(t *testing.T, s meta.Store) {
+	const racers = 8
+	var revision meta.Revision
+	for round := range 12 {
+		expected, deletes := revision, round%3 == 2
+		seen := make([]result, racers) // what each loser read
+		results := race(racers, func(i int) (revision meta.Revision, err error) {
+			if deletes {
+				err = s.Delete(t.Context(), "lease", expected)
+			} else {
+				revision, err = s.CompareAndSet(t.Context(), "lease", expected, []byte(strconv.Itoa(i)))
+			}
+			if errors.Is(err, meta.ErrConflict) {
+				entry, readErr := s.Get(t.Context(), "lease")
+				seen[i] = result{entry.Revision, readErr}
+			}
+			return revision, err
+		})
+		winner := wantOneWinner(t, results)
+		revision = results[winner].revision // zero of a deletion
+		for i, read := range seen {
+			switch {
+			case i == winner:
+			case deletes && !errors.Is(read.err, meta.ErrNotFound), !deletes && (read.err != nil || read.revision != revision):
+				t.Errorf("round %d: who lost at revision %d read revision %d, %v; what won is at %d (zero: deleted)",
+					round, expected, read.revision, read.err, revision)
+			}
 		}
 	}
 }
