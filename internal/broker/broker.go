@@ -138,33 +138,40 @@ func (b *Broker) resumeDeletions(ctx context.Context, all []sighting) error {
 // Run follows the changes that other nodes make, until ctx ends, and returns nil
 // then. Without it the broker knows only its own.
 func (b *Broker) Run(ctx context.Context) error {
+	for {
+		err := b.watch(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !errors.Is(err, meta.ErrWatchLost):
+			return fmt.Errorf("watch hubs: %w", err)
+		}
+		b.log.Warn("watch of the hubs was lost, beginning anew", "error", err)
+		pause(ctx, maxPause)
+	}
+}
+
+// watch takes over the present state and then every change, until it fails.
+func (b *Broker) watch(ctx context.Context) error {
 	watch, err := b.meta.Watch(ctx, hubsPrefix)
 	if err != nil {
-		return endedOr(ctx, fmt.Errorf("watch hubs: %w", err))
+		return err
 	}
 	present, err := watch.Next()
 	if err != nil {
-		return endedOr(ctx, fmt.Errorf("watch hubs: %w", err))
+		return err
 	}
 	b.hubs.apply(b.sightings(present)...)
 	if err := b.forgetMissing(ctx, present); err != nil {
-		return endedOr(ctx, err)
+		return err
 	}
 	for {
 		changes, err := watch.Next()
 		if err != nil {
-			return endedOr(ctx, fmt.Errorf("watch hubs: %w", err))
+			return err
 		}
 		b.hubs.apply(b.sightings(changes)...)
 	}
-}
-
-// endedOr tells the end that was asked for from a failure.
-func endedOr(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // sightings reads changes. One that cannot be read is left out and reported: the

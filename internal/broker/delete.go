@@ -15,14 +15,7 @@ import (
 // whatever interrupts the rest, the mark is there for the next who opens a broker or
 // creates a hub of that name to finish it. Deleting again finishes it too.
 func (b *Broker) DeleteHub(ctx context.Context, name string) error {
-	for range maxTries {
-		err := b.delete(ctx, name)
-		if errors.Is(err, meta.ErrConflict) {
-			continue
-		}
-		return err
-	}
-	return fmt.Errorf("delete hub %q: others keep changing it: %w", name, meta.ErrConflict)
+	return untilUncontested(ctx, fmt.Sprintf("delete hub %q", name), func() error { return b.delete(ctx, name) })
 }
 
 func (b *Broker) delete(ctx context.Context, name string) error {
@@ -36,12 +29,13 @@ func (b *Broker) delete(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("delete hub %q: %w", name, err)
 	}
+	// What is decided does not depend on the patience of a client, and the decision
+	// itself would be in doubt if it did.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
 	if there, err = b.markDeleting(ctx, there); err != nil {
 		return fmt.Errorf("delete hub %q: %w", name, err)
 	}
-	// What is decided does not depend on the patience of a client.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-	defer cancel()
 	if err := b.finishDeletion(ctx, there); err != nil {
 		return fmt.Errorf("hub %q is deleted but still takes up storage, delete it again to free that: %w", name, err)
 	}

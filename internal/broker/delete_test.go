@@ -51,7 +51,7 @@ func expectGone(t *testing.T, b *Broker, hub string) {
 	_, groups := b.Groups(ctx, hub)
 	_, group := b.Group(ctx, hub, DefaultGroup)
 	_, createGroup := b.CreateGroup(ctx, hub, "g")
-	_, update := b.UpdateHub(ctx, hub, HubChange{Retention: &Retention{}})
+	_, update := b.UpdateHub(ctx, hub, forEver())
 	for what, err := range map[string]error{
 		"Hub": byName, "Publish": publish, "Partition": partition, "Cursor": cursor, "Groups": groups,
 		"Group": group, "CreateGroup": createGroup, "UpdateHub": update, "DeleteGroup": b.DeleteGroup(ctx, hub, "g"),

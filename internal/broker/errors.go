@@ -26,6 +26,8 @@ var (
 	ErrPartitionsFixed = errors.New("the number of partitions is fixed when a hub is created")
 	// ErrKeyTooLong: a partition key has more than MaxKeyCharacters.
 	ErrKeyTooLong = errors.New("partition key is too long")
+	// ErrInvalidKey: a partition key is not valid UTF-8.
+	ErrInvalidKey = errors.New("partition key is not text")
 )
 
 // What a NotFoundError says is missing.

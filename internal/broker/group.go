@@ -170,22 +170,25 @@ func (b *Broker) DeleteGroup(ctx context.Context, hub, group string) error {
 	if isDefaultGroup(group) {
 		return fmt.Errorf("delete group %q of hub %q: %w", group, h.Name, ErrDefaultGroup)
 	}
-	for range maxTries {
+	doing := fmt.Sprintf("delete group %q of hub %q", group, h.Name)
+	err = untilUncontested(ctx, doing, func() error {
 		entry, err := b.groupEntry(ctx, h, group)
 		if err != nil {
 			return err
 		}
-		err = b.meta.Delete(ctx, entry.Key, entry.Revision)
-		if goneOrChanged(err) {
-			continue
+		if err = b.meta.Delete(ctx, entry.Key, entry.Revision); goneOrChanged(err) {
+			return meta.ErrConflict // what there is now is for the next look to say
 		}
 		if err != nil {
-			return fmt.Errorf("delete group %q of hub %q: %w", group, h.Name, err)
+			return fmt.Errorf("%s: %w", doing, err)
 		}
-		b.log.Info("group deleted", "hub", h.Name, "group", group)
 		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("delete group %q of hub %q: others keep changing it: %w", group, h.Name, meta.ErrConflict)
+	b.log.Info("group deleted", "hub", h.Name, "group", group)
+	return nil
 }
 
 // deleteGroups removes the groups of a hub that is being deleted.

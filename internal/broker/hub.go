@@ -30,10 +30,23 @@ type HubConfig struct {
 
 // HubChange says what to change of a hub; nil fields stay.
 type HubChange struct {
-	Retention *Retention
+	// Age and Bytes are those of the retention, each changed by itself.
+	Age   *time.Duration
+	Bytes *int64
 	// Partitions other than the present number are refused with ErrPartitionsFixed:
 	// keys would move and order would be lost.
 	Partitions *int
+}
+
+// over gives the retention as it is after the change.
+func (c HubChange) over(r Retention) Retention {
+	if c.Age != nil {
+		r.Age = *c.Age
+	}
+	if c.Bytes != nil {
+		r.Bytes = *c.Bytes
+	}
+	return r
 }
 
 // Hub is what there is to know of a hub.
@@ -53,9 +66,6 @@ func (h Hub) PartitionIDs() []string {
 	}
 	return ids
 }
-
-// maxTries bounds how often a change begins anew because somebody else was faster.
-const maxTries = 16
 
 // Hub gives the hub of that name, in any case; a *NotFoundError if there is none.
 func (b *Broker) Hub(name string) (Hub, error) {
@@ -137,25 +147,34 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // create lets the store decide who is first. Only when the name is taken does it look
 // at by whom.
 func (b *Broker) create(ctx context.Context, def definition) error {
-	for range maxTries {
-		_, err := b.put(ctx, sighting{name: fold(def.Name), def: def})
-		if !errors.Is(err, meta.ErrConflict) {
+	return untilUncontested(ctx, "take the name", func() error {
+		_, conflict := b.put(ctx, sighting{name: fold(def.Name), def: def})
+		if !errors.Is(conflict, meta.ErrConflict) {
+			return conflict
+		}
+		if err := b.clear(ctx, def.Name); err != nil {
 			return err
 		}
-		there, err := b.read(ctx, def.Name)
-		switch {
-		case errors.Is(err, meta.ErrNotFound):
-			continue
-		case err != nil:
-			return err
-		case !there.def.deleting():
-			return fmt.Errorf("%w: choose another name, or delete the hub first", ErrHubExists)
-		}
-		if err := b.finishDeletion(ctx, there); err != nil {
-			return fmt.Errorf("finish deletion of the hub that had this name: %w", err)
-		}
+		return conflict
+	})
+}
+
+// clear looks at what has the name. That it may be gone by now is no error, and a
+// deletion that was decided is finished.
+func (b *Broker) clear(ctx context.Context, name string) error {
+	there, err := b.read(ctx, name)
+	switch {
+	case errors.Is(err, meta.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case !there.def.deleting():
+		return fmt.Errorf("%w: choose another name, or delete the hub first", ErrHubExists)
 	}
-	return fmt.Errorf("others keep creating and deleting it: %w", meta.ErrConflict)
+	if err := b.finishDeletion(ctx, there); err != nil {
+		return fmt.Errorf("finish deletion of the hub that had this name: %w", err)
+	}
+	return nil
 }
 
 // put stores a definition and takes it into use, if the hub's revision is still that
@@ -183,21 +202,18 @@ func (b *Broker) read(ctx context.Context, name string) (sighting, error) {
 	return sighting{name: folded, revision: entry.Revision, def: def}, err
 }
 
-// UpdateHub changes a hub's settings.
+// UpdateHub changes a hub's settings. Changes of different settings at the same time
+// all last.
 func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (Hub, error) {
-	if change.Retention != nil {
-		if err := checkRetention(*change.Retention); err != nil {
-			return Hub{}, fmt.Errorf("update hub %q: %w", name, err)
-		}
+	if err := checkRetention(change.over(Retention{})); err != nil {
+		return Hub{}, fmt.Errorf("update hub %q: %w", name, err)
 	}
-	for range maxTries {
-		h, err := b.update(ctx, name, change)
-		if errors.Is(err, meta.ErrConflict) {
-			continue
-		}
-		return h, err
-	}
-	return Hub{}, fmt.Errorf("update hub %q: others keep changing it: %w", name, meta.ErrConflict)
+	var h Hub
+	err := untilUncontested(ctx, fmt.Sprintf("update hub %q", name), func() (err error) {
+		h, err = b.update(ctx, name, change)
+		return err
+	})
+	return h, err
 }
 
 func (b *Broker) update(ctx context.Context, name string, change HubChange) (Hub, error) {
@@ -209,14 +225,15 @@ func (b *Broker) update(ctx context.Context, name string, change HubChange) (Hub
 	if change.Partitions != nil && *change.Partitions != present.Partitions {
 		return Hub{}, fmt.Errorf("update hub %q: %w", present.Name, partitionsFixed(present.Partitions, *change.Partitions))
 	}
-	if change.Retention == nil || *change.Retention == present.Retention {
+	retention := change.over(present.Retention)
+	if retention == present.Retention {
 		return present, nil
 	}
-	there.def.Retention = storeRetention(*change.Retention)
+	there.def.Retention = storeRetention(retention)
 	if there, err = b.put(ctx, there); err != nil {
 		return Hub{}, fmt.Errorf("update hub %q: %w", present.Name, err)
 	}
-	b.log.Info("retention of hub changed", "hub", present.Name, "age", change.Retention.Age, "bytes", change.Retention.Bytes)
+	b.log.Info("retention of hub changed", "hub", present.Name, "age", retention.Age, "bytes", retention.Bytes)
 	return there.def.hub(), nil
 }
 
@@ -261,7 +278,10 @@ func (b *Broker) EnsureHub(ctx context.Context, cfg HubConfig, groups []string) 
 // change is what has to change of a hub that exists already: only what the
 // configuration says in so many words.
 func (c HubConfig) change() HubChange {
-	change := HubChange{Retention: c.Retention}
+	var change HubChange
+	if c.Retention != nil {
+		change.Age, change.Bytes = &c.Retention.Age, &c.Retention.Bytes
+	}
 	if c.Partitions != 0 {
 		change.Partitions = &c.Partitions
 	}

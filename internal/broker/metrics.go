@@ -100,6 +100,8 @@ func failureReason(err error) string {
 		return missing.Kind + "_not_found"
 	case errors.Is(err, ErrKeyTooLong):
 		return "key_too_long"
+	case errors.Is(err, ErrInvalidKey):
+		return "key_invalid"
 	case errors.Is(err, eventlog.ErrTooLarge):
 		return "too_large"
 	case errors.Is(err, eventlog.ErrEmptyBatch):

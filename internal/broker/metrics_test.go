@@ -24,7 +24,7 @@ func TestMetrics(t *testing.T) {
 	mustPublish(t, b, "brief", Target{}, "x")
 	mustPublish(t, b, "orders", Target{}, "12345", "67")
 	mustPublish(t, b, "ORDERS", Target{Key: "key"}, "1")
-	if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Retention: &Retention{}}); err != nil {
+	if _, err := b.UpdateHub(t.Context(), "orders", forEver()); err != nil {
 		t.Fatal(err)
 	}
 	b.Publish(t.Context(), "nowhere", Target{}, events("x"))
@@ -66,6 +66,7 @@ func TestFailureReasons(t *testing.T) {
 		"hub_not_found":       hubNotFound("x"),
 		"partition_not_found": &NotFoundError{Kind: KindPartition},
 		"key_too_long":        ErrKeyTooLong,
+		"key_invalid":         ErrInvalidKey,
 		"too_large":           eventlog.ErrTooLarge,
 		"empty":               eventlog.ErrEmptyBatch,
 		"no_space":            eventlog.ErrNoSpace,

@@ -41,7 +41,7 @@ func TestNodesSeeEachOther(t *testing.T) {
 			t.Errorf("a reads %q", got)
 		}
 
-		if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Retention: &Retention{Age: time.Minute}}); err != nil {
+		if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Age: new(time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {

@@ -37,7 +37,7 @@ const maxAppends = 4
 // are as durable as the engine promises when it returns. The slice and what it holds
 // are taken over: keys may be filled in.
 //
-// Errors: *NotFoundError, ErrKeyTooLong, and the engine's. After eventlog.ErrUncertain
+// Errors: *NotFoundError, ErrKeyTooLong, ErrInvalidKey, and the engine's. After eventlog.ErrUncertain
 // or ctx's own error the events may be stored or not; after any other they are not.
 func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (Published, error) {
 	p, err := b.publish(ctx, hub, to, events)
@@ -48,7 +48,7 @@ func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []ev
 }
 
 func (b *Broker) publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (Published, error) {
-	if err := checkKey(to.Key); err != nil {
+	if err := checkKeys(to.Key, events); err != nil {
 		return Published{}, fmt.Errorf("publish to hub %.64q: %w", hub, err)
 	}
 	fillKeys(events, to.Key)
@@ -77,15 +77,44 @@ func notStored(err error) bool {
 		(errors.Is(err, eventlog.ErrFenced) || errors.Is(err, eventlog.ErrRemoved))
 }
 
-func checkKey(key string) error {
+// checkKeys looks at every key that would be stored: doors show keys as text, and no
+// reader should meet one that no sender could repeat.
+func checkKeys(key string, events []eventlog.Event) error {
+	if err := checkKey(key, utf8.ValidString(key)); err != nil {
+		return err
+	}
+	for i := range events {
+		own := events[i].Key
+		if err := checkKey(own, utf8.Valid(own)); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkKey[T string | []byte](key T, valid bool) error {
+	if !valid {
+		return fmt.Errorf("%w: use valid UTF-8", ErrInvalidKey)
+	}
 	// Bytes bound characters, and counting bytes is free.
 	if len(key) <= MaxKeyCharacters {
 		return nil
 	}
-	if n := utf8.RuneCountInString(key); n > MaxKeyCharacters {
+	if n := characters(key); n > MaxKeyCharacters {
 		return fmt.Errorf("%w: %d characters, use at most %d", ErrKeyTooLong, n, MaxKeyCharacters)
 	}
 	return nil
+}
+
+// characters counts those of valid UTF-8. utf8.RuneCount would copy the bytes.
+func characters[T string | []byte](key T) int {
+	n := 0
+	for i := range len(key) {
+		if utf8.RuneStart(key[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // fillKeys gives the key to the events that have none, all sharing one copy.

@@ -24,7 +24,7 @@ func TestPublishTakesTurns(t *testing.T) {
 	if want := []string{"0", "1", "2", "0", "1", "2", "0"}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
-	if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Retention: &Retention{}}); err != nil {
+	if _, err := b.UpdateHub(t.Context(), "orders", forEver()); err != nil {
 		t.Fatal(err)
 	}
 	if p := mustPublish(t, b, "orders", Target{}, "next"); p.Partition != "1" {
@@ -108,6 +108,9 @@ func TestPublishRefusals(t *testing.T) {
 		{"an unknown partition", "orders", Target{Partition: "4"}, events("x"), func(err error) bool { return isNotFound(err, KindPartition) }},
 		{"a partition misspelled", "orders", Target{Partition: "00"}, events("x"), func(err error) bool { return isNotFound(err, KindPartition) }},
 		{"a key of 129 characters", "orders", Target{Key: strings.Repeat("ä", 129)}, events("x"), is(ErrKeyTooLong)},
+		{"an event's own key of 129 characters", "orders", Target{Partition: "1"}, keyed("fine", strings.Repeat("ä", 129)), is(ErrKeyTooLong)},
+		{"a key that is no text", "orders", Target{Key: "\xff"}, events("x"), is(ErrInvalidKey)},
+		{"an event's own key that is no text", "orders", Target{}, keyed("fine", "half a \xe6\x97"), is(ErrInvalidKey)},
 		{"nothing", "orders", Target{}, nil, is(eventlog.ErrEmptyBatch)},
 		{"more than a batch may hold", "orders", Target{}, []eventlog.Event{{Message: make([]byte, eventlog.MaxBatchBytes)}}, is(eventlog.ErrTooLarge)},
 	}
@@ -123,6 +126,15 @@ func TestPublishRefusals(t *testing.T) {
 			t.Errorf("partition %d holds %q", i, got)
 		}
 	}
+}
+
+// keyed makes events with keys of their own.
+func keyed(keys ...string) []eventlog.Event {
+	batch := make([]eventlog.Event, len(keys))
+	for i, key := range keys {
+		batch[i] = eventlog.Event{Key: []byte(key), Message: []byte("x")}
+	}
+	return batch
 }
 
 func is(want error) func(error) bool {
@@ -295,11 +307,15 @@ func (nowherePartition) Submit(context.Context, eventlog.Batch) (eventlog.Receip
 func TestPublishAllocatesNothingPerEvent(t *testing.T) {
 	b := open(t, Config{Engine: nowhere{}, Meta: newMemStore()})
 	mustCreate(t, b, "orders", 4)
-	for _, to := range []Target{{}, {Partition: "3"}, {Key: "device-1"}} {
+	for i, to := range []Target{{}, {Partition: "3"}, {Key: "device-1"}, {Partition: "3"}} {
+		var own []byte
+		if i == 3 {
+			own = []byte(strings.Repeat("日", 128))
+		}
 		batch := make([]eventlog.Event, 1000)
 		allocs := testing.AllocsPerRun(100, func() {
 			for i := range batch {
-				batch[i].Key = nil
+				batch[i].Key = own
 			}
 			if _, err := b.Publish(t.Context(), "orders", to, batch); err != nil {
 				t.Fatal(err)

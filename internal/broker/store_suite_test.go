@@ -46,7 +46,7 @@ func TestRestart(t *testing.T) {
 	if _, err := b.CreateGroup(t.Context(), "orders/eu", "billing"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.UpdateHub(t.Context(), "orders/eu", HubChange{Retention: &Retention{Age: time.Hour}}); err != nil {
+	if _, err := b.UpdateHub(t.Context(), "orders/eu", HubChange{Age: new(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	mustPublish(t, b, "orders/eu", Target{Partition: "1"}, "a", "b")

@@ -108,7 +108,7 @@ func read(t *testing.T, b *Broker, hub, group string, partition int, at eventlog
 	defer c.Close()
 	var messages []string
 	for {
-		run, err := c.TryNext()
+		run, err := c.TryNext(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,8 +32,10 @@ type PartitionID struct {
 
 func (id PartitionID) String() string { return fmt.Sprintf("%s/%d", id.Log, id.Number) }
 
-// MaxBatchBytes is the most a batch may measure, by [Batch.Bytes].
-const MaxBatchBytes = 8 << 20
+// MaxBatchBytes is the most a batch may measure, by [Batch.Bytes]: half as much again as
+// the 1 MiB that Event Hubs takes in one publication, and small enough to be one message
+// of a replicated stream.
+const MaxBatchBytes = 3 << 19
 
 // MaxKeyBytes is the most a partition key may measure.
 const MaxKeyBytes = 1<<16 - 1
@@ -152,8 +154,8 @@ type Partition interface {
 	// ctx ends, only while too much is under way already. Somebody has to call Wait
 	// on the receipt for the batch to make progress.
 	//
-	// Errors: ErrTooLarge, ErrEmptyBatch, ErrNoSpace, ErrRemoved, ErrClosed; or ctx's.
-	// After any of them nothing was stored.
+	// Errors: ErrTooLarge, ErrEmptyBatch, ErrNoSpace, ErrRemoved, ErrClosed, ctx's, or
+	// that of the storage. After any of them nothing was stored.
 	Submit(ctx context.Context, b Batch) (Receipt, error)
 
 	// Cursor opens a reader at a position. A number that retention has removed means
@@ -161,7 +163,8 @@ type Partition interface {
 	// Cursor returns: it gives every event submitted after that.
 	Cursor(ctx context.Context, at Position) (Cursor, error)
 
-	// Bounds tells what there is to read. Only what was acknowledged counts.
+	// Bounds tells what there is to read. Only what was acknowledged counts, and all that
+	// this process has seen acknowledged.
 	Bounds(ctx context.Context) (Bounds, error)
 
 	// Trim allows everything below the number to be removed. The engine may keep
@@ -172,7 +175,10 @@ type Partition interface {
 // Receipt is the promise of one submitted batch.
 type Receipt interface {
 	// Wait returns once the batch is as durable as the engine promises, and is to be
-	// called exactly once. Errors: ErrNoSpace, ErrFenced, ErrRemoved, ErrClosed mean
+	// called exactly once. A write under way is not interrupted by ctx. When a batch is
+	// refused, those submitted behind it before anyone was told are refused too; one
+	// submitted later may be stored, so that who pipelines and wants order waits for what
+	// is under way before it goes on after a refusal. Errors: ErrNoSpace, ErrFenced, ErrRemoved, ErrClosed mean
 	// that nothing was stored; ErrUncertain, or ctx's own error, that the batch may
 	// or may not be stored, whole, now or a little later. Nothing in doubt becomes
 	// readable before its fate is settled.
@@ -188,8 +194,9 @@ type Cursor interface {
 	// nothing.
 	Next(ctx context.Context) (Run, error)
 
-	// TryNext is Next without the waiting: at the end it gives a run without events.
-	TryNext() (Run, error)
+	// TryNext is Next without the waiting: at the end it gives a run without events. The
+	// end is never before what this process has seen acknowledged.
+	TryNext(ctx context.Context) (Run, error)
 
 	// Place is the number of the next event to be given.
 	Place() Sequence

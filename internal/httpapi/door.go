@@ -10,8 +10,10 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/broker"
@@ -133,6 +135,7 @@ func New(cfg Config) *Door {
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w, route: unrouted}
 	defer d.observe(rec, r, time.Now())
+	defer d.survive(rec, r)
 
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := d.guard.check(r); err != nil {
@@ -140,6 +143,28 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.find(r).ServeHTTP(rec, r)
+}
+
+// errPanicked is what a client is told of a panic; the log has the rest.
+var errPanicked = errors.New("the yard made a mistake of its own in answering this request")
+
+// survive keeps a panic of one request from the others. Where the answer has begun
+// the connection is cut, so that no client takes the half for the whole.
+func (d *Door) survive(rec *recorder, r *http.Request) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if reason == http.ErrAbortHandler {
+		panic(reason)
+	}
+	d.cfg.Log.Error("a request made its handler panic", "method", r.Method, "route", rec.route, "panic", reason, "stack", string(debug.Stack()))
+	if rec.status == 0 {
+		answerProblem(rec, r, judge(errPanicked))
+		return
+	}
+	rec.status = http.StatusInternalServerError
+	panic(http.ErrAbortHandler)
 }
 
 // observe writes down what became of a request.

@@ -28,6 +28,11 @@ type answer struct {
 	retryAfter time.Duration
 }
 
+// unknownNext is for sends that may or may not have been stored. No such answer has a
+// Retry-After: clients that obey it by themselves would make repeats.
+const unknownNext = "what was sent may or may not have been stored, so a repeat is possible: " +
+	"send it again if repeats are acceptable, else read first whether it is there"
+
 // answers is read from the top, and the first match counts: doubt before certainty,
 // because an error in doubt often wraps the certain one that caused it.
 //
@@ -38,30 +43,26 @@ var answers = []answer{
 	{
 		name: "eventlog.ErrUncertain", match: is(eventlog.ErrUncertain),
 		status: http.StatusServiceUnavailable, kind: "outcome-unknown",
-		title:      "The outcome is unknown",
-		next:       "the events may or may not have been stored: read the partition's end before sending them again",
-		retryAfter: time.Second,
+		title: "The outcome is unknown",
+		next:  unknownNext,
 	},
 	{
 		name: "meta.ErrUncertain", match: is(meta.ErrUncertain),
 		status: http.StatusServiceUnavailable, kind: "outcome-unknown",
-		title:      "The outcome is unknown",
-		next:       "the change may or may not have been made: read the present state before repeating it",
-		retryAfter: time.Second,
+		title: "The outcome is unknown",
+		next:  "the change may or may not have been made: read the present state before repeating it",
 	},
 	{
 		name: "context.DeadlineExceeded", match: is(context.DeadlineExceeded),
 		status: http.StatusServiceUnavailable, kind: "outcome-unknown",
-		title:      "The outcome is unknown",
-		next:       "time ran out before storage answered: what was sent may or may not have been stored",
-		retryAfter: time.Second,
+		title: "The outcome is unknown",
+		next:  "time ran out before storage answered; " + unknownNext,
 	},
 	{
 		name: "context.Canceled", match: is(context.Canceled),
 		status: http.StatusServiceUnavailable, kind: "outcome-unknown",
-		title:      "The outcome is unknown",
-		next:       "the yard gave up waiting for storage: what was sent may or may not have been stored",
-		retryAfter: time.Second,
+		title: "The outcome is unknown",
+		next:  "the yard gave up waiting for storage; " + unknownNext,
 	},
 	{
 		name: "broker.NotFoundError", match: as[*broker.NotFoundError],
@@ -100,6 +101,12 @@ var answers = []answer{
 		next:  "use a key of at most 128 characters",
 	},
 	{
+		name: "broker.ErrInvalidKey", match: is(broker.ErrInvalidKey),
+		status: http.StatusBadRequest, kind: "invalid-key",
+		title: "The partition key is not text",
+		next:  "use a key of valid UTF-8; write bytes as hex or base64",
+	},
+	{
 		name: "broker.ErrHubExists", match: is(broker.ErrHubExists),
 		status: http.StatusConflict, kind: "hub-exists",
 		title: "A hub of that name exists",
@@ -133,7 +140,7 @@ var answers = []answer{
 		name: "eventlog.CorruptError", match: as[*eventlog.CorruptError],
 		status: http.StatusInternalServerError, kind: "damaged-events",
 		title: "Stored events are damaged",
-		next:  "the detail says which events, and where reading can go on",
+		next:  "lostFirst is the first event that cannot be read; read on with from=resume, if there is one",
 	},
 	{
 		name: "eventlog.ErrEmptyBatch", match: is(eventlog.ErrEmptyBatch),
@@ -158,6 +165,13 @@ var answers = []answer{
 		status: http.StatusInsufficientStorage, kind: "no-space",
 		title:      "Storage is full",
 		next:       "nothing was stored; free space, or shorten a hub's retention, and send again: writing resumes by itself",
+		retryAfter: 10 * time.Second,
+	},
+	{
+		name: "meta.ErrNoSpace", match: is(meta.ErrNoSpace),
+		status: http.StatusInsufficientStorage, kind: "no-space",
+		title:      "Storage is full",
+		next:       "nothing was changed; free space and ask again",
 		retryAfter: 10 * time.Second,
 	},
 	{
@@ -207,6 +221,13 @@ var answers = []answer{
 		next:  "nothing was changed by this request; read the present state and repeat it",
 	},
 	{
+		name: "meta.ErrWatchLost", match: is(meta.ErrWatchLost),
+		status: http.StatusServiceUnavailable, kind: "catching-up",
+		title:      "The yard is catching up with changes made elsewhere",
+		next:       "ask again in a moment",
+		retryAfter: time.Second,
+	},
+	{
 		name: "meta.ErrInvalid", match: is(meta.ErrInvalid),
 		status: http.StatusBadRequest, kind: "invalid-name",
 		title: "That is no name",
@@ -230,10 +251,12 @@ func judge(err error) problem {
 	}
 	for _, a := range answers {
 		if a.match(err) {
-			return problem{
+			p := problem{
 				Type: problemPrefix + a.kind, Title: a.title, Status: a.status,
 				Detail: err.Error(), Next: a.next, retryAfter: a.retryAfter,
 			}
+			p.addDamage(err)
+			return p
 		}
 	}
 	return problem{

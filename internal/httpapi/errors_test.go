@@ -138,11 +138,61 @@ func TestErrorsAreToldByStatus(t *testing.T) {
 	}
 }
 
-// An unknown outcome is said in so many words: a client must not take it for "not stored".
+// An unknown outcome is said in so many words: a client must not take it for "not
+// stored", and has to know that sending again may store twice.
 func TestUnknownOutcomeIsSaidInWords(t *testing.T) {
-	p := judge(eventlog.ErrUncertain)
-	if all := p.Title + p.Detail + p.Next; !strings.Contains(all, "unknown") || !strings.Contains(all, "may or may not") {
-		t.Errorf("the problem hides its doubt: %+v", p)
+	for _, err := range []error{eventlog.ErrUncertain, context.DeadlineExceeded, context.Canceled} {
+		p := judge(err)
+		for _, word := range []string{"unknown", "may or may not", "a repeat is possible", "read first whether it is there"} {
+			if !strings.Contains(p.Title+" "+p.Next, word) {
+				t.Errorf("%v: the problem does not say %q: %+v", err, word, p)
+			}
+		}
+	}
+}
+
+// No client is told to repeat by itself what may be stored already.
+func TestUnknownOutcomeHasNoRetryAfter(t *testing.T) {
+	for _, a := range answers {
+		if a.kind == "outcome-unknown" && a.retryAfter != 0 {
+			t.Errorf("%s has a Retry-After", a.name)
+		}
+	}
+}
+
+// panicking is a broker with a mistake in it.
+type panicking struct{ *broker.Broker }
+
+func (panicking) Groups(context.Context, string) ([]broker.Group, error) { panic("index out of range") }
+
+func (p panicking) Cursor(context.Context, string, string, string, eventlog.Position) (eventlog.Cursor, error) {
+	panic("index out of range")
+}
+
+// A panic costs its own request and no other: it is logged, counted as ours, and told
+// as far as the answer has not begun. One that has begun is cut off.
+func TestPanicsAreAnswered(t *testing.T) {
+	y := newYard(t, func(c *Config) { c.Broker = panicking{c.Broker.(*broker.Broker)} })
+	y.hub("orders", 1)
+	y.send("orders", "0", "a")
+	y.errors.want.Store(2)
+	p := y.refused(500, "internal", "GET", "/api/v1/hubs/orders", nil)
+	if strings.Contains(p.Detail, "index") {
+		t.Errorf("the client is told what only the log should have: %s", p.Detail)
+	}
+	if n := y.counted("/api/v1/hubs/{hub}", "GET", "5xx"); n != 1 {
+		t.Errorf("%v requests are counted as failed by us", n)
+	}
+	func() {
+		defer func() {
+			if reason := recover(); reason != http.ErrAbortHandler {
+				t.Errorf("an answer that has begun ends with %v", reason)
+			}
+		}()
+		y.door.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/hubs/orders/events", nil))
+	}()
+	if n := y.counted("/api/v1/hubs/{hub}/events", "GET", "5xx"); n != 1 {
+		t.Errorf("%v streams are counted as failed by us", n)
 	}
 }
 
@@ -166,7 +216,8 @@ func TestSendTellsWhatStorageSaid(t *testing.T) {
 		logged     int64 // what the operator has to mend is logged, once for each request
 	}{
 		{"full", eventlog.ErrNoSpace, 507, "10", 0},
-		{"in doubt", eventlog.ErrUncertain, 503, "1", 0},
+		{"in doubt", eventlog.ErrUncertain, 503, "", 0},
+		{"given up", context.DeadlineExceeded, 503, "", 0},
 		{"fenced", eventlog.ErrFenced, 503, "1", 0},
 		{"broken", errors.New("the disk caught fire"), 500, "", 2},
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -131,15 +132,14 @@ func addSingle(box *outbox, header http.Header, body []byte) error {
 type batchItem struct {
 	Body             json.RawMessage
 	IsBodyBase64     bool
-	UserProperties   map[string]any
+	UserProperties   object
 	BrokerProperties brokerProperties
 }
 
 const batchHelp = `send [{"Body":"text","UserProperties":{"a":1},"BrokerProperties":{"PartitionKey":"k"}}]`
 
 func addBatch(box *outbox, body []byte) error {
-	dec := json.NewDecoder(strings.NewReader(string(body)))
-	dec.UseNumber()
+	dec := json.NewDecoder(bytes.NewReader(body))
 	if opening, err := dec.Token(); err != nil || opening != json.Delim('[') {
 		return badRequest(batchHelp, "the body of a batch is a JSON array")
 	}
@@ -183,14 +183,14 @@ func (item *batchItem) body() ([]byte, error) {
 	if item.Body[0] != '"' {
 		return item.Body, nil
 	}
-	var text string
-	if err := json.Unmarshal(item.Body, &text); err != nil {
+	var plain text
+	if err := json.Unmarshal(item.Body, &plain); err != nil {
 		return nil, badRequest(batchHelp, "a Body is not text: %v", err)
 	}
 	if !item.IsBodyBase64 {
-		return []byte(text), nil
+		return []byte(plain), nil
 	}
-	data, err := base64.StdEncoding.DecodeString(text)
+	data, err := base64.StdEncoding.DecodeString(string(plain))
 	if err != nil {
 		return nil, badRequest("leave IsBodyBase64 out for text", "a Body is not base64: %v", err)
 	}

@@ -13,24 +13,24 @@ const brokerPropertiesHelp = `write it like BrokerProperties: {"PartitionKey":"k
 // brokerProperties are the properties of the Event Hubs REST API that mean something
 // to a hub. The others belong to queues, and are left aside as the service does.
 type brokerProperties struct {
-	PartitionKey  string
-	MessageID     string `json:"MessageId"`
-	CorrelationID string `json:"CorrelationId"`
-	ContentType   string
-	Label         string
+	PartitionKey  text
+	MessageID     text `json:"MessageId"`
+	CorrelationID text `json:"CorrelationId"`
+	ContentType   text
+	Label         text
 }
 
 func (p brokerProperties) fill(ev *event.Event) {
-	ev.Key = p.PartitionKey
-	ev.Subject = p.Label
+	ev.Key = string(p.PartitionKey)
+	ev.Subject = string(p.Label)
 	if p.MessageID != "" {
-		ev.MessageID = p.MessageID
+		ev.MessageID = string(p.MessageID)
 	}
 	if p.CorrelationID != "" {
-		ev.CorrelationID = p.CorrelationID
+		ev.CorrelationID = string(p.CorrelationID)
 	}
 	if p.ContentType != "" {
-		ev.ContentType = p.ContentType
+		ev.ContentType = string(p.ContentType)
 	}
 }
 

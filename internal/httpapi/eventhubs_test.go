@@ -20,7 +20,7 @@ func (y *yard) stored(hub, partition string) (events []event.Event) {
 	must(y.t, err)
 	defer cursor.Close()
 	for {
-		run, err := cursor.TryNext()
+		run, err := cursor.TryNext(y.t.Context())
 		must(y.t, err)
 		if len(run.Events) == 0 {
 			return events
@@ -173,6 +173,10 @@ func TestRESTRefusals(t *testing.T) {
 		{"an event that is no object", "/orders/messages", `[{"Body":"x"},7]`, batch, 400, "event 1"},
 		{"a body that is not base64", "/orders/messages", `[{"Body":"%","IsBodyBase64":true}]`, batch, 400, "base64"},
 		{"a property with structure", "/orders/messages", `[{"Body":"x","UserProperties":{"a":[]}}]`, batch, 400, "property"},
+		{"a property beyond whole numbers", "/orders/messages", `[{"Body":"x","UserProperties":{"a":18446744073709551616}}]`, batch, 400, "too large"},
+		{"a body that is half a character", "/orders/messages", `[{"Body":"\ud800"}]`, batch, 400, "half of a character"},
+		{"a key that is half a character", "/orders/messages", `[{"Body":"x","BrokerProperties":{"PartitionKey":"\ud800"}}]`, batch, 400, "half of a character"},
+		{"a publisher that is no text", "/orders/publishers/%FF/messages", "x", text, 400, "not text"},
 		{"different keys", "/orders/messages", `[{"Body":"x","BrokerProperties":{"PartitionKey":"a"}},{"Body":"x","BrokerProperties":{"PartitionKey":"b"}}]`, batch, 400, "share one key"},
 		{"a key and none", "/orders/messages", `[{"Body":"x","BrokerProperties":{"PartitionKey":"a"}},{"Body":"x"}]`, batch, 400, "share one key"},
 		{"a key that is not the publisher's", "/orders/publishers/p/messages", `[{"Body":"x","BrokerProperties":{"PartitionKey":"a"}}]`, batch, 400, "partition key"},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,35 +115,38 @@ func TestLinesEndWhereTheyWereAtTheStart(t *testing.T) {
 	}
 }
 
-// broken is a cursor that fails once it has come to a number.
+// broken is a cursor that fails in the midst of damage.
 type broken struct {
 	eventlog.Cursor
-	at  eventlog.Sequence
-	err error
+	damage *eventlog.CorruptError
 }
 
-func (b broken) TryNext() (eventlog.Run, error) {
-	if b.Place() >= b.at {
-		return eventlog.Run{}, b.err
+func (b broken) hits() bool {
+	return b.Place() >= b.damage.First && (b.Place() < b.damage.Next || b.damage.Next == eventlog.NoSequence)
+}
+
+func (b broken) TryNext(ctx context.Context) (eventlog.Run, error) {
+	if b.hits() {
+		return eventlog.Run{}, b.damage
 	}
-	return b.Cursor.TryNext()
+	return b.Cursor.TryNext(ctx)
 }
 
 func (b broken) Next(ctx context.Context) (eventlog.Run, error) {
-	if b.Place() >= b.at {
-		return eventlog.Run{}, b.err
+	if b.hits() {
+		return eventlog.Run{}, b.damage
 	}
 	return b.Cursor.Next(ctx)
 }
 
-// damagedYard has a hub whose partition 0 cannot be read beyond event 1.
-func damagedYard(t *testing.T, err error) *yard {
+// damagedYard has a hub of two partitions whose partition 0, of five events, is damaged.
+func damagedYard(t *testing.T, damage *eventlog.CorruptError) *yard {
 	y := newYard(t, func(c *Config) {
 		c.Broker = watched{Broker: c.Broker.(*broker.Broker), wrap: func(partition string, c eventlog.Cursor) eventlog.Cursor {
 			if partition != "0" {
 				return c
 			}
-			return broken{Cursor: c, at: 2, err: err}
+			return broken{c, damage}
 		}}
 	})
 	y.errors.want.Store(1)
@@ -150,6 +154,7 @@ func damagedYard(t *testing.T, err error) *yard {
 	for _, body := range []string{"a", "b", "c", "d", "e"} {
 		y.send("orders", "0", body)
 	}
+	y.send("orders", "1", "f")
 	return y
 }
 
@@ -163,29 +168,106 @@ func TestPageBeforeDamage(t *testing.T) {
 		t.Errorf("read %q, next %d", texts(page.Events), page.Next)
 	}
 	p := y.refused(500, "damaged-events", "GET", "/api/v1/hubs/orders/partitions/0/events?from=2", nil)
-	if !strings.Contains(p.Detail, "go on at 4") {
-		t.Errorf("the problem shows no way on: %s", p.Detail)
+	if p.LostFirst == nil || *p.LostFirst != 2 || p.Resume == nil || *p.Resume != 4 {
+		t.Errorf("the problem shows no way on: %+v", p)
 	}
 }
 
-// An answer that cannot be finished is not taken for a whole one: its last line says
-// why, and the connection is cut.
-func TestLinesThatBreakOff(t *testing.T) {
-	y := damagedYard(t, damage)
+// H4: damage hides nothing but itself. A line says what is lost; and the answer is not
+// taken for a whole one: its last line says why not, and the connection is cut.
+func TestLinesGoOnBehindDamage(t *testing.T) {
+	tests := []struct {
+		what, query string
+		damage      *eventlog.CorruptError
+		want        string
+		resume      bool
+	}{
+		{"with a way on", "", damage, "0/0=a 0/1=b 0/4=e 1/0=f", true},
+		{"with nothing readable behind it", "", &eventlog.CorruptError{First: 2, Next: eventlog.NoSequence}, "0/0=a 0/1=b 1/0=f", false},
+		{"up to the very end", "", &eventlog.CorruptError{First: 2, Next: 5}, "0/0=a 0/1=b 1/0=f", true},
+		{"with a count", "?count=3", damage, "0/0=a 0/1=b 0/4=e", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			y := damagedYard(t, tt.damage)
+			resp := y.open(t.Context(), "GET", "/api/v1/hubs/orders/events"+tt.query, nil)
+			defer resp.Body.Close()
+			var all strings.Builder
+			if _, err := io.Copy(&all, resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("the answer ended with %v", err)
+			}
+			if got, _ := lines(t, strings.NewReader(all.String())); places(got) != tt.want {
+				t.Errorf("read %s, want %s", places(got), tt.want)
+			}
+			checkDamageLines(t, all.String(), tt.resume)
+		})
+	}
+}
+
+// checkDamageLines wants one line for the damage, behind event 1, and one at the end.
+func checkDamageLines(t *testing.T, all string, resume bool) {
+	t.Helper()
+	split := strings.Split(strings.TrimSpace(all), "\n")
+	var told, end problemLine
+	must(t, json.Unmarshal([]byte(split[2]), &told))
+	must(t, json.Unmarshal([]byte(split[len(split)-1]), &end))
+	for _, line := range []string{split[2], split[len(split)-1]} {
+		var plain any
+		must(t, json.Unmarshal([]byte(line), &plain))
+		checkSchema(t, "ProblemLine", plain)
+	}
+	if told.Problem.Type != problemPrefix+"damaged-events" || told.Partition != "0" || *told.Problem.LostFirst != 2 || (told.Problem.Resume != nil) != resume {
+		t.Errorf("the damage is told by %s", split[2])
+	}
+	if end.Problem.Type != problemPrefix+"damaged-events" || end.Partition != "" || end.Problem.LostFirst != nil {
+		t.Errorf("the last line is %s", split[len(split)-1])
+	}
+}
+
+// late is a cursor that has nothing ready, although there is something to wait for.
+type late struct{ eventlog.Cursor }
+
+func (late) TryNext(ctx context.Context) (eventlog.Run, error) { return eventlog.Run{}, nil }
+
+// H4: events that are stored and not at hand yet are waited for, and not left out.
+func TestLinesWaitForWhatIsThere(t *testing.T) {
+	y := newYard(t, func(c *Config) {
+		c.Broker = watched{Broker: c.Broker.(*broker.Broker), wrap: func(_ string, c eventlog.Cursor) eventlog.Cursor { return late{c} }}
+	})
+	y.hub("orders", 1)
+	y.send("orders", "0", "a")
+	y.send("orders", "0", "b")
 	resp := y.open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
 	defer resp.Body.Close()
-	var all strings.Builder
-	if _, err := io.Copy(&all, resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("the answer ended with %v", err)
-	}
-	got, last := lines(t, strings.NewReader(all.String()))
-	if places(got) != "0/0=a 0/1=b" {
+	if got, _ := lines(t, resp.Body); places(got) != "0/0=a 0/1=b" {
 		t.Errorf("read %s", places(got))
 	}
-	var end struct{ Problem problem }
-	must(t, json.Unmarshal([]byte(last), &end))
-	if end.Problem.Type != problemPrefix+"damaged-events" {
-		t.Errorf("the last line is %s", last)
+}
+
+// trimmed is a broker whose partitions retention has emptied since their ends were
+// asked for.
+type trimmed struct {
+	watched
+	asked *atomic.Int64
+}
+
+func (b trimmed) Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error) {
+	info, err := b.Broker.Partition(ctx, hub, partition)
+	if b.asked.Add(1) > 1 {
+		info.First, info.Empty = info.Last+1, true
+	}
+	return info, err
+}
+
+// H4: what retention has removed under a reading is not waited for.
+func TestLinesEndWhenRetentionOvertakes(t *testing.T) {
+	y := newYard(t, func(c *Config) {
+		c.Broker = trimmed{watched{Broker: c.Broker.(*broker.Broker), wrap: func(_ string, c eventlog.Cursor) eventlog.Cursor { return late{c} }}, new(atomic.Int64)}
+	})
+	y.hub("orders", 1)
+	y.send("orders", "0", "a")
+	if got := y.want(200, "GET", "/api/v1/hubs/orders/events", nil); len(got.body) > 0 {
+		t.Errorf("read %s", got.body)
 	}
 }
 

@@ -9,9 +9,6 @@ type statusJSON struct {
 	Status string `json:"status"`
 }
 
-// notReady is the kind of problem that a yard has while it starts.
-const notReady = "not-ready"
-
 // healthy says that the process is alive and answers, nothing more.
 func (d *Door) healthy(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, statusJSON{Status: "healthy"})
@@ -26,7 +23,7 @@ func (d *Door) ready(w http.ResponseWriter, _ *http.Request) error {
 	if err := d.cfg.Ready(); err != nil {
 		return &refusal{
 			status: http.StatusServiceUnavailable,
-			kind:   notReady,
+			kind:   "not-ready",
 			title:  "The yard is not ready yet",
 			detail: err.Error(),
 			next:   "ask again in a moment",

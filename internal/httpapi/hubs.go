@@ -47,22 +47,32 @@ type retentionRequest struct {
 	Bytes *int64  `json:"bytes"`
 }
 
-// over gives base with what the request sets changed.
-func (q *retentionRequest) over(base broker.Retention) (*broker.Retention, error) {
+// read gives what the request sets, nil for what it does not.
+func (q *retentionRequest) read() (age *time.Duration, bytes *int64, err error) {
 	if q == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if q.Age != nil {
-		age, err := parseAge(*q.Age)
+		parsed, err := parseAge(*q.Age)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		base.Age = age
+		age = &parsed
 	}
-	if q.Bytes != nil {
-		base.Bytes = *q.Bytes
+	return age, q.Bytes, nil
+}
+
+// overDefault gives the retention of a new hub.
+func (q *retentionRequest) overDefault() (*broker.Retention, error) {
+	age, bytes, err := q.read()
+	retention := broker.Retention{Age: broker.DefaultRetentionAge}
+	if age != nil {
+		retention.Age = *age
 	}
-	return &base, nil
+	if bytes != nil {
+		retention.Bytes = *bytes
+	}
+	return &retention, err
 }
 
 // parseAge reads a Go duration, or whole days as in "7d".
@@ -111,7 +121,7 @@ func (d *Door) createHub(w http.ResponseWriter, r *http.Request) error {
 		cfg.Partitions = *q.Partitions
 	}
 	var err error
-	if cfg.Retention, err = q.Retention.over(broker.Retention{Age: broker.DefaultRetentionAge}); err != nil {
+	if cfg.Retention, err = q.Retention.overDefault(); err != nil {
 		return err
 	}
 	hub, err := d.cfg.Broker.CreateHub(r.Context(), cfg)
@@ -143,7 +153,7 @@ func (d *Door) updateHub(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("create another hub instead", "hub %q cannot be renamed to %q", hub.Name, q.Name)
 	}
 	change := broker.HubChange{Partitions: q.Partitions}
-	if change.Retention, err = q.Retention.over(hub.Retention); err != nil {
+	if change.Age, change.Bytes, err = q.Retention.read(); err != nil {
 		return err
 	}
 	if hub, err = d.cfg.Broker.UpdateHub(r.Context(), hub.Name, change); err != nil {
@@ -214,7 +224,7 @@ func endOfJSON(dec *json.Decoder) error {
 func notJSON(err error) error {
 	const next = "all bodies are described at /api/v1/openapi.json"
 	switch {
-	case as[*http.MaxBytesError](err):
+	case as[*http.MaxBytesError](err), as[*refusal](err):
 		return err
 	case errors.Is(err, io.EOF):
 		return badRequest(next, "the body is empty, and JSON is wanted")

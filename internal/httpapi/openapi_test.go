@@ -121,9 +121,14 @@ func (c *checker) checkResponse(req *http.Request, resp *http.Response, input *o
 // checkEvent holds one event of a stream against the document.
 func checkEvent(t testing.TB, event any) {
 	t.Helper()
+	checkSchema(t, "Event", event)
+}
+
+func checkSchema(t testing.TB, name string, v any) {
+	t.Helper()
 	doc, _ := loadDocument()
-	if err := doc.Components.Schemas["Event"].Value.VisitJSON(event); err != nil {
-		t.Errorf("event is not what openapi.json says: %v", err)
+	if err := doc.Components.Schemas[name].Value.VisitJSON(v); err != nil {
+		t.Errorf("%v is not the %s that openapi.json describes: %v", v, name, err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/eventlog"
 )
 
-const positionHelp = "from is earliest, latest, a sequence number, after:N, a time such as 2026-01-02T15:04:05Z, time:MS in Unix milliseconds, or the id of a tail such as 0:17,1:4"
+const positionHelp = "from is earliest, latest, a sequence number, after:N, a time such as 2026-01-02T15:04:05Z, time:MS in Unix milliseconds, or the id of a tail's event such as 0:17,1:4"
 
 // start says where a reading of several partitions begins: all alike, or each at its
 // own number.
@@ -73,37 +73,4 @@ func (s start) check(partitions []string) error {
 		}
 	}
 	return nil
-}
-
-// parsePlaces reads what appendPlaces writes.
-func parsePlaces(s string) (map[string]eventlog.Sequence, bool) {
-	places := map[string]eventlog.Sequence{}
-	for part := range strings.SplitSeq(s, ",") {
-		id, number, _ := strings.Cut(part, ":")
-		n, ok := parseSequence(number)
-		if _, twice := places[id]; !ok || twice || id == "" {
-			return nil, false
-		}
-		places[id] = n
-	}
-	return places, true
-}
-
-// appendPlaces writes the next number of each partition: the id of a tail's events,
-// from which it can be resumed without a gap and without a repeat.
-func appendPlaces(dst []byte, partitions []string, next []eventlog.Sequence) []byte {
-	for i, id := range partitions {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, id...)
-		dst = append(dst, ':')
-		dst = strconv.AppendInt(dst, int64(next[i]), 10)
-	}
-	return dst
-}
-
-func parseSequence(s string) (eventlog.Sequence, bool) {
-	n, err := strconv.ParseUint(s, 10, 62)
-	return eventlog.Sequence(n), err == nil
 }

@@ -3,10 +3,13 @@ package httpapi
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
 )
 
 // problem is the body of every refusal but those of the Event Hubs REST calls: the
@@ -18,7 +21,24 @@ type problem struct {
 	Detail string `json:"detail"`
 	Next   string `json:"next,omitempty"`
 
+	// LostFirst and Resume are for damaged events: the first that cannot be read, and
+	// where reading can go on; no Resume where nothing readable follows.
+	LostFirst *eventlog.Sequence `json:"lostFirst,omitempty"`
+	Resume    *eventlog.Sequence `json:"resume,omitempty"`
+
 	retryAfter time.Duration
+}
+
+// addDamage says which events are damaged, if that is what the error is.
+func (p *problem) addDamage(err error) {
+	damage, ok := errors.AsType[*eventlog.CorruptError](err)
+	if !ok {
+		return
+	}
+	p.LostFirst = &damage.First
+	if damage.Next != eventlog.NoSequence {
+		p.Resume = &damage.Next
+	}
 }
 
 // problemPrefix begins the type of every problem. It names and does not resolve.
@@ -56,6 +76,11 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := judge(err)
 	d.logOurs("request could not be served", err, "method", r.Method, "path", r.URL.Path)
+	answerProblem(w, r, p)
+}
+
+// answerProblem writes a problem in the form the request's path speaks.
+func answerProblem(w http.ResponseWriter, r *http.Request, p problem) {
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter.Seconds())))
 	}
@@ -69,11 +94,9 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // logOurs writes down an error that only an operator can mend. Others are told to the
 // client, who can do something about them.
 func (d *Door) logOurs(msg string, err error, facts ...any) {
-	p := judge(err)
-	if p.Status < http.StatusInternalServerError || p.retryAfter > 0 || p.Type == problemPrefix+notReady {
-		return
+	if judge(err).Status == http.StatusInternalServerError {
+		d.cfg.Log.Error(msg, append(facts, "error", err)...)
 	}
-	d.cfg.Log.Error(msg, append(facts, "error", err)...)
 }
 
 // statusClientGone is what proxies write down for a client that left before its

@@ -141,7 +141,7 @@ func newPage(q pageQuery, cursor eventlog.Cursor) *page {
 // fill takes what is there and, if that is nothing, waits for more. An error behind
 // events that are already on the page is left for the next page to find.
 func (p *page) fill(ctx context.Context, cursor eventlog.Cursor) error {
-	err := p.take(cursor)
+	err := p.take(ctx, cursor)
 	if err != nil || p.count > 0 || p.query.wait == 0 {
 		return p.unlessFilled(err)
 	}
@@ -155,7 +155,7 @@ func (p *page) fill(ctx context.Context, cursor eventlog.Cursor) error {
 		return err
 	}
 	p.add(run)
-	return p.unlessFilled(p.take(cursor))
+	return p.unlessFilled(p.take(ctx, cursor))
 }
 
 func (p *page) unlessFilled(err error) error {
@@ -166,9 +166,9 @@ func (p *page) unlessFilled(err error) error {
 }
 
 // take adds what the cursor has ready.
-func (p *page) take(cursor eventlog.Cursor) error {
+func (p *page) take(ctx context.Context, cursor eventlog.Cursor) error {
 	for !p.full() {
-		run, err := cursor.TryNext()
+		run, err := cursor.TryNext(ctx)
 		if err != nil {
 			return err
 		}
@@ -205,6 +205,8 @@ func (p *page) finish() []byte {
 // hubQuery is a request to read a whole hub, or some of its partitions.
 type hubQuery struct {
 	hub, group string
+	// created tells the hub from a later one of the same name.
+	created    time.Time
 	partitions []string
 	from       start
 	// count ends the reading after so many events; 0 means no end.
@@ -239,7 +241,7 @@ func (d *Door) parseHubQuery(r *http.Request) (hubQuery, error) {
 	if err != nil {
 		return q, err
 	}
-	q.hub = hub.Name
+	q.hub, q.created = hub.Name, hub.Created
 	if q.partitions, err = choosePartitions(query["partition"], hub); err != nil {
 		return q, err
 	}

@@ -56,7 +56,6 @@ func (s *send) read(w http.ResponseWriter, r *http.Request) error {
 
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 2*int64(s.outbox.limit)))
 	dec.DisallowUnknownFields()
-	dec.UseNumber()
 	opening, err := nextToken(dec)
 	if err != nil {
 		return err
@@ -112,15 +111,16 @@ func (s *send) readFields(dec *json.Decoder) error {
 
 // readOnce reads a field that may also stand in the query; the two must not disagree.
 func readOnce(dec *json.Decoder, name string, field *string) error {
-	var text string
-	if err := dec.Decode(&text); err != nil {
+	var given text
+	if err := dec.Decode(&given); err != nil {
 		return notJSON(err)
 	}
-	if *field != "" && text != "" && *field != text {
-		return badRequest("give it in one place only", "%s is both %q and %q", name, *field, text)
+	value := string(given)
+	if *field != "" && value != "" && *field != value {
+		return badRequest("give it in one place only", "%s is both %q and %q", name, *field, value)
 	}
-	if text != "" {
-		*field = text
+	if value != "" {
+		*field = value
 	}
 	return nil
 }

@@ -20,14 +20,13 @@ type sentEvent struct {
 	Body          json.RawMessage `json:"body"`
 	BodyBase64    *string         `json:"bodyBase64"`
 	Value         json.RawMessage `json:"value"`
-	ContentType   string          `json:"contentType"`
-	MessageID     *string         `json:"messageId"`
-	CorrelationID *string         `json:"correlationId"`
-	Subject       string          `json:"subject"`
-	Key           string          `json:"key"`
-	Properties    map[string]any  `json:"properties"`
-
-	System map[string]any `json:"system"`
+	ContentType   text            `json:"contentType"`
+	MessageID     *text           `json:"messageId"`
+	CorrelationID *text           `json:"correlationId"`
+	Subject       text            `json:"subject"`
+	Key           text            `json:"key"`
+	Properties    object          `json:"properties"`
+	System        object          `json:"system"`
 
 	Partition json.RawMessage `json:"partition"`
 	Sequence  json.RawMessage `json:"sequence"`
@@ -37,15 +36,15 @@ type sentEvent struct {
 
 func (s *sentEvent) event() (event.Event, error) {
 	ev := event.Event{
-		Key:         s.Key,
-		ContentType: s.ContentType,
-		Subject:     s.Subject,
+		Key:         string(s.Key),
+		ContentType: string(s.ContentType),
+		Subject:     string(s.Subject),
 	}
 	if s.MessageID != nil {
-		ev.MessageID = *s.MessageID
+		ev.MessageID = string(*s.MessageID)
 	}
 	if s.CorrelationID != nil {
-		ev.CorrelationID = *s.CorrelationID
+		ev.CorrelationID = string(*s.CorrelationID)
 	}
 	var err error
 	if ev.Properties, err = properties(s.Properties); err != nil {
@@ -84,11 +83,11 @@ func (s *sentEvent) fillBody(ev *event.Event) error {
 		ev.Body = data
 		return nil
 	case s.Body[0] == '"':
-		var text string
-		if err := json.Unmarshal(s.Body, &text); err != nil {
+		var plain text
+		if err := json.Unmarshal(s.Body, &plain); err != nil {
 			return err
 		}
-		ev.Body = []byte(text)
+		ev.Body = []byte(plain)
 		return nil
 	}
 	ev.Body, _ = appendCompact(nil, s.Body)
@@ -98,13 +97,15 @@ func (s *sentEvent) fillBody(ev *event.Event) error {
 	return nil
 }
 
-// fillValue takes an AMQP value body, as far as JSON can say what it is.
+// fillValue takes an AMQP value body, as far as JSON can say what it is. Null is no
+// body that an event can be stored with.
 func (s *sentEvent) fillValue(ev *event.Event) error {
-	dec := json.NewDecoder(strings.NewReader(string(s.Value)))
-	dec.UseNumber()
 	var v any
-	if err := dec.Decode(&v); err != nil {
+	if err := decodeExactly(s.Value, &v); err != nil {
 		return err
+	}
+	if v == nil {
+		return badRequest(bodyHelp, "a value of null cannot be stored")
 	}
 	value, err := fromJSON(v)
 	ev.Value = value
@@ -140,6 +141,7 @@ func fromJSON(v any) (any, error) {
 	return v, nil
 }
 
+// number keeps every digit of a whole number, or refuses it. Others are doubles.
 func number(n json.Number) (any, error) {
 	text := n.String()
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -149,7 +151,7 @@ func number(n json.Number) (any, error) {
 		return u, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
+	if err != nil || !strings.ContainsAny(text, ".eE") {
 		return nil, badRequest("send it as text", "the number %s is too large", text)
 	}
 	return f, nil

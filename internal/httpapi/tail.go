@@ -17,8 +17,8 @@ import (
 //
 // One goroutine per partition waits at its cursor and encodes; the request's own
 // goroutine writes. Between them is a channel without a buffer, so a slow client
-// holds up the readers and costs, per partition, the run at its cursor and at most
-// two encoded events.
+// holds up the readers. Only as many of these as there are seats hold events in
+// memory, each the run at its cursor and at most two encoded events.
 func (d *Door) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error {
 	t, err := d.openTail(r.Context(), q)
 	if err != nil {
@@ -46,11 +46,13 @@ func (d *Door) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error {
 // tail is one client's live view of a hub.
 type tail struct {
 	hubQuery
-	cursors []eventlog.Cursor
+	broker  Broker
+	readers []*reader // each its own goroutine's, once it runs
 	pieces  chan piece
+	seats   chan *seat
 
 	// next is where each partition goes on, out the client's stream. Both belong to
-	// the request's goroutine. cursors belong to their readers once these run.
+	// the request's goroutine.
 	next []eventlog.Sequence
 	out  *stream
 }
@@ -66,22 +68,26 @@ type piece struct {
 
 // openTail opens all cursors first, so that what is wrong is told by a status.
 func (d *Door) openTail(ctx context.Context, q hubQuery) (*tail, error) {
-	t := &tail{hubQuery: q, pieces: make(chan piece)}
-	for _, partition := range q.partitions {
-		cursor, err := d.cfg.Broker.Cursor(ctx, q.hub, q.group, partition, q.from.of(partition))
+	seats := min(maxSeats, len(q.partitions))
+	t := &tail{hubQuery: q, broker: d.cfg.Broker, pieces: make(chan piece), seats: make(chan *seat, seats)}
+	for range seats {
+		t.seats <- new(seat)
+	}
+	for i, partition := range q.partitions {
+		cursor, err := q.cursor(ctx, t.broker, partition, q.from.of(partition))
 		if err != nil {
 			t.close()
 			return nil, err
 		}
-		t.cursors = append(t.cursors, cursor)
+		t.readers = append(t.readers, &reader{tail: t, index: i, cursor: cursor, place: cursor.Place()})
 		t.next = append(t.next, cursor.Place())
 	}
 	return t, nil
 }
 
 func (t *tail) close() {
-	for _, cursor := range t.cursors {
-		_ = cursor.Close()
+	for _, r := range t.readers {
+		r.close()
 	}
 }
 
@@ -89,50 +95,10 @@ func (t *tail) close() {
 func (t *tail) start(ctx context.Context) (*sync.WaitGroup, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
-	for i := range t.cursors {
-		readers.Go(func() { t.read(ctx, i) })
+	for _, r := range t.readers {
+		readers.Go(func() { r.read(ctx) })
 	}
 	return &readers, cancel
-}
-
-// read is a reader's life. Whenever it has caught up it says so, and only then waits:
-// that is the moment to flush.
-func (t *tail) read(ctx context.Context, i int) {
-	cursor := t.cursors[i]
-	defer cursor.Close()
-	var buffers [2][]byte
-	for {
-		run, err := cursor.TryNext()
-		if err == nil && len(run.Events) == 0 {
-			if !t.hand(ctx, piece{partition: i}) {
-				return
-			}
-			run, err = cursor.Next(ctx)
-		}
-		if err != nil {
-			t.hand(ctx, piece{partition: i, err: err})
-			return
-		}
-		if !t.handRun(ctx, i, run, &buffers) {
-			return
-		}
-	}
-}
-
-// handRun encodes and hands over the events of a run. Two buffers take turns: that a
-// piece was accepted means that the writer is done with the one before it.
-func (t *tail) handRun(ctx context.Context, i int, run eventlog.Run, buffers *[2][]byte) bool {
-	for k := range run.Events {
-		data := t.format.appendEvent(buffers[0][:0], t.partitions[i], run, k)
-		if !t.hand(ctx, piece{partition: i, next: run.First + eventlog.Sequence(k) + 1, data: data}) {
-			return false
-		}
-		buffers[0], buffers[1] = buffers[1], data
-		if cap(data) > maxScratchBytes {
-			buffers[1] = nil
-		}
-	}
-	return true
 }
 
 func (t *tail) hand(ctx context.Context, p piece) bool {
@@ -152,7 +118,7 @@ var errCounted = errors.New("as many events as asked for")
 func (t *tail) write(ctx context.Context, count int, heartbeat time.Duration) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	if err := t.out.flush(); err != nil {
+	if err := t.begin(); err != nil {
 		return nil
 	}
 	sent := 0
@@ -193,6 +159,16 @@ func (t *tail) failed(ctx context.Context, p piece) error {
 		t.next[p.partition] = damage.Next // whoever resumes goes on behind it
 	}
 	return p.err
+}
+
+// begin sends an id without an event: a client that loses the connection before the
+// first event, having asked for the latest, would come back at a later latest.
+func (t *tail) begin() error {
+	text := appendPlaces([]byte("id: "), t.partitions, t.next)
+	if err := t.out.write(append(text, '\n', '\n')); err != nil {
+		return err
+	}
+	return t.out.flush()
 }
 
 func (t *tail) event(p piece) error {

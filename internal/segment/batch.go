@@ -53,9 +53,7 @@ type Info struct {
 // Batch is one batch as read from a file. Body is a part of the bytes parsed.
 type Batch struct {
 	Info
-	// DurableTo is the file offset below which everything was durable when the batch
-	// was written, given the batch's own offset.
-	inDoubt int64
+	inDoubt int64 // see DurableTo
 	Body    []byte
 	// Bytes is the room it takes in the file.
 	Bytes int
@@ -112,10 +110,7 @@ func Parse(b []byte, salt uint64) (batch Batch, need int, err error) {
 		return Batch{}, BatchHeaderBytes, ErrShort
 	}
 	h := b[:BatchHeaderBytes]
-	if binary.LittleEndian.Uint32(h[offMagic:]) != batchMagic ||
-		binary.LittleEndian.Uint64(h[offSalt:]) != salt ||
-		binary.LittleEndian.Uint32(h[offSum:]) != crc32.Checksum(h[offSalt:], castagnoli) ||
-		binary.LittleEndian.Uint32(h[offBodyBytes:]) > MaxBodyBytes {
+	if saltOf(h) != salt || !isHeader(h) || binary.LittleEndian.Uint32(h[offBodyBytes:]) > MaxBodyBytes {
 		return Batch{}, 0, ErrInvalid
 	}
 	need = batchBytes(h)
@@ -147,6 +142,12 @@ func parseInfo(h []byte) Info {
 		info.ProducerFirst = int32(binary.LittleEndian.Uint32(h[offProducerFirst:]))
 	}
 	return info
+}
+
+// isHeader reports whether the bytes are a batch's header, of whatever segment.
+func isHeader(h []byte) bool {
+	return binary.LittleEndian.Uint32(h[offMagic:]) == batchMagic &&
+		binary.LittleEndian.Uint32(h[offSum:]) == crc32.Checksum(h[offSalt:], castagnoli)
 }
 
 // saltOf is the salt a batch header claims, to be checked by Parse.

@@ -200,36 +200,60 @@ func (f *Found) take(b Batch, at int64) {
 	f.Durable = max(f.Durable, b.DurableTo(at))
 }
 
-// hole looks behind an invalid place for a batch that vouches for it.
+// hole looks behind an invalid place for a batch that vouches for it, which need not be the
+// first valid one: those written together with the damaged bytes say nothing of them.
 func (f *Found) hole(file vfs.File, salt uint64, at, size int64) (next int64, ok bool, err error) {
-	for from := at; ; {
-		batch, offset, err := Resync(file, salt, from, size)
-		if errors.Is(err, io.EOF) {
+	s := NewScanner(file, salt, at, size, nil)
+	var first *Batch // behind the damage
+	for {
+		offset := s.Offset()
+		batch, err := s.Next()
+		switch {
+		case errors.Is(err, io.EOF):
 			return 0, false, nil
-		}
-		if err != nil {
+		case errors.Is(err, ErrInvalid):
+			_, offset, err := Resync(file, salt, offset+1, size)
+			if errors.Is(err, io.EOF) {
+				return 0, false, nil
+			}
+			if err != nil {
+				return 0, false, err
+			}
+			s.MoveTo(offset)
+			continue
+		case err != nil:
 			return 0, false, err
 		}
-		if batch.DurableTo(offset) > at && batch.First >= f.Next {
-			f.Holes = append(f.Holes, Hole{From: at, To: offset, First: f.Next, Next: batch.First})
-			f.Next, f.Offset = batch.First, offset
-			return offset, true, nil
+		if batch.First < f.Next {
+			continue
 		}
-		from = offset + int64(batch.Bytes)
+		if first == nil {
+			first, next = &batch, offset
+		}
+		if batch.DurableTo(offset) > at {
+			f.Holes = append(f.Holes, Hole{From: at, To: next, First: f.Next, Next: first.First})
+			f.Next, f.Offset = first.First, next
+			return next, true, nil
+		}
 	}
 }
 
-// SalvageHead rebuilds the header of a file whose header is damaged but whose first
-// batch is intact and has the number that the file's name says.
+// SalvageHead rebuilds the header of a file whose header is damaged from any batch that is
+// intact and can be of the segment that the file's name says.
 func SalvageHead(f vfs.File, base, size int64) (Head, bool) {
-	var h [BatchHeaderBytes]byte
-	if _, err := f.ReadAt(h[:], HeaderBytes); err != nil {
-		return Head{}, false
+	h := make([]byte, BatchHeaderBytes)
+	for at := int64(HeaderBytes); at+BatchHeaderBytes <= size; at += Align {
+		if _, err := f.ReadAt(h, at); err != nil {
+			return Head{}, false
+		}
+		if !isHeader(h) {
+			continue
+		}
+		b, err := NewScanner(f, saltOf(h), at, size, nil).Next()
+		if err != nil || saltOf(h) == 0 || b.First < base || at == HeaderBytes && b.First != base {
+			continue
+		}
+		return Head{Salt: saltOf(h), Base: base}, true
 	}
-	salt := saltOf(h[:])
-	b, err := NewScanner(f, salt, HeaderBytes, size, nil).Next()
-	if err != nil || salt == 0 || b.First != base {
-		return Head{}, false
-	}
-	return Head{Salt: salt, Base: base, BaseTime: b.Time}, true
+	return Head{}, false
 }

@@ -93,7 +93,7 @@ func readThrough(ctx context.Context, p eventlog.Partition, want int) error {
 	defer c.Close()
 	events, bytes := 0, 0
 	for {
-		run, err := c.TryNext()
+		run, err := c.TryNext(ctx)
 		if err != nil {
 			return err
 		}

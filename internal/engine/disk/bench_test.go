@@ -99,7 +99,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	for range b.N {
-		run, err := c.TryNext()
+		run, err := c.TryNext(b.Context())
 		if err == nil && len(run.Events) == 0 {
 			c.Close()
 			c, err = p.Cursor(b.Context(), eventlog.Earliest())

@@ -47,6 +47,11 @@ func (t *ticket) Wait(ctx context.Context) (eventlog.Appended, error) {
 	case o := <-t.settled:
 		return t.finish(o)
 	case <-ctx.Done():
+	}
+	select {
+	case o := <-t.settled: // both at once: what is known is better than what is not
+		return t.finish(o)
+	default:
 		return eventlog.Appended{}, context.Cause(ctx) // settled later; the ticket is left to it
 	}
 }
@@ -65,7 +70,7 @@ func (t *ticket) finish(o outcome) (eventlog.Appended, error) {
 // leadIfIdle commits one group if nobody is committing.
 func (p *partition) leadIfIdle() {
 	p.mu.Lock()
-	if p.committing || p.fill == nil {
+	if p.committing || p.fill == nil || p.waiters > 0 {
 		p.mu.Unlock()
 		return
 	}
@@ -91,7 +96,7 @@ func (p *partition) drain() {
 	for {
 		p.commitGroup()
 		p.mu.Lock()
-		if p.fill == nil {
+		if p.fill == nil || p.waiters > 0 { // who waits for the token sees to what is left
 			p.committing = false
 			p.idle.Broadcast()
 			p.mu.Unlock()
@@ -149,14 +154,9 @@ func (p *partition) write(g *group) error {
 	a := p.active
 	offset := a.tail.Offset
 	segment.Seal(g.buf, a.head.Salt, offset, p.durable())
-	g.shared = p.e.cfg.Sync == Always && len(g.buf) < largeWrite && int(p.e.busy.Load()) >= p.e.cfg.journalFrom
-	if !g.shared {
-		p.zeroAhead(offset + int64(len(g.buf)))
-	}
 	if _, err := a.handle.WriteAt(g.buf, offset); err != nil {
 		return p.takeBack(offset, fmt.Errorf("write segment: %w", err))
 	}
-	a.allocated = max(a.allocated, offset+int64(len(g.buf)))
 	if p.e.cfg.Sync != Always {
 		return nil
 	}
@@ -166,28 +166,48 @@ func (p *partition) write(g *group) error {
 // makeDurable syncs a group that was written: by way of the journal where others are
 // syncing too, by itself otherwise.
 func (p *partition) makeDurable(a *file, offset int64, g *group) error {
-	if g.shared {
+	if len(g.buf) < largeWrite && int(p.e.busy.Load()) >= p.e.cfg.journalFrom {
 		err := p.e.journal.commit(p, a, offset, g.buf)
+		g.shared = err == nil
 		if !errors.Is(err, errJournalFull) {
 			return err
 		}
-		g.shared = false
 	}
+	end := offset + int64(len(g.buf))
+	p.zeroAhead(end)
+	a.allocated = max(a.allocated, end)
 	p.e.syncs <- struct{}{}
 	defer func() { <-p.e.syncs }()
-	if err := p.e.timedSync(a.handle); err != nil {
-		p.doubt(a)
+	if err := p.sync(a); err != nil {
 		return fmt.Errorf("sync segment: %w", err)
 	}
 	return nil
 }
 
-// doubt notes that a sync of the segment has failed: what the page cache says of it proves
-// nothing any more.
-func (p *partition) doubt(f *file) {
+// errDoubtful: an earlier sync of the segment failed.
+var errDoubtful = errors.New("an earlier sync failed")
+
+// sync is the one way to sync a segment. After one has failed, what the page cache says of
+// the segment proves nothing any more, and no later sync succeeds. They run one by one,
+// because the operating system tells an error to one of them only.
+func (p *partition) sync(f *file) error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
 	p.mu.Lock()
-	f.doubtful = true
+	reached, doubtful := f.tail.Offset, f.doubtful
 	p.mu.Unlock()
+	if doubtful {
+		return errDoubtful
+	}
+	err := p.e.timedSync(f.handle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		f.doubtful = true
+		return err
+	}
+	f.durable = max(f.durable, reached)
+	return nil
 }
 
 // durable is how much of the active segment is known to be durable.
@@ -218,11 +238,7 @@ func (p *partition) takeBack(offset int64, err error) error {
 	}
 	p.e.spares.purge()
 	a := p.active
-	if a.handle.Truncate(offset) != nil {
-		return err
-	}
-	if a.handle.Sync() != nil {
-		p.doubt(a)
+	if a.handle.Truncate(offset) != nil || p.sync(a) != nil {
 		return err
 	}
 	a.allocated = offset
@@ -241,7 +257,7 @@ func (p *partition) succeedLocked(g *group) {
 	}
 	p.visible = endOf(a.tail)
 	if p.e.cfg.Sync == Always && !g.shared && !a.doubtful {
-		a.durable = a.tail.Offset
+		a.durable = a.tail.Offset // the sync ran before the tail moved
 	}
 	p.e.metrics.appended(len(g.tickets), int(p.visible.next-before), len(g.buf))
 	p.wakeReadersLocked()
@@ -259,10 +275,7 @@ func (p *partition) failLocked(g *group, err error) {
 			err = fmt.Errorf("%w: %w", eventlog.ErrFenced, err)
 		}
 	default:
-		p.broken = true
-		p.e.metrics.fenced()
-		p.log.Error("partition fenced: its newest segment is left, writing goes on in a new one",
-			"error", err, "next", p.visible.next)
+		p.fenceLocked(err)
 		err = fmt.Errorf("%w: %w", eventlog.ErrUncertain, err)
 	}
 	if isNoSpace(err) {
@@ -272,6 +285,7 @@ func (p *partition) failLocked(g *group, err error) {
 	if p.fill != nil {
 		p.fill.settle(fmt.Errorf("append %s: %w", p.id, eventlog.ErrFenced))
 		p.fill = nil
+		p.makeRoomLocked()
 	}
 	p.next, p.lastTime = p.visible.next, p.visible.lastTime
 }

@@ -411,7 +411,7 @@ func (y *yard) contents(m *model) ([]batch, error) {
 	defer c.Close()
 	var found []batch
 	for next := c.Place(); ; {
-		run, err := c.TryNext()
+		run, err := c.TryNext(y.t.Context())
 		if err != nil || len(run.Events) == 0 {
 			return found, err
 		}

@@ -80,7 +80,7 @@ func (p *partition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.
 // Next waits for events; see eventlog.Cursor.
 func (c *cursor) Next(ctx context.Context) (eventlog.Run, error) {
 	for {
-		run, err := c.TryNext()
+		run, err := c.TryNext(ctx)
 		if err != nil || len(run.Events) > 0 {
 			return run, err
 		}
@@ -112,7 +112,7 @@ func (c *cursor) wait(ctx context.Context) error {
 }
 
 // TryNext gives what there is; see eventlog.Cursor.
-func (c *cursor) TryNext() (eventlog.Run, error) {
+func (c *cursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 	if c.closed {
 		return eventlog.Run{}, eventlog.ErrClosed
 	}
@@ -120,13 +120,14 @@ func (c *cursor) TryNext() (eventlog.Run, error) {
 		if ok, err := c.position(); err != nil || !ok {
 			return eventlog.Run{}, err
 		}
+		at := c.scan.Offset()
 		batch, err := c.scan.Next()
 		var run eventlog.Run
 		if err == nil {
 			run, err = c.decode(batch)
 		}
 		if err != nil {
-			if err := c.passDamage(err); err != nil {
+			if err := c.passDamage(at, err); err != nil {
 				return eventlog.Run{}, err
 			}
 			continue
@@ -232,8 +233,8 @@ func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 
 // passDamage deals with bytes that are no batch. Damage before the cursor's place is
 // passed by; damage at its place is an error that says where one could go on.
-func (c *cursor) passDamage(reason error) error {
-	f, offset := c.file, c.scan.Offset()
+func (c *cursor) passDamage(offset int64, reason error) error {
+	f := c.file
 	if !errors.Is(reason, segment.ErrInvalid) && !errors.Is(reason, errBody) && !errors.Is(reason, io.EOF) {
 		c.leave()
 		return fmt.Errorf("read %s: %w", f.name, reason)
@@ -251,7 +252,10 @@ func (c *cursor) passDamage(reason error) error {
 	}
 	c.leave()
 	c.p.e.metrics.corrupt()
-	return f.corruptAt(offset, c.place, max(next, eventlog.NoSequence), segment.ErrInvalid)
+	if errors.Is(reason, io.EOF) {
+		reason = segment.ErrInvalid // there should be more than there is
+	}
+	return f.corruptAt(offset, c.place, max(next, eventlog.NoSequence), reason)
 }
 
 // Place is the number of the next event.
@@ -278,6 +282,7 @@ func (c *cursor) rest() {
 		c.chunk.keep(c.scan.Release())
 		c.p.e.chunks.Put(c.chunk)
 		c.chunk = nil
+		clear(c.events[:cap(c.events)]) // they point into the memory
 	}
 }
 
@@ -306,24 +311,31 @@ func (p *partition) sequenceAt(t time.Time) (eventlog.Sequence, error) {
 
 func (p *partition) searchTime(ms int64) (eventlog.Sequence, error) {
 	p.mu.Lock()
+	if p.gone != nil {
+		p.mu.Unlock()
+		return 0, p.gone
+	}
 	files, active, visible := slices.Clone(p.files), p.active, p.visible
 	offset := active.index.Time(ms)
 	p.mu.Unlock()
 	var failed error
 	i := sort.Search(len(files)-1, func(i int) bool {
-		err := files[i].acquire()
+		last, err := p.lastOf(files[i])
 		if err != nil {
 			failed = err
-			return true
 		}
-		defer files[i].release()
-		return files[i].tail.LastTime >= ms
+		return err != nil || last.LastTime >= ms
 	})
 	if failed != nil {
 		return 0, failed
 	}
 	f := files[i]
-	if err := f.acquire(); err != nil {
+	err := f.acquire()
+	var damaged *eventlog.CorruptError
+	if errors.As(err, &damaged) {
+		return f.base, nil // the cursor will say what is wrong with it
+	}
+	if err != nil {
 		return 0, err
 	}
 	defer f.release()

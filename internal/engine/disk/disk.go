@@ -160,12 +160,14 @@ type Engine struct {
 	groups  sync.Pool     // *group
 	chunks  sync.Pool     // *chunk: what cursors read into
 	tickets sync.Pool     // *ticket
-	// committers counts the goroutines that commit, and retention at work.
+	// committers counts the goroutines that commit or work for the journal, and removals.
 	committers sync.WaitGroup
 
 	mu         sync.Mutex
 	partitions map[eventlog.PartitionID]*partition // guarded by mu
+	removed    map[string]bool                     // guarded by mu: logs that are gone
 	closed     bool                                // guarded by mu
+	done       chan struct{}                       // closed when Close has ended
 }
 
 var _ eventlog.Engine = (*Engine)(nil)
@@ -183,6 +185,8 @@ func Open(cfg Config) (*Engine, error) {
 		metrics:    newMetrics(cfg.Metrics),
 		syncs:      make(chan struct{}, maxSyncs),
 		partitions: make(map[eventlog.PartitionID]*partition),
+		removed:    make(map[string]bool),
+		done:       make(chan struct{}),
 	}
 	e.spares = newSpares(e)
 	e.journal = newJournal(e)
@@ -192,27 +196,35 @@ func Open(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// claim makes the folder's rooms, takes its lock, clears what an interrupted removal left
-// behind and does the journal again.
+// claim takes the folder's lock and makes it ready.
 func claim(fs vfs.FS) (io.Closer, error) {
-	for _, dir := range []string{logDir, journalDir, spareDir} {
-		if err := fs.MkdirAll(dir); err != nil {
-			return nil, err
-		}
+	if err := fs.MkdirAll(logDir); err != nil {
+		return nil, err
 	}
 	lock, err := fs.Lock(lockName)
 	if err != nil {
 		return nil, err
 	}
-	err = fs.RemoveAll(trashDir)
-	if err == nil {
-		err = redo(fs)
-	}
-	if err != nil {
+	if err := tidy(fs); err != nil {
 		lock.Close()
 		return nil, err
 	}
 	return lock, nil
+}
+
+// tidy clears what earlier processes left, and does the journal again.
+func tidy(fs vfs.FS) error {
+	for _, dir := range []string{trashDir, spareDir} {
+		if err := fs.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{spareDir, journalDir} {
+		if err := fs.MkdirAll(dir); err != nil {
+			return err
+		}
+	}
+	return redo(fs)
 }
 
 // Partition gives a partition's handle; see eventlog.Engine.
@@ -220,17 +232,28 @@ func (e *Engine) Partition(id eventlog.PartitionID, retention eventlog.Retention
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
+	p, err := e.handle(id)
+	if err != nil {
+		return nil, err
+	}
+	p.setRetention(retention)
+	return p, nil
+}
+
+func (e *Engine) handle(id eventlog.PartitionID) (*partition, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, eventlog.ErrClosed
+	}
+	if e.removed[id.Log] {
+		return nil, eventlog.ErrRemoved
 	}
 	p := e.partitions[id]
 	if p == nil {
 		p = newPartition(e, id)
 		e.partitions[id] = p
 	}
-	p.setRetention(retention)
 	return p, nil
 }
 
@@ -240,36 +263,47 @@ func (e *Engine) Remove(ctx context.Context, log string) error {
 	if err := checkID(eventlog.PartitionID{Log: log}); err != nil {
 		return err
 	}
-	for _, p := range e.forget(log) {
+	gone, err := e.forget(log)
+	if err != nil {
+		return err
+	}
+	defer e.committers.Done()
+	for _, p := range gone {
 		p.end(eventlog.ErrRemoved)
 	}
-	if err := e.fs.MkdirAll(trashDir); err != nil {
-		return fmt.Errorf("remove log %s: %w", log, err)
-	}
-	trash := path.Join(trashDir, log)
-	if err := e.fs.RemoveAll(trash); err != nil {
-		return fmt.Errorf("remove log %s: %w", log, err)
-	}
-	err := e.fs.Rename(path.Join(logDir, log), trash)
-	if vfs.IsNotExist(err) {
-		return nil
-	}
-	if err == nil {
-		err = errors.Join(e.fs.SyncDir(logDir), e.fs.SyncDir(trashDir))
-	}
-	if err == nil {
-		err = e.fs.RemoveAll(trash)
-	}
-	if err != nil {
+	if err := e.throwAway(log); err != nil {
 		return fmt.Errorf("remove log %s: %w", log, err)
 	}
 	return nil
 }
 
-// forget takes a log's partitions out of the map.
-func (e *Engine) forget(log string) []*partition {
+func (e *Engine) throwAway(log string) error {
+	trash := path.Join(trashDir, log)
+	if err := e.fs.MkdirAll(trashDir); err != nil {
+		return err
+	}
+	if err := e.fs.RemoveAll(trash); err != nil {
+		return err
+	}
+	if err := e.fs.Rename(path.Join(logDir, log), trash); err != nil && !vfs.IsNotExist(err) {
+		return err
+	}
+	if err := errors.Join(e.fs.SyncDir(logDir), e.fs.SyncDir(trashDir)); err != nil {
+		return err
+	}
+	return e.fs.RemoveAll(trash)
+}
+
+// forget takes a log's partitions out of the map, for good: its name is not used again.
+// Close waits for the removal, which says when it is done.
+func (e *Engine) forget(log string) ([]*partition, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.closed {
+		return nil, eventlog.ErrClosed
+	}
+	e.committers.Add(1)
+	e.removed[log] = true
 	var gone []*partition
 	for id, p := range e.partitions {
 		if id.Log == log {
@@ -277,7 +311,7 @@ func (e *Engine) forget(log string) []*partition {
 			delete(e.partitions, id)
 		}
 	}
-	return gone
+	return gone, nil
 }
 
 // Run applies retention and, in sync mode Interval, syncs, until ctx ends.
@@ -295,11 +329,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-retention.C:
-			e.applyRetention()
+			e.applyRetention(ctx)
 		case <-syncs:
-			for _, p := range e.known() {
-				p.syncLate()
-			}
+			e.syncLate(ctx)
 		}
 	}
 }
@@ -319,10 +351,12 @@ func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
+		<-e.done
 		return nil
 	}
 	e.closed = true
 	e.mu.Unlock()
+	defer close(e.done)
 	for _, p := range e.known() {
 		p.end(eventlog.ErrClosed)
 	}

@@ -57,7 +57,7 @@ func readFrom(t *testing.T, p eventlog.Partition, at eventlog.Position) (texts [
 	}
 	defer c.Close()
 	for {
-		run, err := c.TryNext()
+		run, err := c.TryNext(t.Context())
 		if err != nil || len(run.Events) == 0 {
 			return texts, err
 		}

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +39,8 @@ type file struct {
 	durable, allocated int64
 	// doubtful is set when a sync of the segment failed; guarded by the partition's mu.
 	doubtful bool
+	// syncing is held by the one who syncs it.
+	syncing sync.Mutex
 
 	mu      sync.Mutex
 	handle  vfs.File // guarded by mu, but see pinned
@@ -86,6 +89,13 @@ func (f *file) acquire() error {
 	return nil
 }
 
+// hold is acquire for a segment that is known to be open.
+func (f *file) hold() {
+	f.mu.Lock()
+	f.refs++
+	f.mu.Unlock()
+}
+
 func (f *file) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,8 +114,11 @@ func (f *file) closeIfUnused() {
 // left after a failure or a crash), all of it. The caller holds mu.
 func (f *file) load() error {
 	head, err := readHead(f.handle, f.base, f.bytes)
-	if err != nil {
+	if errors.Is(err, segment.ErrHeader) {
 		return f.corrupt(f.base, f.stop, err)
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", f.name, err)
 	}
 	tail, _, err := segment.ReadIndex(f.handle, head.Salt, f.bytes)
 	if err == nil && tail.Next == int64(f.stop) {
@@ -164,7 +177,10 @@ func (f *file) corruptAt(offset int64, first, next eventlog.Sequence, reason err
 // readHead reads a segment's header, or rebuilds it from the first batch if damaged.
 func readHead(handle vfs.File, base eventlog.Sequence, bytes int64) (segment.Head, error) {
 	var b [segment.HeaderBytes]byte
-	n, _ := handle.ReadAt(b[:], 0)
+	n, err := handle.ReadAt(b[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return segment.Head{}, fmt.Errorf("read header: %w", err)
+	}
 	head, err := segment.ParseHead(b[:n])
 	if err == nil && head.Base != int64(base) {
 		err = fmt.Errorf("%w: it is of a segment that begins with %d", segment.ErrHeader, head.Base)

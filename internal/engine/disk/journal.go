@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/vfs"
 )
@@ -45,6 +46,8 @@ type journal struct {
 	current  *journalFile // being written
 	free     []*journalFile
 	made     int // files that exist or are being made
+	// notBefore is when another file may be made, after it could not be.
+	notBefore time.Time
 	// off is set at the end, and when storage failed under a file: from then on everyone
 	// syncs for itself.
 	off bool
@@ -86,6 +89,8 @@ const (
 	// journalFrom is how many partitions have to be committing for the journal to pay. One
 	// alone is better off with its own sync: it writes each byte once.
 	journalFrom = 3
+	// retryJournal is how long everyone syncs for itself after no file could be made.
+	retryJournal = time.Minute
 )
 
 // errJournalFull: no file is free at the moment.
@@ -147,9 +152,8 @@ func (j *journal) haveRoomLocked() bool {
 	if j.off {
 		return false
 	}
-	if j.current == nil && len(j.free) == 0 && j.made < journalFiles {
-		j.made++
-		j.inBackgroundLocked(j.makeFile)
+	if j.current == nil && len(j.free) == 0 {
+		j.makeOneLocked()
 	}
 	return len(j.free) > 0 || j.current != nil && j.current.offset < j.e.cfg.journalBytes
 }
@@ -202,11 +206,18 @@ func (j *journal) turnLocked() (full *journalFile) {
 	if n := len(j.free); n > 0 {
 		j.current, j.free = j.free[n-1], j.free[:n-1]
 		j.current.begin()
-	} else if full == nil && j.made < journalFiles {
+	} else {
+		j.makeOneLocked()
+	}
+	return full
+}
+
+// makeOneLocked sees to it that there will be another file, if there may be.
+func (j *journal) makeOneLocked() {
+	if j.made < journalFiles && !time.Now().Before(j.notBefore) {
 		j.made++
 		j.inBackgroundLocked(j.makeFile)
 	}
-	return full
 }
 
 // inBackgroundLocked runs f on a goroutine that Close waits for.
@@ -231,8 +242,9 @@ func (j *journal) makeFile() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err != nil {
-		j.off = true
-		j.e.log.Warn("no journal until the next start", "error", err)
+		j.e.log.Warn("no journal for a while", "error", err)
+		j.made--
+		j.notBefore = time.Now().Add(retryJournal)
 		f.remove(j.e)
 		return
 	}
@@ -289,8 +301,19 @@ func (j *journal) write(f *journalFile, g *journalGroup) error {
 func (f *journalFile) note(g *journalGroup) {
 	f.offset += int64(len(g.buf))
 	for _, m := range g.marks {
+		if _, ok := f.marks[m.f]; !ok {
+			m.f.hold()
+		}
 		f.marks[m.f] = m
 	}
+}
+
+// letGo ends the hold on the segments that the file has entries of.
+func (f *journalFile) letGo() {
+	for _, m := range f.marks {
+		m.f.release()
+	}
+	f.marks = nil
 }
 
 // abandonLocked gives a file up under which storage failed, and the journal with it. What
@@ -302,6 +325,7 @@ func (j *journal) abandonLocked(f *journalFile, err error) {
 	if f == j.current {
 		j.current = nil
 	}
+	f.letGo()
 	f.handle.Close()
 }
 
@@ -319,6 +343,7 @@ func (j *journal) checkpoint(f *journalFile) {
 		j.abandonLocked(f, failed)
 		return
 	}
+	f.letGo()
 	j.free = append(j.free, f)
 }
 

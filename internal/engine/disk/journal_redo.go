@@ -1,10 +1,12 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/segment"
 	"github.com/eventyard/eventyard/internal/vfs"
 )
 
@@ -30,6 +32,9 @@ func redo(fs vfs.FS) error {
 			return fmt.Errorf("sync %s: %w", name, err)
 		}
 	}
+	if r.unsure {
+		return nil
+	}
 	for _, name := range names {
 		if err := fs.Remove(name); err != nil {
 			return err
@@ -54,6 +59,8 @@ type redoing struct {
 	fs vfs.FS
 	// files are the segments in use by name; nil for one that is gone or lives another life.
 	files map[string]vfs.File
+	// unsure is set when a segment's header is damaged beyond repair.
+	unsure bool
 }
 
 func (r *redoing) file(name string) error {
@@ -98,7 +105,15 @@ func (r *redoing) segment(e entry) (vfs.File, error) {
 		handle.Close()
 		return nil, err
 	}
-	if head, err := readHead(handle, e.base, bytes); err != nil || head.Salt != e.salt {
+	head, err := readHead(handle, e.base, bytes)
+	if err != nil && !errors.Is(err, segment.ErrHeader) {
+		handle.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err != nil {
+		r.unsure = true // which life it is cannot be told: the entries are kept
+	}
+	if err != nil || head.Salt != e.salt {
 		handle.Close()
 		handle = nil
 	}

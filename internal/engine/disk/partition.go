@@ -56,6 +56,8 @@ type partition struct {
 	// committing is the token of the one who may write; idle is signalled when it is free.
 	committing bool
 	idle       *sync.Cond
+	// waiters is how many wait for the token other than to commit.
+	waiters int
 	// gatherer is of the token's holder.
 	gatherer gatherer
 	// room is closed when fill is taken; nil while nobody waits for it.
@@ -260,17 +262,21 @@ func (p *partition) dropFilesLocked() {
 	p.files = nil
 }
 
-// takeTokenLocked waits until nobody writes and takes the right to.
+// takeTokenLocked waits until nobody writes and takes the right to. Committers make way for
+// it: else a partition that is written without a pause would never be trimmed or closed.
 func (p *partition) takeTokenLocked() {
+	p.waiters++
 	for p.committing {
 		p.idle.Wait()
 	}
+	p.waiters--
 	p.committing = true
 }
 
-// releaseTokenLocked gives the right to write away, to a goroutine if there is work.
+// releaseTokenLocked gives the right to write away: to those who wait for it, or to a
+// goroutine if there is work.
 func (p *partition) releaseTokenLocked() {
-	if p.fill != nil {
+	if p.fill != nil && p.waiters == 0 {
 		p.startDrainLocked()
 		return
 	}

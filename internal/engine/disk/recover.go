@@ -129,9 +129,6 @@ func (p *partition) settleTail(f *file, durable int64) error {
 			return err
 		}
 	}
-	if p.e.cfg.Sync == OS {
-		return f.handle.Sync()
-	}
 	// What was found may so far be known to the page cache only, if the process ended and
 	// not the machine. It is about to be shown to readers, so it has to be durable: the
 	// bytes and the file's name. A sync alone would not do: if an earlier one failed, the

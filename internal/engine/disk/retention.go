@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -14,9 +15,12 @@ import (
 const wakesPerRound = 8
 
 // applyRetention is one round over all partitions.
-func (e *Engine) applyRetention() {
+func (e *Engine) applyRetention(ctx context.Context) {
 	wakes := wakesPerRound
 	for _, p := range e.known() {
+		if ctx.Err() != nil {
+			return
+		}
 		if p.asleep() {
 			if wakes == 0 {
 				continue
@@ -46,7 +50,7 @@ func (p *partition) applyRetention() {
 		return
 	}
 	p.takeTokenLocked()
-	if p.gone == nil && !p.broken {
+	if p.gone == nil {
 		p.mu.Unlock()
 		if err := p.removeOld(time.Now()); err != nil {
 			p.log.Error("retention", "error", err)
@@ -83,9 +87,9 @@ func (p *partition) removeOld(now time.Time) error {
 // surplus is the oldest segment, if it is to go.
 func (p *partition) surplus(now time.Time) (*file, error) {
 	p.mu.Lock()
-	oldest, retain, trim, bytes := p.files[0], p.retain, p.trim, p.bytesLocked()
+	oldest, retain, trim, bytes, broken := p.files[0], p.retain, p.trim, p.bytesLocked(), p.broken
 	p.mu.Unlock()
-	if oldest == p.active && oldest.tail.Offset == segment.HeaderBytes {
+	if oldest == p.active && (broken || oldest.tail.Offset == segment.HeaderBytes) {
 		return nil, nil
 	}
 	last, err := p.lastOf(oldest)
@@ -101,8 +105,7 @@ func (p *partition) surplus(now time.Time) (*file, error) {
 	return nil, nil
 }
 
-// lastOf tells where a segment ends. A damaged one ends where the next begins, and is as
-// old as can be: it goes when everything before it has gone.
+// lastOf tells where a segment ends. What a damaged one cannot tell, the next one does.
 func (p *partition) lastOf(f *file) (segment.Tail, error) {
 	if f == p.active {
 		return f.tail, nil
@@ -110,13 +113,28 @@ func (p *partition) lastOf(f *file) (segment.Tail, error) {
 	err := f.acquire()
 	var damaged *eventlog.CorruptError
 	if errors.As(err, &damaged) {
-		return segment.Tail{Next: int64(f.stop)}, nil
+		return p.beginningOf(f.stop)
 	}
 	if err != nil {
 		return segment.Tail{}, err
 	}
 	defer f.release()
 	return f.tail, nil
+}
+
+// beginningOf is the end of the segment before the one with the given base, as that one's
+// header tells it.
+func (p *partition) beginningOf(base eventlog.Sequence) (segment.Tail, error) {
+	p.mu.Lock()
+	next, active := p.fileOfLocked(base), p.active
+	p.mu.Unlock()
+	if next != active {
+		if err := next.acquire(); err != nil {
+			return segment.Tail{}, err
+		}
+		defer next.release()
+	}
+	return segment.Tail{Next: int64(base), LastTime: next.head.BaseTime}, nil
 }
 
 // eraseCondemned takes the segment that was last dropped off the disk, or keeps it for use
@@ -145,6 +163,16 @@ func (p *partition) eraseCondemned() error {
 	return nil
 }
 
+// syncLate is one round of late syncs over all partitions.
+func (e *Engine) syncLate(ctx context.Context) {
+	for _, p := range e.known() {
+		if ctx.Err() != nil {
+			return
+		}
+		p.syncLate()
+	}
+}
+
 // syncLate syncs what sync mode Interval has left to be synced. Appends go on meanwhile.
 func (p *partition) syncLate() {
 	p.mu.Lock()
@@ -162,45 +190,32 @@ func (p *partition) syncLate() {
 	}
 }
 
-// errDoubtful: an earlier sync of the segment failed.
-var errDoubtful = errors.New("an earlier sync failed")
-
 // syncTo makes a segment durable up to an offset at least, unless it has been removed. If
 // it cannot, the segment is not written any more.
 func (p *partition) syncTo(f *file, offset int64) error {
 	p.mu.Lock()
-	reached, durable, doubtful := f.tail.Offset, f.durable, f.doubtful
+	durable := f.durable
 	p.mu.Unlock()
 	if durable >= offset {
 		return nil
 	}
-	err := errDoubtful
-	if !doubtful {
-		err = p.syncFile(f)
+	err := f.acquire()
+	if errors.Is(err, errDropped) {
+		return nil
+	}
+	if err == nil {
+		defer f.release()
+		p.e.syncs <- struct{}{}
+		defer func() { <-p.e.syncs }()
+		err = p.sync(f)
+	}
+	if err == nil {
+		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case errors.Is(err, errDropped):
-		return nil
-	case err == nil && !f.doubtful:
-		f.durable = max(f.durable, reached)
-		return nil
-	}
-	f.doubtful = true
-	if f == p.active && !p.broken {
-		p.broken = true
-		p.e.metrics.fenced()
+	if f == p.active {
+		p.fenceLocked(err)
 	}
 	return fmt.Errorf("sync %s: %w", f.name, err)
-}
-
-func (p *partition) syncFile(f *file) error {
-	if err := f.acquire(); err != nil {
-		return err
-	}
-	defer f.release()
-	p.e.syncs <- struct{}{}
-	defer func() { <-p.e.syncs }()
-	return p.e.timedSync(f.handle)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 
 	"github.com/eventyard/eventyard/internal/eventlog"
@@ -43,11 +42,11 @@ func (p *partition) fullWith(bytes int64) bool {
 	return offset > segment.HeaderBytes && offset+bytes > p.segmentBytes()
 }
 
-// zeroAhead prepares room for the appends behind the one that ends at the given offset.
-// It is a matter of speed alone, so that its failure is nobody's.
+// zeroAhead prepares room for the appends behind the one that was written up to the given
+// offset. It is a matter of speed alone, so that its failure is nobody's.
 func (p *partition) zeroAhead(end int64) {
 	a := p.active
-	if p.e.cfg.Sync != Always || end <= a.allocated || end-a.tail.Offset >= largeWrite {
+	if p.e.cfg.Sync != Always || end < a.allocated || end-a.tail.Offset >= largeWrite {
 		return
 	}
 	size := min(max(end/4, zeroAheadMin), zeroAheadMax, max(p.segmentBytes()-end, 0))
@@ -60,11 +59,17 @@ func (p *partition) zeroAhead(end int64) {
 }
 
 // roll makes a new segment the active one and seals the old. The caller holds the token.
-// After a *refusal the old one can be written on.
+// After a *refusal the old one can be written on; after any other error it must not be.
 func (p *partition) roll() error {
 	old := p.active
+	if p.e.cfg.Sync == Interval { // or power loss could leave a hole before the new one
+		if err := p.syncTo(old, old.tail.Offset); err != nil {
+			return err
+		}
+	}
 	next, err := p.createFile(old.tail)
 	if err != nil {
+		p.fenceUnlessRefused(err)
 		return err
 	}
 	p.mu.Lock()
@@ -72,6 +77,28 @@ func (p *partition) roll() error {
 	p.mu.Unlock()
 	p.seal(old)
 	return nil
+}
+
+// fenceUnlessRefused sees to it that the active segment is not written again after an
+// error that leaves in doubt what is on disk.
+func (p *partition) fenceUnlessRefused(err error) {
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fenceLocked(err)
+}
+
+func (p *partition) fenceLocked(err error) {
+	if p.broken {
+		return
+	}
+	p.broken = true
+	p.e.metrics.fenced()
+	p.log.Error("partition fenced: its newest segment is left, writing goes on in a new one",
+		"error", err, "next", p.visible.next)
 }
 
 // retireActiveLocked puts a new segment in the active one's place.
@@ -105,84 +132,45 @@ func (p *partition) writeTrailer(f *file) error {
 		return err
 	}
 	if p.e.cfg.Sync != OS {
-		if err := f.handle.Sync(); err != nil {
-			p.doubt(f)
+		if err := p.sync(f); err != nil {
 			return err
 		}
 	}
 	p.mu.Lock()
 	f.mu.Lock()
 	f.bytes, f.index = bytes, nil
-	if p.e.cfg.Sync != OS && !f.doubtful {
-		f.durable = f.tail.Offset
-	}
 	f.mu.Unlock()
 	p.mu.Unlock()
 	return nil
 }
 
-// createFile makes the segment that follows the given end, durable and open. Whoever
-// finds a segment on disk takes everything from its base on in the one before for void:
-// so after a failure the name must be gone again, for certain, or the one before must
-// not be written to any more. The former is a *refusal.
+// createFile makes the segment that follows the given end, durable and open. It is built
+// aside and gets its name last, in one step, over whatever has that name: whoever finds a
+// segment on disk takes everything from its base on in the one before for void, so that the
+// name may never stand for anything but a whole segment, and may never go away again. A
+// failure before that is a *refusal: nothing has happened.
 func (p *partition) createFile(after segment.Tail) (*file, error) {
 	base := eventlog.Sequence(after.Next)
 	f := &file{fs: p.e.fs, name: path.Join(p.dir, fileName(base)), base: base, stop: -1}
 	f.head = segment.Head{Salt: newSalt(), Base: after.Next, BaseTime: after.LastTime}
 	f.tail = segment.Tail{Offset: segment.HeaderBytes, Next: after.Next, LastTime: after.LastTime}
 	f.pinned, f.loaded = true, true
-	err := p.makeFile(f)
+	aside, err := p.e.spares.build(f)
 	if err == nil {
-		return f, nil
-	}
-	err = fmt.Errorf("create %s: %w", f.name, err)
-	if f.handle != nil {
-		f.handle.Close()
-	}
-	if isNoSpace(err) {
-		p.e.spares.purge()
-	}
-	if p.erase(f.name) != nil {
-		return nil, err
-	}
-	return nil, &refusal{err}
-}
-
-// makeFile brings the file into being, out of a spare one if there is one.
-func (p *partition) makeFile(f *file) error {
-	head := segment.AppendHead(nil, f.head)
-	if ok, err := p.e.spares.reuse(f, head); ok || err != nil {
-		return p.syncCreated(err)
-	}
-	handle, err := p.e.fs.Create(f.name)
-	if errors.Is(err, fs.ErrExist) { // left by an attempt that failed
-		if err := p.erase(f.name); err != nil {
-			return err
-		}
-		handle, err = p.e.fs.Create(f.name)
+		err = p.e.fs.Rename(aside, f.name)
 	}
 	if err != nil {
-		return err
-	}
-	f.handle, f.allocated = handle, segment.HeaderBytes
-	if _, err := handle.WriteAt(head, 0); err != nil {
-		return err
-	}
-	if p.e.cfg.Sync != OS {
-		if err := handle.Sync(); err != nil {
-			return err
+		if isNoSpace(err) {
+			p.e.spares.purge()
 		}
-		f.durable = segment.HeaderBytes
+		p.e.spares.discard(aside, f.handle)
+		return nil, &refusal{fmt.Errorf("create %s: %w", f.name, err)}
 	}
-	return p.syncCreated(nil)
-}
-
-// syncCreated makes the new name durable.
-func (p *partition) syncCreated(err error) error {
-	if err != nil || p.e.cfg.Sync == OS {
-		return err
+	if err := errors.Join(p.e.fs.SyncDir(p.dir), p.e.fs.SyncDir(spareDir)); err != nil {
+		f.handle.Close()
+		return nil, fmt.Errorf("create %s: %w", f.name, err)
 	}
-	return p.e.fs.SyncDir(p.dir)
+	return f, nil
 }
 
 // erase removes a file durably.

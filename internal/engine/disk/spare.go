@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path"
@@ -14,43 +15,64 @@ import (
 const maxSpares = 8
 
 // spares keeps segments that retention has removed: their blocks are allocated and
-// written, so that syncs into them are cheap. What they hold is void by its salt.
+// written, so that syncs into them are cheap. What they hold is void by its salt. Those of
+// an earlier process are not used: whether their old names are gone for good is not known.
 type spares struct {
-	e      *Engine
-	mu     sync.Mutex
-	names  []string // guarded by mu
-	next   int      // guarded by mu
-	listed bool     // guarded by mu
+	e     *Engine
+	mu    sync.Mutex
+	names []string // guarded by mu
+	next  int      // guarded by mu
 }
 
 func newSpares(e *Engine) *spares { return &spares{e: e} }
 
-// reuse turns a spare file into the segment f: new header first, name last, so that the
-// name never stands for an earlier life. It reports whether it tried.
-func (s *spares) reuse(f *file, head []byte) (bool, error) {
+// build prepares the segment f aside: header written and synced, out of a spare file if
+// there is one. It gives the name to be renamed.
+func (s *spares) build(f *file) (name string, err error) {
+	name, f.handle = s.open()
+	if f.handle == nil {
+		name = path.Join(spareDir, "new-"+rand.Text())
+		if f.handle, err = s.e.fs.Create(name); err != nil {
+			return name, err
+		}
+	}
+	if f.allocated, err = f.handle.Bytes(); err != nil {
+		return name, err
+	}
+	// The first batch of an earlier life must not stand behind the new header: if that
+	// were damaged one day, it would be rebuilt from there.
+	start := append(segment.AppendHead(nil, f.head), make([]byte, segment.BatchHeaderBytes)...)
+	if _, err := f.handle.WriteAt(start, 0); err != nil {
+		return name, err
+	}
+	if err := f.handle.Sync(); err != nil {
+		return name, err
+	}
+	f.durable = segment.HeaderBytes
+	return name, nil
+}
+
+// open takes a spare file, if there is one that can be opened.
+func (s *spares) open() (string, vfs.File) {
 	name, ok := s.take()
 	if !ok {
-		return false, nil
+		return "", nil
 	}
 	handle, err := s.e.fs.Open(name)
 	if err != nil {
-		return false, nil // not to be had: make a new one
+		return "", nil
 	}
-	f.handle = handle
-	if f.allocated, err = handle.Bytes(); err != nil {
-		return true, err
+	return name, handle
+}
+
+// discard removes what build has left of a segment that was not to be.
+func (s *spares) discard(name string, handle vfs.File) {
+	if handle != nil {
+		handle.Close()
 	}
-	if _, err := handle.WriteAt(head, 0); err != nil {
-		return true, err
+	if err := s.e.fs.Remove(name); err != nil && !vfs.IsNotExist(err) {
+		s.e.log.Warn("remove unfinished segment", "segment", name, "error", err)
 	}
-	if err := handle.Sync(); err != nil {
-		return true, err
-	}
-	f.durable = segment.HeaderBytes
-	if err := s.e.fs.Rename(name, f.name); err != nil {
-		return true, err
-	}
-	return true, s.e.fs.SyncDir(spareDir) // the caller syncs the other side
 }
 
 // keep takes a removed segment in, or reports that there is no room for it. It may be
@@ -61,7 +83,6 @@ func (s *spares) keep(name string) (bool, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list()
 	if len(s.names) >= maxSpares {
 		return false, nil
 	}
@@ -85,7 +106,6 @@ func (s *spares) take() (string, bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list()
 	if len(s.names) == 0 {
 		return "", false
 	}
@@ -98,31 +118,10 @@ func (s *spares) take() (string, bool) {
 func (s *spares) purge() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list()
 	for _, name := range s.names {
 		if err := s.e.fs.Remove(name); err != nil && !vfs.IsNotExist(err) {
 			s.e.log.Warn("remove spare segment", "segment", name, "error", err)
 		}
 	}
 	s.names = nil
-}
-
-// list finds, once, what an earlier process left. The caller holds mu.
-func (s *spares) list() {
-	if s.listed {
-		return
-	}
-	s.listed = true
-	entries, err := s.e.fs.List(spareDir)
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		var n int
-		if _, err := fmt.Sscanf(entry.Name, "%06d"+suffix, &n); err != nil || entry.Dir {
-			continue
-		}
-		s.next = max(s.next, n)
-		s.names = append(s.names, path.Join(spareDir, entry.Name))
-	}
 }

@@ -113,7 +113,7 @@ func batchOf(texts ...string) eventlog.Batch {
 func (f *fixture) rest(c eventlog.Cursor) (texts []string) {
 	f.t.Helper()
 	for {
-		run, err := c.TryNext()
+		run, err := c.TryNext(f.t.Context())
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -459,7 +459,7 @@ func testRemove(t *testing.T, f *fixture) {
 	if err := <-ended; !errors.Is(err, eventlog.ErrRemoved) {
 		t.Errorf("a waiting cursor ended with %v", err)
 	}
-	if _, err := c.TryNext(); !errors.Is(err, eventlog.ErrRemoved) {
+	if _, err := c.TryNext(t.Context()); !errors.Is(err, eventlog.ErrRemoved) {
 		t.Errorf("an open cursor: %v", err)
 	}
 	if _, err := eventlog.Append(t.Context(), p, batchOf("b")); !errors.Is(err, eventlog.ErrRemoved) {
