@@ -56,7 +56,7 @@ func (b *bench) readsOf(ctx context.Context, lim limit, name string, batch int) 
 	if err != nil {
 		return result{}, err
 	}
-	e, parts, err := openEngine(dir, disk.OS, 1)
+	e, parts, err := openEngine(disk.Config{Dir: dir, Sync: disk.OS}, 1)
 	if err != nil {
 		return result{}, err
 	}

@@ -78,8 +78,14 @@ func measureSingles(ctx context.Context, b *bench) error {
 
 // engineAppends is the engine under a load. Each append is waited for.
 func engineAppends(name string, sync disk.SyncMode, s shape) contender {
+	return configuredAppends(name, disk.Config{Sync: sync}, s)
+}
+
+// configuredAppends is the engine under a load, with other than its default settings.
+func configuredAppends(name string, cfg disk.Config, s shape) contender {
 	return contender{name, func(ctx context.Context, dir string, lim limit) (t tally, err error) {
-		e, parts, err := openEngine(dir, sync, s.partitions)
+		cfg.Dir = dir
+		e, parts, err := openEngine(cfg, s.partitions)
 		if err != nil {
 			return tally{}, err
 		}
@@ -96,8 +102,9 @@ func engineAppends(name string, sync disk.SyncMode, s shape) contender {
 // logName is the log that everything is appended to.
 const logName = "bench"
 
-func openEngine(dir string, sync disk.SyncMode, n int) (*disk.Engine, []eventlog.Partition, error) {
-	e, err := disk.Open(disk.Config{Dir: dir, Sync: sync, Log: quiet()})
+func openEngine(cfg disk.Config, n int) (*disk.Engine, []eventlog.Partition, error) {
+	cfg.Log = quiet()
+	e, err := disk.Open(cfg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,7 +28,7 @@ func measureRead(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
-	e, parts, err := openEngine(dir, disk.OS, partitions)
+	e, parts, err := openEngine(disk.Config{Dir: dir, Sync: disk.OS}, partitions)
 	if err != nil {
 		return err
 	}

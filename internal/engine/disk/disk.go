@@ -94,6 +94,9 @@ type Config struct {
 	SyncInterval time.Duration
 	// SegmentBytes is the size of a full segment; zero means DefaultSegmentBytes.
 	SegmentBytes int64
+	// NoJournal makes every partition sync its own file, however many commit at once. It is
+	// there to measure what the journal gains.
+	NoJournal bool
 	// RetentionInterval is how often retention is applied; zero means every 10 seconds.
 	RetentionInterval time.Duration
 	// Log takes what an operator should know; nil means slog.Default().
@@ -130,7 +133,7 @@ func (c Config) withDefaults() Config {
 		c.journalFrom = journalFrom
 	}
 	if c.journalBytes == 0 {
-		c.journalBytes = DefaultJournalBytes
+		c.journalBytes = defaultJournalBytes
 	}
 	return c
 }

@@ -48,8 +48,8 @@ type journal struct {
 	made     int // files that exist or are being made
 	// notBefore is when another file may be made, after it could not be.
 	notBefore time.Time
-	// off is set at the end, and when storage failed under a file: from then on everyone
-	// syncs for itself.
+	// off is set when it is not wanted, at the end, and when storage failed under a file:
+	// everyone syncs for itself.
 	off bool
 }
 
@@ -84,8 +84,8 @@ type journalFile struct {
 const (
 	// journalFiles are used in turn: while one is written the other's segments are synced.
 	journalFiles = 2
-	// DefaultJournalBytes is the size of each. They are made when first needed.
-	DefaultJournalBytes = 32 << 20
+	// defaultJournalBytes is the size of each. They are made when first needed.
+	defaultJournalBytes = 32 << 20
 	// journalFrom is how many partitions have to be committing for the journal to pay. One
 	// alone is better off with its own sync: it writes each byte once.
 	journalFrom = 3
@@ -97,7 +97,7 @@ const (
 var errJournalFull = errors.New("journal is full")
 
 func newJournal(e *Engine) *journal {
-	j := &journal{e: e}
+	j := &journal{e: e, off: e.cfg.NoJournal}
 	j.cond = sync.NewCond(&j.mu)
 	return j
 }
