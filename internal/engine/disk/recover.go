@@ -52,10 +52,14 @@ func (p *partition) recover() error {
 	}
 	last.handle = handle
 	head, err := readHead(handle, last.base, last.bytes)
-	if err != nil {
-		return p.dropUnborn(last, err)
+	switch {
+	case err == nil:
+		return p.resume(last, head)
+	case errors.Is(err, segment.ErrHeader):
+		return p.replaceEmpty(last, err)
+	default:
+		return err
 	}
-	return p.resume(last, head)
 }
 
 // listSegments finds the segments in a folder, oldest first, and what else is there.
@@ -159,25 +163,21 @@ func rewrite(handle vfs.File, from, to int64) error {
 	return nil
 }
 
-// dropUnborn removes a newest segment whose header never reached the disk: power was lost
-// while it was made, so that nothing in it was ever acknowledged. If there is something in
-// it all the same, then it is damaged and is left for a person to look at.
-func (p *partition) dropUnborn(f *file, reason error) error {
+// replaceEmpty puts a new segment in the place of a newest one without events whose header
+// is damaged. If there is something in it all the same, it is left for a person to look at.
+func (p *partition) replaceEmpty(f *file, reason error) error {
 	if held, err := holdsData(f.handle, f.bytes); err != nil || held {
 		return errors.Join(f.corrupt(f.base, eventlog.NoSequence, reason), err)
 	}
 	f.drop()
-	if err := p.erase(f.name); err != nil {
-		return err
-	}
 	p.files = p.files[:len(p.files)-1]
 	after := segment.Tail{Next: int64(f.base)}
 	if n := len(p.files); n > 0 {
-		before, err := p.lastOf(p.files[n-1])
-		if err != nil {
-			return err
+		before := p.files[n-1]
+		if err := before.acquire(); err == nil {
+			after.LastTime = before.tail.LastTime
+			before.release()
 		}
-		after.LastTime = before.LastTime
 	}
 	return p.begin(after)
 }

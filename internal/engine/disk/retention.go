@@ -107,8 +107,11 @@ func (p *partition) surplus(now time.Time) (*file, error) {
 
 // lastOf tells where a segment ends. What a damaged one cannot tell, the next one does.
 func (p *partition) lastOf(f *file) (segment.Tail, error) {
-	if f == p.active {
-		return f.tail, nil
+	p.mu.Lock()
+	tail, active := f.tail, f == p.active
+	p.mu.Unlock()
+	if active {
+		return tail, nil
 	}
 	err := f.acquire()
 	var damaged *eventlog.CorruptError
