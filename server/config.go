@@ -111,6 +111,10 @@ func (c Config) validate() error {
 	return nil
 }
 
+// ReservedNames are the first path segments that the yard keeps for itself: no hub has
+// such a name, nor one that begins with it and a slash.
+func ReservedNames() []string { return broker.ReservedNames() }
+
 func (h Hub) validate() error {
 	first, _, _ := strings.Cut(strings.ToLower(h.Name), "/")
 	switch {

@@ -46,7 +46,6 @@ func (s *Server) listen() (net.Listener, error) {
 func (s *Server) open(listener net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notReady = nil
 	s.addresses = map[string]string{}
 	if listener != nil {
 		s.addresses["http"] = "http://" + listener.Addr().String()
@@ -59,7 +58,8 @@ type door struct {
 	server   *http.Server
 	listener net.Listener
 	handler  http.Handler
-	// announce tells tails and long polls to end; close makes the yard not ready.
+	// announce tells tails and long polls to end, and probes that the yard is not ready.
+	// There is no state before that: who is let in finds everything open.
 	announce func()
 	// cut ends the contexts of all requests.
 	cut context.CancelFunc
@@ -75,13 +75,10 @@ func (s *Server) newDoor(listener net.Listener, y *yard) *door {
 		listener: listener,
 		handler: httpapi.New(httpapi.Config{
 			Broker: y.broker, Version: s.cfg.Version, Engine: "disk", Doors: s.Addresses,
-			Log: s.cfg.Log, Registry: y.registry, Ready: s.ready, Stopping: stopping, LoopbackOnly: true,
+			Log: s.cfg.Log, Registry: y.registry, Stopping: stopping, LoopbackOnly: true,
 		}),
-		announce: func() {
-			s.setNotReady(errStopping)
-			announce(errStopping)
-		},
-		cut: cut,
+		announce: func() { announce(errStopping) },
+		cut:      cut,
 	}
 	d.server = &http.Server{
 		Handler:           d,

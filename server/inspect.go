@@ -15,10 +15,11 @@ import (
 
 // What the engine has in the data folder, beside the meta store.
 const (
-	lockName = "LOCK"
-	logDir   = "log"
-	spareDir = "spare"
-	trashDir = "trash"
+	lockName   = "LOCK"
+	logDir     = "log"
+	journalDir = "journal"
+	spareDir   = "spare"
+	trashDir   = "trash"
 )
 
 // Inspection says how to look into a data folder.
@@ -36,7 +37,8 @@ type Inspection struct {
 type Findings struct {
 	// InUse: a yard runs on it. Nothing more was looked at.
 	InUse bool
-	// Meta is what is wrong with the meta store; nil if nothing is.
+	// Meta is what is wrong with the meta store; nil if nothing is. It wraps
+	// ErrMetaLost where the store is gone.
 	Meta error
 	// LogBytes is the size of all files with events.
 	LogBytes int64
@@ -83,7 +85,7 @@ func (f *Findings) lookAround(dir string) error {
 	if err != nil {
 		return err
 	}
-	ours := map[string]bool{lockName: true, metaName: true, logDir: true, spareDir: true, trashDir: true}
+	ours := map[string]bool{lockName: true, metaName: true, logDir: true, journalDir: true, spareDir: true, trashDir: true}
 	known := false
 	for _, entry := range entries {
 		if ours[entry.Name()] {
@@ -136,7 +138,16 @@ func (f *Findings) checkMeta(dir string) error {
 	if errors.Is(err, vfs.ErrLocked) {
 		return err
 	}
-	f.Meta = err
+	if errors.Is(err, fs.ErrNotExist) {
+		kept, lookErr := hasLogs(dir)
+		if lookErr != nil {
+			return lookErr
+		}
+		if !kept {
+			return nil // nothing was ever described
+		}
+	}
+	f.Meta = metaLost(dir, err)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 func filled(t *testing.T) Config {
 	t.Helper()
 	cfg := quick(t)
+	cfg.Sync = "always" // else damage looks like the end of what reached the disk
 	r := start(t, cfg)
 	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
 	for range 10 {
@@ -46,7 +48,10 @@ func TestInspectFindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.Index(data, 'o') // of the first body
+	at := bytes.Index(data, []byte("some event"))
+	if at < 0 {
+		t.Fatal("the first body is not where it should be")
+	}
 	data[at] ^= 1
 	if err := os.WriteFile(segments[0], data, 0o600); err != nil {
 		t.Fatal(err)
@@ -63,6 +68,23 @@ func TestInspectFindsDamage(t *testing.T) {
 	}
 	if found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir}); err != nil || found.Meta == nil {
 		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+func TestInspectTellsALostMetaStore(t *testing.T) {
+	cfg := filled(t)
+	if err := os.Remove(filepath.Join(cfg.DataDir, metaName)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir})
+	if err != nil || !errors.Is(found.Meta, ErrMetaLost) || found.Events != 10 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if err := os.RemoveAll(filepath.Join(cfg.DataDir, logDir)); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir}); err != nil || found.Meta != nil {
+		t.Errorf("where there are no events: found %+v, %v", found, err)
 	}
 }
 

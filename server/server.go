@@ -18,8 +18,10 @@ var (
 	ErrLocked = vfs.ErrLocked
 	// ErrUsed: a server runs once; make another.
 	ErrUsed = errors.New("this server has run already")
+	// ErrMetaLost: the data folder holds events, but not the file that says whose they
+	// are. It comes with fs.ErrNotExist.
+	ErrMetaLost = errors.New(metaName + " is missing")
 
-	errStarting = errors.New("the yard is starting")
 	errStopping = errors.New("the yard is stopping")
 )
 
@@ -30,7 +32,6 @@ type Server struct {
 
 	mu        sync.Mutex
 	used      bool              // guarded by mu
-	notReady  error             // guarded by mu; nil while the yard serves
 	addresses map[string]string // guarded by mu; by door
 }
 
@@ -40,7 +41,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure yard: %w", err)
 	}
-	return &Server{cfg: cfg, started: make(chan struct{}), notReady: errStarting}, nil
+	return &Server{cfg: cfg, started: make(chan struct{})}, nil
 }
 
 // Started is closed once every door is open.
@@ -94,17 +95,4 @@ func (s *Server) claim() error {
 	}
 	s.used = true
 	return nil
-}
-
-// ready tells probes whether requests are welcome.
-func (s *Server) ready() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.notReady
-}
-
-func (s *Server) setNotReady(reason error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.notReady = reason
 }

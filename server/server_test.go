@@ -1,15 +1,18 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -188,44 +191,6 @@ func TestTheAddressIsTaken(t *testing.T) {
 	}
 }
 
-func TestTwoYardsOnOneFolder(t *testing.T) {
-	cfg := quick(t)
-	first := start(t, cfg)
-	second, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Run(t.Context()); !errors.Is(err, ErrLocked) {
-		t.Errorf("error is %v", err)
-	}
-	first.want(200, "GET", "/readyz", "") // and is none the worse for it
-	first.shutdown()
-}
-
-func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
-	cfg := quick(t)
-	r := start(t, cfg)
-	info, err := os.Stat(cfg.DataDir)
-	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("mode is %v, %v", info.Mode(), err)
-	}
-	r.shutdown()
-}
-
-func TestAFileInPlaceOfTheFolder(t *testing.T) {
-	cfg := quick(t)
-	if err := os.WriteFile(cfg.DataDir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "make data folder") {
-		t.Errorf("error is %v", err)
-	}
-}
-
 func TestAServerRunsOnce(t *testing.T) {
 	r := start(t, quick(t))
 	if err := r.Run(t.Context()); !errors.Is(err, ErrUsed) {
@@ -260,7 +225,8 @@ func TestInfoTellsTheDoors(t *testing.T) {
 	r.shutdown()
 }
 
-// A tail ends with a word when the yard stops, and does not hold it up.
+// A tail ends with a word when the yard stops, a long poll with an empty page; neither
+// holds it up.
 func TestStoppingEndsTailsAndLongPolls(t *testing.T) {
 	cfg := quick(t)
 	cfg.Grace = time.Hour
@@ -271,10 +237,43 @@ func TestStoppingEndsTailsAndLongPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
+	polled := longPoll(r)
+	waitForCall("httpapi.(*page).fill")
 	r.shutdown()
 	rest, err := io.ReadAll(response.Body)
 	if err != nil || !strings.Contains(string(rest), `"reason":"stopping"`) {
 		t.Errorf("the tail ended with %q, %v", rest, err)
+	}
+	if answer := <-polled; answer != "200 {\"events\":[],\"next\":0}\n" {
+		t.Errorf("the long poll ended with %q", answer)
+	}
+}
+
+// longPoll waits for an event that never comes, and gives what it was answered.
+func longPoll(r *running) <-chan string {
+	answer := make(chan string, 1)
+	go func() {
+		response, err := http.Get(r.url + "/api/v1/hubs/h/partitions/0/events?wait=60s")
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			body = []byte(err.Error())
+		}
+		answer <- fmt.Sprintf("%d %s", response.StatusCode, body)
+	}()
+	return answer
+}
+
+// waitForCall returns once some goroutine is inside the function. A poll that waits
+// leaves no other trace from which to tell that it has arrived.
+func waitForCall(function string) {
+	stacks := make([]byte, 1<<20)
+	for !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte(function)) {
+		runtime.Gosched()
 	}
 }
 
@@ -285,12 +284,12 @@ func TestStoppingCutsOffWhatWillNotEnd(t *testing.T) {
 	r := start(t, cfg)
 	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
 	body, unfinished := io.Pipe()
-	defer unfinished.Close()
 	sending := postSlowly(t, r, body)
 	if _, err := io.WriteString(unfinished, `{"events":[`); err != nil {
 		t.Fatal(err)
 	}
 	r.shutdown()
+	unfinished.CloseWithError(io.ErrClosedPipe)
 	if status := <-sending; status == http.StatusCreated {
 		t.Error("half a request was taken")
 	}

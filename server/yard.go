@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/engine/bolt"
 	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/service"
+	"github.com/eventyard/eventyard/internal/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
@@ -28,8 +31,8 @@ type yard struct {
 
 // openYard opens storage and broker and sees to it that the configured hubs exist.
 func openYard(ctx context.Context, cfg Config) (_ *yard, err error) {
-	if err := makeFolder(cfg.DataDir); err != nil {
-		return nil, err
+	if err := vfs.OS(cfg.DataDir).MkdirAll("."); err != nil { // durably, for its owner only
+		return nil, fmt.Errorf("make data folder: %w", err)
 	}
 	y := &yard{registry: prometheus.NewRegistry()}
 	y.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -70,22 +73,46 @@ func (y *yard) openStorage(cfg Config) error {
 		return err
 	}
 	y.engine = engine
-	store, err := bolt.Open(bolt.Config{
-		Path: filepath.Join(cfg.DataDir, metaName), NoSync: sync == disk.OS, Log: cfg.Log,
-	})
+	return y.openMeta(cfg)
+}
+
+// openMeta opens the store of definitions. It is durable in every sync mode: what a
+// power cut may cost is a few events, never the hubs. Where there are logs there was
+// a store, and making an empty one would hide them all.
+func (y *yard) openMeta(cfg Config) error {
+	kept, err := hasLogs(cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	y.meta = store
-	return nil
+	y.meta, err = bolt.Open(metaConfig(cfg, kept))
+	return metaLost(cfg.DataDir, err)
 }
 
-// makeFolder makes the data folder for its owner only.
-func makeFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make data folder: %w", err)
+func metaConfig(cfg Config, mustExist bool) bolt.Config {
+	return bolt.Config{Path: filepath.Join(cfg.DataDir, metaName), MustExist: mustExist, Log: cfg.Log}
+}
+
+// metaLost tells the loss of the meta store from its other troubles.
+func metaLost(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s holds events of hubs that it described: %w", ErrMetaLost, filepath.Join(dir, logDir), err)
 	}
-	return nil
+	return err
+}
+
+// hasLogs tells whether the engine keeps anything for a hub. What cannot be a log,
+// such as the lost+found of a disk, does not count.
+func hasLogs(dir string) (bool, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, logDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for logs: %w", err)
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.IsDir() && e.Name() != "lost+found"
+	}), nil
 }
 
 // parts is what runs behind the doors, in the order of dependence.

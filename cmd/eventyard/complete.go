@@ -15,7 +15,7 @@ func (c *cli) completeHubs(cmd *cobra.Command, args []string, _ string) ([]cobra
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	client, err := c.client()
+	client, err := c.client(cmd)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -37,7 +37,7 @@ func (f *settingFlag) Type() string { return f.kind }
 // loadConfig reads the configuration with the flags that were given, and prints what
 // the user should look at.
 func (c *cli) loadConfig(cmd *cobra.Command) (config.Config, error) {
-	from := config.Sources{Environ: os.Environ(), Flags: map[string]string{}}
+	from := config.Sources{Environ: os.Environ(), Flags: map[string]string{}, ReservedNames: server.ReservedNames()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "config" {
 			from.File = f.Value.String()
@@ -47,6 +47,9 @@ func (c *cli) loadConfig(cmd *cobra.Command) (config.Config, error) {
 	})
 	loaded, err := config.Load(from)
 	c.warn(loaded.Warnings)
+	if config.BlamesFlag(err) {
+		err = usagef(cmd, "%w", err)
+	}
 	return loaded.Config, err
 }
 
@@ -66,7 +69,7 @@ func (c *cli) configDocCommand() *cobra.Command {
 		Use:     "doc",
 		Short:   "Print every setting with its default, as a file to begin with",
 		Example: "  eventyard config doc > eventyard.yaml",
-		Args:    cobra.NoArgs,
+		Args:    wantArgs(),
 		RunE:    func(*cobra.Command, []string) error { return config.WriteReference(c.stdout) },
 	}
 }
@@ -75,9 +78,9 @@ func (c *cli) configCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check an eventyard.yaml or Config.json",
-		Args:  cobra.ExactArgs(1),
+		Args:  wantArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			loaded, err := config.Load(config.Sources{File: args[0]})
+			loaded, err := config.Load(config.Sources{File: args[0], ReservedNames: server.ReservedNames()})
 			c.warn(loaded.Warnings)
 			if err == nil {
 				_, err = server.New(c.serverConfig(loaded.Config)) // which knows more about hubs

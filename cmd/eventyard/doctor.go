@@ -31,7 +31,7 @@ func (c *cli) doctorCommand() *cobra.Command {
 		Long:  doctorHelp,
 		Example: `  eventyard doctor
   eventyard doctor --data /var/lib/eventyard --deep`,
-		Args: cobra.NoArgs,
+		Args: wantArgs(),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := c.loadConfig(cmd)
@@ -121,11 +121,14 @@ func (d *doctor) showProgress(done, total int64) {
 }
 
 func (d *doctor) judgeMeta(found server.Findings) {
-	if found.Meta != nil {
+	switch {
+	case errors.Is(found.Meta, server.ErrMetaLost):
+		d.note("meta", problem, nextForMetaLost, "%v", found.Meta)
+	case found.Meta != nil:
 		d.note("meta", problem, "restore meta.db from a copy, or keep the folder and ask for help; the events themselves are in log/", "%v", found.Meta)
-		return
+	default:
+		d.note("meta", fine, "", "hub definitions are sound")
 	}
-	d.note("meta", fine, "", "hub definitions are sound")
 }
 
 func (d *doctor) judgeLog(found server.Findings) {

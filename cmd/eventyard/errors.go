@@ -28,7 +28,7 @@ func nextFor(err error) string {
 	)
 	switch {
 	case errors.As(err, &usage):
-		return "see: " + usage.help()
+		return "see: " + usage.command + " --help"
 	case errors.As(err, &problem):
 		return nextForProblem(problem)
 	case errors.As(err, &lost):
@@ -39,6 +39,8 @@ func nextFor(err error) string {
 		return "all settings are explained by: eventyard config doc"
 	case errors.Is(err, server.ErrLocked):
 		return "another yard uses this data folder: stop it, or choose another folder with --data"
+	case errors.Is(err, server.ErrMetaLost):
+		return nextForMetaLost
 	case errors.Is(err, syscall.EADDRINUSE):
 		return "something else listens there, perhaps another yard: stop it, or choose another address with --http (port 0 picks a free one)"
 	case errors.Is(err, fs.ErrPermission):
@@ -47,12 +49,8 @@ func nextFor(err error) string {
 	return ""
 }
 
-func (e *usageError) help() string {
-	if e.command == "" {
-		return "eventyard --help"
-	}
-	return e.command + " --help"
-}
+// nextForMetaLost is what to do where the events are there and their hubs are not.
+const nextForMetaLost = "restore meta.db from a copy; or, to begin anew without these events, move the folder log elsewhere"
 
 // nextForProblem puts into the words of the command line what the yard says in those
 // of its HTTP API.
@@ -66,12 +64,16 @@ func nextForProblem(p *httpclient.Problem) string {
 		return "eventyard hub list shows the hubs there are"
 	case "position-past-end":
 		return "begin again with --from earliest, or with --from latest to skip what is there"
+	case "damaged-events":
+		return "eventyard doctor, while the yard is stopped, tells which files are damaged"
 	}
 	return p.Next
 }
 
 func nextForLost(lost *httpclient.UnreachableError) string {
 	switch {
+	case errors.Is(lost, httpclient.ErrBrokeOff) && !errors.Is(lost, context.Canceled):
+		return "what came before is right, but not all there is: see whether the yard still runs, and read again"
 	case errors.Is(lost, syscall.ECONNREFUSED):
 		return "is the yard running? start it with: eventyard serve"
 	case errors.Is(lost, context.DeadlineExceeded):

@@ -17,7 +17,7 @@ func (c *cli) groupCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "create HUB GROUP",
 		Short:             "Create a consumer group",
-		Args:              cobra.ExactArgs(2),
+		Args:              wantArgs("HUB", "GROUP"),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			group, err := client.CreateGroup(cmd.Context(), args[0], args[1])
@@ -40,7 +40,7 @@ func (c *cli) groupListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "list HUB",
 		Short:             "List the consumer groups of a hub",
-		Args:              cobra.ExactArgs(1),
+		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			groups, err := client.Groups(cmd.Context(), args[0])
@@ -70,7 +70,7 @@ func (c *cli) groupDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "delete HUB GROUP",
 		Short:             "Delete a consumer group",
-		Args:              cobra.ExactArgs(2),
+		Args:              wantArgs("HUB", "GROUP"),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			question := fmt.Sprintf("Delete group %s of hub %s, for good?", args[1], args[0])

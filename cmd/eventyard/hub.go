@@ -54,7 +54,7 @@ func (c *cli) hubCreateCommand() *cobra.Command {
 		Use:     "create HUB",
 		Short:   "Create a hub",
 		Example: "  eventyard hub create orders --partitions 4 --retention-age 24h --retention-bytes 1GiB",
-		Args:    cobra.ExactArgs(1),
+		Args:    wantArgs("HUB"),
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			request := httpclient.HubRequest{Name: args[0], Retention: retention.request(cmd)}
 			if cmd.Flags().Changed("partitions") {
@@ -87,7 +87,7 @@ func (c *cli) hubListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all hubs",
-		Args:  cobra.NoArgs,
+		Args:  wantArgs(),
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
 			hubs, err := client.Hubs(cmd.Context())
 			if err != nil {
@@ -121,7 +121,7 @@ func (c *cli) hubShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show HUB",
 		Short:             "Show a hub, its groups and what its partitions hold",
-		Args:              cobra.ExactArgs(1),
+		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			hub, err := client.Hub(cmd.Context(), args[0])
@@ -170,7 +170,7 @@ func (c *cli) hubUpdateCommand() *cobra.Command {
 		Use:               "update HUB",
 		Short:             "Change how long a hub keeps its events",
 		Example:           "  eventyard hub update orders --retention-age 30d",
-		Args:              cobra.ExactArgs(1),
+		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			request := httpclient.HubRequest{Retention: retention.request(cmd)}
@@ -194,7 +194,7 @@ func (c *cli) hubDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "delete HUB",
 		Short:             "Delete a hub with all its events",
-		Args:              cobra.ExactArgs(1),
+		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			partitions, err := client.Partitions(cmd.Context(), args[0])

@@ -10,9 +10,14 @@ import (
 )
 
 func main() {
-	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Once the first signal has been heard, the second one ends the process at once.
-	context.AfterFunc(ctx, restore)
+	ctx, cancel := context.WithCancel(context.Background())
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, os.Interrupt, syscall.SIGTERM)
+	go func() { // for as long as the process lives
+		<-heard
+		signal.Stop(heard) // the next one ends the process at once
+		cancel()
+	}()
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	os.Exit(report(os.Stderr, err))
 }

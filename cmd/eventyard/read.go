@@ -30,7 +30,8 @@ gap and without a repeat.
   15m, 24h, 7d             so long ago
   1041, after:1041         with, or behind, the event of that number; such a number
                            counts within one partition
-  0:17,1:4                 each partition at its own number`
+  0:17,1:4                 each partition at its own number, as the id of a tail's
+                           event has it; so does p1.…, for many partitions`
 
 func (c *cli) readCommand() *cobra.Command {
 	query := httpclient.Query{}
@@ -44,7 +45,7 @@ func (c *cli) readCommand() *cobra.Command {
 		Example: `  eventyard read orders
   eventyard read orders --from 15m --follow
   eventyard read orders --from earliest -o json | jq .body`,
-		Args:              cobra.ExactArgs(1),
+		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			query.Hub = args[0]
@@ -91,8 +92,13 @@ func parseFrom(text string, now time.Time) (string, error) {
 	return "", fmt.Errorf("%q is neither earliest nor latest, a number, a time or an age", text)
 }
 
-// isPlaces tells a position of several partitions, 0:17,1:4.
+// isPlaces tells a position of several partitions: 0:17,1:4, or packed, as the yard
+// writes it for many.
 func isPlaces(text string) bool {
+	if packed, ok := strings.CutPrefix(text, "p1."); ok {
+		_, err := base64.RawURLEncoding.DecodeString(packed)
+		return err == nil && packed != ""
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		id, number, _ := strings.Cut(part, ":")
 		if _, err := strconv.ParseUint(id, 10, 16); err != nil {
@@ -119,7 +125,7 @@ func checkNumber(cmd *cobra.Command, client *httpclient.Client, q httpclient.Que
 }
 
 func (c *cli) read(ctx context.Context, client *httpclient.Client, q httpclient.Query, follow bool, form output) error {
-	events := client.Read(ctx, q)
+	events := client.Read(ctx, q, c.notice)
 	if follow {
 		events = client.Follow(ctx, q, c.notice)
 	}
@@ -133,7 +139,7 @@ func (c *cli) read(ctx context.Context, client *httpclient.Client, q httpclient.
 	return err
 }
 
-// notice tells what happens to a tail between its events.
+// notice tells what happens to a reading between its events.
 func (c *cli) notice(n httpclient.Notice) {
 	switch {
 	case n.Skipped:
@@ -148,13 +154,13 @@ func (c *cli) notice(n httpclient.Notice) {
 // printEvents prints events as they come. Who follows sees each at once.
 func (c *cli) printEvents(events iter.Seq2[json.RawMessage, error], atOnce bool, form output) error {
 	out := bufio.NewWriterSize(c.stdout, 64<<10)
-	print := printJSON
+	show := printJSON
 	if form == asText {
-		print = printText
+		show = printText
 	}
 	for event, err := range events {
 		if err == nil {
-			err = print(out, event)
+			err = show(out, event)
 		}
 		if err == nil && atOnce {
 			err = out.Flush()

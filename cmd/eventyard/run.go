@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
@@ -44,12 +45,8 @@ func (c *cli) root() *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRun: func(*cobra.Command, []string) {
-			c.began = true
-		},
 	}
+	holdOnly(root)
 	root.SetUsageTemplate(usageTemplate)
 	root.AddGroup(
 		&cobra.Group{ID: "yard", Title: "The yard:"},
@@ -69,12 +66,50 @@ func (c *cli) root() *cobra.Command {
 	add("hubs", c.hubCommand(), c.groupCommand())
 	add("events", c.sendCommand(), c.readCommand())
 	add("more", c.versionCommand())
+	c.noteBeginning(root)
 	return root
+}
+
+// noteBeginning makes every command tell when it begins: what goes wrong before that
+// is the command line.
+func (c *cli) noteBeginning(cmd *cobra.Command) {
+	if body := cmd.RunE; body != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			c.began = true
+			return body(cmd, args)
+		}
+	}
+	for _, member := range cmd.Commands() {
+		c.noteBeginning(member)
+	}
+}
+
+// wantArgs takes exactly the arguments named, or more if the last name ends in dots.
+func wantArgs(names ...string) cobra.PositionalArgs {
+	least, open := len(names), false
+	if least > 0 && strings.HasSuffix(names[least-1], "...") {
+		least, open = least-1, true
+	}
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("%s is missing", names[len(args)])
+		case len(args) > least && !open:
+			return fmt.Errorf("%q is one argument too many", args[least])
+		}
+		return nil
+	}
 }
 
 // family makes a command that only holds others.
 func family(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(members...)
+	return holdOnly(cmd)
+}
+
+// holdOnly makes a command show its help, and suggest a member for a word that is none.
+func holdOnly(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
@@ -100,10 +135,10 @@ func (c *cli) addServerFlag(cmd *cobra.Command) *cobra.Command {
 }
 
 // client makes the client for --server. The caller closes it.
-func (c *cli) client() (*httpclient.Client, error) {
+func (c *cli) client(cmd *cobra.Command) (*httpclient.Client, error) {
 	client, err := httpclient.New(httpclient.Config{Server: c.server})
 	if err != nil {
-		return nil, &usageError{err: fmt.Errorf("--server: %w", err)}
+		return nil, usagef(cmd, "--server: %w", err)
 	}
 	return client, nil
 }
@@ -111,7 +146,7 @@ func (c *cli) client() (*httpclient.Client, error) {
 // asking makes the body of a command from one that asks a yard.
 func (c *cli) asking(do func(*cobra.Command, *httpclient.Client, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		client, err := c.client()
+		client, err := c.client(cmd)
 		if err != nil {
 			return err
 		}
@@ -122,7 +157,7 @@ func (c *cli) asking(do func(*cobra.Command, *httpclient.Client, []string) error
 
 // usageError: the command line is wrong, and nothing was done.
 type usageError struct {
-	command string // whose help tells more; empty: that of the program
+	command string // whose help tells more
 	err     error
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/config"
@@ -42,7 +43,7 @@ func (c *cli) sendCommand() *cobra.Command {
 		Short:             "Send events: arguments, lines, files, or load",
 		Long:              sendHelp,
 		Example:           sendExamples,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              wantArgs("HUB", "TEXT..."),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			return c.send(cmd, client, flags, args[0], args[1:])
@@ -60,9 +61,6 @@ func (c *cli) sendCommand() *cobra.Command {
 	f.IntVar(&flags.count, "count", 0, "send so many events, beginning again with the first TEXT when they run out")
 	f.Var(&flags.size, "size", "size of the bodies that are made up (1KiB if not given)")
 	f.Lookup("size").DefValue = ""
-	cmd.MarkFlagsMutuallyExclusive("key", "partition")
-	cmd.MarkFlagsMutuallyExclusive("whole", "json")
-	cmd.MarkFlagsMutuallyExclusive("file", "size")
 	return c.addServerFlag(cmd)
 }
 
@@ -166,7 +164,7 @@ func (s *sender) failed(part []item, err error) error {
 		which = "event " + thousands(first)
 	}
 	var lost *httpclient.UnreachableError
-	if errors.As(err, &lost) {
+	if errors.As(err, &lost) && !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("%s may or may not be stored: %w", which, err)
 	}
 	return fmt.Errorf("%s: %w", which, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// How much goes into one request at most: enough to share the cost of a sync, little
-// enough to stay well within what a yard takes.
+// How much goes into one request at most, unless a single event is larger: enough to
+// share the cost of a sync, little enough to stay well within what a yard takes.
 const (
 	maxBatchEvents = 500
 	maxBatchBytes  = 256 << 10
@@ -44,11 +44,18 @@ func newMaker(flags sendFlags) (maker, error) {
 	if err != nil {
 		return maker{}, err
 	}
-	if flags.json && (properties != nil || flags.contentType != "") {
-		return maker{}, errors.New("--json says all about an event: --property and --content-type do not go with it")
+	switch {
+	case flags.key != "" && flags.partition != "":
+		err = errors.New("--key and --partition do not go together: a key chooses its own partition")
+	case flags.whole && flags.json:
+		err = errors.New("--whole and --json do not go together")
+	case flags.json && (properties != nil || flags.contentType != ""):
+		err = errors.New("--json says all about an event: --property and --content-type do not go with it")
+	case flags.count < 0 || flags.rate < 0 || flags.size < 0:
+		err = errors.New("--count, --rate and --size are at least 1")
 	}
-	if flags.count < 0 || flags.rate < 0 {
-		return maker{}, errors.New("--count and --rate are at least 1")
+	if err != nil {
+		return maker{}, err
 	}
 	return maker{template: httpclient.Event{Properties: properties, ContentType: flags.contentType}, json: flags.json}, nil
 }
@@ -78,7 +85,9 @@ type input struct {
 	bodies iter.Seq2[[]byte, error]
 	// endless: it ends only when somebody ends it.
 	endless bool
-	close   func()
+	// ready: all bodies are there at once, so that batches may be filled up.
+	ready bool
+	close func()
 	// err is why it could not be read to its end. Written by the reading goroutine
 	// before it closes its channel, read once the batches have ended.
 	err error
@@ -86,17 +95,19 @@ type input struct {
 
 // openInput finds the bodies: arguments, a file, made-up ones, or the standard input.
 func (c *cli) openInput(cmd *cobra.Command, flags sendFlags, texts []string) (*input, error) {
-	load := flags.count > 0 || flags.size > 0
 	from, shut := c.stdin, func() {}
+	invent := len(texts) == 0 && flags.file == "" && (flags.count > 0 || flags.size > 0)
 	switch {
-	case len(texts) > 0 && (flags.file != "" || flags.whole || flags.size > 0):
-		return nil, usagef(cmd, "--file, --whole and --size do not go with a TEXT")
-	case len(texts) > 0:
-		return &input{bodies: repeat(texts, flags.count), close: shut}, nil
-	case flags.file == "" && load && flags.whole, flags.json && load && flags.file == "":
+	case len(texts) > 0 && (flags.file != "" || flags.whole):
+		return nil, usagef(cmd, "--file and --whole do not go with a TEXT")
+	case flags.size > 0 && !invent:
+		return nil, usagef(cmd, "--size is for events that are made up: it does not go with a TEXT or --file")
+	case invent && (flags.whole || flags.json):
 		return nil, usagef(cmd, "--whole and --json do not go with events that are made up")
-	case flags.file == "" && load:
-		return &input{bodies: madeUp(int(flags.size), flags.count), endless: flags.count == 0, close: shut}, nil
+	case len(texts) > 0:
+		return &input{bodies: repeat(texts, flags.count), ready: flags.rate == 0, close: shut}, nil
+	case invent:
+		return &input{bodies: madeUp(int(flags.size), flags.count), endless: flags.count == 0, ready: flags.rate == 0, close: shut}, nil
 	case flags.file != "" && flags.file != "-":
 		f, err := os.Open(flags.file)
 		if err != nil {
@@ -198,7 +209,7 @@ func (in *input) start(ctx context.Context, made maker, p *pacer) <-chan []item 
 		defer close(items)
 		in.err = in.read(ctx, made, p, items)
 	}()
-	go gather(ctx, items, batches)
+	go gather(ctx, items, batches, in.ready)
 	return batches
 }
 
@@ -225,18 +236,18 @@ func (in *input) read(ctx context.Context, made maker, p *pacer, items chan<- it
 	return nil
 }
 
-// gather puts items into batches: whatever is there when the sender is free, and no
-// more than fits. It closes batches at the end of items, not at that of ctx.
-func gather(ctx context.Context, items <-chan item, batches chan<- []item) {
-	var batch []item
-	size := 0
-	for items != nil || len(batch) > 0 {
+// gather puts items into batches: whatever is there when the sender is free, or as
+// much as fits where all is there at once. It closes batches at the end of items, not
+// at that of ctx.
+func gather(ctx context.Context, items <-chan item, batches chan<- []item, fill bool) {
+	var g gathering
+	for items != nil || len(g.batch) > 0 {
 		in, out := items, batches
-		if len(batch) == 0 {
-			out = nil
-		}
-		if len(batch) >= maxBatchEvents || size >= maxBatchBytes {
+		if g.full() {
 			in = nil
+		}
+		if len(g.batch) == 0 || fill && !g.full() && items != nil {
+			out = nil
 		}
 		select {
 		case it, more := <-in:
@@ -244,15 +255,43 @@ func gather(ctx context.Context, items <-chan item, batches chan<- []item) {
 				items = nil
 				continue
 			}
-			batch = append(batch, it)
-			size += len(it.event)
-		case out <- batch:
-			batch, size = nil, 0
+			g.add(it)
+		case out <- g.batch:
+			g.next()
 		case <-ctx.Done():
 			return
 		}
 	}
 	close(batches)
+}
+
+// gathering is a batch in the making.
+type gathering struct {
+	batch []item
+	bytes int
+	// held is an item that would have made the batch too large, and begins the next.
+	held *item
+}
+
+func (g *gathering) full() bool {
+	return g.held != nil || len(g.batch) >= maxBatchEvents || g.bytes >= maxBatchBytes
+}
+
+func (g *gathering) add(it item) {
+	if len(g.batch) > 0 && g.bytes+len(it.event) > maxBatchBytes {
+		g.held = &it
+		return
+	}
+	g.batch = append(g.batch, it)
+	g.bytes += len(it.event)
+}
+
+func (g *gathering) next() {
+	held := g.held
+	*g = gathering{}
+	if held != nil {
+		g.add(*held)
+	}
 }
 
 // pacer spreads events evenly over time.

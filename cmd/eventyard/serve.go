@@ -28,7 +28,7 @@ func (c *cli) serveCommand() *cobra.Command {
 		Example: `  eventyard serve
   eventyard serve --data /var/lib/eventyard --http 127.0.0.1:0
   eventyard serve --config Config.json`,
-		Args: cobra.NoArgs,
+		Args: wantArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.loadConfig(cmd)
 			if err != nil {

@@ -79,7 +79,7 @@ func (c *cli) confirm(cmd *cobra.Command, yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	if !isTerminal(c.stdin) || !isTerminal(c.stderr) {
+	if !isTerminal(c.stdin) {
 		return usagef(cmd, "this deletes for good, and nobody can be asked here: say --yes")
 	}
 	fmt.Fprintf(c.stderr, "%s [y/N] ", question)

@@ -1,6 +1,10 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Problem is one thing wrong with the configuration, and where it was said.
 type Problem struct {
@@ -16,4 +20,18 @@ func (p *Problem) Error() string {
 		return fmt.Sprintf("%s: %s", p.Origin, p.Reason)
 	}
 	return fmt.Sprintf("%s: %s: %s", p.Origin, p.Key, p.Reason)
+}
+
+// flagMark begins the origin of what was given on the command line.
+const flagMark = "--"
+
+// BlamesFlag tells whether an error of Load is, or is also, about a flag's value.
+func BlamesFlag(err error) bool {
+	switch e := err.(type) {
+	case *Problem:
+		return strings.HasPrefix(e.Origin, flagMark)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), BlamesFlag)
+	}
+	return false
 }

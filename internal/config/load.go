@@ -29,6 +29,9 @@ type Sources struct {
 	Environ []string
 	// Flags are the values given on the command line, by flag name.
 	Flags map[string]string
+	// ReservedNames are first path segments that no hub's name may have; nil means that
+	// all may be used.
+	ReservedNames []string
 }
 
 // Loaded is a configuration and how it came about.
@@ -50,7 +53,7 @@ func Load(from Sources) (Loaded, error) {
 	}
 	l.refuseZeroPartitions()
 	l.overlay(environ, from.Flags)
-	for _, c := range l.config.validate() {
+	for _, c := range l.config.validate(from.ReservedNames) {
 		l.complain(l.origin(c.key), c.key, c.reason)
 	}
 	if len(l.problems) > 0 {
@@ -156,7 +159,7 @@ func (l *loader) overlay(environ, flags map[string]string) {
 	for _, s := range settingsOf(&l.config) {
 		value, origin := environ[s.Env], s.Env
 		if v, ok := flags[s.Flag]; ok {
-			value, origin = v, "--"+s.Flag
+			value, origin = v, flagMark+s.Flag
 		} else if value == "" {
 			continue
 		}

@@ -267,7 +267,7 @@ func FuzzEmulatorConfig(f *testing.F) {
 		// The reader is asked for what is no such file too: it must not rely on it.
 		l := &loader{config: Default(), file: "Config.json", origins: map[string]string{}}
 		if err := l.readEmulator(data); err == nil {
-			l.config.validate()
+			l.config.validate(nil)
 		}
 		checkReading(t, data)
 	})
@@ -279,12 +279,45 @@ func checkReading(t *testing.T, data []byte) {
 	l := &loader{config: Default(), file: "f.yaml", origins: map[string]string{}}
 	l.read(data)
 	l.refuseZeroPartitions()
-	for _, c := range l.config.validate() {
+	for _, c := range l.config.validate(nil) {
 		l.complain(l.origin(c.key), c.key, c.reason)
 	}
 	for _, err := range l.problems {
 		if !strings.HasPrefix(err.Error(), "f.yaml") {
 			t.Errorf("problem without a place: %v", err)
+		}
+	}
+}
+
+// A name that the yard keeps for itself is told where it stands, as others are.
+func TestReservedNamesAreToldWithTheirPlace(t *testing.T) {
+	from := Sources{File: write(t, "c.yaml", "hubs:\n  - name: fine\n  - name: API/x\n"), ReservedNames: []string{"api"}}
+	_, err := Load(from)
+	if err == nil || !strings.HasPrefix(err.Error(), `c.yaml:3:11: hubs[1].name: "api" is a path`) {
+		t.Errorf("error is %v", err)
+	}
+	from.ReservedNames = nil
+	if _, err := Load(from); err != nil {
+		t.Errorf("where nothing is reserved: %v", err)
+	}
+}
+
+func TestWhoIsToBlame(t *testing.T) {
+	file := write(t, "c.yaml", "sync: never\n")
+	for name, test := range map[string]struct {
+		from Sources
+		want bool
+	}{
+		"nobody":          {Sources{}, false},
+		"the file":        {Sources{File: file}, false},
+		"a variable":      {Sources{Environ: []string{"EVENTYARD_HTTP=:8080"}}, false},
+		"a flag":          {Sources{Flags: map[string]string{"http": ":8080"}}, true},
+		"a flag's form":   {Sources{Flags: map[string]string{"grace": "x"}}, true},
+		"both":            {Sources{File: file, Flags: map[string]string{"http": ":8080"}}, true},
+		"a file not here": {Sources{File: "nowhere.yaml"}, false},
+	} {
+		if _, err := Load(test.from); BlamesFlag(err) != test.want {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

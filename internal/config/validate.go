@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -26,12 +27,12 @@ func (c *complaints) addError(key string, err error) {
 	}
 }
 
-func (c Config) validate() complaints {
+func (c Config) validate(reserved []string) complaints {
 	var found complaints
 	c.validateStorage(&found)
 	c.validateDoors(&found)
 	c.validateLog(&found)
-	c.validateHubs(&found)
+	c.validateHubs(&found, reserved)
 	return found
 }
 
@@ -135,16 +136,13 @@ func IsName(name string) bool {
 		strings.ContainsRune(ends, rune(name[0])) && strings.ContainsRune(ends, rune(name[len(name)-1]))
 }
 
-func (c Config) validateHubs(found *complaints) {
+func (c Config) validateHubs(found *complaints, reserved []string) {
 	first := map[string]int{}
 	for i, hub := range c.Hubs {
 		key := fmt.Sprintf("hubs[%d]", i)
+		found.addError(key+".name", checkHubName(hub.Name, reserved))
 		name := strings.ToLower(hub.Name)
-		if hub.Name == "" {
-			found.add(key+".name", "the hub needs a name")
-		} else if !IsName(hub.Name) {
-			found.add(key+".name", "%q is no name: %s", hub.Name, nameRule)
-		} else if j, twice := first[name]; twice {
+		if j, twice := first[name]; twice && name != "" {
 			found.add(key+".name", "hub %q is already hubs[%d]; case makes no difference", hub.Name, j)
 		} else {
 			first[name] = i
@@ -154,6 +152,19 @@ func (c Config) validateHubs(found *complaints) {
 		}
 		validateGroups(found, key, hub.Groups)
 	}
+}
+
+func checkHubName(name string, reserved []string) error {
+	first, _, _ := strings.Cut(strings.ToLower(name), "/")
+	switch {
+	case name == "":
+		return errors.New("the hub needs a name")
+	case !IsName(name):
+		return fmt.Errorf("%q is no name: %s", name, nameRule)
+	case slices.Contains(reserved, first):
+		return fmt.Errorf("%q is a path of the yard itself: choose another beginning than that of %q", first, name)
+	}
+	return nil
 }
 
 func validateGroups(found *complaints, key string, groups []string) {

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // dial gives a client of a yard that is played by a handler.
@@ -207,55 +205,4 @@ func collect(seq func(func(json.RawMessage, error) bool)) (events []string, err 
 		events = append(events, string(event))
 	}
 	return events, nil
-}
-
-func TestReadGivesEachLine(t *testing.T) {
-	var query string
-	client := dial(t, func(w http.ResponseWriter, r *http.Request) {
-		query = r.URL.RawQuery
-		_, _ = w.Write([]byte("{\"sequence\":0}\n{\"sequence\":1}\n"))
-	})
-	got, err := collect(client.Read(t.Context(), Query{Hub: "h", From: "after:3", Group: "g", Partitions: []string{"0", "2"}, Count: 9}))
-	if diff := cmp.Diff([]string{`{"sequence":0}`, `{"sequence":1}`}, got); err != nil || diff != "" {
-		t.Error(err, diff)
-	}
-	if want := "count=9&from=after%3A3&group=g&partition=0%2C2"; query != want {
-		t.Errorf("asked for %s, want %s", query, want)
-	}
-}
-
-func TestReadTellsHalfAnAnswerFromAWholeOne(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer string
-		events int
-		want   string
-	}{
-		"cut in the middle of a line": {"{\"sequence\":0}\n{\"sequ", 1, "unexpected EOF"},
-		"cut between two lines":       {"{\"sequence\":0}\n", 1, "unexpected EOF"},
-		"the yard's last word": {
-			"{\"sequence\":0}\n{\"problem\":{\"type\":\"urn:eventyard:problem:damaged-events\",\"title\":\"T\",\"detail\":\"events 4 to 7\"}}\n",
-			1, "events 4 to 7",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := dial(t, func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = w.Write([]byte(test.answer))
-				_ = http.NewResponseController(w).Flush()
-				panic(http.ErrAbortHandler)
-			})
-			got, err := collect(client.Read(t.Context(), Query{Hub: "h"}))
-			if len(got) != test.events || err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %q and error %v", got, err)
-			}
-		})
-	}
-}
-
-func TestLongLinesAreRead(t *testing.T) {
-	long := `{"body":"` + strings.Repeat("x", 1<<20) + `"}`
-	client := dial(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(long + "\n")) })
-	got, err := collect(client.Read(t.Context(), Query{Hub: "h"}))
-	if err != nil || len(got) != 1 || got[0] != long {
-		t.Errorf("%d events, %v", len(got), err)
-	}
 }

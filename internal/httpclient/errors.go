@@ -1,6 +1,7 @@
 package httpclient
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -24,6 +25,10 @@ func (p *Problem) Error() string {
 
 // Kind is the last part of the problem's type: hub-exists, not-found.
 func (p *Problem) Kind() string { return p.Type[strings.LastIndexByte(p.Type, ':')+1:] }
+
+// ErrBrokeOff: the yard had begun to answer and did not come to the end. It comes in
+// an *UnreachableError.
+var ErrBrokeOff = errors.New("the answer broke off")
 
 // UnreachableError: no answer came, or it broke off. Whether the request was carried
 // out is not known.

@@ -9,15 +9,14 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strings"
 	"time"
 )
 
-// Notice tells whoever follows a hub that something happened between two events.
+// Notice tells whoever reads a hub that something happened between two events.
 type Notice struct {
 	// Lost is why the tail broke off; nil means that it is back.
 	Lost error
-	// Skipped: the tail went on behind events that are damaged.
+	// Skipped: reading went on behind events that are damaged, as Lost says.
 	Skipped bool
 }
 
@@ -31,49 +30,11 @@ func (c *Client) Follow(ctx context.Context, q Query, notice func(Notice)) iter.
 		notice = func(Notice) {}
 	}
 	return func(yield func(json.RawMessage, error) bool) {
-		if err := c.pinLatest(ctx, &q); err != nil {
-			yield(nil, err)
-			return
-		}
 		f := &follower{client: c, query: q, yield: yield, notice: notice}
 		if err := f.run(ctx); err != nil {
 			yield(nil, err)
 		}
 	}
-}
-
-// pinLatest turns "latest" into numbers. Otherwise a tail that breaks off before its
-// first event would come back at a later latest and miss what came between.
-func (c *Client) pinLatest(ctx context.Context, q *Query) error {
-	if q.From != "latest" {
-		return nil
-	}
-	partitions, err := c.Partitions(ctx, q.Hub)
-	if err != nil {
-		return err
-	}
-	var places []string
-	for _, p := range partitions {
-		if q.wants(p.ID) {
-			places = append(places, fmt.Sprintf("%s:%d", p.ID, p.Last+1))
-		}
-	}
-	if len(places) > 0 { // else the yard will say which partition does not exist
-		q.From = strings.Join(places, ",")
-	}
-	return nil
-}
-
-func (q Query) wants(partition string) bool {
-	if len(q.Partitions) == 0 {
-		return true
-	}
-	for _, id := range q.Partitions {
-		if id == partition {
-			return true
-		}
-	}
-	return false
 }
 
 // follower is one Follow under way, in the goroutine of whoever ranges over it.
@@ -83,7 +44,7 @@ type follower struct {
 	yield  func(json.RawMessage, error) bool
 	notice func(Notice)
 
-	ever     bool // a tail was open at least once
+	ever     bool // a tail has begun at least once, so From is a place and no wish
 	lost     bool // the last notice was that of a loss
 	failures int  // ends of tails since the last event
 }
@@ -156,11 +117,6 @@ func (f *follower) tail(ctx context.Context) error {
 		return err
 	}
 	defer response.Body.Close()
-	if f.lost {
-		f.notice(Notice{})
-	}
-	f.ever, f.lost = true, false
-
 	events := &sseReader{lines: bufio.NewReaderSize(response.Body, 64<<10), heard: func() { silence.Reset(f.client.cfg.Silence) }}
 	for {
 		ev, err := events.next()
@@ -172,16 +128,29 @@ func (f *follower) tail(ctx context.Context) error {
 			}
 			return f.client.unreachable(err)
 		}
+		f.back(ev.id)
 		if err := f.take(ev); err != nil {
 			return err
 		}
 	}
 }
 
+// back notes that the yard is heard. A tail begins with its place, before any event:
+// who asked for the latest and loses it then comes back to the same latest.
+func (f *follower) back(place string) {
+	if f.lost {
+		f.notice(Notice{})
+	}
+	f.ever, f.lost = true, false
+	if place != "" {
+		f.query.From = place
+	}
+}
+
 func (f *follower) take(ev sseEvent) error {
 	switch ev.kind {
 	case "event":
-		f.query.From, f.failures = ev.id, 0
+		f.failures = 0
 		if !f.yield(ev.data, nil) {
 			return errDone
 		}
@@ -194,7 +163,7 @@ func (f *follower) take(ev sseEvent) error {
 	case "end":
 		return f.end(ev.data)
 	default:
-		return nil // of a later yard, for a later client
+		return nil // a place alone, or something of a later yard for a later client
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -45,49 +44,21 @@ func (q Query) values() url.Values {
 // maxLineBytes bounds one event as JSON; the largest that a log can hold fits.
 const maxLineBytes = 64 << 20
 
-// Read gives every event from the start up to the ends as they are now, each as one
-// JSON object. It stops after an error.
-func (c *Client) Read(ctx context.Context, q Query) iter.Seq2[json.RawMessage, error] {
+// Read gives every event from the start up to the ends as they are now, partition after
+// partition, each as one JSON object. An answer that breaks off, as it does where the
+// consumer paused for longer than a yard waits, is asked for again behind the last
+// event that was given. Damaged events are left out: notice, if not nil, hears of each
+// stretch of them, and an error comes at the end. It stops after an error.
+func (c *Client) Read(ctx context.Context, q Query, notice func(Notice)) iter.Seq2[json.RawMessage, error] {
+	if notice == nil {
+		notice = func(Notice) {}
+	}
 	return func(yield func(json.RawMessage, error) bool) {
-		response, err := c.do(ctx, request{
-			method: http.MethodGet, path: []string{"hubs", q.Hub, "events"}, query: q.values(),
-			header: http.Header{"Accept": {"application/x-ndjson"}},
-		})
-		if err != nil {
+		r := &reading{client: c, query: q, left: q.Count, yield: yield, notice: notice}
+		if err := r.run(ctx); err != nil && !errors.Is(err, errLeft) {
 			yield(nil, err)
-			return
-		}
-		defer response.Body.Close()
-		lines := bufio.NewReaderSize(response.Body, 64<<10)
-		for {
-			line, err := readLine(lines)
-			switch {
-			case errors.Is(err, io.EOF):
-				return
-			case err != nil:
-				err = c.unreachable(err)
-			default:
-				err = brokenOff(line)
-			}
-			if !yield(line, err) || err != nil {
-				return
-			}
 		}
 	}
-}
-
-// brokenOff finds the line with which the yard ends an answer that it cannot finish.
-func brokenOff(line []byte) error {
-	if !bytes.HasPrefix(line, []byte(`{"problem":`)) {
-		return nil
-	}
-	var end struct {
-		Problem *Problem `json:"problem"`
-	}
-	if err := json.Unmarshal(line, &end); err != nil || end.Problem == nil {
-		return nil
-	}
-	return end.Problem
 }
 
 var errLineTooLong = errors.New("the yard sent a line that is too long")

@@ -18,7 +18,8 @@ type sseReader struct {
 	heard func()
 }
 
-// next gives the next event that is complete, which an empty line makes it.
+// next gives the next event that is complete, which an empty line makes it. One with an
+// id and nothing else moves the place that reading would be resumed at.
 func (r *sseReader) next() (sseEvent, error) {
 	var ev sseEvent
 	for {
@@ -28,7 +29,7 @@ func (r *sseReader) next() (sseEvent, error) {
 		}
 		r.heard()
 		if len(line) == 0 {
-			if ev.data != nil {
+			if ev.data != nil || ev.id != "" {
 				return ev, nil
 			}
 			ev = sseEvent{}

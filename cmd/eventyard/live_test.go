@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// These tests run commands in this process, so that they can talk to them while they
+// run.
+
+// command is a command under way.
+type command struct {
+	t      *testing.T
+	stdin  *io.PipeWriter
+	stdout *bufio.Reader
+	stderr *buffer
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// buffer is written by a command and read by its test.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func launch(t *testing.T, args ...string) *command {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	in, stdin := io.Pipe()
+	stdout, out := io.Pipe()
+	c := &command{t: t, stdin: stdin, stdout: bufio.NewReader(stdout), stderr: &buffer{}, cancel: cancel, ended: make(chan error, 1)}
+	go func() {
+		err := run(ctx, args, in, out, c.stderr)
+		_ = out.Close()
+		c.ended <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = stdin.Close()
+		_ = stdout.Close()
+	})
+	return c
+}
+
+// line waits for the next line that the command prints.
+func (c *command) line() string {
+	c.t.Helper()
+	text, err := c.stdout.ReadString('\n')
+	if err != nil {
+		c.t.Fatalf("no line came: %v; %v; %s", err, <-c.ended, c.stderr)
+	}
+	return strings.TrimSuffix(text, "\n")
+}
+
+func (c *command) rest() (string, error) {
+	c.t.Helper()
+	text, err := io.ReadAll(c.stdout)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text), <-c.ended
+}
+
+// serving starts a yard and waits until it is ready.
+func serving(t *testing.T, data, address string, flags ...string) (*command, string) {
+	t.Helper()
+	usual := []string{"serve", "--data", data, "--http", address, "--sync", "os", "--log-level", "error"}
+	yard := launch(t, append(usual, flags...)...)
+	url := ""
+	for {
+		line := yard.line()
+		if m := ready.FindStringSubmatch(line); m != nil {
+			url = m[1]
+		}
+		if strings.HasPrefix(line, "There is no access control") {
+			return yard, url
+		}
+	}
+}
+
+func (c *command) stopYard() {
+	c.t.Helper()
+	c.cancel()
+	if said, err := c.rest(); err != nil || said != "stopped\n" {
+		c.t.Errorf("the yard stopped with %q, %v; %s", said, err, c.stderr)
+	}
+}
+
+func do(t *testing.T, args ...string) string {
+	t.Helper()
+	said, err := launch(t, args...).rest()
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return said
+}
+
+// H4: a tail outlives its yard.
+func TestATailComesBackAfterARestart(t *testing.T) {
+	data := t.TempDir()
+	address, err := new(ports).free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	yard, url := serving(t, data, address)
+	do(t, "hub", "create", "h", "--partitions", "2", "--server", url)
+	do(t, "send", "h", "before", "--server", url)
+	tail := launch(t, "read", "h", "--follow", "--server", url)
+	if line := tail.line(); !strings.HasSuffix(line, "  before") {
+		t.Errorf("first line is %q", line)
+	}
+	yard.stopYard()
+	yard, _ = serving(t, data, address)
+	for _, text := range []string{"one", "two", "three"} {
+		do(t, "send", "h", text, "--server", url)
+		if line := tail.line(); !strings.HasSuffix(line, "  "+text) {
+			t.Errorf("line is %q, want %s", line, text)
+		}
+	}
+	if !strings.Contains(tail.stderr.String(), "waiting for the yard") || !strings.Contains(tail.stderr.String(), "going on where it was") {
+		t.Errorf("the tail said %q", tail.stderr)
+	}
+	tail.cancel()
+	if rest, err := tail.rest(); rest != "" || err != nil {
+		t.Errorf("an interrupt is how following ends: %q, %v", rest, err)
+	}
+	yard.stopYard()
+}
+
+// Who follows from latest misses nothing, even if nothing had come before the break.
+func TestATailFromLatestMissesNothing(t *testing.T) {
+	data := t.TempDir()
+	address, err := new(ports).free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	yard, url := serving(t, data, address)
+	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
+	do(t, "send", "h", "old", "--server", url)
+	tail := launch(t, "read", "h", "--follow", "--from", "latest", "--server", url)
+	awaitTail(t, url)
+	yard.stopYard()
+	yard, _ = serving(t, data, address)
+	do(t, "send", "h", "new", "--server", url)
+	if line := tail.line(); !strings.HasSuffix(line, "  new") {
+		t.Errorf("line is %q", line)
+	}
+	yard.stopYard()
+}
+
+// awaitTail returns once the yard counts a tail.
+func awaitTail(t *testing.T, url string) {
+	t.Helper()
+	for {
+		response, err := http.Get(url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(body, []byte("eventyard_http_tail_readers 1")) {
+			return
+		}
+	}
+}
+
+// H4: what is damaged is told, what is behind it is read, and the end is not a success.
+func TestReadGoesOnBehindDamage(t *testing.T) {
+	data := t.TempDir()
+	yard, url := serving(t, data, "127.0.0.1:0", "--sync", "always")
+	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
+	for _, text := range []string{"one", "two", "three"} {
+		do(t, "send", "h", text, "--server", url)
+	}
+	yard.stopYard()
+	damage(t, data, "two")
+	yard, url = serving(t, data, "127.0.0.1:0", "--sync", "always")
+	reading := launch(t, "read", "h", "-o", "json", "--server", url)
+	said, err := reading.rest()
+	if strings.Count(said, "\n") != 2 || !strings.Contains(said, `"three"`) || strings.Contains(said, "problem") {
+		t.Errorf("read %s", said)
+	}
+	if code := report(io.Discard, err); code != exitFailure || !strings.Contains(reading.stderr.String(), "skipped:") {
+		t.Errorf("ended with %v, having said %q", err, reading.stderr)
+	}
+	yard.stopYard()
+}
+
+// damage changes a bit of a body where it is stored.
+func damage(t *testing.T, data, body string) {
+	t.Helper()
+	segments, err := filepath.Glob(filepath.Join(data, "log", "*", "0", "*.seg"))
+	if err != nil || len(segments) != 1 {
+		t.Fatalf("segments: %q, %v", segments, err)
+	}
+	content, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(content, []byte(body))
+	if at < 0 {
+		t.Fatalf("%q is not stored", body)
+	}
+	content[at] ^= 1
+	if err := os.WriteFile(segments[0], content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A line typed by hand is stored before the next one is typed.
+func TestALineIsSentAtOnce(t *testing.T) {
+	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
+	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
+	tail := launch(t, "read", "h", "--follow", "--server", url)
+	sending := launch(t, "send", "h", "--server", url)
+	for _, text := range []string{"one", "two"} {
+		if _, err := io.WriteString(sending.stdin, text+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line := tail.line(); !strings.HasSuffix(line, "  "+text) {
+			t.Errorf("line is %q", line)
+		}
+	}
+	sending.stdin.Close()
+	if said, err := sending.rest(); err != nil || said != "sent 2 events to h\n" {
+		t.Errorf("send said %q, %v", said, err)
+	}
+	yard.stopYard()
+}
+
+func TestAnInterruptedSendSaysHowFarItCame(t *testing.T) {
+	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
+	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
+	tail := launch(t, "read", "h", "--follow", "--server", url)
+	sending := launch(t, "send", "h", "--server", url)
+	if _, err := io.WriteString(sending.stdin, "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	tail.line()
+	sending.cancel()
+	if said, err := sending.rest(); !errors.Is(err, errInterrupted) || said != "sent 1 event to h\n" {
+		t.Errorf("send said %q, %v", said, err)
+	}
+	load := launch(t, "send", "h", "--size", "10", "--rate", "1000", "--server", url)
+	tail.line()
+	load.cancel()
+	if said, err := load.rest(); err != nil || !strings.HasPrefix(said, "sent ") {
+		t.Errorf("endless load said %q, %v", said, err)
+	}
+	yard.stopYard()
+}
+
+func TestASendThatFailsHalfWay(t *testing.T) {
+	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
+	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
+	tail := launch(t, "read", "h", "--follow", "--server", url)
+	sending := launch(t, "send", "h", "--server", url)
+	if _, err := io.WriteString(sending.stdin, "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	tail.line()
+	yard.stopYard()
+	if _, err := io.WriteString(sending.stdin, "two\n"); err != nil {
+		t.Fatal(err)
+	}
+	said, err := sending.rest()
+	if err == nil || said != "sent 1 event to h\n" || !strings.HasPrefix(err.Error(), "event 2") {
+		t.Errorf("send said %q, %v", said, err)
+	}
+}
+
+// The first signal lets requests finish, the second does not wait for them.
+func TestASecondSignalEndsTheYardAtOnce(t *testing.T) {
+	program, err := exec.LookPath("eventyard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	yard := exec.Command(program, "serve", "--data", t.TempDir(), "--http", "127.0.0.1:0", "--grace", "1h", "--sync", "os")
+	out, err := yard.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yard.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = yard.Process.Kill() }()
+	url := ""
+	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
+		if m := ready.FindStringSubmatch(lines.Text()); m != nil {
+			url = m[1]
+		}
+	}
+	// A request that keeps the yard from stopping: its body never ends.
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("answered %q, %v", line, err)
+	}
+	if err := yard.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for { // until the listener is closed, the first signal has not been heard
+		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			break
+		}
+		_ = c.Close()
+	}
+	if err := yard.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var ended *exec.ExitError
+	if err := yard.Wait(); !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("the yard ended with %v", err)
+	}
+}

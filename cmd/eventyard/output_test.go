@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/server"
+)
+
+func TestNumbersForPeople(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -1: "-1"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d is written %q", n, got)
+		}
+	}
+	if got := counted(1, "event") + ", " + counted(0, "event") + ", " + counted(1000, "event"); got != "1 event, 0 events, 1,000 events" {
+		t.Errorf("counted: %q", got)
+	}
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 1 << 30: "1.0 GiB", 200 << 20: "200 MiB"} {
+		if got := roughBytes(n); got != want {
+			t.Errorf("%d is written %q", n, got)
+		}
+	}
+}
+
+func TestRetentionForPeople(t *testing.T) {
+	for _, test := range []struct {
+		age   string
+		bytes int64
+		want  string
+	}{
+		{"168h0m0s", 0, "7d"}, {"36h0m0s", 1 << 30, "36h, 1GiB a partition"}, {"0s", 0, "for ever"}, {"0s", 5, "5 a partition"},
+	} {
+		if got := showRetention(test.age, test.bytes); got != test.want {
+			t.Errorf("%s, %d is written %q", test.age, test.bytes, got)
+		}
+	}
+}
+
+// What an event holds must not be able to speak to the reader's terminal.
+func TestTextStaysOnItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain ä 漢 \t tab":  "plain ä 漢 \t tab",
+		"two\nlines\r":      `two\nlines\r`,
+		"\x1b[31mred\x07":   `\x1b[31mred\a`,
+		"\u202ebackwards":   `\u202ebackwards`,
+		"\u0085next\u2028x": `\u0085next\u2028x`,
+	} {
+		if got := oneLine(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestEventsAsText(t *testing.T) {
+	for event, want := range map[string]string{
+		`{"partition":"1","sequence":7,"enqueued":"T","key":"k","body":"hi\nyou"}`:           `1/7  T  k  hi\nyou`,
+		`{"partition":"1","sequence":7,"enqueued":"T","body":{"a":1}}`:                       `1/7  T  -  {"a":1}`,
+		`{"partition":"1","sequence":7,"enqueued":"T","bodyBase64":"/wA="}`:                  `1/7  T  -  (2 bytes: ff00)`,
+		`{"partition":"1","sequence":7,"enqueued":"T","value":[1,2]}`:                        `1/7  T  -  [1,2]`,
+		`{"partition":"1","sequence":7,"enqueued":"T","unreadable":"why","storedBase64":""}`: `1/7  T  -  (unreadable: why)`,
+	} {
+		var b bytes.Buffer
+		if err := printText(&b, json.RawMessage(event)); err != nil || b.String() != want+"\n" {
+			t.Errorf("%s is shown as %q, %v", event, b.String(), err)
+		}
+	}
+	if got := showBytes(strings.Repeat("AAAA", 100)); !strings.HasSuffix(got, "00…)") {
+		t.Errorf("many bytes are shown as %q", got)
+	}
+}
+
+// H4
+func TestPositionsThatPeopleWrite(t *testing.T) {
+	zone := time.FixedZone("there", 2*60*60)
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, zone)
+	for text, want := range map[string]string{
+		"earliest": "earliest", "latest": "latest", "17": "17", "after:17": "after:17", "0:17,1:4": "0:17,1:4", "p1.AEAAAg": "p1.AEAAAg",
+		"2026-01-31T12:00:00Z":      "2026-01-31T12:00:00Z",
+		"2026-01-31T12:00:00.5Z":    "2026-01-31T12:00:00.5Z",
+		"2026-01-31T12:00:00+01:00": "2026-01-31T11:00:00Z",
+		"2026-01-31T12:00:00":       "2026-01-31T10:00:00Z",
+		"2026-01-31 12:00":          "2026-01-31T10:00:00Z",
+		"2026-01-31":                "2026-01-30T22:00:00Z",
+		"15m":                       "2026-01-31T09:45:00Z",
+		"7d":                        "2026-01-24T10:00:00Z",
+	} {
+		if got, err := parseFrom(text, now); err != nil || got != want {
+			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "never", "-5", "after:", "after:x", "0:", "0:1,", "p1.", "p1.*", "p2.AEAAAg", "2026-13-01", "5 minutes", "1.5"} {
+		if got, err := parseFrom(text, now); err == nil {
+			t.Errorf("%q is %q, want an error", text, got)
+		}
+	}
+}
+
+func TestErrorsEndWithWhatToTry(t *testing.T) {
+	problem := func(kind string) error {
+		return &httpclient.Problem{Type: "urn:eventyard:problem:" + kind, Title: "T", Next: "the yard's own words"}
+	}
+	refused := &httpclient.UnreachableError{Server: "S", Err: syscall.ECONNREFUSED}
+	tests := map[string]struct {
+		err  error
+		code int
+		want string
+	}{
+		"no error":          {nil, 0, ""},
+		"usage":             {&usageError{"eventyard send", errors.New("x")}, 2, "see: eventyard send --help"},
+		"nobody there":      {refused, 1, "is the yard running? start it with: eventyard serve"},
+		"wrapped":           {fmt.Errorf("events 1 to 2: %w", refused), 1, "eventyard serve"},
+		"another host":      {&httpclient.UnreachableError{Server: "S", Err: errors.New("no such host")}, 1, "is --server right?"},
+		"broken off":        {&httpclient.UnreachableError{Server: "S", Err: httpclient.ErrBrokeOff}, 1, "but not all there is"},
+		"damaged events":    {problem("damaged-events"), 1, "eventyard doctor"},
+		"a lost meta.db":    {fmt.Errorf("%w: %w", server.ErrMetaLost, fs.ErrNotExist), 1, "restore meta.db from a copy"},
+		"a stranger":        {&httpclient.StrangerError{Server: "S"}, 1, "EVENTYARD_SERVER"},
+		"not found":         {problem("not-found"), 1, "eventyard hub list"},
+		"exists":            {problem("hub-exists"), 1, "eventyard hub update"},
+		"any other problem": {problem("no-space"), 1, "the yard's own words"},
+		"a setting":         {&config.Problem{Origin: "--http", Reason: "x"}, 1, "eventyard config doc"},
+		"a locked folder":   {fmt.Errorf("open: %w", server.ErrLocked), 1, "--data"},
+		"a taken address":   {fmt.Errorf("listen: %w", syscall.EADDRINUSE), 1, "--http"},
+		"no permission":     {fmt.Errorf("make: %w", fs.ErrPermission), 1, "eventyard doctor"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			if code := report(&b, test.err); code != test.code {
+				t.Errorf("code is %d", code)
+			}
+			if !strings.Contains(b.String(), test.want) || strings.Contains(b.String(), "\x1b") {
+				t.Errorf("reported %q", b.String())
+			}
+		})
+	}
+	var b bytes.Buffer
+	if code := report(&b, errReported); code != 1 || b.Len() != 0 {
+		t.Errorf("code %d, %q", code, b.String())
+	}
+}

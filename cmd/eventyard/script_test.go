@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"eventyard": main})
+}
+
+// The scripts run the real program against real yards.
+func TestScripts(t *testing.T) {
+	var ports ports
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		UpdateScripts:       os.Getenv("UPDATE") != "",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("NO_COLOR", "1")
+			env.Setenv("GORACE", gorace)
+			env.Values["yard"] = &yardProcess{}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"yard":    yardCommand,
+			"address": ports.command,
+		},
+	})
+}
+
+// yardProcess is the yard of one script.
+type yardProcess struct {
+	cmd    *exec.Cmd
+	stdout *bufio.Reader
+	stderr *os.File
+}
+
+// yardCommand is the script's "yard start [FLAGS]", "yard stop [TERM|INT|KILL]".
+// Starting waits until the yard is ready and sets EVENTYARD_SERVER; stopping waits for
+// its end. Both print what the yard printed.
+func yardCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: yard start [FLAGS] | yard stop [TERM|INT|KILL]")
+	}
+	yard := ts.Value("yard").(*yardProcess)
+	switch args[0] {
+	case "start":
+		ts.Check(yard.start(ts, args[1:]))
+	case "stop":
+		signal := "TERM"
+		if len(args) > 1 {
+			signal = args[1]
+		}
+		ts.Check(yard.stop(ts, signal))
+	default:
+		ts.Fatalf("yard does not know %q", args[0])
+	}
+}
+
+var ready = regexp.MustCompile(`^  http +(http://\S+)$`)
+
+func (y *yardProcess) start(ts *testscript.TestScript, flags []string) error {
+	args := append([]string{"serve", "--http", "127.0.0.1:0", "--data", ts.MkAbs("data")}, flags...)
+	program, err := exec.LookPath("eventyard")
+	if err != nil {
+		return err
+	}
+	y.cmd = exec.Command(program, args...)
+	y.cmd.Dir = ts.MkAbs(".")
+	y.cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "GORACE=" + gorace}
+	out, err := y.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if y.stderr, err = os.Create(ts.MkAbs("yard.stderr")); err != nil {
+		return err
+	}
+	y.cmd.Stderr = y.stderr
+	if err := y.cmd.Start(); err != nil {
+		return err
+	}
+	process := y.cmd.Process
+	ts.Defer(func() { _ = process.Kill() }) // where the script did not stop it
+	y.stdout = bufio.NewReader(out)
+	return y.awaitReady(ts)
+}
+
+// awaitReady reads what the yard prints up to its last line about itself.
+func (y *yardProcess) awaitReady(ts *testscript.TestScript) error {
+	var said strings.Builder
+	for {
+		line, err := y.stdout.ReadString('\n')
+		said.WriteString(line)
+		if err != nil {
+			log, _ := os.ReadFile(y.stderr.Name())
+			return fmt.Errorf("the yard ended: %w\n%s%s", err, said.String(), log)
+		}
+		if m := ready.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
+			ts.Setenv("EVENTYARD_SERVER", m[1])
+		}
+		if strings.HasPrefix(line, "There is no access control") {
+			_, _ = io.WriteString(ts.Stdout(), said.String())
+			return nil
+		}
+	}
+}
+
+func (y *yardProcess) stop(ts *testscript.TestScript, name string) error {
+	signal := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}[name]
+	if err := y.cmd.Process.Signal(signal); err != nil {
+		return err
+	}
+	said, err := io.ReadAll(y.stdout)
+	if err != nil {
+		return err
+	}
+	_, _ = ts.Stdout().Write(said)
+	err = y.cmd.Wait()
+	_ = y.stderr.Close()
+	if signal == syscall.SIGKILL {
+		return nil
+	}
+	return err
+}
+
+// gorace lets a process built with the race detector end without its usual pause.
+const gorace = "atexit_sleep_ms=0"
+
+// ports gives each script addresses of its own.
+type ports struct{ given atomic.Int32 }
+
+// command is the script's "address NAME": it sets a variable to an address that nobody
+// uses.
+func (p *ports) command(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: address NAME")
+	}
+	address, err := p.free()
+	ts.Check(err)
+	ts.Setenv(args[0], address)
+}
+
+// free finds an address that can be listened on again after it was closed: outside the
+// range from which the system itself gives out ports.
+func (p *ports) free() (string, error) {
+	for {
+		port := 20000 + (os.Getpid()*100+int(p.given.Add(1)))%12000
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			return listener.Addr().String(), listener.Close()
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return "", err
+		}
+	}
+}
+
+// The scripts are many processes; none may be left behind by a path that leads
+// nowhere.
+func TestScriptsAreThere(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Errorf("scripts: %q, %v", scripts, err)
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestProgressIsForLongJobsAtATerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		p := newProgress(&b)
+		p.on = true
+		shown := 0
+		for range 300 { // three seconds
+			time.Sleep(10 * time.Millisecond)
+			p.show(func() string { shown++; return "working" })
+		}
+		if shown < 9 || shown > 11 { // two of the seconds, five times each
+			t.Errorf("shown %d times", shown)
+		}
+		p.clear()
+		if !strings.HasPrefix(b.String(), "\r\x1b[Kworking") || !strings.HasSuffix(b.String(), "\r\x1b[K") {
+			t.Errorf("written: %q", b.String())
+		}
+	})
+}
+
+func TestNothingIsShownWhereNobodySees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		p := newProgress(&b)
+		time.Sleep(time.Hour)
+		p.show(func() string { return "working" })
+		p.clear()
+		if b.Len() != 0 || newPaint(&b).red("x") != "x" {
+			t.Errorf("written: %q", b.String())
+		}
+	})
+}
+
+func TestColours(t *testing.T) {
+	p := paint{on: true}
+	if got := p.red("a") + p.green("b") + p.yellow("c"); got != "\x1b[31ma\x1b[0m\x1b[32mb\x1b[0m\x1b[33mc\x1b[0m" {
+		t.Errorf("painted %q", got)
+	}
+}
+
+func TestAQuestionCanBeInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	never, end := io.Pipe()
+	defer end.Close()
+	if _, err := ask(ctx, never); !errors.Is(err, errInterrupted) {
+		t.Errorf("error is %v", err)
+	}
+}
