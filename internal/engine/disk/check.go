@@ -30,7 +30,8 @@ type Report struct {
 }
 
 // Check reads every segment in the data folder and verifies every checksum and the
-// numbering, changing nothing. It needs the folder for itself: vfs.ErrLocked. Bytes that an
+// numbering. It changes nothing, but does what a start does first: after an unclean end the
+// journal is done again. It needs the folder for itself: vfs.ErrLocked. Bytes that an
 // append cut short by power loss left at the end of a newest segment are no problem.
 func Check(ctx context.Context, cfg Config, progress func(Progress)) (Report, error) {
 	cfg = cfg.withDefaults()
@@ -39,6 +40,9 @@ func Check(ctx context.Context, cfg Config, progress func(Progress)) (Report, er
 		return Report{}, fmt.Errorf("check %s: %w", cfg.Dir, err)
 	}
 	defer lock.Close()
+	if err := redo(cfg.FS); err != nil && !vfs.IsNotExist(err) {
+		return Report{}, fmt.Errorf("check %s: %w", cfg.Dir, err)
+	}
 	c := &check{ctx: ctx, fs: cfg.FS, progress: progress}
 	if c.progress == nil {
 		c.progress = func(Progress) {}
@@ -150,7 +154,7 @@ func (c *check) segment(f *file) error {
 	defer handle.Close()
 	head, err := readHead(handle, f.base, f.bytes)
 	if err != nil {
-		return c.unborn(f, handle, err)
+		return c.headless(f, handle, err)
 	}
 	found, err := segment.Recover(handle, head, f.bytes, int64(f.stop))
 	if err != nil {
@@ -203,9 +207,9 @@ func (c *check) bodies(f *file, handle vfs.File, head segment.Head, found segmen
 	}
 }
 
-// unborn judges a segment without a header: the newest one may have been cut off at its
-// very beginning.
-func (c *check) unborn(f *file, handle vfs.File, reason error) error {
+// headless judges a segment without a header: a newest one that is empty has nothing to
+// lose.
+func (c *check) headless(f *file, handle vfs.File, reason error) error {
 	held, err := holdsData(handle, f.bytes)
 	if err != nil {
 		return err

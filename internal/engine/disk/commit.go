@@ -279,7 +279,7 @@ func (p *partition) failLocked(g *group, err error) {
 		err = fmt.Errorf("%w: %w", eventlog.ErrUncertain, err)
 	}
 	if isNoSpace(err) {
-		p.e.metrics.noSpace()
+		p.e.noSpace(err)
 	}
 	g.settle(fmt.Errorf("append %s at %d: %w", p.id, p.visible.next, err))
 	if p.fill != nil {
@@ -307,6 +307,15 @@ func classify(err error) error {
 
 func isNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// noSpace counts a refusal, and tells the operator once in a while.
+func (e *Engine) noSpace(err error) {
+	e.metrics.noSpace()
+	now := time.Now().Unix()
+	if last := e.toldNoSpace.Load(); now-last >= 30 && e.toldNoSpace.CompareAndSwap(last, now) {
+		e.log.Error("storage is full: events are refused until there is room; retention and reading go on", "error", err)
+	}
 }
 
 func (e *Engine) getGroup() *group { return e.groups.Get().(*group) }

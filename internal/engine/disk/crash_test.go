@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -20,8 +21,8 @@ var (
 	crashSeed  = flag.Uint64("crash.seed", 0, "run this one seed only")
 )
 
-// TestPowerCuts drives appends, reads, rolls, retention and restarts by a seed, with full
-// disks and failing syncs among them, and cuts the power between any two operations. What
+// TestPowerCuts drives appends, reads, rolls, retention, removals and restarts by a seed,
+// with full disks and failing operations of all kinds among them, and cuts the power between any two operations. What
 // was acknowledged has to be there, in order, dense, with the right bodies; what was not is
 // there whole or not at all, and what once was found missing never comes back. // H2, H3, H4
 func TestPowerCuts(t *testing.T) {
@@ -48,12 +49,17 @@ func powerCuts(t *testing.T, seed uint64) {
 	if rnd.IntN(5) == 0 {
 		y.mode = disk.SyncMode(1 + rnd.IntN(2))
 	}
+	y.segmentBytes, y.keepBytes = 4<<10, 40<<10
+	if rnd.IntN(24) == 0 {
+		y.large, y.segmentBytes, y.keepBytes = true, 256<<10, 1<<20
+	}
 	for i := range 1 + rnd.IntN(3) {
 		y.parts = append(y.parts, &model{id: eventlog.PartitionID{Log: "crash-1", Number: i}})
 	}
 	for range 2 + rnd.IntN(4) {
 		if y.live(); y.lossy {
 			y.afterLoss()
+			y.wantRemoved()
 			return
 		}
 		if t.Failed() {
@@ -77,6 +83,15 @@ type yard struct {
 	// alike makes all batches the same size, so that what an earlier life left behind the
 	// end lies exactly where a new batch ends.
 	alike bool
+	// large makes some batches larger than what is written by way of the journal.
+	large        bool
+	segmentBytes int64
+	keepBytes    int64
+	// doomed is a log that is removed now and then, and goes on under another name; removed
+	// are the names that must not be there any more.
+	doomed  *model
+	logs    int
+	removed []string
 	// lossy is set once power was cut in a mode that may lose what it acknowledged.
 	lossy bool
 }
@@ -91,10 +106,16 @@ type model struct {
 	dead     map[uint64]bool
 	trimmed  eventlog.Sequence
 	p        eventlog.Partition
+	// halfRemoved is set while a removal has begun and not succeeded.
+	halfRemoved bool
 }
 
-// alike in a batch's id says that it has the one size of all such batches.
-const alike = 1 << 63
+// In a batch's id: alike says that it has the one size of all such batches, large that it
+// is one of more than 64 KiB.
+const (
+	alike = 1 << 63
+	large = 1 << 62
+)
 
 // batch is an appended batch: its bodies follow from its id.
 type batch struct {
@@ -111,12 +132,16 @@ func (y *yard) live() {
 	for _, m := range y.parts {
 		y.reconcile(m)
 	}
+	y.reconcileDoomed()
 	if y.rnd.IntN(3) > 0 {
 		y.mem.FailAfter(y.rnd.IntN(120))
 	}
 	y.injectFaults()
 	for range 5 + y.rnd.IntN(60) {
 		y.step(y.parts[y.rnd.IntN(len(y.parts))])
+		if y.rnd.IntN(30) == 0 {
+			y.useDoomed()
+		}
 	}
 	y.pullThePlug()
 }
@@ -127,14 +152,17 @@ func (y *yard) open() bool {
 		y.mem.FailAfter(y.rnd.IntN(12))
 	}
 	y.faulty = vfs.NewFaulty(y.mem)
+	if y.rnd.IntN(8) == 0 {
+		y.failAtRandom(y.nextID, 12)
+	}
 	cfg := config(y.mode, y.faulty)
-	cfg.SegmentBytes = 4 << 10
+	cfg.SegmentBytes = y.segmentBytes
 	if y.rnd.IntN(2) == 0 {
 		cfg = disk.Journaling(cfg, int64(1+y.rnd.IntN(20<<10)), true)
 	}
 	engine, err := disk.Open(cfg)
 	if err != nil {
-		y.expectPowerLoss(err)
+		y.expectFault(err)
 		y.cutPower()
 		return false
 	}
@@ -144,24 +172,25 @@ func (y *yard) open() bool {
 			y.t.Fatalf("seed %d: %v", y.seed, err)
 		}
 		if _, err := m.p.Bounds(y.t.Context()); err != nil {
-			y.expectPowerLoss(err)
+			y.expectFault(err)
 			y.pullThePlug()
 			return false
 		}
 	}
 	y.mem.FailAfter(-1)
+	y.faulty.Inject(nil)
 	return true
 }
 
 func (y *yard) retention() eventlog.Retention {
 	if y.rnd.IntN(3) == 0 {
-		return eventlog.Retention{Bytes: 40 << 10}
+		return eventlog.Retention{Bytes: y.keepBytes}
 	}
 	return eventlog.Retention{}
 }
 
-func (y *yard) expectPowerLoss(err error) {
-	if !errors.Is(err, vfs.ErrPowerLost) {
+func (y *yard) expectFault(err error) {
+	if !errors.Is(err, vfs.ErrPowerLost) && !errors.Is(err, syscall.EIO) {
 		y.t.Errorf("seed %d: %v", y.seed, err)
 	}
 }
@@ -169,21 +198,25 @@ func (y *yard) expectPowerLoss(err error) {
 // injectFaults makes some syncs and writes of this life fail.
 func (y *yard) injectFaults() {
 	if y.rnd.IntN(3) == 0 {
-		y.mem.SetCapacity(int64(20<<10 + y.rnd.IntN(60<<10)))
+		y.mem.SetCapacity(y.keepBytes/2 + y.rnd.Int64N(y.keepBytes*3/2))
 	} else {
 		y.mem.SetCapacity(0)
 	}
-	if y.rnd.IntN(3) > 0 {
-		y.faulty.Inject(nil)
-		return
+	if y.rnd.IntN(3) == 0 {
+		y.failAtRandom(3, 12)
 	}
-	faults := rand.New(rand.NewPCG(y.seed, 3))
-	kinds := []vfs.OpKind{vfs.OpSync, vfs.OpWrite, vfs.OpSyncDir, vfs.OpCreate, vfs.OpTruncate, vfs.OpRemove, vfs.OpRename}
+}
+
+// failAtRandom makes one in so many operations fail.
+func (y *yard) failAtRandom(stream uint64, one int) {
+	faults := rand.New(rand.NewPCG(y.seed, stream))
+	kinds := []vfs.OpKind{
+		vfs.OpSync, vfs.OpWrite, vfs.OpSyncDir, vfs.OpCreate, vfs.OpTruncate, vfs.OpRemove, vfs.OpRename,
+		vfs.OpRead, vfs.OpOpen, vfs.OpList,
+	}
 	y.faulty.Inject(func(op vfs.Op) error {
-		for _, kind := range kinds {
-			if op.Kind == kind && faults.IntN(12) == 0 {
-				return syscall.EIO
-			}
+		if slices.Contains(kinds, op.Kind) && faults.IntN(one) == 0 {
+			return syscall.EIO
 		}
 		return nil
 	})
@@ -200,6 +233,9 @@ func (y *yard) step(m *model) {
 		b := m.stored[y.rnd.IntN(len(m.stored))]
 		m.trimmed = max(m.trimmed, b.first)
 		_ = m.p.Trim(y.t.Context(), b.first)
+	case n < 19 && y.rnd.IntN(6) == 0: // all there is may go
+		m.trimmed = max(m.trimmed, m.next())
+		_ = m.p.Trim(y.t.Context(), m.next())
 	case n < 19:
 		_ = m.p.Trim(y.t.Context(), 0) // a round of retention
 	default:
@@ -219,6 +255,9 @@ func (y *yard) append(m *model) {
 		b := batch{id: y.nextID, count: 1 + y.rnd.IntN(5)}
 		if y.alike {
 			b = batch{id: y.nextID | alike, count: 2}
+		}
+		if y.large && y.rnd.IntN(4) == 0 {
+			b.id = y.nextID | large
 		}
 		r, err := m.p.Submit(y.t.Context(), b.encode())
 		if err != nil {
@@ -344,6 +383,82 @@ func (y *yard) afterLoss() {
 		if err != nil && !errors.As(err, &damage) {
 			y.t.Errorf("seed %d, %v: %v: read after power loss: %v", y.seed, y.mode, m.id, err)
 		}
+		y.goesOn(m)
+	}
+}
+
+// goesOn appends to a partition, if it can be opened, and reads it back.
+func (y *yard) goesOn(m *model) {
+	if _, err := m.p.Bounds(y.t.Context()); err != nil {
+		return
+	}
+	done, err := eventlog.Append(y.t.Context(), m.p, text("after"))
+	if err != nil {
+		y.t.Errorf("seed %d, %v: %v: append after power loss: %v", y.seed, y.mode, m.id, err)
+		return
+	}
+	if got, err := readFrom(y.t, m.p, eventlog.At(done.First)); err != nil || len(got) != 1 || got[0] != "after" {
+		y.t.Errorf("seed %d, %v: %v: after power loss %d reads back as %q, %v", y.seed, y.mode, m.id, done.First, got, err)
+	}
+}
+
+// useDoomed works with the log that is to be removed, or removes it.
+func (y *yard) useDoomed() {
+	if y.doomed == nil {
+		y.logs++
+		y.doomed = &model{id: eventlog.PartitionID{Log: fmt.Sprintf("doomed-%d", y.logs)}}
+		y.openDoomed()
+	}
+	switch {
+	case y.doomed.halfRemoved || y.rnd.IntN(3) == 0:
+		y.removeDoomed()
+	default:
+		y.append(y.doomed)
+		y.read(y.doomed)
+	}
+}
+
+func (y *yard) openDoomed() {
+	var err error
+	if y.doomed.p, err = y.engine.Partition(y.doomed.id, eventlog.Retention{}); err != nil {
+		y.t.Errorf("seed %d: %v: %v", y.seed, y.doomed.id, err)
+	}
+}
+
+func (y *yard) removeDoomed() {
+	if y.engine.Remove(y.t.Context(), y.doomed.id.Log) != nil {
+		y.doomed.halfRemoved = true
+		return
+	}
+	y.removed = append(y.removed, y.doomed.id.Log)
+	y.doomed = nil
+}
+
+// reconcileDoomed wants the doomed log to be as any other, unless its removal has begun:
+// then that is done again. No log is there that was removed.
+func (y *yard) reconcileDoomed() {
+	y.wantRemoved()
+	if y.doomed == nil {
+		return
+	}
+	if y.doomed.halfRemoved {
+		y.removeDoomed()
+		y.wantRemoved()
+		return
+	}
+	y.openDoomed()
+	y.reconcile(y.doomed)
+}
+
+func (y *yard) wantRemoved() {
+	entries, err := y.mem.List("log")
+	if err != nil && len(y.removed) > 0 {
+		y.t.Errorf("seed %d: %v", y.seed, err)
+	}
+	for _, entry := range entries {
+		if slices.Contains(y.removed, entry.Name) {
+			y.t.Errorf("seed %d: %s was removed and is there", y.seed, entry.Name)
+		}
 	}
 }
 
@@ -397,7 +512,7 @@ func (y *yard) checkGone(m *model, gone []batch) {
 	for _, b := range m.stored[len(gone):] {
 		kept += b.encode().Bytes()
 	}
-	if next > m.trimmed && kept < 20<<10 {
+	if next > m.trimmed && kept < int(y.keepBytes/2) {
 		y.t.Errorf("seed %d: %v: events up to %d are missing, though only %d bytes are kept", y.seed, m.id, next-1, kept)
 	}
 }
@@ -439,6 +554,9 @@ func (b batch) encode() eventlog.Batch {
 		words := rnd.IntN(100)
 		if b.id&alike != 0 {
 			words = 70
+		}
+		if b.id&large != 0 {
+			words = 1 + (64<<10)/8/b.count + rnd.IntN(1000)
 		}
 		for range words {
 			message = binary.LittleEndian.AppendUint64(message, rnd.Uint64())

@@ -241,6 +241,9 @@ func (c *cursor) passDamage(offset int64, reason error) error {
 	}
 	c.p.mu.Lock()
 	next := f.stop
+	if f == c.p.active {
+		next = c.p.visible.next
+	}
 	c.p.mu.Unlock()
 	batch, at, err := segment.Resync(f.handle, f.head.Salt, offset+1, c.scan.Limit())
 	if err == nil {

@@ -155,7 +155,7 @@ func (j *journal) haveRoomLocked() bool {
 	if j.current == nil && len(j.free) == 0 {
 		j.makeOneLocked()
 	}
-	return len(j.free) > 0 || j.current != nil && j.current.offset < j.e.cfg.journalBytes
+	return j.current != nil || len(j.free) > 0
 }
 
 // leadLocked writes what has gathered, for all who wait.
@@ -164,11 +164,9 @@ func (j *journal) leadLocked() {
 	j.mu.Unlock()
 	j.gatherer.wait(j.waiting)
 	j.mu.Lock()
-	g := j.fill
+	g, f := j.fill, j.fileLocked()
 	j.fill = nil
 	j.gatherer.took(len(g.marks))
-	full := j.turnLocked()
-	f := j.current
 	j.mu.Unlock()
 	err := errJournalFull
 	if f != nil {
@@ -184,9 +182,19 @@ func (j *journal) leadLocked() {
 	g.settled, g.err = true, err
 	j.writing = false
 	j.cond.Broadcast()
-	if full != nil {
-		j.inBackgroundLocked(func() { j.checkpoint(full) })
+	if err == nil && f.offset >= j.e.cfg.journalBytes {
+		j.current = nil
+		j.inBackgroundLocked(func() { j.checkpoint(f) })
 	}
+}
+
+// fileLocked is the file to write to. There may be none: others have filled what there was.
+func (j *journal) fileLocked() *journalFile {
+	if n := len(j.free); j.current == nil && n > 0 {
+		j.current, j.free = j.free[n-1], j.free[:n-1]
+		j.current.begin()
+	}
+	return j.current
 }
 
 // waiting is how many groups have gathered.
@@ -194,22 +202,6 @@ func (j *journal) waiting() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.fill.marks)
-}
-
-// turnLocked takes the next file if the current one is full, which it gives back. There may
-// be none: others have filled what there was.
-func (j *journal) turnLocked() (full *journalFile) {
-	if j.current != nil && j.current.offset < j.e.cfg.journalBytes {
-		return nil
-	}
-	full, j.current = j.current, nil
-	if n := len(j.free); n > 0 {
-		j.current, j.free = j.free[n-1], j.free[:n-1]
-		j.current.begin()
-	} else {
-		j.makeOneLocked()
-	}
-	return full
 }
 
 // makeOneLocked sees to it that there will be another file, if there may be.

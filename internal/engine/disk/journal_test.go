@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/eventlog"
@@ -80,40 +83,34 @@ func TestSharedSyncsSurvivePowerLoss(t *testing.T) {
 }
 
 func TestPartitionsShareSyncs(t *testing.T) {
-	faulty := vfs.NewFaulty(vfs.NewMem())
-	cfg := disk.Journaling(config(disk.Always, faulty), 1<<20, true)
-	e := mustOpen(t, cfg)
-	manyPartitions(t, e, 1) // opens them
-	before := faulty.Count(vfs.OpSync)
-	held, release := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	faulty.Inject(func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync {
-			once.Do(func() { close(held); <-release })
+	synctest.Test(t, func(t *testing.T) {
+		faulty := vfs.NewFaulty(vfs.NewMem())
+		e := mustOpen(t, disk.Journaling(config(disk.Always, faulty), 1<<20, true))
+		manyPartitions(t, e, 1) // opens them
+		before := faulty.Count(vfs.OpSync)
+		release := make(chan struct{})
+		var once sync.Once
+		faulty.Inject(func(op vfs.Op) error {
+			if op.Kind == vfs.OpSync {
+				once.Do(func() { <-release })
+			}
+			return nil
+		})
+		var wg sync.WaitGroup
+		for n := range 16 {
+			p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() { mustAppend(t, p, "x") })
+			synctest.Wait() // it waits for its sync, or for that of those before it
 		}
-		return nil
+		close(release)
+		wg.Wait()
+		if n := faulty.Count(vfs.OpSync) - before; n != 2 {
+			t.Errorf("16 partitions took %d syncs, want 2: the first one's, and one for all that came meanwhile", n)
+		}
 	})
-	var wg sync.WaitGroup
-	submit := func(n int) {
-		p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wg.Go(func() { mustAppend(t, p, "x") })
-	}
-	submit(0)
-	<-held
-	written := faulty.Count(vfs.OpWrite)
-	for n := 1; n < 16; n++ {
-		submit(n)
-	}
-	for faulty.Count(vfs.OpWrite) < written+15 { // until all have been written to their segments
-	}
-	close(release)
-	wg.Wait()
-	if n := faulty.Count(vfs.OpSync) - before; n > 4 {
-		t.Errorf("16 partitions took %d syncs", n)
-	}
 }
 
 func TestACleanStopLeavesNoJournal(t *testing.T) {
@@ -166,5 +163,77 @@ func TestOddJournalFilesAreHarmless(t *testing.T) {
 		}
 		p := mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{})
 		mustAppend(t, p, name)
+	}
+}
+
+// TestAJournalThatCannotBeDoneAgainIsKept: the storage fails during the start; the next one
+// finds all that was acknowledged. // H2
+func TestAJournalThatCannotBeDoneAgainIsKept(t *testing.T) {
+	body := strings.Repeat("acknowledged", 50)
+	mem := vfs.NewMem()
+	p := mustPartition(t, mustOpen(t, disk.Journaling(config(disk.Always, mem), 64<<10, true)), eventlog.Retention{})
+	want := slices.Repeat([]string{body}, 5)
+	for range want {
+		mustAppend(t, p, body)
+	}
+	for name, fail := range map[string]func(*vfs.Mem, *vfs.Faulty){
+		"segments cannot be read":   func(_ *vfs.Mem, f *vfs.Faulty) { failAll(f, syscall.EIO, vfs.OpRead) },
+		"segments cannot be opened": func(_ *vfs.Mem, f *vfs.Faulty) { failAll(f, syscall.EMFILE, vfs.OpOpen) },
+		"segments cannot be synced": func(_ *vfs.Mem, f *vfs.Faulty) { failAll(f, syscall.EIO, vfs.OpSync) },
+		"the disk is full":          func(m *vfs.Mem, _ *vfs.Faulty) { m.SetCapacity(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				after := mem.CutPower(newRand(seed))
+				faulty := vfs.NewFaulty(after)
+				fail(after, faulty)
+				if e, err := disk.Open(config(disk.Always, faulty)); err == nil {
+					_, _ = mustPartition(t, e, eventlog.Retention{}).Bounds(t.Context())
+					e.Close()
+				}
+				after.SetCapacity(0)
+				again := after.CutPower(newRand(seed))
+				wantTexts(t, mustPartition(t, mustOpen(t, config(disk.Always, again)), eventlog.Retention{}), want...)
+			}
+		})
+	}
+}
+
+// TestTheJournalOutlivesAFailedSyncOfASegment: what it holds of that segment may be nowhere
+// else, though a later sync of the segment reports success. // H2
+func TestTheJournalOutlivesAFailedSyncOfASegment(t *testing.T) {
+	mem := vfs.NewMem()
+	faulty := vfs.NewFaulty(mem)
+	cfg := disk.Journaling(config(disk.Always, faulty), 4<<10, true)
+	cfg.SegmentBytes = 1 << 20
+	p := mustPartition(t, mustOpen(t, cfg), eventlog.Retention{})
+	fill(t, p, 0, 3)
+	failNext(faulty, vfs.OpSync, syscall.EIO)
+	wantDoubt(t, p, text(strings.Repeat("x", 100<<10))) // too large for the journal
+	faulty.Inject(nil)
+	fill(t, p, 3, 30) // the journal's files are full, again and again
+	for seed := range uint64(30) {
+		got, err := readFrom(t, mustPartition(t, mustOpen(t, config(disk.Always, mem.CutPower(newRand(seed)))), eventlog.Retention{}), eventlog.Earliest())
+		if err != nil || len(got) != 30 {
+			t.Fatalf("seed %d: %d of 30 events, %v", seed, len(got), err)
+		}
+	}
+}
+
+// TestAFullJournalIsUsedAgain also where nobody came while its last group was written.
+func TestAFullJournalIsUsedAgain(t *testing.T) {
+	faulty := vfs.NewFaulty(vfs.NewMem())
+	p := mustPartition(t, mustOpen(t, disk.Journaling(config(disk.Always, faulty), 4<<10, true)), eventlog.Retention{})
+	fill(t, p, 0, 20)
+	shared := 0
+	faulty.Inject(func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync && strings.HasPrefix(op.Name, "journal/") {
+			shared++
+		}
+		return nil
+	})
+	fill(t, p, 20, 30)
+	if shared < 5 {
+		t.Errorf("%d of 10 appends went by way of the journal", shared)
 	}
 }

@@ -22,13 +22,19 @@ func (e *Engine) applyRetention(ctx context.Context) {
 			return
 		}
 		if p.asleep() {
-			if wakes == 0 {
+			if wakes == 0 || !p.holdsSegments() {
 				continue
 			}
 			wakes--
 		}
 		p.applyRetention()
 	}
+}
+
+// holdsSegments reports whether a partition that nobody has used yet has anything to lose.
+func (p *partition) holdsSegments() bool {
+	files, _, err := listSegments(p.e.fs, p.dir)
+	return err == nil && len(files) > 0
 }
 
 // asleep reports whether the partition's folder has not been read.
@@ -96,7 +102,9 @@ func (p *partition) surplus(now time.Time) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	tooMuch := retain.Bytes > 0 && bytes > retain.Bytes && oldest != p.active
+	// An active segment that is larger than it may be under a retention that was made
+	// smaller goes too: it would otherwise stay until the next append.
+	tooMuch := retain.Bytes > 0 && bytes > retain.Bytes && (oldest != p.active || bytes > p.segmentBytes())
 	tooOld := retain.Age > 0 && last.LastTime < now.Add(-retain.Age).UnixMilli()
 	trimmed := eventlog.Sequence(last.Next) <= trim
 	if tooMuch || tooOld || trimmed {

@@ -183,7 +183,8 @@ func (p *partition) erase(name string) error {
 
 // mendLocked makes a broken partition writable: a new segment, whose base voids what the
 // failed one may hold beyond what was acknowledged. The failed file is not touched, unless
-// nothing in it was ever acknowledged: then its name is needed.
+// nothing in it was ever acknowledged: then its name is needed. What has gathered keeps its
+// numbers, which follow what is visible.
 func (p *partition) mendLocked() error {
 	next, err := p.createFile(p.active.tail)
 	if err != nil {
@@ -196,7 +197,6 @@ func (p *partition) mendLocked() error {
 		old.drop()
 		p.files = append(p.files[:len(p.files)-2], next)
 	}
-	p.next, p.lastTime = p.visible.next, p.visible.lastTime
 	p.broken = false
 	p.log.Info("partition mended", "next", p.next)
 	return nil
