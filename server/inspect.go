@@ -118,6 +118,11 @@ func folderBytes(dir string) (total int64, err error) {
 	return total, err
 }
 
+// Running tells whether a yard runs on a data folder; empty means eventyard-data.
+func Running(dataDir string) (bool, error) {
+	return isLocked(Config{DataDir: dataDir}.withDefaults().DataDir)
+}
+
 // isLocked asks for the lock without making one where there is none.
 func isLocked(dir string) (bool, error) {
 	if _, err := os.Stat(filepath.Join(dir, lockName)); errors.Is(err, fs.ErrNotExist) {

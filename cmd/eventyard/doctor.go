@@ -162,27 +162,25 @@ func (d *doctor) judgeForeign(found server.Findings) {
 }
 
 func (c *cli) printFindings(form output, findings []finding) error {
-	problems := 0
+	number := map[status]int{}
 	for _, f := range findings {
-		if f.Status == problem {
-			problems++
-		}
+		number[f.Status]++
 	}
-	if err := c.writeFindings(form, findings, problems); err != nil {
+	if err := c.writeFindings(form, findings, number); err != nil {
 		return err
 	}
-	if problems > 0 {
+	if number[problem] > 0 {
 		return errReported
 	}
 	return nil
 }
 
-func (c *cli) writeFindings(form output, findings []finding, problems int) error {
+func (c *cli) writeFindings(form output, findings []finding, number map[status]int) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, struct {
 			OK       bool      `json:"ok"`
 			Findings []finding `json:"findings"`
-		}{problems == 0, findings})
+		}{number[problem] == 0, findings})
 	}
 	p := newPaint(c.stdout)
 	colour := map[status]func(string) string{fine: p.green, skipped: p.yellow, warning: p.yellow, problem: p.red}
@@ -192,13 +190,16 @@ func (c *cli) writeFindings(form output, findings []finding, problems int) error
 			fmt.Fprintf(c.stdout, "%18s%s\n", "", f.Next)
 		}
 	}
-	_, err := fmt.Fprintln(c.stdout, verdict(problems))
+	_, err := fmt.Fprintln(c.stdout, verdict(number[problem], number[warning]))
 	return err
 }
 
-func verdict(problems int) string {
-	if problems == 0 {
-		return "no problems found"
+func verdict(problems, warnings int) string {
+	switch {
+	case problems > 0:
+		return counted(problems, "problem") + " found"
+	case warnings > 0:
+		return counted(warnings, "warning") + ", no problems"
 	}
-	return counted(problems, "problem") + " found"
+	return "no problems found"
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/server"
 )
 
 // examineAddress sees whether the HTTP door could be opened, and who has it if not.
@@ -45,11 +46,22 @@ func (d *doctor) judgeTenant(ctx context.Context) {
 		defer client.Close()
 		var info httpclient.Info
 		if info, err = client.Info(ctx); err == nil {
-			d.note("http", fine, "", "a yard is running at %s (version %s)", d.cfg.HTTP, info.Version)
+			d.judgeYard(info)
 			return
 		}
 	}
 	d.note("http", problem, "stop it, or choose another address with --http", "another program listens at %s", d.cfg.HTTP)
+}
+
+// judgeYard tells the yard of this folder from another's, which would keep this one from
+// starting: a yard that runs holds the lock of its folder.
+func (d *doctor) judgeYard(info httpclient.Info) {
+	running, err := server.Running(d.cfg.Data)
+	if err == nil && !running {
+		d.note("http", problem, "stop it, or choose another address with --http", "%s is in use by another yard, of another data folder", d.cfg.HTTP)
+		return
+	}
+	d.note("http", fine, "", "a yard is running at %s (version %s)", d.cfg.HTTP, info.Version)
 }
 
 // examineFolder sees whether the data folder is there and ours, and says whether

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"syscall"
 
@@ -25,10 +26,16 @@ func nextFor(err error) string {
 		lost     *httpclient.UnreachableError
 		stranger *httpclient.StrangerError
 		setting  *config.Problem
+		large    *tooLargeError
+		advised  *advisedError
 	)
 	switch {
 	case errors.As(err, &usage):
 		return "see: " + usage.command + " --help"
+	case errors.As(err, &advised):
+		return advised.next
+	case errors.As(err, &large):
+		return "send a smaller body, or the body in parts"
 	case errors.As(err, &problem):
 		return nextForProblem(problem)
 	case errors.As(err, &lost):
@@ -49,6 +56,19 @@ func nextFor(err error) string {
 	return ""
 }
 
+// advisedError is told in the command's own words, with its own advice.
+type advisedError struct {
+	text, next string
+}
+
+func (e *advisedError) Error() string { return e.text }
+
+// isProblem tells whether the yard refused for this reason.
+func isProblem(err error, kind string) bool {
+	var p *httpclient.Problem
+	return errors.As(err, &p) && p.Kind() == kind
+}
+
 // nextForMetaLost is what to do where the events are there and their hubs are not.
 const nextForMetaLost = "restore meta.db from a copy; or, to begin anew without these events, move the folder log elsewhere"
 
@@ -58,8 +78,6 @@ func nextForProblem(p *httpclient.Problem) string {
 	switch p.Kind() {
 	case "not-found":
 		return "eventyard hub list shows the hubs, eventyard hub show HUB its partitions and groups"
-	case "hub-exists":
-		return "use it, change it with eventyard hub update, or choose another name; case makes no difference"
 	case "hub-deleted":
 		return "eventyard hub list shows the hubs there are"
 	case "position-past-end":
@@ -76,6 +94,8 @@ func nextForLost(lost *httpclient.UnreachableError) string {
 		return "what came before is right, but not all there is: see whether the yard still runs, and read again"
 	case errors.Is(lost, syscall.ECONNREFUSED):
 		return "is the yard running? start it with: eventyard serve"
+	case errors.Is(lost, io.EOF) || httpclient.IsCut(lost):
+		return "the yard went away: it was stopped or killed; start it with eventyard serve, and look what is there with eventyard hub show"
 	case errors.Is(lost, context.DeadlineExceeded):
 		return "the yard did not answer in time; eventyard doctor may tell why"
 	case errors.Is(lost, context.Canceled):

@@ -61,6 +61,9 @@ func (c *cli) hubCreateCommand() *cobra.Command {
 				request.Partitions = &partitions
 			}
 			hub, err := client.CreateHub(cmd.Context(), request)
+			if isProblem(err, "hub-exists") {
+				return &advisedError{fmt.Sprintf("hub %q exists already", args[0]), "see what it is with: eventyard hub show " + args[0]}
+			}
 			if err != nil {
 				return err
 			}
@@ -140,15 +143,17 @@ func (c *cli) hubShowCommand() *cobra.Command {
 }
 
 func (c *cli) showHub(form output, hub httpclient.Hub, partitions []httpclient.Partition) error {
+	events, bytes := contents(partitions)
 	if form == asJSON {
 		return writeJSON(c.stdout, struct {
 			httpclient.Hub
+			Events   int64                  `json:"events"`
 			Contents []httpclient.Partition `json:"contents"`
-		}{hub, partitions})
+		}{hub, events, partitions})
 	}
-	fmt.Fprintf(c.stdout, "hub         %s\ncreated     %s\nkept        %s\ngroups      %s\npartitions  %d\n\n",
+	fmt.Fprintf(c.stdout, "hub         %s\ncreated     %s\nkept        %s\ngroups      %s\npartitions  %d\nevents      %s, %s\n\n",
 		hub.Name, showTime(hub.Created), showRetention(hub.Retention.Age, hub.Retention.Bytes),
-		strings.Join(hub.Groups, ", "), hub.Partitions)
+		strings.Join(hub.Groups, ", "), hub.Partitions, thousands(events), roughBytes(bytes))
 	t := newTable(c.stdout, "PARTITION", "EVENTS", "FIRST", "LAST", "BYTES", "LAST ENQUEUED")
 	for _, p := range partitions {
 		first, last, enqueued := "-", "-", "-"
@@ -161,6 +166,15 @@ func (c *cli) showHub(form output, hub httpclient.Hub, partitions []httpclient.P
 		t.row(p.ID, thousands(p.Events()), first, last, roughBytes(p.Bytes), enqueued)
 	}
 	return t.flush()
+}
+
+// contents is how much all partitions hold together.
+func contents(partitions []httpclient.Partition) (events, bytes int64) {
+	for _, p := range partitions {
+		events += p.Events()
+		bytes += p.Bytes
+	}
+	return events, bytes
 }
 
 func (c *cli) hubUpdateCommand() *cobra.Command {
@@ -198,13 +212,13 @@ func (c *cli) hubDeleteCommand() *cobra.Command {
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
 			partitions, err := client.Partitions(cmd.Context(), args[0])
+			if isProblem(err, "not-found") {
+				return &advisedError{fmt.Sprintf("hub %q does not exist, so there is nothing to delete", args[0]), "eventyard hub list shows the hubs there are"}
+			}
 			if err != nil {
 				return err
 			}
-			var events int64
-			for _, p := range partitions {
-				events += p.Events()
-			}
+			events, _ := contents(partitions)
 			question := fmt.Sprintf("Delete hub %s with its %s, for good?", args[0], counted(events, "event"))
 			if err := c.confirm(cmd, yes, question); err != nil {
 				return err

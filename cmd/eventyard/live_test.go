@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -294,6 +295,46 @@ func TestASendThatFailsHalfWay(t *testing.T) {
 	said, err := sending.rest()
 	if err == nil || said != "sent 1 event to h\n" || !strings.HasPrefix(err.Error(), "event 2") {
 		t.Errorf("send said %q, %v", said, err)
+	}
+}
+
+// A hub that goes away under a command is named, and not the log that it was.
+func TestAHubIsDeletedUnderItsUsers(t *testing.T) {
+	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
+	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
+	tail := launch(t, "read", "h", "--follow", "--server", url)
+	sending := launch(t, "send", "h", "--server", url)
+	if _, err := io.WriteString(sending.stdin, "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	tail.line()
+	do(t, "hub", "delete", "h", "--yes", "--server", url)
+	if _, err := tail.rest(); err == nil || err.Error() != `hub "h" was deleted` {
+		t.Errorf("the tail ended with %v", err)
+	}
+	if _, err := io.WriteString(sending.stdin, "two\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sending.rest(); err == nil || err.Error() != `event 2: hub "h" was deleted; nothing behind that was sent` {
+		t.Errorf("the send ended with %v", err)
+	}
+	yard.stopYard()
+}
+
+// A yard that is killed while it stores leaves doubt, and the advice is about that.
+func TestAYardGoesAwayUnderASend(t *testing.T) {
+	dying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = conn.Close()
+		}
+	}))
+	defer dying.Close()
+	_, err := launch(t, "send", "h", "one", "two", "--server", dying.URL).rest()
+	var said bytes.Buffer
+	if code := report(&said, err); code != exitFailure || !strings.Contains(said.String(), "events 1 to 2 may or may not be stored") ||
+		!strings.Contains(said.String(), "the yard went away: it was stopped or killed") {
+		t.Errorf("said %q", said.String())
 	}
 }
 

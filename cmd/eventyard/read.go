@@ -53,7 +53,7 @@ func (c *cli) readCommand() *cobra.Command {
 			if query.From, err = parseFrom(from, time.Now()); err != nil {
 				return usagef(cmd, "--from: %w", err)
 			}
-			if query.Count < 0 {
+			if query.Count < 0 || query.Count == 0 && cmd.Flags().Changed("count") {
 				return usagef(cmd, "--count is at least 1")
 			}
 			if err := checkNumber(cmd, client, query); err != nil {

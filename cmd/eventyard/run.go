@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
@@ -18,9 +17,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := c.root()
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.began {
 		// What cobra finds wrong before a command begins is the command line.
@@ -45,7 +41,13 @@ func (c *cli) root() *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       thisBuild().Version,
 	}
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout) // before there is a completion command, which remembers it
+	root.SetErr(c.stderr)
+	root.SetVersionTemplate("eventyard {{.Version}}\n")
+	root.SetFlagErrorFunc(explainFlag)
 	holdOnly(root)
 	root.SetUsageTemplate(usageTemplate)
 	root.AddGroup(
@@ -54,7 +56,6 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: "events", Title: "Events:"},
 		&cobra.Group{ID: "more", Title: "More:"},
 	)
-	root.SetHelpCommandGroupID("more")
 	root.SetCompletionCommandGroupID("more")
 	add := func(group string, commands ...*cobra.Command) {
 		for _, cmd := range commands {
@@ -65,7 +66,13 @@ func (c *cli) root() *cobra.Command {
 	add("yard", c.serveCommand(), c.doctorCommand(), c.configCommand())
 	add("hubs", c.hubCommand(), c.groupCommand())
 	add("events", c.sendCommand(), c.readCommand())
-	add("more", c.versionCommand())
+	help := helpCommand()
+	add("more", help, c.versionCommand())
+	root.SetHelpCommand(help)
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		holdOnly(completion)
+	}
 	c.noteBeginning(root)
 	return root
 }
@@ -82,46 +89,6 @@ func (c *cli) noteBeginning(cmd *cobra.Command) {
 	for _, member := range cmd.Commands() {
 		c.noteBeginning(member)
 	}
-}
-
-// wantArgs takes exactly the arguments named, or more if the last name ends in dots.
-func wantArgs(names ...string) cobra.PositionalArgs {
-	least, open := len(names), false
-	if least > 0 && strings.HasSuffix(names[least-1], "...") {
-		least, open = least-1, true
-	}
-	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return fmt.Errorf("%s is missing", names[len(args)])
-		case len(args) > least && !open:
-			return fmt.Errorf("%q is one argument too many", args[least])
-		}
-		return nil
-	}
-}
-
-// family makes a command that only holds others.
-func family(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
-	cmd.AddCommand(members...)
-	return holdOnly(cmd)
-}
-
-// holdOnly makes a command show its help, and suggest a member for a word that is none.
-func holdOnly(cmd *cobra.Command) *cobra.Command {
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		err := fmt.Errorf("%q is no command of %q", args[0], cmd.CommandPath())
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			err = fmt.Errorf("%w: did you mean %q?", err, near[0])
-		}
-		return err
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	return cmd
 }
 
 // addServerFlag gives a command that asks a yard the flag that says where it is.

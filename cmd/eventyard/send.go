@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/config"
@@ -34,6 +34,7 @@ type sendFlags struct {
 	contentType    string
 	rate, count    int
 	size           config.Size
+	form           output
 }
 
 func (c *cli) sendCommand() *cobra.Command {
@@ -46,6 +47,11 @@ func (c *cli) sendCommand() *cobra.Command {
 		Args:              wantArgs("HUB", "TEXT..."),
 		ValidArgsFunction: c.completeHubs,
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			for _, name := range []string{"count", "rate"} {
+				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+					return usagef(cmd, "--%s is at least 1", name)
+				}
+			}
 			return c.send(cmd, client, flags, args[0], args[1:])
 		}),
 	}
@@ -61,6 +67,7 @@ func (c *cli) sendCommand() *cobra.Command {
 	f.IntVar(&flags.count, "count", 0, "send so many events, beginning again with the first TEXT when they run out")
 	f.Var(&flags.size, "size", "size of the bodies that are made up (1KiB if not given)")
 	f.Lookup("size").DefValue = ""
+	flags.form.addTo(cmd)
 	return c.addServerFlag(cmd)
 }
 
@@ -77,10 +84,10 @@ func (c *cli) send(cmd *cobra.Command, client *httpclient.Client, flags sendFlag
 
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
-	s := &sender{client: client, hub: hub, flags: flags, progress: newProgress(c.stderr), began: time.Now()}
+	s := &sender{client: client, hub: hub, flags: flags, out: c.stdout, total: in.total, progress: newProgress(c.stderr), began: time.Now()}
 	err = s.sendAll(ctx, in, in.start(ctx, made, newPacer(flags.rate)))
 	s.progress.clear()
-	if err == nil || s.sent > 0 {
+	if flags.form == asText && (err == nil || s.sent > 0) {
 		fmt.Fprintln(c.stdout, s.summary())
 	}
 	return err
@@ -91,9 +98,12 @@ type sender struct {
 	client   *httpclient.Client
 	hub      string
 	flags    sendFlags
+	out      io.Writer // hears of every batch, if it is to be JSON
+	total    int       // events there will be; zero: not known
 	progress *progress
 	began    time.Time
 	sent     int64
+	highest  int // number of the last event that is stored
 }
 
 // sendAll stores batches until the input ends or ctx does.
@@ -126,10 +136,17 @@ func (s *sender) sendBatch(ctx context.Context, batch []item) error {
 		for _, it := range part {
 			request.Events = append(request.Events, it.event)
 		}
-		if _, err := s.client.Send(ctx, s.hub, request); err != nil {
+		stored, err := s.client.Send(ctx, s.hub, request)
+		if err != nil {
 			return s.failed(part, err)
 		}
 		s.sent += int64(len(part))
+		s.highest = max(s.highest, part[len(part)-1].number)
+		if s.flags.form == asJSON {
+			if err := json.NewEncoder(s.out).Encode(stored); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -151,23 +168,6 @@ func splitByKey(batch []item, together bool) [][]item {
 		parts[i] = append(parts[i], it)
 	}
 	return parts
-}
-
-// failed says which events an error is about, where there are several.
-func (s *sender) failed(part []item, err error) error {
-	first, last := part[0].number, part[len(part)-1].number
-	which := fmt.Sprintf("events %s to %s", thousands(first), thousands(last))
-	switch {
-	case s.sent == 0 && first == last && first == 1:
-		return err
-	case first == last:
-		which = "event " + thousands(first)
-	}
-	var lost *httpclient.UnreachableError
-	if errors.As(err, &lost) && !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s may or may not be stored: %w", which, err)
-	}
-	return fmt.Errorf("%s: %w", which, err)
 }
 
 func (s *sender) line() string {

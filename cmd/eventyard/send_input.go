@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
 )
@@ -31,6 +32,7 @@ type item struct {
 	event  json.RawMessage
 	key    string // of its own, with --json
 	number int    // counts from 1
+	size   int    // of its body or, with --json, of its line
 }
 
 // maker turns bodies into events.
@@ -67,7 +69,7 @@ func (m maker) item(body []byte, number int) (item, error) {
 	event := m.template
 	event.Body = body
 	encoded, err := event.Encode()
-	return item{event: encoded, number: number}, err
+	return item{event: encoded, number: number, size: len(body)}, err
 }
 
 func jsonItem(line []byte, number int) (item, error) {
@@ -77,7 +79,7 @@ func jsonItem(line []byte, number int) (item, error) {
 	if err := json.Unmarshal(line, &head); err != nil {
 		return item{}, fmt.Errorf("event %s is no JSON object as read -o json prints it: %w", thousands(number), err)
 	}
-	return item{event: bytes.Clone(line), key: head.Key, number: number}, nil
+	return item{event: bytes.Clone(line), key: head.Key, number: number, size: len(line)}, nil
 }
 
 // input is where bodies come from.
@@ -87,6 +89,8 @@ type input struct {
 	endless bool
 	// ready: all bodies are there at once, so that batches may be filled up.
 	ready bool
+	// total is how many there will be; zero where that is not known.
+	total int
 	close func()
 	// err is why it could not be read to its end. Written by the reading goroutine
 	// before it closes its channel, read once the batches have ended.
@@ -105,9 +109,13 @@ func (c *cli) openInput(cmd *cobra.Command, flags sendFlags, texts []string) (*i
 	case invent && (flags.whole || flags.json):
 		return nil, usagef(cmd, "--whole and --json do not go with events that are made up")
 	case len(texts) > 0:
-		return &input{bodies: repeat(texts, flags.count), ready: flags.rate == 0, close: shut}, nil
+		total := flags.count
+		if total == 0 {
+			total = len(texts)
+		}
+		return &input{bodies: repeat(texts, total), total: total, ready: flags.rate == 0, close: shut}, nil
 	case invent:
-		return &input{bodies: madeUp(int(flags.size), flags.count), endless: flags.count == 0, ready: flags.rate == 0, close: shut}, nil
+		return &input{bodies: madeUp(int(flags.size), flags.count), endless: flags.count == 0, total: flags.count, ready: flags.rate == 0, close: shut}, nil
 	case flags.file != "" && flags.file != "-":
 		f, err := os.Open(flags.file)
 		if err != nil {
@@ -118,16 +126,13 @@ func (c *cli) openInput(cmd *cobra.Command, flags sendFlags, texts []string) (*i
 		fmt.Fprintln(c.stderr, "type events, one a line; end with Ctrl-D")
 	}
 	if flags.whole {
-		return &input{bodies: whole(from), close: shut}, nil
+		return &input{bodies: whole(from), total: 1, close: shut}, nil
 	}
 	return &input{bodies: first(lines(from), flags.count), close: shut}, nil
 }
 
-// repeat gives each text once, or so many bodies in turn.
+// repeat gives so many bodies, beginning again with the first text when they run out.
 func repeat(texts []string, count int) iter.Seq2[[]byte, error] {
-	if count == 0 {
-		count = len(texts)
-	}
 	return func(yield func([]byte, error) bool) {
 		for i := range count {
 			if !yield([]byte(texts[i%len(texts)]), nil) {
@@ -158,7 +163,7 @@ func whole(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		body, err := io.ReadAll(io.LimitReader(r, maxInputBytes+1))
 		if err == nil && len(body) > maxInputBytes {
-			err = fmt.Errorf("the input is larger than %s, too large for an event", roughBytes(maxInputBytes))
+			err = fmt.Errorf("the input is larger than %s, and an event may take %s", config.FormatSize(maxInputBytes), config.FormatSize(httpclient.MaxEventBytes))
 		}
 		yield(body, err)
 	}
@@ -176,7 +181,11 @@ func lines(r io.Reader) iter.Seq2[[]byte, error] {
 				return
 			}
 		}
-		if err := scan.Err(); err != nil {
+		switch err := scan.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			yield(nil, fmt.Errorf("line %s is larger than %s, and an event may take %s; nothing from there on was sent",
+				thousands(n+1), config.FormatSize(maxInputBytes), config.FormatSize(httpclient.MaxEventBytes)))
+		case err != nil:
 			yield(nil, fmt.Errorf("read line %s: %w", thousands(n+1), err))
 		}
 	}

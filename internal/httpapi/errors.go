@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/broker"
@@ -158,7 +159,7 @@ var answers = []answer{
 		name: "http.MaxBytesError", match: as[*http.MaxBytesError],
 		status: http.StatusRequestEntityTooLarge, kind: "too-large",
 		title: "The request's body is too large",
-		next:  "send the events in several smaller requests",
+		next:  "send the events in several smaller requests; an event that is too large alone has to become smaller",
 	},
 	{
 		name: "eventlog.ErrNoSpace", match: is(eventlog.ErrNoSpace),
@@ -244,6 +245,11 @@ func as[T error](err error) bool {
 	return ok
 }
 
+// words tells of an error in the terms of the API, which has hubs where storage has logs.
+func words(err error) string {
+	return strings.ReplaceAll(err.Error(), eventlog.ErrRemoved.Error(), "the hub was deleted")
+}
+
 // judge says how an error is told. What no row knows is our own fault: 500.
 func judge(err error) problem {
 	if e, ok := errors.AsType[*refusal](err); ok {
@@ -253,7 +259,7 @@ func judge(err error) problem {
 		if a.match(err) {
 			p := problem{
 				Type: problemPrefix + a.kind, Title: a.title, Status: a.status,
-				Detail: err.Error(), Next: a.next, retryAfter: a.retryAfter,
+				Detail: words(err), Next: a.next, retryAfter: a.retryAfter,
 			}
 			p.addDamage(err)
 			return p

@@ -101,6 +101,12 @@ func errorsOf(decl ast.Decl) (names []string) {
 }
 
 // Each error has the status that a client can act on, however deep it is wrapped.
+func TestADeletedHubIsNoRemovedLog(t *testing.T) {
+	if p := judge(fmt.Errorf("read orders/0: %w", eventlog.ErrRemoved)); p.Detail != "read orders/0: the hub was deleted" {
+		t.Errorf("detail is %q", p.Detail)
+	}
+}
+
 func TestErrorsAreToldByStatus(t *testing.T) {
 	tests := []struct {
 		what   string
@@ -131,7 +137,7 @@ func TestErrorsAreToldByStatus(t *testing.T) {
 			if p.Status != tt.status || p.Type != problemPrefix+tt.kind {
 				t.Errorf("got %d %s", p.Status, p.Type)
 			}
-			if p.Title == "" || p.Next == "" || !strings.Contains(p.Detail, tt.err.Error()) {
+			if p.Title == "" || p.Next == "" || !strings.Contains(p.Detail, words(tt.err)) {
 				t.Errorf("the problem does not say enough: %+v", p)
 			}
 		})

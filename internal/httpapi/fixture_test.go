@@ -169,6 +169,9 @@ func (y *yard) refused(status int, kind, method, path string, body any, header .
 	got := y.want(status, method, path, body, header...)
 	var p problem
 	got.json(y.t, &p)
+	if !bytes.HasSuffix([]byte(got.body), []byte("}\n")) {
+		y.t.Errorf("the problem does not end its line: %q", got.body)
+	}
 	if ct := got.header.Get("Content-Type"); ct != "application/problem+json" {
 		y.t.Errorf("content type is %q", ct)
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
@@ -35,8 +36,16 @@ func (o *outbox) add(ev event.Event) error {
 	}
 	o.arena = arena
 	o.events = append(o.events, stored)
-	o.bytes += eventlog.EventOverheadBytes + len(stored.Key) + len(stored.Message)
+	size := eventlog.EventOverheadBytes + len(stored.Key) + len(stored.Message)
+	o.bytes += size
 	o.mixed = o.mixed || ev.Key != o.firstKey()
+	if size > o.limit {
+		return &refusal{
+			status: http.StatusRequestEntityTooLarge, kind: "too-large", title: "An event is too large",
+			detail: fmt.Sprintf("event %d takes %d bytes as stored, and an event may take %d bytes", len(o.events)-1, size, o.limit),
+			next:   "nothing was stored; send a smaller body, or the body in parts",
+		}
+	}
 	if o.bytes > o.limit {
 		return fmt.Errorf("%w: the events take more than %d bytes as stored", eventlog.ErrTooLarge, o.limit)
 	}

@@ -108,7 +108,7 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	if err != nil { // a problem holds text and a number only
 		panic(err)
 	}
-	writeBody(w, p.Status, "application/problem+json", body)
+	writeBody(w, p.Status, "application/problem+json", append(body, '\n'))
 }
 
 // writeXMLError gives an error as the Event Hubs REST API does (wire reference §7).

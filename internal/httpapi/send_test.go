@@ -146,9 +146,21 @@ func TestSendRefusals(t *testing.T) {
 	y.refused(404, "not-found", "POST", "/api/v1/hubs/nowhere/events", `[{"body":"x"}]`)
 }
 
+// One event that cannot fit is named, and nobody is told to send it in several requests.
+func TestAnEventThatIsTooLargeAloneIsNamed(t *testing.T) {
+	y := newYard(t, func(c *Config) { c.MaxEventBytes = 1024 })
+	y.hub("orders", 1)
+	body := `[{"body":"small"},{"body":"` + strings.Repeat("x", 1100) + `"}]`
+	got := string(y.do("POST", "/api/v1/hubs/orders/events", body).body)
+	if !strings.Contains(got, "event 1 takes ") || !strings.Contains(got, "may take 1024 bytes") || strings.Contains(got, "several") {
+		t.Errorf("answered %s", got)
+	}
+}
+
 // H2: a full disk is told as such, and sending goes on once there is room.
 func TestSendWhenStorageIsFull(t *testing.T) {
 	y := newYard(t)
+	y.errors.want.Store(1) // the engine tells the operator
 	y.hub("orders", 1)
 	y.send("orders", "0", "before")
 	y.fs.SetCapacity(1)

@@ -214,7 +214,7 @@ const (
 func (t *tail) sayEnd(reason string, err error) {
 	data, _ := json.Marshal(endJSON{
 		Reason: reason,
-		Detail: err.Error(),
+		Detail: words(err),
 		Resume: string(appendPlaces(nil, t.partitions, t.next)),
 	})
 	text := append([]byte("event: end\ndata: "), data...)

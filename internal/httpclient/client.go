@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -51,12 +53,25 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Silence == 0 {
 		cfg.Silence = 45 * time.Second
 	}
+	if isHostPort(cfg.Server) {
+		cfg.Server = "http://" + cfg.Server
+	}
 	base, err := url.Parse(cfg.Server)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("%q is no server: write it like %s", cfg.Server, DefaultServer)
 	}
 	base = base.JoinPath("api", "v1")
 	return &Client{cfg: cfg, base: base, http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}, nil
+}
+
+// isHostPort tells an address as serve takes it from a URL.
+func isHostPort(server string) bool {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil || host == "" {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
 // Server is the URL that the client asks.
@@ -97,7 +112,7 @@ func (c *Client) call(ctx context.Context, method string, path []string, body, a
 		return nil
 	}
 	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
-		if lost := ctx.Err(); lost != nil {
+		if ctx.Err() != nil || IsCut(err) {
 			return c.unreachable(err)
 		}
 		return &StrangerError{Server: c.cfg.Server}

@@ -164,8 +164,17 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
+func TestAnAddressIsAServer(t *testing.T) {
+	for _, address := range []string{"localhost:8080", "127.0.0.1:1", "[::1]:8080"} {
+		client, err := New(Config{Server: address})
+		if err != nil || client.Server() != "http://"+address {
+			t.Errorf("%q gives %v, %v", address, client, err)
+		}
+	}
+}
+
 func TestServersThatAreNone(t *testing.T) {
-	for _, server := range []string{"localhost:8080", "ftp://x", "http://", "%"} {
+	for _, server := range []string{"localhost", "localhost:http", ":8080", "ftp://x", "http://", "%"} {
 		if _, err := New(Config{Server: server}); err == nil {
 			t.Errorf("%q is taken", server)
 		}

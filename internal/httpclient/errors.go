@@ -3,7 +3,10 @@ package httpclient
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"syscall"
 )
 
 // Problem is an error that the yard answered with (RFC 9457).
@@ -26,6 +29,26 @@ func (p *Problem) Error() string {
 // Kind is the last part of the problem's type: hub-exists, not-found.
 func (p *Problem) Kind() string { return p.Type[strings.LastIndexByte(p.Type, ':')+1:] }
 
+const hubDeleted = "hub-deleted"
+
+// HubDeleted says that a hub which was there is gone.
+func HubDeleted(hub string) *Problem {
+	return &Problem{
+		Type: "urn:eventyard:problem:" + hubDeleted, Title: "The hub was deleted", Status: http.StatusGone,
+		Detail: fmt.Sprintf("hub %q was deleted", hub),
+	}
+}
+
+// named tells a deletion with the name of the hub, which the yard's storage does not
+// know, and every other error as it is.
+func named(hub string, err error) error {
+	var p *Problem
+	if errors.As(err, &p) && p.Kind() == hubDeleted {
+		return HubDeleted(hub)
+	}
+	return err
+}
+
 // ErrBrokeOff: the yard had begun to answer and did not come to the end. It comes in
 // an *UnreachableError.
 var ErrBrokeOff = errors.New("the answer broke off")
@@ -40,6 +63,17 @@ type UnreachableError struct {
 func (e *UnreachableError) Error() string { return fmt.Sprintf("ask %s: %v", e.Server, e.Err) }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// IsCut tells whether the other side ended the connection before it had answered, as it
+// does where the process ends.
+func IsCut(err error) bool {
+	for _, cut := range []error{io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, cut) {
+			return true
+		}
+	}
+	return false
+}
 
 // StrangerError: something answers there, and it is not a yard.
 type StrangerError struct {

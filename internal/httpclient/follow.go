@@ -181,7 +181,7 @@ func (f *follower) end(data []byte) error {
 	case end.Reason == "count":
 		return errDone
 	case end.Reason == "deleted":
-		return &Problem{Type: "hub-deleted", Title: "The hub was deleted", Status: http.StatusGone, Detail: end.Detail}
+		return HubDeleted(f.query.Hub)
 	case end.Reason == "damaged" && moved:
 		f.notice(Notice{Lost: errors.New(end.Detail), Skipped: true})
 		return errResume

@@ -143,7 +143,7 @@ func TestFollowComesBack(t *testing.T) {
 		},
 		"the hub is deleted": {
 			script: []step{then(events(0), end("deleted", "0:1"))},
-			events: 1, asked: []string{" "}, err: "it was deleted",
+			events: 1, asked: []string{" "}, err: `hub "h" was deleted`,
 		},
 		"the position no longer fits": {
 			script: []step{then(events(0), cut), refuse(416)},

@@ -56,7 +56,7 @@ func (c *Client) Read(ctx context.Context, q Query, notice func(Notice)) iter.Se
 	return func(yield func(json.RawMessage, error) bool) {
 		r := &reading{client: c, query: q, left: q.Count, yield: yield, notice: notice}
 		if err := r.run(ctx); err != nil && !errors.Is(err, errLeft) {
-			yield(nil, err)
+			yield(nil, named(q.Hub, err))
 		}
 	}
 }

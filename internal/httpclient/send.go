@@ -10,6 +10,10 @@ import (
 	"unicode/utf8"
 )
 
+// MaxEventBytes is how much a yard takes at once, as it stores it. An event has to fit
+// alone.
+const MaxEventBytes = 1 << 20
+
 // Event is one event to send.
 type Event struct {
 	Body        []byte
@@ -102,5 +106,5 @@ func (c *Client) Send(ctx context.Context, hub string, b Batch) (Sent, error) {
 	}
 	var sent Sent
 	err = c.call(ctx, http.MethodPost, []string{"hubs", hub, "events"}, body, &sent)
-	return sent, err
+	return sent, named(hub, err)
 }

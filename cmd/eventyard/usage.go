@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// argumentNames say in a sentence what stands in upper case in a line of usage.
+var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "FILE": "a file"}
+
+// wantArgs takes exactly the arguments named, or more if the last name ends in dots.
+func wantArgs(names ...string) cobra.PositionalArgs {
+	least, open := len(names), false
+	if least > 0 && strings.HasSuffix(names[least-1], "...") {
+		least, open = least-1, true
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		_, command, _ := strings.Cut(cmd.CommandPath(), " ")
+		_, form, _ := strings.Cut(cmd.Use, " ")
+		line := strings.TrimSpace(cmd.CommandPath() + " " + form)
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("%s needs %s: %s", command, argumentNames[names[len(args)]], line)
+		case len(args) > least && !open:
+			return fmt.Errorf("%q is one argument too many: %s", args[least], line)
+		}
+		return nil
+	}
+}
+
+// explainFlag says what is wrong with a flag, without the words of the parser.
+func explainFlag(_ *cobra.Command, err error) error {
+	var (
+		value   *pflag.InvalidValueError
+		missing *pflag.ValueRequiredError
+		unknown *pflag.NotExistError
+		number  *strconv.NumError
+	)
+	switch {
+	case errors.As(err, &number) && errors.As(err, &value) && errors.Is(number, strconv.ErrRange):
+		return fmt.Errorf("--%s: %q is out of range", value.GetFlag().Name, value.GetValue())
+	case errors.As(err, &number) && errors.As(err, &value):
+		return fmt.Errorf("--%s: %q is no whole number", value.GetFlag().Name, value.GetValue())
+	case errors.As(err, &value):
+		return fmt.Errorf("--%s %s: %w", value.GetFlag().Name, value.GetValue(), value.Unwrap())
+	case errors.As(err, &missing):
+		return fmt.Errorf("--%s needs a value", missing.GetFlag().Name)
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return fmt.Errorf("there is no flag -%s", unknown.GetSpecifiedName())
+	case errors.As(err, &unknown):
+		return fmt.Errorf("there is no flag --%s", unknown.GetSpecifiedName())
+	}
+	return err
+}
+
+// family makes a command that only holds others.
+func family(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(members...)
+	return holdOnly(cmd)
+}
+
+// holdOnly makes a command show its help, and suggest a member for a word that is none.
+func holdOnly(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return noMember(cmd, args[0])
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+func noMember(cmd *cobra.Command, word string) error {
+	err := fmt.Errorf("%q is no command of %q", word, cmd.CommandPath())
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		err = fmt.Errorf("%w: did you mean %q?", err, near[0])
+	}
+	return err
+}
+
+// helpCommand tells about a command, and fails where there is none of that name.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Tell more about a command",
+		RunE: func(cmd *cobra.Command, words []string) error {
+			about := cmd.Root()
+			for _, word := range words {
+				member, _, err := about.Find([]string{word})
+				if err != nil || member == about {
+					return usagef(about, "%w", noMember(about, word))
+				}
+				about = member
+			}
+			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
+			return about.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, words []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			about, _, err := cmd.Root().Find(words)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []cobra.Completion
+			for _, member := range about.Commands() {
+				if member.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(member.Name(), member.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
