@@ -251,7 +251,7 @@ func TestALineIsSentAtOnce(t *testing.T) {
 		}
 	}
 	sending.stdin.Close()
-	if said, err := sending.rest(); err != nil || said != "sent 2 events to h\n" {
+	if said, err := sending.rest(); err != nil || !strings.HasPrefix(said, "sent 2 events to h") {
 		t.Errorf("send said %q, %v", said, err)
 	}
 	yard.stopYard()
@@ -267,7 +267,7 @@ func TestAnInterruptedSendSaysHowFarItCame(t *testing.T) {
 	}
 	tail.line()
 	sending.cancel()
-	if said, err := sending.rest(); !errors.Is(err, errInterrupted) || said != "sent 1 event to h\n" {
+	if said, err := sending.rest(); !errors.Is(err, errInterrupted) || !strings.HasPrefix(said, "sent 1 event to h") {
 		t.Errorf("send said %q, %v", said, err)
 	}
 	load := launch(t, "send", "h", "--size", "10", "--rate", "1000", "--server", url)
@@ -293,7 +293,7 @@ func TestASendThatFailsHalfWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, err := sending.rest()
-	if err == nil || said != "sent 1 event to h\n" || !strings.HasPrefix(err.Error(), "event 2") {
+	if err == nil || !strings.HasPrefix(said, "sent 1 event to h") || !strings.HasPrefix(err.Error(), "event 2") {
 		t.Errorf("send said %q, %v", said, err)
 	}
 }
