@@ -160,3 +160,22 @@ func TestWhatAFullDiskRefusedIsNotFoundLater(t *testing.T) {
 		wantNever(t, config(disk.Always, mem.CutPower(newRand(seed))), "before", "refused")
 	}
 }
+
+// TestWhatWasFoundAfterARestartStays: an append in doubt is found in the page cache, which
+// takes it for written though its sync had failed. Once readers were shown it, power loss
+// must not take it away. // H2, H3
+func TestWhatWasFoundAfterARestartStays(t *testing.T) {
+	mem := vfs.NewMem()
+	faulty := vfs.NewFaulty(mem)
+	p := mustPartition(t, mustOpen(t, config(disk.Always, faulty)), eventlog.Retention{})
+	mustAppend(t, p, "before")
+	failNext(faulty, vfs.OpSync, syscall.EIO)
+	maybe := "maybe" + strings.Repeat("x", 2000)
+	wantDoubt(t, p, text(maybe))
+	mem = mem.CrashProcess()
+	wantTexts(t, mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{}), "before", maybe)
+	for seed := range uint64(40) {
+		after := mem.CutPower(newRand(seed))
+		wantTexts(t, mustPartition(t, mustOpen(t, config(disk.Always, after)), eventlog.Retention{}), "before", maybe)
+	}
+}

@@ -30,7 +30,7 @@ func TestStorm(t *testing.T) {
 		{"os", disk.OS, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for seed := range uint64(6) {
+			for seed := range uint64(4) {
 				mem := vfs.NewMem()
 				s := &storm{t: t, faulty: vfs.NewFaulty(mem), acked: map[eventlog.Sequence]string{}}
 				cfg := config(tt.mode, s.faulty)
@@ -64,7 +64,7 @@ type storm struct {
 }
 
 // stormTries is how many appends are tried before the engine is closed.
-const stormTries = 1500
+const stormTries = 1000
 
 // blow lets the storm rage until enough was tried, and closes the engine under it.
 func (s *storm) blow(cfg disk.Config, seed uint64) {
