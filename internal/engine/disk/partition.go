@@ -239,8 +239,9 @@ func (p *partition) end(reason error) {
 	p.makeRoomLocked()
 }
 
-// closeFiles leaves the files of an ended partition as a clean stop should: synced, and
-// the newest segment with its index, so that the next start does not have to read it.
+// closeFiles leaves the files of an ended partition as a clean stop should: the newest
+// segment with its index, so that the next start does not have to read it, and synced, but
+// in sync mode OS, which leaves that to the operating system.
 func (p *partition) closeFiles() {
 	p.mu.Lock()
 	a, whole := p.active, p.active != nil && !p.broken
