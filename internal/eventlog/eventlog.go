@@ -133,7 +133,8 @@ type Engine interface {
 	Partition(id PartitionID, retention Retention) (Partition, error)
 
 	// Remove deletes all partitions of a log, for good. Their handles and cursors
-	// answer ErrRemoved from then on. Removing what is not there is no error, so
+	// answer ErrRemoved from then on, and so does Partition for that log: a first use,
+	// also on a node that has not heard of the removal, must not bring it back. Removing what is not there is no error, so
 	// that an interrupted removal can be done again.
 	Remove(ctx context.Context, log string) error
 
