@@ -266,13 +266,10 @@ func TestCloseInAStorm(t *testing.T) {
 			all.Go(func() { watchUntilClosed(t, s) })
 		}
 		all.Go(func() {
-			for {
-				if _, err := s.Get(t.Context(), "w/0"); errors.Is(err, meta.ErrClosed) {
-					return
-				} else if entry, err := s.Get(t.Context(), "w/0"); err == nil && len(entry.Value) > 1 {
-					_ = s.Close()
-				}
+			for !allWrote(t, s, len(acknowledged)) { // a writer may be slow to its first
+				runtime.Gosched()
 			}
+			_ = s.Close()
 		})
 		all.Wait()
 		s = openStore(t, Config{Path: path})
@@ -280,6 +277,16 @@ func TestCloseInAStorm(t *testing.T) {
 			wantValue(t, s, fmt.Sprintf("w/%d", w), strconv.Itoa(n))
 		}
 	}
+}
+
+// allWrote says whether each writer has come to its tenth change.
+func allWrote(t *testing.T, s *Store, writers int) bool {
+	for w := range writers {
+		if entry, err := s.Get(t.Context(), fmt.Sprintf("w/%d", w)); err != nil || len(entry.Value) < 2 {
+			return false
+		}
+	}
+	return true
 }
 
 func writeUntilClosed(t *testing.T, s *Store, w int) (acknowledged int) {
