@@ -1,6 +1,6 @@
-// Command bench measures the disk engine beside what the same machine does raw and
-// beside an embedded NATS JetStream server, in one run, and prints the figures and
-// their ratios as Markdown.
+// Command bench measures the disk engine and the AMQP door beside what the same machine
+// does raw and beside an embedded NATS JetStream server, in one run, and prints the
+// figures and their ratios as Markdown.
 //
 //	go run ./test/bench                              all of it, a few minutes
 //	go run ./test/bench -quick                       a smoke test
@@ -17,12 +17,24 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 )
 
+// asPeer tells whether this process is to be the canned peer, and with what events.
+func asPeer() (eventBytes int, ok bool) {
+	n, err := strconv.Atoi(os.Getenv(peerCommand))
+	return n, err == nil
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	var err error
+	if eventBytes, ok := asPeer(); ok {
+		err = runPeer(ctx, eventBytes)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

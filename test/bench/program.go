@@ -15,6 +15,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/auth"
 )
 
 // buildProgram builds the real thing into a folder.
@@ -53,7 +55,7 @@ func startProgram(ctx context.Context, name, data string) (*program, error) {
 		return nil, err
 	}
 	lines := bufio.NewReader(stdout)
-	p.url, err = findURL(lines)
+	p.url, err = findAddress(lines, "http")
 	go func() {
 		defer close(p.rest)
 		_, _ = io.Copy(io.Discard, lines)
@@ -67,14 +69,14 @@ func startProgram(ctx context.Context, name, data string) (*program, error) {
 	return p, nil
 }
 
-// findURL reads what serve prints up to the address of its HTTP door.
-func findURL(lines *bufio.Reader) (string, error) {
+// findAddress reads what serve prints up to the address of a door.
+func findAddress(lines *bufio.Reader, door string) (string, error) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return "", fmt.Errorf("eventyard serve ended without an address: %w", err)
 		}
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "http" {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == door {
 			return f[1], nil
 		}
 	}
@@ -125,6 +127,7 @@ func (p *program) get(ctx context.Context, path string) (*http.Response, error) 
 	if err != nil {
 		return nil, err
 	}
+	request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err
@@ -135,11 +138,10 @@ func (p *program) get(ctx context.Context, path string) (*http.Response, error) 
 	return answer, nil
 }
 
-// residentMiB asks Linux how much memory the program holds; elsewhere nobody knows.
-func (p *program) residentMiB() (float64, bool) {
-	var kib float64
-	_, err := fmt.Sscan(fieldOf(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid), "VmRSS"), &kib)
-	return kib / 1024, err == nil
+// residentKiB asks Linux how much memory a process holds; elsewhere nobody knows.
+func residentKiB(cmd *exec.Cmd) (kib float64, ok bool) {
+	_, err := fmt.Sscan(fieldOf(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid), "VmRSS"), &kib)
+	return kib, err == nil
 }
 
 // stop ends the program as an operator would, and waits for it.

@@ -41,6 +41,11 @@ func measurements() []measurement {
 		{"layouts", measureLayouts},
 		{"jetstream", measureJetStream},
 		{"start", measureStart},
+		{"ingest", measureIngest},
+		{"egress", measureEgress},
+		{"door", measureDoor},
+		{"latency", measureLatency},
+		{"connections", measureConnections},
 	}
 }
 
@@ -51,6 +56,7 @@ type bench struct {
 	stderr io.Writer
 	folder string // the run's own, removed at its end
 	used   int    // folders made in it
+	built  string // the yard's program, once it is built
 }
 
 // run is the whole program.

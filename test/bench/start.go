@@ -166,8 +166,8 @@ func (f *startFigures) take(ctx context.Context, b *bench, program, data string)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if mib, ok := y.residentMiB(); ok {
-		f.resident = append(f.resident, mib)
+	if kib, ok := residentKiB(y.cmd); ok {
+		f.resident = append(f.resident, kib/1024)
 	}
 	b.progress("  ready after %.3f s, all bounds after %.3f s", f.ready[len(f.ready)-1], f.bounds[len(f.bounds)-1])
 	return nil

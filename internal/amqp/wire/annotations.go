@@ -11,8 +11,21 @@ const (
 	AnnotationPartitionKey   = "x-opt-partition-key"
 	AnnotationPublisher      = "x-opt-publisher"
 
+	// The three of an idempotent producer: long, short, int.
+	AnnotationProducerID       = annotationProducerPrefix + "id"
+	AnnotationProducerEpoch    = annotationProducerPrefix + "epoch"
+	AnnotationProducerSequence = annotationProducerPrefix + "sequence-number"
+
 	// The three by which an idempotent producer numbers its events begin with this.
 	annotationProducerPrefix = "com.microsoft:producer-"
+)
+
+// The delivery annotations that tell a consumer about the partition.
+const (
+	AnnotationLastSequence = "last_enqueued_sequence_number"
+	AnnotationLastOffset   = "last_enqueued_offset"
+	AnnotationLastTime     = "last_enqueued_time_utc"
+	AnnotationRetrieved    = "runtime_info_retrieval_time_utc"
 )
 
 // IsOwnAnnotation reports whether a message annotation is one of the hub's own.

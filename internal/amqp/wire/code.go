@@ -92,36 +92,34 @@ const (
 
 // widest gives the code that stands for the type whatever the encoding: of several
 // encodings the one that can hold every value. Zero means that there is no such code.
-func (c Code) widest() Code {
-	switch c {
-	case CodeTrue, CodeFalse, CodeBoolean:
-		return CodeBoolean
-	case CodeUint0, CodeSmallUint, CodeUint:
-		return CodeUint
-	case CodeUlong0, CodeSmallUlong, CodeUlong:
-		return CodeUlong
-	case CodeSmallInt, CodeInt:
-		return CodeInt
-	case CodeSmallLong, CodeLong:
-		return CodeLong
-	case CodeBinary8, CodeBinary32:
-		return CodeBinary32
-	case CodeString8, CodeString32:
-		return CodeString32
-	case CodeSymbol8, CodeSymbol32:
-		return CodeSymbol32
-	case CodeList0, CodeList8, CodeList32:
-		return CodeList32
-	case CodeMap8, CodeMap32:
-		return CodeMap32
-	case CodeArray8, CodeArray32:
-		return CodeArray32
-	case CodeNull, CodeUbyte, CodeByte, CodeUshort, CodeShort, CodeFloat, CodeChar, CodeDecimal32,
-		CodeDouble, CodeTimestamp, CodeDecimal64, CodeDecimal128, CodeUUID:
-		return c
-	default:
-		return 0
-	}
+func (c Code) widest() Code { return widestCodes[c] }
+
+// A table, and not a switch: it is looked at for every value that is read.
+var widestCodes = [256]Code{
+	CodeNull: CodeNull,
+	CodeTrue: CodeBoolean, CodeFalse: CodeBoolean, CodeBoolean: CodeBoolean,
+	CodeUbyte:  CodeUbyte,
+	CodeUshort: CodeUshort,
+	CodeUint0:  CodeUint, CodeSmallUint: CodeUint, CodeUint: CodeUint,
+	CodeUlong0: CodeUlong, CodeSmallUlong: CodeUlong, CodeUlong: CodeUlong,
+	CodeByte:     CodeByte,
+	CodeShort:    CodeShort,
+	CodeSmallInt: CodeInt, CodeInt: CodeInt,
+	CodeSmallLong: CodeLong, CodeLong: CodeLong,
+	CodeFloat:      CodeFloat,
+	CodeDouble:     CodeDouble,
+	CodeDecimal32:  CodeDecimal32,
+	CodeDecimal64:  CodeDecimal64,
+	CodeDecimal128: CodeDecimal128,
+	CodeChar:       CodeChar,
+	CodeTimestamp:  CodeTimestamp,
+	CodeUUID:       CodeUUID,
+	CodeBinary8:    CodeBinary32, CodeBinary32: CodeBinary32,
+	CodeString8: CodeString32, CodeString32: CodeString32,
+	CodeSymbol8: CodeSymbol32, CodeSymbol32: CodeSymbol32,
+	CodeList0: CodeList32, CodeList8: CodeList32, CodeList32: CodeList32,
+	CodeMap8: CodeMap32, CodeMap32: CodeMap32,
+	CodeArray8: CodeArray32, CodeArray32: CodeArray32,
 }
 
 // valid reports whether the code begins a plain, undescribed value.

@@ -15,6 +15,8 @@ var (
 	ErrMalformed = errors.New("malformed value")
 	// ErrTooDeep: values are nested deeper than MaxDepth. AppendAny says so too.
 	ErrTooDeep = errors.New("values are nested too deeply")
+	// ErrMissing: a list ends before a field that has to be there, or the field is null.
+	ErrMissing = errors.New("mandatory field is missing")
 	// ErrOrder: a message's sections are not in the order the standard asks for.
 	ErrOrder = errors.New("section out of order")
 )

@@ -13,16 +13,25 @@ func addVectors(f *testing.F) {
 }
 
 func addMessages(f *testing.F) {
-	data := section(f, DescriptorData, []byte("body"))
-	sequence := section(f, DescriptorSequence, []any{1, "two"})
-	annotations := section(f, DescriptorMessageAnnotations, append(ours(), Pair{Symbol("x"), []any{nil}}))
-	properties := section(f, DescriptorProperties, []any{"id", []byte("user"), nil, "subject"})
-	application := section(f, DescriptorApplicationProperties, Map{{"a", 1}, {"b", nil}})
-	f.Add([]byte{})
-	f.Add(join(section(f, DescriptorHeader, []any{true, nil, nil, nil, uint32(1)}), annotations, properties, application, data, data))
-	f.Add(join(section(f, DescriptorDeliveryAnnotations, Map{}), symbolic(data, "amqp:data:binary")))
-	f.Add(join(sequence, sequence, section(f, DescriptorFooter, Map{})))
-	f.Add(section(f, DescriptorValue, Array{Of: CodeUlong, Values: []any{uint64(1)}}))
+	for _, msg := range messages(f) {
+		f.Add(msg)
+	}
+}
+
+// messages are some with every section, in every form.
+func messages(t testing.TB) [][]byte {
+	data := section(t, DescriptorData, []byte("body"))
+	sequence := section(t, DescriptorSequence, []any{1, "two"})
+	annotations := section(t, DescriptorMessageAnnotations, append(ours(), Pair{Symbol("x"), []any{nil}}))
+	properties := section(t, DescriptorProperties, []any{"id", []byte("user"), nil, "subject"})
+	application := section(t, DescriptorApplicationProperties, Map{{"a", 1}, {"b", nil}})
+	return [][]byte{
+		{},
+		join(section(t, DescriptorHeader, []any{true, nil, nil, nil, uint32(1)}), annotations, properties, application, data, data),
+		join(section(t, DescriptorDeliveryAnnotations, Map{}), symbolic(data, "amqp:data:binary")),
+		join(sequence, sequence, section(t, DescriptorFooter, Map{})),
+		section(t, DescriptorValue, Array{Of: CodeUlong, Values: []any{uint64(1)}}),
+	}
 }
 
 // Skip and ReadAny agree about every input, and what was read can be written and read.

@@ -5,13 +5,6 @@ package wire
 // way to us and means nothing to a consumer.
 const headerKept = 4
 
-// Own is what Normalize found in the annotations that belong to the hub.
-type Own struct {
-	// Key is the partition key. It shares the message's bytes. Nil when there was
-	// none, or one that is not a string: consumers would choke on it.
-	Key []byte
-}
-
 // Normalize appends the stored form of a sender's message to dst, with which it must
 // not overlap. The stored form is what consumers get, less what the hub adds for them:
 //
@@ -137,42 +130,4 @@ func appendForeignAnnotations(dst, section []byte) ([]byte, Own, error) {
 	default:
 		return EndMap(out, list, kept), own, nil
 	}
-}
-
-// skipAnnotation passes one annotation, notes in own what it says about the event, and
-// tells whether it is the hub's. Keys are symbols (§3.2.10); a sender that writes them
-// as strings means the same ones.
-func (r *Reader) skipAnnotation(own *Own) (ours bool, err error) {
-	c, err := r.Peek()
-	if err != nil {
-		return false, err
-	}
-	switch c.widest() {
-	case CodeSymbol32, CodeString32:
-	default:
-		if err := r.Skip(); err != nil {
-			return false, err
-		}
-		return false, r.Skip()
-	}
-	name, err := r.bytes(c.widest())
-	if err != nil {
-		return false, err
-	}
-	if string(name) == AnnotationPartitionKey {
-		return true, r.readKey(own)
-	}
-	return IsOwnAnnotation(name), r.Skip()
-}
-
-func (r *Reader) readKey(own *Own) error {
-	c, err := r.Peek()
-	if err != nil {
-		return err
-	}
-	if c.widest() != CodeString32 {
-		return r.Skip()
-	}
-	own.Key, err = r.ReadStringBytes()
-	return err
 }

@@ -98,7 +98,7 @@ func (r *Reader) anyFixed(c Code) (any, error) {
 }
 
 func (r *Reader) anyVariable(c Code) (any, error) {
-	b, err := r.variable(c, c.typeName())
+	b, err := r.variable(c)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (r *Reader) descriptor() (any, error) {
 	}
 	switch c.widest() {
 	case CodeSymbol32:
-		b, err := r.variable(c, "descriptor")
+		b, err := r.variable(c)
 		return Symbol(b), err
 	case CodeUlong:
 		return r.ulong(c)

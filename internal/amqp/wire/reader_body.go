@@ -40,48 +40,63 @@ func (r *Reader) take(n int, want string) ([]byte, error) {
 
 // fixed reads a value of a type that has one encoding only.
 func (r *Reader) fixed(want Code, width int) ([]byte, error) {
-	at := r.off
-	c, err := r.code(want.typeName())
-	if err != nil {
-		return nil, err
+	if r.off == len(r.buf) || Code(r.buf[r.off]) != want {
+		return nil, r.unexpected(want)
 	}
-	if c != want {
-		return nil, r.wrong(at, c, want.typeName())
+	r.off++
+	if width > r.Len() {
+		return nil, r.truncated(want)
 	}
-	return r.take(width, want.typeName())
+	r.off += width
+	return r.buf[r.off-width : r.off : r.off], nil
 }
 
 // bytes reads a binary, string or symbol, named by its widest code.
 func (r *Reader) bytes(want Code) ([]byte, error) {
-	at := r.off
-	c, err := r.code(want.typeName())
-	if err != nil {
-		return nil, err
+	if r.off == len(r.buf) || Code(r.buf[r.off]).widest() != want {
+		return nil, r.unexpected(want)
 	}
-	if c.widest() != want {
-		return nil, r.wrong(at, c, want.typeName())
-	}
-	return r.variable(c, want.typeName())
+	c := Code(r.buf[r.off])
+	r.off++
+	return r.variable(c)
 }
 
+// unexpected builds the error for a next value that is not of the type wanted, or none.
+func (r *Reader) unexpected(want Code) error {
+	if r.off == len(r.buf) {
+		return r.truncated(want)
+	}
+	return r.wrong(r.off, Code(r.buf[r.off]), want.typeName())
+}
+
+// truncated builds the error for a value that is cut off here.
+func (r *Reader) truncated(want Code) error { return r.fail(r.off, want.typeName(), ErrTruncated) }
+
 // variable reads a length and so many bytes.
-func (r *Reader) variable(c Code, want string) ([]byte, error) {
+func (r *Reader) variable(c Code) ([]byte, error) {
+	n, ok := r.length(c)
+	if !ok || n > r.Len() {
+		return nil, r.truncated(c)
+	}
+	r.off += n
+	return r.buf[r.off-n : r.off : r.off], nil
+}
+
+// length reads the length of a value, and tells whether it is there at all.
+func (r *Reader) length(c Code) (n int, ok bool) {
 	if c>>4 == widthVariable8 {
-		n, err := r.take(1, want)
-		if err != nil {
-			return nil, err
+		if r.off == len(r.buf) {
+			return 0, false
 		}
-		return r.take(int(n[0]), want)
+		r.off++
+		return int(r.buf[r.off-1]), true
 	}
-	b, err := r.take(4, want)
-	if err != nil {
-		return nil, err
+	if r.Len() < 4 {
+		return 0, false
 	}
-	n := binary.BigEndian.Uint32(b)
-	if uint64(n) > uint64(r.Len()) { // compared wide: an int may have 32 bits
-		return nil, r.fail(r.off, want, ErrTruncated)
-	}
-	return r.take(int(n), want)
+	long := binary.BigEndian.Uint32(r.buf[r.off:])
+	r.off += 4
+	return int(long), uint64(long) <= uint64(r.Len()) // compared wide: an int may have 32 bits
 }
 
 func (r *Reader) bool(c Code) (bool, error) {

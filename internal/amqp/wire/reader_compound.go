@@ -35,19 +35,19 @@ func (r *Reader) Leave(s Span) error {
 }
 
 func (r *Reader) enter(want Code) (Span, error) {
-	at := r.off
-	c, err := r.code(want.typeName())
-	if err != nil {
-		return Span{}, err
+	if r.off == len(r.buf) || Code(r.buf[r.off]).widest() != want {
+		return Span{}, r.unexpected(want)
 	}
-	if c.widest() != want {
-		return Span{}, r.wrong(at, c, want.typeName())
-	}
+	c := Code(r.buf[r.off])
+	r.off++
 	return r.compound(c)
 }
 
 // compound reads size and count of a list or map.
 func (r *Reader) compound(c Code) (Span, error) {
+	if s, ok := r.smallCompound(c); ok {
+		return s, nil
+	}
 	at := r.off
 	s, err := r.span(c)
 	if err != nil {
@@ -60,6 +60,20 @@ func (r *Reader) compound(c Code) (Span, error) {
 		return Span{}, r.fail(at, "even count of a map", ErrMalformed)
 	}
 	return s, nil
+}
+
+// smallCompound reads a size and a count of one byte each if all is well with them; most
+// lists and maps are of that form.
+func (r *Reader) smallCompound(c Code) (Span, bool) {
+	if c>>4 != widthCompound8 || r.Len() < 2 {
+		return Span{}, false
+	}
+	size, count := int(r.buf[r.off])-1, int(r.buf[r.off+1])
+	if count > size || size > r.Len()-2 || c == CodeMap8 && count%2 != 0 {
+		return Span{}, false
+	}
+	r.off += 2
+	return Span{Count: count, end: r.off + size}, true
 }
 
 // span reads size and count. The size counts the bytes of the count as well.

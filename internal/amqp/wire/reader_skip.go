@@ -6,6 +6,9 @@ func (r *Reader) Skip() error { return r.skip(0) }
 
 // skip has depth values around it.
 func (r *Reader) skip(depth int) error {
+	if r.skipFixed() {
+		return nil
+	}
 	c, err := r.code("value")
 	if err != nil {
 		return err
@@ -20,6 +23,31 @@ func (r *Reader) skip(depth int) error {
 		return err
 	}
 	return r.skip(depth + 1)
+}
+
+// skipFixed passes a value if nothing more has to be looked at than its constructor. That
+// is most values of most messages.
+func (r *Reader) skipFixed() bool {
+	if r.off == len(r.buf) {
+		return false
+	}
+	n := int(fixedLengths[r.buf[r.off]])
+	if n == 0 || n > r.Len() {
+		return false
+	}
+	r.off += n
+	return true
+}
+
+// fixedLengths is the length, constructor included, of the encodings in which every value is
+// valid and of the same length.
+var fixedLengths = [256]uint8{
+	CodeNull: 1, CodeTrue: 1, CodeFalse: 1, CodeUint0: 1, CodeUlong0: 1,
+	CodeUbyte: 2, CodeByte: 2, CodeSmallUint: 2, CodeSmallUlong: 2, CodeSmallInt: 2, CodeSmallLong: 2,
+	CodeUshort: 3, CodeShort: 3,
+	CodeUint: 5, CodeInt: 5, CodeFloat: 5, CodeChar: 5, CodeDecimal32: 5,
+	CodeUlong: 9, CodeLong: 9, CodeDouble: 9, CodeTimestamp: 9, CodeDecimal64: 9,
+	CodeDecimal128: 17, CodeUUID: 17,
 }
 
 // skipBody passes what stands behind a constructor.
@@ -47,7 +75,7 @@ func (r *Reader) skipBody(c Code, depth int) (err error) {
 	case widthSixteen:
 		_, err = r.take(16, "value")
 	case widthVariable8, widthVariable32:
-		_, err = r.variable(c, "value")
+		_, err = r.variable(c)
 	case widthArray8, widthArray32:
 		err = r.skipArray(c, depth)
 	default:
@@ -96,7 +124,7 @@ func (r *Reader) skipDescriptor() error {
 	}
 	switch c.widest() {
 	case CodeSymbol32:
-		_, err = r.variable(c, "descriptor")
+		_, err = r.variable(c)
 	case CodeUlong:
 		_, err = r.ulong(c)
 	default:

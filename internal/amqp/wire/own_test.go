@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"testing"
+)
+
+// H2: what an idempotent producer says about an event is found, and is not stored.
+func TestProducerMarks(t *testing.T) {
+	const id, epoch, number = Symbol("com.microsoft:producer-id"), Symbol("com.microsoft:producer-epoch"), Symbol("com.microsoft:producer-sequence-number")
+	data := section(t, DescriptorData, []byte("body"))
+	full := ProducerMark{ID: Some[int64](1 << 40), Epoch: Some[int16](-1), Sequence: Some[int32](1 << 30)}
+	for _, c := range []struct {
+		name        string
+		annotations Map
+		want        ProducerMark
+	}{
+		{"none", Map{}, ProducerMark{}},
+		{"all three", Map{{id, int64(1 << 40)}, {epoch, int16(-1)}, {number, int32(1 << 30)}}, full},
+		{"in another order", Map{{number, int32(1 << 30)}, {epoch, int16(-1)}, {id, int64(1 << 40)}}, full},
+		{"under strings", Map{{string(id), int64(1 << 40)}, {string(epoch), int16(-1)}, {string(number), int32(1 << 30)}}, full},
+		{"zeros", Map{{id, int64(0)}, {epoch, int16(0)}, {number, int32(0)}},
+			ProducerMark{ID: Some[int64](0), Epoch: Some[int16](0), Sequence: Some[int32](0)}},
+		{"the number alone", Map{{number, int32(-1)}}, ProducerMark{Sequence: Some[int32](-1)}},
+		{"of other types", Map{{id, int32(1)}, {epoch, int32(1)}, {number, int64(1)}}, ProducerMark{}},
+		{"text", Map{{id, "1"}, {epoch, "1"}, {number, "1"}}, ProducerMark{}},
+		{"null", Map{{id, nil}, {epoch, nil}, {number, nil}}, ProducerMark{}},
+		{"twice", Map{{number, int32(1)}, {number, int32(2)}}, ProducerMark{Sequence: Some[int32](2)}},
+		{"of names that nobody knows", Map{{Symbol("com.microsoft:producer-name"), int64(1)}, {Symbol("producer-id"), int64(1)}}, ProducerMark{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			msg := join(section(t, DescriptorMessageAnnotations, c.annotations), data)
+			stored, own, err := Normalize(nil, msg)
+			if err != nil || own.Producer != c.want {
+				t.Errorf("Normalize finds %+v, %v; want %+v", own.Producer, err, c.want)
+			}
+			m, err := Sections(msg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if own, err := m.Own(); err != nil || own.Producer != c.want {
+				t.Errorf("Own finds %+v, %v; want %+v", own.Producer, err, c.want)
+			}
+			if _, again, err := Normalize(nil, stored); err != nil || again.Producer != (ProducerMark{}) {
+				t.Errorf("what is stored still has %+v, %v", again.Producer, err)
+			}
+		})
+	}
+}
+
+// H2: the envelope of a batch has the key.
+func TestOwnAnnotationsOfAnEnvelope(t *testing.T) {
+	m, err := Sections(join(section(t, DescriptorMessageAnnotations, append(Map{{uint64(3), nil}}, ours()...)), section(t, DescriptorData, []byte("x"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own, err := m.Own(); err != nil || string(own.Key) != "key" {
+		t.Errorf("found %+v, %v; want the key", own, err)
+	}
+	if own, err := (&Message{}).Own(); err != nil || own.Key != nil {
+		t.Errorf("without annotations found %+v, %v", own, err)
+	}
+}

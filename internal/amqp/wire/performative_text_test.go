@@ -1,0 +1,140 @@
+package wire
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A performative outlives the buffer that its frame was read into, except for a delivery tag.
+func TestWhatIsReadSharesNothingWithTheFrame(t *testing.T) {
+	for _, v := range exactVectors() {
+		if _, ok := v.value.(Transfer); ok {
+			continue
+		}
+		buf := unhex(t, v.hex)
+		got, _, _, err := readBody(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range buf {
+			buf[i] = 0xff
+		}
+		if !reflect.DeepEqual(got, v.value) {
+			t.Errorf("%s became %+v when its frame was overwritten", v.name, got)
+		}
+	}
+}
+
+// A client's filter is repeated in the client's own encoding, which is not ours.
+func TestASourceIsEchoedByteForByte(t *testing.T) {
+	filter := unhex(t, "d1 00 00 00 16 00 00 00 02 b3 00 00 00 01 66 00 80 00 00 46 8c 00 00 00 04 a1 00")
+	attach := func(filter []byte) []byte {
+		return AppendAttach(nil, &Attach{Name: "n", Source: &Source{FilterBytes: filter, Capabilities: unhex(t, "e0 01 00")}})
+	}
+	sent := attach(filter)
+	got, c, _, err := readBody(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := got.(Attach).Source
+	if want := (Map{{Symbol("f"), Described{uint64(0x468c00000004), ""}}}); !reflect.DeepEqual(source.Filter, want) {
+		t.Errorf("filter %+v, want %+v", source.Filter, want)
+	}
+	if echo := c.append(nil, got); !bytes.Equal(echo, sent) {
+		t.Errorf("echo % x, want % x", echo, sent)
+	}
+	source.FilterBytes = nil
+	if echo, want := c.append(nil, got), attach(unhex(t, hexFilterOfOurs)); !bytes.Equal(echo, want) {
+		t.Errorf("echo % x without the bytes, want % x", echo, want)
+	}
+}
+
+const hexFilterOfOurs = "c1 10 02 a3 01 66 00 80 00 00 46 8c 00 00 00 04 a1 00"
+
+// H8: no text of a stranger, coming back through us, keeps a client from reading on.
+func TestTextThatIsNotValidIsNotWritten(t *testing.T) {
+	b := AppendEnd(nil, &End{&Error{Condition: "a:b", Description: "no hub \"\xff\xfe\""}})
+	got, _, _, err := readBody(b)
+	if want := "no hub \"\ufffd\""; err != nil || got.(End).Error.Description != want {
+		t.Errorf("read %+v, %v; want the description %q", got, err, want)
+	}
+	b = AppendOpen(nil, &Open{ContainerID: "c", Properties: Map{{Symbol("ok"), 1}, {Symbol("k"), "\xff"}}})
+	got, _, _, err = readBody(b)
+	if err != nil || got.(Open).Properties != nil {
+		t.Errorf("read %+v, %v; want no properties", got, err)
+	}
+}
+
+func TestStatesOfOthersAreNotWritten(t *testing.T) {
+	b := AppendDisposition(nil, &Disposition{State: State{Outcome: OutcomeOther}})
+	if got, _, _, err := readBody(b); err != nil || got.(Disposition).State.Outcome != OutcomeNone {
+		t.Errorf("read %+v, %v; want no state", got, err)
+	}
+}
+
+func TestErrorsTellConditionAndDescription(t *testing.T) {
+	if got := (&Error{Condition: "amqp:not-found", Description: "no such hub"}).Error(); got != "amqp:not-found: no such hub" {
+		t.Error(got)
+	}
+	if got := (&Error{Condition: "amqp:not-found"}).Error(); got != "amqp:not-found" {
+		t.Error(got)
+	}
+}
+
+func TestAFieldOrAnother(t *testing.T) {
+	if got := Some[uint32](0).Or(7); got != 0 {
+		t.Errorf("a field of 0 gives %d", got)
+	}
+	if got := (Opt[uint32]{}).Or(7); got != 7 {
+		t.Errorf("no field gives %d, want 7", got)
+	}
+}
+
+func TestArraysOfText(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	for _, c := range []struct {
+		name string
+		got  []byte
+		want any
+		code Code
+	}{
+		{"no symbols", AppendSymbolArray(nil, nil), Array{Of: CodeSymbol32, Values: []any{}}, CodeSymbol8},
+		{"symbols", AppendSymbolArray(nil, []Symbol{"a", ""}), Array{Of: CodeSymbol32, Values: []any{Symbol("a"), Symbol("")}}, CodeSymbol8},
+		{"a long symbol", AppendSymbolArray(nil, []Symbol{"a", Symbol(long)}),
+			Array{Of: CodeSymbol32, Values: []any{Symbol("a"), Symbol(long)}}, CodeSymbol32},
+		{"strings", AppendStringArray(nil, []string{"0", "1"}), Array{Of: CodeString32, Values: []any{"0", "1"}}, CodeString8},
+		{"a long string", AppendStringArray(nil, []string{long}), Array{Of: CodeString32, Values: []any{long}}, CodeString32},
+	} {
+		r := NewReader(c.got)
+		if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: read %+v, %v; want %+v", c.name, got, err, c.want)
+		}
+		if want, err := AppendAny(nil, c.want); err != nil || !bytes.Equal(c.got, want) || !bytes.Contains(want, []byte{byte(c.code)}) {
+			t.Errorf("%s: written % x, want % x of %s", c.name, c.got, want, c.code)
+		}
+	}
+}
+
+func TestSymbolsOfAField(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		hex  string
+		want []Symbol
+	}{
+		{"null", "40", nil},
+		{"one", "a3 01 61", []Symbol{"a"}},
+		{"one, long form", "b3 00 00 00 01 61", []Symbol{"a"}},
+		{"an array", "e0 06 02 a3 01 61 01 62", []Symbol{"a", "b"}},
+		{"an array, long form", "f0 00 00 00 0f 00 00 00 02 b3 00 00 00 01 61 00 00 00 01 62", []Symbol{"a", "b"}},
+		{"an array of none", "e0 02 00 a3", []Symbol{}},
+		{"a list", "c0 07 02 a3 01 61 a3 01 62", []Symbol{"a", "b"}},
+		{"a list of none", "45", []Symbol{}},
+	} {
+		r := NewReader(unhex(t, c.hex))
+		if got, err := r.ReadSymbols(); err != nil || !reflect.DeepEqual(got, c.want) || r.Len() != 0 {
+			t.Errorf("%s: %#v, %v with %d bytes left; want %#v", c.name, got, err, r.Len(), c.want)
+		}
+	}
+}
