@@ -1,0 +1,132 @@
+package oidc
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+)
+
+// issuer is one that runs in this process.
+type issuer struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	down     bool              // answers with an error; guarded by mu
+	document map[string]any    // what discovery tells; guarded by mu
+	keys     []jose.JSONWebKey // those it shows; guarded by mu
+	asked    map[string]int    // questions by path; guarded by mu
+}
+
+func newIssuer(t *testing.T, keys ...signingKey) *issuer {
+	t.Helper()
+	i := &issuer{asked: make(map[string]int)}
+	i.Server = httptest.NewServer(http.HandlerFunc(i.serve))
+	t.Cleanup(i.Close)
+	i.document = map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys"}
+	i.show(keys...)
+	return i
+}
+
+func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked[r.URL.Path]++
+	switch {
+	case i.down:
+		http.Error(w, "down", http.StatusServiceUnavailable)
+	case r.URL.Path == "/keys":
+		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: i.keys})
+	case r.URL.Path == "/.well-known/openid-configuration":
+		json.NewEncoder(w).Encode(i.document)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// show makes the issuer show the public halves of these keys only.
+func (i *issuer) show(keys ...signingKey) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.keys = nil
+	for _, k := range keys {
+		i.keys = append(i.keys, jose.JSONWebKey{Key: k.private.Public(), KeyID: k.id, Use: "sig"})
+	}
+}
+
+func (i *issuer) set(change func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change()
+}
+
+func (i *issuer) questions(path string) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked[path]
+}
+
+type signingKey struct {
+	id        string
+	algorithm jose.SignatureAlgorithm
+	private   crypto.Signer
+}
+
+func newKey(t *testing.T, id string) signingKey {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signingKey{id, jose.ES256, private}
+}
+
+func newRSAKey(t *testing.T, id string) signingKey {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signingKey{id, jose.RS256, private}
+}
+
+// sign makes a token of an issuer, good for an hour, with some claims changed; nil takes
+// one away.
+func (k signingKey) sign(t *testing.T, issuer string, changes map[string]any) string {
+	t.Helper()
+	claims := map[string]any{
+		"iss": issuer, "aud": "yard", "sub": "tester", "roles": []string{"Manage"},
+		"exp": time.Now().Add(time.Hour).Unix(),
+	}
+	for name, value := range changes {
+		claims[name] = value
+		if value == nil {
+			delete(claims, name)
+		}
+	}
+	key := jose.SigningKey{Algorithm: k.algorithm, Key: k.private}
+	return signWith(t, key, k.id, claims)
+}
+
+func signWith(t *testing.T, key jose.SigningKey, id string, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithHeader("kid", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.Signed(signer).Claims(claims).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}

@@ -1,0 +1,65 @@
+package auth
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// schemes are those that clients write resources and audiences with.
+var schemes = []string{"sb", "amqp", "amqps", "http", "https", "ws", "wss"}
+
+// Path is the part of a resource's URI that rights are judged by: without scheme, user,
+// host, port and query, in lower case, unescaped, without slashes at its ends. The
+// scheme may be missing. A bare host name is the namespace: the empty path. Errors wrap
+// ErrMalformed.
+//
+// A path without a host cannot be told from a host: for those there is PathOf.
+func Path(uri string) (string, error) {
+	rest := uri
+	if scheme, after, ok := strings.Cut(uri, "://"); ok {
+		if !slices.Contains(schemes, Fold(scheme)) {
+			return "", fmt.Errorf("%w: resource %.64q has an unknown scheme", ErrMalformed, uri)
+		}
+		rest = after
+	}
+	if end := strings.IndexAny(rest, "?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	host, escaped, _ := strings.Cut(rest, "/")
+	if host == "" {
+		return "", fmt.Errorf("%w: resource %.64q names no host", ErrMalformed, uri)
+	}
+	path, err := url.PathUnescape(escaped)
+	if err != nil {
+		return "", fmt.Errorf("%w: resource %.64q: %w", ErrMalformed, uri, err)
+	}
+	return PathOf(path), nil
+}
+
+// PathOf gives the path of something whose name is known, such as a hub's, or the
+// address of a link: PathOf("Orders", "Partitions", "0") is orders/partitions/0.
+// Slashes inside the parts stay.
+func PathOf(parts ...string) string {
+	return Fold(strings.Trim(strings.Join(parts, "/"), "/"))
+}
+
+// Fold gives the form in which paths and names are compared: lower case. Only ASCII is
+// folded, as in names of hubs: some other letters have an ASCII one as their lower case
+// and would find something of another name.
+func Fold(text string) string {
+	folded := []byte(nil)
+	for i := range len(text) {
+		if c := text[i]; 'A' <= c && c <= 'Z' {
+			if folded == nil {
+				folded = []byte(text)
+			}
+			folded[i] = c + ('a' - 'A')
+		}
+	}
+	if folded == nil {
+		return text
+	}
+	return string(folded)
+}

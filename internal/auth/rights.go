@@ -1,0 +1,73 @@
+package auth
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Rights is a set of what may be done. Manage implies the others.
+type Rights uint8
+
+const (
+	Send Rights = 1 << iota
+	Listen
+	manage
+	// Manage is everything.
+	Manage = Send | Listen | manage
+)
+
+// names in the order in which rights are written.
+var names = []struct {
+	right Rights
+	name  string
+}{{Send, "Send"}, {Listen, "Listen"}, {Manage, "Manage"}}
+
+// Has tells whether all of need is there.
+func (r Rights) Has(need Rights) bool { return r&need == need }
+
+// Names gives the rights as they are written: Send, Listen, or Manage alone, which
+// stands for all.
+func (r Rights) Names() []string {
+	if r.Has(Manage) {
+		return []string{"Manage"}
+	}
+	list := []string{}
+	for _, n := range names {
+		if r.Has(n.right) {
+			list = append(list, n.name)
+		}
+	}
+	return list
+}
+
+func (r Rights) String() string {
+	if r&Manage == 0 {
+		return "none"
+	}
+	return strings.Join(r.Names(), ",")
+}
+
+// ParseRights reads names, in any case; at least one. Errors wrap ErrRights.
+func ParseRights(list []string) (Rights, error) {
+	var rights Rights
+	for _, name := range list {
+		right, ok := parseRight(name)
+		if !ok {
+			return 0, fmt.Errorf("%w: %.64q, use Send, Listen or Manage", ErrRights, name)
+		}
+		rights |= right
+	}
+	if rights == 0 {
+		return 0, fmt.Errorf("%w: name at least one of Send, Listen and Manage", ErrRights)
+	}
+	return rights, nil
+}
+
+func parseRight(name string) (Rights, bool) {
+	for _, n := range names {
+		if Fold(n.name) == Fold(name) {
+			return n.right, true
+		}
+	}
+	return 0, false
+}

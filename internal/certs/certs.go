@@ -1,0 +1,185 @@
+// Package certs has the certificates of the doors with TLS: a certificate authority of
+// the yard's own and a certificate signed by it, made on first start and renewed before
+// it ends, or those of the operator, read again when their files change.
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says where certificates are.
+type Config struct {
+	// Dir keeps the yard's own, in the data folder; made if it is not there.
+	Dir string
+	// Host is a further name for the yard's own certificate; localhost, the loopback
+	// addresses and this machine's name are always in it.
+	Host string
+	// Addresses are what the doors listen on, names or addresses, with or without a port:
+	// they are in the yard's own certificate, too. One that stands for all addresses of
+	// this machine, such as 0.0.0.0, brings all of them in.
+	Addresses []string
+	// CertFile and KeyFile are the operator's own; empty: the yard's.
+	CertFile, KeyFile string
+	// ClientCAFile holds the authorities of client certificates; empty: none is asked for.
+	// It is read once.
+	ClientCAFile string
+	// Log is where it tells what was made, renewed or could not be read; nil means
+	// slog.Default().
+	Log *slog.Logger
+}
+
+// The files of the yard's own certificates.
+const (
+	caFile    = "ca.pem"
+	caKeyFile = "ca-key.pem"
+	certFile  = "cert.pem"
+	keyFile   = "key.pem"
+)
+
+// operators tells whether the certificate is the operator's.
+func (c Config) operators() bool { return c.CertFile != "" || c.KeyFile != "" }
+
+func (c Config) own(file string) string { return filepath.Join(c.Dir, file) }
+
+func (c Config) validate() error {
+	switch {
+	case c.operators() && (c.CertFile == "" || c.KeyFile == ""):
+		return errors.New("a certificate and its key are given together or not at all")
+	case !c.operators() && c.Dir == "":
+		return errors.New("a folder to keep the certificates in is required")
+	}
+	return nil
+}
+
+// checkEvery is how often files and dates are looked at, at most: with the first
+// handshake after that time.
+const checkEvery = time.Minute
+
+// Store gives certificates to TLS listeners. All methods may be called by many goroutines
+// at once.
+type Store struct {
+	cfg     Config
+	clients *x509.CertPool
+	pair    atomic.Pointer[tls.Certificate]
+
+	// mu is held by who looks whether the certificate has to be another.
+	mu      sync.Mutex
+	source  source    // guarded by mu
+	checked time.Time // guarded by mu
+}
+
+// source is where a certificate comes from.
+type source interface {
+	// changed tells whether load would give another certificate than it did last.
+	changed() bool
+	load() (*tls.Certificate, error)
+}
+
+// Open loads the certificates, making what is missing.
+func Open(cfg Config) (*Store, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	s := &Store{cfg: cfg, checked: time.Now()}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("open certificates: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Store) open() error {
+	if err := s.cfg.validate(); err != nil {
+		return err
+	}
+	clients, err := readPool(s.cfg.ClientCAFile)
+	if err != nil {
+		return fmt.Errorf("authorities of clients: %w", err)
+	}
+	s.clients = clients
+	if s.cfg.operators() {
+		s.source = &files{cfg: s.cfg}
+	} else {
+		s.source = &local{cfg: s.cfg}
+	}
+	pair, err := s.source.load()
+	if err != nil {
+		return err
+	}
+	s.pair.Store(pair)
+	return nil
+}
+
+// readPool reads authorities; none if there is no file.
+func readPool(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate", file)
+	}
+	return pool, nil
+}
+
+// TLS is the configuration of a listener. Protocols such as h2 are the caller's to add.
+// A client that shows a certificate has to have it from one of the client authorities.
+func (s *Store) TLS() *tls.Config {
+	cfg := &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate(), nil },
+	}
+	if s.clients != nil {
+		cfg.ClientCAs = s.clients
+		cfg.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return cfg
+}
+
+// CAFile is the file of the yard's own authority; empty with the operator's certificates.
+func (s *Store) CAFile() string {
+	if s.cfg.operators() {
+		return ""
+	}
+	return s.cfg.own(caFile)
+}
+
+// certificate is the present one, after a look at whether it has to be another if the
+// last look is long ago.
+func (s *Store) certificate() *tls.Certificate {
+	if s.mu.TryLock() { // else somebody is looking already
+		defer s.mu.Unlock()
+		if time.Since(s.checked) >= checkEvery {
+			s.checked = time.Now()
+			s.refreshLocked()
+		}
+	}
+	return s.pair.Load()
+}
+
+// refreshLocked takes a changed certificate into use. One that cannot be had leaves the
+// old one in its place.
+func (s *Store) refreshLocked() {
+	if !s.source.changed() {
+		return
+	}
+	pair, err := s.source.load()
+	if err != nil {
+		s.cfg.Log.Warn("new certificate cannot be used, going on with the old one", "error", err, "until", s.pair.Load().Leaf.NotAfter)
+		return
+	}
+	s.pair.Store(pair)
+	s.cfg.Log.Info("certificate taken into use", "subject", pair.Leaf.Subject.String(), "until", pair.Leaf.NotAfter)
+}

@@ -1,0 +1,210 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// operatorsClient trusts an authority of the operator's.
+func operatorsClient(ca *authority, name string) *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	return &tls.Config{RootCAs: pool, ServerName: name}
+}
+
+// The operator's certificate is used as it is, and nothing is made.
+func TestOperatorsFiles(t *testing.T) {
+	ca, dir, own := mustAuthority(t), t.TempDir(), filepath.Join(t.TempDir(), "certs")
+	cert, key := makePair(t, ca, dir, "site.example.net")
+	s := open(t, Config{Dir: own, CertFile: cert, KeyFile: key})
+	if _, _, err := handshake(t, s, operatorsClient(ca, "site.example.net")); err != nil {
+		t.Error(err)
+	}
+	if s.CAFile() != "" {
+		t.Errorf("authority is %s", s.CAFile())
+	}
+	if _, err := os.Stat(own); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the yard's own folder: %v", err)
+	}
+}
+
+func TestOperatorsFilesThatAreNone(t *testing.T) {
+	ca, dir := mustAuthority(t), t.TempDir()
+	cert, key := makePair(t, ca, dir, "a")
+	_, otherKey := makePair(t, ca, t.TempDir(), "a")
+	for what, cfg := range map[string]Config{
+		"a certificate without a key": {CertFile: cert},
+		"a key without a certificate": {KeyFile: key},
+		"no such file":                {CertFile: cert + "x", KeyFile: key},
+		"another's key":               {CertFile: cert, KeyFile: otherKey},
+		"the two exchanged":           {CertFile: key, KeyFile: cert},
+	} {
+		if s, err := Open(cfg); err == nil || s != nil {
+			t.Errorf("%s: %v, %v", what, s, err)
+		}
+	}
+}
+
+// A changed certificate is taken into use without a restart; a broken one is not, and is
+// reported once.
+func TestOperatorsFilesChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		ca, dir := mustAuthority(t), t.TempDir()
+		cert, key := makePair(t, ca, dir, "one.example")
+		s := open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger()})
+		serves := func(what, name string) {
+			t.Helper()
+			if _, _, err := handshake(t, s, operatorsClient(ca, name)); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		serves("at first", "one.example")
+		makePair(t, ca, dir, "two.example")
+		serves("a moment later", "one.example")
+		time.Sleep(checkEvery)
+		serves("after a minute", "two.example")
+
+		write(t, cert, "nonsense")
+		for range 3 {
+			time.Sleep(checkEvery)
+			serves("with a broken file", "two.example")
+		}
+		if got := log.count("going on with the old one"); got != 1 {
+			t.Errorf("reported %d times", got)
+		}
+		if err := os.Remove(key); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(checkEvery)
+		serves("with a missing one", "two.example")
+		makePair(t, ca, dir, "three.example")
+		time.Sleep(checkEvery)
+		serves("once it is mended", "three.example")
+		if got := log.count("taken into use"); got != 2 {
+			t.Errorf("%d changes are told", got)
+		}
+	})
+}
+
+func TestOperatorsCertificateEndsSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		cert, key := makePair(t, mustAuthority(t), t.TempDir(), "a")
+		open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger()})
+		if log.count("ends soon") != 0 {
+			t.Error("a warning too early")
+		}
+		time.Sleep(leafLife - soon + time.Hour)
+		open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger()})
+		if log.count("ends soon") != 1 {
+			t.Error("no warning")
+		}
+	})
+}
+
+// H9: a client may show a certificate, and then it has to be good.
+func TestClientCertificates(t *testing.T) {
+	ca, stranger, dir := mustAuthority(t), mustAuthority(t), t.TempDir()
+	file := filepath.Join(dir, "clients.pem")
+	if err := writeCert(file, ca.cert); err != nil {
+		t.Fatal(err)
+	}
+	asking, silent := open(t, Config{Dir: dir, ClientCAFile: file}), open(t, Config{Dir: dir})
+	show := func(s *Store, by *authority) (chains int, err error) {
+		client := trusting(t, s, "localhost")
+		if by != nil {
+			pair := clientPair(t, by, "app")
+			// A client picks by the authorities that the server names; this one shows what
+			// it has.
+			client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		}
+		_, did, err := handshake(t, s, client)
+		return len(did.VerifiedChains), err
+	}
+	tests := []struct {
+		what   string
+		store  *Store
+		by     *authority
+		chains int
+		good   bool
+	}{
+		{"none need be shown", asking, nil, 0, true},
+		{"one of the authority's", asking, ca, 1, true},
+		{"one of a stranger's", asking, stranger, 0, false},
+		{"none is asked for", silent, stranger, 0, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			chains, err := show(tt.store, tt.by)
+			if (err == nil) != tt.good || chains != tt.chains {
+				t.Errorf("%d chains, %v", chains, err)
+			}
+		})
+	}
+}
+
+// clientPair is a certificate for a client: as one for a server, but for its usage.
+func clientPair(t *testing.T, ca *authority, name string) tls.Certificate {
+	t.Helper()
+	key, err := newKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: newSerial(), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	template.Subject.CommonName = name
+	cert, err := create(template, ca.cert, key.Public(), ca.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}
+}
+
+func TestInfo(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Describe(Config{Dir: dir}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before there are any: %v", err)
+	}
+	s := open(t, Config{Dir: dir, Host: "yard.example.net", Addresses: []string{"10.0.0.7:1", "9.0.0.1"}})
+	info, err := s.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := leaf(t, s)
+	if info.Subject != "CN=yard.example.net,O=eventyard" || !strings.Contains(info.Issuer, "eventyard local authority") || info.CA.Subject != info.Issuer {
+		t.Errorf("got %+v of %+v", info, info.CA)
+	}
+	if !slices.Contains(info.Names, "yard.example.net") || !slices.Contains(info.Names, "::1") || slices.Index(info.Names, "9.0.0.1") > slices.Index(info.Names, "10.0.0.7") {
+		t.Errorf("names %q", info.Names)
+	}
+	if !info.NotAfter.Equal(cert.NotAfter) || !info.NotBefore.Equal(cert.NotBefore) || info.CA.NotAfter.Before(info.NotAfter) {
+		t.Errorf("from %v to %v", info.NotBefore, info.NotAfter)
+	}
+	if info.Fingerprint != fingerprint(cert) || len(info.Fingerprint) != 95 || info.CA.Fingerprint == info.Fingerprint {
+		t.Errorf("fingerprint %s", info.Fingerprint)
+	}
+	if info.CertFile != filepath.Join(dir, "cert.pem") || info.KeyFile != filepath.Join(dir, "key.pem") || info.CA.File != s.CAFile() {
+		t.Errorf("files %s, %s, %s", info.CertFile, info.KeyFile, info.CA.File)
+	}
+
+	certFile, keyFile := makePair(t, mustAuthority(t), dir, "site.example")
+	info, err = Describe(Config{CertFile: certFile, KeyFile: keyFile})
+	if err != nil || info.CA != nil || !slices.Equal(info.Names, []string{"site.example"}) || info.CertFile != certFile {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	if _, err := Describe(Config{CertFile: certFile}); err == nil {
+		t.Error("half a configuration is described")
+	}
+}

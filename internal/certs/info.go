@@ -1,0 +1,77 @@
+package certs
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Info is what there is to show of a certificate.
+type Info struct {
+	Subject, Issuer string
+	// Names are the hosts and addresses that it is good for.
+	Names               []string
+	NotBefore, NotAfter time.Time
+	// Fingerprint is the SHA-256 of the certificate, as browsers and openssl show it.
+	Fingerprint       string
+	CertFile, KeyFile string
+	// CA is the yard's own authority, which clients have to trust; nil with the operator's
+	// certificates.
+	CA *CAInfo
+}
+
+// CAInfo is what there is to show of the yard's own authority.
+type CAInfo struct {
+	Subject     string
+	NotAfter    time.Time
+	Fingerprint string
+	File        string
+}
+
+// Describe shows the certificates as they are in their files; it makes none. If there are
+// none yet the error is fs.ErrNotExist.
+func Describe(cfg Config) (Info, error) {
+	if err := cfg.validate(); err != nil {
+		return Info{}, fmt.Errorf("describe certificates: %w", err)
+	}
+	info, err := describe(cfg)
+	if err != nil {
+		return Info{}, fmt.Errorf("describe certificates: %w", err)
+	}
+	return info, nil
+}
+
+func describe(cfg Config) (Info, error) {
+	info := Info{CertFile: cfg.CertFile, KeyFile: cfg.KeyFile}
+	if !cfg.operators() {
+		info.CertFile, info.KeyFile = cfg.own(certFile), cfg.own(keyFile)
+		ca, err := readCert(cfg.own(caFile))
+		if err != nil {
+			return Info{}, err
+		}
+		info.CA = &CAInfo{Subject: ca.Subject.String(), NotAfter: ca.NotAfter, Fingerprint: fingerprint(ca), File: cfg.own(caFile)}
+	}
+	cert, err := readCert(info.CertFile)
+	if err != nil {
+		return Info{}, err
+	}
+	info.Subject, info.Issuer = cert.Subject.String(), cert.Issuer.String()
+	info.Names = namesOf(cert)
+	info.NotBefore, info.NotAfter = cert.NotBefore, cert.NotAfter
+	info.Fingerprint = fingerprint(cert)
+	return info, nil
+}
+
+// Info shows the certificates as they are in their files now.
+func (s *Store) Info() (Info, error) { return Describe(s.cfg) }
+
+func fingerprint(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.Raw)
+	pairs := make([]string, len(sum))
+	for i, b := range sum {
+		pairs[i] = fmt.Sprintf("%02X", b)
+	}
+	return strings.Join(pairs, ":")
+}

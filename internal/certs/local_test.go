@@ -1,0 +1,339 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/tls"
+	"crypto/x509"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// H9: a new yard has certificates at once, good for every name of this machine's.
+func TestFirstOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data", "certs")
+	s := open(t, Config{Dir: dir, Host: "Yard.Example.net", Addresses: []string{"127.0.0.2:5671", "[::1]:8443", "doors.example.net", "10.1.2.3"}})
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"localhost", "ns.localhost", "127.0.0.1", "::1", "127.0.0.2", "10.1.2.3", "yard.example.net", "doors.example.net", host,
+	} {
+		if _, _, err := handshake(t, s, trusting(t, s, name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"example.net", "127.0.0.3", "a.b.localhost"} {
+		if _, _, err := handshake(t, s, trusting(t, s, name)); err == nil {
+			t.Errorf("%s is trusted", name)
+		}
+	}
+	if _, _, err := handshake(t, s, &tls.Config{ServerName: "localhost", RootCAs: x509.NewCertPool()}); err == nil {
+		t.Error("it is trusted without its authority")
+	}
+}
+
+func TestFilesAndTheirModes(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir})
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]fs.FileMode{"ca.pem": 0o644, "ca-key.pem": 0o600, "cert.pem": 0o644, "key.pem": 0o600}
+	for _, e := range entries {
+		mode, ok := want[e.Name()]
+		if !ok {
+			t.Errorf("%s is there", e.Name())
+		}
+		delete(want, e.Name())
+		if info, err := e.Info(); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != mode {
+			t.Errorf("%s has mode %v, %v", e.Name(), info.Mode(), err)
+		}
+	}
+	if len(want) != 0 {
+		t.Errorf("missing: %v", want)
+	}
+	if s.CAFile() != filepath.Join(dir, "ca.pem") {
+		t.Errorf("authority is %s", s.CAFile())
+	}
+}
+
+func TestFormOfTheCertificates(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir()})
+	ca, err := readCert(s.CAFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := leaf(t, s)
+	if !ca.IsCA || !ca.MaxPathLenZero || cert.IsCA || ca.KeyUsage&x509.KeyUsageCertSign == 0 {
+		t.Error("the authority is none, or the certificate is one")
+	}
+	if years := ca.NotAfter.Sub(ca.NotBefore).Hours() / 24 / 365; years < 9.9 || years > 10.1 {
+		t.Errorf("the authority lives %f years", years)
+	}
+	if days := cert.NotAfter.Sub(cert.NotBefore).Hours() / 24; days < 300 || days > 825 {
+		t.Errorf("the certificate lives %f days", days)
+	}
+	for _, c := range []*x509.Certificate{ca, cert} {
+		if key, ok := c.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
+			t.Errorf("key of type %T", c.PublicKey)
+		}
+		if c.NotBefore.After(time.Now().Add(-clockSkew)) || c.SerialNumber.Sign() <= 0 {
+			t.Errorf("good from %v, number %v", c.NotBefore, c.SerialNumber)
+		}
+	}
+	if len(cert.ExtKeyUsage) != 1 || cert.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
+		t.Errorf("usage %v", cert.ExtKeyUsage)
+	}
+}
+
+func TestOldProtocolsAreRefused(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir()})
+	for version, want := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		client := trusting(t, s, "localhost")
+		client.MinVersion, client.MaxVersion = tls.VersionTLS10, version
+		if _, _, err := handshake(t, s, client); (err == nil) != want {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+}
+
+// What was made stays as it is, as long as it can.
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	first := leaf(t, open(t, Config{Dir: dir, Addresses: []string{"127.0.0.9"}}))
+	ca := read(t, filepath.Join(dir, "ca.pem"))
+	if again := leaf(t, open(t, Config{Dir: dir, Addresses: []string{"127.0.0.9"}})); !again.Equal(first) {
+		t.Error("the certificate was made anew without need")
+	}
+	if fewer := leaf(t, open(t, Config{Dir: dir})); !fewer.Equal(first) {
+		t.Error("it was made anew for a name that is not wanted any more")
+	}
+	more := leaf(t, open(t, Config{Dir: dir, Host: "new.example.net"}))
+	if more.Equal(first) || more.VerifyHostname("new.example.net") != nil {
+		t.Error("it was not made anew for a new name")
+	}
+	if !bytes.Equal(ca, read(t, filepath.Join(dir, "ca.pem"))) {
+		t.Error("the authority changed")
+	}
+}
+
+// Whatever is missing or does not fit is made anew; the authority only if it is gone.
+func TestDamage(t *testing.T) {
+	other := t.TempDir()
+	open(t, Config{Dir: other})
+	remove := func(names ...string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			for _, name := range names {
+				if err := os.Remove(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	take := func(names ...string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			for _, name := range names {
+				write(t, filepath.Join(dir, name), string(read(t, filepath.Join(other, name))))
+			}
+		}
+	}
+	spoil := func(name string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) { write(t, filepath.Join(dir, name), "nonsense") }
+	}
+	tests := []struct {
+		what           string
+		damage         func(t *testing.T, dir string)
+		newCA, newLeaf bool
+		refused        string
+	}{
+		{"no certificate", remove("cert.pem"), false, true, ""},
+		{"no key", remove("key.pem"), false, true, ""},
+		{"a certificate that cannot be read", spoil("cert.pem"), false, true, ""},
+		{"a key that cannot be read", spoil("key.pem"), false, true, ""},
+		{"a new key and no certificate yet, as after a crash", take("key.pem"), false, true, ""},
+		{"a certificate of another authority", take("key.pem", "cert.pem"), false, true, ""},
+		{"no authority", remove("ca.pem", "ca-key.pem"), true, true, ""},
+		{"an authority's key without it, as after a crash", remove("ca.pem"), true, true, ""},
+		{"another authority", take("ca.pem", "ca-key.pem"), true, true, ""},
+		{"the key of the authority kept elsewhere", remove("ca-key.pem"), false, false, ""},
+		{"and needed", remove("ca-key.pem", "cert.pem"), false, false, "ca-key.pem"},
+		{"an authority that cannot be read", spoil("ca.pem"), false, false, "ca.pem"},
+		{"an authority's key that cannot be read", spoil("ca-key.pem"), false, false, "ca-key.pem"},
+		{"an authority's key that is another's", take("ca-key.pem"), false, false, "ca-key.pem"},
+		{"an authority that is none", func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, "ca.pem"), string(read(t, filepath.Join(dir, "cert.pem"))))
+		}, false, false, "ca.pem"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			dir := t.TempDir()
+			before := leaf(t, open(t, Config{Dir: dir}))
+			ca := read(t, filepath.Join(dir, "ca.pem"))
+			tt.damage(t, dir)
+			s, err := Open(Config{Dir: dir, Log: new(journal).logger()})
+			if tt.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := !leaf(t, s).Equal(before); got != tt.newLeaf {
+				t.Errorf("new certificate: %t", got)
+			}
+			if got := !bytes.Equal(ca, read(t, filepath.Join(dir, "ca.pem"))); got != tt.newCA {
+				t.Errorf("new authority: %t", got)
+			}
+		})
+	}
+}
+
+// H9: a yard that runs for years has a good certificate all the time.
+func TestRenewalWhileRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s := open(t, Config{Dir: dir})
+		first := leaf(t, s)
+		time.Sleep(leafLife - renewBefore - time.Hour)
+		if !leaf(t, s).Equal(first) {
+			t.Error("it was renewed too early")
+		}
+		time.Sleep(2 * time.Hour)
+		second := leaf(t, s)
+		if second.Equal(first) || second.NotAfter.Sub(time.Now().Add(leafLife)).Abs() > time.Minute {
+			t.Errorf("not renewed: good until %v", second.NotAfter)
+		}
+		if again := leaf(t, open(t, Config{Dir: dir})); !again.Equal(second) {
+			t.Error("the renewed one was not kept")
+		}
+	})
+}
+
+// The authority ends once. Until then its certificates do not outlive it; then there is
+// another, and a warning.
+func TestEndOfTheAuthority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		dir := t.TempDir()
+		s := open(t, Config{Dir: dir, Log: log.logger()})
+		ca := read(t, s.CAFile())
+		time.Sleep(caLife - renewBefore - 24*time.Hour)
+		last := leaf(t, s)
+		if !bytes.Equal(ca, read(t, s.CAFile())) || last.NotAfter.After(time.Now().Add(renewBefore+48*time.Hour)) {
+			t.Errorf("before the end: good until %v", last.NotAfter)
+		}
+		if log.count("made anew") != 0 {
+			t.Error("a warning too early")
+		}
+		time.Sleep(48 * time.Hour)
+		s.certificate() // brings the new authority, which clients have to be given
+		if next := leaf(t, s); bytes.Equal(ca, read(t, s.CAFile())) || next.NotAfter.Before(last.NotAfter.Add(time.Hour)) {
+			t.Errorf("after the end: good until %v", next.NotAfter)
+		}
+		if log.count("made anew") != 1 {
+			t.Error("no warning")
+		}
+	})
+}
+
+// Without the authority's key a certificate serves to its end, and that is said once.
+func TestWithoutTheKeyOfTheAuthority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		dir := t.TempDir()
+		first := leaf(t, open(t, Config{Dir: dir}))
+		if err := os.Remove(filepath.Join(dir, "ca-key.pem")); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, Config{Dir: dir, Host: "new.example.net", Log: log.logger()})
+		for range 3 {
+			time.Sleep(checkEvery)
+			if !leaf(t, s).Equal(first) {
+				t.Error("it is another")
+			}
+		}
+		if got := log.count("cannot be made anew"); got != 1 {
+			t.Errorf("said %d times", got)
+		}
+		time.Sleep(leafLife - renewBefore/2)
+		leaf(t, s)
+		if got := log.count("nears its end"); got != 1 {
+			t.Errorf("its end is said %d times", got)
+		}
+	})
+}
+
+// A certificate put into the folder by hand is taken up, or replaced if it is no good.
+func TestOwnFilesChangedWhileRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s := open(t, Config{Dir: dir})
+		first := leaf(t, s)
+		if err := os.Remove(filepath.Join(dir, "cert.pem")); err != nil {
+			t.Fatal(err)
+		}
+		if !leaf(t, s).Equal(first) {
+			t.Error("looked at too often")
+		}
+		time.Sleep(checkEvery)
+		second := leaf(t, s)
+		if second.Equal(first) {
+			t.Error("not made anew")
+		}
+		time.Sleep(checkEvery)
+		if !leaf(t, s).Equal(second) {
+			t.Error("made anew again and again")
+		}
+	})
+}
+
+// Handshakes at the time of a renewal all get a good certificate.
+func TestManyHandshakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{Dir: t.TempDir()})
+		client := trusting(t, s, "localhost")
+		for range 3 {
+			time.Sleep(leafLife - renewBefore/2)
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					if _, _, err := handshake(t, s, client.Clone()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		}
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "x")
+	for what, cfg := range map[string]Config{
+		"no folder":                {},
+		"a folder that is a file":  {Dir: file},
+		"a host that is none":      {Dir: t.TempDir(), Host: "two words"},
+		"a host beyond ASCII":      {Dir: t.TempDir(), Host: "größe.example"},
+		"an address that is none":  {Dir: t.TempDir(), Addresses: []string{"two words:1"}},
+		"clients' authority gone":  {Dir: t.TempDir(), ClientCAFile: file + "-none"},
+		"clients' authority empty": {Dir: t.TempDir(), ClientCAFile: file},
+	} {
+		if s, err := Open(cfg); err == nil || s != nil {
+			t.Errorf("%s: %v, %v", what, s, err)
+		}
+	}
+}
