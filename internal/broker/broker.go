@@ -69,6 +69,8 @@ type Broker struct {
 	log       *slog.Logger
 	metrics   *metrics
 	hubs      *registry
+	places    *places
+	ledgers   *ledgers
 }
 
 // Open reads the definitions and finishes deletions that were interrupted. It starts
@@ -89,6 +91,8 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		log:       cfg.Log,
 		metrics:   metrics,
 		hubs:      newRegistry(cfg.Engine, metrics),
+		places:    newPlaces(metrics.receivers),
+		ledgers:   newLedgers(),
 	}
 	if err := b.load(ctx); err != nil {
 		return nil, fmt.Errorf("open broker: %w", err)
@@ -136,8 +140,24 @@ func (b *Broker) resumeDeletions(ctx context.Context, all []sighting) error {
 }
 
 // Run follows the changes that other nodes make, until ctx ends, and returns nil
-// then. Without it the broker knows only its own.
+// then. Without it the broker knows only its own. It also keeps what is known of
+// producers close to the end of the log, for a fast start.
 func (b *Broker) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		b.keepLedgers(ctx)
+	}()
+	defer func() {
+		stop()
+		<-kept
+	}()
+	return b.follow(ctx)
+}
+
+// follow watches the hubs until ctx ends.
+func (b *Broker) follow(ctx context.Context) error {
 	for {
 		err := b.watch(ctx)
 		switch {

@@ -62,10 +62,28 @@ func (b *Broker) finishDeletion(ctx context.Context, marked sighting) error {
 	if err := b.engine.Remove(ctx, marked.def.Log); err != nil {
 		return fmt.Errorf("remove log %s: %w", marked.def.Log, err)
 	}
-	if err := b.deleteGroups(ctx, marked.def.Log); err != nil {
-		return err
+	b.ledgers.forget(marked.def.Log)
+	for _, prefix := range []string{groupKeys(marked.def.Log), producerKeys(marked.def.Log)} {
+		if err := b.deleteFacts(ctx, prefix); err != nil {
+			return err
+		}
 	}
 	return b.forget(ctx, marked)
+}
+
+// deleteFacts removes what the store has about a hub that is being deleted. Who changes
+// one of them meanwhile notices the deletion and takes it back.
+func (b *Broker) deleteFacts(ctx context.Context, prefix string) error {
+	entries, err := b.meta.List(ctx, prefix)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", prefix, err)
+	}
+	for _, e := range entries {
+		if err := b.meta.Delete(ctx, e.Key, e.Revision); err != nil && !goneOrChanged(err) {
+			return fmt.Errorf("delete %s: %w", e.Key, err)
+		}
+	}
+	return nil
 }
 
 // forget deletes the hub's key. Another revision there means that somebody else

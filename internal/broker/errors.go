@@ -28,6 +28,12 @@ var (
 	ErrKeyTooLong = errors.New("partition key is too long")
 	// ErrInvalidKey: a partition key is not valid UTF-8.
 	ErrInvalidKey = errors.New("partition key is not text")
+	// ErrProducerFenced: a later epoch of the same producer has begun, or so many other
+	// producers were busy since that this one is forgotten. It has to begin anew.
+	ErrProducerFenced = errors.New("a newer epoch of this producer exists")
+	// ErrOutOfOrder: the batch's first number is not the one that follows, or what the
+	// producer takes for its newest number is not.
+	ErrOutOfOrder = errors.New("producer's numbers are out of order")
 )
 
 // What a NotFoundError says is missing.

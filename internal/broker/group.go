@@ -190,17 +190,3 @@ func (b *Broker) DeleteGroup(ctx context.Context, hub, group string) error {
 	b.log.Info("group deleted", "hub", h.Name, "group", group)
 	return nil
 }
-
-// deleteGroups removes the groups of a hub that is being deleted.
-func (b *Broker) deleteGroups(ctx context.Context, log string) error {
-	entries, err := b.meta.List(ctx, groupKeys(log))
-	if err != nil {
-		return fmt.Errorf("list groups: %w", err)
-	}
-	for _, e := range entries {
-		if err := b.meta.Delete(ctx, e.Key, e.Revision); err != nil && !goneOrChanged(err) {
-			return fmt.Errorf("delete group: %w", err)
-		}
-	}
-	return nil
-}

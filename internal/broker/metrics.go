@@ -17,6 +17,8 @@ type metrics struct {
 	events     *prometheus.CounterVec // by hub
 	bytes      *prometheus.CounterVec // by hub
 	failures   *prometheus.CounterVec // by reason
+	repeats    prometheus.Counter
+	receivers  prometheus.Gauge
 }
 
 // hubMetrics are one hub's counters, looked up once and not for each publication.
@@ -47,6 +49,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "eventyard_broker_publish_failures_total",
 			Help: "Publications that ended in an error, by reason.",
 		}, []string{"reason"}),
+		repeats: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "eventyard_broker_repeated_events_total",
+			Help: "Events that producers sent again and that were not stored again.",
+		}),
+		receivers: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "eventyard_broker_receivers",
+			Help: "Number of receivers that have a place at a partition.",
+		}),
 	}
 	return m, m.register(registry)
 }
@@ -55,12 +65,16 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 	if registry == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{m.hubs, m.partitions, m.events, m.bytes, m.failures} {
+	for _, c := range m.collectors() {
 		if err := registry.Register(c); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}
 	}
 	return nil
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.hubs, m.partitions, m.events, m.bytes, m.failures, m.repeats, m.receivers}
 }
 
 func (m *metrics) forHub(name string) hubMetrics {
@@ -102,6 +116,10 @@ func failureReason(err error) string {
 		return "key_too_long"
 	case errors.Is(err, ErrInvalidKey):
 		return "key_invalid"
+	case errors.Is(err, ErrProducerFenced):
+		return "producer_fenced"
+	case errors.Is(err, ErrOutOfOrder):
+		return "out_of_order"
 	case errors.Is(err, eventlog.ErrTooLarge):
 		return "too_large"
 	case errors.Is(err, eventlog.ErrEmptyBatch):

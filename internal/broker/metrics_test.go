@@ -51,6 +51,12 @@ eventyard_broker_published_bytes_total{hub="other"} 0
 # TYPE eventyard_broker_published_events_total counter
 eventyard_broker_published_events_total{hub="Orders"} 3
 eventyard_broker_published_events_total{hub="other"} 0
+# HELP eventyard_broker_receivers Number of receivers that have a place at a partition.
+# TYPE eventyard_broker_receivers gauge
+eventyard_broker_receivers 0
+# HELP eventyard_broker_repeated_events_total Events that producers sent again and that were not stored again.
+# TYPE eventyard_broker_repeated_events_total counter
+eventyard_broker_repeated_events_total 0
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
@@ -67,6 +73,8 @@ func TestFailureReasons(t *testing.T) {
 		"partition_not_found": &NotFoundError{Kind: KindPartition},
 		"key_too_long":        ErrKeyTooLong,
 		"key_invalid":         ErrInvalidKey,
+		"producer_fenced":     ErrProducerFenced,
+		"out_of_order":        ErrOutOfOrder,
 		"too_large":           eventlog.ErrTooLarge,
 		"empty":               eventlog.ErrEmptyBatch,
 		"no_space":            eventlog.ErrNoSpace,

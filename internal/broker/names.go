@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -88,8 +89,9 @@ func foldFrom(name string, i int) string {
 // Keys of the store. A name is one segment: its slashes are escaped, and no name
 // holds a '%' of its own.
 const (
-	hubsPrefix   = "hubs/"
-	groupsPrefix = "groups/"
+	hubsPrefix      = "hubs/"
+	groupsPrefix    = "groups/"
+	producersPrefix = "producers/"
 )
 
 func hubKey(folded string) string { return hubsPrefix + segment(folded) }
@@ -101,6 +103,18 @@ func nameOfHubKey(key string) string {
 func groupKeys(log string) string { return groupsPrefix + log + "/" }
 
 func groupKey(log, group string) string { return groupKeys(log) + segment(group) }
+
+func producerKeys(log string) string { return producersPrefix + log + "/" }
+
+func producerKey(log string, partition int) string {
+	return producerKeys(log) + strconv.Itoa(partition)
+}
+
+// ofProducerKey is the log and partition whose producers a key is about.
+func ofProducerKey(key string) (log, partition string) {
+	log, partition, _ = strings.Cut(strings.TrimPrefix(key, producersPrefix), "/")
+	return log, partition
+}
 
 func segment(name string) string { return strings.ReplaceAll(name, "/", "%2F") }
 

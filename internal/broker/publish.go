@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -24,7 +23,9 @@ type Target struct {
 // Published tells where events were stored.
 type Published struct {
 	Partition string
-	// First is the number of the first event, the others follow it without a gap.
+	// First is the number of the first event, the others follow it without a gap. Where
+	// a producer repeated what had been stored before it is eventlog.NoSequence, and Time
+	// is zero: nobody remembers where that was.
 	First eventlog.Sequence
 	Time  time.Time
 	Count int
@@ -37,6 +38,9 @@ const maxAppends = 4
 // are as durable as the engine promises when it returns. The slice and what it holds
 // are taken over: keys may be filled in.
 //
+// What was certainly not stored is appended again, up to a limit: one who waits has
+// nothing else under way that it could overtake.
+//
 // Errors: *NotFoundError, ErrKeyTooLong, ErrInvalidKey, and the engine's. After eventlog.ErrUncertain
 // or ctx's own error the events may be stored or not; after any other they are not.
 func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (Published, error) {
@@ -48,26 +52,85 @@ func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []ev
 }
 
 func (b *Broker) publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (Published, error) {
+	if err := prepare(hub, to, events); err != nil {
+		return Published{}, err
+	}
+	for try := 1; ; try++ {
+		var stored Published
+		p, err := b.submit(ctx, hub, to, events)
+		if err == nil {
+			stored, err = p.wait(ctx)
+		}
+		if err == nil || !notStored(err) || try == maxAppends {
+			return stored, b.gone(p.hub, err)
+		}
+	}
+}
+
+// Submit is Publish without the waiting, for who has several publications under way. The
+// bytes that the events hold may be used again when it returns. It waits, until ctx ends,
+// only while too much is under way already. Errors as for Publish, besides those
+// that Wait gives.
+//
+// What one caller submits to a partition, one after another, is stored in that order.
+// When one is refused, those submitted behind it before it was told are refused too, and
+// none of them is appended again here: its bytes are the caller's again, and it would
+// come behind what was submitted meanwhile. So who wants order waits for all that is
+// under way and then sends again, from the first that was refused.
+func (b *Broker) Submit(ctx context.Context, hub string, to Target, events []eventlog.Event) (*Pending, error) {
+	p, err := b.submitAgain(ctx, hub, to, events)
+	if err != nil {
+		b.metrics.failed(err)
+		return nil, err
+	}
+	return &p, nil
+}
+
+// submitAgain goes on with the new incarnation where a hub was deleted and made anew
+// between finding and using it. Nothing overtakes anything by that: what is under way to
+// the old one is lost with it.
+func (b *Broker) submitAgain(ctx context.Context, hub string, to Target, events []eventlog.Event) (Pending, error) {
+	if err := prepare(hub, to, events); err != nil {
+		return Pending{}, err
+	}
+	for try := 1; ; try++ {
+		p, err := b.submit(ctx, hub, to, events)
+		if err == nil || !notStored(err) || try == maxAppends {
+			return p, b.gone(p.hub, err)
+		}
+	}
+}
+
+// prepare checks the keys and fills them in.
+func prepare(hub string, to Target, events []eventlog.Event) error {
 	if err := checkKeys(to.Key, events); err != nil {
-		return Published{}, fmt.Errorf("publish to hub %.64q: %w", hub, err)
+		return fmt.Errorf("publish to hub %.64q: %w", hub, err)
 	}
 	fillKeys(events, to.Key)
-	batch := eventlog.Batch{Events: events}
-	for try := 1; ; try++ {
-		// Looked up each time: the hub may have been created anew in between.
-		h, err := b.find(hub)
-		if err != nil {
-			return Published{}, err
-		}
-		number, err := h.choose(to, events)
-		if err != nil {
-			return Published{}, err
-		}
-		p, err := h.append(ctx, number, batch)
-		if err == nil || !notStored(err) || try == maxAppends {
-			return p, err
-		}
+	return nil
+}
+
+// submit hands a batch to the engine once. The hub is looked up each time: it may have
+// been created anew since the last.
+func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eventlog.Event) (Pending, error) {
+	h, err := b.find(hub)
+	if err != nil {
+		return Pending{}, err
 	}
+	p := Pending{broker: b, hub: h, count: len(events)}
+	if p.partition, err = h.choose(to, events); err != nil {
+		return p, err
+	}
+	partition, err := h.partition(p.partition)
+	if err != nil {
+		return p, err
+	}
+	batch := eventlog.Batch{Events: events}
+	p.bytes = batch.Bytes() // first: what is appended belongs to the engine
+	if p.receipt, err = partition.Submit(ctx, batch); err != nil {
+		return p, p.failure(err)
+	}
+	return p, nil
 }
 
 // notStored tells whether an append may be done again without storing twice: the
@@ -75,6 +138,15 @@ func (b *Broker) publish(ctx context.Context, hub string, to Target, events []ev
 func notStored(err error) bool {
 	return !errors.Is(err, eventlog.ErrUncertain) &&
 		(errors.Is(err, eventlog.ErrFenced) || errors.Is(err, eventlog.ErrRemoved))
+}
+
+// gone says of a hub that was deleted under a publication what would have been said a
+// moment later.
+func (b *Broker) gone(h *hub, err error) error {
+	if errors.Is(err, eventlog.ErrRemoved) && !errors.Is(err, eventlog.ErrUncertain) && b.hubs.find(h.Name) == nil {
+		return hubNotFound(h.Name)
+	}
+	return err
 }
 
 // checkKeys looks at every key that would be stored: doors show keys as text, and no
@@ -160,19 +232,4 @@ func commonKey(events []eventlog.Event) []byte {
 		}
 	}
 	return key
-}
-
-func (h *hub) append(ctx context.Context, number int, batch eventlog.Batch) (Published, error) {
-	partition, err := h.partition(number)
-	if err != nil {
-		return Published{}, err
-	}
-	// Counted first: what is appended belongs to the engine.
-	count, size := len(batch.Events), batch.Bytes()
-	stored, err := eventlog.Append(ctx, partition, batch)
-	if err != nil {
-		return Published{}, fmt.Errorf("publish to %s/%d: %w", h.Name, number, err)
-	}
-	h.metrics.published(count, size)
-	return Published{Partition: strconv.Itoa(number), First: stored.First, Time: stored.Time, Count: count}, nil
 }

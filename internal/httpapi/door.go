@@ -1,11 +1,12 @@
 // Package httpapi is the HTTP door: management and runtime information of hubs,
-// sending, reading (pages, JSON lines and a live tail), the send calls of the Event
-// Hubs REST API, health and metrics.
+// shared-access policies, sending, reading (pages, JSON lines and a live tail), the send
+// calls of the Event Hubs REST API, health and metrics.
 //
 // A door translates and keeps no state of its own: every call ends in the broker,
 // and a 2xx answer to a send means that the broker said stored. The routes stand in
-// one table (routes.go), the answers to errors in another (errors.go); openapi.json
-// describes all of it, and a test holds the three together.
+// one table (routes.go) with what each needs to be let in (need.go, admit.go), the
+// answers to errors in another (errors.go); openapi.json describes all of it, and
+// tests hold these together.
 package httpapi
 
 import (
@@ -16,6 +17,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +50,8 @@ var _ Broker = (*broker.Broker)(nil)
 type Config struct {
 	// Broker does the work. Required.
 	Broker Broker
+	// Access says who may do what. Required.
+	Access Access
 
 	// Version and Engine are shown by GET /api/v1.
 	Version string
@@ -55,6 +59,10 @@ type Config struct {
 	// Doors gives the addresses the yard listens on, by door, for GET /api/v1. It is a
 	// function because addresses are known only once listening. nil leaves them out.
 	Doors func() map[string]string
+	// Endpoint gives the endpoint of connection strings, such as sb://localhost:5672/,
+	// for a client that reached the door with this request: that of AMQP over TLS, or
+	// of plain AMQP. Empty where there is no such door. nil means that there is none.
+	Endpoint func(r *http.Request, tls bool) string
 
 	// Log takes what the door cannot tell its client. nil means slog.Default().
 	Log *slog.Logger
@@ -73,7 +81,8 @@ type Config struct {
 	// means 1048576, as Event Hubs has it.
 	MaxEventBytes int
 	// LoopbackOnly refuses requests whose Host is neither an IP address nor a name of
-	// this machine, so that no web page reaches the yard by rebinding its own name.
+	// this machine, so that no web page reaches the yard by rebinding its own name. It
+	// is for a yard on loopback, whose key everybody knows.
 	LoopbackOnly bool
 	// WriteTimeout is how long a reader of a stream may leave one write waiting before
 	// it is let go. 0 means 30 s.
@@ -94,6 +103,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Doors == nil {
 		c.Doors = func() map[string]string { return nil }
+	}
+	if c.Endpoint == nil {
+		c.Endpoint = func(*http.Request, bool) string { return "" }
 	}
 	if c.Stopping == nil {
 		c.Stopping = context.Background()
@@ -121,6 +133,9 @@ type Door struct {
 
 // New makes a door. It listens on nothing: mount it in an http.Server.
 func New(cfg Config) *Door {
+	if cfg.Broker == nil || cfg.Access == nil {
+		panic("httpapi: a door needs both a broker and access")
+	}
 	cfg = cfg.withDefaults()
 	d := &Door{
 		cfg:     cfg,
@@ -139,6 +154,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := d.guard.check(r); err != nil {
+		d.metrics.refused.WithLabelValues(judge(err).kind()).Inc()
 		d.refuse(rec, r, err)
 		return
 	}
@@ -176,13 +192,18 @@ func (d *Door) observe(rec *recorder, r *http.Request, began time.Time) {
 	}
 }
 
-// untilStopping gives the request's context, ended also when the yard begins to
-// stop; its cause is then errStopping.
-func (d *Door) untilStopping(r *http.Request) (context.Context, context.CancelFunc) {
+// untilOver gives the request's context, ended also when the yard begins to stop, and
+// when the token expires that the request was let in with; its cause then says which.
+func (d *Door) untilOver(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	release := context.AfterFunc(d.cfg.Stopping, func() { cancel(errStopping) })
+	expire := func() {}
+	if at := grantOf(r).Expires; !at.IsZero() {
+		ctx, expire = context.WithDeadlineCause(ctx, at, &auth.ExpiredError{At: at})
+	}
 	return ctx, func() {
 		release()
+		expire()
 		cancel(nil)
 	}
 }

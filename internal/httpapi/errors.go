@@ -234,6 +234,36 @@ var answers = []answer{
 		title: "That is no name",
 		next:  "names hold no control characters and are short",
 	},
+	{
+		name: "broker.ErrProducerFenced", match: is(broker.ErrProducerFenced),
+		status: http.StatusConflict, kind: "producer-fenced",
+		title: "A newer epoch of this producer exists",
+		next:  "begin the producer anew, with a higher epoch",
+	},
+	{
+		name: "broker.ErrOutOfOrder", match: is(broker.ErrOutOfOrder),
+		status: http.StatusConflict, kind: "out-of-order",
+		title: "The producer's numbers are out of order",
+		next:  "ask for the newest number that is stored and go on behind it",
+	},
+	{
+		name: "broker.EpochError", match: as[*broker.EpochError],
+		status: http.StatusConflict, kind: "epoch-too-low",
+		title: "A receiver with a higher epoch is there",
+		next:  "use a higher epoch, or close the other receiver first",
+	},
+	{
+		name: "broker.EvictedError", match: as[*broker.EvictedError],
+		status: http.StatusConflict, kind: "receiver-evicted",
+		title: "Another receiver took the place",
+		next:  "read on with a higher epoch, or leave the partition to the other",
+	},
+	{
+		name: "broker.ReceiverQuotaError", match: as[*broker.ReceiverQuotaError],
+		status: http.StatusTooManyRequests, kind: "too-many-receivers",
+		title: "The group has too many receivers at this partition",
+		next:  "close one of them, or use another consumer group",
+	},
 }
 
 func is(target error) func(error) bool {
@@ -255,7 +285,7 @@ func judge(err error) problem {
 	if e, ok := errors.AsType[*refusal](err); ok {
 		return problem{Type: problemPrefix + e.kind, Title: e.title, Status: e.status, Detail: e.detail, Next: e.next}
 	}
-	for _, a := range answers {
+	for _, a := range allAnswers {
 		if a.match(err) {
 			p := problem{
 				Type: problemPrefix + a.kind, Title: a.title, Status: a.status,

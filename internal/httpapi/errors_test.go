@@ -11,9 +11,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/meta"
@@ -24,14 +28,15 @@ import (
 // a new one without a row fails here.
 func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 	rows := map[string]bool{}
-	for _, a := range answers {
+	for _, a := range allAnswers {
 		if rows[a.name] {
 			t.Errorf("%s has two rows", a.name)
 		}
 		rows[a.name] = true
 	}
 	declared := map[string]bool{}
-	for _, pkg := range []string{"broker", "eventlog", "meta"} {
+	beneath := []string{"access", "auth", "broker", "eventlog", "meta"}
+	for _, pkg := range beneath {
 		names := exportedErrors(t, "../"+pkg)
 		if len(names) == 0 {
 			t.Errorf("no errors were found in package %s", pkg)
@@ -45,7 +50,7 @@ func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 	}
 	for name := range rows {
 		pkg, _, _ := strings.Cut(name, ".")
-		if (pkg == "broker" || pkg == "eventlog" || pkg == "meta") && !declared[name] {
+		if slices.Contains(beneath, pkg) && !declared[name] {
 			t.Errorf("the table has a row for %s, which does not exist", name)
 		}
 	}
@@ -129,6 +134,13 @@ func TestErrorsAreToldByStatus(t *testing.T) {
 		{"a closed log means stopping", eventlog.ErrClosed, 503, "stopping"},
 		{"a lost race is a conflict", meta.ErrConflict, 409, "changed-meanwhile"},
 		{"a body beyond its bound is too large", &http.MaxBytesError{Limit: 1}, 413, "too-large"},
+		{"a bad token calls for another", auth.ErrSignature, 401, "invalid-signature"},
+		{"an expired token, too", &auth.ExpiredError{At: time.Unix(0, 0)}, 401, "expired-token"},
+		{"a good token for something else does not", auth.ErrAudience, 403, "wrong-audience"},
+		{"an issuer that is silent may speak again", auth.ErrUnavailable, 503, "token-unchecked"},
+		{"a policy that is not there is not found", access.ErrNotFound, 404, "policy-not-found"},
+		{"a policy that is there already is a conflict", access.ErrExists, 409, "policy-exists"},
+		{"the root policy stays", access.ErrRootPolicy, 409, "root-policy"},
 		{"what nobody knows is ours", errors.New("surprise"), 500, "internal"},
 	}
 	for _, tt := range tests {
@@ -159,7 +171,7 @@ func TestUnknownOutcomeIsSaidInWords(t *testing.T) {
 
 // No client is told to repeat by itself what may be stored already.
 func TestUnknownOutcomeHasNoRetryAfter(t *testing.T) {
-	for _, a := range answers {
+	for _, a := range allAnswers {
 		if a.kind == "outcome-unknown" && a.retryAfter != 0 {
 			t.Errorf("%s has a Retry-After", a.name)
 		}
@@ -195,7 +207,9 @@ func TestPanicsAreAnswered(t *testing.T) {
 				t.Errorf("an answer that has begun ends with %v", reason)
 			}
 		}()
-		y.door.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/hubs/orders/events", nil))
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
+		r.Header.Set("Authorization", y.authorization)
+		y.door.ServeHTTP(httptest.NewRecorder(), r)
 	}()
 	if n := y.counted("/api/v1/hubs/{hub}/events", "GET", "5xx"); n != 1 {
 		t.Errorf("%v streams are counted as failed by us", n)
@@ -251,7 +265,9 @@ func TestEndedRequestsAreAnsweredWhileStopping(t *testing.T) {
 	end()
 	ask := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		y.door.ServeHTTP(w, httptest.NewRequestWithContext(ended, "POST", "/api/v1/hubs/orders/events", strings.NewReader(`[{"body":"x"}]`)))
+		r := httptest.NewRequestWithContext(ended, "POST", "/api/v1/hubs/orders/events", strings.NewReader(`[{"body":"x"}]`))
+		r.Header.Set("Authorization", y.authorization)
+		y.door.ServeHTTP(w, r)
 		return w
 	}
 	if w := ask(); w.Code != statusClientGone || w.Body.Len() != 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/eventyard/eventyard/internal/broker"
 )
 
-// The send calls of the Event Hubs REST API (wire reference §7). Authorization, timeout
-// and api-version are taken and not looked at; management calls do not exist here.
+// The send calls of the Event Hubs REST API (wire reference §7). The timeout and
+// api-version are taken and not looked at; management calls do not exist here.
 
 // address is where a REST call sends to.
 type address struct {

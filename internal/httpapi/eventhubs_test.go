@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
@@ -92,7 +93,7 @@ func TestRESTSingleEvent(t *testing.T) {
 			[]string{"Content-Type", "", "Hex", "0x10", "Inf", "inf", "Dash", "-", "Empty", "", "Huge", "1e999"},
 			event.Event{Properties: map[string]any{"Hex": "0x10", "Inf": "inf", "Dash": "-", "Empty": "", "Huge": "1e999"}}},
 		{"HTTP's own headers are not",
-			[]string{"Content-Type", "", "Authorization", "SharedAccessSignature sr=x", "User-Agent", "me", "Accept", "*/*", "X-Forwarded-For", "1.2.3.4", "Date", "now"},
+			[]string{"Content-Type", "", "Authorization", signed("orders", time.Hour), "User-Agent", "me", "Accept", "*/*", "X-Forwarded-For", "1.2.3.4", "Date", "now"},
 			event.Event{}},
 		{"broker properties are the event's own",
 			[]string{"Content-Type", "text/plain", "BrokerProperties", `{"PartitionKey":"k","MessageId":"m","CorrelationId":"c","ContentType":"text/x","Label":"l","TimeToLive":10}`},

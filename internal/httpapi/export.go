@@ -21,7 +21,7 @@ func (d *Door) export(w http.ResponseWriter, r *http.Request, q hubQuery) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := d.untilStopping(r)
+	ctx, cancel := d.untilOver(r)
 	defer cancel()
 	x := &export{hubQuery: q, door: d, out: newStream(w, "application/x-ndjson", d.cfg.WriteTimeout), left: q.count}
 	for i, partition := range q.partitions {

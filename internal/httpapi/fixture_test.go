@@ -13,7 +13,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/engine/bolt"
 	"github.com/eventyard/eventyard/internal/engine/disk"
@@ -26,6 +29,7 @@ type yard struct {
 	t      testing.TB
 	fs     *vfs.Mem
 	broker *broker.Broker
+	keeper *access.Keeper
 	door   *Door
 	client *http.Client
 	// stopping makes the door drain.
@@ -34,12 +38,14 @@ type yard struct {
 	errors *errorLog
 	// ops collects the operations of openapi.json that were used.
 	ops *checker
+	// authorization is what requests show that say nothing else.
+	authorization string
 }
 
 // newYard opens a yard; change may alter the door's configuration.
 func newYard(t testing.TB, change ...func(*Config)) *yard {
 	t.Helper()
-	y := &yard{t: t, fs: vfs.NewMem(), errors: &errorLog{}}
+	y := &yard{t: t, fs: vfs.NewMem(), errors: &errorLog{}, authorization: basic(auth.RootPolicy, auth.DevelopmentKey)}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), y.errors), nil))
 	t.Cleanup(y.errors.check(t))
 	engine, err := disk.Open(disk.Config{FS: y.fs, SegmentBytes: 1 << 20, Log: log})
@@ -50,16 +56,30 @@ func newYard(t testing.TB, change ...func(*Config)) *yard {
 	t.Cleanup(func() { must(t, store.Close()) })
 	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: log})
 	must(t, err)
+	y.keeper, err = access.Open(t.Context(), access.Config{Meta: store, Hub: y.hubCreated, Development: true, Log: log})
+	must(t, err)
 
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
-	cfg := Config{Broker: y.broker, Version: "1.2.3", Engine: "disk", Log: log, Stopping: stopping}
+	cfg := Config{Broker: y.broker, Access: y.keeper, Version: "1.2.3", Engine: "disk", Log: log, Stopping: stopping}
 	for _, c := range change {
 		c(&cfg)
 	}
 	y.door = New(cfg)
 	y.serve()
 	return y
+}
+
+func (y *yard) hubCreated(name string) (time.Time, bool) {
+	hub, err := y.broker.Hub(name)
+	return hub.Created, err == nil
+}
+
+// as is the same yard for a client that shows something else; empty means nothing.
+func (y *yard) as(authorization string) *yard {
+	other := *y
+	other.authorization = authorization
+	return &other
 }
 
 // serve runs the door behind a listener in memory. Every exchange with it is held
@@ -140,6 +160,9 @@ func (y *yard) open(ctx context.Context, method, path string, body any, header .
 	must(y.t, err)
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
+	}
+	if y.authorization != "" {
+		req.Header.Set("Authorization", y.authorization)
 	}
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {

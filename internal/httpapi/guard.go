@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// guard keeps foreign web pages out of a yard that asks for no key: a page open in
-// the user's browser may send requests to loopback as freely as the user may.
+// guard keeps foreign web pages out. A page open in the user's browser may send requests
+// to loopback as freely as the user may, and everybody knows the key of a yard there.
+// And a browser that was once told a key (Basic) shows it for any page that asks.
 type guard struct {
 	loopbackOnly bool
 	crossOrigin  *http.CrossOriginProtection

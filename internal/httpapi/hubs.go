@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
 )
 
@@ -90,11 +91,16 @@ func parseAge(s string) (time.Duration, error) {
 	return age, nil
 }
 
+// listHubs shows the hubs that the request's grant reaches.
 func (d *Door) listHubs(w http.ResponseWriter, r *http.Request) error {
+	grant, now := grantOf(r), time.Now()
 	list := struct {
 		Hubs []hubJSON `json:"hubs"`
 	}{Hubs: []hubJSON{}}
 	for _, hub := range d.cfg.Broker.Hubs() {
+		if !grant.Allows(auth.PathOf(hub.Name), 0, now) {
+			continue
+		}
 		shown, err := d.showHub(r.Context(), hub)
 		if as[*broker.NotFoundError](err) {
 			continue // deleted since the list was made

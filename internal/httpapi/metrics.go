@@ -15,6 +15,7 @@ const unrouted = "none"
 // metrics are what the door counts.
 type metrics struct {
 	requests *prometheus.CounterVec
+	refused  *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	tails    prometheus.Gauge
 }
@@ -25,6 +26,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "eventyard_http_requests_total",
 			Help: "Requests answered, by route, method and class of status.",
 		}, []string{"route", "method", "class"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventyard_http_refused_total",
+			Help: "Requests not let in, by reason: the last part of the problem's type.",
+		}, []string{"reason"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "eventyard_http_request_duration_seconds",
 			Help:    "How long requests took, by route and method. Long polls and streams are left out.",
@@ -35,7 +40,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Live tails (server-sent events) open now.",
 		}),
 	}
-	reg.MustRegister(m.requests, m.seconds, m.tails)
+	reg.MustRegister(m.requests, m.refused, m.seconds, m.tails)
 	return m
 }
 

@@ -67,7 +67,8 @@ func (c *checker) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.used[route.Operation.OperationID] = true
 	c.mu.Unlock()
 
-	input := &openapi3filter.RequestValidationInput{Request: req.Clone(req.Context()), PathParams: params, Route: route}
+	input := &openapi3filter.RequestValidationInput{Request: req.Clone(req.Context()), PathParams: params, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
 	if sent != nil {
 		input.Request.Body = io.NopCloser(bytes.NewReader(sent))
 	}
@@ -165,10 +166,27 @@ func TestOpenAPIDescribesEveryRouteAndNoOther(t *testing.T) {
 	}
 }
 
+// Every operation says what it needs to be let in, and that it is open if it is.
+func TestOpenAPISaysWhatRoutesNeed(t *testing.T) {
+	doc, _ := loadDocument()
+	if len(doc.Security) != len(challenges) || len(doc.Components.SecuritySchemes) != len(challenges) {
+		t.Errorf("the document has %d ways to be let in, the door %d", len(doc.Security), len(challenges))
+	}
+	for _, rt := range newYard(t).door.routes() {
+		op := doc.Paths.Value(rt.path).GetOperation(rt.method)
+		if got := op.Extensions["x-needs"]; got != rt.need.String() {
+			t.Errorf("%s %s needs %q, and the document says %q", rt.method, rt.path, rt.need, got)
+		}
+		if open := op.Security != nil && len(*op.Security) == 0; open != (rt.need.reach == ofNobody) {
+			t.Errorf("%s %s needs %q, and the document says that it is open: %v", rt.method, rt.path, rt.need, open)
+		}
+	}
+}
+
 // Every operation is really called, each exchange being checked on its way, and its
 // hub's name holds a slash wherever the document allows one.
 func TestOpenAPIEveryOperationAnswersAsDescribed(t *testing.T) {
-	y := newYard(t)
+	y := newYard(t, withEndpoints)
 	hub := "/api/v1/hubs/shop%2Forders"
 	steps := []struct {
 		status       int
@@ -197,6 +215,17 @@ func TestOpenAPIEveryOperationAnswersAsDescribed(t *testing.T) {
 		{201, "POST", "/shop%2Forders/messages", "text", []string{"Content-Type", "text/plain", "Color", "red"}},
 		{201, "POST", "/shop%2Forders/partitions/1/messages", `[{"Body":"x"}]`, []string{"Content-Type", batchType}},
 		{201, "POST", "/shop%2Forders/publishers/me/messages", "text", []string{"Content-Type", "text/plain"}},
+		{201, "POST", hub + "/policies", `{"name":"sender","rights":["Send"]}`, nil},
+		{200, "GET", hub + "/policies", nil, nil},
+		{200, "GET", hub + "/policies/sender", nil, nil},
+		{200, "POST", hub + "/policies/sender/regenerate", `{"key":"primary"}`, nil},
+		{204, "DELETE", hub + "/policies/sender", nil, nil},
+		{201, "POST", "/api/v1/policies", `{"name":"reader","rights":["listen","Send"]}`, nil},
+		{200, "GET", "/api/v1/policies", nil, nil},
+		{200, "GET", "/api/v1/policies/reader", nil, nil},
+		{200, "POST", "/api/v1/policies/reader/regenerate", `{"key":"secondary"}`, nil},
+		{204, "DELETE", "/api/v1/policies/reader", nil, nil},
+		{200, "GET", "/api/v1/connection-string?hub=shop%2Forders&key=secondary&tls=true", nil, nil},
 		{404, "POST", "/nowhere/messages", "text", []string{"Content-Type", "text/plain"}},
 		{404, "GET", "/api/v1/hubs/nowhere", nil, nil},
 		{416, "GET", hub + "/partitions/0/events?from=99", nil, nil},

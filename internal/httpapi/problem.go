@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/eventlog"
@@ -41,6 +42,9 @@ func (p *problem) addDamage(err error) {
 	}
 }
 
+// kind is the last part of the problem's type.
+func (p problem) kind() string { return strings.TrimPrefix(p.Type, problemPrefix) }
+
 // problemPrefix begins the type of every problem. It names and does not resolve.
 const problemPrefix = "urn:eventyard:problem:"
 
@@ -68,13 +72,17 @@ func badRequest(next, format string, args ...any) error {
 
 // refuse answers a request with the error's problem, in the form its path speaks.
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	d.tell(w, r, err, judge(err))
+}
+
+// tell answers with what was made of an error, unless nobody is left to hear it.
+func (d *Door) tell(w http.ResponseWriter, r *http.Request, err error, p problem) {
 	if r.Context().Err() != nil && d.cfg.Stopping.Err() == nil {
 		// The client is gone; the status is for the metrics alone. While the yard is
 		// stopping it may be the yard that gave up, and the client waits for a word.
 		w.WriteHeader(statusClientGone)
 		return
 	}
-	p := judge(err)
 	d.logOurs("request could not be served", err, "method", r.Method, "path", r.URL.Path)
 	answerProblem(w, r, p)
 }

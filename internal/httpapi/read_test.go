@@ -246,6 +246,7 @@ func TestLongPollEndsWithItsClient(t *testing.T) {
 		gone := make(chan error)
 		go func() {
 			req, _ := http.NewRequestWithContext(ctx, "GET", "http://localhost/api/v1/hubs/orders/partitions/0/events?wait=1m", nil)
+			req.Header.Set("Authorization", y.authorization)
 			_, err := y.client.Do(req)
 			gone <- err
 		}()

@@ -14,7 +14,9 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 type route struct {
 	method string
 	path   string
-	serve  handler
+	// need is what whoever calls has to show; it is checked before serve.
+	need  need
+	serve handler
 	// stream marks answers that may take long by design: they are not timed, and HEAD
 	// makes no sense for them.
 	stream bool
@@ -26,34 +28,48 @@ type route struct {
 // routes is the whole door.
 func (d *Door) routes() []route {
 	return []route{
-		{method: "GET", path: "/api/v1", serve: d.info},
-		{method: "GET", path: "/api/v1/openapi.json", serve: d.openAPI},
+		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
+		{method: "GET", path: "/api/v1/openapi.json", need: nothing, serve: d.openAPI},
 
-		{method: "GET", path: "/api/v1/hubs", serve: d.listHubs},
-		{method: "POST", path: "/api/v1/hubs", serve: d.createHub},
-		{method: "GET", path: "/api/v1/hubs/{hub}", serve: d.getHub},
-		{method: "PATCH", path: "/api/v1/hubs/{hub}", serve: d.updateHub},
-		{method: "DELETE", path: "/api/v1/hubs/{hub}", serve: d.deleteHub},
+		{method: "GET", path: "/api/v1/hubs", need: anyGrant, serve: d.listHubs},
+		{method: "POST", path: "/api/v1/hubs", need: manageAll, serve: d.createHub},
+		{method: "GET", path: "/api/v1/hubs/{hub}", need: lookAtHub, serve: d.getHub},
+		{method: "PATCH", path: "/api/v1/hubs/{hub}", need: manageHub, serve: d.updateHub},
+		{method: "DELETE", path: "/api/v1/hubs/{hub}", need: manageHub, serve: d.deleteHub},
 
-		{method: "GET", path: "/api/v1/hubs/{hub}/groups", serve: d.listGroups},
-		{method: "POST", path: "/api/v1/hubs/{hub}/groups", serve: d.createGroup},
-		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}", serve: d.getGroup},
-		{method: "DELETE", path: "/api/v1/hubs/{hub}/groups/{group}", serve: d.deleteGroup},
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups", need: lookAtHub, serve: d.listGroups},
+		{method: "POST", path: "/api/v1/hubs/{hub}/groups", need: manageHub, serve: d.createGroup},
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}", need: lookAtHub, serve: d.getGroup},
+		{method: "DELETE", path: "/api/v1/hubs/{hub}/groups/{group}", need: manageHub, serve: d.deleteGroup},
 
-		{method: "GET", path: "/api/v1/hubs/{hub}/partitions", serve: d.listPartitions},
-		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}", serve: d.getPartition},
+		{method: "GET", path: "/api/v1/hubs/{hub}/partitions", need: lookAtHub, serve: d.listPartitions},
+		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}", need: lookAtHub, serve: d.getPartition},
 
-		{method: "POST", path: "/api/v1/hubs/{hub}/events", serve: d.sendEvents},
-		{method: "GET", path: "/api/v1/hubs/{hub}/events", serve: d.readHub, stream: true},
-		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}/events", serve: d.readPage, stream: true},
+		{method: "POST", path: "/api/v1/hubs/{hub}/events", need: sendToHub, serve: d.sendEvents},
+		{method: "GET", path: "/api/v1/hubs/{hub}/events", need: listenToHub, serve: d.readHub, stream: true},
+		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}/events", need: listenToHub, serve: d.readPage, stream: true},
 
-		{method: "POST", path: "/{hub}/messages", serve: d.postMessages, eventHubs: true},
-		{method: "POST", path: "/{hub}/partitions/{partition}/messages", serve: d.postMessages, eventHubs: true},
-		{method: "POST", path: "/{hub}/publishers/{publisher}/messages", serve: d.postMessages, eventHubs: true},
+		{method: "GET", path: "/api/v1/policies", need: manageAll, serve: d.listPolicies},
+		{method: "POST", path: "/api/v1/policies", need: manageAll, serve: d.createPolicy},
+		{method: "GET", path: "/api/v1/policies/{policy}", need: manageAll, serve: d.getPolicy},
+		{method: "DELETE", path: "/api/v1/policies/{policy}", need: manageAll, serve: d.deletePolicy},
+		{method: "POST", path: "/api/v1/policies/{policy}/regenerate", need: manageAll, serve: d.regeneratePolicy},
 
-		{method: "GET", path: "/healthz", serve: d.healthy},
-		{method: "GET", path: "/readyz", serve: d.ready},
-		{method: "GET", path: "/metrics", serve: d.showMetrics},
+		{method: "GET", path: "/api/v1/hubs/{hub}/policies", need: manageHub, serve: d.listPolicies},
+		{method: "POST", path: "/api/v1/hubs/{hub}/policies", need: manageHub, serve: d.createPolicy},
+		{method: "GET", path: "/api/v1/hubs/{hub}/policies/{policy}", need: manageHub, serve: d.getPolicy},
+		{method: "DELETE", path: "/api/v1/hubs/{hub}/policies/{policy}", need: manageHub, serve: d.deletePolicy},
+		{method: "POST", path: "/api/v1/hubs/{hub}/policies/{policy}/regenerate", need: manageHub, serve: d.regeneratePolicy},
+
+		{method: "GET", path: "/api/v1/connection-string", need: manageAll, serve: d.getConnectionString},
+
+		{method: "POST", path: "/{hub}/messages", need: sendToHub, serve: d.postMessages, eventHubs: true},
+		{method: "POST", path: "/{hub}/partitions/{partition}/messages", need: sendToHub, serve: d.postMessages, eventHubs: true},
+		{method: "POST", path: "/{hub}/publishers/{publisher}/messages", need: sendToHub, serve: d.postMessages, eventHubs: true},
+
+		{method: "GET", path: "/healthz", need: nothing, serve: d.healthy},
+		{method: "GET", path: "/readyz", need: nothing, serve: d.ready},
+		{method: "GET", path: "/metrics", need: namespaceGrant, serve: d.showMetrics},
 	}
 }
 
@@ -73,9 +89,9 @@ func (d *Door) register() {
 	}
 	for path, methods := range allowed {
 		slices.Sort(methods)
-		d.mux.Handle(path, d.handle(route{path: path, serve: wrongMethod(methods)}))
+		d.mux.Handle(path, d.handle(route{path: path, need: nothing, serve: wrongMethod(methods)}))
 	}
-	d.mux.Handle("/", d.handle(route{path: unrouted, serve: noSuchPath}))
+	d.mux.Handle("/", d.handle(route{path: unrouted, need: nothing, serve: noSuchPath}))
 }
 
 // find gives the handler of a request. The Event Hubs calls come first, because the
@@ -87,18 +103,26 @@ func (d *Door) find(r *http.Request) http.Handler {
 	return d.mux
 }
 
-// handle is the frame around every handler: it names the route for the metrics and
-// turns the error into an answer.
+// handle is the frame around every handler: it names the route for the metrics, lets
+// in whoever has what the route needs, and turns the error into an answer.
 func (d *Door) handle(rt route) http.Handler {
+	if rt.need.reach == undeclared {
+		panic("httpapi: route " + rt.method + " " + rt.path + " does not say what it needs")
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rec, ok := w.(*recorder); ok {
 			rec.route, rec.stream = rt.path, rt.stream
 		}
-		serve := rt.serve
+		rt := rt
 		if (rt.stream || rt.eventHubs) && r.Method != rt.method {
-			serve = wrongMethod([]string{rt.method})
+			rt.need, rt.serve = nothing, wrongMethod([]string{rt.method})
 		}
-		if err := serve(w, r); err != nil {
+		r, err := d.admit(rt, r)
+		if err != nil {
+			d.turnAway(w, r, rt, err)
+			return
+		}
+		if err := rt.serve(w, r); err != nil {
 			d.refuse(w, r, err)
 		}
 	})

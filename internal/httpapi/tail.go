@@ -8,12 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/eventlog"
 )
 
 // tail follows partitions as server-sent events until the client leaves, the count is
-// reached, the hub is deleted or the yard stops. But for the first of these, the last
-// thing it sends is an event named end, with the reason and where to resume.
+// reached, the hub is deleted, the token expires or the yard stops. But for the first of
+// these, the last thing it sends is an event named end, with the reason and where to
+// resume.
 //
 // One goroutine per partition waits at its cursor and encodes; the request's own
 // goroutine writes. Between them is a channel without a buffer, so a slow client
@@ -24,7 +26,7 @@ func (d *Door) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := d.untilStopping(r)
+	ctx, cancel := d.untilOver(r)
 	defer cancel()
 	d.metrics.tails.Inc()
 	defer d.metrics.tails.Dec()
@@ -207,6 +209,7 @@ const (
 	endCount    = "count"
 	endDeleted  = "deleted"
 	endStopping = "stopping"
+	endExpired  = "expired"
 	endDamaged  = "damaged"
 	endFailed   = "failed"
 )
@@ -230,6 +233,8 @@ func endReason(err error) string {
 		return endDeleted
 	case errors.Is(err, errStopping), errors.Is(err, eventlog.ErrClosed):
 		return endStopping
+	case errors.Is(err, auth.ErrExpired):
+		return endExpired
 	case as[*eventlog.CorruptError](err):
 		return endDamaged
 	}

@@ -25,6 +25,13 @@ const DefaultServer = "http://127.0.0.1:8080"
 type Config struct {
 	// Server is the URL of the yard's HTTP door; empty means DefaultServer.
 	Server string
+	// ConnectionString gives the policy and key that requests are signed with, or a
+	// ready token, and limits them to its hub if it names one. Its endpoint is not
+	// looked at: it leads to another door.
+	ConnectionString string
+	// Policy and Key do the same for the whole namespace. With neither, nor a connection
+	// string, the key is used that is good for a yard on loopback.
+	Policy, Key string
 	// Timeout bounds every call but reading; zero means 60 s.
 	Timeout time.Duration
 	// Pause is how long to wait before a lost tail is asked for again. Zero means
@@ -37,9 +44,10 @@ type Config struct {
 
 // Client speaks to one yard. All methods may be called by many goroutines at once.
 type Client struct {
-	cfg  Config
-	base *url.URL
-	http *http.Client
+	cfg    Config
+	base   *url.URL
+	http   *http.Client
+	signer *signer
 }
 
 // New makes a client; it does not connect.
@@ -60,8 +68,14 @@ func New(cfg Config) (*Client, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("%q is no server: write it like %s", cfg.Server, DefaultServer)
 	}
-	base = base.JoinPath("api", "v1")
-	return &Client{cfg: cfg, base: base, http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}, nil
+	signer, err := newSigner(cfg, base)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		cfg: cfg, base: base.JoinPath("api", "v1"), signer: signer,
+		http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
+	}, nil
 }
 
 // isHostPort tells an address as serve takes it from a URL.
@@ -101,9 +115,14 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 
 // call makes one request with a JSON body and reads a JSON answer; either may be nil.
 func (c *Client) call(ctx context.Context, method string, path []string, body, answer any) error {
+	return c.ask(ctx, request{method: method, path: path, body: body}, answer)
+}
+
+// ask makes a request and reads its JSON answer, which may be nil.
+func (c *Client) ask(ctx context.Context, r request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	response, err := c.do(ctx, request{method: method, path: path, body: body})
+	response, err := c.do(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -142,8 +161,17 @@ func (r request) reader() (io.Reader, error) {
 	return bytes.NewReader(encoded), nil
 }
 
-// do sends a request and gives the answer if it is a success. The caller closes it.
+// do sends a request and gives the answer if it is a success. The caller closes it. A
+// token that the yard calls expired is replaced once: such a request was not carried out.
 func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	response, err := c.doOnce(ctx, r)
+	if isExpired(err) && c.signer.renew() {
+		return c.doOnce(ctx, r)
+	}
+	return response, err
+}
+
+func (c *Client) doOnce(ctx context.Context, r request) (*http.Response, error) {
 	body, err := r.reader()
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
@@ -155,6 +183,7 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	for name, values := range r.header {
 		hr.Header[name] = values
 	}
+	hr.Header.Set("Authorization", c.signer.authorization(time.Now()))
 	if r.body != nil {
 		hr.Header.Set("Content-Type", "application/json")
 	}

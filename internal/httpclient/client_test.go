@@ -84,6 +84,46 @@ func TestRequestsAreWhatTheAPITakes(t *testing.T) {
 			do:     func(c *Client, ctx context.Context) error { return c.DeleteGroup(ctx, "h", "$Default") },
 			method: "DELETE", path: "/api/v1/hubs/h/groups/$Default",
 		},
+		"list the namespace's policies": {
+			do:     func(c *Client, ctx context.Context) error { _, err := c.Policies(ctx, ""); return err },
+			method: "GET", path: "/api/v1/policies",
+		},
+		"show a hub's policy": {
+			do:     func(c *Client, ctx context.Context) error { _, err := c.Policy(ctx, "a/b", "p"); return err },
+			method: "GET", path: "/api/v1/hubs/a%2Fb/policies/p",
+		},
+		"create a policy": {
+			do: func(c *Client, ctx context.Context) error {
+				_, err := c.CreatePolicy(ctx, "h", PolicyRequest{Name: "p", Rights: []string{"Send"}, PrimaryKey: "k"})
+				return err
+			},
+			method: "POST", path: "/api/v1/hubs/h/policies", body: `{"name":"p","rights":["Send"],"primaryKey":"k"}`,
+		},
+		"make a key anew": {
+			do: func(c *Client, ctx context.Context) error {
+				_, err := c.RegeneratePolicy(ctx, "", "p", "secondary")
+				return err
+			},
+			method: "POST", path: "/api/v1/policies/p/regenerate", body: `{"key":"secondary"}`,
+		},
+		"delete a policy": {
+			do:     func(c *Client, ctx context.Context) error { return c.DeletePolicy(ctx, "h", "p") },
+			method: "DELETE", path: "/api/v1/hubs/h/policies/p",
+		},
+		"the usual connection string": {
+			do: func(c *Client, ctx context.Context) error {
+				_, err := c.ConnectionString(ctx, ConnectionStringQuery{})
+				return err
+			},
+			method: "GET", path: "/api/v1/connection-string",
+		},
+		"a connection string": {
+			do: func(c *Client, ctx context.Context) error {
+				_, err := c.ConnectionString(ctx, ConnectionStringQuery{Hub: "a/b", Policy: "p", Key: "secondary", TLS: new(bool)})
+				return err
+			},
+			method: "GET", path: "/api/v1/connection-string?hub=a%2Fb&key=secondary&policy=p&tls=false",
+		},
 		"send to the next partition": {
 			do: func(c *Client, ctx context.Context) error {
 				_, err := c.Send(ctx, "h", Batch{Events: []json.RawMessage{[]byte(`{"body":"a"}`), []byte(`{"body":"b"}`)}})
@@ -104,7 +144,7 @@ func TestRequestsAreWhatTheAPITakes(t *testing.T) {
 			var method, path, body string
 			client := dial(t, func(w http.ResponseWriter, r *http.Request) {
 				all, _ := io.ReadAll(r.Body)
-				method, path, body = r.Method, r.URL.EscapedPath(), string(all)
+				method, path, body = r.Method, r.RequestURI, string(all)
 				_, _ = w.Write([]byte("{}"))
 			})
 			if err := test.do(client, t.Context()); err != nil {

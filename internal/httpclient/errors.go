@@ -29,6 +29,12 @@ func (p *Problem) Error() string {
 // Kind is the last part of the problem's type: hub-exists, not-found.
 func (p *Problem) Kind() string { return p.Type[strings.LastIndexByte(p.Type, ':')+1:] }
 
+// isExpired tells whether the yard found the token to be expired.
+func isExpired(err error) bool {
+	var p *Problem
+	return errors.As(err, &p) && p.Kind() == "expired-token"
+}
+
 const hubDeleted = "hub-deleted"
 
 // HubDeleted says that a hub which was there is gone.

@@ -180,6 +180,9 @@ func (f *follower) end(data []byte) error {
 	switch {
 	case end.Reason == "count":
 		return errDone
+	case end.Reason == "expired":
+		f.client.signer.renew()
+		return errResume
 	case end.Reason == "deleted":
 		return HubDeleted(f.query.Hub)
 	case end.Reason == "damaged" && moved:

@@ -119,6 +119,11 @@ func TestFollowComesBack(t *testing.T) {
 			asked:   []string{" ", "0:1,1:0 "},
 			notices: []string{"lost", "back"},
 		},
+		"the token expires, which is no loss": {
+			script: []step{then(events(0), end("expired", "0:1,1:0")), then(events(1), end("count", ""))},
+			events: 2,
+			asked:  []string{" ", "0:1,1:0 "},
+		},
 		"the yard is not ready at once": {
 			script:  []step{then(events(0), cut), refuse(503), cut, then(events(1), end("count", ""))},
 			events:  2,

@@ -17,9 +17,10 @@ import (
 // reading is one Read under way, in the goroutine of whoever ranges over it.
 //
 // The yard cuts a reader who takes nothing for half a minute, which a pager does as
-// soon as its screen is full. So a reading goes on in a new answer: first with the rest
-// of the partition it was in, then with those behind it as they were asked for at
-// first. What came into the hub since the beginning is not part of it.
+// soon as its screen is full, and one whose token expires. So a reading goes on in a new
+// answer: first with the rest of the partition it was in, then with those behind it as
+// they were asked for at first. What came into the hub since the beginning is not part
+// of it.
 type reading struct {
 	client *Client
 	query  Query
@@ -137,6 +138,9 @@ func (r *reading) take(line []byte, again bool) error {
 		return nil
 	case r.damages > 0 && l.Problem.Kind() == damagedEvents:
 		return errOver // it sums up what was told, and incomplete will do so for all
+	case isExpired(&l.Problem.Problem): // the rest comes with a new token
+		r.client.signer.renew()
+		return r.client.unreachable(fmt.Errorf("%w: %w", ErrBrokeOff, &l.Problem.Problem))
 	default:
 		return &l.Problem.Problem
 	}

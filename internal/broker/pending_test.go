@@ -1,0 +1,161 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// H2, H3: what one caller submits to a partition is stored in that order, whoever waits
+// for it and in whatever order, and its bytes may be used again at once.
+func TestSubmitKeepsOrder(t *testing.T) {
+	const publications = 200
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 2)
+	var wg sync.WaitGroup
+	var want []string
+	body := make([]byte, 0, 16)
+	for n := range publications {
+		want = append(want, strconv.Itoa(n))
+		body = strconv.AppendInt(body[:0], int64(n), 10)
+		p, err := b.Submit(t.Context(), "orders", Target{Partition: "1"}, []eventlog.Event{{Message: body}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			stored, err := p.Wait(t.Context())
+			if err != nil || stored.Partition != "1" || stored.First != eventlog.Sequence(n) || stored.Count != 1 || stored.Time.IsZero() {
+				t.Errorf("%d: %+v, %v", n, stored, err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := readAll(t, b, "orders")[1]; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// H2: what was refused under way is not appended again behind the caller's back, where it
+// would come behind what was submitted meanwhile.
+func TestSubmitDoesNotRepeat(t *testing.T) {
+	for _, refusal := range []error{eventlog.ErrFenced, eventlog.ErrRemoved, eventlog.ErrNoSpace, eventlog.ErrUncertain} {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			y := newYard(t)
+			engine := &scripted{Engine: y.engine}
+			engine.answer = func(append int) error {
+				if append == 1 {
+					return refusal
+				}
+				return nil
+			}
+			b := open(t, Config{Engine: engine, Meta: y.store})
+			mustCreate(t, b, "orders", 1)
+			first, err1 := b.Submit(t.Context(), "orders", Target{}, events("first"))
+			second, err2 := b.Submit(t.Context(), "orders", Target{}, events("second"))
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := first.Wait(t.Context()); !errors.Is(err, refusal) {
+				t.Errorf("the first: %v", err)
+			}
+			if _, err := second.Wait(t.Context()); err != nil {
+				t.Errorf("the second: %v", err)
+			}
+			if engine.appends != 2 {
+				t.Errorf("%d appends", engine.appends)
+			}
+			if got := readAll(t, b, "orders")[0]; !slices.Equal(got, []string{"second"}) {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// H2: what Submit itself is told about the hub, it acts on.
+func TestSubmitFindsTheNewIncarnation(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	old := b.hubs.find("orders")
+	if err := y.engine.Remove(t.Context(), old.log); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Submit(t.Context(), "orders", Target{}, events("x")); !errors.Is(err, eventlog.ErrRemoved) {
+		t.Errorf("a hub that is half deleted: %v", err)
+	}
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, b, "orders", 1)
+	p, err := b.Submit(t.Context(), "orders", Target{}, events("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// H2: a hub that is deleted while something is under way is not found.
+func TestWaitForADeletedHub(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	p, err := b.Submit(t.Context(), "orders", Target{}, events("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(t.Context()); !isNotFound(err, KindHub) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// H2: Submit refuses what Publish refuses, and Wait heeds its context.
+func TestSubmitRefusals(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	for what, submit := range map[string]func() (*Pending, error){
+		"hub":       func() (*Pending, error) { return b.Submit(t.Context(), "nowhere", Target{}, events("x")) },
+		"partition": func() (*Pending, error) { return b.Submit(t.Context(), "orders", Target{Partition: "1"}, events("x")) },
+		"key":       func() (*Pending, error) { return b.Submit(t.Context(), "orders", Target{Key: "\xff"}, events("x")) },
+		"empty":     func() (*Pending, error) { return b.Submit(t.Context(), "orders", Target{}, nil) },
+	} {
+		if p, err := submit(); err == nil || p != nil {
+			t.Errorf("%s: got %v, %v", what, p, err)
+		}
+	}
+	stuck := Pending{broker: b, hub: b.hubs.find("orders"), flight: &flight{landed: make(chan struct{})}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := fmt.Errorf("gave up: %w", context.Canceled)
+	cancel(why)
+	if _, err := stuck.Wait(ctx); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// H2: a publication under way costs one allocation of the broker's.
+func TestSubmitAllocatesLittle(t *testing.T) {
+	b := open(t, Config{Engine: nowhere{}, Meta: newMemStore()})
+	mustCreate(t, b, "orders", 4)
+	batch := make([]eventlog.Event, 10)
+	allocs := testing.AllocsPerRun(100, func() {
+		p, err := b.Submit(t.Context(), "orders", Target{Partition: "3"}, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 2 { // the engine's receipt is the other
+		t.Errorf("%v allocations", allocs)
+	}
+}

@@ -1,0 +1,233 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// H2: a batch that is refused, and all that gathered behind it, may be sent again, and
+// nothing is stored twice or left out.
+func TestProducerAfterARefusal(t *testing.T) {
+	for _, refusal := range []error{eventlog.ErrFenced, eventlog.ErrNoSpace} {
+		synctest.Test(t, func(t *testing.T) {
+			engine := &steered{held: make(chan struct{}), heldFrom: 2}
+			engine.refuse = func(append int) error {
+				if append == 2 {
+					return refusal
+				}
+				return nil
+			}
+			b := newYard(t).steer(t, engine)
+			mustCreate(t, b, "orders", 1)
+			p := mustBegin(t, b, "orders", ProducerConfig{})
+			mustStore(t, p, 0, "a")
+			pending := []*Pending{mustSubmit(t, p, 1, "b"), mustSubmit(t, p, 2, "c"), mustSubmit(t, p, 3, "d")}
+			close(engine.held)
+			for i, w := range pending {
+				want := refusal
+				if i > 0 {
+					want = eventlog.ErrFenced
+				}
+				if _, err := w.Wait(t.Context()); !errors.Is(err, want) {
+					t.Errorf("%d: got %v, want %v", i, err, want)
+				}
+			}
+			expect(t, b, "orders", "a")
+			if _, err := store(t.Context(), p, 2, "c"); !errors.Is(err, ErrOutOfOrder) {
+				t.Errorf("the second before the first: %v", err)
+			}
+			for first, m := range []string{1: "b", 2: "c", 3: "d"} {
+				if m != "" {
+					mustStore(t, p, int32(first), m)
+				}
+			}
+			expect(t, b, "orders", "a", "b", "c", "d")
+		})
+	}
+}
+
+// H2: where nobody knows whether a batch was stored, that is cleared up before the next
+// one is judged.
+func TestProducerAfterDoubt(t *testing.T) {
+	for what, stored := range map[string]bool{"it was stored": true, "it was not": false} {
+		t.Run(what, func(t *testing.T) {
+			engine := &steered{}
+			engine.refuse = func(append int) error {
+				if append == 2 && !stored {
+					return eventlog.ErrUncertain
+				}
+				return nil
+			}
+			engine.answer = func(append int, at eventlog.Appended, err error) (eventlog.Appended, error) {
+				if append == 2 {
+					return eventlog.Appended{}, errors.New("the answer was lost")
+				}
+				return at, err
+			}
+			b := newYard(t).steer(t, engine)
+			mustCreate(t, b, "orders", 1)
+			p := mustBegin(t, b, "orders", ProducerConfig{})
+			mustStore(t, p, 0, "a")
+			if _, err := store(t.Context(), p, 1, "b", "c"); err == nil {
+				t.Fatal("no doubt")
+			}
+			mustPublish(t, b, "orders", Target{}, "plain")
+			if _, err := store(t.Context(), p, 1, "other"); !errors.Is(err, ErrOutOfOrder) {
+				t.Errorf("other events under the same numbers: %v", err)
+			}
+			mustStore(t, p, 1, "b", "c")
+			mustStore(t, p, 3, "d")
+			if stored {
+				expect(t, b, "orders", "a", "b", "c", "plain", "d")
+			} else {
+				expect(t, b, "orders", "a", "plain", "b", "c", "d")
+			}
+		})
+	}
+}
+
+// H2: a new epoch is not told a number that is in doubt.
+func TestEpochAfterDoubt(t *testing.T) {
+	engine := &steered{}
+	engine.answer = func(int, eventlog.Appended, error) (eventlog.Appended, error) {
+		return eventlog.Appended{}, eventlog.ErrUncertain
+	}
+	b := newYard(t).steer(t, engine)
+	mustCreate(t, b, "orders", 1)
+	p := mustBegin(t, b, "orders", ProducerConfig{})
+	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
+		t.Fatal(err)
+	}
+	if last := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID())}).Last(); last != 1 {
+		t.Errorf("last is %d", last)
+	}
+}
+
+// H2: a sender that gives up before its batch has a place leaves no gap.
+func TestProducerGivesUpAtOnce(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	p := mustBegin(t, b, "orders", ProducerConfig{})
+	p.ledger.partition = unwilling{p.ledger.partition}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Submit(ctx, 0, events("a")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	mustStore(t, p, 0, "a")
+	expect(t, b, "orders", "a")
+}
+
+// unwilling heeds a context that has ended, as an engine does that has no room.
+type unwilling struct{ eventlog.Partition }
+
+func (p unwilling) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return p.Partition.Submit(ctx, b)
+}
+
+// H2: where the snapshot cannot be written no epoch begins, and what did begin in doubt
+// is written by the next who asks for it.
+func TestEpochIsDurableOrFails(t *testing.T) {
+	for what, lost := range map[string]bool{"the write failed": false, "only its answer was lost": true} {
+		t.Run(what, func(t *testing.T) {
+			y := newYard(t)
+			f := &faults{answerLost: lost}
+			b := open(t, Config{Engine: y.engine, Meta: faultyStore{y.store, f}})
+			mustCreate(t, b, "orders", 1)
+			old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+			mustStore(t, old, 0, "a")
+			f.mu.Lock()
+			f.step = f.taken + 1
+			f.mu.Unlock()
+			next := ProducerConfig{ID: new(int64(1)), Epoch: new(int16(1))}
+			if _, err := b.Producer(t.Context(), "orders", "0", next); !errors.Is(err, errCrashed) {
+				t.Fatalf("got %v", err)
+			}
+			f.mu.Lock()
+			f.step = 0
+			f.mu.Unlock()
+			fresh := mustBegin(t, b, "orders", next)
+			if _, err := y.open(t).Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))}); !errors.Is(err, ErrProducerFenced) {
+				t.Errorf("after a restart: %v", err)
+			}
+			mustStore(t, fresh, 1, "b")
+			expect(t, b, "orders", "a", "b")
+		})
+	}
+}
+
+// H2: epochs that another node has written down fence ours.
+func TestEpochsOfOtherNodesFence(t *testing.T) {
+	y := newYard(t)
+	b, other := y.open(t), y.open(t)
+	mustCreate(t, b, "orders", 1)
+	if err := other.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ours := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+	mustBegin(t, other, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(5))})
+	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(3))}); !errors.Is(err, ErrProducerFenced) {
+		t.Errorf("a lower epoch than another node's: %v", err)
+	}
+	if _, err := store(t.Context(), ours, 0, "x"); !errors.Is(err, ErrProducerFenced) {
+		t.Errorf("our old epoch: %v", err)
+	}
+}
+
+// H2: an unreadable snapshot is reported, not passed over: it would forget fences.
+func TestUnreadableSnapshotIsReported(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	key := producerKey(b.hubs.find("orders").log, 0)
+	if _, err := y.store.CompareAndSet(t.Context(), key, 0, []byte("nonsense")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{}); !errors.Is(err, errSnapshot) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// H2: a hub that is deleted while a snapshot is written leaves none behind.
+func TestDeletedHubLeavesNoProducers(t *testing.T) {
+	y := newYard(t)
+	var b *Broker
+	store := &deletingStore{Store: y.store}
+	b = open(t, Config{Engine: y.engine, Meta: store})
+	mustCreate(t, b, "orders", 1)
+	store.before = func(key string) {
+		if log, _ := ofProducerKey(key); log == b.hubs.all()["orders"].log {
+			store.before = nil
+			if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{}); !isNotFound(err, KindHub) {
+		t.Errorf("got %v", err)
+	}
+	if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 0 {
+		t.Errorf("%d facts are left, %v", len(facts), err)
+	}
+}
+
+// deletingStore lets something happen just before a change of a producer's key.
+type deletingStore struct {
+	meta.Store
+	before func(key string)
+}
+
+func (s *deletingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if _, partition := ofProducerKey(key); partition == "0" && s.before != nil {
+		s.before(key)
+	}
+	return s.Store.CompareAndSet(ctx, key, expected, value)
+}

@@ -1,0 +1,202 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+// snapshotOf reads what is written down of a partition's producers.
+func (y *yard) snapshotOf(t *testing.T, b *Broker, hub string) snapshot {
+	t.Helper()
+	entry, err := y.store.Get(t.Context(), producerKey(b.hubs.find(hub).log, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := decodeSnapshot(entry.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// H2: the log is never read from its beginning: not for the first producer of a hub, and
+// after a restart only from the last snapshot on.
+func TestLittleIsRead(t *testing.T) {
+	y := newYard(t)
+	engine := &steered{}
+	b := y.steer(t, engine)
+	mustCreate(t, b, "orders", 1)
+	for n := range 20 {
+		mustPublish(t, b, "orders", Target{}, fmt.Sprint(n))
+	}
+	p := mustBegin(t, b, "orders", ProducerConfig{})
+	if n := engine.opened(); n != 0 {
+		t.Errorf("%d cursors for the first producer", n)
+	}
+	mustStore(t, p, 0, "a", "b")
+	var places []eventlog.Sequence
+	engine.read = func(from eventlog.Sequence) error {
+		places = append(places, from)
+		return nil
+	}
+	b = y.steer(t, engine)
+	if last := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID()), Epoch: new(int16(0))}).Last(); last != 1 {
+		t.Errorf("last is %d", last)
+	}
+	if !slices.Equal(places, []eventlog.Sequence{20}) {
+		t.Errorf("read at %d, want 20", places)
+	}
+}
+
+// H2: while a broker runs, snapshots follow the end of the log, also for producers of an
+// earlier life that nobody asked for; and at the end everything is written down.
+func TestRunKeepsSnapshots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		b := y.open(t)
+		mustCreate(t, b, "orders", 1)
+		p := mustBegin(t, b, "orders", ProducerConfig{})
+		stop := running(t, b)
+		mustStore(t, p, 0, "a", "b")
+		mustPublish(t, b, "orders", Target{}, "c")
+		time.Sleep(saveInterval + time.Second)
+		synctest.Wait()
+		s := y.snapshotOf(t, b, "orders")
+		if r := s.producers[p.ID()]; s.upTo != 3 || r.last != 1 || r.run != 2 || r.newest != 2 {
+			t.Errorf("got %+v", s)
+		}
+		mustStore(t, p, 2, "d")
+		stop()
+		s = y.snapshotOf(t, b, "orders")
+		if r := s.producers[p.ID()]; s.upTo != 4 || r.last != 2 {
+			t.Errorf("after the end: %+v", s)
+		}
+
+		later := y.open(t)
+		stop = running(t, later)
+		mustPublish(t, later, "orders", Target{}, "e", "f")
+		time.Sleep(saveInterval + time.Second)
+		synctest.Wait()
+		if s := y.snapshotOf(t, later, "orders"); s.upTo != 6 {
+			t.Errorf("in the next life: %+v", s)
+		}
+		if err := later.DeleteHub(t.Context(), "orders"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(saveInterval + time.Second)
+		stop()
+		if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 0 {
+			t.Errorf("%d facts of a deleted hub, %v", len(facts), err)
+		}
+	})
+}
+
+// H2: a snapshot is never true for a number whose batch it does not know: what is in the
+// air holds it back.
+func TestSnapshotWaitsForFlights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		engine := &steered{held: make(chan struct{}), heldFrom: 2}
+		b := y.steer(t, engine)
+		mustCreate(t, b, "orders", 1)
+		slow := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+		mustStore(t, slow, 0, "a")
+		pending := mustSubmit(t, slow, 1, "b")
+		plain, err := y.open(t).Submit(t.Context(), "orders", Target{}, events("c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := plain.Wait(t.Context()); err != nil { // stores the one before it, too
+			t.Fatal(err)
+		}
+		if err := slow.ledger.tend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := y.snapshotOf(t, b, "orders"); s.upTo != 1 || s.producers[1].last != 0 {
+			t.Errorf("while it is in the air: %+v", s)
+		}
+		if last := mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))}).Last(); last != 1 {
+			t.Errorf("after a crash last is %d", last)
+		}
+		close(engine.held)
+		if _, err := pending.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := slow.ledger.tend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := y.snapshotOf(t, b, "orders"); s.upTo != 3 || s.producers[1].last != 1 {
+			t.Errorf("when it has landed: %+v", s)
+		}
+	})
+}
+
+// H2: damage in the log costs what is damaged, not the producers behind it.
+func TestProducersBehindDamage(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+	for first := range int32(4) {
+		mustStore(t, p, first, "x")
+	}
+	for _, tt := range []struct {
+		damage eventlog.CorruptError
+		last   int32
+	}{
+		{eventlog.CorruptError{First: 1, Next: 3}, 3},
+		{eventlog.CorruptError{First: 1, Next: eventlog.NoSequence}, 0},
+	} {
+		engine := &steered{read: func(from eventlog.Sequence) error {
+			if from >= tt.damage.First && (from < tt.damage.Next || tt.damage.Next == eventlog.NoSequence) {
+				return fmt.Errorf("read: %w", &tt.damage)
+			}
+			return nil
+		}}
+		got := mustBegin(t, y.steer(t, engine), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
+		if got.Last() != tt.last {
+			t.Errorf("%v: last is %d, want %d", &tt.damage, got.Last(), tt.last)
+		}
+	}
+	engine := &steered{read: func(eventlog.Sequence) error { return errors.New("disk on fire") }}
+	if _, err := y.steer(t, engine).Producer(t.Context(), "orders", "0", ProducerConfig{}); err == nil {
+		t.Error("what cannot be read is passed over")
+	}
+}
+
+// H2: a log that power loss made shorter, where syncing is left to the system, does not
+// hide what is stored at its old numbers later.
+func TestProducersOfAShortenedLog(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+	for first := range int32(5) {
+		mustStore(t, p, first, "x")
+	}
+	if err := p.ledger.tend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	empty, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer empty.Close()
+	y.engine = empty
+	p = mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
+	if p.Last() != 4 {
+		t.Errorf("last is %d", p.Last())
+	}
+	mustStore(t, p, 5, "y")
+	if p = mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))}); p.Last() != 5 {
+		t.Errorf("after the next start last is %d", p.Last())
+	}
+}

@@ -1,0 +1,308 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// Reading and writing what lasts of a ledger. All of this is for the holder of the turn.
+
+// load reads the snapshot and what the log has behind it, once.
+func (l *ledger) load(ctx context.Context) error {
+	if l.loaded {
+		return nil
+	}
+	err := untilUncontested(ctx, "begin a list of producers", func() error {
+		entry, err := l.broker.meta.Get(ctx, l.key())
+		if errors.Is(err, meta.ErrNotFound) {
+			return l.create(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("read producers: %w", err)
+		}
+		return l.restore(ctx, entry)
+	})
+	l.loaded = err == nil
+	return err
+}
+
+func (l *ledger) key() string { return producerKey(l.hub.log, l.number) }
+
+// create writes the first snapshot: there is nothing of producers in the log so far.
+func (l *ledger) create(ctx context.Context) error {
+	bounds, err := l.partition.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.seen = bounds.Next
+	l.mu.Unlock()
+	return l.write(ctx)
+}
+
+func (l *ledger) restore(ctx context.Context, entry meta.Entry) error {
+	s, err := decodeSnapshot(entry.Value)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", entry.Key, err)
+	}
+	l.mu.Lock()
+	clear(l.accounts)
+	for id, r := range s.producers {
+		l.accounts[id] = &account{id: id, record: r, kept: true}
+	}
+	l.seen = s.upTo
+	l.mu.Unlock()
+	l.revision, l.saved = entry.Revision, s.upTo
+
+	bounds, err := l.partition.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	if bounds.Next < s.upTo {
+		return l.rewind(ctx, bounds.Next)
+	}
+	if err := l.read(ctx, s.upTo, bounds.Next); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = bounds.Next
+	return nil
+}
+
+// rewind is for a log that is shorter than it was, as power loss makes it where syncing is
+// left to the operating system. What the snapshot says of producers is the best there is;
+// but the numbers it is true for will be given again.
+func (l *ledger) rewind(ctx context.Context, end eventlog.Sequence) error {
+	l.broker.log.Warn("the log is shorter than when its producers were last written down", "hub", l.hub.Name, "partition", l.number, "end", end, "was", l.saved)
+	l.mu.Lock()
+	l.seen = end
+	l.mu.Unlock()
+	return l.write(ctx)
+}
+
+// clearUp finds out what became of a producer's flight in doubt.
+func (l *ledger) clearUp(ctx context.Context, id int64) error {
+	if err := l.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer l.endTurn()
+	l.mu.Lock()
+	a := l.accounts[id]
+	l.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	return l.settleDoubt(ctx, a)
+}
+
+// settleDoubt reads the log for a flight in doubt and, where it is not found there,
+// sends it off again.
+func (l *ledger) settleDoubt(ctx context.Context, a *account) error {
+	l.mu.Lock()
+	f := a.doubt
+	l.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	bounds, err := l.partition.Bounds(ctx)
+	if err != nil {
+		return fmt.Errorf("look for what was stored: %w", err)
+	}
+	if err := l.read(ctx, f.floor, bounds.Next); err != nil {
+		return fmt.Errorf("look for what was stored: %w", err)
+	}
+	again := l.resume(a)
+	if again == nil {
+		return nil
+	}
+	if err := l.start(ctx, again); err != nil {
+		return fmt.Errorf("store again what may not have been: %w", err)
+	}
+	if err := until(ctx, again.landed); err != nil {
+		return err
+	}
+	return again.err
+}
+
+// resume ends the doubt where the log has answered it, and makes the flight that has to
+// be sent off where it has not.
+func (l *ledger) resume(a *account) *flight {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := a.doubt
+	a.doubt = nil
+	if a.epoch == f.epoch && a.last == ahead(f.first, f.count-1) {
+		a.newest = f.whole() // the log could not say
+		return nil
+	}
+	a.air = &flight{
+		account: a, epoch: f.epoch, first: f.first, count: f.count, bytes: f.bytes, parts: f.parts,
+		events: f.events, floor: f.floor, again: true, landed: make(chan struct{}),
+	}
+	return a.air
+}
+
+// floorLocked is the number below which all that producers stored is in the accounts.
+func (l *ledger) floorLocked() eventlog.Sequence {
+	floor := l.seen
+	for _, a := range l.accounts {
+		if a.air != nil {
+			floor = min(floor, a.air.floor)
+		}
+		if a.doubt != nil {
+			floor = min(floor, a.doubt.floor)
+		}
+	}
+	return floor
+}
+
+// read learns from the batches between two numbers. What is damaged is passed over: its
+// events are lost, and the producers of the others shall go on.
+func (l *ledger) read(ctx context.Context, from, to eventlog.Sequence) error {
+	for from < to {
+		err := l.readRun(ctx, &from, to)
+		damage, damaged := errors.AsType[*eventlog.CorruptError](err)
+		switch {
+		case err == nil:
+			return nil
+		case !damaged:
+			return err
+		}
+		l.broker.log.Warn("producers of damaged events are not known", "hub", l.hub.Name, "partition", l.number, "error", err)
+		if damage.Next <= from {
+			return nil
+		}
+		from = damage.Next
+	}
+	return nil
+}
+
+// readRun reads until it is done or fails, and leaves in from how far it got.
+func (l *ledger) readRun(ctx context.Context, from *eventlog.Sequence, to eventlog.Sequence) error {
+	cursor, err := l.partition.Cursor(ctx, eventlog.At(*from))
+	if err != nil {
+		return err
+	}
+	defer cursor.Close()
+	for *from < to {
+		run, err := cursor.TryNext(ctx)
+		if err != nil {
+			return err
+		}
+		if len(run.Events) == 0 {
+			return nil
+		}
+		l.learn(run)
+		*from = cursor.Place()
+	}
+	return nil
+}
+
+// learn enters what the log says. A flight in the air is left alone: what is stored of
+// it, it will say itself.
+func (l *ledger) learn(run eventlog.Run) {
+	if !run.Producer.Set {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.accounts[run.Producer.ID]
+	if a == nil {
+		a = &account{id: run.Producer.ID, record: record{epoch: -1}}
+		l.addLocked(a)
+	}
+	if a.air == nil {
+		a.record = a.record.learn(run.Producer, len(run.Events), run.Time.Unix())
+		a.kept = a.kept || a.epoch == run.Producer.Epoch
+	}
+}
+
+// save writes the snapshot. Where another did so meanwhile, both count.
+func (l *ledger) save(ctx context.Context) error {
+	return untilUncontested(ctx, "write producers", func() error {
+		err := l.write(ctx)
+		if !errors.Is(err, meta.ErrConflict) {
+			return err
+		}
+		if err := l.merge(ctx); err != nil {
+			return err
+		}
+		return err
+	})
+}
+
+// write stores the snapshot if it is still the one we know.
+func (l *ledger) write(ctx context.Context) error {
+	s := l.picture()
+	revision, err := l.broker.meta.CompareAndSet(ctx, l.key(), l.revision, s.encode())
+	if err != nil {
+		return fmt.Errorf("write producers: %w", err)
+	}
+	l.revision, l.saved = revision, s.upTo
+	l.mu.Lock()
+	for id := range s.producers { // only we begin epochs: they are as they were
+		l.accounts[id].kept = true
+	}
+	l.mu.Unlock()
+	return l.withdraw(ctx)
+}
+
+func (l *ledger) picture() snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := snapshot{upTo: l.floorLocked(), producers: make(map[int64]record, len(l.accounts))}
+	for id, a := range l.accounts {
+		if !a.blank() {
+			s.producers[id] = a.record
+		}
+	}
+	return s
+}
+
+// withdraw takes the snapshot back if the hub was deleted under us; see wasDeleted.
+func (l *ledger) withdraw(ctx context.Context) error {
+	if !l.broker.wasDeleted(ctx, l.hub) {
+		return nil
+	}
+	err := l.broker.meta.Delete(ctx, l.key(), l.revision)
+	if err != nil && !goneOrChanged(err) {
+		return fmt.Errorf("withdraw producers of deleted hub %q: %w", l.hub.Name, err)
+	}
+	return eventlog.ErrRemoved
+}
+
+// merge takes in what another has written, maybe ourselves without having learnt of it.
+func (l *ledger) merge(ctx context.Context) error {
+	entry, err := l.broker.meta.Get(ctx, l.key())
+	if errors.Is(err, meta.ErrNotFound) {
+		l.revision = 0
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read producers: %w", err)
+	}
+	s, err := decodeSnapshot(entry.Value)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", entry.Key, err)
+	}
+	l.revision = entry.Revision
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = min(l.seen, s.upTo)
+	for id, theirs := range s.producers {
+		a := l.accounts[id]
+		if a == nil {
+			a = &account{id: id, record: record{epoch: -1}}
+			l.addLocked(a)
+		}
+		if theirs.epoch > a.epoch {
+			a.record, a.kept = theirs, true
+		}
+	}
+	return nil
+}

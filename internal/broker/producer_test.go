@@ -1,0 +1,360 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// expect compares what partition 0 of a hub holds.
+func expect(t *testing.T, b *Broker, hub string, want ...string) {
+	t.Helper()
+	if got := readAll(t, b, hub)[0]; !slices.Equal(got, want) {
+		t.Errorf("%s holds %q, want %q", hub, got, want)
+	}
+}
+
+// H2: what a producer sends again is stored once, and what is out of order not at all.
+func TestProducerStoresOnce(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	p := mustBegin(t, b, "orders", ProducerConfig{})
+	if p.Epoch() != 0 || p.Last() != -1 {
+		t.Errorf("epoch %d, last %d", p.Epoch(), p.Last())
+	}
+	mustPublish(t, b, "orders", Target{}, "plain")
+	if stored := mustStore(t, p, 0, "a", "b"); stored.First != 1 || stored.Count != 2 || stored.Partition != "0" || stored.Time.IsZero() {
+		t.Errorf("got %+v", stored)
+	}
+	mustStore(t, p, 2, "c")
+	for _, again := range [][]string{{"c"}, {"a", "b"}} {
+		first := int32(2)
+		if len(again) == 2 {
+			first = 0
+		}
+		if stored := mustStore(t, p, first, again...); stored.First != eventlog.NoSequence || stored.Count != len(again) {
+			t.Errorf("%q again: %+v", again, stored)
+		}
+	}
+	for _, first := range []int32{-1, 1, 4, 1000} {
+		if _, err := store(t.Context(), p, first, "x", "y", "z"); !errors.Is(err, ErrOutOfOrder) {
+			t.Errorf("from %d: %v", first, err)
+		}
+	}
+	mustStore(t, p, 3, "d")
+	expect(t, b, "orders", "plain", "a", "b", "c", "d")
+	if n := testutil.ToFloat64(b.metrics.repeats); n != 3 {
+		t.Errorf("%v repeats are counted", n)
+	}
+	if n := testutil.ToFloat64(b.hubs.find("orders").metrics.events); n != 5 {
+		t.Errorf("%v events are counted", n)
+	}
+}
+
+// H2: what Publish refuses a producer is refused too, and its numbers stay.
+func TestProducerRefusals(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	p := mustBegin(t, b, "orders", ProducerConfig{})
+	tests := []struct {
+		what   string
+		events []eventlog.Event
+		is     error
+	}{
+		{"nothing", nil, eventlog.ErrEmptyBatch},
+		{"too much", []eventlog.Event{{Message: make([]byte, eventlog.MaxBatchBytes)}}, eventlog.ErrTooLarge},
+		{"a key that is too long", keyed(strings.Repeat("k", 129)), ErrKeyTooLong},
+		{"a key that is no text", keyed("\xff"), ErrInvalidKey},
+	}
+	for _, tt := range tests {
+		if _, err := p.Submit(t.Context(), 0, tt.events); !errors.Is(err, tt.is) {
+			t.Errorf("%s: %v", tt.what, err)
+		}
+	}
+	for what, at := range map[string][2]string{KindHub: {"nowhere", "0"}, KindPartition: {"orders", "1"}} {
+		if _, err := b.Producer(t.Context(), at[0], at[1], ProducerConfig{}); !isNotFound(err, what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	mustStore(t, p, 0, "a")
+	expect(t, b, "orders", "a")
+}
+
+// H2: an epoch ends all lower ones, for good: also for a broker that is opened later, and
+// where it has stored nothing.
+func TestEpochsFence(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	first := mustBegin(t, b, "orders", ProducerConfig{})
+	mustStore(t, first, 0, "a")
+	second := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID())})
+	if second.ID() != first.ID() || second.Epoch() != 1 || second.Last() != 0 {
+		t.Errorf("id %d, epoch %d, last %d", second.ID(), second.Epoch(), second.Last())
+	}
+	if _, err := store(t.Context(), first, 1, "x"); !errors.Is(err, ErrProducerFenced) {
+		t.Errorf("the first epoch: %v", err)
+	}
+	third := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID()), Epoch: new(int16(9)), Last: new(int32(0))})
+	for _, b := range []*Broker{b, y.open(t)} {
+		for _, epoch := range []int16{0, 1, 8} {
+			if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(first.ID()), Epoch: new(epoch)}); !errors.Is(err, ErrProducerFenced) {
+				t.Errorf("epoch %d: %v", epoch, err)
+			}
+		}
+	}
+	mustStore(t, third, 1, "b")
+	if again := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID()), Epoch: new(int16(9)), Last: new(int32(0))}); again.Last() != 1 {
+		t.Errorf("last is %d", again.Last())
+	}
+	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(first.ID()), Last: new(int32(0))}); !errors.Is(err, ErrOutOfOrder) {
+		t.Errorf("an epoch that goes on behind what is not the newest: %v", err)
+	}
+	mustStore(t, third, 2, "c") // that one, refused, has fenced nobody
+	expect(t, b, "orders", "a", "b", "c")
+}
+
+// H2: a new epoch may begin its numbers anew, and is not confused with the one before.
+func TestEpochsBeginAnew(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	id := mustBegin(t, b, "orders", ProducerConfig{}).ID()
+	for epoch, last := range []*int32{nil, nil, new(int32(-1))} {
+		p := mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(epoch)), Last: last})
+		mustStore(t, p, 0, "a", "b")
+		mustStore(t, p, 2, "c")
+		mustStore(t, p, 2, "c")
+	}
+	b = y.open(t) // reads it from the log
+	p := mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(2))})
+	if p.Last() != 2 {
+		t.Errorf("last is %d", p.Last())
+	}
+	mustStore(t, p, 2, "c")
+	mustStore(t, p, 3, "d")
+	expect(t, b, "orders", "a", "b", "c", "a", "b", "c", "a", "b", "c", "d")
+}
+
+// H2: producers and partitions do not touch each other, nor does a hub of the same name
+// that is made later.
+func TestProducersAreApart(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 2)
+	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(7))})
+	mustStore(t, p, 0, "a")
+	mustStore(t, mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(8))}), 0, "b")
+	other, err := b.Producer(t.Context(), "orders", "1", ProducerConfig{ID: new(int64(7))})
+	if err != nil || other.Epoch() != 0 || other.Last() != -1 {
+		t.Errorf("%+v, %v", other, err)
+	}
+	if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 2 {
+		t.Errorf("%d facts, %v", len(facts), err)
+	}
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store(t.Context(), p, 1, "x"); !isNotFound(err, KindHub) {
+		t.Errorf("after the hub was deleted: %v", err)
+	}
+	if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 0 || len(b.ledgers.all) != 0 {
+		t.Errorf("%d facts and %d ledgers are left, %v", len(facts), len(b.ledgers.all), err)
+	}
+	mustCreate(t, b, "orders", 1)
+	if _, err := store(t.Context(), p, 1, "x"); !errors.Is(err, eventlog.ErrRemoved) {
+		t.Errorf("the old hub's producer in the new hub: %v", err)
+	}
+	fresh := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(7))})
+	if fresh.Epoch() != 0 || fresh.Last() != -1 {
+		t.Errorf("the new hub knows epoch %d, number %d", fresh.Epoch(), fresh.Last())
+	}
+}
+
+// H2: while a batch is under way those behind it gather and follow, in order; a repeat of
+// any of them is answered when that one is durable, and not before.
+func TestProducerPipelines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &steered{held: make(chan struct{})}
+		b := newYard(t).steer(t, engine)
+		mustCreate(t, b, "orders", 1)
+		p := mustBegin(t, b, "orders", ProducerConfig{})
+		reused := []byte("c")
+		pending := []*Pending{mustSubmit(t, p, 0, "a", "b")}
+		for first, m := range []string{2: "c", 3: "d", 4: "e"} {
+			if m != "" {
+				copy(reused, m)
+				next, err := p.Submit(t.Context(), int32(first), []eventlog.Event{{Message: reused}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pending = append(pending, next)
+			}
+		}
+		copy(reused, "?")
+		if _, err := p.Submit(t.Context(), 6, events("g")); !errors.Is(err, ErrOutOfOrder) {
+			t.Errorf("a gap behind what is under way: %v", err)
+		}
+		pending = append(pending, mustSubmit(t, p, 0, "a", "b"), mustSubmit(t, p, 3, "d"))
+		results := make([]Published, len(pending))
+		done := make([]bool, len(pending))
+		for i, w := range pending {
+			go func() {
+				results[i], _ = w.Wait(t.Context())
+				done[i] = true
+			}()
+		}
+		synctest.Wait()
+		if slices.Contains(done, true) {
+			t.Fatalf("acknowledged before it was durable: %v", done)
+		}
+		close(engine.held)
+		synctest.Wait()
+		for i, first := range []eventlog.Sequence{0, 2, 3, 4, 0, 3} {
+			if !done[i] || results[i].First != first {
+				t.Errorf("%d: %v, %+v, want %d", i, done[i], results[i], first)
+			}
+		}
+		expect(t, b, "orders", "a", "b", "c", "d", "e")
+		if engine.appends != 2 {
+			t.Errorf("%d appends", engine.appends)
+		}
+	})
+}
+
+// H2: what gathers is bounded; who would exceed it waits, and may give up.
+func TestProducerWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &steered{held: make(chan struct{})}
+		b := newYard(t).steer(t, engine)
+		mustCreate(t, b, "orders", 1)
+		p := mustBegin(t, b, "orders", ProducerConfig{})
+		big := strings.Repeat("x", eventlog.MaxBatchBytes/2)
+		mustSubmit(t, p, 0, big)
+		mustSubmit(t, p, 1, big)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			synctest.Wait()
+			cancel()
+		}()
+		if _, err := p.Submit(ctx, 2, events(big)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		close(engine.held)
+		if stored := mustStore(t, p, 2, big); stored.First != 2 {
+			t.Errorf("got %+v", stored)
+		}
+	})
+}
+
+// H2: who submitted a batch may lose patience, and its repeat still finds it.
+func TestProducerLosesPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &steered{held: make(chan struct{})}
+		b := newYard(t).steer(t, engine)
+		mustCreate(t, b, "orders", 1)
+		p := mustBegin(t, b, "orders", ProducerConfig{})
+		ctx, cancel := context.WithCancel(t.Context())
+		first, err := p.Submit(ctx, 0, events("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if _, err := first.Wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		again := mustBeginWhile(t, b, p, func() { close(engine.held) })
+		mustStore(t, again, 0, "a")
+		expect(t, b, "orders", "a")
+	})
+}
+
+// mustBeginWhile lets a producer come back while something of it is under way, and lets
+// that end once it waits for it.
+func mustBeginWhile(t *testing.T, b *Broker, p *Producer, end func()) *Producer {
+	t.Helper()
+	var again *Producer
+	begun := make(chan error, 1)
+	go func() {
+		var err error
+		again, err = b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(p.ID()), Epoch: new(p.Epoch())})
+		begun <- err
+	}()
+	synctest.Wait()
+	select {
+	case err := <-begun:
+		t.Fatalf("it begins before what is under way has ended: %v", err)
+	default:
+	}
+	end()
+	if err := <-begun; err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// H2: a new epoch waits for what the old one has under way, knows it, and lets nothing
+// more of it pass.
+func TestEpochWaitsForTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &steered{held: make(chan struct{})}
+		b := newYard(t).steer(t, engine)
+		mustCreate(t, b, "orders", 1)
+		old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+		mustSubmit(t, old, 0, "a", "b")
+		mustSubmit(t, old, 2, "c")
+		var fresh *Producer
+		var late error
+		go func() { fresh, _ = b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(int64(1))}) }()
+		synctest.Wait()
+		go func() { _, late = old.Submit(t.Context(), 3, events("x")) }()
+		synctest.Wait()
+		if fresh != nil || late != nil {
+			t.Fatalf("new epoch %v, late batch %v", fresh, late)
+		}
+		close(engine.held)
+		synctest.Wait()
+		if fresh == nil || fresh.Last() != 2 || !errors.Is(late, ErrProducerFenced) {
+			t.Fatalf("new epoch %+v, late batch %v", fresh, late)
+		}
+		expect(t, b, "orders", "a", "b", "c")
+	})
+}
+
+// H2: producers that were forgotten, to bound what is remembered, may come again.
+func TestProducersAreForgotten(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000))})
+	mustStore(t, old, 0, "a")
+	l := old.ledger
+	l.limit = 20
+	for id := range int64(100) { // they store nothing, and are forgotten first
+		mustBegin(t, b, "orders", ProducerConfig{ID: &id})
+	}
+	if n := len(l.accounts); n > l.limit {
+		t.Errorf("%d are remembered", n)
+	}
+	mustStore(t, old, 0, "a")
+	l.mu.Lock()
+	l.accounts[1000].used = 0 // long ago
+	l.mu.Unlock()
+	for id := range int64(100) {
+		mustStore(t, mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(1))}), 0, "x")
+	}
+	if n := len(l.accounts); n > l.limit {
+		t.Errorf("%d are remembered", n)
+	}
+	if _, err := store(t.Context(), old, 1, "b"); !errors.Is(err, ErrProducerFenced) {
+		t.Errorf("a forgotten one: %v", err)
+	}
+	again := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000)), Last: new(int32(0))})
+	mustStore(t, again, 1, "b")
+}

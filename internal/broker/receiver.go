@@ -1,0 +1,84 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// ReceiverConfig says who wants to read a partition for a group.
+type ReceiverConfig struct {
+	Hub, Group, Partition string
+	At                    eventlog.Position
+	// Epoch nil: a receiver without one.
+	Epoch *int64
+	// Name is told to others in errors; empty if it has none.
+	Name string
+	// Evict is called once when another receiver takes the place, before that one's
+	// Receive returns, with no lock held; nothing may be given to this one's
+	// client once it has returned. It may be called a moment before Receive returns to the
+	// caller, and a moment after Close did: the other came at the same time. It must not
+	// ask for the same place again. Nil: nobody is told.
+	Evict func(err *EvictedError)
+}
+
+// Receiver is a place at a partition, with a cursor of its own.
+type Receiver struct {
+	// Cursor reads the partition; whoever uses it closes it.
+	Cursor eventlog.Cursor
+
+	claim     claim
+	evict     func(*EvictedError)
+	hub       string
+	partition string
+	log       eventlog.Partition
+
+	places *places
+	at     placeID
+	// seated is guarded by places.mu.
+	seated bool
+}
+
+// Receive takes a place. Errors: *EpochError, *ReceiverQuotaError, *NotFoundError,
+// *eventlog.PositionError, the engine's.
+//
+// The cursor comes first and the place last: who cannot read evicts nobody, and one that
+// begins at the end misses nothing that is published from then on.
+func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
+	h, p, err := b.locate(cfg.Hub, cfg.Partition)
+	if err != nil {
+		return nil, err
+	}
+	group, err := b.group(ctx, h, cfg.Group)
+	if err != nil {
+		return nil, err
+	}
+	cursor, err := p.Cursor(ctx, cfg.At)
+	if err != nil {
+		return nil, b.readError(h, cfg.Partition, err)
+	}
+	r := &Receiver{
+		Cursor: cursor, claim: claim{cfg.Name, cfg.Epoch}, evict: cfg.Evict,
+		hub: h.Name, partition: cfg.Partition, log: p,
+		places: b.places, at: placeID{log: h.log, group: group.Name, partition: cfg.Partition},
+	}
+	if err := b.places.take(ctx, r); err != nil {
+		cursor.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close frees the place at once. Safe twice, also after an eviction. It leaves the cursor
+// open: the place is to be freed when nothing more goes to the client.
+func (r *Receiver) Close() { r.places.free(r) }
+
+// Newest tells the newest event of the receiver's partition, for who was asked to tell
+// it beside each delivery (H10). It costs no I/O once the partition is open.
+func (r *Receiver) Newest(ctx context.Context) (PartitionInfo, error) {
+	bounds, err := r.log.Bounds(ctx)
+	if err != nil {
+		return PartitionInfo{}, err
+	}
+	return partitionInfo(r.hub, r.partition, bounds, now()), nil
+}

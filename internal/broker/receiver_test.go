@@ -1,0 +1,332 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// reader is a receiver in a test, with what it was told.
+type reader struct {
+	*Receiver
+	mu   sync.Mutex
+	told []*EvictedError // guarded by mu
+}
+
+func (r *reader) evictions() []*EvictedError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.told)
+}
+
+// receive asks for a place at partition 0 of hub "orders".
+func receive(t *testing.T, b *Broker, group, name string, epoch *int64) (*reader, error) {
+	t.Helper()
+	r := &reader{}
+	got, err := b.Receive(t.Context(), ReceiverConfig{
+		Hub: "orders", Group: group, Partition: "0", At: eventlog.Latest(), Name: name, Epoch: epoch,
+		Evict: func(err *EvictedError) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.told = append(r.told, err)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { got.Cursor.Close() })
+	r.Receiver = got
+	return r, nil
+}
+
+func mustReceive(t *testing.T, b *Broker, group, name string, epoch *int64) *reader {
+	t.Helper()
+	r, err := receive(t, b, group, name, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func refusedByEpoch(err error) bool {
+	var refusal *EpochError
+	return errors.As(err, &refusal)
+}
+
+// H5: a receiver loses its place to one of an equal or higher epoch, and is told once, by
+// the time the other has it.
+func TestEpochTakesThePlace(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	first := mustReceive(t, b, DefaultGroup, "first", new(int64(4)))
+	second := mustReceive(t, b, DefaultGroup, "second", new(int64(4)))
+	want := EvictedError{Name: "first", Epoch: new(int64(4)), NewName: "second", NewEpoch: 4}
+	if got := first.evictions(); len(got) != 1 || got[0].Error() != want.Error() {
+		t.Fatalf("first was told %v", got)
+	}
+	if _, err := receive(t, b, DefaultGroup, "third", new(int64(3))); !refusedByEpoch(err) {
+		t.Errorf("a lower epoch: %v", err)
+	}
+	if _, err := receive(t, b, DefaultGroup, "fourth", nil); !refusedByEpoch(err) {
+		t.Errorf("without epoch: %v", err)
+	}
+	if got := second.evictions(); len(got) != 0 {
+		t.Errorf("those refused disturbed the second: %v", got)
+	}
+	first.Close() // it lost its place already: this frees nobody's
+	if _, err := receive(t, b, DefaultGroup, "fifth", nil); !refusedByEpoch(err) {
+		t.Errorf("an evicted one's Close freed the place of another: %v", err)
+	}
+	third := mustReceive(t, b, DefaultGroup, "third", new(int64(5)))
+	if len(first.evictions()) != 1 || len(second.evictions()) != 1 {
+		t.Errorf("told %v and %v", first.evictions(), second.evictions())
+	}
+	third.Close()
+	third.Close()
+	if _, err := receive(t, b, DefaultGroup, "low", new(int64(0))); err != nil {
+		t.Errorf("an epoch that is gone still counts: %v", err)
+	}
+}
+
+// H6, H7: five without epoch, not six; the place of one that leaves is free at once; an
+// epoch evicts them all; and when it is gone they may come again.
+func TestReceiversWithoutEpoch(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	var readers []*reader
+	for range MaxReceivers {
+		readers = append(readers, mustReceive(t, b, DefaultGroup, "", nil))
+	}
+	var quota *ReceiverQuotaError
+	if _, err := receive(t, b, DefaultGroup, "", nil); !errors.As(err, &quota) || len(quota.Names) != MaxReceivers {
+		t.Fatalf("the sixth: %v", err)
+	}
+	readers[2].Close()
+	readers[2] = mustReceive(t, b, DefaultGroup, "", nil)
+	epoch := mustReceive(t, b, DefaultGroup, "owner", new(int64(0)))
+	for i, r := range readers {
+		if got := r.evictions(); len(got) != 1 || got[0].NewName != "owner" || got[0].Epoch != nil {
+			t.Errorf("%d was told %v", i, got)
+		}
+	}
+	epoch.Close()
+	mustReceive(t, b, DefaultGroup, "", nil)
+}
+
+// H1, H5: a place belongs to a group and a partition of one hub. $Default is one group in
+// any case, others differ by it.
+func TestPlacesAreApart(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 2)
+	for _, group := range []string{"billing", "Billing"} {
+		if _, err := b.CreateGroup(t.Context(), "orders", group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := mustReceive(t, b, DefaultGroup, "", new(int64(1)))
+	billing := mustReceive(t, b, "billing", "", new(int64(1)))
+	mustReceive(t, b, "Billing", "", new(int64(1)))
+	other, err := b.Receive(t.Context(), ReceiverConfig{Hub: "ORDERS", Group: DefaultGroup, Partition: "1", Epoch: new(int64(1))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Cursor.Close()
+	if len(first.evictions())+len(billing.evictions()) > 0 {
+		t.Errorf("told %v, %v", first.evictions(), billing.evictions())
+	}
+	mustReceive(t, b, "$DEFAULT", "", new(int64(1)))
+	if len(first.evictions()) != 1 {
+		t.Error("$DEFAULT is another group than $Default")
+	}
+}
+
+// H5: what is not there, or not to be read, evicts nobody.
+func TestReceiveRefusals(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	there := mustReceive(t, b, DefaultGroup, "", new(int64(1)))
+	past := func(err error) bool { return errors.As(err, new(*eventlog.PositionError)) }
+	tests := []struct {
+		what string
+		cfg  ReceiverConfig
+		is   func(error) bool
+	}{
+		{"an unknown hub", ReceiverConfig{Hub: "nowhere", Group: DefaultGroup, Partition: "0"}, func(err error) bool { return isNotFound(err, KindHub) }},
+		{"an unknown group", ReceiverConfig{Hub: "orders", Group: "nobody", Partition: "0"}, func(err error) bool { return isNotFound(err, KindGroup) }},
+		{"an unknown partition", ReceiverConfig{Hub: "orders", Group: DefaultGroup, Partition: "1"}, func(err error) bool { return isNotFound(err, KindPartition) }},
+		{"a partition misspelled", ReceiverConfig{Hub: "orders", Group: DefaultGroup, Partition: "00"}, func(err error) bool { return isNotFound(err, KindPartition) }},
+		{"a position past the end", ReceiverConfig{Hub: "orders", Group: DefaultGroup, Partition: "0", At: eventlog.At(7)}, past},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			tt.cfg.Epoch = new(int64(9))
+			if _, err := b.Receive(t.Context(), tt.cfg); !tt.is(err) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if got := there.evictions(); len(got) > 0 {
+		t.Errorf("told %v", got)
+	}
+}
+
+// H5: a hub created anew has none of the old one's receivers, and those of a deleted
+// group keep their places until they close.
+func TestReceiversOfWhatIsDeleted(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
+		t.Fatal(err)
+	}
+	billing := mustReceive(t, b, "billing", "", new(int64(9)))
+	if err := b.DeleteGroup(t.Context(), "orders", "billing"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := receive(t, b, "billing", "", new(int64(8))); !refusedByEpoch(err) {
+		t.Errorf("got %v", err)
+	}
+	billing.Close()
+
+	old := mustReceive(t, b, DefaultGroup, "", new(int64(9)))
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Cursor.TryNext(t.Context()); !errors.Is(err, eventlog.ErrRemoved) {
+		t.Errorf("a reader of a deleted hub got %v", err)
+	}
+	if _, err := old.Newest(t.Context()); !errors.Is(err, eventlog.ErrRemoved) {
+		t.Errorf("its newest: %v", err)
+	}
+	mustCreate(t, b, "orders", 1)
+	fresh := mustReceive(t, b, DefaultGroup, "", new(int64(0)))
+	old.Close()
+	if _, err := receive(t, b, DefaultGroup, "", nil); !refusedByEpoch(err) {
+		t.Errorf("the old hub's receiver freed a place of the new one: %v", err)
+	}
+	if len(fresh.evictions())+len(old.evictions()) > 0 {
+		t.Error("receivers of different hubs met")
+	}
+}
+
+// H4: a receiver that begins at the end gets what is published once it is there.
+func TestReceiveFromTheEnd(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	mustPublish(t, b, "orders", Target{}, "before")
+	r := mustReceive(t, b, DefaultGroup, "", nil)
+	mustPublish(t, b, "orders", Target{}, "after")
+	run, err := r.Cursor.TryNext(t.Context())
+	if err != nil || len(run.Events) != 1 || string(run.Events[0].Message) != "after" {
+		t.Errorf("got %+v, %v", run, err)
+	}
+}
+
+// H10: the newest event is told beside deliveries.
+func TestReceiverTellsTheNewest(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "Orders", 1)
+	r := mustReceive(t, b, DefaultGroup, "", nil)
+	if info, err := r.Newest(t.Context()); err != nil || info.Last != eventlog.NoSequence || !info.Empty {
+		t.Errorf("before the first event: %+v, %v", info, err)
+	}
+	p := mustPublish(t, b, "orders", Target{}, "a", "b")
+	info, err := r.Newest(t.Context())
+	if err != nil || info.Hub != "Orders" || info.ID != "0" || info.Last != 1 || info.LastOffset != "1" || !info.LastTime.Equal(p.Time) || info.Retrieved.IsZero() {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	allocs := testing.AllocsPerRun(100, func() { r.Newest(t.Context()) })
+	if allocs > 1 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+// H5: who comes while another is still evicting waits for it, so that nobody reads any
+// more when the last one begins; and may give up waiting.
+func TestNewcomersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newYard(t).open(t)
+		mustCreate(t, b, "orders", 1)
+		slow := make(chan struct{})
+		var order []string
+		old, err := b.Receive(t.Context(), ReceiverConfig{
+			Hub: "orders", Group: DefaultGroup, Partition: "0", Epoch: new(int64(1)),
+			Evict: func(*EvictedError) { <-slow; order = append(order, "old left") },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Cursor.Close()
+		var second, third *reader
+		go func() { second, _ = receive(t, b, DefaultGroup, "second", new(int64(2))) }()
+		synctest.Wait()
+		go func() {
+			third, _ = receive(t, b, DefaultGroup, "third", new(int64(3)))
+			order = append(order, "third came")
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := b.Receive(ctx, ReceiverConfig{Hub: "orders", Group: DefaultGroup, Partition: "0", Epoch: new(int64(9))}); !errors.Is(err, context.Canceled) {
+			t.Errorf("an impatient one got %v", err)
+		}
+		old.Close() // while it is being evicted
+		if second != nil || third != nil {
+			t.Fatal("one is let in while another still reads")
+		}
+		close(slow)
+		synctest.Wait()
+		if !slices.Equal(order, []string{"old left", "third came"}) || second == nil || third == nil {
+			t.Fatalf("order %q, second %v, third %v", order, second, third)
+		}
+		if len(second.evictions()) != 1 || len(third.evictions()) != 0 {
+			t.Errorf("told %v, %v", second.evictions(), third.evictions())
+		}
+	})
+}
+
+// H5: closing inside the eviction, and closing twice, is fine; places that nobody has or
+// wants are forgotten; the gauge counts those who have one.
+func TestPlacesAreForgotten(t *testing.T) {
+	y := newYard(t)
+	registry := prometheus.NewPedanticRegistry()
+	b := open(t, Config{Engine: y.engine, Meta: y.store, Metrics: registry})
+	mustCreate(t, b, "orders", 1)
+	count := func() float64 { return testutil.ToFloat64(b.metrics.receivers) }
+	var self *Receiver
+	self, err := b.Receive(t.Context(), ReceiverConfig{
+		Hub: "orders", Group: DefaultGroup, Partition: "0", Evict: func(*EvictedError) { self.Close() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Cursor.Close()
+	quiet, err := b.Receive(t.Context(), ReceiverConfig{Hub: "orders", Group: DefaultGroup, Partition: "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer quiet.Cursor.Close()
+	if count() != 2 {
+		t.Errorf("%v receivers are counted, want 2", count())
+	}
+	owner := mustReceive(t, b, DefaultGroup, "", new(int64(0)))
+	if count() != 1 {
+		t.Errorf("%v receivers are counted, want 1", count())
+	}
+	for _, r := range []*Receiver{self, quiet, owner.Receiver, owner.Receiver} {
+		r.Close()
+	}
+	if count() != 0 || len(b.places.all) != 0 {
+		t.Errorf("%v receivers are counted, %d places are kept", count(), len(b.places.all))
+	}
+}
