@@ -1,8 +1,3 @@
-// Package amqp is the server's side of AMQP 1.0: connections, sessions and links, and no
-// idea of what is behind them. A Handler says which links may be; each link then has a
-// Sink, which takes messages, or a Source, which gives them.
-//
-// See doc.go for who does what at once, and what bounds the memory.
 package amqp
 
 import (
@@ -90,6 +85,7 @@ type Delivery struct {
 	Settled bool
 
 	link *Link
+	done bool // settled by us; guarded by Conn.mu
 }
 
 // Identity is who a connection said it is, as far as SASL tells. The zero value is
@@ -110,4 +106,3 @@ type Authenticator interface {
 	// verified.
 	External(ctx context.Context, state tls.ConnectionState) (any, error)
 }
-

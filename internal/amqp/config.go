@@ -1,0 +1,87 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// Config is how a server behaves. Zero fields mean the default beside them.
+type Config struct {
+	// Handler is required.
+	Handler Handler
+	// Auth nil: PLAIN and EXTERNAL are not offered. EXTERNAL is offered on connections
+	// whose TLS layer has verified a client certificate.
+	Auth Authenticator
+	// Container begins our container id; "eventyard".
+	Container string
+
+	// MaxFrameBytes is the largest frame we take; 65536.
+	MaxFrameBytes uint32
+	// MaxMessageBytes bounds a message on links whose sink names no limit; 1 MiB.
+	MaxMessageBytes uint64
+	// IdleTimeout is how long a peer may be silent, and how long a frame may take to
+	// arrive; 60 s. The .NET client refuses servers that say less than 5 s.
+	IdleTimeout time.Duration
+	// OpenTimeout is how long a connection may take from its first byte (TLS handshake
+	// included) to its open; 10 s.
+	OpenTimeout time.Duration
+	// WriteTimeout is how long the peer may take nothing of what we send before it is
+	// cut off; 60 s.
+	WriteTimeout time.Duration
+	// MaxConnections at once; 10000. MaxSessions and MaxLinks of one connection; 256, 1024.
+	MaxConnections, MaxSessions, MaxLinks int
+
+	// Log nil means slog.Default().
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// withDefaults fills in what was left zero.
+func (c Config) withDefaults() Config {
+	orElse(&c.Container, "eventyard")
+	orElse(&c.MaxFrameBytes, 64<<10)
+	orElse(&c.MaxMessageBytes, 1<<20)
+	orElse(&c.IdleTimeout, time.Minute)
+	orElse(&c.OpenTimeout, 10*time.Second)
+	orElse(&c.WriteTimeout, time.Minute)
+	orElse(&c.MaxConnections, 10_000)
+	orElse(&c.MaxSessions, 256)
+	orElse(&c.MaxLinks, 1024)
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+func orElse[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate looks at a config whose defaults are filled in.
+func (c Config) validate() error {
+	if c.Handler == nil {
+		return errors.New("amqp: Handler is missing")
+	}
+	if c.MaxFrameBytes < wire.MinMaxFrameBytes || c.MaxFrameBytes > maxFrameBytes {
+		return fmt.Errorf("amqp: MaxFrameBytes is %d, not %d to %d", c.MaxFrameBytes, wire.MinMaxFrameBytes, maxFrameBytes)
+	}
+	if c.IdleTimeout < time.Millisecond || c.OpenTimeout < 0 || c.WriteTimeout < 0 {
+		return errors.New("amqp: a time-out is negative, or less than a millisecond")
+	}
+	if c.MaxConnections < 0 || c.MaxSessions < 0 || c.MaxLinks < 0 {
+		return errors.New("amqp: a limit is negative")
+	}
+	if c.MaxSessions > 1<<15 || c.MaxLinks > 1<<20 {
+		return errors.New("amqp: MaxSessions is beyond 32768, or MaxLinks beyond 1048576")
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+// Package amqp is the server's side of AMQP 1.0: connections, sessions and links, and no
+// idea of what is behind them. A Handler says which links may be; each link then has a
+// Sink, which takes messages, or a Source, which gives them.
+//
+// # Goroutines
+//
+// A connection has two, and one more for each source:
+//
+//	reading   ServeConn's caller. It owns the sessions and links, takes one frame at a
+//	          time, and calls the handler: Connected, Attach, Deliver, Closed,
+//	          Disconnected. While a handler runs nothing else of the connection is read.
+//	writing   writes what waits in the output, sends heartbeats, and watches for silence.
+//	a source  its Run. Send appends to the output; it never touches the network.
+//
+// The reading goroutine starts the others and returns when they have ended. Deliveries are
+// settled, links detached and connections closed by any goroutine.
+//
+// # One lock
+//
+// Conn.mu guards the output and whatever more than one goroutine touches of sessions and
+// links. It is held for short, never while the network or a handler is waited for; the one
+// function of a handler's that runs under it is Send's appendMessage. Because every frame
+// is appended under it, what is done first is written first, and after Detach nothing
+// more of the link is written. Server.mu is taken before a Conn.mu, never after.
+//
+// # Life and death
+//
+//	link        attaching ──▶ attached ──▶ ended ──▶ gone
+//	                              │ peer's detach: Closed, our detach
+//	                              │ Detach: our detach; Closed when Run returns, or with
+//	                              │         the peer's detach, until which frames are ignored
+//	session     begun ──▶ over ──▶ gone      (links closed, then our end)
+//	connection  layers ──▶ open ──▶ closing (2 s for the other's close) ──▶ gone
+//
+// A sink or source is closed exactly once, and before the peer is answered: who asks for
+// a place after the answer finds it free. What ends a connection, a panic of a handler
+// included, ends all of that for its links too, and nothing for other connections.
+//
+// # Memory
+//
+// An idle connection holds a reading buffer of 4 KiB and the stacks of its goroutines. A
+// busy one borrows more:
+//
+//	reading      a frame and 64 KiB
+//	writing      twice 128 KiB and a message each; answers up to 4 MiB, then it is closed
+//	reassembly   64 MiB of unfinished messages, each up to its link's limit
+//	tables       links and sessions up to their limits, and as many again that were refused
+//	in flight    what sinks hold of unsettled deliveries: their Credit
+//
+// # Time
+//
+// Nothing has a deadline for reading. The open has to come within OpenTimeout of the
+// first byte. From then on each frame has to be whole within IdleTimeout of the moment
+// we began to wait for it, so that dripping bytes are no way to stay; while we are
+// busy with what has come the peer is not to blame. What we write has to be taken within
+// WriteTimeout.
+package amqp

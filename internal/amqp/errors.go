@@ -1,0 +1,177 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// The conditions of the standard (§2.8.15 to §2.8.18) that we or our handlers tell.
+const (
+	ConditionInternalError         wire.Symbol = "amqp:internal-error"
+	ConditionNotFound              wire.Symbol = "amqp:not-found"
+	ConditionUnauthorizedAccess    wire.Symbol = "amqp:unauthorized-access"
+	ConditionDecodeError           wire.Symbol = "amqp:decode-error"
+	ConditionResourceLimitExceeded wire.Symbol = "amqp:resource-limit-exceeded"
+	ConditionNotAllowed            wire.Symbol = "amqp:not-allowed"
+	ConditionInvalidField          wire.Symbol = "amqp:invalid-field"
+	ConditionNotImplemented        wire.Symbol = "amqp:not-implemented"
+	ConditionPreconditionFailed    wire.Symbol = "amqp:precondition-failed"
+	ConditionResourceDeleted       wire.Symbol = "amqp:resource-deleted"
+	ConditionIllegalState          wire.Symbol = "amqp:illegal-state"
+	ConditionFrameSizeTooSmall     wire.Symbol = "amqp:frame-size-too-small"
+
+	ConditionConnectionForced    wire.Symbol = "amqp:connection:forced"
+	ConditionFramingError        wire.Symbol = "amqp:connection:framing-error"
+	ConditionHandleInUse         wire.Symbol = "amqp:session:handle-in-use"
+	ConditionUnattachedHandle    wire.Symbol = "amqp:session:unattached-handle"
+	ConditionDetachForced        wire.Symbol = "amqp:link:detach-forced"
+	ConditionMessageSizeExceeded wire.Symbol = "amqp:link:message-size-exceeded"
+	ConditionStolen              wire.Symbol = "amqp:link:stolen"
+)
+
+// ErrLinkEnded is what Send and WaitCredit return once the link has ended.
+var ErrLinkEnded = errors.New("the link has ended")
+
+// What a peer does that the standard forbids, or that goes beyond our limits.
+var (
+	errFrameHeader    = errors.New("the frame's header makes no sense")
+	errFrameTooLarge  = errors.New("the frame is larger than max-frame-size")
+	errFrameType      = errors.New("the frame is of another type than is due")
+	errPerformative   = errors.New("unknown performative")
+	errNotOpen        = errors.New("the connection is not open yet")
+	errOpenTwice      = errors.New("the connection is open already")
+	errPeerFrameSize  = errors.New("max-frame-size is below 512")
+	errChannelMax     = errors.New("the channel is beyond channel-max")
+	errChannelInUse   = errors.New("the channel has a session already")
+	errChannelUnknown = errors.New("the channel has no session")
+	errHandleMax      = errors.New("the handle is beyond handle-max")
+	errHandleInUse    = errors.New("the handle has a link already")
+	errHandleUnknown  = errors.New("the handle has no link")
+	errDirection      = errors.New("transfer on a link by which the peer receives")
+	errDeliveryID     = errors.New("the delivery-id is missing, or is not that of the delivery's first transfer")
+	errNameInUse      = errors.New("the session has a link of that name already")
+	errCoordinator    = errors.New("transactions are not supported")
+	errAnswerSize     = errors.New("the answer does not fit the peer's max-frame-size")
+	errSessions       = errors.New("too many sessions on the connection")
+	errLinks          = errors.New("too many links on the connection")
+	errOutputFull     = errors.New("too many answers wait for the peer to take them")
+	errPartsFull      = errors.New("too much of unfinished messages on the connection")
+	errPanic          = errors.New("the server made a mistake; its log has more")
+)
+
+// Why a connection ends that nobody needs to be told.
+var (
+	errPeerClosed = errors.New("closed by the peer")
+	errSaid       = errors.New("the peer has been told already")
+	errEnded      = errors.New("the connection has ended")
+)
+
+// scope is what an error ends.
+type scope uint8
+
+const (
+	scopeConnection scope = iota
+	scopeSession
+	scopeLink
+)
+
+// fault is how an error is told to the peer whose doing it is.
+type fault struct {
+	// name is the error as a Go programmer writes it; the test of totality reads it. err
+	// is nil for what the codec says.
+	name      string
+	err       error
+	condition wire.Symbol
+	scope     scope
+	reason    string
+}
+
+// faults is read from the top; the first match counts.
+var faults = []fault{
+	{"errFrameHeader", errFrameHeader, ConditionFramingError, scopeConnection, reasonFrame},
+	{"errFrameTooLarge", errFrameTooLarge, ConditionFramingError, scopeConnection, reasonFrame},
+	{"errFrameType", errFrameType, ConditionFramingError, scopeConnection, reasonFrame},
+	{"errChannelMax", errChannelMax, ConditionFramingError, scopeConnection, reasonFrame},
+	{"errHandleMax", errHandleMax, ConditionFramingError, scopeConnection, reasonFrame},
+
+	{"wire.DecodeError", nil, ConditionDecodeError, scopeConnection, reasonMalformed},
+
+	{"errPerformative", errPerformative, ConditionNotImplemented, scopeConnection, reasonProtocol},
+	{"errNotOpen", errNotOpen, ConditionIllegalState, scopeConnection, reasonProtocol},
+	{"errOpenTwice", errOpenTwice, ConditionIllegalState, scopeConnection, reasonProtocol},
+	{"errPeerFrameSize", errPeerFrameSize, ConditionInvalidField, scopeConnection, reasonProtocol},
+	{"errChannelInUse", errChannelInUse, ConditionIllegalState, scopeConnection, reasonProtocol},
+	{"errChannelUnknown", errChannelUnknown, ConditionIllegalState, scopeConnection, reasonProtocol},
+	{"errHandleInUse", errHandleInUse, ConditionHandleInUse, scopeSession, reasonProtocol},
+	{"errHandleUnknown", errHandleUnknown, ConditionUnattachedHandle, scopeSession, reasonProtocol},
+	{"errDirection", errDirection, ConditionNotAllowed, scopeSession, reasonProtocol},
+	{"errDeliveryID", errDeliveryID, ConditionInvalidField, scopeLink, reasonProtocol},
+	{"errNameInUse", errNameInUse, ConditionNotAllowed, scopeLink, reasonProtocol},
+	{"errCoordinator", errCoordinator, ConditionNotImplemented, scopeLink, reasonProtocol},
+	{"errAnswerSize", errAnswerSize, ConditionFrameSizeTooSmall, scopeLink, reasonProtocol},
+
+	{"errSessions", errSessions, ConditionResourceLimitExceeded, scopeSession, reasonSessions},
+	{"errLinks", errLinks, ConditionResourceLimitExceeded, scopeLink, reasonLinks},
+	{"errOutputFull", errOutputFull, ConditionResourceLimitExceeded, scopeConnection, reasonOutput},
+	{"errPartsFull", errPartsFull, ConditionResourceLimitExceeded, scopeConnection, reasonParts},
+	{"errPanic", errPanic, ConditionInternalError, scopeConnection, reasonPanic},
+}
+
+// judge finds the row of an error; ok is false where it has none, which is so for what
+// handlers return and for what befalls the connection.
+func judge(err error) (fault, bool) {
+	_, malformed := errors.AsType[*wire.DecodeError](err)
+	for _, f := range faults {
+		if f.err == nil && malformed || f.err != nil && errors.Is(err, f.err) {
+			return f, true
+		}
+	}
+	return fault{}, false
+}
+
+// told is how an error, a handler's or our own, is put to the peer; nil for none.
+func told(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	if f, ok := judge(err); ok {
+		return &Error{Condition: f.condition, Description: err.Error()}
+	}
+	return &Error{Condition: ConditionInternalError, Description: err.Error()}
+}
+
+// levelOf is how loud an error is said in the log: what the peer is told as an internal
+// error is nothing that the handler foresaw.
+func levelOf(err error) slog.Level {
+	if told(err).Condition == ConditionInternalError {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// The words of the live service for what clients know by its words.
+
+func errorTooLarge(id uint32, size, limit uint64) *Error {
+	return &Error{Condition: ConditionMessageSizeExceeded, Description: fmt.Sprintf(
+		"The received message (delivery-id:%d, size:%d bytes) exceeds the limit (%d bytes) currently allowed on the link.", id, size, limit)}
+}
+
+func errorIdle(milliseconds int64, container string) *Error {
+	return &Error{Condition: ConditionConnectionForced, Description: fmt.Sprintf(
+		"The connection was inactive for more than the allowed %d milliseconds and is closed by container '%s'.", milliseconds, container)}
+}
+
+func errorStopping() *Error {
+	return &Error{Condition: ConditionConnectionForced, Description: "The server is shutting down."}
+}
+
+func errorConnections(limit int) *Error {
+	return &Error{Condition: ConditionResourceLimitExceeded, Description: fmt.Sprintf(
+		"The server has as many connections as it allows, which is %d.", limit)}
+}

@@ -1,0 +1,100 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// notTold are the errors that need no row, and why.
+var notTold = map[string]string{
+	"errPeerClosed": "the peer knows",
+	"errSaid":       "the peer has been told",
+	"errEnded":      "there is nobody left to tell",
+}
+
+// Every error of ours has a row by which the peer is told, or a reason why not.
+func TestFaultsAreTotal(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	must(t, err)
+	rows := map[string]int{}
+	for _, f := range faults {
+		rows[f.name]++
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Names) != 1 || !strings.HasPrefix(spec.Names[0].Name, "err") {
+			return true
+		}
+		name := spec.Names[0].Name
+		_, excused := notTold[name]
+		if rows[name] != 1 && !excused || rows[name] > 0 && excused {
+			t.Errorf("%s has %d rows, excused: %v", name, rows[name], excused)
+		}
+		delete(rows, name)
+		return true
+	})
+	delete(rows, "wire.DecodeError")
+	if len(rows) > 0 {
+		t.Errorf("rows without an error: %v", rows)
+	}
+}
+
+func TestRowsNameTheirErrors(t *testing.T) {
+	seen := map[error]string{}
+	for _, f := range faults {
+		if f.condition == "" || f.reason == "" {
+			t.Errorf("%s has no condition, or no reason", f.name)
+		}
+		if f.err == nil {
+			continue
+		}
+		if other := seen[f.err]; other != "" {
+			t.Errorf("%s and %s are one error", f.name, other)
+		}
+		seen[f.err] = f.name
+		got, ok := judge(fmt.Errorf("doing: %w", f.err))
+		if !ok || got.name != f.name {
+			t.Errorf("%s is judged as %q", f.name, got.name)
+		}
+	}
+}
+
+func TestTold(t *testing.T) {
+	own := &Error{Condition: ConditionStolen, Description: "text"}
+	r := wire.NewReader([]byte{0x40})
+	_, decoding := r.ReadDescriptor()
+	tests := []struct {
+		name  string
+		err   error
+		want  wire.Symbol
+		level slog.Level
+	}{
+		{"the handler's, wrapped", fmt.Errorf("attach: %w", own), ConditionStolen, slog.LevelDebug},
+		{"one of ours", fmt.Errorf("%w: 7", errHandleUnknown), ConditionUnattachedHandle, slog.LevelDebug},
+		{"the codec's", fmt.Errorf("read begin: %w", decoding), ConditionDecodeError, slog.LevelDebug},
+		{"a stranger", io.ErrNoProgress, ConditionInternalError, slog.LevelWarn},
+	}
+	for _, tt := range tests {
+		if got := told(tt.err); got.Condition != tt.want || got.Description == "" {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+		if got := levelOf(tt.err); got != tt.level {
+			t.Errorf("%s: level %v", tt.name, got)
+		}
+	}
+	if told(nil) != nil {
+		t.Error("no error is told as one")
+	}
+	if _, ok := judge(errors.New("x")); ok {
+		t.Error("a stranger has a row")
+	}
+}

@@ -1,0 +1,145 @@
+package eventhubs
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/auth"
+)
+
+// node is the kind of thing that a link's address names.
+type node uint8
+
+const (
+	// nodeNone: the address names nothing at all.
+	nodeNone node = iota
+	// nodeClaims is $cbs, where tokens are put.
+	nodeClaims
+	// nodeManagement is $management, where hubs and partitions are asked about.
+	nodeManagement
+	// nodeHub is a hub, or something inside one.
+	nodeHub
+)
+
+// The words between the names in an address. Clients write them in any case.
+const (
+	wordPartitions = "Partitions"
+	wordGroups     = "ConsumerGroups"
+	wordPublishers = "Publishers"
+	wordClaims     = "$cbs"
+	wordManagement = "$management"
+)
+
+// address is what a link's address, or a token's audience, names.
+type address struct {
+	node node
+	hub  string
+	// group and partition are empty where the address has none. A publisher's name is
+	// read and has no meaning here: it only tells of whom events come.
+	group, partition, publisher string
+}
+
+// parseAddress reads the address of a link in all the forms that clients have for it: a
+// path with or without a slash before it, or a whole URL, escaped or not.
+//
+// Names of hubs and groups may hold slashes themselves. So the words between them are
+// looked for from the right: what stands to the left of the leftmost word is the hub.
+func parseAddress(text string) address {
+	path := pathOf(text)
+	if path == "" {
+		return address{}
+	}
+	if rest, ok := cutLastWord(path, wordManagement); ok {
+		return address{node: nodeManagement, hub: rest}
+	}
+	if strings.EqualFold(path, wordClaims) {
+		return address{node: nodeClaims}
+	}
+	a := address{node: nodeHub}
+	path, a.partition = cutPair(path, wordPartitions)
+	path, a.publisher = cutPair(path, wordPublishers)
+	a.hub, a.group = cutGroup(path)
+	return a
+}
+
+// parseAudience reads what a token is put for. Without a scheme it begins with a host.
+func parseAudience(uri string) address {
+	if !strings.Contains(uri, "://") {
+		uri = "sb://" + uri
+	}
+	return parseAddress(uri)
+}
+
+// pathOf strips an address of its scheme, its host and its escapes.
+func pathOf(text string) string {
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		_, text, _ = strings.Cut(rest, "/")
+	}
+	// What is no valid escape stands for itself: no name has a percent sign, so that it
+	// will not be found, and is shown as it was asked for.
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	return strings.Trim(text, "/")
+}
+
+// cutLastWord takes a word off the path's end.
+func cutLastWord(path, word string) (rest string, ok bool) {
+	at := len(path) - len(word)
+	if at < 0 || !strings.EqualFold(path[at:], word) {
+		return path, false
+	}
+	if at > 0 && path[at-1] != '/' {
+		return path, false
+	}
+	return strings.Trim(path[:at], "/"), true
+}
+
+// cutPair takes a word and the name behind it off the path's end.
+func cutPair(path, word string) (rest, name string) {
+	at := strings.LastIndexByte(path, '/')
+	if at < 0 {
+		return path, ""
+	}
+	rest, ok := cutLastWord(strings.TrimRight(path[:at], "/"), word)
+	if !ok || rest == "" {
+		return path, ""
+	}
+	return rest, path[at+1:]
+}
+
+// cutGroup takes the group off the path's end. Its name may be several segments, so the
+// last of the words counts that has a name on both sides.
+func cutGroup(path string) (hub, group string) {
+	for end := len(path); ; {
+		at := strings.LastIndexByte(path[:end], '/')
+		if at < 0 {
+			return path, ""
+		}
+		if rest, ok := cutLastWord(path[:at], wordGroups); ok && rest != "" {
+			return rest, strings.Trim(path[at:], "/")
+		}
+		end = at
+	}
+}
+
+// path is the address in its usual form, to be shown.
+func (a address) path() string {
+	parts := []string{a.hub}
+	if a.group != "" {
+		parts = append(parts, wordGroups, a.group)
+	}
+	if a.publisher != "" {
+		parts = append(parts, wordPublishers, a.publisher)
+	}
+	if a.partition != "" {
+		parts = append(parts, wordPartitions, a.partition)
+	}
+	if a.node == nodeManagement {
+		parts = append(parts, wordManagement)
+	}
+	return strings.Trim(strings.Join(parts, "/"), "/")
+}
+
+// scope is the address in the form that rights are judged by.
+func (a address) scope() string { return auth.PathOf(a.path()) }

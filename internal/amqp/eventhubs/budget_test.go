@@ -1,0 +1,51 @@
+package eventhubs
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+func TestTheBudgetMakesTheReaderWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		must(t, b.take(ctx, maxUnderWay-10))
+		must(t, b.take(ctx, 10))
+		taken := make(chan error)
+		go func() { taken <- b.take(ctx, 20) }()
+		synctest.Wait()
+		b.give(10)
+		synctest.Wait()
+		select {
+		case err := <-taken:
+			t.Fatalf("there was no room, and take says %v", err)
+		default:
+		}
+		b.give(maxUnderWay - 10)
+		must(t, <-taken)
+
+		must(t, b.take(ctx, maxUnderWay-20))
+		go func() { taken <- b.take(ctx, 1) }()
+		synctest.Wait()
+		gone := errors.New("gone")
+		cancel(gone)
+		if err := <-taken; !errors.Is(err, gone) {
+			t.Errorf("after the connection's end take says %v", err)
+		}
+	})
+}
+
+// What is larger than the budget would wait for ever, were it not let through alone.
+func TestWhatIsLargerThanTheBudgetGoesAlone(t *testing.T) {
+	b := newBudget()
+	must(t, b.take(t.Context(), 2*maxUnderWay))
+	if b.tryTake(1) {
+		t.Error("something went beside it")
+	}
+	b.give(2 * maxUnderWay)
+	if !b.tryTake(1) {
+		t.Error("nothing goes after it")
+	}
+}

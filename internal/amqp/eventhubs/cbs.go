@@ -1,0 +1,67 @@
+package eventhubs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
+)
+
+// attachClaims accepts a link to $cbs. There may be one in each direction, and no more:
+// a client that finds the place taken knows that its connection is not as it thinks.
+func (p *peer) attachClaims(l *amqp.Link) (amqp.Terminus, error) {
+	requests, replies := p.claims.open()
+	if sends(l) && requests == 0 {
+		return p.claims.attachRequests(l), nil
+	}
+	if !sends(l) && replies == 0 {
+		return p.claims.attachReplies(l), nil
+	}
+	return amqp.Terminus{}, &amqp.Error{
+		Condition:   condNotAllowed,
+		Description: fmt.Sprintf("A link to connection '%s' $cbs node has already been opened.", p.conn.ID()),
+	}
+}
+
+// putToken handles a request to $cbs. The only one there is brings a token, whose rights
+// the connection's links have from then on.
+func (p *peer) putToken(ctx context.Context, q *request) reply {
+	at := p.place(parseAudience(q.name))
+	g, err := p.checkToken(ctx, at, q)
+	if err == nil {
+		err = p.rights.add(g)
+	}
+	if err != nil {
+		p.door.metrics.tokens.WithLabelValues("refused").Inc()
+		return p.failure(at, err)
+	}
+	p.door.metrics.tokens.WithLabelValues("accepted").Inc()
+	p.log.Debug("token accepted", "holder", g.Holder, "audience", shown(q.name), "expires", g.Expires)
+	return reply{status: 202, description: "Accepted"}
+}
+
+func (p *peer) checkToken(ctx context.Context, at place, q *request) (auth.Grant, error) {
+	if q.operation != "put-token" {
+		return auth.Grant{}, &amqp.Error{
+			Condition:   condNotImplemented,
+			Description: fmt.Sprintf("$cbs does not know the operation '%s', only put-token.", shown(q.operation)),
+		}
+	}
+	if q.name == "" {
+		return auth.Grant{}, &amqp.Error{Condition: condArgument, Description: "The request names no audience."}
+	}
+	g, err := p.door.access.Token(ctx, q.body, q.name)
+	if err != nil {
+		return auth.Grant{}, err
+	}
+	// Only who has shown a good token learns what hubs there are not.
+	if at.hub == "" {
+		return g, nil
+	}
+	if _, err := p.door.broker.Hub(at.hub); err != nil {
+		return auth.Grant{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: at.hub, Name: at.path()}
+	}
+	return g, nil
+}

@@ -1,0 +1,114 @@
+package eventhubs
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
+)
+
+// Config is what the door works with.
+type Config struct {
+	// Broker and Access are required.
+	Broker *broker.Broker
+	Access *access.Keeper
+	// MaxMessageBytes of a publication; zero means 1 MiB.
+	MaxMessageBytes int
+	// Log is used where no connection is known; nil means slog.Default().
+	Log *slog.Logger
+	// Metrics is where the counters are registered; nil means nowhere.
+	Metrics prometheus.Registerer
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxMessageBytes == 0 {
+		c.MaxMessageBytes = 1 << 20
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// Door is an amqp.Handler and amqp.Authenticator.
+type Door struct {
+	broker          *broker.Broker
+	access          *access.Keeper
+	maxMessageBytes int
+	log             *slog.Logger
+	metrics         *metrics
+	// batches are *batch, for whoever decodes one next.
+	batches sync.Pool
+}
+
+var (
+	_ amqp.Handler       = (*Door)(nil)
+	_ amqp.Authenticator = (*Door)(nil)
+)
+
+// New makes a door; it starts nothing.
+func New(cfg Config) (*Door, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Broker == nil || cfg.Access == nil {
+		return nil, errors.New("make the AMQP door: both a broker and access are required")
+	}
+	if cfg.MaxMessageBytes < 0 {
+		return nil, fmt.Errorf("make the AMQP door: a message of %d bytes cannot be", cfg.MaxMessageBytes)
+	}
+	metrics, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("make the AMQP door: %w", err)
+	}
+	return &Door{
+		broker:          cfg.Broker,
+		access:          cfg.Access,
+		maxMessageBytes: cfg.MaxMessageBytes,
+		log:             cfg.Log,
+		metrics:         metrics,
+		batches:         sync.Pool{New: func() any { return new(batch) }},
+	}, nil
+}
+
+// Connected decides on a connection's links. Who brought a key or a certificate has its
+// rights from the start; all others have none until they put a token.
+func (d *Door) Connected(c *amqp.Conn) (amqp.Peer, error) {
+	p := newPeer(d, c)
+	if g, ok := c.Identity().Value.(auth.Grant); ok {
+		if err := p.rights.add(g); err != nil {
+			return nil, err
+		}
+		p.log.Debug("connection has the rights of a policy", "holder", g.Holder, "mechanism", c.Identity().Mechanism)
+	}
+	return p, nil
+}
+
+// Plain takes a policy's name and key.
+func (d *Door) Plain(_ context.Context, user, password string) (any, error) {
+	g, err := d.access.Key(user, password)
+	if err != nil {
+		return nil, fmt.Errorf("log in as %.64q: %w", user, err)
+	}
+	return g, nil
+}
+
+// External takes a client certificate whose common name is a policy's.
+func (d *Door) External(_ context.Context, state tls.ConnectionState) (any, error) {
+	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return nil, errors.New("log in by certificate: none was verified")
+	}
+	name := state.VerifiedChains[0][0].Subject.CommonName
+	g, err := d.access.Named(name)
+	if err != nil {
+		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, err)
+	}
+	return g, nil
+}

@@ -1,0 +1,141 @@
+package eventhubs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// feed moves events from a cursor to a link. It belongs to one goroutine. Once it runs it
+// allocates nothing for an event.
+type feed struct {
+	*receiver
+	link   *amqp.Link
+	cursor eventlog.Cursor
+
+	// events are those of the run that are not sent yet, the first of them the one that
+	// told is about.
+	events []eventlog.Event
+	first  eventlog.Sequence
+	told   wire.Delivery
+	newest wire.DeliveryMetrics
+	// bad is the last event that could not be read, or NoSequence.
+	bad eventlog.Sequence
+}
+
+// run gives events until something ends it.
+func (f *feed) run(ctx context.Context) error {
+	f.bad = eventlog.NoSequence
+	appendEvent := f.appendEvent // once: making it is an allocation
+	for {
+		// First credit, then events: what nobody may be given need not be in memory.
+		if err := f.link.WaitCredit(ctx); err != nil {
+			return err
+		}
+		run, err := f.cursor.Next(ctx)
+		if damage, ok := errors.AsType[*eventlog.CorruptError](err); ok {
+			err = f.pass(ctx, damage)
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.send(ctx, run, appendEvent); err != nil {
+			return err
+		}
+	}
+}
+
+// send gives a run, in as many steps as credit and windows ask for.
+func (f *feed) send(ctx context.Context, run eventlog.Run, appendEvent func([]byte, int) []byte) error {
+	f.events, f.first = run.Events, run.First
+	f.told.EnqueuedTime = run.Time.UnixMilli()
+	for len(f.events) > 0 {
+		if err := f.look(ctx); err != nil {
+			return err
+		}
+		n, err := f.link.Send(ctx, len(f.events), appendEvent)
+		f.events, f.first = f.events[n:], f.first+eventlog.Sequence(n)
+		f.delivered.Add(float64(n))
+		f.reportBad()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look finds out what the newest event is, for who wants to hear it.
+func (f *feed) look(ctx context.Context) error {
+	if !f.metrics {
+		return nil
+	}
+	info, err := f.seat.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	f.newest = wire.DeliveryMetrics{
+		LastSequence: int64(info.Last),
+		LastTime:     info.LastTime.UnixMilli(),
+		Retrieved:    info.Retrieved.UnixMilli(),
+	}
+	f.told.Metrics = &f.newest
+	return nil
+}
+
+// appendEvent writes one of the events as the client gets it. One that is not as it was
+// stored cannot be shown, and has to have its place all the same: it comes without a body.
+func (f *feed) appendEvent(dst []byte, i int) []byte {
+	event := &f.events[i]
+	f.told.Sequence = int64(f.first) + int64(i)
+	f.told.Key = nil
+	if len(event.Key) > 0 {
+		f.told.Key = event.Key
+	}
+	out, err := wire.AppendDelivery(dst, &f.told, event.Message)
+	if err != nil {
+		f.bad = eventlog.Sequence(f.told.Sequence)
+		out, _ = wire.AppendDelivery(dst, &f.told, nil)
+	}
+	return out
+}
+
+// reportBad tells of an event that could not be read. Locks were held when it was found.
+func (f *feed) reportBad() {
+	if f.bad == eventlog.NoSequence {
+		return
+	}
+	f.peer.door.metrics.damage.Inc()
+	f.peer.log.Error("a stored event cannot be read and was sent without its contents",
+		"hub", f.at.hub, "partition", f.at.partition, "sequence", int64(f.bad))
+	f.bad = eventlog.NoSequence
+}
+
+// pass goes on behind events that cannot be read, where there is something behind them.
+func (f *feed) pass(ctx context.Context, damage *eventlog.CorruptError) error {
+	f.peer.log.Error("stored events cannot be read", "hub", f.at.hub, "partition", f.at.partition,
+		"group", f.at.group, "first", int64(damage.First), "next", int64(damage.Next), "error", damage)
+	f.peer.door.metrics.damage.Inc()
+	if damage.Next == eventlog.NoSequence {
+		return damage
+	}
+	hub, err := f.peer.door.broker.Hub(f.at.hub)
+	if err != nil {
+		return err
+	}
+	if !hub.Created.Equal(f.created) {
+		return fmt.Errorf("read %s/%s: %w", f.at.hub, f.at.partition, eventlog.ErrRemoved)
+	}
+	cursor, err := f.peer.door.broker.Cursor(ctx, f.at.hub, f.at.group, f.at.partition, eventlog.At(damage.Next))
+	if err != nil {
+		return err
+	}
+	f.close()
+	f.cursor = cursor
+	return nil
+}
+
+func (f *feed) close() { _ = f.cursor.Close() }

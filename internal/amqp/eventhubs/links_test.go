@@ -1,0 +1,135 @@
+package eventhubs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	goamqp "github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// bodyOf gives the bytes of a stored message's only data section.
+func bodyOf(t testing.TB, stored []byte) string {
+	t.Helper()
+	m, err := wire.Sections(stored)
+	must(t, err)
+	r := wire.NewReader(m.Body)
+	body, err := r.ReadData()
+	must(t, err)
+	return string(body)
+}
+
+func newSender(t testing.TB, s *goamqp.Session, address string, opts *goamqp.SenderOptions) *goamqp.Sender {
+	t.Helper()
+	sender, err := s.NewSender(t.Context(), address, opts)
+	must(t, err)
+	return sender
+}
+
+// listening says what a receiver asks for; zero fields ask for nothing.
+type listening struct {
+	from         string
+	epoch        any
+	name         string
+	credit       int32
+	capabilities []string
+}
+
+func (l listening) options() *goamqp.ReceiverOptions {
+	opts := &goamqp.ReceiverOptions{
+		Credit:              l.credit,
+		SettlementMode:      goamqp.ReceiverSettleModeFirst.Ptr(),
+		Properties:          map[string]any{},
+		DesiredCapabilities: l.capabilities,
+	}
+	if opts.Credit == 0 {
+		opts.Credit = 300
+	}
+	if l.from != "" {
+		opts.Filters = []goamqp.LinkFilter{goamqp.NewLinkFilter(selectorFilter, 0x0000468C00000004, l.from)}
+	}
+	if l.epoch != nil {
+		opts.Properties[string(propertyEpoch)] = l.epoch
+	}
+	if l.name != "" {
+		opts.Properties[string(propertyReceiverName)] = l.name
+	}
+	return opts
+}
+
+func newReceiver(t testing.TB, s *goamqp.Session, address string, l listening) *goamqp.Receiver {
+	t.Helper()
+	r, err := s.NewReceiver(t.Context(), address, l.options())
+	must(t, err)
+	return r
+}
+
+// receive takes the next so many messages.
+func receive(t testing.TB, r *goamqp.Receiver, n int) []*goamqp.Message {
+	t.Helper()
+	all := make([]*goamqp.Message, n)
+	for i := range all {
+		m, err := r.Receive(t.Context(), nil)
+		must(t, err)
+		all[i] = m
+	}
+	return all
+}
+
+func texts(messages []*goamqp.Message) string {
+	list := make([]string, len(messages))
+	for i, m := range messages {
+		list[i] = string(m.GetData())
+	}
+	return strings.Join(list, " ")
+}
+
+// remoteError is what the server said, however go-amqp has wrapped it.
+func remoteError(t testing.TB, err error) *goamqp.Error {
+	t.Helper()
+	if link, ok := errors.AsType[*goamqp.LinkError](err); ok && link.RemoteErr != nil {
+		return link.RemoteErr
+	}
+	if remote, ok := errors.AsType[*goamqp.Error](err); ok {
+		return remote
+	}
+	t.Fatalf("the server said nothing: %v", err)
+	return nil
+}
+
+// wantError holds what the server said against a condition and the beginning of a text,
+// which has to end as the service ends its texts.
+func wantError(t testing.TB, err error, condition wire.Symbol, text string) {
+	t.Helper()
+	remote := remoteError(t, err)
+	if wire.Symbol(remote.Condition) != condition || !strings.HasPrefix(remote.Description, text) {
+		t.Errorf("the error is %s:\n%s\nwant %s:\n%s", remote.Condition, remote.Description, condition, text)
+	}
+	if !trackingEnd.MatchString(remote.Description) {
+		t.Errorf("the text does not end as it should: %s", remote.Description)
+	}
+}
+
+// annotation gives one of a message's annotations.
+func annotation[T any](t testing.TB, m *goamqp.Message, name string) T {
+	t.Helper()
+	v, ok := m.Annotations[name].(T)
+	if !ok {
+		t.Fatalf("annotation %s is %T %v", name, m.Annotations[name], m.Annotations[name])
+	}
+	return v
+}
+
+func wait(t testing.TB, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-t.Context().Done():
+		t.Fatalf("%s did not end", what)
+	}
+}
+
+var yearOne = time.Time{}.UTC()

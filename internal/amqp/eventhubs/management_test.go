@@ -1,0 +1,195 @@
+package eventhubs
+
+import (
+	"testing"
+	"time"
+
+	goamqp "github.com/Azure/go-amqp"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+func read(kind, hub string, more ...any) *goamqp.Message {
+	m := &goamqp.Message{ApplicationProperties: map[string]any{"operation": "READ", "type": kind, "name": hub}, Data: [][]byte{[]byte("[]")}}
+	for i := 0; i < len(more); i += 2 {
+		m.ApplicationProperties[more[i].(string)] = more[i+1]
+	}
+	return m
+}
+
+// H10: what is told about a hub, each value in exactly its type.
+func TestReadingAHub(t *testing.T) {
+	y := newYard(t)
+	y.hub("Orders", 3)
+	hub, err := y.broker.Hub("orders")
+	must(t, err)
+	got := newRPC(t, y.session(), "$management").ask(read(typeHub, "ORDERS"))
+	wantStatus(t, got, 200, "OK")
+	if diff := cmp.Diff(map[string]any{
+		"name": "Orders", "type": "com.microsoft:eventhub", "created_at": hub.Created, "partition_count": int32(3),
+		"partition_ids": []string{"0", "1", "2"}, "georeplication_factor": int32(1),
+	}, got.Value); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// H10: what is told about a partition, before its first event and later.
+func TestReadingAPartition(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 2)
+	c := newRPC(t, y.session(), "$management")
+	ask := func() map[string]any {
+		t.Helper()
+		m := c.ask(read(typePartition, "orders", "partition", "1"))
+		wantStatus(t, m, 200, "OK")
+		value := m.Value.(map[string]any)
+		if at, ok := value["runtime_info_retrieval_time_utc"].(time.Time); !ok || time.Since(at) < 0 {
+			t.Errorf("retrieved at %v", value["runtime_info_retrieval_time_utc"])
+		}
+		delete(value, "runtime_info_retrieval_time_utc")
+		return value
+	}
+	want := map[string]any{
+		"name": "orders", "type": "com.microsoft:partition", "partition": "1",
+		"begin_sequence_number": int64(-1), "last_enqueued_sequence_number": int64(-1), "last_enqueued_offset": "-1",
+		"last_enqueued_time_utc": yearOne, "is_partition_empty": true,
+	}
+	if diff := cmp.Diff(want, ask()); diff != "" {
+		t.Errorf("empty:\n%s", diff)
+	}
+	p, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "1"}, []eventlog.Event{{Message: plain(t, "a")}, {Message: plain(t, "b")}})
+	must(t, err)
+	want["begin_sequence_number"], want["last_enqueued_sequence_number"], want["last_enqueued_offset"] = int64(0), int64(1), "1"
+	want["last_enqueued_time_utc"], want["is_partition_empty"] = p.Time, false
+	for range 2 { // and the same again
+		if diff := cmp.Diff(want, ask()); diff != "" {
+			t.Errorf("with events:\n%s", diff)
+		}
+	}
+}
+
+// The types on the wire, which a client's library may hide: int, long, array of string.
+func TestTypesOfManagementAnswers(t *testing.T) {
+	r := wire.NewReader(appendHub(nil, broker.Hub{Name: "h", Partitions: 2, Created: time.UnixMilli(5).UTC()}))
+	hub, err := r.ReadAny()
+	must(t, err)
+	if diff := cmp.Diff(wire.Map{
+		{Key: "name", Value: "h"}, {Key: "type", Value: typeHub}, {Key: "created_at", Value: time.UnixMilli(5).UTC()},
+		{Key: "partition_count", Value: int32(2)}, {Key: "partition_ids", Value: wire.Array{Of: wire.CodeString32, Values: []any{"0", "1"}}},
+		{Key: "georeplication_factor", Value: int32(1)},
+	}, hub); diff != "" {
+		t.Error(diff)
+	}
+	r = wire.NewReader(appendPartition(nil, broker.PartitionInfo{Hub: "h", ID: "1", First: 3, Last: 2, LastOffset: "2", Empty: true}))
+	partition, err := r.ReadAny()
+	must(t, err)
+	if diff := cmp.Diff(wire.Map{
+		{Key: "name", Value: "h"}, {Key: "type", Value: typePartition}, {Key: "partition", Value: "1"},
+		{Key: "begin_sequence_number", Value: int64(3)}, {Key: "last_enqueued_sequence_number", Value: int64(2)},
+		{Key: "last_enqueued_offset", Value: "2"}, {Key: "last_enqueued_time_utc", Value: yearOne},
+		{Key: "is_partition_empty", Value: true}, {Key: "runtime_info_retrieval_time_utc", Value: yearOne},
+	}, partition); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestManagementRequestsThatFail(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 4)
+	c := newRPC(t, y.session(), "$management")
+	const partitionText = "The specified partition is invalid for an EventHub partition sender or receiver. It should be between 0 and 3."
+	tests := []struct {
+		what      string
+		m         *goamqp.Message
+		code      int32
+		condition wire.Symbol
+		text      string
+	}{
+		{"a hub that is not there", read(typeHub, "nope"), 404, condNotFound, "The messaging entity 'sb://localhost/nope' could not be found."},
+		{"a partition of a hub that is not there", read(typePartition, "nope", "partition", "0"), 404, condNotFound,
+			"The messaging entity 'sb://localhost/nope' could not be found."},
+		{"a partition that is not there", read(typePartition, "orders", "partition", "4"), 400, condRange, partitionText},
+		{"a partition that is none", read(typePartition, "orders", "partition", "x"), 400, condRange, partitionText},
+		{"no partition", read(typePartition, "orders"), 400, condRange, partitionText},
+		{"a partition that is a number", read(typePartition, "orders", "partition", int32(0)), 400, condRange, partitionText},
+		{"another type", read("com.microsoft:queue", "orders"), 501, condNotImplemented, "$management does not know"},
+		{"another operation", read(typeHub, "orders", "operation", "DELETE"), 501, condNotImplemented, "$management does not know"},
+		{"nothing", &goamqp.Message{Value: "x"}, 501, condNotImplemented, "$management does not know"},
+		{"no hub", read(typeHub, ""), 400, condArgument, "The request names no hub."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			got := c.ask(tt.m)
+			wantStatus(t, got, tt.code, tt.text)
+			if condition := got.ApplicationProperties["error-condition"]; condition != string(tt.condition) {
+				t.Errorf("condition is %v, want %s", condition, tt.condition)
+			}
+		})
+	}
+}
+
+// H9: any right to the hub will do, put before or brought along, and none to another.
+func TestRightsToReadAHub(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	y.hub("other", 1)
+	y.policy("orders", "sends", auth.Send)
+	y.policy("orders", "listens", auth.Listen)
+	y.policy("other", "elsewhere", auth.Manage)
+	const refused = "Unauthorized access. 'Listen' claim(s) are required to perform this operation. Resource: 'sb://localhost/orders/$management'. TrackingId:"
+	tests := []struct {
+		what   string
+		policy string // logged in as; empty: nobody
+		token  string // brought along
+		code   int32
+		text   string
+	}{
+		{"to send", "sends", "", 200, "OK"},
+		{"to listen", "listens", "", 200, "OK"},
+		{"of the root", auth.RootPolicy, "", 200, "OK"},
+		{"to another hub", "elsewhere", "", 401, refused},
+		{"none", "", "", 401, refused},
+		{"brought along, for the hub", "", sasToken("sb://localhost/orders", "sends", time.Hour), 200, "OK"},
+		{"brought along, for its management", "", sasToken("amqps://h/orders/$management", "listens", time.Hour), 200, "OK"},
+		{"brought along, beside one to another hub", "elsewhere", sasToken("sb://localhost/orders", "listens", time.Hour), 200, "OK"},
+		{"brought along, but for another hub", "", sasToken("sb://localhost/other", "elsewhere", time.Hour), 401, refused},
+		{"brought along, but expired", "", sasToken("sb://localhost/orders", "listens", -time.Hour), 401, refused},
+		{"brought along, but wrong", "", auth.Sign("sb://localhost/orders", "listens", "wrong", time.Now().Add(time.Hour)), 401, refused},
+		{"put before, though what is brought is wrong", "listens", "nonsense", 200, "OK"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			y := y.in(t)
+			s := newSession(t, y.dial(nil))
+			if tt.policy != "" {
+				s = y.sessionAs(tt.policy)
+			}
+			for _, m := range []*goamqp.Message{read(typeHub, "orders"), read(typePartition, "orders", "partition", "0")} {
+				if tt.token != "" {
+					m.ApplicationProperties["security_token"] = tt.token
+				}
+				wantStatus(t, newRPC(t, s, "$management").ask(m), tt.code, tt.text)
+			}
+		})
+	}
+}
+
+// Several pairs on one connection, each with replies of its own.
+func TestSeveralPairsToManagement(t *testing.T) {
+	y := newYard(t)
+	y.hub("a", 1)
+	y.hub("b", 1)
+	s := y.session()
+	first, second := newRPC(t, s, "$management"), newRPC(t, s, "$management")
+	for range 3 {
+		for hub, c := range map[string]*rpc{"a": first, "b": second} {
+			if got := c.ask(read(typeHub, hub)).Value.(map[string]any)["name"]; got != hub {
+				t.Errorf("told about %v, asked about %s", got, hub)
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package eventhubs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/auth"
+)
+
+// attachTimeout is how long a link may hold up its connection until it is accepted.
+const attachTimeout = 20 * time.Second
+
+// peer is the door's side of one connection.
+type peer struct {
+	door *Door
+	conn *amqp.Conn
+	log  *slog.Logger
+
+	rights             rights
+	claims, management *exchange
+	budget             *budget
+	// work counts the goroutines that the peer has begun.
+	work sync.WaitGroup
+}
+
+func newPeer(d *Door, c *amqp.Conn) *peer {
+	p := &peer{door: d, conn: c, log: c.Log(), budget: newBudget()}
+	p.claims = &exchange{peer: p, handle: p.putToken}
+	p.management = &exchange{peer: p, handle: p.manage}
+	return p
+}
+
+// Attach decides on a link by what its address names.
+func (p *peer) Attach(l *amqp.Link) (amqp.Terminus, error) {
+	text, err := addressOf(l.Request())
+	if err != nil {
+		return amqp.Terminus{}, err
+	}
+	a := parseAddress(text)
+	var t amqp.Terminus
+	switch {
+	case a.node == nodeClaims:
+		t, err = p.attachClaims(l)
+	case a.node == nodeManagement:
+		t, err = p.attachManagement(l)
+	case a.node == nodeNone:
+		err = &amqp.Error{Condition: condInvalidField, Description: "The link's address names nothing."}
+	case sends(l):
+		t, err = p.attachSender(l, a)
+	default:
+		t, err = p.attachReceiver(l, a)
+	}
+	if err != nil {
+		return amqp.Terminus{}, p.explain(p.place(a), err)
+	}
+	return t, nil
+}
+
+// Disconnected waits for all that the connection has under way. What was submitted is
+// stored although nobody can be told of it any more.
+func (p *peer) Disconnected() {
+	p.rights.stop()
+	p.work.Wait()
+}
+
+// sends tells whether the peer is the one that sends on a link.
+func sends(l *amqp.Link) bool { return l.Request().Role == wire.RoleSender }
+
+// addressOf finds the address at our end of a link.
+func addressOf(a *wire.Attach) (string, error) {
+	if a.Role == wire.RoleReceiver {
+		if a.Source == nil {
+			return "", &amqp.Error{Condition: condInvalidField, Description: "The link has no source."}
+		}
+		return a.Source.Address.Value, nil
+	}
+	if a.Target == nil {
+		return "", &amqp.Error{Condition: condInvalidField, Description: "The link has no target."}
+	}
+	return a.Target.Address.Value, nil
+}
+
+// place is what errors about an address tell of it.
+func (p *peer) place(a address) place {
+	return place{host: p.conn.Hostname(), namespace: p.door.broker.Namespace(), address: a}
+}
+
+// authorize asks for a right to a link's place.
+func (p *peer) authorize(at place, need auth.Rights) error {
+	if p.rights.allow(at.scope(), need) {
+		return nil
+	}
+	return &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(need)}
+}
+
+// watch ends a link when the rights to its place do. It returns what to call when the
+// link has ended.
+func (p *peer) watch(l *amqp.Link, at place, need auth.Rights) (unwatch func()) {
+	g := &guard{path: at.scope(), need: need, expire: func(ended time.Time) {
+		l.Detach(p.explain(at, &amqp.Error{Condition: condUnauthorized, Description: textExpired(ended)}))
+	}}
+	p.rights.watch(g)
+	return func() { p.rights.unwatch(g) }
+}
+
+// explain says an error as the client is told it. The log has the same tracking id.
+func (p *peer) explain(at place, err error) *amqp.Error {
+	told, known := judge(at, err)
+	id := newTrackingID()
+	told.Description = at.describe(told.Description, id, time.Now())
+	level := slog.LevelDebug
+	if !known {
+		level = slog.LevelError
+	}
+	p.log.Log(context.Background(), level, "client was told of an error",
+		"trackingId", id, "resource", at.resource(), "condition", string(told.Condition), "error", err)
+	return &told
+}
+
+// ends is explain for a link that ends with the error. What may succeed when it is done
+// again would be tried again on the same link, so it says that another is needed.
+func (p *peer) ends(at place, err error) *amqp.Error {
+	told := p.explain(at, err)
+	switch told.Condition {
+	case condBusy, condTimeout, condCancelled:
+		told.Condition = condDetachForced
+	}
+	return told
+}
+
+// failure is explain for who answers by a reply.
+func (p *peer) failure(at place, err error) reply {
+	told := p.explain(at, err)
+	return reply{status: statusOf(told.Condition), description: told.Description, condition: told.Condition}
+}
+
+// property looks for a value in a link's properties.
+func property(m wire.Map, name wire.Symbol) any {
+	for _, pair := range m {
+		if text, ok := textOf(pair.Key); ok && text == string(name) {
+			return pair.Value
+		}
+	}
+	return nil
+}
+
+// badProperty refuses a link for one of its properties.
+func badProperty(name wire.Symbol) error {
+	return &amqp.Error{Condition: condArgument, Description: "The link property " + string(name) + " is no number that it can be."}
+}

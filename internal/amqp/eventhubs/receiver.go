@@ -1,0 +1,176 @@
+package eventhubs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// What a receiver may ask for when it attaches.
+const (
+	propertyEpoch        wire.Symbol = "com.microsoft:epoch"
+	propertyReceiverName wire.Symbol = "com.microsoft:receiver-name"
+	capabilityMetrics    wire.Symbol = "com.microsoft:enable-receiver-runtime-metric"
+)
+
+// receiver gives the events of a partition to a client, on one link (H4).
+type receiver struct {
+	peer *peer
+	link *amqp.Link
+	at   place
+	// created is when the hub was: one of the same name made later is another.
+	created time.Time
+	// metrics: the client wants to hear of the partition's newest event, too (H10).
+	metrics   bool
+	delivered prometheus.Counter
+	unwatch   func()
+
+	mu sync.Mutex
+	// seat is the receiver's place at the partition. Set before the link is accepted.
+	seat *broker.Receiver
+	// running: Run has begun, and the cursor is its own. closed: the link has ended.
+	// evicted: somebody else has the place. Guarded by mu.
+	running, closed bool
+	evicted         *broker.EvictedError
+}
+
+// attachReceiver accepts a link from a partition. Its position is fixed when it returns,
+// before the client hears of it: what is stored from then on is new to it.
+func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
+	at := p.place(a)
+	if err := p.authorize(at, auth.Listen); err != nil {
+		return amqp.Terminus{}, err
+	}
+	if a.group == "" || a.partition == "" {
+		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A receiver's address has the form " +
+			"HUB/ConsumerGroups/GROUP/Partitions/ID."}
+	}
+	hub, err := p.door.broker.Hub(a.hub)
+	if err != nil {
+		return amqp.Terminus{}, err
+	}
+	r := &receiver{peer: p, link: l, at: at, created: hub.Created}
+	err = r.sit(l.Request())
+	if refused, ok := errors.AsType[*broker.EpochError](err); ok {
+		// As if robbed at once: one client that is refused outright makes a new connection
+		// and tries again, and disturbs what else it reads.
+		return amqp.Terminus{Source: refusal{p.explain(at, refused)}, Settled: true}, nil
+	}
+	if err != nil {
+		return amqp.Terminus{}, err
+	}
+	r.metrics = slices.Contains(l.Request().DesiredCapabilities, capabilityMetrics)
+	r.delivered = p.door.metrics.delivered.WithLabelValues(hub.Name)
+	r.unwatch = p.watch(l, at, auth.Listen)
+	return amqp.Terminus{Source: r, Settled: true}, nil
+}
+
+// sit takes a place at the partition.
+func (r *receiver) sit(request *wire.Attach) error {
+	from, err := selectorOf(request.Source.Filter)
+	if err != nil {
+		return err
+	}
+	cfg := broker.ReceiverConfig{
+		Hub: r.at.hub, Group: r.at.group, Partition: r.at.partition,
+		At: from.at, Evict: r.evict,
+	}
+	if cfg.Epoch, err = epochOf(request.Properties); err != nil {
+		return err
+	}
+	if name, ok := textOf(property(request.Properties, propertyReceiverName)); ok {
+		cfg.Name = shown(name)
+	}
+	ctx, cancel := context.WithTimeout(r.peer.conn.Context(), attachTimeout)
+	defer cancel()
+	seat, err := r.peer.door.broker.Receive(ctx, cfg)
+	if ahead, ok := errors.AsType[*eventlog.PositionError](err); ok {
+		return &amqp.Error{Condition: condArgument, Description: from.textPastEnd(ahead)}
+	}
+	r.seat = seat
+	return err
+}
+
+func epochOf(m wire.Map) (*int64, error) {
+	value := property(m, propertyEpoch)
+	if value == nil {
+		return nil, nil
+	}
+	epoch, ok := integerOf(value)
+	if !ok {
+		return nil, badProperty(propertyEpoch)
+	}
+	return &epoch, nil
+}
+
+// evict ends the link of a receiver whose place another has taken. Where it has not begun
+// to run it finds out by itself, before it sends anything.
+func (r *receiver) evict(err *broker.EvictedError) {
+	r.mu.Lock()
+	r.evicted = err
+	running := r.running
+	r.mu.Unlock()
+	if running {
+		r.link.Detach(r.peer.explain(r.at, err))
+	}
+}
+
+// Closed frees the place at once.
+func (r *receiver) Closed() {
+	r.unwatch()
+	r.mu.Lock()
+	r.closed = true
+	running := r.running
+	r.mu.Unlock()
+	r.seat.Close()
+	if !running {
+		_ = r.seat.Cursor.Close()
+	}
+}
+
+// begin makes the cursor the caller's, unless there is nothing to begin any more.
+func (r *receiver) begin() (ok bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false, nil
+	}
+	r.running = true
+	if r.evicted != nil {
+		return false, r.evicted
+	}
+	return true, nil
+}
+
+// Run sends events until the link ends.
+func (r *receiver) Run(ctx context.Context, l *amqp.Link) error {
+	ok, err := r.begin()
+	if !ok && err == nil {
+		return nil
+	}
+	f := feed{receiver: r, link: l, cursor: r.seat.Cursor}
+	defer f.close()
+	if err == nil {
+		err = f.run(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return r.peer.ends(r.at, err)
+}
+
+// refusal is a source that ends as soon as it has begun.
+type refusal struct{ err *amqp.Error }
+
+func (s refusal) Run(context.Context, *amqp.Link) error { return s.err }
+func (s refusal) Closed()                               {}

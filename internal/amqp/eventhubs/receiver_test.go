@@ -1,0 +1,425 @@
+package eventhubs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	goamqp "github.com/Azure/go-amqp"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+const firstPartition = "orders/ConsumerGroups/$Default/Partitions/0"
+
+// H3: whatever is in a message comes back as it was sent, and the hub's own annotations
+// beside it, each in its type.
+func TestEverythingComesBackAsSent(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	s := y.session()
+	sender := newSender(t, s, "orders", nil)
+	receiver := newReceiver(t, s, firstPartition, listening{})
+	when := time.UnixMilli(1700000000123).UTC()
+	str := func(s string) *string { return &s }
+	full := func(m *goamqp.Message) *goamqp.Message {
+		m.Header = &goamqp.MessageHeader{Durable: true, Priority: 7, TTL: 5 * time.Second}
+		m.Annotations = goamqp.Annotations{"x-mine": "kept", "x-number": int64(5)}
+		m.Properties = &goamqp.MessageProperties{
+			MessageID: "id", UserID: []byte("user"), To: str("to"), Subject: str("subject"), ReplyTo: str("reply"),
+			CorrelationID: uint64(70000), ContentType: str("text/plain"), ContentEncoding: str("utf-8"),
+			AbsoluteExpiryTime: &when, CreationTime: &when, GroupID: str("group"), GroupSequence: new(uint32), ReplyToGroupID: str("rg"),
+		}
+		m.ApplicationProperties = map[string]any{
+			"string": "s", "int": int32(-1), "long": int64(1 << 40), "uint": uint32(9), "ulong": uint64(1 << 60), "bool": true,
+			"double": 1.5, "float": float32(2.5), "time": when, "uuid": goamqp.UUID{1, 2, 3}, "bytes": []byte{1, 2}, "symbol": goamqp.Symbol("sym"),
+		}
+		m.Footer = goamqp.Annotations{"x-foot": "note"}
+		return m
+	}
+	tests := []struct {
+		what string
+		m    *goamqp.Message
+	}{
+		{"data", full(text("body"))},
+		{"no bytes", full(text(""))},
+		{"several data sections", full(&goamqp.Message{Data: [][]byte{[]byte("a"), []byte("b"), {}}})},
+		{"a value of text", full(&goamqp.Message{Value: "text"})},
+		{"a value of a number", full(&goamqp.Message{Value: int64(-5)})},
+		{"a value that is a map", full(&goamqp.Message{Value: map[string]any{"a": int64(1)}})},
+		{"a value that is null", full(&goamqp.Message{Value: goamqp.Null{}})},
+		{"a value that is a list", full(&goamqp.Message{Value: []any{"a", int64(1), true}})},
+		{"a value that is a uuid", full(&goamqp.Message{Value: goamqp.UUID{9}})},
+		{"sequences", full(&goamqp.Message{Sequence: [][]any{{"a", int64(1)}, {"b"}}})},
+		{"an id that is a uuid", &goamqp.Message{Data: [][]byte{{1}}, Properties: &goamqp.MessageProperties{MessageID: goamqp.UUID{7}}}},
+		{"an id that is bytes", &goamqp.Message{Data: [][]byte{{1}}, Properties: &goamqp.MessageProperties{MessageID: []byte{7}}}},
+		{"an id that is a number", &goamqp.Message{Data: [][]byte{{1}}, Properties: &goamqp.MessageProperties{MessageID: uint64(7)}}},
+		{"a large body", text(strings.Repeat("x", 300_000))},
+		{"nothing", &goamqp.Message{Data: [][]byte{{}}}},
+	}
+	for i, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			t0 := time.Now().Truncate(time.Millisecond)
+			must(t, sender.Send(t.Context(), tt.m, nil))
+			got := receive(t, receiver, 1)[0]
+			if n := annotation[int64](t, got, wire.AnnotationSequenceNumber); n != int64(i) {
+				t.Errorf("sequence number is %d, want %d", n, i)
+			}
+			if offset := annotation[string](t, got, wire.AnnotationOffset); offset != strconv.Itoa(i) {
+				t.Errorf("offset is %q", offset)
+			}
+			if at := annotation[time.Time](t, got, wire.AnnotationEnqueuedTime); at.Before(t0) || at.After(time.Now()) {
+				t.Errorf("enqueued at %v, sent at %v", at, t0)
+			}
+			if _, there := got.Annotations[wire.AnnotationPartitionKey]; there {
+				t.Error("there is a key")
+			}
+			for _, name := range []string{wire.AnnotationSequenceNumber, wire.AnnotationOffset, wire.AnnotationEnqueuedTime} {
+				delete(got.Annotations, name)
+			}
+			want, err := tt.m.MarshalBinary()
+			must(t, err)
+			if len(got.Annotations) == 0 {
+				got.Annotations = nil
+			}
+			back, err := got.MarshalBinary()
+			must(t, err)
+			var sent, returned goamqp.Message
+			must(t, sent.UnmarshalBinary(want))
+			must(t, returned.UnmarshalBinary(back))
+			if diff := cmp.Diff(fmt.Sprintf("%#v", content(&sent)), fmt.Sprintf("%#v", content(&returned))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// content is a message without what go-amqp keeps for itself.
+func content(m *goamqp.Message) []any {
+	all := []any{m.Annotations, m.ApplicationProperties, m.Data, m.Value, m.Sequence, m.Footer}
+	if m.Header != nil {
+		all = append(all, *m.Header)
+	}
+	if p := m.Properties; p != nil {
+		for _, v := range []*string{p.To, p.Subject, p.ReplyTo, p.ContentType, p.ContentEncoding, p.GroupID, p.ReplyToGroupID} {
+			if v != nil {
+				all = append(all, *v)
+			}
+		}
+		all = append(all, p.MessageID, p.UserID, p.CorrelationID, fmt.Sprint(p.AbsoluteExpiryTime, p.CreationTime))
+		if p.GroupSequence != nil {
+			all = append(all, *p.GroupSequence)
+		}
+	}
+	return all
+}
+
+// What belongs to the hub is the hub's: annotations of an event that was received and is
+// sent on are not kept, its key is, and neither delivery count nor delivery annotations.
+func TestTheHubsOwnAnnotationsAreTheHubs(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	s := y.session()
+	m := text("x")
+	m.Header = &goamqp.MessageHeader{DeliveryCount: 3}
+	m.DeliveryAnnotations = goamqp.Annotations{"x-hop": "1"}
+	m.Annotations = goamqp.Annotations{
+		wire.AnnotationOffset: "77", wire.AnnotationSequenceNumber: int64(77), wire.AnnotationEnqueuedTime: time.Unix(0, 0),
+		wire.AnnotationPartitionKey: "key", wire.AnnotationProducerID: int64(5), "x-mine": "kept",
+	}
+	must(t, newSender(t, s, "orders/Partitions/0", nil).Send(t.Context(), m, nil))
+	got := receive(t, newReceiver(t, s, firstPartition, listening{}), 1)[0]
+	if n := annotation[int64](t, got, wire.AnnotationSequenceNumber); n != 0 {
+		t.Errorf("sequence number is %d", n)
+	}
+	if key := annotation[string](t, got, wire.AnnotationPartitionKey); key != "key" {
+		t.Errorf("key is %q", key)
+	}
+	if len(got.Annotations) != 5 || got.Annotations["x-mine"] != "kept" || got.DeliveryAnnotations != nil {
+		t.Errorf("annotations are %v and %v", got.Annotations, got.DeliveryAnnotations)
+	}
+	if got.Header != nil && got.Header.DeliveryCount != 0 {
+		t.Errorf("header is %+v", got.Header)
+	}
+}
+
+// H4: from wherever a reader wants to begin.
+func TestReadingFromEverywhere(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	y.store("orders", "0", "a", "b", "c", "d", "e")
+	s := y.session()
+	at := annotation[time.Time](t, receive(t, newReceiver(t, s, firstPartition, listening{}), 3)[2], wire.AnnotationEnqueuedTime).UnixMilli()
+	tests := []struct{ from, want string }{
+		{"", "a b c d e"},
+		{"amqp.annotation.x-opt-offset > '-1'", "a b c d e"},
+		{"amqp.annotation.x-opt-offset > -1", "a b c d e"},
+		{"amqp.annotation.x-opt-offset > '2'", "d e"},
+		{"amqp.annotation.x-opt-offset >= '2'", "c d e"},
+		{"amqp.annotation.x-opt-sequence-number > '2'", "d e"},
+		{"amqp.annotation.x-opt-sequence-number >= 2", "c d e"},
+		{"amqp.annotation.x-opt-sequence-number > '-1'", "a b c d e"},
+		{"amqp.annotation.x-opt-sequence-number > '4'", ""},
+		{"amqp.annotation.x-opt-offset > '@latest'", ""},
+		{"amqp.annotation.x-opt-offset >= @latest", ""},
+		{fmt.Sprintf("amqp.annotation.x-opt-enqueued-time > '%d'", at+3600_000), ""},
+		{"amqp.annotation.x-opt-enqueued-time > '-62135596800000'", "a b c d e"},
+		{"amqp.annotation.x-opt-enqueuedtimeutc > 0", "a b c d e"},
+	}
+	type reading struct {
+		from, want string
+		r          *goamqp.Receiver
+	}
+	var all []reading
+	for i, tt := range tests {
+		group := fmt.Sprintf("g%d", i)
+		y.hub("orders", 1, group)
+		r := newReceiver(t, s, "orders/ConsumerGroups/"+group+"/Partitions/0", listening{from: tt.from})
+		all = append(all, reading{tt.from, strings.TrimSpace(tt.want + " new"), r})
+	}
+	// The position was fixed before the attach was answered: this is new to all of them.
+	y.store("orders", "0", "new")
+	for _, a := range all {
+		if got := texts(receive(t, a.r, len(strings.Fields(a.want)))); got != a.want {
+			t.Errorf("from %q it reads %q, want %q", a.from, got, a.want)
+		}
+	}
+}
+
+// The event at a time is found by its time: itself, or what follows it.
+func TestReadingFromATime(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	y.store("orders", "0", "a")
+	s := y.session()
+	first := annotation[time.Time](t, receive(t, newReceiver(t, s, firstPartition, listening{}), 1)[0], wire.AnnotationEnqueuedTime)
+	for !time.Now().Truncate(time.Millisecond).After(first) { // until the clock has moved
+	}
+	y.store("orders", "0", "b")
+	for from, want := range map[string]string{
+		fmt.Sprintf("amqp.annotation.x-opt-enqueued-time >= '%d'", first.UnixMilli()): "a",
+		fmt.Sprintf("amqp.annotation.x-opt-enqueued-time > '%d'", first.UnixMilli()):  "b",
+	} {
+		if got := texts(receive(t, newReceiver(t, s, firstPartition, listening{from: from}), 1)); got != want {
+			t.Errorf("from %q it reads %q, want %q", from, got, want)
+		}
+	}
+}
+
+func TestReceiversThatAreRefused(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 2, "Billing")
+	y.store("orders", "0", "a", "b", "c")
+	s := y.session()
+	const offset, number = "amqp.annotation.x-opt-offset", "amqp.annotation.x-opt-sequence-number"
+	tests := []struct {
+		address   string
+		l         listening
+		condition wire.Symbol
+		text      string
+	}{
+		{"nope/ConsumerGroups/$Default/Partitions/0", listening{}, condNotFound, "The messaging entity 'sb://localhost/nope' could not be found."},
+		{"orders/ConsumerGroups/nope/Partitions/1", listening{}, condNotFound, "The messaging entity 'yard:eventhub:orders~1|nope' could not be found."},
+		{"orders/ConsumerGroups/billing/Partitions/1", listening{}, condNotFound,
+			"The messaging entity 'yard:eventhub:orders~1|billing' could not be found. There is a consumer group 'Billing', and case matters here."},
+		{"orders/ConsumerGroups/$Default/Partitions/2", listening{}, condRange,
+			"The specified partition is invalid for an EventHub partition sender or receiver. It should be between 0 and 1."},
+		{"orders", listening{}, condArgument, "A receiver's address has the form HUB/ConsumerGroups/GROUP/Partitions/ID."},
+		{"orders/Partitions/0", listening{}, condArgument, "A receiver's address has the form"},
+		{firstPartition, listening{from: offset + " > '3'"}, condArgument, "The supplied offset '3' is invalid. The last offset in the system is '2'"},
+		{firstPartition, listening{from: number + " > '488'"}, condArgument,
+			"The supplied sequence number '488' is invalid. The last sequence number in the system is '2'"},
+		{firstPartition, listening{from: number + " >= 488"}, condArgument,
+			"The supplied sequence number '488' is invalid. The last sequence number in the system is '2'"},
+		{"orders/ConsumerGroups/$Default/Partitions/1", listening{from: offset + " > '0'"}, condArgument,
+			"The supplied offset '0' is invalid. The last offset in the system is '-1'"},
+		{firstPartition, listening{from: offset + " > 'abc'"}, condArgument, "The selector filter cannot be understood: "},
+		{firstPartition, listening{from: "nonsense"}, condArgument, "The selector filter cannot be understood: "},
+		{firstPartition, listening{epoch: "one"}, condArgument, "The link property com.microsoft:epoch is no number that it can be."},
+	}
+	for _, tt := range tests {
+		_, err := s.NewReceiver(t.Context(), tt.address, tt.l.options())
+		wantError(t, err, tt.condition, tt.text)
+	}
+	// Whoever is refused took nobody's place: an epoch that cannot read evicts nobody.
+	r := newReceiver(t, s, firstPartition, listening{})
+	_, err := s.NewReceiver(t.Context(), firstPartition, listening{epoch: int64(5), from: offset + " > '99'"}.options())
+	wantError(t, err, condArgument, "The supplied offset '99' is invalid.")
+	if got := texts(receive(t, r, 3)); got != "a b c" {
+		t.Errorf("it reads %q", got)
+	}
+	// $Default is found in any case, and so is the hub.
+	receive(t, newReceiver(t, s, "/ORDERS/consumergroups/$DEFAULT/partitions/0/", listening{}), 3)
+}
+
+// H10: on request each delivery tells of the partition's newest event.
+func TestRuntimeMetricsBesideDeliveries(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	y.store("orders", "0", "a", "b", "c")
+	s := y.session()
+	plainly := receive(t, newReceiver(t, s, firstPartition, listening{}), 3)
+	if plainly[0].DeliveryAnnotations != nil {
+		t.Errorf("nobody asked for %v", plainly[0].DeliveryAnnotations)
+	}
+	last := annotation[time.Time](t, plainly[2], wire.AnnotationEnqueuedTime)
+	asked := receive(t, newReceiver(t, s, firstPartition, listening{capabilities: []string{string(capabilityMetrics), "com.microsoft:georeplication"}}), 3)
+	for i, m := range asked {
+		told := m.DeliveryAnnotations
+		if told[wire.AnnotationLastSequence] != int64(2) || told[wire.AnnotationLastOffset] != "2" {
+			t.Errorf("event %d tells of %v", i, told)
+		}
+		if at, ok := told[wire.AnnotationLastTime].(time.Time); !ok || !at.Equal(last) {
+			t.Errorf("event %d tells of %v, the last is of %v", i, told, last)
+		}
+		if _, ok := told[wire.AnnotationRetrieved].(time.Time); !ok || len(told) != 4 {
+			t.Errorf("event %d tells of %v", i, told)
+		}
+	}
+}
+
+// H4: credit is all that a client has to give; without it nothing is sent.
+func TestCreditDecidesHowMuchIsSent(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	events := make([]eventlog.Event, 1000)
+	for i := range events {
+		events[i].Message = plain(t, strconv.Itoa(i))
+	}
+	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, events)
+	must(t, err)
+	r := newReceiver(t, y.session(), firstPartition, listening{credit: -1})
+	next := 0
+	for _, credit := range []uint32{1, 2, 500, 497} {
+		must(t, r.IssueCredit(credit))
+		for range credit {
+			if got := string(receive(t, r, 1)[0].GetData()); got != strconv.Itoa(next) {
+				t.Fatalf("event %s came where %d was expected", got, next)
+			}
+			next++
+		}
+		if m := r.Prefetched(); m != nil {
+			t.Fatalf("event %s came without credit", m.GetData())
+		}
+	}
+}
+
+// broken is a cursor that fails in the midst of damage.
+type broken struct {
+	eventlog.Cursor
+	damage *eventlog.CorruptError
+}
+
+func (b broken) damaged() bool {
+	return b.Place() >= b.damage.First && (b.Place() < b.damage.Next || b.damage.Next == eventlog.NoSequence)
+}
+
+func (b broken) Next(ctx context.Context) (eventlog.Run, error) {
+	if b.damaged() {
+		return eventlog.Run{}, b.damage
+	}
+	return b.Cursor.Next(ctx)
+}
+
+func (b broken) TryNext(ctx context.Context) (eventlog.Run, error) {
+	if b.damaged() {
+		return eventlog.Run{}, b.damage
+	}
+	return b.Cursor.TryNext(ctx)
+}
+
+type brokenEngine struct {
+	eventlog.Engine
+	damage *eventlog.CorruptError
+}
+
+func (e brokenEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := e.Engine.Partition(id, r)
+	return brokenPartition{p, e.damage}, err
+}
+
+type brokenPartition struct {
+	eventlog.Partition
+	damage *eventlog.CorruptError
+}
+
+func (p brokenPartition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
+	c, err := p.Partition.Cursor(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return broken{c, p.damage}, nil
+}
+
+// Damage hides nothing but itself.
+func TestReceiversGoOnBehindDamage(t *testing.T) {
+	y := newYard(t, func(s *setup) {
+		s.engine = func(e eventlog.Engine) eventlog.Engine {
+			return brokenEngine{e, &eventlog.CorruptError{Where: "segment 0", Reason: "checksum", First: 1, Next: 3}}
+		}
+	})
+	y.errors.want.Store(1)
+	y.hub("orders", 1)
+	y.store("orders", "0", "a", "b", "c", "d", "e")
+	r := newReceiver(t, y.session(), firstPartition, listening{})
+	if got := texts(receive(t, r, 3)); got != "a d e" {
+		t.Errorf("it reads %q", got)
+	}
+	if n := y.metric("eventyard_amqp_damage_passed_total"); n != 1 {
+		t.Errorf("damage was passed %v times", n)
+	}
+	if n := y.metric("eventyard_amqp_delivered_events_total"); n != 3 {
+		t.Errorf("%v events were delivered", n)
+	}
+}
+
+func TestDamageWithNothingBehindItEndsTheLink(t *testing.T) {
+	y := newYard(t, func(s *setup) {
+		s.engine = func(e eventlog.Engine) eventlog.Engine {
+			return brokenEngine{e, &eventlog.CorruptError{Where: "segment 0", Reason: "checksum", First: 1, Next: eventlog.NoSequence}}
+		}
+	})
+	y.errors.want.Store(1)
+	y.hub("orders", 1)
+	y.store("orders", "0", "a", "b")
+	r := newReceiver(t, y.session(), firstPartition, listening{})
+	receive(t, r, 1)
+	_, err := r.Receive(t.Context(), nil)
+	wantError(t, err, condInternal, "Segment 0: checksum: event 1 and those after it cannot be read.")
+}
+
+// An event whose bytes are not what the door stores has its place all the same.
+func TestAnEventThatCannotBeRead(t *testing.T) {
+	y := newYard(t)
+	y.errors.want.Store(1)
+	y.hub("orders", 1)
+	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, []eventlog.Event{{Message: []byte("nonsense")}, {Message: plain(t, "b")}})
+	must(t, err)
+	got := receive(t, newReceiver(t, y.session(), firstPartition, listening{}), 2)
+	if n := annotation[int64](t, got[0], wire.AnnotationSequenceNumber); n != 0 || got[0].Data != nil || string(got[1].GetData()) != "b" {
+		t.Errorf("it reads %v %q, %q", n, got[0].Data, got[1].GetData())
+	}
+}
+
+// metric sums a counter over its labels.
+func (y *yard) metric(name string) float64 {
+	y.t.Helper()
+	families, err := y.registry.Gather()
+	must(y.t, err)
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return sum
+}

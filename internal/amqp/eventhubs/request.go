@@ -1,0 +1,196 @@
+package eventhubs
+
+import (
+	"bytes"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// request is a message to $cbs or $management, as far as anything depends on it.
+type request struct {
+	// id is the message's id in its encoding: the reply has to repeat it in its own type.
+	// nil if there is none.
+	id      []byte
+	replyTo string
+	// session is that of the link it came on.
+	session uint16
+
+	operation, kind, name, partition, token string
+	// body is the text of a value; empty if it is anything else.
+	body string
+	// size is that of the whole message.
+	size int
+}
+
+// parseRequest takes a message apart. The result shares nothing with it.
+func parseRequest(msg []byte) (*request, error) {
+	m, err := wire.Sections(msg)
+	if err != nil {
+		return nil, err
+	}
+	q := &request{size: len(msg)}
+	if err := q.readProperties(m.Properties); err != nil {
+		return nil, err
+	}
+	if err := q.readApplicationProperties(m.ApplicationProperties); err != nil {
+		return nil, err
+	}
+	if m.BodyKind != wire.BodyValue {
+		return q, nil
+	}
+	r := wire.NewReader(m.Body)
+	if _, err := r.ReadDescriptor(); err != nil {
+		return nil, err
+	}
+	q.body, err = readText(&r)
+	return q, err
+}
+
+// The places of the properties that matter (§3.2.4).
+const (
+	propertyMessageID     = 0
+	propertyReplyTo       = 4
+	propertyCorrelationID = 5
+	propertyCount         = 13
+)
+
+func (q *request) readProperties(section []byte) error {
+	if section == nil {
+		return nil
+	}
+	r := wire.NewReader(section)
+	if _, err := r.ReadDescriptor(); err != nil {
+		return err
+	}
+	list, err := r.EnterList()
+	if err != nil {
+		return err
+	}
+	for i := range list.Count {
+		if err := q.readProperty(&r, section, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *request) readProperty(r *wire.Reader, section []byte, place int) (err error) {
+	if r.TryNull() {
+		return nil
+	}
+	start := r.Offset()
+	switch {
+	case place == propertyReplyTo:
+		q.replyTo, err = readText(r)
+		return err
+	case place == propertyMessageID, place == propertyCorrelationID && q.id == nil:
+		err = r.Skip()
+		q.id = bytes.Clone(section[start:r.Offset()])
+		return err
+	default:
+		return r.Skip()
+	}
+}
+
+func (q *request) readApplicationProperties(section []byte) error {
+	if section == nil {
+		return nil
+	}
+	r := wire.NewReader(section)
+	if _, err := r.ReadDescriptor(); err != nil {
+		return err
+	}
+	entries, err := r.EnterMap()
+	if err != nil {
+		return err
+	}
+	for range entries.Count / 2 {
+		key, err := readText(&r)
+		if err != nil {
+			return err
+		}
+		if err := q.readApplicationProperty(&r, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *request) readApplicationProperty(r *wire.Reader, key string) (err error) {
+	switch key {
+	case "operation":
+		q.operation, err = readText(r)
+	case "type":
+		q.kind, err = readText(r)
+	case "name":
+		q.name, err = readText(r)
+	case "partition":
+		q.partition, err = readText(r)
+	case "security_token":
+		q.token, err = readText(r)
+	default:
+		err = r.Skip()
+	}
+	return err
+}
+
+// readText reads a string or a symbol. Anything else is passed and comes to nothing.
+func readText(r *wire.Reader) (string, error) {
+	code, err := r.Peek()
+	if err != nil {
+		return "", err
+	}
+	switch code {
+	case wire.CodeString8, wire.CodeString32:
+		return r.ReadString()
+	case wire.CodeSymbol8, wire.CodeSymbol32:
+		text, err := r.ReadSymbol()
+		return string(text), err
+	default:
+		return "", r.Skip()
+	}
+}
+
+// reply is the answer to a request.
+type reply struct {
+	status      int32
+	description string
+	// condition is set on failures only: one client takes its mere presence for one.
+	condition wire.Symbol
+	// body is the encoded value; nil: null.
+	body []byte
+}
+
+// append writes the message. Status and description stand there under two names each,
+// since clients do not agree on them.
+func (a *reply) append(dst, id []byte) []byte {
+	dst, list := wire.BeginList(wire.AppendDescriptor(dst, wire.DescriptorProperties))
+	for place := range propertyCount {
+		if place == propertyCorrelationID && id != nil {
+			dst = append(dst, id...)
+			continue
+		}
+		dst = wire.AppendNull(dst)
+	}
+	dst = wire.EndList(dst, list, propertyCount)
+
+	pairs := 4
+	dst, entries := wire.BeginMap(wire.AppendDescriptor(dst, wire.DescriptorApplicationProperties))
+	for _, name := range []string{"status-code", "statusCode"} {
+		dst = wire.AppendInt(wire.AppendString(dst, name), a.status)
+	}
+	for _, name := range []string{"status-description", "statusDescription"} {
+		dst = wire.AppendString(wire.AppendString(dst, name), a.description)
+	}
+	if a.condition != "" {
+		dst = wire.AppendSymbol(wire.AppendString(dst, "error-condition"), a.condition)
+		pairs++
+	}
+	dst = wire.EndMap(dst, entries, pairs)
+
+	dst = wire.AppendDescriptor(dst, wire.DescriptorValue)
+	if a.body == nil {
+		return wire.AppendNull(dst)
+	}
+	return append(dst, a.body...)
+}

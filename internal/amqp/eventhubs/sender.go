@@ -1,0 +1,126 @@
+package eventhubs
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
+)
+
+// senderCredit is how many messages a client may send ahead.
+const senderCredit = 1000
+
+// sender takes the events that a client publishes on one link (H2).
+type sender struct {
+	peer *peer
+	link *amqp.Link
+	at   place
+	// producer is set where the client numbers its events, so that none is stored twice.
+	producer *broker.Producer
+	unwatch  func()
+}
+
+// attachSender accepts a link to a hub or to one of its partitions.
+func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
+	at := p.place(a)
+	if err := p.authorize(at, auth.Send); err != nil {
+		return amqp.Terminus{}, err
+	}
+	if err := p.findTarget(a); err != nil {
+		return amqp.Terminus{}, err
+	}
+	t := amqp.Terminus{MaxMessageBytes: uint64(p.door.maxMessageBytes), Credit: senderCredit}
+	s := &sender{peer: p, link: l, at: at}
+	if wantsNumbers(l) {
+		producer, err := p.openProducer(l, a)
+		if err != nil {
+			return amqp.Terminus{}, err
+		}
+		s.producer = producer
+		t.Offered, t.Properties = producerAnswer(producer)
+	}
+	s.unwatch = p.watch(l, at, auth.Send)
+	t.Sink = s
+	return t, nil
+}
+
+// findTarget refuses an address that nothing could be sent to.
+func (p *peer) findTarget(a address) error {
+	hub, err := p.door.broker.Hub(a.hub)
+	if err != nil {
+		return err
+	}
+	if a.partition == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(a.partition)
+	if err != nil || n < 0 || n >= hub.Partitions || strconv.Itoa(n) != a.partition {
+		return &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: a.partition, Partitions: hub.Partitions}
+	}
+	return nil
+}
+
+// Deliver submits a message's events and leaves the waiting to a goroutine, so that many
+// messages are under way at once. Nothing is accepted before it is stored.
+func (s *sender) Deliver(d *amqp.Delivery) {
+	b := s.peer.door.batches.Get().(*batch)
+	defer s.peer.door.batches.Put(b)
+	defer b.reset()
+	if err := b.decode(d.Format, d.Payload); err != nil {
+		s.refuse(d, err)
+		return
+	}
+	if len(b.events) == 0 {
+		d.Accept()
+		return
+	}
+	size := len(d.Payload)
+	ctx := s.peer.conn.Context()
+	if err := s.peer.budget.take(ctx, size); err != nil {
+		s.refuse(d, err)
+		return
+	}
+	pending, err := s.submit(ctx, b)
+	if err != nil {
+		s.peer.budget.give(size)
+		s.refuse(d, err)
+		return
+	}
+	s.peer.work.Go(func() {
+		defer s.peer.budget.give(size)
+		s.settle(d, pending)
+	})
+}
+
+func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) {
+	if s.producer == nil {
+		return s.peer.door.broker.Submit(ctx, s.at.hub, b.target(s.at.partition), b.events)
+	}
+	return s.submitNumbered(ctx, b)
+}
+
+// settle waits also when the connection has ended: what was submitted makes progress
+// only while somebody waits for it.
+func (s *sender) settle(d *amqp.Delivery, pending *broker.Pending) {
+	if _, err := pending.Wait(context.WithoutCancel(s.peer.conn.Context())); err != nil {
+		s.refuse(d, err)
+		return
+	}
+	d.Accept()
+}
+
+// refuse rejects a message. Where the hub is gone the link goes with it: no message on
+// it could fare better.
+func (s *sender) refuse(d *amqp.Delivery, err error) {
+	told := s.peer.explain(s.at, err)
+	d.Reject(told)
+	if missing, ok := errors.AsType[*broker.NotFoundError](err); ok && missing.Kind == broker.KindHub {
+		s.link.Detach(told)
+	}
+}
+
+// Closed is called when the link has ended.
+func (s *sender) Closed() { s.unwatch() }

@@ -1,0 +1,107 @@
+package eventhubs
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/broker"
+)
+
+// capabilityIdempotent is how a client asks to number its events.
+const capabilityIdempotent wire.Symbol = "com.microsoft:idempotent-producer"
+
+func wantsNumbers(l *amqp.Link) bool {
+	return slices.Contains(l.Request().DesiredCapabilities, capabilityIdempotent)
+}
+
+// openProducer begins the epoch that a link asks for. What the client leaves open the
+// broker chooses.
+func (p *peer) openProducer(l *amqp.Link, a address) (*broker.Producer, error) {
+	if a.partition == "" {
+		return nil, &amqp.Error{Condition: condArgument, Description: "An idempotent producer sends to a partition: " +
+			"the link's address has to name one."}
+	}
+	cfg, err := producerConfig(l.Request().Properties)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(p.conn.Context(), attachTimeout)
+	defer cancel()
+	return p.door.broker.Producer(ctx, a.hub, a.partition, cfg)
+}
+
+func producerConfig(m wire.Map) (cfg broker.ProducerConfig, err error) {
+	if cfg.ID, err = producerNumber[int64](m, wire.AnnotationProducerID, math.MinInt64, math.MaxInt64); err != nil {
+		return cfg, err
+	}
+	if cfg.Epoch, err = producerNumber[int16](m, wire.AnnotationProducerEpoch, math.MinInt16, math.MaxInt16); err != nil {
+		return cfg, err
+	}
+	cfg.Last, err = producerNumber[int32](m, wire.AnnotationProducerSequence, -1, math.MaxInt32)
+	return cfg, err
+}
+
+// producerNumber reads one of the three numbers; nil if it is not there, or null.
+func producerNumber[T int16 | int32 | int64](m wire.Map, name wire.Symbol, least, most int64) (*T, error) {
+	value := property(m, name)
+	if value == nil {
+		return nil, nil
+	}
+	n, ok := integerOf(value)
+	if !ok || n < least || n > most {
+		return nil, badProperty(name)
+	}
+	number := T(n)
+	return &number, nil
+}
+
+// producerAnswer tells the client its numbers, in exactly these types.
+func producerAnswer(p *broker.Producer) ([]wire.Symbol, wire.Map) {
+	return []wire.Symbol{capabilityIdempotent}, wire.Map{
+		{Key: wire.Symbol(wire.AnnotationProducerID), Value: p.ID()},
+		{Key: wire.Symbol(wire.AnnotationProducerEpoch), Value: p.Epoch()},
+		{Key: wire.Symbol(wire.AnnotationProducerSequence), Value: p.Last()},
+	}
+}
+
+func (s *sender) submitNumbered(ctx context.Context, b *batch) (*broker.Pending, error) {
+	first, err := b.numbers.check(s.producer.ID(), s.producer.Epoch())
+	if err != nil {
+		return nil, err
+	}
+	if len(b.key) > 0 {
+		for i := range b.events {
+			if len(b.events[i].Key) == 0 {
+				b.events[i].Key = b.key
+			}
+		}
+	}
+	return s.producer.Submit(ctx, first, b.events)
+}
+
+// integerOf takes a whole number of whatever type a client has chosen for it.
+func integerOf(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case int32:
+		return int64(v), true
+	case int16:
+		return int64(v), true
+	case int8:
+		return int64(v), true
+	case uint64:
+		return int64(v), v <= math.MaxInt64
+	case uint32:
+		return int64(v), true
+	case uint16:
+		return int64(v), true
+	case uint8:
+		return int64(v), true
+	default:
+		return 0, false
+	}
+}

@@ -1,0 +1,82 @@
+package amqp
+
+import "time"
+
+// What bounds a connection besides its Config. Each is far from what a client meets that
+// behaves; doc.go adds them up.
+const (
+	// maxFrameBytes is the most that Config.MaxFrameBytes may say: a frame has to be in
+	// memory whole.
+	maxFrameBytes = 16 << 20
+
+	// smallReadBytes is the buffer that a connection reads with while little comes in, and
+	// all that an idle one has.
+	smallReadBytes = 4 << 10
+	// readAheadBytes is how much more than one frame the large buffer holds.
+	readAheadBytes = 64 << 10
+
+	// highWaterBytes waiting to be written make Send wait.
+	highWaterBytes = 128 << 10
+	// maxAnswerBytes is how much of answers may wait to be written: a peer that makes us
+	// answer and takes no answers is cut off there.
+	maxAnswerBytes = 4 << 20
+	// maxPooledBytes is the largest buffer that is kept for the next user.
+	maxPooledBytes = 2 << 20
+	// writeBytes is how much is written at once. The peer has WriteTimeout for each.
+	writeBytes = 64 << 10
+
+	// maxPartBytes is how much of unfinished messages one connection may make us hold,
+	// or one message of the link with the highest limit, if that is more.
+	maxPartBytes = 64 << 20
+
+	// incomingWindow is how many transfers a session may send before it hears of us; we
+	// tell it anew when half of them have come. It is what the live service says.
+	incomingWindow = 5000
+	// defaultCredit of a sink that names none.
+	defaultCredit = 1000
+	// minChannelMax and minHandleMax are what the clients want to hear at least (the live
+	// service's own); our limits on sessions and links are told when they are reached.
+	minChannelMax = 4999
+	minHandleMax  = 255
+
+	// maxHeartbeat is the longest we are silent, whatever the peer would bear: it satisfies
+	// all clients. minHeartbeat keeps a peer from making us do nothing else.
+	maxHeartbeat = 15 * time.Second
+	minHeartbeat = 100 * time.Millisecond
+
+	// closeWait is how long we wait for the other end's last word when we have said ours.
+	closeWait = 2 * time.Second
+	// drainWait is how long a source may have nothing to send before the credit that the
+	// peer wants drained is given back; see Link.Drained.
+	drainWait = 50 * time.Millisecond
+
+	// maxRefusing connections beyond MaxConnections are told so; more are just closed.
+	maxRefusing = 64
+
+	// A vanished machine is noticed within 30 s (H7): by probes while nothing is under
+	// way, by the user time-out while something is.
+	keepAliveIdle     = 10 * time.Second
+	keepAliveInterval = 5 * time.Second
+	keepAliveProbes   = 3
+	userTimeout       = 25 * time.Second
+)
+
+// Why a peer was refused something: the label of the metric.
+const (
+	reasonConnections = "connections"   // more than MaxConnections
+	reasonSessions    = "sessions"      // more than MaxSessions
+	reasonLinks       = "links"         // more than MaxLinks
+	reasonHeader      = "header"        // not the protocol, or a version that is not ours
+	reasonTLS         = "tls"           // the handshake failed
+	reasonAuth        = "auth"          // SASL
+	reasonOpenTimeout = "open_timeout"  // no open in time
+	reasonIdle        = "idle"          // no frame in time
+	reasonWrite       = "write_timeout" // the peer takes nothing
+	reasonOutput      = "output"        // the peer wants answers and takes none
+	reasonFrame       = "frame"         // framing: size, type, channel, handle
+	reasonMalformed   = "malformed"     // a frame that cannot be decoded
+	reasonProtocol    = "protocol"      // a frame that has no place where it came
+	reasonMessageSize = "message_size"  // a message beyond the link's limit
+	reasonParts       = "parts"         // too much of unfinished messages
+	reasonPanic       = "panic"         // our own fault
+)

@@ -1,0 +1,99 @@
+package amqp
+
+import (
+	"math"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// flowLocked takes a flow of the peer's for the link (§2.6.7).
+func (l *Link) flowLocked(f *wire.Flow) {
+	switch {
+	case l.state != linkAttached:
+	case l.in != nil:
+		l.peerCountLocked(f)
+	default:
+		l.takeCreditLocked(f)
+	}
+}
+
+// takeCreditLocked learns how many deliveries the peer wants: as many as it says, less
+// those that were under way when it said so. A peer that has counted more of them than
+// there were (one counts frames) is taken to have seen all.
+func (l *Link) takeCreditLocked(f *wire.Flow) {
+	o := l.out
+	if f.LinkCredit.Set {
+		under := max(0, int64(int32(o.count-f.DeliveryCount.Or(0))))
+		o.credit = uint32(min(max(0, int64(f.LinkCredit.Value)-under), math.MaxUint32))
+	}
+	o.drain = f.Drain
+	if l.wantedLocked() {
+		o.wakeUp()
+	}
+	switch {
+	case o.drain && o.credit == 0:
+		l.tellCreditLocked()
+	case o.drain:
+		l.drainLaterLocked()
+	case f.Echo:
+		l.tellCreditLocked()
+	}
+}
+
+// tellCreditLocked tells the peer what we know of its credit.
+func (l *Link) tellCreditLocked() {
+	o := l.out
+	l.session.flowLocked(func(f *wire.Flow) {
+		f.Handle = wire.Some(l.request.Handle)
+		f.DeliveryCount = wire.Some(o.count)
+		f.LinkCredit = wire.Some(o.credit)
+		f.Available = wire.Some(uint32(0))
+		f.Drain = o.drain
+	})
+}
+
+// Drained says that there is nothing to send now: if the peer has asked to have its credit
+// used up or given back, what is left of it is given back at once. A source that does not
+// say so gives it back when it has sent nothing for a moment. Only for sources.
+func (l *Link) Drained() {
+	c := l.session.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.drainedLocked()
+}
+
+func (l *Link) drainedLocked() {
+	o := l.out
+	if l.state != linkAttached || !o.drain || o.rest != nil || o.credit == 0 {
+		return
+	}
+	o.count += o.credit
+	o.credit = 0
+	l.tellCreditLocked()
+}
+
+// drainLaterLocked gives the source a moment to send what there is.
+func (l *Link) drainLaterLocked() {
+	o := l.out
+	if o.drainer != nil {
+		o.drainer.Stop()
+	}
+	o.drains++
+	drain, sends := o.drains, o.sends
+	o.drainer = time.AfterFunc(l.session.conn.server.drainWait, func() { l.drainOrWait(drain, sends) })
+}
+
+// drainOrWait gives the credit back unless something was sent meanwhile, or asked anew.
+func (l *Link) drainOrWait(drain, sends uint64) {
+	c, o := l.session.conn, l.out
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case l.state != linkAttached || o.drains != drain:
+	case o.sends != sends:
+		l.drainLaterLocked()
+	default:
+		l.drainedLocked()
+	}
+}

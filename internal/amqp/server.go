@@ -1,0 +1,225 @@
+package amqp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Server serves connections.
+type Server struct {
+	cfg       Config
+	container string // our container id
+	metrics   *metrics
+	reading   *bufferPool // large buffers to read with
+	writing   *bufferPool // what waits to be written, and messages in parts
+	drainWait time.Duration
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	conns     map[*Conn]struct{}
+	serving   int // those of conns within MaxConnections
+	lastID    uint64
+	stopping  bool
+	stopped   chan struct{} // closed when stopping and without connections
+}
+
+// New makes a server. It starts nothing.
+func New(cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("amqp: %w", err)
+	}
+	var tail [8]byte
+	rand.Read(tail[:])
+	return &Server{
+		cfg:       cfg,
+		container: cfg.Container + "-" + hex.EncodeToString(tail[:]),
+		metrics:   m,
+		reading:   newBufferPool(int(cfg.MaxFrameBytes) + readAheadBytes),
+		writing:   newBufferPool(smallReadBytes),
+		drainWait: drainWait,
+		listeners: map[net.Listener]struct{}{},
+		conns:     map[*Conn]struct{}{},
+		stopped:   make(chan struct{}),
+	}, nil
+}
+
+// Serve takes connections from a listener until it is closed, ctx ends or Stop is called,
+// and returns when every connection it took has ended: those that still run when ctx ends
+// are closed as by Stop. A TLS listener gives *tls.Conn. The error is nil unless the
+// listener failed.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if !s.listening(l) {
+		l.Close()
+		return nil
+	}
+	defer s.deaf(l)
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	for {
+		nc, err := s.accept(ctx, l)
+		if err != nil {
+			return err
+		}
+		if nc == nil {
+			return nil
+		}
+		conns.Go(func() { s.ServeConn(ctx, nc) })
+	}
+}
+
+// accept gives the next connection, nil when there is none to come. Where there is no
+// room for one more (too many open files), it waits for room.
+func (s *Server) accept(ctx context.Context, l net.Listener) (net.Conn, error) {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		nc, err := l.Accept()
+		if err == nil {
+			return nc, nil
+		}
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			return nil, nil
+		}
+		if temporary, ok := errors.AsType[interface {
+			error
+			Temporary() bool
+		}](err); !ok || !temporary.Temporary() {
+			return nil, fmt.Errorf("amqp: accept: %w", err)
+		}
+		s.cfg.Log.Warn("cannot accept AMQP connections for now", "error", err, "wait", wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// ServeConn serves one connection until it ends, and closes it. When ctx ends it is
+// closed as by Stop.
+func (s *Server) ServeConn(ctx context.Context, nc net.Conn) { s.serve(ctx, nc, nil) }
+
+// serve is told of the TLS layer where the connection does not know it itself.
+func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionState) {
+	c := s.admit(ctx, nc)
+	if c == nil {
+		nc.Close()
+		return
+	}
+	defer s.leave(c)
+	c.tls = state
+	defer context.AfterFunc(ctx, func() { c.Close(errorStopping()) })()
+	c.run(ctx)
+}
+
+// admit makes the connection, nil when there is no place for it. Some beyond the limit
+// get a place to be told in.
+func (s *Server) admit(ctx context.Context, nc net.Conn) *Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return nil
+	}
+	within := s.serving < s.cfg.MaxConnections
+	if !within {
+		s.metrics.refuse(reasonConnections)
+		if len(s.conns)-s.serving >= maxRefusing {
+			return nil
+		}
+	}
+	s.lastID++
+	c := newConn(ctx, s, nc, strconv.FormatUint(s.lastID, 10))
+	if within {
+		s.serving++
+		s.metrics.connections.Inc()
+	} else {
+		c.refusal = errorConnections(s.cfg.MaxConnections)
+	}
+	s.conns[c] = struct{}{}
+	return c
+}
+
+func (s *Server) leave(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if c.refusal == nil {
+		s.serving--
+		s.metrics.connections.Dec()
+	}
+	if s.stopping && len(s.conns) == 0 {
+		close(s.stopped)
+	}
+}
+
+func (s *Server) listening(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return false
+	}
+	s.listeners[l] = struct{}{}
+	return true
+}
+
+func (s *Server) deaf(l net.Listener) {
+	l.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, l)
+}
+
+// Stop ends all connections politely: links are detached and connections closed with
+// amqp:connection:forced. It returns when all have ended, or cuts off the rest when ctx
+// ends. No connections are taken any more.
+func (s *Server) Stop(ctx context.Context) error {
+	for _, c := range s.beginStop() {
+		c.Close(errorStopping())
+	}
+	select {
+	case <-s.stopped:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.cut(errEnded)
+	}
+	if len(s.conns) == 0 {
+		return nil
+	}
+	return fmt.Errorf("amqp: %d connections had to be cut off: %w", len(s.conns), context.Cause(ctx))
+}
+
+// beginStop closes the doors and gives who is inside.
+func (s *Server) beginStop() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopping {
+		s.stopping = true
+		if len(s.conns) == 0 {
+			close(s.stopped)
+		}
+	}
+	for l := range s.listeners {
+		l.Close()
+	}
+	conns := make([]*Conn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	return conns
+}

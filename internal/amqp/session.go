@@ -1,0 +1,278 @@
+package amqp
+
+import (
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// session is one session (§2.5). Its channel is the peer's and ours alike, and so are its
+// links' handles, which spares us a table for each direction.
+type session struct {
+	conn    *Conn
+	channel uint16
+
+	// over: our end is in the output, and what comes is ignored until the peer's. The
+	// reading goroutine's alone.
+	over bool
+	// links are found by their handle. They are changed by the reading goroutine alone,
+	// with Conn.mu held, and read by it without.
+	links []*Link
+
+	// Guarded by Conn.mu. Transfers are frames here: a message may take several.
+	nextIncoming uint32 // number of the peer's next transfer
+	incoming     uint32 // transfers that the peer knows it may send
+	nextOutgoing uint32 // number of our next transfer
+	outgoing     uint32 // transfers that the peer wants to have
+	nextDelivery uint32 // number of our next delivery
+
+	// accepted deliveries, one after the other, that the peer has not been told of.
+	acking            bool
+	ackFirst, ackLast uint32
+	listed            bool // among output.acks
+}
+
+// firstOutgoing is the number of our first transfer, as the live service has it.
+const firstOutgoing = 1
+
+// begin makes a session and answers the peer's begin.
+func (c *Conn) begin(channel uint16, b *wire.Begin) *session {
+	s := &session{
+		conn: c, channel: channel,
+		nextIncoming: b.NextOutgoingID, incoming: incomingWindow,
+		nextOutgoing: firstOutgoing, outgoing: b.IncomingWindow,
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sessions[channel] = s
+	c.live++
+	c.server.metrics.sessions.Inc()
+	s.frameLocked(func(dst []byte) []byte {
+		return wire.AppendBegin(dst, &wire.Begin{
+			RemoteChannel:  wire.Some(channel),
+			NextOutgoingID: s.nextOutgoing,
+			IncomingWindow: s.incoming,
+			OutgoingWindow: b.IncomingWindow,
+			HandleMax:      wire.Some(c.handleMax()),
+		})
+	})
+	return s
+}
+
+// frameLocked appends a frame of the session.
+func (s *session) frameLocked(body func(dst []byte) []byte) {
+	s.conn.frameLocked(wire.FrameAMQP, s.channel, body)
+}
+
+// mend ends what an error concerns, if that is less than the connection. Errors of links
+// were dealt with where the link was known.
+func (s *session) mend(err error) error {
+	if err == nil {
+		return nil
+	}
+	if f, ok := judge(err); !ok || f.scope != scopeSession {
+		return err
+	}
+	s.conn.refuse(err)
+	s.end(told(err))
+	return nil
+}
+
+// end ends the session and all its links. The links are closed before the peer hears of it,
+// so that what a link held is free when the peer goes on.
+func (s *session) end(err *Error) {
+	if s.over {
+		return
+	}
+	s.over = true
+	s.closeLinks()
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.live--
+	c.server.metrics.sessions.Dec()
+	for _, l := range s.links {
+		if l != nil {
+			c.links--
+		}
+	}
+	s.links = nil
+	s.ackLocked()
+	s.frameLocked(func(dst []byte) []byte { return wire.AppendEnd(dst, &wire.End{Error: c.fitting(err)}) })
+}
+
+// forget frees the channel of a session that both sides have ended.
+func (c *Conn) forget(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sessions, s.channel)
+	if c.last == s {
+		c.last = nil
+	}
+}
+
+// closeLinks ends the links and tells their ends. Nothing is sent on them from then on.
+func (s *session) closeLinks() {
+	s.conn.mu.Lock()
+	for _, l := range s.links {
+		if l != nil {
+			l.endLocked()
+		}
+	}
+	s.conn.mu.Unlock()
+	for _, l := range s.links {
+		if l != nil {
+			l.closeTerminus()
+		}
+	}
+}
+
+// endAll ends all that is on the connection, before the peer hears of it.
+func (c *Conn) endAll() {
+	for _, s := range c.sessions {
+		s.closeLinks()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server.metrics.sessions.Sub(float64(c.live))
+	c.live = 0
+	clear(c.sessions)
+	c.last = nil
+}
+
+// detachAllLocked detaches the links that are there.
+func (s *session) detachAllLocked(err *Error) {
+	for _, l := range s.links {
+		if l != nil {
+			l.detachLocked(err)
+		}
+	}
+}
+
+// link gives the link of a handle.
+func (s *session) link(handle uint32) (*Link, error) {
+	if int64(handle) < int64(len(s.links)) {
+		if l := s.links[handle]; l != nil {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %d", errHandleUnknown, handle)
+}
+
+// flow takes windows and credit (§2.7.4).
+func (s *session) flow(f *wire.Flow) error {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.windowLocked(f)
+	if !f.Handle.Set {
+		if f.Echo {
+			s.flowLocked(nil)
+		}
+		return nil
+	}
+	l, err := s.link(f.Handle.Value)
+	if err != nil {
+		return err
+	}
+	l.flowLocked(f)
+	return nil
+}
+
+// windowLocked learns how many transfers the peer wants to have (§2.5.6): as many as it
+// says, less those that were under way when it said so.
+func (s *session) windowLocked(f *wire.Flow) {
+	seen := f.NextIncomingID.Or(firstOutgoing)
+	under := max(0, int64(int32(s.nextOutgoing-seen)))
+	was := s.outgoing
+	s.outgoing = uint32(max(0, int64(f.IncomingWindow)-under))
+	if was > 0 || s.outgoing == 0 {
+		return
+	}
+	for _, l := range s.links {
+		if l != nil && l.out != nil {
+			l.out.wakeUp()
+		}
+	}
+}
+
+// flowLocked tells the peer our windows, and for a link what link says.
+func (s *session) flowLocked(link func(f *wire.Flow)) {
+	s.incoming = incomingWindow
+	f := wire.Flow{
+		NextIncomingID: wire.Some(s.nextIncoming),
+		IncomingWindow: s.incoming,
+		NextOutgoingID: s.nextOutgoing,
+		OutgoingWindow: max(s.outgoing, 1),
+	}
+	if link != nil {
+		link(&f)
+	}
+	s.ackLocked()
+	s.frameLocked(func(dst []byte) []byte { return wire.AppendFlow(dst, &f) })
+}
+
+// receivedLocked counts a transfer of the peer's. The window is not enforced: one client
+// starts with more than it was given, and what it sends is bounded by our reading anyway.
+func (s *session) receivedLocked() {
+	s.nextIncoming++
+	if s.incoming > 0 {
+		s.incoming--
+	}
+	if s.incoming == incomingWindow/2 {
+		s.flowLocked(nil)
+	}
+}
+
+// transfer takes a message or a part of one (§2.7.5).
+func (s *session) transfer(t *wire.Transfer, payload []byte) error {
+	l, err := s.link(t.Handle)
+	if err != nil {
+		return err
+	}
+	if l.in == nil {
+		return fmt.Errorf("%w: %d", errDirection, t.Handle)
+	}
+	return l.transfer(t, payload)
+}
+
+// acceptLocked notes that a delivery has been accepted. The peer is told of as many as
+// possible at once, when the output is taken to be written.
+func (s *session) acceptLocked(id uint32) {
+	if s.acking && id == s.ackLast+1 && id != 0 {
+		s.ackLast = id
+		return
+	}
+	s.ackLocked()
+	if !s.listed {
+		s.listed = true
+		s.conn.out.acks = append(s.conn.out.acks, s)
+	}
+	s.acking, s.ackFirst, s.ackLast = true, id, id
+	s.conn.out.signal()
+}
+
+// ackLocked tells of the accepted deliveries, if there are any.
+func (s *session) ackLocked() {
+	if !s.acking {
+		return
+	}
+	s.acking = false
+	d := wire.Disposition{
+		Role: wire.RoleReceiver, First: s.ackFirst, Settled: true, State: wire.State{Outcome: wire.OutcomeAccepted},
+	}
+	if s.ackLast != s.ackFirst {
+		d.Last = wire.Some(s.ackLast)
+	}
+	s.frameLocked(func(dst []byte) []byte { return wire.AppendDisposition(dst, &d) })
+}
+
+// ackAllLocked tells of all accepted deliveries.
+func (c *Conn) ackAllLocked() {
+	for i, s := range c.out.acks {
+		s.ackLocked()
+		s.listed = false
+		c.out.acks[i] = nil
+	}
+	c.out.acks = c.out.acks[:0]
+}

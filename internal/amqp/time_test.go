@@ -1,0 +1,296 @@
+package amqp
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// inBubble runs a test on a clock of its own.
+func inBubble(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) }
+
+func TestNoOpenInTime(t *testing.T) {
+	begin := map[string][]byte{
+		"nothing":         nil,
+		"half a header":   []byte("AMQP"),
+		"a header":        wire.ProtocolAMQP[:],
+		"half an open":    append(append([]byte(nil), wire.ProtocolAMQP[:]...), 0, 0, 0, 50, 2, 0, 0, 0),
+		"SASL unfinished": wire.ProtocolSASL[:],
+		"heartbeats":      append(append([]byte(nil), wire.ProtocolAMQP[:]...), wire.AppendEmptyFrame(nil)...),
+	}
+	for name, b := range begin {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := serve(t, accept(nil, nil))
+				p := f.raw()
+				start := time.Now()
+				p.write(b)
+				p.expectGone()
+				if took := time.Since(start); took != 10*time.Second {
+					t.Errorf("cut off after %v", took)
+				}
+				if f.refused(reasonOpenTimeout) != 1 {
+					t.Error("not counted")
+				}
+				p.leave()
+				f.stop()
+			})
+		})
+	}
+}
+
+func TestSilentPeerIsClosed(t *testing.T) { // H7
+	inBubble(t, func(t *testing.T) {
+		in := &sink{}
+		f := serve(t, accept(in, nil))
+		p := f.raw()
+		p.attachSender()
+		start := time.Now()
+		p.expectDetach(0, ConditionConnectionForced)
+		e := p.expectClose(ConditionConnectionForced)
+		if took := time.Since(start); took != time.Minute {
+			t.Errorf("closed after %v", took)
+		}
+		want := "The connection was inactive for more than the allowed 60000 milliseconds and is closed by container '" + f.server.container + "'."
+		if e.Description != want {
+			t.Errorf("got %q", e.Description)
+		}
+		// It does not answer: it is cut off.
+		p.expectGone()
+		if took := time.Since(start); took != time.Minute+closeWait {
+			t.Errorf("cut off after %v", took)
+		}
+		synctest.Wait()
+		if in.closed.Load() != 1 || f.refused(reasonIdle) != 1 {
+			t.Error("not closed, or not counted")
+		}
+		p.leave()
+		f.stop()
+	})
+}
+
+// Heartbeats keep a connection, bytes of a frame that never ends do not.
+func TestSlowFrame(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := serve(t, accept(&sink{}, nil))
+		p := f.raw()
+		p.open()
+		for range 10 {
+			time.Sleep(50 * time.Second)
+			p.write(wire.AppendEmptyFrame(nil))
+		}
+		start := time.Now()
+		p.write([]byte{0, 0, 0x10, 0, 2, 0, 0, 0})
+		for range 59 {
+			time.Sleep(time.Second)
+			p.write([]byte{0})
+		}
+		p.expectClose(ConditionConnectionForced)
+		if took := time.Since(start); took != time.Minute {
+			t.Errorf("closed after %v", took)
+		}
+		p.leave()
+		f.stop()
+	})
+}
+
+// While a sink is busy the peer is not to blame for its silence.
+func TestBusySinkIsNoSilence(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := serve(t, accept(&sink{deliver: func(d *Delivery) {
+			time.Sleep(10 * time.Minute)
+			d.Accept()
+		}}, nil))
+		p := f.raw()
+		p.attachSender()
+		start := time.Now()
+		p.transfer(0, message(0, 0), nil)
+		expect[wire.Disposition](p)
+		if took := time.Since(start); took != 10*time.Minute {
+			t.Errorf("answered after %v", took)
+		}
+		// The silence begins now.
+		p.expectDetach(0, ConditionConnectionForced)
+		if took := time.Since(start); took != 11*time.Minute {
+			t.Errorf("closed after %v", took)
+		}
+		p.leave()
+		f.stop()
+	})
+}
+
+func TestHeartbeats(t *testing.T) { // H8
+	for says, want := range map[uint32]time.Duration{
+		0: 15 * time.Second, 240_000: 15 * time.Second, 30_000: 15 * time.Second, 5000: 2500 * time.Millisecond, 1: minHeartbeat,
+	} {
+		inBubble(t, func(t *testing.T) {
+			f := serve(t, accept(nil, nil), func(c *Config) { c.IdleTimeout = time.Hour })
+			p := f.raw()
+			p.open(func(o *wire.Open) {
+				if says > 0 {
+					o.IdleTimeout = wire.Some(says)
+				}
+			})
+			synctest.Wait()
+			for range 5 {
+				last := time.Now()
+				if beat := <-p.frames; beat.body != nil || beat.size != 8 {
+					t.Fatalf("got %v", beat)
+				}
+				if took := time.Since(last); took != want {
+					t.Fatalf("a peer that bears %d ms heard of us after %v, want %v", says, took, want)
+				}
+			}
+			// What is sent for another reason counts.
+			time.Sleep(want / 2)
+			p.send(0, newBegin())
+			expect[wire.Begin](p)
+			last := time.Now()
+			if beat := <-p.frames; beat.body != nil || time.Since(last) != want {
+				t.Fatalf("got %v after %v", beat, time.Since(last))
+			}
+			p.leave()
+			f.stop()
+		})
+	}
+}
+
+// A peer that takes nothing of what we write is cut off, one that takes it slowly is not.
+func TestPeerThatTakesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		out := endless(nil, 1000)
+		f := serve(t, accept(nil, out), func(c *Config) { c.IdleTimeout = time.Hour })
+		client := f.pipe()
+		p := quietPeer(t, client)
+		b := append([]byte(nil), wire.ProtocolAMQP[:]...)
+		b = appendFrame(b, 0, &wire.Open{ContainerID: "slow"}, nil)
+		b = appendFrame(b, 0, newBegin(), nil)
+		b = appendFrame(b, 0, receiver("r", 0), nil)
+		b = appendFrame(b, 0, credit(0, 0, 1<<30), nil)
+		p.write(b)
+		for range 100 { // slowly, a little every 50 s
+			time.Sleep(50 * time.Second)
+			if _, err := io.ReadFull(client, make([]byte, 100)); err != nil {
+				t.Fatalf("a slow peer was cut off: %v", err)
+			}
+		}
+		start := time.Now()
+		synctest.Wait()
+		for f.refused(reasonWrite) == 0 && time.Since(start) < time.Hour {
+			time.Sleep(time.Second)
+		}
+		// The peer had taken some of the present piece, so there was another minute for the rest.
+		if took := time.Since(start); took < 50*time.Second || took > 2*time.Minute {
+			t.Errorf("cut off after %v", took)
+		}
+		synctest.Wait()
+		if out.closed.Load() != 1 {
+			t.Error("the source was not closed")
+		}
+		p.leave()
+		f.stop()
+	})
+}
+
+// The credit that a source leaves unused goes back after a moment, and not while it sends.
+func TestDrainGivesTheSourceAMoment(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		out := &source{run: func(ctx context.Context, l *Link) error {
+			for range 5 {
+				if err := l.WaitCredit(ctx); err != nil {
+					return err
+				}
+				time.Sleep(drainWait - time.Millisecond) // a slow disk
+				if _, err := l.Send(ctx, 1, numbered); err != nil {
+					return err
+				}
+			}
+			<-ctx.Done()
+			return nil
+		}}
+		f := serve(t, accept(nil, out))
+		p := f.raw()
+		p.attachReceiver()
+		fl := credit(0, 0, 10)
+		fl.Drain = true
+		p.send(0, fl)
+		for range 5 {
+			p.expectMessage()
+		}
+		if fl := expect[wire.Flow](p); !fl.Drain || fl.DeliveryCount != wire.Some(uint32(10)) || fl.LinkCredit != wire.Some(uint32(0)) {
+			t.Fatalf("got %+v", fl)
+		}
+		p.leave()
+		f.stop()
+	})
+}
+
+func TestStopIsPolite(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		in := &sink{}
+		f := serve(t, accept(in, nil))
+		p, early := f.raw(), f.raw() // early has not opened yet
+		p.attachSender()
+		stopped := make(chan error, 1)
+		start := time.Now()
+		go func() { stopped <- f.server.Stop(t.Context()) }()
+		p.expectDetach(0, ConditionConnectionForced)
+		if e := p.expectClose(ConditionConnectionForced); e.Description != "The server is shutting down." {
+			t.Errorf("got %v", e)
+		}
+		early.expectGone()
+		// It does not answer; it gets two seconds.
+		must(t, <-stopped)
+		if took := time.Since(start); took != closeWait {
+			t.Errorf("stopped after %v", took)
+		}
+		if in.closed.Load() != 1 {
+			t.Error("the sink was not closed")
+		}
+		// Nobody is let in any more.
+		late := f.raw()
+		late.expectGone()
+		must(t, f.server.Stop(t.Context())) // safe twice
+		p.leave()
+		f.stop()
+	})
+}
+
+func TestStopCutsOffWhenItsTimeIsUp(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := serve(t, accept(&sink{}, nil))
+		p := f.raw()
+		p.open()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := f.server.Stop(ctx); err == nil {
+			t.Error("no error")
+		}
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("stopped after %v", took)
+		}
+		f.serves.Wait()
+		p.leave()
+	})
+}
+
+// The end of ServeConn's context is a stop for that connection.
+func TestEndOfTheContext(t *testing.T) {
+	f := serve(t, accept(&sink{}, nil))
+	client, server := net.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	f.serves.Go(func() { f.server.ServeConn(ctx, server) })
+	p := newRawPeer(t, client)
+	p.attachSender()
+	cancel()
+	p.expectDetach(0, ConditionConnectionForced)
+	p.expectClose(ConditionConnectionForced)
+	p.send(0, &wire.Close{})
+	p.expectGone()
+}

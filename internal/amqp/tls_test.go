@@ -1,0 +1,130 @@
+package amqp
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	azure "github.com/Azure/go-amqp"
+)
+
+// checker knows one user, and certificates by their common name.
+type checker struct{ passwords }
+
+func (checker) External(_ context.Context, state tls.ConnectionState) (any, error) {
+	name := state.VerifiedChains[0][0].Subject.CommonName
+	if name == "" {
+		return nil, errors.New("nobody")
+	}
+	return name, nil
+}
+
+// certificate makes one that signs itself.
+func certificate(t testing.TB, name string) (tls.Certificate, *x509.CertPool) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	must(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// listen serves a TCP listener, maybe with TLS, and gives its address.
+func (f *fixture) listen(wrap func(net.Listener) net.Listener) string {
+	f.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(f.t, err)
+	address := l.Addr().String()
+	if wrap != nil {
+		l = wrap(l)
+	}
+	f.serves.Go(func() {
+		if err := f.server.Serve(context.Background(), l); err != nil {
+			f.t.Error(err)
+		}
+	})
+	return address
+}
+
+// tcp is a connection by way of the network.
+func (f *fixture) tcp() net.Conn {
+	f.t.Helper()
+	nc, err := net.Dial("tcp", f.listen(nil))
+	must(f.t, err)
+	f.t.Cleanup(func() { nc.Close() })
+	return nc
+}
+
+func TestTLSWithAClientCertificate(t *testing.T) { // H9
+	serverCert, serverRoots := certificate(t, "yard.example.test")
+	clientCert, clientRoots := certificate(t, "policy")
+	got := make(chan Identity, 1)
+	h := accept(&sink{}, nil)
+	h.connected = func(c *Conn) error { got <- c.Identity(); return nil }
+	f := serve(t, h, func(c *Config) { c.Auth = checker{} })
+	address := f.listen(func(l net.Listener) net.Listener {
+		return tls.NewListener(l, &tls.Config{
+			Certificates: []tls.Certificate{serverCert}, ClientCAs: clientRoots, ClientAuth: tls.VerifyClientCertIfGiven,
+		})
+	})
+	dial := func(certs []tls.Certificate, sasl azure.SASLType) (*azure.Conn, error) {
+		nc, err := (&tls.Dialer{Config: &tls.Config{
+			ServerName: "yard.example.test", RootCAs: serverRoots, Certificates: certs,
+		}}).DialContext(t.Context(), "tcp", address)
+		must(t, err)
+		return azure.NewConn(t.Context(), nc, &azure.ConnOptions{SASLType: sasl})
+	}
+
+	conn, err := dial([]tls.Certificate{clientCert}, azure.SASLTypeExternal(""))
+	must(t, err)
+	if id := receive(t, got, "Connected"); id != (Identity{Mechanism: "EXTERNAL", Value: "policy"}) {
+		t.Fatalf("got %+v", id)
+	}
+	session, err := conn.NewSession(t.Context(), nil)
+	must(t, err)
+	sender, err := session.NewSender(t.Context(), "hub", nil)
+	must(t, err)
+	must(t, sender.Send(t.Context(), azure.NewMessage([]byte("x")), nil))
+	must(t, conn.Close())
+
+	if _, err := dial(nil, azure.SASLTypeExternal("")); err == nil {
+		t.Fatal("EXTERNAL without a certificate was let in")
+	}
+}
+
+func TestPlainBytesOnTheTLSPort(t *testing.T) {
+	cert, _ := certificate(t, "yard.example.test")
+	f := serve(t, accept(nil, nil))
+	address := f.listen(func(l net.Listener) net.Listener {
+		return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
+	})
+	nc, err := net.Dial("tcp", address)
+	must(t, err)
+	defer nc.Close()
+	if _, err := azure.NewConn(t.Context(), nc, nil); err == nil {
+		t.Fatal("connected")
+	}
+	must(t, f.server.Stop(t.Context()))
+	if f.refused(reasonTLS) != 1 {
+		t.Fatal("not counted")
+	}
+}

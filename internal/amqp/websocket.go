@@ -1,0 +1,74 @@
+package amqp
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// subprotocols are the names under which clients ask for AMQP over a WebSocket: .NET and
+// who follows the standard say amqp, the others AMQPWSB10.
+var subprotocols = []string{"AMQPWSB10", "amqp"}
+
+// ServeHTTP serves AMQP over a WebSocket. Which paths are for it is the caller's to say.
+// Inside is the same stream of bytes as on TCP; the borders of the WebSocket's messages
+// mean nothing.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.full() {
+		s.metrics.refuse(reasonConnections)
+		http.Error(w, "the server takes no more AMQP connections for now", http.StatusServiceUnavailable)
+		return
+	}
+	hijacked := &hijackWriter{ResponseWriter: w}
+	ws, err := websocket.Accept(hijacked, r, &websocket.AcceptOptions{Subprotocols: subprotocols})
+	if err != nil {
+		s.cfg.Log.Debug("WebSocket refused", "remote", r.RemoteAddr, "error", err)
+		return // Accept has answered
+	}
+	// Deadlines of the HTTP server would otherwise end the connection later.
+	hijacked.conn.SetDeadline(time.Time{})
+	nc := &webConn{Conn: websocket.NetConn(r.Context(), ws, websocket.MessageBinary), under: hijacked.conn}
+	s.serve(r.Context(), nc, r.TLS)
+}
+
+func (s *Server) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping || s.serving >= s.cfg.MaxConnections
+}
+
+// hijackWriter remembers the connection that is taken over.
+type hijackWriter struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (w *hijackWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	w.conn = conn
+	return conn, rw, err
+}
+
+// webConn is a WebSocket as a stream of bytes, which knows the connection under it.
+type webConn struct {
+	net.Conn
+	under net.Conn
+}
+
+// Close says goodbye in the WebSocket's way, but waits no longer than closeWait for the
+// answer.
+func (w *webConn) Close() error {
+	w.under.SetDeadline(time.Now().Add(closeWait))
+	return w.Conn.Close()
+}
+
+// NetConn is the connection at the bottom.
+func (w *webConn) NetConn() net.Conn {
+	if layered, ok := w.under.(interface{ NetConn() net.Conn }); ok {
+		return layered.NetConn()
+	}
+	return w.under
+}

@@ -1,0 +1,140 @@
+package amqp
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	azure "github.com/Azure/go-amqp"
+	"github.com/coder/websocket"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// web is the server behind HTTP.
+func (f *fixture) web(start func(*httptest.Server)) *httptest.Server {
+	s := httptest.NewUnstartedServer(f.server)
+	start(s)
+	f.t.Cleanup(s.Close)
+	f.t.Cleanup(f.stop) // before: an HTTP server does not know its WebSockets any more
+	return s
+}
+
+func TestWebSocket(t *testing.T) { // H8
+	for _, offered := range []string{"AMQPWSB10", "amqp", ""} {
+		for _, secure := range []bool{false, true} {
+			t.Run(offered, func(t *testing.T) {
+				in := &sink{}
+				f := serve(t, accept(in, counting(t, 5, 100_000)))
+				start := (*httptest.Server).Start
+				if secure {
+					start = (*httptest.Server).StartTLS
+				}
+				web := f.web(start)
+				opts := &websocket.DialOptions{HTTPClient: web.Client()}
+				if offered != "" {
+					opts.Subprotocols = []string{"other", offered}
+				}
+				ws, _, err := websocket.Dial(t.Context(), web.URL, opts)
+				must(t, err)
+				if got := ws.Subprotocol(); got != offered {
+					t.Fatalf("got subprotocol %q", got)
+				}
+				conn := f.dial(websocket.NetConn(context.Background(), ws, websocket.MessageBinary), &azure.ConnOptions{
+					SASLType: azure.SASLTypeAnonymous(), MaxFrameSize: 4096, // Java's
+				})
+				session, err := conn.NewSession(t.Context(), nil)
+				must(t, err)
+				s, err := session.NewSender(t.Context(), "hub", nil)
+				must(t, err)
+				must(t, s.Send(t.Context(), azure.NewMessage(make([]byte, 300_000)), nil))
+				r, err := session.NewReceiver(t.Context(), "hub", nil)
+				must(t, err)
+				for range 5 {
+					_, err := r.Receive(t.Context(), nil)
+					must(t, err)
+				}
+				conn.Close() // its own closing is an error to it here
+				must(t, f.server.Stop(t.Context()))
+				if in.closed.Load() != 1 {
+					t.Error("the sink was not closed")
+				}
+			})
+		}
+	}
+}
+
+// The borders of the WebSocket's messages mean nothing.
+func TestWebSocketMessagesAreNotFrames(t *testing.T) {
+	f := serve(t, accept(&sink{}, nil))
+	web := f.web((*httptest.Server).Start)
+	ws, _, err := websocket.Dial(t.Context(), web.URL, &websocket.DialOptions{Subprotocols: []string{"amqp"}})
+	must(t, err)
+	p := newRawPeer(t, websocket.NetConn(context.Background(), ws, websocket.MessageBinary))
+	b := append([]byte(nil), wire.ProtocolAMQP[:]...)
+	b = appendFrame(b, 0, &wire.Open{ContainerID: "test"}, nil)
+	b = appendFrame(b, 0, newBegin(), nil)
+	for _, c := range b {
+		p.write([]byte{c})
+	}
+	expect[wire.Open](p)
+	expect[wire.Begin](p)
+	p.write(appendFrame(appendFrame(nil, 0, &wire.End{}, nil), 0, &wire.Close{}, nil))
+	expect[wire.End](p)
+	p.expectClose("")
+	p.expectGone()
+}
+
+func TestWebSocketText(t *testing.T) {
+	f := serve(t, accept(&sink{}, nil))
+	web := f.web((*httptest.Server).Start)
+	ws, _, err := websocket.Dial(t.Context(), web.URL, nil)
+	must(t, err)
+	must(t, ws.Write(t.Context(), websocket.MessageText, wire.ProtocolAMQP[:]))
+	if _, _, err := ws.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusUnsupportedData {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestNotAWebSocket(t *testing.T) {
+	f := serve(t, accept(nil, nil), func(c *Config) { c.MaxConnections = 1 })
+	web := f.web((*httptest.Server).Start)
+	get := func() (int, string) {
+		t.Helper()
+		resp, err := http.Get(web.URL)
+		must(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		return resp.StatusCode, string(body)
+	}
+	if status, _ := get(); status != http.StatusUpgradeRequired {
+		t.Errorf("got %d", status)
+	}
+	f.raw().open()
+	if status, body := get(); status != http.StatusServiceUnavailable || !strings.Contains(body, "no more AMQP connections") {
+		t.Errorf("got %d, %q", status, body)
+	}
+	if f.refused(reasonConnections) != 1 {
+		t.Error("not counted")
+	}
+}
+
+// A page of another site must not use the browser of someone who can reach this yard.
+func TestWebSocketFromAnotherSite(t *testing.T) { // H9
+	f := serve(t, accept(nil, nil))
+	web := f.web((*httptest.Server).Start)
+	header := http.Header{"Origin": {"https://other.example.test"}}
+	_, resp, err := websocket.Dial(t.Context(), web.URL, &websocket.DialOptions{HTTPHeader: header, Subprotocols: []string{"amqp"}})
+	if err == nil || resp.StatusCode != http.StatusForbidden {
+		t.Fatalf("got %v", err)
+	}
+	// Python says where it comes from: from here.
+	header.Set("Origin", web.URL)
+	ws, _, err := websocket.Dial(t.Context(), web.URL, &websocket.DialOptions{HTTPHeader: header, Subprotocols: []string{"AMQPWSB10"}})
+	must(t, err)
+	ws.CloseNow()
+}
