@@ -5,6 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 30s
 CRASHSEEDS ?= 100000
+INTEROP ?= .
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help
@@ -20,19 +21,24 @@ build: ## Build bin/eventyard
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/eventyard ./cmd/eventyard
 
 .PHONY: test
-test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9
+test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, foreign clients
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
-	go test -race -timeout 20m ./...
+	go test -race -timeout 20m $$(go list ./... | grep -v test/interop)
+	$(MAKE) interop
+
+.PHONY: interop
+interop: ## Real foreign clients against a real yard (INTEROP=TestPython for one part); CI=true insists on all
+	go test -race -v -count=1 -parallel 4 -timeout 25m -run '$(INTEROP)' ./test/interop
 
 .PHONY: quick
 quick: ## The tests without the race detector and with few seeds, for the inner loop
-	go test $$(go list ./... | grep -v engine/disk)
+	go test $$(go list ./... | grep -v -e engine/disk -e test/interop)
 	go test ./internal/engine/disk -crash.seeds=200
 
 .PHONY: race
-race: ## All tests with the race detector, three times
-	go test -race -count=3 -timeout 60m ./...
+race: ## All tests but the foreign clients' with the race detector, three times
+	go test -race -count=3 -timeout 60m $$(go list ./... | grep -v test/interop)
 
 .PHONY: crash
 crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9

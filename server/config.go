@@ -20,7 +20,7 @@ const Off = config.Off
 const DefaultRetentionAge = broker.DefaultRetentionAge
 
 // Config says how a yard is run. The zero value works: it keeps its data in
-// eventyard-data in the working folder and listens on 127.0.0.1:8080.
+// eventyard-data in the working folder and listens on loopback, at the usual ports.
 type Config struct {
 	// DataDir is the folder that holds everything. It is made if it is not there, for
 	// its owner only. Empty means eventyard-data.
@@ -34,15 +34,32 @@ type Config struct {
 	// SegmentBytes is the size of a partition's files; zero means 64 MiB.
 	SegmentBytes int64
 
-	// HTTP is the address of the HTTP door, or Off. Port 0 picks a free one. As there
-	// is no access control yet, only loopback addresses are taken. Empty means
-	// 127.0.0.1:8080.
-	HTTP string
+	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the doors, or Off. Port 0 picks a
+	// free one. Empty means 127.0.0.1 with port 5672, 5671, 8080 and 8443.
+	AMQP, AMQPS, HTTP, HTTPS string
+	// AllowPlaintext lets the doors without TLS listen beyond loopback.
+	AllowPlaintext bool
+	// AMQPIdleTimeout is how long an AMQP client may be silent; zero means 60 s.
+	AMQPIdleTimeout time.Duration
+	// AMQPMaxConnections at once; zero means 10,000.
+	AMQPMaxConnections int
+
+	// Host is the name under which others reach the yard: in its own certificate and in
+	// connection strings. Empty means the address of the door, or this machine's name.
+	Host string
+	TLS  TLS
+	OIDC OIDC
+	// AcceptAnyJWT takes every bearer token with all rights. It is refused when any door
+	// is beyond loopback.
+	AcceptAnyJWT bool
 
 	// Namespace is the name that clients find the hubs under; empty means eventyard.
 	Namespace string
 	// Hubs must exist: what is missing is created before the doors open.
 	Hubs []Hub
+	// Policies must exist: what is missing is created before the doors open, what
+	// differs is made as it stands here.
+	Policies []Policy
 
 	// Grace is how long a stopping yard lets requests finish; zero means 8 s, negative
 	// not at all.
@@ -52,6 +69,17 @@ type Config struct {
 	// Log takes what an operator should know; nil means slog.Default().
 	Log *slog.Logger
 }
+
+// TLS names the files with the certificates of the doors with TLS.
+type TLS struct {
+	// CertFile and KeyFile are PEM; empty: the yard makes its own.
+	CertFile, KeyFile string
+	// ClientCAFile has the authorities of client certificates; empty: none is asked for.
+	ClientCAFile string
+}
+
+// OIDC says whose bearer tokens are taken; the zero value: nobody's.
+type OIDC struct{ Issuer, Audience string }
 
 // Hub is a hub that must exist.
 type Hub struct {
@@ -72,18 +100,35 @@ type Retention struct {
 	Bytes int64
 }
 
+// Policy is a shared-access policy that must exist.
+type Policy struct {
+	Name string
+	// Hub is empty for a policy of the whole namespace.
+	Hub string
+	// Rights are send, listen and manage, in any case.
+	Rights []string
+	// PrimaryKey and SecondaryKey are made where they are empty.
+	PrimaryKey, SecondaryKey string
+}
+
 func (c Config) withDefaults() Config {
 	usual := config.Default()
 	for _, text := range []struct {
 		field *string
 		usual string
 	}{
-		{&c.DataDir, usual.Data}, {&c.Sync, usual.Sync}, {&c.HTTP, usual.HTTP},
-		{&c.Namespace, usual.Namespace}, {&c.Version, "development"},
+		{&c.DataDir, usual.Data}, {&c.Sync, usual.Sync}, {&c.Namespace, usual.Namespace}, {&c.Version, "development"},
+		{&c.AMQP, usual.AMQP}, {&c.AMQPS, usual.AMQPS}, {&c.HTTP, usual.HTTP}, {&c.HTTPS, usual.HTTPS},
 	} {
 		if *text.field == "" {
 			*text.field = text.usual
 		}
+	}
+	if c.AMQPIdleTimeout == 0 {
+		c.AMQPIdleTimeout = time.Duration(usual.AMQPIdleTimeout)
+	}
+	if c.AMQPMaxConnections == 0 {
+		c.AMQPMaxConnections = usual.AMQPMaxConnections
 	}
 	if c.Grace == 0 {
 		c.Grace = service.DefaultGrace
@@ -98,17 +143,22 @@ func (c Config) validate() error {
 	if _, err := disk.ParseSync(c.Sync); err != nil {
 		return err
 	}
-	if c.HTTP != Off {
-		if err := config.CheckLoopback(c.HTTP); err != nil {
-			return fmt.Errorf("HTTP door: %w", err)
-		}
-	}
 	for _, h := range c.Hubs {
 		if err := h.validate(); err != nil {
 			return err
 		}
 	}
-	return nil
+	// The rest is checked in the words of the settings; what has no place here has its
+	// default there.
+	settings := config.Default()
+	settings.AMQP, settings.AMQPS, settings.HTTP, settings.HTTPS = c.AMQP, c.AMQPS, c.HTTP, c.HTTPS
+	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
+	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = config.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
+	settings.Host, settings.TLS, settings.OIDC = c.Host, config.TLS(c.TLS), config.OIDC(c.OIDC)
+	for _, p := range c.Policies {
+		settings.Policies = append(settings.Policies, config.Policy(p))
+	}
+	return settings.Check()
 }
 
 // ReservedNames are the first path segments that the yard keeps for itself: no hub has

@@ -22,8 +22,9 @@ func Example() {
 	yard, err := server.New(server.Config{
 		DataDir: dir,
 		HTTP:    "127.0.0.1:0", // any free port
-		Hubs:    []server.Hub{{Name: "orders", Partitions: 4}},
-		Log:     slog.New(slog.DiscardHandler),
+		AMQP:    server.Off, AMQPS: server.Off, HTTPS: server.Off,
+		Hubs: []server.Hub{{Name: "orders", Partitions: 4}},
+		Log:  slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		panic(err)
@@ -33,7 +34,12 @@ func Example() {
 	go func() { ended <- yard.Run(ctx) }()
 	<-yard.Started()
 
-	response, err := http.Post(yard.Addresses()["http"]+"/orders/messages", "text/plain", strings.NewReader("hello"))
+	request, err := http.NewRequest("POST", yard.Addresses()["http"]+"/orders/messages", strings.NewReader("hello"))
+	if err != nil {
+		panic(err)
+	}
+	request.SetBasicAuth("RootManageSharedAccessKey", "SAS_KEY_VALUE") // as good as any on loopback
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		panic(err)
 	}

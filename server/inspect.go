@@ -85,7 +85,10 @@ func (f *Findings) lookAround(dir string) error {
 	if err != nil {
 		return err
 	}
-	ours := map[string]bool{lockName: true, metaName: true, logDir: true, journalDir: true, spareDir: true, trashDir: true}
+	ours := map[string]bool{
+		lockName: true, metaName: true, logDir: true, journalDir: true, spareDir: true, trashDir: true,
+		ConnectionStringFile: true, CertificateDir: true,
+	}
 	known := false
 	for _, entry := range entries {
 		if ours[entry.Name()] {

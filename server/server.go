@@ -33,6 +33,7 @@ type Server struct {
 	mu        sync.Mutex
 	used      bool              // guarded by mu
 	addresses map[string]string // guarded by mu; by door
+	access    Access            // guarded by mu
 }
 
 // New checks the configuration. It touches neither disk nor network.
@@ -55,22 +56,27 @@ func (s *Server) Addresses() map[string]string {
 	return maps.Clone(s.addresses)
 }
 
+// Access tells what clients need to be let in. It is empty before Started.
+func (s *Server) Access() Access {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.access
+}
+
 // Run serves until ctx ends and everything is closed again. Requests under way may
-// finish within the grace period. The order of stopping is: listeners close, doors
-// drain, the broker stops, the engine, the meta store.
+// finish within the grace period. The order of stopping is: listeners close, links and
+// requests drain, access stops, the broker, the engine, the meta store.
 func (s *Server) Run(ctx context.Context) (err error) {
 	if err := s.claim(); err != nil {
 		return err
 	}
-	// The address first: nothing is touched if another yard, or whoever, has it.
-	listener, err := s.listen()
+	// The addresses first: nothing is touched if another yard, or whoever, has one.
+	open, err := listen(s.cfg)
 	if err != nil {
 		return err
 	}
-	if listener != nil {
-		defer listener.Close()
-	}
-	y, err := openYard(ctx, s.cfg)
+	defer open.close()
+	y, err := openYard(ctx, s.cfg, open)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop before it had begun
@@ -78,13 +84,33 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, y.close()) }()
+	return s.serve(ctx, y, open)
+}
 
-	parts := y.parts()
-	if listener != nil {
-		parts = append(parts, s.newDoor(listener, y).part())
+// serve runs all parts until ctx ends.
+func (s *Server) serve(ctx context.Context, y *yard, open openDoors) error {
+	told, err := y.describeAccess(s.cfg, open)
+	if err != nil {
+		return err
 	}
-	s.open(listener)
+	parts := y.parts()
+	if len(open) > 0 {
+		doors, err := s.newDoors(open, y)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, doors.part())
+	}
+	s.announce(open, told)
 	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
+}
+
+// announce tells the world that the yard serves.
+func (s *Server) announce(open openDoors, told Access) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addresses, s.access = open.addresses(), told
+	close(s.started)
 }
 
 func (s *Server) claim() error {

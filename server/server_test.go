@@ -10,26 +10,25 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick is a yard on a port of its own that syncs nothing.
+// quick is a yard with one door, on a port of its own, that syncs nothing.
 func quick(t *testing.T) Config {
 	return Config{
-		DataDir: filepath.Join(t.TempDir(), "data"), HTTP: "127.0.0.1:0", Sync: "os",
-		Log: slog.New(slog.DiscardHandler),
+		DataDir: filepath.Join(t.TempDir(), "data"), Sync: "os", Log: slog.New(slog.DiscardHandler),
+		HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off,
 	}
 }
 
@@ -74,11 +73,7 @@ func (r *running) shutdown() {
 
 func (r *running) do(method, path, body string) (status int, answer string) {
 	r.t.Helper()
-	request, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(r.request(method, path, strings.NewReader(body)))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -88,6 +83,16 @@ func (r *running) do(method, path, body string) (status int, answer string) {
 		r.t.Fatal(err)
 	}
 	return response.StatusCode, string(all)
+}
+
+// request is one of somebody who knows the key that everybody knows.
+func (r *running) request(method, path string, body io.Reader) *http.Request {
+	request, err := http.NewRequest(method, r.url+path, body)
+	if err != nil {
+		panic(err) // the URL is our own
+	}
+	request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
+	return request
 }
 
 func (r *running) want(status int, method, path, body string) string {
@@ -153,8 +158,14 @@ func TestWhatAServerDoesNotTake(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"an outside address":  {Config{HTTP: "0.0.0.0:8080"}, "only loopback addresses"},
+		"an outside address":  {Config{HTTP: "0.0.0.0:8080"}, "use https, or set allowPlaintext"},
+		"plain AMQP outside":  {Config{AMQP: ":5672"}, "use amqps, or set allowPlaintext"},
+		"any token outside":   {Config{AMQPS: ":5671", AcceptAnyJWT: true}, "for development only"},
 		"no address":          {Config{HTTP: "8080"}, "is no address"},
+		"half a certificate":  {Config{TLS: TLS{CertFile: "a.pem"}}, "tls.keyFile"},
+		"no audience":         {Config{OIDC: OIDC{Issuer: "https://a"}}, "oidc.audience"},
+		"a short time-out":    {Config{AMQPIdleTimeout: time.Second}, "not between 5s and 1h"},
+		"a policy's rights":   {Config{Policies: []Policy{{Name: "p"}}}, "policies[0].rights"},
 		"a sync mode":         {Config{Sync: "never"}, "never"},
 		"a hub's name":        {Config{Hubs: []Hub{{Name: "a b"}}}, `hub "a b"`},
 		"a reserved hub":      {Config{Hubs: []Hub{{Name: "Metrics/x"}}}, `"metrics" is a path`},
@@ -168,26 +179,6 @@ func TestWhatAServerDoesNotTake(t *testing.T) {
 	}
 	if _, err := New(Config{}); err != nil {
 		t.Errorf("the zero configuration: %v", err)
-	}
-}
-
-func TestTheAddressIsTaken(t *testing.T) {
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	cfg := quick(t)
-	cfg.HTTP = other.Addr().String()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Run(t.Context()); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), cfg.HTTP) {
-		t.Errorf("error is %v", err)
-	}
-	if _, err := os.Stat(cfg.DataDir); !errors.Is(err, os.ErrNotExist) {
-		t.Error("the data folder was touched")
 	}
 }
 
@@ -232,7 +223,7 @@ func TestStoppingEndsTailsAndLongPolls(t *testing.T) {
 	cfg.Grace = time.Hour
 	r := start(t, cfg)
 	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
-	response, err := http.Get(r.url + "/api/v1/hubs/h/events?follow=true")
+	response, err := http.DefaultClient.Do(r.request("GET", "/api/v1/hubs/h/events?follow=true", nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +244,7 @@ func TestStoppingEndsTailsAndLongPolls(t *testing.T) {
 func longPoll(r *running) <-chan string {
 	answer := make(chan string, 1)
 	go func() {
-		response, err := http.Get(r.url + "/api/v1/hubs/h/partitions/0/events?wait=60s")
+		response, err := http.DefaultClient.Do(r.request("GET", "/api/v1/hubs/h/partitions/0/events?wait=60s", nil))
 		if err != nil {
 			answer <- err.Error()
 			return
@@ -325,10 +316,7 @@ func TestStoppingLetsRequestsFinish(t *testing.T) {
 func postSlowly(t *testing.T, r *running, body io.Reader) <-chan int {
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Hour}}
 	t.Cleanup(client.CloseIdleConnections)
-	request, err := http.NewRequest("POST", r.url+"/api/v1/hubs/h/events", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := r.request("POST", "/api/v1/hubs/h/events", body)
 	request.Header.Set("Expect", "100-continue")
 	status := make(chan int, 1)
 	go func() {
@@ -357,8 +345,9 @@ func waitForClosedListener(r *running) {
 // Yards start, stop at any moment and start again on the same folder; none leaves a
 // goroutine, a lock or a port behind.
 func TestStormOfStartsAndStops(t *testing.T) {
-	cfg := quick(t)
+	cfg := everyDoor(t)
 	cfg.Hubs = []Hub{{Name: "h", Partitions: 2}}
+	cfg.Policies = []Policy{{Name: "p", Hub: "h", Rights: []string{"send"}}}
 	for i := range 20 {
 		s, err := New(cfg)
 		if err != nil {
@@ -373,14 +362,30 @@ func TestStormOfStartsAndStops(t *testing.T) {
 		})
 		if i%2 == 0 {
 			<-s.Started()
-			all.Go(func() { // a client that may come too late
-				if response, err := http.Get(s.Addresses()["http"] + "/api/v1/hubs"); err == nil {
-					response.Body.Close()
-				}
-			})
+			for _, url := range s.Addresses() { // clients that may come too late
+				all.Go(func() { knock(url) })
+			}
 		}
 		cancel()
 		all.Wait()
 		http.DefaultClient.CloseIdleConnections()
 	}
+}
+
+// knock is a client that says little and does not stay.
+func knock(address string) {
+	scheme, host, _ := strings.Cut(address, "://")
+	if scheme == "http" {
+		if response, err := http.Get(address + "/readyz"); err == nil {
+			response.Body.Close()
+		}
+		return
+	}
+	c, err := net.Dial("tcp", host)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, saslHeader)
+	_, _ = c.Read(make([]byte, 8))
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/certs"
 	"github.com/eventyard/eventyard/internal/engine/bolt"
 	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/service"
@@ -27,10 +30,13 @@ type yard struct {
 	engine   *disk.Engine
 	meta     *bolt.Store
 	broker   *broker.Broker
+	access   *access.Keeper
+	certs    *certs.Store // nil where no door has TLS
 }
 
-// openYard opens storage and broker and sees to it that the configured hubs exist.
-func openYard(ctx context.Context, cfg Config) (_ *yard, err error) {
+// openYard opens storage, broker, access and certificates, and sees to it that the
+// configured hubs and policies exist.
+func openYard(ctx context.Context, cfg Config, open openDoors) (_ *yard, err error) {
 	if err := vfs.OS(cfg.DataDir).MkdirAll("."); err != nil { // durably, for its owner only
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
@@ -41,21 +47,64 @@ func openYard(ctx context.Context, cfg Config) (_ *yard, err error) {
 			err = errors.Join(err, y.close())
 		}
 	}()
-	if err := y.openStorage(cfg); err != nil {
-		return nil, err
+	for _, step := range []func() error{
+		func() error { return y.openStorage(cfg) },
+		func() error { return y.openBroker(ctx, cfg) },
+		func() error { return y.openAccess(ctx, cfg, open) },
+		func() error { return y.openCerts(cfg, open) },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
+	return y, nil
+}
+
+func (y *yard) openBroker(ctx context.Context, cfg Config) (err error) {
 	y.broker, err = broker.Open(ctx, broker.Config{
 		Engine: y.engine, Meta: y.meta, Namespace: cfg.Namespace, Log: cfg.Log, Metrics: y.registry,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, h := range cfg.Hubs {
 		if _, err := y.broker.EnsureHub(ctx, h.config(), h.Groups); err != nil {
-			return nil, fmt.Errorf("configured hub %s: %w", h.Name, err)
+			return fmt.Errorf("configured hub %s: %w", h.Name, err)
 		}
 	}
-	return y, nil
+	return nil
+}
+
+// openCerts opens the certificates, in which clients find the doors by the addresses
+// that these were given and those that they are bound to.
+func (y *yard) openCerts(cfg Config, open openDoors) (err error) {
+	var addresses []string
+	for _, door := range open {
+		if door.TLS {
+			addresses = append(addresses, door.Address)
+		}
+	}
+	if len(addresses) == 0 {
+		return nil
+	}
+	for _, door := range cfg.doors() {
+		if door.TLS && door.Open() {
+			addresses = append(addresses, door.Address)
+		}
+	}
+	y.certs, err = certs.Open(certs.Config{
+		Dir: filepath.Join(cfg.DataDir, CertificateDir), Host: cfg.Host, Addresses: addresses, CertFile: cfg.TLS.CertFile,
+		KeyFile: cfg.TLS.KeyFile, ClientCAFile: cfg.TLS.ClientCAFile, Log: cfg.Log,
+	})
+	return err
+}
+
+// tlsConfig is that of the doors with TLS; nil where there are none.
+func (y *yard) tlsConfig() *tls.Config {
+	if y.certs == nil {
+		return nil
+	}
+	return y.certs.TLS()
 }
 
 // openStorage opens the engine first: its lock tells at once whether another yard
@@ -120,6 +169,7 @@ func (y *yard) parts() []service.Part {
 	return []service.Part{
 		{Name: "engine", Run: y.engine.Run},
 		{Name: "broker", Run: y.broker.Run},
+		{Name: "access", Run: y.access.Run},
 	}
 }
 

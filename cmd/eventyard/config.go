@@ -16,8 +16,16 @@ func addConfigFlags(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringP("config", "c", "", "`file` to read settings from: eventyard.yaml, or the official emulator's Config.json (default eventyard.yaml if it is there)")
 	for _, s := range config.Settings() {
-		f.Var(&settingFlag{text: s.Default, kind: s.Value}, s.Flag, s.Help)
+		addSettingFlag(f, s)
 	}
+}
+
+func addSettingFlag(f *pflag.FlagSet, s config.Setting) {
+	if !s.Bool {
+		f.Var(&settingFlag{text: s.Default, kind: s.Value}, s.Flag, s.Help)
+		return
+	}
+	f.VarPF(&settingFlag{text: s.Default, kind: "bool"}, s.Flag, "", s.Help).NoOptDefVal = "true" // what the bare flag means
 }
 
 // settingFlag holds a setting as it was written; package config reads it.

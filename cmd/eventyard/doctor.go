@@ -13,8 +13,9 @@ import (
 )
 
 const doctorHelp = `Check whether a yard can run here, and whether the data of one is sound: addresses,
-disk space, permissions, how fast the disk syncs, the lock, and the integrity of all
-that is stored. It changes nothing, and ends with code 1 if it finds a problem.
+certificates, disk space, permissions, how fast the disk syncs, the lock, and the
+integrity of all that is stored. It changes nothing, and ends with code 1 if it finds a
+problem.
 
 It takes the flags of serve and looks at what serve would use. While a yard runs on
 the data folder, the integrity of its data cannot be checked.`
@@ -79,7 +80,8 @@ type doctor struct {
 }
 
 func (d *doctor) examine(ctx context.Context) {
-	d.examineAddress(ctx)
+	d.examineDoors(ctx)
+	d.examineCertificates()
 	if d.examineFolder() {
 		d.examineSpace()
 		d.examineSync()

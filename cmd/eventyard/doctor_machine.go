@@ -1,68 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
-
-	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/httpclient"
-	"github.com/eventyard/eventyard/server"
 )
-
-// examineAddress sees whether the HTTP door could be opened, and who has it if not.
-func (d *doctor) examineAddress(ctx context.Context) {
-	if d.cfg.HTTP == config.Off {
-		d.note("http", skipped, "", "the door is off")
-		return
-	}
-	listener, err := net.Listen("tcp", d.cfg.HTTP)
-	switch {
-	case err == nil:
-		_ = listener.Close()
-		d.note("http", fine, "", "%s is free", d.cfg.HTTP)
-	case errors.Is(err, syscall.EADDRINUSE):
-		d.judgeTenant(ctx)
-	case errors.Is(err, syscall.EACCES):
-		d.note("http", problem, "choose a port above 1023 with --http", "%v", err)
-	default:
-		d.note("http", problem, "choose another address with --http", "%v", err)
-	}
-}
-
-// tenantPatience is how long whoever has the address may take to say who it is.
-const tenantPatience = 2 * time.Second
-
-func (d *doctor) judgeTenant(ctx context.Context) {
-	client, err := httpclient.New(httpclient.Config{Server: "http://" + d.cfg.HTTP, Timeout: tenantPatience})
-	if err == nil {
-		defer client.Close()
-		var info httpclient.Info
-		if info, err = client.Info(ctx); err == nil {
-			d.judgeYard(info)
-			return
-		}
-	}
-	d.note("http", problem, "stop it, or choose another address with --http", "another program listens at %s", d.cfg.HTTP)
-}
-
-// judgeYard tells the yard of this folder from another's, which would keep this one from
-// starting: a yard that runs holds the lock of its folder.
-func (d *doctor) judgeYard(info httpclient.Info) {
-	running, err := server.Running(d.cfg.Data)
-	if err == nil && !running {
-		d.note("http", problem, "stop it, or choose another address with --http", "%s is in use by another yard, of another data folder", d.cfg.HTTP)
-		return
-	}
-	d.note("http", fine, "", "a yard is running at %s (version %s)", d.cfg.HTTP, info.Version)
-}
 
 // examineFolder sees whether the data folder is there and ours, and says whether
 // there is a folder to measure.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/http"
+	"strings"
 	"syscall"
 
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/eventyard/eventyard/server"
@@ -48,8 +51,8 @@ func nextFor(err error) string {
 		return "another yard uses this data folder: stop it, or choose another folder with --data"
 	case errors.Is(err, server.ErrMetaLost):
 		return nextForMetaLost
-	case errors.Is(err, syscall.EADDRINUSE):
-		return "something else listens there, perhaps another yard: stop it, or choose another address with --http (port 0 picks a free one)"
+	case errors.As(err, new(*server.DoorError)):
+		return nextForDoors(err)
 	case errors.Is(err, fs.ErrPermission):
 		return "check the owner and the permissions; eventyard doctor tells more"
 	}
@@ -76,6 +79,14 @@ const nextForMetaLost = "restore meta.db from a copy; or, to begin anew without 
 // of its HTTP API.
 func nextForProblem(p *httpclient.Problem) string {
 	switch p.Kind() {
+	case "insufficient-rights", "wrong-audience":
+		return "use the key of a policy that may do this, with --connection-string or " + config.EnvConnectionString + "; eventyard policy list shows the policies"
+	case "policy-not-found":
+		return "eventyard policy list shows the policies of the namespace, with --hub those of a hub"
+	case "root-policy":
+		return "make its keys anew to lock out whoever has them: eventyard policy regenerate " + auth.RootPolicy
+	case "no-endpoint":
+		return "eventyard serve opens such a door with --amqp or --amqps"
 	case "not-found":
 		return "eventyard hub list shows the hubs, eventyard hub show HUB its partitions and groups"
 	case "hub-deleted":
@@ -85,7 +96,42 @@ func nextForProblem(p *httpclient.Problem) string {
 	case "damaged-events":
 		return "eventyard doctor, while the yard is stopped, tells which files are damaged"
 	}
+	if p.Status == http.StatusUnauthorized {
+		return nextForUnauthorized
+	}
 	return p.Next
+}
+
+// nextForUnauthorized is for who has no key, or the wrong one.
+const nextForUnauthorized = "with DATA the data folder of the yard: export " + config.EnvConnectionString + `="$(cat DATA/` +
+	server.ConnectionStringFile + `)", or give the connection string of a policy with --connection-string`
+
+// nextForDoors says what to do about doors that could not be opened.
+func nextForDoors(err error) string {
+	flags := doorFlags(err)
+	choose := "choose another address with " + strings.Join(flags, ", ")
+	if len(flags) > 0 && errors.Is(err, syscall.EADDRINUSE) {
+		return "something else listens there, perhaps another yard: stop it, " + choose +
+			" (port 0 picks a free one), or close the door with " + strings.Join(flags, " off, ") + " off"
+	}
+	return choose + ", or close the door with off"
+}
+
+// doorFlags are the flags of the doors that an error is about.
+func doorFlags(err error) []string {
+	switch e := err.(type) {
+	case *server.DoorError:
+		return []string{"--" + e.Door}
+	case interface{ Unwrap() []error }:
+		var flags []string
+		for _, one := range e.Unwrap() {
+			flags = append(flags, doorFlags(one)...)
+		}
+		return flags
+	case interface{ Unwrap() error }:
+		return doorFlags(e.Unwrap())
+	}
+	return nil
 }
 
 func nextForLost(lost *httpclient.UnreachableError) string {

@@ -32,7 +32,7 @@ func (c *cli) groupCreateCommand() *cobra.Command {
 		}),
 	}
 	form.addTo(cmd)
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func (c *cli) groupListCommand() *cobra.Command {
@@ -51,7 +51,7 @@ func (c *cli) groupListCommand() *cobra.Command {
 		}),
 	}
 	form.addTo(cmd)
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func (c *cli) printGroups(form output, groups []httpclient.Group) error {
@@ -85,5 +85,5 @@ func (c *cli) groupDeleteCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }

@@ -12,6 +12,9 @@ A first minute:
   eventyard read orders --from earliest
   eventyard read orders --from latest --follow    and send some more meanwhile
 
+Programs use the official Azure Event Hubs clients, in any language, with the
+connection string that serve prints (eventyard connection-string --hub orders).
+
 Stop the yard, or pull the plug, and start it again: every event that was
 acknowledged is still there.`
 

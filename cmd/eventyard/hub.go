@@ -73,7 +73,7 @@ func (c *cli) hubCreateCommand() *cobra.Command {
 	cmd.Flags().IntVar(&partitions, "partitions", 4, "number of partitions, 1 to 1024; it cannot be changed later")
 	retention.addTo(cmd, " (default 7d)")
 	form.addTo(cmd)
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func (c *cli) printHub(form output, done string, hub httpclient.Hub) error {
@@ -100,7 +100,7 @@ func (c *cli) hubListCommand() *cobra.Command {
 		}),
 	}
 	form.addTo(cmd)
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func (c *cli) printHubs(form output, hubs []httpclient.Hub) error {
@@ -139,7 +139,7 @@ func (c *cli) hubShowCommand() *cobra.Command {
 		}),
 	}
 	form.addTo(cmd)
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func (c *cli) showHub(form output, hub httpclient.Hub, partitions []httpclient.Partition) error {
@@ -200,7 +200,7 @@ func (c *cli) hubUpdateCommand() *cobra.Command {
 	}
 	retention.addTo(cmd, "")
 	form.addTo(cmd)
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func (c *cli) hubDeleteCommand() *cobra.Command {
@@ -231,5 +231,5 @@ func (c *cli) hubDeleteCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }

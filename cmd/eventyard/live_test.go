@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/auth"
 )
 
 // These tests run commands in this process, so that they can talk to them while they
@@ -90,7 +93,10 @@ func (c *command) rest() (string, error) {
 // serving starts a yard and waits until it is ready.
 func serving(t *testing.T, data, address string, flags ...string) (*command, string) {
 	t.Helper()
-	usual := []string{"serve", "--data", data, "--http", address, "--sync", "os", "--log-level", "error"}
+	usual := []string{
+		"serve", "--data", data, "--http", address, "--amqp", "off", "--amqps", "off", "--https", "off",
+		"--sync", "os", "--log-level", "error",
+	}
 	yard := launch(t, append(usual, flags...)...)
 	url := ""
 	for {
@@ -98,7 +104,7 @@ func serving(t *testing.T, data, address string, flags ...string) (*command, str
 		if m := ready.FindStringSubmatch(line); m != nil {
 			url = m[1]
 		}
-		if strings.HasPrefix(line, "There is no access control") {
+		if line == readyEnd {
 			return yard, url
 		}
 	}
@@ -178,7 +184,12 @@ func TestATailFromLatestMissesNothing(t *testing.T) {
 func awaitTail(t *testing.T, url string) {
 	t.Helper()
 	for {
-		response, err := http.Get(url + "/metrics")
+		request, err := http.NewRequest("GET", url+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +355,8 @@ func TestASecondSignalEndsTheYardAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	yard := exec.Command(program, "serve", "--data", t.TempDir(), "--http", "127.0.0.1:0", "--grace", "1h", "--sync", "os")
+	yard := exec.Command(program, "serve", "--data", t.TempDir(), "--grace", "1h", "--sync", "os")
+	yard.Env = append(os.Environ(), anyPort...)
 	out, err := yard.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -365,7 +377,9 @@ func TestASecondSignalEndsTheYardAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_, err = io.WriteString(conn, "POST /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")
+	token := base64.StdEncoding.EncodeToString([]byte(auth.RootPolicy + ":" + auth.DevelopmentKey))
+	_, err = io.WriteString(conn, "POST /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic "+token+
+		"\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")
 	if err != nil {
 		t.Fatal(err)
 	}

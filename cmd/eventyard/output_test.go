@@ -109,6 +109,9 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 	problem := func(kind string) error {
 		return &httpclient.Problem{Type: "urn:eventyard:problem:" + kind, Title: "T", Next: "the yard's own words"}
 	}
+	taken := func(door string) error {
+		return &server.DoorError{Door: door, Address: "127.0.0.1:1", Err: syscall.EADDRINUSE}
+	}
 	refused := &httpclient.UnreachableError{Server: "S", Err: syscall.ECONNREFUSED}
 	tests := map[string]struct {
 		err  error
@@ -131,7 +134,12 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 		"any other problem": {problem("no-space"), 1, "the yard's own words"},
 		"a setting":         {&config.Problem{Origin: "--http", Reason: "x"}, 1, "eventyard config doc"},
 		"a locked folder":   {fmt.Errorf("open: %w", server.ErrLocked), 1, "--data"},
-		"a taken address":   {fmt.Errorf("listen: %w", syscall.EADDRINUSE), 1, "--http"},
+		"a taken address":   {&server.DoorError{Door: "amqp", Address: "127.0.0.1:5672", Err: syscall.EADDRINUSE}, 1, "or close the door with --amqp off"},
+		"two of them":       {errors.Join(taken("amqp"), taken("http")), 1, "with --amqp, --http (port 0 picks a free one), or close the door with --amqp off, --http off"},
+		"a port of root's":  {&server.DoorError{Door: "https", Address: ":443", Err: syscall.EACCES}, 1, "choose another address with --https"},
+		"no key":            {&httpclient.Problem{Type: "urn:eventyard:problem:no-token", Title: "T", Status: 401}, 1, `EVENTYARD_CONNECTION_STRING="$(cat DATA/connection-string)"`},
+		"too few rights":    {problem("insufficient-rights"), 1, "eventyard policy list"},
+		"no such policy":    {problem("policy-not-found"), 1, "eventyard policy list"},
 		"no permission":     {fmt.Errorf("make: %w", fs.ErrPermission), 1, "eventyard doctor"},
 	}
 	for name, test := range tests {

@@ -69,7 +69,7 @@ func (c *cli) readCommand() *cobra.Command {
 	f.BoolVarP(&follow, "follow", "f", false, "go on with new events as they come")
 	f.IntVarP(&query.Count, "count", "n", 0, "end after so many events")
 	form.addTo(cmd)
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }
 
 // parseFrom turns what people write into a position of the API.

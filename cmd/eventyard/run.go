@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
@@ -30,8 +32,9 @@ type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 
-	server string // --server
-	began  bool   // the command line was understood
+	server     string // --server
+	connection string // --connection-string
+	began      bool   // the command line was understood
 }
 
 func (c *cli) root() *cobra.Command {
@@ -54,6 +57,7 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: "yard", Title: "The yard:"},
 		&cobra.Group{ID: "hubs", Title: "Hubs and groups:"},
 		&cobra.Group{ID: "events", Title: "Events:"},
+		&cobra.Group{ID: "access", Title: "Access:"},
 		&cobra.Group{ID: "more", Title: "More:"},
 	)
 	root.SetCompletionCommandGroupID("more")
@@ -66,6 +70,7 @@ func (c *cli) root() *cobra.Command {
 	add("yard", c.serveCommand(), c.doctorCommand(), c.configCommand())
 	add("hubs", c.hubCommand(), c.groupCommand())
 	add("events", c.sendCommand(), c.readCommand())
+	add("access", c.policyCommand(), c.connectionStringCommand(), c.certCommand())
 	help := helpCommand()
 	add("more", help, c.versionCommand())
 	root.SetHelpCommand(help)
@@ -91,20 +96,31 @@ func (c *cli) noteBeginning(cmd *cobra.Command) {
 	}
 }
 
-// addServerFlag gives a command that asks a yard the flag that says where it is.
-func (c *cli) addServerFlag(cmd *cobra.Command) *cobra.Command {
+// addClientFlags gives a command that asks a yard the flags that say where it is and by
+// what key one is let in.
+func (c *cli) addClientFlags(cmd *cobra.Command) *cobra.Command {
 	server := os.Getenv(config.EnvServer)
 	if server == "" {
 		server = httpclient.DefaultServer
 	}
 	cmd.Flags().StringVar(&c.server, "server", server, "`URL` of the yard, also by "+config.EnvServer)
+	// The variable is no default of the flag, which help would print with its key.
+	cmd.Flags().StringVar(&c.connection, "connection-string", "", "`text` with the policy and key to be let in by, also by "+
+		config.EnvConnectionString+"; without it the key that every yard on loopback knows is used")
 	return cmd
 }
 
 // client makes the client for --server. The caller closes it.
 func (c *cli) client(cmd *cobra.Command) (*httpclient.Client, error) {
-	client, err := httpclient.New(httpclient.Config{Server: c.server})
-	if err != nil {
+	connection, from := c.connection, "--connection-string"
+	if connection == "" {
+		connection, from = os.Getenv(config.EnvConnectionString), config.EnvConnectionString
+	}
+	client, err := httpclient.New(httpclient.Config{Server: c.server, ConnectionString: strings.TrimSpace(connection)})
+	switch {
+	case errors.Is(err, auth.ErrConnectionString):
+		return nil, usagef(cmd, "%s: %w", from, err)
+	case err != nil:
 		return nil, usagef(cmd, "--server: %w", err)
 	}
 	return client, nil

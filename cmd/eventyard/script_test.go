@@ -32,6 +32,10 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GORACE", gorace)
+			for _, door := range anyPort {
+				name, value, _ := strings.Cut(door, "=")
+				env.Setenv(name, value)
+			}
 			env.Values["yard"] = &yardProcess{}
 			return nil
 		},
@@ -42,6 +46,12 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// anyPort puts every door of every yard on a port of its own, so that the tests share
+// the machine with each other and with whatever runs on it.
+var anyPort = []string{
+	"EVENTYARD_AMQP=127.0.0.1:0", "EVENTYARD_AMQPS=127.0.0.1:0", "EVENTYARD_HTTP=127.0.0.1:0", "EVENTYARD_HTTPS=127.0.0.1:0",
+}
+
 // yardProcess is the yard of one script.
 type yardProcess struct {
 	cmd    *exec.Cmd
@@ -50,8 +60,8 @@ type yardProcess struct {
 }
 
 // yardCommand is the script's "yard start [FLAGS]", "yard stop [TERM|INT|KILL]".
-// Starting waits until the yard is ready and sets EVENTYARD_SERVER; stopping waits for
-// its end. Both print what the yard printed.
+// Starting waits until the yard is ready, sets EVENTYARD_SERVER and a variable for the
+// address of each door (AMQP_ADDRESS); stopping waits for its end. Both print what the yard printed.
 func yardCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: yard start [FLAGS] | yard stop [TERM|INT|KILL]")
@@ -71,17 +81,20 @@ func yardCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-var ready = regexp.MustCompile(`^  http +(http://\S+)$`)
+var (
+	ready    = regexp.MustCompile(`^  http +(http://\S+)$`)
+	openDoor = regexp.MustCompile(`^  (amqps?|https?) +[a-z]+://(\S+)$`)
+)
 
 func (y *yardProcess) start(ts *testscript.TestScript, flags []string) error {
-	args := append([]string{"serve", "--http", "127.0.0.1:0", "--data", ts.MkAbs("data")}, flags...)
+	args := append([]string{"serve", "--data", ts.MkAbs("data")}, flags...)
 	program, err := exec.LookPath("eventyard")
 	if err != nil {
 		return err
 	}
 	y.cmd = exec.Command(program, args...)
 	y.cmd.Dir = ts.MkAbs(".")
-	y.cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "GORACE=" + gorace}
+	y.cmd.Env = append([]string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "GORACE=" + gorace}, anyPort...)
 	out, err := y.cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -109,10 +122,14 @@ func (y *yardProcess) awaitReady(ts *testscript.TestScript) error {
 			log, _ := os.ReadFile(y.stderr.Name())
 			return fmt.Errorf("the yard ended: %w\n%s%s", err, said.String(), log)
 		}
-		if m := ready.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
+		line = strings.TrimSuffix(line, "\n")
+		if m := ready.FindStringSubmatch(line); m != nil {
 			ts.Setenv("EVENTYARD_SERVER", m[1])
 		}
-		if strings.HasPrefix(line, "There is no access control") {
+		if m := openDoor.FindStringSubmatch(line); m != nil {
+			ts.Setenv(strings.ToUpper(m[1])+"_ADDRESS", m[2])
+		}
+		if line == readyEnd {
 			_, _ = io.WriteString(ts.Stdout(), said.String())
 			return nil
 		}

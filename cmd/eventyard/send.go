@@ -68,7 +68,7 @@ func (c *cli) sendCommand() *cobra.Command {
 	f.Var(&flags.size, "size", "size of the bodies that are made up (1KiB if not given)")
 	f.Lookup("size").DefValue = ""
 	flags.form.addTo(cmd)
-	return c.addServerFlag(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func (c *cli) send(cmd *cobra.Command, client *httpclient.Client, flags sendFlags, hub string, texts []string) error {

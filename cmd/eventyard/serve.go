@@ -17,6 +17,12 @@ import (
 const serveHelp = `Run a yard until it is told to stop: by Ctrl-C, or SIGTERM. Requests under way may
 finish; a second signal ends it at once.
 
+Clients of Azure Event Hubs connect to the AMQP doors, with the connection string that is
+printed. While every door is on loopback the well-known key of the official emulator is
+good; beyond it real keys are needed, and TLS, unless --allow-plaintext says otherwise:
+
+  eventyard serve --amqps :5671 --https :8443 --host yard.example.com
+
 Every flag is also a setting in eventyard.yaml and a variable; eventyard config doc
 prints them all. Flags win over variables, and these over the file.`
 
@@ -55,7 +61,7 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 		return err
 	case <-s.Started():
 	}
-	c.sayReady(cfg, s.Addresses())
+	c.sayReady(cfg, s)
 	err = <-ended
 	if err == nil {
 		fmt.Fprintln(c.stdout, "stopped")
@@ -64,23 +70,44 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 }
 
 // sayReady prints where the yard is, for people and for scripts: a line for each
-// address, its name first.
-func (c *cli) sayReady(cfg config.Config, addresses map[string]string) {
-	data, err := filepath.Abs(cfg.Data)
-	if err != nil {
-		data = cfg.Data
-	}
+// address, its name first. The last line is always the same.
+func (c *cli) sayReady(cfg config.Config, s *server.Server) {
+	addresses := s.Addresses()
 	fmt.Fprintf(c.stdout, "eventyard %s is ready\n", thisBuild().Version)
-	for _, door := range []string{"amqp", "amqps", "http", "https", "kafka"} {
-		if url, open := addresses[door]; open {
-			fmt.Fprintf(c.stdout, "  %-5s  %s\n", door, url)
+	for _, door := range cfg.Doors() {
+		if url, open := addresses[door.Name]; open {
+			fmt.Fprintf(c.stdout, "  %-5s  %s\n", door.Name, url)
 		}
 	}
-	fmt.Fprintf(c.stdout, "  data   %s\n  sync   %s\n", data, explainSync(cfg))
-	fmt.Fprintln(c.stdout, "There is no access control yet, so it listens on loopback only: every user and program of this machine may use it.")
+	fmt.Fprintf(c.stdout, "  data   %s\n  sync   %s\n", absolute(cfg.Data), explainSync(cfg))
+	c.sayAccess(s.Access())
+	fmt.Fprintln(c.stdout, readyEnd)
 	if len(addresses) == 0 {
 		fmt.Fprintln(c.stderr, newPaint(c.stderr).yellow("warning:"), "every door is off; nobody can reach this yard")
 	}
+}
+
+// readyEnd is the last line about a yard that is ready.
+const readyEnd = "Ctrl-C stops it."
+
+// sayAccess prints what clients are let in by. A key that is a secret is shown once.
+func (c *cli) sayAccess(told server.Access) {
+	switch {
+	case told.Development:
+		fmt.Fprintf(c.stdout, "Every door is on loopback, so every user and program of this machine may use it, with this connection string:\n  %s\n", told.ConnectionString)
+	case told.First:
+		fmt.Fprintf(c.stdout, "Others can reach this yard. This connection string has all rights and is shown only now; %s keeps it:\n  %s\n",
+			absolute(told.File), told.ConnectionString)
+	default:
+		fmt.Fprintf(c.stdout, "Others can reach this yard. A connection string with all rights is in %s\n", absolute(told.File))
+	}
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 func explainSync(cfg config.Config) string {
@@ -103,13 +130,34 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		Sync:         cfg.Sync,
 		SyncInterval: time.Duration(cfg.SyncInterval),
 		SegmentBytes: int64(cfg.SegmentBytes),
+		AMQP:         cfg.AMQP,
+		AMQPS:        cfg.AMQPS,
 		HTTP:         cfg.HTTP,
-		Namespace:    cfg.Namespace,
-		Hubs:         configuredHubs(cfg.Hubs),
-		Grace:        grace,
-		Version:      thisBuild().Version,
-		Log:          newLogger(c.stderr, cfg.Log),
+		HTTPS:        cfg.HTTPS,
+
+		AllowPlaintext:     cfg.AllowPlaintext,
+		AcceptAnyJWT:       cfg.AcceptAnyJWT,
+		AMQPIdleTimeout:    time.Duration(cfg.AMQPIdleTimeout),
+		AMQPMaxConnections: cfg.AMQPMaxConnections,
+		TLS:                server.TLS(cfg.TLS),
+		OIDC:               server.OIDC(cfg.OIDC),
+
+		Host:      cfg.Host,
+		Namespace: cfg.Namespace,
+		Hubs:      configuredHubs(cfg.Hubs),
+		Policies:  configuredPolicies(cfg.Policies),
+		Grace:     grace,
+		Version:   thisBuild().Version,
+		Log:       newLogger(c.stderr, cfg.Log),
 	}
+}
+
+func configuredPolicies(policies []config.Policy) []server.Policy {
+	all := make([]server.Policy, len(policies))
+	for i, p := range policies {
+		all[i] = server.Policy(p)
+	}
+	return all
 }
 
 func configuredHubs(hubs []config.Hub) []server.Hub {

@@ -80,7 +80,7 @@ func (c *cli) confirm(cmd *cobra.Command, yes bool, question string) error {
 		return nil
 	}
 	if !isTerminal(c.stdin) {
-		return usagef(cmd, "this deletes for good, and nobody can be asked here: say --yes")
+		return usagef(cmd, "this cannot be undone, and nobody can be asked here: say --yes")
 	}
 	fmt.Fprintf(c.stderr, "%s [y/N] ", question)
 	answer, err := ask(cmd.Context(), c.stdin)
@@ -91,7 +91,7 @@ func (c *cli) confirm(cmd *cobra.Command, yes bool, question string) error {
 	case "y", "yes":
 		return nil
 	}
-	return fmt.Errorf("nothing was deleted: the answer was not yes")
+	return fmt.Errorf("nothing was done: the answer was not yes")
 }
 
 // ask reads a line and gives up when ctx ends. The reading itself cannot be ended: on

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -11,13 +12,16 @@ import (
 )
 
 // argumentNames say in a sentence what stands in upper case in a line of usage.
-var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "FILE": "a file"}
+var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "POLICY": "the policy's name", "FILE": "a file"}
 
-// wantArgs takes exactly the arguments named, or more if the last name ends in dots.
+// wantArgs takes exactly the arguments named, or more if the last name ends in dots, or
+// one less if it stands in brackets.
 func wantArgs(names ...string) cobra.PositionalArgs {
-	least, open := len(names), false
-	if least > 0 && strings.HasSuffix(names[least-1], "...") {
-		least, open = least-1, true
+	least, most := len(names), len(names)
+	if most > 0 && strings.HasSuffix(names[most-1], "...") {
+		least, most = least-1, math.MaxInt
+	} else if most > 0 && strings.HasPrefix(names[most-1], "[") {
+		least--
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		_, command, _ := strings.Cut(cmd.CommandPath(), " ")
@@ -26,8 +30,8 @@ func wantArgs(names ...string) cobra.PositionalArgs {
 		switch {
 		case len(args) < least:
 			return fmt.Errorf("%s needs %s: %s", command, argumentNames[names[len(args)]], line)
-		case len(args) > least && !open:
-			return fmt.Errorf("%q is one argument too many: %s", args[least], line)
+		case len(args) > most:
+			return fmt.Errorf("%q is one argument too many: %s", args[most], line)
 		}
 		return nil
 	}

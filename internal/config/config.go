@@ -18,20 +18,43 @@ type Config struct {
 	SyncInterval Duration `key:"syncInterval" value:"DURATION" default:"1s" help:"The longest an event waits for its sync when sync is interval."`
 	SegmentBytes Size     `key:"segmentBytes" value:"SIZE" default:"64MiB" help:"Size of a partition's files. Retention removes whole files."`
 
-	AMQP  string `key:"amqp" value:"ADDR" default:"off" help:"Address of the AMQP door, or off. Not built yet: only off."`
-	AMQPS string `key:"amqps" value:"ADDR" default:"off" help:"Address of the AMQP door with TLS, or off. Not built yet: only off."`
-	HTTP  string `key:"http" value:"ADDR" default:"127.0.0.1:8080" help:"Address of the HTTP door, or off. Port 0 picks a free one. Until there is access control it takes only loopback addresses."`
-	HTTPS string `key:"https" value:"ADDR" default:"off" help:"Address of the HTTP door with TLS, or off. Not built yet: only off."`
+	AMQP  string `key:"amqp" value:"ADDR" default:"127.0.0.1:5672" help:"Address of the AMQP door, which Event Hubs clients use, or off. Port 0 picks a free one. Beyond loopback it needs allowPlaintext."`
+	AMQPS string `key:"amqps" value:"ADDR" default:"127.0.0.1:5671" help:"Address of the AMQP door with TLS, or off."`
+	HTTP  string `key:"http" value:"ADDR" default:"127.0.0.1:8080" help:"Address of the HTTP door, or off; it also takes AMQP over WebSockets. Beyond loopback it needs allowPlaintext."`
+	HTTPS string `key:"https" value:"ADDR" default:"127.0.0.1:8443" help:"Address of the HTTP door with TLS, or off; it also takes AMQP over WebSockets."`
 	Kafka string `key:"kafka" value:"ADDR" default:"off" help:"Address of the Kafka door, or off. Not built yet: only off."`
 
+	AllowPlaintext bool `key:"allowPlaintext" default:"false" help:"Lets the doors without TLS listen beyond loopback. Events and tokens can then be read on the way: only for networks that are trusted."`
+	AcceptAnyJWT   bool `key:"acceptAnyJwt" default:"false" help:"Takes every bearer token, whoever made it, with all rights: for the development of programs that use Azure Identity. Refused when any door is beyond loopback."`
+
 	Namespace string `key:"namespace" value:"NAME" default:"eventyard" help:"Name of the namespace that the hubs belong to, as clients see it."`
-	Host      string `key:"host" value:"NAME" default:"" help:"Host name that goes into the TLS certificate. Nothing uses it until a door with TLS is built."`
+	Host      string `key:"host" value:"NAME" default:"" help:"Host name under which others reach this yard: it goes into the yard's own TLS certificate and into connection strings. Empty: the address of the door, or this machine's name."`
 	PublicURL string `key:"publicUrl" value:"URL" default:"" help:"URL under which others reach this yard, for links. Nothing uses it until there are links."`
+
+	TLS  TLS  `key:"tls"`
+	OIDC OIDC `key:"oidc"`
+
+	AMQPIdleTimeout    Duration `key:"amqpIdleTimeout" value:"DURATION" default:"60s" help:"How long an AMQP client may be silent before it counts as gone: 5s to 1h. Clients send a sign of life at half of it."`
+	AMQPMaxConnections int      `key:"amqpMaxConnections" value:"NUMBER" default:"10000" help:"The most AMQP connections at once."`
 
 	Log   Log      `key:"log"`
 	Grace Duration `key:"grace" value:"DURATION" default:"8s" help:"How long a stopping yard lets requests finish before it cuts them off."`
 
-	Hubs []Hub `key:"hubs" help:"Hubs that must exist. What is missing is created at start; nothing is ever deleted. Other hubs can be created at run time."`
+	Hubs     []Hub    `key:"hubs" help:"Hubs that must exist. What is missing is created at start; nothing is ever deleted. Other hubs can be created at run time."`
+	Policies []Policy `key:"policies" help:"Shared-access policies that must exist. What is missing is created at start, what differs is made as it stands here; nothing is ever deleted. Others can be created at run time."`
+}
+
+// TLS says which certificates the doors with TLS show and want.
+type TLS struct {
+	CertFile     string `key:"certFile" value:"FILE" default:"" help:"Certificate of the doors with TLS, with its chain, as PEM; read again when it changes. Empty: the yard makes one of its own, signed by an authority of its own (eventyard cert export)."`
+	KeyFile      string `key:"keyFile" value:"FILE" default:"" help:"Private key of tls.certFile, as PEM."`
+	ClientCAFile string `key:"clientCaFile" value:"FILE" default:"" help:"Authorities of client certificates, as PEM. A client whose certificate they signed may use SASL EXTERNAL; its common name is a policy's. Empty: none is asked for."`
+}
+
+// OIDC says whose bearer tokens are taken.
+type OIDC struct {
+	Issuer   string `key:"issuer" value:"URL" default:"" help:"OpenID Connect issuer whose bearer tokens are taken besides shared-access signatures. Empty: none are."`
+	Audience string `key:"audience" value:"TEXT" default:"" help:"What such a token has to be made for: its claim aud."`
 }
 
 // Log says what is logged, and how.
@@ -53,6 +76,15 @@ type Hub struct {
 type Retention struct {
 	Age   *Duration `key:"age" help:"Remove events older than this; 0 keeps them for ever. 7d if not given."`
 	Bytes *Size     `key:"bytes" help:"Remove the oldest events of a partition while it holds more; 0 if not given: no limit."`
+}
+
+// Policy is a shared-access policy that must exist.
+type Policy struct {
+	Name         string   `key:"name" help:"Required."`
+	Hub          string   `key:"hub" help:"The hub that it is for; the whole namespace if not given."`
+	Rights       []string `key:"rights" help:"send, listen, manage; manage is all of them. Required."`
+	PrimaryKey   string   `key:"primaryKey" help:"Made at first start if not given."`
+	SecondaryKey string   `key:"secondaryKey" help:"Made at first start if not given."`
 }
 
 // Off closes a door.

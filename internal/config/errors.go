@@ -1,14 +1,14 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
 
 // Problem is one thing wrong with the configuration, and where it was said.
 type Problem struct {
-	// Origin is the file with line and column, the flag or the variable.
+	// Origin is the file with line and column, the flag or the variable; empty for a
+	// configuration that came from none of them.
 	Origin string
 	// Key is the setting, empty where the file as a whole is wrong.
 	Key    string
@@ -16,10 +16,13 @@ type Problem struct {
 }
 
 func (p *Problem) Error() string {
-	if p.Key == "" {
-		return fmt.Sprintf("%s: %s", p.Origin, p.Reason)
+	text := p.Reason
+	for _, before := range []string{p.Key, p.Origin} {
+		if before != "" {
+			text = before + ": " + text
+		}
 	}
-	return fmt.Sprintf("%s: %s: %s", p.Origin, p.Key, p.Reason)
+	return text
 }
 
 // flagMark begins the origin of what was given on the command line.

@@ -31,7 +31,8 @@ func TestNothingAtAllIsAWorkingConfiguration(t *testing.T) {
 		t.Errorf("read %q with warnings %q out of nothing", got.File, got.Warnings)
 	}
 	c := got.Config
-	if c.Data != "eventyard-data" || c.Sync != "always" || c.HTTP != "127.0.0.1:8080" || c.AMQP != Off {
+	if c.Data != "eventyard-data" || c.Sync != "always" || c.HTTP != "127.0.0.1:8080" || c.AMQP != "127.0.0.1:5672" ||
+		c.AMQPS != "127.0.0.1:5671" || c.HTTPS != "127.0.0.1:8443" || c.Kafka != Off || c.AcceptAnyJWT || c.AllowPlaintext {
 		t.Errorf("defaults are %+v", c)
 	}
 }
@@ -127,11 +128,34 @@ func TestWhatIsWrongIsSaidWithItsPlace(t *testing.T) {
 		"two documents":                                 {file: "data: a\n---\ndata: b\n", want: []string{"a second document begins here"}},
 		"an engine not built yet":                       {flags: map[string]string{"engine": "nats://a,b"}, want: []string{`--engine: engine: "nats://a,b" is not built yet: only disk`}},
 		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: only disk`}},
-		"a door not built yet":                          {environ: []string{"EVENTYARD_AMQP=127.0.0.1:5672"}, want: []string{"EVENTYARD_AMQP: amqp: this door is not built yet: it takes only off"}},
-		"every door not built yet":                      {flags: map[string]string{"amqps": ":1", "https": ":1", "kafka": ":1"}, want: []string{"--amqps: ", "--https: ", "--kafka: "}},
-		"all interfaces":                                {flags: map[string]string{"http": ":8080"}, want: []string{`--http: http: ":8080" can be reached from other machines, and there is no access control yet: only loopback addresses are taken, like 127.0.0.1:8080`}},
-		"an outside address":                            {file: "http: 192.168.1.4:80\n", want: []string{"eventyard.yaml:1:7: http: ", "only loopback"}},
-		"a name that may be anywhere":                   {flags: map[string]string{"http": "yard.example.com:80"}, want: []string{"only loopback"}},
+		"a door not built yet":                          {environ: []string{"EVENTYARD_KAFKA=127.0.0.1:9092"}, want: []string{"EVENTYARD_KAFKA: kafka: this door is not built yet: it takes only off"}},
+		"all interfaces":                                {flags: map[string]string{"http": ":8080"}, want: []string{`--http: http: ":8080" can be reached from other machines, and what goes through this door is not encrypted: use https, or set allowPlaintext`}},
+		"an outside address":                            {file: "http: 192.168.1.4:80\n", want: []string{"eventyard.yaml:1:7: http: ", "use https, or set allowPlaintext"}},
+		"an outside address of the AMQP door":           {file: "amqp: 192.168.1.4:5672\n", want: []string{"eventyard.yaml:1:7: amqp: ", "use amqps, or set allowPlaintext"}},
+		"a name that may be anywhere":                   {flags: map[string]string{"http": "yard.example.com:80"}, want: []string{"can be reached from other machines"}},
+		"any token where others can send one":           {file: "acceptAnyJwt: true\namqps: :5671\n", want: []string{`eventyard.yaml:1:15: acceptAnyJwt: it lets everybody in and is for development only, while the door amqps at ":5671" can be reached`}},
+		"any token and those of an issuer":              {file: "acceptAnyJwt: true\noidc: {issuer: https://a, audience: b}\n", want: []string{"acceptAnyJwt: it would take every token"}},
+		"an issuer without audience":                    {file: "oidc:\n  issuer: https://a\n", want: []string{"eventyard.yaml:2:11: oidc.issuer: it needs oidc.audience"}},
+		"an audience without issuer":                    {flags: map[string]string{"oidc-audience": "a"}, want: []string{"--oidc-audience: oidc.audience: it needs oidc.issuer"}},
+		"an issuer that is no URL":                      {flags: map[string]string{"oidc-issuer": "login", "oidc-audience": "a"}, want: []string{`"login" is no URL`}},
+		"an issuer without TLS":                         {flags: map[string]string{"oidc-issuer": "http://login.example.com", "oidc-audience": "a"}, want: []string{"use https"}},
+		"a certificate without its key":                 {flags: map[string]string{"tls-cert-file": "a.pem"}, want: []string{"--tls-cert-file: tls.certFile: it needs its private key"}},
+		"a key without its certificate":                 {flags: map[string]string{"tls-key-file": "a.pem"}, want: []string{"--tls-key-file: tls.keyFile: it needs its certificate"}},
+		"neither true nor false":                        {environ: []string{"EVENTYARD_ALLOW_PLAINTEXT=perhaps"}, want: []string{`EVENTYARD_ALLOW_PLAINTEXT: "perhaps" is neither true nor false`}},
+		"an idle time-out that .NET refuses":            {flags: map[string]string{"amqp-idle-timeout": "4s"}, want: []string{"amqpIdleTimeout: 4s is not between 5s and 1h"}},
+		"an idle time-out too long":                     {flags: map[string]string{"amqp-idle-timeout": "2h"}, want: []string{"amqpIdleTimeout: 2h is not between 5s and 1h"}},
+		"no connections":                                {flags: map[string]string{"amqp-max-connections": "0"}, want: []string{"amqpMaxConnections: 0 is not at least 1"}},
+		"a policy without a name":                       {file: "policies:\n  - rights: [send]\n", want: []string{"eventyard.yaml:2:", "policies[0].name: the policy needs a name"}},
+		"a policy of the yard's own name":               {file: "policies:\n  - name: rootmanagesharedaccesskey\n    rights: [send]\n", want: []string{"eventyard.yaml:2:11: policies[0].name: RootManageSharedAccessKey is the yard's own"}},
+		"a policy with a bad name":                      {file: "policies: [{name: a/b, rights: [send]}]\n", want: []string{`"a/b" is no name`}},
+		"a policy with a long name":                     {file: "policies: [{name: " + strings.Repeat("a", 65) + ", rights: [send]}]\n", want: []string{"1 to 64 letters"}},
+		"a policy of a hub with a bad name":             {file: "policies: [{name: a, hub: b c, rights: [send]}]\n", want: []string{`policies[0].hub: "b c" is no name`}},
+		"a policy twice":                                {file: "policies:\n  - {name: a, rights: [send]}\n  - {name: A, rights: [send]}\n", want: []string{`eventyard.yaml:3:12: policies[1].name: policy "A" is already policies[0]`}},
+		"a policy without rights":                       {file: "policies: [{name: a}]\n", want: []string{"policies[0].rights: ", "Send, Listen"}},
+		"a policy with a right nobody knows":            {file: "policies: [{name: a, rights: [read]}]\n", want: []string{"policies[0].rights: ", "Send, Listen"}},
+		"a policy with a key that everybody knows":      {file: "policies: [{name: a, rights: [send], primaryKey: SAS_KEY_VALUE}]\n", want: []string{"policies[0].primaryKey: this key is known to everybody"}},
+		"a policy with a key that fits nowhere":         {file: "policies: [{name: a, rights: [send], secondaryKey: 'a;bcdefghijklmnopq'}]\n", want: []string{"policies[0].secondaryKey: a key has 16 to 256 characters"}},
+		"a policy with a key that can be guessed":       {file: "policies: [{name: a, rights: [send], primaryKey: secret}]\n", want: []string{"policies[0].primaryKey: a key has 16 to 256 characters"}},
 		"an address without a port":                     {flags: map[string]string{"http": "localhost"}, want: []string{`"localhost" is no address: write it like 127.0.0.1:8080, or off`}},
 		"a port out of range":                           {flags: map[string]string{"http": "localhost:70000"}, want: []string{`"70000" is no port`}},
 		"an empty address":                              {flags: map[string]string{"http": ""}, want: []string{`"" is no address`}},
@@ -184,7 +208,7 @@ func TestAFileThatWasNamedMustBeThere(t *testing.T) {
 }
 
 func TestAFlagMendsWhatTheFileHasWrong(t *testing.T) {
-	write(t, DefaultFile, "http: 0.0.0.0:80\n")
+	write(t, DefaultFile, "http: 0.0.0.0:80\n") // which is not encrypted
 	if _, err := Load(Sources{Flags: map[string]string{"http": "localhost:0"}}); err != nil {
 		t.Error(err)
 	}
@@ -192,18 +216,54 @@ func TestAFlagMendsWhatTheFileHasWrong(t *testing.T) {
 
 func TestAVariableThatIsNoSettingIsAWarning(t *testing.T) {
 	t.Chdir(t.TempDir())
-	got, err := Load(Sources{Environ: []string{"EVENTYARD_DAAT=/x", "EVENTYARD_SERVER=http://x"}})
+	got, err := Load(Sources{Environ: []string{"EVENTYARD_DAAT=/x", "EVENTYARD_SERVER=http://x", "EVENTYARD_CONNECTION_STRING=x"}})
 	want := []string{"environment: EVENTYARD_DAAT is no setting, did you mean EVENTYARD_DATA?"}
 	if err != nil || !cmp.Equal(want, got.Warnings) {
 		t.Errorf("got %q, %v", got.Warnings, err)
 	}
 }
 
-func TestAddressesThatTheHTTPDoorTakes(t *testing.T) {
+func TestWhatIsOnLoopback(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "127.9.9.9:80", "[::1]:8080", "localhost:8080", "LOCALHOST:1", "[::ffff:127.0.0.1]:1"} {
-		if err := CheckLoopback(address); err != nil {
-			t.Errorf("%s: %v", address, err)
+		d := Door{Name: "http", Address: address}
+		if !d.OnLoopback() || d.Check() != nil || d.CheckPlaintext(false) != nil || d.CheckAnyJWT() != nil {
+			t.Errorf("%s: %v, %v", address, d.Check(), d.CheckPlaintext(false))
 		}
+	}
+	for _, address := range []string{":0", "0.0.0.0:80", "[::]:8080", "yard.example.com:1", "localhost.example.com:1", "10.0.0.1:1", "127.0.0.1"} {
+		if d := (Door{Name: "http", Address: address}); d.OnLoopback() || d.CheckPlaintext(false) == nil || d.CheckAnyJWT() == nil {
+			t.Errorf("%s counts as loopback", address)
+		}
+	}
+}
+
+// Beyond loopback a door has TLS, or somebody said in so many words that it need not.
+func TestDoorsBeyondLoopback(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, flags := range map[string]map[string]string{
+		"with TLS":             {"amqps": ":5671", "https": "0.0.0.0:8443"},
+		"as they are":          {"amqp": ":5672", "http": "10.0.0.1:8080", "allow-plaintext": "true"},
+		"on loopback with any": {"accept-any-jwt": "TRUE"},
+		"an issuer here":       {"oidc-issuer": "http://127.0.0.1:9000/realm", "oidc-audience": "yard"},
+	} {
+		if _, err := Load(Sources{Flags: flags}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestPoliciesCanBeDeclared(t *testing.T) {
+	write(t, DefaultFile, policyExample+"  - {name: all, rights: [Manage]}\nallowPlaintext: true\n")
+	got, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Policy{
+		{Name: "till", Hub: "orders", Rights: []string{"send"}, PrimaryKey: "16-characters-or-more-that-nobody-guesses", SecondaryKey: "another-one-while-the-first-is-replaced"},
+		{Name: "all", Rights: []string{"Manage"}},
+	}
+	if diff := cmp.Diff(want, got.Config.Policies); diff != "" || !got.Config.AllowPlaintext {
+		t.Error(diff)
 	}
 }
 
@@ -225,8 +285,8 @@ func TestTheReferenceIsAFileThatChangesNothing(t *testing.T) {
 			t.Errorf("%s lacks help or is not in the reference", s.Key)
 		}
 	}
-	if _, err := Load(Sources{File: write(t, "example.yaml", example)}); err != nil {
-		t.Errorf("the example of the reference: %v", err)
+	if _, err := Load(Sources{File: write(t, "example.yaml", hubExample+policyExample)}); err != nil {
+		t.Errorf("the examples of the reference: %v", err)
 	}
 }
 
@@ -240,6 +300,9 @@ func TestNamesOfFlagsAndVariables(t *testing.T) {
 		"data": "EVENTYARD_DATA", "engine": "EVENTYARD_ENGINE", "sync": "EVENTYARD_SYNC", "amqp": "EVENTYARD_AMQP",
 		"amqps": "EVENTYARD_AMQPS", "http": "EVENTYARD_HTTP", "https": "EVENTYARD_HTTPS", "kafka": "EVENTYARD_KAFKA",
 		"host": "EVENTYARD_HOST", "public-url": "EVENTYARD_PUBLIC_URL", "log-level": "EVENTYARD_LOG_LEVEL",
+		"tls-cert-file": "EVENTYARD_TLS_CERT_FILE", "tls-client-ca-file": "EVENTYARD_TLS_CLIENT_CA_FILE",
+		"allow-plaintext": "EVENTYARD_ALLOW_PLAINTEXT", "accept-any-jwt": "EVENTYARD_ACCEPT_ANY_JWT",
+		"oidc-issuer": "EVENTYARD_OIDC_ISSUER", "amqp-idle-timeout": "EVENTYARD_AMQP_IDLE_TIMEOUT",
 	} {
 		if names[flag] != env {
 			t.Errorf("--%s goes with %q, want %q", flag, names[flag], env)
@@ -248,7 +311,7 @@ func TestNamesOfFlagsAndVariables(t *testing.T) {
 }
 
 func FuzzYAML(f *testing.F) {
-	f.Add([]byte(example))
+	f.Add([]byte(hubExample + policyExample))
 	f.Add([]byte("data: &a x\nhost: *a\nlog: {level: [}"))
 	f.Add([]byte("? a\n: b\n--- |\n x\n...\n<<: *b"))
 	f.Fuzz(func(t *testing.T, data []byte) { checkReading(t, data) })

@@ -7,13 +7,22 @@ import (
 	"strings"
 )
 
-// example is a hub as the reference shows it: a line of YAML for each field.
-const example = `hubs:
+// Examples of the lists, as the reference shows them: a line of YAML for each field.
+const (
+	hubExample = `hubs:
   - name: orders
     partitions: 4
     retention: {age: 24h, bytes: 1GiB}
     groups: [billing]
 `
+	policyExample = `policies:
+  - name: till
+    hub: orders
+    rights: [send]
+    primaryKey: 16-characters-or-more-that-nobody-guesses
+    secondaryKey: another-one-while-the-first-is-replaced
+`
+)
 
 // WriteReference prints every setting with its default and its other names. What it
 // prints is itself an eventyard.yaml that changes nothing.
@@ -40,16 +49,17 @@ func WriteReference(w io.Writer) error {
 		comment(&b, indent, "Flag --"+s.Flag+", variable "+s.Env+".")
 		fmt.Fprintf(&b, "%s%s: %s\n", indent, key, yamlScalar(s.Default))
 	}
-	writeHubReference(&b)
+	writeListReference(&b, "Hubs", reflect.TypeFor[Hub](), hubExample)
+	writeListReference(&b, "Policies", reflect.TypeFor[Policy](), policyExample)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func writeHubReference(b *strings.Builder) {
-	hubs, _ := reflect.TypeFor[Config]().FieldByName("Hubs")
+func writeListReference(b *strings.Builder, name string, item reflect.Type, example string) {
+	list, _ := reflect.TypeFor[Config]().FieldByName(name)
 	b.WriteString("\n")
-	comment(b, "", hubs.Tag.Get("help"))
-	writeFields(b, "  ", reflect.TypeFor[Hub]())
+	comment(b, "", list.Tag.Get("help"))
+	writeFields(b, "  ", item)
 	comment(b, "", "For example:")
 	for line := range strings.Lines(example) {
 		b.WriteString("#   " + line)

@@ -18,6 +18,7 @@ type Setting struct {
 	Flag    string // without the dashes
 	Env     string
 	Value   string // the word that stands for the value in help
+	Bool    bool   // true or false; the bare flag is true
 	Default string
 	Help    string
 
@@ -40,7 +41,7 @@ func collect(settings []Setting, prefix string, v reflect.Value) []Setting {
 		case isScalar(v.Field(i)):
 			settings = append(settings, Setting{
 				Key: key, Flag: separated(key, "-"), Env: EnvPrefix + strings.ToUpper(separated(key, "_")),
-				Value: tag.Get("value"), Default: tag.Get("default"), Help: tag.Get("help"), value: v.Field(i),
+				Value: tag.Get("value"), Bool: v.Field(i).Kind() == reflect.Bool, Default: tag.Get("default"), Help: tag.Get("help"), value: v.Field(i),
 			})
 		case v.Field(i).Kind() == reflect.Struct:
 			settings = collect(settings, key+".", v.Field(i))
@@ -70,7 +71,11 @@ func isScalar(v reflect.Value) bool {
 	if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return true
 	}
-	return v.Kind() == reflect.String || v.Kind() == reflect.Int
+	switch v.Kind() {
+	case reflect.String, reflect.Int, reflect.Bool:
+		return true
+	}
+	return false
 }
 
 func (s Setting) set(text string) error { return setScalar(s.value, text) }
@@ -80,14 +85,26 @@ func setScalar(v reflect.Value, text string) error {
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return u.UnmarshalText([]byte(text))
 	}
-	if v.Kind() == reflect.String {
+	switch v.Kind() {
+	case reflect.String:
 		v.SetString(text)
 		return nil
+	case reflect.Bool:
+		return setBool(v, text)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
 		return fmt.Errorf("%q is no whole number", text)
 	}
 	v.SetInt(int64(n))
+	return nil
+}
+
+func setBool(v reflect.Value, text string) error {
+	word := strings.ToLower(strings.TrimSpace(text))
+	if word != "true" && word != "false" {
+		return fmt.Errorf("%q is neither true nor false", text)
+	}
+	v.SetBool(word == "true")
 	return nil
 }

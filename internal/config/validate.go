@@ -3,11 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -31,8 +28,12 @@ func (c Config) validate(reserved []string) complaints {
 	var found complaints
 	c.validateStorage(&found)
 	c.validateDoors(&found)
+	c.validateTLS(&found)
+	c.validateBearer(&found)
+	c.validateNames(&found)
 	c.validateLog(&found)
 	c.validateHubs(&found, reserved)
+	c.validatePolicies(&found)
 	return found
 }
 
@@ -63,18 +64,8 @@ func (c Config) validateStorage(found *complaints) {
 	}
 }
 
-func (c Config) validateDoors(found *complaints) {
-	for _, door := range []struct{ key, address string }{
-		{"amqp", c.AMQP}, {"amqps", c.AMQPS}, {"https", c.HTTPS}, {"kafka", c.Kafka},
-	} {
-		if door.address != Off {
-			found.add(door.key, "this door is not built yet: it takes only off")
-		}
-	}
-	if c.HTTP != Off {
-		found.addError("http", CheckLoopback(c.HTTP))
-	}
-	if strings.ContainsAny(c.Host, " /:") {
+func (c Config) validateNames(found *complaints) {
+	if strings.ContainsAny(c.Host, " /:;") {
 		found.add("host", "%q is no host name", c.Host)
 	}
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
@@ -87,30 +78,6 @@ func (c Config) validateDoors(found *complaints) {
 	if c.Grace < 0 || time.Duration(c.Grace) > time.Hour {
 		found.add("grace", "%s is not between 0 and 1h", c.Grace)
 	}
-}
-
-// CheckLoopback says what is wrong with a door's address, if anything: it has to be
-// a host and a port, and the host has to be this machine's own.
-func CheckLoopback(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("%q is no address: write it like 127.0.0.1:8080, or off", address)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("%q is no port: it goes from 0 (any free one) to 65535", port)
-	} else if !isLoopback(host) {
-		return fmt.Errorf("%q can be reached from other machines, and there is no access control yet: "+
-			"only loopback addresses are taken, like 127.0.0.1:%d", address, n)
-	}
-	return nil
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }
 
 func (c Config) validateLog(found *complaints) {
@@ -173,4 +140,14 @@ func validateGroups(found *complaints, key string, groups []string) {
 			found.add(fmt.Sprintf("%s.groups[%d]", key, i), "%q is no name: %s", group, nameRule)
 		}
 	}
+}
+
+// Check says what is wrong with a configuration that was not loaded from anywhere; its
+// error joins a *Problem for each thing.
+func (c Config) Check() error {
+	var problems []error
+	for _, found := range c.validate(nil) {
+		problems = append(problems, &Problem{Key: found.key, Reason: found.reason})
+	}
+	return errors.Join(problems...)
 }

@@ -23,11 +23,12 @@ var killRounds = flag.Int("kill.rounds", 20, "how many times the yard is killed"
 
 const partitions = 4
 
-// TestKillNine sends batches from many clients, kills the yard with SIGKILL, starts it
-// again and reads everything back: what was acknowledged is there at the place it was said
-// to be, everything is dense, and what was not acknowledged is there whole or not at all. // H2, H3
+// TestKillNine sends batches from many clients over HTTP and AMQP, kills the yard with
+// SIGKILL, starts it again and reads everything back: what was acknowledged is there, over
+// HTTP at the place it was said to be, everything is dense, and what was not acknowledged
+// is there whole or not at all. // H2, H3, H8
 func TestKillNine(t *testing.T) {
-	y := &yard{t: t, binary: build(t), data: t.TempDir(), acked: map[place]string{}, sizes: map[int]int{}}
+	y := &yard{t: t, binary: build(t), data: t.TempDir(), acked: map[place]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	y.start()
@@ -40,7 +41,7 @@ func TestKillNine(t *testing.T) {
 			t.Fatalf("round %d, seed %d", round, seed)
 		}
 	}
-	t.Logf("%d events acknowledged and found", len(y.acked))
+	t.Logf("%d events acknowledged over HTTP and %d batches accepted over AMQP were found", len(y.acked), len(y.accepted))
 	y.stop()
 	y.start()
 	y.check()
@@ -52,12 +53,13 @@ type yard struct {
 	t            *testing.T
 	binary, data string
 	process      *exec.Cmd
-	url          string
+	url, amqp    string // of the doors
 
-	mu     sync.Mutex
-	nextID int              // guarded by mu
-	acked  map[place]string // guarded by mu: bodies by where they were said to be
-	sizes  map[int]int      // guarded by mu: how many events each batch that was sent has
+	mu       sync.Mutex
+	nextID   int              // guarded by mu
+	acked    map[place]string // guarded by mu: bodies by where they were said to be
+	accepted map[int]bool     // guarded by mu: batches that AMQP accepted, without saying where
+	sizes    map[int]int      // guarded by mu: how many events each batch that was sent has
 }
 
 type place struct {
@@ -77,7 +79,8 @@ func build(t *testing.T) string {
 // start runs the yard and waits until it says where it listens.
 func (y *yard) start() {
 	y.t.Helper()
-	y.process = exec.Command(y.binary, "serve", "--data", y.data, "--http", "127.0.0.1:0")
+	y.process = exec.Command(y.binary, "serve", "--data", y.data, "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0",
+		"--amqps", "off", "--https", "off")
 	stdout, err := y.process.StdoutPipe()
 	if err != nil {
 		y.t.Fatal(err)
@@ -89,15 +92,17 @@ func (y *yard) start() {
 	}
 	y.t.Cleanup(func() { y.process.Process.Kill() })
 	lines := bufio.NewScanner(stdout)
-	y.url = ""
-	for y.url == "" && lines.Scan() {
-		for field := range strings.FieldsSeq(lines.Text()) {
-			if strings.HasPrefix(field, "http://") {
-				y.url = field
-			}
+	y.url, y.amqp = "", ""
+	for (y.url == "" || y.amqp == "") && lines.Scan() {
+		switch fields := strings.Fields(lines.Text()); {
+		case len(fields) != 2:
+		case fields[0] == "http":
+			y.url = fields[1]
+		case fields[0] == "amqp":
+			y.amqp = fields[1]
 		}
 	}
-	if y.url == "" {
+	if y.url == "" || y.amqp == "" {
 		y.t.Fatalf("the yard did not start: %s", complaints.String())
 	}
 	go io.Copy(io.Discard, stdout)
@@ -118,9 +123,15 @@ func (y *yard) loadAndKill(batches int) {
 	ctx, cancel := context.WithCancel(y.t.Context())
 	var wg sync.WaitGroup
 	acks := make(chan struct{})
-	for range 8 {
+	for i := range 8 {
 		wg.Go(func() {
-			for y.send(ctx) == nil {
+			send := y.send
+			if i%2 == 0 {
+				client := y.connect(ctx)
+				defer client.close()
+				send = client.send
+			}
+			for send(ctx) == nil {
 				select {
 				case acks <- struct{}{}:
 				case <-ctx.Done():
@@ -143,14 +154,19 @@ func (y *yard) loadAndKill(batches int) {
 	y.process.Wait()
 }
 
+// next gives the number of a batch that nobody has sent yet, and how many events it has.
+func (y *yard) next() (id, size int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	id = y.nextID
+	y.nextID++
+	y.sizes[id] = 1 + id%7
+	return id, y.sizes[id]
+}
+
 // send posts one batch and notes what was acknowledged.
 func (y *yard) send(ctx context.Context) error {
-	y.mu.Lock()
-	id := y.nextID
-	size := 1 + id%7
-	y.nextID++
-	y.sizes[id] = size
-	y.mu.Unlock()
+	id, size := y.next()
 	var body strings.Builder
 	body.WriteString(`{"events":[`)
 	for i := range size {
@@ -160,12 +176,7 @@ func (y *yard) send(ctx context.Context) error {
 		fmt.Fprintf(&body, `{"body":%q}`, text(id, i))
 	}
 	fmt.Fprintf(&body, `],"partition":"%d"}`, id%partitions)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, y.url+"/api/v1/hubs/orders/events", strings.NewReader(body.String()))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	response, err := y.do(ctx, http.MethodPost, "/api/v1/hubs/orders/events", body.String())
 	if err != nil {
 		return err
 	}
@@ -214,6 +225,11 @@ func (y *yard) check() {
 		}
 		seen[id]++
 	}
+	for id := range y.accepted {
+		if seen[id] == 0 {
+			y.t.Errorf("batch %d was accepted and is gone", id)
+		}
+	}
 	for id, n := range seen {
 		if n != y.sizes[id] {
 			y.t.Errorf("batch %d has %d events and %d are there", id, y.sizes[id], n)
@@ -223,7 +239,7 @@ func (y *yard) check() {
 
 func (y *yard) read() map[place]string {
 	y.t.Helper()
-	response, err := http.Get(y.url + "/api/v1/hubs/orders/events?from=earliest")
+	response, err := y.do(y.t.Context(), http.MethodGet, "/api/v1/hubs/orders/events?from=earliest", "")
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -252,7 +268,7 @@ func (y *yard) read() map[place]string {
 
 func (y *yard) post(path, body string, want int) {
 	y.t.Helper()
-	response, err := http.Post(y.url+path, "application/json", strings.NewReader(body))
+	response, err := y.do(y.t.Context(), http.MethodPost, path, body)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -261,4 +277,15 @@ func (y *yard) post(path, body string, want int) {
 		answer, _ := io.ReadAll(response.Body)
 		y.t.Fatalf("%s: %s", response.Status, answer)
 	}
+}
+
+// do asks with the key that is good for every yard on loopback.
+func (y *yard) do(ctx context.Context, method, path, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, y.url+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.SetBasicAuth(policy, key)
+	request.Header.Set("Content-Type", "application/json")
+	return http.DefaultClient.Do(request)
 }

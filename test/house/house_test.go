@@ -26,7 +26,7 @@ type pkg struct {
 // name ending in /... stands for everything below it.
 var floors = [][]string{
 	{"internal/amqp/wire", "internal/auth", "internal/vfs", "internal/service"},
-	{"event", "internal/segment", "internal/amqp", "internal/certs"},
+	{"event", "internal/segment", "internal/amqp", "internal/certs", "internal/access/oidc"},
 	{"internal/amqp/message", "internal/eventlog", "internal/meta"},
 	{"internal/config", "internal/eventlog/logtest", "internal/meta/metatest"},
 	{"internal/engine/..."},

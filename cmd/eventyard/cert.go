@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/certs"
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/server"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) certCommand() *cobra.Command {
+	return family(&cobra.Command{Use: "cert", Short: "Show the yard's certificates, and export its authority"},
+		c.certShowCommand(), c.certExportCommand())
+}
+
+// addDataFlags gives a command that looks into the data folder the flags that say which.
+func addDataFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringP("config", "c", "", "`file` to read settings from (default eventyard.yaml if it is there)")
+	for _, s := range config.Settings() {
+		if s.Key == "data" || s.Key == "tls.certFile" || s.Key == "tls.keyFile" {
+			addSettingFlag(f, s)
+		}
+	}
+}
+
+func (c *cli) certShowCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show the certificates of the doors with TLS",
+		Long:  "Show the certificates of the doors with TLS, as they are in the data folder.\nNo yard is asked.",
+		Args:  wantArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.loadConfig(cmd)
+			if err != nil {
+				return err
+			}
+			info, err := describeCertificates(cfg)
+			if err != nil {
+				return err
+			}
+			return c.showCertificates(form, info)
+		},
+	}
+	form.addTo(cmd)
+	addDataFlags(cmd)
+	return cmd
+}
+
+// describeCertificates reads what is there, and makes nothing.
+func describeCertificates(cfg config.Config) (certs.Info, error) {
+	info, err := certs.Describe(certs.Config{
+		Dir: filepath.Join(cfg.Data, server.CertificateDir), CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile,
+	})
+	if cfg.TLS.CertFile == "" && errors.Is(err, fs.ErrNotExist) {
+		return certs.Info{}, &advisedError{
+			"there are no certificates in " + cfg.Data + " yet",
+			"a yard makes them when it first opens a door with TLS: eventyard serve; if its data folder is another, say --data",
+		}
+	}
+	return info, err
+}
+
+// shownCertificate is a certificate for programs to read.
+type shownCertificate struct {
+	Subject     string     `json:"subject"`
+	Issuer      string     `json:"issuer,omitempty"`
+	Names       []string   `json:"names,omitempty"`
+	From        *time.Time `json:"from,omitempty"`
+	Until       time.Time  `json:"until"`
+	Fingerprint string     `json:"sha256"`
+	File        string     `json:"file"`
+}
+
+func (c *cli) showCertificates(form output, info certs.Info) error {
+	mine := shownCertificate{info.Subject, info.Issuer, info.Names, &info.NotBefore, info.NotAfter, info.Fingerprint, absolute(info.CertFile)}
+	var authority *shownCertificate
+	if ca := info.CA; ca != nil {
+		authority = &shownCertificate{Subject: ca.Subject, Until: ca.NotAfter, Fingerprint: ca.Fingerprint, File: absolute(ca.File)}
+	}
+	if form == asJSON {
+		return writeJSON(c.stdout, struct {
+			Certificate shownCertificate  `json:"certificate"`
+			Authority   *shownCertificate `json:"authority,omitempty"`
+		}{mine, authority})
+	}
+	mine.print(c.stdout, "certificate")
+	if authority != nil {
+		fmt.Fprintln(c.stdout)
+		authority.print(c.stdout, "authority")
+	}
+	return nil
+}
+
+func (s shownCertificate) print(w io.Writer, title string) {
+	fmt.Fprintf(w, "%-12s %s\n", title, oneLine(s.Subject))
+	for _, line := range []struct{ name, value string }{
+		{"names", strings.Join(s.Names, ", ")}, {"issuer", s.Issuer}, {"good until", showTime(s.Until)},
+		{"sha256", s.Fingerprint}, {"file", s.File},
+	} {
+		if line.value != "" {
+			fmt.Fprintf(w, "%-12s %s\n", line.name, oneLine(line.value))
+		}
+	}
+}
+
+const certExportHelp = `Write the certificate of the yard's own authority, as PEM, to a file or to standard
+output. Clients that trust it trust the doors with TLS. It holds no secret. No yard is
+asked: it is read from the data folder.`
+
+func (c *cli) certExportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export [FILE]",
+		Short: "Write the yard's authority, for clients to trust",
+		Long:  certExportHelp,
+		Example: `  eventyard cert export eventyard-ca.pem
+  eventyard cert export --data /var/lib/eventyard > eventyard-ca.pem`,
+		Args: wantArgs("[FILE]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := c.loadConfig(cmd)
+			if err != nil {
+				return err
+			}
+			return c.exportAuthority(cfg, args)
+		},
+	}
+	addDataFlags(cmd)
+	return cmd
+}
+
+func (c *cli) exportAuthority(cfg config.Config, args []string) error {
+	if cfg.TLS.CertFile != "" {
+		return &advisedError{"the certificate is not the yard's own but " + cfg.TLS.CertFile, "clients have to trust whoever issued it"}
+	}
+	info, err := describeCertificates(cfg)
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(info.CA.File)
+	if err != nil {
+		return fmt.Errorf("read authority: %w", err)
+	}
+	file := filepath.Base(info.CA.File) // where it went from standard output is not known
+	if len(args) == 0 {
+		_, err = c.stdout.Write(content)
+	} else {
+		file = absolute(args[0])
+		err = c.writeAuthority(file, content)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stderr, trustHelp, file)
+	return nil
+}
+
+func (c *cli) writeAuthority(file string, content []byte) error {
+	if err := os.WriteFile(file, content, 0o644); err != nil {
+		return fmt.Errorf("write authority: %w", err)
+	}
+	_, err := fmt.Fprintf(c.stdout, "wrote %s\n", file)
+	return err
+}
+
+// trustHelp says how each language's clients are told to trust a file.
+const trustHelp = `To trust it:
+  Go, .NET, OpenSSL   export SSL_CERT_FILE=%[1]s
+  Node.js             export NODE_EXTRA_CA_CERTS=%[1]s
+  Python              EventHubProducerClient(..., connection_verify="%[1]s")
+  Java                keytool -importcert -noprompt -cacerts -storepass changeit -alias eventyard -file %[1]s
+  curl                curl --cacert %[1]s
+`

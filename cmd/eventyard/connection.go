@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+const connectionStringHelp = `Print what the official Azure Event Hubs clients are configured with, in any language:
+where the yard is, a policy, its key and, with --hub, the hub. It holds a secret; give
+each program a policy of its own, with no more rights than it needs.
+
+For a door without TLS it says UseDevelopmentEmulator=true, which is how these clients
+are told to do without. With --tls it leads to the door with TLS: its certificate has to
+be trusted, see eventyard cert export.`
+
+func (c *cli) connectionStringCommand() *cobra.Command {
+	var query httpclient.ConnectionStringQuery
+	var secondary, tls bool
+	var form output
+	cmd := &cobra.Command{
+		Use:   "connection-string",
+		Short: "Print what clients are configured with",
+		Long:  connectionStringHelp,
+		Example: `  eventyard connection-string --hub orders
+  eventyard connection-string --hub orders --policy till --tls`,
+		Args: wantArgs(),
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+			query.Key = keyName(secondary)
+			if cmd.Flags().Changed("tls") {
+				query.TLS = &tls
+			}
+			text, err := client.ConnectionString(cmd.Context(), query)
+			if err != nil {
+				return err
+			}
+			return c.printConnectionString(form, text)
+		}),
+	}
+	cmd.Flags().StringVar(&query.Policy, "policy", auth.RootPolicy, "`name` of the policy, the hub's or the namespace's")
+	cmd.Flags().BoolVar(&secondary, "secondary", false, "with the secondary key, not the primary one")
+	cmd.Flags().BoolVar(&tls, "tls", false, "for the door with TLS; --tls=false for the one without (default: what fits the yard)")
+	c.addHubFlag(cmd, &query.Hub)
+	cmd.Flags().Lookup("hub").Usage = "the `hub` that the client uses"
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) printConnectionString(form output, text string) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, struct {
+			ConnectionString string `json:"connectionString"`
+		}{text})
+	}
+	_, err := fmt.Fprintln(c.stdout, text)
+	return err
+}

@@ -1,0 +1,247 @@
+package server
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/auth"
+)
+
+func (r *running) kept() auth.ConnectionString {
+	r.t.Helper()
+	text, err := os.ReadFile(r.Access().File)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c, err := auth.ParseConnectionString(string(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// status asks for the hubs with a policy's key.
+func (r *running) status(policy, key string) int {
+	r.t.Helper()
+	request := r.request("GET", "/api/v1/hubs", nil)
+	request.SetBasicAuth(policy, key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+// H9: on loopback the key that everybody knows is good, and so is the yard's own.
+func TestDevelopmentMode(t *testing.T) {
+	r := start(t, everyDoor(t))
+	told := r.Access()
+	want := "Endpoint=sb://" + r.host("amqp") + "/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
+	if !told.Development || told.First || told.ConnectionString != want {
+		t.Errorf("told %+v", told)
+	}
+	kept := r.kept()
+	if kept.Key == auth.DevelopmentKey || len(kept.Key) < 20 || !kept.Emulator || kept.Host() != r.host("amqp") {
+		t.Errorf("kept %s", kept)
+	}
+	for _, key := range []string{auth.DevelopmentKey, kept.Key} {
+		if got := r.status(auth.RootPolicy, key); got != 200 {
+			t.Errorf("key %s is answered %d", key, got)
+		}
+	}
+	if info, err := os.Stat(told.File); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+	r.shutdown()
+}
+
+// Beyond loopback only real keys are good. They are shown once, and stay.
+func TestBeyondLoopback(t *testing.T) {
+	cfg := quick(t)
+	here := start(t, cfg)
+	key := here.kept().Key
+	here.shutdown()
+
+	cfg.AMQPS, cfg.Host = "0.0.0.0:0", "yard.example.com"
+	for i := range 2 {
+		r := start(t, cfg)
+		told, kept := r.Access(), r.kept()
+		if told.Development || told.First != (i == 0) || told.ConnectionString != kept.String() {
+			t.Errorf("start %d told %+v", i, told)
+		}
+		_, port, err := net.SplitHostPort(r.host("amqps"))
+		if err != nil || kept.Key != key || kept.Emulator || kept.Host() != "yard.example.com:"+port {
+			t.Errorf("start %d kept %s, %v", i, kept, err)
+		}
+		if got := r.status(auth.RootPolicy, auth.DevelopmentKey); got != http.StatusUnauthorized {
+			t.Errorf("the well-known key is answered %d at the door on loopback", got)
+		}
+		if got := r.status(auth.RootPolicy, key); got != 200 {
+			t.Errorf("the yard's own key is answered %d", got)
+		}
+		r.shutdown()
+	}
+}
+
+func TestAYardThatBeginsBeyondLoopbackShowsItsKey(t *testing.T) {
+	cfg := quick(t)
+	cfg.HTTP, cfg.AMQP, cfg.AllowPlaintext = "0.0.0.0:0", "0.0.0.0:0", true
+	r := start(t, cfg)
+	if told := r.Access(); told.Development || !told.First || !strings.Contains(told.ConnectionString, "UseDevelopmentEmulator=true") {
+		t.Errorf("told %+v", told)
+	}
+	r.shutdown()
+}
+
+// The host's name may lead anywhere: what counts is what the doors are bound to.
+func TestTheAddressOfThisMachineIsBeyondLoopback(t *testing.T) {
+	address := outsideAddress(t)
+	cfg := quick(t)
+	cfg.HTTPS = net.JoinHostPort(address, "0")
+	r := start(t, cfg)
+	if told := r.Access(); told.Development || !strings.Contains(told.ConnectionString, "sb://"+r.host("https")+"/") {
+		t.Errorf("told %+v", told)
+	}
+	r.shutdown()
+}
+
+// outsideAddress is one that others may reach this machine by.
+func outsideAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if network, ok := a.(*net.IPNet); ok && !network.IP.IsLoopback() && network.IP.To4() != nil {
+			return network.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but loopback")
+	return ""
+}
+
+// H9: declared policies exist before the doors open, as they are declared.
+func TestConfiguredPolicies(t *testing.T) {
+	cfg := everyDoor(t)
+	cfg.Hubs = []Hub{{Name: "h", Partitions: 1}}
+	cfg.Policies = []Policy{
+		{Name: "till", Hub: "h", Rights: []string{"send"}, PrimaryKey: "one-key-of-the-till", SecondaryKey: "two-key-of-the-till"},
+		{Name: "all", Rights: []string{"Manage"}},
+	}
+	first := start(t, cfg)
+	if err := send(t.Context(), first.session("amqp", "till", "two-key-of-the-till"), "h", "x"); err != nil {
+		t.Error(err)
+	}
+	made := first.policy("/api/v1/policies/all")
+	first.shutdown()
+
+	cfg.Policies[0].PrimaryKey, cfg.Policies[0].Rights = "three-key-of-the-till", []string{"send", "listen"}
+	second := start(t, cfg)
+	till := second.policy("/api/v1/hubs/h/policies/till")
+	if till.PrimaryKey != "three-key-of-the-till" || till.SecondaryKey != "two-key-of-the-till" || !slices.Equal(till.Rights, []string{"Send", "Listen"}) {
+		t.Errorf("till is %+v", till)
+	}
+	if all := second.policy("/api/v1/policies/all"); all.PrimaryKey != made.PrimaryKey || made.PrimaryKey == "" {
+		t.Error("a key that nobody declared has changed")
+	}
+	second.shutdown()
+}
+
+// policy is one as the HTTP door shows it.
+func (r *running) policy(path string) (p struct {
+	Rights                   []string
+	PrimaryKey, SecondaryKey string
+}) {
+	r.t.Helper()
+	if err := json.Unmarshal([]byte(r.want(200, "GET", path, "")), &p); err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+func TestAPolicyOfAHubThatIsNotThere(t *testing.T) {
+	cfg := quick(t)
+	cfg.Policies = []Policy{{Name: "till", Hub: "nowhere", Rights: []string{"send"}}}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "configured policy till") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// Who has made the root key anew finds the new one where the old one was.
+func TestTheKeptConnectionStringFollowsItsKey(t *testing.T) {
+	r := start(t, everyDoor(t))
+	old := r.kept()
+	r.want(200, "POST", "/api/v1/policies/"+auth.RootPolicy+"/regenerate", `{"key":"secondary"}`)
+	if r.kept() != old {
+		t.Error("the secondary key is not the one that is kept")
+	}
+	r.want(200, "POST", "/api/v1/policies/"+auth.RootPolicy+"/regenerate", `{"key":"primary"}`)
+	kept := r.kept()
+	if kept.Key == old.Key || kept.Endpoint != old.Endpoint {
+		t.Errorf("kept %s", kept)
+	}
+	if r.status(auth.RootPolicy, old.Key) != http.StatusUnauthorized || r.status(auth.RootPolicy, kept.Key) != 200 {
+		t.Error("the old key is good, or the new one is not")
+	}
+	r.shutdown()
+}
+
+// The door of HTTP gives out connection strings that lead to the door of AMQP.
+func TestConnectionStringsLeadToTheDoor(t *testing.T) {
+	cfg := everyDoor(t)
+	r := start(t, cfg)
+	for query, door := range map[string]string{"": "amqp", "?tls=true": "amqps"} {
+		answer := r.want(200, "GET", "/api/v1/connection-string"+query, "")
+		if !strings.Contains(answer, "Endpoint=sb://"+r.host(door)+"/;") {
+			t.Errorf("%q is answered %s", query, answer)
+		}
+	}
+	r.shutdown()
+}
+
+// bearer asks for the hubs with a token that nobody signed.
+func (r *running) bearer() int {
+	r.t.Helper()
+	request := r.request("GET", "/api/v1/hubs", nil)
+	request.Header.Set("Authorization", "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+// Bearer tokens are good only where somebody said whose.
+func TestBearerTokens(t *testing.T) {
+	issuer := httptest.NewServer(http.NotFoundHandler()) // one that is out of order
+	defer issuer.Close()
+	for name, test := range map[string]struct {
+		set  func(*Config)
+		want int
+	}{
+		"nobody's":             {func(*Config) {}, http.StatusUnauthorized},
+		"everybody's":          {func(c *Config) { c.AcceptAnyJWT = true }, http.StatusOK},
+		"an issuer's, ill now": {func(c *Config) { c.OIDC = OIDC{Issuer: issuer.URL, Audience: "yard"} }, http.StatusServiceUnavailable},
+	} {
+		cfg := quick(t)
+		test.set(&cfg)
+		r := start(t, cfg)
+		if got := r.bearer(); got != test.want {
+			t.Errorf("%s: answered %d", name, got)
+		}
+		r.shutdown()
+	}
+}

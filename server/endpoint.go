@@ -1,0 +1,98 @@
+package server
+
+import (
+	"cmp"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/auth"
+)
+
+// standardPorts need not be named in an endpoint: clients take them by themselves.
+var standardPorts = map[string]string{"amqp": "5672", "amqps": "5671", "http": "80", "https": "443"}
+
+// preferences are the doors that a connection string may point at, best first. A plain
+// one is the simplest here and the worst elsewhere.
+func preferences(development bool) []string {
+	if development {
+		return []string{"amqp", "amqps", "https", "http"}
+	}
+	return []string{"amqps", "amqp", "https", "http"}
+}
+
+// connectTo gives the part of a connection string that says where the yard is: the best
+// door among those that clients elsewhere can reach or, in development, here.
+func (o openDoors) connectTo(host string) auth.ConnectionString {
+	development := o.development()
+	best := preferences(development)
+	reachable := slices.Clone(o)
+	if !development {
+		reachable = slices.DeleteFunc(reachable, func(d openDoor) bool { return d.OnLoopback() })
+	}
+	if len(reachable) == 0 {
+		return auth.ConnectionString{Endpoint: "sb://localhost/"}
+	}
+	door := slices.MinFunc(reachable, func(a, b openDoor) int {
+		return cmp.Compare(slices.Index(best, a.Name), slices.Index(best, b.Name))
+	})
+	return door.connectTo(host)
+}
+
+// connectTo points at this door.
+func (d openDoor) connectTo(host string) auth.ConnectionString {
+	name, port, err := net.SplitHostPort(d.Address)
+	if err != nil {
+		return auth.ConnectionString{Endpoint: "sb://" + d.Address + "/"} // a listener that is not of TCP
+	}
+	if !d.OnLoopback() {
+		name = hostName(host, name)
+	}
+	endpoint := net.JoinHostPort(name, port)
+	if port == standardPorts[d.Name] {
+		endpoint = endpoint[:len(endpoint)-len(port)-1]
+	}
+	// The flag for the official emulator is how clients are told to do without TLS.
+	return auth.ConnectionString{Endpoint: "sb://" + endpoint + "/", Emulator: !d.TLS}
+}
+
+// hostName is what others call this machine: as they were told to, or by the address
+// that the door is bound to, unless it is bound to all of them.
+func hostName(configured, bound string) string {
+	if configured != "" {
+		return configured
+	}
+	if ip, err := netip.ParseAddr(bound); err == nil && !ip.IsUnspecified() {
+		return bound
+	}
+	if name, err := os.Hostname(); err == nil && name != "" {
+		return name
+	}
+	return "localhost"
+}
+
+// endpointFor gives the HTTP door what it writes into connection strings. Where a door
+// is bound to all addresses, a client is given the name by which it reached the yard.
+func (o openDoors) endpointFor(host string) func(*http.Request, bool) string {
+	return func(r *http.Request, tls bool) string {
+		for _, d := range o {
+			if d.TLS == tls && strings.HasPrefix(d.Name, "amqp") {
+				return d.connectTo(cmp.Or(host, d.reachedBy(r))).Endpoint
+			}
+		}
+		return ""
+	}
+}
+
+// reachedBy is the name in a request's URL, if the door is where that name leads.
+func (d openDoor) reachedBy(r *http.Request) string {
+	host, _, err := net.SplitHostPort(d.Address)
+	if ip, parseErr := netip.ParseAddr(host); err != nil || parseErr != nil || !ip.IsUnspecified() {
+		return ""
+	}
+	return (&url.URL{Host: r.Host}).Hostname()
+}

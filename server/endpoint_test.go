@@ -1,0 +1,70 @@
+package server
+
+import (
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/config"
+)
+
+func doorsAt(addresses map[string]string) (open openDoors) {
+	for _, door := range (config.Config{AMQP: Off, AMQPS: Off, HTTP: Off, HTTPS: Off}).Doors() {
+		if address, ok := addresses[door.Name]; ok {
+			door.Address = address
+			open = append(open, openDoor{Door: door})
+		}
+	}
+	return open
+}
+
+// A connection string leads to the door that its reader can reach and clients expect.
+func TestWhereConnectionStringsLead(t *testing.T) {
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	for name, test := range map[string]struct {
+		open     map[string]string
+		host     string
+		want     string
+		emulator bool
+	}{
+		"development":              {map[string]string{"amqp": "127.0.0.1:5672", "amqps": "127.0.0.1:5671", "http": "127.0.0.1:8080"}, "yard", "sb://127.0.0.1/", true},
+		"on another port":          {map[string]string{"amqp": "127.0.0.1:15672"}, "", "sb://127.0.0.1:15672/", true},
+		"IPv6":                     {map[string]string{"amqp": "[::1]:5672"}, "", "sb://[::1]/", true},
+		"development with TLS":     {map[string]string{"amqps": "127.0.0.1:5671", "http": "127.0.0.1:8080"}, "", "sb://127.0.0.1/", false},
+		"development over HTTP":    {map[string]string{"http": "127.0.0.1:8080"}, "", "sb://127.0.0.1:8080/", true},
+		"nothing":                  {nil, "", "sb://localhost/", false},
+		"for others":               {map[string]string{"amqp": "127.0.0.1:5672", "amqps": "[::]:5671"}, "yard.example.com", "sb://yard.example.com/", false},
+		"for others, plain":        {map[string]string{"amqp": "0.0.0.0:5672", "amqps": "127.0.0.1:5671"}, "yard", "sb://yard/", true},
+		"for others, best":         {map[string]string{"amqp": "0.0.0.0:5672", "amqps": "0.0.0.0:15671"}, "yard", "sb://yard:15671/", false},
+		"for others, WebSockets":   {map[string]string{"amqp": "127.0.0.1:5672", "https": "10.1.2.3:443"}, "", "sb://10.1.2.3/", false},
+		"for others at an address": {map[string]string{"amqps": "10.1.2.3:5671"}, "", "sb://10.1.2.3/", false},
+		"for others by our name":   {map[string]string{"amqps": "0.0.0.0:5671"}, "", "sb://" + machine + "/", false},
+	} {
+		if got := doorsAt(test.open).connectTo(test.host); got.Endpoint != test.want || got.Emulator != test.emulator {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestTheEndpointOfWhoAsks(t *testing.T) {
+	request := &http.Request{Host: "asked.example.com:8443"}
+	all := map[string]string{"amqp": "127.0.0.1:5672", "amqps": "0.0.0.0:5671", "https": "0.0.0.0:8443"}
+	for name, test := range map[string]struct {
+		open map[string]string
+		host string
+		tls  bool
+		want string
+	}{
+		"by the name it used": {all, "", true, "sb://asked.example.com/"},
+		"by the name we have": {all, "yard", true, "sb://yard/"},
+		"here":                {all, "yard", false, "sb://127.0.0.1/"},
+		"no such door":        {map[string]string{"https": "0.0.0.0:8443"}, "", true, ""},
+	} {
+		if got := doorsAt(test.open).endpointFor(test.host)(request, test.tls); got != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

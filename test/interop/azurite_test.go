@@ -1,0 +1,126 @@
+//go:build linux
+
+package interop
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// blobAccount is the account of the Azurite that checkpoints go to, blobKey its key.
+const blobAccount = "interop"
+
+var blobKey = base64.StdEncoding.EncodeToString([]byte("the key of the interop account, which is no secret"))
+
+// azurite is a blob service that the official checkpoint stores write to.
+type azurite struct {
+	url string // without the account
+}
+
+var azuriteListens = regexp.MustCompile(`listens on (http://\S+)`)
+
+func startAzurite(t *testing.T) *azurite {
+	t.Helper()
+	program := filepath.Join(node(t), "node_modules", ".bin", "azurite-blob")
+	cmd := exec.Command(program, "--blobHost", "127.0.0.1", "--blobPort", "0",
+		"--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent")
+	cmd.Dir = t.TempDir()
+	cmd.Env = environment(map[string]string{"AZURITE_ACCOUNTS": blobAccount + ":" + blobKey})
+	p := launch(t, cmd)
+	if !p.out.await(azuriteListens.MatchString) {
+		t.Fatalf("Azurite did not start:\n%s", p.out)
+	}
+	return &azurite{url: azuriteListens.FindStringSubmatch(p.out.String())[1]}
+}
+
+// connection is the account's connection string.
+func (a *azurite) connection() string {
+	return strings.Join([]string{
+		"DefaultEndpointsProtocol=http", "AccountName=" + blobAccount, "AccountKey=" + blobKey,
+		"BlobEndpoint=" + a.url + "/" + blobAccount,
+	}, ";")
+}
+
+// front serves the blob service over TLS to clients that bring any bearer token at all:
+// Azurite itself wants one of a known issuer, and the Go library's tests bring the word
+// "Sanitized". The front takes it away and signs the request for the account instead.
+// It returns the account's address and the file of the certificate to trust.
+func (a *azurite) front(t *testing.T, host string) (address, certificate string) {
+	t.Helper()
+	target, err := url.Parse(a.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		if strings.HasPrefix(r.In.Header.Get("Authorization"), "Bearer ") {
+			r.Out.Header.Del("Authorization")
+			r.Out.URL.RawQuery = r.In.URL.RawQuery + "&" + accountSignature().Encode()
+		}
+	}}
+	pair, certificate := selfSigned(t, host)
+	listener, err := tls.Listen("tcp", net.JoinHostPort(namespaceAddress, "0"), &tls.Config{Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: proxy}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	return "https://" + net.JoinHostPort(host, port) + "/" + blobAccount + "/", certificate
+}
+
+// accountSignature grants everything in the account for an hour, by the rules for
+// storage's version 2018-11-09.
+func accountSignature() url.Values {
+	const permissions, services, types, version = "rwdlacup", "b", "sco", "2018-11-09"
+	until := time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04:05Z")
+	key, _ := base64.StdEncoding.DecodeString(blobKey)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(strings.Join([]string{blobAccount, permissions, services, types, "", until, "", "", version, ""}, "\n")))
+	return url.Values{
+		"sp": {permissions}, "ss": {services}, "srt": {types}, "se": {until}, "sv": {version},
+		"sig": {base64.StdEncoding.EncodeToString(mac.Sum(nil))},
+	}
+}
+
+// selfSigned makes a certificate for a host, and a file of it for those who are to trust it.
+func selfSigned(t *testing.T, host string) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{host}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "front.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
+}

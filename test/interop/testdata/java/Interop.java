@@ -1,0 +1,281 @@
+import com.azure.core.amqp.AmqpRetryOptions;
+import com.azure.core.amqp.AmqpTransportType;
+import com.azure.core.amqp.exception.AmqpException;
+import com.azure.core.util.IterableStream;
+import com.azure.messaging.eventhubs.EventData;
+import com.azure.messaging.eventhubs.EventDataBatch;
+import com.azure.messaging.eventhubs.EventHubClientBuilder;
+import com.azure.messaging.eventhubs.EventHubConsumerAsyncClient;
+import com.azure.messaging.eventhubs.EventHubConsumerClient;
+import com.azure.messaging.eventhubs.EventHubProducerClient;
+import com.azure.messaging.eventhubs.EventHubProperties;
+import com.azure.messaging.eventhubs.PartitionProperties;
+import com.azure.messaging.eventhubs.models.CreateBatchOptions;
+import com.azure.messaging.eventhubs.models.EventPosition;
+import com.azure.messaging.eventhubs.models.PartitionEvent;
+import com.azure.messaging.eventhubs.models.ReceiveOptions;
+import com.azure.messaging.eventhubs.models.SendOptions;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.UUID;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** The official library for Java. */
+public final class Interop {
+    /** Waiting for what must come; far more than any of it takes. */
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+    private static final String CONNECTION = System.getenv("YARD_CONNECTION");
+    private static final String LISTENER = System.getenv("YARD_LISTENER");
+    private static final String HUB = CONNECTION.replaceAll(".*EntityPath=([^;]*).*", "$1");
+    /** Keys and the partition of four that Azure's hash puts them in. */
+    private static final Map<String, String> KEYS =
+        Map.of("7", "3", "131", "2", "FWfAT", "1", "$0cb", "1", "!c*_!I@1^c", "0", "abcdefghijkl", "1", "日本語", "1");
+
+    public static void main(String[] arguments) {
+        try {
+            sending();
+            largeBatch();
+            keys();
+            positions();
+            ownerLevels();
+            information();
+            access();
+        } catch (Throwable problem) {
+            problem.printStackTrace(System.out);
+            System.exit(1);
+        }
+        System.exit(0); // the library's threads would keep us
+    }
+
+    private static EventHubClientBuilder builder(String connection, String group) {
+        EventHubClientBuilder builder = new EventHubClientBuilder()
+            .connectionString(connection)
+            .consumerGroup(group)
+            .retryOptions(new AmqpRetryOptions().setMaxRetries(1).setDelay(Duration.ofMillis(200)).setTryTimeout(Duration.ofSeconds(20)));
+        if (System.getenv("YARD_WEBSOCKET") != null) {
+            builder.transportType(AmqpTransportType.AMQP_WEB_SOCKETS);
+        }
+        return builder;
+    }
+
+    private static EventHubProducerClient producer() {
+        return builder(CONNECTION, "$Default").buildProducerClient();
+    }
+
+    private static List<PartitionEvent> read(String partition, int count, EventPosition position) {
+        try (EventHubConsumerClient client = builder(CONNECTION, "$Default").buildConsumerClient()) {
+            List<PartitionEvent> found = new ArrayList<>();
+            EventPosition next = position;
+            while (found.size() < count) {
+                IterableStream<PartitionEvent> some = client.receiveFromPartition(partition, count - found.size(), next, LIMIT);
+                int before = found.size();
+                some.forEach(found::add);
+                check(found.size() > before, "events within the limit, after " + before + " of " + count);
+                next = EventPosition.fromSequenceNumber(found.get(found.size() - 1).getData().getSequenceNumber());
+            }
+            return found;
+        }
+    }
+
+    private static void sending() {
+        UUID id = UUID.randomUUID();
+        try (EventHubProducerClient client = producer()) {
+            EventData single = new EventData("single");
+            single.getProperties().putAll(Map.of("text", "ü", "number", 7, "long", 1L << 40, "flag", true));
+            single.setContentType("text/plain").setMessageId(id.toString()).setCorrelationId("correlation");
+            client.send(List.of(single), new SendOptions().setPartitionId("0"));
+            EventDataBatch batch = client.createBatch(new CreateBatchOptions().setPartitionId("0"));
+            for (int i = 0; i < 100; i++) {
+                check(batch.tryAdd(new EventData("batch " + i)), "room in the batch");
+            }
+            client.send(batch);
+        }
+        List<PartitionEvent> events = read("0", 101, EventPosition.earliest());
+        EventData single = events.get(0).getData();
+        same(single.getBodyAsString(), "single");
+        same(single.getProperties(), Map.of("text", "ü", "number", 7, "long", 1L << 40, "flag", true));
+        same(Arrays.asList(single.getContentType(), single.getMessageId(), single.getCorrelationId()),
+            Arrays.asList("text/plain", id.toString(), "correlation"));
+        for (int i = 0; i < 100; i++) {
+            EventData event = events.get(i + 1).getData();
+            same(event.getBodyAsString(), "batch " + i);
+            same(event.getSequenceNumber(), i + 1L);
+        }
+        proved("single events and batches come back in order, with their properties, numbered from 0");
+    }
+
+    private static void largeBatch() {
+        int count;
+        try (EventHubProducerClient client = producer()) {
+            EventDataBatch batch = client.createBatch(new CreateBatchOptions().setPartitionId("1"));
+            while (batch.tryAdd(new EventData(filled(batch.getCount())))) {
+                continue;
+            }
+            count = batch.getCount();
+            client.send(batch);
+        }
+        List<PartitionEvent> events = read("1", count, EventPosition.earliest());
+        for (int i = 0; i < count; i++) {
+            check(Arrays.equals(events.get(i).getData().getBody(), filled(i)), "event " + i + " as sent");
+        }
+        proved("a batch as large as may be, " + count + " events, comes back whole");
+    }
+
+    private static byte[] filled(int value) {
+        byte[] body = new byte[50_000];
+        Arrays.fill(body, (byte) value);
+        return body;
+    }
+
+    private static void keys() {
+        String mark = UUID.randomUUID().toString();
+        try (EventHubProducerClient client = producer()) {
+            for (Map.Entry<String, String> entry : KEYS.entrySet()) {
+                String partition = entry.getValue();
+                long last = client.getPartitionProperties(partition).getLastEnqueuedSequenceNumber();
+                client.send(List.of(new EventData(mark)), new SendOptions().setPartitionKey(entry.getKey()));
+                EventData event = read(partition, 1, EventPosition.fromSequenceNumber(last)).get(0).getData();
+                same(event.getBodyAsString(), mark);
+                same(event.getPartitionKey(), entry.getKey());
+            }
+        }
+        proved("partition keys choose Azure's partitions and come back");
+    }
+
+    private static void positions() {
+        long last;
+        try (EventHubProducerClient client = producer()) {
+            for (int i = 0; i < 10; i++) {
+                client.send(List.of(new EventData("position " + i)), new SendOptions().setPartitionId("2"));
+            }
+            last = client.getPartitionProperties("2").getLastEnqueuedSequenceNumber();
+        }
+        EventData middle = read("2", 1, EventPosition.fromSequenceNumber(last - 5, true)).get(0).getData();
+        same(middle.getSequenceNumber(), last - 5);
+        same(first(EventPosition.fromSequenceNumber(last - 5)), last - 4);
+        same(first(EventPosition.fromOffsetString(middle.getOffsetString())), last - 4);
+        check(first(EventPosition.fromEnqueuedTime(middle.getEnqueuedTime().minusMillis(1))) <= last - 5, "from a time");
+        same(first(EventPosition.fromEnqueuedTime(Instant.EPOCH)), 0L);
+        same(first(EventPosition.earliest()), 0L);
+        proved("reading starts at the earliest, an offset, a sequence number and a time");
+    }
+
+    private static Long first(EventPosition position) {
+        return read("2", 1, position).get(0).getData().getSequenceNumber();
+    }
+
+    /** Subscription reads a partition in the background. */
+    private static final class Subscription implements AutoCloseable {
+        final BlockingQueue<PartitionEvent> events = new LinkedBlockingQueue<>();
+        final BlockingQueue<Throwable> errors = new LinkedBlockingQueue<>();
+        private final EventHubConsumerAsyncClient client;
+
+        Subscription(ReceiveOptions options, EventPosition position, String partition) {
+            client = builder(LISTENER, "readers").buildAsyncConsumerClient();
+            client.receiveFromPartition(partition, position, options).subscribe(events::add, errors::add);
+        }
+
+        PartitionEvent next() throws InterruptedException {
+            return Objects.requireNonNull(events.poll(LIMIT.toSeconds(), TimeUnit.SECONDS), "no event");
+        }
+
+        void fails(String part) throws InterruptedException {
+            Throwable error = Objects.requireNonNull(errors.poll(LIMIT.toSeconds(), TimeUnit.SECONDS), "no error: " + part);
+            check(String.valueOf(error.getMessage()).contains(part), part + " in " + error.getMessage());
+        }
+
+        @Override
+        public void close() {
+            client.close();
+        }
+    }
+
+    private static void ownerLevels() throws InterruptedException {
+        try (Subscription first = owner(1L)) {
+            first.next();
+            try (Subscription second = owner(2L)) {
+                second.next();
+                first.fails("with higher epoch of '2' is created");
+                proved("a higher owner level takes over, and the reader it replaces is told why");
+                try (Subscription third = owner(0L); Subscription fourth = owner(null)) {
+                    third.fails("with a higher epoch '2' already exists");
+                    fourth.fails("non-epoch receiver is not allowed");
+                }
+                proved("a lower owner level and a reader without one are refused");
+            }
+        }
+        try (Subscription later = owner(null)) {
+            later.next();
+        }
+        proved("once the owner is gone a reader without owner level is let in");
+    }
+
+    private static Subscription owner(Long level) {
+        ReceiveOptions options = new ReceiveOptions();
+        if (level != null) {
+            options.setOwnerLevel(level);
+        }
+        return new Subscription(options, EventPosition.earliest(), "0");
+    }
+
+    private static void information() throws InterruptedException {
+        try (EventHubProducerClient client = producer()) {
+            EventHubProperties hub = client.getEventHubProperties();
+            same(hub.getName(), HUB);
+            same(hub.getPartitionIds().stream().toList(), List.of("0", "1", "2", "3"));
+            check(hub.getCreatedAt().isAfter(Instant.now().minusSeconds(3600)), "created " + hub.getCreatedAt());
+            PartitionProperties partition = client.getPartitionProperties("0");
+            long last = partition.getLastEnqueuedSequenceNumber();
+            EventData tip = read("0", 1, EventPosition.fromSequenceNumber(last, true)).get(0).getData();
+            same(partition.getBeginningSequenceNumber(), 0L);
+            same(partition.getLastEnqueuedOffset(), tip.getOffsetString());
+            same(partition.getLastEnqueuedTime(), tip.getEnqueuedTime());
+            same(partition.isEmpty(), false);
+            ReceiveOptions tracking = new ReceiveOptions().setTrackLastEnqueuedEventProperties(true);
+            try (Subscription reader = new Subscription(tracking, EventPosition.earliest(), "0")) {
+                PartitionEvent event = reader.next();
+                same(event.getLastEnqueuedEventProperties().getSequenceNumber(), last);
+                same(event.getLastEnqueuedEventProperties().getEnqueuedTime(), tip.getEnqueuedTime());
+            }
+        }
+        proved("runtime information of the hub, a partition, and beside each delivery");
+    }
+
+    private static void access() {
+        fails(LISTENER, "'Send' claim(s) are required");
+        fails(CONNECTION.replaceAll("SharedAccessKey=[^;]*", "SharedAccessKey=wrong"), "");
+        fails(CONNECTION.replace("EntityPath=" + HUB, "EntityPath=no-such-hub"), "could not be found");
+        proved("no right, a wrong key and an unknown hub are refused");
+    }
+
+    private static void fails(String connection, String part) {
+        try (EventHubProducerClient client = builder(connection, "$Default").buildProducerClient()) {
+            client.send(List.of(new EventData("without right")));
+        } catch (AmqpException problem) {
+            check(problem.getMessage().contains(part), part + " in " + problem.getMessage());
+            return;
+        }
+        throw new AssertionError("it was let in, want: " + part);
+    }
+
+    private static void proved(String text) {
+        System.out.println("proved: " + text);
+    }
+
+    private static void same(Object got, Object want) {
+        check(Objects.equals(got, want), "got " + got + ", want " + want);
+    }
+
+    private static void check(boolean holds, String what) {
+        if (!holds) {
+            throw new AssertionError(what);
+        }
+    }
+}

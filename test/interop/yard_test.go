@@ -1,0 +1,170 @@
+//go:build linux
+
+package interop
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	rootPolicy = "RootManageSharedAccessKey"
+	rootKey    = "SAS_KEY_VALUE" // good on loopback, as with the official emulator
+)
+
+// readyEnd is the last line that a yard prints before it waits for clients.
+const readyEnd = "Ctrl-C stops it."
+
+// Policies that every yard of this suite has, beside the root policy.
+var policies = map[string]string{"sender": "send", "listener": "listen", "manager": "manage"}
+
+// keyOf is the key of one of the policies.
+func keyOf(policy string) string {
+	if policy == rootPolicy {
+		return rootKey
+	}
+	return "interop-key-of-" + policy + "-0123456789"
+}
+
+// layout is what a yard is started with.
+type layout struct {
+	// hubs by name, with their numbers of partitions. Each has the group "readers".
+	hubs map[string]int
+	// settings are further lines of the configuration file.
+	settings []string
+	// address to listen at in the namespace; namespaceAddress if empty.
+	address string
+	// build is checkedBuild if nil.
+	build *build
+}
+
+// yard is a running program with all its doors open: on free ports of 127.0.0.1, or
+// with Azure's ports on namespaceAddress when this is the namespace.
+type yard struct {
+	*process
+	addresses map[string]string // by door, as it printed them
+	data      string
+}
+
+func startYard(t *testing.T, l layout) *yard {
+	t.Helper()
+	if l.build == nil {
+		l.build = checkedBuild
+	}
+	y := &yard{data: t.TempDir(), addresses: map[string]string{}}
+	file := filepath.Join(t.TempDir(), "eventyard.yaml")
+	if err := os.WriteFile(file, []byte(l.config(y.data)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	y.process = launch(t, exec.Command(l.build.binary(t), "serve", "--config", file))
+	t.Cleanup(func() { y.stop(t) })
+	if !y.out.await(func(text string) bool {
+		return strings.Contains(text, "is ready\n") && strings.Contains(text, "\n  data ")
+	}) {
+		t.Fatalf("the yard did not start:\n%s", y.out)
+	}
+	for line := range strings.Lines(y.out.String()) {
+		if fields := strings.Fields(line); len(fields) == 2 && strings.HasPrefix(line, "  ") {
+			y.addresses[fields[0]] = fields[1]
+		}
+	}
+	return y
+}
+
+func (l layout) config(data string) string {
+	doors := map[string]string{"amqp": "127.0.0.1:0", "amqps": "127.0.0.1:0", "http": "127.0.0.1:0", "https": "127.0.0.1:0"}
+	if inside() {
+		doors = map[string]string{"amqp": ":5672", "amqps": ":5671", "http": ":80", "https": ":443"}
+	}
+	lines := append([]string{"data: " + data, "log: {level: info}"}, l.settings...)
+	for door, address := range doors {
+		if inside() {
+			address = cmp.Or(l.address, namespaceAddress) + address
+		}
+		lines = append(lines, fmt.Sprintf("%s: %q", door, address))
+	}
+	if inside() {
+		lines = append(lines, "host: "+namespaceHost)
+	}
+	lines = append(lines, "hubs:")
+	for hub, partitions := range l.hubs {
+		lines = append(lines, fmt.Sprintf("  - {name: %s, partitions: %d, groups: [readers]}", hub, partitions))
+	}
+	lines = append(lines, "policies:")
+	for name, right := range policies {
+		lines = append(lines, fmt.Sprintf("  - {name: %s, rights: [%s], primaryKey: %s}", name, right, keyOf(name)))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// stop ends the yard politely and looks at what it leaves behind.
+func (y *yard) stop(t *testing.T) {
+	y.cmd.Process.Signal(syscall.SIGTERM)
+	err := y.finish(t, time.Minute)
+	text := y.out.String()
+	if err != nil {
+		t.Errorf("the yard's end: %v", err)
+	}
+	for _, sign := range []string{"DATA RACE", "panic:", "goroutine "} {
+		if strings.Contains(text, sign) {
+			t.Errorf("the yard's output has %q", sign)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the yard said:\n%s", tail(text, 20_000))
+	}
+}
+
+func tail(text string, most int) string {
+	if len(text) > most {
+		return "…" + text[len(text)-most:]
+	}
+	return text
+}
+
+// hostPort is where a door is.
+func (y *yard) hostPort(t *testing.T, door string) string {
+	t.Helper()
+	address := y.addresses[door]
+	if _, rest, found := strings.Cut(address, "://"); found {
+		address = rest
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		t.Fatalf("door %s is at %q: %v\n%s", door, y.addresses[door], err, y.out)
+	}
+	return address
+}
+
+// connection is a connection string as an Event Hubs library takes it.
+func (y *yard) connection(t *testing.T, endpoint, policy, hub string, more ...string) string {
+	t.Helper()
+	parts := []string{
+		"Endpoint=sb://" + endpoint, "SharedAccessKeyName=" + policy, "SharedAccessKey=" + keyOf(policy), "EntityPath=" + hub,
+	}
+	return strings.Join(slices.Concat(parts, more), ";")
+}
+
+// plain is a connection string for the door without TLS.
+func (y *yard) plain(t *testing.T, policy, hub string) string {
+	t.Helper()
+	return y.connection(t, y.hostPort(t, "amqp"), policy, hub, "UseDevelopmentEmulator=true")
+}
+
+// authority is the file of the yard's own certificate authority.
+func (y *yard) authority(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(y.data, "*", "ca.pem"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the authority's certificate in %s: %v, %v", y.data, found, err)
+	}
+	return found[0]
+}
