@@ -32,7 +32,7 @@ type Config struct {
 	// included) to its open; 10 s.
 	OpenTimeout time.Duration
 	// WriteTimeout is how long the peer may take nothing of what we send before it is
-	// cut off; 60 s.
+	// cut off; 60 s. One that has taken some of the present piece gets as long again.
 	WriteTimeout time.Duration
 	// MaxConnections at once; 10000. MaxSessions and MaxLinks of one connection; 256, 1024.
 	MaxConnections, MaxSessions, MaxLinks int

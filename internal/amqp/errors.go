@@ -35,6 +35,9 @@ const (
 // ErrLinkEnded is what Send and WaitCredit return once the link has ended.
 var ErrLinkEnded = errors.New("the link has ended")
 
+// errNotSource is a handler's mistake: to send before Run, or on a sink's link.
+var errNotSource = errors.New("the link has no source that runs")
+
 // What a peer does that the standard forbids, or that goes beyond our limits.
 var (
 	errFrameHeader    = errors.New("the frame's header makes no sense")

@@ -19,6 +19,7 @@ var notTold = map[string]string{
 	"errPeerClosed": "the peer knows",
 	"errSaid":       "the peer has been told",
 	"errEnded":      "there is nobody left to tell",
+	"errNotSource":  "it is told to the handler",
 }
 
 // Every error of ours has a row by which the peer is told, or a reason why not.

@@ -60,12 +60,14 @@ func (l *Link) Drained() {
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l.drainedLocked()
+	if l.sourceLocked() == nil {
+		l.drainedLocked()
+	}
 }
 
 func (l *Link) drainedLocked() {
 	o := l.out
-	if l.state != linkAttached || !o.drain || o.rest != nil || o.credit == 0 {
+	if !o.drain || o.rest != nil || o.credit == 0 {
 		return
 	}
 	o.count += o.credit

@@ -1,7 +1,9 @@
 package amqp
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -173,7 +175,6 @@ func TestRangesOfAcceptances(t *testing.T) {
 	f := serve(t, h)
 	client := f.pipe()
 	p := quietPeer(t, client)
-	// The peer takes nothing from here on until it has sent everything.
 	var b []byte
 	b = append(b, wire.ProtocolAMQP[:]...)
 	b = appendFrame(b, 0, &wire.Open{ContainerID: "test"}, nil)
@@ -183,6 +184,11 @@ func TestRangesOfAcceptances(t *testing.T) {
 		b = appendFrame(b, 0, message(0, id), nil)
 	}
 	p.write(b)
+	// The peer takes one byte, so the writer is at work, and no more: it stays at it.
+	first := make([]byte, 1)
+	_, err := client.Read(first)
+	must(t, err)
+	p.nc = readConn{client, io.MultiReader(bytes.NewReader(first), client)}
 	var held []taken
 	for range 8 {
 		held = append(held, receive(t, got, "delivery"))

@@ -69,6 +69,9 @@ func (l *Link) Send(ctx context.Context, count int, appendMessage func(dst []byt
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := l.sourceLocked(); err != nil {
+		return 0, err
+	}
 	defer l.stepBackLocked()
 	for l.state == linkAttached {
 		if l.readyLocked() {
@@ -91,6 +94,9 @@ func (l *Link) WaitCredit(ctx context.Context) error {
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := l.sourceLocked(); err != nil {
+		return err
+	}
 	for l.state == linkAttached {
 		if l.wantedLocked() {
 			return nil
@@ -100,6 +106,18 @@ func (l *Link) WaitCredit(ctx context.Context) error {
 		}
 	}
 	return ErrLinkEnded
+}
+
+// sourceLocked refuses what is no source's link, or is none yet.
+func (l *Link) sourceLocked() error {
+	switch {
+	case l.state == linkEnded:
+		return ErrLinkEnded
+	case l.state == linkAttaching || l.out == nil:
+		return errNotSource
+	default:
+		return nil
+	}
 }
 
 // wantedLocked: the peer wants a message.

@@ -12,7 +12,7 @@ import (
 // idleBytes opens so many connections, each with a session and a receiving link that has
 // nothing to get, and gives what one of them costs: heap and stacks, those of the other
 // end included.
-func idleBytes(t testing.TB, connections int, busyFirst bool) uint64 {
+func idleBytes(t testing.TB, connections int, busyFirst bool) int64 {
 	f := serve(t, accept(&sink{}, &source{}))
 	address := f.listen(nil)
 	before := inUse()
@@ -26,10 +26,10 @@ func idleBytes(t testing.TB, connections int, busyFirst bool) uint64 {
 		b := append([]byte(nil), wire.ProtocolAMQP[:]...)
 		b = appendFrame(b, 0, &wire.Open{ContainerID: "test"}, nil)
 		b = appendFrame(b, 0, newBegin(), nil)
-		b = appendFrame(b, 0, receiver("r", 0), nil)
-		b = appendFrame(b, 0, credit(0, 0, 300), nil)
+		b = appendFrame(b, 0, receiver("r", 1), nil)
+		b = appendFrame(b, 0, credit(1, 0, 300), nil)
 		if busyFirst {
-			b = appendFrame(b, 0, sender("s", 1), nil)
+			b = appendFrame(b, 0, sender("s", 0), nil)
 			b = append(b, encodeDeliveries(1, 60_000)...)
 		}
 		b = appendFrame(b, 1, newBegin(), nil)
@@ -40,7 +40,7 @@ func idleBytes(t testing.TB, connections int, busyFirst bool) uint64 {
 	}
 	after := inUse()
 	runtime.KeepAlive(peers)
-	return (after - before) / uint64(connections)
+	return (after - before) / int64(connections)
 }
 
 // readUntilEnd reads until the server's answer to an end has come.
@@ -61,12 +61,12 @@ func readUntilEnd(t testing.TB, nc net.Conn, buf []byte) {
 }
 
 // inUse is the memory in use when all garbage is gone.
-func inUse() uint64 {
+func inUse() int64 {
 	runtime.GC()
 	runtime.GC() // what pools hold goes with the second
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
+	return int64(m.HeapInuse + m.StackInuse)
 }
 
 func TestIdleConnectionsAreCheap(t *testing.T) {
@@ -83,7 +83,7 @@ func TestIdleConnectionsAreCheap(t *testing.T) {
 }
 
 func BenchmarkIdleConnection(b *testing.B) {
-	var got uint64
+	var got int64
 	for b.Loop() {
 		got = idleBytes(b, 500, false)
 	}

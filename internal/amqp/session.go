@@ -114,23 +114,39 @@ func (c *Conn) forget(s *session) {
 // closeLinks ends the links and tells their ends. Nothing is sent on them from then on.
 func (s *session) closeLinks() {
 	s.conn.mu.Lock()
+	s.endLinksLocked()
+	s.conn.mu.Unlock()
+	s.tellLinks()
+}
+
+func (s *session) endLinksLocked() {
 	for _, l := range s.links {
 		if l != nil {
 			l.endLocked()
 		}
 	}
-	s.conn.mu.Unlock()
+}
+
+func (s *session) tellLinks() {
 	for _, l := range s.links {
 		if l != nil {
 			l.closeTerminus()
+			l.dropPart()
 		}
 	}
 }
 
-// endAll ends all that is on the connection, before the peer hears of it.
-func (c *Conn) endAll() {
+// endAll ends all that is on the connection, before the peer hears of it. The links end
+// before the connection's context does, or sources would say that as their last word.
+func (c *Conn) endAll(why error) {
+	c.mu.Lock()
 	for _, s := range c.sessions {
-		s.closeLinks()
+		s.endLinksLocked()
+	}
+	c.cancel(why)
+	c.mu.Unlock()
+	for _, s := range c.sessions {
+		s.tellLinks()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"net/http"
 	"time"
@@ -30,8 +31,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// Deadlines of the HTTP server would otherwise end the connection later.
 	hijacked.conn.SetDeadline(time.Time{})
-	nc := &webConn{Conn: websocket.NetConn(r.Context(), ws, websocket.MessageBinary), under: hijacked.conn}
-	s.serve(r.Context(), nc, r.TLS)
+	// The end of the request's context closes politely, which takes a connection that works.
+	stream := websocket.NetConn(context.WithoutCancel(r.Context()), ws, websocket.MessageBinary)
+	s.serve(r.Context(), &webConn{Conn: stream, under: hijacked.conn}, r.TLS)
 }
 
 func (s *Server) full() bool {

@@ -6,6 +6,9 @@
 // snapshot, so that publishing and reading take no lock and ask no store. Changes go
 // to the store by compare-and-set first and into the snapshot afterwards; what other
 // nodes change comes in through Run.
+//
+// Who reads a partition for a group is decided by one rule (admit), and what becomes of
+// the batch of a producer that wants it stored once by another (record.judge).
 package broker
 
 import (

@@ -62,7 +62,9 @@ func (p *Pending) waitForFlight(ctx context.Context) (Published, error) {
 		return Published{}, p.failure(p.flight.err)
 	}
 	stored := p.flight.stored
-	stored.First += eventlog.Sequence(p.offset)
+	if stored.First += eventlog.Sequence(p.offset); p.offset < 0 { // it begins in an earlier one
+		stored = eventlog.Appended{First: eventlog.NoSequence}
+	}
 	return p.published(stored), nil
 }
 

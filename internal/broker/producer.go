@@ -14,8 +14,10 @@ type ProducerConfig struct {
 	// Epoch nil: 0 for a new producer, else the one after the present. An epoch ends all
 	// lower ones. The same one again is the same producer, come back.
 	Epoch *int16
-	// Last is the newest number that the producer knows to be stored, -1 if it wants to
-	// begin at 0; nil asks the broker. See begin for what may be given when.
+	// Last is the newest number that the producer knows to be stored; nil asks the broker.
+	// It counts where the epoch has stored nothing so far: the numbers go on behind it. A
+	// producer that is known may go on where it was, or begin at 0 with a Last of -1; with
+	// nil its first batch may do either.
 	Last *int32
 }
 
@@ -65,9 +67,12 @@ func (p *Producer) Last() int32 { return p.begun.last }
 // stored already are not stored again: Wait then returns once the first sending of
 // them is durable. Errors: ErrProducerFenced, ErrOutOfOrder, and those of Broker.Submit.
 //
-// When a batch is not stored, none of those submitted behind it is. After any error but
-// the two named here, the same batch may be submitted again, under the same numbers:
-// also where it is unknown whether it was stored.
+// It may have to wait, until ctx ends, also for a new epoch that is about to begin, or
+// until it is known what became of a batch before it.
+//
+// When a batch is not stored, none of those submitted behind it is. Where storage or
+// patience failed, the same batch is to be submitted again, under the same numbers: also,
+// and above all, where it is unknown whether it was stored.
 func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Event) (*Pending, error) {
 	pending, err := p.submit(ctx, first, events)
 	if err != nil {

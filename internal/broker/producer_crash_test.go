@@ -192,7 +192,6 @@ type sender struct {
 	// are under way, by how many messages each has.
 	acknowledged int
 	batches      []int
-	sends        int
 }
 
 func (s *sender) name() string         { return fmt.Sprintf("sender%d", s.id) }
@@ -273,7 +272,7 @@ func (s *sender) send() {
 	if !s.ready() {
 		return
 	}
-	if s.sends++; !s.y.calm || len(s.batches) == 0 {
+	if !s.y.calm || len(s.batches) == 0 {
 		for range 1 + s.y.rnd.IntN(3) {
 			s.batches = append(s.batches, 1+s.y.rnd.IntN(4))
 		}

@@ -108,15 +108,41 @@ func TestEpochAfterDoubt(t *testing.T) {
 	}
 }
 
+// H2: doubt lasts until the batch is stored or found: that it was refused the second time
+// says nothing of the first.
+func TestDoubtOutlastsARefusal(t *testing.T) {
+	engine := &steered{}
+	engine.refuse = func(append int) error {
+		return map[int]error{1: eventlog.ErrUncertain, 2: eventlog.ErrNoSpace}[append]
+	}
+	b := newYard(t).steer(t, engine)
+	mustCreate(t, b, "orders", 1)
+	p := mustBegin(t, b, "orders", ProducerConfig{})
+	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
+		t.Fatal(err)
+	}
+	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(p.ID())}); !errors.Is(err, eventlog.ErrNoSpace) {
+		t.Errorf("an epoch began in doubt: %v", err)
+	}
+	if err := p.ledger.tend(t.Context()); err != nil { // those who do not come back are seen to
+		t.Fatal(err)
+	}
+	expect(t, b, "orders", "a", "b")
+	if last := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID())}).Last(); last != 1 {
+		t.Errorf("last is %d", last)
+	}
+}
+
 // H2: a sender that gives up before its batch has a place leaves no gap.
 func TestProducerGivesUpAtOnce(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{})
 	p.ledger.partition = unwilling{p.ledger.partition}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := p.Submit(ctx, 0, events("a")); !errors.Is(err, context.Canceled) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the connection is gone")
+	cancel(why)
+	if _, err := p.Submit(ctx, 0, events("not stored")); !errors.Is(err, why) {
 		t.Errorf("got %v", err)
 	}
 	mustStore(t, p, 0, "a")
@@ -127,8 +153,8 @@ func TestProducerGivesUpAtOnce(t *testing.T) {
 type unwilling struct{ eventlog.Partition }
 
 func (p unwilling) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	return p.Partition.Submit(ctx, b)
 }

@@ -120,8 +120,7 @@ func TestTheFirstBatchDecides(t *testing.T) {
 // What is read from the log gives the record that storing gave, from wherever the reading
 // begins, also when some of it is counted in already.
 func TestLearnIsRepeatable(t *testing.T) {
-	var r record
-	r = record{last: -1}
+	r := record{last: -1}
 	type stored struct {
 		p     eventlog.Producer
 		count int

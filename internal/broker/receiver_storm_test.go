@@ -65,16 +65,7 @@ func TestReceiverStorm(t *testing.T) {
 	h := &hall{t: t, in: make(map[*visitor]bool), gone: make(map[*visitor]bool)}
 	var wg sync.WaitGroup
 	for who := range 12 {
-		wg.Go(func() {
-			rnd := rand.New(rand.NewPCG(7, uint64(who)))
-			for range 150 {
-				v := &visitor{}
-				if who%3 == 0 {
-					v.epoch = new(rnd.Int64N(4))
-				}
-				h.visit(b, v, rnd)
-			}
-		})
+		wg.Go(func() { h.party(b, rand.New(rand.NewPCG(7, uint64(who)))) })
 	}
 	wg.Wait()
 	if h.evicted == 0 {
@@ -85,23 +76,44 @@ func TestReceiverStorm(t *testing.T) {
 	}
 }
 
-func (h *hall) visit(b *Broker, v *visitor, rnd *rand.Rand) {
+// party sends visitors in and calls them back, in no order.
+func (h *hall) party(b *Broker, rnd *rand.Rand) {
+	var out []func()
+	for range 200 {
+		if n := len(out); n > 0 && rnd.IntN(2) == 0 {
+			at := rnd.IntN(n)
+			out[at]()
+			out[at], out = out[n-1], out[:n-1]
+			continue
+		}
+		v := &visitor{}
+		if rnd.IntN(4) == 0 {
+			v.epoch = new(rnd.Int64N(4))
+		}
+		if leave := h.visit(b, v); leave != nil {
+			out = append(out, leave)
+		}
+	}
+	for _, leave := range out {
+		leave()
+	}
+}
+
+// visit gives back how to leave, nil if the visitor was refused.
+func (h *hall) visit(b *Broker, v *visitor) (leave func()) {
 	r, err := b.Receive(h.t.Context(), ReceiverConfig{
 		Hub: "orders", Group: DefaultGroup, Partition: "0", At: eventlog.Latest(), Epoch: v.epoch,
 		Evict: func(*EvictedError) { h.evict(v) },
 	})
 	if err != nil {
-		return
+		return nil
 	}
-	defer r.Cursor.Close()
 	h.enter(v)
-	for range rnd.IntN(3) {
-		if _, err := r.Newest(h.t.Context()); err != nil {
-			h.t.Error(err)
-		}
+	return func() {
+		h.leave(v)
+		r.Close()
+		r.Cursor.Close()
 	}
-	h.leave(v)
-	r.Close()
 }
 
 // H5: of many who come at once with the same epoch exactly one stays.

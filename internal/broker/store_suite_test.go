@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -54,6 +55,8 @@ func TestRestart(t *testing.T) {
 	if err := b.DeleteHub(t.Context(), "brief"); err != nil {
 		t.Fatal(err)
 	}
+	producer := mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(3))})
+	mustStore(t, producer, 0, "once")
 	before := b.Hubs()
 	stop()
 
@@ -69,4 +72,9 @@ func TestRestart(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 	expectGone(t, b, "brief")
+	if _, err := b.Producer(t.Context(), "orders/eu", "0", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(2))}); !errors.Is(err, ErrProducerFenced) {
+		t.Errorf("a producer's old epoch: %v", err)
+	}
+	mustStore(t, mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(3))}), 0, "once")
+	expect(t, b, "orders/eu", "once")
 }

@@ -151,9 +151,9 @@ type Engine interface {
 type Partition interface {
 	// Submit gives the batch its place behind all earlier ones and returns without
 	// waiting for the storage. Nothing is promised until the receipt says so. The
-	// batch's bytes have been taken over or copied when it returns. It waits, until
-	// ctx ends, only while too much is under way already. Somebody has to call Wait
-	// on the receipt for the batch to make progress.
+	// batch's bytes have been copied when it returns: doors use their buffers again. It
+	// waits, until ctx ends, only while too much is under way already. Somebody has to
+	// call Wait on the receipt for the batch to make progress.
 	//
 	// Errors: ErrTooLarge, ErrEmptyBatch, ErrNoSpace, ErrRemoved, ErrClosed, ctx's, or
 	// that of the storage. After any of them nothing was stored.
@@ -182,7 +182,8 @@ type Receipt interface {
 	// is under way before it goes on after a refusal. Errors: ErrNoSpace, ErrFenced, ErrRemoved, ErrClosed mean
 	// that nothing was stored; ErrUncertain, or ctx's own error, that the batch may
 	// or may not be stored, whole, now or a little later. Nothing in doubt becomes
-	// readable before its fate is settled.
+	// readable before its fate is settled, and it is settled, readable or void for good,
+	// before a batch submitted after the doubt was told is stored.
 	Wait(ctx context.Context) (Appended, error)
 }
 

@@ -15,9 +15,9 @@ import (
 
 // The environment tells a copy of the test binary that it is not the first one.
 const (
-	insideVariable = "EVENTYARD_INTEROP_INSIDE" // set in the private namespace
-	binaryVariable = "EVENTYARD_INTEROP_BINARY" // folder of the yards that the first copy built
-	clientVariable = "EVENTYARD_INTEROP_CLIENT" // name of the client to play, in place of the tests
+	insideVariable = "INTEROP_INSIDE" // set in the private namespace
+	binaryVariable = "INTEROP_BINARY" // folder of the yards that the first copy built
+	clientVariable = "INTEROP_CLIENT" // name of the client to play, in place of the tests
 )
 
 func TestMain(m *testing.M) {

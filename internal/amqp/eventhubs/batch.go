@@ -94,7 +94,9 @@ func (b *batch) add(msg []byte) error {
 	return nil
 }
 
-// target says where the events go: to the partition of the link's address if it has one.
+// target says where the events go: to the partition of the link's address if it has one,
+// else to that of the envelope's key. Events that have a key of their own keep it, and
+// where the envelope has none but all of them the same, it is as good.
 func (b *batch) target(partition string) broker.Target {
 	return broker.Target{Partition: partition, Key: string(b.key)}
 }

@@ -10,7 +10,7 @@
 //	rights.go                 what it was granted, and links that end with it
 //	request.go, exchange.go   requests and replies: cbs.go, management.go
 //	sender*.go, batch.go      links by which events come in
-//	receiver.go               links by which they go out
+//	receiver.go, feed.go      links by which they go out
 //
 // # Who does what at once
 //

@@ -95,6 +95,7 @@ func (d *Door) Connected(c *amqp.Conn) (amqp.Peer, error) {
 func (d *Door) Plain(_ context.Context, user, password string) (any, error) {
 	g, err := d.access.Key(user, password)
 	if err != nil {
+		d.log.Debug("log in refused", "policy", shown(user), "error", err)
 		return nil, fmt.Errorf("log in as %.64q: %w", user, err)
 	}
 	return g, nil
@@ -108,6 +109,7 @@ func (d *Door) External(_ context.Context, state tls.ConnectionState) (any, erro
 	name := state.VerifiedChains[0][0].Subject.CommonName
 	g, err := d.access.Named(name)
 	if err != nil {
+		d.log.Debug("log in by certificate refused", "policy", shown(name), "error", err)
 		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, err)
 	}
 	return g, nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
@@ -66,6 +67,7 @@ var answers = []answer{
 	{name: "meta.ErrUncertain", match: is(meta.ErrUncertain), condition: condTimeout, text: saying(textUncertainChange)},
 	{name: "auth.ErrUnavailable", match: is(auth.ErrUnavailable), condition: condBusy, text: saying(textUnavailable)},
 	{name: "context.DeadlineExceeded", match: is(context.DeadlineExceeded), condition: condTimeout, text: saying(textDeadline)},
+	{name: "amqp.ErrLinkEnded", match: is(amqp.ErrLinkEnded), condition: condCancelled, text: saying(textCanceled)},
 	{name: "context.Canceled", match: is(context.Canceled), condition: condCancelled, text: saying(textCanceled)},
 
 	{name: "broker.NotFoundError", match: as[*broker.NotFoundError], condition: condNotFound, text: notFound},

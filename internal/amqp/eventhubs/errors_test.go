@@ -23,7 +23,7 @@ import (
 // beneath are the packages whose errors the table has to know, by their folders.
 var beneath = map[string]string{
 	"broker": "../../broker", "eventlog": "../../eventlog", "meta": "../../meta",
-	"auth": "../../auth", "access": "../../access", "wire": "../wire",
+	"auth": "../../auth", "access": "../../access", "amqp": "..", "wire": "../wire",
 }
 
 // toldAsTheyAre are error types that need no row: they are what clients are told.

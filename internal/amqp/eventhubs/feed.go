@@ -126,7 +126,7 @@ func (f *feed) pass(ctx context.Context, damage *eventlog.CorruptError) error {
 	if err != nil {
 		return err
 	}
-	if !hub.Created.Equal(f.created) {
+	if !hub.Created.Equal(f.hub.Created) {
 		return fmt.Errorf("read %s/%s: %w", f.at.hub, f.at.partition, eventlog.ErrRemoved)
 	}
 	cursor, err := f.peer.door.broker.Cursor(ctx, f.at.hub, f.at.group, f.at.partition, eventlog.At(damage.Next))

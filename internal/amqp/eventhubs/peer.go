@@ -113,7 +113,7 @@ func (p *peer) explain(at place, err error) *amqp.Error {
 	id := newTrackingID()
 	told.Description = at.describe(told.Description, id, time.Now())
 	level := slog.LevelDebug
-	if !known {
+	if !known && p.conn.Context().Err() == nil { // what the connection's end brings is no fault
 		level = slog.LevelError
 	}
 	p.log.Log(context.Background(), level, "client was told of an error",
@@ -150,5 +150,8 @@ func property(m wire.Map, name wire.Symbol) any {
 
 // badProperty refuses a link for one of its properties.
 func badProperty(name wire.Symbol) error {
-	return &amqp.Error{Condition: condArgument, Description: "The link property " + string(name) + " is no number that it can be."}
+	return &amqp.Error{
+		Condition:   condArgument,
+		Description: "The link property " + string(name) + " is no number that it can be.",
+	}
 }

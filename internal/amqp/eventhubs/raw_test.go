@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"bufio"
 	"encoding/binary"
 	"io"
 	"net"
@@ -155,9 +156,17 @@ func (c *raw) send(channel uint16, handle uint32, settled bool, msg []byte) {
 	c.t.Helper()
 	c.write(channel, wire.AppendTransfer(nil, &wire.Transfer{
 		Handle: handle, DeliveryID: wire.Some(c.sent), DeliveryTag: binary.BigEndian.AppendUint32(nil, c.sent),
-		MessageFormat: wire.Some(uint32(0)), Settled: wire.Some(settled),
+		MessageFormat: wire.Some(formatMessage), Settled: wire.Some(settled),
 	}), msg)
 	c.sent++
+}
+
+// transfer is the next one of handle 0, unsettled.
+func (c *raw) transfer(format uint32) []byte {
+	c.sent++
+	return wire.AppendTransfer(nil, &wire.Transfer{
+		DeliveryID: wire.Some(c.sent - 1), DeliveryTag: binary.BigEndian.AppendUint32(nil, c.sent), MessageFormat: wire.Some(format),
+	})
 }
 
 // receive awaits a message, which has to be settled and in one frame.
@@ -227,8 +236,9 @@ func (c *raw) readFrame() frame {
 
 func (c *raw) readAll() {
 	defer close(c.frames)
+	in := bufio.NewReaderSize(c.conn, 1<<16)
 	for {
-		f, err := readFrame(c.conn)
+		f, err := readFrame(in)
 		if err != nil {
 			return
 		}

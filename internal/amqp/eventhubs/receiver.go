@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,8 +27,8 @@ type receiver struct {
 	peer *peer
 	link *amqp.Link
 	at   place
-	// created is when the hub was: one of the same name made later is another.
-	created time.Time
+	// hub is what the link's address found: one of the same name made later is another.
+	hub broker.Hub
 	// metrics: the client wants to hear of the partition's newest event, too (H10).
 	metrics   bool
 	delivered prometheus.Counter
@@ -59,7 +58,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
-	r := &receiver{peer: p, link: l, at: at, created: hub.Created}
+	r := &receiver{peer: p, link: l, at: at, hub: hub}
 	err = r.sit(l.Request())
 	if refused, ok := errors.AsType[*broker.EpochError](err); ok {
 		// As if robbed at once: one client that is refused outright makes a new connection
@@ -165,6 +164,9 @@ func (r *receiver) Run(ctx context.Context, l *amqp.Link) error {
 	}
 	if ctx.Err() != nil {
 		return nil
+	}
+	if errors.Is(err, eventlog.ErrRemoved) {
+		r.peer.door.metrics.delivered.DeleteLabelValues(r.hub.Name)
 	}
 	return r.peer.ends(r.at, err)
 }

@@ -131,8 +131,8 @@ func textEpoch(e *broker.EpochError) string {
 			e.OldEpoch)
 	}
 	return fmt.Sprintf("Receiver '%s' with a higher epoch '%d' already exists. "+
-		"Receiver '%s' with epoch %d cannot be created. Make sure you are creating receiver with increasing epoch value to ensure connectivity, or ensure all old epoch "+
-		"receivers are closed or disconnected.",
+		"Receiver '%s' with epoch %d cannot be created. Make sure you are creating receiver with increasing epoch value "+
+		"to ensure connectivity, or ensure all old epoch receivers are closed or disconnected.",
 		receiverName(e.OldName), e.OldEpoch, receiverName(e.Name), *e.Epoch)
 }
 

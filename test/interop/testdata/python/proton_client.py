@@ -6,9 +6,9 @@ It logs in by SASL PLAIN with a policy's name and key.
 import os
 import sys
 
-from proton import Disposition, Message, SSLDomain
+from proton import ConnectionException, Disposition, Message, SSLDomain
 from proton.reactor import AtLeastOnce, Selector
-from proton.utils import BlockingConnection, ConnectionException, LinkDetached, SendException
+from proton.utils import BlockingConnection, LinkDetached, SendException
 
 URL = os.environ["YARD_URL"]
 USER, PASSWORD = os.environ["YARD_USER"], os.environ["YARD_PASSWORD"]
@@ -22,7 +22,7 @@ def connect(user=USER, password=PASSWORD):
         domain = SSLDomain(SSLDomain.MODE_CLIENT)
         domain.set_trusted_ca_db(os.environ["YARD_CA"])
         domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
-        more["ssl_domain"] = domain
+        more.update(ssl_domain=domain, virtual_host="localhost")  # it knows no addresses in certificates
     return BlockingConnection(
         URL, timeout=LIMIT, user=user, password=password, allowed_mechs="PLAIN", allow_insecure_mechs=True, **more
     )
@@ -39,7 +39,7 @@ def same(got, want, what):
 
 def receiver(connection, position="amqp.annotation.x-opt-offset > '-1'", partition="1"):
     return connection.create_receiver(
-        f"{HUB}/ConsumerGroups/$Default/Partitions/{partition}", credit=100, options=Selector(position)
+        f"{HUB}/ConsumerGroups/$Default/Partitions/{partition}", credit=100, options=Selector(position, "apache.org:selector-filter:string")
     )
 
 

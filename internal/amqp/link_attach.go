@@ -1,0 +1,194 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// attach asks the handler for a link, and answers (§2.7.3).
+func (s *session) attach(a *wire.Attach) error {
+	c := s.conn
+	if a.Handle > c.handleMax() {
+		return fmt.Errorf("%w: %d", errHandleMax, a.Handle)
+	}
+	if l, _ := s.link(a.Handle); l != nil {
+		return fmt.Errorf("%w: %d", errHandleInUse, a.Handle)
+	}
+	l := &Link{session: s, request: a}
+	if err := s.add(l); err != nil {
+		return err
+	}
+	t, err := s.admit(l)
+	if err == nil {
+		err = l.accept(t)
+	}
+	if err != nil {
+		l.refuse(err)
+	}
+	return nil
+}
+
+// add puts the link into its place. Links whose detach we await count too, up to a point.
+func (s *session) add(l *Link) error {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.links >= 2*c.server.cfg.MaxLinks {
+		return errLinks
+	}
+	c.links++
+	for int64(len(s.links)) <= int64(l.request.Handle) {
+		s.links = append(s.links, nil)
+	}
+	s.links[l.request.Handle] = l
+	return nil
+}
+
+// remove frees the place.
+func (s *session) removeLocked(l *Link) {
+	s.links[l.request.Handle] = nil
+	s.conn.links--
+}
+
+// admit decides, first by our own rules and then by the handler's.
+func (s *session) admit(l *Link) (Terminus, error) {
+	a := l.request
+	switch {
+	case s.conn.links > s.conn.server.cfg.MaxLinks:
+		return Terminus{}, errLinks
+	case a.Target != nil && a.Target.Coordinator:
+		return Terminus{}, errCoordinator
+	case s.named(l):
+		return Terminus{}, fmt.Errorf("%w: %q", errNameInUse, a.Name)
+	}
+	t, err := s.conn.peer.Attach(l)
+	if err != nil {
+		return t, err
+	}
+	if a.Role == wire.RoleSender && t.Sink != nil || a.Role == wire.RoleReceiver && t.Source != nil {
+		return t, nil
+	}
+	if t.Sink != nil {
+		t.Sink.Closed()
+	}
+	if t.Source != nil {
+		t.Source.Closed()
+	}
+	return t, errors.New("the handler gave no end for the link's role")
+}
+
+// named: the session has another link of that name and role. Names that are equal on
+// other sessions, or the other way round, mean nothing.
+func (s *session) named(l *Link) bool {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	for _, other := range s.links {
+		if other != nil && other != l && other.state != linkEnded &&
+			other.request.Name == l.request.Name && other.request.Role == l.request.Role {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse answers with an attach that has neither source nor target, and a detach with
+// the error: the one form that all clients understand.
+func (l *Link) refuse(err error) {
+	s, c := l.session, l.session.conn
+	c.refuse(err)
+	c.log.Log(c.ctx, levelOf(err), "AMQP link refused", "link", l.request.Name, "error", err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.state = linkEnded
+	// What the peer asked for is not kept while its detach is awaited.
+	s.links[l.request.Handle] = &Link{
+		session: s, state: linkEnded, request: &wire.Attach{Handle: l.request.Handle},
+		in: &incoming{}, out: &outgoing{},
+	}
+	s.frameLocked(func(dst []byte) []byte {
+		return wire.AppendAttach(dst, &wire.Attach{Name: l.request.Name, Handle: l.request.Handle, Role: !l.request.Role})
+	})
+	l.appendDetachLocked(told(err))
+}
+
+// accept answers the attach, then sets the link going. It fails where the answer does
+// not fit a frame of the peer's.
+func (l *Link) accept(t Terminus) error {
+	c := l.session.conn
+	answer := l.answer(&t)
+	var run func()
+	if l.request.Role == wire.RoleSender {
+		l.in, l.terminus = newIncoming(l, &t, &answer), t.Sink
+	} else {
+		l.out, l.terminus = newOutgoing(c.ctx), t.Source
+		run = func() { l.run(t.Source) }
+	}
+	if err := l.start(&answer); err != nil {
+		l.abandon()
+		return err
+	}
+	if run != nil {
+		c.runs.Go(run)
+	}
+	return nil
+}
+
+// abandon closes the end of a link that could not be answered.
+func (l *Link) abandon() {
+	if l.out != nil {
+		l.out.cancel(ErrLinkEnded)
+	}
+	l.closeTerminus()
+}
+
+// start sends the answer, and what has its place right behind it.
+func (l *Link) start(answer *wire.Attach) error {
+	c := l.session.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dst, mark := wire.BeginFrame(c.out.open(), wire.FrameAMQP, l.session.channel)
+	dst = wire.EndFrame(wire.AppendAttach(dst, answer), mark)
+	if size := len(dst) - int(mark); size > c.frameSize {
+		return fmt.Errorf("%w: %d bytes, %d are allowed", errAnswerSize, size, c.frameSize)
+	}
+	if !c.out.deaf() {
+		c.wroteLocked(dst, mark)
+	}
+	l.state = linkAttached
+	c.server.metrics.linksOf(l.request.Role).Inc()
+	switch {
+	case c.out.deaf():
+		l.endLocked()
+	case l.early != nil:
+		l.detachLocked(l.early.Error)
+	case l.in != nil:
+		l.creditLocked()
+	}
+	return nil
+}
+
+// answer is our attach: what the peer asked for, as far as it is not ours to say.
+func (l *Link) answer(t *Terminus) wire.Attach {
+	r := l.request
+	a := wire.Attach{
+		Name: r.Name, Handle: r.Handle, Role: !r.Role,
+		SenderSettleMode: r.SenderSettleMode, ReceiverSettleMode: r.ReceiverSettleMode,
+		Source: r.Source, Target: r.Target,
+		OfferedCapabilities: t.Offered, Properties: t.Properties,
+	}
+	if t.MaxMessageBytes > 0 {
+		a.MaxMessageSize = wire.Some(t.MaxMessageBytes)
+		if theirs := r.MaxMessageSize.Value; theirs > 0 {
+			a.MaxMessageSize.Value = min(theirs, t.MaxMessageBytes)
+		}
+	}
+	if r.Role == wire.RoleReceiver {
+		a.InitialDeliveryCount = wire.Some(uint32(0))
+		if t.Settled {
+			a.SenderSettleMode = wire.Some(wire.SenderSettled)
+		}
+	}
+	return a
+}

@@ -1,0 +1,86 @@
+package amqp
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The queue as a slice, which is plain to see.
+type modelQueue struct {
+	waiting []int
+	turn    int // -1: nobody's
+}
+
+func (m *modelQueue) next() {
+	if m.turn < 0 && len(m.waiting) > 0 {
+		m.turn, m.waiting = m.waiting[0], m.waiting[1:]
+	}
+}
+
+func TestQueueIsFirstComeFirstServed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		links := make([]*Link, 5)
+		for i := range links {
+			links[i] = &Link{out: &outgoing{wake: make(chan struct{}, 1)}}
+		}
+		var q linkQueue
+		m := modelQueue{turn: -1}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			i := rapid.IntRange(0, len(links)-1).Draw(t, "link")
+			switch rapid.SampledFrom([]string{"join", "leave", "next", "pass", "pass full"}).Draw(t, "step") {
+			case "join":
+				q.join(links[i])
+				if m.turn == i {
+					m.turn = -1
+				}
+				if !slices.Contains(m.waiting, i) {
+					m.waiting = append(m.waiting, i)
+				}
+			case "leave":
+				q.leave(links[i])
+				m.waiting = slices.DeleteFunc(m.waiting, func(j int) bool { return j == i })
+			case "next":
+				q.next()
+				m.next()
+			case "pass":
+				q.pass(links[i], false)
+				if m.turn == i {
+					m.turn = -1
+					m.next()
+				}
+			case "pass full":
+				q.pass(links[i], true)
+				if m.turn == i {
+					m.turn = -1
+				}
+			}
+			compareQueues(t, &q, &m, links)
+		}
+	})
+}
+
+func compareQueues(t *rapid.T, q *linkQueue, m *modelQueue, links []*Link) {
+	var got []int
+	var before *Link
+	for l := q.first; l != nil; l = l.out.next {
+		if l.out.prev != before || !l.out.queued {
+			t.Fatal("the queue is not linked both ways")
+		}
+		before = l
+		got = append(got, slices.Index(links, l))
+	}
+	if q.last != before {
+		t.Fatal("the queue's end is not its last")
+	}
+	if !slices.Equal(got, m.waiting) {
+		t.Fatalf("waiting: %v, want %v", got, m.waiting)
+	}
+	if turn := slices.Index(links, q.turn); turn != m.turn {
+		t.Fatalf("turn: %d, want %d", turn, m.turn)
+	}
+	if q.empty() != (len(m.waiting) == 0 && m.turn < 0) {
+		t.Fatal("empty is wrong")
+	}
+}

@@ -1,0 +1,106 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// H2: many producers at one partition, each with several batches under way, sent twice by
+// chance, and taken over by themselves now and then, while snapshots are written: all of
+// it is stored once and in order, now and after a restart.
+func TestProducerStorm(t *testing.T) {
+	const producers, batches = 6, 60
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	var wg, tender sync.WaitGroup
+	done := make(chan struct{})
+	tender.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				b.tendLedgers(t.Context())
+			}
+		}
+	})
+	for id := range int64(producers) {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(3, uint64(id)))
+			for at := int32(0); at < batches; {
+				n := min(1+rnd.Int32N(8), batches-at)
+				if err := burst(t, b, id, at, n, rnd); err != nil {
+					t.Error(err)
+					return
+				}
+				at += n
+			}
+		})
+	}
+	wg.Wait()
+	close(done)
+	tender.Wait()
+	checkStorm(t, b, producers, batches)
+	for _, b := range []*Broker{b, y.open(t)} {
+		for id := range int64(producers) {
+			if last := mustBegin(t, b, "orders", ProducerConfig{ID: &id}).Last(); last != batches-1 {
+				t.Errorf("producer %d ends with %d", id, last)
+			}
+		}
+	}
+}
+
+// burst begins an epoch, sends some events one by one without waiting, some of them twice,
+// and waits for all.
+func burst(t *testing.T, b *Broker, id int64, at, n int32, rnd *rand.Rand) error {
+	p, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: &id})
+	if err != nil {
+		return err
+	}
+	if p.Last() != at-1 {
+		return fmt.Errorf("producer %d is at %d, want %d", id, p.Last(), at-1)
+	}
+	var waits sync.WaitGroup
+	errs := make(chan error, 2*n)
+	for i := range n {
+		for range 1 + rnd.IntN(2) {
+			pending, err := p.Submit(t.Context(), at+i, events(fmt.Sprintf("%d %d", id, at+i)))
+			if err != nil {
+				return err
+			}
+			waits.Go(func() {
+				_, err := pending.Wait(t.Context())
+				errs <- err
+			})
+		}
+	}
+	waits.Wait()
+	close(errs)
+	var all error
+	for err := range errs {
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+func checkStorm(t *testing.T, b *Broker, producers, batches int) {
+	t.Helper()
+	next := make(map[string]int)
+	for _, m := range readAll(t, b, "orders")[0] {
+		id, n, _ := strings.Cut(m, " ")
+		if n != fmt.Sprint(next[id]) {
+			t.Fatalf("producer %s: %s after %d", id, n, next[id]-1)
+		}
+		next[id]++
+	}
+	for id := range producers {
+		if n := next[fmt.Sprint(id)]; n != batches {
+			t.Errorf("producer %d: %d events", id, n)
+		}
+	}
+}
