@@ -124,7 +124,7 @@ func pace(ctx context.Context, p pipe, began time.Time, rate, count int) error {
 	body := randomBytes(eventBytes)
 	for i := range count {
 		due := time.Duration(i) * time.Second / time.Duration(rate)
-		time.Sleep(due - time.Since(began))
+		sleepUntil(began.Add(due))
 		binary.LittleEndian.PutUint64(body, uint64(due))
 		if err := p.send(ctx, body); err != nil {
 			return err

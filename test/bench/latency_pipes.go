@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Azure/go-amqp"
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/server"
 )
 
@@ -44,67 +44,113 @@ func openYardPipe(ctx context.Context, dir string) (_ pipe, err error) {
 	return p, nil
 }
 
-// amqpPipe connects twice, as a sender and a receiver would that are strangers.
-func amqpPipe(ctx context.Context, address string) (pipe, error) {
-	dial := func() (*amqp.Conn, *amqp.Session, error) {
-		conn, err := amqp.Dial(ctx, "amqp://"+address, &amqp.ConnOptions{SASLType: amqp.SASLTypePlain("RootManageSharedAccessKey", "SAS_KEY_VALUE")})
-		if err != nil {
-			return nil, nil, err
+// amqpPipe connects twice, as a sender and a receiver would that are strangers. Both are
+// bare connections: what client libraries add is not the server's.
+func amqpPipe(_ context.Context, address string) (_ pipe, err error) {
+	var conns [2]*amqpConn
+	hangUp := func() (err error) {
+		for _, c := range conns {
+			if c != nil {
+				err = errors.Join(err, c.Close())
+			}
 		}
-		session, err := conn.NewSession(ctx, nil)
-		return conn, session, err
+		return err
 	}
-	in, inSession, err := dial()
-	if err != nil {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, hangUp())
+		}
+	}()
+	for i := range conns {
+		if conns[i], err = dialAMQP(address); err != nil {
+			return pipe{}, err
+		}
+	}
+	in, out := conns[0], conns[1]
+	if err := out.attachReceiver(partitionAddress(0), latencyWindow); err != nil {
 		return pipe{}, err
 	}
-	out, outSession, err := dial()
-	if err != nil {
-		return pipe{}, errors.Join(err, in.Close())
+	if _, err := in.attachSender(hubName + "/Partitions/0"); err != nil {
+		return pipe{}, err
 	}
-	hangUp := func() error { return errors.Join(in.Close(), out.Close()) }
-	receiver, err := outSession.NewReceiver(ctx, partitionAddress(0), &amqp.ReceiverOptions{Credit: 1000})
-	if err != nil {
-		return pipe{}, errors.Join(err, hangUp())
+	free := make(chan struct{}, senderWindow)
+	for range senderWindow {
+		free <- struct{}{}
 	}
-	sender, err := inSession.NewSender(ctx, hubName+"/Partitions/0", nil)
-	if err != nil {
-		return pipe{}, errors.Join(err, hangUp())
-	}
-	receipts := make(chan amqp.SendReceipt, latencyWindow)
 	settled := make(chan error, 1)
-	go func() { settled <- settle(receipts) }()
-	return pipe{
-		send: func(ctx context.Context, body []byte) error {
-			receipt, err := sender.SendWithReceipt(ctx, amqp.NewMessage(body), nil)
-			if err == nil {
-				receipts <- receipt
-			}
-			return err
-		},
-		receive: func(ctx context.Context) ([]byte, error) {
-			m, err := receiver.Receive(ctx, nil)
-			if err != nil {
-				return nil, err
-			}
-			return m.GetData(), nil
-		},
-		close: func() error {
-			close(receipts)
-			return errors.Join(<-settled, hangUp())
-		},
-	}, nil
+	go func() { settled <- in.settlements(free) }()
+	sender := latencySender{conn: in, free: free, settled: settled}
+	receiver := latencyReceiver{conn: out}
+	return pipe{send: sender.send, receive: receiver.receive, close: func() error {
+		err := sender.finish()
+		return errors.Join(err, hangUp())
+	}}, nil
 }
 
-// settle waits for each receipt in turn, and reads on after an error so that nobody
-// blocks.
-func settle(receipts <-chan amqp.SendReceipt) (err error) {
-	for receipt := range receipts {
-		if err == nil {
-			_, err = receipt.Wait(context.Background())
+// senderWindow is less than the credit that a yard gives, so that nobody has to count it.
+const senderWindow = 500
+
+// latencySender sends events one by one without waiting for each.
+type latencySender struct {
+	conn    *amqpConn
+	free    chan struct{}
+	settled chan error
+	sent    uint32
+	message []byte
+}
+
+func (s *latencySender) send(_ context.Context, body []byte) error {
+	select {
+	case <-s.free:
+	case err := <-s.settled:
+		return errors.Join(errors.New("connection ended while sending"), err)
+	}
+	s.message = wire.AppendBinary(wire.AppendDescriptor(s.message[:0], wire.DescriptorData), body)
+	id := s.sent
+	s.sent++
+	return s.conn.send(wire.FrameAMQP, func(dst []byte) []byte {
+		return append(wire.AppendTransfer(dst, &wire.Transfer{DeliveryID: wire.Some(id), DeliveryTag: []byte{byte(id >> 8), byte(id)},
+			MessageFormat: wire.Some(uint32(0))}), s.message...)
+	})
+}
+
+// finish waits until all that was sent is settled.
+func (s *latencySender) finish() error {
+	for range senderWindow {
+		select {
+		case <-s.free:
+		case err := <-s.settled:
+			return errors.Join(errors.New("connection ended before all was settled"), err)
 		}
 	}
-	return err
+	return nil
+}
+
+// latencyReceiver reads events one by one.
+type latencyReceiver struct {
+	conn     *amqpConn
+	received uint32
+}
+
+func (r *latencyReceiver) receive(context.Context) ([]byte, error) {
+	in, err := r.conn.await(wire.DescriptorTransfer)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := in.ReadTransfer(); err != nil {
+		return nil, err
+	}
+	if r.received++; r.received%(latencyWindow/2) == 0 {
+		if err := r.conn.grant(r.received, latencyWindow); err != nil {
+			return nil, err
+		}
+	}
+	message, err := wire.Sections(in.Rest())
+	if err != nil {
+		return nil, err
+	}
+	body := wire.NewReader(message.Body)
+	return body.ReadData()
 }
 
 // openJetStreamPipe runs a server in this process that listens on loopback.
@@ -131,6 +177,8 @@ func openJetStreamPipe(ctx context.Context, dir string) (_ pipe, err error) {
 	return p, nil
 }
 
+// natsPipe publishes with a reply subject for the acknowledgements and reads from a
+// consumer that pushes: the leanest ways that its client has.
 func natsPipe(ctx context.Context, url string) (_ pipe, err error) {
 	in, err := nats.Connect(url)
 	if err != nil {
@@ -147,42 +195,54 @@ func natsPipe(ctx context.Context, url string) (_ pipe, err error) {
 			err = errors.Join(err, hangUp())
 		}
 	}()
-	publisher, err := jetstream.New(in, jetstream.WithPublishAsyncMaxPending(latencyWindow))
-	if err != nil {
+	events := make(chan *nats.Msg, latencyWindow)
+	deliver := nats.NewInbox()
+	if _, err := out.ChanSubscribe(deliver, events); err != nil {
 		return pipe{}, err
 	}
-	if _, err = publisher.CreateStream(ctx, jetstream.StreamConfig{Name: "events", Subjects: []string{"events"}, Storage: jetstream.FileStorage}); err != nil {
+	if err := out.Flush(); err != nil {
 		return pipe{}, err
 	}
-	reader, err := jetstream.New(out)
-	if err != nil {
+	if err := makeStream(ctx, in, deliver); err != nil {
 		return pipe{}, err
 	}
-	consumer, err := reader.OrderedConsumer(ctx, "events", jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
-	if err != nil {
-		return pipe{}, err
-	}
-	events := make(chan []byte, latencyWindow)
-	reading, err := consumer.Consume(func(m jetstream.Msg) { events <- m.Data() })
-	if err != nil {
+	acks := make(chan *nats.Msg, latencyWindow)
+	reply := nats.NewInbox()
+	if _, err := in.ChanSubscribe(reply, acks); err != nil {
 		return pipe{}, err
 	}
 	return pipe{
 		send: func(_ context.Context, body []byte) error {
-			_, err := publisher.PublishAsync("events", append([]byte(nil), body...)) // the client may keep it
-			return err
+			for len(acks) > 0 {
+				<-acks
+			}
+			return in.PublishRequest("events", reply, body)
 		},
 		receive: func(ctx context.Context) ([]byte, error) {
 			select {
-			case body := <-events:
-				return body, nil
+			case m := <-events:
+				return m.Data, nil
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
 		},
-		close: func() error {
-			reading.Stop()
-			return hangUp()
-		},
+		close: hangUp,
 	}, nil
+}
+
+// makeStream makes a stream on files and a consumer that pushes to a subject.
+func makeStream(ctx context.Context, conn *nats.Conn, deliver string) error {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "events", Subjects: []string{"events"}, Storage: jetstream.FileStorage}); err != nil {
+		return err
+	}
+	old, err := conn.JetStream()
+	if err != nil {
+		return err
+	}
+	_, err = old.AddConsumer("events", &nats.ConsumerConfig{DeliverSubject: deliver, AckPolicy: nats.AckNonePolicy, MaxDeliver: 1, MemoryStorage: true, Replicas: 1})
+	return err
 }
