@@ -113,6 +113,7 @@ func (c *Conn) beatFor(bears wire.Opt[uint32]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.heartbeat = max(minHeartbeat, min(half, maxHeartbeat))
+	c.out.signal() // the writing goroutine may have gone to sleep for longer already
 }
 
 // connected asks the handler for its side of the connection, unless it is refused.

@@ -285,10 +285,11 @@ func (s *session) ackLocked() {
 
 // ackAllLocked tells of all accepted deliveries.
 func (c *Conn) ackAllLocked() {
-	for i, s := range c.out.acks {
-		s.ackLocked()
+	for n := len(c.out.acks); n > 0; n = len(c.out.acks) {
+		s := c.out.acks[n-1]
+		c.out.acks[n-1] = nil
+		c.out.acks = c.out.acks[:n-1]
 		s.listed = false
-		c.out.acks[i] = nil
+		s.ackLocked() // may close the connection, which comes here again
 	}
-	c.out.acks = c.out.acks[:0]
 }
