@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/access/oidc"
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/vfs"
 )
 
 // What access has in the data folder.
@@ -33,25 +30,34 @@ type Access struct {
 	ConnectionString string
 	// File is where the root policy's connection string is kept, with its own key.
 	File string
-	// First: others can reach this yard for the first time, so its connection string is
-	// to be shown.
+	// First: others can reach this yard, and nobody was shown this connection string yet.
+	// It is true once for each key.
 	First bool
+	// Renewed: the root policy's keys were made anew, because the yard was in development
+	// before, where everybody on this machine could read them.
+	Renewed bool
+	// Readable are the other policies whose keys could be read then, and are as they
+	// were; only names and rights are given.
+	Readable []Policy
 }
 
 // openAccess opens the keeper of policies and sees to it that the configured ones exist.
-func (y *yard) openAccess(ctx context.Context, cfg Config, open openDoors) error {
+func (y *yard) openAccess(ctx context.Context, cfg Config, open openDoors) (err error) {
 	settings := access.Config{
 		Meta: y.meta, Hub: y.hubCreated, Development: open.development(), AnyBearer: cfg.AcceptAnyJWT, Log: cfg.Log,
 	}
 	if cfg.OIDC.Issuer != "" {
-		bearer, err := oidc.New(oidc.Config{Issuer: cfg.OIDC.Issuer, Audience: cfg.OIDC.Audience})
+		y.bearer, err = oidc.New(oidc.Config{Issuer: cfg.OIDC.Issuer, Audience: cfg.OIDC.Audience})
 		if err != nil {
 			return err
 		}
-		settings.Bearer = bearer
+		settings.Bearer = y.bearer
 	}
-	var err error
 	if y.access, err = access.Open(ctx, settings); err != nil {
+		return err
+	}
+	// Before the configured policies: only what was there by now could be read.
+	if y.secrets, err = y.openSecrets(ctx, open); err != nil {
 		return err
 	}
 	for _, p := range cfg.Policies {
@@ -99,91 +105,23 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 	return err
 }
 
-// rootKeeper is the keeper as the HTTP door has it: when the key of the root policy is
-// made anew, so is the file that has it, which is how an operator gets in.
-type rootKeeper struct {
-	*access.Keeper
-	file string
-	log  *slog.Logger
-}
-
-func (k *rootKeeper) Regenerate(ctx context.Context, hub, name string, key access.Key) (access.Policy, error) {
-	p, err := k.Keeper.Regenerate(ctx, hub, name, key)
-	if err != nil || p.Hub != "" || p.Name != auth.RootPolicy || key != access.PrimaryKey {
-		return p, err
-	}
-	kept, err := readConnectionString(k.file)
-	if err == nil {
-		kept.Policy, kept.Key = p.Name, p.Primary
-		err = keepConnectionString(k.file, kept)
-	}
-	if err != nil { // the key is made; the next start writes it down
-		k.log.Warn("the connection string in the data folder has the old key", "file", k.file, "error", err)
-	}
-	return p, nil
-}
-
-// describeAccess keeps the root policy's connection string in the data folder, and gives
-// what is to be told of it.
-func (y *yard) describeAccess(cfg Config, open openDoors) (Access, error) {
-	root, err := y.access.Policy("", auth.RootPolicy)
+// describeAccess keeps the root policy's connection string in the data folder, and finds
+// out what is to be told of it. It comes last: what is to be told only once counts as
+// told from then on.
+func (y *yard) describeAccess(ctx context.Context, cfg Config, open openDoors) error {
+	y.root = &rootString{dir: vfs.OS(cfg.DataDir), at: open.connectTo(cfg.Host), policies: y.access}
+	kept, err := y.root.keep()
 	if err != nil {
-		return Access{}, fmt.Errorf("find the root policy: %w", err)
-	}
-	kept := open.connectTo(cfg.Host)
-	kept.Policy, kept.Key = root.Name, root.Primary
-	told := Access{Development: open.development(), ConnectionString: kept.String(), File: filepath.Join(cfg.DataDir, ConnectionStringFile)}
-	before, err := readConnectionString(told.File)
-	if err != nil {
-		return Access{}, err
-	}
-	if err := keepConnectionString(told.File, kept); err != nil {
-		return Access{}, err
-	}
-	if told.Development {
-		known := kept
-		known.Key = auth.DevelopmentKey
-		told.ConnectionString = known.String()
-		return told, nil
-	}
-	told.First = y.access.Created() || before.Endpoint == "" || isHere(before)
-	return told, nil
-}
-
-// isHere tells whether a connection string points at this machine: nobody elsewhere was
-// ever told of it.
-func isHere(c auth.ConnectionString) bool {
-	return config.Door{Address: c.Host()}.OnLoopback() || config.Door{Address: c.Host() + ":0"}.OnLoopback()
-}
-
-// readConnectionString gives what was kept; nothing where there is none, or none that
-// can be read.
-func readConnectionString(file string) (auth.ConnectionString, error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return auth.ConnectionString{}, nil
-	}
-	if err != nil {
-		return auth.ConnectionString{}, fmt.Errorf("read the connection string that was kept: %w", err)
-	}
-	c, _ := auth.ParseConnectionString(string(text)) // else it is written anew
-	return c, nil
-}
-
-// keepConnectionString replaces the file as a whole. It is for its owner only.
-func keepConnectionString(file string, c auth.ConnectionString) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), ConnectionStringFile+"-*")
-	if err != nil {
-		return fmt.Errorf("keep the connection string: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("keep the connection string: %w", errors.Join(err, os.Remove(f.Name())))
-		}
-	}()
-	_, err = f.WriteString(c.String() + "\n")
-	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), file)
+	y.told = Access{
+		Development: open.development(), ConnectionString: kept.String(), File: filepath.Join(cfg.DataDir, ConnectionStringFile),
+	}
+	if y.told.Development {
+		kept.Key = auth.DevelopmentKey
+		y.told.ConnectionString = kept.String()
+		return nil
+	}
+	y.told.First, y.told.Renewed, y.told.Readable = !y.secrets.shown, y.secrets.renewed, y.stillReadable()
+	return y.noteKeys(ctx, rootKeys{Development: false})
 }

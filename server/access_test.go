@@ -1,11 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -64,15 +66,14 @@ func TestDevelopmentMode(t *testing.T) {
 
 // Beyond loopback only real keys are good. They are shown once, and stay.
 func TestBeyondLoopback(t *testing.T) {
-	cfg := quick(t)
-	here := start(t, cfg)
-	key := here.kept().Key
-	here.shutdown()
-
-	cfg.AMQPS, cfg.Host = "0.0.0.0:0", "yard.example.com"
+	cfg := outside(quick(t))
+	key := ""
 	for i := range 2 {
 		r := start(t, cfg)
 		told, kept := r.Access(), r.kept()
+		if i == 0 {
+			key = kept.Key
+		}
 		if told.Development || told.First != (i == 0) || told.ConnectionString != kept.String() {
 			t.Errorf("start %d told %+v", i, told)
 		}
@@ -243,5 +244,34 @@ func TestBearerTokens(t *testing.T) {
 			t.Errorf("%s: answered %d", name, got)
 		}
 		r.shutdown()
+	}
+}
+
+// A look at the issuer that is under way when the yard stops ends with it.
+func TestStoppingEndsTheLookAtTheIssuer(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	issuer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer issuer.Close()
+	cfg := quick(t)
+	cfg.Grace, cfg.OIDC = -1, OIDC{Issuer: issuer.URL, Audience: "yard"}
+	r := start(t, cfg)
+	request := r.request("GET", "/api/v1/hubs", nil)
+	request.Header.Set("Authorization", "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			response.Body.Close()
+		}
+	}()
+	<-asked
+	r.shutdown()
+	<-ended
+	stacks := make([]byte, 1<<20)
+	if stacks = stacks[:runtime.Stack(stacks, true)]; bytes.Contains(stacks, []byte("internal/access/oidc.")) {
+		t.Errorf("somebody still asks:\n%s", stacks)
 	}
 }

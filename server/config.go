@@ -168,7 +168,7 @@ func ReservedNames() []string { return broker.ReservedNames() }
 func (h Hub) validate() error {
 	first, _, _ := strings.Cut(strings.ToLower(h.Name), "/")
 	switch {
-	case !config.IsName(h.Name):
+	case !config.IsHubName(h.Name):
 		return fmt.Errorf("hub %q: %w", h.Name, broker.ErrInvalidName)
 	case slices.Contains(broker.ReservedNames(), first):
 		return fmt.Errorf("hub %q: %w: %q is a path of the yard itself", h.Name, broker.ErrReservedName, first)

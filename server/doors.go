@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -39,6 +38,7 @@ type doors struct {
 	api http.Handler
 	// development: guarded against web pages, as the key is known to everybody.
 	development bool
+	host        string      // the operator's name for the yard; empty if none
 	tls         *tls.Config // nil where no door has TLS
 
 	// stopping ends when announce is called: tails and long polls end, and probes hear
@@ -57,7 +57,7 @@ func (s *Server) newDoors(open openDoors, y *yard) (*doors, error) {
 	stopping, announce := context.WithCancelCause(context.Background())
 	requests, cut := context.WithCancel(context.Background())
 	d := &doors{
-		open: open, tls: y.tlsConfig(), development: open.development(),
+		open: open, tls: y.tlsConfig(), development: open.development(), host: s.cfg.Host,
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}
 	var err error
@@ -67,9 +67,9 @@ func (s *Server) newDoors(open openDoors, y *yard) (*doors, error) {
 	}
 	d.api = httpapi.New(httpapi.Config{
 		Broker: y.broker, Version: s.cfg.Version, Engine: "disk",
-		Access: &rootKeeper{y.access, filepath.Join(s.cfg.DataDir, ConnectionStringFile), s.cfg.Log},
+		Access: &rootKeeper{y.access, y.root, s.cfg.Log},
 		Doors:  s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,
-		Stopping: stopping, LoopbackOnly: d.development,
+		Stopping: stopping, LoopbackOnly: d.development, Host: s.cfg.Host,
 	})
 	d.http = &http.Server{
 		Handler:           d,

@@ -167,13 +167,16 @@ func TestHTTPSServesWhatHTTPDoes(t *testing.T) {
 
 // A web page may not use the yard of whoever looks at it; programs may, by any name.
 func TestWhoMayOpenAWebSocket(t *testing.T) {
-	r := start(t, everyDoor(t))
+	cfg := everyDoor(t)
+	cfg.Host = "own.example.com"
+	r := start(t, cfg)
 	for name, test := range map[string]struct {
 		host, origin string
 		want         int
 	}{
 		"a program":                  {"yard.example.com", "", http.StatusSwitchingProtocols},
 		"a program that names us":    {"localhost", "http://localhost", http.StatusSwitchingProtocols},
+		"a program by our own name":  {"own.example.com", "https://own.example.com", http.StatusSwitchingProtocols},
 		"a page of another origin":   {"127.0.0.1", "http://evil.example.com", http.StatusForbidden},
 		"a page that rebinds a name": {"evil.example.com", "http://evil.example.com", http.StatusForbidden},
 	} {

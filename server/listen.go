@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 
 	"github.com/eventyard/eventyard/internal/config"
@@ -58,7 +59,7 @@ func listen(cfg Config) (openDoors, error) {
 }
 
 func listenAt(cfg Config, door config.Door) (openDoor, error) {
-	listener, err := net.Listen("tcp", door.Address)
+	listener, err := net.Listen(network(door.Address), door.Address)
 	if err != nil {
 		return openDoor{}, &DoorError{door.Name, door.Address, withoutAddress(err)}
 	}
@@ -76,6 +77,29 @@ func listenAt(cfg Config, door config.Door) (openDoor, error) {
 		return openDoor{}, errors.Join(&DoorError{door.Name, door.Address, err}, listener.Close())
 	}
 	return openDoor{bound, listener}, nil
+}
+
+// network is that of the address alone: all addresses of IPv4 are not also those of IPv6,
+// as Go and the system would have it. A name, or none, is for both.
+func network(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return "tcp"
+	case ip.Unmap().Is4():
+		return "tcp4"
+	}
+	return "tcp6"
+}
+
+// CheckAddress tells why a door could not be opened at an address; nil if it could.
+func CheckAddress(address string) error {
+	listener, err := net.Listen(network(address), address)
+	if err != nil {
+		return err
+	}
+	return listener.Close()
 }
 
 // withoutAddress leaves the place out of an error that is told with it.

@@ -89,10 +89,6 @@ func (s *Server) Run(ctx context.Context) (err error) {
 
 // serve runs all parts until ctx ends.
 func (s *Server) serve(ctx context.Context, y *yard, open openDoors) error {
-	told, err := y.describeAccess(s.cfg, open)
-	if err != nil {
-		return err
-	}
 	parts := y.parts()
 	if len(open) > 0 {
 		doors, err := s.newDoors(open, y)
@@ -101,7 +97,7 @@ func (s *Server) serve(ctx context.Context, y *yard, open openDoors) error {
 		}
 		parts = append(parts, doors.part())
 	}
-	s.announce(open, told)
+	s.announce(open, y.told)
 	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
 }
 

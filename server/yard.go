@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/access/oidc"
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/certs"
 	"github.com/eventyard/eventyard/internal/engine/bolt"
@@ -31,7 +32,11 @@ type yard struct {
 	meta     *bolt.Store
 	broker   *broker.Broker
 	access   *access.Keeper
-	certs    *certs.Store // nil where no door has TLS
+	bearer   *oidc.Verifier // nil where nobody's tokens are taken
+	certs    *certs.Store   // nil where no door has TLS
+	secrets  secrets
+	root     *rootString
+	told     Access
 }
 
 // openYard opens storage, broker, access and certificates, and sees to it that the
@@ -52,6 +57,7 @@ func openYard(ctx context.Context, cfg Config, open openDoors) (_ *yard, err err
 		func() error { return y.openBroker(ctx, cfg) },
 		func() error { return y.openAccess(ctx, cfg, open) },
 		func() error { return y.openCerts(cfg, open) },
+		func() error { return y.describeAccess(ctx, cfg, open) },
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -173,8 +179,12 @@ func (y *yard) parts() []service.Part {
 	}
 }
 
-// close frees the folder: the engine before the meta store that its hubs are in.
+// close frees the folder: the engine before the meta store that its hubs are in. Nobody
+// waits for the issuer of tokens by then.
 func (y *yard) close() error {
+	if y.bearer != nil {
+		y.bearer.Close()
+	}
 	var engine, meta error
 	if y.engine != nil {
 		engine = y.engine.Close()

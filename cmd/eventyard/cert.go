@@ -173,6 +173,7 @@ func (c *cli) writeAuthority(file string, content []byte) error {
 
 // trustHelp says how each language's clients are told to trust a file.
 const trustHelp = `To trust it:
+  eventyard           export EVENTYARD_CA=%[1]s
   Go, .NET, OpenSSL   export SSL_CERT_FILE=%[1]s
   Node.js             export NODE_EXTRA_CA_CERTS=%[1]s
   Python              EventHubProducerClient(..., connection_verify="%[1]s")

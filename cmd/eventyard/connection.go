@@ -12,6 +12,10 @@ const connectionStringHelp = `Print what the official Azure Event Hubs clients a
 where the yard is, a policy, its key and, with --hub, the hub. It holds a secret; give
 each program a policy of its own, with no more rights than it needs.
 
+While every door of a yard is on loopback, the well-known key of the official emulator is
+good for everything there, and who is let in by it is given it: the same connection string
+that serve prints. --policy and --secondary ask for the yard's own keys.
+
 For a door without TLS it says UseDevelopmentEmulator=true, which is how these clients
 are told to do without. With --tls it leads to the door with TLS: its certificate has to
 be trusted, see eventyard cert export.`
@@ -33,6 +37,9 @@ func (c *cli) connectionStringCommand() *cobra.Command {
 				query.TLS = &tls
 			}
 			text, err := client.ConnectionString(cmd.Context(), query)
+			if err == nil && !secondary && !cmd.Flags().Changed("policy") {
+				text, err = c.withKnownKey(text)
+			}
 			if err != nil {
 				return err
 			}
@@ -46,6 +53,24 @@ func (c *cli) connectionStringCommand() *cobra.Command {
 	cmd.Flags().Lookup("hub").Usage = "the `hub` that the client uses"
 	form.addTo(cmd)
 	return c.addClientFlags(cmd)
+}
+
+// withKnownKey gives the well-known key in place of the root policy's own to whoever was
+// let in by it, which tells that it is good.
+func (c *cli) withKnownKey(text string) (string, error) {
+	own, _, err := c.givenConnectionString()
+	if err != nil {
+		return "", err
+	}
+	if used, err := auth.ParseConnectionString(own); own != "" && (err != nil || used.Key != auth.DevelopmentKey) {
+		return text, nil
+	}
+	given, err := auth.ParseConnectionString(text)
+	if err != nil {
+		return "", fmt.Errorf("read the yard's answer: %w", err)
+	}
+	given.Key = auth.DevelopmentKey
+	return given.String(), nil
 }
 
 func (c *cli) printConnectionString(form output, text string) error {

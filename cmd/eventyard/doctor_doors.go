@@ -30,10 +30,9 @@ func (d *doctor) examineDoor(ctx context.Context, door config.Door) {
 		return
 	}
 	flag := "--" + door.Name
-	listener, err := net.Listen("tcp", door.Address)
+	err := server.CheckAddress(door.Address)
 	switch {
 	case err == nil:
-		_ = listener.Close()
 		d.note(door.Name, fine, "", "%s is free", door.Address)
 	case errors.Is(err, syscall.EADDRINUSE):
 		d.judgeTenant(ctx, door)

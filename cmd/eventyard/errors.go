@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"io/fs"
@@ -44,7 +46,7 @@ func nextFor(err error) string {
 	case errors.As(err, &lost):
 		return nextForLost(lost)
 	case errors.As(err, &stranger):
-		return "point --server or " + config.EnvServer + " at the yard; eventyard serve prints its addresses"
+		return nextForStranger(stranger)
 	case errors.As(err, &setting):
 		return "all settings are explained by: eventyard config doc"
 	case errors.Is(err, server.ErrLocked):
@@ -103,8 +105,8 @@ func nextForProblem(p *httpclient.Problem) string {
 }
 
 // nextForUnauthorized is for who has no key, or the wrong one.
-const nextForUnauthorized = "with DATA the data folder of the yard: export " + config.EnvConnectionString + `="$(cat DATA/` +
-	server.ConnectionStringFile + `)", or give the connection string of a policy with --connection-string`
+const nextForUnauthorized = "with DATA the data folder of the yard: export " + config.EnvConnectionString + "=@DATA/" +
+	server.ConnectionStringFile + ", or give the connection string of a policy with --connection-string"
 
 // nextForDoors says what to do about doors that could not be opened.
 func nextForDoors(err error) string {
@@ -134,6 +136,15 @@ func doorFlags(err error) []string {
 	return nil
 }
 
+// nextForStranger also thinks of the door with TLS, which answers so where none is spoken.
+func nextForStranger(stranger *httpclient.StrangerError) string {
+	next := "point --server or " + config.EnvServer + " at the yard; eventyard serve prints its addresses"
+	if strings.HasPrefix(stranger.Server, "http:") && strings.HasPrefix(stranger.Status, "400 ") {
+		next = "if this is the door with TLS, write https://; else " + next
+	}
+	return next
+}
+
 func nextForLost(lost *httpclient.UnreachableError) string {
 	switch {
 	case errors.Is(lost, httpclient.ErrBrokeOff) && !errors.Is(lost, context.Canceled):
@@ -146,6 +157,22 @@ func nextForLost(lost *httpclient.UnreachableError) string {
 		return "the yard did not answer in time; eventyard doctor may tell why"
 	case errors.Is(lost, context.Canceled):
 		return ""
+	case errors.Is(lost, http.ErrSchemeMismatch):
+		return "the door at this address is without TLS: write http:// in --server or " + config.EnvServer
+	case errors.As(lost, new(*tls.CertificateVerificationError)):
+		return nextForCertificate(lost)
 	}
 	return "is --server right? it can also be set by " + config.EnvServer
+}
+
+// nextForCertificate is for who does not believe that the yard is the yard.
+func nextForCertificate(err error) string {
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, new(x509.HostnameError)):
+		return "ask for the yard by a name that its certificate has, which eventyard cert show lists; eventyard serve --host NAME adds one"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "see with eventyard cert show how long the certificate is good, and whether the clocks of both machines are right"
+	}
+	return "trust the yard's authority: eventyard cert export FILE, where its data folder is, then --ca FILE or " + config.EnvCA + "=FILE here (other programs: SSL_CERT_FILE=FILE)"
 }

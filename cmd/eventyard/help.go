@@ -12,11 +12,23 @@ A first minute:
   eventyard read orders --from earliest
   eventyard read orders --from latest --follow    and send some more meanwhile
 
-Programs use the official Azure Event Hubs clients, in any language, with the
-connection string that serve prints (eventyard connection-string --hub orders).
-
 Stop the yard, or pull the plug, and start it again: every event that was
-acknowledged is still there.`
+acknowledged is still there.
+
+Programs use the official Azure Event Hubs clients, in any language, with the
+connection string that serve prints, or one for a hub:
+
+  eventyard connection-string --hub orders
+
+For other machines a yard has TLS and a key of its own, which serve prints once:
+
+  eventyard serve --amqps :5671 --https :8443 --host yard.example.com
+  eventyard cert export eventyard-ca.pem                   for its clients to trust
+
+  export EVENTYARD_SERVER=https://yard.example.com:8443    on one of those machines
+  export EVENTYARD_CA=eventyard-ca.pem
+  export EVENTYARD_CONNECTION_STRING=@FILE                 with what was printed
+  eventyard hub list`
 
 // usageTemplate is cobra's, with the flags wrapped to a readable width and without
 // the lines that say what is said already.

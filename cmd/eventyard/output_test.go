@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,6 +115,9 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 	taken := func(door string) error {
 		return &server.DoorError{Door: door, Address: "127.0.0.1:1", Err: syscall.EADDRINUSE}
 	}
+	unverified := func(err error) error {
+		return &httpclient.UnreachableError{Server: "S", Err: &tls.CertificateVerificationError{Err: err}}
+	}
 	refused := &httpclient.UnreachableError{Server: "S", Err: syscall.ECONNREFUSED}
 	tests := map[string]struct {
 		err  error
@@ -137,7 +143,10 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 		"a taken address":   {&server.DoorError{Door: "amqp", Address: "127.0.0.1:5672", Err: syscall.EADDRINUSE}, 1, "or close the door with --amqp off"},
 		"two of them":       {errors.Join(taken("amqp"), taken("http")), 1, "with --amqp, --http (port 0 picks a free one), or close the door with --amqp off, --http off"},
 		"a port of root's":  {&server.DoorError{Door: "https", Address: ":443", Err: syscall.EACCES}, 1, "choose another address with --https"},
-		"no key":            {&httpclient.Problem{Type: "urn:eventyard:problem:no-token", Title: "T", Status: 401}, 1, `EVENTYARD_CONNECTION_STRING="$(cat DATA/connection-string)"`},
+		"no key":            {&httpclient.Problem{Type: "urn:eventyard:problem:no-token", Title: "T", Status: 401}, 1, "EVENTYARD_CONNECTION_STRING=@DATA/connection-string"},
+		"no authority":      {unverified(x509.UnknownAuthorityError{}), 1, "trust the yard's authority: eventyard cert export"},
+		"another name":      {unverified(x509.HostnameError{Certificate: &x509.Certificate{}}), 1, "eventyard serve --host NAME adds one"},
+		"an old one":        {unverified(x509.CertificateInvalidError{Reason: x509.Expired}), 1, "how long the certificate is good"},
 		"too few rights":    {problem("insufficient-rights"), 1, "eventyard policy list"},
 		"no such policy":    {problem("policy-not-found"), 1, "eventyard policy list"},
 		"no permission":     {fmt.Errorf("make: %w", fs.ErrPermission), 1, "eventyard doctor"},
@@ -156,5 +165,25 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 	var b bytes.Buffer
 	if code := report(&b, errReported); code != 1 || b.Len() != 0 {
 		t.Errorf("code %d, %q", code, b.String())
+	}
+}
+
+// A yard with many policies says how many, and fills no screen with them.
+func TestSomePoliciesAreNamed(t *testing.T) {
+	told := server.Access{First: true, Readable: []server.Policy{{Name: "a"}, {Name: "b", Hub: "h"}}}
+	if got := renewal(told); got != nil {
+		t.Errorf("nothing was renewed: %q", got)
+	}
+	told.Renewed = true
+	if got := renewal(told); len(got) != 2 || !strings.Contains(got[1], "still good: a, b of hub h; make") {
+		t.Errorf("said %q", got)
+	}
+	told.Readable = slices.Repeat(told.Readable, 4)
+	if got := renewal(told); len(got) != 2 || !strings.Contains(got[1], ", a and 3 more; make") {
+		t.Errorf("said %q", got)
+	}
+	told.Readable = nil
+	if got := renewal(told); len(got) != 1 {
+		t.Errorf("said %q", got)
 	}
 }

@@ -37,11 +37,15 @@ func describePolicy(name, hub string) string {
 
 // connectionStringOf is the command that prints a policy's connection string.
 func connectionStringOf(name, hub string) string {
-	command := "eventyard connection-string --policy " + name
-	if hub != "" {
-		command += " --hub " + hub
+	return "eventyard connection-string --policy " + name + hubFlag(hub)
+}
+
+// hubFlag is what a command says to be about a hub; nothing for the namespace.
+func hubFlag(hub string) string {
+	if hub == "" {
+		return ""
 	}
-	return command
+	return " --hub " + hub
 }
 
 func (c *cli) policyCreateCommand() *cobra.Command {
@@ -60,7 +64,7 @@ func (c *cli) policyCreateCommand() *cobra.Command {
 			}
 			policy, err := client.CreatePolicy(cmd.Context(), hub, httpclient.PolicyRequest{Name: args[0], Rights: rights})
 			if isProblem(err, "policy-exists") {
-				return &advisedError{describePolicy(args[0], hub) + " exists already", "see what it is with: eventyard policy list"}
+				return &advisedError{describePolicy(args[0], hub) + " exists already", "see what it is with: eventyard policy list" + hubFlag(hub)}
 			}
 			if err != nil {
 				return err

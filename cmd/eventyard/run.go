@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
+	"sync"
 
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
 )
 
@@ -34,10 +30,16 @@ type cli struct {
 
 	server     string // --server
 	connection string // --connection-string
+	ca         string // --ca
 	began      bool   // the command line was understood
 }
 
+// keepOrder makes help list commands as they were added, which is the order of their use.
+// It is a variable of cobra's, for the whole process.
+var keepOrder = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
+
 func (c *cli) root() *cobra.Command {
+	keepOrder()
 	root := &cobra.Command{
 		Use:           "eventyard",
 		Short:         "An event broker in one program",
@@ -76,6 +78,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetHelpCommand(help)
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Short = "Print a script that completes commands in your shell"
 		holdOnly(completion)
 	}
 	c.noteBeginning(root)
@@ -93,48 +96,6 @@ func (c *cli) noteBeginning(cmd *cobra.Command) {
 	}
 	for _, member := range cmd.Commands() {
 		c.noteBeginning(member)
-	}
-}
-
-// addClientFlags gives a command that asks a yard the flags that say where it is and by
-// what key one is let in.
-func (c *cli) addClientFlags(cmd *cobra.Command) *cobra.Command {
-	server := os.Getenv(config.EnvServer)
-	if server == "" {
-		server = httpclient.DefaultServer
-	}
-	cmd.Flags().StringVar(&c.server, "server", server, "`URL` of the yard, also by "+config.EnvServer)
-	// The variable is no default of the flag, which help would print with its key.
-	cmd.Flags().StringVar(&c.connection, "connection-string", "", "`text` with the policy and key to be let in by, also by "+
-		config.EnvConnectionString+"; without it the key that every yard on loopback knows is used")
-	return cmd
-}
-
-// client makes the client for --server. The caller closes it.
-func (c *cli) client(cmd *cobra.Command) (*httpclient.Client, error) {
-	connection, from := c.connection, "--connection-string"
-	if connection == "" {
-		connection, from = os.Getenv(config.EnvConnectionString), config.EnvConnectionString
-	}
-	client, err := httpclient.New(httpclient.Config{Server: c.server, ConnectionString: strings.TrimSpace(connection)})
-	switch {
-	case errors.Is(err, auth.ErrConnectionString):
-		return nil, usagef(cmd, "%s: %w", from, err)
-	case err != nil:
-		return nil, usagef(cmd, "--server: %w", err)
-	}
-	return client, nil
-}
-
-// asking makes the body of a command from one that asks a yard.
-func (c *cli) asking(do func(*cobra.Command, *httpclient.Client, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		client, err := c.client(cmd)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return do(cmd, client, args)
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
@@ -22,6 +24,11 @@ printed. While every door is on loopback the well-known key of the official emul
 good; beyond it real keys are needed, and TLS, unless --allow-plaintext says otherwise:
 
   eventyard serve --amqps :5671 --https :8443 --host yard.example.com
+
+An address like :5671 stands for all of this machine's, 0.0.0.0:5671 for those of IPv4,
+[::]:5671 for those of IPv6. When others can first reach the yard it prints a connection
+string with all rights, once. If the yard was on loopback before, where everybody on this
+machine could read its keys, those of the root policy are made anew.
 
 Every flag is also a setting in eventyard.yaml and a variable; eventyard config doc
 prints them all. Flags win over variables, and these over the file.`
@@ -96,11 +103,39 @@ func (c *cli) sayAccess(told server.Access) {
 	case told.Development:
 		fmt.Fprintf(c.stdout, "Every door is on loopback, so every user and program of this machine may use it, with this connection string:\n  %s\n", told.ConnectionString)
 	case told.First:
+		c.warn(renewal(told))
 		fmt.Fprintf(c.stdout, "Others can reach this yard. This connection string has all rights and is shown only now; %s keeps it:\n  %s\n",
 			absolute(told.File), told.ConnectionString)
 	default:
 		fmt.Fprintf(c.stdout, "Others can reach this yard. A connection string with all rights is in %s\n", absolute(told.File))
 	}
+}
+
+// renewal says what came of the time in which everybody here could read keys.
+func renewal(told server.Access) (warnings []string) {
+	if !told.Renewed {
+		return nil
+	}
+	warnings = append(warnings, "the keys of "+auth.RootPolicy+" were made anew, and the old ones let nobody in any more: "+
+		"while every door was on loopback, every user and program of this machine could read them")
+	if len(told.Readable) == 0 {
+		return warnings
+	}
+	return append(warnings, "the keys of other policies could be read as well, and are still good: "+namePolicies(told.Readable)+
+		"; make both keys of each anew with: eventyard policy regenerate POLICY [--hub HUB] [--key secondary]")
+}
+
+// namePolicies names some of many.
+func namePolicies(policies []server.Policy) string {
+	var names []string
+	for _, p := range policies[:min(len(policies), mostNamed)] {
+		names = append(names, strings.TrimPrefix(describePolicy(p.Name, p.Hub), "policy "))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(policies) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func absolute(path string) string {

@@ -5,7 +5,8 @@
 // Policies are facts in a meta.Store. All of them are in memory too, as one immutable
 // snapshot, so that to let a client in takes no lock and asks no store. Changes go to the
 // store by compare-and-set first and into the snapshot afterwards; what other nodes
-// change comes in through Run.
+// change comes in through Run. What was granted stands on policies, keys and hubs as they
+// were then, and ends when they do (stand.go).
 package access
 
 import (

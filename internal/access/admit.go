@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
 	"strings"
@@ -12,35 +11,29 @@ import (
 )
 
 // Token checks a shared-access signature or a bearer token for an audience, a URI such
-// as sb://host/hub or the path alone; empty asks for no audience in particular. The
-// grant's scope is what the token was made for. Errors are those of auth; the time of a
-// token that has expired comes as an *auth.ExpiredError.
+// as sb://host/hub; empty asks for no audience in particular. The grant's scope is what
+// the token was made for. Errors are those of auth; the time of a token that has expired
+// comes as an *auth.ExpiredError.
+//
+// What a signature grants stands on the policy, on the key that signed it and on the hub
+// as they are now; what a bearer token grants stands on the hub.
 func (k *Keeper) Token(ctx context.Context, token, audience string) (auth.Grant, error) {
 	grant, err := k.grant(ctx, token)
 	if err != nil {
 		return auth.Grant{}, err
 	}
-	grant = grant.Within(k.hubOf)
+	grant = grant.While(k.stands)
 	if audience == "" {
 		return grant, nil
 	}
-	path, err := audiencePath(audience)
+	path, err := auth.Path(audience)
 	if err != nil {
 		return auth.Grant{}, err
 	}
-	if grant.Rights(path) == 0 {
+	if grant.Rights(auth.PlaceOf(path)) == 0 {
 		return auth.Grant{}, fmt.Errorf("%w: it does not cover %.128q", auth.ErrAudience, audience)
 	}
 	return grant, nil
-}
-
-// audiencePath takes what has no scheme for a path alone. Of a bare host that asks for
-// more than was meant, never for less.
-func audiencePath(audience string) (string, error) {
-	if strings.Contains(audience, "://") {
-		return auth.Path(audience)
-	}
-	return auth.PathOf(audience), nil
 }
 
 func (k *Keeper) grant(ctx context.Context, token string) (auth.Grant, error) {
@@ -56,7 +49,19 @@ func (k *Keeper) grant(ctx context.Context, token string) (auth.Grant, error) {
 	case k.bearer == nil:
 		return auth.Grant{}, fmt.Errorf("%w: no issuer of bearer tokens is configured", auth.ErrUnsupported)
 	}
-	return k.bearer.Verify(ctx, token)
+	return k.bear(ctx, token)
+}
+
+// bear has a bearer token checked, and binds what it gives to the hubs there are.
+func (k *Keeper) bear(ctx context.Context, token string) (auth.Grant, error) {
+	grant, err := k.bearer.Verify(ctx, token)
+	if err != nil {
+		return auth.Grant{}, err
+	}
+	for i := range grant.Scopes {
+		grant.Scopes[i].Basis = auth.Basis{Hub: k.incarnation(grant.Scopes[i].Path)}
+	}
+	return grant, nil
 }
 
 // signature looks for the policy at the namespace and at the hub that the resource lies
@@ -66,32 +71,30 @@ func (k *Keeper) signature(token string) (auth.Grant, error) {
 	if err != nil {
 		return auth.Grant{}, err
 	}
-	var rights auth.Rights
+	hub := k.incarnation(s.Path) // before its policies are looked for
+	var scopes []auth.Scope
 	for _, r := range k.candidates(s) {
 		for _, key := range k.keysOf(r) {
 			if s.SignedBy(key) {
-				rights |= r.Rights
+				scopes = append(scopes, auth.Scope{Path: s.Path, Rights: r.Rights, Basis: r.basis(hub, digest(key))})
+				break
 			}
 		}
 	}
-	if rights == 0 {
+	if len(scopes) == 0 {
 		return auth.Grant{}, fmt.Errorf("%w: it fits no key of a policy %.80q", auth.ErrSignature, s.Policy)
 	}
 	if !time.Now().Before(s.Expires) {
 		return auth.Grant{}, &auth.ExpiredError{At: s.Expires}
 	}
-	return auth.Grant{
-		Scopes:  []auth.Scope{{Path: s.Path, Rights: rights}},
-		Expires: s.Expires,
-		Holder:  s.Policy,
-	}, nil
+	return auth.Grant{Scopes: scopes, Expires: s.Expires, Holder: s.Policy}, nil
 }
 
 // candidates are the policies that may have signed: each reaches what is at or beneath
 // its level.
 func (k *Keeper) candidates(s auth.Signature) []record {
 	levels := []level{{}}
-	if at, err := k.level(k.hubOf(s.Path)); err == nil && at.hub != "" {
+	if at, err := k.level(auth.HubOf(s.Path)); err == nil && at.hub != "" {
 		levels = append(levels, at)
 	}
 	live := k.policies.live.Load()
@@ -115,29 +118,30 @@ func (k *Keeper) keysOf(r record) []string {
 
 // Key checks a policy's name and key, as SASL PLAIN and HTTP Basic bring them. The
 // policy may be the namespace's or a hub's; of several of that name, those whose key it
-// is. The error is auth.ErrSignature.
+// is. What it grants stands on them. The error is auth.ErrSignature.
 func (k *Keeper) Key(name, key string) (auth.Grant, error) {
-	digest := sha256.Sum256([]byte(key))
+	shown := digest(key)
 	var scopes []auth.Scope
 	for _, r := range k.policies.live.Load().byName[auth.Fold(name)] {
 		fits := 0
 		for _, good := range k.keysOf(r) {
-			known := sha256.Sum256([]byte(good))
-			fits |= subtle.ConstantTimeCompare(digest[:], known[:])
+			known := digest(good)
+			fits |= subtle.ConstantTimeCompare(shown[:], known[:])
 		}
 		if fits == 1 && k.inForce(r) {
-			scopes = append(scopes, r.scope())
+			scopes = append(scopes, r.scope(shown))
 		}
 	}
 	if len(scopes) == 0 {
 		return auth.Grant{}, fmt.Errorf("%w: no policy %.80q has this key", auth.ErrSignature, name)
 	}
-	return auth.Grant{Scopes: scopes, Holder: name}.Within(k.hubOf), nil
+	return auth.Grant{Scopes: scopes, Holder: name}.While(k.stands), nil
 }
 
 // Named gives the rights of a policy without any key: for client certificates, whose
 // common name is a policy's of the namespace, or the name of a hub, a slash and a
-// policy's of that hub. The error is auth.ErrSignature.
+// policy's of that hub. What it grants stands on the policy, whatever its keys. The error
+// is auth.ErrSignature.
 func (k *Keeper) Named(name string) (auth.Grant, error) {
 	hub, policy := "", name
 	if cut := strings.LastIndexByte(name, '/'); cut >= 0 {
@@ -146,33 +150,8 @@ func (k *Keeper) Named(name string) (auth.Grant, error) {
 	at, err := k.level(hub)
 	if err == nil {
 		if r, ok := k.policies.live.Load().byKey[at.key(policy)]; ok {
-			return auth.Grant{Scopes: []auth.Scope{r.scope()}, Holder: name}.Within(k.hubOf), nil
+			return auth.Grant{Scopes: []auth.Scope{r.scope(noKey)}, Holder: name}.While(k.stands), nil
 		}
 	}
 	return auth.Grant{}, fmt.Errorf("%w: there is no policy %.80q", auth.ErrSignature, name)
-}
-
-func (r record) scope() auth.Scope { return auth.Scope{Path: r.level.hub, Rights: r.Rights} }
-
-// inForce tells whether a policy's hub is still the one that it was made for.
-func (k *Keeper) inForce(r record) bool {
-	at, err := k.level(r.Hub)
-	return err == nil && at.key(r.Name) == r.key()
-}
-
-// maxHubBytes is the most that the name of a hub has.
-const maxHubBytes = 256
-
-// hubOf names the hub that a path lies in: the longest beginning that is one, as names of
-// hubs may have slashes; empty if there is none.
-func (k *Keeper) hubOf(path string) string {
-	for path != "" {
-		if len(path) <= maxHubBytes {
-			if _, exists := k.hub(path); exists {
-				return path
-			}
-		}
-		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
-	}
-	return ""
 }

@@ -52,7 +52,7 @@ func TestPoliciesEndWithTheirHub(t *testing.T) {
 	}
 
 	fresh := mustCreate(t, k, "orders", "p", auth.Send)
-	if grant, err := k.Key("p", fresh.Primary); err != nil || grant.Rights("orders") != auth.Send {
+	if grant, err := k.Key("p", fresh.Primary); err != nil || grant.Rights(auth.At("orders")) != auth.Send {
 		t.Errorf("the new policy: %+v, %v", grant, err)
 	}
 	if _, err := k.Key("p", old.Primary); !errors.Is(err, auth.ErrSignature) {

@@ -41,13 +41,28 @@ func (k *Keeper) Policy(hub, name string) (Policy, error) {
 	return r.Policy, nil
 }
 
-// level is that of a hub which exists, or of the namespace.
+// All lists the policies of the namespace and of all hubs that exist, by hub and name.
+func (k *Keeper) All() []Policy {
+	var list []Policy
+	for _, r := range k.policies.live.Load().byKey {
+		if k.inForce(r) {
+			list = append(list, r.Policy)
+		}
+	}
+	slices.SortFunc(list, func(x, y Policy) int {
+		return cmp.Or(cmp.Compare(auth.Fold(x.Hub), auth.Fold(y.Hub)), cmp.Compare(auth.Fold(x.Name), auth.Fold(y.Name)))
+	})
+	return list
+}
+
+// level is that of a hub which exists, or of the namespace. What a path would take for a
+// part of a hub is none, whatever the store has kept.
 func (k *Keeper) level(hub string) (level, error) {
 	if hub == "" {
 		return level{}, nil
 	}
 	created, exists := k.hub(hub)
-	if !exists {
+	if !exists || auth.ReservedSegment(hub) != "" {
 		return level{}, fmt.Errorf("%w: there is no hub %.80q", ErrNotFound, hub)
 	}
 	return level{hub: auth.Fold(hub), created: created}, nil
@@ -101,8 +116,8 @@ func (k *Keeper) define(p Policy) (record, error) {
 	return record{Policy: p, level: at}, nil
 }
 
-// Regenerate makes one of the keys anew; tokens signed with the old one end there and
-// then; links that are open live on until their token expires.
+// Regenerate makes one of the keys anew. When it returns the old one is good for nothing,
+// and whatever stands on it ends.
 func (k *Keeper) Regenerate(ctx context.Context, hub, name string, key Key) (Policy, error) {
 	at, err := k.level(hub)
 	if err != nil {
@@ -117,12 +132,7 @@ func (k *Keeper) Regenerate(ctx context.Context, hub, name string, key Key) (Pol
 	default:
 		return Policy{}, fmt.Errorf("%w: key %.32q, use %s or %s", ErrInvalid, string(key), PrimaryKey, SecondaryKey)
 	}
-	var changed Policy
-	err = k.change(ctx, at.key(name), func(there sighting) (err error) {
-		renew(&there.record.Policy)
-		changed, err = k.put(ctx, there.record, there.revision)
-		return err
-	})
+	changed, err := k.renew(ctx, at.key(name), renew)
 	if errors.Is(err, meta.ErrNotFound) {
 		return Policy{}, notFound(hub, name)
 	}
@@ -133,7 +143,30 @@ func (k *Keeper) Regenerate(ctx context.Context, hub, name string, key Key) (Pol
 	return changed, nil
 }
 
-// Delete removes a policy; its keys are good for nothing when the call returns.
+// RegenerateRoot makes both keys of the root policy anew, in one step: for keys that
+// others may have seen.
+func (k *Keeper) RegenerateRoot(ctx context.Context) (Policy, error) {
+	changed, err := k.renew(ctx, level{}.key(auth.RootPolicy), func(p *Policy) {
+		p.Primary, p.Secondary = newKey(), newKey()
+	})
+	if err != nil {
+		return Policy{}, fmt.Errorf("regenerate the keys of the root policy: %w", err)
+	}
+	k.log.Info("keys of the root policy made anew", "policy", changed.Name)
+	return changed, nil
+}
+
+func (k *Keeper) renew(ctx context.Context, key string, how func(*Policy)) (changed Policy, err error) {
+	err = k.change(ctx, key, func(there sighting) (err error) {
+		how(&there.record.Policy)
+		changed, err = k.put(ctx, there.record, there.revision)
+		return err
+	})
+	return changed, err
+}
+
+// Delete removes a policy. When it returns its keys are good for nothing, and whatever
+// stands on it ends.
 func (k *Keeper) Delete(ctx context.Context, hub, name string) error {
 	at, err := k.level(hub)
 	if err != nil {

@@ -24,6 +24,8 @@ type registry struct {
 	live atomic.Pointer[snapshot]
 	// seen is the newest news of each key. Guarded by the keeper's turn.
 	seen map[string]sighting
+	// listeners are told after live was replaced.
+	listeners listeners
 }
 
 // sighting is one piece of news: the state of a key at a revision.
@@ -106,4 +108,5 @@ func (r *registry) publish() {
 		live.byName[name] = append(live.byName[name], s.record)
 	}
 	r.live.Store(live)
+	r.listeners.tell()
 }

@@ -32,7 +32,15 @@ func (l level) prefix() string {
 	if l.hub == "" {
 		return namespacePrefix
 	}
-	return hubsPrefix + strings.ReplaceAll(l.hub, "/", "%2F") + "/" + strconv.FormatInt(l.created.UnixMilli(), 10) + "/"
+	return hubsPrefix + strings.ReplaceAll(l.hub, "/", "%2F") + "/" + strconv.FormatInt(l.incarnation(), 10) + "/"
+}
+
+// incarnation tells a hub from others of that name; zero for the namespace.
+func (l level) incarnation() int64 {
+	if l.hub == "" {
+		return 0
+	}
+	return l.created.UnixMilli()
 }
 
 func (l level) key(name string) string { return l.prefix() + auth.Fold(name) }

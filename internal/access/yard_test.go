@@ -73,6 +73,9 @@ func mustCreate(t *testing.T, k *Keeper, hub, name string, rights auth.Rights) P
 	return p
 }
 
+// namespace is the place of what concerns all hubs.
+var namespace auth.Place
+
 // sign makes a token for a resource that is good for an hour.
 func sign(resource string, p Policy) string {
 	return auth.Sign(resource, p.Name, p.Primary, time.Now().Add(time.Hour))

@@ -13,6 +13,9 @@ var (
 	ErrSignature = errors.New("token has an invalid signature")
 	// ErrExpired: its time is over. It comes as an *ExpiredError, which has the time.
 	ErrExpired = errors.New("token is expired")
+	// ErrRevoked: what the token or key stood on is not there any more: the policy, its
+	// key, or the hub.
+	ErrRevoked = errors.New("token is revoked: its policy, the key or the hub was deleted or made anew")
 	// ErrAudience: the token is good, but not for what it was put for.
 	ErrAudience = errors.New("token has a wrong audience")
 	// ErrUnsupported: tokens of this kind are not accepted here.

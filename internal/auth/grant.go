@@ -1,20 +1,55 @@
 package auth
 
 import (
+	"crypto/sha256"
 	"strings"
 	"time"
 )
 
-// Scope is rights to everything at or beneath a path.
+// Place is what a right is asked for: a hub, or something in one. The zero Place is the
+// namespace.
+type Place struct {
+	// Hub is the hub that is worked on, and Path its path or one beneath it, both as
+	// PathOf makes them. They are two because names of hubs may have slashes: a path
+	// alone does not tell whether a/b is the hub of that name or a part of a.
+	Hub, Path string
+}
+
+// At gives the place of a hub or of something in it, such as At("Orders", "Partitions", "0").
+func At(hub string, parts ...string) Place {
+	return Place{Hub: PathOf(hub), Path: PathOf(append([]string{hub}, parts...)...)}
+}
+
+// PlaceOf gives the place of a path, as Path makes it.
+func PlaceOf(path string) Place { return Place{Hub: HubOf(path), Path: path} }
+
+// Scope is rights to everything at or beneath a path, within one hub.
 type Scope struct {
 	// Path is a hub, or something beneath one, as Path makes it; empty is the whole
 	// namespace.
 	Path   string
 	Rights Rights
+	// Basis is what the scope stands on.
+	Basis Basis
 }
 
-// Grant is what a token or key gives, until it expires. A signature or a key gives one
-// scope; a bearer token may give several.
+// Basis is what a scope stands on besides its time. Where any of it goes, or is made anew,
+// the scope has ended.
+type Basis struct {
+	// Hub is when the hub that the scope lies in was created, in Unix milliseconds: it
+	// tells it from a later one of that name. Zero where it lies in none that exists.
+	Hub int64
+	// Policy is the name under which its keeper knows the policy, and Made when that was
+	// made, in Unix milliseconds. Bearer tokens have none.
+	Policy string
+	Made   int64
+	// Key is the digest of the key that was shown; zero where none was needed.
+	Key [sha256.Size]byte
+}
+
+// Grant is what a token or key gives, until it expires or what it stands on goes. A
+// signature or a key gives one scope for each policy that it fits; a bearer token may give
+// several.
 type Grant struct {
 	Scopes []Scope
 	// Expires zero: never.
@@ -22,56 +57,73 @@ type Grant struct {
 	// Holder names the policy, or the subject of a bearer token, for logs.
 	Holder string
 
-	hubOf func(path string) string
+	stands func(Scope) bool
 }
 
-// Within gives the grant with a view of the hubs there are. hubOf names the hub that a
-// path lies in, as Path makes it; empty if none.
-//
-// It is needed because names of hubs may have slashes: beside the hub a there may be
-// a/b, which is no part of a. With the view, a scope that lies in one hub does not
-// reach into another, also not into one made later.
-func (g Grant) Within(hubOf func(path string) string) Grant {
-	g.hubOf = hubOf
+// While gives the grant with a view of what its scopes stand on: stands tells whether all
+// of a scope's basis is still there. It is asked each time, so that a grant ends in the
+// moment in which its basis does. A grant without a view allows nothing.
+func (g Grant) While(stands func(Scope) bool) Grant {
+	g.stands = stands
 	return g
 }
 
-// Allows tells whether the grant is good for a path, as Path makes it, at that time: it
-// has not expired, and the scopes that reach the path have together all of need. A need
-// of zero asks for any right.
-func (g Grant) Allows(path string, need Rights, now time.Time) bool {
-	rights := g.Rights(path)
+// Allows tells whether the grant is good for a place at that time: it has not expired, and
+// the scopes that reach the place have together all of need. A need of zero asks for any
+// right.
+func (g Grant) Allows(p Place, need Rights, now time.Time) bool {
+	rights := g.Rights(p)
 	return rights != 0 && rights.Has(need) && !g.Expired(now)
 }
 
-// Rights gives those at a path, whatever the time: of every scope whose path is the same
-// or a prefix of it, segment by segment.
-func (g Grant) Rights(path string) Rights {
+// Rights gives those at a place, whatever the time: of every scope that lies in its hub
+// and whose path is the same or a prefix of its path, segment by segment. A scope whose
+// hub does not exist reaches no other hub for that.
+func (g Grant) Rights(p Place) Rights {
 	var rights Rights
 	for _, s := range g.Scopes {
-		if g.reaches(s.Path, path) {
+		if s.reaches(p) && g.inForce(s) {
 			rights |= s.Rights
 		}
 	}
 	return rights
 }
 
+// Stands tells whether any right of the grant is left, whatever the time.
+func (g Grant) Stands() bool {
+	for _, s := range g.Scopes {
+		if s.Rights != 0 && g.inForce(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// Trimmed gives the grant without the scopes that have ended, and whether there were any.
+func (g Grant) Trimmed() (Grant, bool) {
+	var left []Scope
+	for _, s := range g.Scopes {
+		if g.inForce(s) {
+			left = append(left, s)
+		}
+	}
+	ended := len(left) < len(g.Scopes)
+	g.Scopes = left
+	return g, ended
+}
+
 // Expired tells whether the grant's time is over.
 func (g Grant) Expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
 
-func (g Grant) reaches(scope, path string) bool {
-	if !covers(scope, path) {
-		return false
-	}
-	if scope == "" || scope == path || g.hubOf == nil {
-		return true
-	}
-	hub := g.hubOf(scope)
-	return hub == "" || hub == g.hubOf(path)
+// inForce tells whether a scope still stands.
+func (g Grant) inForce(s Scope) bool { return g.stands != nil && g.stands(s) }
+
+func (s Scope) reaches(p Place) bool {
+	return s.Path == "" || covers(s.Path, p.Path) && HubOf(s.Path) == p.Hub
 }
 
 // covers tells whether a path is a prefix of another, segment by segment.
 func covers(prefix, path string) bool {
 	rest, ok := strings.CutPrefix(path, prefix)
-	return ok && (prefix == "" || rest == "" || rest[0] == '/')
+	return ok && (rest == "" || rest[0] == '/')
 }

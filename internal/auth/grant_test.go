@@ -1,93 +1,114 @@
 package auth
 
 import (
-	"strings"
+	"slices"
 	"testing"
 	"time"
 )
 
+// always is the view of somebody for whom nothing ever ends.
+func always(Scope) bool { return true }
+
 func TestGrantAllows(t *testing.T) {
 	now := time.Unix(1700000000, 0)
-	one := func(path string, rights Rights) Grant { return Grant{Scopes: []Scope{{path, rights}}} }
-	until := func(at time.Time) Grant { return Grant{Scopes: []Scope{{"", Manage}}, Expires: at} }
-	several := Grant{Scopes: []Scope{{"a", Send}, {"b", Listen}, {"a/x", Listen}}}
+	one := func(path string, rights Rights) Grant { return Grant{Scopes: []Scope{{Path: path, Rights: rights}}} }
+	until := func(at time.Time) Grant { return Grant{Scopes: []Scope{{Rights: Manage}}, Expires: at} }
+	several := Grant{Scopes: []Scope{{Path: "a", Rights: Send}, {Path: "b", Rights: Listen}, {Path: "a/publishers/x", Rights: Listen}}}
 	tests := []struct {
 		what  string
 		grant Grant
-		path  string
+		place Place
 		need  Rights
 		want  bool
 	}{
-		{"no grant allows nothing", Grant{}, "", 0, false},
-		{"the namespace reaches itself", one("", Send), "", Send, true},
-		{"the namespace reaches every hub", one("", Send), "orders/partitions/0", Send, true},
-		{"a hub reaches itself", one("orders", Listen), "orders", Listen, true},
-		{"a hub reaches what is beneath it", one("orders", Listen), "orders/consumergroups/g/partitions/0", Listen, true},
-		{"a hub does not reach the namespace", one("orders", Manage), "", Send, false},
-		{"a hub does not reach another whose name begins like it", one("orders", Manage), "orders2", Send, false},
-		{"nor one whose beginning it has", one("orders2", Manage), "orders", Send, false},
-		{"a partition does not reach its hub", one("orders/partitions/0", Send), "orders", Send, false},
-		{"the right is needed", one("orders", Send), "orders", Listen, false},
-		{"Manage is enough for all", one("orders", Manage), "orders", Send | Listen, true},
-		{"zero asks for any right", one("orders", Listen), "orders", 0, true},
-		{"but not for none", one("orders", 0), "orders", 0, false},
-		{"each scope counts where it reaches", several, "b", Listen, true},
-		{"and not elsewhere", several, "b", Send, false},
-		{"scopes that meet add up", several, "a/x/y", Send | Listen, true},
-		{"but only where they meet", several, "a", Send | Listen, false},
-		{"a moment before its end it is good", until(now.Add(time.Nanosecond)), "x", Send, true},
-		{"at its end it is over", until(now), "x", Send, false},
-		{"and after", until(now.Add(-time.Hour)), "x", Send, false},
+		{"no grant allows nothing", Grant{}, Place{}, 0, false},
+		{"the namespace reaches itself", one("", Send), Place{}, Send, true},
+		{"the namespace reaches every hub", one("", Send), At("orders", "partitions", "0"), Send, true},
+		{"a hub reaches itself", one("orders", Listen), At("Orders"), Listen, true},
+		{"a hub reaches what is beneath it", one("orders", Listen), At("orders", "ConsumerGroups", "g", "Partitions", "0"), Listen, true},
+		{"a hub does not reach the namespace", one("orders", Manage), Place{}, Send, false},
+		{"a hub does not reach another whose name begins like it", one("orders", Manage), At("orders2"), Send, false},
+		{"nor one whose beginning it has", one("orders2", Manage), At("orders"), Send, false},
+		{"a partition does not reach its hub", one("orders/partitions/0", Send), At("orders"), Send, false},
+		{"a group reaches its partitions", one("orders/consumergroups/g", Listen), At("orders", "consumergroups", "g", "partitions", "0"), Listen, true},
+		{"the right is needed", one("orders", Send), At("orders"), Listen, false},
+		{"Manage is enough for all", one("orders", Manage), At("orders"), Send | Listen, true},
+		{"zero asks for any right", one("orders", Listen), At("orders"), 0, true},
+		{"but not for none", one("orders", 0), At("orders"), 0, false},
+		{"each scope counts where it reaches", several, At("b"), Listen, true},
+		{"and not elsewhere", several, At("b"), Send, false},
+		{"scopes that meet add up", several, At("a", "publishers", "x", "y"), Send | Listen, true},
+		{"but only where they meet", several, At("a"), Send | Listen, false},
+		{"a moment before its end it is good", until(now.Add(time.Nanosecond)), At("x"), Send, true},
+		{"at its end it is over", until(now), At("x"), Send, false},
+		{"and after", until(now.Add(-time.Hour)), At("x"), Send, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := tt.grant.Allows(tt.path, tt.need, now); got != tt.want {
+			if got := tt.grant.While(always).Allows(tt.place, tt.need, now); got != tt.want {
+				t.Errorf("got %t", got)
+			}
+			if tt.grant.Allows(tt.place, tt.need, now) {
+				t.Error("it allows without a view of what it stands on")
+			}
+		})
+	}
+}
+
+// H9: names of hubs may have slashes, so one hub's name may be the beginning of another's
+// without being above it, whether it exists or not.
+func TestGrantDoesNotReachIntoAnotherHub(t *testing.T) {
+	tests := []struct {
+		what, scope string
+		place       Place
+		want        bool
+	}{
+		{"a hub has its groups", "a", At("a", "consumergroups", "g"), true},
+		{"not the hub of a longer name", "a", At("a/b"), false},
+		{"nor what is in that", "a", At("a/b", "partitions", "0"), false},
+		{"the longer one has its own", "a/b", At("a/b", "partitions", "0"), true},
+		{"and not what a hub of the shorter name has there", "a/b", Place{Hub: "a", Path: "a/b"}, false},
+		{"a part of a hub is no hub that is named like it", "a/partitions/0", Place{Hub: "a/partitions/0", Path: "a/partitions/0"}, false},
+		{"nor is such a hub's scope that part", "a/consumergroups", Place{Hub: "a/consumergroups/g", Path: "a/consumergroups/g"}, false},
+		{"the namespace has all", "", At("a/b"), true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			grant := Grant{Scopes: []Scope{{Path: tt.scope, Rights: Send}}}.While(always)
+			if got := grant.Allows(tt.place, Send, time.Now()); got != tt.want {
 				t.Errorf("got %t", got)
 			}
 		})
 	}
 }
 
-// Names of hubs may have slashes, so one hub's name may be the beginning of another's
-// path without being above it.
-func TestGrantDoesNotReachIntoAnotherHub(t *testing.T) {
-	hubs := map[string]bool{"a": true, "a/b": true}
-	hubOf := func(path string) string {
-		for ; path != ""; path = path[:max(strings.LastIndexByte(path, '/'), 0)] {
-			if hubs[path] {
-				return path
-			}
-		}
-		return ""
+// H9: a scope counts only as long as what it stands on is there.
+func TestGrantStandsOnItsBasis(t *testing.T) {
+	gone := map[string]bool{}
+	scopes := []Scope{
+		{Path: "a", Rights: Send, Basis: Basis{Policy: "one"}},
+		{Path: "a", Rights: Listen, Basis: Basis{Policy: "two"}},
 	}
-	tests := []struct {
-		what, scope, path string
-		want              bool
-	}{
-		{"a hub has its groups", "a", "a/consumergroups/g", true},
-		{"not the hub of a longer name", "a", "a/b", false},
-		{"nor what is in that", "a", "a/b/partitions/0", false},
-		{"the longer one has its own", "a/b", "a/b/partitions/0", true},
-		{"part of a hub has its parts", "a/consumergroups", "a/consumergroups/g", true},
-		{"what is in no hub goes by its name alone", "c", "c/d", true},
-		{"the namespace has all", "", "a/b", true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.what, func(t *testing.T) {
-			grant := Grant{Scopes: []Scope{{tt.scope, Send}}}.Within(hubOf)
-			if got := grant.Allows(tt.path, Send, time.Now()); got != tt.want {
-				t.Errorf("got %t", got)
-			}
-		})
-	}
-	t.Run("a hub made later is another hub, too", func(t *testing.T) {
-		grant := Grant{Scopes: []Scope{{"a", Send}}}.Within(hubOf)
-		if !grant.Allows("a/new", Send, time.Now()) {
-			t.Error("does not reach what is in its hub")
+	grant := Grant{Scopes: scopes, Holder: "h"}.While(func(s Scope) bool { return !gone[s.Basis.Policy] })
+	check := func(rights Rights, ended bool) {
+		t.Helper()
+		if got := grant.Rights(At("a")); got != rights || grant.Stands() != (rights != 0) {
+			t.Errorf("it gives %s, and that it stands is %t", got, grant.Stands())
 		}
-		hubs["a/new"] = true
-		if grant.Allows("a/new", Send, time.Now()) {
-			t.Error("reaches into the new hub")
+		left, got := grant.Trimmed()
+		if got != ended || left.Rights(At("a")) != rights || left.Holder != "h" {
+			t.Errorf("%+v is left, and that some ended is %t", left, got)
 		}
-	})
+	}
+	check(Send|Listen, false)
+	gone["one"] = true
+	check(Listen, true)
+	gone["two"] = true
+	check(0, true)
+	if !slices.Equal(grant.Scopes, scopes) {
+		t.Error("the grant itself was changed")
+	}
+	if (Grant{Scopes: []Scope{{}}}).While(always).Stands() {
+		t.Error("a scope without rights stands for something")
+	}
 }

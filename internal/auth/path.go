@@ -17,6 +17,12 @@ var schemes = []string{"sb", "amqp", "amqps", "http", "https", "ws", "wss"}
 //
 // A path without a host cannot be told from a host: for those there is PathOf.
 func Path(uri string) (string, error) {
+	path, err := PathAsWritten(uri)
+	return Fold(path), err
+}
+
+// PathAsWritten is Path in the case in which it was written, to be shown.
+func PathAsWritten(uri string) (string, error) {
 	rest := uri
 	if scheme, after, ok := strings.Cut(uri, "://"); ok {
 		if !slices.Contains(schemes, Fold(scheme)) {
@@ -35,7 +41,7 @@ func Path(uri string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: resource %.64q: %w", ErrMalformed, uri, err)
 	}
-	return PathOf(path), nil
+	return strings.Trim(path, "/"), nil
 }
 
 // PathOf gives the path of something whose name is known, such as a hub's, or the
@@ -43,6 +49,38 @@ func Path(uri string) (string, error) {
 // Slashes inside the parts stay.
 func PathOf(parts ...string) string {
 	return Fold(strings.Trim(strings.Join(parts, "/"), "/"))
+}
+
+// parts are the segments that stand between the name of a hub and what is in it.
+var parts = []string{"consumergroups", "messages", "partitions", "publishers"}
+
+// HubOf gives the name of the hub that a path, as Path makes it, lies in: what stands
+// before the first segment that marks a part of a hub. No hub's name has such a segment,
+// but for the first, so that this needs no look at the hubs there are.
+func HubOf(path string) string {
+	hub, _ := cutHub(path)
+	return hub
+}
+
+// ReservedSegment gives the first segment of a name, in any case, that no hub's name may
+// have: what is behind it would pass for a part of the hub before it. Empty if there is
+// none.
+func ReservedSegment(name string) string {
+	_, segment := cutHub(Fold(name))
+	return segment
+}
+
+// cutHub gives the hub of a path and the segment that ends it, empty if none does. The
+// first segment ends nothing: there would be no hub.
+func cutHub(path string) (hub, segment string) {
+	at := 0
+	for segment := range strings.SplitSeq(path, "/") {
+		if at > 0 && (strings.HasPrefix(segment, "$") || slices.Contains(parts, segment)) {
+			return strings.TrimRight(path[:at], "/"), segment
+		}
+		at += len(segment) + 1
+	}
+	return path, ""
 }
 
 // Fold gives the form in which paths and names are compared: lower case. Only ASCII is

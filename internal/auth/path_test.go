@@ -92,6 +92,64 @@ func TestPathOf(t *testing.T) {
 	}
 }
 
+// Where the name of a hub ends in a path.
+func TestHubOf(t *testing.T) {
+	tests := []struct{ path, want string }{
+		{"", ""},
+		{"orders", "orders"},
+		{"a/b", "a/b"},
+		{"a//b", "a//b"},
+		{"orders/partitions/0", "orders"},
+		{"a/b/consumergroups/g/partitions/0", "a/b"},
+		{"orders/publishers/me", "orders"},
+		{"orders/messages", "orders"},
+		{"orders/$management", "orders"},
+		{"orders//partitions/0", "orders"},
+		{"orders/mypartitions/0", "orders/mypartitions/0"},
+		{"orders/consumergroups/a/consumergroups/b", "orders"},
+		{"messages", "messages"},
+		{"partitions/0", "partitions/0"},
+		{"messages/messages", "messages"},
+		{"$management", "$management"},
+	}
+	for _, tt := range tests {
+		if got := HubOf(tt.path); got != tt.want {
+			t.Errorf("%q lies in %q, want %q", tt.path, got, tt.want)
+		}
+		if got := PlaceOf(tt.path); got != (Place{Hub: tt.want, Path: tt.path}) {
+			t.Errorf("%q is the place %+v", tt.path, got)
+		}
+	}
+}
+
+// What a hub's name has, beyond its first segment, that no name may have.
+func TestReservedSegment(t *testing.T) {
+	for name, want := range map[string]string{
+		"orders": "", "a/b": "", "Messages": "", "partitions/0": "", "a/my-partitions": "",
+		"a/Partitions/0": "partitions", "a/b/CONSUMERGROUPS": "consumergroups", "a//publishers": "publishers",
+		"a/messages": "messages", "a/$x/b": "$x",
+	} {
+		if got := ReservedSegment(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAt(t *testing.T) {
+	tests := []struct {
+		got, want Place
+	}{
+		{At("Orders"), Place{"orders", "orders"}},
+		{At("a/B", "Partitions", "0"), Place{"a/b", "a/b/partitions/0"}},
+		{At(""), Place{}},
+	}
+	for _, tt := range tests {
+		if tt.got != tt.want {
+			t.Errorf("got %+v, want %+v", tt.got, tt.want)
+		}
+	}
+}
+
 // A path is made of any text without a panic, has the form that covers expects, and is
 // its own path.
 func FuzzPath(f *testing.F) {
@@ -109,7 +167,7 @@ func FuzzPath(f *testing.F) {
 		if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || PathOf(path) != path {
 			t.Errorf("%q gives %q", uri, path)
 		}
-		if !covers("", path) || !covers(path, path) || path != "" && covers(path, "") {
+		if !covers(path, path) || path != "" && covers(path, "") || !strings.HasPrefix(path, HubOf(path)) || path != "" && HubOf(path) == "" {
 			t.Errorf("%q is not covered as it should be", path)
 		}
 	})

@@ -28,11 +28,11 @@ var (
 	ErrKeyTooLong = errors.New("partition key is too long")
 	// ErrInvalidKey: a partition key is not valid UTF-8.
 	ErrInvalidKey = errors.New("partition key is not text")
-	// ErrProducerFenced: a later epoch of the same producer has begun, or so many other
-	// producers were busy since that this one is forgotten. It has to begin anew.
+	// ErrProducerFenced: a later epoch of the same producer has begun. It has to begin one
+	// that is later still.
 	ErrProducerFenced = errors.New("a newer epoch of this producer exists")
-	// ErrOutOfOrder: the batch's first number is not the one that follows, or what the
-	// producer takes for its newest number is not.
+	// ErrOutOfOrder: the batch's first number is not the one that follows, and it is no
+	// repeat of a batch that was stored; or what a producer gives as a number is none.
 	ErrOutOfOrder = errors.New("producer's numbers are out of order")
 )
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/eventyard/eventyard/internal/auth"
 )
 
 // MaxNameCharacters is the most that the name of a hub or group may have.
@@ -27,6 +29,9 @@ func checkHubName(name string) error {
 	first, _, _ := strings.Cut(fold(name), "/")
 	if slices.Contains(ReservedNames(), first) {
 		return fmt.Errorf("hub %.64q: %w: %q is a path of the server itself, choose another beginning", name, ErrReservedName, first)
+	}
+	if segment := auth.ReservedSegment(name); segment != "" {
+		return fmt.Errorf("hub %.64q: %w: behind %q addresses name a part of a hub, choose another word there", name, ErrReservedName, "/"+segment)
 	}
 	return nil
 }

@@ -37,6 +37,15 @@ func TestHubNames(t *testing.T) {
 		{"also as the first part of a path", "console/events", ErrReservedName},
 		{"but not further down", "my/api", nil},
 		{"nor as the beginning of a word", "api-events", nil},
+		{"what would be a partition of another hub", "a/partitions/0", ErrReservedName},
+		{"in any case", "a/Partitions/0", ErrReservedName},
+		{"or a group", "a/b/ConsumerGroups/g", ErrReservedName},
+		{"or a publisher", "a/publishers/p", ErrReservedName},
+		{"or where a hub takes messages", "a/messages", ErrReservedName},
+		{"also behind several slashes", "a//messages", ErrReservedName},
+		{"a name that begins so is the part of none", "messages", nil},
+		{"also with more behind it", "partitions/0", nil},
+		{"nor is the beginning of a word", "a/messages-of-b", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/eventlog"
 )
@@ -100,6 +102,36 @@ func TestSubmitFindsTheNewIncarnation(t *testing.T) {
 	if _, err := p.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// H9: who means one incarnation of a hub does not reach the next.
+func TestSubmitToOneIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newYard(t).open(t)
+		mustCreate(t, b, "orders", 1)
+		old, err := b.Hub("orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := Target{Created: old.Created}
+		if _, err := b.Publish(t.Context(), "Orders", to, events("x")); err != nil {
+			t.Errorf("while it is there: %v", err)
+		}
+		time.Sleep(time.Millisecond)
+		if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+			t.Fatal(err)
+		}
+		mustCreate(t, b, "orders", 1)
+		if _, err := b.Publish(t.Context(), "orders", to, events("x")); !isNotFound(err, KindHub) {
+			t.Errorf("published: %v", err)
+		}
+		if _, err := b.Submit(t.Context(), "orders", to, events("x")); !isNotFound(err, KindHub) {
+			t.Errorf("submitted: %v", err)
+		}
+		if info, err := b.Partition(t.Context(), "orders", "0"); err != nil || !info.Empty {
+			t.Errorf("the new one has %+v, %v", info, err)
+		}
+	})
 }
 
 // H2: a hub that is deleted while something is under way is not found.

@@ -14,10 +14,11 @@ type ProducerConfig struct {
 	// Epoch nil: 0 for a new producer, else the one after the present. An epoch ends all
 	// lower ones. The same one again is the same producer, come back.
 	Epoch *int16
-	// Last is the newest number that the producer knows to be stored; nil asks the broker.
-	// It counts where the epoch has stored nothing so far: the numbers go on behind it. A
-	// producer that is known may go on where it was, or begin at 0 with a Last of -1; with
-	// nil its first batch may do either.
+	// Last is the newest number that the producer knows to be stored; nil asks the broker,
+	// -1 says that there is none. A producer that has stored nothing goes on behind it:
+	// with nil it begins at 1, with -1 at 0. One that has goes on where it was, whatever it
+	// says, and hears by its batches when it is wrong; only a new epoch may begin at 0
+	// again, by -1.
 	Last *int32
 }
 
@@ -25,18 +26,26 @@ type ProducerConfig struct {
 // again is stored once. Its state is as durable as the events.
 type Producer struct {
 	ledger *ledger
-	id     int64
-	begun  record
+	// account is what the producer was given; another has taken its place in the ledger
+	// where it was forgotten and began anew.
+	account *account
+	epoch   int16
+	last    int32
 }
 
 // Producer begins a producer's epoch, or goes on with it. When it returns what lower
 // epochs had under way is stored or refused, nothing more comes from them, and that
 // lasts. Where it fails it may have ended them all the same.
 //
-// A partition remembers maxProducers producers; of more, those unused for longest are
-// forgotten, and may begin as if they were new.
+// A lower epoch than the present one begins nothing and ends nothing, but is no error
+// here: clients expect to hear of it from Submit, which refuses all that it sends.
 //
-// Errors: ErrProducerFenced, ErrOutOfOrder, *NotFoundError, the store's and the engine's.
+// A partition remembers maxProducers producers, for producerLife; those unused for longer,
+// or longest, are forgotten once nobody holds them any more, and may begin as if they were
+// new.
+//
+// Errors: ErrProducerFenced where no epoch is left, ErrOutOfOrder for a Last that is no
+// number, *NotFoundError, the store's and the engine's.
 func (b *Broker) Producer(ctx context.Context, hub, partition string, cfg ProducerConfig) (*Producer, error) {
 	h, p, err := b.locate(hub, partition)
 	if err != nil {
@@ -54,18 +63,20 @@ func (b *Broker) Producer(ctx context.Context, hub, partition string, cfg Produc
 }
 
 // ID is the producer's, chosen by the broker where none was asked for.
-func (p *Producer) ID() int64 { return p.id }
+func (p *Producer) ID() int64 { return p.account.id }
 
-// Epoch is the one in force.
-func (p *Producer) Epoch() int16 { return p.begun.epoch }
+// Epoch is the one that the producer began.
+func (p *Producer) Epoch() int16 { return p.epoch }
 
-// Last is the newest number that was stored when the producer began, -1 if there was none.
+// Last is the number that the producer takes for its newest: the one it gave, since there
+// are clients that number anew from what they are told here and whose repeats would else
+// not be recognised; where it gave none, the newest that was stored when it began, or 0.
 // The next number is the one behind it; 0 follows the largest.
-func (p *Producer) Last() int32 { return p.begun.last }
+func (p *Producer) Last() int32 { return p.last }
 
-// Submit publishes events numbered from first on, without waiting. Events that are
-// stored already are not stored again: Wait then returns once the first sending of
-// them is durable. Errors: ErrProducerFenced, ErrOutOfOrder, and those of Broker.Submit.
+// Submit publishes events numbered from first on, without waiting. A batch that is
+// stored already is not stored again: Wait then returns once the first sending of
+// it is durable. Errors: ErrProducerFenced, ErrOutOfOrder, and those of Broker.Submit.
 //
 // It may have to wait, until ctx ends, also for a new epoch that is about to begin, or
 // until it is known what became of a batch before it.
@@ -92,13 +103,13 @@ func (p *Producer) submit(ctx context.Context, first int32, events []eventlog.Ev
 	case pending.count == 0:
 		return pending, eventlog.ErrEmptyBatch
 	case pending.bytes > eventlog.MaxBatchBytes:
-		return pending, eventlog.ErrTooLarge
+		return pending, tooLarge(pending)
 	}
 	if err := checkKeys("", events); err != nil {
 		return pending, err
 	}
 	if err := l.submit(ctx, p, pending, first, events); err != nil {
-		return pending, fmt.Errorf("producer %d: %w", p.id, err)
+		return pending, fmt.Errorf("producer %d: %w", p.account.id, err)
 	}
 	return pending, nil
 }

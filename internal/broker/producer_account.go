@@ -3,7 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/eventlog"
 )
@@ -41,8 +41,11 @@ func (a *account) outlook() record {
 	return r
 }
 
-// errDoubt: something has to be cleared up first.
-var errDoubt = errors.New("it is not known what is stored")
+// Something has to be done first.
+var (
+	errDoubt     = errors.New("it is not known what is stored")
+	errForgotten = errors.New("the producer was forgotten")
+)
 
 // submit gives a batch its place, or finds the place that it has already.
 func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first int32, events []eventlog.Event) error {
@@ -56,7 +59,9 @@ func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first in
 		case err == nil:
 			return nil
 		case errors.Is(err, errDoubt):
-			err = l.clearUp(ctx, who.id)
+			err = l.clearUp(ctx, who.account.id)
+		case errors.Is(err, errForgotten):
+			err = l.remember(ctx, who.account)
 		}
 		if err != nil {
 			return err
@@ -96,7 +101,6 @@ func (l *ledger) place(who *Producer, p *Pending, first int32, events []eventlog
 		l.repeatLocked(a, p, first)
 		return nil, nil, nil
 	case a.air == nil:
-		a.record = a.record.decided(first)
 		a.air = l.newFlight(a, first)
 		a.air.join(p, copyEvents(events))
 		return a.air, nil, nil
@@ -111,14 +115,30 @@ func (l *ledger) place(who *Producer, p *Pending, first int32, events []eventlog
 
 // accountLocked finds the account of a producer that is still in force.
 func (l *ledger) accountLocked(who *Producer) (*account, error) {
-	a := l.accounts[who.id]
+	a := l.accounts[who.account.id]
 	if a == nil {
-		return nil, fmt.Errorf("forgotten, since %d others were used later: %w", l.limit, ErrProducerFenced)
+		return nil, errForgotten
 	}
-	if a.epoch != who.begun.epoch {
-		return nil, fmt.Errorf("epoch %d, the present one is %d: %w", who.begun.epoch, a.epoch, ErrProducerFenced)
+	if a.epoch != who.epoch {
+		return nil, fenced(who.epoch, a.epoch)
 	}
 	return a, nil
+}
+
+// remember takes a forgotten producer up again that somebody still holds: it is as it was.
+func (l *ledger) remember(ctx context.Context, a *account) error {
+	if err := l.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer l.endTurn()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.accounts[a.id] == nil {
+		a.used = time.Now().Unix()
+		l.addLocked(a)
+		l.changes++
+	}
+	return nil
 }
 
 // repeatLocked lets a repeat wait for the flight that its last event is with: what is

@@ -130,7 +130,7 @@ func (y *crashYard) work() {
 		case n < 17:
 			s.tryLowerEpoch()
 		case n < 18:
-			y.broker.tendLedgers(y.t.Context())
+			y.broker.tendLedgers(y.t.Context(), 0)
 		default:
 			_, _ = y.broker.Publish(y.t.Context(), "orders", Target{}, events("plain"))
 		}
@@ -221,8 +221,8 @@ func (s *sender) ready() bool {
 	if s.unsure {
 		cfg.Epoch = nil
 	}
-	if cfg.Epoch != nil && s.y.rnd.IntN(2) == 0 && s.begun && s.acknowledged > 0 {
-		cfg.Last = new(int32(s.acknowledged - 1))
+	if cfg.Epoch != nil && s.begun && s.y.rnd.IntN(2) == 0 {
+		cfg.Last = new(int32(s.acknowledged)) // and sends all again that is behind it
 	}
 	return s.begin(cfg)
 }
@@ -239,7 +239,10 @@ func (s *sender) begin(cfg ProducerConfig) bool {
 		s.y.t.Errorf("seed %d: %s got epoch %d after %d", s.y.seed, s.name(), p.Epoch(), s.epoch)
 	}
 	s.producer, s.epoch, s.begun, s.unsure = p, p.Epoch(), true, false
-	s.learn(int(p.Last()) + 1)
+	if cfg.Last != nil && p.Last() != *cfg.Last {
+		s.y.t.Errorf("seed %d: %s gave %d and is told %d", s.y.seed, s.name(), *cfg.Last, p.Last())
+	}
+	s.learn(int(p.Last()))
 	return true
 }
 
@@ -280,7 +283,7 @@ func (s *sender) send() {
 	var pending []*Pending
 	at := s.acknowledged
 	for _, count := range s.batches {
-		p, err := s.producer.Submit(s.y.t.Context(), int32(at), s.batch(at, count))
+		p, err := s.producer.Submit(s.y.t.Context(), int32(at+1), s.batch(at, count))
 		if err != nil {
 			s.blameBehind(len(pending), err)
 			break
@@ -334,7 +337,7 @@ func (s *sender) beginEpoch() {
 	if !s.begin(ProducerConfig{ID: &s.id}) || old == nil {
 		return
 	}
-	if _, err := old.Submit(s.y.t.Context(), int32(s.acknowledged), events("never")); !errors.Is(err, ErrProducerFenced) {
+	if _, err := old.Submit(s.y.t.Context(), int32(s.acknowledged+1), events("never")); !errors.Is(err, ErrProducerFenced) {
 		s.y.t.Errorf("seed %d: %s: an epoch that was over: %v", s.y.seed, s.name(), err)
 	}
 }
@@ -345,9 +348,12 @@ func (s *sender) tryLowerEpoch() {
 		return
 	}
 	cfg := ProducerConfig{ID: &s.id, Epoch: new(s.epoch - 1)}
-	_, err := s.y.broker.Producer(s.y.t.Context(), "orders", "0", cfg)
+	p, err := s.y.broker.Producer(s.y.t.Context(), "orders", "0", cfg)
 	if err == nil {
-		s.y.t.Errorf("seed %d: %s: epoch %d began after %d", s.y.seed, s.name(), *cfg.Epoch, s.epoch)
+		_, err = p.Submit(s.y.t.Context(), int32(s.acknowledged+1), events("never"))
+	}
+	if err == nil {
+		s.y.t.Errorf("seed %d: %s: epoch %d sent after %d began", s.y.seed, s.name(), *cfg.Epoch, s.epoch)
 	} else if !errors.Is(err, ErrProducerFenced) {
 		s.blame("a lower epoch", err)
 	}

@@ -63,7 +63,7 @@ func (l *ledger) resume(a *account) *flight {
 	case a.epoch != f.epoch: // another node's has begun: it is for that one to say
 		return nil
 	case a.last == ahead(f.first, f.count-1):
-		a.newest = f.whole() // the log could not say
+		a.recent = record{}.extend(f.first, f.count, f.parts).recent // the log could not say
 		return nil
 	}
 	a.air = &flight{
@@ -129,6 +129,7 @@ func (l *ledger) learn(run eventlog.Run) {
 		l.addLocked(a)
 	}
 	if a.air == nil {
+		l.changes++
 		a.record = a.record.learn(run.Producer, len(run.Events), run.Time.Unix())
 		a.kept = a.kept || a.epoch == run.Producer.Epoch
 	}

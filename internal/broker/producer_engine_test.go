@@ -103,6 +103,9 @@ func (y *yard) steer(t *testing.T, s *steered) *Broker {
 	return open(t, Config{Engine: s, Meta: y.store})
 }
 
+// atZero is what a producer says that has stored nothing and begins at 0.
+var atZero = new(int32(-1))
+
 func mustBegin(t *testing.T, b *Broker, hub string, cfg ProducerConfig) *Producer {
 	t.Helper()
 	p, err := b.Producer(t.Context(), hub, "0", cfg)

@@ -24,7 +24,7 @@ func TestProducerAfterARefusal(t *testing.T) {
 			}
 			b := newYard(t).steer(t, engine)
 			mustCreate(t, b, "orders", 1)
-			p := mustBegin(t, b, "orders", ProducerConfig{})
+			p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 			mustStore(t, p, 0, "a")
 			pending := []*Pending{mustSubmit(t, p, 1, "b"), mustSubmit(t, p, 2, "c"), mustSubmit(t, p, 3, "d")}
 			close(engine.held)
@@ -71,7 +71,7 @@ func TestProducerAfterDoubt(t *testing.T) {
 			}
 			b := newYard(t).steer(t, engine)
 			mustCreate(t, b, "orders", 1)
-			p := mustBegin(t, b, "orders", ProducerConfig{})
+			p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 			mustStore(t, p, 0, "a")
 			if _, err := store(t.Context(), p, 1, "b", "c"); err == nil {
 				t.Fatal("no doubt")
@@ -99,7 +99,7 @@ func TestEpochAfterDoubt(t *testing.T) {
 	}
 	b := newYard(t).steer(t, engine)
 	mustCreate(t, b, "orders", 1)
-	p := mustBegin(t, b, "orders", ProducerConfig{})
+	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
 		t.Fatal(err)
 	}
@@ -117,14 +117,14 @@ func TestDoubtOutlastsARefusal(t *testing.T) {
 	}
 	b := newYard(t).steer(t, engine)
 	mustCreate(t, b, "orders", 1)
-	p := mustBegin(t, b, "orders", ProducerConfig{})
+	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
 		t.Fatal(err)
 	}
 	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(p.ID())}); !errors.Is(err, eventlog.ErrNoSpace) {
 		t.Errorf("an epoch began in doubt: %v", err)
 	}
-	if err := p.ledger.tend(t.Context()); err != nil { // those who do not come back are seen to
+	if err := p.ledger.tend(t.Context(), 0); err != nil { // those who do not come back are seen to
 		t.Fatal(err)
 	}
 	expect(t, b, "orders", "a", "b")
@@ -137,7 +137,7 @@ func TestDoubtOutlastsARefusal(t *testing.T) {
 func TestProducerGivesUpAtOnce(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
-	p := mustBegin(t, b, "orders", ProducerConfig{})
+	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	p.ledger.partition = unwilling{p.ledger.partition}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the connection is gone")
@@ -168,7 +168,7 @@ func TestEpochIsDurableOrFails(t *testing.T) {
 			f := &faults{answerLost: lost}
 			b := open(t, Config{Engine: y.engine, Meta: faultyStore{y.store, f}})
 			mustCreate(t, b, "orders", 1)
-			old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+			old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 			mustStore(t, old, 0, "a")
 			f.mu.Lock()
 			f.step = f.taken + 1
@@ -181,7 +181,8 @@ func TestEpochIsDurableOrFails(t *testing.T) {
 			f.step = 0
 			f.mu.Unlock()
 			fresh := mustBegin(t, b, "orders", next)
-			if _, err := y.open(t).Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))}); !errors.Is(err, ErrProducerFenced) {
+			lower := mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
+			if _, err := store(t.Context(), lower, 1, "x"); !errors.Is(err, ErrProducerFenced) {
 				t.Errorf("after a restart: %v", err)
 			}
 			mustStore(t, fresh, 1, "b")
@@ -198,9 +199,10 @@ func TestEpochsOfOtherNodesFence(t *testing.T) {
 	if err := other.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ours := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+	ours := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 	mustBegin(t, other, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(5))})
-	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(3))}); !errors.Is(err, ErrProducerFenced) {
+	lower := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(3))})
+	if _, err := store(t.Context(), lower, 0, "x"); !errors.Is(err, ErrProducerFenced) {
 		t.Errorf("a lower epoch than another node's: %v", err)
 	}
 	if _, err := store(t.Context(), ours, 0, "x"); !errors.Is(err, ErrProducerFenced) {

@@ -15,8 +15,8 @@ type flight struct {
 	first   int32
 	count   int
 	bytes   int
-	// parts is how many publications it is made of.
-	parts int
+	// parts is how many events each of the publications has that it is made of.
+	parts []uint32
 	// events are copies. They are kept until it is known what became of them.
 	events []eventlog.Event
 	// floor is a number that it cannot get below: all below was stored when it started.
@@ -32,15 +32,7 @@ type flight struct {
 }
 
 // over is the record when the flight is stored.
-func (f *flight) over(r record) record { return r.extend(f.first, f.count, f.whole()) }
-
-// whole is how many events it has if it is one publication, else 0; see record.newest.
-func (f *flight) whole() uint32 {
-	if f.parts == 1 {
-		return uint32(f.count)
-	}
-	return 0
-}
+func (f *flight) over(r record) record { return r.extend(f.first, f.count, f.parts) }
 
 func (l *ledger) newFlight(a *account, first int32) *flight {
 	return &flight{account: a, epoch: a.epoch, first: first, floor: l.seen, landed: make(chan struct{})}
@@ -52,7 +44,7 @@ func (f *flight) join(p *Pending, events []eventlog.Event) {
 	f.events = append(f.events, events...)
 	f.count += p.count
 	f.bytes += p.bytes
-	f.parts++
+	f.parts = append(f.parts, uint32(p.count))
 }
 
 // copyEvents makes the events outlive the bytes that they were given with.
@@ -155,6 +147,7 @@ func (l *ledger) countLocked(f *flight) {
 		a.record = f.over(a.record)
 		a.used, a.kept = f.stored.Time.Unix(), true
 	}
+	l.changes++
 	l.seen = max(l.seen, f.stored.First+eventlog.Sequence(f.count))
 	l.hub.metrics.published(f.count, f.bytes)
 }

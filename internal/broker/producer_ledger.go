@@ -13,8 +13,12 @@ import (
 	"github.com/eventyard/eventyard/internal/meta"
 )
 
-// maxProducers is how many producers a partition remembers.
-const maxProducers = 10_000
+const (
+	// maxProducers is how many producers a partition remembers.
+	maxProducers = 10_000
+	// producerLife is for how long one is remembered that is not used.
+	producerLife = 7 * 24 * time.Hour
+)
 
 // ledger is what is known of the producers of one partition: which epoch each is in and
 // which of its numbers are stored.
@@ -28,7 +32,8 @@ const maxProducers = 10_000
 //   - before the first producer of a partition begins, so that where there is none no
 //     batch of a producer is in the log either;
 //   - when an epoch begins, before its first batch, so that the lower ones stay fenced;
-//   - now and then, by the broker's Run, so that there is little to read.
+//   - now and then, by the broker's Run, so that there is little to read: when there is
+//     something to tell, or the log has grown.
 //
 // The account in memory moves only when the engine has said what became of a batch.
 // Where it could not say, the log is read again. When the batch is found there it is
@@ -50,15 +55,20 @@ type ledger struct {
 	// snapshot; it takes mu for short moments within.
 	turn chan struct{}
 	// loaded, revision and saved are of the turn's holder: whether the snapshot and what
-	// is behind it was read, the snapshot's revision, and up to where it is true.
-	loaded   bool
-	revision meta.Revision
-	saved    eventlog.Sequence
+	// is behind it was read, the snapshot's revision, and up to where it is true. So are
+	// savedBytes and savedChanges: how much the log held then, and which changes it has.
+	loaded       bool
+	revision     meta.Revision
+	saved        eventlog.Sequence
+	savedBytes   int64
+	savedChanges uint64
 
 	mu sync.Mutex
 	// All below is guarded by mu.
 
 	accounts map[int64]*account
+	// changes counts all that a snapshot would have to tell.
+	changes uint64
 	// seen: every batch below this number that was stored by a producer is in the
 	// accounts, but for flights that have not landed and those in doubt.
 	seen eventlog.Sequence
@@ -92,6 +102,9 @@ func (l *ledger) begin(ctx context.Context, cfg ProducerConfig) (*Producer, erro
 	if err := l.load(ctx); err != nil {
 		return nil, err
 	}
+	if p := l.outranked(cfg); p != nil {
+		return p, nil
+	}
 	a, release := l.halt(cfg.ID)
 	defer release()
 	if err := l.drain(ctx, a); err != nil {
@@ -104,10 +117,30 @@ func (l *ledger) begin(ctx context.Context, cfg ProducerConfig) (*Producer, erro
 	if err := l.keep(ctx, a); err != nil {
 		return nil, err
 	}
-	if now := l.recordOf(a); now.epoch != fresh.epoch { // another node's was faster
-		return nil, fmt.Errorf("producer %d: epoch %d, the present one is %d: %w", a.id, fresh.epoch, now.epoch, ErrProducerFenced)
+	return l.producer(a, fresh, cfg), nil // another node's may have been faster
+}
+
+func (l *ledger) producer(a *account, r record, cfg ProducerConfig) *Producer {
+	p := &Producer{ledger: l, account: a, epoch: r.epoch, last: r.last}
+	if cfg.Last != nil {
+		p.last = *cfg.Last
 	}
-	return &Producer{ledger: l, id: a.id, begun: fresh}, nil
+	return p
+}
+
+// outranked gives a producer whose epoch is over, nil if it is not. Those in force are not
+// held up for it.
+func (l *ledger) outranked(cfg ProducerConfig) *Producer {
+	if cfg.ID == nil || cfg.Epoch == nil || *cfg.Epoch < 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.accounts[*cfg.ID]
+	if a == nil || *cfg.Epoch >= a.epoch {
+		return nil
+	}
+	return l.producer(a, record{epoch: *cfg.Epoch, last: a.last}, cfg)
 }
 
 // halt stops a producer from sending anything more until it is released. One that is not
@@ -116,7 +149,7 @@ func (l *ledger) halt(id *int64) (a *account, release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if id == nil {
-		id = new(rand.Int64())
+		id = new(l.freeIDLocked())
 	}
 	if a = l.accounts[*id]; a == nil {
 		return &account{id: *id}, func() {}
@@ -127,6 +160,18 @@ func (l *ledger) halt(id *int64) (a *account, release func()) {
 		defer l.mu.Unlock()
 		close(a.halted)
 		a.halted = nil
+	}
+}
+
+// maxID is beyond the ids that the broker chooses: a number of JavaScript holds no more.
+const maxID = 1 << 53
+
+// freeIDLocked chooses an id that nobody has.
+func (l *ledger) freeIDLocked() int64 {
+	for {
+		if id := rand.Int64N(maxID); l.accounts[id] == nil {
+			return id
+		}
 	}
 }
 
@@ -165,6 +210,9 @@ func (l *ledger) enter(a *account, cfg ProducerConfig) (record, error) {
 	}
 	fresh.used = time.Now().Unix()
 	a.record = fresh
+	if !fresh.blank() {
+		l.changes++
+	}
 	return fresh, nil
 }
 
@@ -177,12 +225,6 @@ func (l *ledger) keep(ctx context.Context, a *account) error {
 		return nil
 	}
 	return l.save(ctx)
-}
-
-func (l *ledger) recordOf(a *account) record {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return a.record
 }
 
 // addLocked makes room for an account.
@@ -199,10 +241,11 @@ func (l *ledger) addLocked(a *account) {
 func (l *ledger) forgetLocked() {
 	var idle []*account
 	for _, a := range l.accounts {
-		if a.air == nil && a.doubt == nil && a.halted == nil {
+		if a.idle() {
 			idle = append(idle, a)
 		}
 	}
+	l.changes++
 	slices.SortFunc(idle, func(x, y *account) int {
 		return cmp.Or(cmp.Compare(x.worth(), y.worth()), cmp.Compare(x.used, y.used))
 	})
@@ -211,8 +254,22 @@ func (l *ledger) forgetLocked() {
 	}
 }
 
+// forgetUnusedLocked drops those who did nothing for producerLife.
+func (l *ledger) forgetUnusedLocked(now time.Time) {
+	oldest := now.Add(-producerLife).Unix()
+	for id, a := range l.accounts {
+		if a.used < oldest && a.idle() {
+			delete(l.accounts, id)
+			l.changes++
+		}
+	}
+}
+
+// idle: nothing is under way.
+func (a *account) idle() bool { return a.air == nil && a.doubt == nil && a.halted == nil }
+
 // blank: it could as well not be known.
-func (r record) blank() bool { return r.epoch == 0 && r.last == noNumber }
+func (r record) blank() bool { return r.epoch == 0 && r.none }
 
 func (r record) worth() int {
 	if r.blank() {

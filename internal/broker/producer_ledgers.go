@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 
 const (
 	// saveInterval is how far apart the snapshots of busy partitions are: what is stored
-	// in that time is what a start after a crash has to read.
-	saveInterval = 10 * time.Second
+	// in that time is what a start after a crash has to read. Where producers are not busy
+	// but others are, it may be saveSlackBytes.
+	saveInterval   = 10 * time.Second
+	saveSlackBytes = 4 << 20
 	// lastSaveTimeout bounds what Run does after its context has ended.
 	lastSaveTimeout = 3 * time.Second
 )
@@ -78,12 +81,12 @@ func (b *Broker) keepLedgers(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			b.tendLedgers(ctx)
+			b.tendLedgers(ctx, saveSlackBytes)
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSaveTimeout)
 			defer cancel()
 			b.settleLedgers(last)
-			b.tendLedgers(last)
+			b.tendLedgers(last, 0)
 			return
 		}
 	}
@@ -110,17 +113,18 @@ func (b *Broker) openLedgers(ctx context.Context) error {
 			b.ledgers.of(b, h, number, h.partitions[number])
 		}
 	}
-	b.tendLedgers(ctx)
+	b.tendLedgers(ctx, saveSlackBytes)
 	return nil
 }
 
-// tendLedgers writes the snapshots that are behind. One that cannot be written costs
+// tendLedgers writes the snapshots that are behind, by more than slack bytes where no
+// producer has done anything. One that cannot be written costs
 // time at the next start, nothing else, so that the others go on.
-func (b *Broker) tendLedgers(ctx context.Context) {
+func (b *Broker) tendLedgers(ctx context.Context, slack int64) {
 	var failed int
 	var first error
 	for _, l := range b.ledgers.live(b.hubs.all()) {
-		if err := l.tend(ctx); err != nil && ctx.Err() == nil {
+		if err := l.tend(ctx, slack); err != nil && ctx.Err() == nil {
 			first = fmt.Errorf("%s/%d: %w", l.hub.Name, l.number, err)
 			failed++
 		}
@@ -139,8 +143,8 @@ func (b *Broker) settleLedgers(ctx context.Context) {
 	}
 }
 
-// tend brings the snapshot up to the end of the log.
-func (l *ledger) tend(ctx context.Context) error {
+// tend brings the snapshot up to the end of the log, if that is worth it.
+func (l *ledger) tend(ctx context.Context, slack int64) error {
 	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
@@ -158,13 +162,27 @@ func (l *ledger) tend(ctx context.Context) error {
 		return err
 	}
 	l.mu.Lock()
+	l.forgetUnusedLocked(time.Now())
 	l.seen = max(l.seen, bounds.Next)
-	floor := l.floorLocked()
+	floor, changes := l.floorLocked(), l.changes
 	l.mu.Unlock()
-	if floor == l.saved {
+	if changes == l.savedChanges && (floor == l.saved || l.grown(bounds) <= slack) {
 		return nil
 	}
-	return l.save(ctx)
+	if err := l.save(ctx); err != nil {
+		return err
+	}
+	l.savedBytes = bounds.Bytes
+	return nil
+}
+
+// grown is about how many bytes of the log are behind the snapshot. Where there are fewer
+// than there were, retention has removed some, and nobody knows.
+func (l *ledger) grown(bounds eventlog.Bounds) int64 {
+	if bounds.Bytes < l.savedBytes {
+		return math.MaxInt64
+	}
+	return bounds.Bytes - l.savedBytes
 }
 
 // settleDoubts sees to those who do not come back: while there is doubt, the snapshot

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,7 @@ func TestLittleIsRead(t *testing.T) {
 	for n := range 20 {
 		mustPublish(t, b, "orders", Target{}, fmt.Sprint(n))
 	}
-	p := mustBegin(t, b, "orders", ProducerConfig{})
+	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	if n := engine.opened(); n != 0 {
 		t.Errorf("%d cursors for the first producer", n)
 	}
@@ -56,21 +57,22 @@ func TestLittleIsRead(t *testing.T) {
 	}
 }
 
-// H2: while a broker runs, snapshots follow the end of the log, also for producers of an
-// earlier life that nobody asked for; and at the end everything is written down.
+// H2: while a broker runs, snapshots follow what producers do, and the end of the log from
+// not too far, also for producers of an earlier life that nobody asked for; and at the end
+// everything is written down.
 func TestRunKeepsSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		b := y.open(t)
 		mustCreate(t, b, "orders", 1)
-		p := mustBegin(t, b, "orders", ProducerConfig{})
+		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		stop := running(t, b)
 		mustStore(t, p, 0, "a", "b")
 		mustPublish(t, b, "orders", Target{}, "c")
 		time.Sleep(saveInterval + time.Second)
 		synctest.Wait()
 		s := y.snapshotOf(t, b, "orders")
-		if r := s.producers[p.ID()]; s.upTo != 3 || r.last != 1 || r.run != 2 || r.newest != 2 {
+		if r := s.producers[p.ID()]; s.upTo != 3 || r.last != 1 || r.run != 2 || r.recent != (recent{2}) {
 			t.Errorf("got %+v", s)
 		}
 		mustStore(t, p, 2, "d")
@@ -85,9 +87,24 @@ func TestRunKeepsSnapshots(t *testing.T) {
 		mustPublish(t, later, "orders", Target{}, "e", "f")
 		time.Sleep(saveInterval + time.Second)
 		synctest.Wait()
-		if s := y.snapshotOf(t, later, "orders"); s.upTo != 6 {
+		if s := y.snapshotOf(t, later, "orders"); s.upTo != 4 {
+			t.Errorf("two small events made a snapshot: %+v", s)
+		}
+		for range 4 {
+			mustPublish(t, later, "orders", Target{}, strings.Repeat("x", saveSlackBytes/4))
+		}
+		time.Sleep(saveInterval + time.Second)
+		synctest.Wait()
+		if s := y.snapshotOf(t, later, "orders"); s.upTo != 10 {
 			t.Errorf("in the next life: %+v", s)
 		}
+		mustPublish(t, later, "orders", Target{}, "g")
+		stop()
+		if s := y.snapshotOf(t, later, "orders"); s.upTo != 11 {
+			t.Errorf("at its end: %+v", s)
+		}
+		later = y.open(t)
+		stop = running(t, later)
 		if err := later.DeleteHub(t.Context(), "orders"); err != nil {
 			t.Fatal(err)
 		}
@@ -95,6 +112,38 @@ func TestRunKeepsSnapshots(t *testing.T) {
 		stop()
 		if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 0 {
 			t.Errorf("%d facts of a deleted hub, %v", len(facts), err)
+		}
+	})
+}
+
+// Where producers do nothing, nothing is written: neither while others publish, nor while
+// nobody does.
+func TestSnapshotsAreNotWrittenForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		written := 0
+		b := open(t, Config{Engine: y.engine, Meta: &deletingStore{Store: y.store, before: func(string) { written++ }}})
+		mustCreate(t, b, "orders", 1)
+		p := mustBegin(t, b, "orders", ProducerConfig{})
+		mustStore(t, p, 1, "a")
+		stop := running(t, b)
+		defer stop()
+		time.Sleep(saveInterval + time.Second)
+		synctest.Wait()
+		before := written
+		for range 100 {
+			mustPublish(t, b, "orders", Target{}, "x")
+			time.Sleep(saveInterval)
+		}
+		synctest.Wait()
+		if written != before {
+			t.Errorf("written %d times", written-before)
+		}
+		mustStore(t, p, 2, "b")
+		time.Sleep(10 * saveInterval)
+		synctest.Wait()
+		if written != before+1 {
+			t.Errorf("one batch of the producer was written down %d times", written-before)
 		}
 	})
 }
@@ -107,7 +156,7 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 		engine := &steered{held: make(chan struct{}), heldFrom: 2}
 		b := y.steer(t, engine)
 		mustCreate(t, b, "orders", 1)
-		slow := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+		slow := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 		mustStore(t, slow, 0, "a")
 		pending := mustSubmit(t, slow, 1, "b")
 		plain, err := y.open(t).Submit(t.Context(), "orders", Target{}, events("c"))
@@ -117,7 +166,7 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 		if _, err := plain.Wait(t.Context()); err != nil { // stores the one before it, too
 			t.Fatal(err)
 		}
-		if err := slow.ledger.tend(t.Context()); err != nil {
+		if err := slow.ledger.tend(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if s := y.snapshotOf(t, b, "orders"); s.upTo != 1 || s.producers[1].last != 0 {
@@ -130,7 +179,7 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 		if _, err := pending.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := slow.ledger.tend(t.Context()); err != nil {
+		if err := slow.ledger.tend(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if s := y.snapshotOf(t, b, "orders"); s.upTo != 3 || s.producers[1].last != 1 {
@@ -144,7 +193,7 @@ func TestProducersBehindDamage(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
-	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 	for first := range int32(4) {
 		mustStore(t, p, first, "x")
 	}
@@ -178,11 +227,11 @@ func TestProducersOfAShortenedLog(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
-	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 	for first := range int32(5) {
 		mustStore(t, p, first, "x")
 	}
-	if err := p.ledger.tend(t.Context()); err != nil {
+	if err := p.ledger.tend(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	empty, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: quiet()})

@@ -21,19 +21,32 @@ func distance(from, to int32) int64 { return (int64(to) - int64(from)) & math.Ma
 // behind and ahead are never confused.
 const maxRun = 1 << 30
 
+// maxRecent is how many of a producer's batches are known one by one, as in Kafka.
+const maxRecent = 5
+
+// recent is how many events the newest batches had, the newest first. Behind the first 0
+// it is not known.
+type recent [maxRecent]uint32
+
+func (n recent) with(count uint32) recent {
+	copy(n[1:], n[:maxRecent-1])
+	n[0] = count
+	return n
+}
+
 // record is what is known of one producer of a partition. It is a plain value; its
 // methods are the rules.
 type record struct {
 	epoch int16
-	// last is the newest number stored, noNumber if none is.
+	// last is the newest number stored or, with none, the one that the first will follow.
 	last int32
+	// none: of all up to last nothing was stored, as far as anyone knows or cares.
+	none bool
 	// run is how many numbers up to last were stored in this epoch. Only they can be
 	// repeated: what an earlier epoch numbered may have been something else.
 	run uint32
-	// newest is how many numbers the newest batch had; 0 where that is not known.
-	newest uint32
-	// anew allows the first batch of the epoch to begin at 0 as well as behind last.
-	anew bool
+	// recent are the newest batches of the run.
+	recent recent
 	// used is when it last did something, in Unix seconds.
 	used int64
 }
@@ -43,36 +56,31 @@ type record struct {
 //
 //   - Epoch: as asked for; else 0, or the one after the present. None lower than the
 //     present.
-//   - Numbers: a new producer's follow the Last it gives. In an epoch that has stored
-//     something they go on where they are, whatever the producer believes: its last answer
-//     may have been lost. In an epoch that has not they go on behind what the epochs
-//     before stored, or begin anew at 0 where Last is -1; where Last is nil the first
-//     batch decides. Any other Last shows that numbers were lost or given twice, and is
-//     refused.
+//   - Numbers: where nothing is stored they follow the Last that the producer gives, or 0:
+//     Event Hubs' clients take what they are told for used, and count from 1. Where
+//     something is they go on behind it, whatever the producer believes: the last answer
+//     may have been lost, and each batch will show. But in an epoch that has stored nothing
+//     they begin anew at 0 where Last is -1.
 func begin(present *record, cfg ProducerConfig) (record, error) {
 	epoch, err := chooseEpoch(present, cfg.Epoch)
 	if err != nil {
 		return record{}, err
 	}
-	last := noNumber
+	var last int32
 	if cfg.Last != nil {
 		last = *cfg.Last
 	}
 	switch {
 	case last < noNumber:
 		return record{}, fmt.Errorf("%d is no number of an event: %w", last, ErrOutOfOrder)
-	case present == nil:
-		return record{epoch: epoch, last: last}, nil
+	case present == nil || present.none:
+		return record{epoch: epoch, last: last, none: true}, nil
 	case present.epoch == epoch && present.run > 0:
 		return *present, nil
-	case last == noNumber || last == present.last:
-		r := record{epoch: epoch, last: present.last, anew: cfg.Last == nil, used: present.used}
-		if cfg.Last != nil {
-			r.last = last
-		}
-		return r, nil
+	case last == noNumber:
+		return record{epoch: epoch, last: last, none: true}, nil
 	}
-	return record{}, fmt.Errorf("its newest number is %d, not %d: %w", present.last, last, ErrOutOfOrder)
+	return record{epoch: epoch, last: present.last}, nil
 }
 
 func chooseEpoch(present *record, asked *int16) (int16, error) {
@@ -80,7 +88,7 @@ func chooseEpoch(present *record, asked *int16) (int16, error) {
 	case asked != nil && *asked < 0:
 		return 0, fmt.Errorf("epoch %d, the lowest is 0: %w", *asked, ErrProducerFenced)
 	case asked != nil && present != nil && *asked < present.epoch:
-		return 0, fmt.Errorf("epoch %d, the present one is %d: %w", *asked, present.epoch, ErrProducerFenced)
+		return 0, fenced(*asked, present.epoch)
 	case asked != nil:
 		return *asked, nil
 	case present == nil:
@@ -91,47 +99,68 @@ func chooseEpoch(present *record, asked *int16) (int16, error) {
 	return present.epoch + 1, nil
 }
 
+// fenced says that an epoch is over, in the words that clients' tests look for.
+func fenced(received, current int16) error {
+	return fmt.Errorf("epoch Received:%d Current:%d: %w", received, current, ErrProducerFenced)
+}
+
 // judge is the rule of what becomes of a batch: it follows what is stored, or repeats
 // it, or is ErrOutOfOrder.
-//
-// Repeated is what lies wholly within the run, with one exception: what repeats a part of
-// the newest batch only. No client sends again less than it sent; but one that gave up on
-// a batch, not knowing that it was stored, and goes on with other events under the same
-// numbers does look like that, and would never learn that these are not stored.
 func (r record) judge(first int32, count int) (repeat bool, err error) {
 	if first < 0 {
 		return false, fmt.Errorf("%d is no number of an event: %w", first, ErrOutOfOrder)
 	}
-	if first == ahead(r.last, 1) || r.anew && first == 0 {
+	next := ahead(r.last, 1)
+	if first == next {
 		return false, nil
 	}
 	end := ahead(first, count-1)
-	behind := distance(end, r.last)
-	within := behind+int64(count) <= int64(r.run)
-	apart := behind >= int64(r.newest)
-	whole := behind == 0 && count == int(r.newest)
-	if within && (apart || whole) {
+	if r.repeats(end, count) {
 		return true, nil
 	}
-	return false, fmt.Errorf("numbers %d to %d, the next is %d: %w", first, end, ahead(r.last, 1), ErrOutOfOrder)
-}
-
-// decided is the record once the first batch of an epoch is on its way: whether it will be
-// stored or not, it has shown where the numbers begin. Otherwise the second, sent without
-// waiting for the first, could pass for it when that was refused.
-func (r record) decided(first int32) record {
-	if r.anew && first == 0 {
-		r.last = noNumber
+	what := "numbers"
+	if distance(first, r.last) < maxRun {
+		what = "old sequence numbers"
 	}
-	r.anew = false
-	return r
+	return false, fmt.Errorf("%s %d to %d, the next is %d: %w", what, first, end, next, ErrOutOfOrder)
 }
 
-// extend is the record when a batch that follows is stored.
-func (r record) extend(first int32, count int, newest uint32) record {
+// repeats tells whether a batch that ends with a number was stored already: what lies
+// wholly within the run, except where it would be a part of one of the recent batches, or
+// more than one. No client sends again less than it sent, or other than it sent it; but
+// one that gave up on a batch, not knowing that it was stored, and goes on with other
+// events under the same numbers does look like that, and would never learn that these are
+// not stored.
+func (r record) repeats(end int32, count int) bool {
+	behind := distance(end, r.last)
+	if behind+int64(count) > int64(r.run) {
+		return false
+	}
+	var at int64
+	for _, n := range r.recent {
+		if n == 0 {
+			break
+		}
+		if behind < at+int64(n) {
+			return behind == at && count == int(n)
+		}
+		at += int64(n)
+	}
+	return true
+}
+
+// extend is the record when batches that follow are stored; parts is how many events each
+// of them has, nil where only the sum is known.
+func (r record) extend(first int32, count int, parts []uint32) record {
 	r.last = ahead(first, count-1)
+	r.none = false
 	r.run = min(r.run+uint32(count), maxRun)
-	r.newest, r.anew = newest, false
+	if parts == nil {
+		r.recent = recent{}
+	}
+	for _, n := range parts {
+		r.recent = r.recent.with(n)
+	}
 	return r
 }
 
@@ -147,7 +176,7 @@ func (r record) learn(p eventlog.Producer, count int, used int64) record {
 	case p.Epoch > r.epoch || p.First != ahead(r.last, 1):
 		r = record{epoch: p.Epoch, used: r.used}
 	}
-	r = r.extend(p.First, count, 0)
+	r = r.extend(p.First, count, nil)
 	r.used = max(r.used, used)
 	return r
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/eventlog"
@@ -10,8 +11,9 @@ import (
 
 // How an epoch begins.
 func TestBegin(t *testing.T) {
-	known := &record{epoch: 3, last: 9, run: 5, newest: 2, used: 1}
-	idle := &record{epoch: 3, last: 9}
+	known := &record{epoch: 3, last: 9, run: 5, recent: recent{2}, used: 1}
+	quiet := &record{epoch: 3, last: 9} // the epoch has stored nothing, those before it have
+	blank := &record{epoch: 3, last: 41, none: true}
 	exhausted := &record{epoch: math.MaxInt16, last: 9, run: 1}
 	tests := []struct {
 		what    string
@@ -20,19 +22,24 @@ func TestBegin(t *testing.T) {
 		want    record
 		err     error
 	}{
-		{"a new producer begins with epoch 0 at 0", nil, ProducerConfig{}, record{last: -1}, nil},
-		{"or with the epoch it asks for", nil, ProducerConfig{Epoch: new(int16(7))}, record{epoch: 7, last: -1}, nil},
-		{"and behind the number it gives", nil, ProducerConfig{Last: new(int32(41))}, record{last: 41}, nil},
-		{"a known one gets the next epoch, and the first batch decides about the numbers", known, ProducerConfig{}, record{epoch: 4, last: 9, anew: true, used: 1}, nil},
-		{"a higher epoch is taken", known, ProducerConfig{Epoch: new(int16(8))}, record{epoch: 8, last: 9, anew: true, used: 1}, nil},
-		{"it may go on behind what is stored", known, ProducerConfig{Epoch: new(int16(4)), Last: new(int32(9))}, record{epoch: 4, last: 9, used: 1}, nil},
-		{"or begin at 0", known, ProducerConfig{Epoch: new(int16(4)), Last: new(int32(-1))}, record{epoch: 4, last: -1, used: 1}, nil},
-		{"but nowhere else", known, ProducerConfig{Epoch: new(int16(4)), Last: new(int32(5))}, record{}, ErrOutOfOrder},
-		{"also where the broker chose the epoch", known, ProducerConfig{Last: new(int32(5))}, record{}, ErrOutOfOrder},
+		{"a new producer begins with epoch 0 behind 0", nil, ProducerConfig{}, record{none: true}, nil},
+		{"or with the epoch it asks for", nil, ProducerConfig{Epoch: new(int16(7))}, record{epoch: 7, none: true}, nil},
+		{"and behind the number it gives", nil, ProducerConfig{Last: new(int32(41))}, record{last: 41, none: true}, nil},
+		{"or at 0", nil, ProducerConfig{Last: atZero}, record{last: -1, none: true}, nil},
+		{"a known one gets the next epoch and goes on", known, ProducerConfig{}, record{epoch: 4, last: 9}, nil},
+		{"a higher epoch is taken", known, ProducerConfig{Epoch: new(int16(8))}, record{epoch: 8, last: 9}, nil},
+		{"it goes on behind what is stored", known, ProducerConfig{Epoch: new(int16(4)), Last: new(int32(9))}, record{epoch: 4, last: 9}, nil},
+		{"or begins at 0", known, ProducerConfig{Epoch: new(int16(4)), Last: atZero}, record{epoch: 4, last: -1, none: true}, nil},
+		{"but nowhere else, whatever it believes", known, ProducerConfig{Epoch: new(int16(4)), Last: new(int32(5))}, record{epoch: 4, last: 9}, nil},
+		{"also where the broker chose the epoch", known, ProducerConfig{Last: new(int32(20))}, record{epoch: 4, last: 9}, nil},
 		{"the same epoch goes on", known, ProducerConfig{Epoch: new(int16(3))}, *known, nil},
 		{"whatever the producer missed", known, ProducerConfig{Epoch: new(int16(3)), Last: new(int32(7))}, *known, nil},
 		{"or believes", known, ProducerConfig{Epoch: new(int16(3)), Last: new(int32(99))}, *known, nil},
-		{"the same epoch that stored nothing begins again", idle, ProducerConfig{Epoch: new(int16(3)), Last: new(int32(-1))}, record{epoch: 3, last: -1}, nil},
+		{"it does not begin at 0 again", known, ProducerConfig{Epoch: new(int16(3)), Last: atZero}, *known, nil},
+		{"unless it stored nothing", quiet, ProducerConfig{Epoch: new(int16(3)), Last: atZero}, record{epoch: 3, last: -1, none: true}, nil},
+		{"and else goes on", quiet, ProducerConfig{Epoch: new(int16(3)), Last: new(int32(2))}, record{epoch: 3, last: 9}, nil},
+		{"one that never stored anything begins where it says", blank, ProducerConfig{Epoch: new(int16(3)), Last: new(int32(2))}, record{epoch: 3, last: 2, none: true}, nil},
+		{"or behind 0", blank, ProducerConfig{Epoch: new(int16(5))}, record{epoch: 5, none: true}, nil},
 		{"a lower epoch is refused", known, ProducerConfig{Epoch: new(int16(2))}, record{}, ErrProducerFenced},
 		{"a negative one too", nil, ProducerConfig{Epoch: new(int16(-1))}, record{}, ErrProducerFenced},
 		{"and a negative number", nil, ProducerConfig{Last: new(int32(-2))}, record{}, ErrOutOfOrder},
@@ -53,67 +60,76 @@ func TestBegin(t *testing.T) {
 func TestJudge(t *testing.T) {
 	const largest = math.MaxInt32
 	ten := record{last: 9, run: 10} // 0 to 9, in batches nobody remembers
-	five := record{last: 9, run: 10, newest: 5}
-	later := record{last: 9, run: 3} // 7 to 9 in this epoch
-	fresh := record{epoch: 1, last: 9, anew: true}
-	around := record{last: 2, run: 10, newest: 4} // the newest were largest to 2
+	five := record{last: 9, run: 10, recent: recent{5}}
+	three := record{last: 9, run: 10, recent: recent{1, 3, 2}} // 4 to 5, 6 to 8, 9
+	later := record{last: 9, run: 3}                           // 7 to 9 in this epoch
+	fresh := record{epoch: 1, last: 9}
+	around := record{last: 2, run: 10, recent: recent{4}} // the newest were largest to 2
 	tests := []struct {
 		what   string
 		r      record
 		first  int32
 		count  int
 		repeat bool
-		err    error
+		err    string
 	}{
-		{"the first number is 0", record{last: -1}, 0, 3, false, nil},
-		{"and no other", record{last: -1}, 1, 3, false, ErrOutOfOrder},
-		{"the next follows", ten, 10, 4, false, nil},
-		{"a gap is refused", ten, 11, 1, false, ErrOutOfOrder},
-		{"what is stored is a repeat", ten, 0, 10, true, nil},
-		{"also a part of it", ten, 3, 2, true, nil},
-		{"half of it is none", ten, 8, 4, false, ErrOutOfOrder},
-		{"the newest batch again is a repeat", five, 5, 5, true, nil},
-		{"and those before it", five, 0, 5, true, nil},
-		{"its beginning alone is not: other events have its numbers", five, 5, 3, false, ErrOutOfOrder},
-		{"nor its middle", five, 6, 1, false, ErrOutOfOrder},
-		{"nor its end", five, 9, 1, false, ErrOutOfOrder},
-		{"nor more than it", five, 4, 6, false, ErrOutOfOrder},
-		{"what this epoch did not store is no repeat", later, 6, 2, false, ErrOutOfOrder},
-		{"what it did store is", later, 7, 2, true, nil},
-		{"a fresh epoch goes on", fresh, 10, 1, false, nil},
-		{"or begins at 0", fresh, 0, 1, false, nil},
-		{"and repeats nothing", fresh, 9, 1, false, ErrOutOfOrder},
-		{"after the largest comes 0", record{last: largest, run: 1}, 0, 1, false, nil},
-		{"a batch may run over it", record{last: largest - 1, run: 1}, largest, 3, false, nil},
-		{"and is recognised again", around, largest, 4, true, nil},
-		{"with what is before it", around, largest - 6, 6, true, nil},
-		{"but not what was never stored", around, largest - 7, 2, false, ErrOutOfOrder},
-		{"far ahead is not behind", record{last: 5, run: 6}, largest - 2, 1, false, ErrOutOfOrder},
-		{"below 0 is no number", ten, -1, 1, false, ErrOutOfOrder},
-		{"however low", ten, math.MinInt32, 11, false, ErrOutOfOrder},
+		{"the first number is behind the one told", record{none: true}, 1, 3, false, ""},
+		{"and no other", record{none: true}, 2, 3, false, "numbers 2 to 4, the next is 1: "},
+		{"nor that one", record{none: true}, 0, 3, false, "old sequence numbers 0 to 2, the next is 1: "},
+		{"or it is 0", record{last: -1, none: true}, 0, 3, false, ""},
+		{"and none else", record{last: -1, none: true}, 1, 3, false, "numbers 1 to 3, the next is 0: "},
+		{"the next follows", ten, 10, 4, false, ""},
+		{"a gap is refused", ten, 11, 1, false, "numbers 11 to 11, the next is 10: "},
+		{"what is stored is a repeat", ten, 0, 10, true, ""},
+		{"also a part of it", ten, 3, 2, true, ""},
+		{"half of it is none", ten, 8, 4, false, "old sequence"},
+		{"the newest batch again is a repeat", five, 5, 5, true, ""},
+		{"and those before it", five, 0, 5, true, ""},
+		{"its beginning alone is not: other events have its numbers", five, 5, 3, false, "old sequence"},
+		{"nor its middle", five, 6, 1, false, "old sequence"},
+		{"nor its end", five, 9, 1, false, "old sequence"},
+		{"nor more than it", five, 4, 6, false, "old sequence"},
+		{"those before it are known one by one", three, 6, 3, true, ""},
+		{"each of them", three, 4, 2, true, ""},
+		{"and not in parts", three, 7, 2, false, "old sequence"},
+		{"nor together", three, 4, 5, false, "old sequence"},
+		{"nor across", three, 5, 2, false, "old sequence"},
+		{"nor with some before them", three, 3, 3, false, "old sequence"},
+		{"of which only the sum is known", three, 1, 2, true, ""},
+		{"what this epoch did not store is no repeat", later, 6, 2, false, "old sequence"},
+		{"what it did store is", later, 7, 2, true, ""},
+		{"a fresh epoch goes on", fresh, 10, 1, false, ""},
+		{"and does not begin at 0", fresh, 0, 1, false, "old sequence"},
+		{"and repeats nothing", fresh, 9, 1, false, "old sequence"},
+		{"after the largest comes 0", record{last: largest, run: 1}, 0, 1, false, ""},
+		{"a batch may run over it", record{last: largest - 1, run: 1}, largest, 3, false, ""},
+		{"and is recognised again", around, largest, 4, true, ""},
+		{"with what is before it", around, largest - 6, 6, true, ""},
+		{"but not what was never stored", around, largest - 7, 2, false, "old sequence"},
+		{"far ahead is not behind", record{last: 5, run: 6}, largest/2 + 1, 1, false, "numbers"},
+		{"below 0 is no number", ten, -1, 1, false, "-1 is no number of an event: "},
+		{"however low", ten, math.MinInt32, 11, false, "-2147483648 is no number of an event: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			repeat, err := tt.r.judge(tt.first, tt.count)
-			if repeat != tt.repeat || !errors.Is(err, tt.err) || tt.err == nil && err != nil {
-				t.Errorf("repeat %v, %v", repeat, err)
+			if repeat != tt.repeat || (err != nil) != (tt.err != "") {
+				t.Fatalf("repeat %v, %v", repeat, err)
+			}
+			if err != nil && (!errors.Is(err, ErrOutOfOrder) || !strings.HasPrefix(err.Error(), tt.err)) {
+				t.Errorf("got %q, want %q", err, tt.err)
 			}
 		})
 	}
 }
 
-// A first batch that is refused has decided all the same: the second cannot pass for it.
-func TestTheFirstBatchDecides(t *testing.T) {
-	fresh := record{epoch: 1, last: 2, anew: true}
-	begun := fresh.decided(0)
-	if _, err := begun.judge(3, 1); !errors.Is(err, ErrOutOfOrder) {
-		t.Errorf("the second batch of an epoch that began at 0 followed the epoch before: %v", err)
-	}
-	if repeat, err := begun.judge(0, 3); repeat || err != nil {
-		t.Errorf("the first again: %v, %v", repeat, err)
-	}
-	if _, err := fresh.decided(3).judge(0, 1); !errors.Is(err, ErrOutOfOrder) {
-		t.Errorf("an epoch that went on began at 0: %v", err)
+// A first batch that is refused is waited for: the second cannot pass for it.
+func TestTheFirstBatchIsWaitedFor(t *testing.T) {
+	for _, last := range []int32{-1, 0, 9} {
+		r := record{last: last, none: true}
+		if _, err := r.judge(last+2, 1); !errors.Is(err, ErrOutOfOrder) {
+			t.Errorf("the second batch behind %d: %v", last, err)
+		}
 	}
 }
 
@@ -128,12 +144,15 @@ func TestLearnIsRepeatable(t *testing.T) {
 	var log []stored
 	store := func(epoch int16, first int32, count int) {
 		if epoch != r.epoch {
-			r = record{epoch: epoch, last: r.last, anew: true}
+			r = record{epoch: epoch, last: r.last}
+		}
+		if first == 0 {
+			r.last = noNumber
 		}
 		if repeat, err := r.judge(first, count); repeat || err != nil {
 			t.Fatal(repeat, err)
 		}
-		r = r.decided(first).extend(first, count, uint32(count))
+		r = r.extend(first, count, []uint32{uint32(count)})
 		log = append(log, stored{eventlog.Producer{ID: 1, Epoch: epoch, First: first, Set: true}, count})
 	}
 	var records []record

@@ -101,12 +101,12 @@ func (l *ledger) save(ctx context.Context) error {
 
 // write stores the snapshot if it is still the one we know.
 func (l *ledger) write(ctx context.Context) error {
-	s := l.picture()
+	s, changes := l.picture()
 	revision, err := l.broker.meta.CompareAndSet(ctx, l.key(), l.revision, s.encode())
 	if err != nil {
 		return fmt.Errorf("write producers: %w", err)
 	}
-	l.revision, l.saved = revision, s.upTo
+	l.revision, l.saved, l.savedChanges = revision, s.upTo, changes
 	l.mu.Lock()
 	for id := range s.producers { // only we begin epochs: they are as they were
 		l.accounts[id].kept = true
@@ -115,16 +115,16 @@ func (l *ledger) write(ctx context.Context) error {
 	return l.withdraw(ctx)
 }
 
-func (l *ledger) picture() snapshot {
+func (l *ledger) picture() (s snapshot, changes uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := snapshot{upTo: l.floorLocked(), producers: make(map[int64]record, len(l.accounts))}
+	s = snapshot{upTo: l.floorLocked(), producers: make(map[int64]record, len(l.accounts))}
 	for id, a := range l.accounts {
 		if !a.blank() {
 			s.producers[id] = a.record
 		}
 	}
-	return s
+	return s, l.changes
 }
 
 // withdraw takes the snapshot back if the hub was deleted under us; see wasDeleted.

@@ -25,7 +25,7 @@ func TestProducerStorm(t *testing.T) {
 			case <-done:
 				return
 			default:
-				b.tendLedgers(t.Context())
+				b.tendLedgers(t.Context(), 0)
 			}
 		}
 	})
@@ -48,7 +48,7 @@ func TestProducerStorm(t *testing.T) {
 	checkStorm(t, b, producers, batches)
 	for _, b := range []*Broker{b, y.open(t)} {
 		for id := range int64(producers) {
-			if last := mustBegin(t, b, "orders", ProducerConfig{ID: &id}).Last(); last != batches-1 {
+			if last := mustBegin(t, b, "orders", ProducerConfig{ID: &id}).Last(); last != batches {
 				t.Errorf("producer %d ends with %d", id, last)
 			}
 		}
@@ -62,14 +62,14 @@ func burst(t *testing.T, b *Broker, id int64, at, n int32, rnd *rand.Rand) error
 	if err != nil {
 		return err
 	}
-	if p.Last() != at-1 {
-		return fmt.Errorf("producer %d is at %d, want %d", id, p.Last(), at-1)
+	if p.Last() != at {
+		return fmt.Errorf("producer %d is at %d, want %d", id, p.Last(), at)
 	}
 	var waits sync.WaitGroup
 	errs := make(chan error, 2*n)
 	for i := range n {
 		for range 1 + rnd.IntN(2) {
-			pending, err := p.Submit(t.Context(), at+i, events(fmt.Sprintf("%d %d", id, at+i)))
+			pending, err := p.Submit(t.Context(), at+i+1, events(fmt.Sprintf("%d %d", id, at+i)))
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func expect(t *testing.T, b *Broker, hub string, want ...string) {
 func TestProducerStoresOnce(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
-	p := mustBegin(t, b, "orders", ProducerConfig{})
+	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	if p.Epoch() != 0 || p.Last() != -1 {
 		t.Errorf("epoch %d, last %d", p.Epoch(), p.Last())
 	}
@@ -62,7 +62,7 @@ func TestProducerStoresOnce(t *testing.T) {
 func TestProducerRefusals(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
-	p := mustBegin(t, b, "orders", ProducerConfig{})
+	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	tests := []struct {
 		what   string
 		events []eventlog.Event
@@ -93,7 +93,7 @@ func TestEpochsFence(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
-	first := mustBegin(t, b, "orders", ProducerConfig{})
+	first := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	mustStore(t, first, 0, "a")
 	second := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID())})
 	if second.ID() != first.ID() || second.Epoch() != 1 || second.Last() != 0 {
@@ -105,19 +105,17 @@ func TestEpochsFence(t *testing.T) {
 	third := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID()), Epoch: new(int16(9)), Last: new(int32(0))})
 	for _, b := range []*Broker{b, y.open(t)} {
 		for _, epoch := range []int16{0, 1, 8} {
-			if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(first.ID()), Epoch: new(epoch)}); !errors.Is(err, ErrProducerFenced) {
+			lower := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID()), Epoch: new(epoch)})
+			if _, err := store(t.Context(), lower, 1, "x"); !errors.Is(err, ErrProducerFenced) {
 				t.Errorf("epoch %d: %v", epoch, err)
 			}
 		}
 	}
 	mustStore(t, third, 1, "b")
-	if again := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID()), Epoch: new(int16(9)), Last: new(int32(0))}); again.Last() != 1 {
+	if again := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID()), Epoch: new(int16(9))}); again.Last() != 1 {
 		t.Errorf("last is %d", again.Last())
 	}
-	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(first.ID()), Last: new(int32(0))}); !errors.Is(err, ErrOutOfOrder) {
-		t.Errorf("an epoch that goes on behind what is not the newest: %v", err)
-	}
-	mustStore(t, third, 2, "c") // that one, refused, has fenced nobody
+	mustStore(t, third, 2, "c") // the lower ones have fenced nobody
 	expect(t, b, "orders", "a", "b", "c")
 }
 
@@ -126,9 +124,9 @@ func TestEpochsBeginAnew(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
-	id := mustBegin(t, b, "orders", ProducerConfig{}).ID()
-	for epoch, last := range []*int32{nil, nil, new(int32(-1))} {
-		p := mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(epoch)), Last: last})
+	id := mustBegin(t, b, "orders", ProducerConfig{Last: atZero}).ID()
+	for epoch := range int16(3) {
+		p := mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: &epoch, Last: atZero})
 		mustStore(t, p, 0, "a", "b")
 		mustStore(t, p, 2, "c")
 		mustStore(t, p, 2, "c")
@@ -149,11 +147,11 @@ func TestProducersAreApart(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
 	mustCreate(t, b, "orders", 2)
-	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(7))})
+	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(7)), Last: atZero})
 	mustStore(t, p, 0, "a")
-	mustStore(t, mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(8))}), 0, "b")
+	mustStore(t, mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(8)), Last: atZero}), 0, "b")
 	other, err := b.Producer(t.Context(), "orders", "1", ProducerConfig{ID: new(int64(7))})
-	if err != nil || other.Epoch() != 0 || other.Last() != -1 {
+	if err != nil || other.Epoch() != 0 || other.Last() != 0 {
 		t.Errorf("%+v, %v", other, err)
 	}
 	if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 2 {
@@ -173,7 +171,7 @@ func TestProducersAreApart(t *testing.T) {
 		t.Errorf("the old hub's producer in the new hub: %v", err)
 	}
 	fresh := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(7))})
-	if fresh.Epoch() != 0 || fresh.Last() != -1 {
+	if fresh.Epoch() != 0 || fresh.Last() != 0 {
 		t.Errorf("the new hub knows epoch %d, number %d", fresh.Epoch(), fresh.Last())
 	}
 }
@@ -185,7 +183,7 @@ func TestProducerPipelines(t *testing.T) {
 		engine := &steered{held: make(chan struct{})}
 		b := newYard(t).steer(t, engine)
 		mustCreate(t, b, "orders", 1)
-		p := mustBegin(t, b, "orders", ProducerConfig{})
+		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		reused := []byte("c")
 		pending := []*Pending{mustSubmit(t, p, 0, "a", "b")}
 		for first, m := range []string{2: "c", 3: "d", 4: "e"} {
@@ -235,7 +233,7 @@ func TestProducerWaitsForRoom(t *testing.T) {
 		engine := &steered{held: make(chan struct{})}
 		b := newYard(t).steer(t, engine)
 		mustCreate(t, b, "orders", 1)
-		p := mustBegin(t, b, "orders", ProducerConfig{})
+		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		big := strings.Repeat("x", eventlog.MaxBatchBytes/2)
 		mustSubmit(t, p, 0, big)
 		mustSubmit(t, p, 1, big)
@@ -260,7 +258,7 @@ func TestProducerLosesPatience(t *testing.T) {
 		engine := &steered{held: make(chan struct{})}
 		b := newYard(t).steer(t, engine)
 		mustCreate(t, b, "orders", 1)
-		p := mustBegin(t, b, "orders", ProducerConfig{})
+		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		ctx, cancel := context.WithCancel(t.Context())
 		first, err := p.Submit(ctx, 0, events("a"))
 		if err != nil {
@@ -307,7 +305,7 @@ func TestEpochWaitsForTheOneBefore(t *testing.T) {
 		engine := &steered{held: make(chan struct{})}
 		b := newYard(t).steer(t, engine)
 		mustCreate(t, b, "orders", 1)
-		old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1))})
+		old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 		mustSubmit(t, old, 0, "a", "b")
 		mustSubmit(t, old, 2, "c")
 		var fresh *Producer
@@ -328,11 +326,12 @@ func TestEpochWaitsForTheOneBefore(t *testing.T) {
 	})
 }
 
-// H2: producers that were forgotten, to bound what is remembered, may come again.
+// H2: producers that were forgotten, to bound what is remembered, may come again; and who
+// still has one goes on with it, in the epoch that it is in.
 func TestProducersAreForgotten(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
-	old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000))})
+	old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000)), Last: atZero})
 	mustStore(t, old, 0, "a")
 	l := old.ledger
 	l.limit = 20
@@ -347,14 +346,24 @@ func TestProducersAreForgotten(t *testing.T) {
 	l.accounts[1000].used = 0 // long ago
 	l.mu.Unlock()
 	for id := range int64(100) {
-		mustStore(t, mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(1))}), 0, "x")
+		mustStore(t, mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(1))}), 1, "x")
 	}
+	if n := len(l.accounts); n > l.limit || l.accounts[1000] != nil {
+		t.Errorf("%d are remembered", n)
+	}
+	if stored := mustStore(t, old, 0, "a"); stored.First != eventlog.NoSequence {
+		t.Errorf("a repeat is stored: %+v", stored)
+	}
+	mustStore(t, old, 1, "b")
 	if n := len(l.accounts); n > l.limit {
 		t.Errorf("%d are remembered", n)
 	}
-	if _, err := store(t.Context(), old, 1, "b"); !errors.Is(err, ErrProducerFenced) {
-		t.Errorf("a forgotten one: %v", err)
+	l.mu.Lock()
+	delete(l.accounts, 1000)
+	l.mu.Unlock()
+	again := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000)), Epoch: new(int16(2)), Last: new(int32(1))})
+	mustStore(t, again, 2, "c")
+	if _, err := store(t.Context(), old, 2, "x"); !errors.Is(err, ErrProducerFenced) {
+		t.Errorf("the old one beside one that began anew: %v", err)
 	}
-	again := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000)), Last: new(int32(0))})
-	mustStore(t, again, 1, "b")
 }

@@ -18,6 +18,9 @@ type Target struct {
 	Partition string
 	// Key is also stored with every event that has none of its own.
 	Key string
+	// Created is that of the hub which is meant: one made later under its name is not found.
+	// Zero means whichever has the name.
+	Created time.Time
 }
 
 // Published tells where events were stored.
@@ -117,6 +120,9 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	if err != nil {
 		return Pending{}, err
 	}
+	if !to.Created.IsZero() && !to.Created.Equal(h.Created) {
+		return Pending{}, hubNotFound(hub)
+	}
 	p := Pending{broker: b, hub: h, count: len(events)}
 	if p.partition, err = h.choose(to, events); err != nil {
 		return p, err
@@ -127,10 +133,20 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	}
 	batch := eventlog.Batch{Events: events}
 	p.bytes = batch.Bytes() // first: what is appended belongs to the engine
+	if p.bytes > eventlog.MaxBatchBytes {
+		return p, p.failure(tooLarge(&p))
+	}
 	if p.receipt, err = partition.Submit(ctx, batch); err != nil {
 		return p, p.failure(err)
 	}
 	return p, nil
+}
+
+// tooLarge says by how much a publication is. A key that was given for all its events is
+// stored with each of them, so that it may measure more than what was sent.
+func tooLarge(p *Pending) error {
+	return fmt.Errorf("%w: %d events with their partition keys take %d bytes, at most %d are allowed",
+		eventlog.ErrTooLarge, p.count, p.bytes, eventlog.MaxBatchBytes)
 }
 
 // notStored tells whether an append may be done again without storing twice: the

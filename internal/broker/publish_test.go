@@ -345,3 +345,25 @@ func BenchmarkPublish(b *testing.B) {
 		}
 	})
 }
+
+// H2: what the log does not take is refused with the numbers that matter: a key given for
+// all events counts with each.
+func TestTooLargeSaysHowMuch(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	const want = "batch is too large: 20000 events with their partition keys take 2740000 bytes, at most 1572864 are allowed"
+	batch := func() []eventlog.Event { return slices.Repeat(events("x"), 20000) }
+	if _, err := b.Publish(t.Context(), "orders", Target{Key: strings.Repeat("k", 128)}, batch()); !errors.Is(err, eventlog.ErrTooLarge) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.Publish(t.Context(), "orders", Target{}, batch()); err != nil {
+		t.Errorf("without the key: %v", err)
+	}
+	keyed := batch()
+	for i := range keyed {
+		keyed[i].Key = []byte(strings.Repeat("k", 128))
+	}
+	if _, err := mustBegin(t, b, "orders", ProducerConfig{}).Submit(t.Context(), 1, keyed); !errors.Is(err, eventlog.ErrTooLarge) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -56,7 +56,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	producer := mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(3))})
-	mustStore(t, producer, 0, "once")
+	mustStore(t, producer, 1, "once")
 	before := b.Hubs()
 	stop()
 
@@ -72,9 +72,10 @@ func TestRestart(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 	expectGone(t, b, "brief")
-	if _, err := b.Producer(t.Context(), "orders/eu", "0", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(2))}); !errors.Is(err, ErrProducerFenced) {
+	lower := mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(2))})
+	if _, err := store(t.Context(), lower, 2, "x"); !errors.Is(err, ErrProducerFenced) {
 		t.Errorf("a producer's old epoch: %v", err)
 	}
-	mustStore(t, mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(3))}), 0, "once")
+	mustStore(t, mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(3))}), 1, "once")
 	expect(t, b, "orders/eu", "once")
 }

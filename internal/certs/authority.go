@@ -32,11 +32,13 @@ func newAuthority(now time.Time) (*authority, error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber:          newSerial(),
-		Subject:               pkix.Name{Organization: []string{"eventyard"}, CommonName: "eventyard local authority " + rand.Text()[:6]},
-		NotBefore:             now.Add(-clockSkew),
-		NotAfter:              now.Add(caLife),
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		SerialNumber: newSerial(),
+		Subject:      pkix.Name{Organization: []string{"eventyard"}, CommonName: "eventyard local authority " + rand.Text()[:6]},
+		NotBefore:    now.Add(-clockSkew),
+		NotAfter:     now.Add(caLife),
+		KeyUsage:     x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		// What it may sign for: who trusts it for TLS need not trust it for programs or mail.
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 		MaxPathLenZero:        true,
@@ -88,24 +90,34 @@ func newSerial() *big.Int {
 }
 
 // readAuthority reads an authority; fs.ErrNotExist if its certificate is not there.
+//
+// The certificate stands beside its key, in the same file, so that no crash can part them;
+// the file that clients are given is a copy. A key that stands alone belongs to the
+// certificate of that copy.
 func readAuthority(certFile, keyFile string) (*authority, error) {
-	cert, err := readCert(certFile)
+	key, err := readKey(keyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		key, keyFile = nil, certFile
+	} else if err != nil {
+		return nil, err
+	}
+	cert, err := readCert(keyFile)
+	if errors.Is(err, errNoBlock) && keyFile != certFile {
+		cert, err = readCert(certFile)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if !cert.IsCA {
 		return nil, fmt.Errorf("%s is not the certificate of an authority", certFile)
 	}
-	key, err := readKey(keyFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return &authority{cert: cert}, nil
-	case err != nil:
-		return nil, err
-	}
-	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
-	if !ok || !public.Equal(cert.PublicKey) {
+	if key != nil && !belongs(key, cert) {
 		return nil, fmt.Errorf("%s is not the key of %s", keyFile, certFile)
 	}
 	return &authority{cert, key}, nil
+}
+
+func belongs(key crypto.Signer, cert *x509.Certificate) bool {
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(cert.PublicKey)
 }

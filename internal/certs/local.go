@@ -11,6 +11,10 @@ import (
 
 // How long the yard's own certificates are good. Some clients refuse certificates of
 // more than 825 days, whoever signed them.
+//
+// The authority is made anew once in its life, 30 days before its end. From then on the
+// yard shows certificates of the new one, which clients have to be given; a warning says
+// so.
 const (
 	caLife      = 10 * 365 * 24 * time.Hour
 	leafLife    = 397 * 24 * time.Hour
@@ -72,8 +76,9 @@ func (l *local) load() (*tls.Certificate, error) {
 	return pair, nil
 }
 
-// authority reads the authority, or makes it if there is none. Its key is written first:
-// a key without a certificate is one that was never used.
+// authority reads the authority, or makes it if there is none. First comes the file with
+// its key and certificate, then the copy for clients: a crash in between leaves an old
+// copy, or none, which the next start mends.
 func (l *local) authority() (*authority, error) {
 	ca, err := readAuthority(l.cfg.own(caFile), l.cfg.own(caKeyFile))
 	switch {
@@ -84,19 +89,27 @@ func (l *local) authority() (*authority, error) {
 		l.cfg.Log.Warn("authority of the certificates nears its end and is made anew: give clients the new one",
 			"file", l.cfg.own(caFile), "until", ca.cert.NotAfter)
 	default:
-		return ca, nil
+		return ca, l.copyAuthority(ca)
 	}
 	if ca, err = newAuthority(time.Now()); err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
-	if err := writeKey(l.cfg.own(caKeyFile), ca.key); err != nil {
+	if err := writeKey(l.cfg.own(caKeyFile), ca.key, ca.cert); err != nil {
 		return nil, err
 	}
-	if err := writeCert(l.cfg.own(caFile), ca.cert); err != nil {
+	if err := l.copyAuthority(ca); err != nil {
 		return nil, err
 	}
 	l.cfg.Log.Info("certificate authority made", "file", l.cfg.own(caFile), "until", ca.cert.NotAfter)
 	return ca, nil
+}
+
+// copyAuthority makes the file that clients are given hold the authority in use.
+func (l *local) copyAuthority(ca *authority) error {
+	if there, err := readCert(l.cfg.own(caFile)); err == nil && there.Equal(ca.cert) {
+		return nil
+	}
+	return writeCert(l.cfg.own(caFile), ca.cert)
 }
 
 // present reads the certificate there is, and says why it has to be made anew; empty if

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,6 +93,9 @@ func TestFormOfTheCertificates(t *testing.T) {
 			t.Errorf("good from %v, number %v", c.NotBefore, c.SerialNumber)
 		}
 	}
+	if want := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}; !slices.Equal(ca.ExtKeyUsage, want) {
+		t.Errorf("the authority's usage is %v", ca.ExtKeyUsage)
+	}
 	if len(cert.ExtKeyUsage) != 1 || cert.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
 		t.Errorf("usage %v", cert.ExtKeyUsage)
 	}
@@ -151,6 +155,22 @@ func TestDamage(t *testing.T) {
 	spoil := func(name string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) { write(t, filepath.Join(dir, name), "nonsense") }
 	}
+	bare := func(t *testing.T, dir string) { // as it was kept before
+		file := filepath.Join(dir, "ca-key.pem")
+		key, err := readKey(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := writeKey(file, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := func(first, second func(*testing.T, string)) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			first(t, dir)
+			second(t, dir)
+		}
+	}
 	tests := []struct {
 		what           string
 		damage         func(t *testing.T, dir string)
@@ -164,16 +184,24 @@ func TestDamage(t *testing.T) {
 		{"a new key and no certificate yet, as after a crash", take("key.pem"), false, true, ""},
 		{"a certificate of another authority", take("key.pem", "cert.pem"), false, true, ""},
 		{"no authority", remove("ca.pem", "ca-key.pem"), true, true, ""},
-		{"an authority's key without it, as after a crash", remove("ca.pem"), true, true, ""},
+		{"no copy of the authority, as after a crash", remove("ca.pem"), false, false, ""},
+		{"a copy that cannot be read", spoil("ca.pem"), false, false, ""},
+		{"a copy of what is no authority", func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, "ca.pem"), string(read(t, filepath.Join(dir, "cert.pem"))))
+		}, false, false, ""},
+		{"a copy of another authority", take("ca.pem"), false, false, ""},
+		{"a new authority, and the copy of the old, as after a crash", take("ca-key.pem"), true, true, ""},
 		{"another authority", take("ca.pem", "ca-key.pem"), true, true, ""},
+		{"an authority's key alone, which belongs to the copy", bare, false, false, ""},
+		{"an authority's key alone, as after a crash long ago", both(bare, remove("ca.pem")), true, true, ""},
 		{"the key of the authority kept elsewhere", remove("ca-key.pem"), false, false, ""},
 		{"and needed", remove("ca-key.pem", "cert.pem"), false, false, "ca-key.pem"},
-		{"an authority that cannot be read", spoil("ca.pem"), false, false, "ca.pem"},
+		{"an authority that cannot be read", both(bare, spoil("ca.pem")), false, false, "ca.pem"},
 		{"an authority's key that cannot be read", spoil("ca-key.pem"), false, false, "ca-key.pem"},
-		{"an authority's key that is another's", take("ca-key.pem"), false, false, "ca-key.pem"},
-		{"an authority that is none", func(t *testing.T, dir string) {
+		{"an authority's key alone that is another's", both(bare, take("ca.pem")), false, false, "ca-key.pem"},
+		{"an authority that is none", both(bare, func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "ca.pem"), string(read(t, filepath.Join(dir, "cert.pem"))))
-		}, false, false, "ca.pem"},
+		}), false, false, "ca.pem"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
@@ -247,6 +275,44 @@ func TestEndOfTheAuthority(t *testing.T) {
 			t.Error("no warning")
 		}
 	})
+}
+
+// A power cut at any moment while the authority is made anew leaves files that the next
+// start can use: the old authority to be made anew, or the new one.
+func TestPowerCutAtTheEndOfTheAuthority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		open(t, Config{Dir: dir})
+		time.Sleep(caLife - renewBefore + time.Hour)
+		old := contents(t, dir)
+		open(t, Config{Dir: dir})
+		made := contents(t, dir)
+		order := []string{"ca-key.pem", "ca.pem", "key.pem", "cert.pem"}
+		for written := range len(order) + 1 {
+			dir := t.TempDir()
+			for i, name := range order {
+				text := old[name]
+				if i < written {
+					text = made[name]
+				}
+				write(t, filepath.Join(dir, name), text)
+			}
+			leaf(t, open(t, Config{Dir: dir})) // which trusts ca.pem
+			now := contents(t, dir)
+			if kept := now["ca.pem"] == made["ca.pem"] && now["ca-key.pem"] == made["ca-key.pem"]; kept != (written > 0) {
+				t.Errorf("after %d files the new authority is kept: %t", written, kept)
+			}
+		}
+	})
+}
+
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range []string{"ca-key.pem", "ca.pem", "key.pem", "cert.pem"} {
+		files[name] = string(read(t, filepath.Join(dir, name)))
+	}
+	return files
 }
 
 // Without the authority's key a certificate serves to its end, and that is said once.

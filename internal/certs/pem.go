@@ -44,6 +44,9 @@ func readKey(file string) (crypto.Signer, error) {
 	return signer, nil
 }
 
+// errNoBlock: a file has none of the kind.
+var errNoBlock = errors.New("it holds no PEM block")
+
 // readBlock gives the first block of a kind.
 func readBlock(file, kind string) ([]byte, error) {
 	text, err := os.ReadFile(file)
@@ -53,7 +56,7 @@ func readBlock(file, kind string) ([]byte, error) {
 	for {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
-			return nil, fmt.Errorf("read %s: it holds no PEM block %q", file, kind)
+			return nil, fmt.Errorf("read %s: %w %q", file, errNoBlock, kind)
 		}
 		if block.Type == kind {
 			return block.Bytes, nil
@@ -62,20 +65,27 @@ func readBlock(file, kind string) ([]byte, error) {
 }
 
 func writeCert(file string, cert *x509.Certificate) error {
-	return writeBlock(file, certBlock, cert.Raw, 0o644)
+	return writeBlocks(file, 0o644, block(cert))
 }
 
-func writeKey(file string, key crypto.Signer) error {
+// writeKey may take the certificate of the key along, so that the two are one file.
+func writeKey(file string, key crypto.Signer, with ...*x509.Certificate) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	return writeBlock(file, keyBlock, der, 0o600)
+	blocks := []*pem.Block{{Type: keyBlock, Bytes: der}}
+	for _, cert := range with {
+		blocks = append(blocks, block(cert))
+	}
+	return writeBlocks(file, 0o600, blocks...)
 }
 
-// writeBlock replaces a file as a whole: who reads it sees the old or the new, and so
+func block(cert *x509.Certificate) *pem.Block { return &pem.Block{Type: certBlock, Bytes: cert.Raw} }
+
+// writeBlocks replaces a file as a whole: who reads it sees the old or the new, and so
 // does who starts after a crash.
-func writeBlock(file, kind string, der []byte, mode fs.FileMode) (err error) {
+func writeBlocks(file string, mode fs.FileMode, blocks ...*pem.Block) (err error) {
 	temp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.tmp")
 	if err != nil {
 		return err
@@ -85,7 +95,7 @@ func writeBlock(file, kind string, der []byte, mode fs.FileMode) (err error) {
 			err = errors.Join(err, os.Remove(temp.Name()))
 		}
 	}()
-	if err := fill(temp, kind, der, mode); err != nil {
+	if err := fill(temp, mode, blocks); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	if err := os.Rename(temp.Name(), file); err != nil {
@@ -95,8 +105,9 @@ func writeBlock(file, kind string, der []byte, mode fs.FileMode) (err error) {
 	return nil
 }
 
-// syncFolder makes a rename last, so that after a power cut a certificate is not there
-// without its key. Not every system can; where it cannot, both are made anew.
+// syncFolder makes a rename last, so that after a power cut what was written later is not
+// there without what was written first. Not every system can; where it cannot, the folder
+// is mended by the next start.
 func syncFolder(folder string) {
 	if f, err := os.Open(folder); err == nil {
 		f.Sync()
@@ -105,11 +116,10 @@ func syncFolder(folder string) {
 }
 
 // fill closes the file in any case.
-func fill(file *os.File, kind string, der []byte, mode fs.FileMode) error {
-	return errors.Join(
-		file.Chmod(mode),
-		pem.Encode(file, &pem.Block{Type: kind, Bytes: der}),
-		file.Sync(),
-		file.Close(),
-	)
+func fill(file *os.File, mode fs.FileMode, blocks []*pem.Block) error {
+	err := file.Chmod(mode)
+	for _, b := range blocks {
+		err = errors.Join(err, pem.Encode(file, b))
+	}
+	return errors.Join(err, file.Sync(), file.Close())
 }

@@ -19,6 +19,7 @@ const (
 	EnvConfig           = EnvPrefix + "CONFIG"            // names the file, as --config does
 	EnvServer           = EnvPrefix + "SERVER"            // tells the other commands where the yard is
 	EnvConnectionString = EnvPrefix + "CONNECTION_STRING" // tells the other commands by what key they are let in
+	EnvCA               = EnvPrefix + "CA"                // tells them which authority to trust
 )
 
 // Sources is where a configuration comes from. The zero value reads DefaultFile if
@@ -75,7 +76,7 @@ type loader struct {
 // variables picks the settings out of the environment. An empty variable counts as
 // not set, which is what compose files leave behind.
 func (l *loader) variables(environ []string) map[string]string {
-	known := []string{EnvConfig, EnvServer, EnvConnectionString}
+	known := []string{EnvConfig, EnvServer, EnvConnectionString, EnvCA}
 	for _, s := range Settings() {
 		known = append(known, s.Env)
 	}

@@ -13,8 +13,8 @@ func (c Config) validatePolicies(found *complaints) {
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
 		found.addError(key+".name", p.checkName())
-		if p.Hub != "" && !IsName(p.Hub) {
-			found.add(key+".hub", "%q is no name: %s", p.Hub, nameRule)
+		if p.Hub != "" {
+			found.addError(key+".hub", checkHubName(p.Hub, nil))
 		}
 		id := strings.ToLower(p.Hub) + "\x00" + strings.ToLower(p.Name)
 		if j, twice := first[id]; twice && p.Name != "" {
@@ -35,23 +35,14 @@ func (p Policy) checkName() error {
 		return errors.New("the policy needs a name")
 	case strings.EqualFold(p.Name, auth.RootPolicy) && p.Hub == "":
 		return fmt.Errorf("%s is the yard's own: declare another policy with the right manage", auth.RootPolicy)
-	case !IsName(p.Name) || len(p.Name) > 64 || strings.Contains(p.Name, "/"):
-		return fmt.Errorf("%q is no name: use 1 to 64 letters, digits, '-', '_' and '.', with a letter or digit at both ends", p.Name)
 	}
-	return nil
+	return auth.CheckPolicyName(p.Name)
 }
 
-// checkKey refuses what everybody knows, what can be guessed, and what no connection
-// string could hold.
+// checkKey takes no key for one that is to be made.
 func checkKey(key string) error {
-	unfit := func(r rune) bool { return r <= ' ' || r > '~' || r == ';' }
-	switch {
-	case key == "":
+	if key == "" {
 		return nil
-	case key == auth.DevelopmentKey:
-		return errors.New("this key is known to everybody; in development mode it is good for " + auth.RootPolicy)
-	case len(key) < 16 || len(key) > 256 || strings.ContainsFunc(key, unfit):
-		return errors.New("a key has 16 to 256 characters of ASCII, no blanks and no semicolon; leave it out to have one made")
 	}
-	return nil
+	return auth.CheckKey(key)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/auth"
 )
 
 // complaint is something wrong with one setting, whoever gave it.
@@ -96,12 +98,17 @@ const maxPartitions = 1024
 
 const nameRule = "use 1 to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit at both ends"
 
-// IsName tells whether a hub or group may have that name, as far as its characters go.
+// IsName tells whether a hub or group may have that name, as far as its characters go. For
+// hubs there is IsHubName.
 func IsName(name string) bool {
 	const ends = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	return len(name) <= 256 && strings.Trim(name, ends+"-_./") == "" && name != "" &&
 		strings.ContainsRune(ends, rune(name[0])) && strings.ContainsRune(ends, rune(name[len(name)-1]))
 }
+
+// IsHubName tells whether a hub may have that name, but for the first segments that the
+// yard keeps for itself.
+func IsHubName(name string) bool { return IsName(name) && auth.ReservedSegment(name) == "" }
 
 func (c Config) validateHubs(found *complaints, reserved []string) {
 	first := map[string]int{}
@@ -130,6 +137,14 @@ func checkHubName(name string, reserved []string) error {
 		return fmt.Errorf("%q is no name: %s", name, nameRule)
 	case slices.Contains(reserved, first):
 		return fmt.Errorf("%q is a path of the yard itself: choose another beginning than that of %q", first, name)
+	}
+	return checkSegments(name)
+}
+
+// checkSegments refuses the name of a hub that addresses would take for a part of another.
+func checkSegments(name string) error {
+	if segment := auth.ReservedSegment(name); segment != "" {
+		return fmt.Errorf("%q cannot be told from a part of another hub: choose another word than %q", name, segment)
 	}
 	return nil
 }

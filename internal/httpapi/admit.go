@@ -19,6 +19,9 @@ type Access interface {
 
 	Token(ctx context.Context, token, audience string) (auth.Grant, error)
 	Key(name, key string) (auth.Grant, error)
+	// OnChange has f called after every change of the policies, until stop is called and
+	// perhaps once more then. f is quick and changes none.
+	OnChange(f func()) (stop func())
 
 	Policies(hub string) ([]access.Policy, error)
 	Policy(hub, name string) (access.Policy, error)
@@ -37,12 +40,20 @@ var (
 	errRights = errors.New("the token gives too few rights")
 )
 
-// grantKey is where a request's context has its grant.
-type grantKey struct{}
+// admission is what a request was let in with, for what and when.
+type admission struct {
+	grant auth.Grant
+	need  need
+	place auth.Place
+	at    time.Time
+}
+
+// admissionKey is where a request's context has its admission.
+type admissionKey struct{}
 
 // admit lets a request in or says why not. It is the one place where that is decided,
 // and comes before anything is read of the request but its head. The request it gives
-// carries the grant.
+// carries the admission.
 func (d *Door) admit(rt route, r *http.Request) (*http.Request, error) {
 	if rt.need.reach == ofNobody {
 		return r, nil
@@ -52,16 +63,30 @@ func (d *Door) admit(rt route, r *http.Request) (*http.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := rt.need.check(grant, d.resource(rt, r), now); err != nil {
+	a := admission{grant: grant, need: rt.need, place: placeOf(rt, r), at: now}
+	if err := a.check(); err != nil {
 		return r, err
 	}
-	return r.WithContext(context.WithValue(r.Context(), grantKey{}, grant)), nil
+	return r.WithContext(context.WithValue(r.Context(), admissionKey{}, a)), nil
 }
+
+func (a admission) check() error { return a.need.check(a.grant, a.place, a.at) }
 
 // grantOf gives what the request was let in with. A request of an open route has none.
 func grantOf(r *http.Request) auth.Grant {
-	grant, _ := r.Context().Value(grantKey{}).(auth.Grant)
-	return grant
+	a, _ := r.Context().Value(admissionKey{}).(admission)
+	return a.grant
+}
+
+// stillLetIn is for requests that take their time: it tells whether what a request was let
+// in with stands, and the hub is the one it was let in for. A token that has expired since
+// was good when the request began.
+func stillLetIn(r *http.Request) error {
+	a, ok := r.Context().Value(admissionKey{}).(admission)
+	if ok && a.check() != nil {
+		return fmt.Errorf("%w, while the request of %q was under way", auth.ErrRevoked, a.grant.Holder)
+	}
+	return nil
 }
 
 // authenticate reads the Authorization header. Nothing else is looked at: a token in a
@@ -121,6 +146,7 @@ var serviceWords = map[string]string{
 	"malformed-token":     "MalformedToken: ",
 	"invalid-signature":   "InvalidSignature: ",
 	"expired-token":       "ExpiredToken: ",
+	"revoked-token":       "RevokedToken: ",
 	"wrong-audience":      "InvalidAudience: ",
 	"unsupported-token":   "UnsupportedToken: ",
 	"insufficient-rights": "Unauthorized access. ",

@@ -84,6 +84,9 @@ type Config struct {
 	// this machine, so that no web page reaches the yard by rebinding its own name. It
 	// is for a yard on loopback, whose key everybody knows.
 	LoopbackOnly bool
+	// Host is a name that the operator has given the yard, as good as one of this
+	// machine's; empty if none.
+	Host string
 	// WriteTimeout is how long a reader of a stream may leave one write waiting before
 	// it is let go. 0 means 30 s.
 	WriteTimeout time.Duration
@@ -139,7 +142,7 @@ func New(cfg Config) *Door {
 	cfg = cfg.withDefaults()
 	d := &Door{
 		cfg:     cfg,
-		guard:   newGuard(cfg.LoopbackOnly),
+		guard:   newGuard(cfg.LoopbackOnly, cfg.Host),
 		metrics: newMetrics(cfg.Registry),
 	}
 	d.register()
@@ -193,17 +196,30 @@ func (d *Door) observe(rec *recorder, r *http.Request, began time.Time) {
 }
 
 // untilOver gives the request's context, ended also when the yard begins to stop, and
-// when the token expires that the request was let in with; its cause then says which.
-func (d *Door) untilOver(r *http.Request) (context.Context, context.CancelFunc) {
+// when the token that the request was let in with expires or is revoked; its cause then
+// says which. An error says that it was revoked by now: what was opened since it was let
+// in is not to be used.
+func (d *Door) untilOver(r *http.Request) (context.Context, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	release := context.AfterFunc(d.cfg.Stopping, func() { cancel(errStopping) })
 	expire := func() {}
 	if at := grantOf(r).Expires; !at.IsZero() {
 		ctx, expire = context.WithDeadlineCause(ctx, at, &auth.ExpiredError{At: at})
 	}
-	return ctx, func() {
+	forget := d.cfg.Access.OnChange(func() {
+		if err := stillLetIn(r); err != nil {
+			cancel(err)
+		}
+	})
+	end := func() {
+		forget()
 		release()
 		expire()
 		cancel(nil)
 	}
+	if err := stillLetIn(r); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return ctx, end, nil
 }

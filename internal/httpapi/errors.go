@@ -80,8 +80,8 @@ var answers = []answer{
 	{
 		name: "broker.ErrReservedName", match: is(broker.ErrReservedName),
 		status: http.StatusBadRequest, kind: "reserved-name",
-		title: "That name is taken by the yard itself",
-		next:  "choose a name whose first part is none of the yard's own paths",
+		title: "That name is kept for something else",
+		next:  "choose a name whose first part is none of the yard's own paths, and that has no /consumergroups, /messages, /partitions or /publishers in it",
 	},
 	{
 		name: "broker.ErrInvalidPartitionCount", match: is(broker.ErrInvalidPartitionCount),

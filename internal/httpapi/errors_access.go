@@ -44,6 +44,12 @@ var accessAnswers = []answer{
 		next:  expiredNext,
 	},
 	{
+		name: "auth.ErrRevoked", match: is(auth.ErrRevoked),
+		status: http.StatusUnauthorized, kind: "revoked-token",
+		title: "The token is good no more",
+		next:  "use another policy or key: the one of this token was deleted or made anew, or its hub was",
+	},
+	{
 		name: "auth.ErrUnsupported", match: is(auth.ErrUnsupported),
 		status: http.StatusUnauthorized, kind: "unsupported-token",
 		title: "Tokens of this kind are not accepted",

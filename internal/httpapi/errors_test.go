@@ -135,6 +135,7 @@ func TestErrorsAreToldByStatus(t *testing.T) {
 		{"a lost race is a conflict", meta.ErrConflict, 409, "changed-meanwhile"},
 		{"a body beyond its bound is too large", &http.MaxBytesError{Limit: 1}, 413, "too-large"},
 		{"a bad token calls for another", auth.ErrSignature, 401, "invalid-signature"},
+		{"a revoked token, too", auth.ErrRevoked, 401, "revoked-token"},
 		{"an expired token, too", &auth.ExpiredError{At: time.Unix(0, 0)}, 401, "expired-token"},
 		{"a good token for something else does not", auth.ErrAudience, 403, "wrong-audience"},
 		{"an issuer that is silent may speak again", auth.ErrUnavailable, 503, "token-unchecked"},
@@ -244,6 +245,7 @@ func TestSendTellsWhatStorageSaid(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t, func(c *Config) { c.Broker = failing{c.Broker.(*broker.Broker), tt.err} })
+			y.hub("orders", 1)
 			y.errors.want.Store(tt.logged)
 			got := y.want(tt.status, "POST", "/api/v1/hubs/orders/events", `[{"body":"x"}]`)
 			if after := got.header.Get("Retry-After"); after != tt.retryAfter {
@@ -261,6 +263,7 @@ func TestSendTellsWhatStorageSaid(t *testing.T) {
 // the client has left, but when it is the yard that gave up on stopping.
 func TestEndedRequestsAreAnsweredWhileStopping(t *testing.T) {
 	y := newYard(t, func(c *Config) { c.Broker = failing{c.Broker.(*broker.Broker), context.Canceled} })
+	y.hub("orders", 1)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	ask := func() *httptest.ResponseRecorder {

@@ -23,9 +23,9 @@ type address struct {
 	hub, partition, publisher string
 }
 
-// parseAddress reads a path from its right end, because a hub's name may hold slashes
-// and even the words that mark what follows it: .../messages, before that maybe
-// .../partitions/ID or .../publishers/NAME, and all that is left is the hub.
+// parseAddress reads a path from its right end, because a hub's name may hold slashes:
+// .../messages, before that maybe .../partitions/ID or .../publishers/NAME, and all that
+// is left is the hub.
 func parseAddress(escapedPath string) (address, bool) {
 	segments := strings.Split(strings.TrimPrefix(escapedPath, "/"), "/")
 	for i, segment := range segments {
@@ -93,7 +93,7 @@ func (d *Door) postMessages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.cfg.Broker.Publish(r.Context(), a.hub, to, box.events); err != nil {
+	if _, err := d.publish(r, a.hub, to, box.events); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusCreated)

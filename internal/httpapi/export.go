@@ -21,7 +21,10 @@ func (d *Door) export(w http.ResponseWriter, r *http.Request, q hubQuery) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := d.untilOver(r)
+	ctx, cancel, err := d.untilOver(r)
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	x := &export{hubQuery: q, door: d, out: newStream(w, "application/x-ndjson", d.cfg.WriteTimeout), left: q.count}
 	for i, partition := range q.partitions {

@@ -1,10 +1,9 @@
 package httpapi
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
+
+	"github.com/eventyard/eventyard/internal/auth"
 )
 
 // guard keeps foreign web pages out. A page open in the user's browser may send requests
@@ -12,11 +11,12 @@ import (
 // And a browser that was once told a key (Basic) shows it for any page that asks.
 type guard struct {
 	loopbackOnly bool
+	host         string // the yard's own name; empty if it has none
 	crossOrigin  *http.CrossOriginProtection
 }
 
-func newGuard(loopbackOnly bool) guard {
-	return guard{loopbackOnly: loopbackOnly, crossOrigin: http.NewCrossOriginProtection()}
+func newGuard(loopbackOnly bool, host string) guard {
+	return guard{loopbackOnly: loopbackOnly, host: host, crossOrigin: http.NewCrossOriginProtection()}
 }
 
 // check refuses a request that changes something on behalf of another origin, and,
@@ -24,7 +24,7 @@ func newGuard(loopbackOnly bool) guard {
 // this machine by somebody else (DNS rebinding), and makes every page of his a page
 // of ours, whose answers it may read.
 func (g guard) check(r *http.Request) error {
-	if g.loopbackOnly && !localHost(r.Host) {
+	if g.loopbackOnly && !auth.IsLocalName(r.Host, g.host) {
 		return &refusal{
 			status: http.StatusForbidden,
 			kind:   "foreign-host",
@@ -43,19 +43,4 @@ func (g guard) check(r *http.Request) error {
 		}
 	}
 	return nil
-}
-
-// localHost tells whether a Host header names this machine in a way that no name
-// server can give: an address literal, localhost, or a name beneath it (RFC 6761).
-func localHost(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	if _, err := netip.ParseAddr(name); err == nil {
-		return true
-	}
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }

@@ -98,7 +98,7 @@ func (d *Door) listHubs(w http.ResponseWriter, r *http.Request) error {
 		Hubs []hubJSON `json:"hubs"`
 	}{Hubs: []hubJSON{}}
 	for _, hub := range d.cfg.Broker.Hubs() {
-		if !grant.Allows(auth.PathOf(hub.Name), 0, now) {
+		if !grant.Allows(auth.At(hub.Name), 0, now) {
 			continue
 		}
 		shown, err := d.showHub(r.Context(), hub)
@@ -206,13 +206,18 @@ func (d *Door) showHub(ctx context.Context, hub broker.Hub) (hubJSON, error) {
 func showTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 // readJSON reads the whole body of a management request into v.
+// The client may take its time over the body, so what it was let in with is looked at
+// again.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxManagementBytes))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		return notJSON(err)
 	}
-	return endOfJSON(dec)
+	if err := endOfJSON(dec); err != nil {
+		return err
+	}
+	return stillLetIn(r)
 }
 
 // endOfJSON makes sure that nothing follows the value that was read.

@@ -65,60 +65,47 @@ func (n need) rights() string {
 	return strings.Join(names, " or ")
 }
 
-// check tells why a grant is not enough, for the resource at path.
-func (n need) check(g auth.Grant, path string, now time.Time) error {
+// check tells why a grant is not enough for a place.
+func (n need) check(g auth.Grant, at auth.Place, now time.Time) error {
 	if n.reach == ofAny {
-		if slices.ContainsFunc(g.Scopes, func(s auth.Scope) bool { return s.Rights != 0 }) {
+		if g.Stands() {
 			return nil
 		}
 		return fmt.Errorf("%w: the token of %q gives none at all", errRights, g.Holder)
 	}
-	if !g.Allows(path, 0, now) {
-		return fmt.Errorf("%w: the token of %q is not for %s", auth.ErrAudience, g.Holder, place(path))
+	if !g.Allows(at, 0, now) {
+		return fmt.Errorf("%w: the token of %q is not for %s", auth.ErrAudience, g.Holder, showPlace(at))
 	}
-	enough := func(r auth.Rights) bool { return g.Allows(path, r, now) }
+	enough := func(r auth.Rights) bool { return g.Allows(at, r, now) }
 	if len(n.oneOf) == 0 || slices.ContainsFunc(n.oneOf, enough) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is required, and the token of %q gives %s to %s",
-		errRights, n.rights(), g.Holder, g.Rights(path), place(path))
+		errRights, n.rights(), g.Holder, g.Rights(at), showPlace(at))
 }
 
-func place(path string) string {
-	if path == "" {
+func showPlace(at auth.Place) string {
+	if at.Hub == "" {
 		return "the whole namespace"
 	}
-	return fmt.Sprintf("%q", path)
+	return fmt.Sprintf("%q", at.Path)
 }
 
-// resource is the path that rights to a request are judged by.
-func (d *Door) resource(rt route, r *http.Request) string {
+// placeOf is what rights to a request are judged by. That of a REST call is narrower than
+// the hub where its address is: there are tokens that are good for one publisher only.
+func placeOf(rt route, r *http.Request) auth.Place {
 	switch {
 	case rt.need.reach != ofHub:
-		return ""
-	case rt.eventHubs:
-		a, _ := parseAddress(r.URL.EscapedPath())
-		return d.addressed(a)
-	default:
-		return auth.PathOf(r.PathValue("hub"))
+		return auth.Place{}
+	case !rt.eventHubs:
+		return auth.At(r.PathValue("hub"))
 	}
-}
-
-// addressed is narrower than the hub where the address is: there are tokens that are
-// good for one publisher only. Since names of hubs may have slashes, the narrower path
-// may lie in another hub, whose tokens must not be taken for it; then the hub counts.
-func (d *Door) addressed(a address) string {
-	hub, path := auth.PathOf(a.hub), auth.PathOf(a.hub)
+	a, _ := parseAddress(r.URL.EscapedPath())
 	switch {
 	case a.partition != "":
-		path = auth.PathOf(a.hub, "partitions", a.partition)
+		return auth.At(a.hub, "partitions", a.partition)
 	case a.publisher != "":
-		path = auth.PathOf(a.hub, "publishers", a.publisher)
+		return auth.At(a.hub, "publishers", a.publisher)
 	}
-	for within := path; len(within) > len(hub); within = within[:strings.LastIndexByte(within, '/')] {
-		if _, err := d.cfg.Broker.Hub(within); err == nil {
-			return hub
-		}
-	}
-	return path
+	return auth.At(a.hub)
 }

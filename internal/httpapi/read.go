@@ -34,7 +34,10 @@ func (d *Door) readPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer cursor.Close()
 
-	ctx, cancel := d.untilOver(r)
+	ctx, cancel, err := d.untilOver(r)
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	p := newPage(q, cursor)
 	if err := p.fill(ctx, cursor); err != nil {
@@ -149,7 +152,7 @@ func (p *page) fill(ctx context.Context, cursor eventlog.Cursor) error {
 	defer cancel()
 	run, err := cursor.Next(ctx)
 	if ctx.Err() != nil && err != nil {
-		return nil // time is up, the token has expired, the yard is stopping, or the client is gone
+		return nil // time is up, the token has ended, the yard is stopping, or the client is gone
 	}
 	if err != nil {
 		return err

@@ -1,9 +1,12 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/eventyard/eventyard/internal/auth"
 )
 
 // handler answers a request or says why not. After the first byte of an answer it
@@ -122,7 +125,10 @@ func (d *Door) handle(rt route) http.Handler {
 			d.turnAway(w, r, rt, err)
 			return
 		}
-		if err := rt.serve(w, r); err != nil {
+		switch err := rt.serve(w, r); {
+		case errors.Is(err, auth.ErrRevoked): // since it was let in
+			d.turnAway(w, r, rt, err)
+		case err != nil:
 			d.refuse(w, r, err)
 		}
 	})

@@ -26,7 +26,7 @@ func (d *Door) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	stored, err := d.cfg.Broker.Publish(r.Context(), r.PathValue("hub"), to, send.outbox.events)
+	stored, err := d.publish(r, r.PathValue("hub"), to, send.outbox.events)
 	if err != nil {
 		return err
 	}
@@ -36,6 +36,20 @@ func (d *Door) sendEvents(w http.ResponseWriter, r *http.Request) error {
 		Count:     stored.Count,
 		Enqueued:  showTime(stored.Time),
 	})
+}
+
+// publish stores events in the hub that the request may send to now that its body has been
+// read, however long that took, and in none that has taken its name.
+func (d *Door) publish(r *http.Request, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error) {
+	found, err := d.cfg.Broker.Hub(hub)
+	if err != nil {
+		return broker.Published{}, err
+	}
+	if err := stillLetIn(r); err != nil {
+		return broker.Published{}, err
+	}
+	to.Created = found.Created
+	return d.cfg.Broker.Publish(r.Context(), hub, to, events)
 }
 
 // send is one request to store events, as far as it has been read.

@@ -13,8 +13,8 @@ import (
 )
 
 // tail follows partitions as server-sent events until the client leaves, the count is
-// reached, the hub is deleted, the token expires or the yard stops. But for the first of
-// these, the last thing it sends is an event named end, with the reason and where to
+// reached, the hub is deleted, the token expires or is revoked or the yard stops. But for
+// the first of these, the last thing it sends is an event named end, with the reason and where to
 // resume.
 //
 // One goroutine per partition waits at its cursor and encodes; the request's own
@@ -26,7 +26,11 @@ func (d *Door) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := d.untilOver(r)
+	ctx, cancel, err := d.untilOver(r)
+	if err != nil {
+		t.close()
+		return err
+	}
 	defer cancel()
 	d.metrics.tails.Inc()
 	defer d.metrics.tails.Dec()
@@ -210,6 +214,7 @@ const (
 	endDeleted  = "deleted"
 	endStopping = "stopping"
 	endExpired  = "expired"
+	endRevoked  = "revoked"
 	endDamaged  = "damaged"
 	endFailed   = "failed"
 )
@@ -235,6 +240,8 @@ func endReason(err error) string {
 		return endStopping
 	case errors.Is(err, auth.ErrExpired):
 		return endExpired
+	case errors.Is(err, auth.ErrRevoked):
+		return endRevoked
 	case as[*eventlog.CorruptError](err):
 		return endDamaged
 	}

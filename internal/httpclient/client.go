@@ -6,6 +6,8 @@ package httpclient
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +34,8 @@ type Config struct {
 	// Policy and Key do the same for the whole namespace. With neither, nor a connection
 	// string, the key is used that is good for a yard on loopback.
 	Policy, Key string
+	// RootCAs are the authorities to trust at https; nil means the system's.
+	RootCAs *x509.CertPool
 	// Timeout bounds every call but reading; zero means 60 s.
 	Timeout time.Duration
 	// Pause is how long to wait before a lost tail is asked for again. Zero means
@@ -72,9 +76,13 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if cfg.RootCAs != nil {
+		transport.TLSClientConfig = &tls.Config{RootCAs: cfg.RootCAs}
+	}
 	return &Client{
 		cfg: cfg, base: base.JoinPath("api", "v1"), signer: signer,
-		http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
+		http: &http.Client{Transport: transport},
 	}, nil
 }
 

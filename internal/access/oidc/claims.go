@@ -3,6 +3,7 @@ package oidc
 import (
 	"encoding/json"
 	"strings"
+	"unicode"
 
 	"github.com/eventyard/eventyard/internal/auth"
 )
@@ -10,19 +11,19 @@ import (
 // claims are those that rights are read from. Each is a text or a list of texts: roles
 // as directories give them, scope as OAuth has it, scp as Microsoft has it.
 type claims struct {
-	Roles words `json:"roles"`
-	Scope words `json:"scope"`
-	SCP   words `json:"scp"`
+	Roles texts `json:"roles"`
+	Scope texts `json:"scope"`
+	SCP   texts `json:"scp"`
 }
 
-type words []string
+type texts []string
 
 // UnmarshalJSON passes over what is neither text nor list: it may mean something to
 // somebody else.
-func (w *words) UnmarshalJSON(value []byte) error {
+func (t *texts) UnmarshalJSON(value []byte) error {
 	var one string
 	if json.Unmarshal(value, &one) == nil {
-		*w = words{one}
+		*t = texts{one}
 		return nil
 	}
 	var many []any
@@ -31,10 +32,18 @@ func (w *words) UnmarshalJSON(value []byte) error {
 	}
 	for _, item := range many {
 		if text, ok := item.(string); ok {
-			*w = append(*w, text)
+			*t = append(*t, text)
 		}
 	}
 	return nil
+}
+
+// words are what stands between blanks.
+func (t texts) words() (all []string) {
+	for _, text := range t {
+		all = append(all, strings.Fields(text)...)
+	}
+	return all
 }
 
 // azureRoles are the roles of Event Hubs in Azure, folded.
@@ -45,46 +54,32 @@ var azureRoles = map[string]auth.Rights{
 }
 
 // scopes are what the claims allow, one for each path, in the order in which they come.
+// A role is taken as a whole, since the names of some have blanks, and one that is called
+// "may not Send" must not give Send; the others are lists of words.
 func (c claims) scopes() []auth.Scope {
 	var all []auth.Scope
 	at := make(map[string]int)
-	add := func(s auth.Scope) {
-		i, ok := at[s.Path]
-		if !ok {
-			i = len(all)
-			at[s.Path] = i
-			all = append(all, auth.Scope{Path: s.Path})
-		}
-		all[i].Rights |= s.Rights
-	}
-	for _, list := range []words{c.Roles, c.Scope, c.SCP} {
+	for _, list := range [][]string{c.Roles, c.Scope.words(), c.SCP.words()} {
 		for _, text := range list {
-			for _, s := range parseScopes(text) {
-				add(s)
+			s, ok := parseScope(text)
+			if !ok {
+				continue // it means something to somebody else
 			}
+			i, known := at[s.Path]
+			if !known {
+				i = len(all)
+				at[s.Path] = i
+				all = append(all, auth.Scope{Path: s.Path})
+			}
+			all[i].Rights |= s.Rights
 		}
 	}
 	return all
 }
 
-// parseScopes takes a text for one scope or, if it is none, for several with blanks
-// between them: Azure's names have blanks themselves. What is no scope is passed over.
-func parseScopes(text string) []auth.Scope {
-	if s, ok := parseScope(text); ok {
-		return []auth.Scope{s}
-	}
-	var list []auth.Scope
-	for word := range strings.FieldsSeq(text) {
-		if s, ok := parseScope(word); ok {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
 // parseScope reads Send, Listen, Manage or a role of Azure's, for the namespace or, with
 // a colon behind it, for a hub. A colon and no name is no scope, or a slip would open the
-// whole namespace.
+// whole namespace; nor is a name with blanks, which no hub has.
 func parseScope(text string) (auth.Scope, bool) {
 	name, hub, narrowed := strings.Cut(text, ":")
 	rights, ok := azureRoles[auth.Fold(name)]
@@ -95,8 +90,8 @@ func parseScope(text string) (auth.Scope, bool) {
 		}
 		rights = parsed
 	}
-	path := auth.PathOf(strings.TrimSpace(hub))
-	if narrowed && path == "" {
+	path := auth.PathOf(hub)
+	if narrowed && path == "" || strings.ContainsFunc(path, unicode.IsSpace) {
 		return auth.Scope{}, false
 	}
 	return auth.Scope{Path: path, Rights: rights}, true

@@ -17,25 +17,46 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// issuer is one that runs in this process.
+// issuer is one that is reached in memory, also inside a synctest bubble.
 type issuer struct {
-	*httptest.Server
+	URL string
 
 	mu       sync.Mutex
 	down     bool              // answers with an error; guarded by mu
+	hung     string            // the path at which it does not answer at all; guarded by mu
 	document map[string]any    // what discovery tells; guarded by mu
 	keys     []jose.JSONWebKey // those it shows; guarded by mu
 	asked    map[string]int    // questions by path; guarded by mu
 }
 
-func newIssuer(t *testing.T, keys ...signingKey) *issuer {
-	t.Helper()
-	i := &issuer{asked: make(map[string]int)}
-	i.Server = httptest.NewServer(http.HandlerFunc(i.serve))
-	t.Cleanup(i.Close)
+const discovery = "/.well-known/openid-configuration"
+
+func newIssuer(keys ...signingKey) *issuer {
+	i := &issuer{URL: "https://login.example.net", asked: make(map[string]int)}
 	i.document = map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys"}
 	i.show(keys...)
 	return i
+}
+
+// RoundTrip makes it the transport by which it is reached.
+func (i *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if i.hangs(r.URL.Path) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	w := httptest.NewRecorder()
+	i.serve(w, r)
+	return w.Result(), nil
+}
+
+func (i *issuer) hangs(path string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.hung != path {
+		return false
+	}
+	i.asked[path]++
+	return true
 }
 
 func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +68,7 @@ func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "down", http.StatusServiceUnavailable)
 	case r.URL.Path == "/keys":
 		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: i.keys})
-	case r.URL.Path == "/.well-known/openid-configuration":
+	case r.URL.Path == discovery:
 		json.NewEncoder(w).Encode(i.document)
 	default:
 		http.NotFound(w, r)

@@ -44,8 +44,10 @@ type address struct {
 //
 // Names of hubs and groups may hold slashes themselves. So the words between them are
 // looked for from the right: what stands to the left of the leftmost word is the hub.
-func parseAddress(text string) address {
-	path := pathOf(text)
+func parseAddress(text string) address { return parsePath(pathOf(text)) }
+
+// parsePath reads an address without host and escapes.
+func parsePath(path string) address {
 	if path == "" {
 		return address{}
 	}
@@ -62,12 +64,14 @@ func parseAddress(text string) address {
 	return a
 }
 
-// parseAudience reads what a token is put for. Without a scheme it begins with a host.
+// parseAudience reads what a token is put for, as it is judged. What is no audience names
+// nothing.
 func parseAudience(uri string) address {
-	if !strings.Contains(uri, "://") {
-		uri = "sb://" + uri
+	path, err := auth.PathAsWritten(uri)
+	if err != nil {
+		return address{}
 	}
-	return parseAddress(uri)
+	return parsePath(path)
 }
 
 // pathOf strips an address of its scheme, its host and its escapes.
@@ -141,5 +145,8 @@ func (a address) path() string {
 	return strings.Trim(strings.Join(parts, "/"), "/")
 }
 
-// scope is the address in the form that rights are judged by.
-func (a address) scope() string { return auth.PathOf(a.path()) }
+// scope is the address in the form that rights are judged by: with the hub that the link
+// will work on.
+func (a address) scope() auth.Place {
+	return auth.Place{Hub: auth.PathOf(a.hub), Path: auth.PathOf(a.path())}
+}

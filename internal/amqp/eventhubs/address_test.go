@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/auth"
 )
 
 func hubAt(hub, group, partition string) address {
@@ -74,6 +76,12 @@ func TestAudiences(t *testing.T) {
 		{"sb://host", address{}},
 		{"host", address{}},
 		{"host/orders", hubAt("orders", "", "")},
+		{"host/Orders/Partitions/0?timeout=60", hubAt("Orders", "", "0")},
+		{"sb://host/a%2Fb", hubAt("a/b", "", "")},
+		{"sb://host/a%252Fb", hubAt("a%2Fb", "", "")},
+		{"ftp://host/orders", address{}},
+		{"sb://host/a%zz", address{}},
+		{"", address{}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, parseAudience(tt.text), cmp.AllowUnexported(address{})); diff != "" {
@@ -93,8 +101,19 @@ func TestScopes(t *testing.T) {
 		"orders":                                         "orders",
 	}
 	for text, want := range tests {
+		if got := parseAddress(text).scope(); got != (auth.Place{Hub: "orders", Path: want}) {
+			t.Errorf("%q is judged as %+v, want %q", text, got, want)
+		}
+	}
+	// The hub is the one that the link works on, whatever the path looks like.
+	for text, want := range map[string]auth.Place{
+		"a/b/Partitions/0":                           auth.At("a/b", "partitions", "0"),
+		"a/Partitions/0/Partitions/1":                auth.At("a/partitions/0", "partitions", "1"),
+		"a/ConsumerGroups/b/ConsumerGroups/c":        auth.At("a/consumergroups/b", "consumergroups", "c"),
+		"amqps://host/a%2FPartitions/x/$management/": auth.At("a/partitions/x", "$management"),
+	} {
 		if got := parseAddress(text).scope(); got != want {
-			t.Errorf("%q is judged as %q, want %q", text, got, want)
+			t.Errorf("%q is judged as %+v, want %+v", text, got, want)
 		}
 	}
 }

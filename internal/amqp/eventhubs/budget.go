@@ -5,12 +5,18 @@ import (
 	"sync"
 )
 
-// maxUnderWay is how many bytes a connection may have sent that are not stored yet.
-// Credit alone does not bound them: a thousand messages of the largest size are a
-// gigabyte.
-const maxUnderWay = 8 << 20
+const (
+	// maxUnderWay is how many bytes a connection may have sent that are not stored yet.
+	// Credit alone does not bound them: a thousand messages of the largest size are a
+	// gigabyte.
+	maxUnderWay = 8 << 20
+	// deliveryOverheadBytes is what each message counts besides its own bytes: the
+	// goroutine that waits for it and what else remembers it. Without it a connection with
+	// many links could have any number of empty ones under way.
+	deliveryOverheadBytes = 1 << 10
+)
 
-// budget bounds the bytes under way of one connection. One goroutine takes, the
+// budget bounds what one connection has under way, told by the bytes of its messages. One goroutine takes, the
 // connection's reading one; any may give back.
 type budget struct {
 	mu   sync.Mutex
@@ -21,7 +27,7 @@ type budget struct {
 
 func newBudget() *budget { return &budget{freed: make(chan struct{}, 1)} }
 
-// take waits until there is room. What is larger than all the room goes alone.
+// take waits until there is room for a message. What is larger than all the room goes alone.
 func (b *budget) take(ctx context.Context, n int) error {
 	for !b.tryTake(n) {
 		select {
@@ -34,6 +40,7 @@ func (b *budget) take(ctx context.Context, n int) error {
 }
 
 func (b *budget) tryTake(n int) bool {
+	n += deliveryOverheadBytes
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used > 0 && b.used+n > maxUnderWay {
@@ -43,9 +50,10 @@ func (b *budget) tryTake(n int) bool {
 	return true
 }
 
+// give is for each message that was taken, when it is settled.
 func (b *budget) give(n int) {
 	b.mu.Lock()
-	b.used -= n
+	b.used -= n + deliveryOverheadBytes
 	b.mu.Unlock()
 	select {
 	case b.freed <- struct{}{}:

@@ -11,7 +11,8 @@ func TestTheBudgetMakesTheReaderWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		must(t, b.take(ctx, maxUnderWay-10))
+		const most = maxUnderWay - 2*deliveryOverheadBytes
+		must(t, b.take(ctx, most-10))
 		must(t, b.take(ctx, 10))
 		taken := make(chan error)
 		go func() { taken <- b.take(ctx, 20) }()
@@ -23,10 +24,10 @@ func TestTheBudgetMakesTheReaderWait(t *testing.T) {
 			t.Fatalf("there was no room, and take says %v", err)
 		default:
 		}
-		b.give(maxUnderWay - 10)
+		b.give(most - 10)
 		must(t, <-taken)
 
-		must(t, b.take(ctx, maxUnderWay-20))
+		must(t, b.take(ctx, most-20))
 		go func() { taken <- b.take(ctx, 1) }()
 		synctest.Wait()
 		gone := errors.New("gone")
@@ -47,5 +48,20 @@ func TestWhatIsLargerThanTheBudgetGoesAlone(t *testing.T) {
 	b.give(2 * maxUnderWay)
 	if !b.tryTake(1) {
 		t.Error("nothing goes after it")
+	}
+}
+
+// Empty messages are not for nothing: each has a goroutine and a place in the log's queue.
+func TestEmptyMessagesAreBounded(t *testing.T) {
+	b := newBudget()
+	n := 0
+	for ; b.tryTake(0); n++ {
+		if n > maxUnderWay/deliveryOverheadBytes {
+			t.Fatalf("%d empty messages are under way", n)
+		}
+	}
+	b.give(0)
+	if !b.tryTake(0) || b.tryTake(0) {
+		t.Error("what one gave back is not the room of one")
 	}
 }

@@ -7,7 +7,7 @@
 //	address.go, selector.go   what a client asks for: pure
 //	texts.go, errors.go       what it is told when that cannot be: one table
 //	door.go, peer.go          a connection, and which links it may have
-//	rights.go                 what it was granted, and links that end with it
+//	rights.go, vigil.go       what it was granted, and what ends with that
 //	request.go, exchange.go   requests and replies: cbs.go, management.go
 //	sender*.go, batch.go      links by which events come in
 //	receiver.go, feed.go      links by which they go out

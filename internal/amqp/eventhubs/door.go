@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,6 +24,9 @@ type Config struct {
 	Access *access.Keeper
 	// MaxMessageBytes of a publication; zero means 1 MiB.
 	MaxMessageBytes int
+	// TokenTimeout is how long a connection may have no rights, from its beginning or since
+	// it lost them, before it is closed; zero means a minute.
+	TokenTimeout time.Duration
 	// Log is used where no connection is known; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where the counters are registered; nil means nowhere.
@@ -32,6 +36,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.MaxMessageBytes == 0 {
 		c.MaxMessageBytes = 1 << 20
+	}
+	if c.TokenTimeout == 0 {
+		c.TokenTimeout = time.Minute
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -44,6 +51,7 @@ type Door struct {
 	broker          *broker.Broker
 	access          *access.Keeper
 	maxMessageBytes int
+	tokenTimeout    time.Duration
 	log             *slog.Logger
 	metrics         *metrics
 	// batches are *batch, for whoever decodes one next.
@@ -64,6 +72,9 @@ func New(cfg Config) (*Door, error) {
 	if cfg.MaxMessageBytes < 0 {
 		return nil, fmt.Errorf("make the AMQP door: a message of %d bytes cannot be", cfg.MaxMessageBytes)
 	}
+	if cfg.TokenTimeout < 0 {
+		return nil, fmt.Errorf("make the AMQP door: no token can come within %s", cfg.TokenTimeout)
+	}
 	metrics, err := newMetrics(cfg.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP door: %w", err)
@@ -72,6 +83,7 @@ func New(cfg Config) (*Door, error) {
 		broker:          cfg.Broker,
 		access:          cfg.Access,
 		maxMessageBytes: cfg.MaxMessageBytes,
+		tokenTimeout:    cfg.TokenTimeout,
 		log:             cfg.Log,
 		metrics:         metrics,
 		batches:         sync.Pool{New: func() any { return new(batch) }},
@@ -84,6 +96,7 @@ func (d *Door) Connected(c *amqp.Conn) (amqp.Peer, error) {
 	p := newPeer(d, c)
 	if g, ok := c.Identity().Value.(auth.Grant); ok {
 		if err := p.rights.add(g); err != nil {
+			p.Disconnected()
 			return nil, err
 		}
 		p.log.Debug("connection has the rights of a policy", "holder", g.Holder, "mechanism", c.Identity().Mechanism)

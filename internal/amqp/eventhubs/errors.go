@@ -26,8 +26,11 @@ const (
 	condLimit          wire.Symbol = "amqp:resource-limit-exceeded"
 	condInternal       wire.Symbol = "amqp:internal-error"
 	condStolen         wire.Symbol = "amqp:link:stolen"
-	condDetachForced   wire.Symbol = "amqp:link:detach-forced"
-	condMessageSize    wire.Symbol = "amqp:link:message-size-exceeded"
+	// condConnectionForced is for connections, and makes clients open another when they
+	// need one.
+	condConnectionForced wire.Symbol = "amqp:connection:forced"
+	condDetachForced     wire.Symbol = "amqp:link:detach-forced"
+	condMessageSize      wire.Symbol = "amqp:link:message-size-exceeded"
 
 	condArgument      wire.Symbol = "com.microsoft:argument-error"
 	condRange         wire.Symbol = "com.microsoft:argument-out-of-range"
@@ -106,6 +109,7 @@ var answers = []answer{
 	{name: "auth.ErrSignature", match: is(auth.ErrSignature), condition: condUnauthorized, text: saying(textSignature)},
 	{name: "auth.ExpiredError", match: as[*auth.ExpiredError], condition: condUnauthorized, text: from((*auth.ExpiredError).Error)},
 	{name: "auth.ErrExpired", match: is(auth.ErrExpired), condition: condUnauthorized, text: saying(textExpiredOnce)},
+	{name: "auth.ErrRevoked", match: is(auth.ErrRevoked), condition: condUnauthorized, text: saying(textRevoked)},
 	{name: "auth.ErrAudience", match: is(auth.ErrAudience), condition: condUnauthorized, text: saying(textAudience)},
 	{name: "auth.ErrUnsupported", match: is(auth.ErrUnsupported), condition: condUnauthorized},
 	{name: "auth.ErrMalformed", match: is(auth.ErrMalformed), condition: condArgument},

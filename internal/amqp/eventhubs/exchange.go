@@ -13,15 +13,19 @@ const (
 	maxRequestBytes = 64 << 10
 	// requestCredit is what Event Hubs gives.
 	requestCredit = 100
-	// maxPending and maxPendingBytes bound the requests of a node whose replies have not
-	// gone out: a client that takes no replies may not have us remember them for ever.
-	maxPending      = 128
-	maxPendingBytes = 256 << 10
+	// maxQueuedBytes bounds the requests to a node that nobody has handled yet: what a
+	// client has credit for, if its tokens are not very long.
+	maxQueuedBytes = 1 << 20
+	// maxUntakenBytes bounds the replies that the client has not taken: while there are so
+	// many, no more of its requests are handled.
+	maxUntakenBytes = 256 << 10
+	// exchangeOverheadBytes is what a request or a reply counts besides its own bytes.
+	exchangeOverheadBytes = 512
 )
 
 var errTooManyRequests = &amqp.Error{
-	Condition:   condLimit,
-	Description: "Too many requests are waiting for their replies to be taken.",
+	Condition:   condBusy,
+	Description: "Too many requests are waiting to be handled: more than there was credit for, or very large ones. Please wait and try again.",
 }
 
 // exchange is one connection's side of a node that answers requests: $cbs, $management.
@@ -29,66 +33,52 @@ var errTooManyRequests = &amqp.Error{
 //
 // The requests of a link are handled one after the other, in a goroutine that lives
 // while there are any; so replies are in order, and neither a slow answer nor a client
-// that takes no replies holds up what else is read from the connection.
+// that takes no replies holds up what else is read from the connection. A request is
+// settled when it has been handled: so the link's credit bounds how many wait, and a
+// client may have any number of them to ask.
 type exchange struct {
 	peer   *peer
 	handle func(context.Context, *request) reply
 
 	mu sync.Mutex
 	// All of these are guarded by mu, and so are the queues of the links.
-	requests     []*requestSink
-	replies      []*replySource
-	pending      int
-	pendingBytes int
+	requests []*requestSink
+	replies  []*replySource
+	// queued and untaken are the bytes of all queues of requests and of replies.
+	queued, untaken int
 }
 
 // requestSink takes the requests of one link.
 type requestSink struct {
 	exchange *exchange
 	link     *amqp.Link
-	// queue is what has not been handled; working: somebody is at it. Guarded by the
-	// exchange's mutex.
-	queue   []*request
+	// queue is what has not been handled; working: somebody is at it. These three are
+	// guarded by the exchange's mutex.
+	queue   []*errand
 	working bool
+	closed  bool
+	// room has room for one word that there may be some for a reply.
+	room chan struct{}
 }
 
-// outgoing is a reply on its way, and what it counts among the pending.
-type outgoing struct {
-	message []byte
-	size    int
+// errand is a request on its way to its reply.
+type errand struct {
+	*request
+	delivery *amqp.Delivery
+	// to is where the reply goes; nil: there was no such link when the request came. It is
+	// found out then, because later another may have its name, or its session's number.
+	to *replySource
 }
 
-// replySource sends the replies of one link.
-type replySource struct {
-	exchange *exchange
-	link     *amqp.Link
-	// target is the address by which requests may ask for this link.
-	target string
-	// queue is guarded by the exchange's mutex. wake has room for one word that it is not
-	// empty any more.
-	queue []outgoing
-	wake  chan struct{}
-}
+func (e *errand) cost() int { return e.size + exchangeOverheadBytes }
 
 // attachRequests accepts a link for requests.
 func (x *exchange) attachRequests(l *amqp.Link) amqp.Terminus {
-	s := &requestSink{exchange: x, link: l}
+	s := &requestSink{exchange: x, link: l, room: make(chan struct{}, 1)}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.requests = append(x.requests, s)
 	return amqp.Terminus{Sink: s, MaxMessageBytes: maxRequestBytes, Credit: requestCredit}
-}
-
-// attachReplies accepts a link for replies.
-func (x *exchange) attachReplies(l *amqp.Link) amqp.Terminus {
-	s := &replySource{exchange: x, link: l, wake: make(chan struct{}, 1)}
-	if target := l.Request().Target; target != nil {
-		s.target = target.Address.Value
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.replies = append(x.replies, s)
-	return amqp.Terminus{Source: s}
 }
 
 // open tells how many links there are of each kind.
@@ -98,33 +88,31 @@ func (x *exchange) open() (requests, replies int) {
 	return len(x.requests), len(x.replies)
 }
 
-// Deliver takes a request. It is settled at once: that it was taken is all that is said
-// by that, and one client waits for it before it looks for the reply.
+// Deliver takes a request.
 func (s *requestSink) Deliver(d *amqp.Delivery) {
+	x := s.exchange
 	q, err := parseRequest(d.Payload)
 	if err != nil {
-		d.Reject(s.exchange.peer.explain(s.exchange.peer.place(address{}), err))
+		d.Reject(x.peer.explain(x.peer.place(address{}), err))
 		return
 	}
 	q.session = s.link.Session()
-	if !s.push(q) {
-		d.Reject(errTooManyRequests)
-		return
+	if e := (&errand{request: q, delivery: d}); !s.push(e) {
+		x.turnAway(e)
 	}
-	d.Accept()
 }
 
 // push queues a request, unless there are too many.
-func (s *requestSink) push(q *request) bool {
+func (s *requestSink) push(e *errand) bool {
 	x := s.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.pending >= maxPending || x.pending > 0 && x.pendingBytes+q.size > maxPendingBytes {
+	e.to = x.routeLocked(e.request)
+	if x.queued > 0 && x.queued+e.cost() > maxQueuedBytes {
 		return false
 	}
-	x.pending++
-	x.pendingBytes += q.size
-	s.queue = append(s.queue, q)
+	x.queued += e.cost()
+	s.queue = append(s.queue, e)
 	if !s.working {
 		s.working = true
 		x.peer.work.Go(s.drain)
@@ -132,16 +120,35 @@ func (s *requestSink) push(q *request) bool {
 	return true
 }
 
+// turnAway answers a request that there is no room for: by a reply, since who sends
+// settled hears nothing else, or where it takes none by rejecting it.
+func (x *exchange) turnAway(e *errand) {
+	busy := x.peer.failure(x.peer.place(address{}), errTooManyRequests)
+	if x.reply(e, busy.append(nil, e.id), false) {
+		e.delivery.Accept()
+		return
+	}
+	e.delivery.Reject(&amqp.Error{Condition: busy.condition, Description: busy.description})
+}
+
 // drain handles requests until there are none.
 func (s *requestSink) drain() {
 	x := s.exchange
-	for q := s.pop(); q != nil; q = s.pop() {
-		a := x.handle(x.peer.conn.Context(), q)
-		x.send(q, a.append(nil, q.id))
+	ctx := x.peer.conn.Context()
+	for e := s.pop(); e != nil; e = s.pop() {
+		if !s.awaitRoom(ctx, e) {
+			return // the connection has ended
+		}
+		a := x.handle(ctx, e.request)
+		// One client waits for both, and all of them expect to hear this first.
+		e.delivery.Accept()
+		if !x.reply(e, a.append(nil, e.id), true) {
+			x.peer.log.Debug("reply has nowhere to go", "replyTo", shown(e.replyTo), "operation", shown(e.operation))
+		}
 	}
 }
 
-func (s *requestSink) pop() *request {
+func (s *requestSink) pop() *errand {
 	x := s.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -149,9 +156,38 @@ func (s *requestSink) pop() *request {
 		s.queue, s.working = nil, false
 		return nil
 	}
-	q := s.queue[0]
+	e := s.queue[0]
+	s.queue[0] = nil
 	s.queue = s.queue[1:]
-	return q
+	x.queued -= e.cost()
+	if e.to == nil && !s.closed {
+		e.to = x.routeLocked(e.request)
+	}
+	return e
+}
+
+// awaitRoom waits until there is room for a reply, or no need of any.
+func (s *requestSink) awaitRoom(ctx context.Context, e *errand) bool {
+	for {
+		s.exchange.mu.Lock()
+		ready := s.closed || s.exchange.roomLocked(e.to)
+		s.exchange.mu.Unlock()
+		if ready {
+			return true
+		}
+		select {
+		case <-s.room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// roomLocked tells whether there is room for a reply. A link all of whose replies were
+// taken is not held up by the others, within reason.
+func (x *exchange) roomLocked(to *replySource) bool {
+	return to == nil || to.closed || x.untaken < maxUntakenBytes ||
+		len(to.queue) == 0 && x.untaken < 2*maxUntakenBytes
 }
 
 // Closed forgets the requests that nobody has looked at yet.
@@ -159,29 +195,39 @@ func (s *requestSink) Closed() {
 	x := s.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, q := range s.queue {
-		x.doneLocked(q.size)
+	for _, e := range s.queue {
+		x.queued -= e.cost()
 	}
-	s.queue = nil
+	s.queue, s.closed = nil, true
+	s.poke()
 	x.requests = slices.DeleteFunc(x.requests, func(other *requestSink) bool { return other == s })
 }
 
-// send queues a reply on the link that the request asked for. Where there is none,
-// nobody can be told.
-func (x *exchange) send(q *request, message []byte) {
+// poke lets who waits for room look again.
+func (s *requestSink) poke() {
+	select {
+	case s.room <- struct{}{}:
+	default:
+	}
+}
+
+// reply queues a reply on the link that the request asked for. It fails where there is
+// none, or none any more: nobody can be told then. Unless it is expected it also fails
+// where there is no room.
+func (x *exchange) reply(e *errand, message []byte, expected bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := x.routeLocked(q)
-	if s == nil {
-		x.doneLocked(q.size)
-		x.peer.log.Debug("reply has nowhere to go", "replyTo", shown(q.replyTo), "operation", shown(q.operation))
-		return
+	s := e.to
+	if s == nil || s.closed || !expected && !x.roomLocked(s) {
+		return false
 	}
-	s.queue = append(s.queue, outgoing{message: message, size: q.size})
+	s.queue = append(s.queue, message)
+	x.untaken += len(message) + exchangeOverheadBytes
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+	return true
 }
 
 // routeLocked finds the link for a reply. Clients differ in how they say it: by the
@@ -199,73 +245,10 @@ func (x *exchange) routeLocked(q *request) *replySource {
 	return nil
 }
 
-// doneLocked is for each request that nothing is left of.
-func (x *exchange) doneLocked(size int) {
-	x.pending--
-	x.pendingBytes -= size
-}
-
-// Run sends replies in the order of their requests.
-func (s *replySource) Run(ctx context.Context, l *amqp.Link) error {
-	for {
-		message, ok := s.next(ctx)
-		if !ok {
-			return nil
-		}
-		_, err := l.Send(ctx, 1, func(dst []byte, _ int) []byte { return append(dst, message...) })
-		if err != nil {
-			return nil // the link has ended, and all that is queued with it
-		}
-		s.sent()
+// freeLocked is for each reply that nothing is left of.
+func (x *exchange) freeLocked(message []byte) {
+	x.untaken -= len(message) + exchangeOverheadBytes
+	for _, s := range x.requests {
+		s.poke()
 	}
-}
-
-// next waits for a reply. It stays in the queue until it is sent.
-func (s *replySource) next(ctx context.Context) ([]byte, bool) {
-	for {
-		if message := s.head(); message != nil {
-			return message, true
-		}
-		select {
-		case <-s.wake:
-		case <-ctx.Done():
-			return nil, false
-		}
-	}
-}
-
-func (s *replySource) head() []byte {
-	x := s.exchange
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(s.queue) == 0 {
-		return nil
-	}
-	return s.queue[0].message
-}
-
-func (s *replySource) sent() {
-	x := s.exchange
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(s.queue) == 0 {
-		return // closed meanwhile
-	}
-	x.doneLocked(s.queue[0].size)
-	s.queue[0] = outgoing{}
-	if s.queue = s.queue[1:]; len(s.queue) == 0 {
-		s.queue = nil
-	}
-}
-
-// Closed forgets the replies that were not sent.
-func (s *replySource) Closed() {
-	x := s.exchange
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, o := range s.queue {
-		x.doneLocked(o.size)
-	}
-	s.queue = nil
-	x.replies = slices.DeleteFunc(x.replies, func(other *replySource) bool { return other == s })
 }

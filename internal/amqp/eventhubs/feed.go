@@ -36,7 +36,7 @@ func (f *feed) run(ctx context.Context) error {
 		if err := f.link.WaitCredit(ctx); err != nil {
 			return err
 		}
-		run, err := f.cursor.Next(ctx)
+		run, err := f.next(ctx)
 		if damage, ok := errors.AsType[*eventlog.CorruptError](err); ok {
 			err = f.pass(ctx, damage)
 		}
@@ -47,6 +47,17 @@ func (f *feed) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// next waits for events. Before it waits it says so, for the client may want the rest of
+// its credit back.
+func (f *feed) next(ctx context.Context) (eventlog.Run, error) {
+	run, err := f.cursor.TryNext(ctx)
+	if err != nil || len(run.Events) > 0 {
+		return run, err
+	}
+	f.link.Drained()
+	return f.cursor.Next(ctx)
 }
 
 // send gives a run, in as many steps as credit and windows ask for.

@@ -1,6 +1,9 @@
 package eventhubs
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,5 +194,37 @@ func TestSeveralPairsToManagement(t *testing.T) {
 				t.Errorf("told about %v, asked about %s", got, hub)
 			}
 		}
+	}
+}
+
+// H10: a client may ask about all partitions of the largest hub at once, and hears of each.
+func TestAskingAboutAllPartitionsAtOnce(t *testing.T) {
+	const partitions = 1024
+	y := newYard(t)
+	y.hub("orders", partitions)
+	c := newRPC(t, y.session(), "$management")
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	for id := range partitions {
+		asking.Go(func() {
+			m := read(typePartition, "orders", "partition", fmt.Sprint(id))
+			m.Properties = &goamqp.MessageProperties{ReplyTo: &c.replyTo, MessageID: uint64(id)}
+			if err := c.sender.Send(ctx, m, nil); err != nil {
+				t.Errorf("partition %d: %v", id, err)
+				giveUp()
+			}
+		})
+	}
+	told := make(map[any]bool)
+	for range partitions {
+		m, err := c.receiver.Receive(ctx, nil)
+		must(t, err)
+		wantStatus(t, m, 200, "OK")
+		told[m.Properties.CorrelationID] = true
+	}
+	if len(told) != partitions {
+		t.Errorf("told about %d partitions", len(told))
 	}
 }

@@ -11,6 +11,7 @@ type metrics struct {
 	delivered *prometheus.CounterVec // by hub
 	damage    prometheus.Counter
 	tokens    *prometheus.CounterVec // by outcome
+	abandoned prometheus.Counter
 }
 
 // newMetrics makes the counters and registers them, unless registry is nil.
@@ -28,11 +29,15 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "eventyard_amqp_tokens_total",
 			Help: "Tokens that clients have put, by outcome: accepted or refused.",
 		}, []string{"outcome"}),
+		abandoned: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "eventyard_amqp_abandoned_connections_total",
+			Help: "Connections closed because they had no rights for too long.",
+		}),
 	}
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.delivered, m.damage, m.tokens} {
+	for _, c := range []prometheus.Collector{m.delivered, m.damage, m.tokens, m.abandoned} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

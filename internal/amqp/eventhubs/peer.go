@@ -20,15 +20,20 @@ type peer struct {
 	conn *amqp.Conn
 	log  *slog.Logger
 
-	rights             rights
+	rights rights
+	// ignore ends the news of policies.
+	ignore             func()
 	claims, management *exchange
 	budget             *budget
 	// work counts the goroutines that the peer has begun.
 	work sync.WaitGroup
 }
 
+// newPeer makes a peer whose rights follow the policies.
 func newPeer(d *Door, c *amqp.Conn) *peer {
 	p := &peer{door: d, conn: c, log: c.Log(), budget: newBudget()}
+	p.ignore = d.access.OnChange(p.rights.review)
+	p.rights.await(d.tokenTimeout, p.giveUp)
 	p.claims = &exchange{peer: p, handle: p.putToken}
 	p.management = &exchange{peer: p, handle: p.manage}
 	return p
@@ -63,8 +68,18 @@ func (p *peer) Attach(l *amqp.Link) (amqp.Terminus, error) {
 // Disconnected waits for all that the connection has under way. What was submitted is
 // stored although nobody can be told of it any more.
 func (p *peer) Disconnected() {
+	p.ignore()
 	p.rights.stop()
 	p.work.Wait()
+}
+
+// giveUp ends a connection without rights. Clients take it for one that was idle, and
+// come back when they have something to say.
+func (p *peer) giveUp() {
+	p.door.metrics.abandoned.Inc()
+	p.conn.Close(p.explain(p.place(address{}), &amqp.Error{
+		Condition: condConnectionForced, Description: textNoToken(p.door.tokenTimeout),
+	}))
 }
 
 // sends tells whether the peer is the one that sends on a link.
@@ -98,13 +113,14 @@ func (p *peer) authorize(at place, need auth.Rights) error {
 }
 
 // watch ends a link when the rights to its place do. It returns what to call when the
-// link has ended.
-func (p *peer) watch(l *amqp.Link, at place, need auth.Rights) (unwatch func()) {
-	g := &guard{path: at.scope(), need: need, expire: func(ended time.Time) {
-		l.Detach(p.explain(at, &amqp.Error{Condition: condUnauthorized, Description: textExpired(ended)}))
-	}}
-	p.rights.watch(g)
-	return func() { p.rights.unwatch(g) }
+// link has ended. It comes last when a link is attached: rights that have ended since they
+// were asked for, also because the hub is not the same any more, refuse it.
+func (p *peer) watch(l *amqp.Link, at place, need auth.Rights) (unwatch func(), err error) {
+	g := &guard{place: at.scope(), need: need, end: func(why error) { l.Detach(p.explain(at, why)) }}
+	if !p.rights.watch(g) {
+		return nil, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(need)}
+	}
+	return func() { p.rights.unwatch(g) }, nil
 }
 
 // explain says an error as the client is told it. The log has the same tracking id.

@@ -110,7 +110,7 @@ func TestLoggingInWithACertificate(t *testing.T) {
 	}
 	got, err := door.External(t.Context(), state("device"))
 	must(t, err)
-	if g := got.(auth.Grant); !g.Allows("orders", auth.Send, time.Now()) || g.Allows("orders", auth.Listen, time.Now()) {
+	if g := got.(auth.Grant); !g.Allows(auth.At("orders"), auth.Send, time.Now()) || g.Allows(auth.At("orders"), auth.Listen, time.Now()) {
 		t.Errorf("the grant is %+v", g)
 	}
 	if _, err := door.External(t.Context(), state("stranger")); !errors.Is(err, auth.ErrSignature) {

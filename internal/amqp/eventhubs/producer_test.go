@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"strings"
 	"testing"
 
 	goamqp "github.com/Azure/go-amqp"
@@ -51,21 +52,23 @@ func (i identity) numbers(t testing.TB, first int32, bodies ...string) *goamqp.M
 	return batchOf(t, nil, events...)
 }
 
-// What is sent again is stored once; what skips or falls back is refused.
+// H2: what is sent again is stored once; what skips or falls back is refused.
 func TestIdempotentProducers(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", 2)
 	s := y.session()
 	sender := newSender(t, s, "orders/Partitions/1", idempotent(nil, nil, nil))
 	me := identityOf(t, sender)
-	if me.epoch != 0 || me.last != -1 {
+	if me.epoch != 0 || me.last != 0 || me.id < 0 || me.id >= 1<<53 {
 		t.Errorf("a new producer is %+v", me)
 	}
-	must(t, sender.Send(t.Context(), me.numbers(t, 0, "a", "b"), nil))
-	must(t, sender.Send(t.Context(), me.numbers(t, 2, "c"), nil))
-	must(t, sender.Send(t.Context(), me.numbers(t, 2, "c"), nil))
-	wantError(t, sender.Send(t.Context(), me.numbers(t, 4, "e"), nil), condOutOfOrder, "")
-	must(t, sender.Send(t.Context(), me.numbers(t, 3, "d"), nil))
+	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a", "b"), nil))
+	must(t, sender.Send(t.Context(), me.numbers(t, 3, "c"), nil))
+	must(t, sender.Send(t.Context(), me.numbers(t, 3, "c"), nil))
+	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a", "b"), nil))
+	wantError(t, sender.Send(t.Context(), me.numbers(t, 5, "e"), nil), condOutOfOrder, "")
+	wantError(t, sender.Send(t.Context(), me.numbers(t, 2, "b"), nil), condOutOfOrder, "")
+	must(t, sender.Send(t.Context(), me.numbers(t, 4, "d"), nil))
 	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, y.stored("orders", "1")); diff != "" {
 		t.Error(diff)
 	}
@@ -78,30 +81,88 @@ func TestIdempotentProducers(t *testing.T) {
 	wantError(t, sender.Send(t.Context(), text("x"), nil), condArgument, "The events are not numbered as an idempotent producer's: ")
 	stranger := me
 	stranger.id++
-	wantError(t, sender.Send(t.Context(), stranger.numbers(t, 4, "x"), nil), condArgument, "The events are not numbered as an idempotent producer's: ")
+	wantError(t, sender.Send(t.Context(), stranger.numbers(t, 5, "x"), nil), condArgument, "The events are not numbered as an idempotent producer's: ")
+}
 
-	// It comes back, and hears how far it came.
+// H2: whose answer was lost comes back with the number before, is told the same, and sends
+// again under the same numbers: one client takes what it is told for its newest number.
+func TestAProducerThatMissedAnAnswer(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	s := y.session()
+	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
+	me := identityOf(t, sender)
+	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a"), nil))
+	must(t, sender.Send(t.Context(), me.numbers(t, 2, "b", "c"), nil)) // of this it did not hear
 	must(t, sender.Close(t.Context()))
-	again := newSender(t, s, "orders/Partitions/1", idempotent(me.id, me.epoch, int32(3)))
-	if diff := cmp.Diff(identity{me.id, me.epoch, 3}, identityOf(t, again), cmp.AllowUnexported(identity{})); diff != "" {
+	sender = newSender(t, s, "orders/Partitions/0", idempotent(me.id, me.epoch, int32(1)))
+	again := identityOf(t, sender)
+	if want := (identity{me.id, me.epoch, 1}); again != want {
+		t.Errorf("told %+v, want %+v", again, want)
+	}
+	must(t, sender.Send(t.Context(), again.numbers(t, again.last+1, "b", "c"), nil))
+	must(t, sender.Send(t.Context(), again.numbers(t, again.last+3, "d"), nil))
+	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, y.stored("orders", "0")); diff != "" {
 		t.Error(diff)
 	}
-	must(t, again.Send(t.Context(), me.numbers(t, 3, "d"), nil))
-	must(t, again.Send(t.Context(), me.numbers(t, 4, "e"), nil))
+}
 
-	// A higher epoch ends a lower one.
-	thief := newSender(t, y.session(), "orders/Partitions/1", idempotent(me.id, me.epoch+1, nil))
-	wantError(t, again.Send(t.Context(), me.numbers(t, 5, "f"), nil), condProducerEpoch, "")
+// H2: a higher epoch ends a lower one, whose sends say so, also when it comes back.
+func TestAProducersEpochIsStolen(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	s := y.session()
+	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
+	me := identityOf(t, sender)
+	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a"), nil))
+	thief := newSender(t, y.session(), "orders/Partitions/0", idempotent(me.id, me.epoch+1, int32(1)))
 	stolen := identityOf(t, thief)
-	if stolen.id != me.id || stolen.epoch != me.epoch+1 {
+	if want := (identity{me.id, me.epoch + 1, 1}); stolen != want {
 		t.Errorf("the thief is %+v", stolen)
 	}
-	must(t, thief.Send(t.Context(), stolen.numbers(t, numberAfter(stolen.last, 1), "f"), nil))
-	_, err := s.NewSender(t.Context(), "orders/Partitions/1", idempotent(me.id, me.epoch, nil))
-	wantError(t, err, condProducerEpoch, "")
-	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e", "f"}, y.stored("orders", "1")); diff != "" {
+	back := newSender(t, y.session(), "orders/Partitions/0", idempotent(me.id, me.epoch, int32(1)))
+	for _, robbed := range []*goamqp.Sender{sender, back} {
+		err := robbed.Send(t.Context(), me.numbers(t, 2, "x"), nil)
+		wantError(t, err, condProducerEpoch, "")
+		if !strings.Contains(err.Error(), "Received:0 Current:1") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	must(t, thief.Send(t.Context(), stolen.numbers(t, 2, "b"), nil))
+	if diff := cmp.Diff([]string{"a", "b"}, y.stored("orders", "0")); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// H2: what a client leaves open is chosen; what it gets wrong shows with what it sends.
+func TestProducersThatKnowSomeOfTheirState(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	s := y.session()
+	partial := identityOf(t, newSender(t, s, "orders/Partitions/0", idempotent(nil, int16(1), nil)))
+	if partial.epoch != 1 || partial.last != 0 {
+		t.Errorf("an epoch alone is answered with %+v", partial)
+	}
+	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
+	me := identityOf(t, sender)
+	must(t, sender.Send(t.Context(), me.numbers(t, 1, "1", "2", "3", "4", "5"), nil))
+	wrong := newSender(t, s, "orders/Partitions/0", idempotent(me.id, nil, int32(1)))
+	later := identityOf(t, wrong)
+	if later.id != me.id || later.last != 1 {
+		t.Errorf("the answer is %+v", later)
+	}
+	err := wrong.Send(t.Context(), later.numbers(t, 2, "six as two"), nil)
+	wantError(t, err, condOutOfOrder, "")
+	if !strings.Contains(err.Error(), "old sequence") {
+		t.Errorf("the error is %v", err)
+	}
+	// Who says that there is none counts from 0.
+	zero := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, int32(-1)))
+	fresh := identityOf(t, zero)
+	if fresh.last != -1 {
+		t.Errorf("the answer is %+v", fresh)
+	}
+	must(t, zero.Send(t.Context(), fresh.numbers(t, 0, "0"), nil))
 }
 
 // The key of a batch's envelope is kept with the events of a producer, too.
@@ -110,7 +171,7 @@ func TestAProducersKeys(t *testing.T) {
 	y.hub("orders", 1)
 	s := y.session()
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
-	m := identityOf(t, sender).numbers(t, 0, "a")
+	m := identityOf(t, sender).numbers(t, 1, "a")
 	m.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: "key"}
 	must(t, sender.Send(t.Context(), m, nil))
 	got := receive(t, newReceiver(t, s, firstPartition, listening{}), 1)[0]
@@ -123,19 +184,23 @@ func TestProducersThatAreRefused(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", 1)
 	s := y.session()
+	const at = "orders/Partitions/0"
 	for what, tt := range map[string]struct {
-		address string
-		opts    *goamqp.SenderOptions
-		text    string
+		address   string
+		opts      *goamqp.SenderOptions
+		condition wire.Symbol
+		text      string
 	}{
-		"no partition":         {"orders", idempotent(nil, nil, nil), "An idempotent producer sends to a partition: "},
-		"an id that is text":   {"orders/Partitions/0", idempotent("x", nil, nil), "The link property com.microsoft:producer-id is no number that it can be."},
-		"an epoch too high":    {"orders/Partitions/0", idempotent(int64(1), int32(40000), nil), "The link property com.microsoft:producer-epoch is no number that it can be."},
-		"a number below minus": {"orders/Partitions/0", idempotent(int64(1), int16(0), int32(-2)), "The link property com.microsoft:producer-sequence-number is no number that it can be."},
+		"no partition":       {"orders", idempotent(nil, nil, nil), condArgument, "An idempotent producer sends to a partition: "},
+		"an id that is text": {at, idempotent("x", nil, nil), condArgument, "The link property com.microsoft:producer-id is no number that it can be."},
+		"an epoch too high":  {at, idempotent(int64(1), int32(40000), nil), condArgument, "The link property com.microsoft:producer-epoch is no number that it can be."},
+		"an id below 0":      {at, idempotent(int64(-1), int16(0), int32(0)), condRange, textProducerState},
+		"an epoch below 0":   {at, idempotent(nil, int16(-1), nil), condRange, textProducerState},
+		"a number below -1":  {at, idempotent(int64(1), int16(0), int32(-2)), condRange, textProducerState},
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, err := s.NewSender(t.Context(), tt.address, tt.opts)
-			wantError(t, err, condArgument, tt.text)
+			wantError(t, err, tt.condition, tt.text)
 		})
 	}
 	// Without the capability the properties mean nothing.

@@ -70,8 +70,17 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 	}
 	r.metrics = slices.Contains(l.Request().DesiredCapabilities, capabilityMetrics)
 	r.delivered = p.door.metrics.delivered.WithLabelValues(hub.Name)
-	r.unwatch = p.watch(l, at, auth.Listen)
+	if r.unwatch, err = p.watch(l, at, auth.Listen); err != nil {
+		r.leave()
+		return amqp.Terminus{}, err
+	}
 	return amqp.Terminus{Source: r, Settled: true}, nil
+}
+
+// leave gives the place back where the link has not begun to run.
+func (r *receiver) leave() {
+	r.seat.Close()
+	_ = r.seat.Cursor.Close()
 }
 
 // sit takes a place at the partition.

@@ -155,7 +155,8 @@ func readText(r *wire.Reader) (string, error) {
 type reply struct {
 	status      int32
 	description string
-	// condition is set on failures only: one client takes its mere presence for one.
+	// condition is set on failures only, since one client takes its mere presence for one,
+	// and not by $cbs, where that client then loses the code and the text.
 	condition wire.Symbol
 	// body is the encoded value; nil: null.
 	body []byte

@@ -22,8 +22,8 @@ const (
 var errTooManyGrants = errors.New("too many tokens were put on this connection")
 
 // rights are what a connection was granted, and the links that stand on it. When the
-// last grant that carries a link has expired, the link is told so. One timer does for
-// all of them.
+// last grant that carries a link has expired, or was revoked, the link is told so. One
+// timer does for all of them.
 type rights struct {
 	mu sync.Mutex
 	// grants, guards and the rest are guarded by mu.
@@ -34,14 +34,17 @@ type rights struct {
 	due    time.Time
 	ended  bool
 	sweeps sync.WaitGroup
+	// vigil is for the connection as a whole.
+	vigil vigil
 }
 
 // guard is a link that needs a right.
 type guard struct {
-	path string
-	need auth.Rights
-	// expire ends the link, whose last grant ended at that time. No lock is held.
-	expire func(at time.Time)
+	place auth.Place
+	need  auth.Rights
+	// end ends the link, whose last grant is over: it has expired, or was revoked. No lock
+	// is held.
+	end func(why error)
 	// until is when the link's grants end, as far as was known when it was last looked at;
 	// zero: never. Guarded by the mutex of the rights.
 	until time.Time
@@ -61,7 +64,7 @@ func (r *rights) add(g auth.Grant) error {
 	}
 	now := time.Now()
 	if len(r.grants) >= maxGrants {
-		r.grants = slices.DeleteFunc(r.grants, func(g auth.Grant) bool { return g.Expired(now.Add(-grace)) })
+		r.grants = slices.DeleteFunc(r.grants, func(g auth.Grant) bool { return g.Expired(now.Add(-grace)) || !g.Stands() })
 	}
 	if len(r.grants) >= maxGrants {
 		return errTooManyGrants
@@ -77,28 +80,30 @@ func outlasts(g, other auth.Grant) bool {
 	return !g.Expires.Before(other.Expires)
 }
 
-// allow tells whether a right to a path was granted. A need of zero asks for any right.
-func (r *rights) allow(path string, need auth.Rights) bool {
+// allow tells whether a right to a place was granted. A need of zero asks for any right.
+func (r *rights) allow(at auth.Place, need auth.Rights) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return g.Allows(path, need, now) })
+	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return g.Allows(at, need, now) })
 }
 
-// watch sees to it that a link ends with its rights.
-func (r *rights) watch(g *guard) {
+// watch sees to it that a link ends with its rights. It is false if those have ended
+// already.
+func (r *rights) watch(g *guard) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	until, ok := r.untilLocked(g, time.Now())
+	if !ok {
+		return false
+	}
 	if r.guards == nil {
 		r.guards = make(map[*guard]struct{})
 	}
-	// Not allowed any more, since a moment: the sweep will say so.
-	g.until = time.Now()
-	if until, ok := r.untilLocked(g, g.until); ok {
-		g.until = until
-	}
+	g.until = until
 	r.guards[g] = struct{}{}
 	r.armLocked()
+	return true
 }
 
 // unwatch is for links that have ended.
@@ -113,15 +118,49 @@ func (r *rights) stop() {
 	r.mu.Lock()
 	r.ended = true
 	r.disarmLocked()
+	r.restLocked()
 	r.mu.Unlock()
 	r.sweeps.Wait()
+}
+
+// review ends what stood on policies, keys or hubs that are not there any more. It is
+// called whenever policies have changed.
+func (r *rights) review() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended || !r.trimLocked() {
+		return
+	}
+	over := r.overLocked(func(*guard) bool { return true })
+	r.armLocked()
+	r.awaitLocked(time.Now())
+	r.sweeps.Go(func() {
+		for _, g := range over {
+			g.end(auth.ErrRevoked)
+		}
+	})
+}
+
+// trimLocked forgets what has been revoked, and tells whether there was any.
+func (r *rights) trimLocked() (some bool) {
+	left := r.grants[:0]
+	for _, g := range r.grants {
+		trimmed, ended := g.Trimmed()
+		some = some || ended
+		if len(trimmed.Scopes) > 0 {
+			left = append(left, trimmed)
+		}
+	}
+	clear(r.grants[len(left):])
+	r.grants = left
+	return some
 }
 
 // untilLocked tells when the last of the grants ends that carry a link at that time; the
 // zero time if one never does.
 func (r *rights) untilLocked(g *guard, now time.Time) (until time.Time, ok bool) {
 	for _, grant := range r.grants {
-		if !grant.Allows(g.path, g.need, now) {
+		if !grant.Allows(g.place, g.need, now) {
 			continue
 		}
 		if grant.Expires.IsZero() {
@@ -132,6 +171,24 @@ func (r *rights) untilLocked(g *guard, now time.Time) (until time.Time, ok bool)
 		}
 	}
 	return until, ok
+}
+
+// overLocked takes out those of the links looked at that have no rights left. For the
+// others the time is set anew: their tokens were renewed meanwhile.
+func (r *rights) overLocked(look func(*guard) bool) (over []*guard) {
+	late := time.Now().Add(-grace)
+	for g := range r.guards {
+		if !look(g) {
+			continue
+		}
+		if until, ok := r.untilLocked(g, late); ok {
+			g.until = until
+			continue
+		}
+		over = append(over, g)
+		delete(r.guards, g)
+	}
+	return over
 }
 
 // armLocked sets the timer to the first link that may have to end.
@@ -163,31 +220,19 @@ func (r *rights) disarmLocked() {
 	r.timer, r.due = nil, time.Time{}
 }
 
-// sweep ends the links whose rights have ended.
+// sweep ends the links whose rights have expired.
 func (r *rights) sweep() {
 	defer r.sweeps.Done()
 	for _, g := range r.expired() {
-		g.expire(g.until)
+		g.end(&auth.ExpiredError{At: g.until})
 	}
 }
 
-// expired takes out the links that have no rights left. For the others the time is set
-// anew: their tokens were renewed meanwhile.
-func (r *rights) expired() (over []*guard) {
+func (r *rights) expired() []*guard {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	late := time.Now().Add(-grace)
-	for g := range r.guards {
-		if g.until.IsZero() || late.Before(g.until) {
-			continue
-		}
-		if until, ok := r.untilLocked(g, late); ok {
-			g.until = until
-			continue
-		}
-		over = append(over, g)
-		delete(r.guards, g)
-	}
+	over := r.overLocked(func(g *guard) bool { return !g.until.IsZero() && !late.Before(g.until) })
 	r.due = time.Time{}
 	r.armLocked()
 	return over

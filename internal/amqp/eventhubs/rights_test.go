@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,28 +12,34 @@ import (
 	"github.com/eventyard/eventyard/internal/auth"
 )
 
+// always is the view of a yard in which no policy ever changes.
+func always(auth.Scope) bool { return true }
+
 func grant(path string, rights auth.Rights, life time.Duration) auth.Grant {
-	g := auth.Grant{Scopes: []auth.Scope{{Path: path, Rights: rights}}}
+	g := auth.Grant{Scopes: []auth.Scope{{Path: path, Rights: rights}}}.While(always)
 	if life != 0 {
 		g.Expires = time.Now().Add(life)
 	}
 	return g
 }
 
-// endings remembers when guards were told to end, from the test's beginning.
+// endings remembers when guards were told to end, from the test's beginning, and why.
 type endings struct {
 	began time.Time
 	mu    sync.Mutex
 	at    map[string]time.Duration
+	why   map[string]error
 }
 
-func newEndings() *endings { return &endings{began: time.Now(), at: map[string]time.Duration{}} }
+func newEndings() *endings {
+	return &endings{began: time.Now(), at: map[string]time.Duration{}, why: map[string]error{}}
+}
 
 func (e *endings) guard(path string, need auth.Rights) *guard {
-	return &guard{path: path, need: need, expire: func(time.Time) {
+	return &guard{place: auth.PlaceOf(path), need: need, end: func(why error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.at[path] = time.Since(e.began)
+		e.at[path], e.why[path] = time.Since(e.began), why
 	}}
 }
 
@@ -76,7 +83,7 @@ func TestRightsReachWhatIsBeneath(t *testing.T) {
 		{"orders", auth.Manage, false},
 	}
 	for _, tt := range tests {
-		if got := r.allow(tt.path, tt.need); got != tt.want {
+		if got := r.allow(auth.PlaceOf(tt.path), tt.need); got != tt.want {
 			t.Errorf("%s to %q is %v", tt.need, tt.path, got)
 		}
 	}
@@ -91,10 +98,12 @@ func TestLinksEndWithTheirRights(t *testing.T) {
 		must(t, r.add(grant("a", auth.Send, time.Minute)))
 		must(t, r.add(grant("b", auth.Send, 2*time.Minute)))
 		must(t, r.add(grant("c", auth.Send, 0)))
-		for _, path := range []string{"a", "b", "c", "a/closed"} {
+		for _, path := range []string{"a", "b", "c", "a/partitions/0"} {
 			g := e.guard(path, auth.Send)
-			r.watch(g)
-			if path == "a/closed" {
+			if !r.watch(g) {
+				t.Errorf("%s is refused", path)
+			}
+			if path == "a/partitions/0" {
 				r.unwatch(g)
 			}
 		}
@@ -102,10 +111,13 @@ func TestLinksEndWithTheirRights(t *testing.T) {
 		must(t, r.add(grant("b", auth.Send, 5*time.Minute)))
 		time.Sleep(time.Hour)
 		e.want(t, "a", time.Minute+grace)
+		if why, ok := errors.AsType[*auth.ExpiredError](e.why["a"]); !ok || !why.At.Equal(e.began.Add(time.Minute)) {
+			t.Errorf("it ended because of %v", e.why["a"])
+		}
 		e.want(t, "b", 90*time.Second+5*time.Minute+grace)
 		e.none(t, "c")
-		e.none(t, "a/closed")
-		if r.allow("a", auth.Send) {
+		e.none(t, "a/partitions/0")
+		if r.allow(auth.At("a"), auth.Send) {
 			t.Error("an expired grant is good")
 		}
 	})
@@ -135,28 +147,200 @@ func TestAShorterTokenTakesNothingAway(t *testing.T) {
 		must(t, r.add(grant("a", auth.Listen, time.Hour)))
 		must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(2 * time.Minute)
-		if !r.allow("a", auth.Listen) {
+		if !r.allow(auth.At("a"), auth.Listen) {
 			t.Error("the longer token is forgotten")
 		}
 		must(t, r.add(grant("a", auth.Listen, 0)))
 		must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(2 * time.Hour)
-		if !r.allow("a", auth.Listen) {
+		if !r.allow(auth.At("a"), auth.Listen) {
 			t.Error("the endless grant is forgotten")
 		}
 	})
 }
 
-// A guard whose right was lost between the question and the watching is not forgotten.
-func TestALinkWithoutRightsIsEnded(t *testing.T) {
+// A guard whose right was lost between the question and the watching is refused.
+func TestALinkWithoutRightsIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r rights
 		defer r.stop()
-		e := newEndings()
-		r.watch(e.guard("a", auth.Listen))
+		must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(time.Minute)
-		e.want(t, "a", grace)
+		if r.watch(newEndings().guard("a", auth.Listen)) || len(r.guards) != 0 {
+			t.Error("it is watched")
+		}
 	})
+}
+
+// view is one of policies that can be taken back.
+type view struct {
+	mu   sync.Mutex
+	gone map[string]bool // guarded by mu
+}
+
+func (v *view) revoke(policies ...string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, p := range policies {
+		v.gone[p] = true
+	}
+}
+
+func (v *view) stands(s auth.Scope) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !v.gone[s.Basis.Policy]
+}
+
+// grant is one with a scope for each policy named, all of the same path.
+func (v *view) grant(path string, rights auth.Rights, policies ...string) auth.Grant {
+	var g auth.Grant
+	for _, p := range policies {
+		g.Scopes = append(g.Scopes, auth.Scope{Path: path, Rights: rights, Basis: auth.Basis{Policy: p}})
+	}
+	return g.While(v.stands)
+}
+
+// H9: links end at once when what they stand on is taken back, unless something else
+// carries them.
+func TestLinksEndWhenRevoked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r rights
+		defer r.stop()
+		v, e := &view{gone: map[string]bool{}}, newEndings()
+		must(t, r.add(v.grant("a", auth.Send, "one")))
+		must(t, r.add(v.grant("b", auth.Send, "one", "two")))
+		must(t, r.add(v.grant("c", auth.Send, "one")))
+		must(t, r.add(v.grant("c", auth.Send, "three")))
+		for _, path := range []string{"a", "a/partitions/0", "b", "c"} {
+			if !r.watch(e.guard(path, auth.Send)) {
+				t.Errorf("%s is refused", path)
+			}
+		}
+		r.review()
+		time.Sleep(time.Hour)
+		e.none(t, "a")
+		v.revoke("one")
+		r.review()
+		synctest.Wait()
+		e.want(t, "a", time.Hour)
+		e.want(t, "a/partitions/0", time.Hour)
+		e.none(t, "b")
+		e.none(t, "c")
+		if !errors.Is(e.why["a"], auth.ErrRevoked) || r.allow(auth.At("a"), auth.Send) || len(r.grants) != 2 {
+			t.Errorf("ended because of %v, with %d grants left", e.why["a"], len(r.grants))
+		}
+		v.revoke("two", "three")
+		r.review()
+		synctest.Wait()
+		e.want(t, "b", time.Hour)
+		e.want(t, "c", time.Hour)
+		if len(r.grants)+len(r.guards) != 0 {
+			t.Errorf("%d grants and %d links are left", len(r.grants), len(r.guards))
+		}
+	})
+}
+
+// A link that an endless grant carried is told of the end of the next best.
+func TestRevokedLinksFallBackOnTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r rights
+		defer r.stop()
+		v, e := &view{gone: map[string]bool{}}, newEndings()
+		must(t, r.add(v.grant("a", auth.Send, "key")))
+		must(t, r.add(grant("a", auth.Send, time.Minute)))
+		r.watch(e.guard("a", auth.Send))
+		v.revoke("key")
+		r.review()
+		time.Sleep(time.Hour)
+		e.want(t, "a", time.Minute+grace)
+	})
+}
+
+// Many take back, put, attach and leave at once; nobody is left with a link and no right.
+func TestRevocationStorm(t *testing.T) {
+	var r rights
+	v := &view{gone: map[string]bool{}}
+	var open sync.Map
+	var all sync.WaitGroup
+	for i := range 50 {
+		policy := fmt.Sprint("p", i)
+		all.Go(func() {
+			must(t, r.add(v.grant("a/"+policy, auth.Send, policy)))
+			g := &guard{place: auth.At("a/" + policy), need: auth.Send, end: func(error) { open.Delete(policy) }}
+			open.Store(policy, true)
+			if !r.watch(g) {
+				open.Delete(policy)
+			}
+		})
+		all.Go(func() {
+			v.revoke(policy)
+			r.review()
+		})
+	}
+	all.Wait()
+	r.stop()
+	open.Range(func(policy, _ any) bool {
+		t.Errorf("the link of %v is open", policy)
+		return true
+	})
+}
+
+// H9: a connection is not kept for one who shows nothing.
+func TestVigil(t *testing.T) {
+	const patience = time.Minute
+	tests := []struct {
+		what string
+		do   func(r *rights, v *view)
+		want time.Duration // zero: never
+	}{
+		{"nothing is put", func(*rights, *view) {}, patience},
+		{"a key was shown", func(r *rights, v *view) { _ = r.add(v.grant("a", auth.Send, "p")) }, 0},
+		{"a token is put in time, and ends", func(r *rights, _ *view) {
+			time.Sleep(patience - 1)
+			_ = r.add(grant("a", auth.Send, time.Hour))
+		}, patience - 1 + time.Hour + patience},
+		{"a token is put too late", func(r *rights, _ *view) {
+			time.Sleep(patience + 1)
+			_ = r.add(grant("a", auth.Send, time.Hour))
+		}, patience},
+		{"a token is renewed", func(r *rights, _ *view) {
+			for range 10 {
+				_ = r.add(grant("a", auth.Send, time.Hour))
+				time.Sleep(59 * time.Minute)
+			}
+		}, 9*59*time.Minute + time.Hour + patience},
+		{"the key is taken back", func(r *rights, v *view) {
+			_ = r.add(v.grant("a", auth.Send, "p"))
+			time.Sleep(time.Hour)
+			v.revoke("p")
+			r.review()
+		}, time.Hour + patience},
+		{"the key is taken back, and a token is put", func(r *rights, v *view) {
+			_ = r.add(v.grant("a", auth.Send, "p"))
+			time.Sleep(time.Hour)
+			v.revoke("p")
+			r.review()
+			_ = r.add(v.grant("a", auth.Send, "q"))
+		}, 0},
+		{"the connection ends", func(r *rights, _ *view) { r.stop() }, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r rights
+				defer r.stop()
+				began, ended := time.Now(), time.Duration(0)
+				r.await(patience, func() { ended = time.Since(began) })
+				tt.do(&r, &view{gone: map[string]bool{}})
+				time.Sleep(100 * time.Hour)
+				synctest.Wait()
+				if ended != tt.want {
+					t.Errorf("given up after %v, want %v", ended, tt.want)
+				}
+			})
+		})
+	}
 }
 
 // A client cannot have us remember tokens without end.
@@ -172,7 +356,7 @@ func TestGrantsAreBounded(t *testing.T) {
 		must(t, r.add(grant("hub/7", auth.Send, time.Hour))) // a renewal is no more
 		time.Sleep(time.Minute + grace)
 		must(t, r.add(grant("one/more", auth.Send, time.Minute)))
-		if !r.allow("hub/7", auth.Send) || len(r.grants) != 2 {
+		if !r.allow(auth.At("hub/7"), auth.Send) || len(r.grants) != 2 {
 			t.Errorf("%d grants are left", len(r.grants))
 		}
 	})
@@ -182,21 +366,31 @@ func TestGrantsAreBounded(t *testing.T) {
 func TestStopWaitsForTheSweep(t *testing.T) {
 	for range 50 {
 		var r rights
-		var ended sync.WaitGroup
-		ended.Add(1)
-		must(t, r.add(auth.Grant{Scopes: []auth.Scope{{Path: "a", Rights: auth.Send}}, Expires: time.Now().Add(-grace)}))
-		stopped := false
-		var mu sync.Mutex
-		r.watch(&guard{path: "a", need: auth.Send, expire: func(time.Time) {
-			mu.Lock()
-			defer mu.Unlock()
-			if stopped {
-				t.Error("a link was ended after stop")
+		var stopped atomic.Bool
+		v := &view{gone: map[string]bool{}}
+		watch := func(hub string) *guard {
+			g := &guard{place: auth.At(hub), need: auth.Send, end: func(error) {
+				if stopped.Load() {
+					t.Error("a link was ended after stop")
+				}
+			}}
+			if !r.watch(g) {
+				t.Fatal("it is not watched")
 			}
-		}})
+			return g
+		}
+		must(t, r.add(v.grant("a", auth.Send, "p")))
+		must(t, r.add(v.grant("b", auth.Send, "q")))
+		watch("a")
+		late := watch("b")
+		r.mu.Lock()
+		r.grants, late.until = r.grants[:1], time.Now().Add(-grace)
+		r.armLocked()
+		r.mu.Unlock()
+		v.revoke("p")
+		r.review()
 		r.stop()
-		mu.Lock()
-		stopped = true
-		mu.Unlock()
+		stopped.Store(true)
+		r.review()
 	}
 }

@@ -39,11 +39,15 @@ type selector struct {
 	field, value string
 }
 
-// selectorOf finds the position in a source's filters. Without any it is the earliest.
-// The descriptor of a filter is not looked at: each client has another.
+// selectorDescriptor is the number that stands for selectorFilter.
+const selectorDescriptor uint64 = 0x468c00000004
+
+// selectorOf finds the position in a source's filters. Without any it is the earliest. The
+// clients of Event Hubs agree on the filter's key and each have another descriptor; others
+// agree on the descriptor and choose their own keys.
 func selectorOf(filters wire.Map) (selector, error) {
 	for _, f := range filters {
-		if text, ok := textOf(f.Key); !ok || text != selectorFilter {
+		if !isSelector(f) {
 			continue
 		}
 		value := f.Value
@@ -57,6 +61,14 @@ func selectorOf(filters wire.Map) (selector, error) {
 		return parseSelector(text)
 	}
 	return selector{}, nil
+}
+
+func isSelector(f wire.Pair) bool {
+	if key, ok := textOf(f.Key); ok && key == selectorFilter {
+		return true
+	}
+	described, ok := f.Value.(wire.Described)
+	return ok && (described.Descriptor == wire.Symbol(selectorFilter) || described.Descriptor == selectorDescriptor)
 }
 
 // textOf takes text in whatever type a client has put it.

@@ -77,13 +77,15 @@ func TestSelectorsThatCannotBeUnderstood(t *testing.T) {
 func TestTheFilterIsFoundWhateverItsDescriptor(t *testing.T) {
 	const text = "amqp.annotation.x-opt-offset > '6'"
 	for what, filters := range map[string]wire.Map{
-		"a number":         {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(0x0000468C00000004), Value: text}}},
-		"a name":           {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: wire.Symbol(selectorFilter), Value: text}}},
-		"another number":   {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(0x137000000A), Value: text}}},
-		"none":             {{Key: wire.Symbol(selectorFilter), Value: text}},
-		"the key as text":  {{Key: selectorFilter, Value: text}},
-		"beside others":    {{Key: wire.Symbol("else"), Value: int32(1)}, {Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(1), Value: text}}},
-		"the value binary": {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(1), Value: []byte(text)}}},
+		"a number":                         {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(0x0000468C00000004), Value: text}}},
+		"a name":                           {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: wire.Symbol(selectorFilter), Value: text}}},
+		"another number":                   {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(0x137000000A), Value: text}}},
+		"none":                             {{Key: wire.Symbol(selectorFilter), Value: text}},
+		"the key as text":                  {{Key: selectorFilter, Value: text}},
+		"beside others":                    {{Key: wire.Symbol("else"), Value: int32(1)}, {Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(1), Value: text}}},
+		"under a key of its own, named":    {{Key: wire.Symbol("selector"), Value: wire.Described{Descriptor: wire.Symbol(selectorFilter), Value: text}}},
+		"under a key of its own, numbered": {{Key: wire.Symbol("selector"), Value: wire.Described{Descriptor: uint64(0x468C00000004), Value: text}}},
+		"the value binary":                 {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(1), Value: []byte(text)}}},
 	} {
 		s, err := selectorOf(filters)
 		if err != nil || s.at.String() != eventlog.At(7).String() {

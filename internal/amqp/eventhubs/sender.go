@@ -2,7 +2,6 @@ package eventhubs
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/eventyard/eventyard/internal/amqp"
@@ -18,6 +17,8 @@ type sender struct {
 	peer *peer
 	link *amqp.Link
 	at   place
+	// hub is what the link's address found: one of the same name made later is another.
+	hub broker.Hub
 	// producer is set where the client numbers its events, so that none is stored twice.
 	producer *broker.Producer
 	unwatch  func()
@@ -29,11 +30,12 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err := p.authorize(at, auth.Send); err != nil {
 		return amqp.Terminus{}, err
 	}
-	if err := p.findTarget(a); err != nil {
+	hub, err := p.findTarget(a)
+	if err != nil {
 		return amqp.Terminus{}, err
 	}
 	t := amqp.Terminus{MaxMessageBytes: uint64(p.door.maxMessageBytes), Credit: senderCredit}
-	s := &sender{peer: p, link: l, at: at}
+	s := &sender{peer: p, link: l, at: at, hub: hub}
 	if wantsNumbers(l) {
 		producer, err := p.openProducer(l, a)
 		if err != nil {
@@ -42,25 +44,24 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 		s.producer = producer
 		t.Offered, t.Properties = producerAnswer(producer)
 	}
-	s.unwatch = p.watch(l, at, auth.Send)
+	if s.unwatch, err = p.watch(l, at, auth.Send); err != nil {
+		return amqp.Terminus{}, err
+	}
 	t.Sink = s
 	return t, nil
 }
 
 // findTarget refuses an address that nothing could be sent to.
-func (p *peer) findTarget(a address) error {
+func (p *peer) findTarget(a address) (broker.Hub, error) {
 	hub, err := p.door.broker.Hub(a.hub)
-	if err != nil {
-		return err
-	}
-	if a.partition == "" {
-		return nil
+	if err != nil || a.partition == "" {
+		return hub, err
 	}
 	n, err := strconv.Atoi(a.partition)
 	if err != nil || n < 0 || n >= hub.Partitions || strconv.Itoa(n) != a.partition {
-		return &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: a.partition, Partitions: hub.Partitions}
+		return hub, &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: a.partition, Partitions: hub.Partitions}
 	}
-	return nil
+	return hub, nil
 }
 
 // Deliver submits a message's events and leaves the waiting to a goroutine, so that many
@@ -97,7 +98,9 @@ func (s *sender) Deliver(d *amqp.Delivery) {
 
 func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) {
 	if s.producer == nil {
-		return s.peer.door.broker.Submit(ctx, s.at.hub, b.target(s.at.partition), b.events)
+		to := b.target(s.at.partition)
+		to.Created = s.hub.Created
+		return s.peer.door.broker.Submit(ctx, s.at.hub, to, b.events)
 	}
 	return s.submitNumbered(ctx, b)
 }
@@ -113,11 +116,11 @@ func (s *sender) settle(d *amqp.Delivery, pending *broker.Pending) {
 }
 
 // refuse rejects a message. Where the hub is gone the link goes with it: no message on
-// it could fare better.
+// it could fare better, and a hub that has taken the name is another.
 func (s *sender) refuse(d *amqp.Delivery, err error) {
 	told := s.peer.explain(s.at, err)
 	d.Reject(told)
-	if missing, ok := errors.AsType[*broker.NotFoundError](err); ok && missing.Kind == broker.KindHub {
+	if told.Condition == condNotFound {
 		s.link.Detach(told)
 	}
 }

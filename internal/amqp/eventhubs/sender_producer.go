@@ -18,7 +18,8 @@ func wantsNumbers(l *amqp.Link) bool {
 }
 
 // openProducer begins the epoch that a link asks for. What the client leaves open the
-// broker chooses.
+// broker chooses. A link of an epoch that is over is accepted all the same: one client
+// takes a refusal for something to try again, and understands it on what it sends.
 func (p *peer) openProducer(l *amqp.Link, a address) (*broker.Producer, error) {
 	if a.partition == "" {
 		return nil, &amqp.Error{Condition: condArgument, Description: "An idempotent producer sends to a partition: " +
@@ -33,11 +34,13 @@ func (p *peer) openProducer(l *amqp.Link, a address) (*broker.Producer, error) {
 	return p.door.broker.Producer(ctx, a.hub, a.partition, cfg)
 }
 
+// producerConfig reads the three numbers. The newest may be -1, though Event Hubs takes no
+// such: it is how a client says that there is none, and counts from 0.
 func producerConfig(m wire.Map) (cfg broker.ProducerConfig, err error) {
-	if cfg.ID, err = producerNumber[int64](m, wire.AnnotationProducerID, math.MinInt64, math.MaxInt64); err != nil {
+	if cfg.ID, err = producerNumber[int64](m, wire.AnnotationProducerID, 0, math.MaxInt64); err != nil {
 		return cfg, err
 	}
-	if cfg.Epoch, err = producerNumber[int16](m, wire.AnnotationProducerEpoch, math.MinInt16, math.MaxInt16); err != nil {
+	if cfg.Epoch, err = producerNumber[int16](m, wire.AnnotationProducerEpoch, 0, math.MaxInt16); err != nil {
 		return cfg, err
 	}
 	cfg.Last, err = producerNumber[int32](m, wire.AnnotationProducerSequence, -1, math.MaxInt32)
@@ -51,11 +54,13 @@ func producerNumber[T int16 | int32 | int64](m wire.Map, name wire.Symbol, least
 		return nil, nil
 	}
 	n, ok := integerOf(value)
-	if !ok || n < least || n > most {
+	switch {
+	case !ok || n > most:
 		return nil, badProperty(name)
+	case n < least:
+		return nil, &amqp.Error{Condition: condRange, Description: textProducerState}
 	}
-	number := T(n)
-	return &number, nil
+	return new(T(n)), nil
 }
 
 // producerAnswer tells the client its numbers, in exactly these types.

@@ -146,6 +146,10 @@ func textQuota(e *broker.ReceiverQuotaError) string {
 		"List of connected receivers - %s.", e.Limit, strings.Join(names, ", "))
 }
 
+// textProducerState is for an idempotent producer's link.
+const textProducerState = "Invalid range for idempotent producer state. " +
+	"Producer Id, Epoch, and Sequence Number must be zero or positive."
+
 // receiverName is what a receiver is called in errors.
 func receiverName(name string) string {
 	if name == "" {
@@ -159,10 +163,15 @@ const (
 	textSignature   = "InvalidSignature: The token has an invalid signature."
 	textAudience    = "InvalidAudience: The authorization header contains a token with a wrong audience."
 	textExpiredOnce = "ExpiredToken: The token is expired."
+	textRevoked     = "RevokedToken: The policy, key or hub that the token was made with was deleted or made anew."
 	textUnavailable = "The token cannot be checked at present. Please wait and try again."
 )
 
-func textExpired(at time.Time) string { return (&auth.ExpiredError{At: at}).Error() }
+// textNoToken is for connections that nobody has put a token on.
+func textNoToken(patience time.Duration) string {
+	return fmt.Sprintf("The connection was closed because it has had no rights for %s: "+
+		"put a token at %s, or log in by a policy's name and key.", patience, wordClaims)
+}
 
 // The texts of what storage says, in our own words.
 const (

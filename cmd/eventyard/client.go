@@ -1,0 +1,110 @@
+package main
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/server"
+	"github.com/spf13/cobra"
+)
+
+// addClientFlags gives a command that asks a yard the flags that say where it is, by what
+// key one is let in, and who vouches for it.
+func (c *cli) addClientFlags(cmd *cobra.Command) *cobra.Command {
+	usual := os.Getenv(config.EnvServer)
+	if usual == "" {
+		usual = httpclient.DefaultServer
+	}
+	cmd.Flags().StringVar(&c.server, "server", usual, "`URL` of the yard, also by "+config.EnvServer)
+	// The variable is no default of the flag, which help would print with its key.
+	cmd.Flags().StringVar(&c.connection, "connection-string", "", "`text` with the policy and key to be let in by, or @FILE to read it from. "+
+		"Others can see a command line: better by @FILE, or by "+config.EnvConnectionString+", which may be either, too. "+
+		"Without it the key is used that every yard on loopback knows")
+	cmd.Flags().StringVar(&c.ca, "ca", "", "`file` with the authority to trust at https, and no other, as eventyard cert export writes it, also by "+config.EnvCA)
+	return cmd
+}
+
+// client makes the client for --server. The caller closes it.
+func (c *cli) client(cmd *cobra.Command) (*httpclient.Client, error) {
+	connection, from, err := c.givenConnectionString()
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := c.authorities()
+	if err != nil {
+		return nil, err
+	}
+	client, err := httpclient.New(httpclient.Config{Server: c.server, ConnectionString: connection, RootCAs: trusted})
+	switch {
+	case errors.Is(err, auth.ErrConnectionString):
+		return nil, usagef(cmd, "%s: %w", from, err)
+	case err != nil:
+		return nil, usagef(cmd, "--server: %w", err)
+	}
+	return client, nil
+}
+
+// given is what the flag says, or else the variable, and which of them it was.
+func given(flag, value, variable string) (text, from string) {
+	if value != "" {
+		return value, flag
+	}
+	return os.Getenv(variable), variable
+}
+
+// givenConnectionString is that of the flag or of the variable; empty where there is
+// neither. What begins with @ names a file that has it.
+func (c *cli) givenConnectionString() (text, from string, err error) {
+	text, from = given("--connection-string", c.connection, config.EnvConnectionString)
+	file, named := strings.CutPrefix(strings.TrimSpace(text), "@")
+	if !named {
+		return strings.TrimSpace(text), from, nil
+	}
+	content, err := os.ReadFile(file)
+	text = strings.TrimSpace(string(content))
+	if err == nil && text == "" {
+		err = fmt.Errorf("%s is empty", file)
+	}
+	if err != nil {
+		return "", from, &advisedError{
+			from + ": " + err.Error(),
+			"a yard keeps a connection string with all rights in its data folder, in the file " + server.ConnectionStringFile + " that only its owner can read",
+		}
+	}
+	return text, from, nil
+}
+
+// authorities are those of --ca; nil where nobody said.
+func (c *cli) authorities() (*x509.CertPool, error) {
+	file, from := given("--ca", c.ca, config.EnvCA)
+	if file == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(file)
+	pool := x509.NewCertPool()
+	if err == nil && !pool.AppendCertsFromPEM(content) {
+		err = fmt.Errorf("%s has no certificate in it, as PEM", file)
+	}
+	if err != nil {
+		return nil, &advisedError{from + ": " + err.Error(), "eventyard cert export FILE writes it, where the data folder of the yard is"}
+	}
+	return pool, nil
+}
+
+// asking makes the body of a command from one that asks a yard.
+func (c *cli) asking(do func(*cobra.Command, *httpclient.Client, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := c.client(cmd)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return do(cmd, client, args)
+	}
+}

@@ -1,0 +1,102 @@
+package eventhubs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+)
+
+// replySource sends the replies of one link.
+type replySource struct {
+	exchange *exchange
+	link     *amqp.Link
+	// target is the address by which requests may ask for this link.
+	target string
+	// queue and closed are guarded by the exchange's mutex. wake has room for one word that
+	// the queue is not empty any more.
+	queue  [][]byte
+	closed bool
+	wake   chan struct{}
+}
+
+// attachReplies accepts a link for replies.
+func (x *exchange) attachReplies(l *amqp.Link) amqp.Terminus {
+	s := &replySource{exchange: x, link: l, wake: make(chan struct{}, 1)}
+	if target := l.Request().Target; target != nil {
+		s.target = target.Address.Value
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.replies = append(x.replies, s)
+	return amqp.Terminus{Source: s}
+}
+
+// Run sends replies in the order of their requests.
+func (s *replySource) Run(ctx context.Context, l *amqp.Link) error {
+	for {
+		message, ok := s.next(ctx)
+		if !ok {
+			return nil
+		}
+		_, err := l.Send(ctx, 1, func(dst []byte, _ int) []byte { return append(dst, message...) })
+		if err != nil {
+			return nil // the link has ended, and all that is queued with it
+		}
+		s.sent()
+	}
+}
+
+// next waits for a reply. It stays in the queue until it is sent.
+func (s *replySource) next(ctx context.Context) ([]byte, bool) {
+	for {
+		if message := s.head(); message != nil {
+			return message, true
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+func (s *replySource) head() []byte {
+	x := s.exchange
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(s.queue) == 0 {
+		return nil
+	}
+	return s.queue[0]
+}
+
+func (s *replySource) sent() {
+	x := s.exchange
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(s.queue) == 0 {
+		return // closed meanwhile
+	}
+	x.freeLocked(s.queue[0])
+	s.queue[0] = nil
+	if s.queue = s.queue[1:]; len(s.queue) == 0 {
+		s.queue = nil
+	}
+}
+
+// Closed forgets the replies that were not sent.
+func (s *replySource) Closed() {
+	x := s.exchange
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s.closed = true
+	for _, message := range s.queue {
+		x.freeLocked(message)
+	}
+	s.queue = nil
+	for _, r := range x.requests { // who waits for room on this link need not
+		r.poke()
+	}
+	x.replies = slices.DeleteFunc(x.replies, func(other *replySource) bool { return other == s })
+}

@@ -1,0 +1,23 @@
+package auth
+
+import "testing"
+
+func TestLocalNames(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:8080": true, "LocalHost.:8080": true, "yard.localhost:8080": true,
+		"127.0.0.1:8080": true, "127.0.0.1": true, "[::1]:8080": true, "[::1]": true, "::1": true, "192.168.1.5:8080": true,
+		"": false, "evil.example": false, "evil.example:8080": false, "127.0.0.1.evil.example:8080": false,
+		"notlocalhost": false, "localhost.evil.example": false, "localhost@evil.example": false,
+	} {
+		if got := IsLocalName(host, ""); got != want {
+			t.Errorf("%q: got %t", host, got)
+		}
+	}
+	for host, want := range map[string]bool{
+		"yard.example": true, "Yard.Example.:8443": true, "evil.example": false, "x.yard.example": false, "": false,
+	} {
+		if got := IsLocalName(host, "yard.EXAMPLE"); got != want {
+			t.Errorf("%q at a yard with a name: got %t", host, got)
+		}
+	}
+}

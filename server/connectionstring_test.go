@@ -1,0 +1,122 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+// content reads a small file; empty where there is none.
+func content(t *testing.T, dir vfs.FS, name string) string {
+	t.Helper()
+	f, err := dir.Open(name)
+	if vfs.IsNotExist(err) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The power may go at any moment: the file is the old one or the new one, and the new
+// one once it was said to be kept.
+func TestTheConnectionStringSurvivesAPowerCut(t *testing.T) {
+	const before, after = "the old one\n", "the new one\n"
+	for cut := range 12 {
+		for seed := range uint64(20) {
+			disk := vfs.NewMem()
+			if err := replaceFile(disk, ConnectionStringFile, before); err != nil {
+				t.Fatal(err)
+			}
+			disk.FailAfter(cut)
+			err := replaceFile(disk, ConnectionStringFile, after)
+			found := disk.CutPower(rand.New(rand.NewPCG(seed, 1)))
+			got := content(t, found, ConnectionStringFile)
+			if got != after && (err == nil || got != before) {
+				t.Fatalf("cut after %d operations, seed %d: found %q, the call said %v", cut, seed, got, err)
+			}
+			if err := replaceFile(found, ConnectionStringFile, "newer\n"); err != nil {
+				t.Fatalf("cut after %d operations, seed %d: %v", cut, seed, err)
+			}
+			if left, err := found.List("."); err != nil || len(left) != 1 {
+				t.Fatalf("cut after %d operations, seed %d: left are %v, %v", cut, seed, left, err)
+			}
+		}
+	}
+}
+
+// What fails leaves the old one, and no key lying about.
+func TestAConnectionStringThatCannotBeKept(t *testing.T) {
+	for _, kind := range []vfs.OpKind{vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpRename} {
+		disk := vfs.NewMem()
+		if err := replaceFile(disk, ConnectionStringFile, "old"); err != nil {
+			t.Fatal(err)
+		}
+		broken := errors.New("broken")
+		faulty := vfs.NewFaulty(disk)
+		faulty.Inject(func(op vfs.Op) error {
+			if op.Kind == kind {
+				return broken
+			}
+			return nil
+		})
+		if err := replaceFile(faulty, ConnectionStringFile, "new"); !errors.Is(err, broken) {
+			t.Errorf("%v fails: error is %v", kind, err)
+		}
+		left, err := disk.List(".")
+		if err != nil || len(left) != 1 || content(t, disk, ConnectionStringFile) != "old" {
+			t.Errorf("%v fails: left are %v, %v", kind, left, err)
+		}
+	}
+}
+
+// What a crash has left behind holds a key: a start removes it, and nobody takes it for
+// a stranger's file.
+func TestAnUnfinishedConnectionStringIsRemoved(t *testing.T) {
+	cfg := quick(t)
+	start(t, cfg).shutdown()
+	unfinished := filepath.Join(cfg.DataDir, ConnectionStringFile+unfinishedSuffix)
+	if err := os.WriteFile(unfinished, []byte("SharedAccessKey=old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir}); err != nil || len(found.Foreign) != 0 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	start(t, cfg).shutdown()
+	if _, err := os.Stat(unfinished); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// However many make the root key anew at once, the file has the one that is good.
+func TestTheKeptKeyIsTheLastOne(t *testing.T) {
+	r := start(t, everyDoor(t))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			status, answer := r.do("POST", "/api/v1/policies/"+auth.RootPolicy+"/regenerate", `{"key":"primary"}`)
+			if status != 200 {
+				t.Error(fmt.Sprint(status, " ", answer))
+			}
+		})
+	}
+	all.Wait()
+	if kept, root := r.kept(), r.policy("/api/v1/policies/"+auth.RootPolicy); kept.Key != root.PrimaryKey {
+		t.Error("the file has a key that is good no more")
+	}
+	r.shutdown()
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// rootKeysFact is the key of a fact in the meta store: who may know the root policy's
+// keys. While there is none they have been made at most, and no door was open since.
+const rootKeysFact = "server/root-keys"
+
+// rootKeys is that fact.
+type rootKeys struct {
+	// Development: the yard was in development after the keys were made, so that
+	// everybody on this machine could read them. Else they were shown to the operator,
+	// once, when others could first reach the yard.
+	Development bool `json:"development"`
+}
+
+// secrets is what is known about keys when a yard starts.
+type secrets struct {
+	// shown: the root policy's keys were shown to the operator, and could be read by
+	// nobody else.
+	shown bool
+	// renewed: they could be read, and were made anew.
+	renewed bool
+	// readable are the other policies that could be read.
+	readable []access.Policy
+}
+
+// openSecrets notes, before any door is open, that everybody on this machine will be able
+// to read keys; or makes anew what could be read, before others may use it.
+func (y *yard) openSecrets(ctx context.Context, open openDoors) (secrets, error) {
+	if len(open) == 0 {
+		return secrets{}, nil // nobody reads anything
+	}
+	if open.development() {
+		return secrets{}, y.noteKeys(ctx, rootKeys{Development: true})
+	}
+	noted, _, err := y.notedKeys(ctx)
+	switch {
+	case errors.Is(err, meta.ErrNotFound) && y.access.Created():
+		return secrets{}, nil
+	case errors.Is(err, meta.ErrNotFound): // a start was cut short, or nothing was noted in those days
+	case err != nil:
+		return secrets{}, err
+	case !noted.Development:
+		return secrets{shown: true}, nil
+	}
+	// Should the yard stop before it has told of the new keys, the next start makes them
+	// anew once more: the fact stays as it is until then.
+	if _, err := y.access.RegenerateRoot(ctx); err != nil {
+		return secrets{}, err
+	}
+	readable := slices.DeleteFunc(y.access.All(), func(p access.Policy) bool { return p.Hub == "" && p.Name == auth.RootPolicy })
+	return secrets{renewed: true, readable: readable}, nil
+}
+
+func (y *yard) notedKeys(ctx context.Context) (rootKeys, meta.Revision, error) {
+	var noted rootKeys
+	entry, err := y.meta.Get(ctx, rootKeysFact)
+	if err == nil {
+		err = json.Unmarshal(entry.Value, &noted)
+	}
+	if err != nil {
+		return rootKeys{}, 0, fmt.Errorf("find out who knows the root policy's keys: %w", err)
+	}
+	return noted, entry.Revision, nil
+}
+
+// noteKeys makes the fact what it should be. It is durable when the call returns.
+func (y *yard) noteKeys(ctx context.Context, want rootKeys) error {
+	noted, revision, err := y.notedKeys(ctx)
+	if err == nil && noted == want {
+		return nil
+	}
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return err
+	}
+	value, err := json.Marshal(want)
+	if err == nil {
+		_, err = y.meta.CompareAndSet(ctx, rootKeysFact, revision, value)
+	}
+	if err != nil {
+		return fmt.Errorf("note who knows the root policy's keys: %w", err)
+	}
+	return nil
+}
+
+// stillReadable are the policies that could be read and have a key of then.
+func (y *yard) stillReadable() []Policy {
+	var still []Policy
+	for _, old := range y.secrets.readable {
+		p, err := y.access.Policy(old.Hub, old.Name)
+		if err == nil && (p.Primary == old.Primary || p.Secondary == old.Secondary) {
+			still = append(still, Policy{Name: p.Name, Hub: p.Hub, Rights: p.Rights.Names()})
+		}
+	}
+	return still
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/auth"
+)
+
+// outside is a yard that others can reach, beside a door on loopback for the test.
+func outside(cfg Config) Config {
+	cfg.AMQPS, cfg.Host = "0.0.0.0:0", "yard.example.com"
+	return cfg
+}
+
+// What others call the yard says nothing about whether its key was shown.
+func TestTheKeyIsShownOnce(t *testing.T) {
+	for _, host := range []string{"yard.example.com", "localhost", "127.0.0.1", ""} {
+		cfg := outside(quick(t))
+		cfg.Host = host
+		for i := range 3 {
+			r := start(t, cfg)
+			if told := r.Access(); told.First != (i == 0) || told.Renewed {
+				t.Errorf("host %q, start %d: told %+v", host, i, told)
+			}
+			r.shutdown()
+			if err := os.Remove(r.Access().File); err != nil { // who loses the file is not shown it again either
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// While every door was on loopback whoever knew the well-known key could read the root
+// policy's: keys that others are kept out by are not those.
+func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
+	cfg := quick(t)
+	cfg.Hubs = []Hub{{Name: "h", Partitions: 1}}
+	here := start(t, cfg)
+	here.want(201, "POST", "/api/v1/policies", `{"name":"reports","rights":["Listen"]}`)
+	here.want(201, "POST", "/api/v1/hubs/h/policies", `{"name":"till","rights":["Send"]}`)
+	root, reports := here.policy("/api/v1/policies/"+auth.RootPolicy), here.policy("/api/v1/policies/reports")
+	here.shutdown()
+
+	for i := range 2 {
+		r := start(t, outside(cfg))
+		told, kept := r.Access(), r.kept()
+		if told.Renewed != (i == 0) || told.First != (i == 0) || told.ConnectionString != kept.String() {
+			t.Errorf("start %d told %+v", i, told)
+		}
+		if i == 0 && !slices.EqualFunc(told.Readable, []Policy{{Name: "reports"}, {Name: "till", Hub: "h"}}, samePolicy) || i == 1 && told.Readable != nil {
+			t.Errorf("start %d: the policies that stay are %+v", i, told.Readable)
+		}
+		for _, key := range []string{root.PrimaryKey, root.SecondaryKey, auth.DevelopmentKey} {
+			if got := r.status(auth.RootPolicy, key); got != http.StatusUnauthorized {
+				t.Errorf("start %d: a key of development is answered %d", i, got)
+			}
+		}
+		if got := r.status(auth.RootPolicy, kept.Key); got != http.StatusOK {
+			t.Errorf("start %d: the key that is kept is answered %d", i, got)
+		}
+		if got := r.status("reports", reports.PrimaryKey); got == http.StatusUnauthorized {
+			t.Errorf("start %d: another policy's key is answered %d", i, got)
+		}
+		r.shutdown()
+	}
+
+	start(t, cfg).shutdown() // and back, and forth
+	r := start(t, outside(cfg))
+	if told := r.Access(); !told.Renewed || !told.First || len(told.Readable) != 2 {
+		t.Errorf("the second time told %+v", told)
+	}
+	r.shutdown()
+}
+
+func samePolicy(a, b Policy) bool {
+	return a.Name == b.Name && a.Hub == b.Hub && a.PrimaryKey == b.PrimaryKey && a.SecondaryKey == b.SecondaryKey
+}
+
+// Nobody needs to be warned of a policy whose keys the configuration has replaced.
+func TestReadablePoliciesAreThoseThatStay(t *testing.T) {
+	cfg := quick(t)
+	cfg.Policies = []Policy{
+		{Name: "both", Rights: []string{"send"}, PrimaryKey: "the-one-key-of-both", SecondaryKey: "the-other-key-of-both"},
+		{Name: "one", Rights: []string{"send"}, PrimaryKey: "one-key-of-the-one"},
+	}
+	start(t, cfg).shutdown()
+	for i := range cfg.Policies {
+		cfg.Policies[i].PrimaryKey = "another-key-altogether"
+	}
+	cfg.Policies[0].SecondaryKey = "yet-another-key-altogether"
+	cfg.Policies = append(cfg.Policies, Policy{Name: "new", Rights: []string{"send"}})
+	r := start(t, outside(cfg))
+	if told := r.Access(); len(told.Readable) != 1 || told.Readable[0].Name != "one" {
+		t.Errorf("told %+v", told)
+	}
+	r.shutdown()
+}
+
+// A start that fails has shown nothing: the next one does.
+func TestAStartThatFailsShowsNothing(t *testing.T) {
+	for _, development := range []bool{true, false} { // before
+		cfg := quick(t)
+		if development {
+			start(t, cfg).shutdown()
+		}
+		bad := outside(cfg)
+		bad.TLS = TLS{CertFile: "nowhere.pem", KeyFile: "nowhere.pem"}
+		s, err := New(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nowhere.pem") {
+			t.Fatalf("error is %v", err)
+		}
+		r := start(t, outside(cfg))
+		if told := r.Access(); !told.First || !told.Renewed {
+			t.Errorf("after development %t: told %+v", development, told)
+		}
+		r.shutdown()
+	}
+}
+
+// A yard without doors lets nobody read its keys.
+func TestAYardWithoutDoorsIsNotInDevelopment(t *testing.T) {
+	cfg := outside(quick(t))
+	first := start(t, cfg)
+	key := first.kept().Key
+	first.shutdown()
+	closed := cfg
+	closed.AMQPS, closed.HTTP = Off, Off
+	start(t, closed).shutdown()
+	r := start(t, cfg)
+	if told := r.Access(); told.Renewed || told.First || r.kept().Key != key {
+		t.Errorf("told %+v", told)
+	}
+	r.shutdown()
+}
