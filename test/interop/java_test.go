@@ -20,6 +20,7 @@ func TestJava(t *testing.T) {
 			"tcp": y.onPlain(t, "amqp", "tcp"), "tls": y.onTLS(t, "amqps", "tls"), "wss": y.onTLS(t, "https", "wss"),
 		} {
 			t.Run(hub, func(t *testing.T) {
+				t.Parallel()
 				cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8",
 					"-Djavax.net.ssl.trustStore="+store, "-Djavax.net.ssl.trustStorePassword=interop",
 					"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",

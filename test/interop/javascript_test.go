@@ -24,11 +24,12 @@ func TestJavaScript(t *testing.T) {
 	y := startYard(t, layout{hubs: map[string]int{"tcp": 4, "tls": 4, "wss": 4}})
 	for hub, door := range map[string]string{"tcp": "amqp", "tls": "amqps", "wss": "https"} {
 		t.Run(hub, func(t *testing.T) {
+			t.Parallel()
 			if door == "amqp" {
 				runNode(t, "client.js", y.onPlain(t, door, hub))
 				return
 			}
-			env := y.access(t, func(policy string) string { return y.connection(t, y.hostPort(t, door), policy, hub) })
+			env := y.access(t, func(policy string) string { return connection(y.hostPort(t, door), policy, hub) })
 			env["NODE_EXTRA_CA_CERTS"] = y.authority(t)
 			if door == "https" {
 				env["YARD_WEBSOCKET"] = "1"

@@ -63,7 +63,8 @@ func enterNamespace(t *testing.T) (*process, error) {
 			problems = append(problems, err)
 			continue
 		}
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+timeLeft(t).String())
+		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.parallel=4",
+			"-test.timeout="+timeLeft(t).String())
 		cmd.Env = environment(map[string]string{insideVariable: "1"})
 		cmd.SysProcAttr = attributes
 		return launch(t, cmd), nil

@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	idleProcesses        = 4 // the race detector allows some 8,000 goroutines in each
-	idlePerProcess       = 500
-	busyConnections      = 200
-	eventsEach           = 100
-	scalePartitions      = 8
-	creditOfAReader      = 500
-	lazyReadersHub       = "busy"
-	lazyReadersPartition = 0
+	idleProcesses   = 4 // the race detector allows some 8,000 goroutines in each
+	idlePerProcess  = 500
+	busyConnections = 200
+	eventsEach      = 100
+	scalePartitions = 8
+	readersCredit   = 500
+	lazyPartition   = 0 // where the receiver without credit is
 )
 
 // TestScale keeps 2,000 idle connections open while 200 others send at once and every
@@ -130,7 +129,7 @@ func readPartition(ctx context.Context, address string, partition int, got *tall
 		return err
 	}
 	defer p.close()
-	link, err := p.receiver(ctx, "busy", partition, noEpoch, creditOfAReader)
+	link, err := p.receiver(ctx, "busy", partition, noEpoch, readersCredit)
 	if err != nil {
 		return err
 	}
@@ -154,7 +153,7 @@ func lazyReader(t *testing.T, ctx context.Context, address string) *amqp.Receive
 		t.Fatal(err)
 	}
 	t.Cleanup(p.close)
-	link, err := p.receiver(ctx, lazyReadersHub, lazyReadersPartition, noEpoch, -1)
+	link, err := p.receiver(ctx, "busy", lazyPartition, noEpoch, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +166,10 @@ func checkLazyReader(t *testing.T, ctx context.Context, link *amqp.Receiver) {
 	if early := link.Prefetched(); early != nil {
 		t.Errorf("a receiver without credit was sent %q", early.GetData())
 	}
-	want := inPartition(lazyReadersPartition)
+	want := inPartition(lazyPartition)
 	for n := range want {
-		if n%creditOfAReader == 0 {
-			if err := link.IssueCredit(creditOfAReader); err != nil {
+		if n%readersCredit == 0 {
+			if err := link.IssueCredit(readersCredit); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,9 +66,7 @@ func startYard(t *testing.T, l layout) *yard {
 	}
 	y.process = launch(t, exec.Command(l.build.binary(t), "serve", "--config", file))
 	t.Cleanup(func() { y.stop(t) })
-	if !y.out.await(func(text string) bool {
-		return strings.Contains(text, "is ready\n") && strings.Contains(text, "\n  data ")
-	}) {
+	if !y.out.await(func(text string) bool { return strings.Contains(text, readyEnd) }) {
 		t.Fatalf("the yard did not start:\n%s", y.out)
 	}
 	for line := range strings.Lines(y.out.String()) {
@@ -144,19 +141,14 @@ func (y *yard) hostPort(t *testing.T, door string) string {
 	return address
 }
 
-// connection is a connection string as an Event Hubs library takes it.
-func (y *yard) connection(t *testing.T, endpoint, policy, hub string, more ...string) string {
-	t.Helper()
-	parts := []string{
-		"Endpoint=sb://" + endpoint, "SharedAccessKeyName=" + policy, "SharedAccessKey=" + keyOf(policy), "EntityPath=" + hub,
+// connection is a connection string as an Event Hubs library takes it, for a hub or,
+// with an empty name, for the whole namespace.
+func connection(endpoint, policy, hub string, more ...string) string {
+	parts := []string{"Endpoint=sb://" + endpoint, "SharedAccessKeyName=" + policy, "SharedAccessKey=" + keyOf(policy)}
+	if hub != "" {
+		parts = append(parts, "EntityPath="+hub)
 	}
-	return strings.Join(slices.Concat(parts, more), ";")
-}
-
-// plain is a connection string for the door without TLS.
-func (y *yard) plain(t *testing.T, policy, hub string) string {
-	t.Helper()
-	return y.connection(t, y.hostPort(t, "amqp"), policy, hub, "UseDevelopmentEmulator=true")
+	return strings.Join(append(parts, more...), ";")
 }
 
 // authority is the file of the yard's own certificate authority.

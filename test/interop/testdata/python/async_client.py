@@ -6,7 +6,7 @@ import uuid
 
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
-from azure.eventhub.exceptions import AuthenticationError, ConnectionLostError
+from azure.eventhub.exceptions import ConnectionLostError, EventHubError
 
 import yard
 from yard import holds, proved, same
@@ -21,7 +21,9 @@ class Reader:
 
     def __init__(self, partition="0", position="-1", inclusive=False, group="$Default", **more):
         self.events, self.errors = asyncio.Queue(), asyncio.Queue()
-        self.client = EventHubConsumerClient.from_connection_string(yard.CONNECTION, group, **yard.options())
+        self.client = EventHubConsumerClient.from_connection_string(
+            yard.CONNECTION, group, load_balancing_strategy="greedy", **yard.options()
+        )
         self.task = asyncio.create_task(
             self.client.receive(
                 self.on_event,
@@ -73,12 +75,13 @@ async def sending():
     events = await read(101, partition="1", position=start)
     same([event.body_as_str() for event in events], [f"{mark} single"] + [f"{mark} {i}" for i in range(100)], "bodies")
     middle = events[50]
-    for position, inclusive, want in (
+    cases = [
         (middle.offset, False, 51), (middle.offset, True, 50),
         (middle.sequence_number, False, 51), (middle.sequence_number, True, 50),
-    ):
-        got = await read(1, partition="1", position=position, inclusive=inclusive)
-        same(got[0].sequence_number, events[want].sequence_number, f"position {position!r}, inclusive {inclusive}")
+    ]
+    firsts = await asyncio.gather(*(read(1, partition="1", position=position, inclusive=inclusive) for position, inclusive, _ in cases))
+    for (position, inclusive, want), first in zip(cases, firsts):
+        same(first[0].sequence_number, events[want].sequence_number, f"position {position!r}, inclusive {inclusive}")
     at = (await read(1, partition="1", position=middle.enqueued_time, inclusive=True))[0]
     assert at.enqueued_time >= middle.enqueued_time and at.sequence_number <= middle.sequence_number, at
     proved("asyncio: single events and batches come back from every kind of position")
@@ -102,10 +105,10 @@ async def keys():
 async def latest():
     mark = uuid.uuid4().hex
     async with producer() as client, Reader(partition="2", position="@latest") as reader:
-        for i in range(10_000):
+        for i in range(100):
             await client.send_event(EventData(f"{mark} {i}"), partition_id="2")
             with contextlib.suppress(asyncio.TimeoutError):
-                first = await asyncio.wait_for(reader.events.get(), 0.1)
+                first = await asyncio.wait_for(reader.events.get(), 2)
                 break
         holds(first.body_as_str(), mark)
     proved("asyncio: the latest position gives only what comes after")
@@ -137,7 +140,7 @@ async def information():
     try:
         async with producer(yard.LISTENER) as client:
             await client.send_event(EventData("without right"))
-    except AuthenticationError as error:
+    except EventHubError as error:
         holds(error, "'Send' claim(s) are required")
     else:
         raise AssertionError("Listen sufficed to send")
@@ -166,8 +169,7 @@ async def many():
 
 
 async def main():
-    for part in (sending, keys, latest, epochs, information, many):
-        print("---", part.__name__, flush=True)
+    for part in yard.chosen([sending, keys, latest, epochs, information, many]):
         await part()
 
 
