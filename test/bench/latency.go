@@ -12,23 +12,31 @@ import (
 // latencyRates are the loads at which latency is measured, in events of 1 KiB a second.
 func latencyRates() []int { return []int{1_000, 10_000} }
 
+// syncedRate is what JetStream with a sync on every write can follow.
+const syncedRate = 1_000
+
 // measureLatency sends events at a steady rate, one by one, through the yard with its
 // durable default and through JetStream with its default, which syncs every two
-// minutes. Both run inside this process and are reached over TCP. The time counts from
+// minutes; and through both at like durability. They run inside this process and are reached over TCP. The time counts from
 // when an event was due, so that a sender who is held up does not hide it.
 func measureLatency(ctx context.Context, b *bench) error {
 	s := section{title: "End-to-end latency, events of 1 KiB sent one by one (ms)",
 		head: []string{"what", "p50", "spread", "p90", "spread", "p99", "spread"}}
 	for _, rate := range latencyRates() {
 		b.progress("latency: %d events/s", rate)
-		yard, js := &latencies{}, &latencies{}
+		yard, unsynced, js, synced := &latencies{}, &latencies{}, &latencies{}, &latencies{}
 		ways := []struct {
 			name string
 			into *latencies
-			open func(ctx context.Context, dir string) (pipe, error)
+			open opener
 		}{
-			{"yard, sync `always`", yard, openYardPipe},
-			{"embedded JetStream, its default", js, openJetStreamPipe},
+			{"yard, sync `always`", yard, yardPipe("always")},
+			{"yard, sync `os`", unsynced, yardPipe("os")},
+			{"embedded JetStream, its default", js, jetStreamPipe(false)},
+			{"embedded JetStream, sync on every write", synced, jetStreamPipe(true)},
+		}
+		if rate > syncedRate {
+			ways = ways[:len(ways)-1]
 		}
 		for round := range b.rounds {
 			for turn := range ways {
@@ -44,6 +52,10 @@ func measureLatency(ctx context.Context, b *bench) error {
 		for i, p := range latencyPoints {
 			b.report.goal(fmt.Sprintf("latency at %d events/s, p%d: yard with `always` / JetStream's default", rate, p),
 				yard.points[i].over(js.points[i]), "×", atMost(1))
+			b.report.goal("the same at like durability: yard with `os` / JetStream's default", unsynced.points[i].over(js.points[i]), "×", target{})
+			if rate <= syncedRate {
+				b.report.goal("the same at like durability: yard with `always` / JetStream with sync on every write", yard.points[i].over(synced.points[i]), "×", target{})
+			}
 		}
 	}
 	b.report.table(s)
@@ -79,7 +91,7 @@ type pipe struct {
 	close   func() error
 }
 
-func (b *bench) takeLatency(ctx context.Context, rate int, into *latencies, open func(context.Context, string) (pipe, error)) error {
+func (b *bench) takeLatency(ctx context.Context, rate int, into *latencies, open opener) error {
 	dir, err := b.newFolder()
 	if err != nil {
 		return err

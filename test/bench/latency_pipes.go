@@ -18,9 +18,20 @@ import (
 // latencyWindow bounds the events that are sent and not yet acknowledged.
 const latencyWindow = 4096
 
-// openYardPipe runs a yard in this process, and a go-amqp sender and receiver.
-func openYardPipe(ctx context.Context, dir string) (_ pipe, err error) {
-	yard, err := server.New(server.Config{DataDir: filepath.Join(dir, "data"), AMQP: "127.0.0.1:0", AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off,
+// opener starts a server that works in a folder, and makes a way through it.
+type opener func(ctx context.Context, dir string) (pipe, error)
+
+func yardPipe(sync string) opener {
+	return func(ctx context.Context, dir string) (pipe, error) { return openYardPipe(ctx, dir, sync) }
+}
+
+func jetStreamPipe(syncAlways bool) opener {
+	return func(ctx context.Context, dir string) (pipe, error) { return openJetStreamPipe(ctx, dir, syncAlways) }
+}
+
+// openYardPipe runs a yard in this process.
+func openYardPipe(ctx context.Context, dir, sync string) (_ pipe, err error) {
+	yard, err := server.New(server.Config{DataDir: filepath.Join(dir, "data"), Sync: sync, AMQP: "127.0.0.1:0", AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off,
 		Hubs: []server.Hub{{Name: hubName, Partitions: 1}}, Log: quiet()})
 	if err != nil {
 		return pipe{}, err
@@ -154,8 +165,8 @@ func (r *latencyReceiver) receive(context.Context) ([]byte, error) {
 }
 
 // openJetStreamPipe runs a server in this process that listens on loopback.
-func openJetStreamPipe(ctx context.Context, dir string) (_ pipe, err error) {
-	srv, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+func openJetStreamPipe(ctx context.Context, dir string, syncAlways bool) (_ pipe, err error) {
+	srv, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: dir, SyncAlways: syncAlways, NoLog: true, NoSigs: true})
 	if err != nil {
 		return pipe{}, err
 	}
@@ -195,7 +206,7 @@ func natsPipe(ctx context.Context, url string) (_ pipe, err error) {
 			err = errors.Join(err, hangUp())
 		}
 	}()
-	events := make(chan *nats.Msg, latencyWindow)
+	events := make(chan *nats.Msg, 1<<16) // it drops what does not fit
 	deliver := nats.NewInbox()
 	if _, err := out.ChanSubscribe(deliver, events); err != nil {
 		return pipe{}, err
@@ -206,16 +217,12 @@ func natsPipe(ctx context.Context, url string) (_ pipe, err error) {
 	if err := makeStream(ctx, in, deliver); err != nil {
 		return pipe{}, err
 	}
-	acks := make(chan *nats.Msg, latencyWindow)
 	reply := nats.NewInbox()
-	if _, err := in.ChanSubscribe(reply, acks); err != nil {
+	if _, err := in.Subscribe(reply, func(*nats.Msg) {}); err != nil {
 		return pipe{}, err
 	}
 	return pipe{
 		send: func(_ context.Context, body []byte) error {
-			for len(acks) > 0 {
-				<-acks
-			}
 			return in.PublishRequest("events", reply, body)
 		},
 		receive: func(ctx context.Context) ([]byte, error) {
