@@ -32,7 +32,10 @@ type Config struct {
 	// included) to its open; 10 s.
 	OpenTimeout time.Duration
 	// WriteTimeout is how long the peer may take nothing of what we send before it is
-	// cut off; 60 s. One that has taken some of the present piece gets as long again.
+	// cut off; 10 min. One that has taken some of the present piece gets as long again
+	// (not with TLS or WebSockets). It is meant for a client that lives, and says so by
+	// its heartbeats, but does not read: that costs little, and it may be busy. A machine
+	// that has vanished is noticed long before.
 	WriteTimeout time.Duration
 	// MaxConnections at once; 10000. MaxSessions and MaxLinks of one connection; 256, 1024.
 	MaxConnections, MaxSessions, MaxLinks int
@@ -49,7 +52,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.MaxMessageBytes, 1<<20)
 	orElse(&c.IdleTimeout, time.Minute)
 	orElse(&c.OpenTimeout, 10*time.Second)
-	orElse(&c.WriteTimeout, time.Minute)
+	orElse(&c.WriteTimeout, 10*time.Minute)
 	orElse(&c.MaxConnections, 10_000)
 	orElse(&c.MaxSessions, 256)
 	orElse(&c.MaxLinks, 1024)

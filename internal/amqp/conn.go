@@ -46,12 +46,16 @@ type Conn struct {
 	// The writing goroutine's alone.
 	wrote time.Time // when it last wrote
 
+	// writing: it is in the midst of a write.
+	writing atomic.Bool
+
 	// mu guards what follows, and the sessions and links. The reading goroutine alone
 	// changes the table of sessions, and reads it without mu.
 	mu        sync.Mutex
 	out       output
 	opened    bool          // our open is in the output, or was
 	heartbeat time.Duration // the longest we are silent
+	vigil     vigil
 	sessions  map[uint16]*session
 	live      int         // sessions that have not ended
 	links     int         // links of all sessions, those included whose detach we await

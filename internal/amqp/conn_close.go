@@ -137,12 +137,7 @@ func (c *Conn) cutLocked(why error) {
 }
 
 // abort closes without the ceremonies of the layers, for which the peer may have no time.
-func abort(nc net.Conn) {
-	if layered, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		nc = layered.NetConn()
-	}
-	nc.Close()
-}
+func abort(nc net.Conn) { bottom(nc).Close() }
 
 // refuse counts what the peer is refused for.
 func (c *Conn) refuse(err error) {

@@ -9,7 +9,9 @@
 //	reading   ServeConn's caller. It owns the sessions and links, takes one frame at a
 //	          time, and calls the handler: Connected, Attach, Deliver, Closed,
 //	          Disconnected. While a handler runs nothing else of the connection is read.
-//	writing   writes what waits in the output, sends heartbeats, and watches for silence.
+//	writing   writes what waits in the output, sends heartbeats, and watches for silence
+//	          and for machines that have vanished. While it is in the midst of a write, a
+//	          timer of the server's watches in its place.
 //	a source  its Run. Send appends to the output; it never touches the network.
 //
 // The reading goroutine starts the others and returns when they have ended. Deliveries are
@@ -32,6 +34,9 @@
 //	session     begun ──▶ over ──▶ gone      (links closed, then our end)
 //	connection  layers ──▶ open ──▶ closing (2 s for the other's close) ──▶ gone
 //
+// A handle is free for another link when both have detached; an attach that comes before
+// the peer's detach waits for it.
+//
 // A sink or source is closed exactly once, and before the peer is answered: who asks for
 // a place after the answer finds it free. What ends a connection, a panic of a handler
 // included, ends all of that for its links too, and nothing for other connections.
@@ -52,6 +57,14 @@
 // Nothing has a deadline for reading. The open has to come within OpenTimeout of the
 // first byte. From then on each frame has to be whole within IdleTimeout of the moment
 // we began to wait for it, so that dripping bytes are no way to stay; while we are
-// busy with what has come the peer is not to blame. What we write has to be taken within
-// WriteTimeout.
+// busy with what has come the peer is not to blame.
+//
+// What we write has to be taken within WriteTimeout, which is long: a client that is busy
+// and does not read costs what is said above, and nothing more, so it may stay while it
+// sends heartbeats. Its machine is another matter. It answers, whatever its client does,
+// or it has vanished, and then its places are wanted by others. We are silent for 10 s at
+// most, so there is always something that it should answer; if it answers nothing for 15 s
+// it has vanished, after 25 s at the latest (vanish.go). That takes a kernel that tells, and
+// TCP at the bottom. Elsewhere the idle time-out has to do, and on Linux before 6.15 it has
+// to where the client had not read for a while before.
 package amqp

@@ -70,6 +70,7 @@ var (
 	errPeerClosed = errors.New("closed by the peer")
 	errSaid       = errors.New("the peer has been told already")
 	errEnded      = errors.New("the connection has ended")
+	errVanished   = errors.New("the peer's machine has vanished")
 )
 
 // scope is what an error ends.

@@ -19,6 +19,7 @@ var notTold = map[string]string{
 	"errPeerClosed": "the peer knows",
 	"errSaid":       "the peer has been told",
 	"errEnded":      "there is nobody left to tell",
+	"errVanished":   "there is nobody left to tell",
 	"errNotSource":  "it is told to the handler",
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
@@ -52,6 +51,9 @@ func (c *Conn) layers() error {
 // agree answers a header with the one that we want, and ends the connection unless the
 // peer wants the same.
 func (c *Conn) agree(got, want wire.ProtocolHeader) error {
+	if got != want {
+		c.server.metrics.refuse(reasonHeader)
+	}
 	c.mu.Lock()
 	c.rawLocked(want[:])
 	c.mu.Unlock()
@@ -59,7 +61,6 @@ func (c *Conn) agree(got, want wire.ProtocolHeader) error {
 		c.layered = true
 		return nil
 	}
-	c.server.metrics.refuse(reasonHeader)
 	c.log.Debug("not an AMQP 1.0 client", "header", fmt.Sprintf("%q", got[:]), "perhaps", guess(got))
 	return errSaid
 }
@@ -101,12 +102,12 @@ func (c *Conn) authenticate() error {
 	code := wire.SASLOK
 	if err != nil {
 		code = wire.SASLAuth
+		c.server.metrics.refuse(reasonAuth)
 	}
 	c.mu.Lock()
 	c.frameLocked(wire.FrameSASL, 0, func(dst []byte) []byte { return wire.AppendSASLOutcome(dst, code) })
 	c.mu.Unlock()
 	if err != nil {
-		c.server.metrics.refuse(reasonAuth)
 		c.log.Info("AMQP client refused", "mechanism", init.Mechanism, "error", err)
 		return errSaid
 	}
@@ -131,21 +132,4 @@ func (c *Conn) readInit() (wire.SASLInit, error) {
 		return wire.SASLInit{}, fmt.Errorf("%w: 0x%x where SASL's init is due", errPerformative, uint64(d))
 	}
 	return r.ReadSASLInit()
-}
-
-// tune makes the kernel notice a machine that has vanished. Connections that are not TCP
-// are left alone.
-func tune(nc net.Conn) {
-	if layered, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		nc = layered.NetConn()
-	}
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
-		return
-	}
-	// It is best effort: a kernel that refuses still has its own, longer ways.
-	tcp.SetKeepAliveConfig(net.KeepAliveConfig{
-		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveProbes,
-	})
-	setUserTimeout(tcp, userTimeout)
 }

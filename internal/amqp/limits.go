@@ -41,7 +41,7 @@ const (
 
 	// maxHeartbeat is the longest we are silent, whatever the peer would bear: it satisfies
 	// all clients. minHeartbeat keeps a peer from making us do nothing else.
-	maxHeartbeat = 15 * time.Second
+	maxHeartbeat = 10 * time.Second
 	minHeartbeat = 100 * time.Millisecond
 
 	// closeWait is how long we wait for the other end's last word when we have said ours.
@@ -49,16 +49,24 @@ const (
 	// drainWait is how long a source may have nothing to send before the credit that the
 	// peer wants drained is given back; see Link.Drained.
 	drainWait = 50 * time.Millisecond
+	// dryWait is the same for a source that has said so: what was stored just now, and
+	// acknowledged, has been seen by the source within it.
+	dryWait = 2 * time.Millisecond
 
 	// maxRefusing connections beyond MaxConnections are told so; more are just closed.
 	maxRefusing = 64
 
-	// A vanished machine is noticed within 30 s (H7): by probes while nothing is under
-	// way, by the user time-out while something is.
+	// A vanished machine is noticed within 30 s (H7). On an open connection that is by what
+	// we send, a heartbeat at the latest: it has vanished if it answers nothing for
+	// vanishedAfter. That is enough for what was lost in an outage of ten seconds to be sent
+	// again and answered.
+	vanishedAfter = 15 * time.Second
+	// maxRetryWait bounds the kernel's pauses before it sends again, or asks again.
+	maxRetryWait = 5 * time.Second
+	// Before, and where the kernel does not tell who answers, probes notice it.
 	keepAliveIdle     = 10 * time.Second
 	keepAliveInterval = 5 * time.Second
 	keepAliveProbes   = 3
-	userTimeout       = 25 * time.Second
 )
 
 // Why a peer was refused something: the label of the metric.
@@ -72,6 +80,7 @@ const (
 	reasonOpenTimeout = "open_timeout"  // no open in time
 	reasonIdle        = "idle"          // no frame in time
 	reasonWrite       = "write_timeout" // the peer takes nothing
+	reasonVanished    = "vanished"      // the peer's machine answers nothing
 	reasonOutput      = "output"        // the peer wants answers and takes none
 	reasonFrame       = "frame"         // framing: size, type, channel, handle
 	reasonMalformed   = "malformed"     // a frame that cannot be decoded

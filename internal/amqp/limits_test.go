@@ -2,6 +2,8 @@ package amqp
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -10,31 +12,61 @@ import (
 
 // A peer that wants answers and takes none is cut off before they fill the memory.
 func TestAnswersThatNobodyTakes(t *testing.T) {
-	in := &sink{}
-	f := serve(t, accept(in, nil))
-	nc := f.tcp()
-	p := quietPeer(t, nc)
-	b := append([]byte(nil), wire.ProtocolAMQP[:]...)
-	b = appendFrame(b, 0, &wire.Open{ContainerID: "test"}, nil)
-	b = appendFrame(b, 0, newBegin(), nil)
-	b = appendFrame(b, 0, sender("s", 0), nil)
-	p.write(b)
-	ask := &wire.Flow{NextIncomingID: wire.Some(uint32(1)), IncomingWindow: 1, Echo: true}
-	var asks []byte
-	for range 1000 {
-		asks = appendFrame(asks, 0, ask, nil)
-	}
-	for {
-		if _, err := nc.Write(asks); err != nil {
-			break // cut off
+	inBubble(t, func(t *testing.T) {
+		in := &sink{}
+		f := serve(t, accept(in, nil))
+		p := quietPeer(t, f.pipe())
+		b := append([]byte(nil), wire.ProtocolAMQP[:]...)
+		b = appendFrame(b, 0, &wire.Open{ContainerID: "test"}, nil)
+		b = appendFrame(b, 0, newBegin(), nil)
+		b = appendFrame(b, 0, sender("s", 0), nil)
+		p.write(b)
+		ask := &wire.Flow{NextIncomingID: wire.Some(uint32(1)), IncomingWindow: 1, Echo: true}
+		var asks []byte
+		for range 1000 {
+			asks = appendFrame(asks, 0, ask, nil)
 		}
-	}
-	if f.refused(reasonOutput) != 1 {
-		t.Error("not counted")
-	}
-	must(t, f.server.Stop(t.Context()))
-	if in.closed.Load() != 1 {
-		t.Error("the sink was not closed")
+		for sent := 0; ; sent += len(asks) {
+			if _, err := p.nc.Write(asks); err != nil {
+				break // cut off
+			}
+			if sent > 10*maxAnswerBytes && f.refused(reasonOutput) == 0 {
+				t.Fatal("it could go on for ever")
+			}
+			if f.refused(reasonOutput) > 0 {
+				time.Sleep(closeWait)
+			}
+		}
+		synctest.Wait()
+		if f.refused(reasonOutput) != 1 || in.closed.Load() != 1 {
+			t.Error("not counted, or the sink was not closed")
+		}
+		p.leave()
+		f.stop()
+	})
+}
+
+// What was unfinished when a session ended does not count any more.
+func TestUnfinishedMessagesEndWithTheirSession(t *testing.T) {
+	h, _ := holding(1<<20, 0)
+	f := serve(t, h)
+	p := f.raw()
+	p.open()
+	part := message(0, 0)
+	part.More = true
+	for range 10 + maxPartBytes/60_000 {
+		p.send(0, newBegin(), sender("s", 0))
+		p.transfer(0, part, make([]byte, 60_000))
+		p.send(0, &wire.End{})
+		for {
+			body := p.next().body
+			if c, ok := body.(*wire.Close); ok {
+				t.Fatalf("closed: %v", c.Error)
+			}
+			if _, ok := body.(*wire.End); ok {
+				break
+			}
+		}
 	}
 }
 

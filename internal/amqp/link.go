@@ -18,6 +18,9 @@ type Link struct {
 	terminus interface{ Closed() } // nil until the link has been accepted
 	closed   sync.Once             // around terminus.Closed
 
+	// heir is an attach that waits for the handle. The reading goroutine's alone.
+	heir *wire.Attach
+
 	// Guarded by Conn.mu.
 	state linkState
 	// early is set by a Detach that came before the attach was answered.
@@ -118,11 +121,14 @@ func (s *session) detach(d *wire.Detach) error {
 	l.closeTerminus()
 	l.dropPart()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if ours {
 		l.appendDetachLocked(nil)
 	}
 	s.removeLocked(l)
+	c.mu.Unlock()
+	if l.heir != nil {
+		return s.attach(l.heir)
+	}
 	return nil
 }
 

@@ -14,7 +14,7 @@ func (s *session) attach(a *wire.Attach) error {
 		return fmt.Errorf("%w: %d", errHandleMax, a.Handle)
 	}
 	if l, _ := s.link(a.Handle); l != nil {
-		return fmt.Errorf("%w: %d", errHandleInUse, a.Handle)
+		return l.bequeath(a)
 	}
 	l := &Link{session: s, request: a}
 	if err := s.add(l); err != nil {
@@ -27,6 +27,21 @@ func (s *session) attach(a *wire.Attach) error {
 	if err != nil {
 		l.refuse(err)
 	}
+	return nil
+}
+
+// bequeath lets an attach wait for the detach that the peer owes for the handle's last link.
+// The Go client of Azure takes our detach for the end of a link and uses the handle anew,
+// perhaps before it has said its own. What comes in between is still about the old link,
+// for the client says nothing on the new one before its attach has been answered.
+func (l *Link) bequeath(a *wire.Attach) error {
+	c := l.session.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.state != linkEnded || l.heir != nil {
+		return fmt.Errorf("%w: %d", errHandleInUse, a.Handle)
+	}
+	l.heir = a
 	return nil
 }
 

@@ -54,13 +54,16 @@ func (l *Link) tellCreditLocked() {
 }
 
 // Drained says that there is nothing to send now: if the peer has asked to have its credit
-// used up or given back, what is left of it is given back at once. A source that does not
-// say so gives it back when it has sent nothing for a moment. Only for sources.
+// used up or given back, what is left of it is given back at once. If it asks later, and
+// nothing was sent meanwhile, it waits for as long as a source needs to find out that
+// there is something after all. A source that does not say so gives the credit back when
+// it has sent nothing for a moment. Only for sources.
 func (l *Link) Drained() {
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.sourceLocked() == nil {
+		l.out.dry = true
 		l.drainedLocked()
 	}
 }
@@ -75,15 +78,20 @@ func (l *Link) drainedLocked() {
 	l.tellCreditLocked()
 }
 
-// drainLaterLocked gives the source a moment to send what there is.
+// drainLaterLocked gives the source a moment to send what there is, a short one if it has
+// said that there is nothing.
 func (l *Link) drainLaterLocked() {
 	o := l.out
 	if o.drainer != nil {
 		o.drainer.Stop()
 	}
+	wait := l.session.conn.server.drainWait
+	if o.dry {
+		wait = min(wait, dryWait)
+	}
 	o.drains++
 	drain, sends := o.drains, o.sends
-	o.drainer = time.AfterFunc(l.session.conn.server.drainWait, func() { l.drainOrWait(drain, sends) })
+	o.drainer = time.AfterFunc(wait, func() { l.drainOrWait(drain, sends) })
 }
 
 // drainOrWait gives the credit back unless something was sent meanwhile, or asked anew.

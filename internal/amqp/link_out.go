@@ -26,8 +26,9 @@ type outgoing struct {
 	rest   []byte
 	restID uint32
 	// drain: the peer wants its credit used up, or back. drainer gives it back when
-	// nothing has been sent for a moment; sends and drains tell it whether that is so.
-	drain         bool
+	// nothing has been sent for a moment; sends and drains tell it whether that is so. dry:
+	// the source has said that it has nothing, and has sent nothing since.
+	drain, dry    bool
 	drainer       *time.Timer
 	sends, drains uint64
 
@@ -187,6 +188,7 @@ func (l *Link) sendLocked(count int, appendMessage func([]byte, int) []byte) int
 		n++
 	}
 	o.sends++
+	o.dry = false
 	out.signal()
 	return n
 }

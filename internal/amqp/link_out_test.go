@@ -109,6 +109,30 @@ func TestNothingIsSentWithoutCredit(t *testing.T) {
 	}
 }
 
+func TestOnlySourcesSend(t *testing.T) {
+	links := make(chan *Link, 1)
+	h := accept(&sink{}, nil)
+	plain := h.attach
+	h.attach = func(l *Link) (Terminus, error) {
+		if _, err := l.Send(t.Context(), 1, numbered); !errors.Is(err, errNotSource) {
+			t.Errorf("before the answer: %v", err)
+		}
+		links <- l
+		return plain(l)
+	}
+	f := serve(t, h)
+	p := f.raw()
+	p.attachSender()
+	l := <-links
+	if _, err := l.Send(t.Context(), 1, numbered); !errors.Is(err, errNotSource) {
+		t.Errorf("on a sink's link: %v", err)
+	}
+	if err := l.WaitCredit(t.Context()); !errors.Is(err, errNotSource) {
+		t.Errorf("on a sink's link: %v", err)
+	}
+	l.Drained() // means nothing
+}
+
 func TestCreditArithmetic(t *testing.T) {
 	tests := []struct {
 		name      string

@@ -112,9 +112,10 @@ func (c *Conn) wroteLocked(buf []byte, mark wire.Mark) {
 func (c *Conn) write() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for {
-		b, finish := c.takeAll()
-		if b != nil {
+	for wrote := false; ; {
+		b, finish := c.takeAll(wrote)
+		wrote = b != nil
+		if wrote {
 			if err := c.writeBytes(b.bytes); err != nil {
 				c.writeFailed(err)
 				return
@@ -137,10 +138,14 @@ func (c *Conn) write() {
 	}
 }
 
-// takeAll takes the buffer and makes room for who waits for it.
-func (c *Conn) takeAll() (b *box, finish bool) {
+// takeAll takes the buffer and makes room for who waits for it. Its caller has just written
+// something, or not.
+func (c *Conn) takeAll(wrote bool) (b *box, finish bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if wrote {
+		c.vigil.wrote(c.wrote, c.server.vanishedAfter)
+	}
 	c.ackAllLocked()
 	b = c.out.take()
 	c.out.asleep = b == nil
@@ -149,8 +154,10 @@ func (c *Conn) takeAll() (b *box, finish bool) {
 }
 
 // writeBytes gives the peer WriteTimeout for each piece, and again whenever it has taken
-// some of one.
+// some of one, which layers above TCP do not tell.
 func (c *Conn) writeBytes(b []byte) error {
+	c.writing.Store(true)
+	defer c.writing.Store(false)
 	for len(b) > 0 {
 		if err := c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout)); err != nil {
 			return fmt.Errorf("set write deadline: %w", err)
@@ -185,11 +192,7 @@ func (c *Conn) attend(now time.Time) time.Duration {
 	if !c.opened || c.out.deaf() {
 		return time.Hour
 	}
-	idle := c.server.cfg.IdleTimeout
-	silent := c.in.silent(now)
-	if silent >= idle {
-		c.server.metrics.refuse(reasonIdle)
-		c.closeLocked(errorIdle(idle.Milliseconds(), c.server.container))
+	if c.vigil.wait(now) <= 0 && c.vanishedLocked(now) || c.silentLocked(now) {
 		return 0
 	}
 	quiet := now.Sub(c.wrote)
@@ -197,5 +200,5 @@ func (c *Conn) attend(now time.Time) time.Duration {
 		c.out.buf = wire.AppendEmptyFrame(c.out.open())
 		return 0
 	}
-	return min(idle-silent, c.heartbeat-quiet)
+	return min(c.server.cfg.IdleTimeout-c.in.silent(now), c.heartbeat-quiet, c.vigil.wait(now))
 }

@@ -20,13 +20,18 @@ type Server struct {
 	metrics   *metrics
 	reading   *bufferPool // large buffers to read with
 	writing   *bufferPool // what waits to be written, and messages in parts
-	drainWait time.Duration
+
+	// Fixed but for tests.
+	drainWait     time.Duration
+	vanishedAfter time.Duration
+	tcpState      func(net.Conn) (tcpState, bool)
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*Conn]struct{}
 	serving   int // those of conns within MaxConnections
 	lastID    uint64
+	watching  bool // a timer will call watch
 	stopping  bool
 	stopped   chan struct{} // closed when stopping and without connections
 }
@@ -49,10 +54,13 @@ func New(cfg Config) (*Server, error) {
 		metrics:   m,
 		reading:   newBufferPool(int(cfg.MaxFrameBytes) + readAheadBytes),
 		writing:   newBufferPool(smallReadBytes),
-		drainWait: drainWait,
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[*Conn]struct{}{},
 		stopped:   make(chan struct{}),
+
+		drainWait:     drainWait,
+		vanishedAfter: vanishedAfter,
+		tcpState:      readTCPState,
 	}, nil
 }
 
@@ -148,6 +156,7 @@ func (s *Server) admit(ctx context.Context, nc net.Conn) *Conn {
 		c.refusal = errorConnections(s.cfg.MaxConnections)
 	}
 	s.conns[c] = struct{}{}
+	s.watchLocked()
 	return c
 }
 

@@ -7,5 +7,9 @@ import (
 	"time"
 )
 
-// setUserTimeout: no such thing here. The idle time-out notices a vanished machine, later.
-func setUserTimeout(*net.TCPConn, time.Duration) {}
+// setMaxRetryWait: no such thing here.
+func setMaxRetryWait(*net.TCPConn, time.Duration) {}
+
+// readTCPState: no such thing here. Keep-alive and the idle time-out notice a vanished
+// machine, the latter later.
+func readTCPState(net.Conn) (tcpState, bool) { return tcpState{}, false }

@@ -124,9 +124,34 @@ func TestBusySinkIsNoSilence(t *testing.T) {
 	})
 }
 
+// While a sink holds up the reading, it is a heartbeat that finds out that the peer is
+// gone; the connection's context tells the sink.
+func TestPeerLeavesWhileASinkIsBusy(t *testing.T) { // H7
+	inBubble(t, func(t *testing.T) {
+		in := &sink{deliver: func(d *Delivery) {
+			<-d.link.Conn().Context().Done()
+			d.Reject(nil)
+		}}
+		f := serve(t, accept(in, nil))
+		p := f.raw()
+		p.attachSender()
+		p.transfer(0, message(0, 0), nil)
+		start := time.Now()
+		p.leave()
+		f.serves.Wait()
+		if took := time.Since(start); took > maxHeartbeat {
+			t.Errorf("noticed after %v", took)
+		}
+		if in.closed.Load() != 1 {
+			t.Error("the sink was not closed")
+		}
+		f.stop()
+	})
+}
+
 func TestHeartbeats(t *testing.T) { // H8
 	for says, want := range map[uint32]time.Duration{
-		0: 15 * time.Second, 240_000: 15 * time.Second, 30_000: 15 * time.Second, 5000: 2500 * time.Millisecond, 1: minHeartbeat,
+		0: 10 * time.Second, 240_000: 10 * time.Second, 20_000: 10 * time.Second, 5000: 2500 * time.Millisecond, 1: minHeartbeat,
 	} {
 		inBubble(t, func(t *testing.T) {
 			f := serve(t, accept(nil, nil), func(c *Config) { c.IdleTimeout = time.Hour })
@@ -164,17 +189,12 @@ func TestHeartbeats(t *testing.T) { // H8
 func TestPeerThatTakesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		out := endless(nil, 1000)
-		f := serve(t, accept(nil, out), func(c *Config) { c.IdleTimeout = time.Hour })
+		f := serve(t, accept(nil, out), func(c *Config) { c.IdleTimeout = 24 * time.Hour })
 		client := f.pipe()
 		p := quietPeer(t, client)
-		b := append([]byte(nil), wire.ProtocolAMQP[:]...)
-		b = appendFrame(b, 0, &wire.Open{ContainerID: "slow"}, nil)
-		b = appendFrame(b, 0, newBegin(), nil)
-		b = appendFrame(b, 0, receiver("r", 0), nil)
-		b = appendFrame(b, 0, credit(0, 0, 1<<30), nil)
-		p.write(b)
-		for range 100 { // slowly, a little every 50 s
-			time.Sleep(50 * time.Second)
+		p.write(greedy())
+		for range 100 { // slowly, a little every 9 min
+			time.Sleep(9 * time.Minute)
 			if _, err := io.ReadFull(client, make([]byte, 100)); err != nil {
 				t.Fatalf("a slow peer was cut off: %v", err)
 			}
@@ -184,8 +204,8 @@ func TestPeerThatTakesNothing(t *testing.T) {
 		for f.refused(reasonWrite) == 0 && time.Since(start) < time.Hour {
 			time.Sleep(time.Second)
 		}
-		// The peer had taken some of the present piece, so there was another minute for the rest.
-		if took := time.Since(start); took < 50*time.Second || took > 2*time.Minute {
+		// The peer had taken some of the present piece, so there was as long again for the rest.
+		if took := time.Since(start); took < 9*time.Minute || took > 21*time.Minute {
 			t.Errorf("cut off after %v", took)
 		}
 		synctest.Wait()
@@ -224,6 +244,47 @@ func TestDrainGivesTheSourceAMoment(t *testing.T) {
 		}
 		if fl := expect[wire.Flow](p); !fl.Drain || fl.DeliveryCount != wire.Some(uint32(10)) || fl.LinkCredit != wire.Some(uint32(0)) {
 			t.Fatalf("got %+v", fl)
+		}
+		p.leave()
+		f.stop()
+	})
+}
+
+// A source that has said that it has nothing is waited for only as long as it may take it
+// to see something that has come just now.
+func TestDrainOfADrySource(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		more := make(chan struct{})
+		out := &source{run: func(ctx context.Context, l *Link) error {
+			for {
+				l.Drained()
+				select {
+				case <-more:
+				case <-ctx.Done():
+					return nil
+				}
+				if _, err := l.Send(ctx, 1, numbered); err != nil {
+					return err
+				}
+			}
+		}}
+		f := serve(t, accept(nil, out))
+		p := f.raw()
+		p.attachReceiver()
+		drain := func(count, n uint32) {
+			fl := credit(0, count, n)
+			fl.Drain = true
+			p.send(0, fl)
+		}
+		for sent := range uint32(3) {
+			start := time.Now()
+			drain(10*sent, 10)
+			synctest.Wait()
+			more <- struct{}{} // just in time
+			p.expectMessage()
+			if fl := expect[wire.Flow](p); fl.LinkCredit != wire.Some(uint32(0)) || time.Since(start) != dryWait && time.Since(start) != 0 {
+				t.Errorf("got %+v after %v", fl, time.Since(start))
+			}
 		}
 		p.leave()
 		f.stop()

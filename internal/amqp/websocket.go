@@ -67,10 +67,5 @@ func (w *webConn) Close() error {
 	return w.Conn.Close()
 }
 
-// NetConn is the connection at the bottom.
-func (w *webConn) NetConn() net.Conn {
-	if layered, ok := w.under.(interface{ NetConn() net.Conn }); ok {
-		return layered.NetConn()
-	}
-	return w.under
-}
+// NetConn is the connection under the WebSocket.
+func (w *webConn) NetConn() net.Conn { return w.under }
