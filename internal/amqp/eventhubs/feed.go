@@ -79,10 +79,14 @@ func (f *feed) send(ctx context.Context, run eventlog.Run, appendEvent func([]by
 	return nil
 }
 
-// look finds out what the newest event is, for who wants to hear it.
+// look finds out what the newest event is, for who wants to hear it: when it can be
+// told, which may be long after the events were fetched.
 func (f *feed) look(ctx context.Context) error {
 	if !f.metrics {
 		return nil
+	}
+	if err := f.link.WaitCredit(ctx); err != nil {
+		return err
 	}
 	info, err := f.seat.Newest(ctx)
 	if err != nil {

@@ -50,7 +50,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err := p.authorize(at, auth.Listen); err != nil {
 		return amqp.Terminus{}, err
 	}
-	if a.group == "" || a.partition == "" {
+	if a.group == "" || a.partition == "" || a.publisher != "" {
 		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A receiver's address has the form " +
 			"HUB/ConsumerGroups/GROUP/Partitions/ID."}
 	}

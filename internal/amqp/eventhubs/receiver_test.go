@@ -232,6 +232,7 @@ func TestReceiversThatAreRefused(t *testing.T) {
 			"The specified partition is invalid for an EventHub partition sender or receiver. It should be between 0 and 1."},
 		{"orders", listening{}, condArgument, "A receiver's address has the form HUB/ConsumerGroups/GROUP/Partitions/ID."},
 		{"orders/Partitions/0", listening{}, condArgument, "A receiver's address has the form"},
+		{"orders/ConsumerGroups/$Default/Publishers/p/Partitions/0", listening{}, condArgument, "A receiver's address has the form"},
 		{firstPartition, listening{from: offset + " > '3'"}, condArgument, "The supplied offset '3' is invalid. The last offset in the system is '2'"},
 		{firstPartition, listening{from: number + " > '488'"}, condArgument,
 			"The supplied sequence number '488' is invalid. The last sequence number in the system is '2'"},
@@ -281,6 +282,23 @@ func TestRuntimeMetricsBesideDeliveries(t *testing.T) {
 		if _, ok := told[wire.AnnotationRetrieved].(time.Time); !ok || len(told) != 4 {
 			t.Errorf("event %d tells of %v", i, told)
 		}
+	}
+}
+
+// H10: what is told was so when it was told, however long the client took to give credit.
+func TestRuntimeMetricsAreNotOld(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	together := []eventlog.Event{{Message: plain(t, "a")}, {Message: plain(t, "b")}, {Message: plain(t, "c")}}
+	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, together)
+	must(t, err)
+	r := newReceiver(t, y.session(), firstPartition, listening{credit: -1, capabilities: []string{string(capabilityMetrics)}})
+	for last := int64(2); last < 5; last++ {
+		must(t, r.IssueCredit(1))
+		if told := receive(t, r, 1)[0].DeliveryAnnotations; told[wire.AnnotationLastSequence] != last {
+			t.Errorf("the last is %d, and told was %v", last, told)
+		}
+		y.store("orders", "0", "one more")
 	}
 }
 

@@ -26,6 +26,10 @@ type sender struct {
 
 // attachSender accepts a link to a hub or to one of its partitions.
 func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
+	if a.group != "" { // rights to a group are none to publish
+		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A sender's address has the form " +
+			"HUB, HUB/Partitions/ID or HUB/Publishers/NAME."}
+	}
 	at := p.place(a)
 	if err := p.authorize(at, auth.Send); err != nil {
 		return amqp.Terminus{}, err

@@ -234,6 +234,8 @@ func TestSendersThatAreRefused(t *testing.T) {
 		{"orders/Partitions/-1", condRange, "The specified partition is invalid"},
 		{"orders/Partitions/x", condRange, "The specified partition is invalid"},
 		{"/", condInvalidField, "The link's address names nothing."},
+		{"orders/ConsumerGroups/$Default", condArgument, "A sender's address has the form HUB, "},
+		{"orders/ConsumerGroups/$Default/Partitions/0", condArgument, "A sender's address has the form HUB, "},
 	}
 	for _, tt := range tests {
 		_, err := s.NewSender(t.Context(), tt.address, nil)
