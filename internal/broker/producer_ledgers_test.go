@@ -67,6 +67,7 @@ func TestRunKeepsSnapshots(t *testing.T) {
 		mustCreate(t, b, "orders", 1)
 		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		stop := running(t, b)
+		synctest.Wait()
 		mustStore(t, p, 0, "a", "b")
 		mustPublish(t, b, "orders", Target{}, "c")
 		time.Sleep(saveInterval + time.Second)

@@ -182,8 +182,10 @@ type Receipt interface {
 	// is under way before it goes on after a refusal. Errors: ErrNoSpace, ErrFenced, ErrRemoved, ErrClosed mean
 	// that nothing was stored; ErrUncertain, or ctx's own error, that the batch may
 	// or may not be stored, whole, now or a little later. Nothing in doubt becomes
-	// readable before its fate is settled, and it is settled, readable or void for good,
-	// before a batch submitted after the doubt was told is stored.
+	// readable before its fate is settled. After ErrUncertain, what a Bounds asked for
+	// later does not show never becomes readable in this process, and never at all once
+	// a batch submitted after that is stored: who looks, does not find and appends again
+	// stores once.
 	Wait(ctx context.Context) (Appended, error)
 }
 
