@@ -93,7 +93,7 @@ func (s *session) end(err *Error) {
 	c.server.metrics.sessions.Dec()
 	for _, l := range s.links {
 		if l != nil {
-			c.links--
+			s.uncountLocked(l)
 		}
 	}
 	s.links = nil
@@ -187,11 +187,11 @@ func (s *session) flow(f *wire.Flow) error {
 		}
 		return nil
 	}
-	l, err := s.link(f.Handle.Value)
-	if err != nil {
-		return err
+	// One client may give credit to a link that it has just detached: what it says of the
+	// session counts, the rest is about nothing.
+	if l, err := s.link(f.Handle.Value); err == nil {
+		l.flowLocked(f)
 	}
-	l.flowLocked(f)
 	return nil
 }
 
@@ -206,8 +206,9 @@ func (s *session) windowLocked(f *wire.Flow) {
 		return
 	}
 	for _, l := range s.links {
-		if l != nil && l.out != nil {
+		if l != nil && l.out != nil && l.state == linkAttached {
 			l.out.wakeUp()
+			l.drainOnLocked()
 		}
 	}
 }

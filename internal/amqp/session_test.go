@@ -64,7 +64,6 @@ func TestSessionsThatEndWithAnError(t *testing.T) {
 		want wire.Symbol
 	}{
 		{"transfer without a link", message(9, 0), ConditionUnattachedHandle},
-		{"flow without a link", credit(9, 0, 1), ConditionUnattachedHandle},
 		{"detach without a link", &wire.Detach{Handle: 9}, ConditionUnattachedHandle},
 		{"a handle beyond all tables", &wire.Detach{Handle: 1 << 31}, ConditionUnattachedHandle},
 		{"a handle used twice", sender("t", 0), ConditionHandleInUse},
@@ -91,6 +90,20 @@ func TestSessionsThatEndWithAnError(t *testing.T) {
 			p.send(0, &wire.Detach{Handle: 0}, &wire.End{}, newBegin())
 			expect[wire.Begin](p)
 		})
+	}
+}
+
+// One client may still give credit to a link that it has just detached.
+func TestCreditForALinkThatIsGone(t *testing.T) { // H8
+	f := serve(t, accept(nil, &source{}))
+	p := f.raw()
+	p.begin()
+	p.send(0, receiver("r", 0))
+	expect[wire.Attach](p)
+	p.send(0, &wire.Detach{Handle: 0, Closed: true}, credit(0, 0, 100), receiver("r", 0))
+	p.expectDetach(0, "")
+	if a := expect[wire.Attach](p); a.Name != "r" || a.Source == nil {
+		t.Errorf("the next link is answered with %+v", a)
 	}
 }
 
