@@ -22,9 +22,10 @@ type Handler interface {
 // the connection's reading goroutine: what takes long there holds up the connection's
 // other links.
 type Peer interface {
-	// Attach decides on a link that the peer wants. Where it returns an error the link is
-	// refused: an *Error is told as it is, another as amqp:internal-error. To accept it
-	// and end it at once, accept it with a Source whose Run returns an *Error.
+	// Attach decides on a link that the peer wants; it is the time to read l.Request, of
+	// which little is left later. Where it returns an error the link is refused: an *Error is
+	// told as it is, another as amqp:internal-error. To accept it and end it at once, accept
+	// it with a Source whose Run returns an *Error.
 	Attach(l *Link) (Terminus, error)
 	// Disconnected is called once, after all links have been closed.
 	Disconnected()
@@ -40,8 +41,9 @@ type Terminus struct {
 	// message is rejected and the link goes on. A smaller limit that the peer named wins.
 	// Zero: none is told, and for a sink the server's own limit holds.
 	MaxMessageBytes uint64
-	// Credit is how many messages a sink takes before the first is settled; it is topped
-	// up at half. Zero means 1000.
+	// Credit is how many messages the peer is asked to send at most before the first is
+	// settled; it is topped up at half. Some clients send more, and that is let through: a
+	// sink that must not hold more than so much has to wait in Deliver. Zero means 1000.
 	Credit uint32
 	// Settled answers that a source sends settled whatever was asked.
 	Settled bool

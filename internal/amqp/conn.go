@@ -38,7 +38,8 @@ type Conn struct {
 	layered bool     // all protocol headers have been agreed on
 	peer    Peer     // nil until the connection is open
 	last    *session // the one that was last used
-	parts   int      // bytes of unfinished messages
+	parts   int      // bytes that unfinished messages hold
+	heirs   int      // bytes of attaches that wait for their handles
 
 	// ignoring: we have closed, and all frames but the peer's close are ignored.
 	ignoring atomic.Bool
@@ -69,7 +70,7 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string) *Conn {
 		nc:        nc,
 		id:        id,
 		log:       s.cfg.Log.With("conn", id, "remote", remoteOf(nc)),
-		in:        newInput(nc, int(s.cfg.MaxFrameBytes), s.reading, s.metrics.bytesIn),
+		in:        newInput(nc, int(min(s.cfg.MaxFrameBytes, strangerFrameBytes)), s.reading, s.metrics.bytesIn),
 		frameSize: wire.MinMaxFrameBytes,
 		sessions:  map[uint16]*session{},
 		wrote:     time.Now(),
@@ -105,7 +106,7 @@ func (c *Conn) Log() *slog.Logger { return c.log }
 // run is the connection's life, in the reading goroutine.
 func (c *Conn) run(ctx context.Context) {
 	var writer sync.WaitGroup
-	writer.Go(c.write)
+	writer.Go(c.writeGuarded)
 	err := c.read(ctx)
 	c.log.Debug("AMQP connection ends", "why", err)
 	c.say(err)
@@ -114,10 +115,21 @@ func (c *Conn) run(ctx context.Context) {
 	c.nc.Close()
 	c.in.giveBack()
 	c.cut(errEnded)
+	c.giveBack()
 	c.runs.Wait()
 	if c.peer != nil {
 		c.guard("Disconnected", c.peer.Disconnected)
 	}
+}
+
+// giveBack returns what the connection has of the shared budgets, when nothing is added any
+// more.
+func (c *Conn) giveBack() {
+	c.server.parts.giveBack(c.parts)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server.answers.giveBack(c.out.reserved + c.out.taken)
+	c.out.reserved, c.out.taken = 0, 0
 }
 
 // read goes through the layers and then takes frames, until there is a reason to end.
@@ -145,11 +157,11 @@ func (c *Conn) openTimedOut() {
 	c.cut(errors.New("no open in time"))
 }
 
-// rescue makes a handler's panic an error of this connection instead of the end of the
-// process.
+// rescue makes a panic, be it a handler's or our own, an error of this connection instead
+// of the end of the process.
 func (c *Conn) rescue(doing string, err *error) {
 	if p := recover(); p != nil {
-		c.log.Error("an AMQP handler panicked", "doing", doing, "panic", p, "stack", string(debug.Stack()))
+		c.log.Error("panic on an AMQP connection", "doing", doing, "panic", p, "stack", string(debug.Stack()))
 		*err = errPanic
 	}
 }

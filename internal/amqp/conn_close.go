@@ -3,7 +3,9 @@ package amqp
 import (
 	"errors"
 	"net"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
@@ -149,10 +151,16 @@ func (c *Conn) refuse(err error) {
 // fitting shortens an error's words so that a frame with it is not too long for the peer.
 func (c *Conn) fitting(err *Error) *Error {
 	const rest = 160 // the frame without the words, at most
-	if err == nil || len(err.Description) <= c.frameSize-rest-len(err.Condition) {
+	if err == nil {
+		return nil
+	}
+	words := strings.ToValidUTF8(err.Description, "\ufffd") // as it is written
+	room := max(0, c.frameSize-rest-len(err.Condition))
+	if len(words) <= room {
 		return err
 	}
-	short := *err
-	short.Description = err.Description[:max(0, c.frameSize-rest-len(err.Condition))]
-	return &short
+	for room > 0 && !utf8.RuneStart(words[room]) {
+		room--
+	}
+	return &Error{Condition: err.Condition, Description: words[:room]}
 }

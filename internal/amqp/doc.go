@@ -43,14 +43,21 @@
 //
 // # Memory
 //
-// An idle connection holds a reading buffer of 4 KiB and the stacks of its goroutines. A
-// busy one borrows more:
+// An idle connection holds a reading buffer of 4 KiB and the stacks of its goroutines, and
+// until the open it gets nothing more. A busy one borrows more:
 //
 //	reading      a frame and 64 KiB
-//	writing      twice 128 KiB and a message each; answers up to 4 MiB, then it is closed
-//	reassembly   64 MiB of unfinished messages, each up to its link's limit
+//	writing      twice 128 KiB and a message each; answers up to 4 MiB, then it is closed,
+//	             and 256 MiB over all connections, then who wants the next one is closed
+//	reassembly   64 MiB of unfinished messages, each up to its link's limit, counted by what
+//	             their buffers hold; 256 MiB over all connections, then messages are rejected
+//	attaches     one that is being answered: 16 KiB, forty times as much decoded. Of a link
+//	             that is there the name is kept, at most as long; of those that wait for
+//	             their handles 256 KiB, encoded
 //	tables       links and sessions up to their limits, and as many again that were refused
-//	in flight    what sinks hold of unsettled deliveries: their Credit
+//
+// What sinks hold of deliveries that are not settled is theirs to bound, by not returning
+// from Deliver. Credit asks the peer for moderation, but nobody makes it obey.
 //
 // # Time
 //

@@ -58,10 +58,13 @@ var (
 	errNameInUse      = errors.New("the session has a link of that name already")
 	errCoordinator    = errors.New("transactions are not supported")
 	errAnswerSize     = errors.New("the answer does not fit the peer's max-frame-size")
+	errNameSize       = errors.New("the link's name does not fit the peer's max-frame-size")
+	errAttachSize     = errors.New("the attach is too large")
 	errSessions       = errors.New("too many sessions on the connection")
 	errLinks          = errors.New("too many links on the connection")
 	errOutputFull     = errors.New("too many answers wait for the peer to take them")
 	errPartsFull      = errors.New("too much of unfinished messages on the connection")
+	errAllPartsFull   = errors.New("the server holds too much of unfinished messages for now")
 	errPanic          = errors.New("the server made a mistake; its log has more")
 )
 
@@ -116,11 +119,14 @@ var faults = []fault{
 	{"errNameInUse", errNameInUse, ConditionNotAllowed, scopeLink, reasonProtocol},
 	{"errCoordinator", errCoordinator, ConditionNotImplemented, scopeLink, reasonProtocol},
 	{"errAnswerSize", errAnswerSize, ConditionFrameSizeTooSmall, scopeLink, reasonProtocol},
+	{"errNameSize", errNameSize, ConditionFrameSizeTooSmall, scopeSession, reasonProtocol},
+	{"errAttachSize", errAttachSize, ConditionResourceLimitExceeded, scopeLink, reasonAttach},
 
 	{"errSessions", errSessions, ConditionResourceLimitExceeded, scopeSession, reasonSessions},
 	{"errLinks", errLinks, ConditionResourceLimitExceeded, scopeLink, reasonLinks},
 	{"errOutputFull", errOutputFull, ConditionResourceLimitExceeded, scopeConnection, reasonOutput},
 	{"errPartsFull", errPartsFull, ConditionResourceLimitExceeded, scopeConnection, reasonParts},
+	{"errAllPartsFull", errAllPartsFull, ConditionResourceLimitExceeded, scopeLink, reasonParts},
 	{"errPanic", errPanic, ConditionInternalError, scopeConnection, reasonPanic},
 }
 

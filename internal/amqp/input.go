@@ -18,12 +18,13 @@ import (
 //
 // What is read stays where it is until the next frame is asked for, so that a message in
 // one frame reaches its sink without a copy. Reading begins in a small buffer. When that
-// is full there may be much more, and a large one is borrowed; it is given back once
+// is full there may be much more, and a large one is borrowed, unless all frames fit the
+// small one; it is given back once
 // nothing unread is left. So an idle connection holds the small one only, and a busy one
 // pays one short read for each time that it catches up.
 type input struct {
 	nc    net.Conn
-	max   int // the largest frame
+	max   int // the largest frame; grows when the peer has opened
 	count prometheus.Counter
 	pool  *bufferPool
 	small []byte
@@ -113,7 +114,7 @@ func (in *input) makeRoom(need int) {
 	switch {
 	case len(unread) == 0:
 		in.giveBack()
-	case in.large == nil && (need > len(in.small) || in.end == len(in.small)):
+	case in.large == nil && in.max > len(in.small) && (need > len(in.small) || in.end == len(in.small)):
 		in.large = in.pool.get()
 		in.buf = in.large.bytes
 	}

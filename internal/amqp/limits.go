@@ -12,6 +12,9 @@ const (
 	// smallReadBytes is the buffer that a connection reads with while little comes in, and
 	// all that an idle one has.
 	smallReadBytes = 4 << 10
+	// strangerFrameBytes is the largest frame that we take before the open. It fits the
+	// small buffer, so that nothing more is lent to who has not said what he wants.
+	strangerFrameBytes = smallReadBytes
 	// readAheadBytes is how much more than one frame the large buffer holds.
 	readAheadBytes = 64 << 10
 
@@ -20,6 +23,11 @@ const (
 	// maxAnswerBytes is how much of answers may wait to be written: a peer that makes us
 	// answer and takes no answers is cut off there.
 	maxAnswerBytes = 4 << 20
+	// maxAllAnswerBytes is the same for all connections. Each may have freeAnswerBytes
+	// besides; what is more is counted in steps, to spare the count that all share.
+	maxAllAnswerBytes = 256 << 20
+	freeAnswerBytes   = 16 << 10
+	answerStepBytes   = 64 << 10
 	// maxPooledBytes is the largest buffer that is kept for the next user.
 	maxPooledBytes = 2 << 20
 	// writeBytes is how much is written at once. The peer has WriteTimeout for each.
@@ -28,6 +36,14 @@ const (
 	// maxPartBytes is how much of unfinished messages one connection may make us hold,
 	// or one message of the link with the highest limit, if that is more.
 	maxPartBytes = 64 << 20
+	// maxAllPartBytes is the same for all connections.
+	maxAllPartBytes = 256 << 20
+
+	// maxAttachBytes is the largest attach: decoded it may take forty times as much, if
+	// only until it is answered. maxHeirBytes is how much of attaches may wait, encoded,
+	// for their handles on one connection.
+	maxAttachBytes = 16 << 10
+	maxHeirBytes   = 256 << 10
 
 	// incomingWindow is how many transfers a session may send before it hears of us; we
 	// tell it anew when half of them have come. It is what the live service says.
@@ -87,5 +103,6 @@ const (
 	reasonProtocol    = "protocol"      // a frame that has no place where it came
 	reasonMessageSize = "message_size"  // a message beyond the link's limit
 	reasonParts       = "parts"         // too much of unfinished messages
+	reasonAttach      = "attach"        // an attach beyond our limit
 	reasonPanic       = "panic"         // our own fault
 )

@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
@@ -9,7 +10,10 @@ import (
 // Link is one link.
 type Link struct {
 	session *session
+	// request is what is kept of the peer's attach. asked is all of it until the attach has
+	// been answered, then the same.
 	request *wire.Attach
+	asked   atomic.Pointer[wire.Attach]
 
 	// in or out is set when the link has been accepted, as the peer sends or receives.
 	in  *incoming
@@ -18,8 +22,9 @@ type Link struct {
 	terminus interface{ Closed() } // nil until the link has been accepted
 	closed   sync.Once             // around terminus.Closed
 
-	// heir is an attach that waits for the handle. The reading goroutine's alone.
-	heir *wire.Attach
+	// heir is an attach that waits for the handle, still encoded. The reading goroutine's
+	// alone.
+	heir []byte
 
 	// Guarded by Conn.mu.
 	state linkState
@@ -39,8 +44,20 @@ const (
 	linkEnded
 )
 
-// Request is the peer's attach. It is not to be changed.
-func (l *Link) Request() *wire.Attach { return l.request }
+func newLink(s *session, a *wire.Attach) *Link {
+	l := &Link{session: s, request: &wire.Attach{
+		Name: a.Name, Handle: a.Handle, Role: a.Role, InitialDeliveryCount: a.InitialDeliveryCount,
+	}}
+	l.asked.Store(a)
+	return l
+}
+
+// Request is the peer's attach. It is not to be changed. When Attach has returned only the
+// name, the handle and the role are left: the rest may take much memory.
+func (l *Link) Request() *wire.Attach { return l.asked.Load() }
+
+// forget drops what was needed to answer the attach.
+func (l *Link) forget() { l.asked.Store(l.request) }
 
 // Conn is the link's connection.
 func (l *Link) Conn() *Conn { return l.session.conn }
@@ -126,10 +143,7 @@ func (s *session) detach(d *wire.Detach) error {
 	}
 	s.removeLocked(l)
 	c.mu.Unlock()
-	if l.heir != nil {
-		return s.attach(l.heir)
-	}
-	return nil
+	return s.inherit(l.heir)
 }
 
 // closeTerminus tells the link's end, once. It returns when that has been done, also

@@ -7,25 +7,54 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// attach asks the handler for a link, and answers (§2.7.3).
-func (s *session) attach(a *wire.Attach) error {
+// readAttach decodes an attach. Of one that is too large only the head is looked at, which
+// is enough to refuse it.
+func readAttach(body []byte) (*wire.Attach, error) {
+	r := wire.NewReader(body)
+	if len(body) > maxAttachBytes {
+		return readAttachHead(&r)
+	}
+	a, err := r.ReadAttach()
+	return &a, err
+}
+
+func readAttachHead(r *wire.Reader) (*wire.Attach, error) {
+	var a wire.Attach
+	if _, err := r.EnterList(); err != nil {
+		return nil, err
+	}
+	var err error
+	if a.Name, err = r.ReadString(); err != nil {
+		return nil, err
+	}
+	if a.Handle, err = r.ReadUint(); err != nil {
+		return nil, err
+	}
+	role, err := r.ReadBool()
+	a.Role = wire.Role(role)
+	return &a, err
+}
+
+// attach asks the handler for a link, and answers (§2.7.3). body is the attach's encoding.
+func (s *session) attach(a *wire.Attach, body []byte) error {
 	c := s.conn
 	if a.Handle > c.handleMax() {
 		return fmt.Errorf("%w: %d", errHandleMax, a.Handle)
 	}
 	if l, _ := s.link(a.Handle); l != nil {
-		return l.bequeath(a)
+		return l.bequeath(a.Handle, body)
 	}
-	l := &Link{session: s, request: a}
+	l := newLink(s, a)
+	defer l.forget()
 	if err := s.add(l); err != nil {
 		return err
 	}
-	t, err := s.admit(l)
+	t, err := s.admit(l, len(body))
 	if err == nil {
 		err = l.accept(t)
 	}
 	if err != nil {
-		l.refuse(err)
+		return l.refuse(err)
 	}
 	return nil
 }
@@ -34,15 +63,28 @@ func (s *session) attach(a *wire.Attach) error {
 // The Go client of Azure takes our detach for the end of a link and uses the handle anew,
 // perhaps before it has said its own. What comes in between is still about the old link,
 // for the client says nothing on the new one before its attach has been answered.
-func (l *Link) bequeath(a *wire.Attach) error {
+func (l *Link) bequeath(handle uint32, body []byte) error {
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.state != linkEnded || l.heir != nil {
-		return fmt.Errorf("%w: %d", errHandleInUse, a.Handle)
+	if l.state != linkEnded || l.heir != nil || len(body) > min(maxAttachBytes, maxHeirBytes-c.heirs) {
+		return fmt.Errorf("%w: %d", errHandleInUse, handle)
 	}
-	l.heir = a
+	l.heir = body
+	c.heirs += len(body)
 	return nil
+}
+
+// inherit attaches what has waited for the handle, if anything has.
+func (s *session) inherit(body []byte) error {
+	if body == nil {
+		return nil
+	}
+	a, err := readAttach(body)
+	if err != nil {
+		return fmt.Errorf("read attach: %w", err)
+	}
+	return s.attach(a, body)
 }
 
 // add puts the link into its place. Links whose detach we await count too, up to a point.
@@ -64,13 +106,20 @@ func (s *session) add(l *Link) error {
 // remove frees the place.
 func (s *session) removeLocked(l *Link) {
 	s.links[l.request.Handle] = nil
+	s.uncountLocked(l)
+}
+
+func (s *session) uncountLocked(l *Link) {
 	s.conn.links--
+	s.conn.heirs -= len(l.heir)
 }
 
 // admit decides, first by our own rules and then by the handler's.
-func (s *session) admit(l *Link) (Terminus, error) {
-	a := l.request
+func (s *session) admit(l *Link, size int) (Terminus, error) {
+	a := l.Request()
 	switch {
+	case size > maxAttachBytes:
+		return Terminus{}, fmt.Errorf("%w: %d bytes, %d are allowed", errAttachSize, size, maxAttachBytes)
 	case s.conn.links > s.conn.server.cfg.MaxLinks:
 		return Terminus{}, errLinks
 	case a.Target != nil && a.Target.Coordinator:
@@ -109,8 +158,9 @@ func (s *session) named(l *Link) bool {
 }
 
 // refuse answers with an attach that has neither source nor target, and a detach with
-// the error: the one form that all clients understand.
-func (l *Link) refuse(err error) {
+// the error: the one form that all clients understand. Where the link's name does not fit
+// the peer's frames there is no such answer, and the session has to end.
+func (l *Link) refuse(err error) error {
 	s, c := l.session, l.session.conn
 	c.refuse(err)
 	c.log.Log(c.ctx, levelOf(err), "AMQP link refused", "link", l.request.Name, "error", err)
@@ -122,10 +172,13 @@ func (l *Link) refuse(err error) {
 		session: s, state: linkEnded, request: &wire.Attach{Handle: l.request.Handle},
 		in: &incoming{}, out: &outgoing{},
 	}
-	s.frameLocked(func(dst []byte) []byte {
-		return wire.AppendAttach(dst, &wire.Attach{Name: l.request.Name, Handle: l.request.Handle, Role: !l.request.Role})
-	})
+	answer := wire.AppendAttach(nil, &wire.Attach{Name: l.request.Name, Handle: l.request.Handle, Role: !l.request.Role})
+	if len(answer)+wire.FrameHeaderBytes > c.frameSize {
+		return fmt.Errorf("%w: it has %d bytes", errNameSize, len(l.request.Name))
+	}
+	s.frameLocked(func(dst []byte) []byte { return append(dst, answer...) })
 	l.appendDetachLocked(told(err))
+	return nil
 }
 
 // accept answers the attach, then sets the link going. It fails where the answer does
@@ -145,6 +198,7 @@ func (l *Link) accept(t Terminus) error {
 		return err
 	}
 	if run != nil {
+		l.forget()
 		c.runs.Go(run)
 	}
 	return nil
@@ -186,7 +240,7 @@ func (l *Link) start(answer *wire.Attach) error {
 
 // answer is our attach: what the peer asked for, as far as it is not ours to say.
 func (l *Link) answer(t *Terminus) wire.Attach {
-	r := l.request
+	r := l.Request()
 	a := wire.Attach{
 		Name: r.Name, Handle: r.Handle, Role: !r.Role,
 		SenderSettleMode: r.SenderSettleMode, ReceiverSettleMode: r.ReceiverSettleMode,

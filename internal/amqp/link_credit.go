@@ -27,15 +27,13 @@ func (l *Link) takeCreditLocked(f *wire.Flow) {
 		under := max(0, int64(int32(o.count-f.DeliveryCount.Or(0))))
 		o.credit = uint32(min(max(0, int64(f.LinkCredit.Value)-under), math.MaxUint32))
 	}
-	o.drain = f.Drain
+	o.drain, o.unanswered = f.Drain, f.Drain
 	if l.wantedLocked() {
 		o.wakeUp()
 	}
 	switch {
-	case o.drain && o.credit == 0:
-		l.tellCreditLocked()
 	case o.drain:
-		l.drainLaterLocked()
+		l.drainOnLocked()
 	case f.Echo:
 		l.tellCreditLocked()
 	}
@@ -68,20 +66,31 @@ func (l *Link) Drained() {
 	}
 }
 
+// drainedLocked gives back what is left of the credit and tells the peer that there is none
+// any more, if it waits for that. A message that is half sent comes first.
 func (l *Link) drainedLocked() {
 	o := l.out
-	if !o.drain || o.rest != nil || o.credit == 0 {
+	if !o.unanswered || o.rest != nil {
 		return
 	}
+	o.unanswered = false
 	o.count += o.credit
 	o.credit = 0
 	l.tellCreditLocked()
 }
 
-// drainLaterLocked gives the source a moment to send what there is, a short one if it has
-// said that there is nothing.
-func (l *Link) drainLaterLocked() {
+// drainOnLocked goes on with a drain whenever something has changed: the peer has asked, a
+// Send has come to its end, the window has opened. While credit is left the source gets a
+// moment to send what there is, a short one if it has said that there is nothing.
+func (l *Link) drainOnLocked() {
 	o := l.out
+	if !o.unanswered || l.state != linkAttached {
+		return
+	}
+	if o.credit == 0 {
+		l.drainedLocked()
+		return
+	}
 	if o.drainer != nil {
 		o.drainer.Stop()
 	}
@@ -90,19 +99,22 @@ func (l *Link) drainLaterLocked() {
 		wait = min(wait, dryWait)
 	}
 	o.drains++
-	drain, sends := o.drains, o.sends
-	o.drainer = time.AfterFunc(wait, func() { l.drainOrWait(drain, sends) })
+	drain := o.drains
+	o.drainer = time.AfterFunc(wait, func() { l.drainUnlessBusy(drain) })
 }
 
-// drainOrWait gives the credit back unless something was sent meanwhile, or asked anew.
-func (l *Link) drainOrWait(drain, sends uint64) {
+// drainUnlessBusy gives the credit back unless something has changed meanwhile, or a
+// message may be waiting, for room or for the window: whatever it waits for lets the drain
+// go on.
+func (l *Link) drainUnlessBusy(drain uint64) {
 	c, o := l.session.conn, l.out
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case l.state != linkAttached || o.drains != drain:
-	case o.sends != sends:
-		l.drainLaterLocked()
+	case o.rest != nil || o.queued || o.blocked && l.session.outgoing == 0:
+	case o.blocked:
+		l.drainOnLocked() // it has been woken, and has not got on yet
 	default:
 		l.drainedLocked()
 	}

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
@@ -8,9 +9,10 @@ import (
 
 // incoming is what a link has by which the peer sends.
 //
-// Credit counts settled deliveries: the peer may have limit of them under way, whether
-// it has sent them or not. So a sink never holds more than that, and one that settles
-// slowly slows down its peer.
+// Credit counts settled deliveries: the peer is told that it may have limit of them under
+// way, whether it has sent them or not. So a sink that settles slowly slows down a peer
+// that keeps to it. It is not enforced, for some clients do not: what bounds what a sink
+// holds is the sink, by not returning from Deliver.
 type incoming struct {
 	sink Sink
 	// maxBytes of a message. limit of deliveries that are not settled. Both are fixed.
@@ -33,8 +35,12 @@ type part struct {
 	format  uint32
 	settled bool
 	size    uint64
-	// box holds what has come, nil once that is too much: the rest is only counted.
-	box *box
+	// buf is what has come. It is the message's own and holds little more than that, so that
+	// what is counted is what is held.
+	buf []byte
+	// dropped: that was too much, and the rest is only counted. busy: too much for the
+	// server, not for the link.
+	dropped, busy bool
 }
 
 func newIncoming(l *Link, t *Terminus, answer *wire.Attach) *incoming {
@@ -91,8 +97,7 @@ func (l *Link) gather(t *wire.Transfer, payload []byte) error {
 		if !t.DeliveryID.Set {
 			return l.misbehaved(errDeliveryID)
 		}
-		*p = part{open: true, id: t.DeliveryID.Value, format: t.MessageFormat.Value, box: l.session.conn.server.writing.get()}
-		p.box.bytes = p.box.bytes[:0]
+		*p = part{open: true, id: t.DeliveryID.Value, format: t.MessageFormat.Value}
 	}
 	if t.DeliveryID.Set && t.DeliveryID.Value != p.id {
 		return l.misbehaved(fmt.Errorf("%w: %d after %d", errDeliveryID, t.DeliveryID.Value, p.id))
@@ -115,36 +120,63 @@ func (l *Link) gather(t *wire.Transfer, payload []byte) error {
 
 // keep adds bytes to the part, or only counts them when there are too many.
 func (l *Link) keep(payload []byte) error {
-	p, c := &l.in.part, l.session.conn
+	p := &l.in.part
 	p.size += uint64(len(payload))
-	if p.box == nil {
+	if p.dropped {
 		return nil
 	}
 	if p.size > l.in.maxBytes {
 		l.freePart()
+		p.dropped = true
 		return nil
 	}
-	c.parts += len(payload)
-	if limit := max(uint64(maxPartBytes), l.in.maxBytes); uint64(c.parts) > limit {
+	err := l.growPart(int(p.size))
+	switch {
+	case err == nil:
+		p.buf = append(p.buf, payload...)
+	case errors.Is(err, errAllPartsFull):
+		l.session.conn.refuse(err)
+		l.freePart()
+		p.dropped, p.busy = true, true
+	default:
+		return err
+	}
+	return nil
+}
+
+// growPart makes room for so many bytes, and for twice as many as there was room for
+// before, within the limits.
+func (l *Link) growPart(size int) error {
+	p, c := &l.in.part, l.session.conn
+	was := cap(p.buf)
+	if size <= was {
+		return nil
+	}
+	room := max(size, int(min(2*uint64(was), l.in.maxBytes)))
+	if limit := max(uint64(maxPartBytes), l.in.maxBytes); uint64(c.parts+room-was) > limit {
 		return fmt.Errorf("%w: %d bytes are allowed", errPartsFull, limit)
 	}
-	p.box.bytes = append(p.box.bytes, payload...)
+	if !c.server.parts.take(room - was) {
+		return errAllPartsFull
+	}
+	c.parts += room - was
+	p.buf = append(make([]byte, 0, room), p.buf...)
 	return nil
 }
 
 // deliverPart delivers what has now come whole.
 func (l *Link) deliverPart() {
 	p := l.in.part
-	d := &Delivery{ID: p.id, Format: p.format, Settled: p.settled, link: l}
-	if p.box != nil {
-		d.Payload = p.box.bytes
-	}
+	d := &Delivery{ID: p.id, Format: p.format, Settled: p.settled, Payload: p.buf, link: l}
 	defer l.dropPart() // when the sink is done with the bytes
+	if p.busy && p.size <= l.in.maxBytes {
+		d.turnDown(told(errAllPartsFull))
+		return
+	}
 	l.deliver(d, p.size)
 }
 
-// deliver gives a message to the sink, unless it is too large. The peer is told that on
-// the delivery, and where it does not listen, on the link.
+// deliver gives a message to the sink, unless it is too large.
 func (l *Link) deliver(d *Delivery, size uint64) {
 	c := l.session.conn
 	if size <= l.in.maxBytes {
@@ -153,20 +185,24 @@ func (l *Link) deliver(d *Delivery, size uint64) {
 		return
 	}
 	c.server.metrics.refuse(reasonMessageSize)
-	err := errorTooLarge(d.ID, size, l.in.maxBytes)
+	d.turnDown(errorTooLarge(d.ID, size, l.in.maxBytes))
+}
+
+// turnDown refuses a message that the sink does not get to see. The peer is told that on
+// the delivery, and where it does not listen, on the link.
+func (d *Delivery) turnDown(err *Error) {
 	d.Reject(err)
 	if d.Settled {
-		l.Detach(err)
+		d.link.Detach(err)
 	}
 }
 
 // freePart gives back the memory of an unfinished message.
 func (l *Link) freePart() {
-	if p := &l.in.part; p.box != nil {
-		l.session.conn.parts -= len(p.box.bytes)
-		l.session.conn.server.writing.put(p.box)
-		p.box = nil
-	}
+	p, c := &l.in.part, l.session.conn
+	c.parts -= cap(p.buf)
+	c.server.parts.giveBack(cap(p.buf))
+	p.buf = nil
 }
 
 // dropPart forgets an unfinished message.

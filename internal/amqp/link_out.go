@@ -25,13 +25,15 @@ type outgoing struct {
 	// restID its delivery.
 	rest   []byte
 	restID uint32
-	// drain: the peer wants its credit used up, or back. drainer gives it back when
-	// nothing has been sent for a moment; sends and drains tell it whether that is so. dry:
-	// the source has said that it has nothing, and has sent nothing since.
-	drain, dry    bool
-	drainer       *time.Timer
-	sends, drains uint64
+	// drain: the peer wants its credit used up, or back; unanswered: it has not been told
+	// yet that there is none any more. drainer gives it back when nothing has been sent for
+	// a moment; drains tells it whether it is the last that was set. dry: the source has
+	// said that it has nothing, and has sent nothing since.
+	drain, unanswered, dry bool
+	drainer                *time.Timer
+	drains                 uint64
 
+	blocked    bool // Send or WaitCredit waits
 	queued     bool // in linkQueue
 	next, prev *Link
 }
@@ -73,6 +75,7 @@ func (l *Link) Send(ctx context.Context, count int, appendMessage func(dst []byt
 	if err := l.sourceLocked(); err != nil {
 		return 0, err
 	}
+	l.out.dry = false
 	defer l.stepBackLocked()
 	for l.state == linkAttached {
 		if l.readyLocked() {
@@ -103,6 +106,7 @@ func (l *Link) WaitCredit(ctx context.Context) error {
 			return nil
 		}
 		if err := l.waitLocked(ctx); err != nil {
+			l.drainOnLocked()
 			return err
 		}
 	}
@@ -116,6 +120,8 @@ func (l *Link) sourceLocked() error {
 		return ErrLinkEnded
 	case l.state == linkAttaching || l.out == nil:
 		return errNotSource
+	case l.out.ctx.Err() != nil: // the connection was cut, of which the link hears later
+		return ErrLinkEnded
 	default:
 		return nil
 	}
@@ -153,18 +159,23 @@ func (l *Link) stepBackLocked() {
 	if l.out.rest != nil {
 		l.abortLocked()
 	}
+	l.drainOnLocked()
 }
 
 // waitLocked waits, without the lock, for a change.
 func (l *Link) waitLocked(ctx context.Context) error {
 	mu := &l.session.conn.mu
+	l.out.blocked = true
 	mu.Unlock()
-	defer mu.Lock()
+	defer func() {
+		mu.Lock()
+		l.out.blocked = false
+	}()
 	select {
 	case <-l.out.wake:
 		return nil
 	case <-l.out.ctx.Done():
-		return nil // the link's state tells
+		return ErrLinkEnded
 	case <-ctx.Done():
 		return fmt.Errorf("send: %w", context.Cause(ctx))
 	}
@@ -187,8 +198,6 @@ func (l *Link) sendLocked(count int, appendMessage func([]byte, int) []byte) int
 		}
 		n++
 	}
-	o.sends++
-	o.dry = false
 	out.signal()
 	return n
 }

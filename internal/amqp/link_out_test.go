@@ -252,6 +252,7 @@ func TestDrain(t *testing.T) {
 	for range 3 {
 		p.expectMessage()
 	}
+	drained(p, 13)
 	l.Drained() // nothing is left to say
 	p.send(0, credit(0, 13, 1))
 	must(t, l.WaitCredit(t.Context()))

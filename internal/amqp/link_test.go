@@ -94,13 +94,18 @@ func TestAnswersToAttach(t *testing.T) { // H8
 func TestWhatAHandlerSeesOfALink(t *testing.T) {
 	h := accept(nil, nil)
 	links := make(chan *Link, 1)
-	h.attach = func(l *Link) (Terminus, error) { links <- l; return Terminus{Sink: &sink{}}, nil }
+	target := ""
+	h.attach = func(l *Link) (Terminus, error) {
+		target = l.Request().Target.Address.Value
+		links <- l
+		return Terminus{Sink: &sink{}}, nil
+	}
 	f := serve(t, h)
 	p := f.raw()
 	p.open()
 	p.send(5, newBegin(), sender("n", 3))
 	l := receive(t, links, "Attach")
-	if l.Session() != 5 || l.Request().Name != "n" || l.Request().Target.Address.Value != "hub" || l.Conn().ID() != "1" {
+	if l.Session() != 5 || l.Request().Name != "n" || target != "hub" || l.Conn().ID() != "1" {
 		t.Fatalf("got session %d, %+v", l.Session(), l.Request())
 	}
 }

@@ -31,6 +31,9 @@ type output struct {
 	// answers is how much of buf is no message; overflow: that was too much.
 	answers  int
 	overflow bool
+	// reserved is what buf has of the answers' shared budget, taken what the buffer has that
+	// is being written.
+	reserved, taken int
 	// closed: the connection's close is in buf, or was: nothing follows it. failed:
 	// nothing can be written any more. Either way what is appended is dropped.
 	closed, failed bool
@@ -75,6 +78,7 @@ func (o *output) take() *box {
 	b := o.box
 	b.bytes = o.buf
 	o.box, o.buf, o.answers = nil, nil, 0
+	o.taken, o.reserved = o.taken+o.reserved, 0
 	return b
 }
 
@@ -101,14 +105,34 @@ func (c *Conn) wroteLocked(buf []byte, mark wire.Mark) {
 	c.out.buf = buf
 	c.out.answers += len(buf) - int(mark)
 	c.out.signal()
-	if c.out.answers > maxAnswerBytes && !c.out.overflow {
+	if !c.out.overflow && (c.out.answers > maxAnswerBytes || !c.reserveLocked()) {
 		c.out.overflow = true
 		c.refuse(errOutputFull)
 		c.closeLocked(told(errOutputFull))
 	}
 }
 
-// write is the writing goroutine. It ends when it is told to finish, or cannot write.
+// reserveLocked takes from the shared budget what the answers need, and is false where
+// there is too little.
+func (c *Conn) reserveLocked() bool {
+	for c.out.answers > freeAnswerBytes+c.out.reserved {
+		if !c.server.answers.take(answerStepBytes) {
+			return false
+		}
+		c.out.reserved += answerStepBytes
+	}
+	return true
+}
+
+// writeGuarded is the writing goroutine. Its panic costs this connection only.
+func (c *Conn) writeGuarded() {
+	if err := c.guarded("writing", c.write); err != nil {
+		c.refuse(err)
+		c.cut(err)
+	}
+}
+
+// write writes what there is, for as long as the connection lives. It ends when it is told to finish, or cannot write.
 func (c *Conn) write() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -146,6 +170,8 @@ func (c *Conn) takeAll(wrote bool) (b *box, finish bool) {
 	if wrote {
 		c.vigil.wrote(c.wrote, c.server.vanishedAfter)
 	}
+	c.server.answers.giveBack(c.out.taken)
+	c.out.taken = 0
 	c.ackAllLocked()
 	b = c.out.take()
 	c.out.asleep = b == nil
@@ -159,14 +185,19 @@ func (c *Conn) writeBytes(b []byte) error {
 	c.writing.Store(true)
 	defer c.writing.Store(false)
 	for len(b) > 0 {
-		if err := c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout)); err != nil {
+		deadline := time.Now().Add(c.server.cfg.WriteTimeout)
+		if err := c.nc.SetWriteDeadline(deadline); err != nil {
 			return fmt.Errorf("set write deadline: %w", err)
 		}
 		n, err := c.nc.Write(b[:min(len(b), writeBytes)])
 		c.server.metrics.bytesOut.Add(float64(n))
 		b = b[n:]
-		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+		switch {
+		case err == nil || n > 0 && errors.Is(err, os.ErrDeadlineExceeded):
+		case time.Now().Before(deadline):
 			return fmt.Errorf("write: %w", err)
+		default: // WebSockets have other words for it
+			return fmt.Errorf("write: %w: %w", os.ErrDeadlineExceeded, err)
 		}
 	}
 	c.wrote = time.Now()

@@ -75,6 +75,7 @@ func (c *Conn) onOpen(r *wire.Reader) error {
 		return fmt.Errorf("%w: %d", errPeerFrameSize, size)
 	}
 	c.frameSize = int(min(ours, o.MaxFrameSize.Or(ours)))
+	c.in.max = int(ours)
 	c.hostname = o.Hostname.Value
 	c.answerOpen()
 	c.beatFor(o.IdleTimeout)
@@ -198,7 +199,8 @@ func (c *Conn) onBegin(channel uint16, r *wire.Reader) error {
 
 // onAttach: see session.attach.
 func (c *Conn) onAttach(channel uint16, r *wire.Reader) error {
-	a, err := r.ReadAttach()
+	body := r.Rest()
+	a, err := readAttach(body)
 	if err != nil {
 		return fmt.Errorf("read attach: %w", err)
 	}
@@ -206,7 +208,7 @@ func (c *Conn) onAttach(channel uint16, r *wire.Reader) error {
 	if s == nil {
 		return err
 	}
-	return s.mend(s.attach(&a))
+	return s.mend(s.attach(a, body))
 }
 
 // onFlow: see session.flow.

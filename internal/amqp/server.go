@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -19,7 +20,9 @@ type Server struct {
 	container string // our container id
 	metrics   *metrics
 	reading   *bufferPool // large buffers to read with
-	writing   *bufferPool // what waits to be written, and messages in parts
+	writing   *bufferPool // what waits to be written
+	parts     budget      // unfinished messages
+	answers   budget      // answers that wait to be written
 
 	// Fixed but for tests.
 	drainWait     time.Duration
@@ -54,6 +57,8 @@ func New(cfg Config) (*Server, error) {
 		metrics:   m,
 		reading:   newBufferPool(int(cfg.MaxFrameBytes) + readAheadBytes),
 		writing:   newBufferPool(smallReadBytes),
+		parts:     budget{limit: max(maxAllPartBytes, int64(min(cfg.MaxMessageBytes, math.MaxInt64)))},
+		answers:   budget{limit: maxAllAnswerBytes},
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[*Conn]struct{}{},
 		stopped:   make(chan struct{}),
