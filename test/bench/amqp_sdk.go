@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -30,15 +31,27 @@ func measureIngest(ctx context.Context, b *bench) error {
 	r, err := b.compare(ctx, limit{period: b.period, bytes: cachedBytes},
 		onYard("yard, sync `os`", program, "os", sdkProducers, produce),
 		onYard("yard, sync `always`", program, "always", sdkProducers, produce),
-		onPeer("a peer that throws away", eventBytes, produce))
+		onPeer("a peer that throws away", eventBytes, produce),
+		onYard("yard, sync `os`, producers on one core", program, "os", sdkProducers, onOneCore(produce)),
+		onPeer("a peer that throws away, producers on one core", eventBytes, onOneCore(produce)))
 	if err != nil {
 		return err
 	}
-	b.report.goal("azeventhubs producers: yard with `os` / a peer that throws away", r[0].rate().over(r[2].rate()), "×", atLeast(0.90))
+	b.report.goal("azeventhubs producers with a core of their own: yard with `os` / a peer that throws away", r[3].rate().over(r[4].rate()), "×", atLeast(0.90))
+	b.report.goal("azeventhubs producers that share both cores with the server: yard with `os` / a peer that throws away", r[0].rate().over(r[2].rate()), "×", atLeast(0.90))
 	b.report.goal("the same with `always`", r[1].rate().over(r[2].rate()), "×", target{})
 	b.report.rates(fmt.Sprintf("Ingest by Event Hubs' own Go client: %d producers, batches of %d × 1 KiB", sdkProducers, sdkBatch), r,
 		"Allocations are the clients'.")
 	return nil
+}
+
+// onOneCore leaves the other to the server, as if the clients were on another machine.
+func onOneCore(work amqpWork) amqpWork {
+	return func(ctx context.Context, s *amqpServer, lim limit) (tally, error) {
+		before := runtime.GOMAXPROCS(1)
+		defer runtime.GOMAXPROCS(before)
+		return work(ctx, s, lim)
+	}
 }
 
 // produce has each producer fill and send batches to a partition of its own, as programs
