@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -26,6 +27,9 @@ type Access struct {
 	// Development: every door is on loopback, and the well-known key is good for all
 	// rights.
 	Development bool
+	// ServedOthers: it is in development now, and at its last start others could reach it.
+	// Its root policy's keys are made anew when they can again.
+	ServedOthers bool
 	// ConnectionString is the root policy's; in development with the well-known key.
 	ConnectionString string
 	// File is where the root policy's connection string is kept, with its own key.
@@ -61,7 +65,7 @@ func (y *yard) openAccess(ctx context.Context, cfg Config, open openDoors) (err 
 		return err
 	}
 	for _, p := range cfg.Policies {
-		if err := y.ensurePolicy(ctx, p); err != nil {
+		if err := y.ensurePolicy(ctx, cfg.Log, p); err != nil {
 			return fmt.Errorf("configured policy %s: %w", p.Name, err)
 		}
 	}
@@ -76,7 +80,7 @@ func (y *yard) hubCreated(name string) (time.Time, bool) {
 
 // ensurePolicy makes a policy what the configuration says. One that differs is made
 // anew; a crash in between is mended by the next start.
-func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
+func (y *yard) ensurePolicy(ctx context.Context, log *slog.Logger, p Policy) error {
 	rights, err := auth.ParseRights(p.Rights)
 	if err != nil {
 		return err
@@ -96,6 +100,10 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 		}
 		if want.Rights == there.Rights && want.Primary == there.Primary && want.Secondary == there.Secondary {
 			return nil
+		}
+		if want.Primary != there.Primary || want.Secondary != there.Secondary {
+			log.Warn("the declared keys of a policy replace those it had, made or given at run time or declared before; who uses the old ones is let in no more",
+				"policy", there.Name, "hub", there.Hub)
 		}
 		if err := y.access.Delete(ctx, p.Hub, p.Name); err != nil {
 			return err
@@ -119,7 +127,7 @@ func (y *yard) describeAccess(ctx context.Context, cfg Config, open openDoors) e
 	}
 	if y.told.Development {
 		kept.Key = auth.DevelopmentKey
-		y.told.ConnectionString = kept.String()
+		y.told.ConnectionString, y.told.ServedOthers = kept.String(), y.secrets.served
 		return nil
 	}
 	y.told.First, y.told.Renewed, y.told.Readable = !y.secrets.shown, y.secrets.renewed, y.stillReadable()

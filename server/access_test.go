@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -154,6 +155,29 @@ func TestConfiguredPolicies(t *testing.T) {
 		t.Error("a key that nobody declared has changed")
 	}
 	second.shutdown()
+}
+
+// A declared key that undoes what was made at run time is told of; what is as it was, not.
+func TestADeclaredKeyThatReplacesAnotherIsToldOf(t *testing.T) {
+	cfg := quick(t)
+	cfg.Policies = []Policy{{Name: "p", Rights: []string{"send"}, PrimaryKey: "the-declared-key-of-p"}}
+	first := start(t, cfg)
+	first.want(200, "POST", "/api/v1/policies/p/regenerate", `{"key":"secondary"}`) // which nobody declared
+	first.shutdown()
+	for _, want := range []bool{false, true, false} {
+		var log bytes.Buffer
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+		r := start(t, cfg)
+		if !want {
+			r.want(200, "POST", "/api/v1/policies/p/regenerate", `{"key":"primary"}`)
+		}
+		r.shutdown()
+		text := log.String()
+		told := strings.Contains(text, "level=WARN") && strings.Contains(text, "policy=p")
+		if told != want || strings.Contains(text, "policy created") != want {
+			t.Errorf("want told %v, the log is:\n%s", want, text)
+		}
+	}
 }
 
 // policy is one as the HTTP door shows it.

@@ -31,6 +31,8 @@ type secrets struct {
 	shown bool
 	// renewed: they could be read, and were made anew.
 	renewed bool
+	// served: others could reach the yard when it was last started, and now nobody can.
+	served bool
 	// readable are the other policies that could be read.
 	readable []access.Policy
 }
@@ -41,11 +43,10 @@ func (y *yard) openSecrets(ctx context.Context, open openDoors) (secrets, error)
 	if len(open) == 0 {
 		return secrets{}, nil // nobody reads anything
 	}
-	if open.development() {
-		return secrets{}, y.noteKeys(ctx, rootKeys{Development: true})
-	}
 	noted, _, err := y.notedKeys(ctx)
 	switch {
+	case open.development():
+		return secrets{served: err == nil && !noted.Development}, y.noteKeys(ctx, rootKeys{Development: true})
 	case errors.Is(err, meta.ErrNotFound) && y.access.Created():
 		return secrets{}, nil
 	case errors.Is(err, meta.ErrNotFound): // a start was cut short, or nothing was noted in those days

@@ -42,6 +42,9 @@ func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 	here := start(t, cfg)
 	here.want(201, "POST", "/api/v1/policies", `{"name":"reports","rights":["Listen"]}`)
 	here.want(201, "POST", "/api/v1/hubs/h/policies", `{"name":"till","rights":["Send"]}`)
+	if here.Access().ServedOthers {
+		t.Error("a fresh yard is said to have served others")
+	}
 	root, reports := here.policy("/api/v1/policies/"+auth.RootPolicy), here.policy("/api/v1/policies/reports")
 	here.shutdown()
 
@@ -68,7 +71,13 @@ func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 		r.shutdown()
 	}
 
-	start(t, cfg).shutdown() // and back, and forth
+	for i := range 2 { // and back, and forth
+		back := start(t, cfg)
+		if told := back.Access(); told.ServedOthers != (i == 0) {
+			t.Errorf("start %d back on loopback told %+v", i, told)
+		}
+		back.shutdown()
+	}
 	r := start(t, outside(cfg))
 	if told := r.Access(); !told.Renewed || !told.First || len(told.Readable) != 2 {
 		t.Errorf("the second time told %+v", told)

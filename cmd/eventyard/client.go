@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -36,6 +37,9 @@ func (c *cli) client(cmd *cobra.Command) (*httpclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkAddressed(cmd, connection, from); err != nil {
+		return nil, err
+	}
 	trusted, err := c.authorities()
 	if err != nil {
 		return nil, err
@@ -48,6 +52,25 @@ func (c *cli) client(cmd *cobra.Command) (*httpclient.Client, error) {
 		return nil, usagef(cmd, "--server: %w", err)
 	}
 	return client, nil
+}
+
+// checkAddressed refuses the connection string of a yard elsewhere where nobody said at what
+// address it speaks HTTP: the usual one is this machine's, and another yard may be there.
+func (c *cli) checkAddressed(cmd *cobra.Command, connection, from string) error {
+	if connection == "" || cmd.Flags().Changed("server") || os.Getenv(config.EnvServer) != "" {
+		return nil
+	}
+	parsed, err := auth.ParseConnectionString(connection)
+	if err != nil {
+		return nil // which the client tells better
+	}
+	endpoint, err := url.Parse(parsed.Endpoint)
+	if err != nil || endpoint.Hostname() == "" || auth.IsLocalName(endpoint.Host, "") {
+		return nil
+	}
+	return usagef(cmd, "%s is for the yard at %s, and its HTTP address is needed: give it with --server https://%s, or by %s; "+
+		"if that yard is on this machine, perhaps with --server %s",
+		from, endpoint.Hostname(), endpoint.Hostname(), config.EnvServer, httpclient.DefaultServer)
 }
 
 // given is what the flag says, or else the variable, and which of them it was.

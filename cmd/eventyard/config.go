@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/server"
@@ -56,9 +59,35 @@ func (c *cli) loadConfig(cmd *cobra.Command) (config.Config, error) {
 	loaded, err := config.Load(from)
 	c.warn(loaded.Warnings)
 	if config.BlamesFlag(err) {
+		inWordsOfFlags(err)
 		err = usagef(cmd, "%w", err)
 	}
-	return loaded.Config, err
+	return loaded.Config, adviseNoFile(err, from.File)
+}
+
+// inWordsOfFlags rewords what is wrong with flags: their names say which setting it is.
+func inWordsOfFlags(err error) {
+	switch e := err.(type) {
+	case *config.Problem:
+		if strings.HasPrefix(e.Origin, "--") {
+			e.Key, e.Reason = "", strings.Replace(e.Reason, "set allowPlaintext", "give --allow-plaintext", 1)
+		}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			inWordsOfFlags(one)
+		}
+	case interface{ Unwrap() error }:
+		inWordsOfFlags(e.Unwrap())
+	}
+}
+
+// adviseNoFile adds where a file of settings comes from to the error that there is none.
+func adviseNoFile(err error, file string) error {
+	var missing *fs.PathError
+	if errors.As(err, &missing) && missing.Path == file && errors.Is(missing, fs.ErrNotExist) {
+		return &advisedError{err.Error(), "check the path; a file to begin with is written by: eventyard config doc > eventyard.yaml"}
+	}
+	return err
 }
 
 func (c *cli) warn(warnings []string) {
@@ -94,9 +123,10 @@ func (c *cli) configCheckCommand() *cobra.Command {
 				_, err = server.New(c.serverConfig(loaded.Config)) // which knows more about hubs
 			}
 			if err != nil {
-				return err
+				return adviseNoFile(err, args[0])
 			}
-			_, err = fmt.Fprintf(c.stdout, "%s is right: %s declared\n", args[0], counted(len(loaded.Config.Hubs), "hub"))
+			_, err = fmt.Fprintf(c.stdout, "%s is right: %s and %s declared\n", args[0],
+				counted(len(loaded.Config.Hubs), "hub"), counted(len(loaded.Config.Policies), "policy"))
 			return err
 		},
 	}

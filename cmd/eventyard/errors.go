@@ -150,7 +150,8 @@ func nextForLost(lost *httpclient.UnreachableError) string {
 	case errors.Is(lost, httpclient.ErrBrokeOff) && !errors.Is(lost, context.Canceled):
 		return "what came before is right, but not all there is: see whether the yard still runs, and read again"
 	case errors.Is(lost, syscall.ECONNREFUSED):
-		return "is the yard running? start it with: eventyard serve"
+		return "is the yard running? start it with: eventyard serve; or is it elsewhere? name it with --server or " + config.EnvServer +
+			" (asked: " + lost.Server + ")"
 	case errors.Is(lost, io.EOF) || httpclient.IsCut(lost):
 		return "the yard went away: it was stopped or killed; start it with eventyard serve, and look what is there with eventyard hub show"
 	case errors.Is(lost, context.DeadlineExceeded):

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -155,6 +156,30 @@ func TestATailComesBackAfterARestart(t *testing.T) {
 	tail.cancel()
 	if rest, err := tail.rest(); rest != "" || err != nil {
 		t.Errorf("an interrupt is how following ends: %q, %v", rest, err)
+	}
+	yard.stopYard()
+}
+
+// A tail whose key is good no more says so, and waits for nothing.
+func TestATailEndsWithItsKey(t *testing.T) {
+	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
+	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
+	do(t, "send", "h", "before", "--server", url)
+	var made struct{ PrimaryKey string }
+	if err := json.Unmarshal([]byte(do(t, "policy", "create", "p", "--rights", "listen", "-o", "json", "--server", url)), &made); err != nil {
+		t.Fatal(err)
+	}
+	own := auth.ConnectionString{Endpoint: "sb://127.0.0.1/", Policy: "p", Key: made.PrimaryKey}
+	tail := launch(t, "read", "h", "--follow", "--server", url, "--connection-string", own.String())
+	if line := tail.line(); !strings.HasSuffix(line, "  before") {
+		t.Errorf("first line is %q", line)
+	}
+	do(t, "policy", "regenerate", "p", "--yes", "--server", url)
+	if _, err := tail.rest(); err == nil || !strings.Contains(err.Error(), "was replaced, or its policy or hub deleted") {
+		t.Errorf("the tail ended with %v", err)
+	}
+	if said := tail.stderr.String(); strings.Contains(said, "waiting for the yard") {
+		t.Errorf("the tail said %q", said)
 	}
 	yard.stopYard()
 }

@@ -88,6 +88,9 @@ func counted[N int | int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
+	if stem, found := strings.CutSuffix(thing, "cy"); found {
+		return thousands(n) + " " + stem + "cies"
+	}
 	return thousands(n) + " " + thing + "s"
 }
 

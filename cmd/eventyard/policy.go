@@ -15,7 +15,7 @@ key, which their connection string holds. There are two keys so that one can be 
 anew while clients use the other.`
 
 func (c *cli) policyCommand() *cobra.Command {
-	return family(&cobra.Command{Use: "policy", Short: "Create, list, show and delete shared-access policies", Long: policyHelp},
+	return family(&cobra.Command{Use: "policy", Short: "Create, list, show, regenerate and delete shared-access policies", Long: policyHelp},
 		c.policyCreateCommand(), c.policyListCommand(), c.policyShowCommand(), c.policyRegenerateCommand(), c.policyDeleteCommand())
 }
 
@@ -65,6 +65,9 @@ func (c *cli) policyCreateCommand() *cobra.Command {
 			policy, err := client.CreatePolicy(cmd.Context(), hub, httpclient.PolicyRequest{Name: args[0], Rights: rights})
 			if isProblem(err, "policy-exists") {
 				return &advisedError{describePolicy(args[0], hub) + " exists already", "see what it is with: eventyard policy list" + hubFlag(hub)}
+			}
+			if isProblem(err, "invalid-policy") {
+				return &advisedError{err.Error(), "choose a name like till-1 or reports.daily; eventyard policy list" + hubFlag(hub) + " shows those in use"}
 			}
 			if err != nil {
 				return err

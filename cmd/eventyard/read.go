@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
@@ -125,9 +127,14 @@ func checkNumber(cmd *cobra.Command, client *httpclient.Client, q httpclient.Que
 }
 
 func (c *cli) read(ctx context.Context, client *httpclient.Client, q httpclient.Query, follow bool, form output) error {
-	events := client.Read(ctx, q, c.notice)
+	revoked := false
+	notice := func(n httpclient.Notice) {
+		revoked = isRevoked(n)
+		c.notice(n)
+	}
+	events := client.Read(ctx, q, notice)
 	if follow {
-		events = client.Follow(ctx, q, c.notice)
+		events = client.Follow(ctx, q, notice)
 	}
 	err := c.printEvents(events, follow, form)
 	switch {
@@ -135,8 +142,21 @@ func (c *cli) read(ctx context.Context, client *httpclient.Client, q httpclient.
 		return nil // an interrupt is how following ends
 	case ctx.Err() != nil:
 		return errInterrupted
+	case follow && revoked && isUnauthorized(err):
+		return &advisedError{"the tail has ended: the key it was let in by was replaced, or its policy or hub deleted", nextForUnauthorized}
 	}
 	return err
+}
+
+// isRevoked tells whether a tail broke off because its key is good no more. The yard says
+// so in words only.
+func isRevoked(n httpclient.Notice) bool {
+	return n.Lost != nil && strings.HasPrefix(n.Lost.Error(), auth.ErrRevoked.Error())
+}
+
+func isUnauthorized(err error) bool {
+	var p *httpclient.Problem
+	return errors.As(err, &p) && p.Status == http.StatusUnauthorized
 }
 
 // notice tells what happens to a reading between its events.
@@ -144,6 +164,8 @@ func (c *cli) notice(n httpclient.Notice) {
 	switch {
 	case n.Skipped:
 		fmt.Fprintf(c.stderr, "%s %v\n", newPaint(c.stderr).yellow("skipped:"), n.Lost)
+	case isRevoked(n):
+		// The same key is refused when the tail asks again, and read tells of that.
 	case n.Lost != nil:
 		fmt.Fprintf(c.stderr, "%s %v; waiting for the yard\n", newPaint(c.stderr).yellow("lost:"), n.Lost)
 	default:

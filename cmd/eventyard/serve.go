@@ -115,6 +115,10 @@ const readyEnd = "Ctrl-C stops it."
 func (c *cli) sayAccess(told server.Access) {
 	switch {
 	case told.Development:
+		if told.ServedOthers {
+			c.warn([]string{"others could reach this yard before; this start is in development, where the well-known key is good for all rights, " +
+				"and the keys of " + auth.RootPolicy + " will be made anew at the next start beyond loopback"})
+		}
 		fmt.Fprintf(c.stdout, "Every door is on loopback, so every user and program of this machine may use it, with this connection string:\n  %s\n", told.ConnectionString)
 	case told.First:
 		c.warn(renewal(told))
