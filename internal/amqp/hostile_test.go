@@ -147,7 +147,7 @@ func TestUnfinishedMessagesOfAllConnections(t *testing.T) {
 	left := make(chan struct{}, 2)
 	h.disconnected = func() { left <- struct{}{} }
 	f := serve(t, h)
-	f.server.parts.limit = 100_000
+	f.server.parts.limit = mediumPartBytes + 1000 // room for one that is not small
 	p, q := f.raw(), f.raw()
 	p.attachSender()
 	q.attachSender()
@@ -300,5 +300,27 @@ func TestBadTextInASmallFrame(t *testing.T) {
 				t.Fatalf("got %d bytes: %q", got.size, d.Error.Description)
 			}
 		})
+	}
+}
+
+// What was lent for one message is lent again for the next, and nothing is lent twice.
+func TestBuffersOfUnfinishedMessages(t *testing.T) {
+	for need, want := range map[int]int{
+		1: 1, smallPartBytes: smallPartBytes, smallPartBytes + 1: mediumPartBytes, mediumPartBytes: mediumPartBytes,
+		mediumPartBytes + 1: largePartBytes, largePartBytes: largePartBytes, largePartBytes + 1: largePartBytes + 1,
+	} {
+		if got := partRoom(need); got != want {
+			t.Errorf("who needs %d is lent %d, want %d", need, got, want)
+		}
+		var pool partPool
+		one, two := pool.get(want), pool.get(want)
+		if cap(one) != want || len(one) != 0 || &one[:1][0] == &two[:1][0] {
+			t.Errorf("lent were %d and %d bytes", cap(one), cap(two))
+		}
+		pool.put(one)
+		pool.put(two)
+		if again := pool.get(want); cap(again) != want || len(again) != 0 {
+			t.Errorf("lent again were %d of %d bytes", len(again), cap(again))
+		}
 	}
 }

@@ -152,7 +152,7 @@ func (l *Link) growPart(size int) error {
 	if size <= was {
 		return nil
 	}
-	room := max(size, int(min(2*uint64(was), l.in.maxBytes)))
+	room := partRoom(max(size, int(min(2*uint64(was), l.in.maxBytes))))
 	if limit := max(uint64(maxPartBytes), l.in.maxBytes); uint64(c.parts+room-was) > limit {
 		return fmt.Errorf("%w: %d bytes are allowed", errPartsFull, limit)
 	}
@@ -160,7 +160,9 @@ func (l *Link) growPart(size int) error {
 		return errAllPartsFull
 	}
 	c.parts += room - was
-	p.buf = append(make([]byte, 0, room), p.buf...)
+	old := p.buf
+	p.buf = append(c.server.partBuffers.get(room), old...)
+	c.server.partBuffers.put(old)
 	return nil
 }
 
@@ -202,6 +204,7 @@ func (l *Link) freePart() {
 	p, c := &l.in.part, l.session.conn
 	c.parts -= cap(p.buf)
 	c.server.parts.giveBack(cap(p.buf))
+	c.server.partBuffers.put(p.buf)
 	p.buf = nil
 }
 

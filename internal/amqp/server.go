@@ -21,8 +21,10 @@ type Server struct {
 	metrics   *metrics
 	reading   *bufferPool // large buffers to read with
 	writing   *bufferPool // what waits to be written
-	parts     budget      // unfinished messages
-	answers   budget      // answers that wait to be written
+	// partBuffers hold unfinished messages; parts counts what they take.
+	partBuffers partPool
+	parts       budget // unfinished messages
+	answers     budget // answers that wait to be written
 
 	// Fixed but for tests.
 	drainWait     time.Duration
