@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +59,6 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	allowForSyncs()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -77,17 +74,6 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 		fmt.Fprintln(c.stdout, "stopped")
 	}
 	return err
-}
-
-// allowForSyncs lets the runtime run on while the disk syncs. A thread in a system call
-// keeps its share of the processors until the runtime notices, which takes it from
-// microseconds to milliseconds: on a machine with few cores events then wait for syncs
-// that are not their own. So there are two shares more than cores, unless the operator
-// has chosen.
-func allowForSyncs() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
-	}
 }
 
 // sayReady prints where the yard is, for people and for scripts: a line for each

@@ -21,8 +21,8 @@ const syncedRate = 1_000
 // minutes; and through both at like durability. They run inside this process and are reached over TCP. The time counts from
 // when an event was due, so that a sender who is held up does not hide it.
 func measureLatency(ctx context.Context, b *bench) error {
-	// As eventyard serve has it, and for both: the sleeping sender and the syncs would
-	// otherwise hold the only two shares of the processors.
+	// The sender that sleeps here and a server that syncs would otherwise hold the only
+	// two shares of the processors, which no yard of its own process suffers from.
 	before := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	defer runtime.GOMAXPROCS(before)
 	s := section{title: "End-to-end latency, events of 1 KiB sent one by one (ms)",
