@@ -123,13 +123,4 @@ func annotation[T any](t testing.TB, m *goamqp.Message, name string) T {
 	return v
 }
 
-func wait(t testing.TB, what string, done <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-t.Context().Done():
-		t.Fatalf("%s did not end", what)
-	}
-}
-
 var yearOne = time.Time{}.UTC()

@@ -212,7 +212,7 @@ func TestConnectionsWithoutATokenEnd(t *testing.T) {
 		time.Sleep(time.Minute - 1)
 		authorizeAs(t, late, auth.RootPolicy, "sb://localhost/orders", time.Hour)
 		sender := newSender(t, newSession(t, late), "orders", nil)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		for what, conn := range map[string]*goamqp.Conn{"idle": idle, "refused": refused} {
 			<-conn.Done()
 			remote := remoteError(t, conn.Err())

@@ -73,7 +73,7 @@ func TestTextsEndAsTheServiceEndsThem(t *testing.T) {
 	if got := (place{namespace: "yard"}).describe("Something.", newTrackingID(), now); !trackingEnd.MatchString(got) {
 		t.Errorf("text is %q", got)
 	}
-	if newTrackingID() == newTrackingID() {
+	if first, second := newTrackingID(), newTrackingID(); first == second {
 		t.Error("two ids are the same")
 	}
 }
