@@ -40,6 +40,9 @@ func runOrSkip(t *testing.T, cmd *exec.Cmd) {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() == cannotPlay, errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
+		if os.Getenv("CI") == "true" { // there every test has to run
+			t.Fatal("not allowed on this machine")
+		}
 		t.Skip("not allowed on this machine")
 	case err != nil:
 		t.Fatal(err)
