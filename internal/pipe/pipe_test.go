@@ -1,0 +1,281 @@
+package pipe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/net/nettest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// What every net.Conn has to do.
+func TestConn(t *testing.T) {
+	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+		c1, c2 = New()
+		return c1, c2, func() {
+			c1.Close()
+			c2.Close()
+		}, nil
+	})
+}
+
+// Both ways at once, in pieces of any size: what comes out is what went in.
+func TestBytesComeInOrder(t *testing.T) {
+	const size = 5 << 20
+	near, far := New()
+	source := rand.New(rand.NewPCG(1, 2))
+	sent := make([]byte, size)
+	for i := range sent {
+		sent[i] = byte(source.Uint32())
+	}
+	var all sync.WaitGroup
+	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+		sizes := rand.New(rand.NewPCG(3, 4))
+		all.Go(func() {
+			for rest := sent; len(rest) > 0; {
+				n := min(len(rest), 1+sizes.IntN(300<<10))
+				if wrote, err := way[0].Write(rest[:n]); wrote != n || err != nil {
+					t.Errorf("wrote %d of %d: %v", wrote, n, err)
+					return
+				}
+				rest = rest[n:]
+			}
+			if err := way[0].(*Conn).CloseWrite(); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			got, err := io.ReadAll(way[1])
+			if err != nil || !bytes.Equal(got, sent) {
+				t.Errorf("read %d bytes, %v", len(got), err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A write waits for nobody while there is room, and for its reader when there is none.
+func TestTheBufferIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := New()
+		defer near.Close()
+		defer far.Close()
+		if n, err := near.Write(make([]byte, maxBytes)); n != maxBytes || err != nil {
+			t.Fatalf("wrote %d: %v", n, err)
+		}
+		wrote := make(chan struct{})
+		go func() {
+			defer close(wrote)
+			if n, err := near.Write([]byte("ab")); n != 2 || err != nil {
+				t.Errorf("wrote %d: %v", n, err)
+			}
+		}()
+		read := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			select {
+			case <-wrote:
+				t.Fatal("the write waits for nobody")
+			default:
+			}
+			if _, err := io.ReadFull(far, make([]byte, n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read(1)
+		read(1)
+		<-wrote
+	})
+}
+
+// What was written can be read when the writer is gone; then there is nothing more.
+func TestCloseLeavesWhatWasWritten(t *testing.T) {
+	near, far := New()
+	if _, err := near.Write([]byte("last words")); err != nil {
+		t.Fatal(err)
+	}
+	near.Close()
+	if got, err := io.ReadAll(far); string(got) != "last words" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if _, err := far.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("a write to nobody: %v", err)
+	}
+	for what, do := range map[string]func() error{
+		"read":     func() error { _, err := near.Read(make([]byte, 1)); return err },
+		"write":    func() error { _, err := near.Write([]byte("x")); return err },
+		"deadline": func() error { return near.SetDeadline(time.Time{}) },
+	} {
+		if err := do(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s after Close: %v", what, err)
+		}
+	}
+	if err := near.Close(); err != nil {
+		t.Errorf("the second Close: %v", err)
+	}
+}
+
+// One direction ends, the other goes on.
+func TestCloseWrite(t *testing.T) {
+	near, far := New()
+	defer near.Close()
+	defer far.Close()
+	near.(*Conn).CloseWrite()
+	if _, err := far.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := far.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if n, err := near.Read(make([]byte, 2)); n != 1 || err != nil {
+		t.Errorf("read %d, %v", n, err)
+	}
+	if _, err := near.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("write: %v", err)
+	}
+}
+
+// Who waits is freed by either end's Close.
+func TestCloseFreesWhoWaits(t *testing.T) {
+	for _, which := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := New()
+			ends := []net.Conn{near, far}
+			var all sync.WaitGroup
+			all.Go(func() {
+				if _, err := near.Read(make([]byte, 1)); err == nil {
+					t.Error("read nothing")
+				}
+			})
+			all.Go(func() {
+				if n, err := near.Write(make([]byte, maxBytes+1)); n != maxBytes || err == nil {
+					t.Errorf("wrote %d, %v", n, err)
+				}
+			})
+			synctest.Wait()
+			ends[which].Close()
+			all.Wait()
+			ends[1-which].Close()
+		})
+	}
+}
+
+// A deadline may be moved while somebody waits for it, in both directions.
+func TestDeadlinesMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := New()
+		defer near.Close()
+		defer far.Close()
+		start := time.Now()
+		wait := func(want time.Duration, move func()) {
+			t.Helper()
+			done := make(chan error, 1)
+			go func() {
+				_, err := near.Read(make([]byte, 1))
+				done <- err
+			}()
+			synctest.Wait()
+			move()
+			if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != want {
+				t.Errorf("%v after %s, want %s", err, time.Since(start), want)
+			}
+		}
+		at := func(d time.Duration) func() { return func() { near.SetReadDeadline(start.Add(d)) } }
+		at(time.Minute)()
+		wait(time.Second, at(time.Second))
+		at(2 * time.Second)()
+		wait(time.Hour, at(time.Hour))
+		wait(time.Hour, func() {}) // it has passed
+		near.SetReadDeadline(time.Time{})
+		far.Write([]byte("x"))
+		if n, err := near.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("read %d, %v", n, err)
+		}
+	})
+}
+
+// A write that its deadline ends tells how much was written.
+func TestWriteDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := New()
+		defer near.Close()
+		defer far.Close()
+		near.SetWriteDeadline(time.Now().Add(time.Second))
+		n, err := near.Write(make([]byte, maxBytes+10))
+		var timeout net.Error
+		if n != maxBytes || !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+	})
+}
+
+func TestListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewListener("yard")
+		if l.Addr().String() != "yard" || l.Addr().Network() != "pipe" {
+			t.Errorf("the address is %v", l.Addr())
+		}
+		var names []string
+		var all sync.WaitGroup
+		all.Go(func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					if !errors.Is(err, net.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+				name, _ := io.ReadAll(conn)
+				names = append(names, string(name))
+				conn.Close()
+			}
+		})
+		for _, name := range []string{"a", "b"} {
+			conn, err := l.Dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(conn, name)
+			conn.Close()
+		}
+		synctest.Wait()
+		l.Close()
+		l.Close()
+		all.Wait()
+		if !slices.Equal(names, []string{"a", "b"}) {
+			t.Errorf("accepted %v", names)
+		}
+		if _, err := l.Dial(t.Context()); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("dial after Close: %v", err)
+		}
+	})
+}
+
+// Who asks where nobody listens is freed by its context, and by Close.
+func TestDialWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewListener("yard")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := l.Dial(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		time.AfterFunc(time.Second, func() { l.Close() })
+		if _, err := l.Dial(t.Context()); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
