@@ -1,0 +1,37 @@
+package hub
+
+import "testing"
+
+// BreakConnection cuts the client's connection, as a network does.
+func BreakConnection(c *Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		_ = c.conn.raw.Conn.Close()
+	}
+}
+
+// EndRequests ends one link of the pair by which a node is asked, EndReplies the other.
+func EndRequests(t *testing.T, c *Client, node string) {
+	t.Helper()
+	if err := c.conn.node(node).exchange.sender.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func EndReplies(t *testing.T, c *Client, node string) {
+	t.Helper()
+	if err := c.conn.node(node).exchange.replies.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Connection tells one connection of the client from another.
+func Connection(c *Client) any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conn
+}
+
+// WhyConnectionEnded is for messages of failing tests.
+func WhyConnectionEnded(conn any) error { return conn.(*connection).amqp.Err() }

@@ -1,0 +1,108 @@
+package hub_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/engine/bolt"
+	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/pipe"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+// memoryYard is the parts of a yard that a client sees, without sockets, so that they can
+// run in a bubble of synctest, where hours pass in no time. It has the hub "h".
+type memoryYard struct {
+	listener *pipe.Listener
+	broker   *broker.Broker
+	log      *warnings
+}
+
+// memorySetup may be changed before the yard is opened.
+type memorySetup struct {
+	bearer access.TokenVerifier
+	groups eventhubs.Groups
+}
+
+func startMemory(t *testing.T, s memorySetup) *memoryYard {
+	t.Helper()
+	y := &memoryYard{listener: pipe.NewListener("yard"), log: &warnings{Handler: slog.NewTextHandler(t.Output(), nil)}}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 22, Log: log})
+	must(t, err)
+	t.Cleanup(func() { must(t, engine.Close()) })
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true, Log: log})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Namespace: "yard", Log: log})
+	must(t, err)
+	_, err = y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: "h", Partitions: 1}, []string{"together", "forever", "fenced", "large", "g"})
+	must(t, err)
+	created := func(name string) (time.Time, bool) {
+		h, err := y.broker.Hub(name)
+		return h.Created, err == nil
+	}
+	keeper, err := access.Open(t.Context(), access.Config{Meta: store, Hub: created, Development: true, Bearer: s.bearer, Log: log})
+	must(t, err)
+	door, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: keeper, Groups: s.groups, Log: log})
+	must(t, err)
+	y.serve(t, door, log)
+	return y
+}
+
+func (y *memoryYard) serve(t *testing.T, door *eventhubs.Door, log *slog.Logger) {
+	t.Helper()
+	s, err := amqp.New(amqp.Config{Handler: door, Auth: door, Log: log})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(ctx, y.listener)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+// development is who everybody knows the key of.
+var development = auth.ConnectionString{
+	Endpoint: "sb://yard/", Policy: auth.RootPolicy, Key: auth.DevelopmentKey, Emulator: true,
+}
+
+func (y *memoryYard) dial(t *testing.T, connectionString string, cfg hub.Config) *hub.Client {
+	t.Helper()
+	cfg.Log = slog.New(y.log)
+	if cfg.Dial == nil {
+		cfg.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return y.listener.Dial(ctx) }
+	}
+	client, err := hub.Dial(t.Context(), connectionString, cfg)
+	must(t, err)
+	t.Cleanup(func() { must(t, client.Close()) })
+	return client
+}
+
+// warnings counts what a client had to carry on from.
+type warnings struct {
+	slog.Handler
+	count atomic.Int64
+}
+
+func (w *warnings) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		w.count.Add(1)
+	}
+	return w.Handler.Handle(ctx, r)
+}
