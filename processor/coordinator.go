@@ -1,0 +1,227 @@
+package processor
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// coordinator makes the rounds: renew, read, decide, write. It alone writes leases and the
+// presence, and starts pumps and waits for them. All its fields are its goroutine's.
+type coordinator struct {
+	*instance
+	observer  *observer
+	held      map[string]*holding
+	presence  Fact
+	presentAt time.Time // when that was last written
+	// unsure: the answer to a write of leases was lost; read before writing again.
+	unsure  bool
+	barred  map[string]*bar
+	floor   map[string]int64
+	wishes  map[string]Fact // next facts of ours, by key
+	foreign bool
+	leaving bool
+
+	renewAt  time.Time // when leases and presence are to be renewed
+	lastEnd  time.Time // of the round before
+	lastTook time.Duration
+	failures int // rounds in a row that failed
+}
+
+// holding is a lease of ours, as we last wrote or read it, and who works under it.
+type holding struct {
+	lease Lease
+	pump  *pump
+}
+
+// bar keeps a partition that has just failed here from being taken again at once.
+type bar struct {
+	failures int
+	until    time.Time
+}
+
+func newCoordinator(in *instance) *coordinator {
+	return &coordinator{instance: in, observer: newObserver(in.cfg.Lease), held: map[string]*holding{},
+		barred: map[string]*bar{}, floor: map[string]int64{}}
+}
+
+// run is the instance's life. It returns when all that it started has ended.
+func (c *coordinator) run(ctx context.Context) error {
+	if err := c.meetHub(ctx); err != nil {
+		return endOf(ctx, err)
+	}
+	if err := c.announce(ctx); err != nil {
+		c.vanish(c.values) // its answer may have been cut off
+		return endOf(ctx, err)
+	}
+	changed := make(chan struct{}, 1)
+	background, stop := context.WithCancel(c.values)
+	var helpers sync.WaitGroup
+	helpers.Go(func() { c.watch(background, changed) })
+	helpers.Go(func() { c.survey(background) })
+	err := c.rounds(ctx, changed)
+	c.leave(err)
+	stop()
+	helpers.Wait()
+	return err
+}
+
+// endOf takes an error for none when the run was to end anyway.
+func endOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// rounds makes rounds until ctx ends or nothing can be done about an error.
+func (c *coordinator) rounds(ctx context.Context, changed <-chan struct{}) error {
+	for {
+		next, err := c.round(ctx)
+		if err != nil {
+			return err
+		}
+		if done, err := c.rest(ctx, next, changed); done {
+			return err
+		}
+	}
+}
+
+// rest waits for the next round: until its time, until woken, or until something has changed,
+// but then not at once after the round before, as in a large group something always changes.
+func (c *coordinator) rest(ctx context.Context, next time.Time, changed <-chan struct{}) (bool, error) {
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return true, nil
+		case err := <-c.fatal:
+			return true, err
+		case <-c.wakeup:
+			return false, nil
+		case <-timer.C:
+			return false, nil
+		case <-changed:
+			changed = nil
+			timer.Reset(min(time.Until(next), time.Until(c.lastEnd.Add(c.gap()))))
+		}
+	}
+}
+
+// gap is how long changes are left alone after a round.
+func (c *coordinator) gap() time.Duration {
+	return min(max(c.cfg.Renew/50, 4*c.lastTook), c.cfg.Renew)
+}
+
+// meetHub asks the hub for its partitions until it answers. That there is no such hub, or no right
+// to read it, does not pass by waiting.
+func (c *coordinator) meetHub(ctx context.Context) error {
+	for failures := 1; ; failures++ {
+		err := c.learn(ctx)
+		if err == nil || hopeless(err) || ctx.Err() != nil {
+			return err
+		}
+		c.report("ask for the hub's partitions", err)
+		if err := sleep(ctx, c.cfg.Backoff.delay(failures)); err != nil {
+			return err
+		}
+	}
+}
+
+// jitter shortens a time by up to a tenth.
+func jitter(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
+
+// leave stops gracefully: all partitions are drained at once and released as soon as they
+// are, then the presence is removed. It takes Config.Stop at most.
+func (c *coordinator) leave(cause error) {
+	ctx, cancel := context.WithTimeout(c.values, c.cfg.Stop)
+	defer cancel()
+	c.leaving = true
+	for _, h := range c.held {
+		h.pump.drain(ErrShutdown, c.cfg.Stop*3/4)
+		h.pump.hurry(c.cfg.Stop * 3 / 4)
+	}
+	c.sayLeaving(ctx)
+	for (len(c.held) > 0 || c.unsure) && ctx.Err() == nil {
+		c.gatherEnded(ctx)
+		c.leavingRound(ctx)
+	}
+	c.abandon()
+	c.withdraw(ctx)
+	c.vanish(ctx)
+}
+
+// gatherEnded waits for the next pump to end, and a moment for others, so that their leases
+// are released together.
+func (c *coordinator) gatherEnded(ctx context.Context) {
+	timer := time.NewTimer(time.Until(c.renewAt))
+	defer timer.Stop()
+	for !c.allEnded() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-c.wakeup:
+			timer.Reset(min(time.Until(c.renewAt), 20*time.Millisecond))
+		}
+	}
+}
+
+func (c *coordinator) allEnded() bool {
+	for _, h := range c.held {
+		if !h.pump.hasEnded() {
+			return false
+		}
+	}
+	return true
+}
+
+// leavingRound renews what still drains and releases what does not.
+func (c *coordinator) leavingRound(ctx context.Context) {
+	err := c.settle(ctx)
+	if err == nil {
+		err = c.renew(ctx)
+	}
+	if err != nil {
+		c.report("renew and release leases", err)
+		sleep(ctx, jitter(c.cfg.Renew/10))
+	}
+}
+
+// settle finds out what is ours where the stop, or the store, has cut off an answer, and
+// releases what was claimed without our knowing.
+func (c *coordinator) settle(ctx context.Context) error {
+	if !c.unsure {
+		return nil
+	}
+	w, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	c.reconcile(w)
+	var strays []Lease
+	for id, l := range w.leases {
+		if l.Owner == c.id && c.held[id] == nil {
+			l.Owner = ""
+			strays = append(strays, l.Lease)
+		}
+	}
+	if len(strays) == 0 || c.duplicated(w) != nil {
+		return nil
+	}
+	return c.write(ctx, time.Now(), strays)
+}
+
+// abandon leaves behind what does not end: the contexts of its calls have ended, and its
+// lease will.
+func (c *coordinator) abandon() {
+	for id, h := range c.held {
+		h.pump.lose()
+		if !h.pump.hasEnded() {
+			c.reportError(&Error{id, "stop", context.DeadlineExceeded})
+		}
+	}
+}

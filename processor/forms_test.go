@@ -1,0 +1,300 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// P4
+func TestAWorkerIsOpenedOnceBeforeAnyEventAndClosedOnceAfterTheLast(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		workers := map[string]*diary{}
+		make := func(id string) func(string) processor.Worker {
+			return func(p string) processor.Worker {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				d := &diary{w: w}
+				workers[id+p] = d
+				return d
+			}
+		}
+		a := w.startHost(w.config("a"), make("a"))
+		w.hub.send("0", 3)
+		w.hub.send("1", 3)
+		after(time.Second)
+		b := w.startHost(w.config("b"), make("b"))
+		after(time.Minute)
+		moved := "0"
+		if w.lease("1").Owner == "b" {
+			moved = "1"
+		}
+		a.stop()
+		after(time.Second)
+		b.stop()
+		w.wantAll()
+		kept := map[string]string{"0": "1", "1": "0"}[moved]
+		for worker, want := range map[string][]string{
+			"a" + moved: {"open " + moved, "close " + moved + " handoff"},
+			"b" + moved: {"open " + moved, "close " + moved + " shutdown"},
+			"a" + kept:  {"open " + kept, "close " + kept + " shutdown"},
+			"b" + kept:  {"open " + kept, "close " + kept + " shutdown"},
+		} {
+			if got := workers[worker].list(); !slices.Equal(got, want) {
+				t.Errorf("worker %s saw %v, want %v", worker, got, want)
+			}
+		}
+	})
+}
+
+// P4
+func TestAWorkerThatCannotOpenReleasesThePartitionAndIsTriedAgain(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		var made []*diary
+		failures := 3
+		a := w.startHost(w.config("a"), func(string) processor.Worker {
+			d := &diary{w: w}
+			d.open = func() error {
+				if failures--; failures >= 0 {
+					return errHandler
+				}
+				return nil
+			}
+			made = append(made, d)
+			return d
+		})
+		w.hub.send("0", 2)
+		after(10 * time.Second)
+		w.wantAll()
+		w.wantTold(errHandler)
+		if len(made) != 4 {
+			t.Fatalf("%d workers", len(made))
+		}
+		if got := made[0].list(); !slices.Equal(got, []string{"open 0"}) {
+			t.Errorf("the first saw %v", got)
+		}
+		if e := w.lease("0").Epoch; e != 4 {
+			t.Errorf("epoch %d", e)
+		}
+		a.stop()
+	})
+}
+
+// Better uneven than unread.
+func TestAPartitionThatCannotBeOpenedHereIsTakenByAnother(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		bad := w.startHost(w.config("bad"), func(string) processor.Worker {
+			return &diary{w: w, open: func() error { return errHandler }}
+		})
+		good := w.startHost(w.config("good"), func(string) processor.Worker { return &diary{w: w} })
+		after(10 * time.Minute)
+		w.hub.send("0", 3)
+		w.hub.send("1", 3)
+		after(2 * time.Minute)
+		w.wantAll()
+		bad.stop()
+		good.stop()
+	})
+}
+
+func TestProcessErrorIsToldOfErrorsOfThePartition(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		d := &diary{w: w}
+		d.process = func(ctx context.Context, b *processor.Batch) error {
+			if b.Attempt == 1 {
+				return errHandler
+			}
+			return w.note(ctx, b)
+		}
+		a := w.startHost(w.config("a"), func(string) processor.Worker { return d })
+		w.hub.send("0", 1)
+		after(time.Second)
+		a.stop()
+		if got := d.list(); !slices.Equal(got, []string{"open 0", "error 0", "close 0 shutdown"}) {
+			t.Errorf("the worker saw %v", got)
+		}
+	})
+}
+
+// pull works on partitions in the pull form until ctx ends.
+func (w *world) pull(ctx context.Context, p *processor.Processor) error {
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	for part, err := range p.Partitions(ctx) {
+		if err != nil {
+			return err
+		}
+		loops.Go(func() {
+			for b, err := range part.Batches(context.Background()) {
+				if err != nil {
+					w.onError(err)
+					return
+				}
+				w.noteOnly(ctx, b)
+			}
+		})
+	}
+	return nil
+}
+
+// P5
+func TestThePullFormGivesPartitionsAndBatches(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		cfg := w.config("a")
+		cfg.Checkpoints.Auto = true
+		a := processor.New(w.hub, cfg)
+		ra := w.run(a, func(ctx context.Context) error { return w.pull(ctx, a) })
+		after(time.Second)
+		cfg.ID = "b"
+		b := processor.New(w.hub, cfg)
+		rb := w.run(b, func(ctx context.Context) error { return w.pull(ctx, b) })
+		for range 60 {
+			for _, p := range w.hub.parts {
+				w.hub.send(p.id, 1)
+			}
+			after(time.Second)
+		}
+		if n := w.counts(); n["a"] != 2 || n["b"] != 2 {
+			t.Errorf("owners %s", w.owners())
+		}
+		ra.stop()
+		after(time.Second)
+		rb.stop()
+		w.wantAll()
+		w.wantSaved("3", 59)
+		if len(w.errs) > 0 || w.owners() != "" {
+			t.Errorf("errors %v, owners %s", w.errs, w.owners())
+		}
+	})
+}
+
+func TestEndingTheLoopOverBatchesReleasesThePartitionAndTheBatchIsNotDone(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.MaxBatch = 2
+		cfg.Checkpoints.Auto = true
+		p := processor.New(w.hub, cfg)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		w.hub.send("0", 6)
+		times := 0
+		for part, err := range p.Partitions(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			times++
+			for b, err := range part.Batches(ctx) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if times == 1 && b.Events[0].Sequence == 2 {
+					break
+				}
+				w.noteOnly(ctx, b)
+				if b.Events[0].Sequence == 4 {
+					cancel()
+				}
+			}
+		}
+		w.wantAll()
+		if times != 2 {
+			t.Errorf("given %d times", times)
+		}
+		if e := w.lease("0").Epoch; e != 2 {
+			t.Errorf("epoch %d", e)
+		}
+	})
+}
+
+func TestThePullFormTellsOfALostLease(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cut := newFaulty(w.store)
+		cfg := w.config("a")
+		cfg.Store = cut
+		p := processor.New(w.hub, cfg)
+		a := w.run(p, func(ctx context.Context) error { return w.pull(ctx, p) })
+		after(time.Second)
+		cut.setDown(true)
+		after(time.Minute)
+		w.wantTold(processor.ErrLeaseLost)
+		cut.setDown(false)
+		w.hub.send("0", 1)
+		after(time.Minute)
+		w.wantAll()
+		a.stop()
+	})
+}
+
+func TestAConfigurationThatMakesNoSenseIsRefused(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		for _, change := range []func(*processor.Config){
+			func(c *processor.Config) { c.Renew = 20 * time.Second },
+			func(c *processor.Config) { c.ID = "a/b" },
+			func(c *processor.Config) { c.MinBatch = 200 },
+			func(c *processor.Config) { c.Lease = -1 },
+			func(c *processor.Config) { c.Store = nil }, // and the hub is no yard's
+		} {
+			cfg := w.config("a")
+			change(&cfg)
+			err := processor.New(w.hub, cfg).Run(context.Background(), w.note)
+			if err == nil || !strings.Contains(err.Error(), "processor") {
+				t.Errorf("%+v: %v", cfg, err)
+			}
+		}
+		p := processor.New(w.hub, w.config("a"))
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := p.Run(ctx, w.note); err != nil {
+			t.Error(err)
+		}
+		if p.Run(ctx, w.note) == nil {
+			t.Error("it ran twice")
+		}
+	})
+}
+
+func TestIDsAreMadeUpWhereNoneIsGiven(t *testing.T) {
+	h := &fakeHub{}
+	a, b := processor.New(h, processor.Config{}), processor.New(h, processor.Config{})
+	if a.ID() == "" || a.ID() == b.ID() {
+		t.Errorf("ids %q and %q", a.ID(), b.ID())
+	}
+}
+
+// Instances come and go at any moment, and nothing is lost or hangs.
+func TestAStormOfStartsAndStops(t *testing.T) {
+	bubble(t, 8, func(w *world) {
+		cfg := w.config("")
+		cfg.Checkpoints = processor.Checkpoints{Auto: true, Events: 10}
+		cfg.Strategy = processor.Greedy
+		var last *running
+		for i := range 60 {
+			cfg.ID = ""
+			r := w.start(cfg, w.noteOnly)
+			for _, p := range w.hub.parts {
+				w.hub.send(p.id, 2)
+			}
+			after(time.Duration(i*i%700) * time.Millisecond)
+			if last != nil {
+				last.stop()
+			}
+			last = r
+		}
+		after(time.Minute)
+		last.stop()
+		w.wantAll()
+		if w.owners() != "" || len(w.facts()) != 0 {
+			t.Errorf("left behind %s %v", w.owners(), w.facts())
+		}
+		if slices.ContainsFunc(w.errs, func(err error) bool { return !errors.Is(err, hub.ErrEvicted) }) {
+			t.Errorf("errors %v", w.errs)
+		}
+	})
+}

@@ -1,0 +1,259 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/memory"
+)
+
+var group = processor.Group{Namespace: "space.example", Hub: "orders", Group: "$Default"}
+
+// world is a hub and a store with the instances that work on them, in a synctest bubble.
+type world struct {
+	t     *testing.T
+	hub   *fakeHub
+	store *memory.Store
+	mu    sync.Mutex
+	// handled are the events of calls that returned nil, by partition; guarded by mu.
+	handled map[string][]int64
+	errs    []error // told to OnError; guarded by mu
+	states  []string
+}
+
+// bubble runs a test in a world of its own.
+func bubble(t *testing.T, partitions int, test func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		test(&world{t: t, hub: newFakeHub(partitions), store: memory.New(), handled: map[string][]int64{}})
+	})
+}
+
+// running is one instance at work.
+type running struct {
+	*processor.Processor
+	w      *world
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// quick is a configuration as the tests want it: what they do not say is the default.
+func (w *world) config(id string) processor.Config {
+	return processor.Config{ID: id, Store: w.store, OnError: w.onError, OnState: w.onState, Log: slog.New(slog.DiscardHandler)}
+}
+
+func (w *world) onError(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errs = append(w.errs, err)
+}
+
+func (w *world) onState(s processor.Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.states = append(w.states, s.Partition+" "+string(s.State))
+}
+
+// start runs an instance until stop, or until the test ends.
+func (w *world) start(cfg processor.Config, handle processor.Handler) *running {
+	p := processor.New(w.hub, cfg)
+	return w.run(p, func(ctx context.Context) error { return p.Run(ctx, handle) })
+}
+
+func (w *world) startHost(cfg processor.Config, worker func(string) processor.Worker) *running {
+	p := processor.New(w.hub, cfg)
+	return w.run(p, func(ctx context.Context) error { return p.RunHost(ctx, worker) })
+}
+
+func (w *world) run(p *processor.Processor, run func(context.Context) error) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Processor: p, w: w, cancel: cancel, done: make(chan error, 1)}
+	go func() { r.done <- run(ctx) }()
+	w.t.Cleanup(func() { r.cancel() })
+	return r
+}
+
+// stop stops gracefully and waits.
+func (r *running) stop() {
+	r.w.t.Helper()
+	r.cancel()
+	if err := <-r.done; err != nil {
+		r.w.t.Errorf("%s ended with %v", r.ID(), err)
+	}
+}
+
+// note is a handler that only notes what it got, and checkpoints.
+func (w *world) note(ctx context.Context, b *processor.Batch) error {
+	w.noteOnly(ctx, b)
+	return b.Checkpoint(ctx)
+}
+
+func (w *world) noteOnly(_ context.Context, b *processor.Batch) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ev := range b.Events {
+		w.handled[ev.Partition] = append(w.handled[ev.Partition], ev.Sequence)
+	}
+	return nil
+}
+
+// after lets time pass and everything that happens then happen.
+func after(d time.Duration) {
+	time.Sleep(d) // the bubble's clock, not ours
+	synctest.Wait()
+}
+
+// got gives what was handled of a partition.
+func (w *world) got(partition string) []int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.handled[partition])
+}
+
+func (w *world) wantGot(partition string, want ...int64) {
+	w.t.Helper()
+	if got := w.got(partition); !slices.Equal(got, want) {
+		w.t.Fatalf("partition %s: handled %v, want %v", partition, got, want)
+	}
+}
+
+// wantAll wants each event of every partition exactly once and in order.
+func (w *world) wantAll() {
+	w.t.Helper()
+	for _, p := range w.hub.parts {
+		w.wantGot(p.id, upTo(p.next)...)
+	}
+}
+
+func upTo(n int64) []int64 {
+	var list []int64
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
+// owners says who has which partitions, such as "a:0,1 b:2".
+func (w *world) owners() string {
+	leases, err := w.store.Leases(context.Background(), group)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	by := map[string][]string{}
+	for _, l := range leases {
+		if l.Owner != "" {
+			by[l.Owner] = append(by[l.Owner], l.Partition)
+		}
+	}
+	var list []string
+	for owner, parts := range by {
+		slices.Sort(parts)
+		list = append(list, owner+":"+strings.Join(parts, ","))
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// counts says how many partitions each instance has.
+func (w *world) counts() map[string]int {
+	leases, err := w.store.Leases(context.Background(), group)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := map[string]int{}
+	for _, l := range leases {
+		if l.Owner != "" {
+			n[l.Owner]++
+		}
+	}
+	return n
+}
+
+func (w *world) lease(partition string) processor.Lease {
+	leases, err := w.store.Leases(context.Background(), group)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, l := range leases {
+		if l.Partition == partition {
+			return l
+		}
+	}
+	return processor.Lease{}
+}
+
+// saved is the stored checkpoint of a partition; Sequence -1 if there is none.
+func (w *world) saved(partition string) processor.Checkpoint {
+	list, err := w.store.Checkpoints(context.Background(), group)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, c := range list {
+		if c.Partition == partition {
+			return c
+		}
+	}
+	return processor.Checkpoint{Sequence: -1}
+}
+
+func (w *world) wantSaved(partition string, seq int64) {
+	w.t.Helper()
+	if got := w.saved(partition).Sequence; got != seq {
+		w.t.Fatalf("partition %s: checkpoint %d, want %d", partition, got, seq)
+	}
+}
+
+// force moves a checkpoint as an operator does.
+func (w *world) force(partition string, seq int64) {
+	w.t.Helper()
+	c := w.saved(partition)
+	c.Partition, c.Sequence, c.Offset, c.Epoch = partition, seq, fmt.Sprintf("o%d", seq), 0
+	if _, err := w.store.Force(context.Background(), group, c); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// facts are the keys of the group's facts.
+func (w *world) facts() []string {
+	list, err := w.store.Facts(context.Background(), group, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var keys []string
+	for _, f := range list {
+		keys = append(keys, f.Key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// told tells whether OnError has heard of target.
+func (w *world) told(target error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.errs, func(err error) bool { return errors.Is(err, target) })
+}
+
+func (w *world) wantTold(target error) {
+	w.t.Helper()
+	if !w.told(target) {
+		w.t.Fatalf("OnError was not told of %v, but of %v", target, w.errs)
+	}
+}
+
+func (w *world) status(r *running, partition string) processor.Status {
+	for _, s := range r.Status() {
+		if s.Partition == partition {
+			return s
+		}
+	}
+	return processor.Status{}
+}

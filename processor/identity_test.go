@@ -1,0 +1,221 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// P1
+func TestASecondLiveInstanceWithTheSameIDIsRefused(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		begin := time.Now()
+		second := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note)
+		if !errors.Is(second, processor.ErrDuplicateID) {
+			t.Errorf("the second ended with %v", second)
+		}
+		if took := time.Since(begin); took > 15*time.Second {
+			t.Errorf("it took %v to find out", took)
+		}
+		w.hub.send("0", 1)
+		after(time.Second)
+		w.wantAll()
+		if e := w.lease("0").Epoch; e != 1 {
+			t.Errorf("epoch %d: the first was disturbed", e)
+		}
+		a.stop()
+	})
+}
+
+// P1, P2: an instance that died and comes back under its id goes on with its partitions.
+func TestAnInstanceThatComesBackSoonKeepsItsPartitions(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		cut := newFaulty(w.store)
+		cfg := w.config("a")
+		cfg.Store = cut
+		dead := w.start(cfg, w.note)
+		b := w.start(w.config("b"), w.note)
+		after(2 * time.Minute)
+		before := w.owners()
+		cut.setDown(true)
+		after(time.Second)
+		again := w.start(w.config("a"), w.note)
+		after(16 * time.Second)
+		if got := w.owners(); got != before {
+			t.Errorf("owners were %s and are %s", before, got)
+		}
+		for _, p := range w.hub.parts {
+			w.hub.send(p.id, 2)
+			if l := w.lease(p.id); l.Owner == "a" && l.Epoch < 2 {
+				t.Errorf("partition %s: epoch %d was not raised", p.id, l.Epoch)
+			}
+		}
+		after(time.Second)
+		for _, p := range w.hub.parts {
+			if got := w.got(p.id); len(got) == 0 {
+				t.Errorf("partition %s is not read", p.id)
+			}
+		}
+		cut.setDown(false) // the dead one wakes up and finds that it is not alone
+		if err := <-dead.done; !errors.Is(err, processor.ErrDuplicateID) {
+			t.Errorf("it ended with %v", err)
+		}
+		after(time.Minute)
+		if got := w.owners(); got != before {
+			t.Errorf("owners were %s and are %s", before, got)
+		}
+		again.stop()
+		b.stop()
+	})
+}
+
+// P2
+func TestAnInstanceWithoutPartitionsIsCountedAndTakesOverAtOnce(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		b := w.start(w.config("b"), w.note)
+		after(time.Minute)
+		if got := w.owners(); got != "a:0" {
+			t.Errorf("owners %s", got)
+		}
+		a.stop()
+		after(time.Second)
+		if got := w.owners(); got != "b:0" {
+			t.Errorf("owners %s", got)
+		}
+		b.stop()
+	})
+}
+
+// P11: what is released early is not left lying while the rest drains.
+func TestPartitionsOfALeavingInstanceAreTakenAsTheyComeFree(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		hold := make(chan struct{})
+		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
+			<-hold
+			return w.note(ctx, b)
+		})
+		after(time.Second)
+		w.hub.send("0", 1)
+		after(time.Second)
+		b := w.start(w.config("b"), w.note)
+		after(time.Millisecond)
+		a.cancel()
+		after(time.Second)
+		if n := w.counts(); n["b"] != 3 {
+			t.Errorf("owners %s", w.owners())
+		}
+		close(hold)
+		after(time.Second)
+		if n := w.counts(); n["b"] != 4 {
+			t.Errorf("owners %s", w.owners())
+		}
+		w.wantAll()
+		b.stop()
+	})
+}
+
+// P2: for stores that cannot tell of changes.
+func TestHandoffWorksByPolling(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		cfg := w.config("a")
+		cfg.Store = newFaulty(w.store)
+		cfg.Checkpoints = processor.Checkpoints{Auto: true, Every: time.Hour}
+		a := w.start(cfg, w.noteOnly)
+		after(time.Second)
+		cfg.ID, cfg.Store = "b", newFaulty(w.store)
+		b := w.start(cfg, w.noteOnly)
+		for range 60 {
+			w.hub.send("0", 1)
+			w.hub.send("3", 1)
+			after(time.Second)
+		}
+		if n := w.counts(); n["a"] != 2 || n["b"] != 2 {
+			t.Errorf("owners %s", w.owners())
+		}
+		w.wantAll()
+		if len(w.errs) > 0 {
+			t.Errorf("errors: %v", w.errs)
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
+// P2
+func TestAnOwnerThatDoesNotHandOverLosesThePartitionAfterATime(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		var cause error
+		done := make(chan struct{})
+		stuck := func(ctx context.Context, b *processor.Batch) error {
+			<-ctx.Done()
+			w.mu.Lock()
+			cause = context.Cause(ctx)
+			w.mu.Unlock()
+			<-done
+			return nil
+		}
+		a := w.start(w.config("a"), stuck)
+		w.hub.send("0", 1)
+		w.hub.send("1", 1)
+		after(time.Second)
+		b := w.start(w.config("b"), w.note)
+		after(19 * time.Second)
+		told := func() error { w.mu.Lock(); defer w.mu.Unlock(); return cause }
+		if told() != nil || w.counts()["a"] != 2 {
+			t.Errorf("taken early: %v, %s", told(), w.owners())
+		}
+		after(2 * time.Second)
+		if !errors.Is(told(), processor.ErrHandoff) {
+			t.Errorf("the context ended with %v", told())
+		}
+		after(30 * time.Second)
+		if w.counts()["b"] != 1 {
+			t.Errorf("owners %s", w.owners())
+		}
+		close(done)
+		a.stop()
+		b.stop()
+	})
+}
+
+// P1
+func TestAPartitionCountThatGrowsIsNoticed(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		w.hub.grow(2)
+		w.hub.send("3", 5)
+		after(time.Minute)
+		w.wantAll()
+		if got := w.owners(); got != "a:0,1,2,3" {
+			t.Errorf("owners %s", got)
+		}
+		a.stop()
+	})
+}
+
+func TestWhatIsLeftOfTheDeadIsRemoved(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		cut := newFaulty(w.store)
+		cfg := w.config("dead")
+		cfg.Store = cut
+		dead := w.start(cfg, w.note)
+		b := w.start(w.config("b"), w.note)
+		after(time.Minute)
+		cut.setDown(true)
+		dead.cancel()
+		<-dead.done
+		after(5 * time.Minute)
+		if got := w.facts(); len(got) != 1 || got[0] != "presence/b" {
+			t.Errorf("facts %v", got)
+		}
+		b.stop()
+	})
+}

@@ -1,0 +1,125 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+)
+
+// maxAttaching is how many pumps read checkpoints and open readers at once.
+const maxAttaching = 32
+
+// instance is one run of a processor: what its goroutines share.
+type instance struct {
+	cfg       Config
+	hub       Hub
+	store     Store
+	group     Group
+	id        string
+	nonce     string
+	started   time.Time
+	newWorker func(*Partition) Worker
+	values    context.Context // Run's, without its end
+
+	wakeup    chan struct{} // capacity 1: the coordinator has something to look at
+	attaching chan struct{} // a place for each pump that may attach at once
+	opened    atomic.Bool   // some reader has been opened
+	fatal     chan error    // capacity 1: why nothing can work
+
+	mu    sync.Mutex // guards what follows
+	info  hub.Info   // no Partitions: not known yet
+	pumps map[string]*pump
+}
+
+// wake lets the coordinator make a round.
+func (in *instance) wake() {
+	select {
+	case in.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// fail ends the run.
+func (in *instance) fail(err error) {
+	select {
+	case in.fatal <- err:
+	default:
+	}
+}
+
+func (in *instance) report(doing string, err error) { in.reportError(&Error{"", doing, err}) }
+
+func (in *instance) reportError(err error) {
+	if in.cfg.OnError != nil {
+		in.cfg.OnError(err)
+		return
+	}
+	in.cfg.Log.Warn("the processor carries on after an error", "hub", in.group.Hub, "group", in.group.Group,
+		"instance", in.id, "error", err)
+}
+
+// hubID tells this hub from an earlier one of its name.
+func (in *instance) hubID() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.info.Created.IsZero() {
+		return ""
+	}
+	return in.info.Created.UTC().Format(time.RFC3339Nano)
+}
+
+func (in *instance) partitions() []string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.info.Partitions
+}
+
+// learn asks the hub for its partitions.
+func (in *instance) learn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StallAfter)
+	defer cancel()
+	info, err := in.hub.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if len(info.Partitions) == 0 {
+		return errors.New("the hub tells of no partitions")
+	}
+	in.mu.Lock()
+	before := in.info
+	in.info = info
+	in.mu.Unlock()
+	if len(before.Partitions) != len(info.Partitions) {
+		in.wake()
+	}
+	if !before.Created.IsZero() && !before.Created.Equal(info.Created) {
+		in.reborn()
+	}
+	return nil
+}
+
+// reborn lets all partitions start again: their events are others now, though the numbers may be the same.
+func (in *instance) reborn() {
+	in.report("ask for the hub's partitions", errNewHub)
+	for _, p := range in.ownPumps() {
+		p.endGen(errNewHub)
+	}
+}
+
+func (in *instance) statuses() []Status {
+	list := []Status{}
+	for _, p := range in.ownPumps() {
+		list = append(list, p.status())
+	}
+	sortByPartition(list, func(s Status) string { return s.Partition })
+	return list
+}
+
+// storeContext bounds one call of the store.
+func (in *instance) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, in.cfg.storeTimeout())
+}

@@ -1,0 +1,213 @@
+package processor
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/hub"
+)
+
+// lanes handle the events of one partition in several goroutines: those of one key in one
+// lane, in order, and those without a key in turn. A batch that has to come again holds up
+// its lane only, until the window is full: no more is read than so many events beyond the
+// lowest unfinished one, as they are all held in memory and all come again after a crash.
+type lanes struct {
+	p       *pump
+	ctx     context.Context // ends with the generation
+	seed    maphash.Seed
+	window  int64
+	room    chan struct{} // capacity 1: something was finished
+	running sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows, and the lanes' marks
+	list   []*lane
+	newest position // handed to a lane
+}
+
+// lane is one of them. Its goroutine alone uses scope, events and before.
+type lane struct {
+	all    *lanes
+	scope  *scope
+	wake   chan struct{} // capacity 1: there is something in the queue
+	events []event.Event
+	before []position
+	marks  watermark // guarded by all.mu
+}
+
+func startLanes(p *pump) *lanes {
+	cfg := &p.in.cfg
+	all := &lanes{p: p, ctx: p.gen, seed: maphash.MakeSeed(), room: make(chan struct{}, 1), newest: nowhere,
+		window: int64(max(2*cfg.Lanes*cfg.MaxBatch, 10*cfg.Prefetch))}
+	for range cfg.Lanes {
+		l := &lane{all: all, scope: newScope(p), wake: make(chan struct{}, 1)}
+		all.list = append(all.list, l)
+		all.running.Go(l.run)
+	}
+	return all
+}
+
+// pumpLanes reads and deals out.
+func (p *pump) pumpLanes(ctx context.Context, r hub.Reader) error {
+	if p.lanes == nil {
+		p.lanes = startLanes(p)
+	}
+	for {
+		if err := p.lanes.waitForRoom(ctx); err != nil {
+			return err
+		}
+		events, err := p.gather(ctx, r, 1)
+		if err != nil {
+			return err
+		}
+		if len(events) > 0 {
+			p.lanes.deal(events)
+			p.handed(positionOf(&events[len(events)-1]))
+		} else if err := p.idleLanes(); err != nil {
+			return err
+		}
+		p.quiet = time.Now()
+	}
+}
+
+// idleLanes is for when nothing has come: the empty call is made only when no other is under way.
+func (p *pump) idleLanes() error {
+	p.ledger.idle()
+	if !p.in.cfg.CallWhenIdle || !p.lanes.idle() {
+		return nil
+	}
+	return p.deliver(p.main, p.batch(nil))
+}
+
+// stopLanes waits for the calls of the lanes, whose context has ended.
+func (p *pump) stopLanes() {
+	if p.lanes == nil {
+		return
+	}
+	p.lanes.running.Wait()
+	p.lanes = nil
+	p.mu.Lock()
+	p.scopes = p.scopes[:1]
+	p.mu.Unlock()
+}
+
+// deal hands events to their lanes.
+func (a *lanes) deal(events []event.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range events {
+		l := a.list[a.of(&events[i])]
+		l.marks.add(events[i], a.newest)
+		a.newest = positionOf(&events[i])
+		if len(l.marks.queue) > 1 {
+			continue // it was woken for the first
+		}
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// of is the lane of an event.
+func (a *lanes) of(ev *event.Event) uint64 {
+	n := uint64(len(a.list))
+	if ev.Key == "" {
+		return uint64(ev.Sequence) % n
+	}
+	return maphash.String(a.seed, ev.Key) % n
+}
+
+func (a *lanes) waitForRoom(ctx context.Context) error {
+	for a.full() {
+		select {
+		case <-a.room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (a *lanes) full() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	low := lowest(a.list, a.newest, (*lane).unfinished)
+	return a.newest.seq-low.seq > a.window
+}
+
+func (a *lanes) idle() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range a.list {
+		if _, busy := l.unfinished(); busy {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *lane) unfinished() (position, bool) { return l.marks.unfinished() }
+func (l *lane) undone() (position, bool)     { return l.marks.undone() }
+
+// run is the lane's goroutine.
+func (l *lane) run() {
+	p := l.all.p
+	for {
+		b := l.take()
+		if b == nil {
+			select {
+			case <-l.wake:
+				continue
+			case <-l.all.ctx.Done():
+				return
+			}
+		}
+		if p.deliver(l.scope, b) != nil {
+			return // the partition, or its generation, has ended
+		}
+	}
+}
+
+// take makes a batch of what is in the queue.
+func (l *lane) take() *Batch {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	if len(l.marks.queue) == 0 || l.all.ctx.Err() != nil {
+		return nil
+	}
+	p := l.all.p
+	l.events, l.before = l.marks.take(p.in.cfg.MaxBatch, l.events[:0], l.before[:0])
+	return &Batch{Events: l.events, Partition: p.part, lane: l, before: l.before,
+		end: positionOf(&l.events[len(l.events)-1]), generation: l.all.p.generation}
+}
+
+// finish notes that a batch was handled, and gives the newest event before which all were.
+func (a *lanes) finish(b *Batch) position {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b.lane != nil {
+		b.lane.marks.finish()
+	}
+	select {
+	case a.room <- struct{}{}:
+	default:
+	}
+	return lowest(a.list, a.newest, (*lane).unfinished)
+}
+
+// mark notes that a batch is done up to pos, and gives the newest event before which all are.
+func (a *lanes) mark(b *Batch, pos position) position {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var after *position
+	for i := range b.Events[:max(len(b.before)-1, 0)] {
+		if b.Events[i].Sequence == pos.seq {
+			after = &b.before[i+1]
+		}
+	}
+	b.lane.marks.mark(pos.seq, after)
+	return lowest(a.list, a.newest, (*lane).undone)
+}

@@ -1,0 +1,165 @@
+package processor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// P9 with lanes: keys run beside each other, and each in order.
+func TestLanesKeepTheOrderOfEachKeyAndARetryHoldsUpItsLaneOnly(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.Lanes, cfg.MaxBatch = 8, 5
+		cfg.Checkpoints = processor.Checkpoints{Auto: true, Every: time.Second}
+		byKey := map[string][]int64{}
+		release := false
+		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, ev := range b.Events {
+				if ev.Key == "bad" && !release {
+					return errHandler
+				}
+			}
+			for _, ev := range b.Events {
+				byKey[ev.Key] = append(byKey[ev.Key], ev.Sequence)
+			}
+			return nil
+		})
+		keys := []string{"bad"}
+		for i := range 40 {
+			keys = append(keys, fmt.Sprint("key", i))
+		}
+		w.hub.send("0", 41*20, keys...)
+		after(5 * time.Second)
+		w.wantSaved("0", -1) // event 0 is bad: everything waits behind it
+		w.mu.Lock()
+		done := 0
+		for _, seqs := range byKey {
+			done += len(seqs)
+			if !slices.IsSorted(seqs) {
+				t.Errorf("out of order: %v", seqs)
+			}
+		}
+		release = true
+		w.mu.Unlock()
+		if done < 41*20*6/8 || done == 41*20 {
+			t.Errorf("%d of %d were handled beside the bad key", done, 41*20)
+		}
+		if s := w.status(a, "0"); s.State != processor.Retrying || s.Done != -1 || s.Lag != 41*20 {
+			t.Errorf("the status says %+v", s)
+		}
+		after(40 * time.Second)
+		for key, seqs := range byKey {
+			if len(seqs) != 20 || !slices.IsSorted(seqs) {
+				t.Errorf("%s: %v", key, seqs)
+			}
+		}
+		w.wantSaved("0", 41*20-1)
+		if c := w.saved("0"); c.Offset != "o819" {
+			t.Errorf("stored %+v", c)
+		}
+		a.stop()
+	})
+}
+
+func TestNoMoreIsReadThanTheWindowOfTheLanesHolds(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.Lanes, cfg.MaxBatch, cfg.Prefetch = 2, 10, 10
+		cfg.Checkpoints.Auto = true
+		hold := make(chan struct{})
+		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			if b.Events[0].Sequence == 0 {
+				<-hold
+			}
+			return w.noteOnly(ctx, b)
+		})
+		w.hub.send("0", 2000)
+		after(time.Second)
+		if n := len(w.got("0")); n < 40 || n > 120 {
+			t.Errorf("%d were handled past the one that hangs", n)
+		}
+		w.wantSaved("0", -1)
+		close(hold)
+		after(time.Second)
+		got := w.got("0")
+		slices.Sort(got)
+		if !slices.Equal(got, upTo(2000)) {
+			t.Errorf("%d of 2000 were handled", len(got))
+		}
+		w.wantSaved("0", 1999)
+		a.stop()
+	})
+}
+
+// A checkpoint in one lane says nothing of the others.
+func TestTheCheckpointOfLanesIsBeforeTheLowestEventThatIsNotDone(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.Lanes = 2 // without keys: even and odd
+		gate := make(chan struct{})
+		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			if b.Events[0].Sequence%2 == 0 {
+				if err := b.CheckpointAt(ctx, b.Events[1]); err != nil { // 0 and 2
+					return err
+				}
+				<-gate
+			}
+			return b.Checkpoint(ctx)
+		})
+		w.hub.send("0", 10)
+		after(time.Second)
+		w.wantSaved("0", 3) // 1, 3, ... are done, 0 and 2 are, 4 is not
+		close(gate)
+		after(time.Second)
+		w.wantSaved("0", 9)
+		a.stop()
+	})
+}
+
+// P2 with lanes.
+func TestAHandoffWithLanesRepeatsNothing(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		cfg := w.config("a")
+		cfg.Lanes = 4
+		cfg.Checkpoints = processor.Checkpoints{Auto: true, Every: time.Hour}
+		handle := func(ctx context.Context, b *processor.Batch) error {
+			time.Sleep(200 * time.Millisecond)
+			return w.noteOnly(ctx, b)
+		}
+		a := w.start(cfg, handle)
+		after(time.Second)
+		cfg.ID = "b"
+		w.hub.send("0", 50)
+		w.hub.send("1", 50)
+		b := w.start(cfg, handle)
+		for range 20 {
+			w.hub.send("0", 5)
+			w.hub.send("1", 5)
+			after(time.Second)
+		}
+		after(time.Minute)
+		if n := w.counts(); n["a"] != 1 || n["b"] != 1 {
+			t.Errorf("owners %s", w.owners())
+		}
+		a.stop()
+		b.stop()
+		seen := map[int64]int{}
+		for _, id := range []string{"0", "1"} {
+			for _, seq := range w.got(id) {
+				seen[seq]++
+			}
+		}
+		for seq := range int64(150) {
+			if seen[seq] < 2 {
+				t.Errorf("%d was handled %d times", seq, seen[seq])
+			}
+		}
+	})
+}

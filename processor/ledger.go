@@ -1,0 +1,373 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// ledger keeps the checkpoint of one partition: what is marked as done, what is stored, and
+// the rules by which one becomes the other.
+//
+// A write whose answer is lost is resolved before anything else is written: Begin tells what is
+// stored, and it is compared with what was tried. A checkpoint that someone else has moved
+// counts: what was marked is forgotten, and the partition starts again from there. Marks belong to a
+// generation, which such a move ends.
+type ledger struct {
+	store    Store
+	group    Group
+	lease    Lease // whose owner and epoch guard the writes
+	policy   Checkpoints
+	backoff  Backoff
+	timeout  time.Duration
+	report   func(doing string, err error)
+	onFenced func() // the lease is another's
+	onMoved  func() // start again
+	kick     chan struct{}
+	asking   chan struct{} // a token, held while the store is asked
+
+	mu         sync.Mutex // guards what follows
+	saved      Checkpoint
+	base       int64    // what Checkpoints.Events are counted from
+	marked     position // seq -1: nothing since saved
+	markedAt   time.Time
+	tried      int64 // what was last tried to be written, by us or by the handler itself
+	hurry      bool  // the partition is idle: do not wait for more
+	generation int
+	hubID      string
+	unsure     bool // the answer to a write was lost
+}
+
+func newLedger() *ledger {
+	return &ledger{kick: make(chan struct{}, 1), asking: make(chan struct{}, 1), marked: nowhere, saved: Checkpoint{Sequence: -1}}
+}
+
+// open fences the owners before us and reads the checkpoint, which starts a generation.
+func (l *ledger) open(ctx context.Context, hubID string) (Checkpoint, error) {
+	if err := l.acquire(ctx); err != nil {
+		return Checkpoint{}, err
+	}
+	defer l.release()
+	c, err := l.ask(ctx)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.saved, l.marked, l.unsure = c, nowhere, false
+	l.base, l.tried, l.hubID = c.Sequence, -1, hubID
+	l.generation++
+	return c, nil
+}
+
+// countFrom says which event is the last one before those of this generation.
+func (l *ledger) countFrom(before position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.base = before.seq
+}
+
+func (l *ledger) current() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.generation
+}
+
+// mark records that everything up to pos is done, and tells whether that is news.
+func (l *ledger) mark(pos position, generation int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if generation != l.generation {
+		return fmt.Errorf("checkpoint at %d: %w", pos.seq, ErrMoved)
+	}
+	if pos.seq <= l.marked.seq {
+		return nil
+	}
+	if l.marked.seq < 0 {
+		l.markedAt = time.Now()
+		l.nudge() // the saver has a time to wait for
+	}
+	l.marked = pos
+	if l.policy.Events > 0 && l.marked.seq-l.base >= int64(l.policy.Events) {
+		l.nudge()
+	}
+	return nil
+}
+
+func (l *ledger) nudge() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// due tells whether what is marked has to be written now, and else when.
+func (l *ledger) due(now time.Time) (bool, time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.marked.seq < 0 {
+		return false, time.Time{}
+	}
+	if l.hurry {
+		return true, time.Time{}
+	}
+	return l.policy.due(l.marked.seq-l.base, l.markedAt, now)
+}
+
+// idle lets what is marked be written now.
+func (l *ledger) idle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.marked.seq >= 0 && !l.hurry {
+		l.hurry = true
+		l.nudge()
+	}
+}
+
+// due is the policy: so many events marked, the first of them then. A zero time means that only
+// more events, idleness or the end bring it about.
+func (c Checkpoints) due(events int64, first, now time.Time) (bool, time.Time) {
+	if c.Events > 0 && events >= int64(c.Events) {
+		return true, time.Time{}
+	}
+	if c.Every <= 0 {
+		return false, time.Time{}
+	}
+	at := first.Add(c.Every)
+	return !now.Before(at), at
+}
+
+// flush writes what is marked, trying until it is written, or found to be in vain, or ctx ends.
+func (l *ledger) flush(ctx context.Context) error {
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	defer l.release()
+	for failures := 1; ; failures++ {
+		err := l.write(ctx)
+		if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrMoved) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		l.report("save checkpoint", err)
+		if sleep(ctx, l.backoff.delay(failures)) != nil {
+			return err
+		}
+	}
+}
+
+// write tries once. The token is held.
+func (l *ledger) write(ctx context.Context) error {
+	l.mu.Lock()
+	unsure := l.unsure
+	l.mu.Unlock()
+	if unsure {
+		if err := l.resolve(ctx, false); err != nil {
+			return err
+		}
+	}
+	c, any := l.next()
+	if !any {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	got, err := l.store.Save(ctx, l.group, l.lease, c)
+	cancel()
+	switch {
+	case err == nil:
+		l.stored(got)
+		return nil
+	case errors.Is(err, ErrFenced):
+		l.onFenced()
+		return err
+	case errors.Is(err, ErrConflict):
+		return l.resolve(context.WithoutCancel(ctx), true)
+	}
+	l.mu.Lock()
+	l.unsure = true
+	l.mu.Unlock()
+	return err
+}
+
+// next is what is to be written, if anything is.
+func (l *ledger) next() (Checkpoint, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.marked.seq < 0 {
+		return Checkpoint{}, false
+	}
+	return l.checkpointLocked(l.marked), true
+}
+
+// checkpointLocked is what would be stored for a position.
+func (l *ledger) checkpointLocked(pos position) Checkpoint {
+	l.tried = pos.seq
+	return Checkpoint{
+		Partition: l.lease.Partition, Sequence: pos.seq, Offset: pos.offset,
+		Epoch: l.lease.Epoch, HubID: l.hubID, Version: l.saved.Version,
+	}
+}
+
+// stored takes over what the store says it has.
+func (l *ledger) stored(c Checkpoint) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.saved, l.unsure, l.hurry, l.base = c, false, false, c.Sequence
+	if l.marked.seq <= c.Sequence {
+		l.marked = nowhere
+	} else {
+		l.markedAt = time.Now()
+	}
+}
+
+// resolve asks what is stored after an answer was lost, or after a conflict (then somebody did
+// write). The token is held. nil: what is stored is known and ours.
+func (l *ledger) resolve(ctx context.Context, conflict bool) error {
+	c, err := l.ask(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	before, tried := l.saved, l.tried
+	l.mu.Unlock()
+	ours := c.Epoch == l.lease.Epoch || c.Epoch == 0
+	switch {
+	case ours && tried >= 0 && c.Sequence == tried:
+		l.stored(c) // it was written after all
+		return nil
+	case !conflict && c.Sequence == before.Sequence && c.Offset == before.Offset:
+		l.stored(c) // it was not, or Begin has only renewed its version
+		return nil
+	}
+	l.moved(c)
+	return fmt.Errorf("checkpoint at %d: %w", tried, ErrMoved)
+}
+
+// moved forgets what was marked and lets the partition start again.
+func (l *ledger) moved(c Checkpoint) {
+	l.mu.Lock()
+	l.saved, l.marked, l.unsure, l.hurry = c, nowhere, false, false
+	l.generation++
+	l.mu.Unlock()
+	l.onMoved()
+}
+
+// ask reads the checkpoint as the lease's owner.
+func (l *ledger) ask(ctx context.Context) (Checkpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	c, err := l.store.Begin(ctx, l.group, l.lease)
+	if errors.Is(err, ErrFenced) {
+		l.onFenced()
+	}
+	return c, err
+}
+
+// differs tells whether a record that was read looks like another than ours.
+func (l *ledger) differs(seen Checkpoint) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return seen.Version != l.saved.Version && (seen.Sequence != l.saved.Sequence || seen.Offset != l.saved.Offset)
+}
+
+// verify finds out whether someone has moved the checkpoint while nothing was to be
+// written. What was only read before our own last write is no move.
+func (l *ledger) verify(ctx context.Context) error {
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	defer l.release()
+	return l.resolve(ctx, false)
+}
+
+// settle finds out what is stored after a handler that stores by itself met a conflict.
+func (l *ledger) settle(ctx context.Context) error {
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	defer l.release()
+	return l.resolve(ctx, true)
+}
+
+// covers tells whether everything up to pos is stored.
+func (l *ledger) covers(pos position) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.saved.Sequence >= pos.seq
+}
+
+// recorded takes a checkpoint in that the handler has stored by itself.
+func (l *ledger) recorded(c Checkpoint, generation int) {
+	l.mu.Lock()
+	stale := generation != l.generation
+	l.mu.Unlock()
+	if !stale {
+		l.stored(c)
+	}
+}
+
+func (l *ledger) acquire(ctx context.Context) error {
+	select {
+	case l.asking <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *ledger) release() { <-l.asking }
+
+// keep writes what is marked when it is due, until ctx ends.
+func (l *ledger) keep(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		now, at := l.due(time.Now())
+		switch {
+		case now:
+			if err := l.flush(ctx); err != nil && ctx.Err() == nil {
+				l.report("save checkpoint", err)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			continue
+		case at.IsZero():
+			timer.Reset(time.Hour)
+		default:
+			timer.Reset(time.Until(at))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.kick:
+		}
+	}
+}
+
+// sleep waits unless ctx ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// intend gives the checkpoint that a handler is about to store by itself.
+func (l *ledger) intend(pos position, generation int) (Checkpoint, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if generation != l.generation {
+		return Checkpoint{}, fmt.Errorf("mark %d: %w", pos.seq, ErrMoved)
+	}
+	return l.checkpointLocked(pos), nil
+}

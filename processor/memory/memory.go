@@ -1,0 +1,75 @@
+// Package memory is a processor.Store for tests: exact, watchable, and gone with the
+// process. Instances that share a group share one Store.
+//
+// It starts no goroutine and waits for nothing but its lock and, in Watch, a channel, so that it
+// can be used inside testing/synctest.
+package memory
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// Store keeps leases, checkpoints and facts in memory.
+type Store struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	groups map[processor.Group]*records
+	writes uint64 // makes versions: one counter for all, so that none comes back
+}
+
+var (
+	_ processor.Store   = (*Store)(nil)
+	_ processor.Watcher = (*Store)(nil)
+)
+
+// New makes an empty store.
+func New() *Store { return &Store{groups: map[processor.Group]*records{}} }
+
+// records are those of one group.
+type records struct {
+	leases      map[string]processor.Lease
+	checkpoints map[string]processor.Checkpoint
+	facts       map[string]processor.Fact
+	watchers    map[chan<- struct{}]int // how often each is watching
+}
+
+// lock gives the group's records to a call whose context has not ended. The caller
+// unlocks, also after an error.
+func (s *Store) lock(ctx context.Context, g processor.Group) (*records, error) {
+	s.mu.Lock()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	r := s.groups[g]
+	if r == nil {
+		r = &records{
+			leases:      map[string]processor.Lease{},
+			checkpoints: map[string]processor.Checkpoint{},
+			facts:       map[string]processor.Fact{},
+			watchers:    map[chan<- struct{}]int{},
+		}
+		s.groups[g] = r
+	}
+	return r, nil
+}
+
+// nextLocked gives the version and the time of a write.
+func (s *Store) nextLocked() (processor.Version, time.Time) {
+	s.writes++
+	return processor.Version(strconv.FormatUint(s.writes, 10)), time.Now().Round(0)
+}
+
+// tell wakes who watches, without waiting for anyone.
+func (r *records) tell() {
+	for changed := range r.watchers {
+		select {
+		case changed <- struct{}{}:
+		default: // it has yet to hear of an earlier one and will read both
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package processor
+
+import (
+	"fmt"
+	"time"
+)
+
+// observer remembers, for each record of the group, its version and when this instance
+// first saw it. That is all that expiry is judged by: a record that has not changed for
+// the lease time on our own monotonic clock is dead, and clocks of machines are never
+// compared.
+//
+// What was seen is dated when the read had returned. An owner counts from before its write
+// began, so that it gives up before anyone who observes takes over.
+type observer struct {
+	lease   time.Duration // of instances that keep a presence
+	foreign time.Duration // of those that do not
+	seen    map[string]sighting
+}
+
+type sighting struct {
+	version Version
+	since   time.Time
+}
+
+// world is what one reading of the records says, judged at one time.
+type world struct {
+	now       time.Time
+	leases    map[string]leaseSeen    // by partition
+	instances map[string]instanceSeen // by id; those with a presence, living or dead
+	nexts     map[string]nextSeen     // by partition
+	// change is when the next living record dies if nobody renews it; zero: none can.
+	change time.Time
+}
+
+type leaseSeen struct {
+	Lease
+	since time.Time
+	// taken is since when it has this owner under this epoch.
+	taken time.Time
+	// foreign: its owner keeps no presence.
+	foreign bool
+	// dead: it has an owner, who has not renewed it.
+	dead bool
+}
+
+type instanceSeen struct {
+	presence
+	fact  Fact
+	since time.Time
+	dead  bool
+}
+
+// living: it may be given partitions.
+func (i instanceSeen) living() bool { return !i.dead && !i.Leaving }
+
+type nextSeen struct {
+	instance string
+	fact     Fact
+	since    time.Time
+}
+
+func newObserver(lease time.Duration) *observer {
+	return &observer{lease: lease, foreign: max(foreignLease, lease), seen: map[string]sighting{}}
+}
+
+// look takes a reading in that had returned by now.
+func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Fact) world {
+	w := world{now: now, leases: map[string]leaseSeen{}, instances: map[string]instanceSeen{}, nexts: map[string]nextSeen{}}
+	kept := make(map[string]sighting, len(leases)+len(presences)+len(nexts))
+	for _, f := range presences {
+		id, p := decodePresence(f)
+		since := o.date(kept, f.Key, f.Version, now)
+		w.instances[id] = instanceSeen{presence: p, fact: f, since: since, dead: w.dies(since, o.lease)}
+	}
+	for _, l := range leases {
+		seen := leaseSeen{Lease: l, since: o.date(kept, "lease/"+l.Partition, l.Version, now)}
+		seen.taken = o.date(kept, "owner/"+l.Partition, Version(fmt.Sprint(l.Epoch, " ", l.Owner)), now)
+		if l.Owner != "" {
+			_, known := w.instances[l.Owner]
+			seen.foreign = !known
+			seen.dead = w.dies(seen.since, o.lifetime(seen.foreign))
+		}
+		w.leases[l.Partition] = seen
+	}
+	for _, f := range nexts {
+		partition, instance := decodeNext(f)
+		w.nexts[partition] = nextSeen{instance: instance, fact: f, since: o.date(kept, f.Key, f.Version, now)}
+	}
+	o.seen = kept
+	return w
+}
+
+func (o *observer) lifetime(foreign bool) time.Duration {
+	if foreign {
+		return o.foreign
+	}
+	return o.lease
+}
+
+// date gives when a record was first seen in this version.
+func (o *observer) date(kept map[string]sighting, key string, v Version, now time.Time) time.Time {
+	s, ok := o.seen[key]
+	if !ok || s.version != v {
+		s = sighting{version: v, since: now}
+	}
+	kept[key] = s
+	return s.since
+}
+
+// dies tells whether something seen since then is dead by now, and keeps the earliest
+// time at which something living will be.
+func (w *world) dies(since time.Time, lifetime time.Duration) bool {
+	end := since.Add(lifetime)
+	if !w.now.Before(end) {
+		return true
+	}
+	if w.change.IsZero() || end.Before(w.change) {
+		w.change = end
+	}
+	return false
+}
+
+// foreigners tells whether an owner that knows nothing of us is at work.
+func (w *world) foreigners() bool {
+	for _, l := range w.leases {
+		if l.foreign && !l.dead {
+			return true
+		}
+	}
+	return false
+}

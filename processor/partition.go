@@ -1,0 +1,173 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/event"
+)
+
+// Partition is a partition while this instance owns it.
+type Partition struct {
+	pump *pump
+	pull *puller // nil unless Processor.Partitions gave it
+}
+
+func (p *Partition) ID() string { return p.pump.id }
+
+// Epoch is the lease's: a fencing token for systems of your own.
+func (p *Partition) Epoch() int64 { return p.pump.epoch }
+
+// Context ends, with its cause, when the partition is given up.
+func (p *Partition) Context() context.Context { return p.pump.work }
+
+// Status is the partition's.
+func (p *Partition) Status() Status { return p.pump.status() }
+
+// Checkpoint writes the newest event that was given to the handler in a call that has returned nil, or of the
+// batch that is being handled; for Close. With Lanes it is the newest before which all calls have returned nil.
+func (p *Partition) Checkpoint(ctx context.Context) error {
+	pos := p.pump.reached()
+	if pos.seq < 0 {
+		return nil
+	}
+	if err := p.pump.ledger.mark(pos, p.pump.ledger.current()); err != nil {
+		return err
+	}
+	return p.pump.save(ctx)
+}
+
+// inCallLocked tells whether the handler is at work.
+func (p *pump) inCallLocked() bool {
+	for _, s := range p.scopes {
+		if s.running != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// reached is how far the partition has come.
+func (p *pump) reached() position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in.cfg.Lanes <= 1 && p.inCallLocked() && !p.closing.Load() && p.current.seq > p.finished.seq {
+		return p.current
+	}
+	return p.finished
+}
+
+// Batch is what a handler is called with.
+type Batch struct {
+	// Events are in order; empty only with Config.CallWhenIdle. The slice is used
+	// again when the call has returned: copy it to keep it longer. The events themselves may be kept.
+	Events []event.Event
+	// Attempt is 1 the first time, and counts the calls for the same batch.
+	Attempt   int
+	Partition *Partition
+
+	end        position // of the newest event
+	generation int
+	lane       *lane      // nil: in order
+	before     []position // with lanes: the place before each event, in the partition
+}
+
+// Checkpoint records that everything up to the newest event of the batch is done. With Checkpoints.Every or
+// Events it only marks it. With Lanes it counts for the batch's lane, and what is stored is the newest event
+// before which every lane is done. When the store cannot be reached it tries on until ctx ends. An
+// error that is ErrLeaseLost, ErrFenced or ErrMoved means that it is in vain.
+func (b *Batch) Checkpoint(ctx context.Context) error {
+	if b.end.seq < 0 {
+		return nil
+	}
+	return b.checkpoint(ctx, b.end)
+}
+
+// CheckpointAt records that everything up to this event of the batch is done. A checkpoint that
+// was made already is not moved back by it.
+func (b *Batch) CheckpointAt(ctx context.Context, ev event.Event) error {
+	if b.end.seq < 0 || ev.Sequence > b.end.seq || ev.Sequence < b.Events[0].Sequence {
+		return fmt.Errorf("checkpoint at %d: the event is not of this batch", ev.Sequence)
+	}
+	return b.checkpoint(ctx, positionOf(&ev))
+}
+
+func (b *Batch) checkpoint(ctx context.Context, pos position) error {
+	p := b.Partition.pump
+	if p.lost() && !p.closing.Load() {
+		return fmt.Errorf("checkpoint at %d: %w", pos.seq, ErrLeaseLost)
+	}
+	if b.lane != nil {
+		pos = b.lane.all.mark(b, pos)
+	}
+	if pos.seq < 0 {
+		return nil
+	}
+	if err := p.ledger.mark(pos, b.generation); err != nil {
+		return err
+	}
+	if p.in.cfg.Checkpoints.deferred() {
+		return nil
+	}
+	return p.save(ctx)
+}
+
+// skip lets the lanes' checkpoint pass a batch that is not to come again.
+func (b *Batch) skip() {
+	if b.lane == nil {
+		return
+	}
+	p := b.Partition.pump
+	if err := b.checkpoint(p.own, b.end); err != nil {
+		p.report("save checkpoint", err)
+	}
+}
+
+// save writes what is marked. A context that has ended because the partition is to be given up is no obstacle:
+// the lease is ours until then, and what was done shall not be repeated.
+func (p *pump) save(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrHandoff) || errors.Is(cause, ErrShutdown) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.in.cfg.storeTimeout())
+		defer cancel()
+	}
+	if !p.closing.Load() { // Close may try even after the lease was lost: the store decides
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(p.own, func() { cancel(ErrLeaseLost) })()
+	}
+	err := p.ledger.flush(ctx)
+	if err != nil && p.lost() && !errors.Is(err, ErrLeaseLost) {
+		return fmt.Errorf("%w: %w", ErrLeaseLost, err)
+	}
+	return err
+}
+
+// Mark is everything that a store needs to record a checkpoint by itself, as in a transaction of its own. With Lanes there is none.
+type Mark struct {
+	Group      Group
+	Lease      Lease
+	Checkpoint Checkpoint
+}
+
+// Mark gives what Checkpoint would store, for stores that store it together with what the
+// handler does (postgres.InTx). Recorded tells that it was stored, with the checkpoint as it is now.
+// A handler that meets ErrConflict or ErrFenced in storing it returns that error: the processor finds out why.
+func (b *Batch) Mark() (Mark, error) {
+	p := b.Partition.pump
+	switch {
+	case b.lane != nil:
+		return Mark{}, errors.New("mark: with lanes no call knows the partition's checkpoint")
+	case b.end.seq < 0:
+		return Mark{}, errors.New("mark: the batch is empty")
+	case p.lost():
+		return Mark{}, fmt.Errorf("mark: %w", ErrLeaseLost)
+	}
+	c, err := p.ledger.intend(b.end, b.generation)
+	return Mark{Group: p.in.group, Lease: p.ledger.lease, Checkpoint: c}, err
+}
+
+// Recorded tells that the mark was stored.
+func (b *Batch) Recorded(c Checkpoint) { b.Partition.pump.ledger.recorded(c, b.generation) }

@@ -1,0 +1,113 @@
+package processor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+)
+
+// Hub is what a processor reads. *hub.Hub is one.
+type Hub interface {
+	Namespace() string
+	Name() string
+	Info(ctx context.Context) (hub.Info, error)
+	Partition(ctx context.Context, id string) (hub.PartitionInfo, error)
+	Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, error)
+}
+
+// Processor is one instance. It runs once.
+type Processor struct {
+	hub     Hub
+	cfg     Config
+	started atomic.Bool
+	running atomic.Pointer[instance]
+}
+
+// New makes an instance; nothing runs before Run, RunHost or Partitions.
+func New(h Hub, cfg Config) *Processor {
+	if cfg.ID == "" {
+		cfg.ID = newID()
+	}
+	return &Processor{hub: h, cfg: cfg.withDefaults()}
+}
+
+// newID is the machine's name, for those who read the table of owners, and something
+// that nobody else has.
+func newID() string {
+	host, _ := os.Hostname()
+	host = strings.Map(func(r rune) rune {
+		if !validID(string(r)) {
+			return '-'
+		}
+		return r
+	}, host)
+	return or(host[:min(len(host), 60)], "instance") + "-" + strings.ToLower(rand.Text()[:10])
+}
+
+// ID is the instance's id.
+func (p *Processor) ID() string { return p.cfg.ID }
+
+// Handler is called with batches. Calls for one partition never overlap (with Lanes: for
+// one key). An error brings the same batch again after a while, unless Config.Continue. ctx ends, with its
+// cause, when the partition is taken away: what is returned after the lease was lost counts for nothing.
+type Handler func(ctx context.Context, b *Batch) error
+
+// Run takes partitions and calls the handler until ctx ends; then it stops gracefully (calls
+// end, marked checkpoints are written, leases released) and returns nil. Other errors are those that
+// nothing can be done about: a configuration that makes no sense, ErrDuplicateID, no such hub or group, no right to read.
+// A store or hub that is down is none: it is told to OnError and waited for.
+func (p *Processor) Run(ctx context.Context, handle Handler) error {
+	return p.run(ctx, func(*Partition) Worker { return handlerWorker{handle} })
+}
+
+// RunHost is Run with one worker per partition.
+func (p *Processor) RunHost(ctx context.Context, worker func(partition string) Worker) error {
+	return p.run(ctx, func(part *Partition) Worker { return worker(part.ID()) })
+}
+
+// Status gives that of all partitions that this instance owns.
+func (p *Processor) Status() []Status {
+	if in := p.running.Load(); in != nil {
+		return in.statuses()
+	}
+	return nil
+}
+
+func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) error {
+	if p.started.Swap(true) {
+		return errors.New("run processor: it has run already; make a new one")
+	}
+	if err := p.cfg.validate(); err != nil {
+		return err
+	}
+	store, err := p.store()
+	if err != nil {
+		return err
+	}
+	in := &instance{
+		cfg: p.cfg, hub: p.hub, store: store, id: p.cfg.ID, nonce: rand.Text(), started: time.Now(),
+		group:     Group{Namespace: p.hub.Namespace(), Hub: p.hub.Name(), Group: p.cfg.Group},
+		newWorker: worker, values: context.WithoutCancel(ctx),
+		wakeup: make(chan struct{}, 1), attaching: make(chan struct{}, maxAttaching), fatal: make(chan error, 1), pumps: map[string]*pump{},
+	}
+	p.running.Store(in)
+	return newCoordinator(in).run(ctx)
+}
+
+// store is the configured one, or that of the yard which has the hub.
+func (p *Processor) store() (Store, error) {
+	if p.cfg.Store != nil {
+		return p.cfg.Store, nil
+	}
+	yard, ok := p.hub.(caller)
+	if !ok {
+		return nil, errors.New("run processor: this hub keeps no leases and checkpoints: set Config.Store")
+	}
+	return yardStore(yard), nil
+}

@@ -1,0 +1,154 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+)
+
+// puller is the worker of the pull form: each call waits until the loop over the partition's batches
+// has taken the batch and asks for the next one.
+type puller struct {
+	part    *Partition
+	give    chan<- *Partition
+	turn    chan struct{} // a token: one batch is out at a time, also with lanes
+	batches chan *Batch
+	outcome chan error
+	gone    chan struct{} // closed when the loop has ended
+	leave   sync.Once
+}
+
+func newPuller(p *Partition, give chan<- *Partition) *puller {
+	w := &puller{part: p, give: give, turn: make(chan struct{}, 1), batches: make(chan *Batch),
+		outcome: make(chan error), gone: make(chan struct{})}
+	p.pull = w
+	return w
+}
+
+// Open gives the partition to the loop over partitions.
+func (w *puller) Open(ctx context.Context, p *Partition) error {
+	select {
+	case w.give <- p:
+		return nil
+	case <-p.pump.read.Done():
+		return context.Cause(p.pump.read)
+	case <-ctx.Done():
+		return errors.New("nobody takes the partition: the loop over partitions is busy")
+	}
+}
+
+func (w *puller) ProcessEvents(ctx context.Context, b *Batch) error {
+	read := w.part.pump.read
+	select {
+	case w.turn <- struct{}{}:
+	case <-read.Done():
+		return context.Cause(read)
+	}
+	defer func() { <-w.turn }()
+	select {
+	case w.batches <- b:
+		return w.wait(ctx)
+	case <-w.gone:
+		return errLetGo
+	case <-read.Done():
+		return context.Cause(read)
+	case <-ctx.Done():
+		return errors.New("nobody takes the partition's batches")
+	}
+}
+
+// wait waits for the loop's body. It has no context of its own that could end with a call's
+// time, so the partition's does, and the partition is given up.
+func (w *puller) wait(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { w.part.pump.drain(context.Cause(ctx), 0) })
+	defer stop()
+	select {
+	case err := <-w.outcome:
+		return err
+	case <-w.gone:
+		return errLetGo
+	}
+}
+
+func (w *puller) ProcessError(context.Context, *Partition, error) {}
+func (w *puller) Close(context.Context, *Partition, Reason) error { return nil }
+
+// Batches gives batches until the partition is given up or ctx ends. Asking for the next
+// says that the one before is done (with Checkpoints.Auto it is marked). Only for partitions that Processor.Partitions gave.
+// Ending the loop releases the partition; the batch it ended in is not done. ErrLeaseLost is the
+// last thing given when the lease was lost.
+func (p *Partition) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		if p.pull == nil {
+			yield(nil, errors.New("batches: the partition was not given by Processor.Partitions"))
+			return
+		}
+		defer p.pull.end()
+		for {
+			b, err := p.pull.next(ctx)
+			if err != nil {
+				yield(nil, err)
+			}
+			if b == nil || !yield(b, nil) {
+				return
+			}
+			p.pull.outcome <- nil
+		}
+	}
+}
+
+// next waits for a batch; neither batch nor error: the partition is given up in good order, or ctx has
+// ended.
+func (w *puller) next(ctx context.Context) (*Batch, error) {
+	read := w.part.pump.read
+	select {
+	case b := <-w.batches:
+		return b, nil
+	case <-ctx.Done():
+		return nil, nil
+	case <-w.gone:
+		return nil, errLetGo
+	case <-read.Done():
+		if w.part.pump.lost() {
+			return nil, ErrLeaseLost
+		}
+		return nil, nil
+	}
+}
+
+// end lets the partition go.
+func (w *puller) end() {
+	w.leave.Do(func() { close(w.gone) })
+	w.part.pump.drain(errLetGo, 0)
+}
+
+// Partitions is the pull form: it runs the processor while the loop goes on and gives each
+// partition when it is taken. Work on each in a goroutine of its own. When the loop ends
+// the processor stops: it ends once all partitions' loops have ended. An error is the last thing given.
+func (p *Processor) Partitions(ctx context.Context) iter.Seq2[*Partition, error] {
+	return func(yield func(*Partition, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		give := make(chan *Partition)
+		ended := make(chan struct{})
+		var err error
+		go func() {
+			defer close(ended)
+			err = p.run(ctx, func(part *Partition) Worker { return newPuller(part, give) })
+		}()
+		defer func() { cancel(); <-ended }()
+		for {
+			select {
+			case part := <-give:
+				if !yield(part, nil) {
+					return
+				}
+			case <-ended:
+				if err != nil {
+					yield(nil, err)
+				}
+				return
+			}
+		}
+	}
+}

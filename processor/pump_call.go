@@ -1,0 +1,201 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/eventyard/eventyard/event"
+)
+
+func (p *pump) batch(events []event.Event) *Batch {
+	b := &Batch{Events: events, Partition: p.part, generation: p.generation, end: nowhere}
+	if n := len(events); n > 0 {
+		b.end = positionOf(&events[n-1])
+	}
+	return b
+}
+
+// deliver calls the handler with a batch until it is done, in order: nothing else of the
+// partition (or lane) is handled meanwhile. An error means that the session is over.
+func (p *pump) deliver(s *scope, b *Batch) error {
+	for b.Attempt = 1; ; b.Attempt++ {
+		if err := p.mayCall(); err != nil {
+			return err
+		}
+		p.calling(b)
+		err := s.call(p.work, func(ctx context.Context) error { return p.worker.ProcessEvents(ctx, b) })
+		done, err := p.judge(b, err)
+		if done || err != nil {
+			return err
+		}
+		if err := sleep(p.gen, p.in.cfg.Backoff.delay(b.Attempt)); err != nil {
+			return err
+		}
+	}
+}
+
+// mayCall: no call starts once the lease cannot be proven, or the partition is given up.
+func (p *pump) mayCall() error {
+	if !p.proven() {
+		p.lose()
+	}
+	if p.read.Err() != nil {
+		return context.Cause(p.read)
+	}
+	return nil
+}
+
+// judge says what a call's outcome means: done, or once more (neither), or the end of the
+// session (an error). Nothing is done that ended after the lease did.
+func (p *pump) judge(b *Batch, err error) (done bool, end error) {
+	switch {
+	case p.lost():
+		return false, ErrLeaseLost
+	case b.generation != p.ledger.current():
+		return false, ErrMoved
+	case err == nil:
+		return p.succeed(b)
+	case errors.Is(err, ErrFenced):
+		p.lose()
+		return false, ErrLeaseLost
+	case errors.Is(err, ErrConflict):
+		return p.conflict(b, err)
+	case p.work.Err() != nil:
+		return false, context.Cause(p.work) // interrupted, which is no failure
+	}
+	return p.fail(b, err)
+}
+
+// succeed moves on, and with Auto the checkpoint with it.
+func (p *pump) succeed(b *Batch) (bool, error) {
+	p.pass(b)
+	p.retried(b)
+	if p.in.cfg.Checkpoints.Auto && len(b.Events) > 0 {
+		if err := b.checkpoint(p.own, b.end); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// conflict is of a handler that stores checkpoints by itself: either its own write was made although
+// it did not learn of it, or an operator has moved the checkpoint.
+func (p *pump) conflict(b *Batch, cause error) (bool, error) {
+	if err := p.ledger.settle(p.own); err != nil {
+		if errors.Is(err, ErrMoved) || errors.Is(err, ErrFenced) {
+			return false, err
+		}
+		return p.fail(b, err)
+	}
+	if p.ledger.covers(b.end) {
+		p.pass(b)
+		p.retried(b)
+		return true, nil
+	}
+	return p.fail(b, cause)
+}
+
+// fail tells of the failure. The batch comes again unless the configuration says to go on.
+func (p *pump) fail(b *Batch, err error) (bool, error) {
+	p.report("handle batch", err)
+	if p.in.cfg.Continue {
+		p.pass(b)
+		b.skip()
+		return true, nil
+	}
+	p.failed(b)
+	return false, nil
+}
+
+// pass notes that a batch is behind us.
+func (p *pump) pass(b *Batch) {
+	if b.lane != nil {
+		p.passed(b.lane.all.finish(b))
+		return
+	}
+	if b.end.seq >= 0 {
+		p.handed(b.end)
+		p.passed(b.end)
+	}
+}
+
+func (p *pump) calling(b *Batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = b.end
+	p.attempt = b.Attempt
+}
+
+// failed and retried keep count of the batches that have to come again.
+func (p *pump) failed(b *Batch) {
+	if b.Attempt == 1 {
+		p.mu.Lock()
+		p.retrying++
+		p.mu.Unlock()
+	}
+	p.setState(Retrying, nil)
+}
+
+func (p *pump) retried(b *Batch) {
+	p.mu.Lock()
+	if b.Attempt > 1 {
+		p.retrying--
+	}
+	well := p.retrying == 0
+	news := p.err != nil || p.state == Retrying
+	p.mu.Unlock()
+	if well && news {
+		p.setState(Running, nil)
+	}
+}
+
+// finish ends the pump: the reader is closed already, the last call has returned.
+func (p *pump) finish() {
+	why := p.reason()
+	p.closing.Store(true)
+	if p.opened.Load() {
+		p.closeWorker(why)
+	}
+	if !p.lost() {
+		ctx, cancel := context.WithTimeout(p.own, p.in.cfg.storeTimeout())
+		if err := p.ledger.flush(ctx); err != nil {
+			p.report("save checkpoint before the partition is given up", err)
+		}
+		cancel()
+	}
+	p.mu.Lock()
+	p.expiry.Stop()
+	if p.grace != nil {
+		p.grace.Stop()
+	}
+	p.mu.Unlock()
+	p.cancelRead(publicCause(why))
+	p.cancelWork(publicCause(why))
+	p.setState(Closed, nil)
+}
+
+func (p *pump) closeWorker(why error) {
+	within := p.in.cfg.Stop / 4
+	if errors.Is(why, ErrHandoff) {
+		within = p.in.cfg.Handoff
+	}
+	ctx, cancel := context.WithTimeoutCause(p.in.values, max(within, time.Second), publicCause(why))
+	defer cancel()
+	err := p.main.call(ctx, func(ctx context.Context) error { return p.worker.Close(ctx, p.part, p.closeReason(why)) })
+	if err != nil {
+		p.report("close", err)
+	}
+}
+
+// closeReason is what the worker is told: what counts is whether the lease is still ours.
+func (p *pump) closeReason(why error) Reason {
+	switch {
+	case p.lost():
+		return LeaseLost
+	case errors.Is(why, ErrShutdown):
+		return Shutdown
+	default:
+		return Handoff
+	}
+}

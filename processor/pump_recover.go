@@ -1,0 +1,147 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+)
+
+// troubles counts what has gone wrong since the last event was read.
+type troubles struct {
+	count int
+	since time.Time
+}
+
+// recover says what follows a session that ended with err: how long to wait before the
+// next. A partition is never left owned and unread: what does not pass is given up, so that
+// another instance can try.
+func (p *pump) recover(err error, t *troubles) time.Duration {
+	switch {
+	case errors.Is(err, ErrMoved):
+		p.begun = false
+		p.report("go on from where an operator has moved the checkpoint", ErrMoved)
+		return 0
+	case errors.Is(err, errNewHub):
+		p.begun = false
+		return 0
+	case errors.Is(err, errReopen):
+		return 0
+	case errors.Is(err, ErrFenced):
+		p.lose()
+		return 0
+	case errors.Is(err, hub.ErrEvicted), errors.Is(err, hub.ErrRefused):
+		return p.contested(err, t)
+	}
+	if open, ok := errors.AsType[errOpen](err); ok {
+		p.report("open", open.error)
+		p.drain(open, 0)
+		return 0
+	}
+	return p.troubled(err, t)
+}
+
+// troubled tells of what has gone wrong, and waits longer each time.
+func (p *pump) troubled(err error, t *troubles) time.Duration {
+	now := time.Now()
+	if t.count++; t.count == 1 {
+		t.since = now
+	}
+	switch {
+	case errors.Is(err, hub.ErrOutOfRange):
+		p.refused, p.begun = true, false
+		p.handed(nowhere)
+	case errors.Is(err, ErrBadCheckpoint): // Fail: only an operator can help
+		p.fault(Faulted, err)
+		return p.in.cfg.Backoff.delay(t.count)
+	case errors.Is(err, hub.ErrNotFound), errors.Is(err, hub.ErrUnauthorized):
+		if !p.in.opened.Load() {
+			p.in.fail(err) // nothing was ever read: it is set up wrongly
+		}
+		p.fault(Faulted, err)
+		return p.in.cfg.Backoff.delay(t.count)
+	}
+	if now.Sub(t.since) >= p.in.cfg.StallAfter {
+		p.stall(err)
+		return 0
+	}
+	p.fault(Starting, err)
+	return p.in.cfg.Backoff.delay(t.count)
+}
+
+func (p *pump) fault(s State, err error) {
+	p.reportOf(err)
+	p.setState(s, err)
+}
+
+// reportOf tells of an error that may already say where it happened.
+func (p *pump) reportOf(err error) {
+	if _, ok := errors.AsType[*Error](err); ok {
+		p.reportError(err)
+		return
+	}
+	p.report("read", err)
+}
+
+// stall gives the partition up because nothing comes of it here.
+func (p *pump) stall(cause error) {
+	err := ErrStalled
+	if cause != nil {
+		err = errors.Join(ErrStalled, cause)
+	}
+	p.report("read", err)
+	p.setState(Stalled, err)
+	p.drain(ErrStalled, 0)
+}
+
+// contested: the hub has given the partition to another reader. Whether that is in order, the
+// lease tells, and it is looked at at once.
+func (p *pump) contested(err error, t *troubles) time.Duration {
+	p.reportOf(err)
+	if p.recheck() != nil {
+		return 0
+	}
+	t.count++
+	p.setState(Starting, err)
+	if errors.Is(err, hub.ErrRefused) && *p.level() > 0 {
+		// The lease is ours, and yet someone reads with a higher epoch, as after the
+		// store's records were lost: a new acquisition goes above it.
+		p.drain(errRefused, 0)
+		return 0
+	}
+	return p.in.cfg.Backoff.delay(t.count)
+}
+
+// recheck waits until the coordinator has looked whether the lease is ours.
+func (p *pump) recheck() error {
+	p.mu.Lock()
+	checked := make(chan struct{})
+	p.check = checked
+	p.mu.Unlock()
+	p.in.wake()
+	select {
+	case <-checked:
+		return p.read.Err()
+	case <-p.read.Done():
+		return context.Cause(p.read)
+	}
+}
+
+// checking gives what tells recheck, if it waits.
+func (p *pump) checking() func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.check
+	if c == nil {
+		return nil
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.check == c {
+			close(c)
+			p.check = nil
+		}
+	}
+}

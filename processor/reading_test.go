@@ -1,0 +1,365 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// P10
+func TestStartIsAskedOnlyForPartitionsWithoutCheckpoint(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		w.hub.send("0", 5)
+		w.hub.send("1", 5)
+		w.force("1", 2)
+		cfg := w.config("a")
+		var asked []string
+		cfg.Start = func(p string) hub.Position { asked = append(asked, p); return hub.Latest }
+		a := w.start(cfg, w.note)
+		after(time.Second)
+		w.hub.send("0", 1)
+		after(time.Second)
+		w.wantGot("0", 5)
+		w.wantGot("1", 3, 4)
+		if !slices.Equal(asked, []string{"0"}) {
+			t.Errorf("asked for %v", asked)
+		}
+		a.stop()
+	})
+}
+
+func TestACheckpointWithAnOffsetAloneIsGoneOnFrom(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		w.hub.send("0", 5)
+		if _, err := w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "o2"}); err != nil {
+			t.Fatal(err)
+		}
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		w.wantGot("0", 3, 4)
+		a.stop()
+	})
+}
+
+func TestACheckpointBeyondTheEndFollowsTheConfiguration(t *testing.T) {
+	for policy, want := range map[processor.OutOfRange][]int64{
+		processor.FromEarliest: {0, 1, 2, 3}, processor.FromLatest: {3}, processor.Fail: nil,
+	} {
+		bubble(t, 1, func(w *world) {
+			w.hub.send("0", 3)
+			w.force("0", 500)
+			cfg := w.config("a")
+			cfg.OutOfRange = policy
+			a := w.start(cfg, w.note)
+			after(time.Second)
+			w.hub.send("0", 1)
+			after(time.Minute)
+			w.wantGot("0", want...)
+			w.wantTold(processor.ErrBadCheckpoint)
+			if policy == processor.Fail {
+				if s := w.status(a, "0"); s.State != processor.Faulted || !errors.Is(s.Err, processor.ErrBadCheckpoint) {
+					t.Errorf("the status says %+v", s)
+				}
+				after(10 * time.Minute)
+				w.force("0", 1) // the operator repairs it
+				after(time.Minute)
+				w.wantGot("0", 2, 3)
+			}
+			w.wantSaved("0", 3)
+			a.stop()
+		})
+	}
+}
+
+func TestACheckpointOfAnEarlierHubOfThatNameDoesNotCount(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		w.hub.send("0", 3)
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		a.stop()
+		w.hub.recreate()
+		w.hub.send("0", 5)
+		b := w.start(w.config("b"), w.note)
+		after(time.Second)
+		w.wantGot("0", 0, 1, 2, 0, 1, 2, 3, 4)
+		w.wantTold(processor.ErrBadCheckpoint)
+		w.wantSaved("0", 4)
+		b.stop()
+	})
+}
+
+func TestAHubThatIsMadeAnewWhileItIsReadIsReadFromItsBeginning(t *testing.T) {
+	for _, n := range []int{2, 9} { // fewer events than were read before, and more
+		bubble(t, 1, func(w *world) {
+			a := w.start(w.config("a"), w.note)
+			w.hub.send("0", 5)
+			after(time.Second)
+			w.hub.recreate()
+			w.hub.send("0", n)
+			after(2 * time.Minute)
+			got := w.got("0")
+			if want := append(upTo(5), upTo(int64(n))...); !slices.Equal(got[:5], want[:5]) || !slices.Equal(got[len(got)-n:], want[5:]) {
+				t.Errorf("handled %v", got)
+			}
+			w.wantTold(processor.ErrBadCheckpoint)
+			if c := w.saved("0"); c.Sequence != int64(n)-1 || c.HubID != w.hub.created.UTC().Format(time.RFC3339Nano) {
+				t.Errorf("stored %+v", c)
+			}
+			a.stop()
+		})
+	}
+}
+
+func TestAnOffsetThatTheHubDoesNotKnowFollowsTheConfiguration(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		w.hub.send("0", 3)
+		if _, err := w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "of another world"}); err != nil {
+			t.Fatal(err)
+		}
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		w.wantAll()
+		w.wantTold(processor.ErrBadCheckpoint)
+		w.wantSaved("0", 2)
+		a.stop()
+	})
+}
+
+func TestEventsThatRetentionTookAreReportedAsAGap(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		w.hub.send("0", 10)
+		w.force("0", 2)
+		w.hub.trim("0", 7)
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		w.wantGot("0", 7, 8, 9)
+		w.wantTold(processor.ErrGap)
+		if want := "partition 0: find where to go on: events were removed before they were read: 4 of them, from sequence number 3 on"; w.errs[0].Error() != want {
+			t.Errorf("told %q", w.errs[0])
+		}
+		a.stop()
+	})
+}
+
+// P1, H5: evicted although the lease is ours: look again, go on.
+func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		epoch := int64(1)
+		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &epoch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after(5 * time.Second)
+		if _, err := r.Next(context.Background(), nil, 1); !errors.Is(err, hub.ErrEvicted) {
+			t.Errorf("the intruder was told %v", err)
+		}
+		w.hub.send("0", 1)
+		after(time.Second)
+		w.wantAll()
+		w.wantTold(hub.ErrEvicted)
+		a.stop()
+	})
+}
+
+// P1, H5: the hub knows a higher epoch than the store, as after the records were lost.
+func TestARefusedReaderRaisesItsEpochUntilItIsAdmitted(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		epoch := int64(40)
+		old, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &epoch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Close(context.Background())
+		w.hub.send("0", 3)
+		a := w.start(w.config("a"), w.note)
+		after(time.Minute)
+		w.wantAll()
+		if e := w.lease("0").Epoch; e <= 40 {
+			t.Errorf("epoch %d", e)
+		}
+		a.stop()
+	})
+}
+
+func TestAStalledReaderIsOpenedAnewAndThenThePartitionReleased(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(10 * time.Minute) // idle is not stalled
+		if n := len(w.hub.opened()); n != 1 || len(w.errs) > 0 {
+			t.Fatalf("opened %d times, %v", n, w.errs)
+		}
+		w.hub.mute("0", false)
+		w.hub.send("0", 1)
+		after(3 * time.Minute)
+		w.wantAll()
+		w.wantTold(processor.ErrStalled)
+		w.hub.mute("0", true)
+		w.hub.send("0", 1)
+		epoch := w.lease("0").Epoch
+		after(6 * time.Minute)
+		if e := w.lease("0").Epoch; e <= epoch {
+			t.Errorf("not released: epoch %d", e)
+		}
+		if !slices.Contains(w.states, "0 stalled") {
+			t.Errorf("states %v", w.states)
+		}
+		w.hub.mute("0", false)
+		after(10 * time.Minute)
+		w.wantAll()
+		a.stop()
+	})
+}
+
+func TestAHubThatIsDownIsWaitedFor(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		w.hub.infoErr = errDown
+		w.hub.openErr = func(hub.ReadConfig) error { return errDown }
+		w.hub.send("0", 3)
+		a := w.start(w.config("a"), w.note)
+		after(time.Minute)
+		w.hub.mu.Lock()
+		w.hub.infoErr = nil
+		w.hub.mu.Unlock()
+		after(time.Minute)
+		if s := w.status(a, "0"); s.State != processor.Starting || !errors.Is(s.Err, errDown) {
+			t.Errorf("the status says %+v", s)
+		}
+		after(10 * time.Minute)
+		w.hub.mu.Lock()
+		w.hub.openErr = nil
+		w.hub.mu.Unlock()
+		after(time.Minute)
+		w.wantAll()
+		a.stop()
+	})
+}
+
+func TestWhatDoesNotPassByWaitingEndsRun(t *testing.T) {
+	for _, err := range []error{hub.ErrNotFound, hub.ErrUnauthorized} {
+		bubble(t, 1, func(w *world) {
+			w.hub.infoErr = err
+			if got := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note); !errors.Is(got, err) {
+				t.Errorf("no hub: %v", got)
+			}
+			w.hub.infoErr = nil
+			w.hub.openErr = func(hub.ReadConfig) error { return err }
+			if got := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note); !errors.Is(got, err) {
+				t.Errorf("no group: %v", got)
+			}
+			if w.owners() != "" || len(w.facts()) > 0 {
+				t.Errorf("left behind %s %v", w.owners(), w.facts())
+			}
+		})
+	}
+}
+
+// A processor of an official SDK in the same group.
+func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAsking(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		foreign := func() { // takes and renews two partitions, as those do
+			for _, id := range []string{"0", "1"} {
+				l := w.lease(id)
+				if l.Owner != "official" {
+					l.Owner, l.Epoch = "official", l.Epoch+1
+				}
+				if _, err := w.store.Claim(context.Background(), group, []processor.Lease{l}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		foreign()
+		after(time.Second)
+		zero := int64(0)
+		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &zero})
+		if err != nil {
+			t.Fatalf("ours still holds what is not its own: %v", err)
+		}
+		after(time.Second)
+		last := map[string]int64{}
+		for _, o := range w.hub.opened() {
+			last[o.Partition] = *o.Epoch
+		}
+		if last["2"] != 0 || last["3"] != 0 {
+			t.Errorf("epochs shown: %v", last)
+		}
+		for range 30 {
+			foreign()
+			after(10 * time.Second)
+		}
+		if w.lease("0").Owner != "official" || w.lease("1").Owner != "official" {
+			t.Errorf("owners %s: two of four is its share", w.owners())
+		}
+		r.Close(context.Background())
+		after(3 * time.Minute) // it dies
+		if n := w.counts(); n["a"] != 4 {
+			t.Errorf("owners %s", w.owners())
+		}
+		w.hub.send("0", 1)
+		after(time.Second)
+		w.wantAll()
+		a.stop()
+	})
+}
+
+func TestStatusTellsTheLagInEventsAndInTime(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.MaxBatch = 1
+		hold := make(chan struct{})
+		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			if b.Events[0].Sequence == 2 {
+				<-hold
+			}
+			return w.note(ctx, b)
+		})
+		w.hub.send("0", 2)
+		after(time.Second)
+		if s := w.status(a, "0"); s.Lag != 0 || s.Done != 1 || s.Saved != 1 {
+			t.Errorf("%+v", s)
+		}
+		after(10 * time.Second)
+		w.hub.send("0", 5)
+		after(time.Second)
+		w.hub.send("0", 5)
+		after(time.Minute) // nothing was delivered meanwhile, and yet it is known
+		if s := w.status(a, "0"); s.Lag != 10 || s.LagTime != 12*time.Second || s.Done != 1 {
+			t.Errorf("%+v", s)
+		}
+		close(hold)
+		after(time.Second)
+		if s := w.status(a, "0"); s.Lag != 0 || s.LagTime != 0 || s.Done != 11 {
+			t.Errorf("%+v", s)
+		}
+		a.stop()
+		if s := a.Status(); len(s) != 0 {
+			t.Errorf("after the end: %+v", s)
+		}
+	})
+}
+
+func TestStatesAreTold(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
+			if b.Attempt == 1 {
+				return errHandler
+			}
+			return w.note(ctx, b)
+		})
+		w.hub.send("0", 1)
+		after(time.Second)
+		a.stop()
+		want := []string{"0 starting", "0 running", "0 retrying", "0 running", "0 draining", "0 closed"}
+		if !slices.Equal(w.states, want) {
+			t.Errorf("states %v, want %v", w.states, want)
+		}
+	})
+}

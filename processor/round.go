@@ -1,0 +1,390 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+)
+
+// round renews what is ours, reads what there is, decides, and writes. It gives when the next one
+// is due. A store that fails is no reason to end: the leases are proven for a while.
+func (c *coordinator) round(ctx context.Context) (time.Time, error) {
+	began := time.Now()
+	again, err := c.tryRound(ctx)
+	c.lastEnd = time.Now()
+	c.lastTook = c.lastEnd.Sub(began)
+	if errors.Is(err, ErrDuplicateID) {
+		return time.Time{}, err
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			c.reportError(err)
+		}
+		c.failures++
+		wait := Backoff{First: max(c.cfg.Renew/20, time.Millisecond), Max: c.cfg.Renew / 2}.delay(c.failures)
+		return c.lastEnd.Add(wait), nil
+	}
+	c.failures = 0
+	return again, nil
+}
+
+func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
+	c.endStuck()
+	if !c.unsure {
+		if err := c.renew(ctx); err != nil {
+			return time.Time{}, &Error{"", "renew leases", err}
+		}
+	}
+	checks := c.checks()
+	if err := c.keepPresence(ctx); err != nil {
+		return time.Time{}, &Error{"", "renew presence", err}
+	}
+	w, err := c.look(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	c.reconcile(w)
+	for _, told := range checks {
+		told()
+	}
+	if err := c.duplicated(w); err != nil {
+		return time.Time{}, err
+	}
+	if err := c.renew(ctx); err != nil {
+		return time.Time{}, &Error{"", "renew leases", err}
+	}
+	return c.act(ctx, w)
+}
+
+// renew writes, in one call, the leases that are due, and releases those whose pump has ended. A
+// lease that is missing from the answer is lost.
+func (c *coordinator) renew(ctx context.Context) error {
+	start := time.Now()
+	due := !start.Before(c.renewAt)
+	var claim []Lease
+	for _, h := range c.held {
+		l := h.lease
+		switch {
+		case h.pump.lost():
+			c.forgetEnded(h)
+			continue
+		case h.pump.hasEnded():
+			l.Owner = ""
+		case !due:
+			continue
+		}
+		claim = append(claim, l)
+	}
+	if len(claim) > 0 {
+		if err := c.write(ctx, start, claim); err != nil {
+			return err
+		}
+	}
+	if due {
+		c.renewAt = start.Add(jitter(c.cfg.Renew))
+	}
+	return nil
+}
+
+// write claims leases of ours and takes the outcome in.
+func (c *coordinator) write(ctx context.Context, start time.Time, claim []Lease) error {
+	sortByPartition(claim, func(l Lease) string { return l.Partition })
+	written, err := c.claim(ctx, claim)
+	for _, l := range written {
+		c.wrote(l, start)
+	}
+	if err != nil {
+		c.unsure = true
+		return err
+	}
+	for _, l := range claim {
+		if !slices.ContainsFunc(written, func(w Lease) bool { return w.Partition == l.Partition }) {
+			c.missed(l)
+		}
+	}
+	return nil
+}
+
+func (c *coordinator) claim(ctx context.Context, leases []Lease) ([]Lease, error) {
+	ctx, cancel := c.storeContext(ctx)
+	defer cancel()
+	return c.store.Claim(ctx, c.group, leases)
+}
+
+// wrote takes in that a lease was written by a call that began at start.
+func (c *coordinator) wrote(l Lease, start time.Time) {
+	h := c.held[l.Partition]
+	switch {
+	case l.Owner != c.id:
+		if h != nil {
+			c.forgetEnded(h)
+		}
+	case h == nil:
+		c.startPump(l, start)
+	default:
+		h.lease = l
+		h.pump.prove(start.Add(c.cfg.Lease))
+	}
+}
+
+// missed takes in that a lease was not in the expected version: another's now.
+func (c *coordinator) missed(l Lease) {
+	if h := c.held[l.Partition]; h != nil {
+		h.pump.lose()
+		c.forgetEnded(h)
+	}
+}
+
+func (c *coordinator) startPump(l Lease, start time.Time) {
+	p := newPump(c.instance, l, start.Add(c.cfg.Lease), c.foreign)
+	c.held[l.Partition] = &holding{lease: l, pump: p}
+	c.mu.Lock()
+	c.pumps[l.Partition] = p
+	c.mu.Unlock()
+	c.cfg.Log.Info("a partition is ours", "hub", c.group.Hub, "group", c.group.Group, "partition", l.Partition,
+		"instance", c.id, "epoch", l.Epoch)
+	go p.run()
+}
+
+// forgetEnded drops what has ended. A pump that has not is kept, so that the
+// partition is not started a second time beside it.
+func (c *coordinator) forgetEnded(h *holding) {
+	p := h.pump
+	if !p.hasEnded() {
+		return
+	}
+	delete(c.held, p.id)
+	c.mu.Lock()
+	delete(c.pumps, p.id)
+	c.mu.Unlock()
+	c.cfg.Log.Info("a partition is given up", "hub", c.group.Hub, "group", c.group.Group, "partition", p.id,
+		"instance", c.id, "epoch", p.epoch, "reason", p.reason())
+	c.judge(p)
+}
+
+// judge bars a partition that failed here for a while; a good run clears the record.
+func (c *coordinator) judge(p *pump) {
+	why := p.reason()
+	_, open := errors.AsType[errOpen](why)
+	switch {
+	case errors.Is(why, errRefused):
+		c.floor[p.id] = p.epoch + max(p.epoch, 1)
+	case open, errors.Is(why, ErrStalled), errors.Is(why, errLetGo):
+	default:
+		delete(c.barred, p.id)
+		return
+	}
+	b := c.barred[p.id]
+	if b == nil {
+		b = &bar{}
+		c.barred[p.id] = b
+	}
+	b.failures++
+	b.until = time.Now().Add(c.cfg.Backoff.delay(b.failures))
+}
+
+// look reads the records and judges them.
+func (c *coordinator) look(ctx context.Context) (world, error) {
+	ctx, cancel := c.storeContext(ctx)
+	defer cancel()
+	presences, err := c.store.Facts(ctx, c.group, presencePrefix)
+	if err != nil {
+		return world{}, &Error{"", "read presences", err}
+	}
+	nexts, err := c.store.Facts(ctx, c.group, nextPrefix)
+	if err != nil {
+		return world{}, &Error{"", "read wishes", err}
+	}
+	leases, err := c.store.Leases(ctx, c.group)
+	if err != nil {
+		return world{}, &Error{"", "read leases", err}
+	}
+	w := c.observer.look(time.Now(), leases, presences, nexts)
+	c.wishes = map[string]Fact{}
+	for _, n := range w.nexts {
+		if n.instance == c.id {
+			c.wishes[n.fact.Key] = n.fact
+		}
+	}
+	return w, nil
+}
+
+// reconcile compares what we hold with what is recorded.
+func (c *coordinator) reconcile(w world) {
+	for id, h := range c.held {
+		l := w.leases[id]
+		if l.Owner == c.id && l.Epoch == h.lease.Epoch {
+			h.lease = l.Lease
+			continue
+		}
+		h.pump.lose()
+		c.forgetEnded(h)
+	}
+	c.unsure = false
+}
+
+// act decides and writes.
+func (c *coordinator) act(ctx context.Context, w world) (time.Time, error) {
+	s := c.situation(w)
+	d := s.decide()
+	c.follow(d)
+	start := time.Now()
+	if len(d.claim) > 0 {
+		if err := c.write(ctx, start, d.claim); err != nil {
+			return time.Time{}, &Error{"", "claim leases", err}
+		}
+	}
+	d.remove = append(d.remove, c.fulfilled(d, w)...)
+	if err := c.express(ctx, d); err != nil {
+		return time.Time{}, err
+	}
+	return c.nextRound(d), nil
+}
+
+// fulfilled are our wishes for what we have just got.
+func (c *coordinator) fulfilled(d decision, w world) []Fact {
+	var list []Fact
+	for _, l := range d.claim {
+		if n := w.nexts[l.Partition]; n.instance == c.id && c.held[l.Partition] != nil {
+			list = append(list, n.fact)
+		}
+	}
+	return list
+}
+
+func (c *coordinator) situation(w world) *situation {
+	s := &situation{world: w, self: c.id, partitions: c.partitions(), held: map[string]bool{}, barred: map[string]bool{},
+		floor: c.floor, greedy: c.cfg.Strategy == Greedy, leaving: c.leaving,
+		force: c.cfg.forceAfter(), lease: c.cfg.Lease, orphan: 2 * c.cfg.Renew, released: c.releasedFor()}
+	for id := range c.held {
+		s.held[id] = true
+	}
+	for id, b := range c.barred {
+		s.barred[id] = w.now.Before(b.until)
+	}
+	return s
+}
+
+// releasedFor is how long a released partition is left to the instance whose turn it is: as long as
+// that takes to hear of it.
+func (c *coordinator) releasedFor() time.Duration {
+	if _, watched := c.store.(Watcher); watched {
+		return c.cfg.Renew / 20
+	}
+	return 2 * c.cfg.Poll
+}
+
+// follow tells the pumps what was decided about them.
+func (c *coordinator) follow(d decision) {
+	c.foreign = d.foreign
+	for id, h := range c.held {
+		if _, wanted := d.handOver[id]; wanted {
+			h.pump.drain(ErrHandoff, c.cfg.Handoff)
+		}
+		if d.foreign {
+			h.pump.setLevel0()
+		}
+	}
+}
+
+// express writes and removes wishes. Others may be quicker, which the next round shows.
+func (c *coordinator) express(ctx context.Context, d decision) error {
+	ctx, cancel := c.storeContext(ctx)
+	defer cancel()
+	for _, f := range d.put {
+		put, err := c.store.Put(ctx, c.group, f)
+		if err == nil {
+			c.wishes[put.Key] = put
+		} else if !errors.Is(err, ErrConflict) {
+			return &Error{"", "ask for a partition", err}
+		}
+	}
+	for _, f := range d.remove {
+		if err := c.store.Remove(ctx, c.group, f); err != nil && !errors.Is(err, ErrConflict) {
+			return &Error{"", "remove a record", err}
+		}
+		delete(c.wishes, f.Key)
+	}
+	return nil
+}
+
+// withdraw takes our wishes back, as we stop. Whatever stays is removed by others in time.
+func (c *coordinator) withdraw(ctx context.Context) {
+	ctx, cancel := c.storeContext(ctx)
+	defer cancel()
+	for _, f := range c.wishes {
+		if err := c.store.Remove(ctx, c.group, f); err != nil && !errors.Is(err, ErrConflict) {
+			c.report("withdraw a wish", err)
+			return
+		}
+	}
+}
+
+// nextRound is when to look again, if nothing happens before.
+func (c *coordinator) nextRound(d decision) time.Time {
+	now := time.Now()
+	next := now.Add(jitter(c.cfg.Poll))
+	if d.asking {
+		next = now.Add(min(c.cfg.Poll, max(c.cfg.Renew/10, time.Millisecond)))
+	}
+	next = earlier(next, c.renewAt)
+	if !d.again.IsZero() {
+		next = earlier(next, d.again)
+	}
+	for _, b := range c.barred {
+		if b.until.After(now) {
+			next = earlier(next, b.until)
+		}
+	}
+	return next
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// checks are what to call once the records have been looked at: pumps that want to know whether
+// their lease is theirs wait for it.
+func (c *coordinator) checks() []func() {
+	var list []func()
+	for _, h := range c.held {
+		if told := h.pump.checking(); told != nil {
+			list = append(list, told)
+		}
+	}
+	return list
+}
+
+// endStuck takes the partition from calls that ignore the end of their context: renewing
+// a lease is for those who make progress.
+func (c *coordinator) endStuck() {
+	now := time.Now()
+	for _, h := range c.held {
+		if !h.pump.lost() && h.pump.stuck(now, c.cfg.Lease) {
+			h.pump.setState(Stalled, ErrStalled)
+			h.pump.report("wait for a call to end", ErrStalled)
+			h.pump.loseFor(ErrStalled)
+		}
+	}
+}
+
+// hopeless errors do not pass by waiting.
+func hopeless(err error) bool {
+	return errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrUnauthorized)
+}
+
+// hasEnded tells whether the pump's goroutine has.
+func (p *pump) hasEnded() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,93 @@
+package processor_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// P1, P10
+func TestOneInstanceTakesAllPartitionsAndHandlesEveryEventInOrder(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		for _, p := range w.hub.parts {
+			w.hub.send(p.id, 250)
+		}
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		w.wantAll()
+		w.wantSaved("3", 249)
+		if c := w.saved("3"); c.Offset != "o249" || c.Epoch != 1 || c.HubID != w.hub.created.UTC().Format(time.RFC3339Nano) {
+			t.Errorf("the checkpoint is %+v", c)
+		}
+		if got := w.owners(); got != "a:0,1,2,3" {
+			t.Errorf("owners %s", got)
+		}
+		a.stop()
+	})
+}
+
+// P11
+func TestAGracefulStopReleasesLeasesAtOnceAndLeavesNoPresence(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		before := time.Now()
+		a.stop()
+		if took := time.Since(before); took > time.Second {
+			t.Errorf("an idle instance took %v to stop", took)
+		}
+		if got := w.owners(); got != "" {
+			t.Errorf("still owned: %s", got)
+		}
+		if got := w.facts(); len(got) != 0 {
+			t.Errorf("left behind: %v", got)
+		}
+		w.hub.send("2", 10)
+		b := w.start(w.config("b"), w.note)
+		after(100 * time.Millisecond)
+		w.wantGot("2", upTo(10)...)
+		b.stop()
+	})
+}
+
+// P2: a planned move repeats nothing and leaves nothing out.
+func TestANewcomerGetsItsShareByHandoffWithoutRepeats(t *testing.T) {
+	for _, strategy := range []processor.Strategy{processor.Balanced, processor.Greedy} {
+		bubble(t, 7, func(w *world) {
+			cfg := w.config("a")
+			cfg.Strategy = strategy
+			cfg.Checkpoints = processor.Checkpoints{Auto: true, Every: time.Hour}
+			slow := func(ctx context.Context, b *processor.Batch) error {
+				time.Sleep(300 * time.Millisecond)
+				return w.noteOnly(ctx, b)
+			}
+			a := w.start(cfg, slow)
+			after(time.Second)
+			cfg.ID = "b"
+			b := w.start(cfg, slow)
+			for range 300 {
+				for _, p := range w.hub.parts {
+					w.hub.send(p.id, 3)
+				}
+				after(100 * time.Millisecond)
+			}
+			cfg.ID = "c"
+			c := w.start(cfg, slow)
+			after(2 * time.Minute)
+			for id, n := range w.counts() {
+				if n < 2 || n > 3 {
+					t.Errorf("%s has %d of 7: %s", id, n, w.owners())
+				}
+			}
+			a.stop()
+			b.stop()
+			c.stop()
+			w.wantAll()
+			if len(w.errs) > 0 {
+				t.Errorf("errors: %v", w.errs)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Group is whose records a store is asked for: one consumer group of one hub.
+type Group struct {
+	// Namespace is the fully qualified name of the hub's namespace, such as
+	// "myspace.servicebus.windows.net"; of a yard its host name, as its own records are
+	// kept by hub alone.
+	Namespace string
+	Hub       string
+	Group     string
+}
+
+// Version tells two states of one record apart. It changes with every write, also one
+// that changes nothing else, and never comes back. Empty: the record does not exist.
+type Version string
+
+// Lease says who owns a partition.
+type Lease struct {
+	Partition string
+	// Owner is the instance's id; empty: nobody, the partition is free.
+	Owner string
+	// Epoch rises with every acquisition, never falls, and is what the owner's reader
+	// shows to the hub.
+	Epoch int64
+	// Acquired and Renewed are by the store's clock and for show only: whether a lease
+	// is dead is judged by whether its Version changes. Renewed is never before Acquired.
+	Acquired, Renewed time.Time
+	Version           Version
+}
+
+// Checkpoint is how far a group has come with a partition: everything up to and
+// including Sequence is done.
+type Checkpoint struct {
+	Partition string
+	// Sequence is -1 where it is not known; Offset is empty then or all that is known.
+	Sequence int64
+	Offset   string
+	// Epoch is that of the lease under which it was saved; zero where the store cannot
+	// keep it, or an operator or another program wrote it.
+	Epoch int64
+	// HubID tells a hub from an earlier one of its name; empty where it is not known.
+	HubID string
+	// Updated is by the store's clock, for show.
+	Updated time.Time
+	Version Version
+}
+
+// Fact is a small record of a group, such as an instance's presence. Keys are 1 to 200
+// letters, digits, '-', '_', '.', ':' and '$', in segments joined by '/', none empty;
+// values at most 16 KiB.
+type Fact struct {
+	Key     string
+	Value   []byte
+	Version Version
+}
+
+// What callers branch on. Everything else that a store answers means that nothing is known:
+// the write may have been made or not.
+var (
+	// ErrConflict: the record is not in the expected version. Nothing was written.
+	ErrConflict = errors.New("the record was changed by someone else")
+	// ErrFenced: the lease under which a checkpoint was to be saved is no longer the
+	// partition's. Nothing was written, and trying again is in vain.
+	ErrFenced = errors.New("another instance has taken the partition")
+)
+
+// Store keeps the leases, checkpoints and facts of consumer groups. Any number of
+// processes use one at once; all methods may be called by many goroutines at once.
+// Compare-and-set is the only way to change a record, except that an operator may force
+// a checkpoint. "Cannot be read" is an error and never an empty answer.
+//
+// A write is durable when it returns, as durable as the store is at all. When a write
+// fails with any error but ErrConflict and ErrFenced, it may have been made: the caller
+// reads again to find out. Stores bound their own calls by the context alone; they may
+// repeat reads, but not writes whose outcome they do not know.
+type Store interface {
+	// Leases reads all leases of a group, in no particular order. A partition that
+	// was never owned has none.
+	Leases(ctx context.Context, g Group) ([]Lease, error)
+
+	// Claim writes leases, each on condition that the record's version is still the
+	// lease's Version (empty: that it does not exist), and gives back those that were
+	// written, with their new Version and times, in the order given. One whose condition fails
+	// is left out; that is no error. It acquires (Owner and a higher Epoch), renews (the same
+	// Owner and Epoch; Acquired stays) and releases (an empty Owner, the same Epoch), any mixture at once.
+	// An Epoch below the recorded one is a failed condition, and so is the recorded one with another
+	// Owner, whether the lease is owned or was released: no two owners ever have the same.
+	//
+	// With an error some may have been written: those that are known to be are returned
+	// with it.
+	Claim(ctx context.Context, g Group, leases []Lease) ([]Lease, error)
+
+	// Checkpoints reads all checkpoints of a group, in no particular order. A partition that was begun and
+	// never saved may be among them, where the fence is kept with the checkpoint: without a position
+	// (Sequence -1 and an empty Offset), but with the Version that Force has to name.
+	Checkpoints(ctx context.Context, g Group) ([]Checkpoint, error)
+
+	// Begin is called by the new owner of a partition before it reads: it gives the
+	// partition's checkpoint (Sequence -1, an empty Offset and perhaps a Version if there is none) and
+	// fences: once it has returned, no Save under a lower epoch will succeed, except, in
+	// stores that say so, the very first of a partition. ErrFenced if the lease is not
+	// the partition's any more.
+	Begin(ctx context.Context, g Group, lease Lease) (Checkpoint, error)
+
+	// Save stores a checkpoint under a lease: owner and epoch have to be those of the
+	// partition's lease, whatever its version (a renewal in between does no harm), and
+	// c.Version the one that Begin or the last Save gave, empty if that was. It gives c with the lease's
+	// Partition and Epoch and its new Version. ErrFenced as above, also where the version is
+	// another because the next owner has begun meanwhile; ErrConflict if only the version is
+	// another, as after an operator's move: Begin again and decide.
+	Save(ctx context.Context, g Group, lease Lease, c Checkpoint) (Checkpoint, error)
+
+	// Force stores a checkpoint for an operator: whoever owns the partition, on condition of c.Version alone
+	// (as Checkpoints gave it; empty: there is none). An owner's next Save finds ErrConflict.
+	Force(ctx context.Context, g Group, c Checkpoint) (Checkpoint, error)
+
+	// Facts reads the facts whose key begins with prefix, which is empty or ends in '/'.
+	Facts(ctx context.Context, g Group, prefix string) ([]Fact, error)
+
+	// Put stores a fact on condition of its Version (empty: it must not exist) and gives
+	// it with the new one. ErrConflict.
+	Put(ctx context.Context, g Group, f Fact) (Fact, error)
+
+	// Remove deletes a fact on condition of its Version, which is not empty. ErrConflict,
+	// also where it does not exist.
+	Remove(ctx context.Context, g Group, f Fact) error
+}
+
+// Watcher is a Store that tells when something changes, so that nobody has to poll. Stores
+// without it are asked every Config.Renew, or Config.Poll.
+type Watcher interface {
+	// Watch sends on changed, without ever blocking, after leases or facts of the group may have
+	// changed, whoever did it (several changes may be told as one), until ctx
+	// ends; it returns then, or earlier with an error if it cannot go on, and changes
+	// may have been missed: read, and watch again.
+	// It calls ready once it will miss nothing from then on.
+	//
+	// changed has to have room for one: what is told while nobody takes from it and it has none is
+	// lost. Who takes from it and then reads has seen every change that was told until then.
+	// Checkpoints are not told of, though some stores do.
+	Watch(ctx context.Context, g Group, ready func(), changed chan<- struct{}) error
+}

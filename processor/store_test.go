@@ -1,0 +1,294 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// diary notes what happens to a worker, in order.
+type diary struct {
+	w       *world
+	mu      sync.Mutex
+	entries []string
+	causes  []error
+	open    func() error
+	process func(ctx context.Context, b *processor.Batch) error
+	close   func(ctx context.Context, p *processor.Partition, why processor.Reason) error
+}
+
+func (d *diary) note(s string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries = append(d.entries, s)
+}
+
+func (d *diary) list() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.entries)
+}
+
+func (d *diary) Open(_ context.Context, p *processor.Partition) error {
+	d.note("open " + p.ID())
+	if d.open != nil {
+		return d.open()
+	}
+	return nil
+}
+
+func (d *diary) ProcessEvents(ctx context.Context, b *processor.Batch) error {
+	if d.process != nil {
+		return d.process(ctx, b)
+	}
+	return d.w.note(ctx, b)
+}
+
+func (d *diary) ProcessError(_ context.Context, p *processor.Partition, err error) {
+	d.note("error " + p.ID())
+}
+
+func (d *diary) Close(ctx context.Context, p *processor.Partition, why processor.Reason) error {
+	if n := d.w.hub.readers(p.ID()); n != 0 {
+		d.note("still reading")
+	}
+	d.note("close " + p.ID() + " " + why.String())
+	if d.close != nil {
+		return d.close(ctx, p, why)
+	}
+	return nil
+}
+
+// P3
+func TestThePartitionsOfADeadInstanceAreTakenWhenItsLeasesHaveEnded(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		cut := newFaulty(w.store)
+		cfg := w.config("a")
+		cfg.Store = cut
+		a := w.start(cfg, w.noteOnly)
+		after(time.Second)
+		w.hub.send("1", 5)
+		after(time.Second)
+		cut.setDown(true) // for the others that is the same as dead
+		b := w.start(w.config("b"), w.note)
+		after(20 * time.Second)
+		if got := w.owners(); got != "a:0,1,2,3" {
+			t.Errorf("taken before the leases had ended: %s", got)
+		}
+		after(15 * time.Second)
+		if got := w.owners(); got != "b:0,1,2,3" {
+			t.Errorf("owners %s", got)
+		}
+		w.wantGot("1", 0, 1, 2, 3, 4, 0, 1, 2, 3, 4) // a made no checkpoint
+		if e := w.lease("1").Epoch; e != 2 {
+			t.Errorf("epoch %d", e)
+		}
+		b.stop()
+		a.stop()
+	})
+}
+
+// P3: while the store is down work goes on as long as the leases are proven.
+func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cut := newFaulty(w.store)
+		cfg := w.config("a")
+		cfg.Store = cut
+		cfg.Checkpoints = processor.Checkpoints{Auto: true, Every: time.Second}
+		var cause error
+		hold := make(chan struct{})
+		d := &diary{w: w}
+		d.process = func(ctx context.Context, b *processor.Batch) error {
+			if b.Events[0].Sequence == 3 && cause == nil {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				<-hold
+				return nil
+			}
+			return w.noteOnly(ctx, b)
+		}
+		a := w.startHost(cfg, func(string) processor.Worker { return d })
+		w.hub.send("0", 1)
+		after(time.Second)
+		cut.setDown(true)
+		w.hub.send("0", 2)
+		after(10 * time.Second)
+		w.wantGot("0", 0, 1, 2)
+		w.hub.send("0", 1)
+		after(30 * time.Second)
+		if !errors.Is(cause, processor.ErrLeaseLost) {
+			t.Fatalf("the call's context ended with %v", cause)
+		}
+		if n := w.hub.readers("0"); n != 0 {
+			t.Error("the reader is open although the lease was lost")
+		}
+		if slices.Contains(d.list(), "close 0 lease lost") {
+			t.Error("closed before the last call returned")
+		}
+		close(hold)
+		after(time.Second)
+		if got := d.list(); got[len(got)-1] != "close 0 lease lost" {
+			t.Errorf("the worker saw %v", got)
+		}
+		cut.setDown(false)
+		after(15 * time.Second)
+		w.wantGot("0", 0, 1, 2, 1, 2, 3) // 3 did not count, as the lease was lost; 1 and 2 were not stored
+		w.wantSaved("0", 3)
+		if e := w.lease("0").Epoch; e != 2 {
+			t.Errorf("epoch %d", e)
+		}
+		a.stop()
+	})
+}
+
+// P1: never assume that a claim without an answer was made, nor that it was not.
+func TestALostAnswerToAClaimIsFoundOutByReadingAgain(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		cut := newFaulty(w.store)
+		cut.lose["claim"] = 1
+		cfg := w.config("a")
+		cfg.Store = cut
+		w.hub.send("0", 3)
+		a := w.start(cfg, w.note)
+		after(5 * time.Second)
+		w.wantAll()
+		if e := w.lease("0").Epoch; e != 2 {
+			t.Errorf("epoch %d: a lease is taken up with a raised epoch", e)
+		}
+		cut.set(cut.lose, "claim", 1) // of a renewal
+		after(time.Minute)
+		w.hub.send("0", 3)
+		after(time.Second)
+		w.wantAll()
+		if e := w.lease("0").Epoch; e != 2 {
+			t.Errorf("epoch %d: the lease was lost with the answer to a renewal", e)
+		}
+		a.stop()
+	})
+}
+
+// P7
+func TestALostAnswerToASaveIsFoundOutByReadingAgain(t *testing.T) {
+	for _, op := range []string{"lose", "deny"} {
+		bubble(t, 1, func(w *world) {
+			cut := newFaulty(w.store)
+			cfg := w.config("a")
+			cfg.Store = cut
+			a := w.start(cfg, w.note)
+			after(time.Second)
+			if op == "lose" {
+				cut.set(cut.lose, "save", 1)
+			} else {
+				cut.set(cut.deny, "save", 2)
+			}
+			w.hub.send("0", 3)
+			after(time.Second)
+			w.hub.send("0", 2)
+			after(time.Second)
+			w.wantAll()
+			w.wantSaved("0", 4)
+			if w.told(processor.ErrMoved) {
+				t.Error("taken for an operator's move")
+			}
+			a.stop()
+		})
+	}
+}
+
+// The official Go processor keeps such a partition for ever without reading it.
+func TestAFailureToReadTheCheckpointStrandsNoPartition(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		cut := newFaulty(w.store)
+		cut.deny["begin"] = 6
+		cfg := w.config("a")
+		cfg.Store = cut
+		for _, p := range w.hub.parts {
+			w.hub.send(p.id, 3)
+		}
+		a := w.start(cfg, w.note)
+		after(50 * time.Millisecond)
+		if s := w.status(a, "2"); s.State != processor.Starting || !errors.Is(s.Err, errDown) {
+			t.Errorf("the status says %+v", s)
+		}
+		after(5 * time.Second)
+		w.wantAll()
+		if s := w.status(a, "2"); s.State != processor.Running || s.Err != nil {
+			t.Errorf("the status says %+v", s)
+		}
+		a.stop()
+	})
+}
+
+// P1
+func TestRenewalsAreOneCallOfTheStore(t *testing.T) {
+	bubble(t, 50, func(w *world) {
+		cut := newFaulty(w.store)
+		cfg := w.config("a")
+		cfg.Store = cut
+		a := w.start(cfg, w.note)
+		after(time.Second)
+		cut.set(cut.calls, "claim", 0)
+		after(time.Minute)
+		if n := cut.count("claim"); n < 6 || n > 7 {
+			t.Errorf("%d calls in a minute", n)
+		}
+		a.stop()
+	})
+}
+
+func TestALeaseThatWasTakenIsLost(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		var cause error
+		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			if err := b.Checkpoint(ctx); !errors.Is(err, processor.ErrLeaseLost) {
+				t.Errorf("a checkpoint gave %v", err)
+			}
+			return nil
+		})
+		w.hub.send("0", 1)
+		after(time.Second)
+		l := w.lease("0")
+		l.Owner, l.Epoch = "someone", l.Epoch+1
+		if got, err := w.store.Claim(context.Background(), group, []processor.Lease{l}); err != nil || len(got) != 1 {
+			t.Fatal(err)
+		}
+		after(time.Second)
+		if !errors.Is(cause, processor.ErrLeaseLost) {
+			t.Errorf("the context ended with %v", cause)
+		}
+		w.wantSaved("0", -1)
+		a.stop()
+	})
+}
+
+// P11: also when the last answer was cut off.
+func TestAStopReleasesWhatWasWrittenWithoutAnAnswer(t *testing.T) {
+	for _, partitions := range []int{1, 3} {
+		bubble(t, partitions, func(w *world) {
+			cut := newFaulty(w.store)
+			cfg := w.config("a")
+			cfg.Store = cut
+			a := w.start(cfg, w.note)
+			after(time.Second)
+			cut.set(cut.lose, "claim", 1)
+			w.hub.grow(1)
+			if partitions == 3 {
+				after(10 * time.Second) // a renewal, not answered
+			}
+			a.stop()
+			if got := w.owners(); got != "" {
+				t.Errorf("still owned: %s", got)
+			}
+			if got := w.facts(); len(got) != 0 {
+				t.Errorf("left behind: %v", got)
+			}
+		})
+	}
+}

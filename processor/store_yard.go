@@ -1,0 +1,204 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/groupwire"
+)
+
+// caller is a hub that answers on its node $yard.
+type caller interface {
+	Call(ctx context.Context, operation string, body []byte) ([]byte, error)
+}
+
+// yardStore is the store of the yard that has the hub, asked over the hub's connection. The
+// right to listen is enough for all of it but Force, which takes an operator: that is
+// errors.ErrUnsupported here.
+func yardStore(h caller) Store { return &yard{hub: h} }
+
+// yard keeps nothing itself.
+type yard struct{ hub caller }
+
+var (
+	_ Store   = (*yard)(nil)
+	_ Watcher = (*yard)(nil)
+)
+
+func (y *yard) Leases(ctx context.Context, g Group) ([]Lease, error) {
+	r, err := askYard[groupwire.LeasesReply](ctx, y, groupwire.OpLeases, g, groupwire.LeasesRequest{About: aboutGroup(g)})
+	if err != nil {
+		return nil, err
+	}
+	return translate(r.Leases, leaseOf), nil
+}
+
+// claimBytes is about how much of leases one request holds.
+const claimBytes = groupwire.MaxRequestBytes * 3 / 4
+
+// Claim needs one request for a thousand leases, and takes more where there are more.
+func (y *yard) Claim(ctx context.Context, g Group, leases []Lease) ([]Lease, error) {
+	var written []Lease
+	for rest := leases; len(rest) > 0; {
+		n := claimFits(rest)
+		some, err := y.claim(ctx, g, rest[:n])
+		written = append(written, some...)
+		if err != nil {
+			return written, err
+		}
+		rest = rest[n:]
+	}
+	return written, nil
+}
+
+func (y *yard) claim(ctx context.Context, g Group, leases []Lease) ([]Lease, error) {
+	q := groupwire.ClaimRequest{About: aboutGroup(g), Leases: translate(leases, wireLease)}
+	r, err := askYard[groupwire.ClaimReply](ctx, y, groupwire.OpClaim, g, q)
+	if err != nil {
+		return nil, err
+	}
+	if r.Failed != "" {
+		err = fmt.Errorf("claim at the yard: of %d leases only %d are known to be written: %s", len(leases), len(r.Leases), r.Failed)
+	}
+	return translate(r.Leases, leaseOf), err
+}
+
+// claimFits tells how many of the leases go into one request; at least one.
+func claimFits(leases []Lease) int {
+	size := 0
+	for i, l := range leases {
+		size += len(l.Partition) + 2*len(l.Owner) + len(l.Version) + 80 // as JSON writes it
+		if i > 0 && (size > claimBytes || i >= groupwire.MaxLeases) {
+			return i
+		}
+	}
+	return len(leases)
+}
+
+func (y *yard) Checkpoints(ctx context.Context, g Group) ([]Checkpoint, error) {
+	r, err := askYard[groupwire.CheckpointsReply](ctx, y, groupwire.OpCheckpoints, g, groupwire.CheckpointsRequest{About: aboutGroup(g)})
+	if err != nil {
+		return nil, err
+	}
+	return translate(r.Checkpoints, checkpointOf), nil
+}
+
+func (y *yard) Begin(ctx context.Context, g Group, lease Lease) (Checkpoint, error) {
+	q := groupwire.BeginRequest{About: aboutGroup(g), Lease: wireLease(lease)}
+	r, err := askYard[groupwire.CheckpointReply](ctx, y, groupwire.OpBegin, g, q)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return checkpointOf(r.Checkpoint), nil
+}
+
+func (y *yard) Save(ctx context.Context, g Group, lease Lease, c Checkpoint) (Checkpoint, error) {
+	q := groupwire.SaveRequest{About: aboutGroup(g), Lease: wireLease(lease), Checkpoint: wireCheckpoint(c)}
+	r, err := askYard[groupwire.CheckpointReply](ctx, y, groupwire.OpSave, g, q)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return checkpointOf(r.Checkpoint), nil
+}
+
+func (y *yard) Force(context.Context, Group, Checkpoint) (Checkpoint, error) {
+	return Checkpoint{}, fmt.Errorf("move a checkpoint at the yard: %w: that takes an operator, by eventyard checkpoint or the HTTP API",
+		errors.ErrUnsupported)
+}
+
+// Facts asks until it has all.
+func (y *yard) Facts(ctx context.Context, g Group, prefix string) ([]Fact, error) {
+	var all []Fact
+	q := groupwire.FactsRequest{About: aboutGroup(g), Prefix: prefix}
+	for {
+		r, err := askYard[groupwire.FactsReply](ctx, y, groupwire.OpFacts, g, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, translate(r.Facts, factOf)...)
+		if !r.More || len(r.Facts) == 0 {
+			return all, nil
+		}
+		q.After = r.Facts[len(r.Facts)-1].Key
+	}
+}
+
+func (y *yard) Put(ctx context.Context, g Group, f Fact) (Fact, error) {
+	q := groupwire.PutRequest{About: aboutGroup(g), Fact: wireFact(f)}
+	r, err := askYard[groupwire.FactReply](ctx, y, groupwire.OpPut, g, q)
+	if err != nil {
+		return Fact{}, err
+	}
+	f.Version = Version(r.Fact.Version)
+	return f, nil
+}
+
+func (y *yard) Remove(ctx context.Context, g Group, f Fact) error {
+	f.Value = nil
+	q := groupwire.RemoveRequest{About: aboutGroup(g), Fact: wireFact(f)}
+	_, err := askYard[groupwire.RemoveReply](ctx, y, groupwire.OpRemove, g, q)
+	return err
+}
+
+// Watch asks one time after the other; the yard answers when there is something to tell, or after a
+// while. What changes between two of them it tells with the second.
+func (y *yard) Watch(ctx context.Context, g Group, ready func(), changed chan<- struct{}) error {
+	q := groupwire.WatchRequest{About: aboutGroup(g)}
+	for {
+		r, err := askYard[groupwire.WatchReply](ctx, y, groupwire.OpWatch, g, q)
+		switch {
+		case err != nil:
+			return err
+		case r.Token == "":
+			return fmt.Errorf("watch at the yard: %w: the reply has no token", groupwire.ErrMalformed)
+		case q.Since == "":
+			ready()
+		case r.Changed:
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+		q.Since = r.Token
+	}
+}
+
+// askYard makes a request and reads its reply. Which of the store's errors it is, is the status's to
+// say.
+func askYard[R any](ctx context.Context, y *yard, operation string, g Group, q groupwire.Request) (R, error) {
+	var none R
+	r, err := callYard[R](ctx, y, operation, g, q)
+	if err == nil {
+		return r, nil
+	}
+	if said := (*hub.CallError)(nil); errors.As(err, &said) {
+		switch said.Code {
+		case groupwire.StatusConflict:
+			err = fmt.Errorf("%w: %w", ErrConflict, err)
+		case groupwire.StatusFenced:
+			err = fmt.Errorf("%w: %w", ErrFenced, err)
+		}
+	}
+	return none, fmt.Errorf("%s at the yard: %w", operation, err)
+}
+
+func callYard[R any](ctx context.Context, y *yard, operation string, g Group, q groupwire.Request) (R, error) {
+	var none R
+	if named, ok := y.hub.(interface{ Name() string }); ok && !strings.EqualFold(named.Name(), g.Hub) {
+		return none, fmt.Errorf("this is the store of the hub %s, not of %s", named.Name(), g.Hub)
+	}
+	body, err := groupwire.EncodeRequest(q)
+	if err != nil {
+		return none, err
+	}
+	answer, err := y.hub.Call(ctx, operation, body)
+	if err != nil {
+		return none, err
+	}
+	return groupwire.DecodeReply[R](answer)
+}
+
+func aboutGroup(g Group) groupwire.About { return groupwire.About{Group: g.Group} }

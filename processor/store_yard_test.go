@@ -1,0 +1,277 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/storetest"
+	"github.com/eventyard/eventyard/server"
+	"github.com/eventyard/eventyard/servertest"
+)
+
+// listener is a policy that may do nothing but listen.
+var listener = server.Policy{Name: "listener", Rights: []string{"listen"}, PrimaryKey: "listener-key-of-a-length-that-is-allowed-0123456789"}
+
+// yardStores are the stores of all hubs of a yard, each asked over the connection of its
+// hub. What takes an operator the yard does itself.
+type yardStores struct {
+	client *hub.Client
+	processor.Store
+}
+
+func (y *yardStores) of(g processor.Group) processor.Store {
+	return processor.YardStore(y.client.Hub(g.Hub))
+}
+
+func (y *yardStores) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
+	return y.of(g).Leases(ctx, g)
+}
+
+func (y *yardStores) Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
+	return y.of(g).Claim(ctx, g, leases)
+}
+
+func (y *yardStores) Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error) {
+	return y.of(g).Checkpoints(ctx, g)
+}
+
+func (y *yardStores) Begin(ctx context.Context, g processor.Group, lease processor.Lease) (processor.Checkpoint, error) {
+	return y.of(g).Begin(ctx, g, lease)
+}
+
+func (y *yardStores) Save(ctx context.Context, g processor.Group, lease processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
+	return y.of(g).Save(ctx, g, lease, c)
+}
+
+func (y *yardStores) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
+	return y.of(g).Facts(ctx, g, prefix)
+}
+
+func (y *yardStores) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {
+	return y.of(g).Put(ctx, g, f)
+}
+
+func (y *yardStores) Remove(ctx context.Context, g processor.Group, f processor.Fact) error {
+	return y.of(g).Remove(ctx, g, f)
+}
+
+func (y *yardStores) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
+	return y.of(g).(processor.Watcher).Watch(ctx, g, ready, changed)
+}
+
+// P8, H9, P12: the yard's own store keeps the whole contract, in the process and over the network, and
+// there with the right to listen alone.
+func TestYardStore(t *testing.T) {
+	yard := servertest.Start(t, servertest.Doors, func(c *server.Config) { c.Policies = []server.Policy{listener} })
+	own, err := yard.Store(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dial := range map[string]func(t *testing.T) *hub.Client{
+		"in the process":   func(t *testing.T) *hub.Client { return yard.Dial(t) },
+		"over the network": func(t *testing.T) *hub.Client { return dialAs(t, yard, listener) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := func(t *testing.T) processor.Store { return &yardStores{dial(t), own} }
+			storetest.RunWith(t, open, storetest.Options{
+				AnyNamespace: true,
+				Prepare:      func(t *testing.T, g processor.Group) { yard.Hub(t, g.Hub, storetest.Partitions, g.Group) },
+				Peer:         func(t *testing.T, _ processor.Store) processor.Store { return open(t) },
+			})
+		})
+	}
+}
+
+// dialAs reaches a yard over the network by a policy's key.
+func dialAs(t *testing.T, yard *servertest.Yard, p server.Policy) *hub.Client {
+	t.Helper()
+	endpoint, _, _ := strings.Cut(yard.ConnectionString(), ";")
+	client, err := hub.Dial(t.Context(), fmt.Sprintf("%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true",
+		endpoint, p.Name, p.PrimaryKey), hub.Config{Log: yard.Config.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// counted is a hub whose calls are counted.
+type counted struct {
+	*hub.Hub
+	calls atomic.Int64
+}
+
+func (c *counted) Call(ctx context.Context, operation string, body []byte) ([]byte, error) {
+	c.calls.Add(1)
+	return c.Hub.Call(ctx, operation, body)
+}
+
+// P1: a thousand leases are renewed by one request, and what does not go into one goes into several.
+func TestYardStoreWithManyPartitions(t *testing.T) {
+	const partitions = 1000
+	yard := servertest.Start(t)
+	yard.Hub(t, "orders", partitions)
+	h := &counted{Hub: yard.Dial(t).Hub("orders")}
+	store := processor.YardStore(h)
+	g := processor.Group{Hub: "orders", Group: "$Default"}
+	for _, test := range []struct {
+		owner string
+		calls int64
+	}{{"an-instance-with-a-name-of-the-usual-length", 1}, {strings.Repeat("o", 200), 3}} {
+		have, err := store.Leases(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := map[string]processor.Version{}
+		for _, l := range have {
+			version[l.Partition] = l.Version
+		}
+		var want []processor.Lease
+		for i := range partitions {
+			p := fmt.Sprint(i)
+			want = append(want, processor.Lease{Partition: p, Owner: test.owner, Epoch: test.calls, Version: version[p]})
+		}
+		h.calls.Store(0)
+		got, err := store.Claim(t.Context(), g, want)
+		if err != nil || len(got) != partitions || h.calls.Load() != test.calls {
+			t.Fatalf("claimed %d by %d calls: %v", len(got), h.calls.Load(), err)
+		}
+		for i, l := range got {
+			if l.Partition != want[i].Partition || l.Owner != test.owner || l.Version == "" || l.Renewed.IsZero() {
+				t.Fatalf("lease %d is %+v", i, l)
+			}
+		}
+	}
+}
+
+// Facts come all, although not in one reply.
+func TestYardStoreWithManyFacts(t *testing.T) {
+	yard := servertest.Start(t)
+	yard.Hub(t, "orders", 1)
+	store := processor.YardStore(yard.Dial(t).Hub("orders"))
+	own, err := yard.Store(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := processor.Group{Hub: "orders", Group: "$Default"}
+	value := []byte(strings.Repeat("v", groupwire.MaxValueBytes))
+	for i := range 90 {
+		if _, err := own.Put(t.Context(), g, processor.Fact{Key: fmt.Sprintf("attempts/%d", i), Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	facts, err := store.Facts(t.Context(), g, "")
+	if err != nil || len(facts) != 90 {
+		t.Fatalf("%d facts: %v", len(facts), err)
+	}
+	keys := map[string]bool{}
+	for _, f := range facts {
+		keys[f.Key] = slices.Equal(f.Value, value)
+	}
+	for i := range 90 {
+		if !keys[fmt.Sprintf("attempts/%d", i)] {
+			t.Errorf("fact %d is missing", i)
+		}
+	}
+}
+
+// scripted is a hub that says what it is told to.
+type scripted []func(operation string) (string, error)
+
+func (s *scripted) Call(_ context.Context, operation string, _ []byte) ([]byte, error) {
+	next := (*s)[0]
+	*s = (*s)[1:]
+	body, err := next(operation)
+	return []byte(body), err
+}
+
+func says(body string) func(string) (string, error) {
+	return func(string) (string, error) { return body, nil }
+}
+
+func fails(err error) func(string) (string, error) {
+	return func(string) (string, error) { return "", err }
+}
+
+// What a yard's statuses mean to a processor: of two it knows that nothing was written, of all
+// others nothing.
+func TestYardStoreErrors(t *testing.T) {
+	for code, want := range map[int]error{
+		groupwire.StatusConflict: processor.ErrConflict, groupwire.StatusFenced: processor.ErrFenced,
+		groupwire.StatusNotFound: hub.ErrNotFound, groupwire.StatusUnauthorized: hub.ErrUnauthorized,
+		groupwire.StatusFailed: nil, groupwire.StatusTooMany: nil, groupwire.StatusUnavailable: nil, groupwire.StatusBadRequest: nil,
+	} {
+		said := &hub.CallError{Code: code, Description: "because"}
+		store := processor.YardStore(&scripted{fails(fmt.Errorf("call: %w", said))})
+		_, err := store.Put(t.Context(), group, processor.Fact{Key: "k"})
+		for _, sentinel := range []error{processor.ErrConflict, processor.ErrFenced, hub.ErrNotFound, hub.ErrUnauthorized} {
+			if errors.Is(err, sentinel) != (sentinel == want) {
+				t.Errorf("status %d is %v", code, err)
+			}
+		}
+		if !errors.As(err, &said) || !strings.Contains(err.Error(), "because") || !strings.HasPrefix(err.Error(), "put at the yard: ") {
+			t.Errorf("status %d is %v", code, err)
+		}
+	}
+	if _, err := processor.YardStore(&scripted{}).Force(t.Context(), group, processor.Checkpoint{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("forced with %v", err)
+	}
+}
+
+// A yard that says what makes no sense is an error, and nothing is made of it.
+func TestYardStoreAndNonsense(t *testing.T) {
+	for _, nonsense := range []string{"", "x", `{"leases":5}`, `[]`, `{} {}`} {
+		if leases, err := processor.YardStore(&scripted{says(nonsense)}).Leases(t.Context(), group); !errors.Is(err, groupwire.ErrMalformed) {
+			t.Errorf("%q: %v, %v", nonsense, leases, err)
+		}
+	}
+	watcher := processor.YardStore(&scripted{says(`{}`)}).(processor.Watcher)
+	err := watcher.Watch(t.Context(), group, func() { t.Error("it is ready") }, make(chan struct{}))
+	if !errors.Is(err, groupwire.ErrMalformed) {
+		t.Errorf("watched with %v", err)
+	}
+}
+
+// What is known to be written is told beside the error.
+func TestYardStoreClaimsInPart(t *testing.T) {
+	store := processor.YardStore(&scripted{says(`{"leases":[{"partition":"0","owner":"a","epoch":1,"version":"v"}],"failed":"no space"}`)})
+	got, err := store.Claim(t.Context(), group, []processor.Lease{{Partition: "0"}, {Partition: "1"}})
+	if len(got) != 1 || got[0].Version != "v" || err == nil || errors.Is(err, processor.ErrConflict) || !strings.Contains(err.Error(), "no space") {
+		t.Errorf("claimed %+v, %v", got, err)
+	}
+}
+
+// A watch tells each change, is ready when it will miss none, and says why it ends.
+func TestYardStoreWatches(t *testing.T) {
+	changed := make(chan struct{}, 10)
+	ready := 0
+	broken := errors.New("the connection broke")
+	store := processor.YardStore(&scripted{
+		says(`{"token":"1"}`), says(`{"token":"1"}`), says(`{"token":"2","changed":true}`), says(`{"token":"9","changed":true}`), fails(broken),
+	})
+	err := store.(processor.Watcher).Watch(t.Context(), group, func() { ready++ }, changed)
+	if !errors.Is(err, broken) || ready != 1 || len(changed) != 2 {
+		t.Errorf("ready %d times, told %d times, %v", ready, len(changed), err)
+	}
+}
+
+// A store is of one hub: another's records are not there by mistake.
+func TestYardStoreIsOfOneHub(t *testing.T) {
+	yard := servertest.Start(t)
+	yard.Hub(t, "orders", 1)
+	store := processor.YardStore(yard.Dial(t).Hub("orders"))
+	if _, err := store.Leases(t.Context(), processor.Group{Hub: "Orders", Group: "$Default"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := store.Leases(t.Context(), processor.Group{Hub: "other", Group: "$Default"}); err == nil {
+		t.Error("it is of another hub, too")
+	}
+}

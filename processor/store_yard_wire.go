@@ -1,0 +1,47 @@
+package processor
+
+import "github.com/eventyard/eventyard/internal/groupwire"
+
+// The records as they are said to a yard and by it. Requests have no times: those are the
+// yard's to say.
+
+func wireLease(l Lease) groupwire.Lease {
+	return groupwire.Lease{Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch, Version: string(l.Version)}
+}
+
+func leaseOf(l groupwire.Lease) Lease {
+	return Lease{
+		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
+		Acquired: l.Acquired, Renewed: l.Renewed, Version: Version(l.Version),
+	}
+}
+
+func wireCheckpoint(c Checkpoint) groupwire.Checkpoint {
+	return groupwire.Checkpoint{
+		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset,
+		Epoch: c.Epoch, HubID: c.HubID, Version: string(c.Version),
+	}
+}
+
+func checkpointOf(c groupwire.Checkpoint) Checkpoint {
+	return Checkpoint{
+		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset, Epoch: c.Epoch,
+		HubID: c.HubID, Updated: c.Updated, Version: Version(c.Version),
+	}
+}
+
+func wireFact(f Fact) groupwire.Fact {
+	return groupwire.Fact{Key: f.Key, Value: f.Value, Version: string(f.Version)}
+}
+
+func factOf(f groupwire.Fact) Fact {
+	return Fact{Key: f.Key, Value: f.Value, Version: Version(f.Version)}
+}
+
+func translate[A, B any](all []A, f func(A) B) []B {
+	done := make([]B, len(all))
+	for i, one := range all {
+		done[i] = f(one)
+	}
+	return done
+}

@@ -1,0 +1,177 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// Stores that are no processor.Watcher pass these by being none. Who watches gives a channel with
+// room for one: what is told while nobody takes from it would be lost otherwise.
+var watchTests = []test{
+	{"a claim is told", func(f *fixture) {
+		f.wantTold(nil, func(s processor.Store) error {
+			_, err := s.Claim(f.ctx, f.group, []processor.Lease{lease("0", "a", 1)})
+			return err
+		})
+	}},
+	{"a release is told", func(f *fixture) {
+		var had processor.Lease
+		f.wantTold(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
+			had.Owner = ""
+			_, err := s.Claim(f.ctx, f.group, []processor.Lease{had})
+			return err
+		})
+	}},
+	{"a put is told", func(f *fixture) {
+		f.wantTold(nil, func(s processor.Store) error {
+			_, err := s.Put(f.ctx, f.group, processor.Fact{Key: "next/0", Value: []byte("b")})
+			return err
+		})
+	}},
+	{"a put over another is told", func(f *fixture) {
+		var had processor.Fact
+		f.wantTold(func() { had = f.put(processor.Fact{Key: "next/0"}) }, func(s processor.Store) error {
+			_, err := s.Put(f.ctx, f.group, had)
+			return err
+		})
+	}},
+	{"a removal is told", func(f *fixture) {
+		var had processor.Fact
+		f.wantTold(func() { had = f.put(processor.Fact{Key: "next/0"}) }, func(s processor.Store) error {
+			return s.Remove(f.ctx, f.group, had)
+		})
+	}},
+	{"one change after another is told", watchOn},
+	{"several watchers are told", severalWatchers},
+	{"a watcher that does not listen blocks nobody", deafWatcher},
+	{"watching ends with its context", watchEnds},
+}
+
+// watching is one running Watch.
+type watching struct {
+	changed chan struct{}
+	ended   chan struct{} // closed when Watch has returned
+	cancel  context.CancelFunc
+}
+
+// watch starts one and waits until it is ready.
+func (f *fixture) watch(s processor.Store, changed chan struct{}) *watching {
+	f.Helper()
+	watcher, is := s.(processor.Watcher)
+	if !is {
+		f.Skip("the store cannot be watched")
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	w := &watching{changed: changed, ended: make(chan struct{}), cancel: cancel}
+	ready := make(chan struct{})
+	go func() {
+		defer close(w.ended)
+		if err := watcher.Watch(ctx, f.group, func() { close(ready) }, changed); err != nil && ctx.Err() == nil {
+			f.Errorf("watch: %v", err)
+		}
+	}()
+	f.Cleanup(w.stop)
+	f.await(ready, "the watch is not ready")
+	return w
+}
+
+func (w *watching) stop() {
+	w.cancel()
+	<-w.ended
+}
+
+// await waits for a channel. What a store has to tell comes at some time; how soon is not
+// the suite's business.
+func (f *fixture) await(c <-chan struct{}, otherwise string) {
+	f.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience / 2):
+		f.Fatal(otherwise)
+	}
+}
+
+// wantTold prepares, watches, and wants to be told of what do does, through another
+// process's store.
+func (f *fixture) wantTold(prepare func(), do func(s processor.Store) error) {
+	f.Helper()
+	if prepare != nil {
+		prepare()
+	}
+	peer := f.peer()
+	w := f.watch(f.store, make(chan struct{}, 1))
+	if err := do(peer); err != nil {
+		f.Fatal(err)
+	}
+	f.await(w.changed, "the change was not told")
+}
+
+// watchOn reads after every call until it has seen each change: whoever reads whenever told
+// is never left with an old state.
+func watchOn(f *fixture) {
+	peer := f.peer()
+	w := f.watch(f.store, make(chan struct{}, 1))
+	fact := processor.Fact{Key: "presence/a"}
+	for range 20 {
+		var err error
+		if fact, err = peer.Put(f.ctx, f.group, fact); err != nil {
+			f.Fatalf("put: %v", err)
+		}
+		for f.factVersion(fact.Key) != fact.Version {
+			f.await(w.changed, "the change was not told")
+		}
+	}
+}
+
+func (f *fixture) factVersion(key string) processor.Version {
+	f.Helper()
+	facts, err := f.store.Facts(f.ctx, f.group, "")
+	if err != nil {
+		f.Fatalf("facts: %v", err)
+	}
+	for _, fact := range facts {
+		if fact.Key == key {
+			return fact.Version
+		}
+	}
+	return ""
+}
+
+func severalWatchers(f *fixture) {
+	peer := f.peer()
+	var all []*watching
+	for range 4 {
+		all = append(all, f.watch(f.store, make(chan struct{}, 1)))
+	}
+	all[3].stop() // one that has gone does the others no harm
+	if _, err := peer.Claim(f.ctx, f.group, []processor.Lease{lease("0", "a", 1)}); err != nil {
+		f.Fatal(err)
+	}
+	for _, w := range all[:3] {
+		f.await(w.changed, "one of several was not told")
+	}
+}
+
+func deafWatcher(f *fixture) {
+	full := make(chan struct{}, 1)
+	full <- struct{}{}
+	f.watch(f.store, make(chan struct{})) // nobody ever takes from it
+	f.watch(f.store, full)
+	hears := f.watch(f.store, make(chan struct{}, 1))
+	fact := processor.Fact{Key: "presence/a"}
+	for range 100 {
+		fact = f.put(fact)
+	}
+	for f.factVersion(fact.Key) != fact.Version {
+		f.await(hears.changed, "the change was not told")
+	}
+}
+
+func watchEnds(f *fixture) {
+	w := f.watch(f.store, make(chan struct{}, 1))
+	w.cancel()
+	f.await(w.ended, "the watch goes on although its context has ended")
+	f.claim(lease("0", "a", 1)) // and the store with it
+}

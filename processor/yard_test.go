@@ -1,0 +1,110 @@
+package processor_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/servertest"
+)
+
+// tally counts what was handled, in order, by partition.
+type tally struct {
+	mu   sync.Mutex
+	seqs map[string][]int64
+	n    int
+}
+
+func (c *tally) handle(ctx context.Context, b *processor.Batch) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ev := range b.Events {
+		c.seqs[ev.Partition] = append(c.seqs[ev.Partition], ev.Sequence)
+		c.n++
+	}
+	return nil
+}
+
+func (c *tally) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// eventually polls, as there are real processes' goroutines and sockets to wait for.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// owned is how many partitions an instance reads.
+func owned(p *processor.Processor) (n int) {
+	for _, s := range p.Status() {
+		if s.State == processor.Running {
+			n++
+		}
+	}
+	return n
+}
+
+// P1, P2, P11, P12: the same code against a real yard, which also keeps the records.
+func TestTwoInstancesShareAYardsHubAndAPlannedMoveRepeatsNothing(t *testing.T) {
+	yard := servertest.Start(t)
+	yard.Hub(t, "orders", 4)
+	orders := yard.Dial(t).Hub("orders")
+	seen := &tally{seqs: map[string][]int64{}}
+	start := func(id string) (*processor.Processor, func()) {
+		p := processor.New(orders, processor.Config{ID: id, Log: slog.New(slog.DiscardHandler),
+			Checkpoints: processor.Checkpoints{Auto: true, Every: time.Minute},
+			OnError:     func(err error) { t.Errorf("%s: %v", id, err) }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx, seen.handle) }()
+		return p, func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("%s ended with %v", id, err)
+			}
+		}
+	}
+	sent := 0
+	send := func() {
+		for i := range 4 {
+			if err := orders.SendTo(t.Context(), fmt.Sprint(i), event.Text("a"), event.Text("b")); err != nil {
+				t.Fatal(err)
+			}
+			sent += 2
+		}
+	}
+	a, stopA := start("a")
+	eventually(t, "a reads all", func() bool { return owned(a) == 4 })
+	send()
+	eventually(t, "a handles all", func() bool { return seen.count() == sent })
+	b, stopB := start("b")
+	eventually(t, "a and b share", func() bool { send(); return owned(a) == 2 && owned(b) == 2 })
+	eventually(t, "both handle all", func() bool { return seen.count() >= sent })
+	stopA()
+	eventually(t, "b reads all", func() bool { send(); return owned(b) == 4 })
+	eventually(t, "b handles all", func() bool { return seen.count() >= sent })
+	stopB()
+	for part, seqs := range seen.seqs {
+		if !slices.Equal(seqs, upTo(int64(sent/4))) {
+			t.Errorf("partition %s: handled %v of %d", part, seqs, sent/4)
+		}
+	}
+}
+
+var _ processor.Hub = (*hub.Hub)(nil)
