@@ -120,7 +120,10 @@ func (b *Broker) load(ctx context.Context) error {
 		all = append(all, sighting{name: nameOfHubKey(e.Key), revision: e.Revision, def: def})
 	}
 	b.hubs.apply(all...)
-	return b.resumeDeletions(ctx, all)
+	if err := b.resumeDeletions(ctx, all); err != nil {
+		return err
+	}
+	return b.resumeGroupDeletions(ctx)
 }
 
 // resumeDeletions finishes what a crash interrupted. A hub that cannot be removed now

@@ -63,7 +63,7 @@ func (b *Broker) finishDeletion(ctx context.Context, marked sighting) error {
 		return fmt.Errorf("remove log %s: %w", marked.def.Log, err)
 	}
 	b.ledgers.forget(marked.def.Log)
-	for _, prefix := range []string{groupKeys(marked.def.Log), producerKeys(marked.def.Log)} {
+	for _, prefix := range []string{groupKeys(marked.def.Log), hubRecordKeys(marked.def.Log), producerKeys(marked.def.Log)} {
 		if err := b.deleteFacts(ctx, prefix); err != nil {
 			return err
 		}
@@ -71,19 +71,26 @@ func (b *Broker) finishDeletion(ctx context.Context, marked sighting) error {
 	return b.forget(ctx, marked)
 }
 
-// deleteFacts removes what the store has about a hub that is being deleted. Who changes
-// one of them meanwhile notices the deletion and takes it back.
+// deleteFacts removes what the store has about a hub or group that is being deleted, until
+// nothing is left: what is changed between the list and the deletion is deleted in the
+// next round, and what is gone cannot be changed. Who creates one of them meanwhile notices
+// the deletion and takes it back.
 func (b *Broker) deleteFacts(ctx context.Context, prefix string) error {
-	entries, err := b.meta.List(ctx, prefix)
-	if err != nil {
-		return fmt.Errorf("list %s: %w", prefix, err)
-	}
-	for _, e := range entries {
-		if err := b.meta.Delete(ctx, e.Key, e.Revision); err != nil && !goneOrChanged(err) {
-			return fmt.Errorf("delete %s: %w", e.Key, err)
+	for range maxTries {
+		entries, err := b.meta.List(ctx, prefix)
+		if err != nil {
+			return fmt.Errorf("list %s: %w", prefix, err)
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		for _, e := range entries {
+			if err := b.meta.Delete(ctx, e.Key, e.Revision); err != nil && !goneOrChanged(err) {
+				return fmt.Errorf("delete %s: %w", e.Key, err)
+			}
 		}
 	}
-	return nil
+	return fmt.Errorf("delete %s: others keep writing there", prefix)
 }
 
 // forget deletes the hub's key. Another revision there means that somebody else

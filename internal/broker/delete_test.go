@@ -98,8 +98,8 @@ func TestCursorsOfADeletedHubEnd(t *testing.T) {
 func TestDeletionSurvivesACrashAtEveryStep(t *testing.T) {
 	for _, answerLost := range []bool{false, true} {
 		for _, next := range []string{"restart", "create", "delete"} {
-			// Marking, removing the log, two groups, the definition.
-			for step := 1; step <= 5; step++ {
+			// Marking, removing the log, two groups, a record of one, the definition.
+			for step := 1; step <= 6; step++ {
 				t.Run(fmt.Sprintf("step %d, answer lost %v, then %s", step, answerLost, next), func(t *testing.T) {
 					crashDeletion(t, &faults{step: step, answerLost: answerLost}, next)
 				})
@@ -118,6 +118,7 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 			t.Fatal(err)
 		}
 	}
+	keepRecord(t, b, "orders", "a", "lease/0")
 	log := b.hubs.find("orders").log
 	// Another node, open since before, that knows nothing of the deletion.
 	healthy := &faults{}
@@ -168,8 +169,10 @@ func expectNothingOf(t *testing.T, y *yard, log string, removed []string) {
 	if !slices.Contains(removed, log) {
 		t.Errorf("log %s was not removed, only %q", log, removed)
 	}
-	if left, err := y.store.List(t.Context(), groupKeys(log)); err != nil || len(left) > 0 {
-		t.Errorf("groups left: %v, %v", left, err)
+	for _, prefix := range []string{groupKeys(log), hubRecordKeys(log)} {
+		if left, err := y.store.List(t.Context(), prefix); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
 	}
 	hubs, err := y.store.List(t.Context(), hubsPrefix)
 	if err != nil {

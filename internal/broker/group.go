@@ -3,10 +3,12 @@ package broker
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/meta"
@@ -16,6 +18,25 @@ import (
 type Group struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
+}
+
+// storedGroup is a group as the store keeps it.
+type storedGroup struct {
+	Group
+	// ID tells it from an earlier group of its name.
+	ID string `json:"id,omitempty"`
+	// State is empty, or stateDeleting from the moment a deletion is decided.
+	State string `json:"state,omitempty"`
+}
+
+func (g storedGroup) deleting() bool { return g.State == stateDeleting }
+
+// incarnation is the ID, and for groups from before there were any as good as one.
+func (g storedGroup) incarnation() string {
+	if g.ID == "" {
+		return fmt.Sprintf("created-%d", g.Created.UnixMilli())
+	}
+	return g.ID
 }
 
 // Groups are not kept in memory: they are asked for when a reader begins, not for
@@ -41,18 +62,22 @@ func (b *Broker) storedGroups(ctx context.Context, h *hub) ([]Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list groups of hub %q: %w", h.Name, err)
 	}
-	groups := make([]Group, len(entries))
-	for i, e := range entries {
-		if groups[i], err = decodeGroup(e); err != nil {
+	groups := make([]Group, 0, len(entries))
+	for _, e := range entries {
+		g, err := decodeGroup(e)
+		if err != nil {
 			return nil, err
+		}
+		if !g.deleting() {
+			groups = append(groups, g.Group)
 		}
 	}
 	slices.SortFunc(groups, func(x, y Group) int { return cmp.Compare(x.Name, y.Name) })
 	return groups, nil
 }
 
-func decodeGroup(e meta.Entry) (Group, error) {
-	var g Group
+func decodeGroup(e meta.Entry) (storedGroup, error) {
+	var g storedGroup
 	if err := json.Unmarshal(e.Value, &g); err != nil {
 		return g, fmt.Errorf("read group %s: %w", e.Key, err)
 	}
@@ -73,25 +98,36 @@ func (b *Broker) group(ctx context.Context, h *hub, group string) (Group, error)
 	if isDefaultGroup(group) {
 		return defaultGroup(h), nil
 	}
-	entry, err := b.groupEntry(ctx, h, group)
-	if err != nil {
-		return Group{}, err
-	}
-	return decodeGroup(entry)
+	stored, err := b.visibleGroup(ctx, h, group)
+	return stored.Group, err
 }
 
-func (b *Broker) groupEntry(ctx context.Context, h *hub, group string) (meta.Entry, error) {
+// visibleGroup reads a group that users see.
+func (b *Broker) visibleGroup(ctx context.Context, h *hub, group string) (storedGroup, error) {
+	stored, _, err := b.readGroup(ctx, h, group)
+	if err == nil && stored.deleting() {
+		err = groupNotFound(h, group)
+	}
+	if err != nil {
+		return storedGroup{}, err
+	}
+	return stored, nil
+}
+
+// readGroup reads a group, also one whose deletion is decided.
+func (b *Broker) readGroup(ctx context.Context, h *hub, group string) (storedGroup, meta.Revision, error) {
 	if !wellFormed(group) {
-		return meta.Entry{}, groupNotFound(h, group)
+		return storedGroup{}, 0, groupNotFound(h, group)
 	}
 	entry, err := b.meta.Get(ctx, groupKey(h.log, group))
 	if errors.Is(err, meta.ErrNotFound) {
-		return meta.Entry{}, b.groupMissing(ctx, h, group)
+		return storedGroup{}, 0, b.groupMissing(ctx, h, group)
 	}
 	if err != nil {
-		return meta.Entry{}, fmt.Errorf("read group %q of hub %q: %w", group, h.Name, err)
+		return storedGroup{}, 0, fmt.Errorf("read group %q of hub %q: %w", group, h.Name, err)
 	}
-	return entry, nil
+	stored, err := decodeGroup(entry)
+	return stored, entry.Revision, err
 }
 
 func groupNotFound(h *hub, group string) *NotFoundError {
@@ -127,19 +163,42 @@ func (b *Broker) CreateGroup(ctx context.Context, hub, group string) (Group, err
 	if err := checkGroupName(group); err != nil {
 		return Group{}, fmt.Errorf("create group of hub %q: %w", h.Name, err)
 	}
-	g := Group{Name: group, Created: now()}
-	revision, err := b.meta.CompareAndSet(ctx, groupKey(h.log, group), 0, encode(g))
-	switch {
-	case errors.Is(err, meta.ErrConflict):
-		return Group{}, fmt.Errorf("create group %q of hub %q: %w", group, h.Name, ErrGroupExists)
-	case err != nil:
+	g := storedGroup{Group: Group{Name: group, Created: now()}, ID: strings.ToLower(rand.Text())}
+	revision, err := b.putGroup(ctx, h, g)
+	if err != nil {
 		return Group{}, fmt.Errorf("create group %q of hub %q: %w", group, h.Name, err)
 	}
 	if b.wasDeleted(ctx, h) {
 		return Group{}, b.withdrawGroup(ctx, h, group, revision)
 	}
 	b.log.Info("group created", "hub", h.Name, "group", group)
-	return g, nil
+	return g.Group, nil
+}
+
+// putGroup lets the store decide who is first. A group of that name that is still being
+// deleted is finished with.
+func (b *Broker) putGroup(ctx context.Context, h *hub, g storedGroup) (revision meta.Revision, err error) {
+	err = untilUncontested(ctx, "take the name", func() (conflict error) {
+		revision, conflict = b.meta.CompareAndSet(ctx, groupKey(h.log, g.Name), 0, encode(g))
+		if !errors.Is(conflict, meta.ErrConflict) {
+			return conflict
+		}
+		there, at, err := b.readGroup(ctx, h, g.Name)
+		var missing *NotFoundError
+		switch {
+		case errors.As(err, &missing):
+			return conflict
+		case err != nil:
+			return err
+		case !there.deleting():
+			return ErrGroupExists
+		}
+		if err := b.finishGroupDeletion(ctx, h.log, there, at); err != nil {
+			return fmt.Errorf("finish deletion of the group that had this name: %w", err)
+		}
+		return conflict
+	})
+	return revision, err
 }
 
 // wasDeleted tells whether the hub was deleted under us. The deletion may have listed
@@ -158,35 +217,4 @@ func (b *Broker) withdrawGroup(ctx context.Context, h *hub, group string, revisi
 		return fmt.Errorf("withdraw group %q of deleted hub %q: %w", group, h.Name, err)
 	}
 	return hubNotFound(h.Name)
-}
-
-// DeleteGroup deletes a consumer group; $Default is ErrDefaultGroup. Readers that use
-// it go on until they close.
-func (b *Broker) DeleteGroup(ctx context.Context, hub, group string) error {
-	h, err := b.find(hub)
-	if err != nil {
-		return err
-	}
-	if isDefaultGroup(group) {
-		return fmt.Errorf("delete group %q of hub %q: %w", group, h.Name, ErrDefaultGroup)
-	}
-	doing := fmt.Sprintf("delete group %q of hub %q", group, h.Name)
-	err = untilUncontested(ctx, doing, func() error {
-		entry, err := b.groupEntry(ctx, h, group)
-		if err != nil {
-			return err
-		}
-		if err = b.meta.Delete(ctx, entry.Key, entry.Revision); goneOrChanged(err) {
-			return meta.ErrConflict // what there is now is for the next look to say
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", doing, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	b.log.Info("group deleted", "hub", h.Name, "group", group)
-	return nil
 }

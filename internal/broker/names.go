@@ -97,6 +97,7 @@ const (
 	hubsPrefix      = "hubs/"
 	groupsPrefix    = "groups/"
 	producersPrefix = "producers/"
+	recordsPrefix   = "records/"
 )
 
 func hubKey(folded string) string { return hubsPrefix + segment(folded) }
@@ -108,6 +109,16 @@ func nameOfHubKey(key string) string {
 func groupKeys(log string) string { return groupsPrefix + log + "/" }
 
 func groupKey(log, group string) string { return groupKeys(log) + segment(group) }
+
+func logOfGroupKey(key string) string {
+	log, _, _ := strings.Cut(strings.TrimPrefix(key, groupsPrefix), "/")
+	return log
+}
+
+// recordKeys are what services keep of one group, hubRecordKeys of all groups of a hub.
+func recordKeys(log, incarnation string) string { return hubRecordKeys(log) + incarnation + "/" }
+
+func hubRecordKeys(log string) string { return recordsPrefix + log + "/" }
 
 func producerKeys(log string) string { return producersPrefix + log + "/" }
 

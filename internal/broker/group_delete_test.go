@@ -1,0 +1,276 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// keepRecord keeps something of a group, as a service does.
+func keepRecord(t *testing.T, b *Broker, hub, group, name string) GroupRecords {
+	t.Helper()
+	r := recordsOf(t, b, hub, group)
+	if _, err := b.meta.CompareAndSet(t.Context(), r.Prefix+name, 0, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func recordsLeft(t *testing.T, s meta.Store) (keys []string) {
+	t.Helper()
+	left, err := s.List(t.Context(), recordsPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range left {
+		keys = append(keys, e.Key)
+	}
+	return keys
+}
+
+// H1: each incarnation of a group, and of its hub, has a place of its own for its records, and
+// no two groups share one.
+func TestGroupRecords(t *testing.T) {
+	b := newYard(t).open(t)
+	seen := map[string]string{}
+	look := func(what, hub, group string) GroupRecords {
+		t.Helper()
+		r, err := b.GroupRecords(t.Context(), hub, group)
+		if err != nil || !strings.HasSuffix(r.Prefix, "/") {
+			t.Fatalf("%s: %+v, %v", what, r, err)
+		}
+		if other, twice := seen[r.Prefix]; twice {
+			t.Errorf("%s has the place of %s", what, other)
+		}
+		seen[r.Prefix] = what
+		return r
+	}
+	create := func(hub string) {
+		t.Helper()
+		mustCreate(t, b, hub, 2)
+		for _, group := range []string{"b", "B", "a/b"} {
+			if _, err := b.CreateGroup(t.Context(), hub, group); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	create("Orders")
+	create("orders/a")
+	for _, hub := range []string{"orders", "orders/a"} {
+		for _, group := range []string{DefaultGroup, "b", "B", "a/b"} {
+			look(hub+" "+group, hub, group)
+		}
+	}
+	r, err := b.GroupRecords(t.Context(), "ORDERS", "$DEFAULT")
+	if err != nil || seen[r.Prefix] != "orders "+DefaultGroup || r.Hub.Name != "Orders" || r.Hub.Partitions != 2 || r.Group.Name != DefaultGroup {
+		t.Errorf("got %+v, %v", r, err)
+	}
+
+	old := recordsOf(t, b, "orders", "b")
+	if b.GroupGone(t.Context(), old) || b.GroupGone(t.Context(), r) {
+		t.Error("what is there is called gone")
+	}
+	if err := b.DeleteGroup(t.Context(), "orders", "b"); err != nil {
+		t.Fatal(err)
+	}
+	if !b.GroupGone(t.Context(), old) {
+		t.Error("a deleted group is not called gone")
+	}
+	if _, err := b.CreateGroup(t.Context(), "orders", "b"); err != nil {
+		t.Fatal(err)
+	}
+	look("the group created anew", "orders", "b")
+	if !b.GroupGone(t.Context(), old) {
+		t.Error("the group created anew is taken for the old one")
+	}
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	create("orders")
+	if !b.GroupGone(t.Context(), r) {
+		t.Error("the hub created anew is taken for the old one")
+	}
+	look("$Default of the hub created anew", "orders", DefaultGroup)
+	look("b of the hub created anew", "orders", "b")
+	for group, kind := range map[string]string{"x": KindGroup, "": KindGroup} {
+		if _, err := b.GroupRecords(t.Context(), "orders", group); !isNotFound(err, kind) {
+			t.Errorf("%q: %v", group, err)
+		}
+	}
+	if _, err := b.GroupRecords(t.Context(), "nowhere", DefaultGroup); !isNotFound(err, KindHub) {
+		t.Error(err)
+	}
+}
+
+func recordsOf(t *testing.T, b *Broker, hub, group string) GroupRecords {
+	t.Helper()
+	r, err := b.GroupRecords(t.Context(), hub, group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A group that was stored before there were ids has a place for records, too.
+func TestRecordsOfAGroupWithoutID(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	key := groupKey(b.hubs.find("orders").log, "old")
+	if _, err := y.store.CompareAndSet(t.Context(), key, 0, []byte(`{"name":"old","created":"2026-11-15T08:00:00.123Z"}`)); err != nil {
+		t.Fatal(err)
+	}
+	r := keepRecord(t, b, "orders", "old", "lease/0")
+	if b.GroupGone(t.Context(), r) {
+		t.Error("it is called gone")
+	}
+	if err := b.DeleteGroup(t.Context(), "orders", "old"); err != nil {
+		t.Fatal(err)
+	}
+	if left := recordsLeft(t, y.store); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// H1: wherever the deletion of a group is cut off, the group is either whole or, after the
+// next start, gone with all that was recorded of it; and its name is free for a new one,
+// without any start.
+func TestGroupDeletionSurvivesACrashAtEveryStep(t *testing.T) {
+	for _, answerLost := range []bool{false, true} {
+		for _, next := range []string{"restart", "create", "delete"} {
+			for step := 1; step <= 4; step++ { // marking, two records, the group
+				t.Run(fmt.Sprintf("step %d, answer lost %v, then %s", step, answerLost, next), func(t *testing.T) {
+					crashGroupDeletion(t, &faults{step: step, answerLost: answerLost}, next)
+				})
+			}
+		}
+	}
+}
+
+func crashGroupDeletion(t *testing.T, f *faults, next string) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	for _, group := range []string{"a/b", "other"} {
+		if _, err := b.CreateGroup(t.Context(), "orders", group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keepRecord(t, b, "orders", "a/b", "lease/0")
+	keepRecord(t, b, "orders", "a/b", "checkpoint/0")
+	kept := keepRecord(t, b, "orders", "other", "lease/0").Prefix + "lease/0"
+	dying := open(t, Config{Engine: y.engine, Meta: faultyStore{y.store, f}})
+	if err := dying.DeleteGroup(t.Context(), "orders", "a/b"); !errors.Is(err, errCrashed) {
+		t.Fatalf("got %v", err)
+	}
+
+	decided := f.step > 1 || f.answerLost
+	_, err := b.Group(t.Context(), "orders", "a/b")
+	if gone := isNotFound(err, KindGroup); gone != decided || slices.Contains(groupNames(t, b, "orders"), "a/b") == decided {
+		t.Errorf("decided %v, found: %v, %v", decided, groupNames(t, b, "orders"), err)
+	}
+	switch next {
+	case "restart":
+		b = y.open(t)
+	case "create":
+		_, err := b.CreateGroup(t.Context(), "orders", "a/b")
+		if decided && err != nil || !decided && !errors.Is(err, ErrGroupExists) {
+			t.Fatalf("create: %v", err)
+		}
+	case "delete":
+		if err := b.DeleteGroup(t.Context(), "orders", "a/b"); err != nil && !isNotFound(err, KindGroup) {
+			t.Fatal(err)
+		}
+		decided = true
+	}
+	left := recordsLeft(t, y.store)
+	if decided && !slices.Equal(left, []string{kept}) || !decided && len(left) != 3 {
+		t.Errorf("decided %v, and left is %v", decided, left)
+	}
+}
+
+// H1: a record that is changed while it is being deleted is deleted all the same.
+func TestARecordChangedDuringItsDeletion(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
+		t.Fatal(err)
+	}
+	r := keepRecord(t, b, "orders", "billing", "lease/0")
+	renewing := &renewingStore{Store: y.store, key: r.Prefix + "lease/0"}
+	b = open(t, Config{Engine: y.engine, Meta: renewing})
+	if err := b.DeleteGroup(t.Context(), "orders", "billing"); err != nil {
+		t.Fatal(err)
+	}
+	if left := recordsLeft(t, y.store); len(left) > 0 || renewing.renewed != 3 {
+		t.Errorf("left: %v, after %d renewals", left, renewing.renewed)
+	}
+}
+
+// renewingStore changes a key three times just before it is deleted.
+type renewingStore struct {
+	meta.Store
+	key     string
+	renewed int
+}
+
+func (s *renewingStore) Delete(ctx context.Context, key string, expected meta.Revision) error {
+	if key == s.key && s.renewed < 3 {
+		s.renewed++
+		if _, err := s.Store.CompareAndSet(ctx, key, expected, []byte("renewed")); err != nil {
+			return err
+		}
+	}
+	return s.Store.Delete(ctx, key, expected)
+}
+
+// P6: who reads for a group is told, with names and epochs, by partition.
+func TestReceivers(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 2)
+	for _, group := range []string{"billing", "other"} {
+		if _, err := b.CreateGroup(t.Context(), "orders", group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show := func(group string) (all []string) {
+		t.Helper()
+		there, err := b.Receivers(t.Context(), "Orders", group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range there {
+			epoch := "none"
+			if r.Epoch != nil {
+				epoch = fmt.Sprint(*r.Epoch)
+			}
+			all = append(all, r.Partition+" "+r.Name+" "+epoch)
+		}
+		return all
+	}
+	if got := show("billing"); len(got) != 0 {
+		t.Errorf("nobody reads, and %q does", got)
+	}
+	plain := mustReceive(t, b, "billing", "plain", nil)
+	mustReceive(t, b, "other", "elsewhere", new(int64(1)))
+	if got := show("billing"); !slices.Equal(got, []string{"0 plain none"}) {
+		t.Errorf("got %q", got)
+	}
+	mustReceive(t, b, "billing", "one", new(int64(3)))
+	if got := show("billing"); !slices.Equal(got, []string{"0 one 3"}) {
+		t.Errorf("got %q", got)
+	}
+	plain.Close()
+	if got := show("$default"); len(got) != 0 {
+		t.Errorf("got %q", got)
+	}
+	if _, err := b.Receivers(t.Context(), "orders", "nobody"); !isNotFound(err, KindGroup) {
+		t.Error(err)
+	}
+}

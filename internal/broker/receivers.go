@@ -1,0 +1,44 @@
+package broker
+
+import "context"
+
+// ReceiverInfo is a receiver that has a place now.
+type ReceiverInfo struct {
+	Partition string
+	// Name is what it calls itself; empty if it has none.
+	Name string
+	// Epoch nil: a receiver without one.
+	Epoch *int64
+}
+
+// Receivers tells who reads for a group at this node, in order of the partitions. A
+// *NotFoundError if there is no such hub or group.
+func (b *Broker) Receivers(ctx context.Context, hub, group string) ([]ReceiverInfo, error) {
+	h, err := b.find(hub)
+	if err != nil {
+		return nil, err
+	}
+	g, err := b.group(ctx, h, group)
+	if err != nil {
+		return nil, err
+	}
+	var all []ReceiverInfo
+	for _, partition := range h.PartitionIDs() {
+		all = append(all, b.places.present(placeID{log: h.log, group: g.Name, partition: partition})...)
+	}
+	return all, nil
+}
+
+// present tells who has the place.
+func (ps *places) present(at placeID) (there []ReceiverInfo) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.all[at]
+	if p == nil {
+		return nil
+	}
+	for _, r := range p.seated {
+		there = append(there, ReceiverInfo{Partition: at.partition, Name: r.claim.name, Epoch: r.claim.epoch})
+	}
+	return there
+}
