@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/groupwire"
 )
 
 // node is the kind of thing that a link's address names.
@@ -17,6 +18,8 @@ const (
 	nodeClaims
 	// nodeManagement is $management, where hubs and partitions are asked about.
 	nodeManagement
+	// nodeYard is $yard, where processors keep what they share: no node of Event Hubs.
+	nodeYard
 	// nodeHub is a hub, or something inside one.
 	nodeHub
 )
@@ -28,6 +31,7 @@ const (
 	wordPublishers = "Publishers"
 	wordClaims     = "$cbs"
 	wordManagement = "$management"
+	wordYard       = groupwire.Node
 )
 
 // address is what a link's address, or a token's audience, names.
@@ -53,6 +57,9 @@ func parsePath(path string) address {
 	}
 	if rest, ok := cutLastWord(path, wordManagement); ok {
 		return address{node: nodeManagement, hub: rest}
+	}
+	if rest, ok := cutLastWord(path, wordYard); ok {
+		return address{node: nodeYard, hub: rest}
 	}
 	if strings.EqualFold(path, wordClaims) {
 		return address{node: nodeClaims}
@@ -141,6 +148,9 @@ func (a address) path() string {
 	}
 	if a.node == nodeManagement {
 		parts = append(parts, wordManagement)
+	}
+	if a.node == nodeYard {
+		parts = append(parts, wordYard)
 	}
 	return strings.Trim(strings.Join(parts, "/"), "/")
 }

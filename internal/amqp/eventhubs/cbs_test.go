@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ type rpc struct {
 
 func newRPC(t testing.TB, s *goamqp.Session, node string) *rpc {
 	t.Helper()
-	replyTo := fmt.Sprintf("%s-reply-to-%d", node, time.Now().UnixNano())
+	replyTo := fmt.Sprintf("%s-reply-to-%s", node, rand.Text())
 	receiver, err := s.NewReceiver(t.Context(), node, &goamqp.ReceiverOptions{TargetAddress: replyTo, Credit: 100})
 	must(t, err)
 	sender, err := s.NewSender(t.Context(), node, &goamqp.SenderOptions{SourceAddress: replyTo})

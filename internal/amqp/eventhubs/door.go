@@ -22,6 +22,8 @@ type Config struct {
 	// Broker and Access are required.
 	Broker *broker.Broker
 	Access *access.Keeper
+	// Groups is what stands behind $yard; nil: there is no such node.
+	Groups Groups
 	// MaxMessageBytes of a publication; zero means 1 MiB.
 	MaxMessageBytes int
 	// TokenTimeout is how long a connection may have no rights, from its beginning or since
@@ -50,6 +52,7 @@ func (c Config) withDefaults() Config {
 type Door struct {
 	broker          *broker.Broker
 	access          *access.Keeper
+	groups          Groups // nil: there is no $yard
 	maxMessageBytes int
 	tokenTimeout    time.Duration
 	log             *slog.Logger
@@ -82,6 +85,7 @@ func New(cfg Config) (*Door, error) {
 	return &Door{
 		broker:          cfg.Broker,
 		access:          cfg.Access,
+		groups:          cfg.Groups,
 		maxMessageBytes: cfg.MaxMessageBytes,
 		tokenTimeout:    cfg.TokenTimeout,
 		log:             cfg.Log,

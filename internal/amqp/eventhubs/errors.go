@@ -11,7 +11,10 @@ import (
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/groups"
+	"github.com/eventyard/eventyard/internal/groupwire"
 	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/processor"
 )
 
 // The conditions that clients branch on: whether they try again, on the same link or on
@@ -39,6 +42,11 @@ const (
 	condCancelled     wire.Symbol = "com.microsoft:operation-cancelled"
 	condOutOfOrder    wire.Symbol = "com.microsoft:out-of-order-sequence"
 	condProducerEpoch wire.Symbol = "com.microsoft:producer-epoch-stolen"
+
+	// These are told by $yard alone, to processors of ours.
+	condConflict wire.Symbol = "eventyard:conflict"
+	condFenced   wire.Symbol = "eventyard:fenced"
+	condTooMany  wire.Symbol = "eventyard:too-many-requests"
 )
 
 var (
@@ -120,6 +128,15 @@ var answers = []answer{
 	{name: "access.ErrInvalid", match: is(access.ErrInvalid), condition: condArgument},
 	{name: "access.ErrRootPolicy", match: is(access.ErrRootPolicy), condition: condNotAllowed},
 
+	{name: "processor.ErrFenced", match: is(processor.ErrFenced), condition: condFenced},
+	{name: "processor.ErrConflict", match: is(processor.ErrConflict), condition: condConflict},
+	{name: "groups.ErrInvalid", match: is(groups.ErrInvalid), condition: condArgument},
+	{name: "groups.ErrTooManyFacts", match: is(groups.ErrTooManyFacts), condition: condTooMany},
+	{name: "groups.ErrOutOfRange", match: is(groups.ErrOutOfRange), condition: condRange},
+	{name: "groups.OwnedError", match: as[*groups.OwnedError], condition: condNotAllowed},
+	{name: "groupwire.ErrMalformed", match: is(groupwire.ErrMalformed), condition: condArgument},
+	{name: "groupwire.ErrTooLarge", match: is(groupwire.ErrTooLarge), condition: condArgument},
+
 	{name: "eventhubs.errSelector", match: is(errSelector), condition: condArgument},
 	{name: "eventhubs.errTooManyGrants", match: is(errTooManyGrants), condition: condArgument},
 	{name: "eventhubs.errNumbers", match: is(errNumbers), condition: condArgument},
@@ -197,7 +214,7 @@ func sentence(_ place, err error) string {
 	return text + "."
 }
 
-// statuses are the codes by which $cbs and $management tell what the condition tells as
+// statuses are the codes by which $cbs, $management and $yard tell what the condition tells as
 // well. 403 is never among them: one client takes it for a quota.
 var statuses = map[wire.Symbol]int32{
 	condNotFound:       404,
@@ -210,6 +227,9 @@ var statuses = map[wire.Symbol]int32{
 	condBusy:           503,
 	condTimeout:        408,
 	condCancelled:      503,
+	condConflict:       groupwire.StatusConflict,
+	condFenced:         groupwire.StatusFenced,
+	condTooMany:        groupwire.StatusTooMany,
 }
 
 // statusOf gives the code that goes with a condition.

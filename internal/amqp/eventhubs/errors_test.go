@@ -24,6 +24,7 @@ import (
 var beneath = map[string]string{
 	"broker": "../../broker", "eventlog": "../../eventlog", "meta": "../../meta",
 	"auth": "../../auth", "access": "../../access", "amqp": "..", "wire": "../wire",
+	"groups": "../../groups", "groupwire": "../../groupwire",
 }
 
 // toldAsTheyAre are error types that need no row: they are what clients are told.

@@ -39,6 +39,8 @@ var errTooManyRequests = &amqp.Error{
 type exchange struct {
 	peer   *peer
 	handle func(context.Context, *request) reply
+	// maxUntaken bounds the bytes of replies that the client has not taken.
+	maxUntaken int
 
 	mu sync.Mutex
 	// All of these are guarded by mu, and so are the queues of the links.
@@ -46,6 +48,10 @@ type exchange struct {
 	replies  []*replySource
 	// queued and untaken are the bytes of all queues of requests and of replies.
 	queued, untaken int
+}
+
+func newExchange(p *peer, handle func(context.Context, *request) reply) *exchange {
+	return &exchange{peer: p, handle: handle, maxUntaken: maxUntakenBytes}
 }
 
 // requestSink takes the requests of one link.
@@ -186,8 +192,8 @@ func (s *requestSink) awaitRoom(ctx context.Context, e *errand) bool {
 // roomLocked tells whether there is room for a reply. A link all of whose replies were
 // taken is not held up by the others, within reason.
 func (x *exchange) roomLocked(to *replySource) bool {
-	return to == nil || to.closed || x.untaken < maxUntakenBytes ||
-		len(to.queue) == 0 && x.untaken < 2*maxUntakenBytes
+	return to == nil || to.closed || x.untaken < x.maxUntaken ||
+		len(to.queue) == 0 && x.untaken < 2*x.maxUntaken
 }
 
 // Closed forgets the requests that nobody has looked at yet.

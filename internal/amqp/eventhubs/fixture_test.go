@@ -24,6 +24,7 @@ import (
 	"github.com/eventyard/eventyard/internal/engine/bolt"
 	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/groups"
 	"github.com/eventyard/eventyard/internal/vfs"
 )
 
@@ -40,6 +41,7 @@ type yard struct {
 	t        testing.TB
 	broker   *broker.Broker
 	keeper   *access.Keeper
+	groups   *groups.Keeper
 	listener *memoryListener
 	registry *prometheus.Registry
 	// errors is what was logged as an error.
@@ -50,6 +52,7 @@ type yard struct {
 type setup struct {
 	engine func(eventlog.Engine) eventlog.Engine
 	bearer access.TokenVerifier
+	groups func(Groups) Groups
 	door   Config
 }
 
@@ -58,7 +61,10 @@ func newYard(t testing.TB, change ...func(*setup)) *yard {
 	y := &yard{t: t, listener: newMemoryListener(), registry: prometheus.NewRegistry(), errors: &errorLog{}}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), y.errors), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	t.Cleanup(y.errors.check(t))
-	s := setup{engine: func(e eventlog.Engine) eventlog.Engine { return e }}
+	s := setup{
+		engine: func(e eventlog.Engine) eventlog.Engine { return e },
+		groups: func(g Groups) Groups { return g },
+	}
 	for _, c := range change {
 		c(&s)
 	}
@@ -72,6 +78,9 @@ func newYard(t testing.TB, change ...func(*setup)) *yard {
 	must(t, err)
 	y.keeper, err = access.Open(t.Context(), access.Config{Meta: store, Hub: y.created, Development: true, Bearer: s.bearer, Log: log})
 	must(t, err)
+	y.groups, err = groups.New(groups.Config{Meta: store, Broker: y.broker, Log: log})
+	must(t, err)
+	s.door.Groups = s.groups(y.groups)
 	s.door.Broker, s.door.Access, s.door.Log, s.door.Metrics = y.broker, y.keeper, log, y.registry
 	y.serve(s.door, log)
 	return y

@@ -24,6 +24,7 @@ type peer struct {
 	// ignore ends the news of policies.
 	ignore             func()
 	claims, management *exchange
+	yard               *yardNode // nil: there is none
 	budget             *budget
 	// work counts the goroutines that the peer has begun.
 	work sync.WaitGroup
@@ -34,8 +35,11 @@ func newPeer(d *Door, c *amqp.Conn) *peer {
 	p := &peer{door: d, conn: c, log: c.Log(), budget: newBudget()}
 	p.ignore = d.access.OnChange(p.rights.review)
 	p.rights.await(d.tokenTimeout, p.giveUp)
-	p.claims = &exchange{peer: p, handle: p.putToken}
-	p.management = &exchange{peer: p, handle: p.manage}
+	p.claims = newExchange(p, p.putToken)
+	p.management = newExchange(p, p.manage)
+	if d.groups != nil {
+		p.yard = newYardNode(p, d.groups)
+	}
 	return p
 }
 
@@ -52,6 +56,8 @@ func (p *peer) Attach(l *amqp.Link) (amqp.Terminus, error) {
 		t, err = p.attachClaims(l)
 	case a.node == nodeManagement:
 		t, err = p.attachManagement(l)
+	case a.node == nodeYard:
+		t, err = p.attachYard(l, a)
 	case a.node == nodeNone:
 		err = &amqp.Error{Condition: condInvalidField, Description: "The link's address names nothing."}
 	case sends(l):

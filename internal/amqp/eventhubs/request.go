@@ -158,8 +158,9 @@ type reply struct {
 	// condition is set on failures only, since one client takes its mere presence for one,
 	// and not by $cbs, where that client then loses the code and the text.
 	condition wire.Symbol
-	// body is the encoded value; nil: null.
-	body []byte
+	// body is the encoded value; nil: null. data, where it is not nil, is the body instead,
+	// as bytes.
+	body, data []byte
 }
 
 // append writes the message. Status and description stand there under two names each,
@@ -189,6 +190,9 @@ func (a *reply) append(dst, id []byte) []byte {
 	}
 	dst = wire.EndMap(dst, entries, pairs)
 
+	if a.data != nil {
+		return wire.AppendBinary(wire.AppendDescriptor(dst, wire.DescriptorData), a.data)
+	}
 	dst = wire.AppendDescriptor(dst, wire.DescriptorValue)
 	if a.body == nil {
 		return wire.AppendNull(dst)

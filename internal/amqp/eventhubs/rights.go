@@ -88,6 +88,14 @@ func (r *rights) allow(at auth.Place, need auth.Rights) bool {
 	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return g.Allows(at, need, now) })
 }
 
+// any tells whether anything at all was granted that is still good.
+func (r *rights) any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return !g.Expired(now) && g.Stands() })
+}
+
 // watch sees to it that a link ends with its rights. It is false if those have ended
 // already.
 func (r *rights) watch(g *guard) bool {

@@ -1,0 +1,249 @@
+package eventhubs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/processor"
+)
+
+const (
+	// maxCalls is how many requests to $yard a connection may have under way, and the
+	// credit of each of its links: a processor of a thousand partitions needs few.
+	maxCalls = 64
+	// maxCallBytes bounds what those measure together.
+	maxCallBytes = 4 << 20
+	// maxCallMessageBytes is the most that one may measure: its body and some properties.
+	maxCallMessageBytes = groupwire.MaxRequestBytes + 8<<10
+	// maxYardUntakenBytes bounds the replies of $yard that a client has not taken. While
+	// there are so many, its requests are turned away.
+	maxYardUntakenBytes = 2 << 20
+	// smallReplyBytes is what a reply may measure that is kept although there is no room:
+	// it may be the outcome of a write, and there are no more of them than calls.
+	smallReplyBytes = 4 << 10
+	// maxListings is how many requests for facts are handled at once: each reads all of a
+	// group's, of which it tells a page. The others wait.
+	maxListings = 2
+)
+
+var (
+	errTooManyCalls = &amqp.Error{
+		Condition:   condTooMany,
+		Description: "Too many requests of this connection are under way, or replies that it has not taken. Nothing was done.",
+	}
+	errUntaken = &amqp.Error{
+		Condition:   condTooMany,
+		Description: "The reply was dropped because the client has not taken those before it.",
+	}
+)
+
+// Groups is what stands behind $yard: the leases, checkpoints and facts of consumer
+// groups, as processor.Store and processor.Watcher say. To force a checkpoint is not among
+// it: that takes more than the right to listen, and another door.
+type Groups interface {
+	Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error)
+	Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error)
+	Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error)
+	Begin(ctx context.Context, g processor.Group, lease processor.Lease) (processor.Checkpoint, error)
+	Save(ctx context.Context, g processor.Group, lease processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error)
+	Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error)
+	Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error)
+	Remove(ctx context.Context, g processor.Group, f processor.Fact) error
+	processor.Watcher
+}
+
+// yardNode is one connection's side of $yard (H9, P8). It differs from the other nodes that
+// answer requests in that all requests are handled at once, each in a goroutine of its own, since
+// one of them waits for something to happen and must not hold up the others. None waits
+// in a queue: what is too much is turned away.
+type yardNode struct {
+	// exchange has the links of replies; no requests go through it.
+	*exchange
+	groups  Groups
+	watches *watches
+	// calls and their bytes are those under way. Guarded by the exchange's mutex.
+	calls, bytes int
+	// listings has an entry for each request for facts that is being handled.
+	listings chan struct{}
+}
+
+func newYardNode(p *peer, groups Groups) *yardNode {
+	x := &exchange{peer: p, maxUntaken: maxYardUntakenBytes}
+	return &yardNode{exchange: x, groups: groups, watches: newWatches(p, groups), listings: make(chan struct{}, maxListings)}
+}
+
+// attachYard accepts a link to $yard, of which a connection may have several. Rights are looked
+// at with each request, since each names its hub; but who has none at all need not begin.
+func (p *peer) attachYard(l *amqp.Link, a address) (amqp.Terminus, error) {
+	if p.yard == nil {
+		return amqp.Terminus{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: wordYard, Name: wordYard}
+	}
+	if !p.rights.any() {
+		return amqp.Terminus{}, &amqp.Error{Condition: condUnauthorized, Description: p.place(a).textUnauthorized(auth.Listen)}
+	}
+	if !sends(l) {
+		return p.yard.attachReplies(l), nil
+	}
+	s := &callSink{node: p.yard, link: l}
+	s.ctx, s.end = context.WithCancelCause(p.conn.Context())
+	return amqp.Terminus{Sink: s, MaxMessageBytes: maxCallMessageBytes, Credit: maxCalls}, nil
+}
+
+// callSink takes the requests of one link.
+type callSink struct {
+	node *yardNode
+	link *amqp.Link
+	// ctx ends with the link; it is that of all its requests.
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+// Deliver takes a request.
+func (s *callSink) Deliver(d *amqp.Delivery) {
+	n := s.node
+	e, body, err := parseCall(d)
+	if err != nil {
+		d.Reject(n.peer.explain(n.peer.place(address{node: nodeYard}), err))
+		return
+	}
+	e.session = s.link.Session()
+	if !n.begin(e) {
+		n.turnAway(e)
+		return
+	}
+	n.peer.work.Go(func() {
+		defer n.done(e)
+		a := n.answer(s.ctx, e.request, body)
+		e.delivery.Accept()
+		n.send(e, a)
+	})
+}
+
+// Closed ends the requests that are under way: nobody waits for them any more.
+func (s *callSink) Closed() { s.end(amqp.ErrLinkEnded) }
+
+// parseCall takes a request apart. The result shares nothing with it.
+func parseCall(d *amqp.Delivery) (*errand, []byte, error) {
+	q, err := parseRequest(d.Payload)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := wire.Sections(d.Payload)
+	if err != nil || m.BodyKind != wire.BodyData || m.BodyCount != 1 {
+		return &errand{request: q, delivery: d}, nil, err // no body, which is none of JSON's
+	}
+	r := wire.NewReader(m.Body)
+	if _, err := r.ReadDescriptor(); err != nil {
+		return nil, nil, err
+	}
+	body, err := r.ReadBinary()
+	return &errand{request: q, delivery: d}, bytes.Clone(body), err
+}
+
+// begin counts a request, unless there are too many.
+func (n *yardNode) begin(e *errand) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.to = n.routeLocked(e.request)
+	if n.calls >= maxCalls || n.bytes+e.cost() > maxCallBytes || !n.roomLocked(e.to) {
+		return false
+	}
+	n.calls++
+	n.bytes += e.cost()
+	return true
+}
+
+func (n *yardNode) done(e *errand) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls--
+	n.bytes -= e.cost()
+}
+
+// turnAway answers a request that there is no room for: by a reply or, where the client takes
+// none, by rejecting it.
+func (n *yardNode) turnAway(e *errand) {
+	busy := n.peer.failure(n.peer.place(address{node: nodeYard}), errTooManyCalls)
+	if n.reply(e, busy.append(nil, e.id), false) {
+		e.delivery.Accept()
+		return
+	}
+	e.delivery.Reject(&amqp.Error{Condition: busy.condition, Description: busy.description})
+}
+
+// send queues a reply. A large one that there is no room for is dropped: the client is told
+// so in few words, and asks again when it has taken what is there.
+func (n *yardNode) send(e *errand, a reply) {
+	message := a.append(nil, e.id)
+	if n.reply(e, message, len(message) <= smallReplyBytes) {
+		return
+	}
+	dropped := n.peer.failure(n.peer.place(address{node: nodeYard}), errUntaken)
+	dropped.status = groupwire.StatusFailed // it may have been a write
+	if !n.reply(e, dropped.append(nil, e.id), true) {
+		n.peer.log.Debug("reply has nowhere to go", "replyTo", shown(e.replyTo), "operation", shown(e.operation))
+	}
+}
+
+// answer handles a request, as long as there is the right to it.
+func (n *yardNode) answer(ctx context.Context, q *request, body []byte) reply {
+	p := n.peer
+	at := p.place(address{node: nodeYard, hub: strings.Trim(q.name, "/")})
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	g := &guard{place: at.scope(), need: auth.Listen, end: func(why error) { end(why) }}
+	if !p.rights.watch(g) {
+		return p.failure(at, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(auth.Listen)})
+	}
+	defer p.rights.unwatch(g)
+	data, err := n.perform(ctx, at, q, body)
+	if err != nil {
+		return n.failed(ctx, at, err)
+	}
+	return reply{status: groupwire.StatusOK, description: "OK", data: data}
+}
+
+// perform does what is asked for and gives the body of the reply.
+func (n *yardNode) perform(ctx context.Context, at place, q *request, body []byte) ([]byte, error) {
+	do, ok := operations[q.operation]
+	if !ok {
+		return nil, &amqp.Error{Condition: condArgument, Description: fmt.Sprintf("%s does not know the operation '%s': it knows %s.",
+			wordYard, shown(q.operation), strings.Join(groupwire.Operations(), ", "))}
+	}
+	if at.hub == "" {
+		return nil, &amqp.Error{Condition: condArgument, Description: "The request names no hub."}
+	}
+	hub, err := n.peer.door.broker.Hub(at.hub)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := do(ctx, n, hub.Name, body)
+	if err != nil {
+		return nil, err
+	}
+	data, err := groupwire.EncodeReply(answer)
+	if err != nil { // it was done, and is more than we may say
+		return nil, fmt.Errorf("tell the outcome of %s: %v", q.operation, err)
+	}
+	return data, nil
+}
+
+// failed tells of an error. Where the context has ended that is why: the rights to the hub
+// may have, too.
+func (n *yardNode) failed(ctx context.Context, at place, err error) reply {
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf("%w: %v", cause, err)
+	}
+	a := n.peer.failure(at, err)
+	if a.condition == condCancelled { // which elsewhere is a reason to do it again
+		a.status = groupwire.StatusFailed
+	}
+	return a
+}

@@ -1,0 +1,169 @@
+package eventhubs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// operation does what a request to $yard asks for and gives the reply's body.
+type operation func(ctx context.Context, n *yardNode, hub string, body []byte) (any, error)
+
+// operations are what $yard knows.
+var operations = map[string]operation{
+	groupwire.OpLeases:      on((*yardNode).leases),
+	groupwire.OpClaim:       on((*yardNode).claim),
+	groupwire.OpCheckpoints: on((*yardNode).checkpoints),
+	groupwire.OpBegin:       on((*yardNode).beginLease),
+	groupwire.OpSave:        on((*yardNode).save),
+	groupwire.OpFacts:       on((*yardNode).facts),
+	groupwire.OpPut:         on((*yardNode).put),
+	groupwire.OpRemove:      on((*yardNode).remove),
+	groupwire.OpWatch:       on((*yardNode).watch),
+}
+
+// on reads the request and finds its group, which has to exist.
+func on[Q groupwire.Request](do func(*yardNode, context.Context, processor.Group, Q) (any, error)) operation {
+	return func(ctx context.Context, n *yardNode, hub string, body []byte) (any, error) {
+		q, err := groupwire.DecodeRequest[Q](body)
+		if err != nil {
+			return nil, err
+		}
+		b := n.peer.door.broker
+		group, err := b.Group(ctx, hub, q.Of())
+		if err != nil {
+			return nil, err
+		}
+		return do(n, ctx, processor.Group{Namespace: b.Namespace(), Hub: hub, Group: group.Name}, q)
+	}
+}
+
+func (n *yardNode) leases(ctx context.Context, g processor.Group, _ groupwire.LeasesRequest) (any, error) {
+	leases, err := n.groups.Leases(ctx, g)
+	return groupwire.LeasesReply{Leases: each(leases, tellLease)}, err
+}
+
+// claim tells what was written also where something went wrong on the way.
+func (n *yardNode) claim(ctx context.Context, g processor.Group, q groupwire.ClaimRequest) (any, error) {
+	written, err := n.groups.Claim(ctx, g, each(q.Leases, readLease))
+	if err != nil && len(written) == 0 {
+		return nil, err
+	}
+	answer := groupwire.ClaimReply{Leases: each(written, tellLease)}
+	if err != nil {
+		told, _ := judge(n.peer.place(address{node: nodeYard, hub: g.Hub, group: g.Group}), err)
+		answer.Failed = told.Description
+		n.peer.log.Warn("only some leases are known to be written", "hub", g.Hub, "group", g.Group, "error", err)
+	}
+	return answer, nil
+}
+
+func (n *yardNode) checkpoints(ctx context.Context, g processor.Group, _ groupwire.CheckpointsRequest) (any, error) {
+	all, err := n.groups.Checkpoints(ctx, g)
+	return groupwire.CheckpointsReply{Checkpoints: each(all, tellCheckpoint)}, err
+}
+
+func (n *yardNode) beginLease(ctx context.Context, g processor.Group, q groupwire.BeginRequest) (any, error) {
+	c, err := n.groups.Begin(ctx, g, readLease(q.Lease))
+	return groupwire.CheckpointReply{Checkpoint: tellCheckpoint(c)}, err
+}
+
+func (n *yardNode) save(ctx context.Context, g processor.Group, q groupwire.SaveRequest) (any, error) {
+	c, err := n.groups.Save(ctx, g, readLease(q.Lease), readCheckpoint(q.Checkpoint))
+	return groupwire.CheckpointReply{Checkpoint: tellCheckpoint(c)}, err
+}
+
+func (n *yardNode) facts(ctx context.Context, g processor.Group, q groupwire.FactsRequest) (any, error) {
+	select {
+	case n.listings <- struct{}{}:
+		defer func() { <-n.listings }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	all, err := n.groups.Facts(ctx, g, q.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	return page(all, q.After), nil
+}
+
+func (n *yardNode) put(ctx context.Context, g processor.Group, q groupwire.PutRequest) (any, error) {
+	f, err := n.groups.Put(ctx, g, readFact(q.Fact))
+	f.Value = nil // who put it knows it
+	return groupwire.FactReply{Fact: tellFact(f)}, err
+}
+
+func (n *yardNode) remove(ctx context.Context, g processor.Group, q groupwire.RemoveRequest) (any, error) {
+	return groupwire.RemoveReply{}, n.groups.Remove(ctx, g, readFact(q.Fact))
+}
+
+func (n *yardNode) watch(ctx context.Context, g processor.Group, q groupwire.WatchRequest) (any, error) {
+	return n.watches.poll(ctx, g, q.Since)
+}
+
+// page gives the facts behind a key, as many as one reply should hold, and at least one.
+func page(all []processor.Fact, after string) groupwire.FactsReply {
+	slices.SortFunc(all, func(x, y processor.Fact) int { return cmp.Compare(x.Key, y.Key) })
+	at, there := slices.BinarySearchFunc(all, after, func(f processor.Fact, key string) int { return cmp.Compare(f.Key, key) })
+	if there {
+		at++
+	}
+	answer := groupwire.FactsReply{Facts: []groupwire.Fact{}}
+	size := 0
+	for _, f := range all[at:] {
+		size += len(f.Key) + len(f.Version) + len(f.Value)*4/3 + 64 // as JSON and base64 write it
+		if size > groupwire.PageBytes && len(answer.Facts) > 0 {
+			answer.More = true
+			break
+		}
+		answer.Facts = append(answer.Facts, tellFact(f))
+	}
+	return answer
+}
+
+func each[A, B any](all []A, f func(A) B) []B {
+	done := make([]B, len(all))
+	for i, one := range all {
+		done[i] = f(one)
+	}
+	return done
+}
+
+func tellLease(l processor.Lease) groupwire.Lease {
+	return groupwire.Lease{
+		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
+		Acquired: l.Acquired, Renewed: l.Renewed, Version: string(l.Version),
+	}
+}
+
+func readLease(l groupwire.Lease) processor.Lease {
+	return processor.Lease{
+		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
+		Acquired: l.Acquired, Renewed: l.Renewed, Version: processor.Version(l.Version),
+	}
+}
+
+func tellCheckpoint(c processor.Checkpoint) groupwire.Checkpoint {
+	return groupwire.Checkpoint{
+		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset, Epoch: c.Epoch,
+		HubID: c.HubID, Updated: c.Updated, Version: string(c.Version),
+	}
+}
+
+func readCheckpoint(c groupwire.Checkpoint) processor.Checkpoint {
+	return processor.Checkpoint{
+		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset, Epoch: c.Epoch,
+		HubID: c.HubID, Updated: c.Updated, Version: processor.Version(c.Version),
+	}
+}
+
+func tellFact(f processor.Fact) groupwire.Fact {
+	return groupwire.Fact{Key: f.Key, Value: f.Value, Version: string(f.Version)}
+}
+
+func readFact(f groupwire.Fact) processor.Fact {
+	return processor.Fact{Key: f.Key, Value: f.Value, Version: processor.Version(f.Version)}
+}

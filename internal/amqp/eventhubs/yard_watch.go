@@ -1,0 +1,244 @@
+package eventhubs
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/processor"
+)
+
+const (
+	// pollWait is how long a request waits for something to change.
+	pollWait = 20 * time.Second
+	// pollGap is how long a watch goes on when nobody asks: a client asks again at once.
+	pollGap = 2 * pollWait
+	// maxPolls is how many requests of a connection may wait at once: the rest of maxCalls is
+	// for those that do something. maxWatches is how many groups a connection may watch.
+	maxPolls   = maxCalls / 2
+	maxWatches = 32
+	// pollLeast is how long a request waits at least before it makes room for another. The
+	// longest one is often one whose client has lost interest, of which we hear nothing.
+	pollLeast = time.Second
+)
+
+var errTooManyPolls = &amqp.Error{
+	Condition:   condTooMany,
+	Description: fmt.Sprintf("At most %d requests of a connection may wait for changes at once, of %d groups.", maxPolls, maxWatches),
+}
+
+// watches are the groups that one connection watches.
+//
+// A request tells what it knows by a token: the watch that told it, and how many changes that
+// had seen. So nothing is missed between one request and the next, as long as the watch goes on
+// in between; and where it did not, the token is not known, and counts as a change.
+type watches struct {
+	peer   *peer
+	groups Groups
+
+	mu sync.Mutex
+	// byGroup, polls and all of a watch are guarded by mu. Groups go by where their records are,
+	// since another of the same name has others. polls are in the order in which they came.
+	byGroup map[string]*watch
+	polls   []*poll
+}
+
+// poll is a request that waits.
+type poll struct {
+	watch *watch
+	began time.Time
+	// cut is closed when another needs its place.
+	cut chan struct{}
+}
+
+// watch is one group that is watched.
+type watch struct {
+	group string // by which it is found
+	id    string
+	count uint64
+	// news is closed, and replaced, at each change.
+	news chan struct{}
+	// ready is closed when no change will be missed, ended when the watch is over; err is set
+	// before.
+	ready, ended chan struct{}
+	err          error
+	stop         context.CancelFunc
+	// polls are the requests that wait. While there are none idle is going to stop it.
+	polls int
+	idle  *time.Timer
+}
+
+func newWatches(p *peer, groups Groups) *watches {
+	return &watches{peer: p, groups: groups, byGroup: map[string]*watch{}}
+}
+
+// poll waits until the group has changed since a token was given, or for a while.
+func (a *watches) poll(ctx context.Context, g processor.Group, since string) (any, error) {
+	records, err := a.peer.door.broker.GroupRecords(ctx, g.Hub, g.Group)
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.enter(g, records.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	defer a.leave(p)
+	w := p.watch
+	select {
+	case <-w.ready:
+	case <-w.ended:
+		return nil, w.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	timeout := time.NewTimer(pollWait)
+	defer timeout.Stop()
+	for {
+		token, news := a.look(w)
+		if token != since {
+			return groupwire.WatchReply{Token: token, Changed: since != ""}, nil
+		}
+		select {
+		case <-news:
+		case <-timeout.C:
+			return groupwire.WatchReply{Token: token}, nil
+		case <-p.cut:
+			return groupwire.WatchReply{Token: token}, nil
+		case <-w.ended:
+			return nil, w.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// look gives the token of what a watch has seen, and what is closed when there is more.
+func (a *watches) look(w *watch) (token string, news <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return fmt.Sprintf("%s-%d", w.id, w.count), w.news
+}
+
+// enter counts a request that waits, and begins to watch the group if nobody does.
+func (a *watches) enter(g processor.Group, key string) (*poll, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := a.byGroup[key]
+	if w == nil && len(a.byGroup) >= maxWatches || !a.roomLocked() {
+		return nil, errTooManyPolls
+	}
+	if w == nil {
+		w = a.startLocked(g, key)
+	}
+	if w.polls == 0 && w.idle != nil {
+		w.idle.Stop()
+	}
+	w.polls++
+	p := &poll{watch: w, began: time.Now(), cut: make(chan struct{})}
+	a.polls = append(a.polls, p)
+	return p, nil
+}
+
+// roomLocked sees to it that one more request may wait.
+func (a *watches) roomLocked() bool {
+	if len(a.polls) < maxPolls {
+		return true
+	}
+	oldest := a.polls[0]
+	if time.Since(oldest.began) < pollLeast {
+		return false
+	}
+	close(oldest.cut)
+	a.polls = slices.Delete(a.polls, 0, 1)
+	return true
+}
+
+func (a *watches) leave(p *poll) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.polls = slices.DeleteFunc(a.polls, func(other *poll) bool { return other == p })
+	w := p.watch
+	w.polls--
+	if w.polls > 0 || w.over() {
+		return
+	}
+	w.idle = time.AfterFunc(pollGap, func() { a.forsake(w) })
+}
+
+// forsake stops a watch that nobody has asked for a while. Who asks before it has ended
+// begins another.
+func (a *watches) forsake(w *watch) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w.polls == 0 && a.byGroup[w.group] == w {
+		delete(a.byGroup, w.group)
+		w.stop()
+	}
+}
+
+func (w *watch) over() bool {
+	select {
+	case <-w.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (a *watches) startLocked(g processor.Group, key string) *watch {
+	ctx, stop := context.WithCancel(a.peer.conn.Context())
+	w := &watch{
+		group: key, id: rand.Text(), stop: stop,
+		news: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{}),
+	}
+	a.byGroup[key] = w
+	changed := make(chan struct{}, 1)
+	done := make(chan error, 1)
+	a.peer.work.Go(func() { done <- a.groups.Watch(ctx, g, sync.OnceFunc(func() { close(w.ready) }), changed) })
+	a.peer.work.Go(func() { a.follow(w, changed, done) })
+	return w
+}
+
+// follow counts the changes until the watch ends.
+func (a *watches) follow(w *watch, changed <-chan struct{}, done <-chan error) {
+	for {
+		select {
+		case <-changed:
+			a.tell(w)
+		case err := <-done:
+			a.end(w, err)
+			return
+		}
+	}
+}
+
+func (a *watches) tell(w *watch) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w.count++
+	close(w.news)
+	w.news = make(chan struct{})
+}
+
+// end forgets a watch: who asks next begins another.
+func (a *watches) end(w *watch, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		err = context.Canceled
+	}
+	w.err = err
+	w.stop()
+	if w.idle != nil {
+		w.idle.Stop()
+	}
+	if a.byGroup[w.group] == w {
+		delete(a.byGroup, w.group)
+	}
+	close(w.ended)
+}
