@@ -27,29 +27,36 @@ func (e endpoint) connectionString(p access.Policy, key access.Key, hub string) 
 
 // usualEndpoint is the one that fits the yard: plain for development, TLS otherwise; the
 // other where the yard has only that.
-func (d *Door) usualEndpoint(r *http.Request) endpoint {
+func (d *Door) usualEndpoint(r *http.Request) endpoint { return d.usual(r, d.cfg.Endpoint) }
+
+func (d *Door) usual(r *http.Request, endpointOf func(*http.Request, bool) string) endpoint {
 	tls := !d.cfg.Access.Development()
-	if address := d.cfg.Endpoint(r, tls); address != "" {
+	if address := endpointOf(r, tls); address != "" {
 		return endpoint{address, tls}
 	}
-	return endpoint{d.cfg.Endpoint(r, !tls), !tls}
+	return endpoint{endpointOf(r, !tls), !tls}
 }
 
 func (d *Door) chooseEndpoint(r *http.Request) (endpoint, error) {
-	at := d.usualEndpoint(r)
+	return d.choose(r, d.cfg.Endpoint, "AMQP door")
+}
+
+// choose finds where a connection string leads among the doors of one kind.
+func (d *Door) choose(r *http.Request, endpointOf func(*http.Request, bool) string, kind string) (endpoint, error) {
+	at := d.usual(r, endpointOf)
 	switch text := r.URL.Query().Get("tls"); text {
 	case "":
 	case "true", "1":
-		at = endpoint{d.cfg.Endpoint(r, true), true}
+		at = endpoint{endpointOf(r, true), true}
 	case "false", "0":
-		at = endpoint{d.cfg.Endpoint(r, false), false}
+		at = endpoint{endpointOf(r, false), false}
 	default:
 		return at, badRequest("use tls=true or tls=false", "tls=%s says neither yes nor no", text)
 	}
 	if at.address == "" {
 		return at, &refusal{
 			status: http.StatusNotFound, kind: "no-endpoint", title: "There is no such door",
-			detail: "the yard has no AMQP door that such a connection string could lead to",
+			detail: "the yard has no " + kind + " that such a connection string could lead to",
 			next:   "GET /api/v1 shows the doors there are; tls=true asks for TLS, tls=false for none",
 		}
 	}
@@ -61,6 +68,13 @@ func (d *Door) chooseEndpoint(r *http.Request) (endpoint, error) {
 // namespace also where a hub is named.
 func (d *Door) getConnectionString(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
+	switch text := query.Get("blob"); text {
+	case "", "false", "0":
+	case "true", "1":
+		return d.getBlobConnectionString(w, r)
+	default:
+		return badRequest("use blob=true or blob=false", "blob=%s says neither yes nor no", text)
+	}
 	key, err := parseKey(valueOr(query, "key", string(access.PrimaryKey)))
 	if err != nil {
 		return err
@@ -79,9 +93,7 @@ func (d *Door) getConnectionString(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, struct {
-		ConnectionString string `json:"connectionString"`
-	}{at.connectionString(policy, key, hub.Name)})
+	return writeConnectionString(w, at.connectionString(policy, key, hub.Name))
 }
 
 func (d *Door) nearestPolicy(hub, name string) (access.Policy, error) {

@@ -52,6 +52,10 @@ type Config struct {
 	Broker Broker
 	// Access says who may do what. Required.
 	Access Access
+	// Groups keeps the leases and checkpoints of consumer groups; a *groups.Keeper is one,
+	// and has its metrics in Registry if it was made with it. nil means that the
+	// yard keeps none: the routes of ownership and checkpoints answer 501.
+	Groups Groups
 
 	// Version and Engine are shown by GET /api/v1.
 	Version string
@@ -63,6 +67,9 @@ type Config struct {
 	// for a client that reached the door with this request: that of AMQP over TLS, or
 	// of plain AMQP. Empty where there is no such door. nil means that there is none.
 	Endpoint func(r *http.Request, tls bool) string
+	// BlobEndpoint gives the URL of the blob account in the same way, over TLS or without.
+	// nil means that there is none.
+	BlobEndpoint func(r *http.Request, tls bool) string
 
 	// Log takes what the door cannot tell its client. nil means slog.Default().
 	Log *slog.Logger
@@ -110,6 +117,9 @@ func (c Config) withDefaults() Config {
 	if c.Endpoint == nil {
 		c.Endpoint = func(*http.Request, bool) string { return "" }
 	}
+	if c.BlobEndpoint == nil {
+		c.BlobEndpoint = func(*http.Request, bool) string { return "" }
+	}
 	if c.Stopping == nil {
 		c.Stopping = context.Background()
 	}
@@ -132,6 +142,8 @@ type Door struct {
 	calls   map[string]http.Handler // the Event Hubs calls, by route; read only
 	guard   guard
 	metrics *metrics
+	// unrouted answers where there is nothing.
+	unrouted http.Handler
 }
 
 // New makes a door. It listens on nothing: mount it in an http.Server.

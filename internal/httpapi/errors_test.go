@@ -20,7 +20,9 @@ import (
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/groups"
 	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/processor"
 )
 
 // The table of answers knows every error that the layers beneath can be told apart by:
@@ -35,7 +37,7 @@ func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 		rows[a.name] = true
 	}
 	declared := map[string]bool{}
-	beneath := []string{"access", "auth", "broker", "eventlog", "meta"}
+	beneath := []string{"access", "auth", "broker", "eventlog", "groups", "meta"}
 	for _, pkg := range beneath {
 		names := exportedErrors(t, "../"+pkg)
 		if len(names) == 0 {
@@ -142,6 +144,9 @@ func TestErrorsAreToldByStatus(t *testing.T) {
 		{"a policy that is not there is not found", access.ErrNotFound, 404, "policy-not-found"},
 		{"a policy that is there already is a conflict", access.ErrExists, 409, "policy-exists"},
 		{"the root policy stays", access.ErrRootPolicy, 409, "root-policy"},
+		{"an owned partition is a conflict", &groups.OwnedError{Owner: "a"}, 409, "owned"},
+		{"a position that is not there does not fit", groups.ErrOutOfRange, 416, "position-out-of-range"},
+		{"a lost race for a checkpoint is a conflict", processor.ErrConflict, 409, "changed-meanwhile"},
 		{"what nobody knows is ours", errors.New("surprise"), 500, "internal"},
 	}
 	for _, tt := range tests {

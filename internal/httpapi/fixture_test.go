@@ -20,6 +20,7 @@ import (
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/engine/bolt"
 	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/groups"
 	"github.com/eventyard/eventyard/internal/vfs"
 )
 
@@ -30,6 +31,7 @@ type yard struct {
 	fs     *vfs.Mem
 	broker *broker.Broker
 	keeper *access.Keeper
+	groups *groups.Keeper
 	door   *Door
 	client *http.Client
 	// stopping makes the door drain.
@@ -59,9 +61,12 @@ func newYard(t testing.TB, change ...func(*Config)) *yard {
 	y.keeper, err = access.Open(t.Context(), access.Config{Meta: store, Hub: y.hubCreated, Development: true, Log: log})
 	must(t, err)
 
+	y.groups, err = groups.New(groups.Config{Meta: store, Broker: y.broker, Log: log})
+	must(t, err)
+
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
-	cfg := Config{Broker: y.broker, Access: y.keeper, Version: "1.2.3", Engine: "disk", Log: log, Stopping: stopping}
+	cfg := Config{Broker: y.broker, Access: y.keeper, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: log, Stopping: stopping}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -209,7 +209,11 @@ func showTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 // The client may take its time over the body, so what it was let in with is looked at
 // again.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxManagementBytes))
+	return readJSONUpTo(w, r, v, maxManagementBytes)
+}
+
+func readJSONUpTo(w http.ResponseWriter, r *http.Request, v any, limit int64) error {
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		return notJSON(err)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -44,6 +45,11 @@ func (d *Door) routes() []route {
 		{method: "POST", path: "/api/v1/hubs/{hub}/groups", need: manageHub, serve: d.createGroup},
 		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}", need: lookAtHub, serve: d.getGroup},
 		{method: "DELETE", path: "/api/v1/hubs/{hub}/groups/{group}", need: manageHub, serve: d.deleteGroup},
+
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/ownership", need: listenToHub, serve: d.withGroups(d.showOwnership), stream: true},
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: listenToHub, serve: d.withGroups(d.listCheckpoints)},
+		{method: "POST", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: manageHub, serve: d.withGroups(d.importCheckpoints)},
+		{method: "PUT", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}", need: manageHub, serve: d.withGroups(d.moveCheckpoint)},
 
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions", need: lookAtHub, serve: d.listPartitions},
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}", need: lookAtHub, serve: d.getPartition},
@@ -94,14 +100,19 @@ func (d *Door) register() {
 		slices.Sort(methods)
 		d.mux.Handle(path, d.handle(route{path: path, need: nothing, serve: wrongMethod(methods)}))
 	}
-	d.mux.Handle("/", d.handle(route{path: unrouted, need: nothing, serve: noSuchPath}))
+	d.unrouted = d.handle(route{path: unrouted, need: nothing, serve: noSuchPath})
+	d.mux.Handle("/", d.unrouted)
 }
 
 // find gives the handler of a request. The Event Hubs calls come first, because the
-// mux would clean their paths, and "a//b" is a hub's name.
+// mux would clean their paths, and "a//b" is a hub's name. It would clean the others, too, and send
+// clients there: who deletes the group ".." does not mean the hub.
 func (d *Door) find(r *http.Request) http.Handler {
 	if a, ok := parseAddress(r.URL.EscapedPath()); ok {
 		return d.calls[a.route()]
+	}
+	if p := r.URL.EscapedPath(); path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" {
+		return d.unrouted
 	}
 	return d.mux
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/eventlog"
 )
 
@@ -234,7 +235,7 @@ func endReason(err error) string {
 	switch {
 	case errors.Is(err, errCounted):
 		return endCount
-	case errors.Is(err, eventlog.ErrRemoved):
+	case errors.Is(err, eventlog.ErrRemoved), as[*broker.NotFoundError](err):
 		return endDeleted
 	case errors.Is(err, errStopping), errors.Is(err, eventlog.ErrClosed):
 		return endStopping

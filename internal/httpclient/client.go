@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -180,6 +181,9 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 }
 
 func (c *Client) doOnce(ctx context.Context, r request) (*http.Response, error) {
+	if slices.Contains(r.path, "") {
+		return nil, namesNothing()
+	}
 	body, err := r.reader()
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
@@ -211,12 +215,21 @@ func (c *Client) url(r request) string {
 	var raw strings.Builder
 	raw.WriteString(u.EscapedPath())
 	for _, segment := range r.path {
-		raw.WriteString("/" + url.PathEscape(segment))
+		raw.WriteString("/" + escape(segment))
 	}
 	u.RawPath = raw.String()
 	u.Path, _ = url.PathUnescape(u.RawPath) // what was escaped here
 	u.RawQuery = r.query.Encode()
 	return u.String()
+}
+
+// escape writes a segment so that it stays one: whoever handles a path takes "." and ".."
+// for steps in it, and a group of that name for the hub above.
+func escape(segment string) string {
+	if segment == "." || segment == ".." {
+		return strings.ReplaceAll(segment, ".", "%2E")
+	}
+	return url.PathEscape(segment)
 }
 
 func (c *Client) unreachable(err error) error {

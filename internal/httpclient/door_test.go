@@ -15,12 +15,20 @@ import (
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/engine/bolt"
 	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/groups"
 	"github.com/eventyard/eventyard/internal/httpapi"
 	"github.com/eventyard/eventyard/internal/vfs"
 )
 
 // realYard serves a real door for development and gives its URL.
 func realYard(t *testing.T) string {
+	t.Helper()
+	server, _ := realYardWithGroups(t)
+	return server
+}
+
+// realYardWithGroups also gives the keeper of leases and checkpoints.
+func realYardWithGroups(t *testing.T) (string, *groups.Keeper) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Log: log})
@@ -36,12 +44,14 @@ func realYard(t *testing.T) string {
 		return hub.Created, err == nil
 	}})
 	must(t, err)
+	records, err := groups.New(groups.Config{Meta: store, Broker: b, Log: log})
+	must(t, err)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Broker: b, Access: keeper, Log: log,
+		Broker: b, Access: keeper, Groups: records, Log: log,
 		Endpoint: func(*http.Request, bool) string { return "sb://localhost:5672/" },
 	}))
 	t.Cleanup(server.Close)
-	return server.URL
+	return server.URL, records
 }
 
 func must(t *testing.T, err error) {

@@ -35,6 +35,14 @@ func isExpired(err error) bool {
 	return errors.As(err, &p) && p.Kind() == "expired-token"
 }
 
+// namesNothing is for a name that is empty, which a path cannot say.
+func namesNothing() *Problem {
+	return &Problem{
+		Type: "urn:eventyard:problem:not-found", Title: "It does not exist", Status: http.StatusNotFound,
+		Detail: "nothing has an empty name", Next: "name the hub, the group or the partition",
+	}
+}
+
 const hubDeleted = "hub-deleted"
 
 // HubDeleted says that a hub which was there is gone.

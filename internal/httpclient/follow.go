@@ -73,7 +73,7 @@ func (f *follower) run(ctx context.Context) error {
 			f.notice(Notice{Lost: err})
 		}
 		f.failures++
-		if !f.pause(ctx) {
+		if !f.client.pause(ctx, f.failures) {
 			return ctx.Err()
 		}
 	}
@@ -85,10 +85,12 @@ func isFinal(err error) bool {
 	return errors.Is(err, errStuck) || errors.As(err, &p) && p.Status < http.StatusInternalServerError
 }
 
-func (f *follower) pause(ctx context.Context) bool {
-	wait := f.client.cfg.Pause
+// pause waits before a stream that broke off, so often in a row, is asked for again. False means
+// that ctx has ended.
+func (c *Client) pause(ctx context.Context, failures int) bool {
+	wait := c.cfg.Pause
 	if wait == 0 {
-		wait = min(50*time.Millisecond<<min(f.failures, 8), 3*time.Second)
+		wait = min(50*time.Millisecond<<min(failures, 8), 3*time.Second)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

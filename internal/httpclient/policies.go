@@ -91,6 +91,8 @@ type ConnectionStringQuery struct {
 	Key string
 	// TLS asks for a door with or without; nil means what is usual for the yard.
 	TLS *bool
+	// Blob asks for that of the blob account, which has no hub and no other policy.
+	Blob bool
 }
 
 func (q ConnectionStringQuery) values() url.Values {
@@ -99,6 +101,9 @@ func (q ConnectionStringQuery) values() url.Values {
 		if value != "" {
 			v.Set(name, value)
 		}
+	}
+	if q.Blob {
+		v.Set("blob", "true")
 	}
 	if q.TLS != nil {
 		v.Set("tls", strconv.FormatBool(*q.TLS))
