@@ -1,0 +1,239 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+)
+
+// Content is what a write of a body says besides.
+type Content struct {
+	Metadata   map[string]string
+	Properties Properties
+}
+
+// locate finds the container and checks the blob's name.
+func (s *Service) locate(ctx context.Context, at Place) (container string, err error) {
+	c, err := s.container(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	return c.ID, checkBlobName(at.Blob)
+}
+
+// Put writes a blob as a whole, which is there, durably, or not at all. The body is read
+// to its end; if that fails the error is the body's own.
+func (s *Service) Put(ctx context.Context, at Place, body io.Reader, content Content, when Conditions) (Blob, error) {
+	if err := checkMetadata(content.Metadata); err != nil {
+		return Blob{}, err
+	}
+	container, err := s.locate(ctx, at)
+	if err != nil {
+		return Blob{}, err
+	}
+	// Before the body is read, to spare it; what counts is what is found afterwards.
+	old, _, err := get[record](ctx, s, blobKey(container, at.Blob))
+	if err == nil {
+		err = mayPut(old, when)
+	}
+	if err != nil {
+		return Blob{}, err
+	}
+	body1, release, err := s.files.take(body, InlineBytes)
+	if err != nil {
+		return Blob{}, err
+	}
+	defer release()
+	stored, err := s.replace(ctx, container, at.Blob, func(old *record) (*record, error) {
+		r, err := next(at.Blob, old, content, when)
+		if err != nil {
+			return nil, err
+		}
+		r.Body, r.Pieces, r.Bytes = body1.inline, body1.pieces(), body1.bytes
+		if len(r.Properties.ContentMD5) == 0 {
+			r.Properties.ContentMD5 = body1.md5
+		}
+		return r, nil
+	})
+	if err != nil && body1.file != "" && certain(err) {
+		release()
+		s.files.remove(body1.file)
+	}
+	return stored, err
+}
+
+// certain tells whether an error of a change is sure to have changed nothing. Else a file
+// stays, and a sweep finds out.
+func certain(err error) bool {
+	for _, refusal := range []error{ErrBlobExists, ErrOverwrite, ErrConditionNotMet, ErrLeaseNeeded, ErrLeaseOther, ErrLeaseAbsent, ErrLeaseLost, ErrBlockList} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return unchanged(err)
+}
+
+func mayPut(old *record, when Conditions) error {
+	if err := when.forPut(old.committed()); err != nil {
+		return err
+	}
+	if old == nil {
+		return (Lease{}).permits(when.LeaseID, now())
+	}
+	return old.Lease.permits(when.LeaseID, now())
+}
+
+// next is a blob's new state, without its body.
+func next(name string, old *record, content Content, when Conditions) (*record, error) {
+	if err := mayPut(old, when); err != nil {
+		return nil, err
+	}
+	t := now()
+	r := &record{State: newID(), Blob: Blob{
+		Name: name, Created: t, Metadata: maps.Clone(content.Metadata), Properties: content.Properties,
+	}}
+	r.touch(t)
+	if old.committed() != nil {
+		r.Created, r.Lease = old.Created, old.Lease.afterWrite(t)
+	}
+	return r, nil
+}
+
+// replace changes a blob's body and clears away what the old one leaves.
+func (s *Service) replace(ctx context.Context, container, name string, how func(old *record) (*record, error)) (Blob, error) {
+	old, changed, err := change(ctx, s, blobKey(container, name), how)
+	if err != nil {
+		return Blob{}, err
+	}
+	if old != nil {
+		s.forget(ctx, container, old, changed.files())
+	}
+	return changed.clone(), nil
+}
+
+// forget removes the files and uncommitted blocks of a state that has passed, but for the
+// files that the new state has. Nobody can name them again: that would take a change of
+// the old state.
+func (s *Service) forget(ctx context.Context, container string, old *record, kept []string) {
+	gone := old.files()
+	gone = append(gone, s.forgetBlocks(ctx, blocksOf(container, old.Name, old.State))...)
+	keep := make(map[string]bool, len(kept))
+	for _, name := range kept {
+		keep[name] = true
+	}
+	s.files.remove(slices.DeleteFunc(gone, func(name string) bool { return keep[name] })...)
+}
+
+// modify changes a blob that exists, but for its body.
+func (s *Service) modify(ctx context.Context, at Place, how func(*record) error) (Blob, error) {
+	container, err := s.locate(ctx, at)
+	if err != nil {
+		return Blob{}, err
+	}
+	_, changed, err := change(ctx, s, blobKey(container, at.Blob), func(old *record) (*record, error) {
+		if old.committed() == nil {
+			return nil, ErrBlobNotFound
+		}
+		changed := *old
+		return &changed, how(&changed)
+	})
+	if err != nil {
+		return Blob{}, err
+	}
+	return changed.clone(), nil
+}
+
+// mayWrite tells whether a blob that exists may be written to.
+func (b *Blob) mayWrite(when Conditions) error {
+	if err := when.forWrite(b.ETag, b.Modified); err != nil {
+		return err
+	}
+	return b.Lease.permits(when.LeaseID, now())
+}
+
+// write is modify for what readers should see.
+func (s *Service) write(ctx context.Context, at Place, when Conditions, how func(*Blob)) (Blob, error) {
+	return s.modify(ctx, at, func(r *record) error {
+		if err := r.mayWrite(when); err != nil {
+			return err
+		}
+		t := now()
+		r.touch(t)
+		r.Lease = r.Lease.afterWrite(t)
+		how(&r.Blob)
+		return nil
+	})
+}
+
+// SetMetadata replaces all metadata of a blob.
+func (s *Service) SetMetadata(ctx context.Context, at Place, metadata map[string]string, when Conditions) (Blob, error) {
+	if err := checkMetadata(metadata); err != nil {
+		return Blob{}, err
+	}
+	return s.write(ctx, at, when, func(b *Blob) { b.Metadata = maps.Clone(metadata) })
+}
+
+// SetProperties replaces all properties of a blob.
+func (s *Service) SetProperties(ctx context.Context, at Place, properties Properties, when Conditions) (Blob, error) {
+	return s.write(ctx, at, when, func(b *Blob) { b.Properties = properties })
+}
+
+// Delete removes a blob.
+func (s *Service) Delete(ctx context.Context, at Place, when Conditions) error {
+	container, err := s.locate(ctx, at)
+	if err != nil {
+		return err
+	}
+	old, _, err := change(ctx, s, blobKey(container, at.Blob), func(old *record) (*record, error) {
+		if old.committed() == nil {
+			return nil, ErrBlobNotFound
+		}
+		return nil, old.mayWrite(when)
+	})
+	if err != nil {
+		return err
+	}
+	s.forget(ctx, container, old, nil)
+	return nil
+}
+
+// Lease works on a blob's lease. That is no change of the blob: its ETag stays.
+func (s *Service) Lease(ctx context.Context, at Place, action LeaseAction, when Conditions) (Blob, error) {
+	return s.modify(ctx, at, func(r *record) (err error) {
+		if err := when.forWrite(r.ETag, r.Modified); err != nil {
+			return err
+		}
+		r.Lease, err = r.Lease.apply(action, now())
+		return err
+	})
+}
+
+// Blob shows a blob without its body.
+func (s *Service) Blob(ctx context.Context, at Place, when Conditions) (Blob, error) {
+	r, _, err := s.read(ctx, at, when)
+	if err != nil {
+		return Blob{}, err
+	}
+	return r.Blob, nil
+}
+
+// read finds a blob and the id of its container.
+func (s *Service) read(ctx context.Context, at Place, when Conditions) (*record, string, error) {
+	container, err := s.locate(ctx, at)
+	if err != nil {
+		return nil, "", err
+	}
+	r, _, err := get[record](ctx, s, blobKey(container, at.Blob))
+	switch {
+	case err != nil:
+		return nil, "", err
+	case r.committed() == nil:
+		return nil, "", ErrBlobNotFound
+	}
+	if err := when.forRead(r.ETag, r.Modified); err != nil {
+		return nil, "", err
+	}
+	return r, container, r.Lease.permitsReader(when.LeaseID, now())
+}

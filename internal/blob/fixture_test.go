@@ -1,0 +1,130 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/meta/metatest"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// yard is a store in memory with a container.
+type yard struct {
+	*Service
+	t    testing.TB
+	meta meta.Store
+	mem  *vfs.Mem
+	fs   *vfs.Faulty
+}
+
+var box = Place{Account: "a", Container: "box"}
+
+func in(name string) Place { return Place{"a", "box", name} }
+
+func newYard(t testing.TB) *yard {
+	t.Helper()
+	y := &yard{t: t, meta: metatest.NewMemory(), mem: vfs.NewMem()}
+	y.open()
+	_, err := y.CreateContainer(t.Context(), box, nil)
+	must(t, err)
+	return y
+}
+
+// open starts the store anew on what there is.
+func (y *yard) open() {
+	y.t.Helper()
+	y.fs = vfs.NewFaulty(y.mem)
+	s, err := Open(Config{Meta: y.meta, FS: y.fs, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	must(y.t, err)
+	y.Service = s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (y *yard) put(name string, body []byte, when Conditions) Blob {
+	y.t.Helper()
+	b, err := y.Put(y.t.Context(), in(name), bytes.NewReader(body), Content{}, when)
+	must(y.t, err)
+	return b
+}
+
+// read gives a whole body.
+func (y *yard) body(name string) ([]byte, error) {
+	return readAll(y.t.Context(), y.Service, in(name))
+}
+
+func readAll(ctx context.Context, s *Service, at Place) ([]byte, error) {
+	b, err := s.Open(ctx, at, Conditions{})
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	var all bytes.Buffer
+	err = b.WriteRange(&all, 0, b.Bytes)
+	return all.Bytes(), err
+}
+
+func (y *yard) wantBody(name string, want []byte) {
+	y.t.Helper()
+	if got, err := y.body(name); err != nil || !bytes.Equal(got, want) {
+		y.t.Fatalf("%s has %d bytes, %v, want %d", name, len(got), err, len(want))
+	}
+}
+
+// fileCount tells how many files there are.
+func (y *yard) fileCount() int {
+	y.t.Helper()
+	entries, err := y.mem.List(".")
+	must(y.t, err)
+	return len(entries)
+}
+
+// noise is a body of a size that looks like no other.
+func noise(seed uint64, size int) []byte {
+	body := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte(binary.LittleEndian.AppendUint64(make([]byte, 24), seed))).Read(body)
+	return body
+}
+
+const large = InlineBytes + 1000
+
+func (y *yard) block(name, id string, body []byte) {
+	y.t.Helper()
+	_, err := y.PutBlock(y.t.Context(), in(name), id, bytes.NewReader(body), Conditions{})
+	must(y.t, err)
+}
+
+func blocks(ids string) []BlockName {
+	var list []BlockName
+	for _, id := range strings.Fields(ids) {
+		list = append(list, BlockName{ID: id})
+	}
+	return list
+}
+
+// run starts Run; stop ends it and gives its error.
+func (y *yard) run() (stop func() error) {
+	ctx, cancel := context.WithCancel(y.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- y.Run(ctx) }()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}

@@ -1,0 +1,333 @@
+package blob
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/engine/bolt"
+)
+
+// A small body is in the meta store, a larger one in a file; both come back as they were,
+// also after a restart.
+func TestBodiesComeBack(t *testing.T) {
+	y := newYard(t)
+	sizes := []int{0, 1, InlineBytes, InlineBytes + 1, 3 * copyBytes}
+	for _, size := range sizes {
+		y.put(fmt.Sprint(size), noise(uint64(size), size), Conditions{})
+	}
+	if got := y.fileCount(); got != 2 {
+		t.Errorf("there are %d files, want 2", got)
+	}
+	y.open()
+	must(t, y.Sweep(t.Context()))
+	for _, size := range sizes {
+		y.wantBody(fmt.Sprint(size), noise(uint64(size), size))
+	}
+}
+
+func TestARangeIsReadAcrossBlocks(t *testing.T) {
+	y := newYard(t)
+	all := noise(1, 3000)
+	for i, id := range []string{"x", "y", "z"} {
+		y.block("b", id, all[i*1000:(i+1)*1000])
+	}
+	_, err := y.Commit(t.Context(), in("b"), blocks("x y z"), Content{}, Conditions{})
+	must(t, err)
+	body, err := y.Open(t.Context(), in("b"), Conditions{})
+	must(t, err)
+	defer body.Close()
+	for _, part := range [][2]int64{{0, 3000}, {0, 1}, {999, 2}, {1000, 1000}, {500, 2000}, {2999, 1}, {3000, 0}} {
+		var got bytes.Buffer
+		must(t, body.WriteRange(&got, part[0], part[1]))
+		if !bytes.Equal(got.Bytes(), all[part[0]:part[0]+part[1]]) {
+			t.Errorf("range %v is not what was written", part)
+		}
+	}
+	for _, part := range [][2]int64{{0, 3001}, {-1, 1}, {3001, 0}} {
+		if err := body.WriteRange(io.Discard, part[0], part[1]); !errors.Is(err, ErrRange) {
+			t.Errorf("range %v: %v, want ErrRange", part, err)
+		}
+	}
+}
+
+// A reader of a body that is replaced, or deleted, finishes its read; then its file goes.
+func TestAReaderFinishesWhatItBegan(t *testing.T) {
+	for name, end := range map[string]func(y *yard) error{
+		"replaced":          func(y *yard) error { y.put("b", noise(2, large), Conditions{}); return nil },
+		"deleted":           func(y *yard) error { return y.Delete(y.t.Context(), in("b"), Conditions{}) },
+		"container deleted": func(y *yard) error { return y.DeleteContainer(y.t.Context(), box, Conditions{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			y.put("b", noise(1, large), Conditions{})
+			body, err := y.Open(t.Context(), in("b"), Conditions{})
+			must(t, err)
+			must(t, end(y))
+			must(t, y.Sweep(t.Context()))
+			var got bytes.Buffer
+			must(t, body.WriteRange(&got, 0, body.Bytes))
+			if !bytes.Equal(got.Bytes(), noise(1, large)) {
+				t.Error("the reader got another body")
+			}
+			body.Close()
+			must(t, y.Sweep(t.Context()))
+			if want := map[string]int{"replaced": 1}[name]; y.fileCount() != want {
+				t.Errorf("%d files are left, want %d", y.fileCount(), want)
+			}
+		})
+	}
+}
+
+// Of many who create the same blob, or change the same state of it, exactly one wins. The
+// store is the real one.
+func TestOneWriterWins(t *testing.T) { // P1
+	y := newYard(t)
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true})
+	must(t, err)
+	defer func() { must(t, store.Close()) }()
+	y.meta = store
+	y.open()
+	_, err = y.CreateContainer(t.Context(), box, nil)
+	must(t, err)
+	race := func(write func(i int) error, lost error) {
+		t.Helper()
+		var won atomic.Int32
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				switch err := write(i); {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, lost):
+					t.Errorf("a loser was told %v, want %v", err, lost)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			t.Errorf("%d have won", won.Load())
+		}
+	}
+	race(func(i int) error {
+		_, err := y.Put(t.Context(), in("b"), strings.NewReader(fmt.Sprint(i)), Content{}, Conditions{IfNoneMatch: "*"})
+		return err
+	}, ErrBlobExists)
+	first, err := y.Blob(t.Context(), in("b"), Conditions{})
+	must(t, err)
+	race(func(i int) error {
+		_, err := y.SetMetadata(t.Context(), in("b"), map[string]string{"ownerid": fmt.Sprint(i)}, Conditions{IfMatch: first.ETag})
+		return err
+	}, ErrConditionNotMet)
+	race(func(i int) error {
+		_, err := y.Lease(t.Context(), in("b"), LeaseAction{Kind: AcquireLease, Proposed: fmt.Sprint(i), Duration: -1}, Conditions{})
+		return err
+	}, ErrLeasePresent)
+}
+
+func TestAWriteGivesAnotherETagAndALeaseDoesNot(t *testing.T) {
+	y := newYard(t)
+	seen := map[string]bool{}
+	note := func(b Blob, err error) {
+		t.Helper()
+		must(t, err)
+		if seen[b.ETag] {
+			t.Errorf("ETag %s came twice", b.ETag)
+		}
+		seen[b.ETag] = true
+	}
+	note(y.put("b", nil, Conditions{}), nil)
+	note(y.put("b", nil, Conditions{}), nil)
+	note(y.SetMetadata(t.Context(), in("b"), nil, Conditions{}))
+	note(y.SetProperties(t.Context(), in("b"), Properties{ContentType: "text/plain"}, Conditions{}))
+	b, err := y.Lease(t.Context(), in("b"), LeaseAction{Kind: AcquireLease, Proposed: "A", Duration: -1}, Conditions{})
+	must(t, err)
+	if !seen[b.ETag] {
+		t.Error("a lease changed the ETag")
+	}
+}
+
+// A lease outlives restarts and ends by the clock; who writes after that makes it gone for
+// good.
+func TestALeaseExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.put("b", nil, Conditions{})
+		acquire := LeaseAction{Kind: AcquireLease, Proposed: "A", Duration: 15 * time.Second}
+		_, err := y.Lease(t.Context(), in("b"), acquire, Conditions{})
+		must(t, err)
+		y.open()
+		set := func(id string) error {
+			_, err := y.SetMetadata(t.Context(), in("b"), nil, Conditions{LeaseID: id})
+			return err
+		}
+		time.Sleep(14 * time.Second)
+		if err := set(""); !errors.Is(err, ErrLeaseNeeded) {
+			t.Errorf("a write without the lease: %v", err)
+		}
+		must(t, set("A"))
+		time.Sleep(time.Second)
+		if err := set("A"); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("a write after its end: %v", err)
+		}
+		must(t, set(""))
+		_, err = y.Lease(t.Context(), in("b"), LeaseAction{Kind: RenewLease, ID: "A"}, Conditions{})
+		if !errors.Is(err, ErrLeaseMismatch) {
+			t.Errorf("a renewal after another has written: %v", err)
+		}
+	})
+}
+
+// A commit forgets what was uploaded and not committed; its own blocks can be used again.
+func TestBlocks(t *testing.T) {
+	y := newYard(t)
+	y.block("b", "1", noise(1, 100))
+	y.block("b", "2", noise(2, 100))
+	y.block("b", "2", noise(3, 100)) // in place of the other
+	y.block("b", "3", noise(4, 100))
+	if _, err := y.Blob(t.Context(), in("b"), Conditions{}); !errors.Is(err, ErrBlobNotFound) {
+		t.Errorf("blocks alone are a blob: %v", err)
+	}
+	if page, err := y.List(t.Context(), box, ListQuery{}); err != nil || len(page.Blobs) != 0 {
+		t.Errorf("blocks alone are listed: %v, %v", page, err)
+	}
+	_, err := y.Commit(t.Context(), in("b"), blocks("2 1"), Content{}, Conditions{IfNoneMatch: "*"})
+	must(t, err)
+	y.wantBody("b", append(noise(3, 100), noise(1, 100)...))
+	if _, err := y.Commit(t.Context(), in("b"), blocks("3"), Content{}, Conditions{}); !errors.Is(err, ErrBlockList) {
+		t.Errorf("a forgotten block: %v", err)
+	}
+	y.block("b", "1", noise(5, 50))
+	_, err = y.Commit(t.Context(), in("b"), []BlockName{{"1", Committed}, {"1", Uncommitted}, {"2", Latest}, {"1", Latest}}, Content{}, Conditions{})
+	must(t, err)
+	y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
+	list, err := y.Blocks(t.Context(), in("b"), Conditions{})
+	must(t, err)
+	if len(list.CommittedBlocks) != 4 || len(list.UncommittedBlocks) != 0 {
+		t.Errorf("blocks are %+v", list)
+	}
+	must(t, y.Sweep(t.Context()))
+	y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
+	if got := y.fileCount(); got != 3 {
+		t.Errorf("%d files are left, want 3", got)
+	}
+	y.put("b", []byte("small"), Conditions{})
+	if got := y.fileCount(); got != 0 {
+		t.Errorf("%d files are left of a body that was replaced", got)
+	}
+}
+
+// Blocks that nobody commits are kept for a week.
+func TestBlocksThatNobodyCommitsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.block("b", "1", noise(1, 10))
+		time.Sleep(uncommittedAge)
+		must(t, y.Sweep(t.Context()))
+		list, err := y.Blocks(t.Context(), in("b"), Conditions{})
+		if err != nil || len(list.UncommittedBlocks) != 1 {
+			t.Errorf("after a week: %+v, %v", list, err)
+		}
+		time.Sleep(time.Second)
+		must(t, y.Sweep(t.Context()))
+		if _, err := y.Blocks(t.Context(), in("b"), Conditions{}); !errors.Is(err, ErrBlobNotFound) || y.fileCount() != 0 {
+			t.Errorf("later: %v, and %d files", err, y.fileCount())
+		}
+	})
+}
+
+// A deleted container's blobs are gone with it, also if it is made anew.
+func TestADeletedContainerIsEmptyWhenMadeAnew(t *testing.T) {
+	y := newYard(t)
+	y.put("small", []byte("x"), Conditions{})
+	y.put("large", noise(1, large), Conditions{})
+	y.block("blocks", "1", noise(1, 10))
+	must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
+	if _, err := y.Blob(t.Context(), in("small"), Conditions{}); !errors.Is(err, ErrContainerNotFound) {
+		t.Errorf("a blob in no container: %v", err)
+	}
+	_, err := y.CreateContainer(t.Context(), box, nil)
+	must(t, err)
+	if page, err := y.List(t.Context(), box, ListQuery{Uncommitted: true}); err != nil || len(page.Blobs) != 0 {
+		t.Errorf("the new one has %v, %v", page.Blobs, err)
+	}
+	must(t, y.Sweep(t.Context()))
+	if y.fileCount() != 0 {
+		t.Errorf("%d files are left", y.fileCount())
+	}
+}
+
+func TestLimits(t *testing.T) {
+	y := newYard(t)
+	_, err := y.Put(t.Context(), in("b"), strings.NewReader(""), Content{Metadata: map[string]string{"a": strings.Repeat("x", MaxMetadataBytes)}}, Conditions{})
+	if !errors.Is(err, ErrMetadata) {
+		t.Errorf("too much metadata: %v", err)
+	}
+	for _, name := range []string{"a-b", "", "1a", "a b", "ä"} {
+		if _, err := y.SetMetadata(t.Context(), in("b"), map[string]string{name: ""}, Conditions{}); !errors.Is(err, ErrMetadata) {
+			t.Errorf("metadata %q: %v", name, err)
+		}
+	}
+	if _, err := y.Put(t.Context(), in(strings.Repeat("x", MaxNameBytes+1)), strings.NewReader(""), Content{}, Conditions{}); !errors.Is(err, ErrName) {
+		t.Errorf("a long name: %v", err)
+	}
+	longest := strings.Repeat("x", MaxNameBytes)
+	y.put(longest, noise(1, large), Conditions{})
+	y.wantBody(longest, noise(1, large))
+	if page, err := y.List(t.Context(), box, ListQuery{Prefix: "xx"}); err != nil || len(page.Blobs) != 1 || page.Blobs[0].Name != longest {
+		t.Errorf("the longest name is not listed: %v", err)
+	}
+	y.files.limit = 1 << 20
+	if _, err := y.Put(t.Context(), in("big"), bytes.NewReader(make([]byte, 1<<20+1)), Content{}, Conditions{}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a body that is too large: %v", err)
+	}
+	y.put("big", make([]byte, 1<<20), Conditions{})
+	if _, err := y.Commit(t.Context(), in("b"), make([]BlockName, MaxBlocks+1), Content{}, Conditions{}); !errors.Is(err, ErrTooMany) {
+		t.Errorf("too many blocks: %v", err)
+	}
+}
+
+// A body that breaks off is stored nowhere, however small it is.
+func TestABodyThatBreaksOffIsNotStored(t *testing.T) {
+	for _, size := range []int{10, large} {
+		y := newYard(t)
+		broken := io.MultiReader(bytes.NewReader(noise(1, size)), errorReader{io.ErrUnexpectedEOF})
+		if _, err := y.Put(t.Context(), in("b"), broken, Content{}, Conditions{}); !errors.Is(err, ErrCutShort) {
+			t.Errorf("after %d bytes: %v", size, err)
+		}
+		if _, err := y.Blob(t.Context(), in("b"), Conditions{}); !errors.Is(err, ErrBlobNotFound) || y.fileCount() != 0 {
+			t.Errorf("after %d bytes there is something: %v, %d files", size, err, y.fileCount())
+		}
+	}
+}
+
+type errorReader struct{ err error }
+
+func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
+
+// Run sweeps at once, ends with its context, and says nothing of that.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		f, err := y.mem.Create("0123456789abcdef0123456789abcdef")
+		must(t, err)
+		must(t, f.Close())
+		foreign, err := y.mem.Create("README")
+		must(t, err)
+		must(t, foreign.Close())
+		stop := y.run()
+		synctest.Wait()
+		if y.fileCount() != 1 {
+			t.Error("what nobody names is there yet, or what is not ours is gone")
+		}
+		must(t, stop())
+	})
+}

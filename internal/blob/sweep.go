@@ -1,0 +1,157 @@
+package blob
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// Run clears away what crashes, failures and deletions have left, at once and then now and
+// then, until ctx ends, and returns nil then.
+func (s *Service) Run(ctx context.Context) error {
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("bodies of blobs that nobody names may be left, looking again later", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Sweep removes the facts of deleted containers, blocks that nobody can commit any more,
+// and the files that no fact names. No two may run at once.
+//
+// The order of looking is what makes it safe. A file is there before the fact that names
+// it, a block's fact after that of its blob, a blob's after that of its container: so what
+// was found, and is not named by what is read later, has lost its name for good. A file
+// moves from a block's fact to its blob's: hence these are read in that order. Who writes
+// has its file pinned until it is named.
+func (s *Service) Sweep(ctx context.Context) error {
+	names, err := s.files.beginSweep()
+	if err != nil {
+		return err
+	}
+	named, err := s.sweepFacts(ctx)
+	if err != nil {
+		s.files.endSweep(nil, nil)
+		return err
+	}
+	if removed := s.files.endSweep(names, named); removed > 0 {
+		s.log.Info("files of blobs that nobody names were removed", "files", removed)
+	}
+	return nil
+}
+
+// sweepFacts gives the files that facts name.
+func (s *Service) sweepFacts(ctx context.Context) (map[string]bool, error) {
+	named := map[string]bool{}
+	blocks, err := s.meta.List(ctx, blocksPrefix)
+	if err != nil {
+		return nil, err
+	}
+	records, err := s.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	containers, err := s.containerIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states := map[string]bool{} // those that blocks may belong to
+	for _, e := range records {
+		r, err := decode[record](e)
+		if err != nil {
+			return nil, err // its files would count as nobody's
+		}
+		container := containerOf(e.Key)
+		if !containers[container] || r.Uncommitted && now().Sub(r.Created) > uncommittedAge {
+			_ = s.meta.Delete(ctx, e.Key, e.Revision)
+			continue
+		}
+		states[r.State] = true
+		for _, name := range r.files() {
+			named[name] = true
+		}
+	}
+	for _, e := range blocks {
+		b, err := decode[blockRecord](e)
+		if err != nil {
+			return nil, err
+		}
+		if !states[stateOf(e.Key)] && s.stale(ctx, e.Key, b) {
+			_ = s.meta.Delete(ctx, e.Key, e.Revision)
+			continue
+		}
+		named[b.File] = true
+	}
+	return named, nil
+}
+
+// stale looks once more, so that to delete blocks hangs on no order of reading.
+func (s *Service) stale(ctx context.Context, key string, b *blockRecord) bool {
+	r, _, err := get[record](ctx, s, blobKey(containerOf(key), b.Blob))
+	return err == nil && (r == nil || r.State != stateOf(key))
+}
+
+func (s *Service) records(ctx context.Context) ([]meta.Entry, error) {
+	short, err := s.meta.List(ctx, blobsPrefix)
+	if err != nil {
+		return nil, err
+	}
+	long, err := s.meta.List(ctx, longPrefix)
+	return append(short, long...), err
+}
+
+func (s *Service) containerIDs(ctx context.Context) (map[string]bool, error) {
+	entries, err := s.meta.List(ctx, containersPrefix)
+	if err != nil {
+		return nil, err
+	}
+	ids := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		c, err := decode[containerRecord](e)
+		if err != nil {
+			return nil, err
+		}
+		ids[c.ID] = true
+	}
+	return ids, nil
+}
+
+// containerOf is the third segment of the key of a blob or block: a container's id.
+func containerOf(key string) string { return segment(key, 2) }
+
+// stateOf is the fifth segment of the key of a block.
+func stateOf(key string) string { return segment(key, 4) }
+
+func segment(key string, n int) string {
+	parts := strings.SplitN(key, "/", n+2)
+	if len(parts) <= n {
+		return ""
+	}
+	return parts[n]
+}
+
+// clear removes what was in a deleted container. What fails, or is added while it works, is
+// left to the next sweep.
+func (s *Service) clear(ctx context.Context, container string) {
+	for _, prefix := range []string{blobsPrefix, longPrefix} {
+		entries, err := s.meta.List(ctx, prefix+container+"/")
+		if err != nil {
+			return
+		}
+		for _, e := range entries {
+			r, err := decode[record](e)
+			if err == nil && s.meta.Delete(ctx, e.Key, e.Revision) == nil {
+				s.forget(ctx, container, r, nil)
+			}
+		}
+	}
+}
