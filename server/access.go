@@ -50,13 +50,15 @@ func (y *yard) openAccess(ctx context.Context, cfg Config, open openDoors) (err 
 	settings := access.Config{
 		Meta: y.meta, Hub: y.hubCreated, Development: open.development(), AnyBearer: cfg.AcceptAnyJWT, Log: cfg.Log,
 	}
+	y.passes = newPasses(nil)
 	if cfg.OIDC.Issuer != "" {
 		y.bearer, err = oidc.New(oidc.Config{Issuer: cfg.OIDC.Issuer, Audience: cfg.OIDC.Audience})
 		if err != nil {
 			return err
 		}
-		settings.Bearer = y.bearer
+		y.passes.others = y.bearer
 	}
+	settings.Bearer = y.passes
 	if y.access, err = access.Open(ctx, settings); err != nil {
 		return err
 	}

@@ -29,11 +29,13 @@ const (
 
 // doors are all doors of a yard: one AMQP server behind the AMQP listeners and the
 // WebSockets of both HTTP ones, and one HTTP server. They open and stop together: a
-// stopping yard lets nobody in at any door while it lets those inside finish.
+// stopping yard lets nobody in at any door while it lets those inside finish. The AMQP
+// server is also behind the way in from this process, which is there with every door off.
 type doors struct {
-	open openDoors
-	amqp *amqp.Server
-	http *http.Server
+	open   openDoors
+	inside *inside
+	amqp   *amqp.Server
+	http   *http.Server
 	// api answers what is no WebSocket.
 	api http.Handler
 	// development: guarded against web pages, as the key is known to everybody.
@@ -53,11 +55,12 @@ type doors struct {
 	active sync.RWMutex
 }
 
-func (s *Server) newDoors(open openDoors, y *yard) (*doors, error) {
+func (s *Server) newDoors(open openDoors, in *inside) (*doors, error) {
+	y := in.yard
 	stopping, announce := context.WithCancelCause(context.Background())
 	requests, cut := context.WithCancel(context.Background())
 	d := &doors{
-		open: open, tls: y.tlsConfig(), development: open.development(), host: s.cfg.Host,
+		open: open, inside: in, tls: y.tlsConfig(), development: open.development(), host: s.cfg.Host,
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}
 	var err error
@@ -66,11 +69,12 @@ func (s *Server) newDoors(open openDoors, y *yard) (*doors, error) {
 		return nil, err
 	}
 	d.api = httpapi.New(httpapi.Config{
-		Broker: y.broker, Version: s.cfg.Version, Engine: "disk",
+		Broker: y.broker, Groups: y.groups, Version: s.cfg.Version, Engine: "disk",
 		Access: &rootKeeper{y.access, y.root, s.cfg.Log},
-		Doors:  s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,
+		Doors:  s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), BlobEndpoint: open.blobEndpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,
 		Stopping: stopping, LoopbackOnly: d.development, Host: s.cfg.Host,
 	})
+	d.api = y.withBlobs(s.cfg, d.development, d.api)
 	d.http = &http.Server{
 		Handler:           d,
 		TLSConfig:         httpTLS(d.tls),
@@ -97,7 +101,9 @@ func httpTLS(base *tls.Config) *tls.Config {
 }
 
 func newAMQP(cfg Config, y *yard) (*amqp.Server, error) {
-	door, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: y.access, Log: cfg.Log, Metrics: y.registry})
+	door, err := eventhubs.New(eventhubs.Config{
+		Broker: y.broker, Access: y.access, Groups: y.groups, Log: cfg.Log, Metrics: y.registry,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP door: %w", err)
 	}
@@ -126,7 +132,8 @@ func (d *doors) run(ctx context.Context) error {
 	})()
 	defer d.cut()
 	var all sync.WaitGroup
-	failures := make(chan error, len(d.open))
+	failures := make(chan error, len(d.open)) // the way from inside cannot fail
+	all.Go(func() { _ = d.amqp.Serve(ctx, d.inside.listener) })
 	for _, door := range d.open {
 		all.Go(func() {
 			if err := d.serve(ctx, door); err != nil {
@@ -168,7 +175,10 @@ func (d *doors) stop(ctx context.Context) error {
 	d.open.close()
 	var all sync.WaitGroup
 	var links, requests error
-	all.Go(func() { links = d.amqp.Stop(ctx) })
+	all.Go(func() {
+		links = d.amqp.Stop(ctx) // which closes the listener from inside, too
+		d.inside.close()         // now that they have heard what became of all they sent
+	})
 	all.Go(func() { requests = d.http.Shutdown(ctx) })
 	all.Wait()
 	return errors.Join(links, requests)

@@ -87,7 +87,7 @@ func (f *Findings) lookAround(dir string) error {
 	}
 	ours := map[string]bool{
 		lockName: true, metaName: true, logDir: true, journalDir: true, spareDir: true, trashDir: true,
-		ConnectionStringFile: true, ConnectionStringFile + unfinishedSuffix: true, CertificateDir: true,
+		ConnectionStringFile: true, ConnectionStringFile + unfinishedSuffix: true, CertificateDir: true, blobDir: true,
 	}
 	known := false
 	for _, entry := range entries {

@@ -29,11 +29,13 @@ var (
 type Server struct {
 	cfg     Config
 	started chan struct{}
+	ended   chan struct{} // closed when Run stops serving, or never could
 
 	mu        sync.Mutex
 	used      bool              // guarded by mu
 	addresses map[string]string // guarded by mu; by door
 	access    Access            // guarded by mu
+	inside    *inside           // guarded by mu; nil before started
 }
 
 // New checks the configuration. It touches neither disk nor network.
@@ -42,7 +44,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure yard: %w", err)
 	}
-	return &Server{cfg: cfg, started: make(chan struct{})}, nil
+	return &Server{cfg: cfg, started: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
 // Started is closed once every door is open.
@@ -70,6 +72,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if err := s.claim(); err != nil {
 		return err
 	}
+	defer close(s.ended)
 	// The addresses first: nothing is touched if another yard, or whoever, has one.
 	open, err := listen(s.cfg)
 	if err != nil {
@@ -89,23 +92,21 @@ func (s *Server) Run(ctx context.Context) (err error) {
 
 // serve runs all parts until ctx ends.
 func (s *Server) serve(ctx context.Context, y *yard, open openDoors) error {
-	parts := y.parts()
-	if len(open) > 0 {
-		doors, err := s.newDoors(open, y)
-		if err != nil {
-			return err
-		}
-		parts = append(parts, doors.part())
+	inside := newInside(y, open.connectTo(s.cfg.Host).Endpoint)
+	doors, err := s.newDoors(open, inside)
+	if err != nil {
+		return err
 	}
-	s.announce(open, y.told)
-	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
+	defer inside.close()
+	s.announce(open, inside)
+	return service.Group{Parts: append(y.parts(), doors.part()), Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
 }
 
 // announce tells the world that the yard serves.
-func (s *Server) announce(open openDoors, told Access) {
+func (s *Server) announce(open openDoors, in *inside) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addresses, s.access = open.addresses(), told
+	s.addresses, s.access, s.inside = open.addresses(), in.yard.told, in
 	close(s.started)
 }
 

@@ -12,10 +12,12 @@ import (
 
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/access/oidc"
+	"github.com/eventyard/eventyard/internal/blob"
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/certs"
 	"github.com/eventyard/eventyard/internal/engine/bolt"
 	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/groups"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/vfs"
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,9 +33,12 @@ type yard struct {
 	engine   *disk.Engine
 	meta     *bolt.Store
 	broker   *broker.Broker
+	groups   *groups.Keeper
 	access   *access.Keeper
 	bearer   *oidc.Verifier // nil where nobody's tokens are taken
-	certs    *certs.Store   // nil where no door has TLS
+	passes   *passes
+	certs    *certs.Store // nil where no door has TLS
+	blobs    *blob.Service
 	secrets  secrets
 	root     *rootString
 	told     Access
@@ -55,8 +60,10 @@ func openYard(ctx context.Context, cfg Config, open openDoors) (_ *yard, err err
 	for _, step := range []func() error{
 		func() error { return y.openStorage(cfg) },
 		func() error { return y.openBroker(ctx, cfg) },
+		func() error { return y.openGroups(cfg) },
 		func() error { return y.openAccess(ctx, cfg, open) },
 		func() error { return y.openCerts(cfg, open) },
+		func() error { return y.openBlobs(cfg) },
 		func() error { return y.describeAccess(ctx, cfg, open) },
 	} {
 		if err := step(); err != nil {
@@ -79,6 +86,12 @@ func (y *yard) openBroker(ctx context.Context, cfg Config) (err error) {
 		}
 	}
 	return nil
+}
+
+// openGroups makes the keeper of leases and checkpoints, which has nothing to close.
+func (y *yard) openGroups(cfg Config) (err error) {
+	y.groups, err = groups.New(groups.Config{Meta: y.meta, Broker: y.broker, Log: cfg.Log, Metrics: y.registry})
+	return err
 }
 
 // openCerts opens the certificates, in which clients find the doors by the addresses
@@ -176,6 +189,7 @@ func (y *yard) parts() []service.Part {
 		{Name: "engine", Run: y.engine.Run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
+		y.blobPart(),
 	}
 }
 

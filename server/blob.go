@@ -1,0 +1,53 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/blobapi"
+	"github.com/eventyard/eventyard/internal/service"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+// blobDir has the larger bodies of blobs, in the data folder.
+const blobDir = "blobs"
+
+// openBlobs opens the blob store, whose facts are in the meta store.
+func (y *yard) openBlobs(cfg Config) (err error) {
+	y.blobs, err = blob.Open(blob.Config{Meta: y.meta, FS: vfs.OS(filepath.Join(cfg.DataDir, blobDir)), Log: cfg.Log})
+	return err
+}
+
+// blobPart clears away what blobs leave.
+func (y *yard) blobPart() service.Part { return service.Part{Name: "blobs", Run: y.blobs.Run} }
+
+// withBlobs puts the blob door before the HTTP door: its paths are its own.
+func (y *yard) withBlobs(cfg Config, development bool, api http.Handler) http.Handler {
+	door := blobapi.New(blobapi.Config{
+		Blobs: y.blobs, Access: y.access, LoopbackOnly: development, Host: cfg.Host, Log: cfg.Log, Metrics: y.registry,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if blobapi.Serves(r) {
+			door.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+// blobEndpointFor gives the HTTP door what it writes into connection strings for storage
+// clients: the account's URL, by the same rules as endpointFor.
+func (o openDoors) blobEndpointFor(host string) func(*http.Request, bool) string {
+	return func(r *http.Request, tls bool) string {
+		for _, d := range o {
+			if d.TLS == tls && strings.HasPrefix(d.Name, "http") {
+				at := d.connectTo(cmp.Or(host, d.reachedBy(r))).Endpoint
+				return d.Name + strings.TrimPrefix(at, "sb") + strings.TrimPrefix(blobapi.Prefix, "/") + blobapi.Account
+			}
+		}
+		return ""
+	}
+}
