@@ -20,55 +20,29 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/test/parts"
 )
 
-// blobAccount is the account of the Azurite that checkpoints go to, blobKey its key.
-const blobAccount = "interop"
-
-var blobKey = base64.StdEncoding.EncodeToString([]byte("the key of the interop account, which is no secret"))
-
 // azurite is a blob service that the official checkpoint stores write to.
-type azurite struct {
-	url string // without the account
-}
+type azurite struct{ *parts.BlobService }
 
-var azuriteListens = regexp.MustCompile(`listens on (http://\S+)`)
-
-func startAzurite(t *testing.T) *azurite {
+func startAzurite(t *testing.T) azurite {
 	t.Helper()
-	program := filepath.Join(node(t), "node_modules", ".bin", "azurite-blob")
-	cmd := exec.Command(program, "--blobHost", "127.0.0.1", "--blobPort", "0",
-		"--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent")
-	cmd.Dir = t.TempDir()
-	cmd.Env = environment(map[string]string{"AZURITE_ACCOUNTS": blobAccount + ":" + blobKey})
-	p := launch(t, cmd)
-	if !p.out.await(azuriteListens.MatchString) {
-		t.Fatalf("Azurite did not start:\n%s", p.out)
-	}
-	return &azurite{url: azuriteListens.FindStringSubmatch(p.out.String())[1]}
-}
-
-// connection is the account's connection string.
-func (a *azurite) connection() string {
-	return strings.Join([]string{
-		"DefaultEndpointsProtocol=http", "AccountName=" + blobAccount, "AccountKey=" + blobKey,
-		"BlobEndpoint=" + a.url + "/" + blobAccount,
-	}, ";")
+	return azurite{parts.Azurite(t)}
 }
 
 // front serves the blob service over TLS to clients that bring any bearer token at all:
 // Azurite itself wants one of a known issuer, and the Go library's tests bring the word
 // "Sanitized". The front takes it away and signs the request for the account instead.
 // It returns the account's address and the file of the certificate to trust.
-func (a *azurite) front(t *testing.T, host string) (address, certificate string) {
+func (a azurite) front(t *testing.T, host string) (address, certificate string) {
 	t.Helper()
-	target, err := url.Parse(a.url)
+	target, err := url.Parse(a.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +52,7 @@ func (a *azurite) front(t *testing.T, host string) (address, certificate string)
 			r.SetURL(target)
 			if strings.HasPrefix(r.In.Header.Get("Authorization"), "Bearer ") {
 				r.Out.Header.Del("Authorization")
-				r.Out.URL.RawQuery = r.In.URL.RawQuery + "&" + accountSignature().Encode()
+				r.Out.URL.RawQuery = r.In.URL.RawQuery + "&" + a.signature().Encode()
 			}
 		},
 	}
@@ -91,17 +65,17 @@ func (a *azurite) front(t *testing.T, host string) (address, certificate string)
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return "https://" + net.JoinHostPort(host, port) + "/" + blobAccount + "/", certificate
+	return "https://" + net.JoinHostPort(host, port) + "/" + a.Account + "/", certificate
 }
 
-// accountSignature grants everything in the account for an hour, by the rules for
+// signature grants everything in the account for an hour, by the rules for
 // storage's version 2018-11-09.
-func accountSignature() url.Values {
+func (a azurite) signature() url.Values {
 	const permissions, services, types, version = "rwdlacup", "b", "sco", "2018-11-09"
 	until := time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04:05Z")
-	key, _ := base64.StdEncoding.DecodeString(blobKey)
+	key, _ := base64.StdEncoding.DecodeString(a.Key)
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(strings.Join([]string{blobAccount, permissions, services, types, "", until, "", "", version, ""}, "\n")))
+	mac.Write([]byte(strings.Join([]string{a.Account, permissions, services, types, "", until, "", "", version, ""}, "\n")))
 	return url.Values{
 		"sp": {permissions}, "ss": {services}, "srt": {types}, "se": {until}, "sv": {version},
 		"sig": {base64.StdEncoding.EncodeToString(mac.Sum(nil))},

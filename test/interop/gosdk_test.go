@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // goSDKPackages are those with tests that need a live service.
@@ -89,7 +91,7 @@ const goSDKPattern = "^(TestConsumerClient|TestProducerClient|TestClients|TestLi
 func TestGoSDK(t *testing.T) {
 	t.Parallel()
 	sdk := goSDKTests(t)
-	node(t) // for Azurite
+	parts.AzuriteProgram(t)
 	inNamespace(t, func(t *testing.T) {
 		y := startYard(t, layout{
 			hubs:     map[string]int{"eh": 4, "links": 1},
@@ -100,7 +102,7 @@ func TestGoSDK(t *testing.T) {
 			t.Logf("not run: %s: it %s", name, reason)
 		}
 		for _, pkg := range goSDKPackages {
-			t.Run(pkg, func(t *testing.T) { runGoSDKPackage(t, filepath.Join(sdk, pkg), env, goSDKLive[pkg]) })
+			t.Run(pkg, func(t *testing.T) { runGoSDKPackage(t, filepath.Join(sdk, pkg), env, goSDKPattern, goSDKLive[pkg]) })
 		}
 	})
 }
@@ -108,6 +110,11 @@ func TestGoSDK(t *testing.T) {
 func goSDKEnvironment(t *testing.T, y *yard) []string {
 	t.Helper()
 	blobs, certificate := startAzurite(t).front(t, namespaceHost)
+	return goSDKEnvironmentWith(blobs, joinFiles(t, y.authority(t), certificate))
+}
+
+// goSDKEnvironmentWith tells the tests of a blob service, and whom to trust.
+func goSDKEnvironmentWith(blobs, authorities string) []string {
 	return environment(map[string]string{
 		"EVENTHUB_NAMESPACE":                     namespaceHost,
 		"EVENTHUB_NAME":                          "eh",
@@ -118,14 +125,14 @@ func goSDKEnvironment(t *testing.T, y *yard) []string {
 		"EVENTHUB_CONNECTION_STRING":             connection(namespaceHost, rootPolicy, ""),
 		"EVENTHUB_CONNECTION_STRING_LISTEN_ONLY": connection(namespaceHost, "listener", ""),
 		"EVENTHUB_CONNECTION_STRING_SEND_ONLY":   connection(namespaceHost, "sender", ""),
-		"SSL_CERT_FILE":                          joinFiles(t, y.authority(t), certificate),
+		"SSL_CERT_FILE":                          authorities,
 	})
 }
 
-func runGoSDKPackage(t *testing.T, dir string, env []string, required []string) {
+func runGoSDKPackage(t *testing.T, dir string, env []string, pattern string, required []string) {
 	skipped := slices.Sorted(maps.Keys(goSDKSkipped))
 	cmd := exec.Command("go", "tool", "test2json", "-t", "./live.test", "-test.v=test2json", "-test.timeout=10m",
-		"-test.run="+goSDKPattern, "-test.skip=^("+strings.Join(skipped, "|")+")$")
+		"-test.run="+pattern, "-test.skip=^("+strings.Join(skipped, "|")+")$")
 	cmd.Dir, cmd.Env = dir, env
 	p := launch(t, cmd)
 	err := p.finish(t, timeLeft(t))
@@ -134,7 +141,7 @@ func runGoSDKPackage(t *testing.T, dir string, env []string, required []string) 
 		r := results[name]
 		t.Logf("%-4s %6.2fs %s", r.action, r.seconds, name)
 		if r.action != "pass" {
-			t.Errorf("%s: %s\n%s", r.action, name, tail(text[name], 6000))
+			t.Errorf("%s: %s\n%s", r.action, name, parts.Tail(text[name], 6000))
 		}
 	}
 	for _, name := range required {
@@ -143,7 +150,7 @@ func runGoSDKPackage(t *testing.T, dir string, env []string, required []string) 
 		}
 	}
 	if err != nil {
-		t.Errorf("%v\n%s", err, tail(text[""], 4000))
+		t.Errorf("%v\n%s", err, parts.Tail(text[""], 4000))
 	}
 }
 

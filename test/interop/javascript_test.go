@@ -46,6 +46,6 @@ func TestJavaScriptCheckpoints(t *testing.T) {
 	blobs := startAzurite(t)
 	y := startYard(t, layout{hubs: map[string]int{"shared": 4}})
 	env := y.onPlain(t, "amqp", "shared")
-	env["YARD_BLOBS"] = blobs.connection()
+	env["YARD_BLOBS"] = blobs.Connection()
 	runNode(t, "checkpoint.js", env)
 }

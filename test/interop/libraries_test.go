@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // python is an interpreter that has the official library for Python.
 func python(t *testing.T) string {
 	t.Helper()
 	requirements := filepath.Join("testdata", "python", "requirements.txt")
-	dir := component{"python", pythonVersion() + recipeFile(t, requirements), func(ctx context.Context, dir string) error {
+	dir := parts.Component{Name: "python", Recipe: pythonVersion() + recipeFile(t, requirements), Install: func(ctx context.Context, dir string) error {
 		if err := makeVenv(ctx, dir); err != nil {
 			return err
 		}
@@ -23,8 +25,8 @@ func python(t *testing.T) string {
 		if err != nil {
 			return err
 		}
-		return step(ctx, "", filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", "-r", here)
-	}}.folder(t)
+		return parts.Step(ctx, "", filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", "-r", here)
+	}}.Folder(t)
 	return filepath.Join(dir, "bin", "python")
 }
 
@@ -36,14 +38,14 @@ func pythonVersion() string {
 
 // makeVenv makes a virtual environment; on Debian that needs a package of its own.
 func makeVenv(ctx context.Context, dir string) error {
-	if err := need("python3", "python3"); err != nil {
+	if err := parts.Need("python3", "python3"); err != nil {
 		return err
 	}
-	err := step(ctx, "", "python3", "-m", "venv", dir)
-	if err == nil || debian("python3-venv") != nil {
+	err := parts.Step(ctx, "", "python3", "-m", "venv", dir)
+	if err == nil || parts.Debian("python3-venv") != nil {
 		return err
 	}
-	return step(ctx, "", "python3", "-m", "venv", "--clear", dir)
+	return parts.Step(ctx, "", "python3", "-m", "venv", "--clear", dir)
 }
 
 // protonPython is an interpreter that has Qpid Proton: Debian's, or else one that
@@ -52,53 +54,44 @@ func protonPython(t *testing.T) string {
 	t.Helper()
 	const system = "/usr/bin/python3"
 	hasProton := func() bool { return exec.Command(system, "-c", "import proton").Run() == nil }
-	if hasProton() || debian("python3-qpid-proton") == nil && hasProton() {
+	if hasProton() || parts.Debian("python3-qpid-proton") == nil && hasProton() {
 		return system
 	}
 	const pinned = "python-qpid-proton==0.40.0"
-	dir := component{"proton", pythonVersion() + pinned, func(ctx context.Context, dir string) error {
+	dir := parts.Component{Name: "proton", Recipe: pythonVersion() + pinned, Install: func(ctx context.Context, dir string) error {
 		if err := makeVenv(ctx, dir); err != nil {
 			return err
 		}
-		return step(ctx, "", filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", pinned)
-	}}.folder(t)
+		return parts.Step(ctx, "", filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", pinned)
+	}}.Folder(t)
 	return filepath.Join(dir, "bin", "python")
 }
 
-// node is a folder whose node_modules has the official library for JavaScript, and Azurite.
+// node is a folder whose node_modules has the official library for JavaScript.
 func node(t *testing.T) string {
 	t.Helper()
 	manifest := recipeFile(t, filepath.Join("testdata", "js", "package.json"))
-	return component{"node", manifest, func(ctx context.Context, dir string) error {
-		if err := need("node", "nodejs"); err != nil {
-			return err
-		}
-		if err := need("npm", "npm"); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(manifest), 0o644); err != nil {
-			return err
-		}
-		return step(ctx, dir, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
-	}}.folder(t)
+	return parts.Component{Name: "node", Recipe: manifest, Install: func(ctx context.Context, dir string) error {
+		return parts.NodePackages(ctx, dir, manifest)
+	}}.Folder(t)
 }
 
 // java is a folder of jars with the official library for Java.
 func java(t *testing.T) string {
 	t.Helper()
 	pom := recipeFile(t, filepath.Join("testdata", "java", "pom.xml"))
-	return component{"java", pom, func(ctx context.Context, dir string) error {
-		if err := need("javac", "default-jdk-headless"); err != nil {
+	return parts.Component{Name: "java", Recipe: pom, Install: func(ctx context.Context, dir string) error {
+		if err := parts.Need("javac", "default-jdk-headless"); err != nil {
 			return err
 		}
-		if err := need("mvn", "maven"); err != nil {
+		if err := parts.Need("mvn", "maven"); err != nil {
 			return err
 		}
 		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(pom), 0o644); err != nil {
 			return err
 		}
-		return step(ctx, dir, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(dir, "lib"))
-	}}.folder(t)
+		return parts.Step(ctx, dir, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(dir, "lib"))
+	}}.Folder(t)
 }
 
 const goSDK = "github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2@v2.0.2"
@@ -107,7 +100,7 @@ const goSDK = "github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2@v2
 // compiled: the binary of each package is in the package's folder, as live.test.
 func goSDKTests(t *testing.T) string {
 	t.Helper()
-	return component{"gosdk", goSDK + runtime.Version(), func(ctx context.Context, dir string) error {
+	return parts.Component{Name: "gosdk", Recipe: goSDK + runtime.Version(), Install: func(ctx context.Context, dir string) error {
 		source, err := moduleFolder(ctx, goSDK)
 		if err != nil {
 			return err
@@ -116,10 +109,19 @@ func goSDKTests(t *testing.T) string {
 			return err
 		}
 		for _, pkg := range goSDKPackages {
-			if err := step(ctx, filepath.Join(dir, pkg), "go", "test", "-c", "-o", "live.test", "."); err != nil {
+			if err := parts.Step(ctx, filepath.Join(dir, pkg), "go", "test", "-c", "-o", "live.test", "."); err != nil {
 				return err
 			}
 		}
 		return nil
-	}}.folder(t)
+	}}.Folder(t)
+}
+
+func recipeFile(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

@@ -93,15 +93,3 @@ func (b *build) compile(path string) error {
 	}
 	return nil
 }
-
-// missing ends a test whose client cannot be had here. In CI that is a failure: a part
-// that never runs proves nothing.
-func missing(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if inCI() {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
-func inCI() bool { return os.Getenv("CI") == "true" }

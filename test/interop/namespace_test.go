@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/test/parts"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,7 +35,7 @@ func inNamespace(t *testing.T, body func(t *testing.T)) {
 	checkedBuild.binary(t) // compiling may need the network
 	p, err := enterNamespace(t)
 	if err != nil {
-		missing(t, "a private namespace cannot be had here (neither as root nor as a user of our own): %v", err)
+		parts.Missing(t, "a private namespace cannot be had here (neither as root nor as a user of our own): %v", err)
 	}
 	err = p.finish(t, timeLeft(t))
 	t.Logf("in a private namespace:\n%s", p.out)

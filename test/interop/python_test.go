@@ -116,7 +116,7 @@ func TestPythonCheckpoints(t *testing.T) {
 	blobs := startAzurite(t)
 	y := startYard(t, layout{hubs: map[string]int{"shared": 4}})
 	env := y.onPlain(t, "amqp", "shared")
-	env["YARD_BLOBS"] = blobs.connection()
+	env["YARD_BLOBS"] = blobs.Connection()
 	runPython(t, interpreter, "checkpoint_client.py", env)
 }
 

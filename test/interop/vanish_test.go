@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+	"github.com/eventyard/eventyard/test/parts"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,8 +30,8 @@ const vanishTime = 30*time.Second + 15*time.Second
 // acknowledgement. No packet tells the yard; still both places become free. // H7
 func TestVanishedMachine(t *testing.T) {
 	t.Parallel()
-	if err := need("ip", "iproute2"); err != nil {
-		missing(t, "%v", err)
+	if err := parts.Need("ip", "iproute2"); err != nil {
+		parts.Missing(t, "%v", err)
 	}
 	inNamespace(t, func(t *testing.T) {
 		c := startClient(t, orders{Role: "hold", Address: yardAddress + ":5672", Hub: "held", Epoch: 5}, unix.CLONE_NEWNET)

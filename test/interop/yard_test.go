@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 const (
@@ -117,15 +119,8 @@ func (y *yard) stop(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		t.Logf("the yard said:\n%s", tail(text, 20_000))
+		t.Logf("the yard said:\n%s", parts.Tail(text, 20_000))
 	}
-}
-
-func tail(text string, most int) string {
-	if len(text) > most {
-		return "…" + text[len(text)-most:]
-	}
-	return text
 }
 
 // hostPort is where a door is.

@@ -1,0 +1,127 @@
+package parts
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// childVariable tells a copy of the test binary to start a server and wait to be killed.
+const childVariable = "PARTS_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) == "" {
+		os.Exit(m.Run())
+	}
+	server, err := newPostgres()
+	if err != nil {
+		println("error:", err.Error())
+		os.Exit(1)
+	}
+	println(server.dir)
+	select {}
+}
+
+func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
+	ctx := t.Context()
+	for range 2 {
+		conn, err := pgx.Connect(ctx, Postgres(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		if _, err := conn.Exec(ctx, "create table only_mine (x int)"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestPostgresKeepsWhatItCommittedWhenKilled(t *testing.T) {
+	ctx := t.Context()
+	server := StartPostgres(t)
+	url := server.Database(t)
+	exec := func(statement string) {
+		t.Helper()
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("create table kept (x int)")
+	server.Kill(t)
+	server.Start(t)
+	exec("insert into kept values (1)")
+	server.Stop(t)
+	server.Start(t)
+	exec("drop table kept")
+}
+
+func TestAServerIsGoneWithATestProcessThatWasKilled(t *testing.T) {
+	_, err := sharedPostgres()
+	wantStarted(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := bufio.NewReader(stderr).ReadString('\n')
+	cmd.Process.Kill()
+	cmd.Wait()
+	if err != nil || strings.HasPrefix(dir, "error:") {
+		t.Fatal(dir, err)
+	}
+	dir = strings.TrimSpace(dir)
+	if err := poll(func() (bool, error) { _, err := os.Stat(dir); return os.IsNotExist(err), nil }); err != nil {
+		t.Errorf("folder %s: %v", dir, err)
+	}
+}
+
+func TestRedisComesBackWithWhatItKept(t *testing.T) {
+	server := StartRedis(t, RedisDurable...)
+	ask := func(command string) string {
+		t.Helper()
+		conn, err := net.Dial("tcp", server.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.Write([]byte(command + "\r\n"))
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		return strings.TrimSpace(line)
+	}
+	if got := ask("INCR n"); got != ":1" {
+		t.Fatal(got)
+	}
+	server.Kill(t)
+	server.Start(t)
+	if got := ask("INCR n"); got != ":2" {
+		t.Errorf("after a restart the second INCR gave %s", got)
+	}
+}
+
+func TestAzuriteAnswers(t *testing.T) {
+	blobs := Azurite(t)
+	answer, err := http.Get(blobs.Endpoint() + "?comp=list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusForbidden {
+		t.Errorf("without a key the status is %d", answer.StatusCode)
+	}
+}
