@@ -1,0 +1,199 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+var testGroup = processor.Group{Namespace: "space.example.net", Hub: "orders", Group: "billing"}
+
+// take claims a partition that nobody has had, and begins.
+func take(t *testing.T, s *Store) (processor.Lease, processor.Checkpoint) {
+	t.Helper()
+	won, err := s.Claim(t.Context(), testGroup, []processor.Lease{{Partition: "0", Owner: "a", Epoch: 1}})
+	if err != nil || len(won) != 1 {
+		t.Fatalf("claim gave %v, %v", won, err)
+	}
+	c, err := s.Begin(t.Context(), testGroup, won[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return won[0], c
+}
+
+// calls are one of each.
+func calls(s *Store, l processor.Lease, c processor.Checkpoint, f processor.Fact) map[string]func(ctx context.Context) error {
+	g := testGroup
+	return map[string]func(ctx context.Context) error{
+		"Leases":      func(ctx context.Context) error { _, err := s.Leases(ctx, g); return err },
+		"Claim":       func(ctx context.Context) error { _, err := s.Claim(ctx, g, []processor.Lease{l}); return err },
+		"Checkpoints": func(ctx context.Context) error { _, err := s.Checkpoints(ctx, g); return err },
+		"Begin":       func(ctx context.Context) error { _, err := s.Begin(ctx, g, l); return err },
+		"Save":        func(ctx context.Context) error { _, err := s.Save(ctx, g, l, c); return err },
+		"Force":       func(ctx context.Context) error { _, err := s.Force(ctx, g, c); return err },
+		"Facts":       func(ctx context.Context) error { _, err := s.Facts(ctx, g, ""); return err },
+		"Put":         func(ctx context.Context) error { _, err := s.Put(ctx, g, f); return err },
+		"Remove":      func(ctx context.Context) error { return s.Remove(ctx, g, f) },
+		"Watch": func(ctx context.Context) error {
+			return s.Watch(ctx, g, func() {}, make(chan struct{}))
+		},
+	}
+}
+
+// TestAServerThatIsDownIsAnErrorAndNeverAnAnswer; one that keeps an append-only file comes back
+// from a kill with what it acknowledged. // P3, P8
+func TestAServerThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
+	ctx := t.Context()
+	server := parts.StartRedis(t, parts.RedisDurable...)
+	s := New(connect(t, server.Addr), Config{})
+	lease, c := take(t, s)
+	var err error
+	for c.Sequence < 40 {
+		c.Sequence++
+		if c, err = s.Save(ctx, testGroup, lease, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fact, err := s.Put(ctx, testGroup, processor.Fact{Key: "presence/a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Kill(t)
+	for name, call := range calls(s, lease, c, fact) {
+		if err := call(ctx); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	server.Start(t)
+	got, err := s.Begin(ctx, testGroup, lease)
+	if err != nil || got != c {
+		t.Errorf("begin gave %+v, %v, want %+v", got, err, c)
+	}
+	for _, name := range []string{"Save", "Claim", "Remove"} {
+		if err := calls(s, lease, c, fact)[name](ctx); err != nil {
+			t.Errorf("%s after the restart: %v", name, err)
+		}
+	}
+}
+
+// TestALostAnswerIsNeitherSuccessNorConflict: the client's own repeats, which it makes by
+// default, would find the first write in their way. // P3
+func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
+	ctx := t.Context()
+	addr := parts.Redis(t)
+	steady := New(connect(t, addr), Config{})
+	lease, c := take(t, steady)
+	c.Sequence = 1
+	c, err := steady.Save(ctx, testGroup, lease, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fact, err := steady.Put(ctx, testGroup, processor.Fact{Key: "presence/a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cut atomic.Bool
+	client := redis.NewClient(&redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &deafConn{Conn: conn, cut: &cut}, err
+	}})
+	t.Cleanup(func() { client.Close() })
+	s := New(client, Config{})
+	for _, name := range []string{"Claim", "Save", "Put"} {
+		if _, err := s.Leases(ctx, testGroup); err != nil { // there is a connection
+			t.Fatal(err)
+		}
+		before := records(t, steady)
+		cut.Store(true)
+		err := calls(s, lease, c, fact)[name](ctx)
+		if err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if cut.Load() || records(t, steady) == before {
+			t.Errorf("%s was not made, so nothing was proved", name)
+		}
+	}
+}
+
+// deafConn loses the answer to one write, after the server has given it.
+type deafConn struct {
+	net.Conn
+	cut *atomic.Bool
+}
+
+func (c *deafConn) Write(data []byte) (int, error) {
+	n, err := c.Conn.Write(data)
+	if err == nil && c.cut.CompareAndSwap(true, false) {
+		_, err = c.Conn.Read(make([]byte, 1))
+		c.Conn.Close()
+	}
+	return n, err
+}
+
+// records tells states of all records apart.
+func records(t *testing.T, s *Store) string {
+	t.Helper()
+	leases, err := s.Leases(t.Context(), testGroup)
+	all, err2 := s.Checkpoints(t.Context(), testGroup)
+	facts, err3 := s.Facts(t.Context(), testGroup, "")
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(leases, all, facts)
+}
+
+// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. // P8
+func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	client := connect(t, parts.Redis(t))
+	s := New(client, Config{})
+	ready, changed, ended := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := s.Watch(ctx, testGroup, func() { close(ready) }, changed); ctx.Err() == nil {
+			t.Errorf("the watch ended: %v", err)
+		}
+	}()
+	<-ready
+	fact := processor.Fact{Key: "next/0"}
+	for range 3 {
+		if n, err := client.Do(ctx, "client", "kill", "type", "pubsub").Int(); err != nil || n != 1 {
+			t.Fatalf("cut %d connections: %v", n, err)
+		}
+		<-changed // it listens again
+		var err error
+		if fact, err = s.Put(ctx, testGroup, fact); err != nil {
+			t.Fatal(err)
+		}
+		<-changed
+	}
+	cancel()
+	<-ended
+}
+
+func TestNamesWithBracesStayInOneSlot(t *testing.T) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{parts.RedisCluster(t)}})
+	t.Cleanup(func() { client.Close() })
+	s := New(client, Config{Prefix: "any"})
+	for _, g := range []processor.Group{
+		{Namespace: "a}b", Hub: "{c}", Group: "$Default"}, {Namespace: "}", Hub: "{", Group: "{}"},
+		{Namespace: "a/b", Hub: "c", Group: "d"}, {Namespace: "a", Hub: "b/c", Group: "d"},
+	} {
+		won, err := s.Claim(t.Context(), g, []processor.Lease{{Partition: "0", Owner: "a", Epoch: 1}})
+		if err == nil && len(won) == 1 {
+			_, err = s.Begin(t.Context(), g, won[0])
+		}
+		if err != nil || len(won) != 1 {
+			t.Errorf("%+v: %v, %v", g, won, err)
+		}
+	}
+}
