@@ -1,0 +1,94 @@
+package azblob
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// epoch is an epoch blob: the last number that was drawn, by whom, and the number under
+// which the partition was owned at that time.
+type epoch struct {
+	number int64
+	owner  string
+
+	heldNumber int64
+	heldOwner  string // empty: nobody, or a foreign owner
+
+	drawn   time.Time
+	version processor.Version // empty: no number was ever drawn
+}
+
+func newEpoch(r record) (epoch, error) {
+	e := epoch{owner: r.meta["owner"], heldOwner: r.meta["heldowner"], drawn: r.modified, version: r.version}
+	if r.version == "" {
+		return e, nil
+	}
+	var err error
+	if e.number, err = strconv.ParseInt(r.meta["epoch"], 10, 64); err != nil {
+		return epoch{}, fmt.Errorf("blob %s: metadata epoch: %w", r.name, err)
+	}
+	if e.heldOwner != "" {
+		if e.heldNumber, err = strconv.ParseInt(r.meta["heldepoch"], 10, 64); err != nil {
+			return epoch{}, fmt.Errorf("blob %s: metadata heldepoch: %w", r.name, err)
+		}
+	}
+	return e, nil
+}
+
+// of gives the number under which an owner has the partition, and whether it drew one. For a foreign
+// owner, or nobody, it is the highest drawn.
+func (e epoch) of(owner string) (int64, bool) {
+	switch {
+	case owner == "":
+		return e.number, false
+	case owner == e.owner:
+		return e.number, true
+	case owner == e.heldOwner:
+		return e.heldNumber, true
+	}
+	return e.number, false
+}
+
+// readEpoch reads a partition's epoch blob.
+func (s *store) readEpoch(ctx context.Context, folder, partition string) (epoch, error) {
+	r, err := s.blobs.head(ctx, epochBlob(folder, partition))
+	if err != nil {
+		return epoch{}, err
+	}
+	return newEpoch(r)
+}
+
+// draw raises the epoch to the lease's, for a partition that is held by somebody until
+// the lease is written. ErrConflict if another was faster.
+func (s *store) draw(ctx context.Context, folder string, e epoch, l processor.Lease, holder string) (epoch, error) {
+	next := epoch{number: l.Epoch, owner: l.Owner}
+	if held, known := e.of(holder); known {
+		next.heldOwner, next.heldNumber = holder, held
+	}
+	r, err := s.blobs.write(ctx, epochBlob(folder, l.Partition), next.meta(), e.version)
+	if err != nil {
+		return epoch{}, err
+	}
+	return newEpoch(r)
+}
+
+// putBack undoes a draw whose number is known to be nobody's, so that the owner's
+// lease is told with its own again. Nothing depends on it: if it fails, or another has drawn since,
+// the number stays drawn.
+func (s *store) putBack(ctx context.Context, folder, partition string, before, drawn epoch) {
+	_, _ = s.blobs.write(ctx, epochBlob(folder, partition), before.meta(), drawn.version)
+}
+
+func (e epoch) meta() map[string]string {
+	meta := map[string]string{"epoch": strconv.FormatInt(e.number, 10), "owner": e.owner}
+	if e.heldOwner != "" {
+		meta["heldowner"], meta["heldepoch"] = e.heldOwner, strconv.FormatInt(e.heldNumber, 10)
+	}
+	return meta
+}
+
+func epochBlob(folder, partition string) string { return folder + "eventyard/epoch/" + partition }

@@ -1,0 +1,114 @@
+package azblob_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/azblob"
+)
+
+func TestBlobNamesAreInLowerCaseUnlessAsGiven(t *testing.T) { // P8
+	service := azurite(t)
+	for pathCase, folder := range map[azblob.PathCase]string{
+		azblob.Lower:   "space.servicebus.windows.net/orders/$default/",
+		azblob.AsGiven: "Space.servicebus.windows.net/Orders/$Default/",
+	} {
+		c := newContainer(t, service, nil)
+		s := azblob.Store(c, azblob.Config{PathCase: pathCase})
+		l := claim(t, s, processor.Lease{Partition: "0", Owner: "Owner-A", Epoch: 1})
+		save(t, s, l, begin(t, s, l))
+		if _, err := s.Put(t.Context(), group, processor.Fact{Key: "presence/Host-1"}); err != nil {
+			t.Fatal(err)
+		}
+		blobs := list(t, c)
+		for _, name := range []string{"ownership/0", "checkpoint/0", "eventyard/epoch/0", "eventyard/fact/presence/Host-1"} {
+			if _, found := blobs[folder+name]; !found {
+				t.Errorf("there is no %s among %v", folder+name, blobs)
+			}
+		}
+		if got := lease(t, s, "0").Owner; got != "Owner-A" {
+			t.Errorf("the owner is %q", got)
+		}
+	}
+}
+
+func TestBlobNamesBeginWithTheNamespaceThatIsConfigured(t *testing.T) { // P8
+	c := newContainer(t, azurite(t), nil)
+	s := azblob.Store(c, azblob.Config{Namespace: "Localhost:5673"})
+	l := claim(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1})
+	save(t, s, l, begin(t, s, l))
+	blobs := list(t, c)
+	for _, name := range []string{"ownership/0", "checkpoint/0", "eventyard/epoch/0"} {
+		if _, found := blobs["localhost:5673/orders/$default/"+name]; !found {
+			t.Errorf("there is no %s among %v", name, blobs)
+		}
+	}
+}
+
+func TestGroupsThatDifferOnlyInCaseAreRefused(t *testing.T) { // H1
+	service := azurite(t)
+	c := newContainer(t, service, nil)
+	store := func(pathCase azblob.PathCase) processor.Store {
+		return azblob.Store(c, azblob.Config{PathCase: pathCase})
+	}
+	use := func(s processor.Store, g processor.Group) error {
+		_, err := s.Put(t.Context(), g, processor.Fact{Key: "presence/" + strings.ToLower(newName())})
+		return err
+	}
+	named := func(name string) processor.Group { g := group; g.Group = name; return g }
+
+	if err := use(store(azblob.Lower), named("Billing")); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []processor.Store{store(azblob.Lower), store(azblob.Lower)} { // whether it has used it or not
+		if err := use(s, named("Billing")); err != nil {
+			t.Error(err)
+		}
+		if err := use(s, named("billing")); !errors.Is(err, azblob.ErrGroupCase) {
+			t.Errorf("the group in another case: %v", err)
+		}
+		if got, err := s.Leases(t.Context(), named("BILLING")); !errors.Is(err, azblob.ErrGroupCase) {
+			t.Errorf("reading the group in another case: %v, %v", got, err)
+		}
+	}
+	other := named("billing")
+	other.Namespace, other.Hub = strings.ToUpper(other.Namespace), strings.ToUpper(other.Hub)
+	other.Group = "Billing" // hubs and namespaces have no case
+	if err := use(store(azblob.Lower), other); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"$Default", "$default", "$DEFAULT"} { // one group, whatever its case
+		if err := use(store(azblob.Lower), named(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := use(store(azblob.AsGiven), named("billing")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAGroupWithoutAllItsNamesIsRefused(t *testing.T) {
+	s := azblob.Store(newContainer(t, azurite(t), nil), azblob.Config{})
+	for _, g := range []processor.Group{{Hub: "h", Group: "g"}, {Namespace: "n", Group: "g"}, {Namespace: "n", Hub: "h"}} {
+		if got, err := s.Leases(t.Context(), g); err == nil {
+			t.Errorf("leases of %+v are %+v", g, got)
+		}
+	}
+}
+
+// Accounts with a hierarchical namespace list their folders among the blobs.
+func TestFoldersAreNoRecords(t *testing.T) { // P8
+	c := newContainer(t, azurite(t), nil)
+	s := azblob.Store(c, azblob.Config{PathCase: azblob.AsGiven})
+	f, err := s.Put(t.Context(), group, processor.Fact{Key: "presence/a", Value: []byte("x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, c, "Space.servicebus.windows.net/Orders/$Default/eventyard/fact/presence", map[string]string{"hdi_isfolder": "true"})
+	got, err := s.Facts(t.Context(), group, "")
+	if err != nil || len(got) != 1 || got[0].Key != f.Key {
+		t.Errorf("facts are %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,103 @@
+package natskv
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+const (
+	maxKey   = 200
+	maxValue = 16 << 10
+)
+
+var factKey = regexp.MustCompile(`^[-A-Za-z0-9_.:$]+(/[-A-Za-z0-9_.:$]+)*$`)
+
+// folder is what the keys of a group begin with, ending in a dot. Hubs and
+// namespaces have no case, groups have, but for the default one.
+func folder(g processor.Group) string {
+	group := g.Group
+	if strings.EqualFold(group, "$Default") {
+		group = "$Default"
+	}
+	return token(strings.ToLower(g.Namespace)) + "." + token(strings.ToLower(g.Hub)) + "." + token(group) + "."
+}
+
+func leaseKey(g processor.Group, partition string) string {
+	return folder(g) + "lease." + token(partition)
+}
+
+func checkpointKey(g processor.Group, partition string) string {
+	return folder(g) + "checkpoint." + token(partition)
+}
+
+// factPath is the key of a fact. A segment is a token, so that what lies under a prefix
+// is what a wildcard finds.
+func factPath(g processor.Group, key string) string {
+	segments := strings.Split(key, "/")
+	for i, s := range segments {
+		segments[i] = token(s)
+	}
+	return folder(g) + "fact." + strings.Join(segments, ".")
+}
+
+// factsUnder is the filter for the facts with a prefix.
+func factsUnder(g processor.Group, prefix string) (string, error) {
+	if prefix == "" {
+		return folder(g) + "fact.>", nil
+	}
+	key, closed := strings.CutSuffix(prefix, "/")
+	if !closed || !factKey.MatchString(key) {
+		return "", fmt.Errorf("%q is no prefix of keys", prefix)
+	}
+	return factPath(g, key) + ".>", nil
+}
+
+func checkFact(f processor.Fact) error {
+	if !factKey.MatchString(f.Key) || len(f.Key) > maxKey {
+		return errors.New("the key is not one of 1 to 200 letters, digits and -_.:$ in segments")
+	}
+	if len(f.Value) > maxValue {
+		return fmt.Errorf("%d bytes are more than %d", len(f.Value), maxValue)
+	}
+	return nil
+}
+
+const hex = "0123456789ABCDEF"
+
+// token makes one token of any text: letters, digits, '-' and '_' stand for themselves,
+// any other byte is '=' and two digits, and nothing at all is '='.
+func token(text string) string {
+	if text == "" {
+		return "="
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+			b.WriteByte(c)
+		default:
+			b.WriteByte('=')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
+}
+
+// text is what a token was made of.
+func text(token string) string {
+	var b strings.Builder
+	for i := 0; i < len(token); i++ {
+		if token[i] == '=' && i+2 < len(token) {
+			b.WriteByte(byte(strings.IndexByte(hex, token[i+1])<<4 | strings.IndexByte(hex, token[i+2])))
+			i += 2
+		} else if token[i] != '=' {
+			b.WriteByte(token[i])
+		}
+	}
+	return b.String()
+}

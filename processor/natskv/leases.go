@@ -1,0 +1,124 @@
+package natskv
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// leaseRecord is the value of a lease.
+type leaseRecord struct {
+	Owner    string    `json:"owner,omitempty"`
+	Epoch    int64     `json:"epoch"`
+	Acquired time.Time `json:"acquired"`
+	Renewed  time.Time `json:"renewed"`
+}
+
+func newLease(key string, e entry) (processor.Lease, error) {
+	var r leaseRecord
+	if err := json.Unmarshal(e.value, &r); err != nil {
+		return processor.Lease{}, fmt.Errorf("key %s: %w", key, err)
+	}
+	return processor.Lease{
+		Partition: text(key[strings.LastIndexByte(key, '.')+1:]), Owner: r.Owner, Epoch: r.Epoch,
+		Acquired: r.Acquired, Renewed: r.Renewed, Version: e.version(),
+	}, nil
+}
+
+func (s *store) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
+	byPartition, err := s.leases(ctx, g)
+	if err != nil {
+		return nil, fmt.Errorf("read leases: %w", err)
+	}
+	all := make([]processor.Lease, 0, len(byPartition))
+	for _, l := range byPartition {
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func (s *store) leases(ctx context.Context, g processor.Group) (map[string]processor.Lease, error) {
+	found, err := s.read(ctx, folder(g)+"lease.*")
+	if err != nil {
+		return nil, err
+	}
+	byPartition := make(map[string]processor.Lease, len(found))
+	for key, e := range found {
+		l, err := newLease(key, e)
+		if err != nil {
+			return nil, err
+		}
+		byPartition[l.Partition] = l
+	}
+	return byPartition, nil
+}
+
+// atOnce is how many leases are written at the same time.
+const atOnce = 64
+
+// Claim reads what is recorded, for the epochs and the times, and then writes the leases on
+// condition of their versions, many at once.
+func (s *store) Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
+	if len(leases) == 0 {
+		return nil, ctx.Err()
+	}
+	recorded, err := s.leases(ctx, g)
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	written, errs := make([]processor.Lease, len(leases)), make([]error, len(leases))
+	var all sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for i, l := range leases {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			written[i], errs[i] = s.claim(ctx, g, l, recorded[l.Partition])
+		})
+	}
+	all.Wait()
+	return gather(leases, written, errs)
+}
+
+// gather gives the leases that were written and the errors of those of which nothing is known.
+func gather(leases, written []processor.Lease, errs []error) (won []processor.Lease, err error) {
+	for i, e := range errs {
+		switch {
+		case e == nil:
+			won = append(won, written[i])
+		case !errors.Is(e, processor.ErrConflict):
+			err = errors.Join(err, fmt.Errorf("claim partition %s: %w", leases[i].Partition, e))
+		}
+	}
+	return won, err
+}
+
+// claim writes one lease over the recorded one. ErrConflict.
+func (s *store) claim(ctx context.Context, g processor.Group, l, recorded processor.Lease) (processor.Lease, error) {
+	if l.Version != recorded.Version || l.Epoch < recorded.Epoch {
+		return processor.Lease{}, processor.ErrConflict
+	}
+	l.Renewed = now()
+	l.Acquired = l.Renewed
+	if l.Version != "" && l.Epoch == recorded.Epoch && (l.Owner == recorded.Owner || l.Owner == "") {
+		l.Acquired = recorded.Acquired // a renewal or a release
+		if l.Renewed.Before(l.Acquired) {
+			l.Renewed = l.Acquired // another machine's clock is ahead
+		}
+	}
+	value, err := json.Marshal(leaseRecord{l.Owner, l.Epoch, l.Acquired, l.Renewed})
+	if err != nil {
+		return processor.Lease{}, err
+	}
+	l.Version, err = s.write(ctx, leaseKey(g, l.Partition), value, l.Version)
+	return l, err
+}
+
+// now is the time as it comes back from a record.
+func now() time.Time { return time.Now().UTC().Round(0) }
