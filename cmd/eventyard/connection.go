@@ -18,7 +18,11 @@ that serve prints. --policy and --secondary ask for the yard's own keys.
 
 For a door without TLS it says UseDevelopmentEmulator=true, which is how these clients
 are told to do without. With --tls it leads to the door with TLS: its certificate has to
-be trusted, see eventyard cert export.`
+be trusted, see eventyard cert export.
+
+With --blob it prints what the Azure Blob Storage clients take, for the yard's own blob
+endpoint: the checkpoint stores of these libraries work with it in place of a storage
+account. Its key is that of the root policy, which is good for all blobs.`
 
 func (c *cli) connectionStringCommand() *cobra.Command {
 	var query httpclient.ConnectionStringQuery
@@ -29,7 +33,8 @@ func (c *cli) connectionStringCommand() *cobra.Command {
 		Short: "Print what clients are configured with",
 		Long:  connectionStringHelp,
 		Example: `  eventyard connection-string --hub orders
-  eventyard connection-string --hub orders --policy till --tls`,
+  eventyard connection-string --hub orders --policy till --tls
+  eventyard connection-string --blob`,
 		Args: wantArgs(),
 		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
 			query.Key = keyName(secondary)
@@ -37,7 +42,7 @@ func (c *cli) connectionStringCommand() *cobra.Command {
 				query.TLS = &tls
 			}
 			text, err := client.ConnectionString(cmd.Context(), query)
-			if err == nil && !secondary && !cmd.Flags().Changed("policy") {
+			if err == nil && !query.Blob && !secondary && !cmd.Flags().Changed("policy") {
 				text, err = c.withKnownKey(text)
 			}
 			if err != nil {
@@ -49,6 +54,7 @@ func (c *cli) connectionStringCommand() *cobra.Command {
 	cmd.Flags().StringVar(&query.Policy, "policy", auth.RootPolicy, "`name` of the policy, the hub's or the namespace's")
 	cmd.Flags().BoolVar(&secondary, "secondary", false, "with the secondary key, not the primary one")
 	cmd.Flags().BoolVar(&tls, "tls", false, "for the door with TLS; --tls=false for the one without (default: what fits the yard)")
+	cmd.Flags().BoolVar(&query.Blob, "blob", false, "for blob storage clients and their checkpoint stores")
 	c.addHubFlag(cmd, &query.Hub)
 	cmd.Flags().Lookup("hub").Usage = "the `hub` that the client uses"
 	form.addTo(cmd)

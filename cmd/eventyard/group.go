@@ -8,8 +8,8 @@ import (
 )
 
 func (c *cli) groupCommand() *cobra.Command {
-	return family(&cobra.Command{Use: "group", Short: "Create, list and delete consumer groups"},
-		c.groupCreateCommand(), c.groupListCommand(), c.groupDeleteCommand())
+	return family(&cobra.Command{Use: "group", Short: "Create, list, show and delete consumer groups"},
+		c.groupCreateCommand(), c.groupListCommand(), c.groupShowCommand(), c.groupDeleteCommand())
 }
 
 func (c *cli) groupCreateCommand() *cobra.Command {

@@ -70,7 +70,7 @@ func (c *cli) root() *cobra.Command {
 		}
 	}
 	add("yard", c.serveCommand(), c.doctorCommand(), c.configCommand())
-	add("hubs", c.hubCommand(), c.groupCommand())
+	add("hubs", c.hubCommand(), c.groupCommand(), c.checkpointCommand())
 	add("events", c.sendCommand(), c.readCommand())
 	add("access", c.policyCommand(), c.connectionStringCommand(), c.certCommand())
 	help := helpCommand()

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/processor/legacy"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) checkpointExportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "export HUB GROUP",
+		Short:             "Print a group's checkpoints for import",
+		Example:           `  eventyard checkpoint export orders billing > billing.json`,
+		Args:              wantArgs("HUB", "GROUP"),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			list, err := client.Checkpoints(cmd.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return writeJSON(c.stdout, list)
+		}),
+	}
+	return c.addClientFlags(cmd)
+}
+
+const importHelp = `Set a group's checkpoints to what files hold: one that export printed, or leases of the old
+Event Processor Host (one JSON text per partition, as its blobs have it; .NET, Java, Python and Go). All of them are set, or none.
+
+Partitions that are owned are refused, unless --force says otherwise.`
+
+func (c *cli) checkpointImportCommand() *cobra.Command {
+	var opt httpclient.MoveOptions
+	var form output
+	cmd := &cobra.Command{
+		Use:   "import HUB GROUP FILE...",
+		Short: "Set a group's checkpoints from a file",
+		Long:  importHelp,
+		Example: `  eventyard checkpoint import orders billing billing.json
+  eventyard checkpoint import orders billing lease-0.json lease-1.json --dry-run
+  eventyard checkpoint export orders billing | eventyard checkpoint import orders billing-2 -`,
+		Args:              wantArgs("HUB", "GROUP", "FILE", "FILE..."),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			list, err := c.readCheckpoints(args[2:])
+			if err != nil {
+				return err
+			}
+			moved, err := client.ImportCheckpoints(cmd.Context(), args[0], args[1], list, opt)
+			if err != nil {
+				return explainOwned(err)
+			}
+			return c.printMoves(&checkpointMove{form: form, dryRun: opt.DryRun}, movePlan{move: moved})
+		}),
+	}
+	cmd.Flags().BoolVar(&opt.Force, "force", false, "also where a partition is owned, and from another hub")
+	cmd.Flags().BoolVar(&opt.DryRun, "dry-run", false, "only tell what would be done")
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// readCheckpoints gathers what is in the files; - is the standard input.
+func (c *cli) readCheckpoints(files []string) (httpclient.Checkpoints, error) {
+	var all httpclient.Checkpoints
+	for _, name := range files {
+		text, err := c.readFile(name)
+		if err != nil {
+			return all, err
+		}
+		if err := addCheckpoints(&all, text); err != nil {
+			return all, &advisedError{fmt.Sprintf("%s: %v", name, err),
+				"give what eventyard checkpoint export printed, or the JSON of an Event Processor Host's leases"}
+		}
+	}
+	if len(all.Checkpoints) == 0 {
+		return all, &advisedError{"there is no checkpoint in what was given", "a host that never made one has nothing to import"}
+	}
+	return all, nil
+}
+
+func (c *cli) readFile(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(c.stdin)
+	}
+	return os.ReadFile(name)
+}
+
+func addCheckpoints(all *httpclient.Checkpoints, text []byte) error {
+	var exported httpclient.Checkpoints
+	if err := json.Unmarshal(text, &exported); err != nil {
+		return err
+	}
+	if exported.Checkpoints != nil {
+		all.Hub, all.HubCreated = exported.Hub, exported.HubCreated
+		all.Checkpoints = append(all.Checkpoints, exported.Checkpoints...)
+		return nil
+	}
+	lease, err := legacy.Parse(text)
+	if err != nil {
+		return err
+	}
+	if lease.Partition == "" {
+		return fmt.Errorf("it is neither an export nor a lease: no partition is named")
+	}
+	if k, ok := lease.Checkpoint(lease.Partition); ok {
+		imported := httpclient.Checkpoint{Partition: k.Partition, Offset: k.Offset}
+		if k.Sequence >= 0 {
+			imported.Sequence = &k.Sequence
+		}
+		all.Checkpoints = append(all.Checkpoints, imported)
+	}
+	return nil
+}

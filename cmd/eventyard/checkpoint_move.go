@@ -1,0 +1,243 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+// direction is which way checkpoints are moved.
+type direction string
+
+const (
+	rewind  direction = "rewind"
+	advance direction = "advance"
+)
+
+const moveHelp = `--to says which event is to be the next one handled:
+  earliest                 the oldest event that is kept
+  latest                   none that is there: only what comes
+  2026-01-31T12:00:00Z     the first event enqueued at that time or later; without
+                           a zone it is local time, and without a clock midnight
+  15m, 24h, 7d             the first one enqueued so long ago or later
+  1041, after:1041         the event of that number, or the one behind it; such a number
+                           counts within one partition
+  offset:1041              the one behind the event with that offset, as a checkpoint has it
+
+Partitions that are owned are left alone, unless --force says otherwise: their owners then
+go on from the new place by themselves. --dry-run only tells what would be done.`
+
+func (d direction) short() string {
+	if d == rewind {
+		return "Move checkpoints back, so that events are handled again"
+	}
+	return "Move checkpoints forward, so that events are passed over"
+}
+
+func (d direction) long() string {
+	if d == rewind {
+		return "Move a group's checkpoints back, so that events are handled again. None is moved forward.\n\n" + moveHelp
+	}
+	return "Move a group's checkpoints forward, so that events are passed over. None is moved back.\n\n" + moveHelp
+}
+
+func (d direction) example() string {
+	if d == rewind {
+		return "  eventyard checkpoint rewind orders billing --to 2h\n  eventyard checkpoint rewind orders billing --to 1041 --partition 3"
+	}
+	return "  eventyard checkpoint advance orders billing --to latest\n  eventyard checkpoint advance orders billing --to after:1041 --partition 3"
+}
+
+// checkpointMove is one such command's flags.
+type checkpointMove struct {
+	direction     direction
+	to            string
+	partitions    []string
+	force, dryRun bool
+	form          output
+}
+
+func (c *cli) checkpointMoveCommand(d direction) *cobra.Command {
+	m := &checkpointMove{direction: d}
+	cmd := &cobra.Command{
+		Use:               string(d) + " HUB GROUP --to POSITION",
+		Short:             d.short(),
+		Long:              d.long(),
+		Example:           d.example(),
+		Args:              wantArgs("HUB", "GROUP"),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			return c.moveCheckpoints(cmd, client, m, args[0], args[1])
+		}),
+	}
+	cmd.Flags().StringVar(&m.to, "to", "", "`position` of the next event to be handled")
+	cmd.Flags().StringSliceVar(&m.partitions, "partition", nil, "only these `partitions`")
+	cmd.Flags().BoolVar(&m.force, "force", false, "also where a partition is owned")
+	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "only tell what would be done")
+	m.form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// parseTarget reads --to. A number is the next event's, and a checkpoint names the one before.
+func parseTarget(text string, now time.Time) (httpclient.Target, error) {
+	if offset, ok := strings.CutPrefix(text, "offset:"); ok && offset != "" {
+		return httpclient.Target{Offset: &offset}, nil
+	}
+	from, err := parseFrom(text, now)
+	if err != nil || isPlaces(text) && strings.ContainsAny(text, ":.") {
+		return httpclient.Target{}, fmt.Errorf("%q is neither earliest nor latest, a number, an offset, a time or an age", text)
+	}
+	switch from {
+	case "earliest":
+		return httpclient.Target{Earliest: true}, nil
+	case "latest":
+		return httpclient.Target{Latest: true}, nil
+	}
+	number, behind := strings.CutPrefix(from, "after:")
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+		if !behind {
+			n--
+		}
+		return httpclient.Target{Sequence: &n}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, from)
+	return httpclient.Target{Time: &at}, err
+}
+
+// moveCheckpoints finds out first what every move would come to, so that a refusal leaves all as they were.
+func (c *cli) moveCheckpoints(cmd *cobra.Command, client *httpclient.Client, m *checkpointMove, hub, group string) error {
+	if m.to == "" {
+		return usagef(cmd, "--to says where: earliest, latest, a time, an age or a number")
+	}
+	to, err := parseTarget(m.to, time.Now())
+	if err != nil {
+		return usagef(cmd, "--to: %w", err)
+	}
+	if m.partitions, err = m.chosen(cmd, client, hub); err != nil {
+		return err
+	}
+	if (to.Sequence != nil || to.Offset != nil) && len(m.partitions) != 1 {
+		return usagef(cmd, "--to %s counts within one partition, and %s has %d: name one with --partition", m.to, hub, len(m.partitions))
+	}
+	plan, err := m.plan(cmd, client, hub, group, to)
+	if err != nil {
+		return explainOwned(err)
+	}
+	if !m.dryRun && len(plan.move) > 0 {
+		if err := m.carryOut(cmd, client, hub, group, to, plan); err != nil {
+			return explainOwned(err)
+		}
+	}
+	return c.printMoves(m, plan)
+}
+
+// chosen gives the partitions that were named, each once, or all. Where --partition names none, as a
+// variable that was never set does, all cannot be what is meant.
+func (m *checkpointMove) chosen(cmd *cobra.Command, client *httpclient.Client, hub string) ([]string, error) {
+	switch {
+	case len(m.partitions) > 0:
+		slices.Sort(m.partitions)
+		return slices.Compact(m.partitions), nil
+	case cmd.Flags().Changed("partition"):
+		return nil, usagef(cmd, "--partition names none: leave it out to mean all")
+	}
+	return partitionsOf(cmd, client, hub)
+}
+
+func partitionsOf(cmd *cobra.Command, client *httpclient.Client, hub string) ([]string, error) {
+	h, err := client.Hub(cmd.Context(), hub)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, h.Partitions)
+	for i := range ids {
+		ids[i] = strconv.Itoa(i)
+	}
+	return ids, nil
+}
+
+// movePlan is what to move, and what stays.
+type movePlan struct {
+	move []httpclient.Moved
+	stay []httpclient.Moved
+}
+
+func (m *checkpointMove) plan(cmd *cobra.Command, client *httpclient.Client, hub, group string, to httpclient.Target) (movePlan, error) {
+	var p movePlan
+	for _, id := range m.partitions {
+		moved, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, httpclient.MoveOptions{Force: true, DryRun: true})
+		if err != nil {
+			return p, err
+		}
+		if !m.direction.right(moved) {
+			p.stay = append(p.stay, moved)
+			continue
+		}
+		// Only now, since what stays may be owned by whomever.
+		if _, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, httpclient.MoveOptions{Force: m.force, DryRun: true}); err != nil {
+			return p, err
+		}
+		p.move = append(p.move, moved)
+	}
+	return p, nil
+}
+
+// right tells whether a move goes the way that was asked for. Where there is no checkpoint
+// everything is still to be handled, so that there is nothing to rewind.
+func (d direction) right(m httpclient.Moved) bool {
+	if m.From == nil || m.From.Sequence == nil || m.To.Sequence == nil {
+		return d == advance || m.From != nil
+	}
+	if d == rewind {
+		return *m.To.Sequence < *m.From.Sequence
+	}
+	return *m.To.Sequence > *m.From.Sequence
+}
+
+func (m *checkpointMove) carryOut(cmd *cobra.Command, client *httpclient.Client, hub, group string, to httpclient.Target, plan movePlan) error {
+	for i, planned := range plan.move {
+		moved, err := client.MoveCheckpoint(cmd.Context(), hub, group, planned.To.Partition, to, httpclient.MoveOptions{Force: m.force})
+		if err != nil {
+			if i > 0 {
+				return fmt.Errorf("%s moved, then: %w", counted(i, "checkpoint"), err)
+			}
+			return err
+		}
+		plan.move[i] = moved
+	}
+	return nil
+}
+
+// explainOwned says in this program's words what can be done about an owner.
+func explainOwned(err error) error {
+	if isProblem(err, "owned") {
+		return &advisedError{err.Error(), "stop the processors first, or say --force: owners then go on from the new place; eventyard group show tells who they are"}
+	}
+	return err
+}
+
+func (c *cli) printMoves(m *checkpointMove, plan movePlan) error {
+	if m.form == asJSON {
+		return writeJSON(c.stdout, append([]httpclient.Moved{}, plan.move...))
+	}
+	if len(plan.move) == 0 {
+		fmt.Fprintf(c.stderr, "nothing to %s: no checkpoint lies on the other side of %s\n", m.direction, m.to)
+		return nil
+	}
+	t := newTable(c.stdout, "PARTITION", "FROM", "TO")
+	for i := range plan.move {
+		t.row(plan.move[i].To.Partition, showSequence(plan.move[i].From), showSequence(&plan.move[i].To))
+	}
+	for i := range plan.stay {
+		t.row(plan.stay[i].To.Partition, showSequence(plan.stay[i].From), "stays")
+	}
+	if m.dryRun {
+		defer fmt.Fprintln(c.stderr, "nothing was moved: this was a dry run")
+	}
+	return t.flush()
+}

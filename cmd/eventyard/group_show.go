@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+const groupShowHelp = `Show who owns the partitions of a group, since when, how far each has come and how much
+is behind. Owners are the instances of processors that keep their leases in the yard; under
+READERS stands whoever reads at this moment, also with an SDK of Azure's.
+
+With --watch the table is shown anew whenever it changes.`
+
+func (c *cli) groupShowCommand() *cobra.Command {
+	var form output
+	var watch bool
+	var target int
+	cmd := &cobra.Command{
+		Use:   "show HUB GROUP",
+		Short: "Show who owns which partition, and how far the group is",
+		Long:  groupShowHelp,
+		Example: `  eventyard group show orders billing
+  eventyard group show orders '$Default' --watch`,
+		Args:              wantArgs("HUB", "GROUP"),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			if target < 0 {
+				return usagef(cmd, "--target is at least 1")
+			}
+			if watch {
+				return c.watchGroup(cmd, client, form, args[0], args[1], target)
+			}
+			o, err := client.Ownership(cmd.Context(), args[0], args[1], target)
+			if err != nil {
+				return err
+			}
+			if form == asJSON {
+				return writeJSON(c.stdout, o)
+			}
+			return printOwnership(c.stdout, o)
+		}),
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew whenever it changes, until interrupted")
+	cmd.Flags().IntVar(&target, "target", 0, "`events` of lag that one instance can be trusted with, for the number recommended; 0: 1000")
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// watchGroup shows table after table; where a person looks, each in place of the one before.
+func (c *cli) watchGroup(cmd *cobra.Command, client *httpclient.Client, form output, hub, group string, target int) error {
+	notice := func(n httpclient.Notice) {
+		if n.Lost != nil {
+			fmt.Fprintf(c.stderr, "the yard is gone (%v); waiting for it\n", n.Lost)
+		} else {
+			fmt.Fprintln(c.stderr, "the yard is back")
+		}
+	}
+	screen := isTerminal(c.stdout)
+	for o, err := range client.WatchOwnership(cmd.Context(), hub, group, target, notice) {
+		switch {
+		case cmd.Context().Err() != nil:
+			return nil // Ctrl-C is how it ends
+		case err != nil:
+			return err
+		}
+		if err := c.showTable(form, screen, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cli) showTable(form output, screen bool, o httpclient.Ownership) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, o)
+	}
+	var page bytes.Buffer
+	if screen {
+		page.WriteString("\x1b[H\x1b[2J")
+	}
+	if err := printOwnership(&page, o); err != nil {
+		return err
+	}
+	if !screen {
+		page.WriteByte('\n')
+	}
+	_, err := c.stdout.Write(page.Bytes())
+	return err
+}
+
+// printOwnership writes the table and what it comes to.
+func printOwnership(w io.Writer, o httpclient.Ownership) error {
+	t := newTable(w, "PARTITION", "OWNER", "EPOCH", "ACQUIRED", "RENEWED", "SEQUENCE", "OFFSET", "LAG", "BEHIND", "READERS")
+	for _, p := range o.Partitions {
+		t.row(p.Partition, showOwner(p), showEpoch(p), showAge(o.At, p.Acquired), showAge(o.At, p.Renewed),
+			showSequence(p.Checkpoint), showOffset(p.Checkpoint), showLag(p), showBehind(p), showReaders(p.Readers))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s of hub %s in namespace %s: %s, %s behind; %s recommended\n", o.Group, o.Hub, o.Namespace,
+		showInstances(o.Instances), counted(o.LagEvents, "event"), counted(o.Recommended.Instances, "instance"))
+	return err
+}
+
+func showOwner(p httpclient.OwnedPartition) string {
+	switch {
+	case p.Owner == "":
+		return "-"
+	case !p.Alive:
+		return oneLine(p.Owner) + " (silent)"
+	case p.Next != "":
+		return oneLine(p.Owner) + " → " + oneLine(p.Next)
+	}
+	return oneLine(p.Owner)
+}
+
+func showEpoch(p httpclient.OwnedPartition) string {
+	if p.Epoch == 0 {
+		return "-"
+	}
+	return strconv.FormatInt(p.Epoch, 10)
+}
+
+// showAge writes how long ago something was, in whole seconds.
+func showAge(now time.Time, at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return config.FormatDuration(max(now.Sub(*at), 0).Truncate(time.Second)) + " ago"
+}
+
+func showSequence(c *httpclient.Checkpoint) string {
+	if c == nil || c.Sequence == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*c.Sequence, 10)
+}
+
+func showOffset(c *httpclient.Checkpoint) string {
+	if c == nil || c.Offset == "" {
+		return "-"
+	}
+	return oneLine(c.Offset)
+}
+
+func showLag(p httpclient.OwnedPartition) string {
+	switch {
+	case p.BeyondEnd:
+		return "beyond the end"
+	case p.LagEvents == nil:
+		return "?"
+	}
+	return thousands(*p.LagEvents)
+}
+
+func showBehind(p httpclient.OwnedPartition) string {
+	if p.LagSeconds == nil {
+		return "-"
+	}
+	return config.FormatDuration(time.Duration(*p.LagSeconds * float64(time.Second)).Truncate(time.Second))
+}
+
+func showReaders(readers []httpclient.Reader) string {
+	if len(readers) == 0 {
+		return "-"
+	}
+	names := make([]string, len(readers))
+	for i, r := range readers {
+		if names[i] = oneLine(r.Name); names[i] == "" {
+			names[i] = "unnamed"
+		}
+		if r.Epoch != nil {
+			names[i] += fmt.Sprintf(" (epoch %d)", *r.Epoch)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// showInstances counts the living and names what each has.
+func showInstances(all []httpclient.Instance) string {
+	var living []string
+	for _, i := range all {
+		if i.Alive {
+			living = append(living, fmt.Sprintf("%s %d", oneLine(i.ID), i.Partitions))
+		}
+	}
+	if len(living) == 0 {
+		return "no instances"
+	}
+	return fmt.Sprintf("%s (%s)", counted(len(living), "instance"), strings.Join(living, ", "))
+}
