@@ -5,6 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 30s
 CRASHSEEDS ?= 100000
+SIMSEEDS ?= 5000
 INTEROP ?= .
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -44,6 +45,10 @@ race: ## All tests but the foreign clients' with the race detector, three times
 crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9
 	go test ./internal/engine/disk -run TestPowerCuts -crash.seeds=$(CRASHSEEDS) -timeout 24h
 	go test ./test/crash -kill.rounds=200 -timeout 24h
+
+.PHONY: sim
+sim: ## Simulated hours of the processor library, with faults (SIMSEEDS=5000), beyond what test runs
+	go test ./test/sim -run TestSimulatedHours -sim.first=1000 -sim.seeds=$(SIMSEEDS) -sim.time=1h -timeout 24h
 
 .PHONY: fuzz
 fuzz: ## Fuzz each decoder for FUZZTIME (30s)
