@@ -13,7 +13,7 @@ import (
 func describe(o options, folder string) []string {
 	return []string{
 		fmt.Sprintf("Date: %s", time.Now().UTC().Format(time.DateOnly)),
-		fmt.Sprintf("Machine: %d cores (%s), %s, %s, %s", runtime.NumCPU(), processor(), memoryTotal(), kernel(), fileSystem(folder)),
+		fmt.Sprintf("Machine: %d cores (%s), %s, %s, %s", runtime.NumCPU(), processorModel(), memoryTotal(), kernel(), fileSystem(folder)),
 		fmt.Sprintf("Go: %s %s/%s", strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH),
 		fmt.Sprintf("Run: %d rounds of %s each; medians, with the least and the most beside them", o.rounds, o.period),
 	}
@@ -21,7 +21,7 @@ func describe(o options, folder string) []string {
 
 // What follows reads what Linux tells of itself; elsewhere the report says "unknown".
 
-func processor() string { return fieldOf("/proc/cpuinfo", "model name") }
+func processorModel() string { return fieldOf("/proc/cpuinfo", "model name") }
 
 func memoryTotal() string {
 	var kib int64

@@ -44,6 +44,8 @@ func measurements() []measurement {
 		{"ingest", measureIngest},
 		{"egress", measureEgress},
 		{"door", measureDoor},
+		{"processor", measureProcessor},
+		{"balance", measureBalance},
 		{"latency", measureLatency},
 		{"connections", measureConnections},
 	}
