@@ -93,7 +93,7 @@ func (c *connection) openExchange(ctx context.Context, address string) (*exchang
 	}
 	x := &exchange{session: session, replyTo: "reply-" + rand.Text(), waiting: make(map[string]chan reply)}
 	err = x.attach(ctx, address)
-	x.out = newOutgoing(c, x.sender, x.giveUp)
+	x.out = newOutgoing(c, x.sender)
 	if err == nil && !c.spawn(x.route) {
 		err = errLost
 	}

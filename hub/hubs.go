@@ -22,6 +22,9 @@ func (h *Hub) named() error {
 	return nil
 }
 
+// errNoPartition tells who forgot the partition's name so.
+var errNoPartition = fmt.Errorf("%w: no partition was named", ErrNotFound)
+
 // The parts of addresses.
 func (h *Hub) management() string { return h.name + "/$management" }
 

@@ -118,6 +118,18 @@ func TestSendEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// H2: a partition that was forgotten is not one of the hub's choice.
+func TestAPartitionHasAName(t *testing.T) {
+	y := start(t)
+	for name, err := range map[string]error{
+		"send": y.hub.SendTo(t.Context(), "", event.Text("x")), "open": openError(y.hub, hub.ReadConfig{}),
+	} {
+		if !errors.Is(err, hub.ErrNotFound) {
+			t.Errorf("%s answers %v", name, err)
+		}
+	}
+}
+
 // flakyNetwork can stop taking bytes, and give connections on which nothing is said.
 type flakyNetwork struct {
 	y    *memoryYard

@@ -14,16 +14,13 @@ const oneFrame = 60 << 10
 type outgoing struct {
 	conn *connection
 	link *amqp.Sender
-	// give gives the link up.
-	give func()
 	// turn is held by who writes: one at a time can. The library has a lock for it, which knows
 	// of no contexts.
-	turn  chan struct{}
-	given bool // guarded by turn; the link was given up
+	turn chan struct{}
 }
 
-func newOutgoing(conn *connection, link *amqp.Sender, give func()) *outgoing {
-	return &outgoing{conn: conn, link: link, give: give, turn: make(chan struct{}, 1)}
+func newOutgoing(conn *connection, link *amqp.Sender) *outgoing {
+	return &outgoing{conn: conn, link: link, turn: make(chan struct{}, 1)}
 }
 
 // errReleased: the hub did not take the message, and said no more about it.
@@ -78,31 +75,21 @@ func (o *outgoing) write(ctx context.Context, m *amqp.Message, size int) (amqp.S
 }
 
 // writeNow writes a message. One of several frames goes out whole, also when ctx has ended meanwhile: who
-// stopped in the middle would take the link, and with it the answers that others wait for. One that was
-// numbered but not written, since ctx had ended, leaves a gap: the link is of no use to others then.
+// stopped in the middle would take the link, and with it the answers that others wait for.
 func (o *outgoing) writeNow(ctx context.Context, m *amqp.Message, size int) written {
-	if o.given {
-		return written{err: errGiven}
-	}
 	if size > oneFrame {
 		ctx = context.WithoutCancel(ctx)
 	}
-	receipt, err := o.link.SendWithReceipt(patient{ctx}, m, nil)
+	receipt, err := o.link.SendWithReceipt(steady{patient{ctx}}, m, nil)
 	if err != nil && ctx.Err() != nil {
-		if !starved(err) {
-			o.given = true
-			o.give()
-		}
-		err = context.Cause(ctx)
+		err = context.Cause(ctx) // the library has another name for it where credit was waited for
 	}
 	return written{receipt, err}
 }
 
-// errGiven: the link was given up before anything was sent.
-var errGiven = errors.New("the link was given up")
+// steady lets the AMQP library wait for credit no longer than a context lasts, and hides its end when a frame
+// is to be written. The library would leave that frame out, though it is numbered, and then may wait
+// for ever for a link that has ended.
+type steady struct{ patient }
 
-// starved tells that a message was not begun, since the hub gave no credit for it.
-func starved(err error) bool {
-	said := (*amqp.Error)(nil)
-	return errors.As(err, &said) && said.Condition == amqp.ErrCondTransferLimitExceeded && !brokenLink(err)
-}
+func (steady) Err() error { return nil }

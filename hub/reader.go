@@ -108,6 +108,9 @@ func (h *Hub) newReader(ctx context.Context, cfg ReadConfig) (*reader, error) {
 	if err := h.named(); err != nil {
 		return nil, err
 	}
+	if cfg.Partition == "" {
+		return nil, errNoPartition
+	}
 	if cfg.Group == "" {
 		cfg.Group = defaultGroup
 	}

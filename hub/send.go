@@ -9,7 +9,8 @@ import (
 
 // Send publishes events as one batch, stored whole or not at all: to the partition of
 // their key, or of the hub's choice. nil means durable. Events with different keys are
-// ErrMixedKeys: send them apart. No events are nothing to send.
+// ErrMixedKeys: send them apart. No events are nothing to send. When ctx has ended the events may be stored, or
+// may still be.
 func (h *Hub) Send(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -24,6 +25,9 @@ func (h *Hub) Send(ctx context.Context, events ...event.Event) error {
 
 // SendTo publishes events as one batch to a named partition; they have no keys.
 func (h *Hub) SendTo(ctx context.Context, partition string, events ...event.Event) error {
+	if partition == "" {
+		return fmt.Errorf("send to hub %s: %w", h.name, errNoPartition)
+	}
 	for i := range events {
 		if events[i].Key != "" {
 			return fmt.Errorf("send to partition %s/%s: key %q: %w", h.name, partition, events[i].Key, ErrMixedKeys)

@@ -82,7 +82,7 @@ func (s *sender) sendOnce(ctx context.Context, m *amqp.Message, size int) error 
 // brokenLink tells an end of the link from an answer to what was sent on it.
 func brokenLink(err error) bool {
 	session, conn := (*amqp.SessionError)(nil), (*amqp.ConnError)(nil)
-	return detached(err) || errors.As(err, &session) || errors.As(err, &conn) || errors.Is(err, errGiven)
+	return detached(err) || errors.As(err, &session) || errors.As(err, &conn)
 }
 
 // open gives the link. While one opens it the others wait.
@@ -140,9 +140,7 @@ func (s *sender) attach(ctx context.Context) (*senderLink, error) {
 		conn.end(session)
 		return nil, err
 	}
-	opened := &senderLink{conn: conn, session: session, limit: limitOf(link.MaxMessageSize())}
-	opened.out = newOutgoing(conn, link, func() { s.drop(opened) })
-	return opened, nil
+	return &senderLink{conn: conn, session: session, out: newOutgoing(conn, link), limit: limitOf(link.MaxMessageSize())}, nil
 }
 
 func limitOf(said uint64) int {
