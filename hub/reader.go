@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -266,6 +267,9 @@ func (r *reader) take(ctx context.Context, link *readerLink, dst []event.Event, 
 	if err != nil {
 		return dst, err
 	}
+	// The first event of several wakes us before the goroutine that brings them has brought the rest:
+	// giving way to it once makes a batch of what would be as many calls.
+	runtime.Gosched()
 	return r.drain(link, r.append(dst, rawBytes(m)), most-1), nil
 }
 
