@@ -88,7 +88,7 @@ func nextForProblem(p *httpclient.Problem) string {
 	case "root-policy":
 		return "make its keys anew to lock out whoever has them: eventyard policy regenerate " + auth.RootPolicy
 	case "no-endpoint":
-		return "eventyard serve opens such a door with --amqp or --amqps"
+		return "eventyard serve opens such a door with --amqp or --amqps, and for blobs with --http or --https"
 	case "not-found":
 		return "eventyard hub list shows the hubs, eventyard hub show HUB its partitions and groups"
 	case "hub-deleted":

@@ -30,13 +30,16 @@ const (
 	MaxBlocks = 3000
 	// MaxMetadataBytes is for all names and values together.
 	MaxMetadataBytes = 8 << 10
+	// MaxPropertiesBytes is for all properties together.
+	MaxPropertiesBytes = 8 << 10
 	// MaxNameBytes is for a blob's name.
 	MaxNameBytes = 1024
 	// MaxPage is how much one list gives.
 	MaxPage = 5000
 )
 
-// uncommittedAge is how long blocks wait to be committed after the first one of them.
+// uncommittedAge is how long blocks wait to be committed: those of a blob that there is each
+// for itself, others after the first one of them.
 const uncommittedAge = 7 * 24 * time.Hour
 
 // Container holds blobs.
@@ -82,6 +85,10 @@ func (p Place) String() string {
 		return p.Account + "/" + p.Container
 	}
 	return p.Account + "/" + p.Container + "/" + p.Blob
+}
+
+func (p Properties) bytes() int {
+	return len(p.ContentType) + len(p.ContentEncoding) + len(p.ContentLanguage) + len(p.ContentDisposition) + len(p.CacheControl)
 }
 
 // clone shares nothing that a caller could change.

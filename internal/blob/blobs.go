@@ -26,7 +26,7 @@ func (s *Service) locate(ctx context.Context, at Place) (container string, err e
 // Put writes a blob as a whole, which is there, durably, or not at all. The body is read
 // to its end; if that fails the error is the body's own.
 func (s *Service) Put(ctx context.Context, at Place, body io.Reader, content Content, when Conditions) (Blob, error) {
-	if err := checkMetadata(content.Metadata); err != nil {
+	if err := content.check(); err != nil {
 		return Blob{}, err
 	}
 	container, err := s.locate(ctx, at)
@@ -177,6 +177,9 @@ func (s *Service) SetMetadata(ctx context.Context, at Place, metadata map[string
 
 // SetProperties replaces all properties of a blob.
 func (s *Service) SetProperties(ctx context.Context, at Place, properties Properties, when Conditions) (Blob, error) {
+	if err := (Content{Properties: properties}).check(); err != nil {
+		return Blob{}, err
+	}
 	return s.write(ctx, at, when, func(b *Blob) { b.Properties = properties })
 }
 

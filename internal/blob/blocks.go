@@ -58,7 +58,7 @@ func (s *Service) PutBlock(ctx context.Context, at Place, id string, body io.Rea
 	// The block that it replaces keeps its file: somebody may be committing it just now.
 	// A sweep finds out.
 	_, _, err = change(ctx, s, blockKey(container, at.Blob, state, id), func(*blockRecord) (*blockRecord, error) {
-		return &blockRecord{Blob: at.Blob, piece: piece{Block: id, File: block.file, Bytes: block.bytes}}, nil
+		return &blockRecord{Blob: at.Blob, Uploaded: now(), piece: piece{Block: id, File: block.file, Bytes: block.bytes}}, nil
 	})
 	if err != nil && certain(err) {
 		release()
@@ -115,7 +115,7 @@ func (s *Service) Commit(ctx context.Context, at Place, list []BlockName, conten
 	if len(list) > MaxBlocks {
 		return Blob{}, ErrTooMany
 	}
-	if err := checkMetadata(content.Metadata); err != nil {
+	if err := content.check(); err != nil {
 		return Blob{}, err
 	}
 	container, err := s.locate(ctx, at)

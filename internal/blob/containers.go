@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // CreateContainer makes a container, or says that there is one.
@@ -89,6 +90,9 @@ func (s *Service) SetContainerMetadata(ctx context.Context, at Place, metadata m
 	return changed.Container, nil
 }
 
+// clearTime is how long who deletes a container waits for its blobs to be cleared away.
+const clearTime = 2 * time.Second
+
 // DeleteContainer deletes a container with its blobs, all in one step. What takes longer
 // is to clear them away, which a sweep finishes if this does not.
 func (s *Service) DeleteContainer(ctx context.Context, at Place, when Conditions) error {
@@ -101,6 +105,8 @@ func (s *Service) DeleteContainer(ctx context.Context, at Place, when Conditions
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, clearTime)
+	defer cancel()
 	s.clear(ctx, old.ID)
 	return nil
 }

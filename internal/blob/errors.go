@@ -19,7 +19,9 @@ var (
 
 	ErrName     = errors.New("the name is not allowed")
 	ErrMetadata = errors.New("the metadata is not allowed")
-	ErrTooLarge = errors.New("the body is too large")
+	// ErrProperties: they are too long.
+	ErrProperties = errors.New("the properties are too long")
+	ErrTooLarge   = errors.New("the body is too large")
 	// ErrCutShort: the client went away in the middle of a body.
 	ErrCutShort  = errors.New("the body ended before its time")
 	ErrRange     = errors.New("the range lies outside of the blob")

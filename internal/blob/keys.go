@@ -148,6 +148,14 @@ func checkMetadata(all map[string]string) error {
 	return nil
 }
 
+// check tells whether all that is said of a blob is allowed.
+func (c Content) check() error {
+	if bytes := c.Properties.bytes(); bytes > MaxPropertiesBytes {
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrProperties, bytes, MaxPropertiesBytes)
+	}
+	return checkMetadata(c.Metadata)
+}
+
 func isIdentifier(name string) bool {
 	for i, r := range name {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -39,7 +40,8 @@ type piece struct {
 // blockRecord is an uncommitted block.
 type blockRecord struct {
 	piece
-	Blob string `json:"blob"`
+	Blob     string    `json:"blob"`
+	Uploaded time.Time `json:"uploaded"`
 }
 
 func (r *record) files() []string {
@@ -82,13 +84,16 @@ func newID() string {
 // now has the precision that facts keep.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// encode cannot fail: the fields are plain values.
+// encode cannot fail: the fields are plain values. It escapes no more than it has to, as a
+// fact has a greatest length and the limits of its parts are to fit in it.
 func encode(fact any) []byte {
-	value, err := json.Marshal(fact)
-	if err != nil {
+	var value bytes.Buffer
+	encoder := json.NewEncoder(&value)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(fact); err != nil {
 		panic(fmt.Sprintf("encode blob: %v", err))
 	}
-	return value
+	return bytes.TrimSuffix(value.Bytes(), []byte("\n"))
 }
 
 func decode[T any](e meta.Entry) (*T, error) {

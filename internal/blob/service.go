@@ -49,9 +49,15 @@ func Open(cfg Config) (*Service, error) {
 	return &Service{meta: cfg.Meta, files: files, every: cfg.SweepEvery, log: cfg.Log}, nil
 }
 
-// set stores a fact, or deletes it where there is none to store.
+// set stores a fact, or deletes it where there is none to store. It waits for the outcome
+// also where its caller has gone: a change that is under way cannot be taken back, and until
+// it is made or not nobody can tell whether its file has a name.
 func (s *Service) set(ctx context.Context, key string, expected meta.Revision, fact any) error {
-	var err error
+	err := ctx.Err()
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
 	if fact == nil {
 		if expected == 0 {
 			return nil

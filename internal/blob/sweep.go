@@ -85,7 +85,8 @@ func (s *Service) sweepFacts(ctx context.Context) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !states[stateOf(e.Key)] && s.stale(ctx, e.Key, b) {
+		old := now().Sub(b.Uploaded) > uncommittedAge
+		if old || !states[stateOf(e.Key)] && s.stale(ctx, e.Key, b) {
 			_ = s.meta.Delete(ctx, e.Key, e.Revision)
 			continue
 		}

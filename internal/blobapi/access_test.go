@@ -237,8 +237,12 @@ func TestSharedKeyLite(t *testing.T) { // H9
 		text := "GET\n\n\n\n" + canonicalHeaders(r.Header, strings.Compare) + "/eventyard/blob/eventyard/box?comp=list"
 		r.Header.Set("Authorization", "SharedKeyLite eventyard:"+sum(t, y.key(), text))
 	}
-	if got := y.ask("GET", "/blob/eventyard/box?restype=container&comp=list", nil, nil, lite); got.StatusCode != 200 {
-		t.Errorf("status %d: %s", got.StatusCode, text(t, got))
+	for query, status := range map[string]int{
+		"restype=container&comp=list": 200, "restype=container&COMP=list": 200, "restype=container": 403, "restype=container&Comp=acl": 403,
+	} {
+		if got := y.ask("GET", "/blob/eventyard/box?"+query, nil, nil, lite); got.StatusCode != status {
+			t.Errorf("%s: status %d: %s", query, got.StatusCode, text(t, got))
+		}
 	}
 }
 

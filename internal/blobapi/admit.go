@@ -41,7 +41,7 @@ func (d *Door) keysOf(account string) [][]byte {
 	}
 	var keys [][]byte
 	for _, text := range texts {
-		if key, err := DecodeKey(text); err == nil {
+		if key, err := DecodeKey(text); err == nil && len(key) > 0 { // with no key at all everybody could sign
 			keys = append(keys, key)
 		}
 	}

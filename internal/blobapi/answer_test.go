@@ -189,6 +189,26 @@ func TestUploadsAreBounded(t *testing.T) {
 	}
 }
 
+// A list costs memory by what there is to list, so that only some are made at once.
+func TestListsAreBounded(t *testing.T) {
+	y := newYard(t, func(c *Config, _ *access.Config) { c.Patience = 50 * time.Millisecond })
+	y.container("box")
+	for range maxLists { // somebody else's
+		y.door.lists <- struct{}{}
+	}
+	for _, path := range []string{"/blob/eventyard/box?restype=container&comp=list", "/blob/eventyard?comp=list"} {
+		if got := y.ask("GET", path, nil, nil, y.own()); got.StatusCode != 503 || got.Header.Get("x-ms-error-code") != "ServerBusy" {
+			t.Errorf("%s: got %d", path, got.StatusCode)
+		}
+	}
+	<-y.door.lists
+	for range 3 { // each gives its place back
+		if got := y.ask("GET", "/blob/eventyard/box?restype=container&comp=list", nil, nil, y.own()); got.StatusCode != 200 {
+			t.Errorf("with a place: %d", got.StatusCode)
+		}
+	}
+}
+
 // Every error of the store has its answer.
 func TestEveryErrorHasItsAnswer(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../blob/errors.go", nil, 0)

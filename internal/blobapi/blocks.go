@@ -90,9 +90,9 @@ func parseBlockList(text []byte) ([]blob.BlockName, error) {
 	}
 	decoder := xml.NewDecoder(strings.NewReader(string(text)))
 	var list []blob.BlockName
-	for depth := 0; ; {
+	for begun, ended := false, false; ; {
 		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) && depth == 0 {
+		if errors.Is(err, io.EOF) && ended {
 			return list, nil
 		}
 		if err != nil {
@@ -100,12 +100,12 @@ func parseBlockList(text []byte) ([]blob.BlockName, error) {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if depth == 0 {
-				if t.Name.Local != "BlockList" {
-					return nil, invalid("it begins with " + t.Name.Local)
-				}
-				depth++
+			if !begun && t.Name.Local == "BlockList" {
+				begun = true
 				continue
+			}
+			if !begun || ended {
+				return nil, invalid("it is no BlockList, or not one only")
 			}
 			name, err := blockName(decoder, t)
 			if err != nil {
@@ -115,7 +115,7 @@ func parseBlockList(text []byte) ([]blob.BlockName, error) {
 				return nil, blob.ErrTooMany
 			}
 		case xml.EndElement:
-			depth--
+			ended = true
 		}
 	}
 }

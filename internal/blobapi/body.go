@@ -9,6 +9,7 @@ import (
 	"hash/crc64"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/blob"
@@ -16,6 +17,9 @@ import (
 
 // crcTable is for the polynomial of the service.
 var crcTable = crc64.MakeTable(0x9a6c9329ac4bc9b5)
+
+// minUploadRate is how many bytes a second an upload has to bring, over all.
+const minUploadRate = 4 << 10
 
 // diskTime is how long it may take to make an upload durable.
 const diskTime = 2 * time.Minute
@@ -31,12 +35,15 @@ type upload struct {
 	crc     hash.Hash64
 	wantCRC []byte
 	next    time.Time // when the deadline is to be moved
+
+	began    time.Time
+	received int64
 }
 
 // newUpload checks the announcements. The caller's turn to upload has come if it is not
 // small; done gives it back.
 func (c *call) newUpload() (_ *upload, done func(), err error) {
-	u := &upload{c: c, left: c.r.ContentLength}
+	u := &upload{c: c, left: c.r.ContentLength, began: time.Now()}
 	switch {
 	case u.left < 0:
 		return nil, nil, refusal(http.StatusLengthRequired, "MissingContentLengthHeader", "the request does not say how long its body is")
@@ -55,7 +62,11 @@ func (c *call) newUpload() (_ *upload, done func(), err error) {
 	if u.wantCRC != nil {
 		u.crc = crc64.New(crcTable)
 	}
-	done, err = c.door.turn(c, u.left)
+	if u.left <= blob.InlineBytes { // small ones need no place
+		return u, func() {}, nil
+	}
+	done, err = c.turn(c.door.uploads)
+	u.began = time.Now()
 	return u, done, err
 }
 
@@ -71,16 +82,13 @@ func announced(r *http.Request, name string, size int, code string) ([]byte, err
 	return sum, nil
 }
 
-// turn waits for a place among the uploads; small ones need none.
-func (d *Door) turn(c *call, bytes int64) (done func(), err error) {
-	if bytes <= blob.InlineBytes {
-		return func() {}, nil
-	}
-	patience := time.NewTimer(d.cfg.Patience)
+// turn waits for a place among those who do the same; done gives it back, and is safe twice.
+func (c *call) turn(places chan struct{}) (done func(), err error) {
+	patience := time.NewTimer(c.door.cfg.Patience)
 	defer patience.Stop()
 	select {
-	case d.uploads <- struct{}{}:
-		return func() { <-d.uploads }, nil
+	case places <- struct{}{}:
+		return sync.OnceFunc(func() { <-places }), nil
 	case <-patience.C:
 		return nil, errBusy
 	case <-c.r.Context().Done():
@@ -91,13 +99,15 @@ func (d *Door) turn(c *call, bytes int64) (done func(), err error) {
 func (u *upload) Read(p []byte) (int, error) {
 	u.moveDeadline()
 	n, err := u.c.r.Body.Read(p)
-	u.left -= int64(n)
+	u.left, u.received = u.left-int64(n), u.received+int64(n)
 	for _, sum := range []hash.Hash{u.md5, u.crc} {
 		if sum != nil {
 			sum.Write(p[:n])
 		}
 	}
 	if err == io.EOF {
+		// From here on the disk counts: its time must not be taken for the client's.
+		_ = http.NewResponseController(u.c.w).SetReadDeadline(time.Now().Add(u.c.door.cfg.Patience + diskTime))
 		err = u.end()
 	}
 	return n, err
@@ -116,6 +126,16 @@ func (u *upload) end() error {
 	return io.EOF
 }
 
+// uploadDue is until when more of an upload has to have come: it may pause as long as patience
+// lasts, and be behind its rate by as much.
+func uploadDue(began, now time.Time, received int64, patience time.Duration) time.Time {
+	due, keepsUp := now.Add(patience), began.Add(patience+time.Duration(received/minUploadRate)*time.Second)
+	if keepsUp.Before(due) {
+		return keepsUp
+	}
+	return due
+}
+
 // moveDeadline lets a body take its time while it comes at all. The answer has to wait for
 // that, and then for the disk.
 func (u *upload) moveDeadline() {
@@ -124,7 +144,7 @@ func (u *upload) moveDeadline() {
 		return
 	}
 	connection := http.NewResponseController(u.c.w)
-	_ = connection.SetReadDeadline(now.Add(patience))
+	_ = connection.SetReadDeadline(uploadDue(u.began, now, u.received, patience))
 	_ = connection.SetWriteDeadline(now.Add(patience + diskTime))
 	u.next = now.Add(patience / 8)
 }

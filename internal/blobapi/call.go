@@ -85,8 +85,8 @@ func versionOf(r *http.Request) string {
 
 // locate reads the path and the query.
 func (c *call) locate() (err error) {
-	if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
-		return refusal(http.StatusBadRequest, "InvalidUri", "the query is not well formed")
+	if c.query, err = parseQuery(c.r.URL.RawQuery); err != nil {
+		return err
 	}
 	path := rawPath(c.r)
 	if account, ok := accountOfHost(c.r.Host); ok {
@@ -101,6 +101,28 @@ func (c *call) locate() (err error) {
 		return refusal(http.StatusNotFound, "ResourceNotFound", fmt.Sprintf("there is no account %.64q: use %s", c.at.Account, Account))
 	}
 	return nil
+}
+
+// parseQuery gives each parameter, by its name in small letters, the one value that it may
+// have. A signature hardly tells apart what is refused here: capitals from small letters, a
+// comma from the same name again, a line's end from the next name.
+func parseQuery(text string) (url.Values, error) {
+	all, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, refusal(http.StatusBadRequest, "InvalidUri", "the query is not well formed")
+	}
+	query := make(url.Values, len(all))
+	for name, values := range all {
+		lower := strings.ToLower(name)
+		if len(values) > 1 || query.Has(lower) {
+			return nil, refusal(http.StatusBadRequest, "InvalidQueryParameterValue", fmt.Sprintf("query parameter %.64q comes twice", lower))
+		}
+		if strings.Contains(name+values[0], "\n") && lower != "prefix" && lower != "delimiter" {
+			return nil, invalidQuery(lower, values[0])
+		}
+		query[lower] = values
+	}
+	return query, nil
 }
 
 // accountOfHost gives the account that a host's name begins with, as in Azure:
@@ -218,7 +240,8 @@ func (c *call) replyXML(status int, document any) error {
 	h.Set("Content-Length", fmt.Sprint(len(xml.Header)+len(text)))
 	_ = c.reply(status)
 	if c.r.Method != http.MethodHead {
-		_, _ = io.WriteString(c.w, xml.Header+string(text))
+		_, _ = io.WriteString(c.w, xml.Header)
+		_, _ = c.w.Write(text)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ type Config struct {
 	// while and are refused then. 0 means 64.
 	MaxUploads int
 	// Patience is how long a client may leave a read or write of a body waiting, and how
-	// long an upload waits for its turn. 0 means 30 s.
+	// long an upload, or a list, waits for its turn. 0 means 30 s.
 	Patience time.Duration
 
 	// Log takes what the door cannot tell its client. nil means slog.Default().
@@ -83,6 +83,7 @@ type Door struct {
 	operations  map[selector]operation // read only
 	crossOrigin *http.CrossOriginProtection
 	uploads     chan struct{} // has a place for each upload under way
+	lists       chan struct{} // and for each list that is being made
 	metrics     *metrics
 }
 
@@ -94,7 +95,7 @@ func New(cfg Config) *Door {
 	cfg = cfg.withDefaults()
 	return &Door{
 		cfg: cfg, blobs: cfg.Blobs, operations: operations(), crossOrigin: http.NewCrossOriginProtection(),
-		uploads: make(chan struct{}, cfg.MaxUploads), metrics: newMetrics(cfg.Metrics),
+		uploads: make(chan struct{}, cfg.MaxUploads), lists: make(chan struct{}, maxLists), metrics: newMetrics(cfg.Metrics),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 
 	"github.com/eventyard/eventyard/internal/blob"
 )
@@ -37,8 +38,8 @@ func missingHeader(name string) error {
 	return refusal(http.StatusBadRequest, "MissingRequiredHeader", "the request lacks the header "+name)
 }
 
-// errBusy: as many uploads as are allowed are under way.
-var errBusy = errors.New("too many uploads at once, try again")
+// errBusy: as many uploads, or lists, as are allowed are under way.
+var errBusy = errors.New("too many uploads or lists at once, try again")
 
 // verdict is how an error of the store is told.
 type verdict struct {
@@ -60,6 +61,7 @@ var verdicts = []verdict{
 	{blob.ErrNotModified, http.StatusNotModified, "ConditionNotMet", ""},
 	{blob.ErrName, http.StatusBadRequest, "InvalidResourceName", ""},
 	{blob.ErrMetadata, http.StatusBadRequest, "InvalidMetadata", ""},
+	{blob.ErrProperties, http.StatusBadRequest, "InvalidHeaderValue", ""},
 	{blob.ErrTooLarge, http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", ""},
 	{blob.ErrCutShort, http.StatusBadRequest, "InvalidInput", ""},
 	{blob.ErrRange, http.StatusRequestedRangeNotSatisfiable, "InvalidRange", ""},
@@ -81,6 +83,7 @@ var verdicts = []verdict{
 	{blob.ErrLeaseAbsent, http.StatusPreconditionFailed, "LeaseNotPresentWithBlobOperation", "LeaseNotPresentWithContainerOperation"},
 	{blob.ErrLeaseLost, http.StatusPreconditionFailed, "LeaseLost", ""},
 
+	{os.ErrDeadlineExceeded, http.StatusRequestTimeout, "OperationTimedOut", ""}, // the client's, of its body
 	{errBusy, http.StatusServiceUnavailable, "ServerBusy", ""},
 	{context.Canceled, http.StatusServiceUnavailable, "OperationTimedOut", ""},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "OperationTimedOut", ""},

@@ -133,7 +133,7 @@ func FuzzRequest(f *testing.F) {
 // FuzzSharedKey: what one side signs the other finds good, and not when anything of it was
 // changed on the way.
 func FuzzSharedKey(f *testing.F) {
-	f.Add("GET", "/blob/eventyard/box/a%2Fb", "comp=metadata&x=a&X=b", "x-ms-meta-a_b", "v", "x-ms-meta-ab")
+	f.Add("GET", "/blob/eventyard/box/a%2Fb", "comp=metadata&x=a&Y=b", "x-ms-meta-a_b", "v", "x-ms-meta-ab")
 	f.Add("GET", "/", "", "0", "", "'0")
 	f.Add("PUT", "/blob/eventyard/b", "prefix=%20a%2B&%3A", "x-ms-", "", "X-MS-META-Z")
 	key := []byte("key")
@@ -144,13 +144,17 @@ func FuzzSharedKey(f *testing.F) {
 			r.Header.Set("x-ms-"+other, "other")
 			return r
 		}
-		for _, text := range stringsToSign(request(), "eventyard") {
-			if !signedBy([][]byte{[]byte("wrong"), key}, sum(t, "a2V5", text), stringsToSign(request(), "eventyard")...) {
+		parameters, err := parseQuery(query)
+		if err != nil || strings.ContainsFunc(name+other, func(r rune) bool { return r > '~' }) { // no header has such a name
+			t.Skip()
+		}
+		for _, text := range stringsToSign(request(), parameters, "eventyard") {
+			if !signedBy([][]byte{[]byte("wrong"), key}, sum(t, "a2V5", text), stringsToSign(request(), parameters, "eventyard")...) {
 				t.Fatal("its own signature is not good")
 			}
 			changed := request()
 			changed.Header.Set("If-Match", "changed")
-			if signedBy([][]byte{key}, sum(t, "a2V5", text), stringsToSign(changed, "eventyard")...) {
+			if signedBy([][]byte{key}, sum(t, "a2V5", text), stringsToSign(changed, parameters, "eventyard")...) {
 				t.Fatal("the signature of another request is good")
 			}
 		}

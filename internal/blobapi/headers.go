@@ -12,9 +12,18 @@ import (
 // metaPrefix begins the headers that carry metadata.
 const metaPrefix = "x-ms-meta-"
 
+// conditionHeaders come once or not at all: of several only the first is signed, and who
+// sends an empty one believes to be safe by it.
+var conditionHeaders = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
+
 // conditions reads what a request depends on.
 func (c *call) conditions() (blob.Conditions, error) {
 	h := c.r.Header
+	for _, name := range conditionHeaders {
+		if values := h.Values(name); len(values) > 1 || len(values) == 1 && strings.TrimSpace(values[0]) == "" {
+			return blob.Conditions{}, invalidHeader(name, strings.Join(values, ", "))
+		}
+	}
 	when := blob.Conditions{
 		IfMatch: h.Get("If-Match"), IfNoneMatch: h.Get("If-None-Match"), CreateOnly: c.grant.mayOnlyCreate(),
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/eventyard/eventyard/internal/blob"
 )
 
+// maxLists is how many lists are made at once; more wait their turn. The store reads all
+// facts in a folder for a page of it, which at 50,000 blobs takes tens or hundreds of MiB.
+const maxLists = 4
+
 // listQuery reads what of a list is wanted, and what is to be told besides.
 func (c *call) listQuery() (q blob.ListQuery, include map[string]bool, err error) {
 	q = blob.ListQuery{Prefix: c.query.Get("prefix"), Delimiter: c.query.Get("delimiter"), Marker: c.query.Get("marker")}
@@ -82,7 +86,13 @@ func (c *call) listContainers() error {
 	if err != nil {
 		return err
 	}
+	done, err := c.turn(c.door.lists)
+	if err != nil {
+		return err
+	}
+	defer done()
 	page, next, err := c.door.blobs.Containers(c.r.Context(), c.at.Account, q)
+	done() // a client that is slow to read the list holds up nobody
 	if err != nil {
 		return err
 	}
@@ -138,7 +148,13 @@ func (c *call) listBlobs() error {
 	if err != nil {
 		return err
 	}
+	done, err := c.turn(c.door.lists)
+	if err != nil {
+		return err
+	}
+	defer done()
 	page, err := c.door.blobs.List(c.r.Context(), c.at, q)
+	done()
 	if err != nil {
 		return err
 	}

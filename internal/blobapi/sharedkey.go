@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,7 +16,7 @@ import (
 
 // admitSharedKey checks a request that was signed with a key of the account. forms gives
 // what may have been signed.
-func (d *Door) admitSharedKey(c *call, shown string, forms func(r *http.Request, account string) []string) (grant, error) {
+func (d *Door) admitSharedKey(c *call, shown string, forms func(r *http.Request, query url.Values, account string) []string) (grant, error) {
 	account, signature, ok := strings.Cut(strings.TrimSpace(shown), ":")
 	if !ok {
 		return grant{}, refusal(http.StatusBadRequest, "InvalidAuthenticationInfo", "write SharedKey ACCOUNT:SIGNATURE")
@@ -26,7 +27,7 @@ func (d *Door) admitSharedKey(c *call, shown string, forms func(r *http.Request,
 	if err := checkDate(c.r); err != nil {
 		return grant{}, err
 	}
-	if !signedBy(d.keysOf(account), signature, forms(c.r, account)...) {
+	if !signedBy(d.keysOf(account), signature, forms(c.r, c.query, account)...) {
 		return grant{}, failed("the signature fits no key of the account, or what was signed is not what arrived")
 	}
 	return grant{everything: true}, nil
@@ -68,7 +69,7 @@ func checkDate(r *http.Request) error {
 
 // stringsToSign are what a client may have signed: one text, but for the order of headers,
 // which libraries sort by two different rules.
-func stringsToSign(r *http.Request, account string) []string {
+func stringsToSign(r *http.Request, query url.Values, account string) []string {
 	h := r.Header
 	date := h.Get("Date")
 	if h.Get("x-ms-date") != "" {
@@ -82,11 +83,11 @@ func stringsToSign(r *http.Request, account string) []string {
 		r.Method, h.Get("Content-Encoding"), h.Get("Content-Language"), length, h.Get("Content-MD5"), h.Get("Content-Type"), date,
 		h.Get("If-Modified-Since"), h.Get("If-Match"), h.Get("If-None-Match"), h.Get("If-Unmodified-Since"), h.Get("Range"),
 	}, "\n") + "\n"
-	return withHeaders(head, h, canonicalResource(r, account))
+	return withHeaders(head, h, canonicalResource(r, query, account))
 }
 
 // stringsToSignLite are those of SharedKeyLite.
-func stringsToSignLite(r *http.Request, account string) []string {
+func stringsToSignLite(r *http.Request, query url.Values, account string) []string {
 	h := r.Header
 	date := h.Get("Date")
 	if h.Get("x-ms-date") != "" {
@@ -94,7 +95,7 @@ func stringsToSignLite(r *http.Request, account string) []string {
 	}
 	head := strings.Join([]string{r.Method, h.Get("Content-MD5"), h.Get("Content-Type"), date}, "\n") + "\n"
 	resource := "/" + account + rawPath(r)
-	if comp := r.URL.Query().Get("comp"); comp != "" {
+	if comp := query.Get("comp"); comp != "" {
 		resource += "?comp=" + comp
 	}
 	return withHeaders(head, h, resource)
@@ -166,27 +167,11 @@ func weights(name string) []int {
 
 // canonicalResource is the account and the path as it is written in the request: in a URL
 // that has the account in its path it is there twice. Then comes the query, decoded.
-func canonicalResource(r *http.Request, account string) string {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return "" // refused before
-	}
-	values := map[string][]string{}
-	var names []string
-	for name, all := range query {
-		lower := strings.ToLower(name)
-		if _, twice := values[lower]; !twice {
-			names = append(names, lower)
-		}
-		values[lower] = append(values[lower], all...)
-	}
-	slices.Sort(names)
+func canonicalResource(r *http.Request, query url.Values, account string) string {
 	var b strings.Builder
 	b.WriteString("/" + account + rawPath(r))
-	for _, name := range names {
-		all := values[name]
-		slices.Sort(all)
-		b.WriteString("\n" + name + ":" + strings.Join(all, ","))
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		b.WriteString("\n" + name + ":" + query.Get(name))
 	}
 	return b.String()
 }

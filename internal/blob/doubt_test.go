@@ -1,0 +1,167 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// slow is a store whose changes of blobs, once held up, are made when it is let go on: like
+// a commit that waits for the disk, they cannot be taken back by who no longer waits.
+type slow struct {
+	meta.Store
+	goOn chan struct{} // nil: at once
+	made chan struct{} // closed after the change that was held up
+}
+
+func (s *slow) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if s.goOn == nil || !strings.HasPrefix(key, blobsPrefix) {
+		return s.Store.CompareAndSet(ctx, key, expected, value)
+	}
+	var revision meta.Revision
+	var err error
+	go func() {
+		defer close(s.made)
+		<-s.goOn
+		revision, err = s.Store.CompareAndSet(context.WithoutCancel(ctx), key, expected, value)
+	}()
+	select {
+	case <-s.made:
+		return revision, err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// A client that goes away while its blob is being written may have written it. A sweep at
+// that moment takes no body from under it.
+func TestASweepWhileAClientGoesAway(t *testing.T) {
+	for _, inBlocks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			y := newYard(t)
+			s := &slow{Store: y.meta}
+			y.meta = s
+			y.open()
+			y.put("b", noise(1, large), Conditions{})
+			y.block("b", "1", noise(2, large))
+
+			s.goOn, s.made = make(chan struct{}), make(chan struct{})
+			ctx, goAway := context.WithCancel(t.Context())
+			written := make(chan error, 1)
+			go func() {
+				var err error
+				if inBlocks {
+					_, err = y.Commit(ctx, in("b"), blocks("1"), Content{}, Conditions{})
+				} else {
+					_, err = y.Put(ctx, in("b"), bytes.NewReader(noise(2, large)), Content{}, Conditions{})
+				}
+				written <- err
+			}()
+			synctest.Wait()
+			goAway()
+			synctest.Wait()
+			must(t, y.Sweep(t.Context()))
+			close(s.goOn)
+			<-s.made
+			<-written
+			y.wantBody("b", noise(2, large))
+		})
+	}
+}
+
+// stuck is a store that deletes no blob before its caller gives up.
+type stuck struct{ meta.Store }
+
+func (s stuck) Delete(ctx context.Context, key string, expected meta.Revision) error {
+	if !strings.HasPrefix(key, blobsPrefix) {
+		return s.Store.Delete(ctx, key, expected)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A container with many blobs is deleted at once for its users, who do not wait until all of
+// it is cleared away.
+func TestADeletedContainerIsClearedAwayLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.put("b", noise(1, large), Conditions{})
+		plain := y.meta
+		y.meta = stuck{plain}
+		y.open()
+		began := time.Now()
+		must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		y.meta = plain
+		y.open()
+		must(t, y.Sweep(t.Context()))
+		if y.fileCount() != 0 {
+			t.Errorf("%d files are left", y.fileCount())
+		}
+	})
+}
+
+// The largest list of blocks, with the longest of everything, is a fact that the store takes.
+func TestTheLargestBlob(t *testing.T) {
+	y := newYard(t)
+	body := noise(1, 1)
+	var list []BlockName
+	for i := range MaxBlocks {
+		id := strings.Repeat("A", 84) + string([]byte{'A' + byte(i>>12&63), 'A' + byte(i>>8&15), 'A' + byte(i>>4&15), 'A' + byte(i&15)})
+		_, err := y.PutBlock(t.Context(), in(strings.Repeat("\x01", 300)), id, bytes.NewReader(body), Conditions{})
+		must(t, err)
+		list = append(list, BlockName{ID: id})
+	}
+	content := Content{
+		Metadata:   map[string]string{"m": strings.Repeat("<", MaxMetadataBytes-1)},
+		Properties: Properties{ContentType: strings.Repeat("&", MaxPropertiesBytes)},
+	}
+	b, err := y.Commit(t.Context(), in(strings.Repeat("\x01", 300)), list, content, Conditions{})
+	if err != nil || b.Bytes != MaxBlocks {
+		t.Errorf("got %d bytes, %v", b.Bytes, err)
+	}
+}
+
+func TestPropertiesAreBounded(t *testing.T) {
+	y := newYard(t)
+	much := Properties{ContentType: strings.Repeat("x", MaxPropertiesBytes), CacheControl: "y"}
+	_, err := y.Put(t.Context(), in("b"), bytes.NewReader(nil), Content{Properties: much}, Conditions{})
+	if !errors.Is(err, ErrProperties) {
+		t.Errorf("put: %v", err)
+	}
+	y.put("b", nil, Conditions{})
+	if _, err := y.SetProperties(t.Context(), in("b"), much, Conditions{}); !errors.Is(err, ErrProperties) {
+		t.Errorf("set: %v", err)
+	}
+	if _, err := y.Commit(t.Context(), in("b"), nil, Content{Properties: much}, Conditions{}); !errors.Is(err, ErrProperties) {
+		t.Errorf("commit: %v", err)
+	}
+}
+
+// Blocks that nobody commits go after a week, also those of a blob that there is.
+func TestBlocksOfABlobThatNobodyCommitsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.put("b", noise(1, large), Conditions{})
+		y.block("b", "1", noise(2, large))
+		time.Sleep(6 * 24 * time.Hour)
+		y.block("b", "2", noise(3, large))
+		time.Sleep(2 * 24 * time.Hour)
+		must(t, y.Sweep(t.Context()))
+		list, err := y.Blocks(t.Context(), in("b"), Conditions{})
+		must(t, err)
+		if !slices.Equal(list.UncommittedBlocks, []Block{{"2", large}}) || y.fileCount() != 2 {
+			t.Errorf("left are %v and %d files", list.UncommittedBlocks, y.fileCount())
+		}
+		y.wantBody("b", noise(1, large))
+	})
+}
