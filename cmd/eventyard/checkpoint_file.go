@@ -53,9 +53,9 @@ func (c *cli) checkpointImportCommand() *cobra.Command {
 			}
 			moved, err := client.ImportCheckpoints(cmd.Context(), args[0], args[1], list, opt)
 			if err != nil {
-				return explainOwned(err)
+				return explainMove(err, args[0], "")
 			}
-			return c.printMoves(&checkpointMove{form: form, dryRun: opt.DryRun}, movePlan{move: moved})
+			return c.printMoves(&checkpointMove{form: form, dryRun: opt.DryRun, force: opt.Force}, movePlan{move: moved})
 		}),
 	}
 	cmd.Flags().BoolVar(&opt.Force, "force", false, "also where a partition is owned, and from another hub")

@@ -126,11 +126,11 @@ func (c *cli) moveCheckpoints(cmd *cobra.Command, client *httpclient.Client, m *
 	}
 	plan, err := m.plan(cmd, client, hub, group, to)
 	if err != nil {
-		return explainOwned(err)
+		return explainMove(err, hub, m.to)
 	}
 	if !m.dryRun && len(plan.move) > 0 {
 		if err := m.carryOut(cmd, client, hub, group, to, plan); err != nil {
-			return explainOwned(err)
+			return explainMove(err, hub, m.to)
 		}
 	}
 	return c.printMoves(m, plan)
@@ -213,10 +213,18 @@ func (m *checkpointMove) carryOut(cmd *cobra.Command, client *httpclient.Client,
 	return nil
 }
 
-// explainOwned says in this program's words what can be done about an owner.
-func explainOwned(err error) error {
-	if isProblem(err, "owned") {
+// explainMove says in this program's words why checkpoints were not moved, and what to do.
+func explainMove(err error, hub, to string) error {
+	switch {
+	case isProblem(err, "owned"):
 		return &advisedError{err.Error(), "stop the processors first, or say --force: owners then go on from the new place; eventyard group show tells who they are"}
+	case isProblem(err, "position-out-of-range") && to != "":
+		return &advisedError{fmt.Sprintf("hub %s has no event at %s", hub, to),
+			"eventyard hub show " + hub + " shows the numbers of its partitions; earliest and latest always fit"}
+	case isProblem(err, "invalid-record"):
+		return &advisedError{err.Error(), "take numbers as eventyard checkpoint list and eventyard hub show print them"}
+	case isProblem(err, "bad-request"):
+		return &advisedError{err.Error(), "say --force if you know that these positions fit this hub"}
 	}
 	return err
 }
@@ -226,18 +234,40 @@ func (c *cli) printMoves(m *checkpointMove, plan movePlan) error {
 		return writeJSON(c.stdout, append([]httpclient.Moved{}, plan.move...))
 	}
 	if len(plan.move) == 0 {
-		fmt.Fprintf(c.stderr, "nothing to %s: no checkpoint lies on the other side of %s\n", m.direction, m.to)
+		fmt.Fprintf(c.stderr, "nothing to %s: %s\n", m.direction, m.direction.nothing())
 		return nil
 	}
-	t := newTable(c.stdout, "PARTITION", "FROM", "TO")
+	t := newTable(c.stdout, "PARTITION", "NEXT WAS", "NEXT IS")
 	for i := range plan.move {
-		t.row(plan.move[i].To.Partition, showSequence(plan.move[i].From), showSequence(&plan.move[i].To))
+		t.row(plan.move[i].To.Partition, showNext(plan.move[i].From), showNext(&plan.move[i].To))
 	}
 	for i := range plan.stay {
-		t.row(plan.stay[i].To.Partition, showSequence(plan.stay[i].From), "stays")
+		t.row(plan.stay[i].To.Partition, showNext(plan.stay[i].From), "stays")
 	}
-	if m.dryRun {
+	switch {
+	case m.dryRun:
 		defer fmt.Fprintln(c.stderr, "nothing was moved: this was a dry run")
+	case m.force:
+		defer fmt.Fprintln(c.stderr, "owners go on from there when they next save a checkpoint; idle ones find out within half a minute")
 	}
 	return t.flush()
+}
+
+// showNext tells which event is the next one to be handled.
+func showNext(c *httpclient.Checkpoint) string {
+	switch {
+	case c == nil:
+		return "-"
+	case c.Sequence == nil:
+		return "behind offset " + oneLine(c.Offset)
+	}
+	return strconv.FormatInt(*c.Sequence+1, 10)
+}
+
+// nothing says why no checkpoint was to be moved.
+func (d direction) nothing() string {
+	if d == rewind {
+		return "every checkpoint is at that place already, or before it"
+	}
+	return "every checkpoint is at that place already, or behind it"
 }

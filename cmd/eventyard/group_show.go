@@ -15,7 +15,8 @@ import (
 
 const groupShowHelp = `Show who owns the partitions of a group, since when, how far each has come and how much
 is behind. Owners are the instances of processors that keep their leases in the yard; under
-READERS stands whoever reads at this moment, also with an SDK of Azure's.
+OTHER READERS stands whoever else reads at this moment, as with an SDK of Azure's; how far those
+are is known only to where they keep their checkpoints.
 
 With --watch the table is shown anew whenever it changes.`
 
@@ -83,32 +84,49 @@ func (c *cli) showTable(form output, screen bool, o httpclient.Ownership) error 
 		return writeJSON(c.stdout, o)
 	}
 	var page bytes.Buffer
-	if screen {
-		page.WriteString("\x1b[H\x1b[2J")
-	}
 	if err := printOwnership(&page, o); err != nil {
 		return err
 	}
-	if !screen {
-		page.WriteByte('\n')
+	text := page.String()
+	if screen { // over the one before, line by line, so that nothing flickers
+		text = "\x1b[H" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J"
+	} else {
+		text += "\n"
 	}
-	_, err := c.stdout.Write(page.Bytes())
+	_, err := io.WriteString(c.stdout, text)
 	return err
 }
 
 // printOwnership writes the table and what it comes to.
 func printOwnership(w io.Writer, o httpclient.Ownership) error {
-	t := newTable(w, "PARTITION", "OWNER", "EPOCH", "ACQUIRED", "RENEWED", "SEQUENCE", "OFFSET", "LAG", "BEHIND", "READERS")
+	t := newTable(w, "PARTITION", "OWNER", "EPOCH", "ACQUIRED", "RENEWED", "SEQUENCE", "OFFSET", "LAG", "BEHIND", "OTHER READERS")
 	for _, p := range o.Partitions {
 		t.row(p.Partition, showOwner(p), showEpoch(p), showAge(o.At, p.Acquired), showAge(o.At, p.Renewed),
-			showSequence(p.Checkpoint), showOffset(p.Checkpoint), showLag(p), showBehind(p), showReaders(p.Readers))
+			showSequence(p.Checkpoint), showOffset(p.Checkpoint), showLag(p), showBehind(p), showReaders(p))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s of hub %s in namespace %s: %s, %s behind; %s recommended\n", o.Group, o.Hub, o.Namespace,
-		showInstances(o.Instances), counted(o.LagEvents, "event"), counted(o.Recommended.Instances, "instance"))
+	_, err := fmt.Fprintf(w, "\n%s of hub %s in namespace %s: %s, %s\n", o.Group, o.Hub, o.Namespace, showInstances(o.Instances), showTotal(o))
 	return err
+}
+
+// showTotal tells how much is behind and what that is worth, unless it is not known: readers
+// without an owner or a checkpoint keep these elsewhere.
+func showTotal(o httpclient.Ownership) string {
+	known, readers := false, false
+	for _, p := range o.Partitions {
+		known = known || p.Owner != "" || p.Checkpoint != nil
+		readers = readers || len(p.Readers) > 0
+	}
+	switch behind := counted(o.LagEvents, "event") + " behind"; {
+	case readers && !known:
+		return "but there are readers: their checkpoints are kept elsewhere, and how far they are is not known here"
+	case o.Recommended.Instances == 0:
+		return behind
+	default:
+		return behind + ", which is work for " + counted(o.Recommended.Instances, "instance")
+	}
 }
 
 func showOwner(p httpclient.OwnedPartition) string {
@@ -169,18 +187,24 @@ func showBehind(p httpclient.OwnedPartition) string {
 	return config.FormatDuration(time.Duration(*p.LagSeconds * float64(time.Second)).Truncate(time.Second))
 }
 
-func showReaders(readers []httpclient.Reader) string {
-	if len(readers) == 0 {
-		return "-"
-	}
-	names := make([]string, len(readers))
-	for i, r := range readers {
-		if names[i] = oneLine(r.Name); names[i] == "" {
-			names[i] = "unnamed"
+// showReaders names who reads besides the owner.
+func showReaders(p httpclient.OwnedPartition) string {
+	var names []string
+	for _, r := range p.Readers {
+		if r.Name == p.Owner && p.Owner != "" {
+			continue
+		}
+		name := oneLine(r.Name)
+		if name == "" {
+			name = "unnamed"
 		}
 		if r.Epoch != nil {
-			names[i] += fmt.Sprintf(" (epoch %d)", *r.Epoch)
+			name += fmt.Sprintf(" (epoch %d)", *r.Epoch)
 		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return "-"
 	}
 	return strings.Join(names, ", ")
 }
