@@ -53,6 +53,19 @@ func AtOffset(offset string) Position {
 // AfterOffset is the event behind the one with this offset.
 func AfterOffset(offset string) Position { return Position{kind: fromOffset, offset: offset} }
 
+// Sequence is what At (inclusive) and After are of, for those who implement a hub themselves; ok is false for other positions.
+func (p Position) Sequence() (sequence int64, inclusive, ok bool) {
+	return p.sequence, p.inclusive, p.kind == fromSequence
+}
+
+// Offset is what AtOffset (inclusive) and AfterOffset are of.
+func (p Position) Offset() (offset string, inclusive, ok bool) {
+	return p.offset, p.inclusive, p.kind == fromOffset
+}
+
+// Time is what Since is of.
+func (p Position) Time() (t time.Time, ok bool) { return p.time, p.kind == fromTime }
+
 // String tells it in words.
 func (p Position) String() string {
 	word := "after"

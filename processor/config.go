@@ -42,7 +42,7 @@ type Config struct {
 	MaxWait      time.Duration
 	CallWhenIdle bool
 	// Start says where a partition without checkpoint begins; nil means hub.Earliest. It is
-	// asked only then.
+	// asked only then. hub.Latest is checkpointed at once, so that nothing is missed from then on.
 	Start func(partition string) hub.Position
 	// OutOfRange says where a partition goes on whose checkpoint cannot be right: beyond
 	// the end, or of an earlier hub of that name. It is reported in any case.

@@ -26,7 +26,8 @@ type coordinator struct {
 	renewAt  time.Time // when leases and presence are to be renewed
 	lastEnd  time.Time // of the round before
 	lastTook time.Duration
-	failures int // rounds in a row that failed
+	load     int64 // what one round of every instance reads, in records
+	failures int   // rounds in a row that failed
 }
 
 // holding is a lease of ours, as we last wrote or read it, and who works under it.
@@ -110,9 +111,15 @@ func (c *coordinator) rest(ctx context.Context, next time.Time, changed <-chan s
 	}
 }
 
+// groupReads is how many records all instances of a group read in a second at most when something changes all
+// the time. Small groups do not come near it; of a hundred instances with a thousand partitions each makes
+// a round a second.
+const groupReads = 100_000
+
 // gap is how long changes are left alone after a round.
 func (c *coordinator) gap() time.Duration {
-	return min(max(c.cfg.Renew/50, 4*c.lastTook), c.cfg.Renew)
+	fair := time.Duration(c.load) * time.Second / groupReads
+	return min(max(c.cfg.Renew/50, 4*c.lastTook, fair), c.cfg.Renew)
 }
 
 // meetHub asks the hub for its partitions until it answers. That there is no such hub, or no right
@@ -149,6 +156,9 @@ func (c *coordinator) leave(cause error) {
 		c.leavingRound(ctx)
 	}
 	c.abandon()
+	if len(c.held) > 0 || c.unsure {
+		return // the presence stays to tell that the leases are not foreign; others remove it
+	}
 	c.withdraw(ctx)
 	c.vanish(ctx)
 }

@@ -46,7 +46,8 @@
 // # How a partition moves
 //
 //	thief                        owner
-//	put next/3 = thief ────────▶ starts no further call, lets the one under way end
+//	put next/3 = thief ────────▶ starts no further call, lets the one under way end (of
+//	                             lanes, those that are behind others catch up with them)
 //	                             (after Config.Handoff its context ends with ErrHandoff)
 //	                             closes the reader, calls Close(Handoff), writes what is marked
 //	sees it free ◀────────────── releases the lease

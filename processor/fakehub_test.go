@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -148,6 +149,23 @@ func (h *fakeHub) mute(partition string, newOnes bool) {
 	}
 }
 
+// cut ends the readers of a partition, as a broken link does.
+func (h *fakeHub) cut(partition string, why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range slices.Clone(h.part(partition).readers) {
+		r.endLocked(why)
+	}
+}
+
+// shrink makes the hub anew with fewer partitions.
+func (h *fakeHub) shrink(n int) {
+	h.recreate()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.parts = h.parts[:n]
+}
+
 func (h *fakeHub) readers(partition string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,6 +188,9 @@ func (h *fakeHub) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, err
 		}
 	}
 	p := h.part(cfg.Partition)
+	if p == nil {
+		return nil, hub.ErrNotFound
+	}
 	at, err := p.find(cfg.From)
 	if err != nil {
 		return nil, err
@@ -188,7 +209,7 @@ func (h *fakeHub) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, err
 	return r, nil
 }
 
-// find turns a position, which tells nothing of itself, into a sequence number.
+// find turns a position into a sequence number.
 func (p *fakePartition) find(pos hub.Position) (int64, error) {
 	switch pos {
 	case hub.Earliest:
@@ -196,15 +217,19 @@ func (p *fakePartition) find(pos hub.Position) (int64, error) {
 	case hub.Latest:
 		return p.next, nil
 	}
-	for seq := int64(-1); seq < p.next; seq++ {
-		switch pos {
-		case hub.After(seq), hub.AfterOffset("o" + strconv.FormatInt(seq, 10)):
-			return max(seq+1, p.first), nil
-		case hub.At(seq):
-			return max(seq, p.first), nil
-		}
+	seq, inclusive, ok := pos.Sequence()
+	if offset, in, is := pos.Offset(); is {
+		var err error
+		seq, err = strconv.ParseInt(strings.TrimPrefix(offset, "o"), 10, 64)
+		inclusive, ok = in, err == nil
 	}
-	return 0, hub.ErrOutOfRange
+	if !ok || seq < -1 || seq >= p.next {
+		return 0, hub.ErrOutOfRange
+	}
+	if !inclusive {
+		seq++
+	}
+	return max(seq, p.first), nil
 }
 
 func (r *fakeReader) endLocked(err error) {

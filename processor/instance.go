@@ -55,7 +55,9 @@ func (in *instance) report(doing string, err error) { in.reportError(&Error{"", 
 
 func (in *instance) reportError(err error) {
 	if in.cfg.OnError != nil {
-		in.cfg.OnError(err)
+		if panicked := safely(func() error { in.cfg.OnError(err); return nil }); panicked != nil {
+			in.cfg.Log.Error("OnError panicked", "instance", in.id, "error", err, "panic", panicked)
+		}
 		return
 	}
 	in.cfg.Log.Warn("the processor carries on after an error", "hub", in.group.Hub, "group", in.group.Group,

@@ -25,6 +25,7 @@ type lanes struct {
 	mu     sync.Mutex // guards what follows, and the lanes' marks
 	list   []*lane
 	newest position // handed to a lane
+	begun  int64    // the newest event that a lane has taken
 }
 
 // lane is one of them. Its goroutine alone uses scope, events and before.
@@ -39,7 +40,7 @@ type lane struct {
 
 func startLanes(p *pump) *lanes {
 	cfg := &p.in.cfg
-	all := &lanes{p: p, ctx: p.gen, seed: maphash.MakeSeed(), room: make(chan struct{}, 1), newest: nowhere,
+	all := &lanes{p: p, ctx: p.gen, seed: maphash.MakeSeed(), room: make(chan struct{}, 1), newest: nowhere, begun: -1,
 		window: int64(max(2*cfg.Lanes*cfg.MaxBatch, 10*cfg.Prefetch))}
 	for range cfg.Lanes {
 		l := &lane{all: all, scope: newScope(p), wake: make(chan struct{}, 1)}
@@ -156,14 +157,17 @@ func (l *lane) undone() (position, bool)     { return l.marks.undone() }
 func (l *lane) run() {
 	p := l.all.p
 	for {
+		ended := l.all.ctx.Err() != nil // before looking, so that nothing is overlooked
 		b := l.take()
 		if b == nil {
-			select {
-			case <-l.wake:
-				continue
-			case <-l.all.ctx.Done():
+			if ended {
 				return
 			}
+			select {
+			case <-l.wake:
+			case <-l.all.ctx.Done():
+			}
+			continue
 		}
 		if p.deliver(l.scope, b) != nil {
 			return // the partition, or its generation, has ended
@@ -171,17 +175,37 @@ func (l *lane) run() {
 	}
 }
 
-// take makes a batch of what is in the queue.
+// take makes a batch of what is in the queue; once the partition is being given up, of what is behind
+// other lanes: without it whatever those have done would come again.
 func (l *lane) take() *Batch {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	if len(l.marks.queue) == 0 || l.all.ctx.Err() != nil {
+	p := l.all.p
+	n, catchUp := min(p.in.cfg.MaxBatch, len(l.marks.queue)), false
+	if l.all.ctx.Err() != nil {
+		n, catchUp = min(n, l.behindLocked()), true
+	}
+	if n == 0 {
 		return nil
 	}
+	l.events, l.before = l.marks.take(n, l.events[:0], l.before[:0])
+	end := positionOf(&l.events[len(l.events)-1])
+	l.all.begun = max(l.all.begun, end.seq)
+	return &Batch{Events: l.events, Partition: p.part, lane: l, before: l.before, end: end, generation: p.generation, catchUp: catchUp}
+}
+
+// behindLocked is how many events of the queue are behind what other lanes have begun, while the partition is given up
+// in good order. After an operator's move none is.
+func (l *lane) behindLocked() int {
 	p := l.all.p
-	l.events, l.before = l.marks.take(p.in.cfg.MaxBatch, l.events[:0], l.before[:0])
-	return &Batch{Events: l.events, Partition: p.part, lane: l, before: l.before,
-		end: positionOf(&l.events[len(l.events)-1]), generation: l.all.p.generation}
+	if p.work.Err() != nil || context.Cause(l.all.ctx) != context.Cause(p.read) {
+		return 0
+	}
+	n := 0
+	for n < len(l.marks.queue) && l.marks.queue[n].Sequence < l.all.begun {
+		n++
+	}
+	return n
 }
 
 // finish notes that a batch was handled, and gives the newest event before which all were.
@@ -209,5 +233,13 @@ func (a *lanes) mark(b *Batch, pos position) position {
 		}
 	}
 	b.lane.marks.mark(pos.seq, after)
+	return lowest(a.list, a.newest, (*lane).undone)
+}
+
+// skip notes that a batch need not be marked, and gives the same.
+func (a *lanes) skip(b *Batch) position {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b.lane.marks.skip(b.end.seq)
 	return lowest(a.list, a.newest, (*lane).undone)
 }

@@ -124,7 +124,7 @@ func TestTheCheckpointOfLanesIsBeforeTheLowestEventThatIsNotDone(t *testing.T) {
 }
 
 // P2 with lanes.
-func TestAHandoffWithLanesRepeatsNothing(t *testing.T) {
+func TestAHandoffWithLanesLosesNothing(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		cfg := w.config("a")
 		cfg.Lanes = 4
@@ -161,5 +161,91 @@ func TestAHandoffWithLanesRepeatsNothing(t *testing.T) {
 				t.Errorf("%d was handled %d times", seq, seen[seq])
 			}
 		}
+	})
+}
+
+// P4, P7: what is gone past after an error takes nothing with it that nobody has marked.
+func TestAFailedBatchOfALaneDoesNotMarkThoseBeforeIt(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.MaxBatch, cfg.Continue, cfg.Lanes = 1, true, 2
+		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			switch b.Events[0].Sequence {
+			case 2:
+				return errHandler
+			case 4:
+				return w.note(ctx, b)
+			}
+			return w.noteOnly(ctx, b)
+		})
+		w.hub.send("0", 4, "one key")
+		after(time.Second)
+		w.wantSaved("0", -1)
+		w.hub.send("0", 1, "one key")
+		after(time.Second)
+		w.wantSaved("0", 4)
+		w.wantGot("0", 0, 1, 3, 4)
+		a.stop()
+	})
+}
+
+// P2, P11: lanes that are behind others catch up with them before the partition is given up.
+func TestLanesThatAreBehindCatchUpBeforeThePartitionIsGivenUp(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		bubble(t, 2, func(w *world) {
+			cfg := w.config("a")
+			cfg.Lanes, cfg.MaxBatch = 2, 1
+			cfg.Checkpoints.Auto = true
+			handle := func(ctx context.Context, b *processor.Batch) error {
+				if b.Events[0].Sequence%2 == 0 {
+					time.Sleep(time.Second)
+				}
+				return w.noteOnly(ctx, b)
+			}
+			a := w.start(cfg, handle)
+			after(time.Second)
+			w.hub.send("0", 10)
+			w.hub.send("1", 10)
+			after(2500 * time.Millisecond) // 0 and 2 are done, and all odd ones
+			if stop {
+				a.stop()
+				w.wantSaved("0", 9)
+			}
+			cfg.ID = "b"
+			b := w.start(cfg, handle)
+			after(time.Minute)
+			for _, id := range []string{"0", "1"} {
+				got := w.got(id)
+				slices.Sort(got)
+				if !slices.Equal(got, upTo(10)) {
+					t.Errorf("partition %s: handled %v", id, got)
+				}
+			}
+			if !stop {
+				a.stop()
+			}
+			b.stop()
+		})
+	}
+}
+
+// What is ahead of all that was begun is left to the next owner, and so is all where a batch waits to come again.
+func TestLanesThatStopBeginNothingNew(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.Lanes, cfg.MaxBatch = 2, 1
+		cfg.Checkpoints.Auto = true
+		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			time.Sleep(time.Second)
+			return w.noteOnly(ctx, b)
+		})
+		w.hub.send("0", 100)
+		after(2500 * time.Millisecond)
+		begin := time.Now()
+		a.stop()
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		w.wantSaved("0", 5)
 	})
 }

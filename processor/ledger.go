@@ -30,7 +30,7 @@ type ledger struct {
 
 	mu         sync.Mutex // guards what follows
 	saved      Checkpoint
-	base       int64    // what Checkpoints.Events are counted from
+	base       int64    // everything of this generation up to here is stored
 	marked     position // seq -1: nothing since saved
 	markedAt   time.Time
 	tried      int64 // what was last tried to be written, by us or by the handler itself
@@ -69,20 +69,33 @@ func (l *ledger) countFrom(before position) {
 	l.base = before.seq
 }
 
+// pin stores a place to go on from that was found without a checkpoint. It is tried once.
+func (l *ledger) pin(ctx context.Context, pos position) error {
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	defer l.release()
+	l.mu.Lock()
+	l.marked = pos
+	l.mu.Unlock()
+	return l.write(ctx)
+}
+
 func (l *ledger) current() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.generation
 }
 
-// mark records that everything up to pos is done, and tells whether that is news.
+// mark records that everything up to pos is done. What is stored already, as by a handler that does it by
+// itself, is not written again.
 func (l *ledger) mark(pos position, generation int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if generation != l.generation {
 		return fmt.Errorf("checkpoint at %d: %w", pos.seq, ErrMoved)
 	}
-	if pos.seq <= l.marked.seq {
+	if pos.seq <= max(l.marked.seq, l.base) {
 		return nil
 	}
 	if l.marked.seq < 0 {
@@ -224,15 +237,29 @@ func (l *ledger) stored(c Checkpoint) {
 	}
 }
 
+// reread takes over what was found unchanged, unless a handler has stored something meanwhile. What is marked
+// stays to be written: where the stored checkpoint could not be right it may even be lower.
+func (l *ledger) reread(c Checkpoint, before Version) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unsure = false
+	if l.saved.Version == before {
+		l.saved = c
+	}
+}
+
 // resolve asks what is stored after an answer was lost, or after a conflict (then somebody did
 // write). The token is held. nil: what is stored is known and ours.
 func (l *ledger) resolve(ctx context.Context, conflict bool) error {
+	l.mu.Lock()
+	before := l.saved
+	l.mu.Unlock()
 	c, err := l.ask(ctx)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
-	before, tried := l.saved, l.tried
+	tried := l.tried
 	l.mu.Unlock()
 	ours := c.Epoch == l.lease.Epoch || c.Epoch == 0
 	switch {
@@ -240,7 +267,7 @@ func (l *ledger) resolve(ctx context.Context, conflict bool) error {
 		l.stored(c) // it was written after all
 		return nil
 	case !conflict && c.Sequence == before.Sequence && c.Offset == before.Offset:
-		l.stored(c) // it was not, or Begin has only renewed its version
+		l.reread(c, before.Version) // it was not, or Begin has only renewed its version
 		return nil
 	}
 	l.moved(c)
@@ -368,6 +395,9 @@ func (l *ledger) intend(pos position, generation int) (Checkpoint, error) {
 	defer l.mu.Unlock()
 	if generation != l.generation {
 		return Checkpoint{}, fmt.Errorf("mark %d: %w", pos.seq, ErrMoved)
+	}
+	if pos.seq < 0 {
+		return l.saved, nil
 	}
 	return l.checkpointLocked(pos), nil
 }

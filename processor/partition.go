@@ -28,11 +28,11 @@ func (p *Partition) Status() Status { return p.pump.status() }
 // Checkpoint writes the newest event that was given to the handler in a call that has returned nil, or of the
 // batch that is being handled; for Close. With Lanes it is the newest before which all calls have returned nil.
 func (p *Partition) Checkpoint(ctx context.Context) error {
-	pos := p.pump.reached()
+	pos, generation := p.pump.reached()
 	if pos.seq < 0 {
 		return nil
 	}
-	if err := p.pump.ledger.mark(pos, p.pump.ledger.current()); err != nil {
+	if err := p.pump.ledger.mark(pos, generation); err != nil {
 		return err
 	}
 	return p.pump.save(ctx)
@@ -48,14 +48,15 @@ func (p *pump) inCallLocked() bool {
 	return false
 }
 
-// reached is how far the partition has come.
-func (p *pump) reached() position {
+// reached is how far the partition has come, and in which generation: what was handled before an operator's
+// move says nothing after it.
+func (p *pump) reached() (position, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.in.cfg.Lanes <= 1 && p.inCallLocked() && !p.closing.Load() && p.current.seq > p.finished.seq {
-		return p.current
+		return p.current, p.reachedIn
 	}
-	return p.finished
+	return p.finished, p.reachedIn
 }
 
 // Batch is what a handler is called with.
@@ -71,6 +72,7 @@ type Batch struct {
 	generation int
 	lane       *lane      // nil: in order
 	before     []position // with lanes: the place before each event, in the partition
+	catchUp    bool       // with lanes: it is handled although the partition is being given up
 }
 
 // Checkpoint records that everything up to the newest event of the batch is done. With Checkpoints.Every or
@@ -101,6 +103,12 @@ func (b *Batch) checkpoint(ctx context.Context, pos position) error {
 	if b.lane != nil {
 		pos = b.lane.all.mark(b, pos)
 	}
+	return b.record(ctx, pos)
+}
+
+// record marks the partition's position, and saves it unless that has time.
+func (b *Batch) record(ctx context.Context, pos position) error {
+	p := b.Partition.pump
 	if pos.seq < 0 {
 		return nil
 	}
@@ -113,13 +121,13 @@ func (b *Batch) checkpoint(ctx context.Context, pos position) error {
 	return p.save(ctx)
 }
 
-// skip lets the lanes' checkpoint pass a batch that is not to come again.
+// skip lets the lanes' checkpoint pass a batch that is not to come again, once all before it are marked.
 func (b *Batch) skip() {
 	if b.lane == nil {
 		return
 	}
 	p := b.Partition.pump
-	if err := b.checkpoint(p.own, b.end); err != nil {
+	if err := b.record(p.own, b.lane.all.skip(b)); err != nil {
 		p.report("save checkpoint", err)
 	}
 }
@@ -153,15 +161,13 @@ type Mark struct {
 }
 
 // Mark gives what Checkpoint would store, for stores that store it together with what the
-// handler does (postgres.InTx). Recorded tells that it was stored, with the checkpoint as it is now.
+// handler does (postgres.InTx); for an empty batch the checkpoint as it is, which is not to be stored. Recorded tells that it was stored, with the checkpoint as it is now.
 // A handler that meets ErrConflict or ErrFenced in storing it returns that error: the processor finds out why.
 func (b *Batch) Mark() (Mark, error) {
 	p := b.Partition.pump
 	switch {
 	case b.lane != nil:
 		return Mark{}, errors.New("mark: with lanes no call knows the partition's checkpoint")
-	case b.end.seq < 0:
-		return Mark{}, errors.New("mark: the batch is empty")
 	case p.lost():
 		return Mark{}, fmt.Errorf("mark: %w", ErrLeaseLost)
 	}

@@ -38,7 +38,7 @@ type decision struct {
 	put, remove []Fact
 	// foreign: read without showing an epoch.
 	foreign bool
-	// asking: a partition is being waited for, so look often.
+	// asking: a partition is being waited for, or there are more to be taken, so look often.
 	asking bool
 	// again is when to look again even if nothing is told; zero: never.
 	again time.Time
@@ -155,6 +155,8 @@ func (s *situation) takeFree(d *decision, plan balance.Plan) {
 		case orphans == 0:
 			s.acquire(d, id)
 			orphans++
+		default:
+			d.asking = true
 		}
 	}
 }

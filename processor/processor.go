@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -86,9 +87,9 @@ func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) err
 	if err := p.cfg.validate(); err != nil {
 		return err
 	}
-	store, err := p.store()
+	store, err := storeOf(p.hub, p.cfg.Store)
 	if err != nil {
-		return err
+		return fmt.Errorf("run processor: %w", err)
 	}
 	in := &instance{
 		cfg: p.cfg, hub: p.hub, store: store, id: p.cfg.ID, nonce: rand.Text(), started: time.Now(),
@@ -100,14 +101,14 @@ func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) err
 	return newCoordinator(in).run(ctx)
 }
 
-// store is the configured one, or that of the yard which has the hub.
-func (p *Processor) store() (Store, error) {
-	if p.cfg.Store != nil {
-		return p.cfg.Store, nil
+// storeOf is the configured one, or that of the yard which has the hub.
+func storeOf(h Hub, configured Store) (Store, error) {
+	if configured != nil {
+		return configured, nil
 	}
-	yard, ok := p.hub.(caller)
+	yard, ok := h.(caller)
 	if !ok {
-		return nil, errors.New("run processor: this hub keeps no leases and checkpoints: set Config.Store")
+		return nil, errors.New("this hub keeps no leases and checkpoints: set a store")
 	}
 	return yardStore(yard), nil
 }

@@ -38,24 +38,35 @@ func (w *puller) Open(ctx context.Context, p *Partition) error {
 	}
 }
 
+// errUntaken: the loop over the partition's batches never got this one.
+var errUntaken = errors.New("nobody takes the partition's batches")
+
 func (w *puller) ProcessEvents(ctx context.Context, b *Batch) error {
 	read := w.part.pump.read
 	select {
 	case w.turn <- struct{}{}:
 	case <-read.Done():
-		return context.Cause(read)
+		return errUntaken
+	case <-ctx.Done():
+		return errUntaken
 	}
 	defer func() { <-w.turn }()
 	select {
 	case w.batches <- b:
 		return w.wait(ctx)
 	case <-w.gone:
-		return errLetGo
+		return w.letGo()
 	case <-read.Done():
-		return context.Cause(read)
+		return errUntaken
 	case <-ctx.Done():
-		return errors.New("nobody takes the partition's batches")
+		return errUntaken
 	}
+}
+
+// letGo is for when the loop has ended: the partition is given up before the call returns.
+func (w *puller) letGo() error {
+	w.part.pump.drain(errLetGo, 0)
+	return errLetGo
 }
 
 // wait waits for the loop's body. It has no context of its own that could end with a call's
@@ -67,7 +78,7 @@ func (w *puller) wait(ctx context.Context) error {
 	case err := <-w.outcome:
 		return err
 	case <-w.gone:
-		return errLetGo
+		return w.letGo()
 	}
 }
 
@@ -120,7 +131,7 @@ func (w *puller) next(ctx context.Context) (*Batch, error) {
 // end lets the partition go.
 func (w *puller) end() {
 	w.leave.Do(func() { close(w.gone) })
-	w.part.pump.drain(errLetGo, 0)
+	w.letGo()
 }
 
 // Partitions is the pull form: it runs the processor while the loop goes on and gives each

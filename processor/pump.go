@@ -26,7 +26,7 @@ type pump struct {
 	id      string
 	epoch   int64
 	part    *Partition
-	worker  Worker
+	worker  Worker // made by openWorker; others look at opened before
 	ledger  *ledger
 	done    chan struct{} // closed at the end of run
 	closing atomic.Bool   // the last call but Close has returned
@@ -41,6 +41,7 @@ type pump struct {
 	patience   patience
 	buf        []event.Event
 	quiet      time.Time // when the last call ended
+	running    time.Time // since when the session has a reader; zero: it has none
 	from       hub.Position
 	hubID      string
 	begun      bool // the checkpoint was read
@@ -70,6 +71,7 @@ type pump struct {
 	current   position // end of the batch that is handled
 	last      position // newest that was handed over
 	finished  position // newest handled
+	reachedIn int      // the ledger's generation that current and finished are of
 	newest    hub.LastEnqueued
 	newestAt  time.Time // when that was learnt
 	behind    time.Time // since when events are known to be there that were not read
@@ -104,7 +106,6 @@ func newPump(in *instance, l Lease, until time.Time, level0 bool) *pump {
 	p.ledger.policy, p.ledger.backoff, p.ledger.timeout = in.cfg.Checkpoints, in.cfg.Backoff, in.cfg.storeTimeout()
 	p.ledger.report, p.ledger.onFenced, p.ledger.onMoved = p.report, p.lose, func() { p.endGen(ErrMoved) }
 	p.expiry = time.AfterFunc(time.Until(until), p.expire)
-	p.worker = in.newWorker(p.part)
 	return p
 }
 
@@ -131,11 +132,13 @@ func (p *pump) serve() {
 	var trouble troubles
 	for p.read.Err() == nil {
 		before := p.lastRead()
+		p.running = time.Time{}
 		err := p.session()
 		if p.read.Err() != nil {
 			return
 		}
-		if p.lastRead() != before {
+		// Where nothing comes to be read, a reader that stays open for long is all that can be had.
+		if p.lastRead() != before || !p.running.IsZero() && time.Since(p.running) > p.in.cfg.StallAfter/4 {
 			trouble = troubles{}
 		}
 		if wait := p.recover(err, &trouble); wait > 0 {
@@ -156,7 +159,8 @@ func (p *pump) session() error {
 		return err
 	}
 	p.setState(Running, nil)
-	p.quiet = time.Now()
+	p.running = time.Now()
+	p.quiet = p.running
 	defer p.patience.release()
 	if p.in.cfg.Lanes > 1 {
 		return ended(ctx, p.pumpLanes(ctx, r))
@@ -168,6 +172,9 @@ func (p *pump) session() error {
 // ends when it is to be opened anew. Only so many do that at once, so that an
 // instance that gets a thousand partitions does not ask hub and store for all in one moment.
 func (p *pump) attach() (context.Context, context.CancelCauseFunc, hub.Reader, error) {
+	if !p.begun {
+		p.endGeneration() // which may have to wait for calls
+	}
 	select {
 	case p.in.attaching <- struct{}{}:
 		defer func() { <-p.in.attaching }()
@@ -200,7 +207,6 @@ func ended(ctx context.Context, err error) error {
 
 // begin fences the owners before us, reads the checkpoint, and finds where to go on.
 func (p *pump) begin() error {
-	p.endGeneration()
 	if p.refused {
 		_ = p.in.learn(p.read) // perhaps it is another hub by now; if not, what we know will do
 	}
@@ -223,6 +229,11 @@ func (p *pump) begin() error {
 	}
 	if b.trouble != nil {
 		p.report("find where to go on", b.trouble)
+	}
+	if b.pin {
+		if err := p.ledger.pin(p.read, b.before); err != nil {
+			return &Error{p.id, "keep where to go on", err}
+		}
 	}
 	p.ledger.countFrom(b.before)
 	p.from, p.begun = b.from, true
@@ -254,7 +265,12 @@ func (p *pump) beginning(c Checkpoint, info hub.PartitionInfo) (beginning, error
 		p.refused = false
 		return outOfRange(ErrBadCheckpoint, info, p.in.cfg)
 	}
-	return begin(c, p.hubID, info, p.in.cfg)
+	var b beginning
+	err := safely(func() (err error) { // Start is the user's
+		b, err = begin(c, p.hubID, info, p.in.cfg)
+		return err
+	})
+	return b, err
 }
 
 // learn takes in where the partition begins and ends.
@@ -271,7 +287,7 @@ func (p *pump) learn(b beginning, info hub.PartitionInfo) {
 	}
 	p.before, p.last, p.finished, p.retrying, p.behind = before, nowhere, nowhere, 0, time.Time{}
 	p.newest = hub.LastEnqueued{Sequence: info.Last, Offset: info.LastOffset, Enqueued: info.LastEnqueued}
-	p.newestAt, p.anchored = time.Now(), b.anchored
+	p.newestAt, p.anchored, p.reachedIn = time.Now(), b.anchored, p.generation
 }
 
 func (p *pump) openReader(ctx context.Context) (hub.Reader, error) {
@@ -336,7 +352,13 @@ func (p *pump) openWorker() error {
 	if p.opened.Load() {
 		return nil
 	}
-	err := p.main.call(p.work, func(ctx context.Context) error { return p.worker.Open(ctx, p.part) })
+	if err := p.mayCall(false); err != nil { // to open the reader may have taken long
+		return err
+	}
+	err := p.main.call(p.work, func(ctx context.Context) error {
+		p.worker = p.in.newWorker(p.part)
+		return p.worker.Open(ctx, p.part)
+	})
 	if err != nil {
 		return errOpen{err}
 	}

@@ -20,7 +20,7 @@ func (p *pump) batch(events []event.Event) *Batch {
 // partition (or lane) is handled meanwhile. An error means that the session is over.
 func (p *pump) deliver(s *scope, b *Batch) error {
 	for b.Attempt = 1; ; b.Attempt++ {
-		if err := p.mayCall(); err != nil {
+		if err := p.mayCall(b.catchUp); err != nil {
 			return err
 		}
 		p.calling(b)
@@ -35,13 +35,17 @@ func (p *pump) deliver(s *scope, b *Batch) error {
 	}
 }
 
-// mayCall: no call starts once the lease cannot be proven, or the partition is given up.
-func (p *pump) mayCall() error {
+// mayCall: no call starts once the lease cannot be proven, or the partition is given up, unless to catch up.
+func (p *pump) mayCall(catchUp bool) error {
 	if !p.proven() {
 		p.lose()
 	}
-	if p.read.Err() != nil {
-		return context.Cause(p.read)
+	ctx := p.read
+	if catchUp {
+		ctx = p.work
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return nil
 }
@@ -63,8 +67,20 @@ func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 		return p.conflict(b, err)
 	case p.work.Err() != nil:
 		return false, context.Cause(p.work) // interrupted, which is no failure
+	case errors.Is(err, errUntaken), errors.Is(err, errLetGo):
+		return p.untaken(b, err)
 	}
 	return p.fail(b, err)
+}
+
+// untaken is of a batch that no loop has handled: that is never gone past.
+func (p *pump) untaken(b *Batch, err error) (bool, error) {
+	if p.read.Err() != nil {
+		return false, context.Cause(p.read)
+	}
+	p.report("handle batch", err)
+	p.failed(b)
+	return false, nil
 }
 
 // succeed moves on, and with Auto the checkpoint with it.
@@ -180,7 +196,11 @@ func (p *pump) closeWorker(why error) {
 	if errors.Is(why, ErrHandoff) {
 		within = p.in.cfg.Handoff
 	}
-	ctx, cancel := context.WithTimeoutCause(p.in.values, max(within, time.Second), publicCause(why))
+	parent := p.own
+	if p.lost() {
+		parent = p.in.values // it may try all the same
+	}
+	ctx, cancel := context.WithTimeoutCause(parent, max(within, time.Second), publicCause(why))
 	defer cancel()
 	err := p.main.call(ctx, func(ctx context.Context) error { return p.worker.Close(ctx, p.part, p.closeReason(why)) })
 	if err != nil {

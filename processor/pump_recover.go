@@ -45,9 +45,10 @@ func (p *pump) recover(err error, t *troubles) time.Duration {
 // troubled tells of what has gone wrong, and waits longer each time.
 func (p *pump) troubled(err error, t *troubles) time.Duration {
 	now := time.Now()
-	if t.count++; t.count == 1 {
+	if t.count++; t.since.IsZero() {
 		t.since = now
 	}
+	state := Starting
 	switch {
 	case errors.Is(err, hub.ErrOutOfRange):
 		p.refused, p.begun = true, false
@@ -59,14 +60,13 @@ func (p *pump) troubled(err error, t *troubles) time.Duration {
 		if !p.in.opened.Load() {
 			p.in.fail(err) // nothing was ever read: it is set up wrongly
 		}
-		p.fault(Faulted, err)
-		return p.in.cfg.Backoff.delay(t.count)
+		state = Faulted
 	}
 	if now.Sub(t.since) >= p.in.cfg.StallAfter {
 		p.stall(err)
 		return 0
 	}
-	p.fault(Starting, err)
+	p.fault(state, err)
 	return p.in.cfg.Backoff.delay(t.count)
 }
 

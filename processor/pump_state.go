@@ -196,7 +196,9 @@ func (p *pump) tell(s State) {
 	defer p.telling.Unlock()
 	st := p.status()
 	st.State = s
-	p.in.cfg.OnState(st)
+	if err := safely(func() error { p.in.cfg.OnState(st); return nil }); err != nil {
+		p.in.reportError(&Error{p.id, "tell of a state", err})
+	}
 }
 
 func (p *pump) status() Status {

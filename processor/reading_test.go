@@ -363,3 +363,45 @@ func TestStatesAreTold(t *testing.T) {
 		}
 	})
 }
+
+// P10, P3: where a partition began is kept, or the next owner would begin later and miss what came meanwhile.
+func TestAPartitionThatBeginsAtTheEndIsGoneOnFromThere(t *testing.T) {
+	for _, bad := range []bool{false, true} {
+		bubble(t, 1, func(w *world) {
+			w.hub.send("0", 5)
+			cfg := w.config("a")
+			cfg.Start = func(string) hub.Position { return hub.Latest }
+			if bad {
+				w.force("0", 1000)
+				cfg.OutOfRange = processor.FromLatest
+			}
+			a := w.start(cfg, w.note)
+			after(time.Second)
+			a.stop()
+			w.hub.send("0", 3)
+			cfg.ID = "b"
+			b := w.start(cfg, w.note)
+			after(time.Second)
+			w.wantGot("0", 5, 6, 7)
+			b.stop()
+		})
+	}
+}
+
+// P3: nor does a reader that is opened anew before anything was read.
+func TestAPartitionThatBeganAtTheEndMissesNothingWhenItsLinkBreaks(t *testing.T) {
+	for _, there := range []int{0, 5} {
+		bubble(t, 1, func(w *world) {
+			w.hub.send("0", there)
+			cfg := w.config("a")
+			cfg.Start = func(string) hub.Position { return hub.Latest }
+			a := w.start(cfg, w.note)
+			after(time.Second)
+			w.hub.cut("0", errLink)
+			w.hub.send("0", 2)
+			after(time.Second)
+			w.wantGot("0", int64(there), int64(there)+1)
+			a.stop()
+		})
+	}
+}

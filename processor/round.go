@@ -202,6 +202,10 @@ func (c *coordinator) look(ctx context.Context) (world, error) {
 	if err != nil {
 		return world{}, &Error{"", "read leases", err}
 	}
+	if presences, err = c.newcomers(ctx, leases, presences); err != nil {
+		return world{}, &Error{"", "read presences", err}
+	}
+	c.load = int64(len(presences)) * int64(len(presences)+len(nexts)+len(leases))
 	w := c.observer.look(time.Now(), leases, presences, nexts)
 	c.wishes = map[string]Fact{}
 	for _, n := range w.nexts {
@@ -210,6 +214,25 @@ func (c *coordinator) look(ctx context.Context) (world, error) {
 		}
 	}
 	return w, nil
+}
+
+// newcomers adds the presences of those who have come since they were read, where a lease is of one. An instance is
+// there before its leases and goes after them: who has a lease and is in neither reading is foreign.
+func (c *coordinator) newcomers(ctx context.Context, leases []Lease, presences []Fact) ([]Fact, error) {
+	there := map[string]bool{}
+	for _, f := range presences {
+		there[f.Key] = true
+	}
+	if !slices.ContainsFunc(leases, func(l Lease) bool { return l.Owner != "" && !there[presencePrefix+l.Owner] }) {
+		return presences, nil
+	}
+	later, err := c.store.Facts(ctx, c.group, presencePrefix)
+	for _, f := range later {
+		if !there[f.Key] {
+			presences = append(presences, f)
+		}
+	}
+	return presences, err
 }
 
 // reconcile compares what we hold with what is recorded.
@@ -326,11 +349,13 @@ func (c *coordinator) withdraw(ctx context.Context) {
 // nextRound is when to look again, if nothing happens before.
 func (c *coordinator) nextRound(d decision) time.Time {
 	now := time.Now()
-	next := now.Add(jitter(c.cfg.Poll))
-	if d.asking {
-		next = now.Add(min(c.cfg.Poll, max(c.cfg.Renew/10, time.Millisecond)))
+	next := c.renewAt // which is Poll by default
+	if c.cfg.Poll < c.cfg.Renew {
+		next = earlier(next, now.Add(jitter(c.cfg.Poll)))
 	}
-	next = earlier(next, c.renewAt)
+	if d.asking {
+		next = earlier(next, now.Add(max(c.cfg.Renew/10, time.Millisecond, c.gap())))
+	}
 	if !d.again.IsZero() {
 		next = earlier(next, d.again)
 	}
@@ -368,7 +393,8 @@ func (c *coordinator) endStuck() {
 	for _, h := range c.held {
 		if !h.pump.lost() && h.pump.stuck(now, c.cfg.Lease) {
 			h.pump.setState(Stalled, ErrStalled)
-			h.pump.report("wait for a call to end", ErrStalled)
+			// The worker is not told: it hangs, and this goroutine must not hang with it.
+			c.reportError(&Error{h.pump.id, "wait for a call to end", ErrStalled})
 			h.pump.loseFor(ErrStalled)
 		}
 	}

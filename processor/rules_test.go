@@ -85,7 +85,7 @@ func TestWhereAPartitionGoesOn(t *testing.T) {
 		"all is gone, and was read":           {at: Checkpoint{Sequence: 99}, info: empty, from: hub.After(99), anchored: true},
 		"beyond the end":                      {at: Checkpoint{Sequence: 100}, info: full, from: hub.Earliest, trouble: ErrBadCheckpoint, anchored: true},
 		"beyond the end of nothing":           {at: Checkpoint{Sequence: 0}, info: fresh, from: hub.Earliest, trouble: ErrBadCheckpoint, anchored: true},
-		"beyond the end, latest wanted":       {at: Checkpoint{Sequence: 100}, info: full, policy: FromLatest, from: hub.Latest, trouble: ErrBadCheckpoint, anchored: true},
+		"beyond the end, latest wanted":       {at: Checkpoint{Sequence: 100}, info: full, policy: FromLatest, from: hub.After(99), trouble: ErrBadCheckpoint, anchored: true},
 		"beyond the end, an operator wanted":  {at: Checkpoint{Sequence: 100}, info: full, policy: Fail, fails: true},
 		"of this hub":                         {at: Checkpoint{Sequence: 50, HubID: "this"}, info: full, from: hub.After(50), anchored: true},
 		"of another hub, though it would fit": {at: Checkpoint{Sequence: 50, HubID: "that"}, info: full, from: hub.Earliest, trouble: ErrBadCheckpoint, anchored: true},
@@ -266,5 +266,24 @@ func TestPartitionsSortByNumber(t *testing.T) {
 	sortByPartition(list, func(s string) string { return s })
 	if !slices.Equal(list, []string{"1", "9", "10", "x"}) {
 		t.Errorf("sorted %v", list)
+	}
+}
+
+// P2: what all instances together read when something changes all the time is bounded, and small groups do not notice.
+func TestHowLongChangesAreLeftAloneDependsOnTheGroupsSize(t *testing.T) {
+	for _, c := range []struct {
+		instances, partitions int64
+		took, want            time.Duration
+	}{
+		{5, 16, time.Millisecond, 200 * time.Millisecond},
+		{20, 64, time.Millisecond, 200 * time.Millisecond},
+		{20, 64, 100 * time.Millisecond, 400 * time.Millisecond}, // a slow store
+		{100, 1000, 20 * time.Millisecond, 1100 * time.Millisecond},
+		{1000, 1024, 20 * time.Millisecond, 10 * time.Second}, // Renew
+	} {
+		k := coordinator{instance: &instance{cfg: Config{}.withDefaults()}, lastTook: c.took, load: c.instances * (c.instances + c.partitions)}
+		if got := k.gap(); got != c.want {
+			t.Errorf("%d instances, %d partitions: %v, want %v", c.instances, c.partitions, got, c.want)
+		}
 	}
 }

@@ -33,7 +33,7 @@ func newScope(p *pump) *scope {
 func (s *scope) call(parent context.Context, fn func(context.Context) error) error {
 	ctx := s.begin(parent)
 	err := safely(func() error { return fn(ctx) })
-	if s.end() && parent.Err() == nil {
+	if s.end() {
 		if err != nil {
 			return timedOut{err}
 		}

@@ -12,6 +12,7 @@ type beginning struct {
 	// before is the event before the first to be read, as far as that is known.
 	before   position
 	anchored bool // before is certain
+	pin      bool // before is to be stored at once
 	// trouble is ErrGap or ErrBadCheckpoint, with the facts: told, but no reason not to go on.
 	trouble error
 }
@@ -66,7 +67,17 @@ func fromStart(from hub.Position, info hub.PartitionInfo) beginning {
 	case hub.Earliest:
 		return beginning{from: from, before: nowhere, anchored: true}
 	case hub.Latest:
-		return beginning{from: from, anchored: true, before: position{seq: info.Last, offset: info.LastOffset, at: info.LastEnqueued}}
+		return fromEnd(info)
 	}
 	return beginning{from: from, before: nowhere}
+}
+
+// fromEnd begins behind what is the newest event now. That is kept, as a place and as a checkpoint: the end will be elsewhere when the
+// reader is opened anew, or another owner begins, and what has come until then would be missed.
+func fromEnd(info hub.PartitionInfo) beginning {
+	if info.Last < 0 {
+		return beginning{from: hub.Earliest, before: nowhere, anchored: true}
+	}
+	end := position{seq: info.Last, offset: info.LastOffset, at: info.LastEnqueued}
+	return beginning{from: hub.After(info.Last), before: end, anchored: true, pin: true}
 }

@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -14,6 +15,17 @@ type Group struct {
 	Namespace string
 	Hub       string
 	Group     string
+}
+
+// Canonical is the group in the one spelling that all spellings of it share: namespaces and
+// hubs have no case, and neither has the group $Default; other groups have. Stores keep their
+// records by it, or instances that spell a hub differently would not see each other.
+func (g Group) Canonical() Group {
+	g.Namespace, g.Hub = strings.ToLower(g.Namespace), strings.ToLower(g.Hub)
+	if strings.EqualFold(g.Group, "$Default") {
+		g.Group = "$Default"
+	}
+	return g
 }
 
 // Version tells two states of one record apart. It changes with every write, also one
@@ -135,10 +147,16 @@ type Store interface {
 // Watcher is a Store that tells when something changes, so that nobody has to poll. Stores
 // without it are asked every Config.Renew, or Config.Poll.
 type Watcher interface {
-	// Watch sends on changed, without ever blocking, after leases or facts of the group may have
+	// Watch sends on changed, without ever blocking, after leases or facts of the group have
 	// changed, whoever did it (several changes may be told as one), until ctx
 	// ends; it returns then, or earlier with an error if it cannot go on, and changes
 	// may have been missed: read, and watch again.
+	//
+	// Acquisitions and releases are told, and facts that are new, have another value, or are
+	// removed. Renewals, where owner and epoch stay, and facts written again with the value they
+	// had need not be, and better are not: every instance does both all the time, and each would
+	// wake all others. More may be told than has changed.
+	//
 	// It calls ready once it will miss nothing from then on.
 	//
 	// changed has to have room for one: what is told while nobody takes from it and it has none is

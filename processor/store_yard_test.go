@@ -83,6 +83,7 @@ func TestYardStore(t *testing.T) {
 			open := func(t *testing.T) processor.Store { return &yardStores{dial(t), own} }
 			storetest.RunWith(t, open, storetest.Options{
 				AnyNamespace: true,
+				FewRaces:     true, // package groups has them all
 				Prepare:      func(t *testing.T, g processor.Group) { yard.Hub(t, g.Hub, storetest.Partitions, g.Group) },
 				Peer:         func(t *testing.T, _ processor.Store) processor.Store { return open(t) },
 			})

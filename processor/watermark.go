@@ -18,8 +18,9 @@ type watermark struct {
 // span is one batch: the place before its first event that is not marked, and its last
 // event's sequence number.
 type span struct {
-	before position
-	last   int64
+	before  position
+	last    int64
+	skipped bool // it need not be marked, only those before it
 }
 
 // maxSpans bounds what is remembered of batches that nobody marks: beyond it the oldest two
@@ -43,7 +44,7 @@ func (w *watermark) take(n int, events []event.Event, before []position) ([]even
 	w.current = &before[0]
 	w.unmarked = append(w.unmarked, span{before: before[0], last: events[len(events)-1].Sequence})
 	if len(w.unmarked) > maxSpans {
-		w.unmarked[1].before = w.unmarked[0].before
+		w.unmarked[1].before, w.unmarked[1].skipped = w.unmarked[0].before, false
 		w.unmarked = w.unmarked[1:]
 	}
 	return events, before
@@ -60,6 +61,21 @@ func (w *watermark) mark(seq int64, after *position) {
 	}
 	if after != nil && len(w.unmarked) > 0 && w.unmarked[0].before.seq < after.seq {
 		w.unmarked[0].before = *after
+	}
+	w.trim()
+}
+
+// skip says that the batch that ends with this event is not waited for.
+func (w *watermark) skip(last int64) {
+	if n := len(w.unmarked); n > 0 && w.unmarked[n-1].last == last {
+		w.unmarked[n-1].skipped = true
+	}
+	w.trim()
+}
+
+func (w *watermark) trim() {
+	for len(w.unmarked) > 0 && w.unmarked[0].skipped {
+		w.unmarked = w.unmarked[1:]
 	}
 }
 

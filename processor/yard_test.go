@@ -107,4 +107,57 @@ func TestTwoInstancesShareAYardsHubAndAPlannedMoveRepeatsNothing(t *testing.T) {
 	}
 }
 
+// P6, P10, P12: the table of a real yard, and a partition that begins at its end, empty or not.
+func TestInspectReadsAYardsTableAndAStartAtTheEndIsKept(t *testing.T) {
+	yard := servertest.Start(t)
+	yard.Hub(t, "orders", 2)
+	orders := yard.Dial(t).Hub("orders")
+	send := func(partition string) {
+		if err := orders.SendTo(t.Context(), partition, event.Text("a"), event.Text("b")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("0")
+	p := processor.New(orders, processor.Config{ID: "a", Log: slog.New(slog.DiscardHandler),
+		Start:   func(string) hub.Position { return hub.Latest },
+		OnError: func(err error) { t.Error(err) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	seen := &tally{seqs: map[string][]int64{}}
+	go func() { ended <- p.Run(ctx, seen.handle) }()
+	eventually(t, "both are read", func() bool { return owned(p) == 2 })
+	send("1")
+	eventually(t, "what is new is handled", func() bool { return seen.count() == 2 })
+	table := inspectYard(t, orders)
+	if i := table.Instances; len(i) != 1 || i[0].ID != "a" || !i[0].Present || i[0].Partitions != 2 || i[0].Renewed.IsZero() {
+		t.Errorf("instances %+v", i)
+	}
+	for _, row := range table.Partitions {
+		if row.Lease.Owner != "a" || row.Lease.Epoch != 1 || row.First != 0 || row.Last != 1 || row.Lag == nil {
+			t.Errorf("row %+v", row)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	send("0")
+	table = inspectYard(t, orders)
+	if c, lag := table.Partitions[0].Checkpoint, table.Partitions[0].Lag; c == nil || c.Sequence != 1 || lag.Events != 2 || lag.Oldest < 0 {
+		t.Errorf("partition 0: checkpoint %+v, lag %+v", c, lag)
+	}
+	if n := table.Recommended(1); len(table.Instances) != 0 || table.TotalLag() != 4 || n != 2 {
+		t.Errorf("instances %+v, lag %d, worth %d", table.Instances, table.TotalLag(), n)
+	}
+}
+
+func inspectYard(t *testing.T, h *hub.Hub) processor.Table {
+	t.Helper()
+	table, err := processor.Inspect(t.Context(), h, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
 var _ processor.Hub = (*hub.Hub)(nil)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -109,19 +108,22 @@ func (l *line) vanish() {
 	}
 }
 
-// position reads what a hub.Position says of itself: it has no other way out.
+// position is where that is in the log.
 func position(p hub.Position) (eventlog.Position, error) {
-	var word string
-	var n int64
-	said := strings.Replace(p.String(), " offset ", " ", 1) // offsets are sequence numbers here
-	switch _, err := fmt.Sscanf(said, "%s %d", &word, &n); {
+	n, inclusive, ok := p.Sequence()
+	if offset, in, is := p.Offset(); is { // offsets are sequence numbers here
+		var err error
+		n, err = strconv.ParseInt(offset, 10, 64)
+		inclusive, ok = in, err == nil
+	}
+	switch {
 	case p == hub.Earliest:
 		return eventlog.Earliest(), nil
 	case p == hub.Latest:
 		return eventlog.Latest(), nil
-	case err != nil:
+	case !ok:
 		return eventlog.Position{}, fmt.Errorf("%w: %s", hub.ErrOutOfRange, p)
-	case word == "at":
+	case inclusive:
 		return eventlog.At(eventlog.Sequence(n)), nil
 	default:
 		return eventlog.After(eventlog.Sequence(n)), nil

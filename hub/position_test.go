@@ -1,0 +1,40 @@
+package hub_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+)
+
+// A position tells what it was made of, and nothing that it was not.
+func TestPositionsTellWhatTheyAreOf(t *testing.T) {
+	then := time.Unix(1, 0)
+	for _, c := range []struct {
+		position  hub.Position
+		sequence  int64
+		offset    string
+		at        time.Time
+		inclusive bool
+	}{
+		{position: hub.Earliest, sequence: -1},
+		{position: hub.Latest, sequence: -1},
+		{position: hub.At(7), sequence: 7, inclusive: true},
+		{position: hub.After(7), sequence: 7},
+		{position: hub.AtOffset("x"), sequence: -1, offset: "x", inclusive: true},
+		{position: hub.AfterOffset("x"), sequence: -1, offset: "x"},
+		{position: hub.Since(then), sequence: -1, at: then},
+	} {
+		sequence, in, numbered := c.position.Sequence()
+		if numbered != (c.sequence >= 0) || numbered && (sequence != c.sequence || in != c.inclusive) {
+			t.Errorf("%v: sequence %d, %v, %v", c.position, sequence, in, numbered)
+		}
+		offset, in, placed := c.position.Offset()
+		if placed != (c.offset != "") || placed && (offset != c.offset || in != c.inclusive) {
+			t.Errorf("%v: offset %q, %v, %v", c.position, offset, in, placed)
+		}
+		if at, dated := c.position.Time(); dated != !c.at.IsZero() || !at.Equal(c.at) {
+			t.Errorf("%v: time %v, %v", c.position, at, dated)
+		}
+	}
+}

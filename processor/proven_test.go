@@ -1,0 +1,150 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// slowHub takes long to open a reader, whatever the context says.
+type slowHub struct {
+	*fakeHub
+	delay time.Duration
+}
+
+func (h slowHub) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, error) {
+	time.Sleep(h.delay)
+	return h.fakeHub.Open(ctx, cfg)
+}
+
+// P3: no call of any kind but Close starts once the lease cannot be proven, or the partition is given up.
+func TestAWorkerIsNotOpenedAfterTheLeaseIsLost(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		bubble(t, 1, func(w *world) {
+			cut := newFaulty(w.store)
+			cfg := w.config("a")
+			cfg.Store = cut
+			d := &diary{w: w, process: w.note}
+			p := processor.New(slowHub{w.hub, time.Minute}, cfg)
+			a := w.run(p, func(ctx context.Context) error {
+				return p.RunHost(ctx, func(string) processor.Worker { return d })
+			})
+			after(5 * time.Second)
+			if stop {
+				a.stop()
+			} else {
+				cut.setDown(true)
+			}
+			after(time.Minute - time.Second)
+			if got := d.list(); len(got) > 0 {
+				t.Errorf("the worker saw %v", got)
+			}
+			cut.setDown(false)
+			if !stop {
+				a.stop()
+			}
+			after(time.Hour)
+		})
+	}
+}
+
+// A call that took too long has failed, also when the processor stops before it returns.
+func TestACallThatTookTooLongHasFailedAlsoWhenTheProcessorStops(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.HandlerTimeout, cfg.Checkpoints.Auto, cfg.Stop = time.Second, true, 4*time.Second
+		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			<-ctx.Done()
+			time.Sleep(4 * time.Second)
+			return nil
+		})
+		w.hub.send("0", 3)
+		after(1500 * time.Millisecond)
+		a.stop()
+		w.wantSaved("0", -1)
+	})
+}
+
+// P3: Close works for another instance's good, and only while that has to wait.
+func TestTheContextOfCloseEndsWithTheLease(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		cut := newFaulty(w.store)
+		cfg := w.config("a")
+		cfg.Store, cfg.Handoff = cut, 5*time.Minute
+		var cause error
+		d := &diary{w: w, process: w.note}
+		d.close = func(ctx context.Context, _ *processor.Partition, why processor.Reason) error {
+			if why == processor.Handoff {
+				cut.setDown(true)
+				begin := time.Now()
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				if took := time.Since(begin); took > 31*time.Second {
+					t.Errorf("took %v", took)
+				}
+			}
+			return nil
+		}
+		a := w.startHost(cfg, func(string) processor.Worker { return d })
+		after(time.Second)
+		cfg = w.config("b")
+		cfg.Handoff = 5 * time.Minute
+		b := w.start(cfg, w.note)
+		after(6 * time.Minute)
+		if !errors.Is(cause, processor.ErrLeaseLost) {
+			t.Errorf("the context ended with %v", cause)
+		}
+		cut.setDown(false)
+		a.stop()
+		b.stop()
+	})
+}
+
+// P11: what is left behind is dead after a lease, and no stranger's: its presence stays to tell so.
+func TestWhatAStopLeavesBehindIsNotTakenForAStrangers(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		hang := make(chan struct{})
+		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error { <-hang; return nil })
+		w.hub.send("0", 1)
+		after(time.Second)
+		a.stop()
+		if got := w.facts(); !slices.Contains(got, "presence/a") {
+			t.Errorf("facts %v", got)
+		}
+		if len(w.errs) != 1 || !errors.Is(w.errs[0], context.DeadlineExceeded) {
+			t.Errorf("errors %v", w.errs)
+		}
+		b := w.start(w.config("b"), w.note)
+		after(50 * time.Second)
+		w.wantAll()
+		for _, cfg := range w.hub.opened() {
+			if *cfg.Epoch == 0 {
+				t.Error("a reader showed no epoch")
+			}
+		}
+		close(hang)
+		b.stop()
+	})
+}
+
+// H1: $Default is one group, however it is written.
+func TestTheDefaultGroupIsOneHoweverItIsWritten(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		cfg := w.config("b")
+		cfg.Group = "$default"
+		b := w.start(cfg, w.note)
+		after(time.Minute)
+		if n := w.counts(); n["a"] != 1 || n["b"] != 1 {
+			t.Errorf("owners %s", w.owners())
+		}
+		a.stop()
+		b.stop()
+	})
+}

@@ -1,0 +1,82 @@
+package processor_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/processor"
+)
+
+var errLink = errors.New("the link is gone")
+
+// A partition with nothing to read makes no progress, and yet nothing is wrong with it.
+func TestAnIdlePartitionWhoseLinkBreaksNowAndThenIsKept(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		for range 5 {
+			after(3 * time.Minute)
+			w.hub.cut("0", errLink)
+		}
+		after(time.Minute)
+		if l := w.lease("0"); w.told(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
+			t.Errorf("lease %+v, errors %v", l, w.errs)
+		}
+		a.stop()
+	})
+}
+
+func TestABrokenLinkAfterAnEvictionIsOneTrouble(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		w.hub.cut("0", hub.ErrEvicted)
+		after(time.Second)
+		w.hub.cut("0", errLink)
+		after(time.Second)
+		if l := w.lease("0"); w.told(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
+			t.Errorf("lease %+v, errors %v", l, w.errs)
+		}
+		a.stop()
+	})
+}
+
+// What one instance may not read any more, others may.
+func TestAPartitionThatAnInstanceMayNotReadIsGivenToOthers(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		b := w.start(w.config("b"), w.note)
+		after(time.Minute)
+		w.hub.mu.Lock()
+		w.hub.openErr = func(cfg hub.ReadConfig) error {
+			if cfg.Name == "a" {
+				return hub.ErrUnauthorized
+			}
+			return nil
+		}
+		w.hub.mu.Unlock()
+		for _, p := range w.hub.parts {
+			w.hub.cut(p.id, errLink)
+			w.hub.send(p.id, 3)
+		}
+		after(10 * time.Minute)
+		w.wantAll()
+		a.stop()
+		b.stop()
+	})
+}
+
+func TestPartitionsThatAreNoMoreAreGivenUp(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		after(time.Second)
+		w.hub.shrink(1)
+		after(10 * time.Minute)
+		if got := w.owners(); got != "a:0" {
+			t.Errorf("owners %s", got)
+		}
+		a.stop()
+	})
+}
