@@ -176,7 +176,7 @@ func crashGroupDeletion(t *testing.T, f *faults, next string) {
 	}
 	switch next {
 	case "restart":
-		b = y.open(t)
+		y.open(t)
 	case "create":
 		_, err := b.CreateGroup(t.Context(), "orders", "a/b")
 		if decided && err != nil || !decided && !errors.Is(err, ErrGroupExists) {
