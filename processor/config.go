@@ -45,7 +45,7 @@ type Config struct {
 	// asked only then. hub.Latest is checkpointed at once, so that nothing is missed from then on.
 	Start func(partition string) hub.Position
 	// OutOfRange says where a partition goes on whose checkpoint cannot be right: beyond
-	// the end, or of an earlier hub of that name. It is reported in any case.
+	// the end, or of an earlier hub of that name; also where Start gives a position beyond the end. It is reported in any case.
 	OutOfRange OutOfRange
 
 	// Lease is how long an instance that died keeps its partitions, Renew how often a

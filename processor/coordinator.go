@@ -2,7 +2,10 @@ package processor
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,6 +25,8 @@ type coordinator struct {
 	wishes  map[string]Fact // next facts of ours, by key
 	foreign bool
 	leaving bool
+	saidID  bool // that an instance with our id has been here
+	said    bool // what others hold, at the start
 
 	renewAt  time.Time // when leases and presence are to be renewed
 	lastEnd  time.Time // of the round before
@@ -62,10 +67,10 @@ func (c *coordinator) run(ctx context.Context) error {
 	helpers.Go(func() { c.watch(background, changed) })
 	helpers.Go(func() { c.survey(background) })
 	err := c.rounds(ctx, changed)
-	c.leave(err)
+	left := c.leave()
 	stop()
 	helpers.Wait()
-	return err
+	return errors.Join(err, left)
 }
 
 // endOf takes an error for none when the run was to end anyway.
@@ -128,7 +133,7 @@ func (c *coordinator) meetHub(ctx context.Context) error {
 	for failures := 1; ; failures++ {
 		err := c.learn(ctx)
 		if err == nil || hopeless(err) || ctx.Err() != nil {
-			return err
+			return c.noHub(err)
 		}
 		c.report("ask for the hub's partitions", err)
 		if err := sleep(ctx, c.cfg.Backoff.delay(failures)); err != nil {
@@ -141,8 +146,8 @@ func (c *coordinator) meetHub(ctx context.Context) error {
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 
 // leave stops gracefully: all partitions are drained at once and released as soon as they
-// are, then the presence is removed. It takes Config.Stop at most.
-func (c *coordinator) leave(cause error) {
+// are, then the presence is removed. It takes Config.Stop at most; what was not handed over by then is an error.
+func (c *coordinator) leave() error {
 	ctx, cancel := context.WithTimeout(c.values, c.cfg.Stop)
 	defer cancel()
 	c.leaving = true
@@ -155,12 +160,13 @@ func (c *coordinator) leave(cause error) {
 		c.gatherEnded(ctx)
 		c.leavingRound(ctx)
 	}
-	c.abandon()
+	err := c.abandon()
 	if len(c.held) > 0 || c.unsure {
-		return // the presence stays to tell that the leases are not foreign; others remove it
+		return err // the presence stays to tell that the leases are not foreign; others remove it
 	}
 	c.withdraw(ctx)
 	c.vanish(ctx)
+	return nil
 }
 
 // gatherEnded waits for the next pump to end, and a moment for others, so that their leases
@@ -225,13 +231,47 @@ func (c *coordinator) settle(ctx context.Context) error {
 	return c.write(ctx, time.Now(), strays)
 }
 
+// What keeps a partition from being handed over when the processor stops.
+var (
+	errNotReturned = errors.New("the handler has not returned")
+	errNotEnded    = errors.New("hub or store has not answered")
+)
+
 // abandon leaves behind what does not end: the contexts of its calls have ended, and its
-// lease will.
-func (c *coordinator) abandon() {
+// lease will. It gives what that is.
+func (c *coordinator) abandon() error {
+	left := map[error][]string{}
 	for id, h := range c.held {
+		if why := h.pump.left(); why != nil {
+			left[why] = append(left[why], id)
+		}
 		h.pump.lose()
-		if !h.pump.hasEnded() {
-			c.reportError(&Error{id, "stop", context.DeadlineExceeded})
+	}
+	var parts []string
+	for _, why := range []error{errNotReturned, errNotEnded} {
+		if ids := left[why]; len(ids) > 0 {
+			sortByPartition(ids, func(id string) string { return id })
+			parts = append(parts, "partition "+strings.Join(ids, ", ")+": "+why.Error())
 		}
 	}
+	if parts == nil {
+		return nil
+	}
+	return fmt.Errorf("stop processor: %w: %s", ErrNotHandedOver, strings.Join(parts, "; "))
+}
+
+// left is why a partition is not handed over; nil: all that may be missing is the release of its lease, which was told
+// when it was tried.
+func (p *pump) left() error {
+	if p.hasEnded() {
+		return nil
+	}
+	why := errNotEnded
+	p.mu.Lock()
+	if p.inCallLocked() {
+		why = errNotReturned
+	}
+	p.mu.Unlock()
+	p.in.reportError(&Error{p.id, "stop", why})
+	return why
 }

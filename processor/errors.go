@@ -26,8 +26,14 @@ var (
 	// ErrBadCheckpoint: the checkpoint lies beyond the partition's end, or is of an earlier hub
 	// of that name; Config.OutOfRange says what is done.
 	ErrBadCheckpoint = errors.New("the checkpoint does not fit the partition")
+	// ErrBadStart: there is no checkpoint, and what Config.Start gave lies beyond the partition's end; Config.OutOfRange
+	// says what is done.
+	ErrBadStart = errors.New("the start position does not fit the partition")
 	// ErrStalled: a partition has made no progress for too long, and is released.
 	ErrStalled = errors.New("the partition makes no progress")
+	// ErrNotHandedOver: Run has ended, after Config.Stop, although calls had not returned. Other instances take
+	// these partitions when their leases have run out.
+	ErrNotHandedOver = errors.New("not everything was handed over")
 )
 
 // Error is an error with its place.
@@ -46,14 +52,21 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// PanicError is a panic of a handler.
+// PanicError is a panic of a handler, or of another function that the processor was given.
 type PanicError struct {
 	Value any
 	Stack []byte
+
+	at string // file and line; empty: not known
 }
 
-// Error tells the value; the stack is for those who ask.
-func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
+// Error tells the value and where it was; the stack is for those who ask.
+func (e *PanicError) Error() string {
+	if e.at == "" {
+		return fmt.Sprintf("panicked: %v", e.Value)
+	}
+	return fmt.Sprintf("panicked at %s: %v", e.at, e.Value)
+}
 
 // Unwrap gives the value where it is an error.
 func (e *PanicError) Unwrap() error {

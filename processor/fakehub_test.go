@@ -3,6 +3,7 @@ package processor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,8 +31,9 @@ type fakePartition struct {
 	events  []event.Event // from first on
 	next    int64
 	readers []*fakeReader
-	news    chan struct{} // closed and replaced when something comes
-	mute    bool          // readers get nothing, as over a dead link
+	news    chan struct{}  // closed and replaced when something comes
+	mute    bool           // readers get nothing, as over a dead link
+	broken  map[int64]bool // events that cannot be decoded
 }
 
 type fakeReader struct {
@@ -135,6 +137,17 @@ func (h *fakeHub) recreate() {
 			r.endLocked(errors.New("gone"))
 		}
 		h.parts[i] = &fakePartition{id: p.id, news: make(chan struct{})}
+	}
+}
+
+// garble lets events be none that can be decoded.
+func (h *fakeHub) garble(partition string, seqs ...int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.part(partition)
+	p.broken = map[int64]bool{}
+	for _, seq := range seqs {
+		p.broken[seq] = true
 	}
 }
 
@@ -250,6 +263,13 @@ func (r *fakeReader) Next(ctx context.Context, dst []event.Event, max int) ([]ev
 		news, err := r.part.news, r.err
 		n := len(dst)
 		for err == nil && !r.muted && r.at < r.part.next && len(dst)-n < max {
+			if r.part.broken[r.at] {
+				if len(dst) == n {
+					err = fmt.Errorf("%w: sequence number %d", hub.ErrUnreadable, r.at)
+					r.at++
+				}
+				break
+			}
 			dst = append(dst, r.part.events[r.at-r.part.first])
 			r.at++
 		}

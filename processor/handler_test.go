@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,7 +89,8 @@ func TestAPanicOfAHandlerIsAnErrorWithItsStack(t *testing.T) {
 		after(time.Second)
 		w.wantAll()
 		var p *processor.PanicError
-		if len(w.errs) != 1 || !errors.As(w.errs[0], &p) || p.Value != "oh" || len(p.Stack) == 0 {
+		if len(w.errs) != 1 || !errors.As(w.errs[0], &p) || p.Value != "oh" || len(p.Stack) == 0 ||
+			!strings.HasPrefix(p.Error(), "panicked at processor/handler_test.go:") {
 			t.Errorf("OnError was told %v", w.errs)
 		}
 		a.stop()
@@ -263,7 +265,7 @@ func TestAStopDoesNotWaitForEverForACallThatIgnoresIt(t *testing.T) {
 		w.hub.send("0", 3)
 		after(time.Second)
 		begin := time.Now()
-		a.stop()
+		a.stopLeaving("partition 0: the handler has not returned")
 		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("took %v", took)
 		}

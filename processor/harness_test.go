@@ -90,6 +90,16 @@ func (r *running) stop() {
 	}
 }
 
+// stopLeaving stops an instance that cannot hand everything over.
+func (r *running) stopLeaving(want string) {
+	r.w.t.Helper()
+	r.cancel()
+	want = "stop processor: not everything was handed over: " + want
+	if err := <-r.done; !errors.Is(err, processor.ErrNotHandedOver) || err.Error() != want {
+		r.w.t.Errorf("%s ended with %v, want %s", r.ID(), err, want)
+	}
+}
+
 // note is a handler that only notes what it got, and checkpoints.
 func (w *world) note(ctx context.Context, b *processor.Batch) error {
 	w.noteOnly(ctx, b)

@@ -56,12 +56,20 @@ func (in *instance) report(doing string, err error) { in.reportError(&Error{"", 
 func (in *instance) reportError(err error) {
 	if in.cfg.OnError != nil {
 		if panicked := safely(func() error { in.cfg.OnError(err); return nil }); panicked != nil {
-			in.cfg.Log.Error("OnError panicked", "instance", in.id, "error", err, "panic", panicked)
+			in.cfg.Log.Error("OnError panicked", withStack(panicked, "instance", in.id, "error", err, "panic", panicked)...)
 		}
 		return
 	}
-	in.cfg.Log.Warn("the processor carries on after an error", "hub", in.group.Hub, "group", in.group.Group,
-		"instance", in.id, "error", err)
+	in.cfg.Log.Warn("the processor carries on after an error",
+		withStack(err, "hub", in.group.Hub, "group", in.group.Group, "instance", in.id, "error", err)...)
+}
+
+// withStack adds to a log's attributes where a panic came from.
+func withStack(err error, attributes ...any) []any {
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		attributes = append(attributes, "stack", string(p.Stack))
+	}
+	return attributes
 }
 
 // hubID tells this hub from an earlier one of its name.

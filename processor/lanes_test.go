@@ -48,7 +48,8 @@ func TestLanesKeepTheOrderOfEachKeyAndARetryHoldsUpItsLaneOnly(t *testing.T) {
 		}
 		release = true
 		w.mu.Unlock()
-		if done < 41*20*6/8 || done == 41*20 {
+		// How many keys share the bad one's lane is chance: of eight lanes hardly ever half.
+		if done < 41*20/2 || done == 41*20 {
 			t.Errorf("%d of %d were handled beside the bad key", done, 41*20)
 		}
 		if s := w.status(a, "0"); s.State != processor.Retrying || s.Done != -1 || s.Lag != 41*20 {

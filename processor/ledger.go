@@ -389,15 +389,16 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// intend gives the checkpoint that a handler is about to store by itself.
-func (l *ledger) intend(pos position, generation int) (Checkpoint, error) {
+// intend gives the checkpoint that a handler is about to store by itself, and up to where everything is
+// stored already.
+func (l *ledger) intend(pos position, generation int) (Checkpoint, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if generation != l.generation {
-		return Checkpoint{}, fmt.Errorf("mark %d: %w", pos.seq, ErrMoved)
+		return Checkpoint{}, 0, fmt.Errorf("mark %d: %w", pos.seq, ErrMoved)
 	}
 	if pos.seq < 0 {
-		return l.saved, nil
+		return l.saved, l.base, nil
 	}
-	return l.checkpointLocked(pos), nil
+	return l.checkpointLocked(pos), l.base, nil
 }

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,5 +127,52 @@ func TestTheMarkOfAnEmptyBatchIsTheStoredCheckpoint(t *testing.T) {
 			t.Error("no call without events")
 		}
 		a.stop()
+	})
+}
+
+// P7: who stores the mark by itself must not wait for its own transaction in Checkpoint.
+func TestACheckpointWhileTheHandlerHasTheMarkIsAnErrorAtOnce(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
+			m, err := b.Mark()
+			if err != nil || m.Store != w.store {
+				t.Errorf("mark %+v, %v", m, err)
+			}
+			for _, err := range []error{b.Checkpoint(ctx), b.CheckpointAt(ctx, b.Events[0]), b.Partition.Checkpoint(ctx)} {
+				if err == nil || !strings.Contains(err.Error(), "InTx moves the checkpoint") {
+					t.Errorf("a checkpoint gave %v", err)
+				}
+			}
+			if b.Attempt == 1 {
+				return errHandler
+			}
+			c, err := w.store.Save(ctx, m.Group, m.Lease, m.Checkpoint)
+			if err != nil {
+				return err
+			}
+			b.Recorded(c)
+			return b.Checkpoint(ctx) // which is there already
+		})
+		w.hub.send("0", 3)
+		after(5 * time.Second)
+		w.wantSaved("0", 2)
+		a.stop()
+	})
+}
+
+func TestWithLanesThereIsNoMarkAndTheErrorSaysWhatToDo(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg := w.config("a")
+		cfg.Lanes = 2
+		a := w.start(cfg, func(_ context.Context, b *processor.Batch) error {
+			_, err := b.Mark()
+			return err
+		})
+		w.hub.send("0", 1)
+		after(time.Second)
+		a.stop()
+		if len(w.errs) == 0 || !strings.Contains(w.errs[0].Error(), "leave Lanes at 0") {
+			t.Errorf("told %v", w.errs)
+		}
 	})
 }

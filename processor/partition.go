@@ -32,6 +32,9 @@ func (p *Partition) Checkpoint(ctx context.Context) error {
 	if pos.seq < 0 {
 		return nil
 	}
+	if p.pump.taken.Load() {
+		return errMarkTaken
+	}
 	if err := p.pump.ledger.mark(pos, generation); err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func (b *Batch) Checkpoint(ctx context.Context) error {
 	if b.end.seq < 0 {
 		return nil
 	}
-	return b.checkpoint(ctx, b.end)
+	return b.userCheckpoint(ctx, b.end)
 }
 
 // CheckpointAt records that everything up to this event of the batch is done. A checkpoint that
@@ -92,7 +95,17 @@ func (b *Batch) CheckpointAt(ctx context.Context, ev event.Event) error {
 	if b.end.seq < 0 || ev.Sequence > b.end.seq || ev.Sequence < b.Events[0].Sequence {
 		return fmt.Errorf("checkpoint at %d: the event is not of this batch", ev.Sequence)
 	}
-	return b.checkpoint(ctx, positionOf(&ev))
+	return b.userCheckpoint(ctx, positionOf(&ev))
+}
+
+// errMarkTaken: the checkpoint would wait for the transaction that is to move it, and that for the handler.
+var errMarkTaken = errors.New("checkpoint: this call has taken the mark to store it by itself: postgres.InTx moves the checkpoint when the function returns nil")
+
+func (b *Batch) userCheckpoint(ctx context.Context, pos position) error {
+	if b.Partition.pump.taken.Load() {
+		return errMarkTaken
+	}
+	return b.checkpoint(ctx, pos)
 }
 
 func (b *Batch) checkpoint(ctx context.Context, pos position) error {
@@ -158,22 +171,35 @@ type Mark struct {
 	Group      Group
 	Lease      Lease
 	Checkpoint Checkpoint
+	// Store is where the processor keeps its records, and so where the checkpoint belongs.
+	Store Store
+	// Stored is up to where everything is known to be stored, if the checkpoint is still in the
+	// Version given. It may lie in the batch or past it: an answer was lost and then found out.
+	Stored int64
 }
 
 // Mark gives what Checkpoint would store, for stores that store it together with what the
 // handler does (postgres.InTx); for an empty batch the checkpoint as it is, which is not to be stored. Recorded tells that it was stored, with the checkpoint as it is now.
-// A handler that meets ErrConflict or ErrFenced in storing it returns that error: the processor finds out why.
+// A handler that meets ErrConflict or ErrFenced in storing it returns that error: the processor finds out why. Until Recorded, or
+// the end of the call, Checkpoint and its like are an error.
 func (b *Batch) Mark() (Mark, error) {
 	p := b.Partition.pump
 	switch {
 	case b.lane != nil:
-		return Mark{}, errors.New("mark: with lanes no call knows the partition's checkpoint")
+		return Mark{}, errMarkLanes
 	case p.lost():
 		return Mark{}, fmt.Errorf("mark: %w", ErrLeaseLost)
 	}
-	c, err := p.ledger.intend(b.end, b.generation)
-	return Mark{Group: p.in.group, Lease: p.ledger.lease, Checkpoint: c}, err
+	c, stored, err := p.ledger.intend(b.end, b.generation)
+	p.taken.Store(err == nil)
+	return Mark{Group: p.in.group, Lease: p.ledger.lease, Checkpoint: c, Store: p.in.store, Stored: stored}, err
 }
 
+var errMarkLanes = errors.New("mark: with Config.Lanes no single call knows the partition's checkpoint, so none can be stored " +
+	"together with what a call does: for postgres.InTx leave Lanes at 0")
+
 // Recorded tells that the mark was stored.
-func (b *Batch) Recorded(c Checkpoint) { b.Partition.pump.ledger.recorded(c, b.generation) }
+func (b *Batch) Recorded(c Checkpoint) {
+	b.Partition.pump.taken.Store(false)
+	b.Partition.pump.ledger.recorded(c, b.generation)
+}

@@ -14,8 +14,8 @@ import (
 func (c *coordinator) announce(ctx context.Context) error {
 	for failures := 1; ; failures++ {
 		err := c.tryAnnounce(ctx)
-		if err == nil || errors.Is(err, ErrDuplicateID) || ctx.Err() != nil {
-			return err
+		if err == nil || errors.Is(err, ErrDuplicateID) || hopeless(err) || ctx.Err() != nil {
+			return c.noGroup(err)
 		}
 		c.report("announce the instance", err)
 		if err := sleep(ctx, c.cfg.Backoff.delay(failures)); err != nil {
@@ -30,20 +30,26 @@ func (c *coordinator) tryAnnounce(ctx context.Context) error {
 		return err
 	}
 	if there.Version != "" && !c.isOurs(there) {
+		c.sayBeenHere()
 		if there, err = c.observe(ctx, there); err != nil {
 			return err
 		}
 	}
 	_, err = c.putPresence(ctx, there.Version, false)
 	if errors.Is(err, ErrConflict) && there.Version != "" && !c.isOurs(there) {
-		return fmt.Errorf("instance %q: %w", c.id, ErrDuplicateID)
+		return c.duplicate()
 	}
 	return err
 }
 
+// duplicate is ErrDuplicateID with what to do about it.
+func (c *coordinator) duplicate() error {
+	return fmt.Errorf("instance %q: %w: leave Config.ID empty, or give each instance an id of its own", c.id, ErrDuplicateID)
+}
+
 // observe watches a presence for one and a half times as long as a living instance leaves it unchanged.
 func (c *coordinator) observe(ctx context.Context, there Fact) (Fact, error) {
-	for end := time.Now().Add(c.cfg.Renew * 3 / 2); time.Now().Before(end); {
+	for end := time.Now().Add(c.watchFor()); time.Now().Before(end); {
 		if err := sleep(ctx, min(c.cfg.Renew/4, time.Until(end))); err != nil {
 			return Fact{}, err
 		}
@@ -55,11 +61,13 @@ func (c *coordinator) observe(ctx context.Context, there Fact) (Fact, error) {
 			return now, nil // it has left
 		}
 		if now.Version != there.Version {
-			return Fact{}, fmt.Errorf("instance %q: %w", c.id, ErrDuplicateID)
+			return Fact{}, c.duplicate()
 		}
 	}
 	return there, nil
 }
+
+func (c *coordinator) watchFor() time.Duration { return c.cfg.Renew * 3 / 2 }
 
 // ownPresence reads the presence of our id; no Version: there is none.
 func (c *coordinator) ownPresence(ctx context.Context) (Fact, error) {
@@ -111,7 +119,7 @@ func (c *coordinator) writePresence(ctx context.Context) error {
 		return err
 	}
 	if there.Version != "" && !c.isOurs(there) {
-		return fmt.Errorf("instance %q: %w", c.id, ErrDuplicateID)
+		return c.duplicate()
 	}
 	_, err = c.putPresence(ctx, there.Version, c.leaving)
 	return err
@@ -121,7 +129,7 @@ func (c *coordinator) writePresence(ctx context.Context) error {
 func (c *coordinator) duplicated(w world) error {
 	i, ok := w.instances[c.id]
 	if ok && i.Nonce != c.nonce {
-		return fmt.Errorf("instance %q: %w", c.id, ErrDuplicateID)
+		return c.duplicate()
 	}
 	return nil
 }

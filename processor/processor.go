@@ -60,9 +60,10 @@ func (p *Processor) ID() string { return p.cfg.ID }
 type Handler func(ctx context.Context, b *Batch) error
 
 // Run takes partitions and calls the handler until ctx ends; then it stops gracefully (calls
-// end, marked checkpoints are written, leases released) and returns nil. Other errors are those that
-// nothing can be done about: a configuration that makes no sense, ErrDuplicateID, no such hub or group, no right to read.
-// A store or hub that is down is none: it is told to OnError and waited for.
+// end, marked checkpoints are written, leases released) and returns nil, or ErrNotHandedOver where calls
+// have not ended within Config.Stop. Other errors are those that nothing can be done about: a configuration that makes no sense,
+// ErrDuplicateID, and at the start no such hub or group, no right to read. A store or hub that is down is
+// none, and neither is a hub or group that is removed later: it is told to OnError and waited for.
 func (p *Processor) Run(ctx context.Context, handle Handler) error {
 	return p.run(ctx, func(*Partition) Worker { return handlerWorker{handle} })
 }

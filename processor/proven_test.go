@@ -36,7 +36,7 @@ func TestAWorkerIsNotOpenedAfterTheLeaseIsLost(t *testing.T) {
 			})
 			after(5 * time.Second)
 			if stop {
-				a.stop()
+				a.stopLeaving("partition 0: hub or store has not answered")
 			} else {
 				cut.setDown(true)
 			}
@@ -112,11 +112,11 @@ func TestWhatAStopLeavesBehindIsNotTakenForAStrangers(t *testing.T) {
 		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error { <-hang; return nil })
 		w.hub.send("0", 1)
 		after(time.Second)
-		a.stop()
+		a.stopLeaving("partition 0: the handler has not returned")
 		if got := w.facts(); !slices.Contains(got, "presence/a") {
 			t.Errorf("facts %v", got)
 		}
-		if len(w.errs) != 1 || !errors.Is(w.errs[0], context.DeadlineExceeded) {
+		if len(w.errs) != 1 || w.errs[0].Error() != "partition 0: stop: the handler has not returned" {
 			t.Errorf("errors %v", w.errs)
 		}
 		b := w.start(w.config("b"), w.note)

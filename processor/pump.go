@@ -31,6 +31,7 @@ type pump struct {
 	done    chan struct{} // closed at the end of run
 	closing atomic.Bool   // the last call but Close has returned
 	opened  atomic.Bool   // the worker's Open has returned nil
+	taken   atomic.Bool   // the call under way has the mark, to store it by itself
 
 	own, work, read                   context.Context
 	cancelOwn, cancelWork, cancelRead context.CancelCauseFunc
@@ -77,6 +78,7 @@ type pump struct {
 	behind    time.Time // since when events are known to be there that were not read
 	waiting   time.Time // since when the reader is being waited for; zero: it is not
 	reopened  time.Time // by the watchdog
+	unread    int64     // events since the last one read that cannot be decoded
 }
 
 // Why a session of a reader ends although nothing is wrong with the lease.
@@ -194,6 +196,7 @@ func (p *pump) attach() (context.Context, context.CancelCauseFunc, hub.Reader, e
 		return nil, nil, nil, ended(ctx, err)
 	}
 	p.in.opened.Store(true)
+	p.countUnread(true, nil) // the reader finds them again
 	return ctx, cancel, r, nil
 }
 
@@ -263,7 +266,11 @@ func (p *pump) endGen(why error) {
 func (p *pump) beginning(c Checkpoint, info hub.PartitionInfo) (beginning, error) {
 	if p.refused { // what the hub thinks of it counts more than what we make of it
 		p.refused = false
-		return outOfRange(ErrBadCheckpoint, info, p.in.cfg)
+		trouble := ErrBadCheckpoint
+		if c.Sequence < 0 && c.Offset == "" {
+			trouble = ErrBadStart
+		}
+		return outOfRange(trouble, info, p.in.cfg)
 	}
 	var b beginning
 	err := safely(func() (err error) { // Start is the user's
@@ -404,7 +411,10 @@ func (p *pump) gather(ctx context.Context, r hub.Reader, least int) ([]event.Eve
 		had := len(p.buf)
 		var err error
 		p.buf, err = r.Next(wait, p.buf, g.max-had)
+		p.countUnread(len(p.buf) > had, err)
 		switch {
+		case errors.Is(err, hub.ErrUnreadable): // of this one event; the reader is behind it
+			p.report("read", err)
 		case err != nil && (ctx.Err() != nil || wait.Err() == nil):
 			return nil, err
 		case len(p.buf) >= least:

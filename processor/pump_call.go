@@ -25,6 +25,7 @@ func (p *pump) deliver(s *scope, b *Batch) error {
 		}
 		p.calling(b)
 		err := s.call(p.work, func(ctx context.Context) error { return p.worker.ProcessEvents(ctx, b) })
+		p.taken.Store(false)
 		done, err := p.judge(b, err)
 		if done || err != nil {
 			return err

@@ -21,7 +21,7 @@ func (p *pump) recover(err error, t *troubles) time.Duration {
 	switch {
 	case errors.Is(err, ErrMoved):
 		p.begun = false
-		p.report("go on from where an operator has moved the checkpoint", ErrMoved)
+		p.report("start again", ErrMoved)
 		return 0
 	case errors.Is(err, errNewHub):
 		p.begun = false
@@ -53,12 +53,12 @@ func (p *pump) troubled(err error, t *troubles) time.Duration {
 	case errors.Is(err, hub.ErrOutOfRange):
 		p.refused, p.begun = true, false
 		p.handed(nowhere)
-	case errors.Is(err, ErrBadCheckpoint): // Fail: only an operator can help
+	case errors.Is(err, ErrBadCheckpoint), errors.Is(err, ErrBadStart): // Fail: only an operator can help
 		p.fault(Faulted, err)
 		return p.in.cfg.Backoff.delay(t.count)
 	case errors.Is(err, hub.ErrNotFound), errors.Is(err, hub.ErrUnauthorized):
 		if !p.in.opened.Load() {
-			p.in.fail(err) // nothing was ever read: it is set up wrongly
+			p.in.fail(p.in.noGroup(err)) // nothing was ever read: it is set up wrongly
 		}
 		state = Faulted
 	}

@@ -146,6 +146,18 @@ func (p *pump) took(r hub.Reader) {
 	}
 }
 
+// countUnread keeps count of what lies behind the last event read and will never be: nothing of it is waited for.
+func (p *pump) countUnread(read bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if read {
+		p.unread = 0
+	}
+	if errors.Is(err, hub.ErrUnreadable) {
+		p.unread++
+	}
+}
+
 // handed moves the place behind which a new reader goes on.
 func (p *pump) handed(last position) {
 	p.mu.Lock()

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-
-	"github.com/eventyard/eventyard/hub"
 )
 
 // round renews what is ours, reads what there is, decides, and writes. It gives when the next one
@@ -56,6 +54,7 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 	if err := c.renew(ctx); err != nil {
 		return time.Time{}, &Error{"", "renew leases", err}
 	}
+	c.sayHeld(w)
 	return c.act(ctx, w)
 }
 
@@ -398,11 +397,6 @@ func (c *coordinator) endStuck() {
 			h.pump.loseFor(ErrStalled)
 		}
 	}
-}
-
-// hopeless errors do not pass by waiting.
-func hopeless(err error) bool {
-	return errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrUnauthorized)
 }
 
 // hasEnded tells whether the pump's goroutine has.

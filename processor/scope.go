@@ -2,7 +2,11 @@ package processor
 
 import (
 	"context"
+	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -108,8 +112,24 @@ func (p *pump) stuck(now time.Time, after time.Duration) bool {
 func safely(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+			err = &PanicError{Value: v, Stack: debug.Stack(), at: panicPlace()}
 		}
 	}()
 	return fn()
+}
+
+// panicPlace is where the panic that is being recovered from began, such as "billing/handler.go:12": behind the runtime's
+// own functions that raised it.
+func panicPlace() string {
+	var callers [32]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") && f.File != "" {
+			return filepath.Join(filepath.Base(filepath.Dir(f.File)), filepath.Base(f.File)) + ":" + strconv.Itoa(f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
 }

@@ -113,7 +113,7 @@ func (p *pump) progress(now time.Time) stall {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case !p.anchored && p.last.seq < 0, p.newest.Sequence <= max(p.last.seq, p.before.seq):
+	case !p.anchored && p.last.seq < 0, p.newest.Sequence <= max(p.last.seq, p.before.seq)+p.unread:
 		p.behind = time.Time{}
 	case p.behind.IsZero():
 		p.behind = now

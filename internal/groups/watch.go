@@ -12,7 +12,7 @@ import (
 
 // Watch tells of changes until ctx ends. It ends with a *broker.NotFoundError when it sees
 // records go because the group was deleted: one of the same name that comes after it has other
-// records. Saved checkpoints are no change, or every save would wake all instances.
+// records. Saved checkpoints are no change, nor are renewals, or each would wake all instances.
 func (k *Keeper) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
 	at, err := k.find(ctx, g)
 	if err != nil {
@@ -22,16 +22,21 @@ func (k *Keeper) Watch(ctx context.Context, g processor.Group, ready func(), cha
 	if err != nil {
 		return fmt.Errorf("watch group: %w", err)
 	}
-	if _, err := watch.Next(); err != nil { // what there is, which the caller reads
+	there, err := watch.Next() // what there is, which the caller reads
+	if err != nil {
 		return watchError(ctx, err)
 	}
+	seen := watched{at, map[string]string{}}
+	seen.changes(there)
 	ready()
 	for {
 		changes, err := watch.Next()
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		tell(at, changes, changed)
+		if seen.changes(changes) {
+			tell(changed)
+		}
 		if anyDeleted(changes) && k.broker.GroupGone(ctx, at.GroupRecords) {
 			return at.gone()
 		}
@@ -45,12 +50,49 @@ func watchError(ctx context.Context, err error) error {
 	return fmt.Errorf("watch group: %w", err)
 }
 
-// tell passes on that leases or facts have changed, if any has.
-func tell(at place, changes []meta.Change, changed chan<- struct{}) {
-	told := slices.ContainsFunc(changes, func(c meta.Change) bool { return !strings.HasPrefix(c.Key, at.checkpoints()) })
-	if !told {
-		return
+// watched is what a watcher has seen of a group's leases and facts: without what changes
+// when a lease is renewed or a fact put once more.
+type watched struct {
+	place
+	values map[string]string
+}
+
+// changes takes changes in and reports whether any is to be told.
+func (w watched) changes(all []meta.Change) (told bool) {
+	for _, c := range all {
+		if strings.HasPrefix(c.Key, w.checkpoints()) {
+			continue
+		}
+		had, known := w.values[c.Key]
+		if c.Deleted {
+			delete(w.values, c.Key)
+			told = told || known
+			continue
+		}
+		now := w.essence(c.Entry)
+		w.values[c.Key] = now
+		told = told || !known || had != now
 	}
+	return told
+}
+
+// essence is what of a record is told when it changes; of one that cannot be read, all.
+func (w watched) essence(e meta.Entry) string {
+	if strings.HasPrefix(e.Key, w.leases()) {
+		if r, err := decode[leaseRecord](e); err == nil {
+			return fmt.Sprint(r.Epoch, " ", r.Owner)
+		}
+	}
+	if strings.HasPrefix(e.Key, w.facts()) {
+		if r, err := decode[factRecord](e); err == nil {
+			return string(r.Value)
+		}
+	}
+	return string(e.Value)
+}
+
+// tell passes it on that something has changed.
+func tell(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
 	default: // it has yet to hear of an earlier one and will read both

@@ -33,7 +33,7 @@ func newPair(t *testing.T) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pair{t, c, sdk, azblob.Store(c, azblob.Config{PathCase: azblob.AsGiven})}
+	return &pair{t, c, sdk, azblob.New(c, azblob.Config{PathCase: azblob.AsGiven})}
 }
 
 func TestTheSDKReadsOurRecords(t *testing.T) { // P8

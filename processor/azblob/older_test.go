@@ -17,7 +17,7 @@ const functions = `{"PartitionId":"0","Owner":"f","Token":"t","Epoch":3,"Offset"
 func TestCheckpointsOfOlderFunctionsAreReadWhereThereIsNoNewer(t *testing.T) { // P8
 	c := newContainer(t, azurite(t), nil)
 	upload(t, c, "Space.servicebus.windows.net/Orders/$Default/0", functions)
-	s := azblob.Store(c, azblob.Config{Legacy: true})
+	s := azblob.New(c, azblob.Config{Legacy: true})
 	if got := checkpoint(t, s, "0"); got.Sequence != 16 || got.Offset != "640" || got.Version != "" || got.Updated.IsZero() {
 		t.Errorf("we read %+v", got)
 	}
@@ -39,7 +39,7 @@ func TestCheckpointsOfOlderFunctionsAreReadWhereThereIsNoNewer(t *testing.T) { /
 func TestCheckpointsOfOlderFunctionsAreLeftAloneUnlessAskedFor(t *testing.T) { // P8
 	c := newContainer(t, azurite(t), nil)
 	upload(t, c, "Space.servicebus.windows.net/Orders/$Default/0", functions)
-	s := azblob.Store(c, azblob.Config{})
+	s := azblob.New(c, azblob.Config{})
 	if got, err := s.Checkpoints(t.Context(), group); err != nil || len(got) != 0 {
 		t.Errorf("we read %+v, %v", got, err)
 	}
@@ -51,7 +51,7 @@ func TestCheckpointsOfOlderFunctionsAreLeftAloneUnlessAskedFor(t *testing.T) { /
 func TestAnOlderCheckpointThatCannotBeReadIsAnErrorAndNotNone(t *testing.T) { // P3
 	c := newContainer(t, azurite(t), nil)
 	upload(t, c, "Space.servicebus.windows.net/Orders/$Default/0", "{")
-	s := azblob.Store(c, azblob.Config{Legacy: true})
+	s := azblob.New(c, azblob.Config{Legacy: true})
 	l := claim(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1})
 	if got, err := s.Begin(t.Context(), group, l); err == nil {
 		t.Errorf("begin gave %+v", got)
@@ -64,7 +64,7 @@ func TestAnOlderCheckpointThatCannotBeReadIsAnErrorAndNotNone(t *testing.T) { //
 // What other programs wrote into metadata, as the service gives it back.
 func TestMetadataOfOtherDialectsIsReadAndKept(t *testing.T) { // P8
 	c := newContainer(t, azurite(t), nil)
-	s := azblob.Store(c, azblob.Config{PathCase: azblob.AsGiven})
+	s := azblob.New(c, azblob.Config{PathCase: azblob.AsGiven})
 	for partition, one := range map[string]struct {
 		meta     map[string]string
 		sequence int64

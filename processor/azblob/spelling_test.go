@@ -16,7 +16,7 @@ func TestBlobNamesAreInLowerCaseUnlessAsGiven(t *testing.T) { // P8
 		azblob.AsGiven: "Space.servicebus.windows.net/Orders/$Default/",
 	} {
 		c := newContainer(t, service, nil)
-		s := azblob.Store(c, azblob.Config{PathCase: pathCase})
+		s := azblob.New(c, azblob.Config{PathCase: pathCase})
 		l := claim(t, s, processor.Lease{Partition: "0", Owner: "Owner-A", Epoch: 1})
 		save(t, s, l, begin(t, s, l))
 		if _, err := s.Put(t.Context(), group, processor.Fact{Key: "presence/Host-1"}); err != nil {
@@ -36,7 +36,7 @@ func TestBlobNamesAreInLowerCaseUnlessAsGiven(t *testing.T) { // P8
 
 func TestBlobNamesBeginWithTheNamespaceThatIsConfigured(t *testing.T) { // P8
 	c := newContainer(t, azurite(t), nil)
-	s := azblob.Store(c, azblob.Config{Namespace: "Localhost:5673"})
+	s := azblob.New(c, azblob.Config{Namespace: "Localhost:5673"})
 	l := claim(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1})
 	save(t, s, l, begin(t, s, l))
 	blobs := list(t, c)
@@ -51,7 +51,7 @@ func TestGroupsThatDifferOnlyInCaseAreRefused(t *testing.T) { // H1
 	service := azurite(t)
 	c := newContainer(t, service, nil)
 	store := func(pathCase azblob.PathCase) processor.Store {
-		return azblob.Store(c, azblob.Config{PathCase: pathCase})
+		return azblob.New(c, azblob.Config{PathCase: pathCase})
 	}
 	use := func(s processor.Store, g processor.Group) error {
 		_, err := s.Put(t.Context(), g, processor.Fact{Key: "presence/" + strings.ToLower(newName())})
@@ -90,7 +90,7 @@ func TestGroupsThatDifferOnlyInCaseAreRefused(t *testing.T) { // H1
 }
 
 func TestAGroupWithoutAllItsNamesIsRefused(t *testing.T) {
-	s := azblob.Store(newContainer(t, azurite(t), nil), azblob.Config{})
+	s := azblob.New(newContainer(t, azurite(t), nil), azblob.Config{})
 	for _, g := range []processor.Group{{Hub: "h", Group: "g"}, {Namespace: "n", Group: "g"}, {Namespace: "n", Hub: "h"}} {
 		if got, err := s.Leases(t.Context(), g); err == nil {
 			t.Errorf("leases of %+v are %+v", g, got)
@@ -101,7 +101,7 @@ func TestAGroupWithoutAllItsNamesIsRefused(t *testing.T) {
 // Accounts with a hierarchical namespace list their folders among the blobs.
 func TestFoldersAreNoRecords(t *testing.T) { // P8
 	c := newContainer(t, azurite(t), nil)
-	s := azblob.Store(c, azblob.Config{PathCase: azblob.AsGiven})
+	s := azblob.New(c, azblob.Config{PathCase: azblob.AsGiven})
 	f, err := s.Put(t.Context(), group, processor.Fact{Key: "presence/a", Value: []byte("x")})
 	if err != nil {
 		t.Fatal(err)

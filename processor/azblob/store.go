@@ -40,13 +40,13 @@ const (
 	AsGiven
 )
 
-// Store keeps records in a container, which has to exist. The client's retry
+// New keeps records in a container, which has to exist. The client's retry
 // options hold for reads; how writes are repeated is the store's business.
-func Store(c *container.Client, cfg Config) processor.Store {
+func New(c *container.Client, cfg Config) processor.Store {
 	return newStore(c, cfg)
 }
 
-// FromConnectionString is Store for the connection string of a storage account.
+// FromConnectionString is New for the connection string of a storage account.
 func FromConnectionString(connection, containerName string, cfg Config) (processor.Store, error) {
 	options := &container.ClientOptions{}
 	if cfg.APIVersion != "" {

@@ -18,14 +18,14 @@ func TestStoreKeepsTheContract(t *testing.T) { // P8
 	containers := map[processor.Store]*container.Client{}
 	open := func(t *testing.T) processor.Store {
 		c := newContainer(t, service, nil)
-		s := azblob.Store(c, azblob.Config{})
+		s := azblob.New(c, azblob.Config{})
 		containers[s] = c
 		return s
 	}
 	storetest.RunWith(t, open, storetest.Options{
 		NoEpoch: true, NoHubID: true, FirstSaveUnfenced: true,
 		Peer: func(_ *testing.T, s processor.Store) processor.Store {
-			return azblob.Store(containers[s], azblob.Config{})
+			return azblob.New(containers[s], azblob.Config{})
 		},
 	})
 }

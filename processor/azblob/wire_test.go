@@ -113,7 +113,7 @@ func wired(t *testing.T) (*wire, processor.Store, processor.Store, *container.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, azblob.Store(c, azblob.Config{}), beside, c
+	return w, azblob.New(c, azblob.Config{}), beside, c
 }
 
 // A client that sent the write again would be told that its condition fails, by its own

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -40,14 +41,17 @@ func (s *Store) Put(ctx context.Context, g processor.Group, f processor.Fact) (p
 	if err != nil {
 		return processor.Fact{}, err
 	}
-	if r.facts[f.Key].Version != f.Version {
+	had, exists := r.facts[f.Key]
+	if had.Version != f.Version {
 		return processor.Fact{}, processor.ErrConflict
 	}
 	f.Version, _ = s.nextLocked()
 	stored := f
 	stored.Value = slices.Clone(f.Value)
 	r.facts[f.Key] = stored
-	r.tell()
+	if !exists || !bytes.Equal(had.Value, f.Value) {
+		r.tell()
+	}
 	return f, nil
 }
 

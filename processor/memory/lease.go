@@ -27,12 +27,14 @@ func (s *Store) Claim(ctx context.Context, g processor.Group, leases []processor
 		return nil, err
 	}
 	var won []processor.Lease
+	changed := false
 	for _, l := range leases {
 		if had, exists := r.leases[l.Partition]; had.Version == l.Version && (!exists || allowed(had, l)) {
 			won = append(won, s.writeLocked(r, had, l))
+			changed = changed || !exists || had.Owner != l.Owner || had.Epoch != l.Epoch
 		}
 	}
-	if len(won) > 0 {
+	if changed {
 		r.tell()
 	}
 	return won, nil

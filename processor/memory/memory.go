@@ -45,6 +45,7 @@ func (s *Store) lock(ctx context.Context, g processor.Group) (*records, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+	g = g.Canonical()
 	r := s.groups[g]
 	if r == nil {
 		r = &records{

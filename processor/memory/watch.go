@@ -30,7 +30,7 @@ func (s *Store) watch(ctx context.Context, g processor.Group, changed chan<- str
 func (s *Store) unwatch(g processor.Group, changed chan<- struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	watchers := s.groups[g].watchers
+	watchers := s.groups[g.Canonical()].watchers
 	if watchers[changed]--; watchers[changed] == 0 {
 		delete(watchers, changed)
 	}

@@ -20,7 +20,7 @@ func TestTheBucketIsMadeAsAskedAndFoundAgain(t *testing.T) { // P8
 	var all sync.WaitGroup // several instances start at once
 	for range 4 {
 		all.Go(func() {
-			if _, err := natskv.Store(t.Context(), js, natskv.Config{Bucket: "leases", Replicas: 1}); err != nil {
+			if _, err := natskv.New(t.Context(), js, natskv.Config{Bucket: "leases", Replicas: 1}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -43,7 +43,7 @@ func TestOnAClusterABucketHasThreeReplicas(t *testing.T) { // P8
 	if err != nil || stream.CachedInfo().Config.Replicas != 3 {
 		t.Errorf("the bucket is %+v, %v", stream.CachedInfo().Config, err)
 	}
-	if _, err := natskv.Store(t.Context(), js, natskv.Config{Replicas: 1}); err == nil {
+	if _, err := natskv.New(t.Context(), js, natskv.Config{Replicas: 1}); err == nil {
 		t.Error("a bucket of three replicas was taken for one of one")
 	}
 }
@@ -59,7 +59,7 @@ func TestABucketThatWouldLoseRecordsIsRefused(t *testing.T) { // P3
 		if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
 			t.Fatal(err)
 		}
-		_, err := natskv.Store(t.Context(), js, natskv.Config{Bucket: cfg.Bucket})
+		_, err := natskv.New(t.Context(), js, natskv.Config{Bucket: cfg.Bucket})
 		if wrong := cfg.TTL != 0 || cfg.Storage != jetstream.FileStorage; (err != nil) != wrong {
 			t.Errorf("a bucket %s: %v", name, err)
 		}

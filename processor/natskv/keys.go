@@ -16,14 +16,10 @@ const (
 
 var factKey = regexp.MustCompile(`^[-A-Za-z0-9_.:$]+(/[-A-Za-z0-9_.:$]+)*$`)
 
-// folder is what the keys of a group begin with, ending in a dot. Hubs and
-// namespaces have no case, groups have, but for the default one.
+// folder is what the keys of a group begin with, ending in a dot.
 func folder(g processor.Group) string {
-	group := g.Group
-	if strings.EqualFold(group, "$Default") {
-		group = "$Default"
-	}
-	return token(strings.ToLower(g.Namespace)) + "." + token(strings.ToLower(g.Hub)) + "." + token(group) + "."
+	g = g.Canonical()
+	return token(g.Namespace) + "." + token(g.Hub) + "." + token(g.Group) + "."
 }
 
 func leaseKey(g processor.Group, partition string) string {

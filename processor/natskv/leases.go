@@ -101,12 +101,12 @@ func gather(leases, written []processor.Lease, errs []error) (won []processor.Le
 
 // claim writes one lease over the recorded one. ErrConflict.
 func (s *store) claim(ctx context.Context, g processor.Group, l, recorded processor.Lease) (processor.Lease, error) {
-	if l.Version != recorded.Version || l.Epoch < recorded.Epoch {
+	if l.Version != recorded.Version || l.Version != "" && !mayFollow(recorded, l) {
 		return processor.Lease{}, processor.ErrConflict
 	}
 	l.Renewed = now()
 	l.Acquired = l.Renewed
-	if l.Version != "" && l.Epoch == recorded.Epoch && (l.Owner == recorded.Owner || l.Owner == "") {
+	if l.Version != "" && l.Epoch == recorded.Epoch {
 		l.Acquired = recorded.Acquired // a renewal or a release
 		if l.Renewed.Before(l.Acquired) {
 			l.Renewed = l.Acquired // another machine's clock is ahead
@@ -118,6 +118,15 @@ func (s *store) claim(ctx context.Context, g processor.Group, l, recorded proces
 	}
 	l.Version, err = s.write(ctx, leaseKey(g, l.Partition), value, l.Version)
 	return l, err
+}
+
+// mayFollow tells whether a lease may be written over the recorded one: another owner needs a
+// higher epoch.
+func mayFollow(recorded, l processor.Lease) bool {
+	if l.Owner != "" && l.Owner != recorded.Owner {
+		return l.Epoch > recorded.Epoch
+	}
+	return l.Epoch >= recorded.Epoch
 }
 
 // now is the time as it comes back from a record.

@@ -105,7 +105,7 @@ func dial(t *testing.T, servers ...*server.Server) jetstream.JetStream {
 
 func open(t *testing.T, js jetstream.JetStream, cfg natskv.Config) processor.Store {
 	t.Helper()
-	s, err := natskv.Store(t.Context(), js, cfg)
+	s, err := natskv.New(t.Context(), js, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

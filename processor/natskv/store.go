@@ -41,8 +41,8 @@ var (
 	_ processor.Watcher = (*store)(nil)
 )
 
-// Store keeps records in a bucket, which it makes if there is none.
-func Store(ctx context.Context, js jetstream.JetStream, cfg Config) (processor.Store, error) {
+// New keeps records in a bucket, which it makes if there is none.
+func New(ctx context.Context, js jetstream.JetStream, cfg Config) (processor.Store, error) {
 	if cfg.Bucket == "" {
 		cfg.Bucket = "eventyard"
 	}

@@ -13,30 +13,31 @@ import (
 
 func TestStoreKeepsTheContract(t *testing.T) { // P8
 	js := dial(t, startServer(t, nil))
-	storetest.Run(t, func(t *testing.T) processor.Store { return open(t, js, natskv.Config{}) })
+	open := func(t *testing.T) processor.Store { return open(t, js, natskv.Config{}) }
+	storetest.RunWith(t, open, storetest.Options{FewRaces: true})
 }
 
 // Each instance has a connection of its own, to a server of its own.
 func TestStoreKeepsTheContractOnACluster(t *testing.T) { // P8
 	servers := startCluster(t)
 	bucket := newBucket()
-	suite(t, servers, bucket)
+	suite(t, servers, bucket, storetest.Options{})
 
 	stopped := leaderOf(t, servers, bucket)
 	stopServer(servers[stopped])
 	left := append(append([]*server.Server{}, servers[:stopped]...), servers[stopped+1:]...)
 	until(t, "two of three servers choose no leader", func() bool {
-		s, err := natskv.Store(t.Context(), dial(t, left...), natskv.Config{Bucket: bucket})
+		s, err := natskv.New(t.Context(), dial(t, left...), natskv.Config{Bucket: bucket})
 		if err != nil {
 			return false
 		}
 		_, err = s.Leases(t.Context(), group)
 		return err == nil
 	})
-	t.Run("after one of three servers has stopped", func(t *testing.T) { suite(t, left, bucket) })
+	t.Run("after one of three servers has stopped", func(t *testing.T) { suite(t, left, bucket, storetest.Options{FewRaces: true}) })
 }
 
-func suite(t *testing.T, servers []*server.Server, bucket string) {
+func suite(t *testing.T, servers []*server.Server, bucket string, opt storetest.Options) {
 	t.Helper()
 	var conns []jetstream.JetStream
 	for _, s := range servers {
@@ -47,9 +48,8 @@ func suite(t *testing.T, servers []*server.Server, bucket string) {
 		next++
 		return open(t, conns[next%len(conns)], natskv.Config{Bucket: bucket, Replicas: 3})
 	}
-	storetest.RunWith(t, store, storetest.Options{
-		Peer: func(t *testing.T, _ processor.Store) processor.Store { return store(t) },
-	})
+	opt.Peer = func(t *testing.T, _ processor.Store) processor.Store { return store(t) }
+	storetest.RunWith(t, store, opt)
 }
 
 // leaderOf gives the server that leads the bucket.

@@ -1,8 +1,11 @@
 package natskv
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,26 +20,64 @@ func (s *store) Watch(ctx context.Context, g processor.Group, ready func(), chan
 		return nil
 	}
 	filters := []string{folder(g) + "lease.*", folder(g) + "fact.>"}
-	w, err := s.kv.WatchFiltered(ctx, filters, jetstream.UpdatesOnly(), jetstream.MetaOnly())
+	w, err := s.kv.WatchFiltered(ctx, filters)
 	if err != nil {
 		return fmt.Errorf("watch group %s of hub %s: %w", g.Group, g.Hub, err)
 	}
 	defer stop(w)
-	ready()
+	seen := watched{leases: folder(g) + "lease.", values: map[string][]byte{}}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, open := <-w.Updates():
-			if !open {
+		case e, open := <-w.Updates():
+			switch {
+			case !open:
 				return closed(ctx, g)
-			}
-			select {
-			case changed <- struct{}{}:
-			default: // it has yet to hear of an earlier one and will read both
+			case e == nil: // all that were there before
+				seen.ready = true
+				ready()
+			case seen.changes(e):
+				tell(changed)
 			}
 		}
 	}
+}
+
+func tell(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default: // it has yet to hear of an earlier one and will read both
+	}
+}
+
+// watched is what a watcher has seen of the group's keys.
+type watched struct {
+	leases string // what their keys begin with
+	ready  bool
+	values map[string][]byte
+}
+
+// changes takes a key in and reports whether that is to be told: not of what was there
+// before, nor where nothing is new but the revision.
+func (w *watched) changes(e jetstream.KeyValueEntry) bool {
+	had, known := w.values[e.Key()]
+	if e.Operation() != jetstream.KeyValuePut {
+		delete(w.values, e.Key())
+		return w.ready && known
+	}
+	now := w.essence(e)
+	w.values[e.Key()] = now
+	return w.ready && (!known || !bytes.Equal(had, now))
+}
+
+// essence is the value without what a renewal changes.
+func (w *watched) essence(e jetstream.KeyValueEntry) []byte {
+	var r leaseRecord
+	if !strings.HasPrefix(e.Key(), w.leases) || json.Unmarshal(e.Value(), &r) != nil {
+		return e.Value()
+	}
+	return fmt.Appendf(nil, "%d %s", r.Epoch, r.Owner)
 }
 
 // closed tells why there is nothing more to come.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -40,14 +41,48 @@ func (s *store) create(ctx context.Context, key string, value []byte) (processor
 }
 
 func (s *store) update(ctx context.Context, key string, value []byte, revision uint64) (processor.Version, error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
+	var written uint64
+	err := s.whenFree(ctx, key, revision, func(ctx context.Context) (err error) {
+		written, err = s.kv.Update(ctx, key, value, revision)
+		return err
+	})
+	return entry{revision: written}.version(), err
+}
+
+// whenFree makes a write, and makes it again while the key is busy. A cluster's leader refuses a write
+// while one to the same key is in process, with the answer for a wrong revision; but that one
+// may fail, or be the very one that it has just acknowledged. So the key is looked
+// at: if it is in the expected revision there is no conflict yet. ErrConflict.
+func (s *store) whenFree(ctx context.Context, key string, revision uint64, write func(ctx context.Context) error) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		err := write(ctx)
+		if !busy(err) {
+			return conflict(err)
+		}
+		found, err := s.read(ctx, key)
+		if err != nil {
+			return err
+		}
+		if found[key].revision != revision {
+			return processor.ErrConflict
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
 	}
-	written, err := s.kv.Update(ctx, key, value, revision)
-	if err != nil {
-		return "", conflict(err)
-	}
-	return entry{revision: written}.version(), nil
+}
+
+// busy tells the answer that may mean that the key is in process.
+func busy(err error) bool {
+	told, is := errors.AsType[*jetstream.APIError](err)
+	return is && told.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
 // remove leaves a mark in the place of a key. ErrConflict.
@@ -56,14 +91,11 @@ func (s *store) remove(ctx context.Context, key string, version processor.Versio
 	if err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	options := []jetstream.KVDeleteOpt{jetstream.LastRevision(revision)}
 	if s.expire {
 		options = append(options, jetstream.PurgeTTL(markers))
 	}
-	return conflict(s.kv.Purge(ctx, key, options...))
+	return s.whenFree(ctx, key, revision, func(ctx context.Context) error { return s.kv.Purge(ctx, key, options...) })
 }
 
 func conflict(err error) error {

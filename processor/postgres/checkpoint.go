@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -59,10 +60,26 @@ func (s *Store) Save(ctx context.Context, g processor.Group, l processor.Lease, 
 		c.Partition, c.Epoch = l.Partition, l.Epoch
 		c, err = got.apply(c)
 	}
+	if errors.Is(err, processor.ErrConflict) {
+		err = s.whyNot(ctx, g, l)
+	}
 	if err != nil {
 		return processor.Checkpoint{}, fmt.Errorf("save checkpoint %d of %s/%s/%s: %w", c.Sequence, g.Hub, g.Group, l.Partition, err)
 	}
 	return c, nil
+}
+
+// whyNot tells why a save found another version. The statement saw the lease as it was before it
+// waited for the row, and whoever it waited for may be the next owner.
+func (s *Store) whyNot(ctx context.Context, g processor.Group, l processor.Lease) error {
+	still, _, err := queryOne(ctx, s, g, pgx.RowTo[bool], "select "+held, l.Partition, l.Owner, l.Epoch)
+	switch {
+	case err != nil:
+		return err
+	case !still:
+		return processor.ErrFenced
+	}
+	return processor.ErrConflict
 }
 
 // beginCheckpoint rewrites the row as it is, or makes one that is only a fence. A

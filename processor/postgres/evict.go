@@ -11,13 +11,22 @@ import (
 
 const lockNotAvailable = "55P03"
 
-// fence writes the checkpoint's fence, waiting for the row for as long as Config.Evict.
+// fence writes the checkpoint's fence, waiting for the row for as long as Config.Evict. What the database
+// rolled back because of another's write is done again.
 func (s *Store) fence(ctx context.Context, g processor.Group, l processor.Lease) (c processor.Checkpoint, found bool, err error) {
+	for {
+		if c, found, err = s.tryFence(ctx, g, l); !rolledBack(err) {
+			return c, found, err
+		}
+	}
+}
+
+func (s *Store) tryFence(ctx context.Context, g processor.Group, l processor.Lease) (c processor.Checkpoint, found bool, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.lockTimeout()); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, s.sql.Replace(beginCheckpoint), g.Namespace, g.Hub, g.Group, l.Partition, l.Owner, l.Epoch)
+		rows, err := tx.Query(ctx, s.sql.Replace(beginCheckpoint), append(names(g), l.Partition, l.Owner, l.Epoch)...)
 		if err != nil {
 			return err
 		}
@@ -38,6 +47,7 @@ func (s *Store) lockTimeout() string {
 // transactionLock is the advisory lock of the handler transactions on a partition, by which
 // one can be told who holds it.
 func (s *Store) transactionLock(g processor.Group, partition string) int64 {
+	g = g.Canonical()
 	return s.lockKey("transaction", g.Namespace, g.Hub, g.Group, partition)
 }
 

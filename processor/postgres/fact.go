@@ -30,8 +30,12 @@ func (s *Store) Facts(ctx context.Context, g processor.Group, prefix string) ([]
 	return facts, nil
 }
 
+// putFact tells who watches, unless the value is the same as before. Where the fact is not yet
+// seen in the version that is replaced, it is told, too.
 const putFact = `
-with made as (
+with had as (
+	select from {facts} where {group} and key = $4 and version = $6 and value = $5
+), made as (
 	insert into {facts} (namespace, hub, consumer_group, key, value, version)
 	select $1, $2, $3, $4, $5, gen_random_uuid()::text where $6 = ''
 	on conflict do nothing
@@ -40,8 +44,12 @@ with made as (
 	update {facts} set value = $5, version = gen_random_uuid()::text
 	where {group} and key = $4 and version = $6
 	returning version
+), written as (
+	select * from made union all select * from changed
+), told as (
+	select pg_notify($7, '') where exists (select from written) and not exists (select from had)
 )
-select version from (select * from made union all select * from changed) written, pg_notify($7, '')`
+select version from written left join told on true`
 
 // Put stores a fact on condition of its version.
 func (s *Store) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {

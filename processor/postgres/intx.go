@@ -12,7 +12,9 @@ import (
 
 // InTx gives a handler that calls work with a transaction in which the batch's checkpoint
 // is moved, too: what work writes in it is there exactly once, whoever dies
-// whenever. work neither ends the transaction nor calls Batch.Checkpoint, which would wait for it.
+// whenever. work neither ends the transaction nor calls Batch.Checkpoint, which is an error: the checkpoint moves when
+// work returns nil. The store has to be the processor's Config.Store, or what that wraps: by embedding it, or with a
+// method Unwrap() processor.Store.
 //
 //   - The transaction locks the checkpoint's row and looks at its version and the lease
 //     before work runs, and again at the lease after.
@@ -23,16 +25,21 @@ import (
 //   - A new owner of the partition waits in Begin for the transaction's end, or ends it
 //     (Config.Evict), and so reads the checkpoint that goes with what was written.
 //
-// A batch without events (Config.CallWhenIdle) has a transaction, too, but no checkpoint
-// that guards it. Lanes have no checkpoint to move, and are an error.
+// A batch without events (Config.CallWhenIdle) has a transaction, too, under the same lock; it moves
+// no checkpoint, so when the answer to its commit is lost, that is not found out. Lanes have no checkpoint to
+// move, and are an error.
 func (s *Store) InTx(work func(ctx context.Context, tx pgx.Tx, b *processor.Batch) error) processor.Handler {
 	return func(ctx context.Context, b *processor.Batch) error {
 		run := func(tx pgx.Tx) error { return work(ctx, innerTx{tx}, b) }
-		if len(b.Events) == 0 {
-			return pgx.BeginTxFunc(ctx, s.pool, s.cfg.Tx, run)
-		}
 		mark, err := b.Mark()
 		if err != nil {
+			return err
+		}
+		if !s.keeps(mark.Store) {
+			return errOtherStore
+		}
+		if len(b.Events) == 0 {
+			_, err := inTx{s, mark, noEvents}.run(ctx, run)
 			return err
 		}
 		stored, err := inTx{s, mark, b.Events[0].Sequence}.run(ctx, run)
@@ -56,8 +63,10 @@ func (innerTx) Rollback(context.Context) error { return errOurs }
 type inTx struct {
 	*Store
 	mark  processor.Mark
-	first int64 // sequence number of the batch's first event
+	first int64 // sequence number of the batch's first event, or noEvents
 }
+
+const noEvents = -1
 
 // run gives the checkpoint as it is stored.
 func (c inTx) run(ctx context.Context, work func(tx pgx.Tx) error) (processor.Checkpoint, error) {
@@ -96,9 +105,11 @@ func (c inTx) try(ctx context.Context, work func(tx pgx.Tx) error) (processor.Ch
 	if err := work(tx); err != nil {
 		return processor.Checkpoint{}, err
 	}
-	stored, err := c.move(ctx, tx, base)
-	if err != nil {
-		return processor.Checkpoint{}, c.failed("move the checkpoint", err)
+	stored := had.Checkpoint
+	if c.first != noEvents {
+		if stored, err = c.move(ctx, tx, base); err != nil {
+			return processor.Checkpoint{}, c.failed("move the checkpoint", err)
+		}
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return processor.Checkpoint{}, c.failed("commit", err)
@@ -135,7 +146,7 @@ func (c inTx) lock(ctx context.Context, tx pgx.Tx) (locked, error) {
 	statements := &pgx.Batch{}
 	statements.Queue(c.lockTimeout())
 	statements.Queue("select pg_advisory_xact_lock($1)", c.transactionLock(g, l.Partition))
-	statements.Queue(c.sql.Replace(lockCheckpoint), g.Namespace, g.Hub, g.Group, l.Partition, l.Owner, l.Epoch)
+	statements.Queue(c.sql.Replace(lockCheckpoint), append(names(g), l.Partition, l.Owner, l.Epoch)...)
 	statements.Queue("set local lock_timeout to default") // work's own waits are work's business
 	results := tx.SendBatch(ctx, statements)
 	defer results.Close()
@@ -148,34 +159,48 @@ func (c inTx) lock(ctx context.Context, tx pgx.Tx) (locked, error) {
 	at := &had.Checkpoint
 	err := results.QueryRow().Scan(&at.Partition, &at.Sequence, &at.Offset, &at.Epoch, &at.HubID, &at.Updated, &at.Version, &had.fence, &had.held)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return had, processor.ErrConflict
+		return had, c.noRow()
 	}
 	return had, errors.Join(err, results.Close())
 }
 
-// judge tells in which version the checkpoint is moved, or that it is done already. A
-// version that we do not know, but written under our own lease, is of an earlier transaction or save
-// of ours whose answer was lost.
+// noRow: Begin has made the row, so it is in another database, or someone has removed it.
+func (c inTx) noRow() error {
+	if o := in(c.mark.Store); o != nil && o.pool != c.pool {
+		return errOtherStore
+	}
+	return processor.ErrConflict
+}
+
+// judge tells in which version the checkpoint is moved, or that it is done already: by an earlier
+// transaction or save of ours whose answer was lost. Of a version that we do not know that is so if
+// it was written under our own lease; of one that we have come to know since, the mark tells.
 func (c inTx) judge(had locked) (base processor.Version, done bool, err error) {
-	ours := had.Epoch == c.mark.Lease.Epoch
+	at := c.mark.Checkpoint
+	stored := had.Sequence
+	if had.Version == at.Version {
+		stored = c.mark.Stored
+	}
 	switch {
 	case !had.held || had.fence != c.mark.Lease.Epoch:
 		return "", false, c.failed("look at the lease", processor.ErrFenced)
-	case had.Version == c.mark.Checkpoint.Version:
-		return had.Version, false, nil
-	case ours && had.Sequence >= c.mark.Checkpoint.Sequence:
+	case c.first == noEvents:
+		return "", false, nil
+	case had.Version != at.Version && had.Epoch != c.mark.Lease.Epoch:
+		return "", false, c.failed("look at the checkpoint", processor.ErrConflict)
+	case stored >= at.Sequence:
 		return "", true, nil
-	case ours && had.Sequence < c.first:
-		return had.Version, false, nil
+	case stored >= c.first: // some of the batch is done: it has to begin later
+		return "", false, c.failed("look at the checkpoint", processor.ErrConflict)
 	}
-	return "", false, c.failed("look at the checkpoint", processor.ErrConflict)
+	return had.Version, false, nil
 }
 
 // move writes the checkpoint, if the lease is still ours.
 func (c inTx) move(ctx context.Context, tx pgx.Tx, base processor.Version) (processor.Checkpoint, error) {
 	at, l, g := c.mark.Checkpoint, c.mark.Lease, c.mark.Group
-	rows, err := tx.Query(ctx, c.sql.Replace(saveCheckpoint), g.Namespace, g.Hub, g.Group,
-		l.Partition, l.Owner, l.Epoch, at.Sequence, at.Offset, at.HubID, string(base))
+	rows, err := tx.Query(ctx, c.sql.Replace(saveCheckpoint), append(names(g),
+		l.Partition, l.Owner, l.Epoch, at.Sequence, at.Offset, at.HubID, string(base))...)
 	if err != nil {
 		return at, err
 	}

@@ -55,7 +55,7 @@ func (o *owner) begin() {
 func (o *owner) handle(first, last int64, work func(tx pgx.Tx) error) error {
 	mark := processor.Mark{Group: testGroup, Lease: o.lease, Checkpoint: processor.Checkpoint{
 		Partition: "0", Sequence: last, Offset: fmt.Sprint(last), Version: o.saved.Version,
-	}}
+	}, Stored: o.saved.Sequence}
 	stored, err := inTx{o.store, mark, first}.run(o.Context(), work)
 	if err == nil {
 		o.saved = stored
@@ -350,5 +350,55 @@ func TestAnOperatorsMoveIsAConflictForATransaction(t *testing.T) { // P7
 	}
 	if err := o.handle(2, 9, func(pgx.Tx) error { return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWhatWasCommittedIsNotDoneAgainAfterTheCheckpointWasReadAnew: the processor looks at its
+// checkpoints from time to time, also between two tries of a batch. // P3, F2
+func TestWhatWasCommittedIsNotDoneAgainAfterTheCheckpointWasReadAnew(t *testing.T) {
+	s := New(connect(t, parts.Postgres(t)), Config{})
+	totals(t, s.pool)
+	o := take(t, s, "a", processor.Lease{})
+	if err := o.handle(0, 4, add(t.Context(), 0, 4)); err != nil { // suppose that the answer was lost
+		t.Fatal(err)
+	}
+	o.begin()
+	if err := o.handle(0, 4, add(t.Context(), 0, 4)); err != nil {
+		t.Error(err)
+	}
+	wantEvents(t, s, 5)
+	if err := o.handle(3, 9, add(t.Context(), 3, 9)); !errors.Is(err, processor.ErrConflict) {
+		t.Errorf("a batch of which a part is done: %v", err)
+	}
+	o.handleUntilDone(5, 9)
+	wantEvents(t, s, 10)
+}
+
+// TestATransactionWithoutEventsIsFenced like others, though it moves no checkpoint. // P3
+func TestATransactionWithoutEventsIsFenced(t *testing.T) {
+	s := New(connect(t, parts.Postgres(t)), Config{})
+	totals(t, s.pool)
+	a := take(t, s, "a", processor.Lease{})
+	idle := func(o *owner) error {
+		mark := processor.Mark{Group: testGroup, Lease: o.lease, Checkpoint: o.saved}
+		_, err := inTx{s, mark, noEvents}.run(t.Context(), add(t.Context(), 0, 0))
+		return err
+	}
+	if err := idle(a); err != nil {
+		t.Fatal(err)
+	}
+	b := take(t, s, "b", a.lease)
+	if err := idle(a); !errors.Is(err, processor.ErrFenced) {
+		t.Errorf("the former owner is told %v", err)
+	}
+	if err := idle(b); err != nil {
+		t.Fatal(err)
+	}
+	var events int
+	if err := s.pool.QueryRow(t.Context(), "select events from totals").Scan(&events); err != nil || events != 2 {
+		t.Errorf("%d transactions were committed, want 2: %v", events, err)
+	}
+	if all, err := s.Checkpoints(t.Context(), testGroup); err != nil || len(all) != 0 {
+		t.Errorf("checkpoints are %+v, %v", all, err)
 	}
 }

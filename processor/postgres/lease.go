@@ -29,13 +29,14 @@ func (s *Store) Leases(ctx context.Context, g processor.Group) ([]processor.Leas
 
 // claimLeases writes any number of leases at once. Rows are locked in the order of their
 // partitions, whoever claims, so that no two claims wait for each other. A lease that another
-// took while this one waited is looked at again by the update itself, and left out.
+// took while this one waited is looked at again by the update itself, and left out. Who watches is
+// told if any lease has another owner or epoch than before.
 const claimLeases = `
 with wanted as (
 	select * from unnest($4::text[], $5::text[], $6::bigint[], $7::text[])
 		with ordinality as w (partition, owner, epoch, version, n)
 ), locked as (
-	select partition from {leases} where {group} and partition in (select partition from wanted)
+	select partition, owner, epoch from {leases} where {group} and partition in (select partition from wanted)
 	order by partition for update
 ), changed as (
 	update {leases} l set owner = w.owner, epoch = w.epoch, version = gen_random_uuid()::text,
@@ -54,7 +55,9 @@ with wanted as (
 ), written as (
 	select * from changed union all select * from made
 ), told as (
-	select pg_notify($8, '') where exists (select from written)
+	select pg_notify($8, '') where exists (
+		select from written w left join locked had using (partition) where (w.owner, w.epoch) is distinct from (had.owner, had.epoch)
+	)
 )
 select ` + leaseColumns + ` from written
 	left join told on true join (select partition, min(n) as n from wanted group by partition) w using (partition)

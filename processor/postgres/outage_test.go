@@ -164,14 +164,14 @@ func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 		}
 	}()
 	<-ready
-	for range 3 {
+	for i := range 3 {
 		cut, err := s.pool.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity
 			where datname = current_database() and query like 'listen %'`)
 		if err != nil || cut.RowsAffected() != 1 {
 			t.Fatalf("cut %d connections: %v", cut.RowsAffected(), err)
 		}
 		<-changed // it listens again
-		if _, err := s.Put(ctx, testGroup, processor.Fact{Key: "next/0", Version: s.only(t)}); err != nil {
+		if _, err := s.Put(ctx, testGroup, processor.Fact{Key: "next/0", Value: []byte{byte(i)}, Version: s.only(t)}); err != nil {
 			t.Fatal(err)
 		}
 		<-changed

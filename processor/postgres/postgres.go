@@ -104,7 +104,7 @@ func query[T any](ctx context.Context, s *Store, g processor.Group, scan pgx.Row
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	args = append([]any{g.Namespace, g.Hub, g.Group}, args...)
+	args = append(names(g), args...)
 	for {
 		rows, err := s.pool.Query(ctx, s.sql.Replace(sql), args...)
 		if err != nil {
@@ -115,6 +115,12 @@ func query[T any](ctx context.Context, s *Store, g processor.Group, scan pgx.Row
 			return got, err
 		}
 	}
+}
+
+// names are a group's, as every statement's first parameters.
+func names(g processor.Group) []any {
+	g = g.Canonical()
+	return []any{g.Namespace, g.Hub, g.Group}
 }
 
 // queryOne is query for at most one row; false if there is none.
@@ -160,6 +166,7 @@ func (s *Store) lockKey(what ...string) int64 {
 
 // channel is where changes of a group are told.
 func (s *Store) channel(g processor.Group) string {
+	g = g.Canonical()
 	sum := s.digest("watch", g.Namespace, g.Hub, g.Group)
 	return "eventyard_" + hex.EncodeToString(sum[:16])
 }

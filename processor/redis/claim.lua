@@ -7,7 +7,7 @@ local function may(had, owner, epoch, version)
   return not below(epoch, had.epoch)
 end
 
-local time, written = now(), {}
+local time, written, changed = now(), {}, false
 for i = 3, #ARGV, 4 do
   local partition, owner, epoch, version = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local had = read(KEYS[1], partition)
@@ -17,9 +17,10 @@ for i = 3, #ARGV, 4 do
     -- A renewal keeps the time; and the clock may have been set back.
     if had and (had.epoch == epoch or below(time, had.acquired)) then lease.acquired = had.acquired end
     if below(time, lease.acquired) then lease.renewed = lease.acquired end
+    changed = changed or not had or had.owner ~= owner or had.epoch ~= epoch
     written[#written + 1] = number
     written[#written + 1] = write(KEYS[1], partition, lease)
   end
 end
-if #written > 0 then redis.call('PUBLISH', ARGV[1], '') end
+if changed then redis.call('PUBLISH', ARGV[1], '') end
 return written

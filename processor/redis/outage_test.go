@@ -165,12 +165,13 @@ func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	}()
 	<-ready
 	fact := processor.Fact{Key: "next/0"}
-	for range 3 {
+	for i := range 3 {
 		if n, err := client.Do(ctx, "client", "kill", "type", "pubsub").Int(); err != nil || n != 1 {
 			t.Fatalf("cut %d connections: %v", n, err)
 		}
 		<-changed // it listens again
 		var err error
+		fact.Value = []byte{byte(i)}
 		if fact, err = s.Put(ctx, testGroup, fact); err != nil {
 			t.Fatal(err)
 		}

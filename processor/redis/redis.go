@@ -61,6 +61,7 @@ func New(client redis.UniversalClient, cfg Config) *Store {
 // key is that of one kind of records of a group. What is in braces decides the slot;
 // escaped, names have none of their own.
 func (s *Store) key(g processor.Group, kind string) string {
+	g = g.Canonical()
 	return fmt.Sprintf("%s:{%s/%s/%s}:%s", s.prefix,
 		url.PathEscape(g.Namespace), url.PathEscape(g.Hub), url.PathEscape(g.Group), kind)
 }

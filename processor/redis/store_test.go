@@ -34,6 +34,7 @@ func TestCluster(t *testing.T) {
 		return New(client, Config{Prefix: "cluster"})
 	}
 	storetest.RunWith(t, open, storetest.Options{
-		Peer: func(t *testing.T, s processor.Store) processor.Store { return open(t) },
+		FewRaces: true,
+		Peer:     func(t *testing.T, s processor.Store) processor.Store { return open(t) },
 	})
 }

@@ -1,12 +1,18 @@
 package storetest
 
-import "github.com/eventyard/eventyard/processor"
+import (
+	"strings"
+
+	"github.com/eventyard/eventyard/processor"
+)
 
 var groupTests = []test{
 	{"groups of one hub do not see each other's records", groupsApart},
 	{"groups of one name in two hubs do not see each other's records", hubsApart},
 	{"groups in two namespaces do not see each other's records", namespacesApart},
 	{"$Default is a group like others", defaultGroup},
+	{"a hub spelled in another case is the same", oneHub},
+	{"$Default is found whatever its case", oneDefault},
 }
 
 func groupsApart(f *fixture) {
@@ -42,6 +48,41 @@ func defaultGroup(f *fixture) {
 	other.Group = "default"
 	f.prepare(other)
 	f.wantApart(other)
+}
+
+func oneHub(f *fixture) {
+	f.wantOne(processor.Group{
+		Namespace: strings.ToUpper(f.group.Namespace), Hub: strings.ToUpper(f.group.Hub), Group: f.group.Group,
+	})
+}
+
+func oneDefault(f *fixture) {
+	f.group.Group = "$Default"
+	f.prepare(f.group)
+	other := f.group
+	other.Group = "$default"
+	f.wantOne(other)
+}
+
+// wantOne wants two spellings to be one group, or a partition would have an owner for each.
+func (f *fixture) wantOne(other processor.Group) {
+	f.Helper()
+	l := f.claim(lease("0", "us", 1))
+	c := f.begin(l)
+	c.Sequence = 10
+	c = f.save(l, c)
+	fact := f.put(processor.Fact{Key: "presence/us"})
+	w := f.watchIfCan()
+	f.group = other
+	f.wantLeases(l)
+	f.wantCheckpoints(c)
+	f.wantFacts("", fact)
+	f.claimLost(lease("0", "them", 1))
+	l.Owner, l.Epoch = "them", 2
+	f.begin(f.claim(l))
+	if w != nil {
+		f.await(w.changed, "a change in another spelling was not told")
+	}
 }
 
 // wantApart writes in one group, finds nothing in the other, and the other way round.

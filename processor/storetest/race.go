@@ -22,11 +22,10 @@ const racers = 8
 // it, and waits for them.
 func (f *fixture) race(n int, run func(i int, s processor.Store)) {
 	f.Helper()
-	stores := make([]processor.Store, n)
-	for i := range stores {
-		stores[i] = f.peer()
+	for len(f.peers) < n {
+		f.peers = append(f.peers, f.peer())
 	}
-	f.raceOn(stores, run)
+	f.raceOn(f.peers[:n], run)
 }
 
 func (f *fixture) raceOn(stores []processor.Store, run func(i int, s processor.Store)) {
@@ -43,8 +42,8 @@ func (f *fixture) raceOn(stores []processor.Store, run func(i int, s processor.S
 }
 
 func racingFirstClaims(f *fixture) {
-	for range rounds(10) {
-		f.group = f.newGroup("racers")
+	for range f.rounds(5) {
+		f.group, f.peers = f.newGroup("racers"), nil // a process that was there before need not know of it
 		all := make([]processor.Lease, Partitions)
 		for p := range all {
 			all[p] = lease(partition(p), "", 1)
@@ -59,7 +58,7 @@ func racingTakeovers(f *fixture) {
 		all = append(all, lease(partition(p), "nobody", 1))
 	}
 	all = f.claimAll(all...)
-	for range rounds(10) {
+	for range f.rounds(5) {
 		for p := range all {
 			all[p].Epoch++
 		}
@@ -108,7 +107,7 @@ func (f *fixture) raceClaims(all []processor.Lease) map[string]processor.Lease {
 }
 
 func racingFacts(f *fixture) {
-	for round := range rounds(20) {
+	for round := range f.rounds(20) {
 		key := "next/" + partition(round)
 		var mu sync.Mutex
 		var winners []string
@@ -142,7 +141,7 @@ func racingFirstSave(f *fixture) {
 // new owner's Begin gave must be what is there when the former has given up.
 func (f *fixture) raceBegin(saved bool) {
 	stores := []processor.Store{f.peer(), f.peer()}
-	for p := range rounds(Partitions) {
+	for p := range f.rounds(Partitions) {
 		former := f.claim(lease(partition(p), "former", 1))
 		c := f.begin(former)
 		if saved {

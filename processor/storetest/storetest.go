@@ -37,6 +37,12 @@ type Options struct {
 	FirstSaveUnfenced bool
 	// AnyNamespace: groups that differ in their namespace alone share their records.
 	AnyNamespace bool
+	// TellsRenewals: who watches is also told of what changes nothing.
+	TellsRenewals bool
+
+	// FewRaces: races are tried a fifth as often, for a store that passes the whole suite in
+	// another set-up.
+	FewRaces bool
 
 	// Prepare makes the hub and the group, for stores where they have to exist; the hub
 	// has at least 32 partitions. It is called once before a group is used. nil: nothing.
@@ -89,6 +95,7 @@ type fixture struct {
 	store processor.Store
 	group processor.Group
 	opt   Options
+	peers []processor.Store // of races, one for each racer
 }
 
 func newFixture(t *testing.T, open func(t *testing.T) processor.Store, opt Options) *fixture {
@@ -128,8 +135,8 @@ func (f *fixture) peer() processor.Store {
 func unique(prefix string) string { return prefix + strings.ToLower(rand.Text()[:13]) }
 
 // rounds gives how often a race is tried.
-func rounds(many int) int {
-	if testing.Short() {
+func (f *fixture) rounds(many int) int {
+	if testing.Short() || f.opt.FewRaces {
 		return max(1, many/5)
 	}
 	return many

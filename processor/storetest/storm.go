@@ -22,7 +22,7 @@ func storm(f *fixture) {
 			fixture: f, books: books, store: s, name: "instance-" + partition(i),
 			rand: rand.New(rand.NewPCG(seed, uint64(i))), mine: map[string]*held{},
 		}
-		for range rounds(60) {
+		for range f.rounds(60) {
 			w.step()
 		}
 	})

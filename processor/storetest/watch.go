@@ -30,9 +30,33 @@ var watchTests = []test{
 			return err
 		})
 	}},
-	{"a put over another is told", func(f *fixture) {
+	{"a takeover is told", func(f *fixture) {
+		var had processor.Lease
+		f.wantTold(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
+			had.Owner, had.Epoch = "b", 2
+			_, err := s.Claim(f.ctx, f.group, []processor.Lease{had})
+			return err
+		})
+	}},
+	{"an acquisition among renewals is told", func(f *fixture) {
+		var had processor.Lease
+		f.wantTold(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
+			_, err := s.Claim(f.ctx, f.group, []processor.Lease{had, lease("1", "a", 1)})
+			return err
+		})
+	}},
+	{"the same owner under a new epoch is told", func(f *fixture) {
+		var had processor.Lease
+		f.wantTold(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
+			had.Epoch = 2
+			_, err := s.Claim(f.ctx, f.group, []processor.Lease{had})
+			return err
+		})
+	}},
+	{"a put of another value is told", func(f *fixture) {
 		var had processor.Fact
 		f.wantTold(func() { had = f.put(processor.Fact{Key: "next/0"}) }, func(s processor.Store) error {
+			had.Value = []byte("b")
 			_, err := s.Put(f.ctx, f.group, had)
 			return err
 		})
@@ -44,6 +68,7 @@ var watchTests = []test{
 		})
 	}},
 	{"one change after another is told", watchOn},
+	{"renewals and facts that stay as they are wake nobody", quietRenewals},
 	{"several watchers are told", severalWatchers},
 	{"a watcher that does not listen blocks nobody", deafWatcher},
 	{"watching ends with its context", watchEnds},
@@ -75,6 +100,15 @@ func (f *fixture) watch(s processor.Store, changed chan struct{}) *watching {
 	f.Cleanup(w.stop)
 	f.await(ready, "the watch is not ready")
 	return w
+}
+
+// watchIfCan is nil where the store cannot be watched.
+func (f *fixture) watchIfCan() *watching {
+	f.Helper()
+	if _, can := f.store.(processor.Watcher); !can {
+		return nil
+	}
+	return f.watch(f.store, make(chan struct{}, 1))
 }
 
 func (w *watching) stop() {
@@ -114,14 +148,45 @@ func watchOn(f *fixture) {
 	peer := f.peer()
 	w := f.watch(f.store, make(chan struct{}, 1))
 	fact := processor.Fact{Key: "presence/a"}
-	for range 20 {
+	for i := range 20 {
 		var err error
+		fact.Value = []byte(partition(i))
 		if fact, err = peer.Put(f.ctx, f.group, fact); err != nil {
 			f.Fatalf("put: %v", err)
 		}
 		for f.factVersion(fact.Key) != fact.Version {
 			f.await(w.changed, "the change was not told")
 		}
+	}
+}
+
+// quietRenewals has a place for every call there might be: after as many changes as were waited
+// for, none may be left.
+func quietRenewals(f *fixture) {
+	if f.opt.TellsRenewals {
+		f.Skip("the store tells of them")
+	}
+	peer := f.peer()
+	leases := f.claimAll(lease("0", "a", 1), lease("1", "a", 1))
+	same := f.put(processor.Fact{Key: "presence/a", Value: []byte("alive")})
+	w := f.watch(f.store, make(chan struct{}, 100))
+	for range 5 {
+		var err error
+		if leases, err = peer.Claim(f.ctx, f.group, leases); err != nil {
+			f.Fatal(err)
+		}
+		if same, err = peer.Put(f.ctx, f.group, same); err != nil {
+			f.Fatal(err)
+		}
+	}
+	for i := range 5 {
+		if _, err := peer.Put(f.ctx, f.group, processor.Fact{Key: "next/" + partition(i)}); err != nil {
+			f.Fatal(err)
+		}
+		f.await(w.changed, "the change was not told")
+	}
+	if n := len(w.changed); n > 0 {
+		f.Errorf("%d more calls came than changes were made", n)
 	}
 }
 
@@ -161,7 +226,8 @@ func deafWatcher(f *fixture) {
 	f.watch(f.store, full)
 	hears := f.watch(f.store, make(chan struct{}, 1))
 	fact := processor.Fact{Key: "presence/a"}
-	for range 100 {
+	for i := range 100 {
+		fact.Value = []byte(partition(i))
 		fact = f.put(fact)
 	}
 	for f.factVersion(fact.Key) != fact.Version {

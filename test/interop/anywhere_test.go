@@ -96,7 +96,7 @@ func inContainer(t *testing.T, blobs string) processor.Store {
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	return azblob.Store(c, azblob.Config{})
+	return azblob.New(c, azblob.Config{})
 }
 
 // useApplication has two instances of the application count orders, stops them, and has another one

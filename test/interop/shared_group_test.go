@@ -100,7 +100,7 @@ func newSharing(t *testing.T, y *yard, blobs string) *sharing {
 	namespace := y.hostPort(t, "amqp") // the SDK takes the port along
 	return &sharing{
 		T: t, namespace: namespace, official: official,
-		own:    azblob.Store(c, azblob.Config{PathCase: azblob.AsGiven, Namespace: namespace}),
+		own:    azblob.New(c, azblob.Config{PathCase: azblob.AsGiven, Namespace: namespace}),
 		ledger: newLedger(t),
 	}
 }

@@ -1,0 +1,90 @@
+package natskv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/natskv"
+)
+
+// A cluster's leader refuses a write to a key while another is in process there, and that may be the
+// very one that it has just acknowledged.
+func TestAKeyThatIsBusyIsNoConflict(t *testing.T) { // P3
+	busy := &busyBucket{}
+	s := natskv.Through(open(t, dial(t, startServer(t, nil)), natskv.Config{}), func(kv jetstream.KeyValue) jetstream.KeyValue {
+		busy.KeyValue = kv
+		return busy
+	})
+	f := processor.Fact{Key: "presence/a"}
+	for range 3 {
+		had := f
+		busy.times = 2
+		var err error
+		if f, err = s.Put(t.Context(), group, f); err != nil {
+			t.Fatal(err)
+		}
+		busy.times = 2
+		if _, err := s.Put(t.Context(), group, had); !errors.Is(err, processor.ErrConflict) {
+			t.Errorf("put in an old version: %v", err)
+		}
+		busy.times = 2
+		if err := s.Remove(t.Context(), group, processor.Fact{Key: f.Key, Version: "999"}); !errors.Is(err, processor.ErrConflict) {
+			t.Errorf("remove in another version: %v", err)
+		}
+	}
+	busy.times = 2
+	if err := s.Remove(t.Context(), group, f); err != nil {
+		t.Fatal(err)
+	}
+	busy.times = 2
+	if _, err := s.Put(t.Context(), group, processor.Fact{Key: f.Key}); err != nil { // over the mark of the removal
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	busy.times, busy.refused = 1000, func(left int) {
+		if left == 990 {
+			cancel(errors.New("enough"))
+		}
+	}
+	if _, err := s.Put(ctx, group, processor.Fact{Key: "presence/b"}); err == nil || errors.Is(err, processor.ErrConflict) {
+		t.Errorf("a key that stays busy: %v", err)
+	}
+}
+
+// busyBucket refuses the next writes as a cluster's leader does.
+type busyBucket struct {
+	jetstream.KeyValue
+	times   int
+	refused func(left int)
+}
+
+func (b *busyBucket) refuse() error {
+	if b.times == 0 {
+		return nil
+	}
+	b.times--
+	if b.refused != nil {
+		b.refused(b.times)
+	}
+	why := &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequenceConstant, Description: "wrong last sequence"}
+	return fmt.Errorf("%w: %w", why, jetstream.ErrKeyRevisionMismatch)
+}
+
+func (b *busyBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if err := b.refuse(); err != nil {
+		return 0, err
+	}
+	return b.KeyValue.Update(ctx, key, value, revision)
+}
+
+func (b *busyBucket) Purge(ctx context.Context, key string, options ...jetstream.KVDeleteOpt) error {
+	if err := b.refuse(); err != nil {
+		return err
+	}
+	return b.KeyValue.Purge(ctx, key, options...)
+}

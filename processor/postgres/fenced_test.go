@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+// TestASaveThatWaitedForTheNextOwnersBeginIsFenced: what it saw of the lease was from before its wait. // P7
+func TestASaveThatWaitedForTheNextOwnersBeginIsFenced(t *testing.T) {
+	ctx := t.Context()
+	url := parts.Postgres(t)
+	s := New(connect(t, url), Config{})
+	a := take(t, s, "a", processor.Lease{})
+	tx, err := connect(t, url).Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	// What the next owner's Begin does to the row, not yet committed.
+	if _, err := tx.Exec(ctx, s.sql.Replace("update {checkpoints} set version = 'next', fence = 2")); err != nil {
+		t.Fatal(err)
+	}
+	saved := make(chan error)
+	go func() {
+		_, err := s.Save(ctx, testGroup, a.lease, a.saved)
+		saved <- err
+	}()
+	awaitBlocked(t, s)
+	claim(t, s, "b", a.lease)
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-saved; !errors.Is(err, processor.ErrFenced) {
+		t.Errorf("the former owner is told: %v", err)
+	}
+}
+
+// awaitBlocked waits until some session waits for another's lock.
+func awaitBlocked(t *testing.T, s *Store) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		var blocked bool
+		err := s.pool.QueryRow(t.Context(), "select exists (select from pg_locks where not granted)").Scan(&blocked)
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("nobody waits: %v", err)
+		}
+		if blocked {
+			return
+		}
+	}
+}
+
+// TestStatementsAreRepeatedWhereTheDatabaseIsolatesMore than by default: a serialization failure is none
+// of the caller's. // P8
+func TestStatementsAreRepeatedWhereTheDatabaseIsolatesMore(t *testing.T) {
+	ctx := t.Context()
+	url := parts.Postgres(t)
+	s := New(connect(t, url+"&default_transaction_isolation=serializable"), Config{})
+	a := take(t, s, "a", processor.Lease{})
+	tx, err := connect(t, url).Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	// The former owner saves while the new one begins.
+	if _, err := tx.Exec(ctx, s.sql.Replace("update {checkpoints} set version = 'saved', sequence = 7")); err != nil {
+		t.Fatal(err)
+	}
+	lease := claim(t, s, "b", a.lease)
+	begun := make(chan error)
+	go func() {
+		c, err := s.Begin(ctx, testGroup, lease)
+		if err == nil && c.Sequence != 7 {
+			t.Errorf("begin gave %+v", c)
+		}
+		begun <- err
+	}()
+	awaitBlocked(t, s)
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-begun; err != nil {
+		t.Error(err)
+	}
+}

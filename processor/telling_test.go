@@ -1,0 +1,193 @@
+package processor_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// logbook is a log that can be read.
+type logbook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logbook) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// logged is a configuration whose errors are logged, and the log.
+func (w *world) logged(id string, level slog.Level) (processor.Config, *logbook) {
+	book := &logbook{}
+	cfg := w.config(id)
+	cfg.OnError, cfg.Log = nil, slog.New(slog.NewTextHandler(book, &slog.HandlerOptions{Level: level}))
+	return cfg, book
+}
+
+// P9
+func TestAPanicIsLoggedWithItsStack(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg, log := w.logged("a", slog.LevelWarn)
+		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			if b.Attempt == 1 {
+				var nothing map[string]int
+				nothing["x"] = 1
+			}
+			return w.note(ctx, b)
+		})
+		w.hub.send("0", 1)
+		after(time.Second)
+		a.stop()
+		for _, want := range []string{"panicked at processor/telling_test.go:", "stack=", "TestAPanicIsLoggedWithItsStack"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("no %q in the log: %s", want, log)
+			}
+		}
+	})
+}
+
+// P11
+func TestANormalStopOfThePullFormLogsNoWarning(t *testing.T) {
+	for _, lanes := range []int{0, 2} {
+		bubble(t, 2, func(w *world) {
+			cfg, log := w.logged("a", slog.LevelWarn)
+			cfg.Lanes, cfg.MaxBatch = lanes, 1
+			p := processor.New(w.hub, cfg)
+			a := w.run(p, func(ctx context.Context) error { return w.pullSlowly(ctx, p) })
+			for range 10 {
+				w.hub.send("0", 2)
+				after(time.Second)
+			}
+			a.stop()
+			if log.String() != "" {
+				t.Errorf("logged: %s", log)
+			}
+		})
+	}
+}
+
+// P10
+func TestAnOperatorsMoveIsToldOnce(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		a := w.start(w.config("a"), w.note)
+		w.hub.send("0", 5)
+		after(time.Second)
+		w.force("0", 1)
+		after(time.Minute)
+		a.stop()
+		if len(w.errs) != 1 || w.errs[0].Error() != "partition 0: start again: the checkpoint was moved by an operator" {
+			t.Errorf("told %v", w.errs)
+		}
+	})
+}
+
+// P6
+func TestAStartBeyondTheEndIsNotCalledACheckpoint(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		w.hub.send("0", 2)
+		cfg := w.config("a")
+		cfg.Start = func(string) hub.Position { return hub.After(100) }
+		a := w.start(cfg, w.note)
+		after(time.Minute)
+		w.wantAll()
+		w.wantTold(processor.ErrBadStart)
+		if w.told(processor.ErrBadCheckpoint) {
+			t.Errorf("told %v", w.errs)
+		}
+		a.stop()
+	})
+}
+
+// P1, P2: who starts an instance after a crash learns why nothing happens yet, once.
+func TestAnInstanceThatWaitsSaysForWhat(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		w.crash("a")
+		cfg, log := w.logged("b", slog.LevelInfo)
+		b := w.start(cfg, w.note)
+		after(time.Minute)
+		b.stop()
+		if n := strings.Count(log.String(), "others hold leases"); n != 1 || !strings.Contains(log.String(), "leases=2 run_out_within=30s") {
+			t.Errorf("said %d times: %s", n, log)
+		}
+	})
+	bubble(t, 2, func(w *world) {
+		w.crash("a")
+		cfg, log := w.logged("a", slog.LevelInfo)
+		again := w.start(cfg, w.note)
+		after(time.Minute)
+		again.stop()
+		if !strings.Contains(log.String(), "waiting to see whether it lives") || !strings.Contains(log.String(), "at_most=15s") ||
+			strings.Contains(log.String(), "others hold leases") {
+			t.Errorf("said: %s", log)
+		}
+	})
+}
+
+// crash leaves behind what an instance that died does.
+func (w *world) crash(id string) {
+	cut := newFaulty(w.store)
+	cfg := w.config(id)
+	cfg.Store = cut
+	dead := w.start(cfg, w.note)
+	after(time.Second)
+	cut.setDown(true)
+	dead.cancel()
+	<-dead.done
+}
+
+// P11: a store that is down at the end is told of, as ever, and no error of the run.
+func TestALeaseThatCouldNotBeReleasedIsToldToOnError(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		cut := newFaulty(w.store)
+		cfg := w.config("a")
+		cfg.Store = cut
+		a := w.start(cfg, w.note)
+		after(time.Second)
+		cut.setDown(true)
+		a.stop()
+		w.wantTold(errDown)
+	})
+}
+
+// P4, P5: an event that cannot be decoded is told of and passed, and nothing else is; a partition that ends in
+// one is not taken for stalled.
+func TestAnUnreadableEventIsToldOfAndNothingElseIsPassed(t *testing.T) {
+	for _, lanes := range []int{0, 2} {
+		bubble(t, 1, func(w *world) {
+			cfg := w.config("a")
+			cfg.Lanes, cfg.MinBatch = lanes, 3
+			w.hub.garble("0", 0, 3, 4, 9)
+			w.hub.send("0", 10)
+			a := w.start(cfg, w.note)
+			after(time.Minute)
+			got := w.got("0")
+			slices.Sort(got)
+			if !slices.Equal(got, []int64{1, 2, 5, 6, 7, 8}) {
+				t.Errorf("handled %v", got)
+			}
+			after(20 * time.Minute)
+			if n := len(w.errs); n != 4 || !strings.Contains(w.errs[0].Error(), "sequence number 0") || len(w.hub.opened()) != 1 {
+				t.Errorf("%d errors %v, %d readers opened", n, w.errs, len(w.hub.opened()))
+			}
+			w.hub.send("0", 1)
+			after(10 * time.Second)
+			w.wantSaved("0", 10)
+			a.stop()
+		})
+	}
+}
