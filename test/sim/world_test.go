@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -134,7 +135,8 @@ func (w *world) stop(r *run) {
 	<-r.ended
 	took := time.Since(begun)
 	r.line.vanish()
-	if r.err != nil {
+	// One that is frozen or cut off may have to say that not everything was handed over.
+	if r.err != nil && (r.isWell() || !errors.Is(r.err, processor.ErrNotHandedOver)) {
 		w.ledger.breakRule(ruleStop, "%v returned %v", r, r.err)
 	}
 	if !r.isWell() {
