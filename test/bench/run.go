@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -72,6 +73,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	chosen, err := choose(opts.only)
 	if err != nil {
+		return err
+	}
+	// The yard's program runs in a folder of its own, from which a relative path leads elsewhere.
+	if opts.dir, err = filepath.Abs(opts.dir); err != nil {
 		return err
 	}
 	// The suffix keeps the folder out of version control when it is made in the repository.
