@@ -77,7 +77,7 @@ func (s *scope) fresh(parent context.Context, limit time.Duration) {
 // end tells whether the time was up. A context whose timer has fired, perhaps just after the call
 // returned, is not used again.
 func (s *scope) end() (late bool) {
-	s.mark(nil)
+	s.unmark()
 	if s.timer != nil && !s.timer.Stop() {
 		late = context.Cause(s.ctx) == ErrHandlerTimeout
 		s.cancel(nil)
@@ -90,6 +90,12 @@ func (s *scope) mark(running context.Context) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	s.running, s.ended = running, time.Time{}
+}
+
+func (s *scope) unmark() {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	s.running = nil
 }
 
 // stuck tells whether a call has not heeded the end of its context for so long.

@@ -16,7 +16,6 @@ type diary struct {
 	w       *world
 	mu      sync.Mutex
 	entries []string
-	causes  []error
 	open    func() error
 	process func(ctx context.Context, b *processor.Batch) error
 	close   func(ctx context.Context, p *processor.Partition, why processor.Reason) error

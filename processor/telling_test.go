@@ -45,8 +45,7 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 		cfg, log := w.logged("a", slog.LevelWarn)
 		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
 			if b.Attempt == 1 {
-				var nothing map[string]int
-				nothing["x"] = 1
+				panic("on purpose")
 			}
 			return w.note(ctx, b)
 		})
