@@ -26,7 +26,7 @@ const (
 
 const (
 	hubName, groupName = "homes", "alarms"
-	lease, renew       = 3 * time.Second, time.Second
+	lease, renew       = 6 * time.Second, 2 * time.Second
 )
 
 // TestMain makes the same binary the worker, so that it is built once.
