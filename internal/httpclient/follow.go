@@ -30,8 +30,8 @@ func (c *Client) Follow(ctx context.Context, q Query, notice func(Notice)) iter.
 		notice = func(Notice) {}
 	}
 	return func(yield func(json.RawMessage, error) bool) {
-		f := &follower{client: c, query: q, yield: yield, notice: notice}
-		if err := f.run(ctx); err != nil {
+		f := &follower{stream: stream{client: c, notice: notice}, query: q, yield: yield}
+		if err := f.run(ctx, f.tail); err != nil {
 			yield(nil, err)
 		}
 	}
@@ -39,14 +39,19 @@ func (c *Client) Follow(ctx context.Context, q Query, notice func(Notice)) iter.
 
 // follower is one Follow under way, in the goroutine of whoever ranges over it.
 type follower struct {
+	stream
+	query Query // From and Count move along with what was given
+	yield func(json.RawMessage, error) bool
+}
+
+// stream is something that the yard keeps sending, asked for again whenever it breaks off.
+type stream struct {
 	client *Client
-	query  Query // From and Count move along with what was given
-	yield  func(json.RawMessage, error) bool
 	notice func(Notice)
 
-	ever     bool // a tail has begun at least once, so From is a place and no wish
+	ever     bool // it has begun at least once, so that there is something to come back to
 	lost     bool // the last notice was that of a loss
-	failures int  // ends of tails since the last event
+	failures int  // ends since something came
 }
 
 // How a tail may end that is nobody's failure.
@@ -57,23 +62,24 @@ var (
 	errSilent = errors.New("nothing was heard of the yard for too long")
 )
 
-func (f *follower) run(ctx context.Context) error {
+// run asks once after the other until an end is final.
+func (s *stream) run(ctx context.Context, once func(context.Context) error) error {
 	for {
-		err := f.tail(ctx)
+		err := once(ctx)
 		switch {
 		case errors.Is(err, errDone):
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !f.ever || isFinal(err):
+		case !s.ever || isFinal(err):
 			return err
 		}
-		if !f.lost && !errors.Is(err, errResume) {
-			f.lost = true
-			f.notice(Notice{Lost: err})
+		if !s.lost && !errors.Is(err, errResume) {
+			s.lost = true
+			s.notice(Notice{Lost: err})
 		}
-		f.failures++
-		if !f.client.pause(ctx, f.failures) {
+		s.failures++
+		if !s.client.pause(ctx, s.failures) {
 			return ctx.Err()
 		}
 	}

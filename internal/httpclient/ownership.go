@@ -95,9 +95,9 @@ func (c *Client) WatchOwnership(ctx context.Context, hub, group string, target i
 		notice = func(Notice) {}
 	}
 	return func(yield func(Ownership, error) bool) {
-		w := &ownershipWatch{client: c, request: ownershipRequest(hub, group, target), yield: yield, notice: notice}
+		w := &ownershipWatch{stream: stream{client: c, notice: notice}, request: ownershipRequest(hub, group, target), yield: yield}
 		w.request.query.Set("watch", "true")
-		if err := w.run(ctx); err != nil {
+		if err := w.run(ctx, w.watch); err != nil {
 			yield(Ownership{}, err)
 		}
 	}
@@ -105,36 +105,9 @@ func (c *Client) WatchOwnership(ctx context.Context, hub, group string, target i
 
 // ownershipWatch is one WatchOwnership under way, in the goroutine of whoever ranges over it.
 type ownershipWatch struct {
-	client  *Client
+	stream
 	request request
 	yield   func(Ownership, error) bool
-	notice  func(Notice)
-
-	ever     bool // a table has come at least once
-	lost     bool // the last notice was that of a loss
-	failures int  // breaks since the last table
-}
-
-func (w *ownershipWatch) run(ctx context.Context) error {
-	for {
-		err := w.watch(ctx)
-		switch {
-		case errors.Is(err, errDone):
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !w.ever || isFinal(err):
-			return err
-		}
-		if !w.lost && !errors.Is(err, errResume) {
-			w.lost = true
-			w.notice(Notice{Lost: err})
-		}
-		w.failures++
-		if !w.client.pause(ctx, w.failures) {
-			return ctx.Err()
-		}
-	}
 }
 
 // watch asks once and gives what comes until it ends. Its error says why.
