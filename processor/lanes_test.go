@@ -40,10 +40,13 @@ func TestLanesKeepTheOrderOfEachKeyAndARetryHoldsUpItsLaneOnly(t *testing.T) {
 		w.wantSaved("0", -1) // event 0 is bad: everything waits behind it
 		w.mu.Lock()
 		done := 0
-		for _, seqs := range byKey {
+		for key, seqs := range byKey {
 			done += len(seqs)
 			if !slices.IsSorted(seqs) {
 				t.Errorf("out of order: %v", seqs)
+			}
+			if len(seqs) != 20 || key == "bad" { // a lane stands still whole or not at all
+				t.Errorf("%d events of %s were handled beside the bad key", len(seqs), key)
 			}
 		}
 		release = true
