@@ -1,0 +1,134 @@
+package schema
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// texts is what an envelope says, for comparing.
+func texts(e *Envelope) map[string]string {
+	m := map[string]string{}
+	for name, t := range map[string][]byte{
+		"id": e.ID, "subject": e.Subject, "type": e.Type, "time": e.Time, "source": e.Source, "dataVersion": e.DataVersion,
+		"dataSchema": e.DataSchema, "contentType": e.ContentType, "data": e.Data, "base64": e.Base64,
+	} {
+		if t != nil {
+			m[name] = string(t)
+		}
+	}
+	for _, x := range e.Extensions {
+		m["."+string(x.Name)] = string(x.Value)
+	}
+	return m
+}
+
+// G9
+func TestScanSeesWhatIsStored(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		form   Form
+		stored string
+		want   map[string]string
+	}{
+		{
+			"Event Grid", EventGridForm, `{"id":"1","subject":"","eventType":"t","eventTime":"now","dataVersion":"2","data":{"a":[1,"}"]}}`,
+			map[string]string{"id": "1", "subject": "", "type": "t", "time": "now", "dataVersion": "2", "data": `{"a":[1,"}"]}`},
+		},
+		{
+			"Event Grid without data", EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now"}`,
+			map[string]string{"id": "1", "subject": "s", "type": "t", "time": "now"},
+		},
+		{
+			"escapes", EventGridForm, `{"id":"\u0031\n","subject":"\ud83d\ude00\/","eventType":"\ud800","eventTime":"now","data":"\u0031"}`,
+			map[string]string{"id": "1\n", "subject": "😀/", "type": "\ufffd", "time": "now", "data": `"\u0031"`},
+		},
+		{
+			"CloudEvents", CloudEventForm,
+			`{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"x","time":"now","dataschema":"#1","datacontenttype":"a/b","n":5,"s":"v","data":null}`,
+			map[string]string{
+				"id": "1", "source": "/s", "type": "t", "subject": "x", "time": "now", "dataSchema": "#1", "contentType": "a/b", ".n": "5", ".s": `"v"`, "data": "null",
+			},
+		},
+		{
+			"binary data", CloudEventForm, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"aGVsbG8="}`,
+			map[string]string{"id": "1", "source": "/s", "type": "t", "base64": "aGVsbG8="},
+		},
+		{
+			"space, from somebody who wrote it by hand", EventGridForm, "{ \"id\" : \"1\" , \"subject\": \"s\",\n\"eventType\":\"t\",\"eventTime\":\"now\", \"data\": { } \n}",
+			map[string]string{"id": "1", "subject": "s", "type": "t", "time": "now", "data": "{ }"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := scanned(t, c.form, c.stored)
+			if diff := cmp.Diff(c.want, texts(e)); diff != "" {
+				t.Error(diff)
+			}
+			if e.Form != c.form || string(e.Raw) != c.stored || e.Topic != topicID {
+				t.Errorf("form %v, raw %s, topic %s", e.Form, e.Raw, e.Topic)
+			}
+		})
+	}
+}
+
+func TestAnEnvelopeIsFilledAnew(t *testing.T) {
+	e := scanned(t, CloudEventForm, `{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"x","time":"now","x":5,"data":1}`)
+	if err := e.Scan(EventGridForm, []byte(`{"id":"2","subject":"","eventType":"u","eventTime":"then"}`)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"id": "2", "subject": "", "type": "u", "time": "then"}
+	if diff := cmp.Diff(want, texts(e)); diff != "" {
+		t.Error(diff)
+	}
+	if e.Field("x") != nil || e.Field("source") == nil {
+		t.Errorf("x is %s, source %s", e.Field("x"), e.Field("source"))
+	}
+}
+
+func TestWhatIsNotStoredIsNotScanned(t *testing.T) {
+	for _, c := range []struct {
+		form   Form
+		stored string
+	}{
+		{EventGridForm, ``}, {EventGridForm, `{`}, {EventGridForm, `{}`}, {EventGridForm, `[]`}, {EventGridForm, `null`}, {0, `{"id":"1"}`},
+		{EventGridForm, `{"id":"1","subject":"s","eventType":"t"}`},
+		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now","topic":"x"}`},
+		{EventGridForm, `{"id":1,"subject":"s","eventType":"t","eventTime":"now"}`},
+		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now","data":1`},
+		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now","data":}`},
+		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now","data":`},
+		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now"} ` + "x"},
+		{CloudEventForm, `{"specversion":"1.0","id":"1","type":"t"}`},
+		{CloudEventForm, `{"specversion":"1.0","id":"1","source":"/s","type":"t","x":}`},
+		{CloudEventForm, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":1}`},
+		{CloudEventForm, `{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"","data":1}`},
+		{3, `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`},
+	} {
+		var e Envelope
+		if err := e.Scan(c.form, []byte(c.stored)); !errors.Is(err, errNotStored) {
+			t.Errorf("%v %s: %v", c.form, c.stored, err)
+		}
+	}
+}
+
+func TestScanningAllocatesNothing(t *testing.T) {
+	grid := stored(t, benchPublication(EventGrid, benchEventGrid(), 1))
+	cloud := stored(t, benchPublication(CloudEvents, benchCloudEvent(), 1))
+	e := Envelope{Topic: topicID}
+	var dst []byte
+	work := func() {
+		_ = e.Scan(EventGridForm, grid)
+		e.Field("subject")
+		e.Field("data.customer.CITY")
+		dst, _ = AppendEvent(dst[:0], &e, EventGrid)
+		dst, _ = AppendEvent(dst[:0], &e, CloudEvents)
+		_ = e.Scan(CloudEventForm, cloud)
+		e.Field("traceParent")
+		dst, _ = AppendEvent(dst[:0], &e, CloudEvents)
+	}
+	work()
+	if n := testing.AllocsPerRun(100, work); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,74 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+)
+
+const topicID = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/yard/providers/Microsoft.EventGrid/topics/orders"
+
+var now = time.Date(2026, 11, 15, 12, 0, 0, 123456700, time.UTC)
+
+// publish is a publication to the topic orders.
+func publish(kind Kind, contentType, body string) Publication {
+	return Publication{
+		Kind: kind, TopicID: topicID, TopicName: "orders", Body: []byte(body),
+		Header: http.Header{"Content-Type": {contentType}}, Now: now, NewID: func() string { return "made-up" },
+	}
+}
+
+// grid publishes to a topic with Event Grid's schema, clouds to one with CloudEvents'.
+func grid(body string) Publication { return publish(EventGrid, "application/json", body) }
+
+func clouds(body string) Publication { return publish(CloudEvents, "application/json", body) }
+
+// mustRead gives the stored events as text.
+func mustRead(t testing.TB, p Publication) []string {
+	t.Helper()
+	events, err := Read(p)
+	if err != nil {
+		t.Fatalf("read %s: %v", p.Body, err)
+	}
+	var all []string
+	for _, e := range events {
+		all = append(all, string(e))
+	}
+	return all
+}
+
+// refused gives the refusal that a publication has to get.
+func refused(t testing.TB, p Publication) *InputError {
+	t.Helper()
+	events, err := Read(p)
+	var input *InputError
+	if !errors.As(err, &input) {
+		t.Fatalf("read %s: stored %q, %v; want a refusal", p.Body, events, err)
+	}
+	if events != nil {
+		t.Errorf("refused with %v, and still gave %q", err, events)
+	}
+	return input
+}
+
+// scanned looks at a stored event of the topic orders.
+func scanned(t testing.TB, form Form, stored string) *Envelope {
+	t.Helper()
+	e := &Envelope{Topic: topicID}
+	if err := e.Scan(form, []byte(stored)); err != nil {
+		t.Fatalf("scan %s: %v", stored, err)
+	}
+	return e
+}
+
+// object decodes JSON with the standard library, which is what ours is held against.
+func object(t testing.TB, raw []byte) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal(raw, &m); err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	return m
+}

@@ -1,0 +1,125 @@
+package schema
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/event"
+)
+
+func hubEvent(e event.Event) HubEvent {
+	return HubEvent{Namespace: "yard", Hub: "orders", Partition: "3", Sequence: 1841, Enqueued: now, Event: e}
+}
+
+// G9: hubs feed subscriptions.
+func TestHubEventsBecomeCloudEvents(t *testing.T) {
+	const plain = `{"specversion":"1.0","id":"yard/orders/3/1841","source":"/hubs/orders/partitions/3","type":"Eventyard.Hub.Event"`
+	const at = `"time":"2026-11-15T12:00:00.1234567Z"`
+	cloud := func(more map[string]any) map[string]any {
+		m := map[string]any{"cloudEvents:specversion": "1.0", "cloudEvents:id": "1", "cloudEvents:source": "/s", "cloudEvents:type": "t"}
+		for name, v := range more {
+			m[name] = v
+		}
+		return m
+	}
+	for _, c := range []struct {
+		name  string
+		event event.Event
+		want  string
+	}{
+		{"no body", event.Event{}, plain + `,` + at + `}`},
+		{"an empty body", event.Event{Body: []byte{}}, plain + `,` + at + `}`},
+		{"JSON that says so", event.Event{Body: []byte(` {"a": 1}`), ContentType: "application/json"}, plain + `,` + at + `,"datacontenttype":"application/json","data":{"a": 1}}`},
+		{"JSON that does not say so", event.Event{Body: []byte(`[1]`)}, plain + `,` + at + `,"data":[1]}`},
+		{"text", event.Event{Body: []byte(`hello`)}, plain + `,` + at + `,"data_base64":"aGVsbG8="}`},
+		{"text that looks like JSON", event.Event{Body: []byte(`42`), ContentType: "text/plain"}, plain + `,` + at + `,"datacontenttype":"text/plain","data_base64":"NDI="}`},
+		{"JSON that is none", event.Event{Body: []byte(`{`), ContentType: "application/json"}, plain + `,` + at + `,"datacontenttype":"application/json","data_base64":"ew=="}`},
+		{"a key, which may be any text", event.Event{Body: []byte(`1`), Key: "a\"\xff"}, plain + `,"subject":"a\"` + "\ufffd" + `",` + at + `,"data":1}`},
+		{"a content type that is none", event.Event{Body: []byte(`1`), ContentType: "\r\n\x00"}, plain + `,` + at + `,"data_base64":"MQ=="}`},
+		{"a value", event.Event{Value: event.Map{{Key: "a", Value: int32(1)}}}, plain + `,` + at + `,"data":{"a":1}}`},
+
+		{
+			"a structured CloudEvent", event.Event{Body: []byte(` {"data":{"a" :1},"id":"1","source":"/s","type":"t","specversion":"1.0","x":5,"time":"2017-08-10T21:03:07Z"} `), ContentType: "application/cloudevents+json; charset=utf-8"},
+			`{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"2017-08-10T21:03:07Z","x":5,"data":{"a" :1}}`,
+		},
+		{
+			"a structured CloudEvent without a time", event.Event{Body: []byte(cloudEvent), ContentType: "application/cloudevents+json"},
+			`{"specversion":"1.0","id":"1","source":"/s","type":"t",` + at + `,"data":{"a":1}}`,
+		},
+		{
+			"what claims to be one", event.Event{Body: []byte(`{"id":"1"}`), ContentType: "application/cloudevents+json"},
+			plain + `,` + at + `,"datacontenttype":"application/cloudevents+json","data":{"id":"1"}}`,
+		},
+		{
+			"a CloudEvent in binary mode", event.Event{
+				Body: []byte(`{"a":1}`), ContentType: "application/json", Key: "k",
+				Properties: cloud(map[string]any{"cloudEvents:subject": "s", "cloudEvents:time": time.Unix(0, 0), "cloudEvents:n": int32(5), "cloudEvents:b": true, "mine": "x", "cloudEvents:BAD": 1}),
+			},
+			`{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"s","time":"1970-01-01T00:00:00Z","b":true,"n":5,"datacontenttype":"application/json","data":{"a":1}}`,
+		},
+		{
+			"a CloudEvent in binary mode with the other prefix", event.Event{
+				Body:       []byte(`hello`),
+				Properties: map[string]any{"cloudEvents_specversion": "1.0", "cloudEvents_id": "7", "cloudEvents:id": "1", "cloudEvents_x": "y", "cloudEvents_data": "no", "cloudEvents_time": "now", "cloudEvents_l": []any{}},
+			},
+			`{"specversion":"1.0","id":"1","source":"/hubs/orders/partitions/3","type":"Eventyard.Hub.Event",` + at + `,"x":"y","data_base64":"aGVsbG8="}`,
+		},
+		{"a CloudEvent of another version", event.Event{Properties: map[string]any{"cloudEvents:specversion": "0.3", "cloudEvents:id": "1"}}, plain + `,` + at + `}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := FromHub([]byte("before"), hubEvent(c.event))
+			if err != nil || string(got) != "before"+c.want {
+				t.Fatalf("wrote %s, %v\nwant  %s", got, err, c.want)
+			}
+			scanned(t, CloudEventForm, c.want)
+		})
+	}
+}
+
+// G9: a source hub's events are delivered in both schemas.
+func TestHubEventsAreDeliveredAsEventGridEvents(t *testing.T) {
+	for _, c := range []struct {
+		event event.Event
+		want  string
+	}{
+		{
+			event.Event{Body: []byte(`{"a":1}`), Key: "k"},
+			`{"topic":"` + topicID + `","id":"yard/orders/3/1841","subject":"k","eventType":"Eventyard.Hub.Event","eventTime":"2026-11-15T12:00:00.1234567Z","dataVersion":"","metadataVersion":"1","data":{"a":1}}`,
+		},
+		{
+			event.Event{Body: []byte(`hello`)},
+			`{"topic":"` + topicID + `","id":"yard/orders/3/1841","subject":"","eventType":"Eventyard.Hub.Event","eventTime":"2026-11-15T12:00:00.1234567Z","dataVersion":"","metadataVersion":"1","data":"aGVsbG8="}`,
+		},
+	} {
+		stored, err := FromHub(nil, hubEvent(c.event))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := AppendEvent(nil, scanned(t, CloudEventForm, string(stored)), EventGrid)
+		if err != nil || string(got) != c.want {
+			t.Errorf("wrote %s, %v\nwant  %s", got, err, c.want)
+		}
+	}
+}
+
+func TestValuesBecomeJSON(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{nil, `null`}, {true, `true`}, {"a\n", `"a\u000a"`}, {event.Symbol("s"), `"s"`}, {event.Char('é'), `"é"`}, {[]byte("hello"), `"aGVsbG8="`},
+		{time.UnixMilli(1).UTC(), `"1970-01-01T00:00:00.001Z"`}, {[16]byte{0xab}, `"ab000000-0000-0000-0000-000000000000"`},
+		{int8(-1), `-1`}, {int16(2), `2`}, {int64(math.MinInt64), `-9223372036854775808`}, {3, `3`}, {uint(4), `4`}, {uint8(5), `5`}, {uint16(6), `6`}, {uint32(7), `7`}, {uint64(math.MaxUint64), `18446744073709551615`},
+		{float32(0.1), `0.1`}, {1e100, `1e+100`}, {math.NaN(), `"NaN"`}, {math.Inf(-1), `"-Inf"`},
+		{event.Decimal32{1}, `"01000000"`}, {event.Decimal64{}, `"0000000000000000"`}, {event.Decimal128{}, `"00000000000000000000000000000000"`},
+		{[]any{1, []any{}, "x"}, `[1,[],"x"]`}, {event.Array{Values: []any{1, 2}}, `[1,2]`},
+		{event.Map{{Key: int32(1), Value: nil}, {Key: "b", Value: event.Map{}}, {Key: []any{"x"}, Value: 1}}, `{"1":null,"b":{},"[\"x\"]":1}`},
+		{map[string]any{"b": 1, "a": 2}, `{"a":2,"b":1}`}, {event.Described{Descriptor: uint64(1), Value: "x"}, `"x"`}, {struct{}{}, `"{}"`},
+	} {
+		got := appendValue(nil, c.value)
+		if string(got) != c.want || !isValid(got) {
+			t.Errorf("%#v is %s, want %s", c.value, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package schema
+
+import "strings"
+
+// custom reads an object of any shape. Its envelope is what the mapping finds in it; the
+// object itself becomes the data, as it is.
+func (s *store) custom() error {
+	start := s.r.i
+	found, err := s.mapped()
+	if err != nil {
+		return err
+	}
+	d := &s.draft
+	d.reset()
+	for _, f := range s.p.fields() {
+		raw, err := f.value(found[f.attribute])
+		if err != nil {
+			return err
+		}
+		d.attributes[f.attribute] = raw
+	}
+	if err := s.checkCustom(d); err != nil {
+		return err
+	}
+	d.attributes[attrData] = s.r.b[start:s.r.i]
+	s.out = d.appendStored(s.out, EventGridForm)
+	return nil
+}
+
+// mappedField is a field of the mapping, and the attribute that it is for.
+type mappedField struct {
+	attribute attribute
+	name      string
+	Field
+}
+
+func (p *Publication) fields() [6]mappedField {
+	m := &p.Mapping
+	return [6]mappedField{
+		{attrSubject, "subject", m.Subject},
+		{attrID, "id", m.ID},
+		{attrType, "eventType", m.EventType},
+		{attrTime, "eventTime", m.EventTime},
+		{attrDataVersion, "dataVersion", m.DataVersion},
+		{attrTopic, "topic", m.Topic},
+	}
+}
+
+// mapped finds the members that the mapping names; one may serve for several attributes.
+func (s *store) mapped() (found [attrOther][]byte, err error) {
+	if err := s.r.open('{', 2); err != nil {
+		return found, err
+	}
+	fields := s.p.fields()
+	for first := true; ; first = false {
+		more, err := s.r.more('}', first)
+		if err != nil || !more {
+			return found, err
+		}
+		t, err := s.r.name()
+		if err != nil {
+			return found, err
+		}
+		value, err := s.r.raw(3)
+		if err != nil {
+			return found, err
+		}
+		name := t.bytes()
+		for _, f := range fields {
+			if f.Source == "" || f.Source != string(name) {
+				continue
+			}
+			if found[f.attribute] != nil {
+				return found, refuseTwice(name)
+			}
+			found[f.attribute] = value
+		}
+	}
+}
+
+// value is the JSON string that a field's raw value, nil if there is none, stands for.
+func (f mappedField) value(raw []byte) ([]byte, error) {
+	switch {
+	case raw == nil || string(raw) == "null":
+		return f.missing()
+	case raw[0] == '{' || raw[0] == '[':
+		return nil, refuse("the property '%s' is mapped to '%s' and has to be a string, a number or a boolean", f.Source, f.name)
+	case isText(raw):
+		return raw, nil
+	default:
+		return appendQuoted(nil, raw), nil
+	}
+}
+
+func (f mappedField) missing() ([]byte, error) {
+	switch {
+	case f.Default != "":
+		return appendQuoted(nil, f.Default), nil
+	case f.Source != "":
+		return nil, refuse("the property '%s' is missing, which is mapped to '%s' without a default value: set it", f.Source, f.name)
+	default:
+		return nil, nil
+	}
+}
+
+// checkCustom checks what was mapped and fills in what was not.
+func (s *store) checkCustom(d *draft) error {
+	m, p := &s.p.Mapping, s.p
+	if raw := d.attributes[attrTopic]; raw != nil {
+		if err := s.checkTopic(m.Topic.Source, textOf(raw)); err != nil {
+			return err
+		}
+	}
+	if raw := d.attributes[attrTime]; raw == nil {
+		d.attributes[attrTime] = append(appendTime([]byte{'"'}, p.Now), '"')
+	} else if _, ok := parseStamp(textOf(raw)); !ok {
+		return refuseTime(m.EventTime.Source, textOf(raw))
+	}
+	if err := d.notEmpty(attrID, m.ID.Source, p.NewID); err != nil {
+		return err
+	}
+	if err := d.notEmpty(attrType, m.EventType.Source, func() string { return customType }); err != nil {
+		return err
+	}
+	if d.attributes[attrSubject] == nil {
+		d.attributes[attrSubject] = []byte(`""`)
+	}
+	return nil
+}
+
+// notEmpty fills in what was not mapped, and refuses what was mapped to nothing.
+func (d *draft) notEmpty(a attribute, property string, otherwise func() string) error {
+	raw := d.attributes[a]
+	if raw == nil {
+		d.attributes[a] = appendQuoted(nil, otherwise())
+		return nil
+	}
+	if len(raw) == len(`""`) {
+		return refuse("the property '%s' is empty: set it", property)
+	}
+	return nil
+}
+
+// equalFold compares names of topics, which are told apart without case.
+func equalFold(t []byte, name string) bool { return strings.EqualFold(string(t), name) }
