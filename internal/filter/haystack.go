@@ -1,0 +1,51 @@
+package filter
+
+import (
+	"bytes"
+	"index/suffixarray"
+)
+
+// longText is from where on it matters how often a text is searched, and manyLooks from which
+// time on. Until then, searching costs about what it takes to make an index of it. They are
+// changed by tests only.
+var (
+	longText  = 4 << 10
+	manyLooks = 64
+)
+
+// haystack is a text in which others are looked for. How long it is an outsider chooses, how many
+// are looked for thousands of subscriptions. So that the work is not the product of both, a
+// long text that is searched often gets an index.
+type haystack struct {
+	text   []byte
+	sketch sketch
+	drawn  bool // sketch is there
+	looks  int
+	index  *suffixarray.Index
+}
+
+// has tells whether part is in it. A part may have edges that its sketch does not tell of.
+func (h *haystack) has(part []byte, s sketch) bool {
+	return h.sketched().mayContain(s) && h.search(part)
+}
+
+// search looks whether part is in it.
+func (h *haystack) search(part []byte) bool {
+	if len(h.text) < longText || len(part) == 0 {
+		return bytes.Contains(h.text, part)
+	}
+	if h.looks++; h.looks > manyLooks && h.index == nil {
+		h.index = suffixarray.New(h.text)
+	}
+	if h.index != nil {
+		return len(h.index.Lookup(part, 1)) > 0
+	}
+	return bytes.Contains(h.text, part)
+}
+
+func (h *haystack) sketched() sketch {
+	if !h.drawn {
+		h.sketch, h.drawn = newSketch(h.text), true
+	}
+	return h.sketch
+}
