@@ -1,0 +1,72 @@
+package topickey
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Covers tells whether a token for a resource is good for a URL: the same, or beneath it by
+// whole path segments; scheme, case, default ports and a trailing slash do not matter, nor does a
+// query. A verb after a colon (topics/orders:publish) is beneath what stands before it.
+func (t Token) Covers(url string) bool {
+	resource, ok := parsePlace(t.Resource)
+	if !ok {
+		return false
+	}
+	target, ok := parsePlace(url)
+	if !ok || target.host != resource.host || len(target.segments) < len(resource.segments) {
+		return false
+	}
+	return slices.Equal(resource.segments, target.segments[:len(resource.segments)])
+}
+
+// place is a URL as far as it matters here, in lower case.
+type place struct {
+	host     string
+	segments []string
+}
+
+// parsePlace refuses what could be read as another place by whoever routes the request: names
+// of users, and steps upwards.
+func parsePlace(text string) (place, bool) {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil {
+		return place{}, false
+	}
+	segments, ok := pathSegments(u.EscapedPath())
+	return place{host: host(u), segments: segments}, ok
+}
+
+// host leaves out both default ports whatever the scheme, which matters to neither side: whoever
+// serves the request may be behind a proxy that has taken TLS off.
+func host(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if port := u.Port(); port == "80" || port == "443" {
+		return strings.TrimSuffix(host, ":"+port)
+	}
+	return host
+}
+
+func pathSegments(path string) ([]string, bool) {
+	var segments []string
+	path = strings.Trim(path, "/")
+	if path == "" {
+		return nil, true
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		plain, err := url.PathUnescape(segment)
+		if err != nil || plain == "." || plain == ".." {
+			return nil, false
+		}
+		segments = append(segments, strings.ToLower(plain))
+	}
+	last := len(segments) - 1
+	if name, verb, found := strings.Cut(segments[last], ":"); found {
+		segments = append(segments[:last], name, ":"+verb)
+	}
+	return segments, true
+}
