@@ -1,0 +1,116 @@
+// Package egress is the way out: HTTP requests to endpoints that strangers have named. Where
+// they lead is checked when the connection is made, after names were resolved, so that no
+// name, redirect or spelling of an address leads into the yard's own network.
+//
+// A request that is not answered in time frees its caller, and may go on in the background
+// for a while: a receiver that is slow has often done its work all the same (late.go).
+package egress
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// Config says where requests may go.
+type Config struct {
+	// Allow are networks that are private, loopback or otherwise special and may be reached all
+	// the same.
+	Allow []netip.Prefix
+	// Loopback is development mode: this machine may be reached.
+	Loopback bool
+	// UserAgent is what the yard calls itself; empty: eventyard.
+	UserAgent string
+	// MaxLate bounds requests that go on after their time-out, zero: 1,000.
+	MaxLate int
+	// Resolver and Transport are for tests; nil: the real ones. A *net.Resolver is used where
+	// the real one would be. With a Transport of one's own nothing is guarded.
+	Resolver interface {
+		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	}
+	Transport http.RoundTripper
+	Log       *slog.Logger
+}
+
+// Client sends. All methods may be called by many goroutines at once.
+type Client struct {
+	cfg    Config
+	guard  *guard
+	dialer *dialer
+	// trusts and purses are shared by endpoints: connections by those with the same trust and
+	// certificate, tokens by those that get them the same way.
+	trusts *cache[trust, http.RoundTripper]
+	purses *cache[grant, *purse]
+
+	// work goes to workers that wait for some (worker.go).
+	work chan *exchange
+	// stopping ends with Close; requests and token calls under way end with it.
+	stopping context.Context
+	stop     context.CancelFunc
+	// running counts the goroutines that Close waits for. It only grows under mu.
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool                   // guarded by mu
+	late   map[*exchange]struct{} // guarded by mu: requests whose callers have left
+}
+
+// New makes one. It starts no goroutine.
+func New(cfg Config) (*Client, error) {
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = "eventyard"
+	}
+	if cfg.MaxLate == 0 {
+		cfg.MaxLate = 1000
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	guard, err := newGuard(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, guard: guard, dialer: newDialer(cfg, guard), work: make(chan *exchange), late: map[*exchange]struct{}{}}
+	c.trusts = newCache(maxCached, c.connect, closeIdle)
+	c.purses = newCache(maxCached, c.openPurse, nil)
+	c.stopping, c.stop = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// Transport gives a guarded transport for clients of other protocols over HTTP (blob storage).
+// Whether redirects are followed is up to such a client; each is guarded like any other way.
+func (c *Client) Transport() http.RoundTripper {
+	rt, err := c.trusts.get(trust{})
+	if err != nil { // the system's roots and no certificate cannot be wrong
+		panic(fmt.Sprintf("egress: plain transport: %v", err))
+	}
+	return rt
+}
+
+// Close ends late requests and idle connections, and waits for them. Requests whose callers
+// still wait are ended too; later ones are refused. It may be called twice.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	for x := range c.late {
+		x.end(errClosed)
+	}
+	c.mu.Unlock()
+	c.stop()
+	c.running.Wait()
+	c.trusts.clear()
+}
+
+// spawn runs f in a goroutine that Close waits for; not once it was called.
+func (c *Client) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.running.Go(f)
+	return true
+}

@@ -1,0 +1,35 @@
+package egress
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newClient gives one that is closed with the test.
+func newClient(t testing.TB, cfg Config) *Client {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// serve runs a server on 127.0.0.1.
+func serve(t testing.TB, f http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// quiet is for servers whose clients are refused on purpose.
+var quiet = log.New(io.Discard, "", 0)

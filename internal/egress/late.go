@@ -1,0 +1,102 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/retry"
+)
+
+// A caller cannot leave a round trip that runs on its own goroutine. So where a request may go
+// on after its time-out, another one runs it, and the caller waits for what comes first: the
+// answer, or the timer, which hands the caller its time-out and the exchange over to the
+// client. Only then is anything kept in a table: a request that is answered in time costs a
+// channel and a change of goroutines.
+
+// doAndLeave sends from another goroutine, so that the caller can leave when time is over.
+func (c *Client) doAndLeave(ctx context.Context, r Request, began time.Time) Answer {
+	// What the caller cancels is only its own wait: a request that goes on outlives it.
+	x := newExchange(context.WithoutCancel(ctx), c, r, began)
+	x.done = make(chan Answer, 1)
+	if !c.assign(x) {
+		x.end(errClosed)
+		x.body.letGo()
+		return Answer{Outcome: retry.Canceled, Began: began, Err: x.explain(errClosed)}
+	}
+	select {
+	case a := <-x.done:
+		return a
+	case <-ctx.Done():
+		x.end(context.Cause(ctx))
+	case <-c.stopping.Done():
+		x.end(errClosed)
+	}
+	return <-x.done
+}
+
+// runAndTell runs the exchange and gives the answer to whoever waits for it.
+func (x *exchange) runAndTell() {
+	x.start()
+	a := x.run()
+	x.mu.Lock()
+	late, hook := x.late, x.hook
+	x.mu.Unlock()
+	if late == nil {
+		x.done <- a
+		return
+	}
+	x.client.dropLate(x)
+	late <- a
+	close(late)
+	if hook != nil {
+		hook(a)
+	}
+}
+
+// leaveLocked lets the caller go with a time-out. The body is no longer kept for repeats: once
+// it is written its bytes are free.
+func (x *exchange) leaveLocked() {
+	x.late = make(chan Answer, 1)
+	x.timer.Reset(x.ask.Late - x.ask.Timeout)
+	x.body.letGo()
+	u := x.ask.Route.url
+	x.done <- Answer{
+		Outcome: retry.TimedOut, Began: x.began, Took: time.Since(x.began), Late: x.late, left: x,
+		Err: fmt.Errorf("%s %s://%s: %w within %v", x.ask.Method, u.Scheme, u.Host, errTimeout, x.ask.Timeout),
+	}
+}
+
+// then calls f with the late answer, now or when it comes.
+func (x *exchange) then(f func(Answer)) {
+	x.mu.Lock()
+	if !x.ended {
+		x.hook = f
+		x.mu.Unlock()
+		return
+	}
+	a := x.answer
+	x.mu.Unlock()
+	f(a)
+}
+
+// keepLate takes over an exchange whose caller leaves, unless there are too many.
+func (c *Client) keepLate(x *exchange) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	if len(c.late) >= c.cfg.MaxLate {
+		c.cfg.Log.Debug("a request ends with its time: too many go on late already", "max", c.cfg.MaxLate)
+		return false
+	}
+	c.late[x] = struct{}{}
+	return true
+}
+
+func (c *Client) dropLate(x *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.late, x)
+}
