@@ -1,0 +1,116 @@
+package topics
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+)
+
+// armDeadLetter is where dead letters go. All but StorageBlob with an account's resource id is
+// ours.
+type armDeadLetter struct {
+	EndpointType string `json:"endpointType"`
+	Properties   struct {
+		ResourceID    string `json:"resourceId"`
+		ContainerName string `json:"blobContainerName"`
+		ContainerURL  string `json:"blobContainerUrl"`
+		AccountKey    string `json:"accountKey"`
+		Path          string `json:"path"`
+		EventHub      string `json:"eventHub"`
+	} `json:"properties"`
+}
+
+// parseDeadLetter replaces the place; null is none.
+func parseDeadLetter(raw json.RawMessage, s *Settings) error {
+	if isNull(raw) {
+		s.DeadLetter = Place{}
+		return nil
+	}
+	var d armDeadLetter
+	if err := read("deadLetterDestination", raw, &d); err != nil {
+		return err
+	}
+	place, err := d.place(s.DeadLetter)
+	if err != nil {
+		return err
+	}
+	s.DeadLetter = place
+	return nil
+}
+
+// parseIdentityDeadLetter unwraps a place with an Azure identity, which has no meaning here. Null
+// says nothing: reads have it beside a plain one.
+func parseIdentityDeadLetter(raw json.RawMessage, s *Settings) error {
+	var wrapped struct {
+		DeadLetterDestination json.RawMessage `json:"deadLetterDestination"`
+	}
+	if err := read("deadLetterWithResourceIdentity", raw, &wrapped); err != nil {
+		return err
+	}
+	if !given(wrapped.DeadLetterDestination) {
+		return nil
+	}
+	return parseDeadLetter(wrapped.DeadLetterDestination, s)
+}
+
+func (d *armDeadLetter) place(present Place) (Place, error) {
+	p := d.Properties
+	var place Place
+	switch {
+	case sameWord(d.EndpointType, "StorageBlob"):
+		return d.container(present)
+	case sameWord(d.EndpointType, "Yard"):
+		place = Place{Kind: PlaceYard}
+	case sameWord(d.EndpointType, "Folder"):
+		place = Place{Kind: PlaceFolder, Where: p.Path}
+	case sameWord(d.EndpointType, "EventHub"):
+		place = Place{Kind: PlaceHub, Where: hubName(p.EventHub, p.ResourceID)}
+	default:
+		return Place{}, invalid("deadLetterDestination: endpointType %.40q: write StorageBlob, Folder, EventHub or Yard", d.EndpointType)
+	}
+	return place, place.check()
+}
+
+// container finds the URL of a blob container. One that is the present one but for what reads
+// hide is the present one.
+func (d *armDeadLetter) container(present Place) (Place, error) {
+	where, err := d.containerURL()
+	if err != nil {
+		return Place{}, err
+	}
+	place := Place{Kind: PlaceBlob, Where: where, Key: d.Properties.AccountKey}
+	if err := place.check(); err != nil {
+		return Place{}, err
+	}
+	if present.Kind == PlaceBlob && where == baseURL(present.Where) && place.Key == "" {
+		return present, nil
+	}
+	if place.Key == "" && d.Properties.ContainerURL == "" && !isURL(d.Properties.ResourceID) {
+		return Place{}, invalid("deadLetterDestination: the yard has no identity in Azure: give the container's blobContainerUrl with a signature, or the account's key as accountKey")
+	}
+	return place, nil
+}
+
+func (d *armDeadLetter) containerURL() (string, error) {
+	p := d.Properties
+	if p.ContainerURL != "" {
+		return p.ContainerURL, nil
+	}
+	account := p.ResourceID
+	if !isURL(account) {
+		name := account[strings.LastIndexByte(account, '/')+1:]
+		if name == "" {
+			return "", invalid("deadLetterDestination: give blobContainerUrl, or a storage account's resourceId and blobContainerName")
+		}
+		account = "https://" + name + ".blob.core.windows.net"
+	}
+	u, err := url.Parse(account)
+	if err != nil || p.ContainerName == "" || strings.ContainsAny(p.ContainerName, "/?#") {
+		return "", invalid("deadLetterDestination: give the account's resourceId and the container's blobContainerName, or the whole as blobContainerUrl")
+	}
+	return u.JoinPath(p.ContainerName).String(), nil
+}
+
+func isURL(text string) bool {
+	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
+}

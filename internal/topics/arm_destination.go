@@ -1,0 +1,173 @@
+package topics
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/egress"
+)
+
+// armDestination is where events go.
+type armDestination struct {
+	EndpointType string `json:"endpointType"`
+	Properties   struct {
+		EndpointURL     string         `json:"endpointUrl"`
+		EndpointBaseURL string         `json:"endpointBaseUrl"`
+		MaxEvents       int            `json:"maxEventsPerBatch"`
+		PreferredKiB    int            `json:"preferredBatchSizeInKilobytes"`
+		MinTLS          string         `json:"minimumTlsVersionAllowed"`
+		EntraTenant     string         `json:"azureActiveDirectoryTenantId"`
+		EntraApp        string         `json:"azureActiveDirectoryApplicationIdOrUri"`
+		Attributes      []armAttribute `json:"deliveryAttributeMappings"`
+		ResourceID      string         `json:"resourceId"`
+		EventHub        string         `json:"eventHub"`
+	} `json:"properties"`
+}
+
+// armAttribute is a delivery property.
+type armAttribute struct {
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Properties struct {
+		Value       string `json:"value"`
+		IsSecret    bool   `json:"isSecret"`
+		SourceField string `json:"sourceField"`
+	} `json:"properties"`
+}
+
+// hidden is what reads show in place of a secret.
+const hidden = "Hidden"
+
+// The defaults of Event Grid's API, which tools send along: together they mean no batching.
+const (
+	defaultMaxEvents    = 1
+	defaultPreferredKiB = 64
+)
+
+// parseDestination replaces the target and what belongs to it. Null leaves it: a target there
+// has to be.
+func parseDestination(raw json.RawMessage, s *Settings) error {
+	if isNull(raw) {
+		return nil
+	}
+	var d armDestination
+	if err := read("destination", raw, &d); err != nil {
+		return err
+	}
+	headers, err := d.headers(s.Headers)
+	if err != nil {
+		return err
+	}
+	switch {
+	case sameWord(d.EndpointType, "WebHook"):
+		err = d.webhook(s)
+	case sameWord(d.EndpointType, "EventHub"):
+		err = d.hub(s)
+	default:
+		return invalid("endpointType %.40q: events go to a WebHook or an EventHub; a function or another service is reached by its URL, as a WebHook", d.EndpointType)
+	}
+	s.Headers, s.MaxEvents, s.PreferredKiB = headers, d.Properties.MaxEvents, d.Properties.PreferredKiB
+	if s.MaxEvents == defaultMaxEvents && s.PreferredKiB == defaultPreferredKiB {
+		s.MaxEvents, s.PreferredKiB = 0, 0
+	}
+	return err
+}
+
+// parseIdentityDestination unwraps a destination with an Azure identity, which has no meaning
+// here.
+func parseIdentityDestination(raw json.RawMessage, s *Settings) error {
+	var wrapped struct {
+		Destination json.RawMessage `json:"destination"`
+	}
+	if err := read("deliveryWithResourceIdentity", raw, &wrapped); err != nil {
+		return err
+	}
+	if !given(wrapped.Destination) {
+		return nil
+	}
+	return parseDestination(wrapped.Destination, s)
+}
+
+func (d *armDestination) webhook(s *Settings) error {
+	var hook egress.Endpoint
+	if s.Webhook != nil {
+		hook = *s.Webhook // certificates and the like, of which Event Grid knows nothing
+	}
+	p := d.Properties
+	if (p.EntraTenant != "" || p.EntraApp != "") && hook.OAuth == nil {
+		return invalid("azureActiveDirectoryTenantId: the yard has no identity there; give the webhook OAuth (token URL, client id and secret) by the yard's own API")
+	}
+	switch {
+	case p.EndpointURL != "":
+		hook.URL = p.EndpointURL
+	case p.EndpointBaseURL != "" && p.EndpointBaseURL != baseURL(hook.URL):
+		return invalid("endpointBaseUrl is not that of the present endpoint: give the whole endpointUrl")
+	}
+	switch p.MinTLS {
+	case "":
+	case "1.0", "1.1", "1.2":
+		hook.MinTLS = "1.2" // older ones are never spoken
+	default:
+		hook.MinTLS = p.MinTLS
+	}
+	s.Webhook, s.Hub, s.Pull = &hook, "", nil
+	return nil
+}
+
+// baseURL is what may be shown of a webhook's URL: keys are kept in the query.
+func baseURL(text string) string {
+	base, _, _ := strings.Cut(text, "?")
+	base, _, _ = strings.Cut(base, "#")
+	return base
+}
+
+func (d *armDestination) hub(s *Settings) error {
+	name := hubName(d.Properties.EventHub, d.Properties.ResourceID)
+	if name == "" {
+		return invalid("an EventHub destination names no hub: give eventHub, a hub of this yard, or a resourceId that ends in its name")
+	}
+	s.Hub, s.Webhook, s.Pull, s.Keys, s.Binary = name, nil, nil, nil, false
+	return nil
+}
+
+// hubName takes the hub's own name, or what a resource id has behind eventhubs: slashes, too.
+func hubName(name, resource string) string {
+	const before = "/eventhubs/"
+	if name != "" {
+		return name
+	}
+	if at := strings.LastIndex(strings.ToLower(resource), before); at >= 0 {
+		return resource[at+len(before):]
+	}
+	return resource[strings.LastIndexByte(resource, '/')+1:]
+}
+
+// headers reads delivery properties. A secret that is hidden is the present one.
+func (d *armDestination) headers(present []Header) ([]Header, error) {
+	var headers []Header
+	for _, a := range d.Properties.Attributes {
+		h := Header{Name: a.Name}
+		switch {
+		case sameWord(a.Type, "Static"):
+			h.Value, h.Secret = a.Properties.Value, a.Properties.IsSecret
+			if h.Secret && (h.Value == "" || h.Value == hidden) {
+				h.Value = secretOf(present, h.Name)
+			}
+		case sameWord(a.Type, "Dynamic"):
+			h.Field = a.Properties.SourceField
+		default:
+			return nil, invalid("deliveryAttributeMappings: %.64q has type %.32q: write Static or Dynamic", a.Name, a.Type)
+		}
+		headers = append(headers, h)
+	}
+	return headers, nil
+}
+
+func secretOf(present []Header, name string) string {
+	for _, h := range present {
+		if h.Secret && sameWord(h.Name, name) {
+			return h.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,241 @@
+package topics
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// A handshake has three steps, each a change of the definition:
+//
+//  1. A code and a link are stored: with the new subscription, which is Pending, or beside the
+//     settings of an old one, which go on meanwhile (Proposal).
+//  2. The endpoint is asked, while no lock is held. It may open the link at once (Confirm).
+//  3. What it answered is stored: the settings are in force, or await the link, or are taken back.
+//
+// The code tells whose handshake it is. It stays in the definition when the handshake is over,
+// so that who asked learns that the link was opened first. After a crash steps 2 and 3 never
+// come, and what was stored lapses.
+
+// whyPending is what a Pending one says.
+const whyPending = "the endpoint has been asked and has yet to agree: let it answer, or open the validation link it was sent"
+
+// errSuperseded: while the endpoint was asked, somebody else has changed the definition.
+var errSuperseded = errors.New("while its endpoint was asked it was changed by somebody else, or its time ran out: look at it and try again")
+
+// mustAsk tells whether settings need an endpoint's consent. r is the present state, nil for a
+// new subscription.
+func (k *Keeper) mustAsk(r *record, next Settings) bool {
+	if next.Webhook == nil || next.SkipValidation || k.validator == nil {
+		return false
+	}
+	return r == nil || r.State == Failed || r.State == Pending || r.SkipValidation || !r.sameEndpoint(next)
+}
+
+// sameEndpoint tells whether both go to one webhook.
+func (s Settings) sameEndpoint(other Settings) bool {
+	return s.Webhook != nil && other.Webhook != nil && s.Webhook.URL == other.Webhook.URL
+}
+
+func (k *Keeper) newValidation() Validation {
+	return Validation{Code: newCode(), Token: rand.Text(), Until: now().Add(k.window)}
+}
+
+// newCode is a random UUID, which is what receivers have seen in practice (reference §10.1).
+func newCode() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// ask asks the endpoint of a stored definition, and stores what comes of it.
+func (k *Keeper) ask(ctx context.Context, r *record) (*record, error) {
+	asked := r.Subscription
+	if r.Proposal != nil {
+		asked.Settings, asked.Validation = r.Proposal.Settings, r.Proposal.Validation
+	}
+	code, link := asked.Validation.Code, k.validationURL(asked, asked.Validation.Token)
+	a := k.validator.Validate(ctx, asked, r.Resource, code, link)
+	// What it said counts, also when the caller has left by now.
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	if a.Agreed || a.Awaiting {
+		accepted, err := k.changeOf(ctx, r.key(), r.ID, func(r *record) error { return k.accept(ctx, r, code, a) })
+		return accepted, overtaken(err)
+	}
+	confirmed, err := k.refuse(ctx, r.key(), r.ID, code)
+	if confirmed != nil {
+		return confirmed, nil
+	}
+	if err != nil {
+		k.log.Warn("refused subscription is still stored, it will lapse", "subscription", r.Name, "source", r.Source, "error", err)
+	}
+	return nil, fmt.Errorf("%w: %s", ErrHandshake, a.Why)
+}
+
+// overtaken puts what others did meanwhile into the words that callers know. A conflict it is only
+// for them: here it would be taken for one that goes away by trying again.
+func overtaken(err error) error {
+	switch {
+	case errors.Is(err, meta.ErrNotFound):
+		return fmt.Errorf("%w: it was deleted while its endpoint was asked", ErrNotFound)
+	case errors.Is(err, errSuperseded):
+		return fmt.Errorf("%w (%w)", err, meta.ErrConflict)
+	}
+	return err
+}
+
+// changeOf is change for the subscription of that ID alone, not for another of its name.
+func (k *Keeper) changeOf(ctx context.Context, key, id string, how func(*record) error) (*record, error) {
+	return k.change(ctx, key, func(r *record) error {
+		if r.ID != id {
+			return meta.ErrNotFound
+		}
+		return how(r)
+	})
+}
+
+// proposes tells whether an update with that code is under way.
+func (r *record) proposes(code string) bool {
+	return r.Proposal != nil && r.Proposal.Validation.Code == code
+}
+
+// adopt puts what was proposed in force.
+func (r *record) adopt() {
+	asked := r.Proposal.Validation
+	r.take(r.Proposal.Settings)
+	r.Validation = asked
+}
+
+// take puts settings in force, in place of the present ones and of any that were proposed. The rate
+// that an endpoint allowed, and the keys that were rotated out, are not those of others.
+func (r *record) take(next Settings) {
+	if !r.sameEndpoint(next) {
+		r.Validation.Rate = 0
+	}
+	if !containsKeys(next.Keys, r.Keys) {
+		r.Retired = nil
+	}
+	r.Settings, r.Proposal, r.Updated = next, nil, now()
+}
+
+// accept does what an endpoint's answer says that it agreed, or that a link will be opened.
+func (k *Keeper) accept(ctx context.Context, r *record, code string, a Agreement) error {
+	switch {
+	case r.proposes(code):
+		r.adopt()
+	case r.Validation.Code != code:
+		return errSuperseded
+	case r.Validation.Token == "" && (a.Awaiting || r.State != Failed):
+		return errUnchanged // the link was opened first, or is good no longer
+	}
+	if a.Awaiting {
+		r.State, r.Why, r.Validation.Awaiting = Pending, whyPending, true
+		return nil
+	}
+	at, err := k.present(r)
+	if err != nil {
+		return err
+	}
+	r.Validation.Rate = a.Rate
+	return k.activate(ctx, r, at)
+}
+
+// present finds the source that a subscription was made for.
+func (k *Keeper) present(r *record) (origin, error) {
+	at, err := k.origin(r.Source)
+	if err == nil && at.id != r.SourceID {
+		err = fmt.Errorf("%w: it is of another %s that is gone", ErrNotFound, r.Source)
+	}
+	return at, err
+}
+
+// neverAgreed: no endpoint of it ever has, so that nobody could miss it.
+func (r *record) neverAgreed() bool {
+	return r.Starts == nil && (r.State == Pending || r.State == Failed)
+}
+
+// refuse takes back what an endpoint did not agree to. It gives the subscription where the link
+// was opened meanwhile: that stands.
+func (k *Keeper) refuse(ctx context.Context, key, id, code string) (confirmed *record, err error) {
+	err = untilUncontested(ctx, func() error {
+		there, err := k.get(ctx, key)
+		if err != nil {
+			return err
+		}
+		switch r := there.sub; {
+		case r.ID != id:
+			return nil
+		case r.proposes(code):
+			r.Proposal = nil
+			_, err = k.put(ctx, r, there.revision)
+		case r.Validation.Code != code:
+			return nil
+		case r.neverAgreed() && r.Proposal != nil: // somebody has asked again meanwhile: that counts
+			r.adopt()
+			r.State, r.Why = Pending, whyPending
+			_, err = k.put(ctx, r, there.revision)
+		case r.neverAgreed():
+			err = k.remove(ctx, there)
+		default:
+			confirmed = r
+		}
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) {
+		err = nil
+	}
+	return confirmed, err
+}
+
+// Confirm is what opening the validation URL does. rate is WebHook-Allowed-Rate, 0: none given.
+func (k *Keeper) Confirm(ctx context.Context, id, token string, rate int) (Subscription, error) {
+	known := k.Snapshot().Subscriptions[id]
+	if known == nil {
+		return Subscription{}, badToken()
+	}
+	r, err := k.changeOf(ctx, subscriptionKey(known.Source, known.Name), id, func(r *record) error {
+		code := r.codeOf(token, time.Now())
+		if code == "" {
+			return badToken()
+		}
+		return k.accept(ctx, r, code, Agreement{Agreed: true, Rate: max(rate, 0)})
+	})
+	switch {
+	case errors.Is(err, meta.ErrNotFound):
+		return Subscription{}, badToken()
+	case errors.Is(err, ErrToken):
+		return Subscription{}, err
+	case err != nil:
+		return Subscription{}, fmt.Errorf("confirm subscription %q: %w", known.Name, err)
+	}
+	k.log.Info("subscription confirmed by its link", "subscription", r.Name, "source", r.Source, "state", r.State)
+	return r.Subscription, nil
+}
+
+// badToken says the same of every link that is not good: strangers open it.
+func badToken() error {
+	return fmt.Errorf("%w: it is wrong, used up or too old", ErrToken)
+}
+
+// codeOf gives the code of the handshake that a token ends; empty if there is none.
+func (r *record) codeOf(token string, now time.Time) string {
+	code := r.Validation.codeOf(token, now)
+	if r.Proposal != nil && code == "" {
+		code = r.Proposal.Validation.codeOf(token, now)
+	}
+	return code
+}
+
+func (v Validation) codeOf(token string, now time.Time) string {
+	if v.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(v.Token)) == 0 || !now.Before(v.Until) {
+		return ""
+	}
+	return v.Code
+}

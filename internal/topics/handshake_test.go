@@ -1,0 +1,494 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// doorstep is a yard whose endpoint a test plays.
+type doorstep struct {
+	*yard
+	*Keeper
+	door *endpoint
+}
+
+func newDoorstep(t testing.TB) *doorstep {
+	y, door := newYard(t), &endpoint{}
+	k := y.open(t, Config{Validate: door, ValidationURL: link})
+	mustTopic(t, k, "orders")
+	return &doorstep{y, k, door}
+}
+
+func (d *doorstep) state(t testing.TB) State {
+	t.Helper()
+	return mustFind(t, d.Keeper, topic("orders"), "mailer").State
+}
+
+func (d *doorstep) move(t testing.TB, url string) (Subscription, error) {
+	return d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.Webhook.URL = url }))
+}
+
+// G11: an endpoint that agrees gets events; it is asked before, with all it needs to know.
+func TestEndpointAgrees(t *testing.T) {
+	d := newDoorstep(t)
+	d.door.answer = func(s Subscription, topic, code, url string) Agreement {
+		its, _ := d.Topic("orders")
+		there := d.Snapshot().Subscriptions[s.ID]
+		if there == nil || there.State != Pending || there.Starts != nil || there.Validation.Code != code {
+			t.Errorf("before it is asked it is stored as %+v", there)
+		}
+		if topic != its.Resource || len(code) != 36 || url != link(s, there.Validation.Token) || s.Webhook.URL != example || s.Name != "mailer" {
+			t.Errorf("asked with %q, %q, %q, %+v", topic, code, url, s)
+		}
+		return Agreement{Agreed: true, Rate: 120}
+	}
+	made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+	if made.State != Active || made.Validation.Rate != 120 || made.Validation.Token != "" || made.Why != "" || d.door.count() != 1 {
+		t.Errorf("made %+v", made)
+	}
+}
+
+// G11: one that refuses gets none, and there is nothing left of it.
+func TestEndpointRefuses(t *testing.T) {
+	d := newDoorstep(t)
+	d.door.says(Agreement{Why: "it answered 202"})
+	_, err := d.Create(t.Context(), topic("orders"), "mailer", hook(example))
+	wantError(t, err, ErrHandshake, "it answered 202")
+	_, err = d.Find(topic("orders"), "mailer")
+	wantError(t, err, ErrNotFound, "mailer")
+	if left, _ := d.store.List(t.Context(), subscriptionsPrefix); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+// G11: nobody is asked who need not be.
+func TestWhoIsNotAsked(t *testing.T) {
+	d := newDoorstep(t)
+	d.hub(t, "sensors", 1)
+	d.door.says(Agreement{Why: "no"})
+	trusted := hook(example)
+	trusted.SkipValidation = true
+	for name, s := range map[string]Settings{"trusted": trusted, "to-a-hub": {Hub: "sensors"}, "pulled": {Pull: &Pull{}}} {
+		if made := mustCreate(t, d.Keeper, topic("orders"), name, s); made.State != Active || len(made.Starts) != 1 {
+			t.Errorf("%s: made %+v", name, made)
+		}
+	}
+	if d.door.count() != 0 {
+		t.Errorf("asked %d times", d.door.count())
+	}
+}
+
+// G11: one that cannot answer by itself has its owner open a link.
+func TestLinkIsOpened(t *testing.T) {
+	d := newDoorstep(t)
+	var url string
+	d.door.answer = func(_ Subscription, _, _, u string) Agreement {
+		url = u
+		return Agreement{Awaiting: true}
+	}
+	made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+	if made.State != Pending || made.Starts != nil || !strings.Contains(made.Why, "validation link") {
+		t.Errorf("made %+v", made)
+	}
+	for name, bad := range map[string]string{
+		"another token": link(made, "x"), "no token": link(made, ""), "another subscription": link(Subscription{ID: newID()}, made.Validation.Token),
+	} {
+		if _, err := confirm(t, d.Keeper, bad, 0); !errors.Is(err, ErrToken) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	// Any node may be asked.
+	other := d.open(t, Config{Validate: d.door})
+	done, err := confirm(t, other, url, 60)
+	if err != nil || done.State != Active || done.Validation.Rate != 60 || len(done.Starts) != 1 {
+		t.Errorf("confirmed %+v, %v", done, err)
+	}
+	_, err = confirm(t, d.Keeper, url, 0)
+	wantError(t, err, ErrToken, "used up")
+}
+
+// G11: who opens the link before its answer has come back is heard, whatever it then answers.
+func TestLinkIsOpenedFirst(t *testing.T) {
+	for name, answer := range map[string]Agreement{
+		"then it agrees": {Agreed: true, Rate: 9}, "then it awaits": {Awaiting: true}, "then it refuses": {Why: "500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoorstep(t)
+			d.door.answer = func(_ Subscription, _, _, url string) Agreement {
+				if _, err := confirm(t, d.Keeper, url, 77); err != nil {
+					t.Error(err)
+				}
+				return answer
+			}
+			made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+			if made.State != Active || made.Validation.Rate != 77 {
+				t.Errorf("made %+v", made)
+			}
+			moved, err := d.move(t, "https://example.com/new")
+			if err != nil || moved.State != Active || moved.Webhook.URL != "https://example.com/new" || moved.ID != made.ID {
+				t.Errorf("moved %+v, %v", moved, err)
+			}
+		})
+	}
+}
+
+// G11: a changed endpoint is asked again. Until it has answered the old one goes on; where it
+// refuses, it stays.
+func TestChangedEndpointIsAsked(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		answer Agreement
+		err    error
+		url    string
+		state  State
+	}{
+		{"it agrees", Agreement{Agreed: true}, nil, "https://example.com/new", Active},
+		{"it awaits", Agreement{Awaiting: true}, nil, "https://example.com/new", Pending},
+		{"it refuses", Agreement{Why: "404"}, ErrHandshake, example, Active},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDoorstep(t)
+			made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+			mustPublish(t, d.Keeper, "orders", "x")
+			d.door.answer = func(s Subscription, _, _, _ string) Agreement {
+				if now := mustFind(t, d.Keeper, topic("orders"), "mailer"); now.Webhook.URL != example || now.State != Active {
+					t.Errorf("while it is asked: %+v", now)
+				}
+				if s.Webhook.URL != "https://example.com/new" || s.ID != made.ID {
+					t.Errorf("asked %+v", s)
+				}
+				return test.answer
+			}
+			_, err := d.move(t, "https://example.com/new")
+			if !errors.Is(err, test.err) {
+				t.Errorf("got %v", err)
+			}
+			found := mustFind(t, d.open(t, Config{}), topic("orders"), "mailer")
+			if found.Webhook.URL != test.url || found.State != test.state || !slices.Equal(found.Starts, made.Starts) {
+				t.Errorf("found %+v", found)
+			}
+			if r := d.known.find(subscriptionKey(topic("orders"), "mailer")); r.Proposal != nil {
+				t.Errorf("left: %+v", r.Proposal)
+			}
+		})
+	}
+}
+
+// G11: a link is good for some time; then the subscription has failed, and may be asked for
+// again.
+func TestLinkIsNotOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorstep(t)
+		defer run(t, d.Keeper)()
+		var url string
+		d.door.answer = func(_ Subscription, _, _, u string) Agreement {
+			url = u
+			return Agreement{Awaiting: true}
+		}
+		made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+		time.Sleep(DefaultValidationWindow - time.Second)
+		synctest.Wait()
+		if got := d.state(t); got != Pending {
+			t.Errorf("too early: %s", got)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		failed := mustFind(t, d.Keeper, topic("orders"), "mailer")
+		if failed.State != Failed || !strings.Contains(failed.Why, "create or update it again") || failed.Validation.Token != "" {
+			t.Errorf("failed %+v", failed)
+		}
+		_, err := confirm(t, d.Keeper, url, 0)
+		wantError(t, err, ErrToken, "too old")
+
+		d.door.says(Agreement{Agreed: true})
+		mustPublish(t, d.Keeper, "orders", "x")
+		again := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+		if again.State != Active || again.ID == made.ID || again.Starts[0] != 1 {
+			t.Errorf("again %+v", again)
+		}
+	})
+}
+
+// G11: a link that is too old is not good, also while nobody has noticed.
+func TestLinkIsOpenedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorstep(t)
+		d.door.says(Agreement{Awaiting: true})
+		made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+		time.Sleep(DefaultValidationWindow)
+		_, err := confirm(t, d.Keeper, link(made, made.Validation.Token), 0)
+		wantError(t, err, ErrToken, "too old")
+		if got := d.state(t); got != Pending {
+			t.Errorf("it is %s", got)
+		}
+	})
+}
+
+// G11: an update brings a failed one back, with the same settings too; a configuration file does.
+func TestFailedOneIsAskedAgain(t *testing.T) {
+	for _, how := range []string{"update", "ensure"} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDoorstep(t)
+			defer run(t, d.Keeper)()
+			d.door.says(Agreement{Awaiting: true})
+			made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+			time.Sleep(DefaultValidationWindow + time.Second)
+			d.door.says(Agreement{Agreed: true})
+			var err error
+			if how == "ensure" {
+				_, err = d.Ensure(t.Context(), topic("orders"), "mailer", hook(example))
+			} else {
+				_, err = d.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {}))
+			}
+			if found := mustFind(t, d.Keeper, topic("orders"), "mailer"); err != nil || found.State != Active || found.ID != made.ID || found.Starts == nil {
+				t.Errorf("%s: found %+v, %v", how, found, err)
+			}
+		})
+	}
+}
+
+// G11: a crash between asking and hearing leaves something that lapses: a new subscription fails,
+// an update is forgotten.
+func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorstep(t)
+		trusted := hook(example)
+		trusted.SkipValidation = true
+		old := mustCreate(t, d.Keeper, topic("orders"), "old", trusted)
+		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
+		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.door})
+		if _, err := dying.Create(t.Context(), topic("orders"), "new", hook(example)); !errors.Is(err, errCrashed) {
+			t.Fatalf("got %v", err)
+		}
+		f.taken = 0
+		_, err := dying.Update(t.Context(), topic("orders"), "old", change(func(s *Settings) { s.Webhook.URL, s.SkipValidation = "https://example.com/new", false }))
+		if !errors.Is(err, errCrashed) {
+			t.Fatalf("got %v", err)
+		}
+		k := d.open(t, Config{Validate: d.door})
+		defer run(t, k)()
+		if s := mustFind(t, k, topic("orders"), "new"); s.State != Pending {
+			t.Errorf("new: %+v", s)
+		}
+		time.Sleep(DefaultValidationWindow + time.Second)
+		synctest.Wait()
+		if s := mustFind(t, k, topic("orders"), "new"); s.State != Failed {
+			t.Errorf("new: %+v", s)
+		}
+		if s := mustFind(t, k, topic("orders"), "old"); s.State != Active || !s.Settings.equal(old.Settings) {
+			t.Errorf("old: %+v", s)
+		}
+		if r := k.known.find(subscriptionKey(topic("orders"), "old")); r.Proposal != nil {
+			t.Errorf("left: %+v", r.Proposal)
+		}
+		mustCreate(t, k, topic("orders"), "new", hook(example))
+	})
+}
+
+// G11: of two who move an endpoint at once the later counts, and the earlier is told.
+func TestUpdatesOvertakeEachOther(t *testing.T) {
+	d := newDoorstep(t)
+	mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+	d.door.answer = func(s Subscription, _, _, _ string) Agreement {
+		if s.Webhook.URL == "https://example.com/first" {
+			if _, err := d.move(t, "https://example.com/second"); err != nil {
+				t.Error(err)
+			}
+		}
+		return Agreement{Agreed: true}
+	}
+	_, err := d.move(t, "https://example.com/first")
+	wantError(t, err, errSuperseded, "try again")
+	if !errors.Is(err, meta.ErrConflict) { // which the doors know
+		t.Errorf("got %v", err)
+	}
+	if found := mustFind(t, d.Keeper, topic("orders"), "mailer"); found.Webhook.URL != "https://example.com/second" {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// G11: what changes while an endpoint is asked is not lost when it agrees.
+func TestOtherUpdateWhileAnEndpointIsAsked(t *testing.T) {
+	d := newDoorstep(t)
+	mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+	d.door.answer = func(Subscription, string, string, string) Agreement {
+		if _, err := d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 7 })); err != nil {
+			t.Error(err)
+		}
+		if _, err := d.RotateKey(t.Context(), topic("orders"), "mailer", "hmac", time.Hour); err != nil {
+			t.Error(err)
+		}
+		return Agreement{Agreed: true}
+	}
+	_, err := d.move(t, "https://example.com/first")
+	wantError(t, err, errSuperseded, "try again")
+	if found := mustFind(t, d.Keeper, topic("orders"), "mailer"); found.MaxEvents != 7 || found.Webhook.URL != example || len(found.Keys) != 1 {
+		t.Errorf("found %+v", found)
+	}
+	d.door.answer = func(Subscription, string, string, string) Agreement {
+		if _, err := d.RotateKey(t.Context(), topic("orders"), "mailer", "hmac", time.Hour); err != nil {
+			t.Error(err)
+		}
+		return Agreement{Agreed: true}
+	}
+	if moved, err := d.move(t, "https://example.com/second"); err != nil || len(moved.Keys) != 2 {
+		t.Errorf("a key is lost: %+v, %v", moved, err)
+	}
+}
+
+// G11: a subscription deleted while its endpoint is asked stays deleted, whatever it answers.
+func TestDeletedWhileTheEndpointIsAsked(t *testing.T) {
+	for name, a := range map[string]Agreement{"agreed": {Agreed: true}, "awaiting": {Awaiting: true}, "refused": {Why: "no"}} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoorstep(t)
+			d.door.answer = func(Subscription, string, string, string) Agreement {
+				if err := d.Delete(t.Context(), topic("orders"), "mailer"); err != nil {
+					t.Error(err)
+				}
+				return a
+			}
+			_, err := d.Create(t.Context(), topic("orders"), "mailer", hook(example))
+			if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrHandshake) || errors.Is(err, meta.ErrNotFound) {
+				t.Errorf("got %v", err)
+			}
+			if left, _ := d.store.List(t.Context(), subscriptionsPrefix); len(left) > 0 {
+				t.Errorf("left %v", left)
+			}
+		})
+	}
+}
+
+// G11: what the endpoint said counts, also when nobody waits for it any more.
+func TestCallerLeavesWhileTheEndpointIsAsked(t *testing.T) {
+	for _, agrees := range []bool{true, false} {
+		d := newDoorstep(t)
+		ctx, leave := context.WithCancel(t.Context())
+		d.door.answer = func(Subscription, string, string, string) Agreement {
+			leave()
+			return Agreement{Agreed: agrees}
+		}
+		_, err := d.Create(ctx, topic("orders"), "mailer", hook(example))
+		if agrees != (err == nil) {
+			t.Errorf("got %v", err)
+		}
+		left, _ := d.store.List(t.Context(), subscriptionsPrefix)
+		if agrees != (len(left) == 1) {
+			t.Errorf("left %v", left)
+		}
+	}
+}
+
+// G11: many open one link at once; it is good once.
+func TestLinkIsOpenedByMany(t *testing.T) {
+	d := newDoorstep(t)
+	d.door.says(Agreement{Awaiting: true})
+	made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+	url := link(made, made.Validation.Token)
+	other := d.open(t, Config{})
+	var wg sync.WaitGroup
+	good := make(chan int, 16)
+	for i := range 16 {
+		wg.Go(func() {
+			k := d.Keeper
+			if i%2 == 1 {
+				k = other
+			}
+			_, err := confirm(t, k, url, i+1)
+			if err == nil {
+				good <- i + 1
+			} else if !errors.Is(err, ErrToken) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(good) != 1 {
+		t.Fatalf("it was good %d times", len(good))
+	}
+	there, err := d.get(t.Context(), subscriptionKey(topic("orders"), "mailer"))
+	if err != nil || there.sub.Validation.Rate != <-good || there.sub.State != Active {
+		t.Errorf("stored %+v, %v", there.sub, err)
+	}
+}
+
+// A subscription ends when it expires, and can be prolonged.
+func TestExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		k := y.open(t, Config{})
+		mustTopic(t, k, "orders")
+		expiring := func(in time.Duration) Settings {
+			s := hook(example)
+			s.Expires = time.Now().Add(in)
+			return s
+		}
+		_, err := k.Create(t.Context(), topic("orders"), "too-late", expiring(-time.Second))
+		wantError(t, err, ErrInvalid, "in the future")
+		for i := range 5 {
+			mustCreate(t, k, topic("orders"), fmt.Sprintf("sub-%d", i), expiring(time.Duration(10-i)*time.Minute))
+		}
+		// Another node lets them lapse; what was noted before Run counts too.
+		other := y.open(t, Config{})
+		defer run(t, k)()
+		defer run(t, other)()
+		time.Sleep(8*time.Minute + time.Second)
+		synctest.Wait()
+		for i := range 5 {
+			s := mustFind(t, k, topic("orders"), fmt.Sprintf("sub-%d", i))
+			if expired := i >= 2; expired != (s.State == Expired) || expired != strings.Contains(s.Why, "expired at") {
+				t.Errorf("%s is %s, %q", s.Name, s.State, s.Why)
+			}
+		}
+		// What does not touch the time leaves it expired; a later time brings it back.
+		s, err := k.Update(t.Context(), topic("orders"), "sub-4", change(func(s *Settings) { s.MaxEvents = 3 }))
+		if err != nil || s.State != Expired || s.MaxEvents != 3 {
+			t.Errorf("got %+v, %v", s, err)
+		}
+		s, err = k.Update(t.Context(), topic("orders"), "sub-4", change(func(s *Settings) { s.Expires = time.Now().Add(time.Minute) }))
+		if err != nil || s.State != Active {
+			t.Errorf("got %+v, %v", s, err)
+		}
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		if s := mustFind(t, other, topic("orders"), "sub-4"); s.State != Expired {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+// A lapse that cannot be stored is tried again.
+func TestLapseIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorstep(t)
+		f := &faults{}
+		k := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.door})
+		d.door.says(Agreement{Awaiting: true})
+		mustCreate(t, k, topic("orders"), "mailer", hook(example))
+		defer run(t, k)()
+		f.mu.Lock()
+		f.step = 1 // all fail
+		f.mu.Unlock()
+		time.Sleep(DefaultValidationWindow + 5*time.Second)
+		synctest.Wait()
+		if s := mustFind(t, k, topic("orders"), "mailer"); s.State != Pending {
+			t.Errorf("got %+v", s)
+		}
+		f.mu.Lock()
+		f.step = 0
+		f.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s := mustFind(t, k, topic("orders"), "mailer"); s.State != Failed {
+			t.Errorf("got %+v", s)
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// deadline is when the definition next changes by itself; zero: never.
+func (r *record) deadline() time.Time {
+	var first time.Time
+	sooner := func(at time.Time) {
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	if r.State == Pending {
+		sooner(r.Validation.Until)
+	}
+	if r.Proposal != nil {
+		sooner(r.Proposal.Validation.Until)
+	}
+	if r.ends() {
+		sooner(r.Expires)
+	}
+	return first
+}
+
+// ends tells whether the subscription ends when it expires: others get nothing anyway, and
+// their state says why. A Pending one stays it until its endpoint has agreed, or is given up: an
+// Expired one is delivered what is left, and goes on without being asked when it is prolonged.
+func (r *record) ends() bool { return r.State == Active || r.State == Paused }
+
+// lapse does what time does to a definition, and tells whether that is anything.
+//
+// An update whose endpoint has neither agreed nor refused is forgotten, as if it had not been
+// asked for: that is what a crash in mid-handshake leaves.
+func (r *record) lapse(now time.Time) bool {
+	due := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
+	changed := false
+	if r.Proposal != nil && due(r.Proposal.Validation.Until) {
+		r.Proposal, changed = nil, true
+	}
+	if r.ends() && due(r.Expires) {
+		r.State, r.Why, changed = Expired, "it expired at "+r.Expires.UTC().Format(time.RFC3339), true
+	}
+	if r.State == Pending && due(r.Validation.Until) {
+		r.State, changed = Failed, true
+		r.Why = fmt.Sprintf("the endpoint had not agreed by %s: %s", r.Validation.Until.UTC().Format(time.RFC3339), r.wayBack())
+	}
+	if changed && r.State != Pending {
+		r.Validation.close()
+	}
+	return changed
+}
+
+// wayBack is what helps one that has failed. The name of one that was Active before is taken.
+func (r *record) wayBack() string {
+	if r.failedFirst() {
+		return "create or update it again"
+	}
+	return "update it, with this endpoint or another"
+}
+
+// close takes the link back. The code stays: by it whoever asked knows its handshake again.
+func (v *Validation) close() { v.Token, v.Until, v.Awaiting = "", time.Time{}, false }
+
+// lapsePause is how long to wait with a lapse that could not be stored.
+const lapsePause = time.Second
+
+// keepTime lets definitions lapse when their time has come, until ctx ends.
+func (k *Keeper) keepTime(ctx context.Context) {
+	for {
+		keys, next := k.known.deadlines.due(time.Now())
+		for _, key := range keys {
+			k.lapse(ctx, key)
+		}
+		if !k.untilDue(ctx, next) {
+			return
+		}
+	}
+}
+
+// untilDue waits for the next moment, or an earlier one that has come up. False: ctx has ended.
+func (k *Keeper) untilDue(ctx context.Context, next time.Time) bool {
+	var due <-chan time.Time
+	if !next.IsZero() {
+		timer := time.NewTimer(time.Until(next))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-due:
+	case <-k.known.deadlines.sooner:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+func (k *Keeper) lapse(ctx context.Context, key string) {
+	lapsed := false
+	s, err := k.change(ctx, key, func(r *record) error {
+		if lapsed = r.lapse(time.Now()); !lapsed {
+			return errUnchanged
+		}
+		return nil
+	})
+	switch {
+	case err == nil && lapsed:
+		k.log.Info("subscription lapsed", "subscription", s.Name, "source", s.Source, "state", s.State, "why", s.Why)
+	case err == nil:
+		k.known.deadlines.set(key, s.deadline()) // somebody was faster, or it was too early
+	case errors.Is(err, meta.ErrNotFound), ctx.Err() != nil:
+	default:
+		k.log.Warn("subscription could not lapse, trying again", "key", key, "error", err)
+		k.known.deadlines.set(key, time.Now().Add(lapsePause))
+	}
+}

@@ -1,0 +1,95 @@
+package topics
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// topicRecord is a topic as the store keeps it.
+type topicRecord struct {
+	Topic
+	// Deleting is set from the moment a deletion is decided.
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+func (t *topicRecord) key() string { return topicKey(t.Name) }
+
+// record is a subscription as the store keeps it.
+type record struct {
+	Subscription
+	// Proposal is what an update asks for while its endpoint has not answered yet; nil: nothing.
+	Proposal *proposal `json:"proposal,omitempty"`
+	// Retired are prints of signing keys that were rotated out, the newest last: configuration may
+	// still name them.
+	Retired []string `json:"retired,omitempty"`
+}
+
+// proposal is settings with the handshake that they wait for.
+type proposal struct {
+	Settings   Settings   `json:"settings"`
+	Validation Validation `json:"validation"`
+}
+
+func (r *record) key() string { return subscriptionKey(r.Source, r.Name) }
+
+// fact is either of them.
+type fact interface{ key() string }
+
+// encode cannot fail: settings that cannot be written are refused before (checkSize).
+func encode(f fact) []byte {
+	value, err := json.Marshal(f)
+	if err != nil {
+		panic(fmt.Sprintf("encode %s: %v", f.key(), err))
+	}
+	return value
+}
+
+// sighted makes news of a fact. Errors name the key, never the value, which has secrets.
+func (k *Keeper) sighted(e meta.Entry) (sighting, error) {
+	s := sighting{key: e.Key, revision: e.Revision}
+	var err error
+	if strings.HasPrefix(e.Key, topicsPrefix) {
+		s.topic, err = k.decodeTopic(e)
+	} else {
+		s.sub, err = k.decodeSubscription(e)
+	}
+	return s, err
+}
+
+func (k *Keeper) decodeTopic(e meta.Entry) (*topicRecord, error) {
+	t := new(topicRecord)
+	if err := json.Unmarshal(e.Value, t); err != nil {
+		return nil, fmt.Errorf("read topic %s: %w", e.Key, err)
+	}
+	if t.key() != e.Key || !isID(t.ID) || t.Key1 == "" || t.Key2 == "" || t.Schema == "" {
+		return nil, fmt.Errorf("read topic %s: it names topic %q with id %q, or lacks a key or its schema", e.Key, t.Name, t.ID)
+	}
+	t.Resource = TopicResource(k.namespace, t.Name)
+	return t, nil
+}
+
+func (k *Keeper) decodeSubscription(e meta.Entry) (*record, error) {
+	r := new(record)
+	if err := json.Unmarshal(e.Value, r); err != nil {
+		return nil, fmt.Errorf("read subscription %s: %w", e.Key, err)
+	}
+	if r.key() != e.Key || !isID(r.ID) || !isID(r.SourceID) || r.State == "" {
+		return nil, fmt.Errorf("read subscription %s: it names subscription %q of %s with id %q, or lacks its state", e.Key, r.Name, r.Source, r.ID)
+	}
+	r.Resource = k.resource(r.Source)
+	r.Retry.Resource = r.Hub != ""
+	if r.Proposal != nil {
+		r.Proposal.Settings.Retry.Resource = r.Proposal.Settings.Hub != ""
+	}
+	return r, nil
+}
+
+func (k *Keeper) resource(s Source) string {
+	if s.Hub != "" {
+		return HubResource(k.namespace, s.Hub)
+	}
+	return TopicResource(k.namespace, s.Topic)
+}

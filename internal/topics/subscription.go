@@ -1,0 +1,142 @@
+package topics
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// Find looks for a subscription by name: in a source, or (zero source) in all of them. What it
+// gives shares its slices with others: change nothing in them. One whose hub is gone is shown as
+// Failed.
+//
+// Errors: ErrNotFound, ErrAmbiguous, ErrTopicNotFound, *broker.NotFoundError.
+func (k *Keeper) Find(source Source, name string) (Subscription, error) {
+	if source == (Source{}) {
+		return k.findAnywhere(name)
+	}
+	r := k.known.find(subscriptionKey(source, name))
+	if r != nil && k.Snapshot().Subscriptions[r.ID] != nil {
+		return k.shown(&r.Subscription), nil
+	}
+	if _, err := k.origin(source); err != nil {
+		return Subscription{}, err
+	}
+	return Subscription{}, notFound(source, name)
+}
+
+func (k *Keeper) findAnywhere(name string) (Subscription, error) {
+	var found *Subscription
+	folded := auth.Fold(name)
+	for _, s := range k.Snapshot().Subscriptions {
+		if auth.Fold(s.Name) != folded {
+			continue
+		}
+		if found != nil {
+			return Subscription{}, fmt.Errorf("%w: %s and %s have one named %.80q: say whose is meant", ErrAmbiguous, found.Source, s.Source, name)
+		}
+		found = s
+	}
+	if found == nil {
+		return Subscription{}, notFound(Source{}, name)
+	}
+	return k.shown(found), nil
+}
+
+// shown is a subscription as users see it.
+func (k *Keeper) shown(s *Subscription) Subscription {
+	shown := *s
+	if why := k.gone(s); why != "" {
+		shown.State, shown.Why = Failed, why
+	}
+	return shown
+}
+
+// Subscriptions of a source, or (zero source) all, by name. They are as Find gives them.
+func (k *Keeper) Subscriptions(source Source) ([]Subscription, error) {
+	chosen, err := k.choose(source)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Subscription, len(chosen))
+	for i, s := range chosen {
+		list[i] = k.shown(s)
+	}
+	slices.SortFunc(list, func(x, y Subscription) int {
+		return cmp.Or(cmp.Compare(auth.Fold(x.Name), auth.Fold(y.Name)), cmp.Compare(x.Resource, y.Resource))
+	})
+	return list, nil
+}
+
+func (k *Keeper) choose(source Source) ([]*Subscription, error) {
+	snapshot := k.Snapshot()
+	if source == (Source{}) {
+		return slices.Collect(maps.Values(snapshot.Subscriptions)), nil
+	}
+	at, err := k.origin(source)
+	if source.Topic == "" && source.Hub != "" {
+		if its := ofHub(snapshot, source.Hub); len(its) > 0 {
+			return its, nil
+		}
+	}
+	return snapshot.BySource[at.id], err
+}
+
+// ofHub gives the subscriptions of all hubs that ever had the name.
+func ofHub(s *Snapshot, hub string) (its []*Subscription) {
+	folded := auth.Fold(hub)
+	for _, members := range s.BySource {
+		if auth.Fold(members[0].Source.Hub) == folded {
+			its = append(its, members...)
+		}
+	}
+	return its
+}
+
+// Delete removes it. What it leaves elsewhere (cursors, shelves, dead letters) others clean up,
+// who hear of it by OnChange.
+func (k *Keeper) Delete(ctx context.Context, source Source, name string) error {
+	key, err := k.keyOf(source, name)
+	if err != nil {
+		return err
+	}
+	err = untilUncontested(ctx, func() error {
+		there, err := k.get(ctx, key)
+		if err != nil {
+			return err
+		}
+		return k.remove(ctx, there)
+	})
+	if errors.Is(err, meta.ErrNotFound) {
+		return notFound(source, name)
+	}
+	if err != nil {
+		return fmt.Errorf("delete subscription %q: %w", name, err)
+	}
+	k.log.Info("subscription deleted", "subscription", name, "source", source)
+	return nil
+}
+
+// keyOf finds the key of a subscription that is to be changed. The store decides whether it is
+// there; only where no source is named this node has to know it.
+func (k *Keeper) keyOf(source Source, name string) (string, error) {
+	if source == (Source{}) {
+		found, err := k.findAnywhere(name)
+		if err != nil {
+			return "", err
+		}
+		source = found.Source
+	}
+	if source.Topic != "" {
+		if _, err := k.origin(source); err != nil {
+			return "", err
+		}
+	}
+	return subscriptionKey(source, name), nil
+}

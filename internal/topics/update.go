@@ -1,0 +1,134 @@
+package topics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// Update replaces the settings; a changed URL, or one that has not agreed yet, is asked first. change is
+// given the present settings, and again if somebody else was faster. While a changed endpoint has
+// yet to agree the subscription is Pending: events wait. Until it has answered at all, and where
+// it refuses (ErrHandshake), everything stays as it is. One that was Disabled is Active again.
+func (k *Keeper) Update(ctx context.Context, source Source, name string, change func(*Settings) error) (Subscription, error) {
+	return k.update(ctx, source, name, revision{
+		change: func(_ *record, s *Settings) error { return change(s) },
+		well:   func(r *record) bool { return r.State == Active || r.State == Paused || r.State == Expired },
+	})
+}
+
+// revision is how settings are changed.
+type revision struct {
+	// change is given the definition, to look at, and its settings, to change.
+	change func(*record, *Settings) error
+	// well tells whether nothing need be done where the settings stay as they are.
+	well func(*record) bool
+}
+
+// Ensure is Create, or Update where it exists and differs, for configuration files. One that is
+// as it should be is left alone, but for a Failed one, which is asked again, and so is a Pending one
+// that never answered. Signing keys stay as long as those given are among them, or were: they may
+// have been rotated since.
+func (k *Keeper) Ensure(ctx context.Context, source Source, name string, s Settings) (Subscription, error) {
+	if _, err := k.origin(source); err != nil {
+		return Subscription{}, fmt.Errorf("ensure subscription %q: %w", name, err)
+	}
+	replace := revision{
+		change: func(r *record, next *Settings) error {
+			keys := next.Keys
+			if *next = s; s.Webhook != nil && r.knows(s.Keys) {
+				next.Keys = keys
+			}
+			return nil
+		},
+		well: func(r *record) bool { return r.State != Failed && (r.State != Pending || r.Validation.Awaiting) },
+	}
+	for try := 1; ; try++ {
+		there, err := k.update(ctx, source, name, replace)
+		if !errors.Is(err, ErrNotFound) {
+			return there, err
+		}
+		there, err = k.Create(ctx, source, name, s)
+		if !errors.Is(err, ErrExists) || try == maxTries {
+			return there, err
+		}
+	}
+}
+
+func (k *Keeper) update(ctx context.Context, source Source, name string, how revision) (Subscription, error) {
+	key, err := k.keyOf(source, name)
+	if err != nil {
+		return Subscription{}, err
+	}
+	changed, asking := false, false
+	r, err := k.change(ctx, key, func(r *record) (err error) {
+		asking, err = k.revise(ctx, r, how)
+		changed = err == nil
+		return err
+	})
+	if err == nil && asking {
+		r, err = k.ask(ctx, r)
+	}
+	if errors.Is(err, meta.ErrNotFound) {
+		return Subscription{}, notFound(source, name)
+	}
+	if err != nil {
+		return Subscription{}, fmt.Errorf("update subscription %q: %w", name, err)
+	}
+	if changed {
+		k.log.Info("subscription changed", "subscription", r.Name, "source", r.Source, "state", r.State)
+	}
+	return r.Subscription, nil
+}
+
+// revise changes a definition, or has it propose the change where its endpoint is to be asked.
+// Another proposal that is under way is dropped: it was made for settings that are no more.
+func (k *Keeper) revise(ctx context.Context, r *record, how revision) (asking bool, err error) {
+	at, err := k.present(r)
+	if err != nil {
+		return false, err
+	}
+	next := r.Settings.clone()
+	if err := how.change(r, &next); err != nil {
+		return false, err
+	}
+	k.complete(&next, at)
+	if next.equal(r.Settings) && how.well(r) {
+		return false, errUnchanged
+	}
+	if next, err = k.vet(next, at, r.Subscription); err != nil {
+		return false, err
+	}
+	if k.mustAsk(r, next) {
+		r.Proposal = &proposal{Settings: next, Validation: k.newValidation()}
+		return true, nil
+	}
+	r.take(next)
+	return false, k.activate(ctx, r, at)
+}
+
+// clone shares nothing with the original, which is of the form that storing gives.
+func (s Settings) clone() (copied Settings) {
+	if err := json.Unmarshal(s.encode(), &copied); err != nil {
+		panic(fmt.Sprintf("copy settings: %v", err))
+	}
+	copied.Retry.Resource = s.Retry.Resource
+	return copied
+}
+
+// equal compares what would be stored. What cannot be stored equals nothing.
+func (s Settings) equal(other Settings) bool {
+	x, err := json.Marshal(s)
+	return err == nil && string(x) == string(other.encode())
+}
+
+func (s Settings) encode() []byte {
+	value, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("encode settings: %v", err))
+	}
+	return value
+}

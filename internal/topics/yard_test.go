@@ -1,0 +1,297 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/meta/metatest"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// yard is a place that keepers can be opened on, also several, also again.
+type yard struct {
+	engine eventlog.Engine
+	store  *metatest.Memory
+	broker *broker.Broker
+}
+
+func newYard(t testing.TB) *yard {
+	t.Helper()
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close() })
+	y := &yard{engine: engine, store: metatest.NewMemory()}
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return y
+}
+
+// open opens a keeper on the yard; what cfg leaves out is the yard's.
+func (y *yard) open(t testing.TB, cfg Config) *Keeper {
+	t.Helper()
+	if cfg.Engine == nil {
+		cfg.Engine = y.engine
+	}
+	if cfg.Meta == nil {
+		cfg.Meta = y.store
+	}
+	cfg.Broker, cfg.Log = y.broker, quiet()
+	k, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// hub makes one.
+func (y *yard) hub(t testing.TB, name string, partitions int) {
+	t.Helper()
+	if _, err := y.broker.CreateHub(t.Context(), broker.HubConfig{Name: name, Partitions: partitions}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (y *yard) publishToHub(t testing.TB, hub string, partition, events int) {
+	t.Helper()
+	batch := make([]eventlog.Event, events)
+	for i := range batch {
+		batch[i].Message = []byte("x")
+	}
+	if _, err := y.broker.Publish(t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, batch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run has a keeper follow the others until the test ends, or until stop.
+func run(t testing.TB, k *Keeper) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- k.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run ended with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func mustTopic(t testing.TB, k *Keeper, name string) Topic {
+	t.Helper()
+	made, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func mustCreate(t testing.TB, k *Keeper, source Source, name string, s Settings) Subscription {
+	t.Helper()
+	made, err := k.Create(t.Context(), source, name, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func mustFind(t testing.TB, k *Keeper, source Source, name string) Subscription {
+	t.Helper()
+	found, err := k.Find(source, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func mustPublish(t testing.TB, k *Keeper, topic string, events ...string) {
+	t.Helper()
+	batch := make([][]byte, len(events))
+	for i, e := range events {
+		batch[i] = []byte(e)
+	}
+	if err := k.Publish(t.Context(), topic, batch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// topic is a source, hook settings with a webhook.
+func topic(name string) Source { return Source{Topic: name} }
+
+func hook(url string) Settings { return Settings{Webhook: &egress.Endpoint{URL: url}} }
+
+const example = "https://example.com/hook?code=secret"
+
+// stored gives the bodies of a topic's events.
+func stored(t testing.TB, k *Keeper, name string) (bodies []string) {
+	t.Helper()
+	its, err := k.Topic(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := k.Log(&its)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cursor, err := log.Cursor(t.Context(), eventlog.Earliest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cursor.Close()
+	for {
+		run, err := cursor.TryNext(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(run.Events) == 0 {
+			return bodies
+		}
+		for _, e := range run.Events {
+			body, ok := message.Body(e.Message)
+			if !ok {
+				t.Fatalf("stored event %q has no plain body", e.Message)
+			}
+			bodies = append(bodies, string(body))
+		}
+	}
+}
+
+// wantError checks that an error is of a kind and says something.
+func wantError(t testing.TB, err, kind error, says string) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want %q that says %q", err, kind, says)
+	}
+}
+
+// endpoint answers handshakes as told, and counts them.
+type endpoint struct {
+	answer func(s Subscription, topic, code, url string) Agreement
+
+	mu    sync.Mutex
+	asked int // guarded by mu
+}
+
+func (e *endpoint) Validate(_ context.Context, s Subscription, topic, code, url string) Agreement {
+	e.mu.Lock()
+	e.asked++
+	e.mu.Unlock()
+	if e.answer == nil {
+		return Agreement{Agreed: true}
+	}
+	return e.answer(s, topic, code, url)
+}
+
+func (e *endpoint) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked
+}
+
+func (e *endpoint) says(a Agreement) {
+	e.answer = func(Subscription, string, string, string) Agreement { return a }
+}
+
+// link is how validation links look in tests.
+func link(s Subscription, token string) string { return s.ID + " " + token }
+
+// confirm opens a link.
+func confirm(t testing.TB, k *Keeper, url string, rate int) (Subscription, error) {
+	id, token, _ := strings.Cut(url, " ")
+	return k.Confirm(t.Context(), id, token, rate)
+}
+
+// faults decides which step of a course of changes fails. From then on all do, as if the process
+// had died there.
+type faults struct {
+	mu      sync.Mutex
+	step    int // the step that fails, counted from 1; 0: none. Guarded by mu.
+	taken   int // guarded by mu
+	removed []string
+	// answerLost: the step is taken, but nobody learns of it.
+	answerLost bool
+}
+
+var errCrashed = errors.New("the process died here")
+
+func (f *faults) do(step func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.taken++
+	if f.step == 0 || f.taken < f.step {
+		return step()
+	}
+	if f.taken == f.step && f.answerLost {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return errCrashed
+}
+
+type faultyStore struct {
+	meta.Store
+	*faults
+}
+
+func (s faultyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (rev meta.Revision, err error) {
+	err = s.do(func() error {
+		rev, err = s.Store.CompareAndSet(ctx, key, expected, value)
+		return err
+	})
+	return rev, err
+}
+
+func (s faultyStore) Delete(ctx context.Context, key string, expected meta.Revision) error {
+	return s.do(func() error { return s.Store.Delete(ctx, key, expected) })
+}
+
+type faultyEngine struct {
+	eventlog.Engine
+	*faults
+}
+
+func (e faultyEngine) Remove(ctx context.Context, log string) error {
+	return e.do(func() error {
+		e.removed = append(e.removed, log)
+		return e.Engine.Remove(ctx, log)
+	})
+}
+
+// hookedStore calls before each change, and after each that the store has taken.
+type hookedStore struct {
+	meta.Store
+	before, changed func(key string)
+}
+
+func (s hookedStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if s.before != nil {
+		s.before(key)
+	}
+	rev, err := s.Store.CompareAndSet(ctx, key, expected, value)
+	if err == nil && s.changed != nil {
+		s.changed(key)
+	}
+	return rev, err
+}
