@@ -1,0 +1,77 @@
+package deadletter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// fact is a value in the meta store. It is never changed, only replaced.
+type fact[T any] struct {
+	value    T
+	revision meta.Revision // zero: it is not there
+}
+
+// readFact reads what the store has.
+func readFact[T any](e meta.Entry) (f fact[T], err error) {
+	if err := json.Unmarshal(e.Value, &f.value); err != nil {
+		return f, fmt.Errorf("read fact %s: %w", e.Key, err)
+	}
+	f.revision = e.Revision
+	return f, nil
+}
+
+// change gives the fact as it is after a change, which how makes to a copy: it replaces lists and
+// does not write into them. Whoever else made one meanwhile, or an earlier one whose outcome was
+// unknown, is not overwritten.
+func (f fact[T]) change(ctx context.Context, store meta.Store, key string, how func(*T)) (fact[T], error) {
+	for {
+		next := f.value
+		how(&next)
+		value, err := json.Marshal(next)
+		if err != nil {
+			return f, err
+		}
+		revision, err := store.CompareAndSet(ctx, key, f.revision, value)
+		if err == nil {
+			return fact[T]{next, revision}, nil
+		}
+		if !errors.Is(err, meta.ErrConflict) {
+			return f, fmt.Errorf("note what became of dead letters: %w", err)
+		}
+		if f, err = reread[T](ctx, store, key); err != nil {
+			return f, err
+		}
+	}
+}
+
+// remove deletes the fact, whatever it is by now.
+func (f fact[T]) remove(ctx context.Context, store meta.Store, key string) error {
+	for f.revision != 0 {
+		err := store.Delete(ctx, key, f.revision)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, meta.ErrConflict) {
+			return fmt.Errorf("forget what became of dead letters: %w", err)
+		}
+		if f, err = reread[T](ctx, store, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func reread[T any](ctx context.Context, store meta.Store, key string) (fact[T], error) {
+	e, err := store.Get(ctx, key)
+	if errors.Is(err, meta.ErrNotFound) {
+		return fact[T]{}, nil
+	}
+	if err != nil {
+		return fact[T]{}, fmt.Errorf("read what became of dead letters: %w", err)
+	}
+	return readFact[T](e)
+}
