@@ -1,0 +1,123 @@
+package delivery
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// clock wakes lanes and endpoints at the times they ask for. There is one timer for all of
+// them and one goroutine, Run's: ten thousand lanes that wait for an hour cost as many entries
+// in a heap.
+type clock struct {
+	// kick tells the goroutine that the first alarm has changed.
+	kick chan struct{}
+
+	mu     sync.Mutex
+	alarms alarms // guarded by mu
+}
+
+// alarm is one sleeper's; it has at most one at a time. Its fields are guarded by clock.mu.
+type alarm struct {
+	who   sleeper
+	at    time.Time // zero: not set
+	place int       // in the heap
+}
+
+// sleeper is somebody who is woken. wake is called by the clock's goroutine, without locks.
+type sleeper interface{ wake(now time.Time) }
+
+func newClock() *clock { return &clock{kick: make(chan struct{}, 1)} }
+
+// set makes the clock wake the alarm's owner at a time, instead of any time set before; the
+// zero time: not at all. It may be called with locks held, under which wake is not called.
+func (c *clock) set(a *alarm, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.at.Equal(at) {
+		return
+	}
+	had := !a.at.IsZero()
+	a.at = at
+	switch {
+	case at.IsZero():
+		heap.Remove(&c.alarms, a.place)
+	case had:
+		heap.Fix(&c.alarms, a.place)
+	default:
+		heap.Push(&c.alarms, a)
+	}
+	if !at.IsZero() && a.place == 0 {
+		select {
+		case c.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run wakes sleepers until ctx ends.
+func (c *clock) run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(c.ring(time.Now()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.kick:
+		case <-timer.C:
+		}
+	}
+}
+
+// ring wakes everybody whose time has come, and says how long it is until the next.
+func (c *clock) ring(now time.Time) time.Duration {
+	for {
+		who, wait := c.due(now)
+		if who == nil {
+			return wait
+		}
+		who.wake(now)
+	}
+}
+
+// due takes one whose time has come, or says when the next one's does.
+func (c *clock) due(now time.Time) (sleeper, time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.alarms) == 0 {
+		return nil, 24 * time.Hour
+	}
+	first := c.alarms[0]
+	if first.at.After(now) {
+		return nil, first.at.Sub(now)
+	}
+	heap.Pop(&c.alarms)
+	first.at = time.Time{}
+	return first.who, 0
+}
+
+// alarms is a heap by time.
+type alarms []*alarm
+
+func (h alarms) Len() int           { return len(h) }
+func (h alarms) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h alarms) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+func (h *alarms) Push(x any) {
+	a := x.(*alarm)
+	a.place = len(*h)
+	*h = append(*h, a)
+}
+
+func (h *alarms) Pop() any {
+	old := *h
+	a := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return a
+}

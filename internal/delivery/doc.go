@@ -1,0 +1,72 @@
+// Package delivery is the grid at work: it reads each source once, finds the subscriptions that an
+// event matches, and sees to it that every one of them gets it, or its dead letter.
+//
+// # The plain idea, and why it is not enough
+//
+// A subscription is a cursor over a log: read, send, move on. With ten thousand of them each event
+// would be read and decoded ten thousand times, a slow endpoint would hold up the events behind
+// the one it does not answer, and a failed event would have to wait in memory for hours. So three
+// things are apart here: reading is shared, sending is each subscription's own, and what has
+// failed leaves the log for another (package tiers).
+//
+//	source ──→ feed ──→ lane ──→ workers ──→ endpoint
+//	  │     (filters)  │  ↑ ↑       │ delivered: the mark moves
+//	  └──→ pump ───────┘  │ │       ├ again:     tiers ──→ due ─┐
+//	       (catches up)   │ └─ shelf ←──────────────────────────┤ no room, or on probation
+//	                      └─────────────────────────────────────┘
+//	                                └ never:     dead letters, or dropped and counted
+//
+// # Who is who
+//
+// A feed reads one partition of a source, decodes each event once, asks one index of all filters
+// which subscriptions it concerns, and offers it to those. It never waits for anybody.
+//
+// A lane is one subscription. What it has taken stands in its queue, bounded in events and bytes,
+// and all queues together are bounded by a budget. It has no goroutine: whoever changes something
+// pokes it, and it starts workers, or has itself pumped, where that is of use. Ten thousand idle
+// lanes are ten thousand small structs.
+//
+// A track is where a lane stands in one partition. Joined to the feed it has no place of its own:
+// what does not concern it does not touch it. When the lane cannot take an event (its queue is
+// full, it is paused, its endpoint is on probation) the track is detached before that event, and
+// the feed goes on without it. Later a pump reads on from there, with this lane's filter only,
+// until the track is no longer behind the feed, and joins it again. Joining is decided with the
+// feed held still, so that nothing falls between; a track that has come further than the feed may
+// join too, because it ignores what is below its mark. See track.
+//
+// A worker takes a batch that fits together, of what is there (G2), sends it, asks package retry
+// for the verdict, and carries it out. It ends when there is nothing more to send.
+//
+// An endpoint is a place that lanes send to. Its health is theirs together (G7): see endpoint.
+//
+// # What is durable
+//
+// The happy path writes nothing but, once a second, the marks of all lanes of a partition as one
+// fact: below a lane's mark everything is delivered, given up, or kept elsewhere. An event is
+// finished only when that is so: after the retry log, the shelf or the dead letters have it
+// durably. If they do not take it (a full disk), the worker keeps it and tries again, and the lane
+// stands still in the end; nothing is passed over. A crash, at any point, repeats what was done
+// after the marks were saved, and loses nothing.
+//
+// # What leaves memory
+//
+// A lane that stands still holds nothing: what came from the log is put down, as numbers, and is
+// read again; what came from a shelf goes back to it. So a million events behind a dead endpoint
+// cost as much as none. Events still grow old there: a sweep, when the first of them has, moves
+// them to the dead letters (G6).
+//
+// # Ordered subscriptions
+//
+// Events of one key go out one after another. A failed one is tried again in place, by the same
+// schedule, and holds back its key alone; it uses no retry log, so that its attempts begin anew
+// after a crash. The queue's bounds are the window: once it is full of keys that wait, the others
+// wait, too.
+//
+// # Locks
+//
+// feed.mu, then lane.mu, then one of endpoint.mu, budget.mu, lates.mu and pumps.mu, then clock.mu
+// (under endpoint.mu and budget.mu) or crew.mu (under pumps.mu). Service.mu is held with no other.
+// Nothing is read, written or sent under any of them, entries of shelves and tiers are told that
+// they are done without them, and nobody is poked: endpoints and the budget have the clock's
+// goroutine do it.
+package delivery

@@ -1,0 +1,6 @@
+//go:build race
+
+package delivery
+
+// defaultSeeds is how many random lives a run of the tests leads.
+const defaultSeeds = 4
