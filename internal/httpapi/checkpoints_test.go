@@ -62,8 +62,9 @@ func TestCheckpointIsMoved(t *testing.T) {
 			t.Errorf("%s moved to %+v, stored is %+v", body, m, list)
 		}
 	}
+	y.want(200, "PUT", checkpointsPath+"/0", `{"to":{"sequence":2}}`)
 	y.want(200, "PUT", checkpointsPath+"/0", `{"to":{"sequence":1},"dryRun":true}`)
-	if got := *y.checkpoints().Checkpoints[0].Sequence; got == 1 {
+	if got := *y.checkpoints().Checkpoints[0].Sequence; got != 2 {
 		t.Error("a dry run has moved it")
 	}
 }

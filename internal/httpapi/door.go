@@ -56,6 +56,8 @@ type Config struct {
 	// and has its metrics in Registry if it was made with it. nil means that the
 	// yard keeps none: the routes of ownership and checkpoints answer 501.
 	Groups Groups
+	// Grid is what serves topics and subscriptions; nil: they are not served.
+	Grid *Grid
 
 	// Version and Engine are shown by GET /api/v1.
 	Version string

@@ -37,7 +37,7 @@ func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 		rows[a.name] = true
 	}
 	declared := map[string]bool{}
-	beneath := []string{"access", "auth", "broker", "eventlog", "groups", "meta"}
+	beneath := []string{"access", "auth", "broker", "deadletter", "delivery", "eventlog", "groups", "meta", "topics"}
 	for _, pkg := range beneath {
 		names := exportedErrors(t, "../"+pkg)
 		if len(names) == 0 {

@@ -29,6 +29,9 @@ import (
 type yard struct {
 	t      testing.TB
 	fs     *vfs.Mem
+	engine *disk.Engine
+	store  *bolt.Store
+	log    *slog.Logger
 	broker *broker.Broker
 	keeper *access.Keeper
 	groups *groups.Keeper
@@ -44,35 +47,46 @@ type yard struct {
 	authorization string
 }
 
-// newYard opens a yard; change may alter the door's configuration.
+// newYard opens a yard without a grid; change may alter the door's configuration.
 func newYard(t testing.TB, change ...func(*Config)) *yard {
 	t.Helper()
+	y := openYard(t)
+	y.openDoor(change...)
+	return y
+}
+
+// openYard opens what is behind the door.
+func openYard(t testing.TB) *yard {
+	t.Helper()
 	y := &yard{t: t, fs: vfs.NewMem(), errors: &errorLog{}, authorization: basic(auth.RootPolicy, auth.DevelopmentKey)}
-	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), y.errors), nil))
+	y.log = slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), y.errors), nil))
 	t.Cleanup(y.errors.check(t))
-	engine, err := disk.Open(disk.Config{FS: y.fs, SegmentBytes: 1 << 20, Log: log})
+	var err error
+	y.engine, err = disk.Open(disk.Config{FS: y.fs, SegmentBytes: 1 << 20, Log: y.log})
 	must(t, err)
-	t.Cleanup(func() { must(t, engine.Close()) })
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true, Log: log})
+	t.Cleanup(func() { must(t, y.engine.Close()) })
+	y.store, err = bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true, Log: y.log})
 	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: log})
+	t.Cleanup(func() { must(t, y.store.Close()) })
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.store, Log: y.log})
 	must(t, err)
-	y.keeper, err = access.Open(t.Context(), access.Config{Meta: store, Hub: y.hubCreated, Development: true, Log: log})
+	y.keeper, err = access.Open(t.Context(), access.Config{Meta: y.store, Hub: y.hubCreated, Development: true, Log: y.log})
 	must(t, err)
+	y.groups, err = groups.New(groups.Config{Meta: y.store, Broker: y.broker, Log: y.log})
+	must(t, err)
+	return y
+}
 
-	y.groups, err = groups.New(groups.Config{Meta: store, Broker: y.broker, Log: log})
-	must(t, err)
-
+// openDoor makes the door and serves it.
+func (y *yard) openDoor(change ...func(*Config)) {
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
-	cfg := Config{Broker: y.broker, Access: y.keeper, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: log, Stopping: stopping}
+	cfg := Config{Broker: y.broker, Access: y.keeper, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping}
 	for _, c := range change {
 		c(&cfg)
 	}
 	y.door = New(cfg)
 	y.serve()
-	return y
 }
 
 func (y *yard) hubCreated(name string) (time.Time, bool) {

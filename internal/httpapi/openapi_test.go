@@ -184,11 +184,22 @@ func TestOpenAPISaysWhatRoutesNeed(t *testing.T) {
 	}
 }
 
+// everySetting creates a webhook subscription with all that one can be told.
+const everySetting = `{"name":"billing","topic":"readings","endpoint":"https://billing.example.com/hook?code=1","types":["order.placed"],
+	"subjectBeginsWith":"/","subjectEndsWith":"s","subjectCaseSensitive":true,"arrays":true,
+	"filters":["data.n NumberGreaterThan 0",{"operatorType":"IsNotNull","key":"data.n"}],"schema":"eventgrid","binary":false,"attempts":1,"ttl":"1h",
+	"retrySchedule":"1s,2s","retryFloors":{"503":"5s","other":"1s"},"noRetry":[400],"maxRetryAfter":"1m","maxEvents":10,"preferredKib":64,
+	"deadLetter":"blob:https://account.example.com/dead?sig=1","deadLetterKey":"","expires":"2100-01-01T00:00:00Z",
+	"headers":[{"name":"X-Env","value":"prod"},{"name":"X-Key","value":"k","secret":true},{"name":"X-Subject","field":"subject"}],
+	"sign":"ed25519","oauth":{},"skipVerify":true,"ca":"","cert":"","key":"","minTls":"1.2","timeout":"10s","concurrency":2,"rate":100,
+	"orderBy":"subject","fromStart":true,"skipValidation":false,"disableOnGone":true,"paused":false,"labels":["a"]}`
+
 // Every operation is really called, each exchange being checked on its way, and its
 // hub's name holds a slash wherever the document allows one.
-func TestOpenAPIEveryOperationAnswersAsDescribed(t *testing.T) {
-	y := newYard(t, withEndpoints)
-	hub := "/api/v1/hubs/shop%2Forders"
+func TestOpenAPIEveryOperationAnswersAsDescribed(t *testing.T) { withGrid(t, everyOperation) }
+
+func everyOperation(t *testing.T, y *gridYard) {
+	hub, sub := "/api/v1/hubs/shop%2Forders", "/api/v1/subscriptions/billing"
 	steps := []struct {
 		status       int
 		method, path string
@@ -234,6 +245,34 @@ func TestOpenAPIEveryOperationAnswersAsDescribed(t *testing.T) {
 		{200, "POST", "/api/v1/policies/reader/regenerate", `{"key":"secondary"}`, nil},
 		{204, "DELETE", "/api/v1/policies/reader", nil, nil},
 		{200, "GET", "/api/v1/connection-string?hub=shop%2Forders&key=secondary&tls=true", nil, nil},
+		{201, "POST", "/api/v1/topics", `{"name":"orders","schema":"custom","mapping":{"subject":{"sourceField":"path"}},"key1":"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}`, nil},
+		{201, "POST", "/api/v1/topics", `{"name":"readings","properties":{"inputSchema":"EventGridSchema","disableLocalAuth":true}}`, nil},
+		{200, "GET", "/api/v1/topics", nil, nil},
+		{200, "GET", "/api/v1/topics/orders", nil, nil},
+		{200, "PATCH", "/api/v1/topics/orders", `{"disableKeys":true,"mapping":null}`, nil},
+		{200, "POST", "/api/v1/topics/orders/regenerate", `{"key":"key2"}`, nil},
+		{201, "POST", "/api/v1/subscriptions", everySetting, nil},
+		{201, "POST", "/api/v1/subscriptions", `{"name":"worker","topic":"orders","pull":{"lock":"90s","maxDeliveries":3},"deadLetter":"yard"}`, nil},
+		{201, "POST", "/api/v1/subscriptions", `{"name":"archive","topic":"readings","hub":"shop/orders","properties":{"labels":["a"]}}`, nil},
+		{201, "POST", "/api/v1/subscriptions", `{"name":"audit","sourceHub":"shop/orders","endpoint":"https://audit.example.com/","skipValidation":true}`, nil},
+		{200, "GET", "/api/v1/subscriptions", nil, nil},
+		{200, "GET", "/api/v1/subscriptions?hub=shop%2Forders", nil, nil},
+		{200, "GET", sub + "?topic=readings", nil, nil},
+		{200, "GET", sub + "?secrets=true", nil, nil},
+		{200, "GET", "/api/v1/subscriptions/worker", nil, nil},
+		{200, "PATCH", sub, `{"types":[],"ttl":null,"deadLetter":"yard","sign":"hmac","paused":false}`, nil},
+		{200, "POST", sub + "/rotate-key", `{}`, nil},
+		{204, "POST", sub + "/resume", nil, nil},
+		{200, "GET", sub + "/attempts", nil, nil},
+		{200, "GET", sub + "/dead?reason=MaxDeliveryAttemptsExceeded&since=2h&until=2100-01-01T00:00:00Z&max=10&from=0&redriven=true", nil, nil},
+		{200, "GET", sub + "/dead/0", nil, nil},
+		{404, "GET", sub + "/dead/99", nil, nil},
+		{200, "POST", sub + "/redrive", `{"numbers":[0],"dryRun":true,"rate":5}`, nil},
+		{200, "POST", sub + "/redrive", `{"eventType":"order.placed"}`, nil},
+		{200, "POST", sub + "/purge", `{"redriven":true}`, nil},
+		{204, "DELETE", sub, nil, nil},
+		{404, "GET", sub, nil, nil},
+		{204, "DELETE", "/api/v1/topics/orders", nil, nil},
 		{404, "POST", "/nowhere/messages", "text", []string{"Content-Type", "text/plain"}},
 		{404, "GET", "/api/v1/hubs/nowhere", nil, nil},
 		{416, "GET", hub + "/partitions/0/events?from=99", nil, nil},
@@ -242,6 +281,10 @@ func TestOpenAPIEveryOperationAnswersAsDescribed(t *testing.T) {
 	}
 	for _, s := range steps {
 		y.want(s.status, s.method, s.path, s.body, s.header...)
+		if strings.HasSuffix(s.path, "/resume") { // for attempts and dead letters to look at
+			y.hook.set(true, 400)
+			y.publish("readings", "1", "2")
+		}
 	}
 	doc, _ := loadDocument()
 	for path, item := range doc.Paths.Map() {

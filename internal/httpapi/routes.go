@@ -70,6 +70,26 @@ func (d *Door) routes() []route {
 		{method: "DELETE", path: "/api/v1/hubs/{hub}/policies/{policy}", need: manageHub, serve: d.deletePolicy},
 		{method: "POST", path: "/api/v1/hubs/{hub}/policies/{policy}/regenerate", need: manageHub, serve: d.regeneratePolicy},
 
+		{method: "GET", path: "/api/v1/topics", need: manageAll, serve: d.withGrid(d.listTopics)},
+		{method: "POST", path: "/api/v1/topics", need: manageAll, serve: d.withGrid(d.createTopic)},
+		{method: "GET", path: "/api/v1/topics/{topic}", need: manageAll, serve: d.withGrid(d.getTopic)},
+		{method: "PATCH", path: "/api/v1/topics/{topic}", need: manageAll, serve: d.withGrid(d.updateTopic)},
+		{method: "DELETE", path: "/api/v1/topics/{topic}", need: manageAll, serve: d.withGrid(d.deleteTopic)},
+		{method: "POST", path: "/api/v1/topics/{topic}/regenerate", need: manageAll, serve: d.withGrid(d.regenerateTopicKey)},
+
+		{method: "GET", path: "/api/v1/subscriptions", need: manageAll, serve: d.withGrid(d.listSubscriptions)},
+		{method: "POST", path: "/api/v1/subscriptions", need: manageAll, serve: d.withGrid(d.createSubscription), stream: true},
+		{method: "GET", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: d.withGrid(d.getSubscription)},
+		{method: "PATCH", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: d.withGrid(d.updateSubscription), stream: true},
+		{method: "DELETE", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: d.withGrid(d.deleteSubscription)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/resume", need: manageAll, serve: d.withGrid(d.resumeSubscription)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/rotate-key", need: manageAll, serve: d.withGrid(d.rotateSigningKey)},
+		{method: "GET", path: "/api/v1/subscriptions/{subscription}/attempts", need: manageAll, serve: d.withGrid(d.listAttempts)},
+		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead", need: manageAll, serve: d.withGrid(d.listDeadLetters)},
+		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead/{number}", need: manageAll, serve: d.withGrid(d.getDeadLetter)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/redrive", need: manageAll, serve: d.withGrid(d.redrive), stream: true},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/purge", need: manageAll, serve: d.withGrid(d.purgeDeadLetters)},
+
 		{method: "GET", path: "/api/v1/connection-string", need: manageAll, serve: d.getConnectionString},
 
 		{method: "POST", path: "/{hub}/messages", need: sendToHub, serve: d.postMessages, eventHubs: true},

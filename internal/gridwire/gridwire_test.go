@@ -1,0 +1,71 @@
+package gridwire
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHeadersAreReadAsPeopleTypeThem(t *testing.T) {
+	for text, want := range map[string]Header{
+		"X-Env=prod":                {Name: "X-Env", Value: "prod"},
+		"X-Region={data.region}":    {Name: "X-Region", Field: "data.region"},
+		"Authorization=Basic a=b==": {Name: "Authorization", Value: "Basic a=b=="},
+		"X-Brace={":                 {Name: "X-Brace", Value: "{"},
+		"X-Empty=":                  {Name: "X-Empty"},
+	} {
+		got, err := ParseHeader(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	// A value that has no name may be a secret: only what stands before the sign is repeated.
+	if _, err := ParseHeader("X-Env"); err == nil || !strings.Contains(err.Error(), "X-Env=prod, or X-Region={data.region}") {
+		t.Errorf("without a value: %v", err)
+	}
+}
+
+// G13: nil leaves and empty takes away, also when it has been on the wire.
+func TestEmptyListsTravel(t *testing.T) {
+	sent := SubscriptionRequest{
+		Types: []string{}, Filters: []json.RawMessage{}, RetryFloors: map[string]string{}, NoRetry: []int{},
+		Headers: []Header{}, SigningKeys: []string{}, Labels: []string{},
+	}
+	if diff := cmp.Diff(sent, overTheWire(t, sent)); diff != "" {
+		t.Error(diff)
+	}
+	nothing, err := json.Marshal(SubscriptionRequest{})
+	if err != nil || string(nothing) != "{}" {
+		t.Errorf("a request for nothing is %s, %v", nothing, err)
+	}
+}
+
+// A pointer to something empty is told from none, for each field that has one.
+func TestEmptyFieldsTravel(t *testing.T) {
+	fields := reflect.TypeFor[SubscriptionRequest]()
+	for i := range fields.NumField() {
+		if fields.Field(i).Type.Kind() != reflect.Pointer {
+			continue
+		}
+		var sent SubscriptionRequest
+		reflect.ValueOf(&sent).Elem().Field(i).Set(reflect.New(fields.Field(i).Type.Elem()))
+		if got := overTheWire(t, sent); reflect.ValueOf(got).Field(i).IsNil() {
+			t.Errorf("an empty %s is lost on the way", fields.Field(i).Name)
+		}
+	}
+}
+
+func overTheWire(t *testing.T, sent SubscriptionRequest) (got SubscriptionRequest) {
+	t.Helper()
+	text, err := json.Marshal(sent)
+	if err == nil {
+		err = json.Unmarshal(text, &got)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
