@@ -53,6 +53,10 @@ type Config struct {
 	// is beyond loopback.
 	AcceptAnyJWT bool
 
+	// PublicURL is where others reach the yard's HTTP door, for links and for the endpoints of
+	// topics. Empty means the address of the door.
+	PublicURL string
+
 	// Namespace is the name that clients find the hubs under; empty means eventyard.
 	Namespace string
 	// Hubs must exist: what is missing is created before the doors open.
@@ -60,6 +64,11 @@ type Config struct {
 	// Policies must exist: what is missing is created before the doors open, what
 	// differs is made as it stands here.
 	Policies []Policy
+	// Grid says how events are pushed to webhooks. Topics and Subscriptions must exist: what is
+	// missing is created, topics before the doors open, subscriptions once they are.
+	Grid          Grid
+	Topics        []Topic
+	Subscriptions []Subscription
 
 	// Grace is how long a stopping yard lets requests finish; zero means 8 s, negative
 	// not at all.
@@ -155,10 +164,20 @@ func (c Config) validate() error {
 	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = config.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
 	settings.Host, settings.TLS, settings.OIDC = c.Host, config.TLS(c.TLS), config.OIDC(c.OIDC)
+	settings.PublicURL = c.PublicURL
+	for _, t := range c.Topics {
+		settings.Topics = append(settings.Topics, config.Topic(t))
+	}
+	for _, s := range c.Subscriptions {
+		settings.Subscriptions = append(settings.Subscriptions, config.Subscription(s))
+	}
 	for _, p := range c.Policies {
 		settings.Policies = append(settings.Policies, config.Policy(p))
 	}
-	return settings.Check()
+	if err := settings.Check(); err != nil {
+		return err
+	}
+	return c.validateGrid()
 }
 
 // ReservedNames are the first path segments that the yard keeps for itself: no hub has

@@ -91,9 +91,11 @@ func (f *Findings) lookAround(dir string) error {
 	}
 	known := false
 	for _, entry := range entries {
-		if ours[entry.Name()] {
+		switch {
+		case ours[entry.Name()]:
 			known = true
-		} else {
+		case entry.IsDir() && hasDeadLetters(filepath.Join(dir, entry.Name())):
+		default:
 			f.Foreign = append(f.Foreign, entry.Name())
 		}
 	}

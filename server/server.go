@@ -67,7 +67,8 @@ func (s *Server) Access() Access {
 
 // Run serves until ctx ends and everything is closed again. Requests under way may
 // finish within the grace period. The order of stopping is: listeners close, links and
-// requests drain, access stops, the broker, the engine, the meta store.
+// requests drain, delivery to webhooks stops, dead letters, topics, access, the broker, the
+// engine, the meta store.
 func (s *Server) Run(ctx context.Context) (err error) {
 	if err := s.claim(); err != nil {
 		return err
@@ -99,7 +100,7 @@ func (s *Server) serve(ctx context.Context, y *yard, open openDoors) error {
 	}
 	defer inside.close()
 	s.announce(open, inside)
-	return service.Group{Parts: append(y.parts(), doors.part()), Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
+	return service.Group{Parts: append(y.parts(s.cfg), doors.part()), Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
 }
 
 // announce tells the world that the yard serves.

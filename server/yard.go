@@ -39,6 +39,7 @@ type yard struct {
 	passes   *passes
 	certs    *certs.Store // nil where no door has TLS
 	blobs    *blob.Service
+	grid     gridYard
 	secrets  secrets
 	root     *rootString
 	told     Access
@@ -64,6 +65,7 @@ func openYard(ctx context.Context, cfg Config, open openDoors) (_ *yard, err err
 		func() error { return y.openAccess(ctx, cfg, open) },
 		func() error { return y.openCerts(cfg, open) },
 		func() error { return y.openBlobs(cfg) },
+		func() error { return y.openGrid(ctx, cfg, open) },
 		func() error { return y.describeAccess(ctx, cfg, open) },
 	} {
 		if err := step(); err != nil {
@@ -184,13 +186,13 @@ func hasLogs(dir string) (bool, error) {
 }
 
 // parts is what runs behind the doors, in the order of dependence.
-func (y *yard) parts() []service.Part {
-	return []service.Part{
+func (y *yard) parts(cfg Config) []service.Part {
+	return append([]service.Part{
 		{Name: "engine", Run: y.engine.Run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
 		y.blobPart(),
-	}
+	}, y.gridParts(cfg)...)
 }
 
 // close frees the folder: the engine before the meta store that its hubs are in. Nobody
@@ -198,6 +200,9 @@ func (y *yard) parts() []service.Part {
 func (y *yard) close() error {
 	if y.bearer != nil {
 		y.bearer.Close()
+	}
+	if y.grid.client != nil {
+		y.grid.client.Close()
 	}
 	var engine, meta error
 	if y.engine != nil {

@@ -29,7 +29,7 @@ type Config struct {
 
 	Namespace string `key:"namespace" value:"NAME" default:"eventyard" help:"Name of the namespace that the hubs belong to, as clients see it."`
 	Host      string `key:"host" value:"NAME" default:"" help:"Host name under which others reach this yard: it goes into the yard's own TLS certificate and into connection strings. Empty: the address of the door, or this machine's name."`
-	PublicURL string `key:"publicUrl" value:"URL" default:"" help:"URL under which others reach this yard, for links. Nothing uses it until there are links."`
+	PublicURL string `key:"publicUrl" value:"URL" default:"" help:"URL under which others reach this yard, for links and for the endpoints of topics. Empty: the address of the HTTP door."`
 
 	TLS  TLS  `key:"tls"`
 	OIDC OIDC `key:"oidc"`
@@ -37,11 +37,16 @@ type Config struct {
 	AMQPIdleTimeout    Duration `key:"amqpIdleTimeout" value:"DURATION" default:"60s" help:"How long an AMQP client may be silent before it counts as gone: 5s to 1h. Clients send a sign of life at half of it."`
 	AMQPMaxConnections int      `key:"amqpMaxConnections" value:"NUMBER" default:"10000" help:"The most AMQP connections at once."`
 
+	Grid Grid `key:"grid"`
+
 	Log   Log      `key:"log"`
 	Grace Duration `key:"grace" value:"DURATION" default:"8s" help:"How long a stopping yard lets requests finish before it cuts them off."`
 
 	Hubs     []Hub    `key:"hubs" help:"Hubs that must exist. What is missing is created at start; nothing is ever deleted. Other hubs can be created at run time."`
 	Policies []Policy `key:"policies" help:"Shared-access policies that must exist. What is missing is created at start, what differs is made as it stands here; nothing is ever deleted. Others can be created at run time."`
+
+	Topics        []Topic        `key:"topics" help:"Topics that must exist. What is missing is created at start; nothing is ever deleted. Others can be created at run time."`
+	Subscriptions []Subscription `key:"subscriptions" help:"Subscriptions that must exist. What is missing is created once the yard is up, what differs is made as it stands here; nothing is ever deleted. Others can be created at run time."`
 }
 
 // TLS says which certificates the doors with TLS show and want.
@@ -85,6 +90,58 @@ type Policy struct {
 	Rights       []string `key:"rights" help:"send, listen, manage; manage is all of them. Required."`
 	PrimaryKey   string   `key:"primaryKey" help:"Made at first start if not given."`
 	SecondaryKey string   `key:"secondaryKey" help:"Made at first start if not given."`
+}
+
+// Grid says how events are pushed to webhooks.
+type Grid struct {
+	Allow             string   `key:"allow" value:"CIDRS" default:"" help:"Networks that webhooks may be in although they are private, loopback or otherwise special, with commas between: 10.0.0.0/8,192.168.1.7/32. While every door is on loopback this machine may be reached without being named here."`
+	Timeout           Duration `key:"timeout" value:"DURATION" default:"30s" help:"How long a webhook's answer may take, where a subscription says nothing else."`
+	LateWindow        Duration `key:"lateWindow" value:"DURATION" default:"3m" help:"How long after it began an unanswered request may still succeed and take its event out of the retries."`
+	JitterPercent     int      `key:"jitterPercent" value:"PERCENT" default:"10" help:"By how much at most waits between attempts are lengthened at random."`
+	ProbationAfter    int      `key:"probationAfter" value:"NUMBER" default:"10" help:"After so many failed deliveries in a row an endpoint is put on probation; 0: never."`
+	ProbationCap      Duration `key:"probationCap" value:"DURATION" default:"3h" help:"The longest an endpoint on probation waits before it is tried again."`
+	ValidationWindow  Duration `key:"validationWindow" value:"DURATION" default:"10m" help:"How long the link is good that agrees for an endpoint."`
+	Origin            string   `key:"origin" value:"NAME" default:"eventgrid.azure.net" help:"Name by which CloudEvents endpoints are asked whether they agree (WebHook-Request-Origin). Receivers written for Azure allow the default."`
+	TopicRetention    Duration `key:"topicRetention" value:"DURATION" default:"48h" help:"How long topics keep their events: at least the longest time to live and some hours."`
+	DeadLetterDelay   Duration `key:"deadDelay" value:"DURATION" default:"5m" help:"How long dead letters are gathered before they are written to their place; 0: written at once."`
+	DeadLetterGiveUp  Duration `key:"deadGiveUp" value:"DURATION" default:"4h" help:"After how long out of reach a place for dead letters is given up for what is gathered."`
+	DeadLetterKeep    Duration `key:"deadKeep" value:"DURATION" default:"30d" help:"How long the yard keeps dead letters for listing and redriving."`
+	DeadLetterFolders string   `key:"deadFolders" value:"DIRS" default:"" help:"Folders outside the data folder that dead letters may be written to, with commas between."`
+}
+
+// Topic is a topic that must exist.
+type Topic struct {
+	Name   string `key:"name" help:"Required."`
+	Schema string `key:"schema" help:"eventgrid, cloudevents or custom; eventgrid if not given. It cannot be changed later."`
+	Key1   string `key:"key1" help:"16 to 256 characters of ASCII, no blanks and no semicolon. Made at first start if not given."`
+	Key2   string `key:"key2" help:"Likewise."`
+}
+
+// Subscription is a subscription that must exist, in the words of eventyard subscription create.
+type Subscription struct {
+	Name              string   `key:"name" help:"Required."`
+	Topic             string   `key:"topic" help:"Where the events come from: a topic,"`
+	SourceHub         string   `key:"sourceHub" help:"or a hub."`
+	Endpoint          string   `key:"endpoint" help:"Where they go: a webhook's URL,"`
+	Hub               string   `key:"hub" help:"or a hub,"`
+	Pull              bool     `key:"pull" help:"or true: clients receive them."`
+	Types             []string `key:"types" help:"Only events of these types."`
+	SubjectBeginsWith string   `key:"subjectBeginsWith" help:"Only subjects that begin with this."`
+	SubjectEndsWith   string   `key:"subjectEndsWith" help:"Only subjects that end with this."`
+	Filters           []string `key:"filters" help:"Advanced filters, like data.k NumberGreaterThan 5."`
+	Schema            string   `key:"schema" help:"eventgrid, cloudevents or custom; the topic's if not given."`
+	MaxEvents         int      `key:"maxEvents" help:"Events in one request, 1 to 5000; 1 if not given."`
+	PreferredKiB      int      `key:"preferredKib" help:"Preferred size of a request; 64 if not given."`
+	Attempts          int      `key:"attempts" help:"1 to 30; 30 if not given."`
+	TTL               string   `key:"ttl" help:"How long an event may be tried; 24h if not given."`
+	RetrySchedule     string   `key:"retrySchedule" help:"Waits between attempts, like 1s,2s,5s."`
+	RetryFloors       []string `key:"retryFloors" help:"Least waits by status, like 503=5s."`
+	DeadLetter        string   `key:"deadLetter" help:"yard, folder:DIR, blob:URL or hub:NAME; dropped if not given."`
+	Headers           []string `key:"headers" help:"Headers of each request, like X-Env=prod or X-Region={data.region}."`
+	SigningKeys       []string `key:"signingKeys" help:"Keys that requests are signed with: whsec_… or whsk_…"`
+	OrderBy           string   `key:"orderBy" help:"Deliver events with the same value of this path one after another."`
+	Concurrency       int      `key:"concurrency" help:"Requests under way at once; 16 if not given."`
+	SkipValidation    bool     `key:"skipValidation" help:"true: trust the endpoint without asking it."`
 }
 
 // Off closes a door.

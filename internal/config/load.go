@@ -41,8 +41,9 @@ type Loaded struct {
 	Config Config
 	// File is the file that was read, empty if there was none.
 	File string
-	// Warnings are things the user should look at and the yard can live with.
-	Warnings []string
+	// Warnings are things the user should look at and the yard can live with. Notes are for who checks a
+	// file: they may be right or wrong, which the file alone does not tell.
+	Warnings, Notes []string
 }
 
 // Load reads all sources and checks the result. Its error joins a *Problem for each
@@ -58,10 +59,13 @@ func Load(from Sources) (Loaded, error) {
 	for _, c := range l.config.validate(from.ReservedNames) {
 		l.complain(l.origin(c.key), c.key, c.reason)
 	}
+	for _, c := range l.config.foreignFolders() {
+		l.complain(l.origin(c.key), c.key, c.reason)
+	}
 	if len(l.problems) > 0 {
 		return Loaded{Warnings: l.warnings}, errors.Join(l.problems...)
 	}
-	return Loaded{Config: l.config, File: l.file, Warnings: l.warnings}, nil
+	return Loaded{Config: l.config, File: l.file, Warnings: l.warnings, Notes: l.notes()}, nil
 }
 
 // loader is one Load under way.

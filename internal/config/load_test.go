@@ -287,7 +287,7 @@ func TestTheReferenceIsAFileThatChangesNothing(t *testing.T) {
 			t.Errorf("%s lacks help or is not in the reference", s.Key)
 		}
 	}
-	if _, err := Load(Sources{File: write(t, "example.yaml", hubExample+policyExample)}); err != nil {
+	if _, err := Load(Sources{File: write(t, "example.yaml", hubExample+policyExample+topicExample+subscriptionExample)}); err != nil {
 		t.Errorf("the examples of the reference: %v", err)
 	}
 }
@@ -305,6 +305,7 @@ func TestNamesOfFlagsAndVariables(t *testing.T) {
 		"tls-cert-file": "EVENTYARD_TLS_CERT_FILE", "tls-client-ca-file": "EVENTYARD_TLS_CLIENT_CA_FILE",
 		"allow-plaintext": "EVENTYARD_ALLOW_PLAINTEXT", "accept-any-jwt": "EVENTYARD_ACCEPT_ANY_JWT",
 		"oidc-issuer": "EVENTYARD_OIDC_ISSUER", "amqp-idle-timeout": "EVENTYARD_AMQP_IDLE_TIMEOUT",
+		"grid-allow": "EVENTYARD_GRID_ALLOW", "grid-dead-delay": "EVENTYARD_GRID_DEAD_DELAY", "grid-dead-folders": "EVENTYARD_GRID_DEAD_FOLDERS",
 	} {
 		if names[flag] != env {
 			t.Errorf("--%s goes with %q, want %q", flag, names[flag], env)
@@ -313,7 +314,7 @@ func TestNamesOfFlagsAndVariables(t *testing.T) {
 }
 
 func FuzzYAML(f *testing.F) {
-	f.Add([]byte(hubExample + policyExample))
+	f.Add([]byte(hubExample + policyExample + topicExample + subscriptionExample))
 	f.Add([]byte("data: &a x\nhost: *a\nlog: {level: [}"))
 	f.Add([]byte("? a\n: b\n--- |\n x\n...\n<<: *b"))
 	f.Fuzz(func(t *testing.T, data []byte) { checkReading(t, data) })

@@ -22,6 +22,18 @@ const (
     primaryKey: 16-characters-or-more-that-nobody-guesses
     secondaryKey: another-one-while-the-first-is-replaced
 `
+	topicExample = `topics:
+  - name: orders
+    schema: cloudevents
+`
+	subscriptionExample = `subscriptions:
+  - name: billing
+    topic: orders
+    endpoint: https://billing.example.com/hook
+    types: [order.placed]
+    filters: [data.total NumberGreaterThan 100]
+    deadLetter: folder:dead
+`
 )
 
 // WriteReference prints every setting with its default and its other names. What it
@@ -51,6 +63,8 @@ func WriteReference(w io.Writer) error {
 	}
 	writeListReference(&b, "Hubs", reflect.TypeFor[Hub](), hubExample)
 	writeListReference(&b, "Policies", reflect.TypeFor[Policy](), policyExample)
+	writeListReference(&b, "Topics", reflect.TypeFor[Topic](), topicExample)
+	writeListReference(&b, "Subscriptions", reflect.TypeFor[Subscription](), subscriptionExample)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

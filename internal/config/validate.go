@@ -36,6 +36,7 @@ func (c Config) validate(reserved []string) complaints {
 	c.validateLog(&found)
 	c.validateHubs(&found, reserved)
 	c.validatePolicies(&found)
+	c.validateGrid(&found)
 	return found
 }
 
@@ -71,7 +72,7 @@ func (c Config) validateNames(found *complaints) {
 		found.add("host", "%q is no host name", c.Host)
 	}
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
-		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
 		found.add("publicUrl", "%q is no URL: write it like https://yard.example.com", c.PublicURL)
 	}
 	if c.Namespace == "" {

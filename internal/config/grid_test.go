@@ -1,0 +1,152 @@
+package config
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNetworksAreReadFromAList(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                              nil,
+		" , ":                           nil,
+		"10.0.0.0/8":                    {"10.0.0.0/8"},
+		"10.1.2.3/8, 192.168.1.7,::1":   {"10.0.0.0/8", "192.168.1.7/32", "::1/128"},
+		"fd00::/8 ,169.254.0.0/16,,":    {"fd00::/8", "169.254.0.0/16"},
+		"2001:db8::5, 2001:db8:1::1/48": {"2001:db8::5/128", "2001:db8:1::/48"},
+	} {
+		got, err := Grid{Allow: text}.Networks()
+		var prefixes []netip.Prefix
+		for _, p := range want {
+			prefixes = append(prefixes, netip.MustParsePrefix(p))
+		}
+		if err != nil || !slices.Equal(got, prefixes) {
+			t.Errorf("%q gives %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"10.0.0.0/33", "example.com", "10.0.0", "10.0.0.0-10.0.0.9", "http://10.0.0.1"} {
+		if _, err := (Grid{Allow: text}).Networks(); err == nil || !strings.Contains(err.Error(), "write it like 10.0.0.0/8") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// G5, G7, G8, G11: the defaults are the product's.
+func TestTheDefaultsOfTheGrid(t *testing.T) {
+	want := Grid{
+		Timeout: Duration(30 * time.Second), LateWindow: Duration(3 * time.Minute), JitterPercent: 10, ProbationAfter: 10,
+		ProbationCap: Duration(3 * time.Hour), ValidationWindow: Duration(10 * time.Minute), Origin: "eventgrid.azure.net",
+		TopicRetention: Duration(48 * time.Hour), DeadLetterDelay: Duration(5 * time.Minute), DeadLetterGiveUp: Duration(4 * time.Hour),
+		DeadLetterKeep: Duration(30 * 24 * time.Hour),
+	}
+	if diff := cmp.Diff(want, Default().Grid); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// G13: all of it can be set, by file, variable and flag.
+func TestTheGridCanBeSet(t *testing.T) {
+	write(t, DefaultFile, `
+grid:
+  allow: 10.0.0.0/8, 192.168.1.7
+  timeout: 100ms
+  lateWindow: 0s
+  jitterPercent: 0
+  probationAfter: 0
+  probationCap: 1s
+  deadFolders: /var/dead, /srv/dead
+topics:
+  - name: orders
+    schema: cloudevents
+    key1: a
+    key2: b
+subscriptions:
+  - name: billing
+    topic: orders
+    endpoint: https://example.com/
+    types: [a, b]
+    subjectBeginsWith: /x
+    subjectEndsWith: .y
+    filters: [data.total NumberGreaterThan 100, "data.c StringIn a,b"]
+    schema: eventgrid
+    maxEvents: 10
+    preferredKib: 32
+    attempts: 3
+    ttl: 1h
+    retrySchedule: 1s,2s
+    retryFloors: [503=5s]
+    deadLetter: folder:dead
+    headers: [X-Env=prod]
+    signingKeys: [whsec_x]
+    orderBy: subject
+    concurrency: 4
+    skipValidation: true
+  - {name: worker, sourceHub: clicks, pull: true}
+  - {name: archive, topic: orders, hub: clicks}
+`)
+	got, err := Load(Sources{Environ: []string{"EVENTYARD_GRID_VALIDATION_WINDOW=1m"}, Flags: map[string]string{"grid-dead-delay": "0s"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := got.Config
+	if c.Grid.Timeout != Duration(100*time.Millisecond) || c.Grid.LateWindow != 0 || c.Grid.ValidationWindow != Duration(time.Minute) || c.Grid.DeadLetterDelay != 0 ||
+		!slices.Equal(c.Grid.Folders(), []string{"/var/dead", "/srv/dead"}) || c.Grid.ProbationAfter != 0 || c.Grid.JitterPercent != 0 {
+		t.Errorf("the grid is %+v", c.Grid)
+	}
+	if diff := cmp.Diff([]Topic{{Name: "orders", Schema: "cloudevents", Key1: "a", Key2: "b"}}, c.Topics); diff != "" {
+		t.Error(diff)
+	}
+	want := []Subscription{
+		{
+			Name: "billing", Topic: "orders", Endpoint: "https://example.com/", Types: []string{"a", "b"}, SubjectBeginsWith: "/x", SubjectEndsWith: ".y",
+			Filters: []string{"data.total NumberGreaterThan 100", "data.c StringIn a,b"}, Schema: "eventgrid", MaxEvents: 10, PreferredKiB: 32, Attempts: 3,
+			TTL: "1h", RetrySchedule: "1s,2s", RetryFloors: []string{"503=5s"}, DeadLetter: "folder:dead", Headers: []string{"X-Env=prod"},
+			SigningKeys: []string{"whsec_x"}, OrderBy: "subject", Concurrency: 4, SkipValidation: true,
+		},
+		{Name: "worker", SourceHub: "clicks", Pull: true},
+		{Name: "archive", Topic: "orders", Hub: "clicks"},
+	}
+	if diff := cmp.Diff(want, c.Subscriptions); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsWrongWithAGridIsTold(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, tt := range map[string]struct{ text, want string }{
+		"a network that is none":        {"grid: {allow: nowhere}", `grid.allow: "nowhere" is no network: write it like 10.0.0.0/8`},
+		"a folder that is not absolute": {"grid: {deadFolders: dead}", `grid.deadFolders: "dead" is no absolute path`},
+		"too much jitter":               {"grid: {jitterPercent: 51}", "grid.jitterPercent: 51 is not between 0 and 50"},
+		"less than no failures":         {"grid: {probationAfter: -1}", "grid.probationAfter: -1 is below 0"},
+		"no time for an answer":         {"grid: {timeout: 0s}", "grid.timeout: 0s is not between 100ms and 30m"},
+		"a late window of a day":        {"grid: {lateWindow: 1d}", "grid.lateWindow: 1d is not between 0s and 1h"},
+		"no probation at all":           {"grid: {probationCap: 0s}", "grid.probationCap: 0s is not between"},
+		"a link that is never good":     {"grid: {validationWindow: 0s}", "grid.validationWindow: 0s is not between 1s and 1d"},
+		"topics that keep nothing":      {"grid: {topicRetention: 0s}", "grid.topicRetention: 0s is not between 1h"},
+		"letters gathered for a day":    {"grid: {deadDelay: 1d}", "grid.deadDelay: 1d is not between 0s and 1h"},
+		"giving up at once":             {"grid: {deadGiveUp: 0s}", "grid.deadGiveUp: 0s is not between 1s and 7d"},
+		"letters kept for a moment":     {"grid: {deadKeep: 1m}", "grid.deadKeep: 1m is not between 1h"},
+		"a topic without a name":        {"topics: [{schema: custom}]", "topics[0]: it needs a name"},
+		"a topic that is there twice":   {"topics: [{name: orders}, {name: Orders}]", `topics[1].name: topic "Orders" is already topics[0]; case makes no difference`},
+		"a misspelt topic":              {"topics: [{name: orders, shema: custom}]", `unknown key "shema", did you mean "schema"?`},
+		"no name":                       {"subscriptions: [{topic: t, pull: true}]", "subscriptions[0]: it needs a name"},
+		"no source":                     {"subscriptions: [{name: a, pull: true}]", "subscriptions[0]: a needs a topic or a sourceHub"},
+		"two sources":                   {"subscriptions: [{name: a, topic: t, sourceHub: h, pull: true}]", "subscriptions[0]: a needs a topic or a sourceHub"},
+		"no target":                     {"subscriptions: [{name: a, topic: t}]", "subscriptions[0]: a needs one of endpoint, hub and pull"},
+		"two targets":                   {"subscriptions: [{name: a, topic: t, hub: h, pull: true}]", "subscriptions[0]: a needs one of endpoint, hub and pull"},
+		"one that is there twice":       {"subscriptions: [{name: a, topic: t, pull: true}, {name: A, topic: T, hub: h}]", "subscriptions[1].name: A is already subscriptions[0], of the same source"},
+		"a public URL with a query":     {"publicUrl: https://x/?y=z", "publicUrl: "},
+	} {
+		if _, err := Load(Sources{File: write(t, "c.yaml", tt.text)}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	both := "subscriptions: [{name: a, topic: t, pull: true}, {name: a, sourceHub: t, pull: true}]"
+	if _, err := Load(Sources{File: write(t, "c.yaml", both)}); err != nil {
+		t.Errorf("the same name of two sources: %v", err)
+	}
+}

@@ -1,0 +1,223 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/courier"
+	"github.com/eventyard/eventyard/internal/deadletter"
+	"github.com/eventyard/eventyard/internal/delivery"
+	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/gridapi"
+	"github.com/eventyard/eventyard/internal/handshake"
+	"github.com/eventyard/eventyard/internal/httpapi"
+	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/service"
+	"github.com/eventyard/eventyard/internal/tiers"
+	"github.com/eventyard/eventyard/internal/topics"
+)
+
+// gridYard is the part of a yard that pushes events.
+type gridYard struct {
+	client   *egress.Client
+	asker    *handshake.Asker
+	topics   *topics.Keeper
+	farewell *farewell
+	tiers    *tiers.Tiers
+	dead     *deadletter.Service
+	delivery *delivery.Service
+	// links makes what endpoints' owners open; publish what publishers post to.
+	links   func(s topics.Subscription, token string) string
+	publish func(r *http.Request, topic string, tls bool) string
+}
+
+// openGrid opens definitions, retry logs, dead letters and delivery, in the order of dependence,
+// and sees to it that the configured topics exist.
+func (y *yard) openGrid(ctx context.Context, cfg Config, open openDoors) (err error) {
+	g := &y.grid
+	if g.client, err = egress.New(egress.Config{
+		Allow: cfg.Grid.Allow, Loopback: open.development(), UserAgent: "eventyard/" + cfg.Version, Log: cfg.Log,
+	}); err != nil {
+		return fmt.Errorf("open the way out: %w", err)
+	}
+	origin := cmp.Or(cfg.Grid.Origin, defaultOrigin)
+	g.asker = handshake.New(handshake.Config{Client: g.client, Origin: origin, Timeout: cfg.Grid.Timeout, Log: cfg.Log})
+	g.links = func(s topics.Subscription, token string) string {
+		base := open.linkBase(cfg)
+		if base == "" {
+			return "" // nobody could open it
+		}
+		return base + gridapi.ValidationPath(s.Source.Topic, s.ID, token)
+	}
+	g.publish = func(r *http.Request, topic string, tls bool) string {
+		return open.publishURL(cfg, r, topic, tls)
+	}
+	for _, step := range []func() error{
+		func() error { return y.openTopics(ctx, cfg) },
+		func() error { return y.openDead(ctx, cfg) },
+		func() error { return y.openDelivery(ctx, cfg, origin) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (y *yard) openTopics(ctx context.Context, cfg Config) (err error) {
+	g := &y.grid
+	g.topics, err = topics.Open(ctx, topics.Config{
+		Engine: y.engine, Meta: y.meta, Broker: y.broker, Validate: g.asker, ValidationURL: g.links,
+		ValidationWindow: cfg.Grid.ValidationWindow, Retention: cfg.Grid.TopicRetention, Log: cfg.Log,
+		CheckPlace:    func(p topics.Place) error { return g.dead.CheckPlace(p) },
+		CheckEndpoint: func(s topics.Subscription) error { return g.client.Check(*s.Webhook) },
+	})
+	if err != nil {
+		return fmt.Errorf("open topics: %w", err)
+	}
+	g.farewell = newFarewell(g.topics, g.asker, cfg.Log)
+	for _, t := range cfg.Topics {
+		if err := y.ensureTopic(ctx, t); err != nil {
+			return fmt.Errorf("configured topic %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// ensureTopic leaves what the configuration has no words for as it was set since.
+func (y *yard) ensureTopic(ctx context.Context, t Topic) error {
+	want := topics.Topic{Name: t.Name, Key1: t.Key1, Key2: t.Key2}
+	if there, err := y.grid.topics.Topic(t.Name); err == nil {
+		want.Mapping, want.DisableKeys, want.Tags = there.Mapping, there.DisableKeys, there.Tags
+	}
+	if t.Schema != "" {
+		var err error
+		if want.Schema, err = schema.ParseKind(t.Schema); err != nil {
+			return err
+		}
+	}
+	_, err := y.grid.topics.EnsureTopic(ctx, topics.TopicConfig{Topic: want})
+	return err
+}
+
+func (y *yard) openDead(ctx context.Context, cfg Config) (err error) {
+	g := &y.grid
+	g.dead, err = deadletter.Open(ctx, deadletter.Config{
+		Engine: y.engine, Meta: y.meta, Topics: g.topics, Broker: y.broker, DataDir: cfg.DataDir, AllowDirs: cfg.Grid.DeadLetterFolders,
+		Transport: g.client.Transport(), Delay: cfg.Grid.DeadLetterDelay, GiveUp: cfg.Grid.DeadLetterGiveUp, Keep: cfg.Grid.DeadLetterKeep,
+		Log: cfg.Log, Metrics: y.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("open dead letters: %w", err)
+	}
+	return nil
+}
+
+// deliveryGrace is how long requests to endpoints may go on when the yard stops, which comes after
+// the requests of its own clients have ended.
+const deliveryGrace = 5 * time.Second
+
+func (y *yard) openDelivery(ctx context.Context, cfg Config, origin string) (err error) {
+	g := &y.grid
+	jitter := rand.Float64 // it only lengthens: a status has a least wait
+	if cfg.Grid.Jitter < 0 {
+		jitter = nil
+	}
+	g.tiers, err = tiers.Open(ctx, tiers.Config{
+		Engine: y.engine, Meta: y.meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Grid.Jitter, 0), Log: cfg.Log, Metrics: y.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("open retry logs: %w", err)
+	}
+	g.delivery, err = delivery.Open(ctx, delivery.Config{
+		Meta: y.meta, Topics: g.topics, Broker: y.broker, Dead: g.dead, Tiers: g.tiers,
+		Courier: courier.New(courier.Config{
+			Client: g.client, Broker: y.broker, Origin: origin, Timeout: cfg.Grid.Timeout, Late: cfg.Grid.LateWindow,
+		}),
+		Probation: retry.Probation{After: cfg.Grid.ProbationAfter, Cap: cfg.Grid.ProbationCap},
+		Grace:     min(cfg.Grace, deliveryGrace), Log: cfg.Log, Metrics: y.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("open delivery: %w", err)
+	}
+	return nil
+}
+
+// gridParts is what runs of the grid, in the order of dependence.
+func (y *yard) gridParts(cfg Config) []service.Part {
+	return []service.Part{
+		{Name: "topics", Run: y.grid.topics.Run},
+		{Name: "farewells", Run: y.grid.farewell.Run},
+		{Name: "dead letters", Run: y.grid.dead.Run},
+		{Name: "delivery", Run: y.grid.delivery.Run},
+		{Name: "configured subscriptions", Run: func(ctx context.Context) error { return y.ensureSubscriptions(ctx, cfg) }},
+	}
+}
+
+// withGrid puts the grid's door before the others: its paths are its own.
+func (y *yard) withGrid(cfg Config, d *doors, api http.Handler) http.Handler {
+	door := gridapi.New(gridapi.Config{
+		Topics: y.grid.farewell, Pull: y.grid.delivery, Access: y.access, LoopbackOnly: d.development, Host: cfg.Host,
+		Endpoint: func(r *http.Request, topic string) string {
+			return cmp.Or(y.grid.publish(r, topic, false), y.grid.publish(r, topic, true))
+		},
+		Stopping: d.stopping, Log: cfg.Log, Metrics: y.registry,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gridapi.Serves(r) {
+			door.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+// gridAPI is what the HTTP door serves of the grid.
+func (y *yard) gridAPI() *httpapi.Grid {
+	return &httpapi.Grid{
+		Topics: y.grid.farewell, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.grid.publish, ValidationURL: y.grid.links,
+	}
+}
+
+// linkBase is the URL of the HTTP door for whoever is sent a link: the public one, else that of the
+// plain door, else that of the other; empty where there is none.
+func (o openDoors) linkBase(cfg Config) string {
+	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), o.httpBase(cfg, nil, false), o.httpBase(cfg, nil, true))
+}
+
+// httpBase is the URL of the HTTP door with TLS or without, as a client reaches it who sent a request, or
+// anybody if there is none; empty where there is no such door.
+func (o openDoors) httpBase(cfg Config, r *http.Request, tls bool) string {
+	for _, d := range o {
+		if d.TLS != tls || !strings.HasPrefix(d.Name, "http") {
+			continue
+		}
+		host := cfg.Host
+		if r != nil {
+			host = cmp.Or(host, d.reachedBy(r))
+		}
+		return d.Name + strings.TrimSuffix(strings.TrimPrefix(d.connectTo(host).Endpoint, "sb"), "/")
+	}
+	return ""
+}
+
+// publishURL is where a topic is published to. The public URL is one of them.
+func (o openDoors) publishURL(cfg Config, r *http.Request, topic string, tls bool) string {
+	base := o.httpBase(cfg, r, tls)
+	if cfg.PublicURL != "" {
+		base = ""
+		if strings.HasPrefix(cfg.PublicURL, "https:") == tls {
+			base = strings.TrimSuffix(cfg.PublicURL, "/")
+		}
+	}
+	if base == "" {
+		return ""
+	}
+	return base + "/topics/" + topic + "/api/events"
+}

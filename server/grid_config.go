@@ -1,0 +1,81 @@
+package server
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/schema"
+)
+
+// Grid says how events are pushed to webhooks. The zero value works.
+type Grid struct {
+	// Allow are networks that webhooks may be in although they are private, loopback or
+	// otherwise special. While every door is on loopback this machine may be reached anyway.
+	Allow []netip.Prefix
+	// Timeout is how long a webhook's answer may take; zero means 30 s. LateWindow is how long
+	// after its beginning an unanswered request may still succeed; zero means 3 min, negative no
+	// longer than Timeout.
+	Timeout, LateWindow time.Duration
+	// Jitter lengthens the waits between attempts at random, by up to this share of them; zero means 0.1,
+	// negative none.
+	Jitter float64
+	// ProbationAfter so many failed deliveries in a row an endpoint is put on probation; zero
+	// means 10, negative never. ProbationCap is the longest it waits for a probe; zero means 3 h.
+	ProbationAfter int
+	ProbationCap   time.Duration
+	// ValidationWindow is how long a validation link is good; zero means 10 min.
+	ValidationWindow time.Duration
+	// Origin is how the yard names itself to CloudEvents endpoints; empty means
+	// eventgrid.azure.net, which receivers written for Azure allow.
+	Origin string
+	// TopicRetention is how long topics keep events; zero means 48 h.
+	TopicRetention time.Duration
+	// DeadLetterDelay is how long dead letters are gathered; zero means 5 min, negative not at
+	// all. DeadLetterGiveUp is how long their place may be out of reach; zero means 4 h.
+	// DeadLetterKeep is how long the yard keeps its own copies; zero means 30 days.
+	DeadLetterDelay, DeadLetterGiveUp, DeadLetterKeep time.Duration
+	// DeadLetterFolders are those outside the data folder that may be written to.
+	DeadLetterFolders []string
+}
+
+// Topic is a topic that must exist.
+type Topic struct {
+	Name string
+	// Schema is eventgrid, cloudevents or custom; empty means eventgrid. It cannot be changed.
+	Schema string
+	// Key1 and Key2 have 16 to 256 characters of ASCII; they are made where they are empty.
+	Key1, Key2 string
+}
+
+// validateGrid looks at what can be wrong with topics and subscriptions by themselves.
+func (c Config) validateGrid() error {
+	if c.Grid.Jitter > maxJitter {
+		return fmt.Errorf("a jitter of %v: give at most %v, a share of the waits", c.Grid.Jitter, maxJitter)
+	}
+	for _, t := range c.Topics {
+		if t.Schema == "" {
+			continue
+		}
+		if _, err := schema.ParseKind(t.Schema); err != nil {
+			return fmt.Errorf("topic %s: %w", t.Name, err)
+		}
+	}
+	for _, s := range c.Subscriptions {
+		if _, err := s.settings(); err != nil {
+			return fmt.Errorf("subscription %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// maxJitter leaves half of a wait at least.
+const maxJitter = 0.5
+
+// Subscription is a subscription that must exist, in the words of the configuration file
+// (eventyard config doc). It is made once the yard is up, since its endpoint is asked first.
+type Subscription config.Subscription
+
+// defaultOrigin is the name that receivers written for Azure know.
+const defaultOrigin = "eventgrid.azure.net"

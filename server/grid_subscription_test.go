@@ -1,0 +1,187 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/meta/metatest"
+	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/vfs"
+)
+
+// oracle answers for endpoints.
+type oracle func(ctx context.Context, s topics.Subscription) topics.Agreement
+
+func (o oracle) Validate(ctx context.Context, s topics.Subscription, _, _, _ string) topics.Agreement {
+	return o(ctx, s)
+}
+
+// definitions is a yard that has nothing but them, and its log.
+func definitions(t *testing.T, answer oracle) (*yard, *logText) {
+	t.Helper()
+	text := &logText{}
+	quiet := slog.New(slog.DiscardHandler)
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	store := metatest.NewMemory()
+	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := topics.Open(t.Context(), topics.Config{
+		Engine: engine, Meta: store, Broker: b, Validate: answer, Log: quiet,
+		CheckEndpoint: func(s topics.Subscription) error {
+			if strings.Contains(s.Webhook.URL, "10.0.0.1") {
+				return fmt.Errorf("address is not allowed")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := &yard{grid: gridYard{topics: keeper, links: func(_ topics.Subscription, token string) string { return "http://yard/" + token }}}
+	if err := y.ensureTopic(t.Context(), Topic{Name: "orders"}); err != nil {
+		t.Fatal(err)
+	}
+	return y, text
+}
+
+// logText is a log to look at.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// ensuring makes configured subscriptions in the background until the test ends.
+func (y *yard) ensuring(t *testing.T, log io.Writer, all ...Subscription) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	cfg := Config{Subscriptions: all, Log: slog.New(slog.NewTextHandler(log, nil))}
+	go func() { ended <- y.ensureSubscriptions(ctx, cfg) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (y *yard) stateOf(name string) topics.State {
+	s, err := y.grid.topics.Find(topics.Source{Topic: "orders"}, name)
+	if err != nil {
+		return ""
+	}
+	return s.State
+}
+
+// G11: an endpoint may come up after the yard; what is in the way is said once.
+func TestAnEndpointThatComesUpLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := time.Now().Add(time.Minute)
+		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement {
+			return topics.Agreement{Agreed: time.Now().After(up), Why: "nobody is there"}
+		})
+		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: "http://x/"})
+		time.Sleep(59 * time.Second)
+		if got := y.stateOf("billing"); got != "" {
+			t.Errorf("it is %s", got)
+		}
+		time.Sleep(subscribeAgain + 2*time.Second)
+		if got := y.stateOf("billing"); got != topics.Active {
+			t.Errorf("it is %q", got)
+		}
+		if n := strings.Count(log.String(), "nobody is there"); n != 1 {
+			t.Errorf("it was said %d times:\n%s", n, log)
+		}
+	})
+}
+
+// One endpoint that takes its time holds nobody up.
+func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, log := definitions(t, func(ctx context.Context, s topics.Subscription) topics.Agreement {
+			if s.Name == "slow" {
+				<-ctx.Done()
+			}
+			return topics.Agreement{Agreed: true}
+		})
+		y.ensuring(t, log, Subscription{Name: "slow", Topic: "orders", Endpoint: "http://x/"}, Subscription{Name: "quick", Topic: "orders", Endpoint: "http://y/"})
+		synctest.Wait()
+		if got := y.stateOf("quick"); got != topics.Active {
+			t.Errorf("the other is %q", got)
+		}
+	})
+}
+
+// Whoever reads the log of a configured yard finds the link in it.
+func TestAPendingConfiguredSubscriptionTellsItsLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Awaiting: true} })
+		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: "http://x/"})
+		synctest.Wait()
+		s, err := y.grid.topics.Find(topics.Source{}, "billing")
+		if err != nil || s.State != topics.Pending || !strings.Contains(log.String(), "link=http://yard/"+s.Validation.Token) {
+			t.Errorf("%+v, %v\n%s", s, err, log)
+		}
+	})
+}
+
+// What can never work is said as an error, and not tried for ever.
+func TestWhatCannotBeConfiguredIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement {
+			asked++
+			return topics.Agreement{Agreed: true}
+		})
+		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: "http://10.0.0.1/"})
+		time.Sleep(time.Hour)
+		if text := log.String(); asked != 0 || strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "address is not allowed") || strings.Contains(text, "level=WARN") {
+			t.Errorf("asked %d times:\n%s", asked, text)
+		}
+	})
+}
+
+// A topic that is made later is waited for.
+func TestATopicThatIsMadeLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Agreed: true} })
+		y.ensuring(t, log, Subscription{Name: "billing", Topic: "later", Endpoint: "http://x/"})
+		time.Sleep(time.Minute)
+		if err := y.ensureTopic(t.Context(), Topic{Name: "later"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(subscribeAgain)
+		synctest.Wait()
+		if _, err := y.grid.topics.Find(topics.Source{Topic: "later"}, "billing"); err != nil || strings.Count(log.String(), "level=WARN") != 1 {
+			t.Errorf("%v\n%s", err, log)
+		}
+	})
+}
