@@ -128,6 +128,6 @@ func (c *cli) asking(do func(*cobra.Command, *httpclient.Client, []string) error
 			return err
 		}
 		defer client.Close()
-		return do(cmd, client, args)
+		return suggest(cmd, client, args, do(cmd, client, args))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
 )
 
@@ -12,6 +13,30 @@ const completionPatience = 500 * time.Millisecond
 
 // completeHubs offers the hubs of the yard for the first argument.
 func (c *cli) completeHubs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) (names []string, err error) {
+		hubs, err := client.Hubs(ctx)
+		for _, h := range hubs {
+			names = append(names, h.Name)
+		}
+		return names, err
+	})
+}
+
+func (c *cli) completeTopics(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) ([]string, error) {
+		return topicNames(ctx, client), nil
+	})
+}
+
+func (c *cli) completeSubscriptions(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) ([]string, error) {
+		return subscriptionNames(ctx, client, httpclient.Which{}), nil
+	})
+}
+
+// completeFirst offers names that the yard has for the first argument. A yard that does not
+// answer offers none.
+func (c *cli) completeFirst(cmd *cobra.Command, args []string, ask func(context.Context, *httpclient.Client) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -22,13 +47,6 @@ func (c *cli) completeHubs(cmd *cobra.Command, args []string, _ string) ([]cobra
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 	defer cancel()
-	hubs, err := client.Hubs(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names := make([]cobra.Completion, len(hubs))
-	for i, h := range hubs {
-		names[i] = h.Name
-	}
+	names, _ := ask(ctx, client)
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

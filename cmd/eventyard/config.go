@@ -119,14 +119,18 @@ func (c *cli) configCheckCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			loaded, err := config.Load(config.Sources{File: args[0], ReservedNames: server.ReservedNames()})
 			c.warn(loaded.Warnings)
+			for _, note := range loaded.Notes {
+				fmt.Fprintln(c.stderr, newPaint(c.stderr).yellow("note:"), note)
+			}
 			if err == nil {
 				_, err = server.New(c.serverConfig(loaded.Config)) // which knows more about hubs
 			}
 			if err != nil {
 				return adviseNoFile(err, args[0])
 			}
-			_, err = fmt.Fprintf(c.stdout, "%s is right: %s and %s declared\n", args[0],
-				counted(len(loaded.Config.Hubs), "hub"), counted(len(loaded.Config.Policies), "policy"))
+			cfg := loaded.Config
+			_, err = fmt.Fprintf(c.stdout, "%s is right: %s, %s, %s and %s declared\n", args[0], counted(len(cfg.Hubs), "hub"),
+				counted(len(cfg.Policies), "policy"), counted(len(cfg.Topics), "topic"), counted(len(cfg.Subscriptions), "subscription"))
 			return err
 		},
 	}

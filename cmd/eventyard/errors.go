@@ -33,12 +33,15 @@ func nextFor(err error) string {
 		setting  *config.Problem
 		large    *tooLargeError
 		advised  *advisedError
+		near     *nearError
 	)
 	switch {
 	case errors.As(err, &usage):
 		return "see: " + usage.command + " --help"
 	case errors.As(err, &advised):
 		return advised.next
+	case errors.As(err, &near):
+		return "did you mean " + near.near + "? " + nextFor(near.error)
 	case errors.As(err, &large):
 		return "send a smaller body, or the body in parts"
 	case errors.As(err, &problem):
@@ -74,6 +77,11 @@ func isProblem(err error, kind string) bool {
 	return errors.As(err, &p) && p.Kind() == kind
 }
 
+// isUnreachable tells whether the yard did not answer.
+func isUnreachable(err error) bool {
+	return errors.As(err, new(*httpclient.UnreachableError))
+}
+
 // nextForMetaLost is what to do where the events are there and their hubs are not.
 const nextForMetaLost = "restore meta.db from a copy; or, to begin anew without these events, move the folder log elsewhere"
 
@@ -93,6 +101,18 @@ func nextForProblem(p *httpclient.Problem) string {
 		return "eventyard hub list shows the hubs, eventyard hub show HUB its partitions and groups"
 	case "hub-deleted":
 		return "eventyard hub list shows the hubs there are"
+	case "topic-not-found":
+		return "eventyard topic list shows the topics"
+	case "subscription-not-found":
+		return "eventyard subscription list shows the subscriptions"
+	case "ambiguous-subscription":
+		return "say whose is meant with --topic or --source-hub"
+	case "dead-letter-not-found":
+		return "eventyard dead list SUBSCRIPTION shows them"
+	case "handshake-failed":
+		return "let the endpoint answer the handshake, or say --skip-validation if it is your own"
+	case "invalid-definition":
+		return "" // it says what to write
 	case "position-past-end":
 		return "begin again with --from earliest, or with --from latest to skip what is there"
 	case "damaged-events":

@@ -1,7 +1,8 @@
 package main
 
 const rootHelp = `Eventyard is an event broker in one program: hubs with partitions and consumer
-groups, kept durably in one folder. Run it, and talk to it with the same program.
+groups, and topics that push events to webhooks, kept durably in one folder. Run it,
+and talk to it with the same program.
 
 A first minute:
 
@@ -12,13 +13,20 @@ A first minute:
   eventyard read orders --from earliest
   eventyard read orders --from latest --follow    and send some more meanwhile
 
+  eventyard listen 127.0.0.1:9000                 in a third: a webhook that prints what comes
+  eventyard topic create shop
+  eventyard subscription create billing --topic shop --endpoint http://127.0.0.1:9000/
+  eventyard topic publish shop '{"total":42}' --type order.placed
+
 Stop the yard, or pull the plug, and start it again: every event that was
 acknowledged is still there.
 
 Programs use the official Azure Event Hubs clients, in any language, with the
-connection string that serve prints, or one for a hub:
+connection string that serve prints, or one for a hub; and those of Event Grid with
+the endpoint and key of a topic:
 
   eventyard connection-string --hub orders
+  eventyard topic show shop
 
 For other machines a yard has TLS and a key of its own, which serve prints once:
 

@@ -59,6 +59,7 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: "yard", Title: "The yard:"},
 		&cobra.Group{ID: "hubs", Title: "Hubs and groups:"},
 		&cobra.Group{ID: "events", Title: "Events:"},
+		&cobra.Group{ID: "grid", Title: "Topics and webhooks:"},
 		&cobra.Group{ID: "access", Title: "Access:"},
 		&cobra.Group{ID: "more", Title: "More:"},
 	)
@@ -72,6 +73,7 @@ func (c *cli) root() *cobra.Command {
 	add("yard", c.serveCommand(), c.doctorCommand(), c.configCommand())
 	add("hubs", c.hubCommand(), c.groupCommand(), c.checkpointCommand())
 	add("events", c.sendCommand(), c.readCommand())
+	add("grid", c.topicCommand(), c.subscriptionCommand(), c.deadCommand(), c.listenCommand())
 	add("access", c.policyCommand(), c.connectionStringCommand(), c.certCommand())
 	help := helpCommand()
 	add("more", help, c.versionCommand())

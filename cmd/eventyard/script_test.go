@@ -37,11 +37,15 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, value)
 			}
 			env.Values["yard"] = &yardProcess{}
+			env.Values["hooks"] = map[string]*hookProcess{}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"yard":    yardCommand,
 			"address": ports.command,
+			"hook":    hookCommand,
+			"silent":  silentCommand,
+			"until":   untilCommand,
 		},
 	})
 }

@@ -185,10 +185,60 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		Namespace: cfg.Namespace,
 		Hubs:      configuredHubs(cfg.Hubs),
 		Policies:  configuredPolicies(cfg.Policies),
+		PublicURL: cfg.PublicURL,
+		Grid:      gridConfig(cfg.Grid),
+		Topics:    configuredTopics(cfg.Topics),
 		Grace:     grace,
 		Version:   thisBuild().Version,
 		Log:       newLogger(c.stderr, cfg.Log),
+
+		Subscriptions: configuredSubscriptions(cfg.Subscriptions),
 	}
+}
+
+// gridConfig translates zeros: those of the settings mean none, those of the server its defaults.
+func gridConfig(cfg config.Grid) server.Grid {
+	networks, err := cfg.Networks()
+	if err != nil {
+		panic("grid.allow was not checked: " + err.Error()) // loading the configuration does
+	}
+	grid := server.Grid{
+		Allow: networks, Timeout: time.Duration(cfg.Timeout), LateWindow: orNone(time.Duration(cfg.LateWindow)),
+		Jitter: float64(cfg.JitterPercent) / 100, ProbationAfter: cfg.ProbationAfter, ProbationCap: time.Duration(cfg.ProbationCap),
+		ValidationWindow: time.Duration(cfg.ValidationWindow), Origin: cfg.Origin, TopicRetention: time.Duration(cfg.TopicRetention),
+		DeadLetterDelay: orNone(time.Duration(cfg.DeadLetterDelay)), DeadLetterGiveUp: time.Duration(cfg.DeadLetterGiveUp),
+		DeadLetterKeep: time.Duration(cfg.DeadLetterKeep), DeadLetterFolders: cfg.Folders(),
+	}
+	if grid.Jitter == 0 {
+		grid.Jitter = -1
+	}
+	if grid.ProbationAfter == 0 {
+		grid.ProbationAfter = -1
+	}
+	return grid
+}
+
+func orNone(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+func configuredTopics(topics []config.Topic) []server.Topic {
+	all := make([]server.Topic, len(topics))
+	for i, t := range topics {
+		all[i] = server.Topic(t)
+	}
+	return all
+}
+
+func configuredSubscriptions(subscriptions []config.Subscription) []server.Subscription {
+	all := make([]server.Subscription, len(subscriptions))
+	for i, s := range subscriptions {
+		all[i] = server.Subscription(s)
+	}
+	return all
 }
 
 func configuredPolicies(policies []config.Policy) []server.Policy {

@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 // argumentNames say in a sentence what stands in upper case in a line of usage.
-var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "POLICY": "the policy's name", "FILE": "a file"}
+var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "POLICY": "the policy's name", "FILE": "a file",
+	"TOPIC": "the topic's name", "SUBSCRIPTION": "the subscription's name", "NUMBER": "a dead letter's number"}
 
 // wantArgs takes exactly the arguments named, or more if the last name ends in dots, or
 // one less if it stands in brackets.
@@ -38,7 +40,7 @@ func wantArgs(names ...string) cobra.PositionalArgs {
 }
 
 // explainFlag says what is wrong with a flag, without the words of the parser.
-func explainFlag(_ *cobra.Command, err error) error {
+func explainFlag(cmd *cobra.Command, err error) error {
 	var (
 		value   *pflag.InvalidValueError
 		missing *pflag.ValueRequiredError
@@ -57,9 +59,18 @@ func explainFlag(_ *cobra.Command, err error) error {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("there is no flag -%s", unknown.GetSpecifiedName())
 	case errors.As(err, &unknown):
-		return fmt.Errorf("there is no flag --%s", unknown.GetSpecifiedName())
+		return noFlag(cmd, unknown.GetSpecifiedName())
 	}
 	return err
+}
+
+func noFlag(cmd *cobra.Command, name string) error {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := config.DidYouMean(name, names); near != "" {
+		return fmt.Errorf("there is no flag --%s; did you mean --%s?", name, near)
+	}
+	return fmt.Errorf("there is no flag --%s", name)
 }
 
 // family makes a command that only holds others.

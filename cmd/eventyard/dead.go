@@ -1,0 +1,196 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) deadCommand() *cobra.Command {
+	return family(&cobra.Command{Use: "dead", Short: "List, show, redrive and purge what could not be delivered"},
+		c.deadListCommand(), c.deadShowCommand(), c.deadRedriveCommand(), c.deadPurgeCommand())
+}
+
+// choiceFlags say which dead letters are meant.
+type choiceFlags struct {
+	source sourceFlags
+	choice gridwire.DeadChoice
+}
+
+func (f *choiceFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.choice.EventID, "event", "", "only the event of this `id`")
+	flags.StringVar(&f.choice.EventType, "type", "", "only events of this `type`")
+	flags.StringVar(&f.choice.Reason, "reason", "", "only with this `reason`: "+strings.Join(deadReasons, ", "))
+	flags.StringVar(&f.choice.Outcome, "outcome", "", "only with this last `outcome`, like NotFound")
+	flags.StringVar(&f.choice.Since, "since", "", "only those that died since this `time`, like 2026-01-31T18:00:00Z, or so long ago, like 2h")
+	flags.StringVar(&f.choice.Until, "until", "", "only those that died before this `time`")
+	flags.BoolVar(&f.choice.Redriven, "redriven", false, "those too that were redriven already")
+	f.source.addTo(cmd)
+}
+
+// deadReasons are all there are.
+var deadReasons = []string{retry.ReasonAttempts, retry.ReasonAge, retry.ReasonRefused}
+
+// check refuses a reason that no letter has.
+func (f *choiceFlags) check(cmd *cobra.Command) error {
+	reason := f.choice.Reason
+	if reason == "" || slices.ContainsFunc(deadReasons, func(r string) bool { return strings.EqualFold(r, reason) }) {
+		return nil
+	}
+	return usagef(cmd, "--reason: no dead letter has %q; the reasons are %s", reason, strings.Join(deadReasons, ", "))
+}
+
+func (c *cli) deadListCommand() *cobra.Command {
+	var flags choiceFlags
+	var form output
+	var most int
+	cmd := &cobra.Command{
+		Use:               "list SUBSCRIPTION",
+		Short:             "List dead letters, the oldest first",
+		Args:              wantArgs("SUBSCRIPTION"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			if err := flags.check(cmd); err != nil {
+				return err
+			}
+			letters, more, err := listDead(cmd, client, flags.source.which(args[0]), flags.choice, most)
+			if err != nil {
+				return err
+			}
+			return c.printDead(form, letters, more)
+		}),
+	}
+	cmd.Flags().IntVar(&most, "max", 100, "at most so many; 0: all")
+	flags.addTo(cmd)
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// deadPage is how many letters are asked for at once.
+const deadPage = 1000
+
+// listDead asks page by page. It also tells whether there are more.
+func listDead(cmd *cobra.Command, client *httpclient.Client, which httpclient.Which, choice gridwire.DeadChoice, most int) (all []gridwire.DeadLetter, more bool, err error) {
+	all = []gridwire.DeadLetter{}
+	var from int64
+	for {
+		want := deadPage
+		if most > 0 {
+			want = min(want, most+1-len(all)) // one more, to see whether there is one
+		}
+		page, err := client.DeadLetters(cmd.Context(), which, choice, from, want)
+		if err != nil {
+			return nil, false, err
+		}
+		all = append(all, page.Letters...)
+		if most > 0 && len(all) > most {
+			return all[:most], true, nil
+		}
+		if from = page.Next; from == 0 {
+			return all, false, nil
+		}
+	}
+}
+
+func (c *cli) printDead(form output, letters []gridwire.DeadLetter, more bool) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, letters)
+	}
+	if len(letters) == 0 {
+		fmt.Fprintln(c.stderr, "there are no dead letters here")
+		return nil
+	}
+	t := newTable(c.stdout, "NUMBER", "DIED", "EVENT", "TYPE", "REASON", "ATTEMPTS", "LAST", "WRITTEN TO", "REDRIVEN")
+	for _, l := range letters {
+		last, written, redriven := l.Outcome, lastPart(l.Written), "-"
+		if l.Status != 0 {
+			last = strconv.Itoa(l.Status) + " " + last
+		}
+		if written == "" {
+			written = "-"
+		}
+		if l.Redriven != nil {
+			redriven = showTime(*l.Redriven)
+		}
+		t.row(strconv.FormatInt(l.Number, 10), showTime(l.Died), oneLine(l.EventID), oneLine(l.EventType), l.Reason,
+			strconv.Itoa(l.Attempts), last, oneLine(written), redriven)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if more {
+		fmt.Fprintln(c.stderr, "there are more: --max 0 lists all of them")
+	}
+	return nil
+}
+
+// lastPart is the name of a file, without where it is.
+func lastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+func (c *cli) deadShowCommand() *cobra.Command {
+	var source sourceFlags
+	cmd := &cobra.Command{
+		Use:               "show SUBSCRIPTION NUMBER",
+		Short:             "Show a dead letter with its event, as JSON",
+		Args:              wantArgs("SUBSCRIPTION", "NUMBER"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			number, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil {
+				return usagef(cmd, "%q is no number: eventyard dead list %s shows them", args[1], args[0])
+			}
+			letter, err := client.DeadLetter(cmd.Context(), source.which(args[0]), number)
+			if err != nil {
+				return err
+			}
+			return writeJSON(c.stdout, letter)
+		}),
+	}
+	var form output
+	form.addTo(cmd) // it is always JSON, and -o json is what people type
+	source.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) deadPurgeCommand() *cobra.Command {
+	var flags choiceFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               "purge SUBSCRIPTION [NUMBER...]",
+		Short:             "Forget dead letters for good",
+		Args:              wantArgs("SUBSCRIPTION", "NUMBER..."),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			choice, err := flags.choose(cmd, client, args)
+			if err != nil {
+				return err
+			}
+			question := "Forget the dead letters of " + args[0] + " that were chosen, for good? What was written to their place stays there."
+			if choice.All() {
+				question = "Forget all dead letters of " + args[0] + " that were not redriven, for good? What was written to their place stays there."
+			}
+			if err := c.confirm(cmd, yes, question); err != nil {
+				return err
+			}
+			n, err := client.Purge(cmd.Context(), flags.source.which(args[0]), choice)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.stdout, "purged %s\n", counted(n, "dead letter"))
+			if n == 0 {
+				c.hintRedriven(cmd, client, flags.source.which(args[0]), choice)
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	flags.addTo(cmd)
+	return c.addClientFlags(cmd)
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+const deadRedriveHelp = `Deliver dead letters again, to this subscription and nobody else: all of them, those that the flags choose, or
+those whose numbers are given. They get new attempts and a new time to live. A letter that was redriven already is left
+out unless --redriven is given; one that came back too often (3 times) needs --force.`
+
+func (c *cli) deadRedriveCommand() *cobra.Command {
+	var flags choiceFlags
+	var request gridwire.RedriveRequest
+	var form output
+	cmd := &cobra.Command{
+		Use:   "redrive SUBSCRIPTION [NUMBER...]",
+		Short: "Deliver dead letters again, to this subscription only",
+		Long:  deadRedriveHelp,
+		Example: `  eventyard dead redrive billing --since 2h --dry-run
+  eventyard dead redrive billing 17 18`,
+		Args:              wantArgs("SUBSCRIPTION", "NUMBER..."),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			choice, err := flags.choose(cmd, client, args)
+			if err != nil {
+				return err
+			}
+			request.DeadChoice = choice
+			done, err := c.redriveAll(cmd, client, flags.source.which(args[0]), request)
+			if err != nil {
+				return err
+			}
+			if done.Redriven == 0 && done.Skipped == 0 {
+				c.hintRedriven(cmd, client, flags.source.which(args[0]), choice)
+			}
+			return c.printRedriven(form, done)
+		}),
+	}
+	cmd.Flags().Float64Var(&request.Rate, "rate", 0, "events a second at most (default 1000)")
+	cmd.Flags().BoolVar(&request.Force, "force", false, "those too that came back too often")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "only count them")
+	flags.addTo(cmd)
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// choose reads which letters are meant. Numbers that no letter has are an error: nothing is done then.
+func (f *choiceFlags) choose(cmd *cobra.Command, client *httpclient.Client, args []string) (gridwire.DeadChoice, error) {
+	choice := f.choice
+	if err := f.check(cmd); err != nil {
+		return choice, err
+	}
+	numbers, err := readNumbers(cmd, args[1:])
+	if err != nil {
+		return choice, err
+	}
+	choice.Numbers = numbers
+	for _, n := range numbers {
+		_, err := client.DeadLetter(cmd.Context(), f.source.which(args[0]), n)
+		if isProblem(err, "dead-letter-not-found") {
+			return choice, &advisedError{fmt.Sprintf("there is no dead letter %d of %s", n, args[0]), "eventyard dead list " + args[0] + " --redriven shows all of them"}
+		}
+		if err != nil {
+			return choice, err
+		}
+	}
+	return choice, nil
+}
+
+// hintRedriven tells whoever found no letter that there are some which were redriven.
+func (c *cli) hintRedriven(cmd *cobra.Command, client *httpclient.Client, which httpclient.Which, choice gridwire.DeadChoice) {
+	if choice.Redriven || len(choice.Numbers) > 0 {
+		return
+	}
+	choice.Redriven = true
+	if page, err := client.DeadLetters(cmd.Context(), which, choice, 0, 1); err == nil && len(page.Letters) > 0 {
+		fmt.Fprintln(c.stderr, "those that there are were redriven already: --redriven means them, too")
+	}
+}
+
+func readNumbers(cmd *cobra.Command, args []string) (numbers []int64, err error) {
+	for _, arg := range args {
+		n, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, usagef(cmd, "%q is no number of a dead letter", arg)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
+}
+
+// redriveAll asks again and again, from where the yard ended, and shows how far it is. What dies of it
+// meanwhile is left out.
+func (c *cli) redriveAll(cmd *cobra.Command, client *httpclient.Client, which httpclient.Which, r gridwire.RedriveRequest) (total gridwire.Redriven, err error) {
+	bar := newProgress(c.stderr)
+	defer bar.clear()
+	pace := newPace(r)
+	for {
+		r.Max = pace.most
+		done, err := client.Redrive(cmd.Context(), which, r)
+		if err != nil {
+			return total, err
+		}
+		total.Redriven += done.Redriven
+		total.Skipped += done.Skipped
+		total.DryRun = done.DryRun
+		if done.Next == 0 {
+			return total, nil
+		}
+		r.From, r.Until = done.Next, done.Until
+		if err := pace.rest(cmd.Context(), done.Redriven); err != nil {
+			return total, err
+		}
+		bar.show(func() string { return counted(total.Redriven, "event") + " redriven" })
+	}
+}
+
+// pace keeps to a rate from one request to the next: each asks for a second's worth.
+type pace struct {
+	most int // zero: as the yard likes
+	rate float64
+	next time.Time
+}
+
+func newPace(r gridwire.RedriveRequest) *pace {
+	p := &pace{next: time.Now()}
+	if r.Rate > 0 && !r.DryRun {
+		p.rate, p.most = r.Rate, max(1, int(r.Rate))
+	}
+	return p
+}
+
+// rest waits until as many events as went out may have gone out. The error is that of ctx.
+func (p *pace) rest(ctx context.Context, events int) error {
+	if p.rate == 0 {
+		return nil
+	}
+	p.next = p.next.Add(time.Duration(float64(events) / p.rate * float64(time.Second)))
+	select {
+	case <-ctx.Done():
+		return errInterrupted
+	case <-time.After(time.Until(p.next)):
+		return nil
+	}
+}
+
+func (c *cli) printRedriven(form output, done gridwire.Redriven) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, done)
+	}
+	word := "redrove"
+	if done.DryRun {
+		word = "would redrive"
+	}
+	fmt.Fprintf(c.stdout, "%s %s\n", word, counted(done.Redriven, "event"))
+	if done.Skipped > 0 {
+		fmt.Fprintf(c.stderr, "%s came back too often: mend the receiver, then say --force\n", counted(done.Skipped, "event"))
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/grid"
+	"github.com/spf13/cobra"
+)
+
+const listenHelp = `Be a webhook: answer the handshakes of Event Grid and of CloudEvents, and print each event that comes. For trying
+things out, and for looking at what a receiver would get.
+
+With --status every delivery is answered with that status, so that a yard, or Azure, takes this receiver
+for one that is down (503), broken (500) or gone (404).`
+
+func (c *cli) listenCommand() *cobra.Command {
+	l := &listener{cli: c}
+	cmd := &cobra.Command{
+		Use:     "listen [ADDRESS]",
+		Short:   "Be a webhook that prints what comes",
+		Long:    listenHelp,
+		Example: "  eventyard listen 127.0.0.1:9000\n  eventyard listen 127.0.0.1:9000 --status 503",
+		Args:    wantArgs("[ADDRESS]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			address := "127.0.0.1:9000"
+			if len(args) > 0 {
+				address = args[0]
+			}
+			if l.status != 0 && (l.status < 200 || l.status > 599) {
+				return usagef(cmd, "--status is 200 to 599")
+			}
+			return l.run(cmd.Context(), address)
+		},
+	}
+	cmd.Flags().IntVar(&l.status, "status", 0, "answer deliveries with this `status`; without it 200")
+	cmd.Flags().StringArrayVar(&l.keys, "signing-key", nil, "check signatures with this `key`, whsec_… or whpk_…")
+	cmd.Flags().BoolVar(&l.headers, "headers", false, "print the headers of each request, too")
+	return cmd
+}
+
+// listener is a webhook for people to look at.
+type listener struct {
+	cli     *cli
+	status  int
+	keys    []string
+	headers bool
+
+	mu sync.Mutex // held while something is printed
+}
+
+func (l *listener) run(ctx context.Context, address string) error {
+	hook, err := grid.NewHandler(l.receive, grid.HandlerConfig{Keys: l.keys, OnError: func(err error) {
+		l.print(func() {
+			fmt.Fprintf(l.cli.stderr, "%s %v\n", newPaint(l.cli.stderr).yellow("answered with an error:"), err)
+		})
+	}})
+	if err != nil {
+		return err
+	}
+	at, err := net.Listen("tcp", address)
+	if err != nil {
+		return &advisedError{err.Error(), "choose another address, like 127.0.0.1:0, which picks a free port"}
+	}
+	server := &http.Server{Handler: l.answering(hook), ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	fmt.Fprintf(l.cli.stderr, "listening at http://%s/ ; Ctrl-C ends it\n", at.Addr())
+	if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// answering gives deliveries the status that was asked for; handshakes are answered as they should.
+func (l *listener) answering(hook http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.headers {
+			l.print(func() { l.showHeaders(r) })
+		}
+		if l.status == 0 || r.Method != http.MethodPost || r.Header.Get("aeg-event-type") == "SubscriptionValidation" {
+			hook.ServeHTTP(w, r)
+			return
+		}
+		hook.ServeHTTP(unheard{w}, r)
+		w.WriteHeader(l.status)
+		l.print(func() { fmt.Fprintf(l.cli.stderr, "answered with %d\n", l.status) })
+	})
+}
+
+// showHeaders prints a request as it came, but for its body, with what kind it is.
+func (l *listener) showHeaders(r *http.Request) {
+	kind := ""
+	switch told := r.Header.Get("aeg-event-type"); {
+	case r.Method == http.MethodOptions:
+		kind = "  (OPTIONS: a CloudEvents sender asks whether it may send)"
+	case told == "SubscriptionValidation":
+		kind = "  (validation: an Event Grid sender asks whether it may send)"
+	case told != "" && told != "Notification":
+		kind = "  (" + oneLine(told) + ")"
+	}
+	fmt.Fprintf(l.cli.stderr, "--- %s %s%s\n", r.Method, oneLine(r.URL.RequestURI()), kind)
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		for _, value := range r.Header[name] {
+			fmt.Fprintf(l.cli.stderr, "%s: %s\n", name, oneLine(value))
+		}
+	}
+	fmt.Fprintln(l.cli.stderr, "---")
+}
+
+// unheard keeps what the handler says to itself.
+type unheard struct{ http.ResponseWriter }
+
+func (unheard) WriteHeader(int)             {}
+func (unheard) Write(b []byte) (int, error) { return len(b), nil }
+
+func (l *listener) receive(_ context.Context, batch []grid.Delivery) error {
+	for _, d := range batch {
+		l.print(func() { l.show(d) })
+	}
+	return nil
+}
+
+func (l *listener) print(what func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	what()
+}
+
+// show prints an event: what it is on one line, then its data.
+func (l *listener) show(d grid.Delivery) {
+	e := d.Event
+	again := ""
+	if d.Attempt > 0 {
+		again = fmt.Sprintf("  (attempt %d)", d.Attempt+1)
+	}
+	fmt.Fprintf(l.cli.stdout, "%s  %s  %s  %s%s\n", showTime(time.Now()), oneLine(e.Type), oneLine(e.Subject), oneLine(e.ID), again)
+	if len(e.Data) == 0 {
+		return
+	}
+	var pretty bytes.Buffer
+	if json.Compact(&pretty, e.Data) != nil {
+		pretty.Reset()
+		pretty.Write(e.Data)
+	}
+	fmt.Fprintf(l.cli.stdout, "  %s\n", oneLine(beginning(pretty.String())))
+}
+
+// maxShown is how much of an event's data is printed.
+const maxShown = 2 << 10
+
+// beginning cuts what would fill a screen, between characters.
+func beginning(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	end := maxShown
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + fmt.Sprintf("… (%d bytes)", len(text))
+}

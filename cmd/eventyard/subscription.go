@@ -1,0 +1,334 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+
+	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) subscriptionCommand() *cobra.Command {
+	return family(&cobra.Command{Use: "subscription", Aliases: []string{"sub"}, Short: "Say who gets which events, and see how deliveries go"},
+		c.subscriptionCreateCommand(), c.subscriptionListCommand(), c.subscriptionShowCommand(), c.subscriptionAttemptsCommand(),
+		c.subscriptionUpdateCommand(), c.subscriptionPauseCommand("pause", true), c.subscriptionPauseCommand("continue", false),
+		c.subscriptionResumeCommand(), c.subscriptionRotateCommand(), c.subscriptionDeleteCommand())
+}
+
+// sourceFlags say whose subscription is meant where its name alone does not.
+type sourceFlags struct{ topic, hub string }
+
+func (f *sourceFlags) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.topic, "topic", "", "`name` of its topic, where several sources have a subscription of that name")
+	cmd.Flags().StringVar(&f.hub, "source-hub", "", "`name` of its source hub, likewise")
+}
+
+// addToList is for who asks for all subscriptions of a source.
+func (f *sourceFlags) addToList(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.topic, "topic", "", "only those of the topic of this `name`")
+	cmd.Flags().StringVar(&f.hub, "source-hub", "", "only those of the hub of this `name`")
+}
+
+func (f *sourceFlags) which(name string) httpclient.Which {
+	return httpclient.Which{Name: name, Topic: f.topic, Hub: f.hub}
+}
+
+const subscriptionCreateHelp = `Subscribe an endpoint to the events of a topic (--topic) or of a hub (--source-hub). The name of a
+subscription has 3 to 64 letters, digits and '-'.
+
+The endpoint is a webhook (--endpoint), a hub of the yard (--hub), or clients that receive and
+acknowledge by themselves (--pull). A webhook is asked first whether it agrees: by Event Grid's validation
+event, or by CloudEvents' OPTIONS request. If it answers neither, somebody has to open the link that is
+printed; --skip-validation trusts it.
+
+Each event that matches is delivered at least once. What fails is tried again, for up to 24 hours; what
+cannot be delivered goes to the place that --dead-letter names, or is dropped:
+
+  yard              kept in the yard, to be listed and redriven with eventyard dead
+  folder:DIR        and written to files there; DIR is inside the data folder
+  blob:URL          and written to a blob container
+  hub:NAME          and sent to a hub
+
+Filters: KEY OPERATOR [VALUES], for instance
+  --filter 'data.total NumberGreaterThan 100'
+  --filter 'data.color StringIn red,blue'
+  --filter 'subject StringContains /paid/'
+  --filter 'data.coupon IsNotNull'`
+
+func (c *cli) subscriptionCreateCommand() *cobra.Command {
+	var flags subscriptionFlags
+	var form output
+	cmd := &cobra.Command{
+		Use:   "create SUBSCRIPTION",
+		Short: "Create a subscription",
+		Long:  subscriptionCreateHelp,
+		Example: `  eventyard subscription create billing --topic orders --endpoint https://billing.example.com/hook
+  eventyard subscription create large --topic orders --endpoint http://127.0.0.1:9000/ --filter 'data.total NumberGreaterThan 100' --dead-letter yard
+  eventyard subscription create audit --source-hub orders --endpoint http://127.0.0.1:9000/ --max-events 100`,
+		Args: wantArgs("SUBSCRIPTION"),
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			request, err := flags.request(cmd)
+			if err != nil {
+				return err
+			}
+			request.Name = args[0]
+			if request.Topic == "" && request.SourceHub == "" {
+				return usagef(cmd, "where do the events come from? give --topic or --source-hub")
+			}
+			made, err := client.CreateSubscription(cmd.Context(), request)
+			if isProblem(err, "subscription-exists") {
+				return &advisedError{fmt.Sprintf("subscription %q exists already", args[0]), "see what it is with: eventyard subscription show " + args[0]}
+			}
+			if err != nil {
+				return err
+			}
+			return c.printMade(form, "created", made)
+		}),
+	}
+	flags.addTo(cmd, true)
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// printMade says what there is now, and what a person has to do about it.
+func (c *cli) printMade(form output, done string, s gridwire.Subscription) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, s)
+	}
+	fmt.Fprintf(c.stdout, "%s subscription %s: events of %s go to %s\n", done, s.Name, showSource(s), showTarget(s))
+	for _, key := range s.Signing {
+		if key.Text != "" {
+			fmt.Fprintf(c.stdout, "receivers check signatures with %s\n", key.Text)
+		}
+	}
+	if s.State == "pending" {
+		fmt.Fprintf(c.stdout, "it is pending: the endpoint did not say that it agrees. To agree for it, open\n  %s\n", s.ValidationURL)
+	}
+	return nil
+}
+
+func (c *cli) subscriptionListCommand() *cobra.Command {
+	var source sourceFlags
+	var form output
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List subscriptions",
+		Args:  wantArgs(),
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+			all, err := client.Subscriptions(cmd.Context(), source.which(""))
+			if err != nil {
+				return err
+			}
+			if form == asJSON {
+				return writeJSON(c.stdout, append([]gridwire.Subscription{}, all...))
+			}
+			return c.printSubscriptions(all, "eventyard subscription create NAME --topic TOPIC --endpoint URL")
+		}),
+	}
+	source.addToList(cmd)
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) printSubscriptions(all []gridwire.Subscription, create string) error {
+	if len(all) == 0 {
+		fmt.Fprintln(c.stderr, "there are no subscriptions yet; create one with: "+create)
+		return nil
+	}
+	t := newTable(c.stdout, "SUBSCRIPTION", "SOURCE", "STATE", "TO", "DEAD LETTERS", "CREATED")
+	for _, s := range all {
+		t.row(s.Name, showSource(s), s.State, oneLine(showTarget(s)), oneLine(cmp.Or(s.DeadLetter, noPlace)), showTime(s.Created))
+	}
+	return t.flush()
+}
+
+// noPlace stands for a place of dead letters that nobody named.
+const noPlace = "none (dropped)"
+
+func showSource(s gridwire.Subscription) string {
+	if s.SourceHub != "" {
+		return "hub " + s.SourceHub
+	}
+	return "topic " + s.Topic
+}
+
+func showTarget(s gridwire.Subscription) string {
+	switch {
+	case s.Hub != "":
+		return "hub " + s.Hub
+	case s.Pull != nil:
+		return "whoever receives"
+	}
+	return s.Endpoint
+}
+
+func (c *cli) subscriptionUpdateCommand() *cobra.Command {
+	var flags subscriptionFlags
+	var form output
+	cmd := &cobra.Command{
+		Use:   "update SUBSCRIPTION",
+		Short: "Change a subscription; what is not given stays",
+		Example: `  eventyard subscription update billing --endpoint https://billing.example.com/v2/hook
+  eventyard subscription update billing --ttl 2h --filter ''    takes all filters away`,
+		Args:              wantArgs("SUBSCRIPTION"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			request, err := flags.request(cmd)
+			if err != nil {
+				return err
+			}
+			which := httpclient.Which{Name: args[0], Topic: request.Topic, Hub: request.SourceHub}
+			request.Topic, request.SourceHub = "", ""
+			if reflect.DeepEqual(request, gridwire.SubscriptionRequest{}) {
+				return usagef(cmd, "nothing to change: give what is to be different, like --ttl 2h")
+			}
+			changed, err := client.UpdateSubscription(cmd.Context(), which, request)
+			if err != nil {
+				return err
+			}
+			return c.printMade(form, "changed", changed)
+		}),
+	}
+	flags.addTo(cmd, false)
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// subscriptionPauseCommand stops deliveries by an operator's word, or lets them go on.
+func (c *cli) subscriptionPauseCommand(word string, paused bool) *cobra.Command {
+	var source sourceFlags
+	short, done := "Let events wait (their time to live runs on)", "paused"
+	if !paused {
+		short, done = "Let deliveries go on after a pause", "going on with"
+	}
+	cmd := &cobra.Command{
+		Use:               word + " SUBSCRIPTION",
+		Short:             short,
+		Args:              wantArgs("SUBSCRIPTION"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			if _, err := client.UpdateSubscription(cmd.Context(), source.which(args[0]), gridwire.SubscriptionRequest{Paused: &paused}); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(c.stdout, "%s subscription %s\n", done, args[0])
+			return err
+		}),
+	}
+	source.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) subscriptionResumeCommand() *cobra.Command {
+	var source sourceFlags
+	cmd := &cobra.Command{
+		Use:               "resume SUBSCRIPTION",
+		Short:             "End the probation of its endpoint now",
+		Args:              wantArgs("SUBSCRIPTION"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+			if err != nil {
+				return err
+			}
+			if err := client.ResumeSubscription(cmd.Context(), source.which(args[0])); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.stdout, showResumed(before))
+			return err
+		}),
+	}
+	source.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// showResumed tells what came of it, from how it was before.
+func showResumed(before gridwire.Subscription) string {
+	if before.Pull != nil {
+		return "nothing had to be ended: " + before.Name + " has no endpoint, its clients receive by themselves"
+	}
+	state := "healthy"
+	if before.Stats != nil {
+		state = before.Stats.Endpoint.State
+	}
+	text := "the endpoint of " + before.Name + " gets events again: its probation is over"
+	if state != "probation" && state != "probing" {
+		text = "the endpoint of " + before.Name + " was not on probation (it is " + state + "): nothing had to be ended"
+	}
+	if before.State == "paused" {
+		text += "; the subscription is paused, which ends with: eventyard subscription continue " + before.Name
+	}
+	return text
+}
+
+func (c *cli) subscriptionRotateCommand() *cobra.Command {
+	var source sourceFlags
+	var algorithm, overlap string
+	var form output
+	cmd := &cobra.Command{
+		Use:               "rotate-key SUBSCRIPTION",
+		Short:             "Make a new signing key; the present ones go on for a while",
+		Args:              wantArgs("SUBSCRIPTION"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+			if err != nil {
+				return err
+			}
+			s, err := client.RotateSigningKey(cmd.Context(), source.which(args[0]), algorithm, overlap)
+			if err != nil {
+				return err
+			}
+			if len(before.Signing) == 0 {
+				fmt.Fprintf(c.stderr, "requests to %s were not signed; from now on they are. To end that: eventyard subscription update %s --sign none\n", s.Name, s.Name)
+			}
+			if form == asJSON {
+				return writeJSON(c.stdout, s.Signing)
+			}
+			t := newTable(c.stdout, "ALGORITHM", "SIGNS UNTIL", "KEY")
+			for _, k := range s.Signing {
+				until := "further notice"
+				if k.Expires != nil {
+					until = showTime(*k.Expires)
+				}
+				t.row(k.Algorithm, until, k.Text)
+			}
+			return t.flush()
+		}),
+	}
+	cmd.Flags().StringVar(&algorithm, "algorithm", "", "`hmac` or ed25519; that of the present key if not given, hmac if there is none")
+	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the present keys go on signing, a `duration`")
+	source.addTo(cmd)
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) subscriptionDeleteCommand() *cobra.Command {
+	var source sourceFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               "delete SUBSCRIPTION",
+		Short:             "Delete a subscription with what waits for it",
+		Args:              wantArgs("SUBSCRIPTION"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			s, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+			if err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Delete subscription %s of %s with what waits for it and its dead letters in the yard, for good?", s.Name, showSource(s))
+			if err := c.confirm(cmd, yes, question); err != nil {
+				return err
+			}
+			if err := client.DeleteSubscription(cmd.Context(), httpclient.Which{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub}); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.stdout, "deleted subscription %s\n", s.Name)
+			return err
+		}),
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	source.addTo(cmd)
+	return c.addClientFlags(cmd)
+}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+const subscriptionShowHelp = `Show a subscription and how its deliveries go: what matched, what was delivered, what failed and how,
+what waits for its next attempt, how well its endpoint is. Counts are those since the yard started.
+
+With --watch it is shown anew every second. eventyard subscription attempts shows single requests.`
+
+func (c *cli) subscriptionShowCommand() *cobra.Command {
+	var source sourceFlags
+	var form output
+	var watch, secrets bool
+	cmd := &cobra.Command{
+		Use:               "show SUBSCRIPTION",
+		Short:             "Show a subscription and how its deliveries go",
+		Long:              subscriptionShowHelp,
+		Args:              wantArgs("SUBSCRIPTION"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			look := func() (gridwire.Subscription, error) {
+				return client.Subscription(cmd.Context(), source.which(args[0]), secrets)
+			}
+			if watch {
+				return c.watchSubscription(cmd.Context(), form, look)
+			}
+			s, err := look()
+			if err != nil {
+				return err
+			}
+			return c.showSubscription(c.stdout, form, s)
+		}),
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew every second, until interrupted")
+	cmd.Flags().BoolVar(&secrets, "secrets", false, "with the endpoint's whole URL, secret headers and signing keys")
+	source.addTo(cmd)
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// watchEvery is how often a watched subscription is looked at.
+const watchEvery = time.Second
+
+func (c *cli) watchSubscription(ctx context.Context, form output, look func() (gridwire.Subscription, error)) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	screen := isTerminal(c.stdout) && form != asJSON
+	lost := false
+	for first := true; ; first = false {
+		s, err := look()
+		switch {
+		case ctx.Err() != nil:
+			return nil // Ctrl-C is how it ends
+		case err != nil && (first || !isUnreachable(err)):
+			return err
+		case err != nil && !lost:
+			fmt.Fprintf(c.stderr, "the yard is gone (%v); waiting for it\n", err)
+		case err == nil:
+			if err := c.showAgain(screen, form, s); err != nil {
+				return err
+			}
+		}
+		lost = err != nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// showAgain writes over what was shown before, line by line, so that nothing flickers.
+func (c *cli) showAgain(screen bool, form output, s gridwire.Subscription) error {
+	var page bytes.Buffer
+	if err := c.showSubscription(&page, form, s); err != nil {
+		return err
+	}
+	text := page.String()
+	if screen {
+		text = "\x1b[H" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J"
+	}
+	_, err := io.WriteString(c.stdout, text)
+	return err
+}
+
+func (c *cli) showSubscription(w io.Writer, form output, s gridwire.Subscription) error {
+	if form == asJSON {
+		return writeJSON(w, s)
+	}
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-14s%s\n", name, oneLine(fmt.Sprintf(format, args...)))
+	}
+	line("subscription", "%s of %s", s.Name, showSource(s))
+	line("state", "%s%s", s.State, because(s.Why))
+	if s.ValidationURL != "" {
+		line("open to agree", "%s", s.ValidationURL)
+	}
+	line("to", "%s", showTarget(s))
+	for _, condition := range showFilter(s.Filter) {
+		line("filter", "%s", condition)
+	}
+	if s.Pull != nil {
+		line("schema", "%s", s.Schema)
+		line("lock", "%s", showLock(s))
+	} else {
+		line("schema", "%s%s", s.Schema, showBatch(s))
+		line("retry", "%s", showPolicy(s.Retry))
+	}
+	line("dead letters", "%s", showDead(s))
+	for _, h := range s.Headers {
+		line("header", "%s", showHeader(h))
+	}
+	for _, k := range s.Signing {
+		line("signed by", "%s", showSigning(k))
+	}
+	showExtras(line, s)
+	if s.Stats == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	showDeliveries(line, *s.Stats, s.Pull != nil)
+	return nil
+}
+
+// showLock tells what counts for who receives instead of attempts.
+func showLock(s gridwire.Subscription) string {
+	return fmt.Sprintf("%s, given %s at most, within %s", cmp.Or(s.Pull.Lock, "1m"), counted(cmp.Or(s.Pull.MaxDeliveries, 10), "time"), s.Retry.TTL)
+}
+
+func showSigning(k gridwire.SigningKey) string {
+	text := k.Algorithm + " " + cmp.Or(k.Text, "(--secrets shows the key)")
+	if k.Expires != nil {
+		text += " until " + showTime(*k.Expires)
+	}
+	return text
+}
+
+// showExtras tells what few subscriptions ask for.
+func showExtras(line func(name, format string, args ...any), s gridwire.Subscription) {
+	if s.OrderBy != "" {
+		line("in order of", "%s", s.OrderBy)
+	}
+	if s.Rate > 0 {
+		line("rate", "%v requests a second at most", s.Rate)
+	}
+	if s.Expires != nil {
+		line("ends", "%s", showTime(*s.Expires))
+	}
+	if len(s.Labels) > 0 {
+		line("labels", "%s", strings.Join(s.Labels, ", "))
+	}
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+func showBatch(s gridwire.Subscription) string {
+	if s.MaxEvents <= 1 && s.PreferredKiB == 0 {
+		return ", one event a request"
+	}
+	return fmt.Sprintf(", up to %s and %d KiB a request", counted(max(s.MaxEvents, 1), "event"), cmp.Or(s.PreferredKiB, 64))
+}
+
+func showPolicy(r gridwire.Retry) string {
+	text := fmt.Sprintf("%s within %s", counted(r.Attempts, "attempt"), r.TTL)
+	if len(r.Schedule) > 0 {
+		text += ", after " + strings.Join(r.Schedule, ", ")
+	}
+	for _, status := range slices.Sorted(maps.Keys(r.Floors)) {
+		text += fmt.Sprintf(", %s not before %s", status, r.Floors[status])
+	}
+	if r.NoRetry != nil {
+		text += "; given up at once: " + showStatuses(r.NoRetry)
+	}
+	return text
+}
+
+func showStatuses(statuses []int) string {
+	if len(statuses) == 0 {
+		return "none"
+	}
+	text := make([]string, len(statuses))
+	for i, status := range statuses {
+		text[i] = strconv.Itoa(status)
+	}
+	return strings.Join(text, ", ")
+}
+
+func showDead(s gridwire.Subscription) string {
+	text := cmp.Or(s.DeadLetter, noPlace)
+	if d := s.DeadLetters; d != nil && d.Kept > 0 {
+		text += fmt.Sprintf(", %s kept", thousands(d.Kept))
+		if d.Unwritten > 0 && s.DeadLetter != "yard" {
+			text += fmt.Sprintf(", %s yet to be written", thousands(d.Unwritten))
+		}
+	}
+	if d := s.DeadLetters; d != nil && d.Problem != "" {
+		text += "; they cannot be written: " + d.Problem
+	}
+	return text
+}
+
+func showHeader(h gridwire.Header) string {
+	switch {
+	case h.Field != "":
+		return h.Name + " from " + h.Field
+	case h.Secret && h.Value == "":
+		return h.Name + ": (secret)"
+	}
+	return h.Name + ": " + h.Value
+}
+
+func showDeliveries(line func(name, format string, args ...any), s gridwire.Stats, pull bool) {
+	line("matched", "%s", thousands(s.Matched))
+	if pull {
+		line("acknowledged", "%s", thousands(s.Delivered))
+	} else {
+		line("delivered", "%s in %s", thousands(s.Delivered), counted(s.Requests, "request"))
+	}
+	line("failed", "%s", showCounts(s.Failed))
+	line("dropped", "%s", showCounts(s.Dropped))
+	line("dead-lettered", "%s", showCounts(s.DeadLettered))
+	under := "under way"
+	if pull {
+		under = "locked"
+	}
+	line(under, "%d, %d queued, %s parked, %s not yet looked at", s.InFlight, s.Queued, thousands(s.Parked), thousands(s.Behind))
+	waiting := []string{}
+	for _, t := range s.Waiting {
+		waiting = append(waiting, fmt.Sprintf("%s for %s", thousands(t.Events), t.Wait))
+	}
+	if len(waiting) > 0 {
+		line("waiting", "%s", strings.Join(waiting, ", "))
+	}
+	if s.Oldest != nil {
+		line("oldest", "published %s ago", time.Since(*s.Oldest).Truncate(time.Second))
+	}
+	if !pull {
+		line("endpoint", "%s", showHealth(s.Endpoint))
+	}
+}
+
+func showCounts(counts map[string]int64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, thousands(counts[name])+" "+name)
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func showHealth(e gridwire.Endpoint) string {
+	text := e.State
+	if e.Failures > 0 {
+		text += fmt.Sprintf(", %s in a row, the last %s", counted(e.Failures, "failure"), e.Last)
+	}
+	if e.Until != nil {
+		text += fmt.Sprintf("; nothing is sent for %s (eventyard subscription resume ends that)", max(0, time.Until(*e.Until)).Round(time.Second))
+	}
+	return text
+}
+
+func (c *cli) subscriptionAttemptsCommand() *cobra.Command {
+	var source sourceFlags
+	var form output
+	cmd := &cobra.Command{
+		Use:               "attempts SUBSCRIPTION",
+		Short:             "Show the last requests to its endpoint, with what it answered",
+		Args:              wantArgs("SUBSCRIPTION"),
+		ValidArgsFunction: c.completeSubscriptions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			attempts, err := client.Attempts(cmd.Context(), source.which(args[0]))
+			if err != nil {
+				return err
+			}
+			return c.printAttempts(form, attempts)
+		}),
+	}
+	source.addTo(cmd)
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) printAttempts(form output, attempts []gridwire.Attempt) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, append([]gridwire.Attempt{}, attempts...))
+	}
+	if len(attempts) == 0 {
+		fmt.Fprintln(c.stderr, "no request has been made since the yard started")
+		return nil
+	}
+	t := newTable(c.stdout, "TIME", "EVENT", "ATTEMPT", "STATUS", "OUTCOME", "TOOK", "NEXT TRY", "ANSWER")
+	for _, a := range attempts {
+		event, status, next, answer := a.EventID, "-", "-", a.Answer
+		if a.Events > 1 {
+			event += fmt.Sprintf(" and %d more", a.Events-1)
+		}
+		if a.Status != 0 {
+			status = strconv.Itoa(a.Status)
+		}
+		if a.NextTry != nil {
+			next = showTime(*a.NextTry)
+		}
+		if answer == "" {
+			answer = a.Error
+		}
+		t.row(showTime(a.Time), oneLine(event), strconv.Itoa(a.Attempt), status, a.Outcome, a.Took, next, shortened(oneLine(answer), 80))
+	}
+	return t.flush()
+}
+
+func shortened(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most-1]) + "…"
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+// nearError is an error about a name that the yard does not have, with one that it has.
+type nearError struct {
+	error
+	near string
+}
+
+func (e *nearError) Unwrap() error { return e.error }
+
+// suggest adds what was probably meant to the error that there is no such topic or subscription. A yard that
+// does not answer adds nothing.
+func suggest(cmd *cobra.Command, client *httpclient.Client, args []string, err error) error {
+	topic := ""
+	if flag := cmd.Flags().Lookup("topic"); flag != nil {
+		topic = flag.Value.String()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completionPatience)
+	defer cancel()
+	word, names := "", []string(nil)
+	switch {
+	case isProblem(err, "topic-not-found"):
+		word, names = topic, topicNames(ctx, client)
+		if word == "" && len(args) > 0 {
+			word = args[0]
+		}
+	case isProblem(err, "subscription-not-found") && len(args) > 0:
+		word, names = args[0], subscriptionNames(ctx, client, httpclient.Which{Topic: topic})
+	}
+	if near := config.DidYouMean(word, names); near != "" {
+		return &nearError{err, near}
+	}
+	return err
+}
+
+// topicNames are those of all topics; none where the yard does not say.
+func topicNames(ctx context.Context, client *httpclient.Client) (names []string) {
+	topics, _ := client.Topics(ctx)
+	for _, t := range topics {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// subscriptionNames are likewise those of a source, or of all.
+func subscriptionNames(ctx context.Context, client *httpclient.Client, of httpclient.Which) (names []string) {
+	all, _ := client.Subscriptions(ctx, of)
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return names
+}
