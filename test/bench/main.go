@@ -27,12 +27,21 @@ func asPeer() (eventBytes int, ok bool) {
 	return n, err == nil
 }
 
+// beOther makes this process the other side of a comparison, if it was started to be that.
+func beOther(ctx context.Context) (bool, error) {
+	if eventBytes, ok := asPeer(); ok {
+		return true, runPeer(ctx, eventBytes)
+	}
+	if os.Getenv(posterCommand) != "" {
+		return true, bePoster(ctx)
+	}
+	return false, nil
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	var err error
-	if eventBytes, ok := asPeer(); ok {
-		err = runPeer(ctx, eventBytes)
-	} else {
+	other, err := beOther(ctx)
+	if !other {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
 	stop()

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// TestMain lets the test program, too, be started again as the canned peer.
+// TestMain lets the test program, too, be started again as the canned peer or the bare client.
 func TestMain(m *testing.M) {
-	if eventBytes, ok := asPeer(); ok {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
-		if err := runPeer(ctx, eventBytes); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	other, err := beOther(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	if !other {
+		os.Exit(m.Run())
+	}
 }

@@ -47,6 +47,8 @@ func measurements() []measurement {
 		{"door", measureDoor},
 		{"processor", measureProcessor},
 		{"balance", measureBalance},
+		{"grid", measureGrid},
+		{"grid-scale", measureGridScale},
 		{"latency", measureLatency},
 		{"connections", measureConnections},
 	}

@@ -52,6 +52,7 @@ func TestKillNine(t *testing.T) {
 type yard struct {
 	t            *testing.T
 	binary, data string
+	flags        []string // of serve, besides the usual ones
 	process      *exec.Cmd
 	url, amqp    string // of the doors
 
@@ -79,8 +80,8 @@ func build(t *testing.T) string {
 // start runs the yard and waits until it says where it listens.
 func (y *yard) start() {
 	y.t.Helper()
-	y.process = exec.Command(y.binary, "serve", "--data", y.data, "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0",
-		"--amqps", "off", "--https", "off")
+	y.process = exec.Command(y.binary, append([]string{"serve", "--data", y.data, "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0",
+		"--amqps", "off", "--https", "off"}, y.flags...)...)
 	stdout, err := y.process.StdoutPipe()
 	if err != nil {
 		y.t.Fatal(err)
@@ -266,17 +267,18 @@ func (y *yard) read() map[place]string {
 	}
 }
 
-func (y *yard) post(path, body string, want int) {
+func (y *yard) post(path, body string, want int) []byte {
 	y.t.Helper()
 	response, err := y.do(y.t.Context(), http.MethodPost, path, body)
 	if err != nil {
 		y.t.Fatal(err)
 	}
 	defer response.Body.Close()
+	answer, _ := io.ReadAll(response.Body)
 	if response.StatusCode != want {
-		answer, _ := io.ReadAll(response.Body)
 		y.t.Fatalf("%s: %s", response.Status, answer)
 	}
+	return answer
 }
 
 // do asks with the key that is good for every yard on loopback.
