@@ -21,16 +21,18 @@ func measureGrid(ctx context.Context, b *bench) error {
 		return err
 	}
 	b.progress("grid: events of 1 KiB, %d requests at once, a receiver that answers at once", gridConcurrency)
-	single, many := b.gridEvents(10_000), b.gridEvents(100_000)
+	single, many := b.gridEvents(40_000), b.gridEvents(300_000)
 	r, err := b.compare(ctx, limit{period: b.period},
-		contender{"bare client, one event a request", posting(single, 1)},
+		contender{"bare client, one event a request", posting(single, 1, false)},
 		contender{"grid, one event a request", delivering(program, single, 1)},
-		contender{"bare client, 100 events a request", posting(many, 100)},
-		contender{"grid, 100 events a request", delivering(program, many, 100)})
+		contender{"bare client, 100 events a request", posting(many, 100, false)},
+		contender{"grid, 100 events a request", delivering(program, many, 100)},
+		contender{"bare client without Event Grid's headers, one event a request", posting(single, 1, true)})
 	if err != nil {
 		return err
 	}
 	b.report.goal("grid deliveries, one event a request / a bare HTTP client's", r[1].rate().over(r[0].rate()), "×", atLeast(0.70))
+	b.report.goal("the same / a bare HTTP client's that sends the same bodies without Event Grid's headers", r[1].rate().over(r[4].rate()), "×", atLeast(0.70))
 	b.report.goal("grid deliveries, 100 events a request / a bare HTTP client's", r[3].rate().over(r[2].rate()), "×", target{})
 	b.report.rates(fmt.Sprintf("Webhooks: events of 1 KiB, %d requests at once", gridConcurrency), r,
 		"The receiver shares the two cores with whoever posts. Allocations are the receiver's.")
@@ -43,12 +45,12 @@ func (b *bench) gridEvents(rate int) int {
 }
 
 // posting has another process post bodies of as many events.
-func posting(events, batch int) func(context.Context, string, limit) (tally, error) {
+func posting(events, batch int, bare bool) func(context.Context, string, limit) (tally, error) {
 	return func(ctx context.Context, _ string, _ limit) (tally, error) {
 		sink := newSink(int64(events))
 		defer sink.close()
 		body := "[" + strings.TrimSuffix(strings.Repeat(gridEvent("0")+",", batch), ",") + "]"
-		err := runPoster(ctx, posterConfig{URL: sink.url(), Requests: events / batch, Concurrency: gridConcurrency, Body: body})
+		err := runPoster(ctx, posterConfig{URL: sink.url(), Requests: events / batch, Concurrency: gridConcurrency, Body: body, Bare: bare})
 		if err != nil {
 			return tally{}, err
 		}
