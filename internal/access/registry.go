@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/listeners"
 	"github.com/eventyard/eventyard/internal/meta"
 )
 
@@ -25,7 +26,7 @@ type registry struct {
 	// seen is the newest news of each key. Guarded by the keeper's turn.
 	seen map[string]sighting
 	// listeners are told after live was replaced.
-	listeners listeners
+	listeners listeners.List
 }
 
 // sighting is one piece of news: the state of a key at a revision.
@@ -108,5 +109,5 @@ func (r *registry) publish() {
 		live.byName[name] = append(live.byName[name], s.record)
 	}
 	r.live.Store(live)
-	r.listeners.tell()
+	r.listeners.Tell()
 }

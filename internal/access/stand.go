@@ -68,4 +68,4 @@ func (k *Keeper) incarnation(path string) int64 {
 // OnChange has f called after every change of the policies, whoever made it, until stop is
 // called, and perhaps once more then. Changes wait for f: it must be quick, and must not
 // change policies.
-func (k *Keeper) OnChange(f func()) (stop func()) { return k.policies.listeners.add(f) }
+func (k *Keeper) OnChange(f func()) (stop func()) { return k.policies.listeners.Add(f) }

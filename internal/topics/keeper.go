@@ -197,7 +197,7 @@ type Snapshot struct {
 func (k *Keeper) Snapshot() *Snapshot { return &k.known.live.Load().Snapshot }
 
 // OnChange has f called, quickly and without changing anything, after each change.
-func (k *Keeper) OnChange(f func()) (stop func()) { return k.known.listeners.add(f) }
+func (k *Keeper) OnChange(f func()) (stop func()) { return k.known.listeners.Add(f) }
 
 // now has the precision that makes an order of creation, and none that storing loses.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

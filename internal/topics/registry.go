@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/listeners"
 	"github.com/eventyard/eventyard/internal/meta"
 )
 
@@ -24,7 +25,7 @@ type registry struct {
 	open func(*Topic) (eventlog.Partition, error)
 	live atomic.Pointer[live]
 	// listeners are told after live was replaced.
-	listeners listeners
+	listeners listeners.List
 	deadlines *deadlines
 
 	mu sync.RWMutex
@@ -130,7 +131,7 @@ func (r *registry) end() {
 // apply takes news in, in one step for readers.
 func (r *registry) apply(news ...sighting) {
 	if r.take(news) {
-		r.listeners.tell()
+		r.listeners.Tell()
 	}
 }
 
@@ -149,7 +150,7 @@ func (r *registry) take(news []sighting) (changed bool) {
 // they are gone was concluded, not told, so whatever the watch tells next counts.
 func (r *registry) drop(gone []sighting) {
 	if r.forget(gone) {
-		r.listeners.tell()
+		r.listeners.Tell()
 	}
 }
 

@@ -90,7 +90,7 @@ func TestReadersSeeWhatIsKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRegistry(func(*Topic) (eventlog.Partition, error) { return nil, nil })
 		told := 0
-		r.listeners.add(func() { told++ })
+		r.listeners.Add(func() { told++ })
 		var h history
 		type held struct {
 			live *live
