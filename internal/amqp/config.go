@@ -37,7 +37,8 @@ type Config struct {
 	// its heartbeats, but does not read: that costs little, and it may be busy. A machine
 	// that has vanished is noticed long before.
 	WriteTimeout time.Duration
-	// MaxConnections at once; 10000. MaxSessions and MaxLinks of one connection; 256, 1024.
+	// MaxConnections at once; 10000. MaxSessions and MaxLinks of one connection; 4999, as Event Hubs has it, and 2048: a
+	// processor may read all partitions of a large hub over one connection.
 	MaxConnections, MaxSessions, MaxLinks int
 
 	// Log nil means slog.Default().
@@ -54,8 +55,8 @@ func (c Config) withDefaults() Config {
 	orElse(&c.OpenTimeout, 10*time.Second)
 	orElse(&c.WriteTimeout, 10*time.Minute)
 	orElse(&c.MaxConnections, 10_000)
-	orElse(&c.MaxSessions, 256)
-	orElse(&c.MaxLinks, 1024)
+	orElse(&c.MaxSessions, 4999)
+	orElse(&c.MaxLinks, 2048)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}

@@ -214,7 +214,7 @@ func TestConnectionsThatEndWithAnError(t *testing.T) {
 		{"a channel without a session", nil, wire.Open{}, []any{sender("s", 0)}, ConditionIllegalState},
 		{"a session begun twice", nil, wire.Open{}, []any{newBegin(), newBegin()}, ConditionIllegalState},
 		{"an end without a begin", nil, wire.Open{}, []any{&wire.End{}}, ConditionIllegalState},
-		{"a handle beyond the limit", nil, wire.Open{}, []any{newBegin(), sender("s", 1025)}, ConditionFramingError},
+		{"a handle beyond the limit", nil, wire.Open{}, []any{newBegin(), sender("s", 2049)}, ConditionFramingError},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ func TestAnswerToABegin(t *testing.T) {
 	p := f.raw()
 	b := p.begin(func(b *wire.Begin) { b.NextOutgoingID, b.IncomingWindow = 42, 77 })
 	want := wire.Begin{
-		RemoteChannel: wire.Some(uint16(0)), NextOutgoingID: 1, IncomingWindow: 5000, OutgoingWindow: 77, HandleMax: wire.Some(uint32(1024)),
+		RemoteChannel: wire.Some(uint16(0)), NextOutgoingID: 1, IncomingWindow: 5000, OutgoingWindow: 77, HandleMax: wire.Some(uint32(2048)),
 	}
 	if b.RemoteChannel != want.RemoteChannel || b.NextOutgoingID != want.NextOutgoingID || b.IncomingWindow != want.IncomingWindow ||
 		b.OutgoingWindow != want.OutgoingWindow || b.HandleMax != want.HandleMax {
