@@ -45,7 +45,7 @@ func (p *payload) open() (io.ReadCloser, error) {
 			return nil, errLeft
 		}
 		if p.holders.CompareAndSwap(n, n+1) {
-			return &reader{payload: p, rest: p.bytes}, nil
+			return NewBodyReader(p.bytes, p.letGo), nil
 		}
 	}
 }
@@ -56,16 +56,23 @@ func (p *payload) letGo() {
 	}
 }
 
-// reader reads a payload. Transports close a body while they read it: hence the lock.
-type reader struct {
-	payload *payload
+// bodyReader reads a body that is given back. Transports close a body while they read it: hence
+// the lock.
+type bodyReader struct {
+	letGo func()
 
 	mu     sync.Mutex
 	rest   []byte // guarded by mu
 	closed bool   // guarded by mu
 }
 
-func (r *reader) Read(b []byte) (int, error) {
+// NewBodyReader gives a request's body whose bytes are used again afterwards. It calls letGo when
+// it is closed, once however often that is; until then the bytes must stay as they are.
+func NewBodyReader(body []byte, letGo func()) io.ReadCloser {
+	return &bodyReader{letGo: letGo, rest: body}
+}
+
+func (r *bodyReader) Read(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -78,12 +85,12 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (r *reader) Close() error {
+func (r *bodyReader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
 		r.closed, r.rest = true, nil
-		r.payload.letGo()
+		r.letGo()
 	}
 	return nil
 }

@@ -2,16 +2,14 @@ package httpapi
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/amqpjson"
 	"github.com/eventyard/eventyard/internal/eventlog"
 )
 
@@ -30,7 +28,7 @@ func (f eventFormat) appendEvent(dst []byte, partition string, run eventlog.Run,
 	stored := &run.Events[i]
 	sequence := int64(run.First) + int64(i)
 	dst = append(dst, `{"partition":`...)
-	dst = appendText(dst, partition)
+	dst = amqpjson.AppendText(dst, partition, amqpjson.Exact)
 	dst = append(dst, `,"sequence":`...)
 	dst = strconv.AppendInt(dst, sequence, 10)
 	dst = append(dst, `,"offset":"`...)
@@ -38,13 +36,13 @@ func (f eventFormat) appendEvent(dst []byte, partition string, run eventlog.Run,
 	dst = append(dst, `","enqueued":"`...)
 	dst = run.Time.UTC().AppendFormat(dst, timeFormat)
 	dst = append(dst, '"')
-	dst = appendTextField(dst, "key", stored.Key)
+	dst = amqpjson.AppendTextField(dst, "key", stored.Key)
 
 	ev, err := message.Decode(stored.Message)
 	if err != nil {
-		dst = appendTextField(dst, "unreadable", err.Error())
+		dst = amqpjson.AppendTextField(dst, "unreadable", err.Error())
 		dst = append(dst, `,"storedBase64":`...)
-		dst = appendBase64(dst, stored.Message)
+		dst = amqpjson.AppendBase64(dst, stored.Message)
 		return append(dst, '}')
 	}
 	dst = f.appendContent(dst, &ev)
@@ -53,12 +51,12 @@ func (f eventFormat) appendEvent(dst []byte, partition string, run eventlog.Run,
 
 // appendContent writes what the sender gave: all that a send takes too.
 func (f eventFormat) appendContent(dst []byte, ev *event.Event) []byte {
-	dst = appendTextField(dst, "contentType", ev.ContentType)
-	dst = appendID(dst, "messageId", ev.MessageID)
-	dst = appendID(dst, "correlationId", ev.CorrelationID)
-	dst = appendTextField(dst, "subject", ev.Subject)
-	dst = appendMapField(dst, "properties", ev.Properties)
-	dst = appendMapField(dst, "system", ev.System)
+	dst = amqpjson.AppendTextField(dst, "contentType", ev.ContentType)
+	dst = amqpjson.AppendIDField(dst, "messageId", ev.MessageID)
+	dst = amqpjson.AppendIDField(dst, "correlationId", ev.CorrelationID)
+	dst = amqpjson.AppendTextField(dst, "subject", ev.Subject)
+	dst = amqpjson.AppendMapField(dst, "properties", ev.Properties)
+	dst = amqpjson.AppendMapField(dst, "system", ev.System)
 	return f.appendBody(dst, ev)
 }
 
@@ -69,10 +67,10 @@ func (f eventFormat) appendBody(dst []byte, ev *event.Event) []byte {
 	switch {
 	case ev.Body == nil:
 		dst = append(dst, `,"value":`...)
-		return appendValue(dst, ev.Value)
+		return amqpjson.AppendValue(dst, ev.Value, amqpjson.Exact)
 	case f.rawBodies || !utf8.Valid(ev.Body):
 		dst = append(dst, `,"bodyBase64":`...)
-		return appendBase64(dst, ev.Body)
+		return amqpjson.AppendBase64(dst, ev.Body)
 	}
 	dst = append(dst, `,"body":`...)
 	if isJSON(ev.ContentType) && !startsString(ev.Body) {
@@ -80,7 +78,7 @@ func (f eventFormat) appendBody(dst []byte, ev *event.Event) []byte {
 			return with
 		}
 	}
-	return appendText(dst, ev.Body)
+	return amqpjson.AppendText(dst, ev.Body, amqpjson.Exact)
 }
 
 // isJSON tells whether a content type says that the body is JSON.
@@ -103,59 +101,4 @@ func appendCompact(dst, text []byte) ([]byte, bool) {
 		return dst, false
 	}
 	return buf.Bytes(), true
-}
-
-// appendTextField writes a field unless it is empty.
-func appendTextField[T string | []byte](dst []byte, name string, text T) []byte {
-	if len(text) == 0 {
-		return dst
-	}
-	dst = appendName(dst, name)
-	return appendText(dst, text)
-}
-
-// appendID writes a message or correlation id, which is text here whatever its type.
-func appendID(dst []byte, name string, id any) []byte {
-	if id == nil {
-		return dst
-	}
-	dst = appendName(dst, name)
-	if n, ok := id.(uint64); ok {
-		dst = append(dst, '"')
-		dst = strconv.AppendUint(dst, n, 10)
-		return append(dst, '"')
-	}
-	return appendValue(dst, id)
-}
-
-// appendMapField writes properties in the order of their names, so that the same
-// event always looks the same.
-func appendMapField(dst []byte, name string, m map[string]any) []byte {
-	if len(m) == 0 {
-		return dst
-	}
-	dst = appendName(dst, name)
-	dst = append(dst, '{')
-	for i, key := range slices.Sorted(maps.Keys(m)) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendText(dst, key)
-		dst = append(dst, ':')
-		dst = appendValue(dst, m[key])
-	}
-	return append(dst, '}')
-}
-
-// appendName begins a further field of an object. Names of ours need no escapes.
-func appendName(dst []byte, name string) []byte {
-	dst = append(dst, ',', '"')
-	dst = append(dst, name...)
-	return append(dst, '"', ':')
-}
-
-func appendBase64(dst, data []byte) []byte {
-	dst = append(dst, '"')
-	dst = base64.StdEncoding.AppendEncode(dst, data)
-	return append(dst, '"')
 }

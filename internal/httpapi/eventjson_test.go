@@ -103,44 +103,6 @@ func sameButForSpace(a, b event.Event) bool {
 	return isJSON(a.ContentType) && json.Compact(&compact, a.Body) == nil && bytes.Equal(compact.Bytes(), b.Body)
 }
 
-// H3: every AMQP value has a form in JSON.
-func TestValuesAsJSON(t *testing.T) {
-	at := time.UnixMilli(1700000000123).UTC()
-	tests := []struct {
-		what string
-		v    any
-		want string
-	}{
-		{"null", nil, `null`},
-		{"boolean", true, `true`},
-		{"ubyte", uint8(255), `255`}, {"ushort", uint16(7), `7`}, {"uint", uint32(7), `7`}, {"ulong", uint64(math.MaxUint64), `18446744073709551615`},
-		{"byte", int8(-1), `-1`}, {"short", int16(-1), `-1`}, {"int", int32(-1), `-1`}, {"long", int64(math.MinInt64), `-9223372036854775808`},
-		{"a whole double keeps its point", 2.0, `2.0`}, {"double", 0.1, `0.1`}, {"a large double", 1e21, `1e+21`}, {"float", float32(0.1), `0.1`},
-		{"not a number", math.NaN(), `"NaN"`}, {"infinity", math.Inf(1), `"Infinity"`}, {"and the other one", math.Inf(-1), `"-Infinity"`},
-		{"string", "a\"b", `"a\"b"`}, {"symbol", event.Symbol("s"), `"s"`}, {"char", event.Char('é'), `"é"`},
-		{"invalid text", "a\xffb", `"a` + "\ufffd" + `b"`},
-		{"binary", []byte{0, 1}, `"AAE="`}, {"timestamp", at, `"2023-11-14T22:13:20.123Z"`},
-		{"uuid", [16]byte{0: 0x12, 15: 0xff}, `"12000000-0000-0000-0000-0000000000ff"`},
-		{"decimal32", event.Decimal32{1, 2, 3, 4}, `"01020304"`}, {"decimal64", event.Decimal64{7: 1}, `"0000000000000001"`},
-		{"list", []any{int64(1), nil, []any{}}, `[1,null,[]]`},
-		{"array", event.Array{Values: []any{"a", "b"}}, `["a","b"]`},
-		{"map", event.Map{{Key: "b", Value: int64(1)}, {Key: event.Symbol("a"), Value: nil}, {Key: int64(7), Value: true}, {Key: []byte{1}, Value: "x"}},
-			`{"b":1,"a":null,"7":true,"\"AQ==\"":"x"}`},
-		{"a Go map", map[string]any{"b": int64(1), "a": map[string]any{}}, `{"a":{},"b":1}`},
-		{"described", event.Described{Descriptor: event.Symbol("d"), Value: "x"}, `{"descriptor":"d","value":"x"}`},
-		{"what nobody knows", struct{ A int }{7}, `"{7}"`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.what, func(t *testing.T) {
-			got := appendValue(nil, tt.v)
-			checkLine(t, got)
-			if string(got) != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
 // H3: ids are text, whatever they were.
 func TestIDsAreText(t *testing.T) {
 	for id, want := range map[any]string{"m": "m", uint64(7): "7", [16]byte{15: 1}: "00000000-0000-0000-0000-000000000001"} {
@@ -152,20 +114,6 @@ func TestIDsAreText(t *testing.T) {
 			t.Errorf("%v is shown as %q and %q", id, got.MessageID, got.CorrelationID)
 		}
 	}
-}
-
-// The escapes agree with the standard library's reading of them.
-func TestTextSurvives(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(anyText(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
-		var got string
-		if err := json.Unmarshal(appendText(nil, text), &got); err != nil {
-			t.Fatal(err)
-		}
-		if want := strings.ToValidUTF8(text, "\ufffd"); got != want && len([]rune(text)) != len([]rune(got)) {
-			t.Fatalf("%q came back as %q", text, got)
-		}
-	})
 }
 
 // Whatever bytes are stored, what is shown is one JSON object on one line.

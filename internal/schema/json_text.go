@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/internal/amqpjson"
 )
 
 // text is a JSON string without its quotes.
@@ -113,31 +115,7 @@ func hexDigit(c byte) (byte, bool) {
 
 // appendQuoted writes text as a JSON string. What is not valid UTF-8 becomes U+FFFD.
 func appendQuoted[T string | []byte](dst []byte, t T) []byte {
-	dst = append(dst, '"')
-	for len(t) > 0 {
-		n := 0
-		for n < len(t) && t[n] >= ' ' && t[n] != '"' && t[n] != '\\' && t[n] < utf8.RuneSelf {
-			n++
-		}
-		dst, t = append(dst, t[:n]...), t[n:]
-		switch {
-		case len(t) == 0:
-		case t[0] < utf8.RuneSelf:
-			dst, t = appendEscaped(dst, t[0]), t[1:]
-		default:
-			c, size := utf8.DecodeRuneInString(string(t[:min(len(t), utf8.UTFMax)]))
-			dst, t = utf8.AppendRune(dst, c), t[size:]
-		}
-	}
-	return append(dst, '"')
-}
-
-func appendEscaped(dst []byte, c byte) []byte {
-	const digits = "0123456789abcdef"
-	if c >= ' ' {
-		return append(dst, '\\', c)
-	}
-	return append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+	return amqpjson.AppendText(dst, t, amqpjson.Plain)
 }
 
 // appendMember writes a further member of an object, whose name needs no escapes, up to its
