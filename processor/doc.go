@@ -76,4 +76,11 @@
 // counts for nothing, whatever it returns), ErrHandoff and ErrShutdown when the time to end in good order is over (nil still
 // counts while the lease is proven), ErrHandlerTimeout when the call took too long (it has failed). A call that heeds none of
 // it for another Config.Lease loses the partition; it is not called a second time meanwhile.
+//
+// # Calls that wait
+//
+// A call may take as long as it likes where Config.HandlerTimeout is negative: the lease is renewed meanwhile, and events that wait
+// behind it are no stall. Before its context ends it is told by Batch.Leaving, which is closed as soon as draining begins or the
+// partition is to start again: whoever waits in the middle of a batch, as for something that is down, gives it
+// back then with ErrUndone, and the partition moves at once and not after Config.Handoff.
 package processor

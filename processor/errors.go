@@ -29,6 +29,10 @@ var (
 	// ErrBadStart: there is no checkpoint, and what Config.Start gave lies beyond the partition's end; Config.OutOfRange
 	// says what is done.
 	ErrBadStart = errors.New("the start position does not fit the partition")
+	// ErrUndone is for handlers to return: the batch is not finished, mostly because Batch.Leaving was closed. It is no failure,
+	// told to nobody and counted as no attempt; Config.Continue does not go past it. If the partition stays here after all, the
+	// whole batch comes again, after Config.Backoff.First.
+	ErrUndone = errors.New("the batch was given back undone")
 	// ErrStalled: a partition has made no progress for too long, and is released.
 	ErrStalled = errors.New("the partition makes no progress")
 	// ErrNotHandedOver: Run has ended, after Config.Stop, although calls had not returned. Other instances take

@@ -191,7 +191,8 @@ func (l *lane) take() *Batch {
 	l.events, l.before = l.marks.take(n, l.events[:0], l.before[:0])
 	end := positionOf(&l.events[len(l.events)-1])
 	l.all.begun = max(l.all.begun, end.seq)
-	return &Batch{Events: l.events, Partition: p.part, lane: l, before: l.before, end: end, generation: p.generation, catchUp: catchUp}
+	return &Batch{Events: l.events, Partition: p.part, lane: l, before: l.before, end: end, generation: p.generation,
+		leaving: l.all.ctx.Done(), catchUp: catchUp}
 }
 
 // behindLocked is how many events of the queue are behind what other lanes have begun, while the partition is given up

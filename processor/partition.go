@@ -73,10 +73,17 @@ type Batch struct {
 
 	end        position // of the newest event
 	generation int
-	lane       *lane      // nil: in order
-	before     []position // with lanes: the place before each event, in the partition
-	catchUp    bool       // with lanes: it is handled although the partition is being given up
+	leaving    <-chan struct{} // closed when the generation ends
+	lane       *lane           // nil: in order
+	before     []position      // with lanes: the place before each event, in the partition
+	catchUp    bool            // with lanes: it is handled although the partition is being given up
 }
+
+// Leaving is closed when no further call will start: the partition is to be given up, or it starts again because its checkpoint was
+// moved or the hub made anew. A handler that waits in the middle of its work, maybe for longer than Config.Handoff allows, stops
+// waiting then and returns ErrUndone, so that the partition goes on elsewhere at once; what it has checkpointed stays. Who does
+// not wait need not look: with Lanes a call may even begin with it closed, to catch up with what other lanes have done.
+func (b *Batch) Leaving() <-chan struct{} { return b.leaving }
 
 // Checkpoint records that everything up to the newest event of the batch is done. With Checkpoints.Every or
 // Events it only marks it. With Lanes it counts for the batch's lane, and what is stored is the newest event

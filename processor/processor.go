@@ -55,7 +55,7 @@ func newID() string {
 func (p *Processor) ID() string { return p.cfg.ID }
 
 // Handler is called with batches. Calls for one partition never overlap (with Lanes: for
-// one key). An error brings the same batch again after a while, unless Config.Continue. ctx ends, with its
+// one key). An error brings the same batch again after a while, unless Config.Continue; ErrUndone is none. ctx ends, with its
 // cause, when the partition is taken away: what is returned after the lease was lost counts for nothing.
 type Handler func(ctx context.Context, b *Batch) error
 
@@ -101,6 +101,10 @@ func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) err
 	p.running.Store(in)
 	return newCoordinator(in).run(ctx)
 }
+
+// StoreOf is the store of a hub's processors that are given none: that of the yard which has the hub, reached over the hub's
+// own connection. It is not asked yet. An error where h is no *hub.Hub, nor anything else by which a yard can be asked.
+func StoreOf(h Hub) (Store, error) { return storeOf(h, nil) }
 
 // storeOf is the configured one, or that of the yard which has the hub.
 func storeOf(h Hub, configured Store) (Store, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 func (p *pump) batch(events []event.Event) *Batch {
-	b := &Batch{Events: events, Partition: p.part, generation: p.generation, end: nowhere}
+	b := &Batch{Events: events, Partition: p.part, generation: p.generation, leaving: p.gen.Done(), end: nowhere}
 	if n := len(events); n > 0 {
 		b.end = positionOf(&events[n-1])
 	}
@@ -19,7 +19,7 @@ func (p *pump) batch(events []event.Event) *Batch {
 // deliver calls the handler with a batch until it is done, in order: nothing else of the
 // partition (or lane) is handled meanwhile. An error means that the session is over.
 func (p *pump) deliver(s *scope, b *Batch) error {
-	for b.Attempt = 1; ; b.Attempt++ {
+	for b.Attempt = 1; ; {
 		if err := p.mayCall(b.catchUp); err != nil {
 			return err
 		}
@@ -27,10 +27,16 @@ func (p *pump) deliver(s *scope, b *Batch) error {
 		err := s.call(p.work, func(ctx context.Context) error { return p.worker.ProcessEvents(ctx, b) })
 		p.taken.Store(false)
 		done, err := p.judge(b, err)
-		if done || err != nil {
+		failures := b.Attempt
+		switch {
+		case err == ErrUndone: // by the handler's own wish: no attempt, and no longer wait each time
+			failures = 1
+		case done || err != nil:
 			return err
+		default:
+			b.Attempt++
 		}
-		if err := sleep(p.gen, p.in.cfg.Backoff.delay(b.Attempt)); err != nil {
+		if err := sleep(p.gen, p.in.cfg.Backoff.delay(failures)); err != nil {
 			return err
 		}
 	}
@@ -51,8 +57,8 @@ func (p *pump) mayCall(catchUp bool) error {
 	return nil
 }
 
-// judge says what a call's outcome means: done, or once more (neither), or the end of the
-// session (an error). Nothing is done that ended after the lease did.
+// judge says what a call's outcome means: done, or once more (neither, or ErrUndone), or the end of the
+// session (another error). Nothing is done that ended after the lease did.
 func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 	switch {
 	case p.lost():
@@ -68,10 +74,27 @@ func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 		return p.conflict(b, err)
 	case p.work.Err() != nil:
 		return false, context.Cause(p.work) // interrupted, which is no failure
+	case gaveBack(err):
+		return p.undone()
 	case errors.Is(err, errUntaken), errors.Is(err, errLetGo):
 		return p.untaken(b, err)
 	}
 	return p.fail(b, err)
+}
+
+// gaveBack tells that the handler does not want to go on with a batch now. One that took too long, or panicked, has
+// failed, whatever it says.
+func gaveBack(err error) bool {
+	_, panicked := errors.AsType[*PanicError](err)
+	return errors.Is(err, ErrUndone) && !errors.Is(err, ErrHandlerTimeout) && !panicked
+}
+
+// undone is of a batch that its handler gave back: no failure, and never gone past.
+func (p *pump) undone() (bool, error) {
+	if p.gen.Err() != nil {
+		return false, context.Cause(p.gen)
+	}
+	return false, ErrUndone
 }
 
 // untaken is of a batch that no loop has handled: that is never gone past.

@@ -276,3 +276,29 @@ func TestYardStoreIsOfOneHub(t *testing.T) {
 		t.Error("it is of another hub, too")
 	}
 }
+
+// P12: the store that processors of a yard's hub have when they are given none is there for others too, and other hubs have none.
+func TestStoreOfAHub(t *testing.T) {
+	if s, err := processor.StoreOf(newFakeHub(1)); err == nil || !strings.Contains(err.Error(), "set a store") {
+		t.Errorf("a hub that is no yard's has the store %v, %v", s, err)
+	}
+	yard := servertest.Start(t)
+	yard.Hub(t, "orders", 1)
+	g := processor.Group{Hub: "orders", Group: "$Default"}
+	store, err := processor.StoreOf(yard.Dial(t).Hub("orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put, err := store.Put(t.Context(), g, processor.Fact{Key: "circuit/resize", Value: []byte("closed")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := yard.Store(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := own.Facts(t.Context(), g, "circuit/")
+	if err != nil || len(facts) != 1 || facts[0].Key != put.Key || string(facts[0].Value) != "closed" {
+		t.Errorf("the yard has %+v, %v; put was %+v", facts, err, put)
+	}
+}
