@@ -12,8 +12,9 @@ import (
 
 // Batch gathers events up to the hub's size limit. One goroutine uses it at a time.
 type Batch struct {
-	key, partition string
-	limit          int
+	label
+	partition string
+	limit     int
 
 	// encoded is all events, one behind the other; ends is where each ends.
 	encoded []byte
@@ -47,7 +48,7 @@ func (h *Hub) NewBatch(ctx context.Context, cfg BatchConfig) (*Batch, error) {
 }
 
 func newBatch(key, partition string) *Batch {
-	return &Batch{key: key, partition: partition, bytes: envelopeBytes(key)}
+	return &Batch{label: label{key: key}, partition: partition, bytes: envelopeBytes(key)}
 }
 
 // Add takes an event, or answers ErrTooLarge and takes nothing: send the batch and add
@@ -64,7 +65,7 @@ func (b *Batch) Add(ev event.Event) error {
 
 func (b *Batch) add(ev *event.Event) error {
 	start := len(b.encoded)
-	encoded, err := appendEvent(b.encoded, ev, b.key)
+	encoded, err := appendEvent(b.encoded, ev, b.label)
 	if err != nil {
 		return err
 	}

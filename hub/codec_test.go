@@ -69,7 +69,7 @@ func TestEventsAreDecodedAsTheyAreDelivered(t *testing.T) {
 func TestEventsAreEncodedWithTheirKey(t *testing.T) {
 	for name, want := range samples {
 		t.Run(name, func(t *testing.T) {
-			encoded, err := appendEvent([]byte("before"), &want, want.Key)
+			encoded, err := appendEvent([]byte("before"), &want, label{key: want.Key})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func BenchmarkEncode(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				if dst, err = appendEvent(dst[:0], &ev, ev.Key); err != nil {
+				if dst, err = appendEvent(dst[:0], &ev, label{key: ev.Key}); err != nil {
 					b.Fatal(err)
 				}
 			}

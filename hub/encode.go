@@ -12,25 +12,34 @@ import (
 // encoded messages of the events.
 const batchFormat = 0x80013700
 
-// appendEvent writes an event as the message that a batch carries. The key stands in the
-// envelope and, as the official clients have it, with each event. After an error dst is
+// label is what an event's annotations say beside those of its own.
+type label struct {
+	// key is the partition's; empty: none. It stands in the envelope and, as the official clients have it,
+	// with each event.
+	key string
+	// producer is whose events these are, number the one that the next is given; nil: they are not numbered.
+	producer *ProducerConfig
+	number   int32
+}
+
+// appendEvent writes an event as the message that a batch carries. After an error dst is
 // returned as it was.
-func appendEvent(dst []byte, ev *event.Event, key string) ([]byte, error) {
-	if key == "" {
+func appendEvent(dst []byte, ev *event.Event, l label) ([]byte, error) {
+	if l == (label{}) {
 		return message.Append(dst, *ev)
 	}
 	if len(ev.System) == 0 {
-		out, err := message.Append(appendKey(dst, key, nil), *ev)
+		out, err := message.Append(l.append(dst, nil), *ev)
 		if err != nil {
 			return dst, err
 		}
 		return out, nil
 	}
-	return appendMerged(dst, ev, key)
+	return appendMerged(dst, ev, l)
 }
 
-// appendMerged puts the key beside the event's own annotations.
-func appendMerged(dst []byte, ev *event.Event, key string) ([]byte, error) {
+// appendMerged puts the label beside the event's own annotations.
+func appendMerged(dst []byte, ev *event.Event, l label) ([]byte, error) {
 	encoded, err := message.Append(nil, *ev)
 	if err != nil {
 		return dst, err
@@ -39,14 +48,23 @@ func appendMerged(dst []byte, ev *event.Event, key string) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return append(appendKey(dst, key, m.MessageAnnotations), m.Tail...), nil
+	return append(l.append(dst, m.MessageAnnotations), m.Tail...), nil
 }
 
-// appendKey writes message annotations: the key, and those of another such section.
-func appendKey(dst []byte, key string, others []byte) []byte {
+// append writes message annotations: the label, and those of another such section.
+func (l label) append(dst, others []byte) []byte {
 	dst, entries := wire.BeginMap(wire.AppendDescriptor(dst, wire.DescriptorMessageAnnotations))
-	dst = wire.AppendString(wire.AppendSymbol(dst, wire.AnnotationPartitionKey), key)
-	pairs := 1
+	pairs := 0
+	if l.key != "" {
+		dst = wire.AppendString(wire.AppendSymbol(dst, wire.AnnotationPartitionKey), l.key)
+		pairs++
+	}
+	if l.producer != nil {
+		dst = wire.AppendLong(wire.AppendSymbol(dst, wire.AnnotationProducerID), l.producer.ID)
+		dst = wire.AppendShort(wire.AppendSymbol(dst, wire.AnnotationProducerEpoch), l.producer.Epoch)
+		dst = wire.AppendInt(wire.AppendSymbol(dst, wire.AnnotationProducerSequence), l.number)
+		pairs += 3
+	}
 	if r := wire.NewReader(others); len(others) > 0 {
 		// It is of our own making, and in order.
 		_, _ = r.ReadDescriptor()

@@ -21,6 +21,11 @@ var (
 	// ErrMixedKeys: the events of one call differ in their key, or have one beside a
 	// named partition.
 	ErrMixedKeys = errors.New("events of one batch have one key")
+	// ErrOutOfOrder: a producer's number is neither the next one nor that of an event which it has stored. So
+	// speaks a hub that was made anew, or that has forgotten a producer unused for long: begin again at 0, as another.
+	ErrOutOfOrder = errors.New("the producer's numbers are out of order")
+	// ErrProducerFenced: a later epoch of the same producer has begun.
+	ErrProducerFenced = errors.New("a newer epoch of this producer exists")
 	// ErrEvicted: a reader with an equal or higher epoch has taken the partition.
 	ErrEvicted = errors.New("another reader with an equal or higher epoch has taken the partition")
 	// ErrRefused: a reader with a higher epoch has the partition (for a plain reader: one

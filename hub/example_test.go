@@ -127,3 +127,28 @@ func ExampleHub_Open() {
 	fmt.Printf("%s %s\n", events[0].Body, events[1].Body)
 	// Output: b c
 }
+
+// Send so that what is sent again after a crash, or by another program, is stored once.
+func ExampleHub_Producer() {
+	ctx := context.Background()
+	client, stop := dialExample(ctx)
+	defer stop()
+	orders := client.Hub("orders")
+
+	// ID and number are kept where the program finds them again.
+	p := orders.Producer(hub.ProducerConfig{Partition: "0", ID: 4711})
+	for range 2 { // the answer may have been lost
+		if err := p.Send(ctx, 0, event.Text("paid")); err != nil {
+			panic(err)
+		}
+	}
+	info, err := orders.Partition(ctx, "0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("stored:", info.Last+1)
+	fmt.Println("too far:", errors.Is(p.Send(ctx, 7, event.Text("what?")), hub.ErrOutOfOrder))
+	// Output:
+	// stored: 1
+	// too far: true
+}

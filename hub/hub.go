@@ -8,7 +8,7 @@
 //	for ev, err := range orders.Read(ctx, hub.ReadConfig{Partition: "3"}) { … }
 //
 // A client has one network connection. On it stand a link for each place it sends to, one
-// for each reader, and one pair for each of the nodes that answer requests ($cbs for
+// for each reader and each producer, and one pair for each of the nodes that answer requests ($cbs for
 // tokens, $management, and a yard's $yard). Whatever breaks is opened anew when it is needed
 // next; nothing is opened ahead of need. The protocol's machinery is that of the official
 // client, and so is every request that is made of a hub.
@@ -49,7 +49,7 @@ type Config struct {
 
 // Retry is how a call that failed for a passing reason is tried again, with doubled and
 // jittered delays, within the call's context. Sending again may store events twice when the
-// connection broke before the answer came; Event Hubs' own clients do the same.
+// connection broke before the answer came; Event Hubs' own clients do the same. Who cannot have that sends by a Producer.
 type Retry struct {
 	// Attempts in all; 0 means 5, 1 means that nothing is tried again. Readers, once open,
 	// try until their context ends.

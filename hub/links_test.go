@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/server"
 )
 
 // A node whose link for requests has ended is asked over a new pair, although the other link
@@ -241,4 +242,21 @@ type patientBearer struct{}
 
 func (patientBearer) Verify(context.Context, string) (auth.Grant, error) {
 	return auth.Grant{Scopes: []auth.Scope{{Rights: auth.Manage}}, Holder: "bearer"}, nil
+}
+
+// P1: one client reads all partitions of a large hub, as a lone processor does: each reader has a session, of which a connection has many.
+func TestAClientReadsAllPartitionsOfALargeHub(t *testing.T) {
+	const partitions = 300
+	y := start(t, func(cfg *server.Config) {
+		cfg.Hubs = append(cfg.Hubs, server.Hub{Name: "large", Partitions: partitions})
+	})
+	h := y.client.Hub("large")
+	for i := range partitions {
+		r, err := h.Open(t.Context(), hub.ReadConfig{Partition: fmt.Sprint(i)})
+		if err != nil {
+			t.Fatalf("reader %d: %v", i, err)
+		}
+		defer r.Close(context.WithoutCancel(t.Context()))
+	}
+	must(t, h.SendTo(t.Context(), "299", event.Text("hello")))
 }

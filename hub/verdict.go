@@ -16,6 +16,8 @@ const (
 	condRange    amqp.ErrCond = "com.microsoft:argument-out-of-range"
 	condArgument amqp.ErrCond = "com.microsoft:argument-error"
 	condOffset   amqp.ErrCond = "com.microsoft:georeplication:invalid-offset"
+	condOrder    amqp.ErrCond = "com.microsoft:out-of-order-sequence"
+	condFenced   amqp.ErrCond = "com.microsoft:producer-epoch-stolen"
 )
 
 // task is what was being done when an error came: some conditions mean different things.
@@ -51,6 +53,8 @@ var finals = map[amqp.ErrCond]error{
 	condArgument:                      ErrOutOfRange,
 	condOffset:                        ErrOutOfRange,
 	amqp.ErrCondInvalidField:          ErrOutOfRange,
+	condOrder:                         ErrOutOfOrder,
+	condFenced:                        ErrProducerFenced,
 	amqp.ErrCondDecodeError:           nil,
 	amqp.ErrCondNotAllowed:            nil,
 	amqp.ErrCondNotImplemented:        nil,
@@ -58,7 +62,7 @@ var finals = map[amqp.ErrCond]error{
 }
 
 // ours are the errors that we find by ourselves, and that do not pass either.
-var ours = []error{ErrClosed, ErrNotYard, ErrOutOfRange, ErrTooLarge}
+var ours = []error{ErrClosed, ErrNotYard, ErrOutOfRange, ErrTooLarge, errNoProducers}
 
 // judge tells what an error of the network, the protocol or the hub comes to.
 func judge(err error, while task) verdict {

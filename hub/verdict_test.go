@@ -39,6 +39,9 @@ func TestWhatAnErrorComesTo(t *testing.T) {
 		"an argument of a send":                {said(condArgument, "x"), sending, nil, false},
 		"an offset of another kind":            {said(condOffset, "x"), reading, ErrOutOfRange, false},
 		"too large":                            {said("amqp:link:message-size-exceeded", "x"), sending, ErrTooLarge, false},
+		"a number that does not follow":        {said(condOrder, "x"), sending, ErrOutOfOrder, false},
+		"a producer's epoch that is over":      {said(condFenced, "x"), sending, ErrProducerFenced, false},
+		"a hub that ignores producers":         {fmt.Errorf("attach: %w", errNoProducers), sending, errNoProducers, false},
 		"busy":                                 {said(condBusy, "x"), sending, nil, true},
 		"a yard that stops":                    {ended(said("amqp:connection:forced", "x")), reading, nil, true},
 		"something new":                        {said("com.example:new", "x"), sending, nil, true},
@@ -80,5 +83,25 @@ func TestDelaysDoubleUpToTheirMost(t *testing.T) {
 	b.reset()
 	if d := b.delay(true); d < busyPause/2 || d > busyPause {
 		t.Errorf("waits %s for a busy hub", d)
+	}
+}
+
+// H2: a hub that does not know producers would store again what is sent again, and is sent nothing.
+func TestAHubHasToTakeNumbers(t *testing.T) {
+	const id, epoch, number = "com.microsoft:producer-id", "com.microsoft:producer-epoch", "com.microsoft:producer-sequence-number"
+	p := (&Hub{client: &Client{}, name: "h"}).Producer(ProducerConfig{Partition: "0", ID: 7, Epoch: 2})
+	for name, test := range map[string]struct {
+		told map[string]any
+		ok   bool
+	}{
+		"it says nothing":     {nil, false},
+		"it knows the number": {map[string]any{id: int64(7), epoch: int16(2), number: int32(5)}, true},
+		"it has no number":    {map[string]any{id: int64(7), epoch: int16(2), number: nil}, false},
+		"it means another":    {map[string]any{id: int64(8), epoch: int16(2), number: int32(5)}, false},
+		"in another epoch":    {map[string]any{id: int64(7), epoch: int16(3), number: int32(5)}, false},
+	} {
+		if err := p.to.check(test.told); (err == nil) != test.ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
