@@ -1,0 +1,196 @@
+package triage
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Verdict is what a call says of an event (or of all).
+type Verdict int
+
+const (
+	Done      Verdict = iota
+	Failed            // by policy
+	Later             // by policy, but after Result.Wait
+	Poison            // put away without further tries
+	Skip              // done, in a way: counted
+	Untouched         // not tried: it comes again with the attempts it had
+)
+
+// Result is a verdict and its circumstances.
+type Result struct {
+	Verdict Verdict
+	Wait    time.Duration // Later's
+	Reason  string
+}
+
+// Do is what is to be done with a part.
+type Do int
+
+const (
+	Finish  Do = iota // nothing: these are done
+	Call              // call again, after Part.Wait
+	PutAway           // one event: it is guilty, and a failure in the breaker's sense
+)
+
+// Part is some of a unit's events and what is to be done with them.
+type Part struct {
+	Unit
+	Do   Do
+	Wait time.Duration
+	// Skipped: Finish by Skip.
+	Skipped bool
+}
+
+// After says what becomes of a unit after a call (F3, F4). whole is for all events but those that each has a result of its own.
+// Parts come in the order of their first event, each event in exactly one of them.
+//
+//   - all done: one Finish.
+//   - a whole unit that failed: Call with Attempts and Used one higher, after the policy's wait; retries used up and more than one
+//     event: two halves, left and right, Halved, called at once; one event: PutAway.
+//   - Poison of several events without results of their own: halves at once, which have the tries that the whole had left, since
+//     what fails there for another reason has not been tried enough; of one: PutAway.
+//   - a Halved unit of several events that failed: halves again; of one: called once more, soon, if there are
+//     retries at all, then PutAway. Later in a Halved unit waits and calls again while Used is within the policy: a program that is busy says nothing against an event.
+//   - results of their own: the failed ones stay together in one unit (Attempts+1); when used up each is PutAway, since it is known
+//     which. Untouched ones are a unit of their own with the numbers they had; if that is all of them, they wait, as nothing would
+//     come of calling at once.
+func (p Policy) After(u Unit, whole Result, each map[int64]Result, random float64) []Part {
+	u.Calling = false
+	by, rest := sortOut(u.Events, whole, each)
+	parts := finished(u, by, whole, each)
+	if events := by[Untouched]; len(events) > 0 {
+		part := Part{Unit: u.part(events), Do: Call}
+		if events.Equal(u.Events) {
+			part.Wait = max(p.Wait(1, random), untouchedWait)
+		}
+		parts = append(parts, part)
+	}
+	parts = append(parts, p.afterOwn(u, by, each, random)...)
+	if len(rest) > 0 {
+		parts = append(parts, p.afterWhole(u.part(rest), whole, random)...)
+	}
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Events.First(), b.Events.First()) })
+	return parts
+}
+
+// sortOut gives the events that have results of their own by verdict, and the rest, which failed together; where the
+// rest did not fail it is the same as if each had that result.
+func sortOut(events Set, whole Result, each map[int64]Result) (by [Untouched + 1]Set, rest Set) {
+	rest = events
+	if len(each) > 0 {
+		by = byVerdict(events, each)
+		for _, own := range by {
+			rest = rest.Minus(own)
+		}
+	}
+	if v := whole.Verdict; v == Done || v == Skip || v == Untouched {
+		by[v] = by[v].Union(rest)
+		rest = nil
+	}
+	return by, rest
+}
+
+func byVerdict(events Set, each map[int64]Result) (by [Untouched + 1]Set) {
+	var numbers [Untouched + 1][]int64
+	for n, r := range each {
+		if events.Has(n) {
+			v := r.Verdict.known()
+			numbers[v] = append(numbers[v], n)
+		}
+	}
+	for v := range by {
+		by[v] = SetOf(numbers[v]...)
+	}
+	return by
+}
+
+// known is the verdict, or Failed where it is none of ours: nothing is done with for want of a name.
+func (v Verdict) known() Verdict {
+	if v < Done || v > Untouched {
+		return Failed
+	}
+	return v
+}
+
+// finished gives those that need nothing more.
+func finished(u Unit, by [Untouched + 1]Set, whole Result, each map[int64]Result) []Part {
+	var parts []Part
+	if len(by[Done]) > 0 {
+		parts = append(parts, Part{Unit: u.part(by[Done]), Do: Finish})
+	}
+	if len(by[Skip]) > 0 {
+		skipped := u.part(by[Skip])
+		reason := whole.Reason
+		if own, ok := each[by[Skip].First()]; ok {
+			reason = own.Reason
+		}
+		skipped.Reason = shorten(reason, maxReasonBytes)
+		parts = append(parts, Part{Unit: skipped, Do: Finish, Skipped: true})
+	}
+	return parts
+}
+
+// afterOwn is for events that failed with results of their own.
+func (p Policy) afterOwn(u Unit, by [Untouched + 1]Set, each map[int64]Result, random float64) []Part {
+	tried := u.failed("")
+	away, again, wait := by[Poison], Set(nil), time.Duration(0)
+	switch {
+	case len(by[Failed]) == 0:
+	case p.decided(tried):
+		away = away.Union(by[Failed])
+	default:
+		again, wait = by[Failed], p.again(tried, random)
+	}
+	if p.spent(tried) {
+		away = away.Union(by[Later])
+	} else {
+		again, wait = again.Union(by[Later]), max(wait, longest(by[Later], each))
+	}
+	parts := putAway(u, away, each)
+	if len(again) > 0 {
+		parts = append(parts, Part{Unit: u.part(again).failed(each[again.First()].Reason), Do: Call, Wait: wait})
+	}
+	return parts
+}
+
+// putAway gives a part for each event. They have results of their own, so there are not many.
+func putAway(u Unit, events Set, each map[int64]Result) []Part {
+	var parts []Part
+	for _, r := range events {
+		for n := r.First; n <= r.Last; n++ {
+			parts = append(parts, Part{Unit: u.part(Set{{n, n}}).failed(each[n].Reason), Do: PutAway})
+		}
+	}
+	return parts
+}
+
+// longest is the longest wait that any of the events asked for.
+func longest(events Set, each map[int64]Result) (wait time.Duration) {
+	for _, r := range events {
+		for n := r.First; n <= r.Last; n++ {
+			wait = max(wait, each[n].Wait)
+		}
+	}
+	return wait
+}
+
+// afterWhole is for events that failed together.
+func (p Policy) afterWhole(u Unit, r Result, random float64) []Part {
+	used := u.Used
+	u = u.failed(r.Reason)
+	switch {
+	case r.Verdict == Poison:
+		u.Used = used // of those that are not poison it says nothing
+		return u.divide()
+	case r.Verdict == Later && !p.spent(u):
+		return []Part{{Unit: u, Do: Call, Wait: max(r.Wait, 0)}}
+	case r.Verdict != Later && !p.usedUp(u):
+		return []Part{{Unit: u, Do: Call, Wait: p.again(u, random)}}
+	}
+	if u.Events.Len() > 1 {
+		u.Halved, u.Used = true, 0
+	}
+	return u.divide()
+}
