@@ -1,0 +1,128 @@
+package breaker
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return epoch.Add(d) }
+
+func tally(term int64, buckets ...Bucket) Tally { return Tally{Term: term, Buckets: buckets} }
+
+func TestTheWindowHasWhatIsYoungerThanWithin(t *testing.T) { // F5
+	var w Window
+	w.Add(1, 2, at(0))
+	w.Add(1, 3, at(10*time.Second))
+	for _, tt := range []struct {
+		name string
+		now  time.Duration
+		want int
+	}{
+		{"all at first", 10 * time.Second, 5},
+		{"all until the oldest is as old as the window", 30*time.Second - 1, 5},
+		{"what is as old as the window is out of it", 30 * time.Second, 3},
+		{"nothing in the end", 40 * time.Second, 0},
+	} {
+		got := w.Tally(30*time.Second, at(tt.now))
+		if got.Count() != tt.want || got.Total != 5 || got.Term != 1 {
+			t.Errorf("%s: %+v, want %d", tt.name, got, tt.want)
+		}
+		if n := Sum(1, 30*time.Second, got, nil, at(tt.now)); n != tt.want {
+			t.Errorf("%s: the sum is %d, want %d", tt.name, n, tt.want)
+		}
+	}
+}
+
+func TestAnotherTermForgetsTheFailuresBefore(t *testing.T) { // F5
+	var w Window
+	w.Add(1, 50, at(0))
+	w.Add(3, 1, at(time.Second))
+	if got := w.Tally(time.Minute, at(time.Second)); got.Count() != 1 || got.Term != 3 || got.Total != 51 {
+		t.Errorf("%+v", got)
+	}
+	w.Add(3, 0, at(time.Second))
+	w.Add(4, -1, at(time.Second))
+	if got := w.Tally(time.Minute, at(time.Second)); got.Count() != 1 || got.Term != 3 {
+		t.Errorf("no failure at all changed it to %+v", got)
+	}
+}
+
+func TestSumOfWhatOthersHaveWritten(t *testing.T) { // F5
+	within := 30 * time.Second
+	twenty := tally(2, Bucket{Age: 20 * time.Second, Count: 7}, Bucket{Age: time.Second, Count: 2})
+	for _, tt := range []struct {
+		name   string
+		own    Tally
+		others []Seen
+		want   int
+	}{
+		{"nothing", Tally{}, nil, 0},
+		{"one's own", twenty, nil, 9},
+		{"another's, seen just now", tally(2), []Seen{{twenty, at(0)}}, 9},
+		{"another's, which has aged since it was seen", tally(2), []Seen{{twenty, at(-10 * time.Second)}}, 2},
+		{"another's, which is long out of the window", tally(2), []Seen{{twenty, at(-time.Hour)}}, 0},
+		{"the sum of all", twenty, []Seen{{twenty, at(0)}, {twenty, at(-9 * time.Second)}}, 27},
+		{"an earlier term's do not count", tally(1, Bucket{Count: 5}), []Seen{{tally(1, Bucket{Count: 100}), at(0)}}, 0},
+		{"nor do those of a later, which has yet to be heard of", tally(2), []Seen{{tally(3, Bucket{Count: 100}), at(0)}}, 0},
+		{"an observer whose clock was read later makes nobody younger", tally(2), []Seen{{twenty, at(time.Hour)}}, 9},
+		{"sums do not overflow", tally(2, Bucket{Count: 1 << 62}, Bucket{Count: 1 << 62}), []Seen{{tally(2, Bucket{Count: 1 << 62}), at(0)}}, maxCount},
+		{"ages do not overflow", tally(2), []Seen{{tally(2, Bucket{Age: 1<<63 - 1, Count: 1}), at(-200 * 365 * 24 * time.Hour)}}, 0},
+	} {
+		if got := Sum(2, within, tt.own, tt.others, at(0)); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestSoManyFailuresAreKeptExactly(t *testing.T) { // F5: the default is 100
+	var w Window
+	for i := range maxBuckets {
+		w.Add(1, 1, at(time.Duration(i)*200*time.Millisecond))
+	}
+	last := time.Duration(maxBuckets-1) * 200 * time.Millisecond
+	for _, within := range []time.Duration{time.Second, 10 * time.Second, 25 * time.Second} {
+		v := w // a value, so that what one asks does not change what the next gets
+		v.buckets = append([]span(nil), w.buckets...)
+		if got, want := v.Tally(within, at(last)).Count(), int(within/(200*time.Millisecond)); got != want {
+			t.Errorf("within %v there are %d, want %d", within, got, want)
+		}
+	}
+}
+
+// Against a list of all failures: never fewer than there are, and none that is older than the window by more than a
+// part of it; bounded, however many there are.
+func TestTheWindowAgainstAListOfAll(t *testing.T) { // F5
+	rapid.Check(t, func(t *rapid.T) {
+		within := time.Duration(rapid.IntRange(1, 100_000).Draw(t, "within")) * time.Millisecond
+		var w Window
+		type failure struct {
+			at time.Time
+			n  int
+		}
+		var all []failure
+		now := epoch
+		count := func(within time.Duration) (n int) {
+			for _, f := range all {
+				if now.Sub(f.at) < within {
+					n += f.n
+				}
+			}
+			return n
+		}
+		for range rapid.IntRange(1, 600).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(within)/50).Draw(t, "pause")))
+			n := rapid.IntRange(1, 5).Draw(t, "n")
+			w.Add(9, n, now)
+			all = append(all, failure{now, n})
+			got := w.Tally(within, now)
+			least, most := count(within), count(within+within/60+leastGrain)
+			if c := got.Count(); c < least || c > most || len(got.Buckets) > maxBuckets {
+				t.Fatalf("%d failures in %d buckets, want %d to %d", c, len(got.Buckets), least, most)
+			}
+		}
+	})
+}
