@@ -1,0 +1,42 @@
+package circuit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/fact"
+)
+
+// The keys of a circuit's facts.
+const (
+	Prefix      = "circuit/"  // + function: a breaker.Record
+	TallyPrefix = "failures/" // + function/instance: a breaker.Tally
+)
+
+func recordKey(function string) string { return Prefix + function }
+
+// tallies is the prefix of a function's tallies; of all if it is empty.
+func tallies(function string) string {
+	if function == "" {
+		return TallyPrefix
+	}
+	return TallyPrefix + function + "/"
+}
+
+// tallyKey is the instance's name, shortened where a long function leaves no room for a long instance.
+func tallyKey(function, instance string) string {
+	const hashed = 16 // digits, and a dash before them
+	room := fact.MaxKeyBytes - len(tallies(function))
+	if len(instance) > room && room > hashed {
+		sum := sha256.Sum256([]byte(instance))
+		instance = instance[:room-hashed-1] + "-" + hex.EncodeToString(sum[:])[:hashed]
+	}
+	return tallies(function) + instance
+}
+
+// ofTally is a tally's function and instance.
+func ofTally(key string) (function, instance string) {
+	function, instance, _ = strings.Cut(strings.TrimPrefix(key, TallyPrefix), "/")
+	return function, instance
+}
