@@ -1,0 +1,192 @@
+package functions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/triage"
+)
+
+// call is one call of a handler, and the context that the handler sees. That ends with the processor's, at the deadline, and when the
+// call is over. Each moves the deadline on with every event, which no context of the library can do; that is why it is one of its own.
+type call struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	fn     *function // nil: it is somebody's test of a handler
+	batch  *Batch
+	began  time.Time
+	until  atomic.Int64 // the deadline, in nanoseconds from began; 0: none
+	place  atomic.Int32 // of the event that Each handles, from 1; 0: it is not Each
+	timer  *time.Timer  // ends it at the deadline
+	// leaving is closed when Each is to begin no further event; nil: it is not heeded.
+	leaving <-chan struct{}
+
+	// Written by the handler's goroutine, read when it has returned.
+	finished int      // Each: so many events were done while the context was alive
+	partial  *Results // Each: what it returned because the context had ended
+
+	mu       sync.Mutex
+	over     bool        // guarded by mu: the handler has returned
+	warning  *time.Timer // guarded by mu: tells of a handler that does not
+	patience time.Duration
+}
+
+// callKey is where a call finds itself in contexts below it.
+type callKey struct{}
+
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+func (c *call) Deadline() (time.Time, bool) {
+	if d := c.until.Load(); d > 0 {
+		return c.began.Add(time.Duration(d)), true
+	}
+	return c.Context.Deadline()
+}
+
+func (c *call) Err() error {
+	err := c.Context.Err()
+	if err != nil && context.Cause(c.Context) == ErrTimeout {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// begin is Each's next event: false if it is not to be tried.
+func (c *call) begin(place int) bool {
+	if c.Err() != nil || place > 0 && c.stopping() {
+		return false
+	}
+	c.place.Store(int32(place) + 1)
+	if place > 0 && c.timer != nil {
+		c.until.Store(int64(time.Since(c.began) + c.fn.Timeout))
+		c.timer.Reset(c.fn.Timeout)
+	}
+	return true
+}
+
+// stopping: what Each has not begun is to wait.
+func (c *call) stopping() bool {
+	return isClosed(c.leaving) || c.fn != nil && c.fn.open.Load()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcome is what came of a call.
+type outcome struct {
+	judgement
+	err      error // as the handler returned it, or made of its panic
+	timedOut bool
+	// cancelled: the partition was taken away meanwhile, and nothing counts but that so many events, the first ones, are done.
+	cancelled bool
+	finished  int
+}
+
+// invoke calls the handler. It returns when the handler does, whatever becomes of the context: events are never handled twice at
+// once. When leaving is closed Each begins no further event.
+func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}) outcome {
+	inner, cancel := context.WithCancelCause(ctx)
+	c := &call{Context: inner, cancel: cancel, fn: f, batch: b, began: time.Now(), leaving: leaving, patience: stubborn}
+	c.until.Store(int64(f.Timeout))
+	c.timer = time.AfterFunc(f.Timeout, c.expire)
+	defer c.end()
+	out := c.outcome(ctx, safely(func() error { return f.handler(c, b) }))
+	f.counts.call(b, out)
+	return out
+}
+
+// outcome tells a time-out, which is a failed attempt, from a cancellation, which is none (F2): the first of them counts. Only Each
+// can be believed after that, and only if what it said has come through as it was: a middleware may have undone all of it.
+func (c *call) outcome(parent context.Context, err error) outcome {
+	out := outcome{err: err, timedOut: context.Cause(c.Context) == ErrTimeout}
+	out.cancelled = !out.timedOut && parent.Err() != nil
+	switch {
+	case out.cancelled:
+		if c.credible(err) {
+			out.finished = c.finished
+		}
+	case out.timedOut && !c.credible(err):
+		out.err = fmt.Errorf("%w: no end within %v", late(err), c.fn.Timeout)
+		out.judgement = judgement{whole: triage.Result{Verdict: triage.Failed, Reason: reason(out.err)}}
+	default:
+		out.judgement = judge(err, c.batch.Events)
+	}
+	return out
+}
+
+func (c *call) credible(err error) bool {
+	if err == nil {
+		return c.finished == len(c.batch.Events)
+	}
+	r := (*Results)(nil)
+	return errors.As(err, &r) && r == c.partial
+}
+
+// late is the error of what was under way when the time was up.
+func late(err error) error {
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return ErrTimeout
+	}
+	return fmt.Errorf("%w: %w", ErrTimeout, err)
+}
+
+// stackOf is the stack of a panic, if it was one.
+func stackOf(err error) string {
+	if p := (*PanicError)(nil); errors.As(err, &p) {
+		return string(p.Stack)
+	}
+	return ""
+}
+
+// stubborn is how long after its deadline a call is first complained of.
+const stubborn = 10 * time.Second
+
+// expire ends the context at the deadline.
+func (c *call) expire() {
+	c.cancel(ErrTimeout)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over && c.warning == nil {
+		c.warning = time.AfterFunc(c.patience, c.warn)
+	}
+}
+
+// warn tells of a handler that does not heed the end of its context, now and then for as long as it does not.
+func (c *call) warn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	c.fn.log.Warn("a call does not heed the end of its context and keeps its partition standing: let the handler return when ctx.Done() is closed",
+		keyPartition, c.batch.Partition, "first", c.batch.Events[0].Sequence, "late", c.patience)
+	c.patience *= 2
+	c.warning.Reset(c.patience / 2)
+}
+
+// end is when the handler has returned.
+func (c *call) end() {
+	c.timer.Stop()
+	c.cancel(nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	if c.warning != nil {
+		c.warning.Stop()
+	}
+}

@@ -1,0 +1,163 @@
+package functions
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// Host runs functions. Many hosts with the same functions, wherever, share their partitions; a Host is one instance of them, and
+// runs once.
+type Host struct {
+	space namespace // nil: there is no client
+	cfg   Config
+	id    string
+	solo  *solo
+
+	mu        sync.Mutex
+	functions []*function // guarded by mu; each is bound once running is set
+	running   bool        // guarded by mu
+}
+
+// NewHost makes one; nothing runs before Run.
+func NewHost(client *hub.Client, cfg Config) *Host {
+	if client == nil {
+		return newHost(nil, cfg)
+	}
+	return newHost(dialed{client}, cfg)
+}
+
+func newHost(space namespace, cfg Config) *Host {
+	h := &Host{space: space, cfg: cfg.withDefaults(), id: cfg.ID, solo: newSolo()}
+	if h.id == "" {
+		h.id = processor.New(nil, processor.Config{}).ID()
+	}
+	return h
+}
+
+// ID is the instance's id.
+func (h *Host) ID() string { return h.id }
+
+// Handle adds a function, before Run: later it panics. Names are 1 to 100 letters, digits, '-', '_' and '.'. What is wrong with it Run tells.
+func (h *Host) Handle(name string, handler Handler, b Binding) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running {
+		panic("functions: Handle after Run")
+	}
+	h.functions = append(h.functions, newFunction(h, name, handler, b))
+}
+
+// Run runs all functions until ctx ends; then it stops in good order, as a processor does, and returns nil, or processor.ErrNotHandedOver
+// where calls have not ended within Config.Stop. It returns early, having stopped all functions, for what waiting cannot mend: a
+// binding that makes no sense, no such hub or group, no poison hub (with the command that makes it), processor.ErrDuplicateID.
+func (h *Host) Run(ctx context.Context) error {
+	functions, err := h.start()
+	if err != nil {
+		return fmt.Errorf("run functions: %w", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make(chan error, len(functions))
+	for _, f := range functions {
+		go func() {
+			err := f.run(ctx)
+			if err != nil {
+				stop() // the others, in good order
+			}
+			errs <- err
+		}()
+	}
+	for range functions {
+		if failed := <-errs; err == nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// start binds all functions.
+func (h *Host) start() ([]*function, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.running:
+		return nil, errors.New("this host has run already: make a new one")
+	case h.space == nil:
+		return nil, errors.New("there is no client: hub.Dial gives one")
+	case len(h.functions) == 0:
+		return nil, errors.New("there is none: call Handle before Run")
+	}
+	for _, f := range h.functions {
+		if err := f.bind(); err != nil {
+			return nil, err
+		}
+	}
+	if err := distinct(h.functions); err != nil {
+		return nil, err
+	}
+	h.running = true
+	return h.functions, nil
+}
+
+// distinct: each function has a name and a group of its own.
+func distinct(functions []*function) error {
+	names, groups := map[string]bool{}, map[processor.Group]string{}
+	for _, f := range functions {
+		if names[f.name] {
+			return fmt.Errorf("two functions are called %s: give each a name of its own", f.name)
+		}
+		g := f.group.Canonical()
+		if other := groups[g]; other != "" {
+			return fmt.Errorf("functions %s and %s share the group %s of hub %s, so that each would get a part of the events: "+
+				"give each a group of its own", other, f.name, f.Group, f.Hub)
+		}
+		names[f.name], groups[g] = true, f.name
+	}
+	return nil
+}
+
+// Hold opens a function's circuit for all instances: no further call starts, calls under way end, checkpoints stay, until Resume.
+// Run has begun.
+func (h *Host) Hold(ctx context.Context, function, reason string) error {
+	return h.change(ctx, function, func(r breaker.Record) (breaker.Record, bool) {
+		return breaker.Hold(r, strings.ToLower(rand.Text()), h.id, reason, time.Now())
+	})
+}
+
+// Resume closes a function's circuit for all instances, whoever or whatever opened it. Each goes on from its checkpoint, and events that had
+// failed get a fresh round of retries. Run has begun.
+func (h *Host) Resume(ctx context.Context, function string) error {
+	return h.change(ctx, function, func(r breaker.Record) (breaker.Record, bool) {
+		return breaker.Resume(r, h.id, "resumed", time.Now())
+	})
+}
+
+func (h *Host) change(ctx context.Context, function string, change func(breaker.Record) (breaker.Record, bool)) error {
+	for _, f := range h.started() {
+		if f.name == function {
+			_, err := circuit.Change(ctx, f.store, f.group, f.name, change)
+			return err
+		}
+	}
+	return fmt.Errorf("function %q does not run in this host", function)
+}
+
+// started gives the functions once they are bound.
+func (h *Host) started() []*function {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.running {
+		return nil
+	}
+	return h.functions
+}

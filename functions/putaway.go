@@ -1,0 +1,129 @@
+package functions
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/triage"
+)
+
+// sinkTimeout bounds one try of writing a letter.
+const sinkTimeout = 30 * time.Second
+
+// putAway writes an event's letter, or drops it where there is no place for letters; false: the circuit is not closed, and nothing
+// was done. It takes as long as it takes: the checkpoint waits.
+//
+//	store the intent ─▶ write the letter ─▶ store that it is away
+//
+// Whoever finds an intent writes the same letter again, under the number that stands there, so that a hub which knows producers'
+// numbers has it once, however often and wherever somebody died in between. One event at a time is put away, as the next number is
+// free only when this one is known to be taken.
+func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l Letter) (away bool, err error) {
+	if err := acquire(ctx, leaving, w.away); err != nil {
+		return false, err
+	}
+	defer func() { <-w.away }()
+	defer w.fn.waiting.set(w.part.ID(), "")
+	if !w.record.look().Intended(u) { // else it was decided before, and the letter may be written already
+		may, err := w.mayPutAway(ctx, leaving)
+		if !may || err != nil {
+			return false, err
+		}
+	}
+	if w.writer == nil {
+		w.drop(u, l)
+		return true, nil
+	}
+	if err := w.deliver(ctx, leaving, u, l); err != nil {
+		return false, err
+	}
+	w.fn.counts.poisoned.Add(1)
+	w.fn.putAway.warn(w.fn.log, "an event was put away", "id", l.ID, "to", w.fn.place.String(), "attempts", l.Attempts, keyError, l.Reason)
+	return true, nil
+}
+
+// mayPutAway looks at the circuit as it is in the store.
+func (w *worker) mayPutAway(ctx context.Context, leaving <-chan struct{}) (bool, error) {
+	for failures := 1; ; failures++ {
+		may, err := w.fn.circuit.MayPutAway(ctx)
+		if err == nil {
+			return may, nil
+		}
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		w.report("look at the circuit before an event is put away", err)
+		if err := sleep(ctx, leaving, backoff(failures)); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (w *worker) drop(u triage.Unit, l Letter) {
+	w.record.change(func(work *triage.Work) { work.Drop(u.Events) })
+	w.fn.counts.dropped.Add(1)
+	w.fn.putAway.warn(w.fn.log, "an event was dropped, as the function has no place for poison",
+		"id", l.ID, "attempts", l.Attempts, keyError, l.Reason)
+}
+
+// deliver stores the intent, writes the letter and stores that it is written.
+func (w *worker) deliver(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l Letter) error {
+	var intent triage.Intent
+	w.record.change(func(work *triage.Work) { intent = work.Intend(u, w.writer.partition(), newProducer()) })
+	if err := w.persist(ctx, leaving); err != nil {
+		return err
+	}
+	if err := w.write(ctx, leaving, intent, l); err != nil {
+		return err
+	}
+	w.record.change(func(work *triage.Work) { work.Sent(l.Sequence) })
+	return w.persist(ctx, leaving)
+}
+
+// newProducer is a number that nobody else has.
+func newProducer() int64 { return rand.Int64N(1<<62) + 1 }
+
+// write writes the letter until it is durable.
+func (w *worker) write(ctx context.Context, leaving <-chan struct{}, intent triage.Intent, l Letter) error {
+	for failures := 1; ; failures++ {
+		err := w.tryWrite(ctx, intent, l)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if errors.Is(err, hub.ErrOutOfOrder) || errors.Is(err, hub.ErrProducerFenced) {
+			// The poison hub was made anew, or has not heard of us for so long that it has forgotten our numbers.
+			w.record.change(func(work *triage.Work) { intent = work.Renumber(l.Sequence, newProducer()) })
+			if err := w.persist(ctx, leaving); err != nil {
+				return err
+			}
+			if failures == 1 {
+				continue
+			}
+		}
+		w.fn.waiting.set(w.part.ID(), wanting(w.fn.place, err))
+		w.report("put event "+l.ID+" away in "+w.fn.place.String()+", for which the partition waits", err)
+		if err := sleep(ctx, leaving, backoff(failures)); err != nil {
+			return err
+		}
+	}
+}
+
+// wanting is what is missing for letters to be written.
+func wanting(p place, err error) string {
+	if plain := (*plainError)(nil); errors.As(err, &plain) {
+		return plain.text
+	}
+	return p.String() + " takes no poison: " + reason(err)
+}
+
+func (w *worker) tryWrite(ctx context.Context, intent triage.Intent, l Letter) error {
+	ctx, cancel := context.WithTimeout(ctx, sinkTimeout)
+	defer cancel()
+	return safely(func() error { return w.writer.put(ctx, intent, l) })
+}

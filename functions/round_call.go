@@ -1,0 +1,175 @@
+package functions
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+
+	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/internal/triage"
+)
+
+// call waits for the retry's time and for the circuit, and calls.
+func (r *round) call(p *part) error {
+	if isClosed(r.stop) {
+		return circuit.ErrLeaving
+	}
+	if p.Wait > 0 {
+		if err := r.persist(); err != nil { // attempts survive
+			return err
+		}
+		if err := sleep(r.ctx, r.b.Leaving(), p.Wait); err != nil {
+			return err
+		}
+		p.Wait = 0
+	}
+	pass, err := r.gate()
+	if err != nil {
+		return err
+	}
+	if pass.Probe {
+		return r.probe(pass)
+	}
+	return r.attempt(p.Unit, false, r.take)
+}
+
+// gate waits until the circuit lets the first part through. What has waited for it gets a fresh round of tries, which is stored before: this
+// instance may not live to see the circuit closed.
+func (r *round) gate() (circuit.Pass, error) {
+	if r.w.fn.open.Load() {
+		r.anew()
+		if err := r.persist(); err != nil {
+			return circuit.Pass{}, err
+		}
+	}
+	if err := r.letOthersProbe(); err != nil {
+		return circuit.Pass{}, err
+	}
+	pass, err := r.w.fn.circuit.Wait(r.ctx, r.b.Leaving())
+	if err != nil {
+		return pass, err
+	}
+	if r.term >= 0 && r.term != pass.Term {
+		r.anew()
+	}
+	r.term = pass.Term
+	return pass, nil
+}
+
+// anew gives all parts a fresh round of tries: what failed while the circuit was open, or before it opened, says little about them. An
+// event that instances die of is not called again all the same.
+func (r *round) anew() {
+	for i := range r.parts {
+		p := &r.parts[i]
+		if p.Do == triage.Finish || p.intended {
+			continue
+		}
+		p.Unit, p.Wait, p.counted = p.Anew(), 0, false
+		if !r.w.fn.policy.Condemned(p.Unit) {
+			p.Do = triage.Call
+		}
+	}
+	r.w.record.change(func(work *triage.Work) {
+		for _, u := range work.Units {
+			if !u.Calling { // that is another lane's, which is at it
+				work.Put(u.Anew())
+			}
+		}
+		for _, p := range r.parts {
+			if p.Do != triage.Finish && !p.intended {
+				work.Put(p.Unit)
+			}
+		}
+	})
+}
+
+// attempt makes one call for a unit, and then is told what came of it. Events that have failed before, or are suspected to kill, are
+// recorded as being called. Those that may have killed are called alone, until that they have not is stored.
+func (r *round) attempt(u triage.Unit, probe bool, then func(outcome) error) error {
+	work := r.w.record.look()
+	end, err := r.enter(work.Wary(u))
+	if err != nil {
+		return err
+	}
+	defer end()
+	if work.Recorded(u) {
+		if err := r.announce(u); err != nil {
+			return err
+		}
+		if r.w.fn.open.Load() && !probe { // that took a while: back to the gate
+			r.w.record.change(func(work *triage.Work) { work.Put(u) })
+			return nil
+		}
+	}
+	err = then(r.w.fn.invoke(r.ctx, r.w.batch(r.events(u.Events), u.Tries()+1), r.stop))
+	if err == nil && work.Wary(u) {
+		err = r.persist()
+	}
+	return err
+}
+
+// enter waits until the call may run beside others, or alone.
+func (r *round) enter(wary bool) (end func(), err error) {
+	solo := r.w.fn.host.solo
+	if wary {
+		return solo.alone(r.ctx, r.b.Leaving())
+	}
+	return solo.end, solo.share(r.ctx, r.b.Leaving())
+}
+
+// announce stores that a unit is about to be called.
+func (r *round) announce(u triage.Unit) error {
+	calling := u
+	calling.Calling = true
+	r.w.record.change(func(work *triage.Work) { work.Put(calling) })
+	if err := r.persist(); err != nil {
+		r.w.record.change(func(work *triage.Work) { work.Put(u) })
+		return err
+	}
+	r.stale = u.Events.Last()
+	return nil
+}
+
+// take makes the outcome of a call for the first part into parts.
+func (r *round) take(out outcome) error {
+	u := r.parts[0].Unit
+	if out.cancelled {
+		return r.interrupted(u, out.finished)
+	}
+	parts := r.w.fn.policy.After(u, out.whole, out.each, rand.Float64())
+	r.replace(parts, out)
+	r.w.record.change(func(work *triage.Work) { work.Settle(parts) })
+	if !out.bad() {
+		return nil
+	}
+	r.w.fn.failed(r.w.part.ID(), u, out)
+	if !r.w.fn.Breaker.Attempts {
+		return nil
+	}
+	_, err := r.w.fn.circuit.Failed(r.ctx, 1, r.sample(u, out.err)) // what follows looks at the circuit anyway
+	return r.tell("count the failure", err)
+}
+
+// replace puts parts in the first one's place.
+func (r *round) replace(parts []triage.Part, out outcome) {
+	list := make([]part, 0, len(parts)+len(r.parts)-1)
+	for _, p := range parts {
+		list = append(list, part{Part: p, err: cmp.Or(out.errs[p.Events.First()], out.err)})
+	}
+	r.parts = append(list, r.parts[1:]...)
+}
+
+// interrupted is after a call that was cancelled: it counts for nothing (F2), but for what Each had done before.
+func (r *round) interrupted(u triage.Unit, finished int) error {
+	for _, ev := range r.events(u.Events)[:finished] {
+		done := triage.SetOf(ev.Sequence)
+		r.settled(done)
+		u.Events = u.Events.Minus(done)
+	}
+	r.w.fn.counts.done.Add(int64(finished))
+	r.w.record.change(func(work *triage.Work) {
+		work.Drop(r.parts[0].Events)
+		work.Put(u) // not as being called
+	})
+	return context.Cause(r.ctx)
+}

@@ -1,0 +1,145 @@
+package functions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/triage"
+)
+
+// hubPlace is a hub that knows producers' numbers, as a yard's: a letter is stored once.
+type hubPlace struct {
+	hub source
+	// kept has a place for each producer that stays open. All others are opened for each letter: connections have a limit, and so many
+	// partitions may be a function's.
+	kept chan struct{}
+
+	mu         sync.Mutex
+	partitions []string // guarded by mu
+}
+
+// keptProducers is how many of a function's partitions can have a producer open while they write nothing.
+const keptProducers = 8
+
+func newHubPlace(h source, partitions []string) *hubPlace {
+	return &hubPlace{hub: h, kept: make(chan struct{}, keptProducers), partitions: partitions}
+}
+
+func (p *hubPlace) String() string { return "hub " + p.hub.Name() }
+
+func (p *hubPlace) writer(partition string) writer { return &hubWriter{place: p, from: partition} }
+
+// to is where the letters of one source partition go, always the same, so that their order is kept.
+func (p *hubPlace) to(partition string) string {
+	n, err := strconv.ParseUint(partition, 10, 32)
+	if err != nil {
+		n = 0 // partitions are numbered; whatever this is, it is somewhere
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.partitions[n%uint64(len(p.partitions))]
+}
+
+func (p *hubPlace) has(partition string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.partitions, partition)
+}
+
+// refresh learns which partitions there are by now.
+func (p *hubPlace) refresh(ctx context.Context) error {
+	info, err := p.hub.Info(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.partitions = info.Partitions
+	return nil
+}
+
+// noHub says what to do about a hub that is gone.
+func noHub(name string, err error) error {
+	return &plainError{fmt.Sprintf("hub %s does not exist: create it with: eventyard hub create %s --partitions 1", name, name), err}
+}
+
+// hubWriter is used by one goroutine at a time.
+type hubWriter struct {
+	place    *hubPlace
+	from     string
+	producer producer // nil: none is open
+	open     hub.ProducerConfig
+	keeps    bool // it has one of the places
+}
+
+func (w *hubWriter) partition() string { return w.place.to(w.from) }
+
+func (w *hubWriter) put(ctx context.Context, in triage.Intent, l Letter) error {
+	err := w.as(ctx, in).Send(ctx, in.Number, l.full().Message())
+	w.keep(ctx)
+	if errors.Is(err, hub.ErrNotFound) { // it is gone, or was made anew with fewer partitions
+		if errors.Is(w.place.refresh(ctx), hub.ErrNotFound) {
+			return noHub(w.place.hub.Name(), err)
+		}
+	}
+	return err
+}
+
+// as gives the producer of an intent, for the partition that stands there while there is one.
+func (w *hubWriter) as(ctx context.Context, in triage.Intent) producer {
+	cfg := hub.ProducerConfig{Partition: in.Partition, ID: in.Producer}
+	if !w.place.has(in.Partition) {
+		cfg.Partition = w.partition()
+	}
+	if w.producer != nil && w.open == cfg {
+		return w.producer
+	}
+	w.end(ctx)
+	w.producer, w.open = w.place.hub.Producer(cfg), cfg
+	return w.producer
+}
+
+// keep leaves the producer open if there is a place for it.
+func (w *hubWriter) keep(ctx context.Context) {
+	if w.keeps {
+		return
+	}
+	select {
+	case w.place.kept <- struct{}{}:
+		w.keeps = true
+	default:
+		w.end(ctx)
+	}
+}
+
+func (w *hubWriter) end(ctx context.Context) {
+	if w.producer != nil {
+		_ = w.producer.Close(ctx) // its link ends with the connection at the latest
+		w.producer = nil
+	}
+}
+
+func (w *hubWriter) close(ctx context.Context) {
+	w.end(ctx)
+	if w.keeps {
+		w.keeps = false
+		<-w.place.kept
+	}
+}
+
+// Hub is a place for poison events in any hub, such as one in another namespace. A letter is there at least once: after a crash it may be there
+// again with the same ID. For a hub of the function's own namespace Binding.Poison is better, as a yard stores each letter once.
+func Hub(h *hub.Hub) Sink { return plainHub{h} }
+
+type plainHub struct{ *hub.Hub }
+
+func (p plainHub) Put(ctx context.Context, l Letter) error {
+	return p.Send(ctx, l.full().Message())
+}
+
+func (p plainHub) String() string { return "hub " + p.Name() }

@@ -1,0 +1,93 @@
+package functions
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/circuit"
+)
+
+func TestWaryCallsAreAloneAndAllOthersShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSolo()
+		var calls, alone, together atomic.Int64
+		var all sync.WaitGroup
+		for i := range 40 {
+			all.Go(func() {
+				for range 50 {
+					time.Sleep(rand.N(time.Second))
+					if i%10 == 0 {
+						end, err := s.alone(t.Context(), nil)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if alone.Add(1) > 1 || calls.Load() > 0 {
+							t.Error("a wary call was not alone")
+						}
+						time.Sleep(rand.N(10 * time.Millisecond))
+						alone.Add(-1)
+						end()
+						continue
+					}
+					if err := s.share(t.Context(), nil); err != nil {
+						t.Error(err)
+						return
+					}
+					if calls.Add(1) > 1 {
+						together.Add(1)
+					}
+					if alone.Load() > 0 {
+						t.Error("a call ran beside a wary one")
+					}
+					time.Sleep(rand.N(10 * time.Millisecond))
+					calls.Add(-1)
+					s.end()
+				}
+			})
+		}
+		all.Wait()
+		if together.Load() == 0 {
+			t.Error("nothing was shared")
+		}
+		if s.sharing.Load() != 0 || s.wary.Load() != 0 {
+			t.Errorf("%d and %d are left", s.sharing.Load(), s.wary.Load())
+		}
+	})
+}
+
+func TestWhoWaitsToBeAloneOrToShareCanLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, leaving, ended := newSolo(), make(chan struct{}), errors.New("ended")
+		if err := s.share(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		close(leaving)
+		if _, err := s.alone(t.Context(), leaving); !errors.Is(err, circuit.ErrLeaving) {
+			t.Errorf("it ended with %v", err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(ended)
+		if _, err := s.alone(ctx, nil); !errors.Is(err, ended) {
+			t.Errorf("it ended with %v", err)
+		}
+		s.end()
+		end, err := s.alone(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.share(ctx, nil); !errors.Is(err, ended) {
+			t.Errorf("it ended with %v", err)
+		}
+		end()
+		if err := s.share(ctx, leaving); err != nil {
+			t.Errorf("with nobody wary: %v", err)
+		}
+	})
+}

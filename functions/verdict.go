@@ -1,0 +1,174 @@
+package functions
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/triage"
+)
+
+// RetryAfter lets the events come again after d in place of the policy's delay. It is a failed attempt all the same, and
+// uses up a retry. cause may be nil.
+func RetryAfter(d time.Duration, cause error) error {
+	return &retryAfter{wait: max(d, 0), cause: cause}
+}
+
+// Poison puts the events away without further tries. A batch of several is divided first, so that only those go of which it is
+// said when they are alone, or by Results. cause may be nil.
+func Poison(cause error) error { return &poisonous{cause} }
+
+// Skip is done with the events: they are counted as skipped, and neither tried again nor put away.
+func Skip(reason string) error { return &skipped{reason} }
+
+// Results is the verdict on single events of a batch, for handlers that know which have failed:
+//
+//	return &functions.Results{Failed: map[int]error{3: err}}
+type Results struct {
+	// Failed has errors by place in Batch.Events. Each may be RetryAfter, Poison or Skip. What stands neither here nor in
+	// Untouched is done. The failed ones come again together, without the others, and when they have used up their
+	// retries each is put away, as it is known which they are.
+	Failed map[int]error
+	// Untouched are places of events that were not tried: they come again behind the failed ones with the attempts they
+	// had. A call that leaves all untouched is made again after a while.
+	Untouched []int
+}
+
+func (r *Results) Error() string {
+	first := -1
+	for place, err := range r.Failed {
+		if err != nil && (first < 0 || place < first) {
+			first = place
+		}
+	}
+	if first < 0 {
+		return fmt.Sprintf("%d events untouched", len(r.Untouched))
+	}
+	return fmt.Sprintf("%d events failed, the first at place %d: %v", len(r.Failed), first, r.Failed[first])
+}
+
+// Unwrap gives the errors of the single events.
+func (r *Results) Unwrap() []error {
+	var errs []error
+	for _, err := range r.Failed {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+type retryAfter struct {
+	wait  time.Duration
+	cause error
+}
+
+func (e *retryAfter) Error() string { return spoken(e.cause, fmt.Sprintf("again after %v", e.wait)) }
+func (e *retryAfter) Unwrap() error { return e.cause }
+
+type poisonous struct{ cause error }
+
+func (e *poisonous) Error() string { return spoken(e.cause, "the handler says that it is poison") }
+func (e *poisonous) Unwrap() error { return e.cause }
+
+type skipped struct{ reason string }
+
+func (e *skipped) Error() string { return "skipped: " + e.reason }
+
+// spoken is the cause's text, or where there is none what is known anyway.
+func spoken(cause error, otherwise string) string {
+	if cause == nil {
+		return otherwise
+	}
+	return cause.Error()
+}
+
+// judgement is what a call says of its events.
+type judgement struct {
+	whole triage.Result
+	each  map[int64]triage.Result // of single events, by sequence number
+	errs  map[int64]error         // whence those came
+}
+
+// judge reads a handler's error. Verdicts are found through any wrapping; Results count before all others, since they may hold some.
+func judge(err error, events []event.Event) judgement {
+	var results *Results
+	if errors.As(err, &results) && results != nil {
+		return judgeResults(results, events)
+	}
+	return judgement{whole: judgeOne(err)}
+}
+
+func judgeOne(err error) triage.Result {
+	var skip *skipped
+	var poison *poisonous
+	var later *retryAfter
+	switch {
+	case err == nil:
+		return triage.Result{Verdict: triage.Done}
+	case errors.As(err, &skip):
+		return triage.Result{Verdict: triage.Skip, Reason: skip.reason}
+	case errors.As(err, &poison):
+		return triage.Result{Verdict: triage.Poison, Reason: reason(err)}
+	case errors.As(err, &later):
+		return triage.Result{Verdict: triage.Later, Wait: later.wait, Reason: reason(err)}
+	}
+	return triage.Result{Verdict: triage.Failed, Reason: reason(err)}
+}
+
+func judgeResults(r *Results, events []event.Event) judgement {
+	j := judgement{each: map[int64]triage.Result{}, errs: map[int64]error{}}
+	for place, err := range r.Failed {
+		if place < 0 || place >= len(events) {
+			return misplaced(place, len(events))
+		}
+		if err != nil {
+			j.each[events[place].Sequence], j.errs[events[place].Sequence] = judgeOne(err), err
+		}
+	}
+	for _, place := range r.Untouched {
+		if place < 0 || place >= len(events) {
+			return misplaced(place, len(events))
+		}
+		if seq := events[place].Sequence; j.errs[seq] == nil {
+			j.each[seq] = triage.Result{Verdict: triage.Untouched}
+		}
+	}
+	return j
+}
+
+// misplaced is of a handler that has miscounted: what it says cannot be believed of any event.
+func misplaced(place, events int) judgement {
+	text := fmt.Sprintf("the handler's Results name place %d of %d events: places count from 0 in Batch.Events", place, events)
+	return judgement{whole: triage.Result{Verdict: triage.Failed, Reason: text}}
+}
+
+// bad tells whether something has failed.
+func (j judgement) bad() bool {
+	if failing(j.whole.Verdict) {
+		return true
+	}
+	for _, r := range j.each {
+		if failing(r.Verdict) {
+			return true
+		}
+	}
+	return false
+}
+
+func failing(v triage.Verdict) bool {
+	return v == triage.Failed || v == triage.Later || v == triage.Poison
+}
+
+// done: every event is, and none was skipped.
+func (j judgement) done() bool { return len(j.each) == 0 && j.whole.Verdict == triage.Done }
+
+// reason is an error's text as letters and records have it: something, in any case.
+func reason(err error) string {
+	if text := strings.TrimSpace(err.Error()); text != "" {
+		return text
+	}
+	return fmt.Sprintf("an error without a text (%T)", err)
+}

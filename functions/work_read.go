@@ -1,0 +1,71 @@
+package functions
+
+import (
+	"context"
+	"sync"
+
+	"github.com/eventyard/eventyard/processor"
+)
+
+// workReader reads the records of all partitions of a function, as a store gives them only together. An instance that gets a thousand partitions
+// would read a million records if each read for itself: so who comes while others wait for a read to begin shares it with them.
+type workReader struct {
+	mu      sync.Mutex
+	current *sharedRead // guarded by mu: under way; nil: none
+	next    *sharedRead // guarded by mu: begins when that has ended; nil: nobody waits for one
+}
+
+// sharedRead is one read of the store.
+type sharedRead struct {
+	begin chan struct{} // closed when its first waiter may begin
+	done  chan struct{} // closed when facts and err are set
+	facts []processor.Fact
+	err   error
+}
+
+// read gives what a read that began after the call of this function found.
+func (w *workReader) read(ctx context.Context, read func(context.Context) ([]processor.Fact, error)) ([]processor.Fact, error) {
+	r, first := w.join()
+	if first {
+		<-r.begin // the one before it is bounded in time
+		defer w.ended(r)
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		r.err = safely(func() (err error) { r.facts, err = read(ctx); return err })
+		return r.facts, r.err
+	}
+	select {
+	case <-r.done:
+		return r.facts, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// join gives the read that has not begun yet; first: the caller is to make it.
+func (w *workReader) join() (r *sharedRead, first bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.next != nil {
+		return w.next, false
+	}
+	r = &sharedRead{begin: make(chan struct{}), done: make(chan struct{})}
+	if w.current == nil {
+		w.current = r
+		close(r.begin)
+	} else {
+		w.next = r
+	}
+	return r, true
+}
+
+// ended lets the next begin.
+func (w *workReader) ended(r *sharedRead) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(r.done)
+	w.current, w.next = w.next, nil
+	if w.current != nil {
+		close(w.current.begin)
+	}
+}
