@@ -1,0 +1,285 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/eventlog"
+)
+
+// Redriven is what came of one.
+type Redriven struct {
+	Entry
+	Err error // nil: it is published
+}
+
+// RedriveConfig says which and how.
+type RedriveConfig struct {
+	// Query's Limit, where it is not 0, ends it when so many were published.
+	Query
+	// Force goes past the loop guard. PerSecond limits the rate; 0: no limit.
+	Force     bool
+	PerSecond int
+	// Each is told of every letter as it is done; nil: nobody.
+	Each func(Redriven)
+}
+
+// Bounds of what is published and marked together.
+const (
+	redriveBatch = 100
+	redriveBytes = 1 << 20
+	// maxFailed ends a redrive in which nearly nothing goes well.
+	maxFailed = 10_000
+	// markTimeout is how long to try to note what was published, also when nobody waits any more.
+	markTimeout = 10 * time.Second
+)
+
+// Redrive publishes letters again to the hub they came from, oldest first: by their key, else to the partition they came from. It is at least once: a
+// letter is marked after it was published. Errors: *SourcesError, ctx's, the hub's, the store's; what fails of single letters is told, and they can be
+// redriven again: ErrLoop, ErrNotKept, *broker.NotFoundError where the hub is gone they came from, and whatever the hub says.
+//
+// Letters of one hub are redriven by one caller at a time; a second one waits, and finds what is left.
+func (b *Box) Redrive(ctx context.Context, hub string, cfg RedriveConfig) (done, failed int, err error) {
+	h, err := b.cfg.Broker.Hub(hub)
+	if err != nil {
+		return 0, 0, err
+	}
+	leave, err := b.enter(ctx, h)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer leave()
+	r := newRedrive(b, h, cfg)
+	if err := r.run(ctx); err != nil {
+		return r.done, r.failed, fmt.Errorf("redrive poison events of hub %q: %w", hub, err)
+	}
+	return r.done, r.failed, nil
+}
+
+// enter waits until nobody else redrives the letters of the hub.
+func (b *Box) enter(ctx context.Context, h broker.Hub) (leave func(), err error) {
+	name := auth.Fold(h.Name)
+	b.mu.Lock()
+	token := b.redriving[name]
+	if token == nil {
+		token = make(chan struct{}, 1)
+		b.redriving[name] = token
+	}
+	b.mu.Unlock()
+	select {
+	case token <- struct{}{}:
+		return func() { <-token }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// redrive is one under way.
+type redrive struct {
+	box   *Box
+	hub   broker.Hub
+	cfg   RedriveConfig
+	limit *rate.Limiter // nil: none
+	most  int           // letters of a batch: no more than may go in a second
+	at    int64         // what letters are marked with: no letter is younger
+	marks marks
+
+	batch        []Entry
+	bytes        int
+	done, failed int
+}
+
+func newRedrive(b *Box, h broker.Hub, cfg RedriveConfig) *redrive {
+	r := &redrive{box: b, hub: h, cfg: cfg, most: redriveBatch}
+	if cfg.PerSecond > 0 {
+		r.most = min(cfg.PerSecond, redriveBatch)
+		r.limit = rate.NewLimiter(rate.Limit(cfg.PerSecond), r.most)
+	}
+	return r
+}
+
+func (r *redrive) run(ctx context.Context) (err error) {
+	if r.marks, err = r.box.marks(ctx, r.hub); err != nil {
+		return err
+	}
+	if err := r.findSource(ctx); err != nil {
+		return err
+	}
+	ways, err := r.box.ways(ctx, r.hub, r.cfg.Query, r.marks)
+	if err != nil {
+		return err
+	}
+	defer ways.close()
+	r.at = max(time.Now().UnixMilli(), ways.newest.UnixMilli())
+	r.box.tidy(ctx, r.hub, ways.first)
+	for !r.enough() {
+		partition, i, more, err := ways.next(ctx)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if e, chosen := r.chosen(partition, i); chosen {
+			if err := r.add(ctx, e, len(i.message)); err != nil {
+				return err
+			}
+		}
+	}
+	return r.flush(ctx)
+}
+
+// enough: as many as were asked for are on their way, or failed.
+func (r *redrive) enough() bool {
+	return r.failed >= maxFailed || r.cfg.Limit > 0 && r.done+len(r.batch) >= r.cfg.Limit
+}
+
+func (r *redrive) chosen(partition string, i item) (Entry, bool) {
+	at, redriven := r.marks.of(partition).at(i.sequence, i.time)
+	if redriven && !r.cfg.Redriven {
+		return Entry{}, false
+	}
+	e, ok := i.entry(r.hub.Name, partition)
+	e.WasRedriven, e.RedrivenAt = redriven, at
+	return e, ok && r.cfg.chooses(&e.Letter)
+}
+
+// add takes a letter in, and publishes when there are enough. One that went round too often is refused: it would for ever.
+func (r *redrive) add(ctx context.Context, e Entry, bytes int) error {
+	if e.Letter.Redriven >= r.box.cfg.MaxRedrives && !r.cfg.Force {
+		r.tell(e, fmt.Errorf("%w: %d times, and %d are allowed: mend what is wrong, then force it", ErrLoop, e.Letter.Redriven, r.box.cfg.MaxRedrives))
+		return nil
+	}
+	if e.Reference {
+		bytes = redriveBytes // which is about what it refers to
+	}
+	r.batch, r.bytes = append(r.batch, e), r.bytes+bytes
+	if len(r.batch) < r.most && r.bytes < redriveBytes {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// flush publishes what is gathered, then marks it: after a crash between the two it is redriven twice, never not at all.
+func (r *redrive) flush(ctx context.Context) error {
+	batch := r.batch
+	r.batch, r.bytes = nil, 0
+	if len(batch) == 0 {
+		return nil
+	}
+	if r.limit != nil {
+		if err := r.limit.WaitN(ctx, len(batch)); err != nil {
+			return err
+		}
+	}
+	errs := make([]error, len(batch))
+	for _, p := range r.parcels(batch, errs) {
+		r.publish(ctx, p, batch, errs)
+	}
+	marked := r.mark(ctx, batch, errs)
+	for i, e := range batch {
+		if errs[i] == nil || ctx.Err() == nil {
+			r.tell(e, errs[i])
+		}
+	}
+	return errors.Join(marked, context.Cause(ctx))
+}
+
+// parcel is letters of a batch that go to one partition, in order.
+type parcel struct {
+	hub       string
+	partition string
+	letters   []int // places in the batch
+}
+
+// parcels divides a batch by where its letters go. What is wrong with single ones is noted.
+func (r *redrive) parcels(batch []Entry, errs []error) (all []*parcel) {
+	for i := range batch {
+		l := &batch[i].Letter
+		h, err := r.box.cfg.Broker.Hub(l.Hub)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		to := parcel{hub: h.Name, partition: l.Partition}
+		if l.Event.Key != "" {
+			to.partition = strconv.Itoa(broker.PartitionForKey(l.Event.Key, h.Partitions))
+		}
+		at := slices.IndexFunc(all, func(p *parcel) bool { return p.hub == to.hub && p.partition == to.partition })
+		if at < 0 {
+			at, all = len(all), append(all, &to)
+		}
+		all[at].letters = append(all[at].letters, i)
+	}
+	return all
+}
+
+// publish publishes a parcel whole, or, where that is refused, each letter by itself: one that is must not keep the others.
+func (r *redrive) publish(ctx context.Context, p *parcel, batch []Entry, errs []error) {
+	err := r.send(ctx, p, p.letters, batch)
+	if err == nil {
+		return
+	}
+	for _, i := range p.letters {
+		errs[i] = err
+		if len(p.letters) > 1 && ctx.Err() == nil {
+			errs[i] = r.send(ctx, p, []int{i}, batch)
+		}
+	}
+}
+
+func (r *redrive) send(ctx context.Context, p *parcel, letters []int, batch []Entry) error {
+	events := make([]eventlog.Event, len(letters))
+	for n, i := range letters {
+		l, err := r.whole(ctx, batch[i].Letter)
+		if err != nil {
+			return err
+		}
+		ev := l.Redrive()
+		encoded, err := message.Append(nil, ev)
+		if err != nil {
+			return err
+		}
+		events[n] = eventlog.Event{Key: []byte(ev.Key), Message: encoded}
+	}
+	_, err := r.box.cfg.Broker.Publish(ctx, p.hub, broker.Target{Partition: p.partition}, events)
+	return err
+}
+
+// mark notes what was published, also when the caller has left: who asks again must not publish it again.
+func (r *redrive) mark(ctx context.Context, batch []Entry, errs []error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
+	defer cancel()
+	numbers := map[string][]int64{}
+	for i, e := range batch {
+		if errs[i] == nil {
+			numbers[e.PoisonPartition] = append(numbers[e.PoisonPartition], e.PoisonSequence)
+		}
+	}
+	var failed error
+	for partition, some := range numbers {
+		failed = errors.Join(failed, r.box.mark(ctx, r.hub, partition, some, r.at))
+	}
+	return failed
+}
+
+func (r *redrive) tell(e Entry, err error) {
+	if err != nil {
+		r.failed++
+	} else {
+		r.done++
+		e.WasRedriven, e.RedrivenAt = true, time.UnixMilli(r.at).UTC()
+	}
+	if r.cfg.Each != nil {
+		r.cfg.Each(Redriven{Entry: e, Err: err})
+	}
+}
