@@ -1,0 +1,69 @@
+package notify
+
+import (
+	"bytes"
+	"embed"
+	html "html/template"
+	text "text/template"
+)
+
+//go:embed templates
+var templates embed.FS
+
+var (
+	textMail = text.Must(text.ParseFS(templates, "templates/mail.txt"))
+	htmlMail = html.Must(html.ParseFS(templates, "templates/mail.html"))
+)
+
+// mailView is what both templates show.
+type mailView struct {
+	Subject, Headline string
+	Tone              string // of the headline: a colour
+	Story             []string
+	Details           []detail
+	Errors            []errorLine
+	Link, Expires     string
+	Command           string // empty: there is nothing to resume
+	Linkless          bool   // a link could have been given if people could reach the yard
+}
+
+func viewOf(n notice) mailView {
+	shown := n.Record
+	if n.Kind == kindEnded {
+		shown.Failures, shown.Policy = n.Began.Failures, n.Began.Policy
+	}
+	v := mailView{
+		Subject: subjectLine(n), Headline: n.headline(), Tone: toneOf(n), Story: n.story(), Details: details(n.Group, n.Function, shown, n.Lag),
+		Errors: errorLines(n.Began), Link: n.Link, Expires: moment(n.Expires),
+	}
+	if n.Kind == kindEnded {
+		v.Details = append(v.Details, detail{"Stopped", moment(n.began())})
+	}
+	if n.Kind == kindOpened || n.Kind == kindHeld {
+		v.Command, v.Linkless = n.command(), n.Kind == kindOpened && n.Link == ""
+	}
+	return v
+}
+
+func toneOf(n notice) string {
+	switch {
+	case n.Kind == kindOpened:
+		return "#b42318"
+	case n.Kind == kindEnded && !n.Gone:
+		return "#067647"
+	}
+	return "#93540a"
+}
+
+// mailBodies gives the text and the HTML of a notice.
+func mailBodies(n notice) (plain, rich []byte, err error) {
+	v := viewOf(n)
+	var t, h bytes.Buffer
+	if err := textMail.Execute(&t, v); err != nil {
+		return nil, nil, err
+	}
+	if err := htmlMail.Execute(&h, v); err != nil {
+		return nil, nil, err
+	}
+	return t.Bytes(), h.Bytes(), nil
+}
