@@ -19,7 +19,7 @@ const nameRule = "use 1 to 256 of letters, digits, '-', '_', '.' and '/', beginn
 // ReservedNames are the first path segments that the HTTP door keeps for itself. No
 // hub has such a name, nor one that begins with it and a slash.
 func ReservedNames() []string {
-	return []string{"api", "topics", "blob", "console", "healthz", "readyz", "metrics"}
+	return []string{"api", "topics", "blob", "console", "resume", "healthz", "readyz", "metrics"}
 }
 
 func checkHubName(name string) error {
