@@ -1,0 +1,249 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/meta"
+)
+
+// Create stores a definition, with defaults filled in; makes the group and the default poison hub where they are missing. It runs soon after.
+//
+// Errors: ErrExists, ErrInvalid, *broker.NotFoundError (hub), the store's.
+func (k *Keeper) Create(ctx context.Context, d Definition) (Function, error) {
+	e, err := k.create(ctx, d)
+	if err != nil {
+		return Function{}, fmt.Errorf("create function %.120q: %w", d.Name, err)
+	}
+	return k.function(ctx, e, true), nil
+}
+
+func (k *Keeper) create(ctx context.Context, d Definition) (*entry, error) {
+	d, err := k.vet(d)
+	if err != nil {
+		return nil, err
+	}
+	if there, err := k.get(ctx, d.Name); err == nil && !there.Deleting {
+		return nil, taken(d.Name, there.Name)
+	}
+	if err := k.vacant(ctx, d); err != nil {
+		return nil, err
+	}
+	if err := k.provide(ctx, d); err != nil {
+		return nil, err
+	}
+	d.Created = now()
+	d.Since = d.since(Definition{})
+	e := &entry{stored: stored{Definition: d}, key: keyOf(d.Name)}
+	if err := k.insert(ctx, e); err != nil {
+		return nil, err
+	}
+	k.log.Info("function created", "function", d.Name, "hub", d.Hub, "group", d.Group)
+	return e, nil
+}
+
+// now is a time as it is stored.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// since is when latest was said: now, unless it stood there before.
+func (d Definition) since(before Definition) time.Time {
+	switch {
+	case d.Start != StartLatest:
+		return time.Time{}
+	case before.Start == StartLatest:
+		return before.Since
+	}
+	return now()
+}
+
+// vacant wants the group to be free. That two who create at once may get one group is
+// accepted: they were as well made one after the other by somebody who had not looked.
+func (k *Keeper) vacant(ctx context.Context, d Definition) error {
+	all, err := k.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		switch {
+		case e.Deleting || e.key == keyOf(d.Name):
+		case e.problem == nil && sameGroup(e.group(""), d.group("")):
+			return invalid("group %q of hub %q is function %q's, and two would share the events: choose a group of its own", d.Group, d.Hub, e.Name)
+		}
+	}
+	return nil
+}
+
+func taken(name, by string) error {
+	if name != by {
+		return fmt.Errorf("%w: %q differs from it in case alone: choose another name", ErrExists, by)
+	}
+	return fmt.Errorf("%w: change it, choose another name, or delete it first", ErrExists)
+}
+
+// insert stores a new definition. The deletion of one that had its name is finished first.
+func (k *Keeper) insert(ctx context.Context, e *entry) error {
+	return untilUncontested(ctx, func() error {
+		conflict := k.put(ctx, e, nil)
+		if !errors.Is(conflict, meta.ErrConflict) {
+			return conflict
+		}
+		there, err := k.get(ctx, e.Name)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return conflict
+		case err != nil:
+			return err
+		case !there.Deleting:
+			return taken(e.Name, there.Name)
+		}
+		if err = k.stopped(ctx, there); err == nil {
+			err = k.finish(ctx, there)
+		}
+		if err != nil {
+			return fmt.Errorf("finish deletion of the function that had this name: %w", err)
+		}
+		return conflict
+	})
+}
+
+// put stores e in place of what there was before, nil for nothing, and makes it known.
+func (k *Keeper) put(ctx context.Context, e *entry, before *entry) error {
+	var expected meta.Revision
+	var raw []byte
+	if before != nil {
+		expected, raw = before.revision, before.raw
+	}
+	e.raw = e.encode(raw)
+	revision, err := k.cfg.Meta.CompareAndSet(ctx, e.key, expected, e.raw)
+	if err != nil {
+		return err
+	}
+	e.revision = revision
+	k.apply(e)
+	return nil
+}
+
+// get reads one from the store, also one that is being deleted. The name has to be spelled as it is.
+func (k *Keeper) get(ctx context.Context, name string) (*entry, error) {
+	if !wellNamed(name) {
+		return nil, fmt.Errorf("%w: %.120q", ErrNotFound, name)
+	}
+	e, err := k.cfg.Meta.Get(ctx, keyOf(name))
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %q: `eventyard function list` shows all", ErrNotFound, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read function %q: %w", name, err)
+	}
+	return decode(e), nil
+}
+
+// find reads one that users see.
+func (k *Keeper) find(ctx context.Context, name string) (*entry, error) {
+	e, err := k.get(ctx, name)
+	if err == nil && e.Name != name && e.problem == nil {
+		return nil, fmt.Errorf("%w: %q: there is %q, and case matters here", ErrNotFound, name, e.Name)
+	}
+	if err == nil && e.Deleting {
+		return nil, fmt.Errorf("%w: %q: it is being deleted", ErrNotFound, name)
+	}
+	return e, err
+}
+
+// all reads all of them, also those that are being deleted, by name.
+func (k *Keeper) all(ctx context.Context) ([]*entry, error) {
+	entries, err := k.cfg.Meta.List(ctx, keyPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("read functions: %w", err)
+	}
+	all := make([]*entry, len(entries))
+	for i, e := range entries {
+		all[i] = decode(e)
+	}
+	return all, nil
+}
+
+// Ensure is for configured functions: created, or changed where it differs. One that is to read another hub or group is deleted and made anew, as its circuit
+// and its work are the group's.
+func (k *Keeper) Ensure(ctx context.Context, d Definition) error {
+	err := untilUncontested(ctx, func() error { return k.ensure(ctx, d) })
+	if err != nil {
+		return fmt.Errorf("ensure function %.120q: %w", d.Name, err)
+	}
+	return nil
+}
+
+func (k *Keeper) ensure(ctx context.Context, d Definition) error {
+	there, err := k.get(ctx, d.Name)
+	if errors.Is(err, ErrNotFound) || err == nil && there.Deleting {
+		_, err = k.create(ctx, d)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if there.problem != nil {
+		return fmt.Errorf("%w: delete it first, or run the version that wrote it", there.problem)
+	}
+	if there.Name != d.Name {
+		return taken(d.Name, there.Name)
+	}
+	if d, err = k.vet(d); err != nil {
+		return err
+	}
+	if !sameGroup(there.group(""), d.group("")) {
+		return k.replace(ctx, d)
+	}
+	_, err = k.change(ctx, there, d)
+	return err
+}
+
+// replace deletes a function and makes it anew, once nothing is known that speaks against it.
+func (k *Keeper) replace(ctx context.Context, d Definition) error {
+	if err := k.vacant(ctx, d); err != nil {
+		return err
+	}
+	if err := k.provide(ctx, d); err != nil {
+		return err
+	}
+	if err := k.Delete(ctx, d.Name); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	_, err := k.create(ctx, d)
+	return err
+}
+
+// Bounds of changes that meet others.
+const (
+	maxTries   = 20
+	firstPause = 2 * time.Millisecond
+	maxPause   = 250 * time.Millisecond
+)
+
+// untilUncontested makes a change again and again until it ends in something else than a conflict.
+func untilUncontested(ctx context.Context, change func() error) error {
+	for try := range maxTries {
+		if err := change(); !errors.Is(err, meta.ErrConflict) {
+			return err
+		}
+		if !pause(ctx, min(firstPause<<try, maxPause)) {
+			break
+		}
+	}
+	return fmt.Errorf("others keep changing it: %w: try again", meta.ErrConflict)
+}
+
+// pause waits for about that long, so that those who met do not meet again. False means that ctx has ended.
+func pause(ctx context.Context, about time.Duration) bool {
+	timer := time.NewTimer(about/2 + rand.N(about/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,97 @@
+package runner
+
+import (
+	"bytes"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/functions"
+)
+
+// locked is a buffer that several may write to.
+type locked struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(b)
+}
+
+// A line says once whose it is.
+func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
+	var lines locked
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open(func(c *Config) {
+			c.Log = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		stop := y.run(k)
+		y.program.set(func(p *program) { p.answer = func(string, []string) int { return http.StatusTeapot } })
+		y.create(k, small(func(d *Definition) { d.Retries = new(1) }))
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		y.trip(small().group("yard"), "resize")
+		settle(15 * time.Second)
+		must(t, y.broker.DeleteGroup(t.Context(), "small", "resizer"))
+		settle(10 * time.Second)
+		stop()
+	})
+	seen := 0
+	for line := range strings.Lines(lines.String()) {
+		for _, name := range []string{" function=", " hub=", " group=", " partition="} {
+			if n := strings.Count(line, name); n > 1 {
+				t.Errorf("%d times%s: %s", n, name, line)
+			} else if n == 1 {
+				seen++
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("there are next to no lines: %s", lines.String())
+	}
+}
+
+// A store that fails is worth a line, and not one for each time it was asked.
+func TestTroubleThatLastsIsToldNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines locked
+		e := newEar(slog.New(slog.NewTextHandler(&lines, nil)))
+		for range 600 {
+			for _, doing := range []string{"renew leases", "renew presence", "call the function, attempt 1"} {
+				e.heard(&functions.Error{Function: "resize", Doing: doing, Err: errBroken})
+			}
+			time.Sleep(time.Second)
+		}
+		for range maxTold + 1 {
+			e.heard(&functions.Error{Function: "resize", Doing: "put event " + rand.Text(), Err: errBroken})
+		}
+		if n := strings.Count(lines.String(), "doing=\"renew"); n != 20 || strings.Contains(lines.String(), "call") || len(e.told) > maxTold {
+			t.Errorf("in ten minutes there are %d lines, and %d are remembered", n, len(e.told))
+		}
+	})
+}
+
+// A definition that cannot be read is told of once, not by each who looks at the list.
+func TestABrokenDefinitionIsToldOnce(t *testing.T) {
+	var lines locked
+	y := newYard(t)
+	_, err := y.meta.CompareAndSet(t.Context(), "functions/broken", 0, []byte("{"))
+	must(t, err)
+	k := y.open(func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&lines, nil)) })
+	for range 5 {
+		_, err := k.List(t.Context())
+		must(t, err)
+	}
+	if n := strings.Count(lines.String(), "cannot be read"); n != 1 {
+		t.Errorf("it was told %d times:\n%s", n, lines.String())
+	}
+}
