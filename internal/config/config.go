@@ -37,7 +37,8 @@ type Config struct {
 	AMQPIdleTimeout    Duration `key:"amqpIdleTimeout" value:"DURATION" default:"60s" help:"How long an AMQP client may be silent before it counts as gone: 5s to 1h. Clients send a sign of life at half of it."`
 	AMQPMaxConnections int      `key:"amqpMaxConnections" value:"NUMBER" default:"10000" help:"The most AMQP connections at once."`
 
-	Grid Grid `key:"grid"`
+	Grid   Grid   `key:"grid"`
+	Notify Notify `key:"notify"`
 
 	Log   Log      `key:"log"`
 	Grace Duration `key:"grace" value:"DURATION" default:"8s" help:"How long a stopping yard lets requests finish before it cuts them off."`
@@ -47,6 +48,8 @@ type Config struct {
 
 	Topics        []Topic        `key:"topics" help:"Topics that must exist. What is missing is created at start; nothing is ever deleted. Others can be created at run time."`
 	Subscriptions []Subscription `key:"subscriptions" help:"Subscriptions that must exist. What is missing is created once the yard is up, what differs is made as it stands here; nothing is ever deleted. Others can be created at run time."`
+
+	Functions []Function `key:"functions" help:"Functions that must exist. What is missing is created at start, what differs is made as it stands here; nothing is ever deleted. Others can be created at run time."`
 }
 
 // TLS says which certificates the doors with TLS show and want.
@@ -157,4 +160,48 @@ func Default() Config {
 		}
 	}
 	return c
+}
+
+// Notify says who is told when a circuit opens, and how mail is sent.
+type Notify struct {
+	To       string   `key:"to" value:"URLS" default:"" help:"Who is told when the circuit of any function opens, besides those that the function names: mailto:ops@example.com and webhooks' URLs, with commas between."`
+	LinkLife Duration `key:"linkLife" value:"DURATION" default:"72h" help:"How long the link in a notice is good that resumes the function."`
+	SMTP     SMTP     `key:"smtp"`
+}
+
+// SMTP is the server that takes mail.
+type SMTP struct {
+	Addr     string `key:"addr" value:"HOST:PORT" default:"" help:"Server that takes mail, such as smtp.example.com:587. Empty: no mail is sent."`
+	From     string `key:"from" value:"ADDRESS" default:"" help:"Sender of the mail, such as eventyard@example.com."`
+	Username string `key:"username" value:"NAME" default:"" help:"Name to log in with at the server. Empty: no login."`
+	Password string `key:"password" value:"TEXT" default:"" help:"Password to log in with; better given as EVENTYARD_NOTIFY_SMTP_PASSWORD than on a command line."`
+	TLS      string `key:"tls" value:"MODE" default:"starttls" help:"starttls (and nothing is sent without), tls from the first byte, or none, which takes no password."`
+	CAFile   string `key:"caFile" value:"FILE" default:"" help:"Authorities to trust for the server's certificate, as PEM. Empty: the system's."`
+}
+
+// Function is a function that must exist, in the words of eventyard function create.
+type Function struct {
+	Name          string   `key:"name" help:"Required."`
+	Hub           string   `key:"hub" help:"The hub whose events it gets. Required."`
+	Group         string   `key:"group" help:"The consumer group that it reads as, made if it is missing; one of the function's name if not given."`
+	Endpoint      string   `key:"endpoint" help:"The URL that is called. Required."`
+	Format        string   `key:"format" help:"What is sent: cloudevents or eventhubs; cloudevents if not given."`
+	Headers       []string `key:"headers" help:"Sent with every call, like Authorization: Bearer abc."`
+	Batch         int      `key:"batch" help:"The most events of a call; 100 if not given."`
+	MinBatch      int      `key:"minBatch" help:"So many are waited for, maxWait at most; 1 if not given."`
+	MaxWait       string   `key:"maxWait" help:"1s if not given."`
+	Lanes         int      `key:"lanes" help:"So many calls at once for each partition, events of one key in order; 1 if not given."`
+	Start         string   `key:"start" help:"Where partitions without checkpoint begin: earliest, latest or a time; earliest if not given."`
+	Timeout       string   `key:"timeout" help:"How long a call may take; 60s if not given."`
+	Retries       string   `key:"retries" help:"Calls after the first, or forever; 5, doubling, if nothing is said of retries."`
+	RetryDelay    string   `key:"retryDelay" help:"Before each retry; 250ms if not given."`
+	RetryMaxDelay string   `key:"retryMaxDelay" help:"The longest wait with exponential; 1m if not given."`
+	Exponential   bool     `key:"exponential" help:"true: the delay doubles each time."`
+	Poison        string   `key:"poison" help:"Where events go that used up their retries: a hub, topic:NAME or none; NAME-poison if not given."`
+	Breaker       string   `key:"breaker" help:"More than so many failures in that time open the circuit, like 100/30s, or off; 100/30s if not given."`
+	Probe         string   `key:"probe" help:"How long an open circuit waits before it tries an event; it waits for somebody to resume it if not given."`
+	ProbeMax      string   `key:"probeMax" help:"The longest such wait, as it doubles each time; 5m if not given."`
+	CountAttempts bool     `key:"countAttempts" help:"true: failed attempts count for the breaker."`
+	Notify        []string `key:"notify" help:"Who is told when the circuit opens: mailto: and webhooks' URLs."`
+	Target        int      `key:"target" help:"How many waiting events are worth one instance; batch if not given."`
 }

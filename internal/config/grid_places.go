@@ -80,6 +80,13 @@ func (l *loader) notes() (notes []string) {
 			}
 		}
 	}
+	for i, f := range l.config.Functions {
+		if text := undeclared("hub", f.Hub, hubs); text != "" {
+			key := fmt.Sprintf("functions[%d].hub", i)
+			text = strings.Replace(text, "the subscription waits until the yard has", "the yard does not start unless it has", 1)
+			notes = append(notes, l.origin(key)+": "+key+": "+text)
+		}
+	}
 	return notes
 }
 

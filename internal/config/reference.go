@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,15 @@ const (
     filters: [data.total NumberGreaterThan 100]
     deadLetter: folder:dead
 `
+	functionExample = `functions:
+  - name: billing
+    hub: orders
+    group: billing
+    endpoint: http://127.0.0.1:5000/
+    retries: 5
+    breaker: 100/30s
+    notify: ["mailto:ops@example.com"]
+`
 )
 
 // WriteReference prints every setting with its default and its other names. What it
@@ -44,18 +54,13 @@ func WriteReference(w io.Writer) error {
 		"# Flags win over environment variables, these over this file. Durations are\n" +
 		"# written like 90s, 24h or 7d, sizes like 64MiB or 1GB.\n")
 	settings := Settings()
-	section := ""
+	var inside []string
 	for _, s := range settings {
-		key := s.Key
 		b.WriteString("\n")
-		if before, after, nested := strings.Cut(s.Key, "."); nested {
-			if section != before {
-				fmt.Fprintf(&b, "%s:\n", before)
-			}
-			section, key = before, after
-		} else {
-			section = ""
-		}
+		path := strings.Split(s.Key, ".")
+		sections, key := path[:len(path)-1], path[len(path)-1]
+		openSections(&b, inside, sections)
+		inside = sections
 		indent := strings.Repeat("  ", strings.Count(s.Key, "."))
 		comment(&b, indent, s.Help)
 		comment(&b, indent, "Flag --"+s.Flag+", variable "+s.Env+".")
@@ -65,8 +70,18 @@ func WriteReference(w io.Writer) error {
 	writeListReference(&b, "Policies", reflect.TypeFor[Policy](), policyExample)
 	writeListReference(&b, "Topics", reflect.TypeFor[Topic](), topicExample)
 	writeListReference(&b, "Subscriptions", reflect.TypeFor[Subscription](), subscriptionExample)
+	writeListReference(&b, "Functions", reflect.TypeFor[Function](), functionExample)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// openSections writes the heads of the sections that a setting is in and the one before was not.
+func openSections(b *strings.Builder, inside, sections []string) {
+	for i, section := range sections {
+		if i >= len(inside) || !slices.Equal(inside[:i+1], sections[:i+1]) {
+			fmt.Fprintf(b, "%s%s:\n", strings.Repeat("  ", i), section)
+		}
+	}
 }
 
 func writeListReference(b *strings.Builder, name string, item reflect.Type, example string) {

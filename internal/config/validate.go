@@ -37,6 +37,7 @@ func (c Config) validate(reserved []string) complaints {
 	c.validateHubs(&found, reserved)
 	c.validatePolicies(&found)
 	c.validateGrid(&found)
+	c.validateFunctions(&found)
 	return found
 }
 
