@@ -58,6 +58,10 @@ type Config struct {
 	Groups Groups
 	// Grid is what serves topics and subscriptions; nil: they are not served.
 	Grid *Grid
+	// Functions, Poison and Notices serve functions, circuits and what they put away; nil: they are not served.
+	Functions Functions
+	Poison    Poison
+	Notices   Notices
 
 	// Version and Engine are shown by GET /api/v1.
 	Version string

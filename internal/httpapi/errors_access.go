@@ -115,4 +115,4 @@ var accessAnswers = []answer{
 const expiredNext = "make a new token; if this one should still be good, compare the clocks of both machines"
 
 // allAnswers is the whole table.
-var allAnswers = slices.Concat(answers, accessAnswers, groupsAnswers, gridAnswers)
+var allAnswers = slices.Concat(answers, accessAnswers, groupsAnswers, gridAnswers, functionAnswers)

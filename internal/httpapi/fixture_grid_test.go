@@ -41,7 +41,7 @@ func withGrid(t *testing.T, test func(t *testing.T, y *gridYard)) {
 	synctest.Test(t, func(t *testing.T) {
 		y := &gridYard{yard: openYard(t), hook: &hook{agrees: true}}
 		y.openGrid()
-		y.openDoor(withEndpoints, func(c *Config) { c.Grid = y.services() })
+		y.openDoor(withEndpoints, func(c *Config) { c.Grid = y.services() }, y.serveFunctions)
 		test(t, y)
 	})
 }

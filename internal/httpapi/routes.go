@@ -90,6 +90,23 @@ func (d *Door) routes() []route {
 		{method: "POST", path: "/api/v1/subscriptions/{subscription}/redrive", need: manageAll, serve: d.withGrid(d.redrive), stream: true},
 		{method: "POST", path: "/api/v1/subscriptions/{subscription}/purge", need: manageAll, serve: d.withGrid(d.purgeDeadLetters)},
 
+		{method: "GET", path: "/api/v1/functions", need: manageAll, serve: d.withFunctions(d.listFunctions)},
+		{method: "POST", path: "/api/v1/functions", need: manageAll, serve: d.withFunctions(d.createFunction)},
+		{method: "GET", path: "/api/v1/functions/{function}", need: manageAll, serve: d.withFunctions(d.getFunction)},
+		{method: "PATCH", path: "/api/v1/functions/{function}", need: manageAll, serve: d.withFunctions(d.updateFunction)},
+		{method: "DELETE", path: "/api/v1/functions/{function}", need: manageAll, serve: d.withFunctions(d.deleteFunction), stream: true},
+		{method: "POST", path: "/api/v1/functions/{function}/pause", need: manageAll, serve: d.withFunctions(d.pauseFunction)},
+		{method: "POST", path: "/api/v1/functions/{function}/resume", need: manageAll, serve: d.withFunctions(d.resumeFunction)},
+
+		{method: "GET", path: "/api/v1/circuits", need: manageAll, serve: d.withFunctions(d.listCircuits)},
+		{method: "GET", path: "/api/v1/circuits/{function}", need: manageAll, serve: d.withFunctions(d.getCircuit)},
+		{method: "POST", path: "/api/v1/circuits/{function}/open", need: manageAll, serve: d.withFunctions(d.openCircuit)},
+		{method: "POST", path: "/api/v1/circuits/{function}/close", need: manageAll, serve: d.withFunctions(d.closeCircuit)},
+
+		{method: "GET", path: "/api/v1/hubs/{hub}/poison", need: listenToHub, serve: d.withFunctions(d.listPoison)},
+		{method: "POST", path: "/api/v1/hubs/{hub}/poison/redrive", need: manageAll, serve: d.withFunctions(d.redrivePoison), stream: true},
+		{method: "POST", path: "/api/v1/notices/test", need: manageAll, serve: d.withFunctions(d.testNotice), stream: true},
+
 		{method: "GET", path: "/api/v1/connection-string", need: manageAll, serve: d.getConnectionString},
 
 		{method: "POST", path: "/{hub}/messages", need: sendToHub, serve: d.postMessages, eventHubs: true},
