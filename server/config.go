@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -69,6 +70,10 @@ type Config struct {
 	Grid          Grid
 	Topics        []Topic
 	Subscriptions []Subscription
+	// Functions must exist: what is missing is created before the doors open, what differs is made as it stands here. Notify
+	// says who is told when one of them stops.
+	Functions []Function
+	Notify    Notify
 
 	// Grace is how long a stopping yard lets requests finish; zero means 8 s, negative
 	// not at all.
@@ -171,13 +176,17 @@ func (c Config) validate() error {
 	for _, s := range c.Subscriptions {
 		settings.Subscriptions = append(settings.Subscriptions, config.Subscription(s))
 	}
+	for _, f := range c.Functions {
+		settings.Functions = append(settings.Functions, config.Function(f))
+	}
+	settings.Notify = c.Notify.settings()
 	for _, p := range c.Policies {
 		settings.Policies = append(settings.Policies, config.Policy(p))
 	}
 	if err := settings.Check(); err != nil {
 		return err
 	}
-	return c.validateGrid()
+	return errors.Join(c.validateGrid(), c.validateFunctions())
 }
 
 // ReservedNames are the first path segments that the yard keeps for itself: no hub has

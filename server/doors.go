@@ -73,8 +73,9 @@ func (s *Server) newDoors(open openDoors, in *inside) (*doors, error) {
 		Access: &rootKeeper{y.access, y.root, s.cfg.Log},
 		Doors:  s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), BlobEndpoint: open.blobEndpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,
 		Stopping: stopping, LoopbackOnly: d.development, Host: s.cfg.Host, Grid: y.gridAPI(),
+		Functions: y.functions.runner, Poison: y.functions.box, Notices: y.functions.notices,
 	})
-	d.api = y.withGrid(s.cfg, d, y.withBlobs(s.cfg, d.development, d.api))
+	d.api = y.withNotices(y.withGrid(s.cfg, d, y.withBlobs(s.cfg, d.development, d.api)))
 	d.http = &http.Server{
 		Handler:           d,
 		TLSConfig:         httpTLS(d.tls),

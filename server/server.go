@@ -9,6 +9,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/vfs"
 )
@@ -66,7 +67,7 @@ func (s *Server) Access() Access {
 }
 
 // Run serves until ctx ends and everything is closed again. Requests under way may
-// finish within the grace period. The order of stopping is: listeners close, links and
+// finish within the grace period. The order of stopping is: functions, listeners close, links and
 // requests drain, delivery to webhooks stops, dead letters, topics, access, the broker, the
 // engine, the meta store.
 func (s *Server) Run(ctx context.Context) (err error) {
@@ -99,8 +100,13 @@ func (s *Server) serve(ctx context.Context, y *yard, open openDoors) error {
 		return err
 	}
 	defer inside.close()
+	y.functions.dial = func(ctx context.Context) (*hub.Client, error) {
+		return s.Dial(ctx, hub.Config{Name: "functions", Log: s.cfg.Log})
+	}
 	s.announce(open, inside)
-	return service.Group{Parts: append(y.parts(s.cfg), doors.part()), Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
+	// Functions read by a door of this process, so they stop before the doors do.
+	parts := append(y.parts(s.cfg), doors.part(), service.Part{Name: "functions", Run: y.functions.runner.Run})
+	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
 }
 
 // announce tells the world that the yard serves.

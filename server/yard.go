@@ -29,20 +29,21 @@ const metaName = "meta.db"
 
 // yard is what stands behind the doors.
 type yard struct {
-	registry *prometheus.Registry
-	engine   *disk.Engine
-	meta     *bolt.Store
-	broker   *broker.Broker
-	groups   *groups.Keeper
-	access   *access.Keeper
-	bearer   *oidc.Verifier // nil where nobody's tokens are taken
-	passes   *passes
-	certs    *certs.Store // nil where no door has TLS
-	blobs    *blob.Service
-	grid     gridYard
-	secrets  secrets
-	root     *rootString
-	told     Access
+	registry  *prometheus.Registry
+	engine    *disk.Engine
+	meta      *bolt.Store
+	broker    *broker.Broker
+	groups    *groups.Keeper
+	access    *access.Keeper
+	bearer    *oidc.Verifier // nil where nobody's tokens are taken
+	passes    *passes
+	certs     *certs.Store // nil where no door has TLS
+	blobs     *blob.Service
+	grid      gridYard
+	functions functionYard
+	secrets   secrets
+	root      *rootString
+	told      Access
 }
 
 // openYard opens storage, broker, access and certificates, and sees to it that the
@@ -66,6 +67,7 @@ func openYard(ctx context.Context, cfg Config, open openDoors) (_ *yard, err err
 		func() error { return y.openCerts(cfg, open) },
 		func() error { return y.openBlobs(cfg) },
 		func() error { return y.openGrid(ctx, cfg, open) },
+		func() error { return y.openFunctions(ctx, cfg, open) },
 		func() error { return y.describeAccess(ctx, cfg, open) },
 	} {
 		if err := step(); err != nil {
@@ -187,12 +189,12 @@ func hasLogs(dir string) (bool, error) {
 
 // parts is what runs behind the doors, in the order of dependence.
 func (y *yard) parts(cfg Config) []service.Part {
-	return append([]service.Part{
+	return slices.Concat([]service.Part{
 		{Name: "engine", Run: y.engine.Run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
 		y.blobPart(),
-	}, y.gridParts(cfg)...)
+	}, y.gridParts(cfg), y.functionParts())
 }
 
 // close frees the folder: the engine before the meta store that its hubs are in. Nobody

@@ -1,0 +1,221 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/define"
+	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/functionwire"
+	"github.com/eventyard/eventyard/internal/notify"
+	"github.com/eventyard/eventyard/internal/poison/box"
+	"github.com/eventyard/eventyard/internal/runner"
+	"github.com/eventyard/eventyard/internal/service"
+)
+
+// Notify says who is told when a circuit opens, and how mail is sent. The zero value tells nobody.
+type Notify struct {
+	// To are mailto: and http(s): URLs that are told of all functions' circuits.
+	To []string
+	// LinkLife is how long the link in a notice is good; zero means 72 h.
+	LinkLife time.Duration
+	SMTP     SMTP
+}
+
+// SMTP is the server that takes mail.
+type SMTP struct {
+	// Addr is host:port; empty: no mail is sent. From is the sender.
+	Addr, From string
+	// Username and Password log in; empty: no login.
+	Username, Password string
+	// TLS is starttls (also if empty), tls or none; CAFile has authorities to trust, empty the system's.
+	TLS, CAFile string
+}
+
+// Function is a function that must exist, in the words of the configuration file (eventyard config doc).
+type Function config.Function
+
+// functionYard is the part of a yard that calls programs with events.
+type functionYard struct {
+	box     *box.Box
+	runner  *runner.Keeper
+	notices *notify.Service
+	// dial gives a client of this yard; it is set before anything runs.
+	dial func(ctx context.Context) (*hub.Client, error)
+}
+
+// openFunctions opens poison events, functions and notices. The runner asks the notices what is wrong with a target, and
+// they ask it about circuits: so it is told where to ask.
+func (y *yard) openFunctions(ctx context.Context, cfg Config, open openDoors) (err error) {
+	f := &y.functions
+	f.box = box.New(box.Config{Broker: y.broker, Meta: y.meta, Log: cfg.Log})
+	f.runner, err = runner.Open(ctx, runner.Config{
+		Meta: y.meta, Broker: y.broker, Groups: y.groups, Dial: func(ctx context.Context) (*hub.Client, error) { return f.dial(ctx) }, Box: f.box,
+		HTTP:          &http.Client{Transport: y.grid.client.Transport(), CheckRedirect: notFollowed},
+		CheckEndpoint: func(url string) error { return y.grid.client.Check(egress.Endpoint{URL: url}) },
+		CheckTarget:   func(target string) error { return f.notices.CheckTarget(target) },
+		Targets:       cfg.Notify.To,
+		Topics:        y.grid.topics,
+		CheckTopic:    func(topic string) error { _, err := y.grid.topics.Topic(topic); return err },
+		Node:          nodeName(), Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: cfg.Log, Metrics: y.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("open functions: %w", err)
+	}
+	if err := y.openNotices(ctx, cfg, open); err != nil {
+		return err
+	}
+	for _, one := range cfg.Functions {
+		if err := y.ensureFunction(ctx, one); err != nil {
+			return fmt.Errorf("configured function %s: %w", one.Name, err)
+		}
+	}
+	return nil
+}
+
+// functionGrace is how long calls of functions may go on when the yard stops; what is cut off comes again.
+const functionGrace = 5 * time.Second
+
+// notFollowed hands redirects to whoever asked: a program that was moved is to be named where it is.
+func notFollowed(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func nodeName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "yard"
+	}
+	return name
+}
+
+func (y *yard) openNotices(ctx context.Context, cfg Config, open openDoors) error {
+	mail, err := cfg.Notify.SMTP.settings()
+	if err != nil {
+		return err
+	}
+	y.functions.notices, err = notify.Open(ctx, notify.Config{
+		Circuits: y.functions.runner, Topics: y.grid.topics, Meta: y.meta, Client: y.grid.client, SMTP: mail,
+		Link: func() string { return open.resumeBase(cfg) }, LinkLife: cfg.Notify.LinkLife, Log: cfg.Log, Metrics: y.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("open notices: %w", err)
+	}
+	for _, target := range cfg.Notify.To {
+		if err := y.functions.notices.CheckTarget(target); err != nil {
+			return fmt.Errorf("notify.to: %w", err)
+		}
+	}
+	return nil
+}
+
+// resumeBase is where links of notices lead. Whoever has one can resume, so it goes by the door with TLS where others can reach that.
+func (o openDoors) resumeBase(cfg Config) string {
+	reachable := slices.DeleteFunc(slices.Clone(o), func(d openDoor) bool { return d.OnLoopback() })
+	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), reachable.httpBase(cfg, nil, true), reachable.httpBase(cfg, nil, false), o.linkBase(cfg))
+}
+
+func (s SMTP) settings() (notify.SMTP, error) {
+	cfg := notify.SMTP{Addr: s.Addr, From: s.From, Username: s.Username, Password: s.Password, TLS: s.TLS}
+	if s.CAFile != "" {
+		pem, err := os.ReadFile(s.CAFile)
+		if err != nil {
+			return cfg, fmt.Errorf("notify.smtp.caFile: %w", err)
+		}
+		cfg.CA = string(pem)
+	}
+	return cfg, nil
+}
+
+// ensureFunction makes a configured function as it stands there.
+func (y *yard) ensureFunction(ctx context.Context, f Function) error {
+	definition, err := f.definition()
+	if err != nil {
+		return err
+	}
+	return y.functions.runner.Ensure(ctx, definition)
+}
+
+// definition reads what is configured; what is wrong with it by itself is an error that wraps runner.ErrInvalid.
+func (f Function) definition() (d runner.Definition, err error) {
+	r, err := f.request()
+	if err != nil {
+		return d, err
+	}
+	err = define.Apply(r, &d)
+	return d, err
+}
+
+// request puts a configured function into the words of the API.
+func (f Function) request() (functionwire.FunctionRequest, error) {
+	r := functionwire.FunctionRequest{
+		Name: f.Name, Hub: f.Hub, Group: f.Group, Endpoint: &f.Endpoint, Format: ifGiven(f.Format), Batch: &f.Batch, MinBatch: &f.MinBatch,
+		MaxWait: ifGiven(f.MaxWait), Lanes: &f.Lanes, Start: ifGiven(f.Start), Timeout: ifGiven(f.Timeout), RetryDelay: ifGiven(f.RetryDelay),
+		RetryMaxDelay: ifGiven(f.RetryMaxDelay), Poison: ifGiven(f.Poison), Breaker: ifGiven(f.Breaker),
+		Probe: ifGiven(f.Probe), ProbeMax: ifGiven(f.ProbeMax), CountAttempts: &f.CountAttempts, Notify: f.Notify, Target: &f.Target,
+	}
+	if f.Exponential {
+		r.Exponential = &f.Exponential
+	}
+	if f.Retries != "" {
+		retries, err := define.ParseRetries(f.Retries)
+		if err != nil {
+			return r, err
+		}
+		r.Retries = &retries
+	}
+	for _, line := range f.Headers {
+		name, value, err := define.ParseHeader(line)
+		if err != nil {
+			return r, err
+		}
+		if r.Headers == nil {
+			r.Headers = map[string]string{}
+		}
+		r.Headers[name] = value
+	}
+	return r, nil
+}
+
+// validateFunctions looks at what can be wrong with functions by themselves.
+func (c Config) validateFunctions() error {
+	for _, f := range c.Functions {
+		if _, err := f.definition(); err != nil {
+			return fmt.Errorf("function %s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// functionParts is what runs of functions behind the doors. The functions themselves come in by a door of this process: see Server.serve.
+func (y *yard) functionParts() []service.Part {
+	return []service.Part{{Name: "notices", Run: y.functions.notices.Run}}
+}
+
+// withNotices puts the pages that links lead to before the other paths.
+func (y *yard) withNotices(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if notify.Serves(r) {
+			y.functions.notices.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+// settings puts it into the words of the settings; what is not given has its default.
+func (n Notify) settings() config.Notify {
+	usual := config.Default().Notify
+	usual.To = strings.Join(n.To, ",")
+	usual.LinkLife = cmp.Or(config.Duration(n.LinkLife), usual.LinkLife)
+	mode := cmp.Or(n.SMTP.TLS, usual.SMTP.TLS)
+	usual.SMTP = config.SMTP(n.SMTP)
+	usual.SMTP.TLS = mode
+	return usual
+}
