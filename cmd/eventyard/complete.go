@@ -34,6 +34,26 @@ func (c *cli) completeSubscriptions(cmd *cobra.Command, args []string, _ string)
 	})
 }
 
+func (c *cli) completeFunctions(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) (names []string, err error) {
+		all, err := client.Functions(ctx)
+		for _, f := range all {
+			names = append(names, f.Name)
+		}
+		return names, err
+	})
+}
+
+func (c *cli) completeCircuits(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) (names []string, err error) {
+		all, err := client.Circuits(ctx)
+		for _, one := range all {
+			names = append(names, one.Function)
+		}
+		return names, err
+	})
+}
+
 // completeFirst offers names that the yard has for the first argument. A yard that does not
 // answer offers none.
 func (c *cli) completeFirst(cmd *cobra.Command, args []string, ask func(context.Context, *httpclient.Client) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {

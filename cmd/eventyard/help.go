@@ -18,6 +18,8 @@ A first minute:
   eventyard subscription create billing --topic shop --endpoint http://127.0.0.1:9000/
   eventyard topic publish shop '{"total":42}' --type order.placed
 
+  eventyard function create mail --hub orders --endpoint http://127.0.0.1:9000/
+
 Stop the yard, or pull the plug, and start it again: every event that was
 acknowledged is still there.
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -219,12 +220,16 @@ func (c *cli) hubDeleteCommand() *cobra.Command {
 				return err
 			}
 			events, _ := contents(partitions)
-			question := fmt.Sprintf("Delete hub %s with its %s, for good?", args[0], counted(events, "event"))
+			users := functionsOf(cmd.Context(), client, args[0])
+			question := fmt.Sprintf("Delete hub %s with its %s, for good?%s", args[0], counted(events, "event"), users)
 			if err := c.confirm(cmd, yes, question); err != nil {
 				return err
 			}
 			if err := client.DeleteHub(cmd.Context(), args[0]); err != nil {
 				return err
+			}
+			if users != "" {
+				fmt.Fprintf(c.stderr, "note:%s\n", users)
 			}
 			_, err = fmt.Fprintf(c.stdout, "deleted hub %s with its %s\n", args[0], counted(events, "event"))
 			return err
@@ -232,4 +237,22 @@ func (c *cli) hubDeleteCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c.addClientFlags(cmd)
+}
+
+// functionsOf tells which functions need a hub, where that can be found out: who may not manage is not told.
+func functionsOf(ctx context.Context, client *httpclient.Client, hub string) string {
+	all, err := client.Functions(ctx)
+	if err != nil {
+		return ""
+	}
+	text := ""
+	for _, f := range all {
+		switch {
+		case strings.EqualFold(f.Hub, hub):
+			text += fmt.Sprintf(" Function %s gets its events.", f.Name)
+		case strings.EqualFold(f.Poison, hub):
+			text += fmt.Sprintf(" Function %s puts away into it what it cannot handle, and waits while it is not there.", f.Name)
+		}
+	}
+	return text
 }

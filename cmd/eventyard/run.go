@@ -60,6 +60,7 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: "hubs", Title: "Hubs and groups:"},
 		&cobra.Group{ID: "events", Title: "Events:"},
 		&cobra.Group{ID: "grid", Title: "Topics and webhooks:"},
+		&cobra.Group{ID: "functions", Title: "Functions:"},
 		&cobra.Group{ID: "access", Title: "Access:"},
 		&cobra.Group{ID: "more", Title: "More:"},
 	)
@@ -74,6 +75,7 @@ func (c *cli) root() *cobra.Command {
 	add("hubs", c.hubCommand(), c.groupCommand(), c.checkpointCommand())
 	add("events", c.sendCommand(), c.readCommand())
 	add("grid", c.topicCommand(), c.subscriptionCommand(), c.deadCommand(), c.listenCommand())
+	add("functions", c.functionCommand(), c.circuitCommand(), c.poisonCommand())
 	add("access", c.policyCommand(), c.connectionStringCommand(), c.certCommand())
 	help := helpCommand()
 	add("more", help, c.versionCommand())

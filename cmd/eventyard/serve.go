@@ -193,6 +193,10 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		Log:       newLogger(c.stderr, cfg.Log),
 
 		Subscriptions: configuredSubscriptions(cfg.Subscriptions),
+		Functions:     configuredFunctions(cfg.Functions),
+		Notify: server.Notify{
+			To: cfg.Notify.Targets(), LinkLife: time.Duration(cfg.Notify.LinkLife), SMTP: server.SMTP(cfg.Notify.SMTP),
+		},
 	}
 }
 
@@ -237,6 +241,14 @@ func configuredSubscriptions(subscriptions []config.Subscription) []server.Subsc
 	all := make([]server.Subscription, len(subscriptions))
 	for i, s := range subscriptions {
 		all[i] = server.Subscription(s)
+	}
+	return all
+}
+
+func configuredFunctions(functions []config.Function) []server.Function {
+	all := make([]server.Function, len(functions))
+	for i, f := range functions {
+		all[i] = server.Function(f)
 	}
 	return all
 }

@@ -14,7 +14,8 @@ import (
 
 // argumentNames say in a sentence what stands in upper case in a line of usage.
 var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "POLICY": "the policy's name", "FILE": "a file",
-	"TOPIC": "the topic's name", "SUBSCRIPTION": "the subscription's name", "NUMBER": "a dead letter's number"}
+	"TOPIC": "the topic's name", "SUBSCRIPTION": "the subscription's name", "NUMBER": "a dead letter's number",
+	"NAME": "the function's name", "FUNCTION": "the function's name", "ID": "a poison event's id", "TARGET": "who is told, like mailto:ops@example.com"}
 
 // wantArgs takes exactly the arguments named, or more if the last name ends in dots, or
 // one less if it stands in brackets.

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/eventyard/eventyard/internal/functionwire"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) functionCommand() *cobra.Command {
+	return family(&cobra.Command{Use: "function", Aliases: []string{"fn"}, Short: "Have programs called with events: create, watch, pause and resume functions"},
+		c.functionCreateCommand(), c.functionListCommand(), c.functionShowCommand(), c.functionUpdateCommand(),
+		c.functionPauseCommand(), c.functionResumeCommand(), c.functionDeleteCommand())
+}
+
+const functionCreateHelp = `Have a program called with the events of a hub: batches are posted to its URL, in the order of each
+partition. An answer of 2xx says that all are done; docs/guides/functions-http.md shows the rest.
+
+A call that fails is made again (--retries, --retry-delay, --exponential). What still fails is
+divided, so that only the guilty events are put away, into the hub NAME-poison, which is made, or where
+--poison says: a hub, topic:NAME, or none, which drops them. See them with eventyard poison list.
+
+When more events fail than --breaker allows, the circuit opens: nothing more is read or put away, in
+any instance, until somebody resumes it, or a probe succeeds (--probe). --notify says who is told,
+with a link that resumes.
+
+Names have 1 to 100 letters, digits, '-', '_' and '.'.`
+
+func (c *cli) functionCreateCommand() *cobra.Command {
+	var flags functionFlags
+	var form output
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a function",
+		Long:  functionCreateHelp,
+		Example: `  eventyard function create billing --hub orders --group billing --endpoint http://localhost:5000/
+  eventyard function create resize --hub images --endpoint http://localhost:5000/ --batch 10 --retries 5 --retry-delay 1s --exponential
+  eventyard function create mailer --hub orders --group mailer --endpoint http://localhost:5000/ --breaker 20/10s --notify mailto:ops@example.com`,
+		Args: wantArgs("NAME"),
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			request, err := flags.request(cmd)
+			if err != nil {
+				return err
+			}
+			if request.Hub == "" || request.Endpoint == nil {
+				return usagef(cmd, "which events, and who is called? give --hub and --endpoint")
+			}
+			request.Name = args[0]
+			made, err := client.CreateFunction(cmd.Context(), request)
+			if isProblem(err, "function-exists") {
+				return &advisedError{fmt.Sprintf("function %q exists already", args[0]), "see what it is with: eventyard function show " + args[0]}
+			}
+			if err != nil {
+				return err
+			}
+			return c.printFunctionMade(form, "created", made)
+		}),
+	}
+	cmd.Flags().StringVar(&flags.hub, "hub", "", "`name` of the hub whose events it gets")
+	cmd.Flags().StringVar(&flags.group, "group", "", "`name` of the consumer group that it reads as, made if it is missing (default: as the function)")
+	flags.addTo(cmd)
+	form.addTo(cmd)
+	completeFlags(cmd, c.completeHubs, "hub", "poison")
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) printFunctionMade(form output, done string, f functionwire.Function) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, f)
+	}
+	_, err := fmt.Fprintf(c.stdout, "%s function %s: events of hub %s, as group %s, go to %s; what it cannot handle goes to %s\n",
+		done, f.Name, f.Hub, f.Group, oneLine(f.Endpoint), showPoisonPlace(f.Poison))
+	return err
+}
+
+func showPoisonPlace(place string) string {
+	if place == "none" {
+		return "nowhere (dropped)"
+	}
+	return place
+}
+
+func (c *cli) functionListCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List functions",
+		Args:  wantArgs(),
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+			all, err := client.Functions(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if form == asJSON {
+				return writeJSON(c.stdout, append([]functionwire.Function{}, all...))
+			}
+			return c.printFunctions(all)
+		}),
+	}
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) printFunctions(all []functionwire.Function) error {
+	if len(all) == 0 {
+		fmt.Fprintln(c.stderr, "there are no functions yet; create one with: eventyard function create NAME --hub HUB --endpoint URL")
+		return nil
+	}
+	t := newTable(c.stdout, "FUNCTION", "HUB", "GROUP", "STATE", "LAG", "FAILURES", "POISONED", "ENDPOINT")
+	for _, f := range all {
+		t.row(f.Name, f.Hub, f.Group, f.State, showWaiting(f.Lag), strconv.Itoa(f.Failures), showPoisoned(f), oneLine(f.Endpoint))
+	}
+	return t.flush()
+}
+
+func showWaiting(lag *int64) string {
+	if lag == nil {
+		return "unknown"
+	}
+	return thousands(*lag)
+}
+
+func showPoisoned(f functionwire.Function) string {
+	switch {
+	case f.Poisoned == nil:
+		return "-"
+	case f.PoisonedMore:
+		return thousands(*f.Poisoned) + " or more"
+	}
+	return thousands(*f.Poisoned)
+}
+
+func (c *cli) functionUpdateCommand() *cobra.Command {
+	var flags functionFlags
+	var form output
+	cmd := &cobra.Command{
+		Use:               "update NAME",
+		Short:             "Change a function's settings",
+		Long:              "Change a function's settings. What is not given stays as it is, whatever its default.",
+		Example:           "  eventyard function update billing --endpoint http://localhost:5001/ --retries 10",
+		Args:              wantArgs("NAME"),
+		ValidArgsFunction: c.completeFunctions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			request, err := flags.request(cmd)
+			if err != nil {
+				return err
+			}
+			if !flags.given(cmd) {
+				return usagef(cmd, "nothing to change: give one of the flags")
+			}
+			f, err := client.UpdateFunction(cmd.Context(), args[0], request)
+			if err != nil {
+				return err
+			}
+			return c.printFunctionMade(form, "changed", f)
+		}),
+	}
+	flags.addTo(cmd)
+	form.addTo(cmd)
+	completeFlags(cmd, c.completeHubs, "poison")
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) functionPauseCommand() *cobra.Command {
+	var reason string
+	var form output
+	cmd := &cobra.Command{
+		Use:               "pause NAME",
+		Short:             "Stop its calls, in every instance, until it is resumed",
+		Args:              wantArgs("NAME"),
+		ValidArgsFunction: c.completeFunctions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			was, err := client.Function(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			f, err := client.PauseFunction(cmd.Context(), args[0], reason)
+			if err != nil {
+				return err
+			}
+			if was.State == "paused" {
+				return c.printFunctionState(form, f, f.Name+" was paused already"+circuitReason(was.Circuit))
+			}
+			return c.printFunctionState(form, f, "paused "+f.Name+"; it goes on where it stopped with: eventyard function resume "+f.Name)
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for others to see")
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+func (c *cli) functionResumeCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:               "resume NAME",
+		Short:             "Let it go on from its checkpoint",
+		Args:              wantArgs("NAME"),
+		ValidArgsFunction: c.completeFunctions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			was, err := client.Function(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			f, err := client.ResumeFunction(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if was.Circuit.State == "closed" {
+				return c.printFunctionState(form, f, f.Name+" was not stopped")
+			}
+			return c.printFunctionState(form, f, "resumed "+f.Name)
+		}),
+	}
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// circuitReason tells since when a circuit is as it is, and why.
+func circuitReason(s functionwire.CircuitState) string {
+	text := ""
+	if s.Since != nil {
+		text = " since " + showTime(*s.Since)
+	}
+	if s.Reason != "" {
+		text += ": " + oneLine(s.Reason)
+	}
+	return text
+}
+
+func (c *cli) printFunctionState(form output, f functionwire.Function, line string) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, f)
+	}
+	_, err := fmt.Fprintln(c.stdout, line)
+	return err
+}
+
+func (c *cli) functionDeleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               "delete NAME",
+		Short:             "Stop a function and forget it",
+		Args:              wantArgs("NAME"),
+		ValidArgsFunction: c.completeFunctions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			f, err := client.Function(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Stop function %s and forget it? Group %s of hub %s with its checkpoints and the poison events stay.", f.Name, f.Group, f.Hub)
+			if err := c.confirm(cmd, yes, question); err != nil {
+				return err
+			}
+			if err := client.DeleteFunction(cmd.Context(), f.Name); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.stdout, "deleted function %s\n", f.Name)
+			return err
+		}),
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c.addClientFlags(cmd)
+}

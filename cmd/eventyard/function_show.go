@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/functionwire"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) functionShowCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Show how a function is: state, lag, failures, circuit",
+		Args:              wantArgs("NAME"),
+		ValidArgsFunction: c.completeFunctions,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			f, err := client.Function(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if form == asJSON {
+				return writeJSON(c.stdout, f)
+			}
+			return printFunction(c.stdout, f)
+		}),
+	}
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// facts prints pairs in two columns.
+type facts struct{ w *tabwriter.Writer }
+
+func newFacts(w io.Writer) facts { return facts{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+
+func (f facts) add(name, format string, args ...any) {
+	fmt.Fprintf(f.w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+}
+
+func printFunction(w io.Writer, f functionwire.Function) error {
+	p := newFacts(w)
+	p.add("function", "%s", f.Name)
+	p.add("state", "%s", f.State)
+	if f.Problem != "" {
+		p.add("problem", "%s", oneLine(f.Problem))
+	}
+	p.add("events", "of hub %s, as group %s", f.Hub, f.Group)
+	p.add("endpoint", "%s (%s)", oneLine(f.Endpoint), f.Format)
+	if len(f.Headers) > 0 {
+		p.add("headers", "%s", oneLine(strings.Join(f.Headers, ", ")))
+	}
+	p.add("lag", "%s", showFunctionLag(f))
+	p.add("instances", "%d, for %s; recommended for the lag: %d", f.Instances, counted(f.Partitions, "partition"), f.Recommended)
+	p.add("calls", "%s, %s failed, %s timed out", thousands(f.Counts.Calls), thousands(f.Counts.Failed), thousands(f.Counts.Timeouts))
+	p.add("handled", "%s since the yard started; %s put away, %s skipped, %s dropped", counted(f.Counts.Done, "event"),
+		thousands(f.Counts.Poisoned), thousands(f.Counts.Skipped), thousands(f.Counts.Dropped))
+	p.add("calls of", "up to %s, within %s", counted(f.Batch, "event"), f.Timeout)
+	p.add("retries", "%s", showRetries(f))
+	p.add("poison", "%s (%s there, not redriven)", showPoisonPlace(f.Poison), showPoisoned(f))
+	p.add("breaker", "%s; %s", showBreakerOf(f), showFailures(f))
+	addCircuit(p, f.Circuit)
+	if f.Circuit.State != "closed" {
+		p.add("", "it goes on with: eventyard function resume %s", f.Name)
+	}
+	if f.LastError != "" && f.LastErrorAt != nil {
+		p.add("last error", "%s: %s", showTime(*f.LastErrorAt), oneLine(f.LastError))
+	}
+	if len(f.Notify) > 0 {
+		p.add("told", "%s", oneLine(strings.Join(f.Notify, ", ")))
+	}
+	p.add("created", "%s", showTime(f.Created))
+	return p.w.Flush()
+}
+
+func showFunctionLag(f functionwire.Function) string {
+	if f.Lag == nil {
+		return "unknown"
+	}
+	text := counted(*f.Lag, "event")
+	if f.OldestSeconds != nil && *f.Lag > 0 {
+		age := time.Duration(*f.OldestSeconds * float64(time.Second)).Round(time.Second)
+		text += ", the oldest for " + config.FormatDuration(age)
+	}
+	return text
+}
+
+func showRetries(f functionwire.Function) string {
+	times := strconv.Itoa(f.Retries)
+	if f.Retries < 0 {
+		times = "for ever"
+	}
+	if f.Retries == 0 {
+		return "none"
+	}
+	text := times + ", after " + f.RetryDelay
+	if f.Exponential {
+		text += ", doubled each time"
+	}
+	return text
+}
+
+func showBreakerOf(f functionwire.Function) string {
+	if f.Breaker == "off" {
+		return "off"
+	}
+	failures, within, _ := strings.Cut(f.Breaker, "/")
+	text := "opens at more than " + failures + " failures in " + within
+	if f.Probe != "" {
+		text += ", tries an event after " + f.Probe
+	}
+	return text
+}
+
+// showFailures tells how many there are, or were when the circuit opened.
+func showFailures(f functionwire.Function) string {
+	text := counted(f.Failures, "failure")
+	if f.Circuit.State != "closed" && f.Circuit.State != "held" {
+		return text + " when it opened"
+	}
+	return text + " now"
+}
+
+func addCircuit(p facts, s functionwire.CircuitState) {
+	text := s.State
+	if s.State == "held" {
+		text += " (by an operator)"
+	}
+	if s.Since != nil {
+		text += " since " + showTime(*s.Since)
+	}
+	if s.By != "" {
+		text += ", by " + oneLine(s.By)
+	}
+	if s.Reason != "" {
+		text += ": " + oneLine(s.Reason)
+	}
+	p.add("circuit", "%s", text)
+	for i, e := range s.Errors {
+		if i > 0 && e.Error == s.Errors[i-1].Error {
+			p.add("", "%s  partition %s, event %d: the same", showTime(e.At), e.Partition, e.Sequence)
+			continue
+		}
+		p.add("", "%s  partition %s, event %d: %s", showTime(e.At), e.Partition, e.Sequence, oneLine(e.Error))
+	}
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/eventyard/eventyard/internal/functionwire"
+	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) poisonCommand() *cobra.Command {
+	return family(&cobra.Command{Use: "poison", Short: "List, show and redrive the events that functions could not handle"},
+		c.poisonListCommand(), c.poisonShowCommand(), c.poisonRedriveCommand())
+}
+
+func (c *cli) poisonListCommand() *cobra.Command {
+	var query httpclient.PoisonQuery
+	var form output
+	cmd := &cobra.Command{
+		Use:   "list HUB",
+		Short: "List the poison events in a hub, the newest first",
+		Example: `  eventyard poison list billing-poison
+  eventyard poison list billing-poison --since 2h -o json`,
+		Args:              wantArgs("HUB"),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			if query.Max < 1 || query.Max > maxPoisonListed {
+				return usagef(cmd, "--max %d: give 1 to %d", query.Max, maxPoisonListed)
+			}
+			all, err := client.Poison(cmd.Context(), args[0], query)
+			if err != nil {
+				return err
+			}
+			if form == asJSON {
+				return writeJSON(c.stdout, append([]functionwire.PoisonEvent{}, all...))
+			}
+			return c.printPoison(args[0], all, query)
+		}),
+	}
+	cmd.Flags().StringVar(&query.Function, "function", "", "only of the function of this `name`")
+	cmd.Flags().StringVar(&query.Source, "source", "", "only of events of this `hub`")
+	cmd.Flags().StringVar(&query.Since, "since", "", "only those put away since this `time`, like 2026-01-31T18:00:00Z, or so long ago, like 2h")
+	cmd.Flags().BoolVar(&query.Redriven, "redriven", false, "those too that were redriven already")
+	cmd.Flags().IntVar(&query.Max, "max", 100, "at most so many, up to "+strconv.Itoa(maxPoisonListed))
+	completeFlags(cmd, c.completeHubs, "source")
+	completeFlags(cmd, c.completeFunctions, "function")
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// maxPoisonListed is the most that the yard lists.
+const maxPoisonListed = 1000
+
+func (c *cli) printPoison(hub string, all []functionwire.PoisonEvent, q httpclient.PoisonQuery) error {
+	if len(all) == 0 {
+		fmt.Fprintln(c.stderr, "there are no poison events here; --redriven lists those that were redriven, too")
+		return nil
+	}
+	t := newTable(c.stdout, "ID", "PUT AWAY", "ATTEMPTS", "REDRIVEN", "REASON")
+	for _, e := range all {
+		at, redriven := "-", "-"
+		if e.Poisoned != nil {
+			at = showTime(*e.Poisoned)
+		}
+		if e.Redriven {
+			redriven = "yes"
+		}
+		t.row(oneLine(e.ID), at, strconv.Itoa(e.Attempts), redriven, oneLine(shorten(e.Reason, 80)))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	switch {
+	case len(all) == maxPoisonListed:
+		fmt.Fprintln(c.stderr, "there may be more: --since and --function choose among them")
+	case len(all) == q.Max:
+		fmt.Fprintf(c.stderr, "there may be more: --max %d lists more of them\n", maxPoisonListed)
+	}
+	fmt.Fprintf(c.stderr, "one with its event: eventyard poison show %s ID\n", hub)
+	return nil
+}
+
+func shorten(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most-1]) + "…"
+}
+
+func (c *cli) poisonShowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "show HUB ID",
+		Short:             "Show a poison event with its original, as JSON",
+		Args:              wantArgs("HUB", "ID"),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			found, err := client.Poison(cmd.Context(), args[0], httpclient.PoisonQuery{ID: args[1]})
+			if isProblem(err, "poison-not-found") {
+				return &advisedError{fmt.Sprintf("there is no poison event %s in hub %s", args[1], args[0]), "eventyard poison list " + args[0] + " --redriven shows all of them"}
+			}
+			if err != nil {
+				return err
+			}
+			if len(found) != 1 {
+				return fmt.Errorf("the yard gave %d poison events for one id", len(found))
+			}
+			return writeJSON(c.stdout, found[0])
+		}),
+	}
+	var form output
+	form.addTo(cmd) // it is always JSON, and -o json is what people type
+	return c.addClientFlags(cmd)
+}
+
+const poisonRedriveHelp = `Publish poison events again to the hub they came from: all that were not redriven yet, or those whose ids
+are given. They go to the partition of their key, or the one they were in. Functions of another name
+pass over them; other readers of that hub see them a second time. An event that was redriven three times
+already needs --force.
+
+Whoever may send to a poison hub chooses which hub the events there name. Where they name several,
+--source says which is meant.`
+
+func (c *cli) poisonRedriveCommand() *cobra.Command {
+	var request functionwire.RedriveRequest
+	var form output
+	cmd := &cobra.Command{
+		Use:   "redrive HUB [ID...]",
+		Short: "Publish poison events again to the hub they came from",
+		Long:  poisonRedriveHelp,
+		Example: `  eventyard poison redrive billing-poison
+  eventyard poison redrive billing-poison billing/orders/3/1841
+  eventyard poison redrive billing-poison --source orders`,
+		Args:              wantArgs("HUB", "ID..."),
+		ValidArgsFunction: c.completeHubs,
+		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+			request.IDs = args[1:]
+			done, err := c.redrivePoison(cmd, client, args[0], request)
+			if err != nil {
+				if done.Redriven > 0 {
+					fmt.Fprintf(c.stderr, "redrove %s to hub %s before this\n", counted(done.Redriven, "event"), oneLine(done.Hub))
+				}
+				return adviseSource(err, args[0])
+			}
+			return c.printPoisonRedriven(form, args, done)
+		}),
+	}
+	cmd.Flags().StringVar(&request.Function, "function", "", "only of the function of this `name`")
+	cmd.Flags().StringVar(&request.Source, "source", "", "only of events of this `hub`, where they go; needed where they name several")
+	cmd.Flags().StringVar(&request.Since, "since", "", "only those put away since this `time`, or so long ago, like 2h")
+	cmd.Flags().BoolVar(&request.Redriven, "redriven", false, "those too that were redriven already; needs ids")
+	cmd.Flags().BoolVar(&request.Force, "force", false, "those too that were redriven too often")
+	cmd.Flags().IntVar(&request.Rate, "rate", 0, "`events` a second at most; 0: no limit")
+	completeFlags(cmd, c.completeHubs, "source")
+	completeFlags(cmd, c.completeFunctions, "function")
+	form.addTo(cmd)
+	return c.addClientFlags(cmd)
+}
+
+// adviseSource says what to do about events of several hubs.
+func adviseSource(err error, hub string) error {
+	var p *httpclient.Problem
+	if isProblem(err, "several-source-hubs") && errors.As(err, &p) {
+		return &advisedError{p.Detail, "say which is meant, like: eventyard poison redrive " + hub + " --source HUB"}
+	}
+	return err
+}
+
+// redrivePoison asks again and again, and shows how far it is. What was redriven is left out the next time, so those that were redriven
+// already can only be asked for by their ids; what failed fails again, so that the last answer tells of all. The hub that the
+// first went to is asked for from then on.
+func (c *cli) redrivePoison(cmd *cobra.Command, client *httpclient.Client, hub string, r functionwire.RedriveRequest) (total functionwire.Redriven, err error) {
+	if r.Redriven && len(r.IDs) == 0 {
+		return total, usagef(cmd, "--redriven needs the ids of the events that are meant")
+	}
+	bar := newProgress(c.stderr)
+	defer bar.clear()
+	for {
+		done, err := client.RedrivePoison(cmd.Context(), hub, r)
+		if err != nil {
+			return total, err
+		}
+		total.Redriven += done.Redriven
+		total.Failed, total.Errors, total.Hub = done.Failed, done.Errors, cmp.Or(total.Hub, done.Hub)
+		if !done.More {
+			return total, nil
+		}
+		r.Source = total.Hub
+		bar.show(func() string { return counted(total.Redriven, "event") + " redriven" })
+	}
+}
+
+// printPoisonRedriven also tells of ids, which stand behind the hub in args, that were asked for in vain.
+func (c *cli) printPoisonRedriven(form output, args []string, done functionwire.Redriven) error {
+	if form == asJSON {
+		if err := writeJSON(c.stdout, done); err != nil {
+			return err
+		}
+	} else {
+		line := "redrove " + counted(done.Redriven, "event")
+		if done.Hub != "" {
+			line += " to hub " + done.Hub
+		}
+		fmt.Fprintln(c.stdout, oneLine(line))
+	}
+	for _, text := range done.Errors {
+		fmt.Fprintln(c.stderr, oneLine(text))
+	}
+	if done.Failed > 0 {
+		return &advisedError{counted(done.Failed, "event") + " could not be redriven", "eventyard poison list " + args[0] + " shows what is left"}
+	}
+	asked := slices.Compact(slices.Sorted(slices.Values(args[1:])))
+	if missing := len(asked) - done.Redriven; missing > 0 {
+		return &advisedError{counted(missing, "event") + " of those asked for could not be found, or had been redriven already",
+			"eventyard poison list " + args[0] + " --redriven shows all; --redriven redrives again"}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
