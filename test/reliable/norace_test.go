@@ -1,0 +1,5 @@
+//go:build !race
+
+package reliable
+
+var raceFlags []string
