@@ -49,11 +49,14 @@ func startAMQP(cmd *exec.Cmd) (*amqpServer, error) {
 	return s, nil
 }
 
+// poisonHub is for what a function cannot handle.
+const poisonHub = "poison"
+
 // startYard starts the real program with a hub of so many partitions.
 func startYard(ctx context.Context, name, dir, sync string, partitions int) (*amqpServer, error) {
 	data := filepath.Join(dir, "data")
 	file := filepath.Join(dir, "eventyard.yaml")
-	text := fmt.Sprintf("hubs:\n  - name: %s\n    partitions: %d\n", hubName, partitions)
+	text := fmt.Sprintf("hubs:\n  - name: %s\n    partitions: %d\n  - name: %s\n    partitions: 1\n", hubName, partitions, poisonHub)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

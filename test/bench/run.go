@@ -49,6 +49,7 @@ func measurements() []measurement {
 		{"balance", measureBalance},
 		{"grid", measureGrid},
 		{"grid-scale", measureGridScale},
+		{"functions", measureFunctions},
 		{"latency", measureLatency},
 		{"connections", measureConnections},
 	}
