@@ -163,22 +163,27 @@ func (c *cursor) position() (bool, error) {
 	}
 	c.leave()
 	for {
-		err := c.enter()
+		ok, err := c.enter()
 		if !errors.Is(err, errDropped) {
-			return err == nil, err
+			return ok, err
 		}
 	}
 }
 
-// enter goes to the segment that holds the cursor's place, near it.
-func (c *cursor) enter() error {
+// enter goes to the segment that holds the cursor's place, near it. False means that there is nothing at the place or behind
+// it: what was there a moment ago may have been removed meanwhile.
+func (c *cursor) enter() (bool, error) {
 	p := c.p
 	p.mu.Lock()
 	if p.gone != nil {
 		p.mu.Unlock()
-		return p.gone
+		return false, p.gone
 	}
 	c.place = max(c.place, p.firstLocked())
+	if c.place >= p.visible.next {
+		p.mu.Unlock()
+		return false, nil
+	}
 	f := p.fileOfLocked(c.place)
 	var offset, limit int64
 	active := f == p.active
@@ -187,19 +192,19 @@ func (c *cursor) enter() error {
 	}
 	p.mu.Unlock()
 	if err := f.acquire(); err != nil {
-		return err
+		return false, err
 	}
 	if !active {
 		if int64(c.place) >= f.tail.Next {
 			f.release()
-			return f.corrupt(c.place, f.stop, segment.ErrInvalid)
+			return false, f.corrupt(c.place, f.stop, segment.ErrInvalid)
 		}
 		offset, limit = f.lookup().Sequence(int64(c.place)), f.tail.Offset
 	}
 	c.file = f
 	c.scan.Reset(f.handle, f.head.Salt, offset, limit, nil)
 	c.borrow()
-	return nil
+	return true, nil
 }
 
 // fileOfLocked finds the segment that holds a number: the last one whose base is not past it.
