@@ -42,18 +42,18 @@ func (p *pump) loseFor(why error) {
 	if p.why == nil {
 		p.why = why
 	}
+	p.cancelOwn(ErrLeaseLost) // under the lock, as in drain
 	p.mu.Unlock()
-	if already {
-		return
+	if !already {
+		p.in.wake()
 	}
-	p.cancelOwn(ErrLeaseLost)
-	p.in.wake()
 }
 
 func (p *pump) lost() bool { return p.own.Err() != nil }
 
 // drain lets no further call start, and the contexts of those under way end with why after a
-// while. Only the first reason counts.
+// while. Only the first reason counts, but who comes second can rely on it, too: the reason is set
+// and the context ended under one lock.
 func (p *pump) drain(why error, within time.Duration) {
 	p.mu.Lock()
 	if p.why != nil {
@@ -63,8 +63,8 @@ func (p *pump) drain(why error, within time.Duration) {
 	p.why = why
 	cause := publicCause(why)
 	p.grace = time.AfterFunc(within, func() { p.cancelWork(cause) })
-	p.mu.Unlock()
 	p.cancelRead(cause)
+	p.mu.Unlock()
 	p.setState(Draining, nil)
 }
 
