@@ -33,7 +33,7 @@ type batch struct {
 	// numbers are those that an idempotent producer gave the events.
 	numbers numbering
 
-	// buf holds the messages of the events.
+	// buf holds the messages of the events, but for those that are stored just as they came.
 	buf []byte
 }
 
@@ -83,14 +83,13 @@ func (b *batch) decodeEnvelope(msg []byte) error {
 
 // add takes in the message of one event.
 func (b *batch) add(msg []byte) error {
-	start := len(b.buf)
-	out, own, err := wire.Normalize(b.buf, msg)
+	out, stored, own, err := wire.Stored(b.buf, msg)
 	if err != nil {
 		return fmt.Errorf("event %d: %w", len(b.events), err)
 	}
 	b.buf = out
 	b.numbers.add(own.Producer)
-	b.events = append(b.events, eventlog.Event{Key: own.Key, Message: out[start:len(out):len(out)]})
+	b.events = append(b.events, eventlog.Event{Key: own.Key, Message: stored})
 	return nil
 }
 

@@ -134,8 +134,12 @@ func FuzzNormalize(f *testing.F) {
 			t.Fatalf("Sections says %v, Normalize %v", err, normalizeErr)
 		}
 		if err != nil {
+			if _, _, _, err := Stored(nil, msg); err == nil {
+				t.Fatal("Stored takes what Normalize refuses")
+			}
 			return
 		}
+		checkStored(t, msg, stored, own)
 		if own.Key != nil && sent.MessageAnnotations == nil {
 			t.Fatalf("key %q out of nowhere", own.Key)
 		}

@@ -21,6 +21,24 @@ func Normalize(dst, msg []byte) ([]byte, Own, error) {
 	if err != nil {
 		return dst, Own{}, err
 	}
+	return normalize(dst, &m)
+}
+
+// Stored is Normalize without the copy where none is needed: the stored form is a part of
+// out, which is dst and what was appended, or it is msg itself and dst was left alone.
+func Stored(dst, msg []byte) (out, stored []byte, own Own, err error) {
+	m, err := Sections(msg)
+	if err != nil {
+		return dst, nil, Own{}, err
+	}
+	if len(m.Tail) == len(msg) && !m.longDescriptor {
+		return dst, msg[:len(msg):len(msg)], Own{}, nil
+	}
+	out, own, err = normalize(dst, &m)
+	return out, out[len(dst):len(out):len(out)], own, err
+}
+
+func normalize(dst []byte, m *Message) ([]byte, Own, error) {
 	out, err := appendStoredHeader(dst, m.Header)
 	if err != nil {
 		return dst, Own{}, err

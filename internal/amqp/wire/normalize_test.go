@@ -79,7 +79,25 @@ func TestNormalize(t *testing.T) {
 			if !bytes.Equal(c.msg, sent) {
 				t.Error("the sender's bytes were changed")
 			}
+			checkStored(t, c.msg, c.want, own)
 		})
+	}
+}
+
+// checkStored holds Stored against what Normalize gives.
+func checkStored(t *testing.T, msg, want []byte, wantOwn Own) {
+	t.Helper()
+	before := []byte("before")
+	out, stored, own, err := Stored(before, msg)
+	if err != nil || !bytes.Equal(stored, want) || string(own.Key) != string(wantOwn.Key) || own.Producer != wantOwn.Producer {
+		t.Errorf("without a copy % x, key %q, %v; with one % x, key %q", stored, own.Key, err, want, wantOwn.Key)
+	}
+	shared := len(msg) > 0 && len(stored) > 0 && &stored[0] == &msg[0]
+	if shared != bytes.Equal(out, before) && len(want) > 0 {
+		t.Errorf("the message itself: %t, while % x came of dst", shared, out)
+	}
+	if cap(stored) > len(stored) {
+		t.Error("who appends to what is stored would overwrite what is behind it")
 	}
 }
 
