@@ -120,7 +120,11 @@ func waitForJoined(s *Store, n int) {
 func (s *Store) watches() int {
 	s.board.mu.Lock()
 	defer s.board.mu.Unlock()
-	return len(s.board.watchers)
+	n := 0
+	for _, alike := range s.board.watchers {
+		n += len(alike)
+	}
+	return n
 }
 
 // held keeps commits from ending until they are released.

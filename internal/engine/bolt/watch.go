@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/eventyard/eventyard/internal/meta"
@@ -14,9 +13,12 @@ import (
 
 // board knows the running watches. Its zero value is ready.
 type board struct {
-	mu       sync.Mutex
-	watchers map[*watcher]struct{} // guarded by mu
-	cleared  bool                  // guarded by mu; nobody is added any more
+	mu sync.Mutex
+	// watchers are kept by their prefix, and how many prefixes there are of each length: a thousand functions watch two
+	// thousand groups, and a change in one of them concerns two.
+	watchers map[string]map[*watcher]struct{} // guarded by mu
+	lengths  map[int]int                      // guarded by mu
+	cleared  bool                             // guarded by mu; nobody is added any more
 }
 
 // add puts a watcher up until its context ends. The end is noticed without the
@@ -28,38 +30,61 @@ func (b *board) add(w *watcher) {
 		return
 	}
 	if b.watchers == nil {
-		b.watchers = make(map[*watcher]struct{})
+		b.watchers, b.lengths = map[string]map[*watcher]struct{}{}, map[int]int{}
+	}
+	alike := b.watchers[w.prefix]
+	if alike == nil {
+		alike = map[*watcher]struct{}{}
+		b.watchers[w.prefix] = alike
+		b.lengths[len(w.prefix)]++
 	}
 	// Beneath the lock, so that an end that has come already finds the watcher there.
-	b.watchers[w] = struct{}{}
+	alike[w] = struct{}{}
 	w.stop = context.AfterFunc(w.ctx, func() { b.remove(w) })
 }
 
 func (b *board) remove(w *watcher) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, up := b.watchers[w]; up {
-		delete(b.watchers, w)
-		w.stop()
+	alike := b.watchers[w.prefix]
+	if _, up := alike[w]; !up {
+		return
+	}
+	w.stop()
+	if delete(alike, w); len(alike) > 0 {
+		return
+	}
+	delete(b.watchers, w.prefix)
+	if b.lengths[len(w.prefix)]--; b.lengths[len(w.prefix)] == 0 {
+		delete(b.lengths, len(w.prefix))
 	}
 }
 
 func (b *board) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for w := range b.watchers {
-		w.stop()
+	for _, alike := range b.watchers {
+		for w := range alike {
+			w.stop()
+		}
 	}
-	b.watchers, b.cleared = nil, true
+	b.watchers, b.lengths, b.cleared = nil, nil, true
 }
 
-// tell hands changes to all watchers. It is called in the order of the commits and
-// never waits for a reader.
+// tell hands changes to the watchers that they concern. It is called in the order of the
+// commits and never waits for a reader.
 func (b *board) tell(changes []meta.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for w := range b.watchers {
-		w.note(changes)
+	for _, c := range changes {
+		for n := range b.lengths {
+			if n > len(c.Key) {
+				continue
+			}
+			for w := range b.watchers[c.Key[:n]] {
+				w.note(c)
+			}
+		}
 	}
 }
 
@@ -144,18 +169,14 @@ func (w *watcher) begin() ([]meta.Change, error) {
 	return changes, nil
 }
 
-// note keeps the newest change of each key. The writer calls it, so it does not wait.
-func (w *watcher) note(changes []meta.Change) {
+// note keeps a change, the newest of each key. The writer calls it, so it does not wait.
+func (w *watcher) note(c meta.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, c := range changes {
-		if c.Revision > w.after && strings.HasPrefix(c.Key, w.prefix) {
-			w.pending[c.Key] = c
-		}
-	}
-	if len(w.pending) == 0 {
+	if c.Revision <= w.after {
 		return
 	}
+	w.pending[c.Key] = c
 	select {
 	case w.ready <- struct{}{}:
 	default:
