@@ -40,7 +40,7 @@ const (
 // would be for nothing; not for ever, as the call may hang.
 const (
 	proveEvery = breaker.ProbeDeadline / 4
-	proveUntil = 10 * breaker.ProbeDeadline
+	proveUntil = 400 * time.Second
 )
 
 // after is the probe when the record is of a new term.
