@@ -57,6 +57,10 @@ type functionYard struct {
 func (y *yard) openFunctions(ctx context.Context, cfg Config, open openDoors) (err error) {
 	f := &y.functions
 	f.box = box.New(box.Config{Broker: y.broker, Meta: y.meta, Log: cfg.Log})
+	instance, err := node(cfg.DataDir)
+	if err != nil { // worth no more than a few seconds
+		cfg.Log.Warn("this yard's functions wait for their leases to run out after a crash", "error", err)
+	}
 	f.runner, err = runner.Open(ctx, runner.Config{
 		Meta: y.meta, Broker: y.broker, Groups: y.groups, Dial: func(ctx context.Context) (*hub.Client, error) { return f.dial(ctx) }, Box: f.box,
 		HTTP:          &http.Client{Transport: y.grid.client.Transport(), CheckRedirect: notFollowed},
@@ -65,7 +69,7 @@ func (y *yard) openFunctions(ctx context.Context, cfg Config, open openDoors) (e
 		Targets:       cfg.Notify.To,
 		Topics:        y.grid.topics,
 		CheckTopic:    func(topic string) error { _, err := y.grid.topics.Topic(topic); return err },
-		Node:          nodeName(), Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: cfg.Log, Metrics: y.registry,
+		Instance:      instance, Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: cfg.Log, Metrics: y.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("open functions: %w", err)
@@ -86,14 +90,6 @@ const functionGrace = 5 * time.Second
 
 // notFollowed hands redirects to whoever asked: a program that was moved is to be named where it is.
 func notFollowed(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-func nodeName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "yard"
-	}
-	return name
-}
 
 func (y *yard) openNotices(ctx context.Context, cfg Config, open openDoors) error {
 	mail, err := cfg.Notify.SMTP.settings()
@@ -186,7 +182,11 @@ func (f Function) request() (functionwire.FunctionRequest, error) {
 // validateFunctions looks at what can be wrong with functions by themselves.
 func (c Config) validateFunctions() error {
 	for _, f := range c.Functions {
-		if _, err := f.definition(); err != nil {
+		d, err := f.definition()
+		if err == nil {
+			err = runner.Check(d)
+		}
+		if err != nil {
 			return fmt.Errorf("function %s: %w", f.Name, err)
 		}
 	}

@@ -88,6 +88,7 @@ func (f *Findings) lookAround(dir string) error {
 	ours := map[string]bool{
 		lockName: true, metaName: true, logDir: true, journalDir: true, spareDir: true, trashDir: true,
 		ConnectionStringFile: true, ConnectionStringFile + unfinishedSuffix: true, CertificateDir: true, blobDir: true,
+		NodeFile: true, NodeFile + unfinishedSuffix: true,
 	}
 	known := false
 	for _, entry := range entries {

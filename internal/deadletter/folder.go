@@ -24,7 +24,7 @@ const (
 )
 
 // ownNames are what the yard itself keeps in the data folder, up to a dot: nobody else writes there.
-var ownNames = []string{"log", "journal", "spare", "trash", "blobs", "tls", "meta", "lock", "connection-string"}
+var ownNames = []string{"log", "journal", "spare", "trash", "blobs", "tls", "meta", "lock", "connection-string", "node"}
 
 // folder writes files to a folder, at rest inside base: the data folder, or one that was allowed.
 type folder struct{ base, rest string }

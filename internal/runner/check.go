@@ -33,10 +33,13 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
+// Check says what is wrong with a definition by itself, before there is anything that it could be created in. Errors wrap ErrInvalid.
+func Check(d Definition) error { return d.tidy().check() }
+
 // check says what is wrong with a definition by itself, whose defaults are filled in.
 func (d Definition) check() error {
 	if !wellNamed(d.Name) {
-		return invalid("name %.120q: use 1 to %d letters (a-z, A-Z), digits, '-', '_' and '.', and not dots alone", d.Name, maxNameCharacters)
+		return invalid("name %.120q: use 1 to %d letters (a-z, A-Z), digits, '-', '_' and '.', and not . or ..", d.Name, maxNameCharacters)
 	}
 	if d.Hub == "" {
 		return invalid("no hub is given: name the one whose events it is to get")

@@ -20,10 +20,11 @@ import (
 type Circuit struct {
 	Function, Hub, Group string
 	Record               breaker.Record
-	Failures             int
-	Total                int64
-	Instances            map[string]breaker.Tally
-	Lag                  int64 // -1: unknown
+	// Failures within the window; of one that is open those that opened it.
+	Failures  int
+	Total     int64
+	Instances map[string]breaker.Tally
+	Lag       int64 // -1: unknown
 	// Here: a function of that name is defined in the yard.
 	Here bool
 }
@@ -137,9 +138,17 @@ func closedCircuit(g processor.Group, function string) Circuit {
 
 func circuitOf(g processor.Group, s circuit.Status) Circuit {
 	return Circuit{
-		Function: s.Function, Hub: g.Hub, Group: g.Group, Record: closedIfNone(s.Record), Failures: s.Failures, Total: s.Total,
+		Function: s.Function, Hub: g.Hub, Group: g.Group, Record: closedIfNone(s.Record), Failures: failuresOf(s), Total: s.Total,
 		Instances: s.Tallies, Lag: -1,
 	}
+}
+
+// failuresOf are those of the window, which went with the circuit's term when it opened: from then on those that opened it.
+func failuresOf(s circuit.Status) int {
+	if s.Record.State == breaker.Open || s.Record.State == breaker.HalfOpen {
+		return s.Record.Failures
+	}
+	return s.Failures
 }
 
 // addOwn adds those of the yard's functions, and marks them.

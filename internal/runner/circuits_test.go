@@ -94,6 +94,25 @@ func TestListCircuits(t *testing.T) {
 	}
 }
 
+// F5: an open circuit tells how many failures opened it, wherever it is looked at: those of the window went with its term.
+func TestTheFailuresOfAnOpenCircuit(t *testing.T) {
+	y := newYard(t)
+	k := y.open()
+	y.create(k, resize())
+	y.trip(processor.Group{Hub: "orders", Group: "resizer"}, "resize")
+	all, err := k.ListCircuits(t.Context())
+	must(t, err)
+	c, err := k.ShowCircuit(t.Context(), "", "", "resize")
+	must(t, err)
+	if f := y.show(k, "resize"); len(all) != 1 || all[0].Failures != 101 || c.Failures != 101 || f.Failures != 101 {
+		t.Errorf("listed with %d failures, shown with %d, the function with %d", all[0].Failures, c.Failures, f.Failures)
+	}
+	c, err = k.CloseCircuit(t.Context(), "", "", "resize", "ada", "mended")
+	if err != nil || c.Failures != 0 {
+		t.Errorf("closed it has %d, %v", c.Failures, err)
+	}
+}
+
 func TestShowCircuit(t *testing.T) {
 	y := newYard(t)
 	k := y.open()

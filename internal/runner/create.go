@@ -186,7 +186,7 @@ func (k *Keeper) ensure(ctx context.Context, d Definition) error {
 		return err
 	}
 	if there.problem != nil {
-		return fmt.Errorf("%w: delete it first, or run the version that wrote it", there.problem)
+		return fmt.Errorf("%w; for that take it out of the configuration", there.problem)
 	}
 	if there.Name != d.Name {
 		return taken(d.Name, there.Name)

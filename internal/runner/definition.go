@@ -61,15 +61,19 @@ const (
 	poisonSuffix      = "-poison"
 )
 
+// DefaultRetryDelay is the wait before the first retry where none was said.
+const DefaultRetryDelay = 250 * time.Millisecond
+
 const (
 	defaultBatch    = 100
 	defaultMaxWait  = time.Second
 	defaultTimeout  = time.Minute
 	defaultRetries  = 5 // doubled each time, some eight seconds: a program that is started anew is back by then
-	defaultDelay    = 250 * time.Millisecond
 	defaultRetryMax = time.Minute
 	defaultFailures = 100
 	defaultWithin   = 30 * time.Second
+	// idleEvery is how often an idle partition sees whether a checkpoint had to wait for the circuit. Most of a thousand functions are idle.
+	idleEvery = 5 * time.Second
 )
 
 // withDefaults fills in what was not said, so that people see what holds.
@@ -85,7 +89,7 @@ func (d Definition) withDefaults() Definition {
 	if d.Retries == nil {
 		d.Retries, d.Exponential = new(defaultRetries), d.Exponential || d.RetryDelay == 0
 	}
-	fill(&d.RetryDelay, defaultDelay)
+	fill(&d.RetryDelay, DefaultRetryDelay)
 	fill(&d.Poison, d.Name+poisonSuffix)
 	if d.Breaker.Failures >= 0 {
 		fill(&d.Breaker.Failures, defaultFailures)
@@ -143,6 +147,9 @@ func (d Definition) binding(sink functions.Sink) functions.Binding {
 		Target:  d.Target,
 	}
 	b.Breaker.Probe, b.Breaker.ProbeMax = d.Breaker.Probe, d.Breaker.ProbeMax
+	if d.MinBatch == 1 { // no batch is to fill
+		b.MaxWait = idleEvery
+	}
 	if *d.Retries == 0 {
 		b.Retry = functions.None()
 	}

@@ -242,11 +242,15 @@ func TestADefinitionThatCannotBeRead(t *testing.T) {
 			if err != nil || len(all) != 2 || all[0].Name != "odd" || all[0].State != StateFailing || !strings.Contains(all[0].Problem, "functions/odd") || all[1].State != StateStarting {
 				t.Errorf("listed %+v, %v", all, err)
 			}
-			if err := k.Ensure(t.Context(), resize(func(d *Definition) { d.Name, d.Group = "odd", "odd" })); err == nil {
-				t.Error("it was overwritten")
+			if err := k.Ensure(t.Context(), resize(func(d *Definition) { d.Name, d.Group = "odd", "odd" })); err == nil || !strings.Contains(err.Error(), "delete the function") {
+				t.Errorf("it was overwritten: %v", err)
 			}
-			if _, err := k.Pause(t.Context(), "odd", "me", ""); err == nil {
-				t.Error("it was paused")
+			_, paused := k.Pause(t.Context(), "odd", "me", "")
+			_, changed := k.Update(t.Context(), "odd", func(*Definition) error { return nil })
+			for _, err := range []error{paused, changed, errors.New(all[0].Problem)} {
+				if err == nil || strings.Count(err.Error(), "delete the function, or run the version that wrote it") != 1 {
+					t.Errorf("what to do is not told once: %v", err)
+				}
 			}
 			if e, err := y.meta.Get(t.Context(), "functions/odd"); err != nil || string(e.Value) != value {
 				t.Errorf("stored is %s, %v", e.Value, err)
@@ -278,8 +282,8 @@ func TestBindings(t *testing.T) {
 }
 
 func TestInstances(t *testing.T) {
-	one, other := instanceID("höst/1 "+strings.Repeat("x", 100)), instanceID("")
-	if one == instanceID("h") || !strings.HasPrefix(one, "h-st-1-xxx") || len(one) > 60 || !strings.HasPrefix(other, "yard-") {
+	one, other := NewInstance("höst/1 "+strings.Repeat("x", 100)), NewInstance("")
+	if one == NewInstance("h") || !strings.HasPrefix(one, "h-st-1-xxx") || len(one) > 60 || !strings.HasPrefix(other, "yard-") {
 		t.Errorf("%q and %q", one, other)
 	}
 }

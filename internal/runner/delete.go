@@ -53,9 +53,10 @@ func (k *Keeper) mark(ctx context.Context, name string) (*entry, error) {
 // stopped waits until no host of this node runs the function any more.
 func (k *Keeper) stopped(ctx context.Context, e *entry) error {
 	k.mu.Lock()
-	j := k.jobs[e.key]
+	j, known := k.jobs[e.key], k.known[e.key]
+	next := known != nil && !known.gone && known.revision > e.revision // the job is, or will be, the next function's
 	k.mu.Unlock()
-	if j == nil {
+	if j == nil || next {
 		return nil
 	}
 	select {
@@ -66,12 +67,16 @@ func (k *Keeper) stopped(ctx context.Context, e *entry) error {
 	}
 }
 
-// finish removes what a function has left and then its definition, which is marked. It may be done twice, and by several at once.
+// finish removes what a function has left and then its definition, which is marked. It may be done twice, and by several at once: once the definition
+// is gone, facts of that name are those of the next function.
 func (k *Keeper) finish(ctx context.Context, e *entry) error {
-	if err := k.forget(ctx, e.Definition); err != nil {
-		return err
+	there, err := k.cfg.Meta.Get(ctx, e.key)
+	if err == nil && there.Revision == e.revision {
+		if err := k.forget(ctx, e.Definition); err != nil {
+			return err
+		}
+		err = k.cfg.Meta.Delete(ctx, e.key, e.revision)
 	}
-	err := k.cfg.Meta.Delete(ctx, e.key, e.revision)
 	if err != nil && !errors.Is(err, meta.ErrNotFound) && !errors.Is(err, meta.ErrConflict) {
 		return fmt.Errorf("remove definition: %w", err)
 	}

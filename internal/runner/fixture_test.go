@@ -142,7 +142,7 @@ func (y *yard) open(change ...func(*Config)) *Keeper {
 			return nil
 		},
 		CheckTopic: func(topic string) error { _, err := y.topics.Topic(topic); return err },
-		Targets:    []string{"mailto:all@example.test"}, Node: "node one", Log: y.log,
+		Targets:    []string{"mailto:all@example.test"}, Instance: NewInstance("node one"), Log: y.log,
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/meta"
 )
 
 // How long to wait before a host that could not go on is started anew.
@@ -29,6 +30,7 @@ type job struct {
 	host    *functions.Host  // nil: none runs
 	before  functions.Status // counts of hosts that ended
 	problem error            // why none runs; nil: it is starting
+	over    bool             // the function was deleted; one that has its name now is another job's
 }
 
 func newJob(key string) *job {
@@ -89,14 +91,8 @@ func (k *Keeper) newest(j *job) *entry {
 // turn does one thing for the function.
 func (k *Keeper) turn(ctx context.Context, j *job, e *entry) error {
 	switch {
-	case e.gone:
-		return k.leave(ctx, j)
-	case e.Deleting:
-		err := k.finish(ctx, e)
-		if err == nil {
-			k.left(j)
-		}
-		return err
+	case e.gone, e.Deleting:
+		return k.leave(ctx, j, e)
 	case e.problem != nil:
 		k.idle(ctx, j, e)
 		return nil
@@ -120,30 +116,47 @@ func (k *Keeper) wanted(ctx context.Context, j *job) *entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.known[j.key]
-	if ctx.Err() != nil || e.gone && j.ran == nil {
+	if ctx.Err() != nil || j.over || e.gone && j.ran == nil {
 		delete(k.jobs, j.key)
+		if j.over {
+			k.tell() // there may be another by now
+		}
 		return nil
 	}
 	return e
 }
 
-// leave forgets the facts that our host has left in its group after somebody else removed the function's.
-func (k *Keeper) leave(ctx context.Context, j *job) error {
+// leave finishes a deletion, and forgets the facts that our host has left in its group, perhaps after somebody else removed the function's.
+func (k *Keeper) leave(ctx context.Context, j *job, e *entry) error {
 	k.mu.Lock()
 	ran := j.ran
 	k.mu.Unlock()
-	if err := k.forget(ctx, *ran); err != nil {
-		return err
+	if ran != nil {
+		if err := k.forgetRan(ctx, j.key, *ran); err != nil {
+			return err
+		}
 	}
-	k.left(j)
+	if !e.gone {
+		if err := k.finish(ctx, e); err != nil {
+			return err
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	j.ran, j.over = nil, true
 	return nil
 }
 
-// left notes that nothing is there any more of what was run.
-func (k *Keeper) left(j *job) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	j.ran = nil
+// forgetRan forgets what our host has left, unless there is another function of that name by now: the facts are that one's.
+func (k *Keeper) forgetRan(ctx context.Context, key string, ran Definition) error {
+	there, err := k.cfg.Meta.Get(ctx, key)
+	if err == nil && !decode(there).Deleting {
+		return nil
+	}
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return fmt.Errorf("read definition: %w", err)
+	}
+	return k.forget(ctx, ran)
 }
 
 // host runs the function until ctx ends, its definition is another, or it cannot go on.

@@ -10,11 +10,12 @@ import (
 	"github.com/eventyard/eventyard/hub"
 )
 
-// linkRoom is how many readers and writers share a client: its connection may have 256 sessions, of which some are for other things.
+// linkRoom is how many readers and writers share a client, far below what a connection may have: what breaks one concerns few functions. A hub
+// with more partitions has a client to itself.
 const linkRoom = 200
 
 // links are the clients that functions have. A function may need a reader and a writer of letters for each partition; so many functions share a client as it has
-// room for, since each costs memory and goroutines, and one whose connection is full would keep breaking down.
+// room for, since each costs memory and goroutines.
 type links struct {
 	dial func(ctx context.Context) (*hub.Client, error)
 

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/poison/box"
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/processor"
 )
 
 // settle lets everything come to rest, and some time pass.
@@ -105,6 +106,36 @@ func TestNodesShareTheWork(t *testing.T) {
 			t.Errorf("where nothing runs it is %s", f.State)
 		}
 	})
+}
+
+// F1: a node that died and comes back under its own id goes on soon, and does not wait for its leases to run out.
+func TestANodeThatComesBack(t *testing.T) {
+	for _, test := range []struct {
+		name, id string
+		want     string // what is handled before a lease could have run out
+	}{
+		{"as itself", "node-1", "1"}, {"as another", "node-2", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, y *yard) {
+				y.hub("small", 1)
+				k := y.open(func(c *Config) { c.Instance = test.id })
+				y.create(k, small())
+				y.send("small", "0", "1")
+				_, err := y.groups.Claim(t.Context(), small().group(""), []processor.Lease{{Partition: "0", Owner: "node-1", Epoch: 3}})
+				must(t, err)
+				y.run(k)
+				settle(DefaultLease / 2)
+				if got := y.program.got("/resize"); got != test.want {
+					t.Errorf("after half a lease it had handled %q", got)
+				}
+				settle(5 * time.Minute) // the lease is of one that keeps no presence, like a foreign client: those have longer
+				if got := y.program.got("/resize"); got != "1" {
+					t.Errorf("in the end it had handled %q", got)
+				}
+			})
+		})
+	}
 }
 
 // F1: a change of the definition is heeded soon, and repeats nothing.
@@ -505,6 +536,34 @@ func TestAStormOfChanges(t *testing.T) {
 		}
 		if got := y.program.got("/resize"); got != "1" {
 			t.Errorf("it got %s", got)
+		}
+	})
+}
+
+// F5: what was done while the circuit was open is checkpointed soon after it was closed, however long batches are waited for that need not fill.
+func TestTheCheckpointOfACallThatEndedWhileItWasPaused(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.run(k)
+		y.create(k, small(func(d *Definition) { d.MaxWait = time.Hour }))
+		release := make(chan struct{})
+		y.program.set(func(p *program) { p.hold = release })
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		_, err := k.Pause(t.Context(), "resize", "ada", "")
+		must(t, err)
+		settle(time.Second)
+		close(release)
+		settle(time.Minute)
+		if f := y.show(k, "resize"); f.Lag != 1 || f.Counts.Done != 1 {
+			t.Errorf("paused it has a lag of %d after %d events", f.Lag, f.Counts.Done)
+		}
+		_, err = k.ResumeFunction(t.Context(), "resize", "ada")
+		must(t, err)
+		settle(idleEvery + time.Second)
+		if f := y.show(k, "resize"); f.Lag != 0 || y.program.got("/resize") != "1" {
+			t.Errorf("resumed it has a lag of %d, and got %s", f.Lag, y.program.got("/resize"))
 		}
 	})
 }

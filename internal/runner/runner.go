@@ -11,6 +11,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -67,8 +68,9 @@ type Config struct {
 	}
 	CheckTopic func(topic string) error
 	Box        *box.Box
-	// Node names this node's instances.
-	Node string
+	// Instance is this node's id in the groups of functions, of those that NewInstance makes; empty: another at each start. One that a node has for itself
+	// and keeps lets it take up soon, after a crash, what it had before; otherwise its leases have to run out first.
+	Instance string
 	// Lease, Stop: the processors' (0: 10 s and 5 s).
 	Lease, Stop time.Duration
 	Log         *slog.Logger
@@ -99,10 +101,9 @@ func (c Config) withDefaults() Config {
 
 // Keeper keeps definitions and runs them. All methods may be called by many goroutines at once; Run by one.
 type Keeper struct {
-	cfg Config
-	log *slog.Logger
-	// id is this keeper's as an instance of groups: another at each start, so that no two are ever taken for one.
-	id      string
+	cfg     Config
+	log     *slog.Logger
+	id      string        // Config.Instance, or one of its own
 	changed chan struct{} // has room for one: something in known has no job
 
 	mu      sync.Mutex
@@ -123,7 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 	}
 	cfg = cfg.withDefaults()
 	k := &Keeper{
-		cfg: cfg, log: cfg.Log, id: instanceID(cfg.Node), changed: make(chan struct{}, 1),
+		cfg: cfg, log: cfg.Log, id: cmp.Or(cfg.Instance, NewInstance("")), changed: make(chan struct{}, 1),
 		known: make(map[string]*entry), jobs: make(map[string]*job), links: links{dial: cfg.Dial},
 	}
 	entries, err := cfg.Meta.List(ctx, keyPrefix)
@@ -144,8 +145,8 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 // maxNode is how much of a node's name is told: it is part of keys that are bounded.
 const maxNode = 40
 
-// instanceID makes an id of those that processors take.
-func instanceID(node string) string {
+// NewInstance makes an id of those that processors take, unlike any other, from the name of a machine.
+func NewInstance(node string) string {
 	name := strings.Map(func(r rune) rune {
 		if alphanumeric(r) || strings.ContainsRune("-_.", r) {
 			return r

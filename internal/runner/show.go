@@ -31,7 +31,7 @@ type Function struct {
 	State   string
 	Problem string
 	Circuit breaker.Record
-	// Failures within the window, over all instances.
+	// Failures within the window, over all instances; while it is open those that opened it.
 	Failures int
 	Lag      int64 // -1: unknown
 	// Oldest is how long the oldest waiting event has waited; -1: unknown.
@@ -174,7 +174,7 @@ func (k *Keeper) addCircuit(ctx context.Context, f *Function) error {
 		return fmt.Errorf("its circuit cannot be read: %w", err)
 	}
 	for _, s := range all {
-		f.Circuit, f.Failures = closedIfNone(s.Record), s.Failures
+		f.Circuit, f.Failures = closedIfNone(s.Record), failuresOf(s)
 	}
 	switch f.Circuit.State {
 	case breaker.Held:

@@ -49,7 +49,7 @@ func decode(e meta.Entry) *entry {
 		err = read.Definition.tidy().check()
 	}
 	if err != nil {
-		read.problem = fmt.Errorf("read definition %s: %w", e.Key, err)
+		read.problem = fmt.Errorf("read definition %s: %w: delete the function, or run the version that wrote it", e.Key, err)
 		if keyOf(read.Name) != e.Key {
 			read.Name = strings.TrimPrefix(e.Key, keyPrefix)
 		}

@@ -58,6 +58,61 @@ func TestADefinitionThatIsMended(t *testing.T) {
 	})
 }
 
+// F1: who deletes a function is not kept waiting by who makes another of that name the moment it is gone, and that one runs.
+func TestAFunctionMadeAnewTheMomentItIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.create(k, small())
+		j := newJob("functions/resize")
+		k.jobs[j.key] = j
+		marked, err := k.mark(t.Context(), "resize")
+		must(t, err)
+		must(t, k.turn(t.Context(), j, marked)) // the definition is removed, and the job has yet to look what comes next
+		y.create(k, small())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go k.work(ctx, j)
+		if err := k.stopped(ctx, marked); err != nil {
+			t.Errorf("who deletes it hears: %v", err)
+		}
+		y.run(k)
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		if got := y.program.got("/resize"); got != "1" || len(k.jobs) != 1 {
+			t.Errorf("the new one got %q in %d jobs", got, len(k.jobs))
+		}
+	})
+}
+
+// F7: a deletion that was finished by others takes nothing from the next function of that name.
+func TestADeletionThatOthersHaveFinished(t *testing.T) {
+	y := newYard(t)
+	k := y.open()
+	g := y.create(k, resize()).group("yard")
+	y.trip(g, "resize")
+	marked, err := k.mark(t.Context(), "resize")
+	must(t, err)
+	must(t, y.open().finish(t.Context(), marked))
+	if facts := y.facts(g); len(facts) != 0 {
+		t.Fatalf("it has left %v", facts)
+	}
+	y.trip(g, "resize") // a host of ours that has ended since
+	j := newJob(marked.key)
+	j.ran = &marked.Definition
+	must(t, k.turn(t.Context(), j, marked))
+	if facts := y.facts(g); len(facts) != 0 {
+		t.Fatalf("our host has left %v", facts)
+	}
+	y.create(k, resize())
+	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
+	must(t, err)
+	must(t, k.finish(t.Context(), marked))
+	if f := y.show(k, "resize"); f.State != StatePaused {
+		t.Errorf("the new one is %s", f.State)
+	}
+}
+
 // F1: of several who make the same function at once one does.
 func TestCreatingAtOnce(t *testing.T) {
 	y := newYard(t)
@@ -155,4 +210,44 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	if _, err := Open(t.Context(), Config{}); err == nil {
 		t.Error("it opened on nothing")
 	}
+}
+
+// F5: that holds also for what our own host has left, if it took its time to stop: the facts are the next function's by then.
+func TestAHostThatStopsAfterTheNextFunctionWasMade(t *testing.T) {
+	y := newYard(t)
+	k := y.open()
+	y.create(k, resize())
+	marked, err := k.mark(t.Context(), "resize")
+	must(t, err)
+	must(t, y.open().finish(t.Context(), marked)) // another node
+	y.create(y.open(), resize())
+	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
+	must(t, err)
+	j := newJob(marked.key)
+	j.ran = &marked.Definition
+	must(t, k.turn(t.Context(), j, marked))
+	if f := y.show(k, "resize"); f.State != StatePaused {
+		t.Errorf("the new one is %s", f.State)
+	}
+}
+
+// Who deletes a function does not wait for the next one of its name.
+func TestADeletionDoesNotWaitForTheNextFunction(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.create(k, small())
+		y.run(k)
+		settle(time.Second)
+		marked, err := k.mark(t.Context(), "resize")
+		must(t, err)
+		settle(10 * time.Second) // its job finishes the deletion
+		y.create(k, small())
+		settle(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := k.stopped(ctx, marked); err != nil {
+			t.Errorf("who deletes it hears: %v", err)
+		}
+	})
 }
