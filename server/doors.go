@@ -180,7 +180,12 @@ func (d *doors) stop(ctx context.Context) error {
 		links = d.amqp.Stop(ctx) // which closes the listener from inside, too
 		d.inside.close()         // now that they have heard what became of all they sent
 	})
-	all.Go(func() { requests = d.http.Shutdown(ctx) })
+	all.Go(func() {
+		requests = d.http.Shutdown(ctx)
+		if errors.Is(requests, net.ErrClosed) { // a listener of those above, which Serve had not let go of yet
+			requests = nil
+		}
+	})
 	all.Wait()
 	return errors.Join(links, requests)
 }
