@@ -233,15 +233,17 @@ func TestAYardInABubble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		sent := make(chan error, 1)
 		go func() {
 			time.Sleep(3 * time.Hour)
-			if err := h.Send(t.Context(), event.Event{Body: []byte("late")}); err != nil {
-				t.Error(err)
-			}
+			sent <- h.Send(t.Context(), event.Event{Body: []byte("late")})
 		}()
 		began := time.Now()
 		if got := read(t, t.Context(), reader); got != "late" || time.Since(began) < 3*time.Hour {
 			t.Errorf("read %q after %s", got, time.Since(began))
+		}
+		if err := <-sent; err != nil { // what is sent may be read before the sender hears of it
+			t.Error(err)
 		}
 		if err := reader.Close(t.Context()); err != nil {
 			t.Error(err)
