@@ -108,7 +108,7 @@ func printCircuit(w io.Writer, one functionwire.Circuit) error {
 	if one.Opened != nil {
 		p.add("opened", "%s", showTime(*one.Opened))
 	}
-	p.add("failures", "%d now, %s since its instances started", one.Failures, thousands(one.Total))
+	p.add("failures", "%s, %s since its instances started", showFailures(one.Failures, one.State), thousands(one.Total))
 	for _, instance := range sortedKeys(one.Instances) {
 		p.add("", "%s  %s", oneLine(instance), thousands(one.Instances[instance]))
 	}

@@ -129,8 +129,8 @@ func (c *cli) configCheckCommand() *cobra.Command {
 				return adviseNoFile(err, args[0])
 			}
 			cfg := loaded.Config
-			_, err = fmt.Fprintf(c.stdout, "%s is right: %s, %s, %s and %s declared\n", args[0], counted(len(cfg.Hubs), "hub"),
-				counted(len(cfg.Policies), "policy"), counted(len(cfg.Topics), "topic"), counted(len(cfg.Subscriptions), "subscription"))
+			_, err = fmt.Fprintf(c.stdout, "%s is right: %s, %s, %s, %s and %s declared\n", args[0], counted(len(cfg.Hubs), "hub"), counted(len(cfg.Policies), "policy"),
+				counted(len(cfg.Topics), "topic"), counted(len(cfg.Subscriptions), "subscription"), counted(len(cfg.Functions), "function"))
 			return err
 		},
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/functionwire"
 	"github.com/eventyard/eventyard/internal/httpclient"
@@ -49,11 +51,8 @@ func (c *cli) functionCreateCommand() *cobra.Command {
 			}
 			request.Name = args[0]
 			made, err := client.CreateFunction(cmd.Context(), request)
-			if isProblem(err, "function-exists") {
-				return &advisedError{fmt.Sprintf("function %q exists already", args[0]), "see what it is with: eventyard function show " + args[0]}
-			}
 			if err != nil {
-				return err
+				return adviseExisting(err, args[0])
 			}
 			return c.printFunctionMade(form, "created", made)
 		}),
@@ -64,6 +63,18 @@ func (c *cli) functionCreateCommand() *cobra.Command {
 	form.addTo(cmd)
 	completeFlags(cmd, c.completeHubs, "hub", "poison")
 	return c.addClientFlags(cmd)
+}
+
+// adviseExisting says how to see the function that has the name, which may be spelled otherwise.
+func adviseExisting(err error, name string) error {
+	var p *httpclient.Problem
+	if !isProblem(err, "function-exists") || !errors.As(err, &p) {
+		return err
+	}
+	if strings.Contains(p.Detail, "in case alone") {
+		return &advisedError{p.Detail, "see which there are with: eventyard function list"}
+	}
+	return &advisedError{fmt.Sprintf("function %q exists already", name), "see what it is with: eventyard function show " + name}
 }
 
 func (c *cli) printFunctionMade(form output, done string, f functionwire.Function) error {

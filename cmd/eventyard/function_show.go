@@ -65,7 +65,7 @@ func printFunction(w io.Writer, f functionwire.Function) error {
 	p.add("calls of", "up to %s, within %s", counted(f.Batch, "event"), f.Timeout)
 	p.add("retries", "%s", showRetries(f))
 	p.add("poison", "%s (%s there, not redriven)", showPoisonPlace(f.Poison), showPoisoned(f))
-	p.add("breaker", "%s; %s", showBreakerOf(f), showFailures(f))
+	p.add("breaker", "%s; %s", showBreakerOf(f), showFailures(f.Failures, f.Circuit.State))
 	addCircuit(p, f.Circuit)
 	if f.Circuit.State != "closed" {
 		p.add("", "it goes on with: eventyard function resume %s", f.Name)
@@ -120,9 +120,9 @@ func showBreakerOf(f functionwire.Function) string {
 }
 
 // showFailures tells how many there are, or were when the circuit opened.
-func showFailures(f functionwire.Function) string {
-	text := counted(f.Failures, "failure")
-	if f.Circuit.State != "closed" && f.Circuit.State != "held" {
+func showFailures(failures int, state string) string {
+	text := counted(failures, "failure")
+	if state != "closed" && state != "held" {
 		return text + " when it opened"
 	}
 	return text + " now"

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/functionwire"
 	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/eventyard/eventyard/server"
 )
@@ -185,5 +186,19 @@ func TestSomePoliciesAreNamed(t *testing.T) {
 	told.Readable = nil
 	if got := renewal(told); len(got) != 1 {
 		t.Errorf("said %q", got)
+	}
+}
+
+// F5: how many failures opened a circuit is told as that, and not as what there is now.
+func TestFailuresOfACircuitInWords(t *testing.T) {
+	for state, want := range map[string]string{
+		"closed": "3 failures now, 1,200 since its instances started", "held": "3 failures now, 1,200 since its instances started",
+		"open": "3 failures when it opened, 1,200 since its instances started", "half-open": "3 failures when it opened, 1,200 since its instances started",
+	} {
+		var out strings.Builder
+		one := functionwire.Circuit{Function: "billing", Failures: 3, Total: 1200, CircuitState: functionwire.CircuitState{State: state}}
+		if err := printCircuit(&out, one); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %s%v", state, out.String(), err)
+		}
 	}
 }

@@ -189,14 +189,14 @@ type Function struct {
 	Headers       []string `key:"headers" help:"Sent with every call, like Authorization: Bearer abc."`
 	Batch         int      `key:"batch" help:"The most events of a call; 100 if not given."`
 	MinBatch      int      `key:"minBatch" help:"So many are waited for, maxWait at most; 1 if not given."`
-	MaxWait       string   `key:"maxWait" help:"1s if not given."`
+	MaxWait       string   `key:"maxWait" help:"How long minBatch is waited for; 1s if not given."`
 	Lanes         int      `key:"lanes" help:"So many calls at once for each partition, events of one key in order; 1 if not given."`
 	Start         string   `key:"start" help:"Where partitions without checkpoint begin: earliest, latest or a time; earliest if not given."`
 	Timeout       string   `key:"timeout" help:"How long a call may take; 60s if not given."`
 	Retries       string   `key:"retries" help:"Calls after the first, or forever; 5, doubling, if nothing is said of retries."`
 	RetryDelay    string   `key:"retryDelay" help:"Before each retry; 250ms if not given."`
 	RetryMaxDelay string   `key:"retryMaxDelay" help:"The longest wait with exponential; 1m if not given."`
-	Exponential   bool     `key:"exponential" help:"true: the delay doubles each time."`
+	Exponential   bool     `key:"exponential" help:"true: the delay doubles each time. false is as if it were not given: for equal waits say retryDelay."`
 	Poison        string   `key:"poison" help:"Where events go that used up their retries: a hub, topic:NAME or none; NAME-poison if not given."`
 	Breaker       string   `key:"breaker" help:"More than so many failures in that time open the circuit, like 100/30s, or off; 100/30s if not given."`
 	Probe         string   `key:"probe" help:"How long an open circuit waits before it tries an event; it waits for somebody to resume it if not given."`

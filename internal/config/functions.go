@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/mail"
@@ -56,8 +57,8 @@ var functionName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
 // validateWords finds what is wrong with single words.
 func (f Function) validateWords(found *complaints, at string) {
-	if !functionName.MatchString(f.Name) {
-		found.add(at+".name", "%q: use 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.'", f.Name)
+	if !functionName.MatchString(f.Name) || f.Name == "." || f.Name == ".." {
+		found.add(at+".name", "%q: use 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.', and not . or ..", f.Name)
 	}
 	if f.Endpoint != "" && !isWebURL(f.Endpoint) {
 		found.add(at+".endpoint", "%q: write it like http://127.0.0.1:5000/", f.Endpoint)
@@ -69,10 +70,10 @@ func (f Function) validateWords(found *complaints, at string) {
 			found.addError(at+"."+key, err)
 		}
 	}
-	if n, err := strconv.Atoi(f.Retries); f.Retries != "" && f.Retries != "forever" && (err != nil || n < 0) {
+	if n, err := strconv.Atoi(f.Retries); f.Retries != "" && !strings.EqualFold(f.Retries, "forever") && (err != nil || n < 0) {
 		found.add(at+".retries", "%q is neither a number from 0 on nor forever", f.Retries)
 	}
-	if !breakerForm.MatchString(f.Breaker) {
+	if f.Breaker != "" && !isBreaker(f.Breaker) {
 		found.add(at+".breaker", "%q: write it like 100/30s, or off", f.Breaker)
 	}
 	for i, target := range f.Notify {
@@ -80,7 +81,13 @@ func (f Function) validateWords(found *complaints, at string) {
 	}
 }
 
-var breakerForm = regexp.MustCompile(`^(off|[1-9][0-9]*/.+)?$`)
+// isBreaker takes what package define reads.
+func isBreaker(text string) bool {
+	number, window, _ := strings.Cut(text, "/")
+	failures, err := strconv.Atoi(strings.TrimSpace(number))
+	within, wrong := ParseDuration(window)
+	return strings.EqualFold(text, "off") || err == nil && failures > 0 && wrong == nil && within > 0
+}
 
 func (c Config) validateSMTP(found *complaints) {
 	s := c.Notify.SMTP
@@ -105,7 +112,7 @@ func (c Config) validateSMTP(found *complaints) {
 
 // validateFunctionList finds what is missing or there twice; the rest is judged where definitions are kept.
 func (c Config) validateFunctionList(found *complaints) {
-	first := map[string]int{}
+	first, readers := map[string]int{}, map[[2]string]int{}
 	for i, f := range c.Functions {
 		at := fmt.Sprintf("functions[%d]", i)
 		if f.Name == "" {
@@ -118,10 +125,26 @@ func (c Config) validateFunctionList(found *complaints) {
 				found.add(at+"."+required.key, "%s needs it", f.Name)
 			}
 		}
-		if j, twice := first[f.Name]; twice {
-			found.add(at+".name", "function %q is already functions[%d]", f.Name, j)
+		name := strings.ToLower(f.Name)
+		if j, twice := first[name]; twice {
+			found.add(at+".name", "function %q is already functions[%d]; case makes no difference", f.Name, j)
 			continue
 		}
-		first[f.Name] = i
+		first[name] = i
+		group := f.reads()
+		if j, twice := readers[group]; twice && f.Hub != "" {
+			found.add(at+".group", "group %q of hub %q is functions[%d]'s, and two would share the events: choose a group of its own", group[1], f.Hub, j)
+			continue
+		}
+		readers[group] = i
 	}
+}
+
+// reads is the hub and the group that it reads, in one spelling.
+func (f Function) reads() [2]string {
+	group := cmp.Or(f.Group, f.Name)
+	if strings.EqualFold(group, "$Default") {
+		group = "$Default"
+	}
+	return [2]string{strings.ToLower(f.Hub), group}
 }

@@ -43,6 +43,49 @@ func TestNoticesAndFunctionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
+// F1: what the yard would refuse at its start is found when the file is checked, as the words of the command line are taken.
+func TestFunctionsThatCannotStandTogether(t *testing.T) {
+	of := func(name, hub, group string) Function {
+		return Function{Name: name, Hub: hub, Group: group, Endpoint: "http://x/"}
+	}
+	for _, test := range []struct {
+		name      string
+		functions []Function
+		want      string // empty: nothing is wrong
+	}{
+		{"of two hubs", []Function{of("a", "h", "g"), of("b", "i", "g")}, ""},
+		{"of two groups", []Function{of("a", "h", ""), of("b", "h", "")}, ""},
+		{"groups that differ in case are two", []Function{of("a", "h", "g"), of("b", "h", "G")}, ""},
+		{"names that differ in case alone", []Function{of("Bill", "h", "g"), of("bill", "i", "g")}, `functions[1].name: function "bill" is already functions[0]`},
+		{"a group twice", []Function{of("a", "h", "g"), of("b", "H", "g")}, `functions[1].group: group "g" of hub "H" is functions[0]'s`},
+		{"a group and a name", []Function{of("a", "h", ""), of("b", "h", "a")}, `functions[1].group: group "a" of hub "h" is functions[0]'s`},
+		{"the default group in two spellings", []Function{of("a", "h", "$Default"), of("b", "h", "$default")}, `functions[1].group`},
+		{"a name that is a path", []Function{of("..", "h", "g")}, `functions[0].name`},
+	} {
+		c := Default()
+		c.Functions = test.functions
+		if err := c.Check(); err == nil != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestWordsOfFunctions(t *testing.T) {
+	for _, test := range []struct {
+		retries, breaker string
+		good             bool
+	}{
+		{"forever", "off", true}, {"Forever", "OFF", true}, {"0", "100/30s", true}, {"5", "7 / 1m30s", true}, {"", "", true},
+		{"never", "", false}, {"-1", "", false}, {"", "100", false}, {"", "0/30s", false}, {"", "100/soon", false}, {"", "100/0s", false}, {"", "-1/30s", false},
+	} {
+		c := Default()
+		c.Functions = []Function{{Name: "a", Hub: "h", Endpoint: "http://x/", Retries: test.retries, Breaker: test.breaker}}
+		if err := c.Check(); (err == nil) != test.good {
+			t.Errorf("retries %q, breaker %q: %v", test.retries, test.breaker, err)
+		}
+	}
+}
+
 func TestTargetsOfNotices(t *testing.T) {
 	n := Notify{To: " mailto:a@b , https://x/y,"}
 	if got := n.Targets(); len(got) != 2 || got[0] != "mailto:a@b" || got[1] != "https://x/y" {

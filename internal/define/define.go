@@ -41,7 +41,13 @@ func Apply(r functionwire.FunctionRequest, d *runner.Definition) error {
 		d.Notify = slices.Clone(r.Notify)
 	}
 	set(&d.Target, r.Target)
-	return applyTimes(r, d)
+	if err := applyTimes(r, d); err != nil {
+		return err
+	}
+	if r.Exponential != nil && !*r.Exponential && d.RetryDelay == 0 {
+		d.RetryDelay = runner.DefaultRetryDelay // where nothing is said of retries at all their waits double
+	}
+	return nil
 }
 
 func applyTimes(r functionwire.FunctionRequest, d *runner.Definition) error {
@@ -115,9 +121,6 @@ func Show(f runner.Function) functionwire.Function {
 		RetryDelay: showDuration(f.RetryDelay), RetryMaxDelay: showDuration(f.RetryMax), Exponential: f.Exponential,
 		Breaker: showBreaker(f.Breaker), Probe: showDuration(f.Breaker.Probe), ProbeMax: showDuration(f.Breaker.ProbeMax),
 		CountAttempts: f.Breaker.Attempts, Notify: f.Notify, Target: f.Target, Created: f.Created,
-	}
-	if f.Circuit.State == breaker.Open || f.Circuit.State == breaker.HalfOpen {
-		s.Failures = f.Circuit.Failures // those of the window went with the circuit's term
 	}
 	if f.Retries != nil {
 		s.Retries = *f.Retries

@@ -57,6 +57,20 @@ func TestWhatIsNotGivenStays(t *testing.T) {
 	}
 }
 
+// F3: waits double where nothing is said of retries, and not where that is refused.
+func TestWaitsThatAreNotToDouble(t *testing.T) {
+	for text, want := range map[string]runner.Definition{
+		`{}`:                    {},
+		`{"exponential":false}`: {RetryDelay: runner.DefaultRetryDelay},
+		`{"exponential":false,"retryDelay":"7s"}`:   {RetryDelay: 7 * time.Second},
+		`{"exponential":true,"retryMaxDelay":"8s"}`: {Exponential: true, RetryMax: 8 * time.Second},
+	} {
+		if got, err := applied(t, text, runner.Definition{}); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
 func TestWhatIsShownCanBeGivenAgain(t *testing.T) {
 	shown := Show(runner.Function{Definition: every(), Lag: 3, Poisoned: -1, PoisonPlace: "bad"})
 	text, err := json.Marshal(shown)
