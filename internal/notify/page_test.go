@@ -51,7 +51,7 @@ func TestTheButtonResumesOnce(t *testing.T) {
 	if page.Code != 200 || strings.Count(body, "<form method=\"post\">") != 1 || strings.Count(body, ">Resume</button>") != 1 {
 		t.Fatalf("the page is %d %s", page.Code, body)
 	}
-	for _, part := range []string{"resize", "Images", "resizer", `<span class="badge open">open</span>`, "host-1", "more than 100 failures", "101 failures within 30 s", "1,234 events",
+	for _, part := range []string{"resize", "Images", "resizer", `<span class="badge open">circuit open</span>`, "Stopped after 101 failures", "just now", "host-1", "more than 100 failures", "101 failures within 30 s", "1,234 events",
 		"no such image", "partition 3, event 1841", "stays open until it is resumed", "eventyard circuit close resize"} {
 		if !strings.Contains(body, part) {
 			t.Errorf("the page lacks %q:\n%s", part, body)

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/breaker"
 )
@@ -36,11 +37,13 @@ func digest(text string) string {
 type pageView struct {
 	Status      int
 	Title, Text string
+	Note        string // what is good to know besides; empty: nothing
 	Function    string
 	Badge       breaker.State // empty: none
 	Resumable   bool          // it has the button
+	Facts       []fact
+	Errors      []errorGroup
 	Details     []detail
-	Errors      []errorLine
 	Command     string
 	Expires     string
 }
@@ -63,7 +66,7 @@ func (s *Service) view(ctx context.Context, g grant, c Circuit, ok bool) pageVie
 		v.Status, v.Title = http.StatusConflict, "An operator holds this function"
 		v.Text = "It was stopped on purpose" + by(trimmed(r).By) + ", so a link does not resume it. Nothing is lost meanwhile."
 	default:
-		v.Status, v.Title, v.Resumable, v.Expires = http.StatusOK, "Stopped", true, moment(g.Expires)
+		v.Status, v.Title, v.Resumable, v.Expires = http.StatusOK, stopped(r), true, moment(g.Expires)
 		v.Text = "Too many events failed, so no event is handled. Nothing is lost: the checkpoint stays where it is, and reading goes on from there."
 	}
 	return v
@@ -77,12 +80,21 @@ func expired(g grant) pageView {
 
 // shown is what is known of a circuit.
 func (s *Service) shown(ctx context.Context, g grant, c Circuit) pageView {
-	r := trimmed(c.Record)
-	v := pageView{Function: oneLine(g.Function, maxNameBytes), Badge: r.State, Details: details(g.Group, g.Function, r, s.lag(ctx, g.Group))}
+	r, lag := trimmed(c.Record), s.lag(ctx, g.Group)
+	v := pageView{Function: oneLine(g.Function, maxNameBytes), Badge: r.State, Facts: facts(r, lag, time.Now())}
+	v.Details = pageDetails(details(g.Group, g.Function, r, lag), v.Facts)
 	if r.State != breaker.Closed {
-		v.Errors, v.Command = errorLines(r), notice{Function: g.Function}.command()
+		v.Errors, v.Command = errorGroups(errorLines(r)), notice{Function: g.Function}.command()
 	}
 	return v
+}
+
+// stopped is what happened, in one line.
+func stopped(r breaker.Record) string {
+	if r.Failures == 0 {
+		return "Stopped"
+	}
+	return "Stopped after " + failures(r)
 }
 
 func since(r breaker.Record) string {
@@ -97,6 +109,7 @@ func (s *Service) resumed(ctx context.Context, g grant, c Circuit) pageView {
 	v := s.shown(ctx, g, c)
 	v.Status, v.Title = http.StatusOK, "Resumed"
 	v.Text = "All instances go on from the checkpoint within seconds, and what had failed is tried anew. " +
-		"If it fails again the function stops again, and there will be a new notice. " + putAway
+		"If it fails again the function stops again, and there will be a new notice."
+	v.Note = putAway
 	return v
 }
