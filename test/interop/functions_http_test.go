@@ -74,7 +74,7 @@ func startFunction(t *testing.T, interpreter, pkg, name string) *httpFunction {
 	if err := os.WriteFile(file, []byte(guideProgram(t, name)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &httpFunction{port: freePort(t)}
+	f := &httpFunction{port: ownPort(t)}
 	cmd := exec.Command(interpreter, file)
 	cmd.Env = environment(map[string]string{"PORT": f.port})
 	f.process = launch(t, cmd)
@@ -87,17 +87,6 @@ func startFunction(t *testing.T, interpreter, pkg, name string) *httpFunction {
 		return ""
 	})
 	return f
-}
-
-// freePort is one that nobody has at the moment: the programs take what they are given, as a user's do.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 var handledLine = regexp.MustCompile(`(?m)^(\S+) attempt (\d+) (.*)$`)

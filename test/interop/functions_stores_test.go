@@ -178,19 +178,16 @@ func (d *duo) send(word string, n int) {
 	}
 }
 
-// handled tells whether so many events that begin with a word were.
-func (d *duo) handled(word string, n int) func() bool {
-	return func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		count := 0
-		for body := range d.done {
-			if strings.HasPrefix(body, word) {
-				count++
-			}
+// handled counts the events that begin with a word and were.
+func (d *duo) handled(word string) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for body := range d.done {
+		if strings.HasPrefix(body, word) {
+			n++
 		}
-		return count == n
 	}
+	return n
 }
 
 func (d *duo) bothHave(state string) func() bool {
@@ -206,18 +203,18 @@ func (d *duo) play() {
 	d.send("one", 20)
 	must(d.t, d.orders.SendTo(d.t.Context(), "1", event.Text("broken")))
 	d.send("two", 20)
-	d.until("all is handled but the broken one", d.handled("two", 20*duoPartitions))
+	d.until("all is handled but the broken one", func() bool { return d.handled("two") == 20*duoPartitions })
 	d.until("the broken one is put away", func() bool { return d.poisoned() == 1 })
 
 	d.down.Store(true)
 	d.send("three", 20)
 	d.until("the circuit opens for both", d.bothHave("open"))
 	d.down.Store(false)
-	away := d.poisoned()
 	must(d.t, d.hosts[1].Resume(d.t.Context(), "billing"))
-	d.until("all is handled but what was put away before", d.handled("three", 20*duoPartitions-(away-1)))
-	if d.poisoned() != away || away > 1+2*5 { // each knows its own failures at once, those of the other a little later
-		d.t.Errorf("%d events were put away, %d of them when the circuit was open", d.poisoned(), away)
+	// What was on its way to the poison hub when the circuit opened may still arrive there, so nothing is counted before all of it is somewhere.
+	d.until("all is handled or put away", func() bool { return d.handled("three")+d.poisoned()-1 == 20*duoPartitions })
+	if away := d.poisoned(); away > 1+2*5 { // each knows its own failures at once, those of the other a little later
+		d.t.Errorf("%d events were put away; want at most what each host may put away before it opens the circuit", away)
 	}
 }
 

@@ -223,6 +223,7 @@ func TestGridGoNamespace(t *testing.T) {
 	y := startGrid(t, quickGrid, "acceptAnyJwt: true")
 	topic := y.topic(t, "readings", "cloudevents")
 	y.do(t, "subscription", "create", "worker", "--topic", topic.Name, "--pull", "--lock", "60s", "--dead-letter", "yard")
+	y.awaitDelivered(t, "worker")
 	at := strings.TrimSuffix(topic.SecureEndpoint, "/topics/readings/api/events")
 	send, receive := &aznamespaces.SenderClientOptions{ClientOptions: y.goOptions(t)}, &aznamespaces.ReceiverClientOptions{ClientOptions: y.goOptions(t)}
 	sender, err1 := aznamespaces.NewSenderClientWithSharedKeyCredential(at, topic.Name, azcore.NewKeyCredential(topic.Keys.Key1), send)

@@ -173,6 +173,7 @@ func TestGridManagedNamespace(t *testing.T) {
 	made := m.call(t, "PUT", "/topics/readings/eventSubscriptions/worker", `{"properties":{"deliveryConfiguration":{"deliveryMode":"Queue","queue":{"receiveLockDurationInSeconds":60,"maxDeliveryCount":4,"eventTimeToLive":"P1D"}},
 		"eventDeliverySchema":"CloudEventSchemaV1_0","filtersConfiguration":{"includedEventTypes":["order.placed"],"filters":[{"operatorType":"StringContains","key":"source","values":["shops"]}]}}}`, http.StatusCreated)
 	expect(t, "the queue", made, map[string]any{"properties.deliveryConfiguration.deliveryMode": "Queue", "properties.deliveryConfiguration.queue.maxDeliveryCount": 4})
+	y.awaitDelivered(t, "worker")
 	topic := ask[gridwire.Topic](t, y, "topic", "show", "readings")
 	y.publish(t, topic, "application/cloudevents-batch+json", "["+cloudEvent("1")+`,{"specversion":"1.0","id":"2","source":"/shops/1","type":"other"}]`)
 	root := manager{y, ""}

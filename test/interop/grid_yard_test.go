@@ -96,15 +96,6 @@ func (y *yard) subscribe(t *testing.T, topic, name, endpoint string, more ...str
 	return made
 }
 
-func (y *yard) show(t *testing.T, subscription string) gridwire.Subscription {
-	t.Helper()
-	shown := ask[gridwire.Subscription](t, y, "subscription", "show", subscription)
-	if shown.Stats == nil || shown.DeadLetters == nil {
-		t.Fatalf("subscription %s is shown without its counts", subscription)
-	}
-	return shown
-}
-
 // attempts are those made for a subscription, the first one first.
 func (y *yard) attempts(t *testing.T, subscription string) []gridwire.Attempt {
 	t.Helper()
@@ -146,6 +137,12 @@ func gridEvents(ids ...string) string {
 // cloudEvent is one with an attribute of its own.
 func cloudEvent(id string) string {
 	return fmt.Sprintf(`{"specversion":"1.0","id":%q,"source":"/shops/1","type":"order.placed","subject":"a","time":"2030-01-02T15:04:05Z","datacontenttype":"application/json","mine":"kept","data":{"total":42}}`, id)
+}
+
+// awaitDelivered waits until a subscription is being delivered: who receives from it before is told to ask again.
+func (y *yard) awaitDelivered(t *testing.T, subscription string) {
+	t.Helper()
+	y.eventuallyShown(t, subscription, func(gridwire.Subscription) bool { return true })
 }
 
 // fetch sends a request and reads the whole answer.
@@ -196,11 +193,13 @@ func eventually(t *testing.T, complaint func() string) {
 	}
 }
 
-// eventuallyShown waits until a subscription is as it should be, and gives it.
+// eventuallyShown waits until a subscription is as it should be, and gives it. It has counts only once it is
+// being delivered, a moment after it was made or agreed to.
 func (y *yard) eventuallyShown(t *testing.T, subscription string, wanted func(s gridwire.Subscription) bool) (shown gridwire.Subscription) {
 	t.Helper()
 	eventually(t, func() string {
-		if shown = y.show(t, subscription); wanted(shown) {
+		shown = ask[gridwire.Subscription](t, y, "subscription", "show", subscription)
+		if shown.Stats != nil && shown.DeadLetters != nil && wanted(shown) {
 			return ""
 		}
 		text, _ := json.Marshal(shown)

@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // process is a program that dies with the tests, however they end.
@@ -99,6 +102,28 @@ func script(t *testing.T, cmd *exec.Cmd, within time.Duration) {
 	if proofs == 0 {
 		t.Errorf("%s proved nothing:\n%s", cmd, p.out)
 	}
+}
+
+// ownPort is one of 127.0.0.1 where nobody listens, and nobody else is given it while the test runs: it is bound. A
+// program that is told of it can listen there all the same, as both take part in reusing it.
+func ownPort(t *testing.T) string {
+	t.Helper()
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(socket) })
+	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(bound.(*unix.SockaddrInet4).Port)
 }
 
 // environment is the process's own with further variables.

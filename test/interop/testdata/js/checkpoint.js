@@ -35,8 +35,9 @@ function consume(seen) {
       processClose: async (reason, context) => void owned.delete(context.partitionId),
       processError: async (error) => console.log("error:", error.message),
       processEvents: async (events, context) => {
-        for (const { body } of events) seen.set(body, (seen.get(body) ?? 0) + 1);
+        // First: to close waits for no checkpoint, and all are closed when everything was seen.
         if (events.length > 0) await context.updateCheckpoint(events.at(-1));
+        for (const { body } of events) seen.set(body, (seen.get(body) ?? 0) + 1);
       },
     },
     { startPosition: earliestEventPosition, maxWaitTimeInSeconds: 0.2 },

@@ -47,8 +47,8 @@ class Consumer:
         )
 
         def on_event(context, event):
+            context.update_checkpoint(event)  # first: all are closed when everything was seen
             seen.event(name, context, event)
-            context.update_checkpoint(event)
 
         self.thread = threading.Thread(
             target=self.client.receive,
