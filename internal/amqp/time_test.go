@@ -277,6 +277,7 @@ func TestDrainOfADrySource(t *testing.T) {
 			p.send(0, fl)
 		}
 		for sent := range uint32(3) {
+			synctest.Wait() // it has said so: else the drain could come first, and be answered at once
 			start := time.Now()
 			drain(10*sent, 10)
 			synctest.Wait()

@@ -592,13 +592,20 @@ func TestAClaimOfOnesOwnIsNotWaitedFor(t *testing.T) {
 func TestManyAtOnceAreSentAFewAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
-		var now, most atomic.Int64
+		var mu sync.Mutex
+		now, most := 0, 0 // guarded by mu
+		count := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			now += n
+			most = max(most, now)
+		}
 		w.down = nil
 		s := w.open()
 		s.cfg.Topics = publisherFunc(func() error {
-			most.Store(max(most.Load(), now.Add(1)))
+			count(1)
 			time.Sleep(time.Second)
-			now.Add(-1)
+			count(-1)
 			return nil
 		})
 		defer w.run(s)()
@@ -607,8 +614,10 @@ func TestManyAtOnceAreSentAFewAtATime(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		settle()
-		if n := len(w.posted(chat)); n != 50 || most.Load() != eventSlots || now.Load() != 0 {
-			t.Errorf("%d posts, %d events at once, %d under way", n, most.Load(), now.Load())
+		mu.Lock()
+		defer mu.Unlock()
+		if n := len(w.posted(chat)); n != 50 || most != eventSlots || now != 0 {
+			t.Errorf("%d posts, %d events at once, %d under way", n, most, now)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/triage"
 	"golang.org/x/net/html"
 )
 
@@ -28,6 +29,7 @@ func askDown(t *testing.T, y *yard, mail *mailServer, p pace) {
 	r := newTrial(t, y, fmt.Sprintf("down-%d", p.rate), partitions)
 	down := startService(t)
 	stop := r.fleet(duty{MaxBatch: 100, Retries: 1, Delay: 20 * time.Millisecond, Failures: threshold, Within: 10 * time.Second, Downstream: down.addr})
+	r.waitForShares("w1", "w2", "w3") // one that came later would see the circuit open later, too
 	var loading sync.WaitGroup
 	loading.Go(func() { r.load(p.rate, p.lasting, fine) })
 	defer loading.Wait()
@@ -124,7 +126,8 @@ func (r *trial) standstill(mail *mailServer) opened {
 	return o
 }
 
-// waitForQuiet waits until every call that was under way has ended: those may still have been entitled to put an event away.
+// waitForQuiet waits until every call that was under way has ended, and what became of it is stored: those may still have been entitled to put an
+// event away.
 func (r *trial) waitForQuiet() {
 	r.t.Helper()
 	began := now()
@@ -139,9 +142,28 @@ func (r *trial) waitForQuiet() {
 				delete(under, e.worker+e.partition)
 			}
 		}
-		quiet := since(now(), max(began, last))
-		return len(under) == 0 && quiet > time.Second, fmt.Sprintf("%v after the last note: %v", quiet, under)
+		quiet, putting := since(now(), max(began, last)), r.beingPutAway()
+		return len(under) == 0 && quiet > time.Second && putting == 0, fmt.Sprintf("%v after the last note: %v, %d put-aways", quiet, under, putting)
 	})
+}
+
+// beingPutAway counts the partitions that have an event on its way to the poison hub.
+func (r *trial) beingPutAway() (n int) {
+	r.t.Helper()
+	facts, err := r.store.Facts(r.t.Context(), r.group, "work/"+r.name+"/")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range facts {
+		work, err := triage.DecodeWork(f.Value)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if work.Intent != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // resume presses the button of the page that the link leads to. // F6, F7

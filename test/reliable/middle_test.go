@@ -194,8 +194,8 @@ func probe(r *trial) {
 	d := duty{MaxBatch: 5, Retries: 1, Delay: 20 * time.Millisecond, Failures: 4, Within: time.Minute, Probe: 500 * time.Millisecond, Downstream: down.addr}
 	first, second := r.start("first", brief, d), r.start("second", brief, d)
 	until(r.t, "a probe or two that failed", func() (bool, string) {
-		s := r.circuit().Record
-		return s.Trips >= 2, fmt.Sprintf("%+v", s)
+		s, putting := r.circuit().Record, r.beingPutAway() // as they may be which were decided on before it opened
+		return s.Trips >= 2 && putting == 0, fmt.Sprintf("%+v, %d put-aways", s, putting)
 	})
 	letters := len(r.rawLetters())
 	down.start()
