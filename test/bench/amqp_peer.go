@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
@@ -13,11 +14,13 @@ import (
 // The canned peer is what a yard is compared with: a server that does the least a client
 // can live with. It takes whatever is sent and throws it away, and gives whatever is
 // asked for from a stretch of frames encoded beforehand. One goroutine for each
-// connection, no windows, no checks, no storage.
+// connection, no windows, no checks, no storage; or, as the floor of what stores, files
+// that nobody could read anything from.
 //
 // It runs as a process of its own, this program started again, as the yard does.
 const (
 	peerCommand = "EVENTYARD_BENCH_PEER" // the variable that makes it so
+	peerFolder  = "EVENTYARD_BENCH_KEEP" // one that has it write what it takes to files there, and do no more with it
 	peerReplay  = 2000                   // frames in the stretch
 )
 
@@ -40,11 +43,23 @@ func runPeer(ctx context.Context, eventBytes int) error {
 			return err
 		}
 		p := &peer{amqpConn: newAMQPConn(conn), replay: replay, addresses: map[uint64]string{}, deliveries: map[uint64]uint32{}}
+		if p.keep, err = keptFile(os.Getenv(peerFolder)); err != nil {
+			return err
+		}
 		go func() {
 			defer conn.Close()
+			defer p.keep.Close()
 			_ = p.serve() // a client that goes away ends it
 		}()
 	}
+}
+
+// keptFile is where a connection's events go: a file of its own, or nowhere.
+func keptFile(dir string) (*os.File, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	return os.CreateTemp(dir, "kept-")
 }
 
 // cannedFrames are deliveries as the yard sends them.
@@ -74,6 +89,7 @@ func dataMessage(body []byte) []byte {
 // peer is one connection of the canned peer.
 type peer struct {
 	*amqpConn
+	keep   *os.File // nil: it throws away
 	replay [][]byte
 	place  int
 	// addresses are those of the client's links, by session and handle.
@@ -209,6 +225,11 @@ func (p *peer) transfer(r *wire.Reader, body []byte) error {
 	}
 	if p.addresses[id] == "$cbs" {
 		return p.welcome(p.deliveries[id], body[r.Offset():])
+	}
+	if p.keep != nil {
+		if _, err := p.keep.Write(body[r.Offset():]); err != nil {
+			return err
+		}
 	}
 	if t.More || t.Settled.Value {
 		return nil

@@ -67,13 +67,14 @@ func startYard(ctx context.Context, name, dir, sync string, partitions int) (*am
 }
 
 // startPeer starts this program once more, as the canned peer.
-func startPeer(ctx context.Context, eventBytes int) (*amqpServer, error) {
+// With a folder it writes there what it takes.
+func startPeer(ctx context.Context, eventBytes int, folder string) (*amqpServer, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), peerCommand+"="+strconv.Itoa(eventBytes))
+	cmd.Env = append(os.Environ(), peerCommand+"="+strconv.Itoa(eventBytes), peerFolder+"="+folder)
 	return startAMQP(cmd)
 }
 
@@ -123,13 +124,24 @@ func onYard(name, program, sync string, partitions int, work amqpWork) contender
 // onPeer is the same against the canned peer.
 func onPeer(name string, eventBytes int, work amqpWork) contender {
 	return contender{name, func(ctx context.Context, _ string, lim limit) (t tally, err error) {
-		s, err := startPeer(ctx, eventBytes)
-		if err != nil {
-			return tally{}, err
-		}
-		defer func() { err = errors.Join(err, s.stop()) }()
-		return work(ctx, s, lim)
+		return againstPeer(ctx, eventBytes, "", work, lim)
 	}}
+}
+
+// onKeeper is the same against one that writes what it takes to the page cache.
+func onKeeper(name string, eventBytes int, work amqpWork) contender {
+	return contender{name, func(ctx context.Context, dir string, lim limit) (t tally, err error) {
+		return againstPeer(ctx, eventBytes, dir, work, lim)
+	}}
+}
+
+func againstPeer(ctx context.Context, eventBytes int, folder string, work amqpWork, lim limit) (t tally, err error) {
+	s, err := startPeer(ctx, eventBytes, folder)
+	if err != nil {
+		return tally{}, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	return work(ctx, s, lim)
 }
 
 // amqpWork is what clients do to a server.

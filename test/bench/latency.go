@@ -18,8 +18,9 @@ const syncedRate = 1_000
 
 // measureLatency sends events at a steady rate, one by one, through the yard with its
 // durable default and through JetStream with its default, which syncs every two
-// minutes; and through both at like durability. They run inside this process and are reached over TCP. The time counts from
-// when an event was due, so that a sender who is held up does not hide it.
+// minutes; through both at like durability; and through bare sockets with one sync, as the
+// floor of what is durable. All run inside this process and are reached over TCP. The time
+// counts from when an event was due, so that a sender who is held up does not hide it.
 func measureLatency(ctx context.Context, b *bench) error {
 	// The sender that sleeps here and a server that syncs would otherwise hold the only
 	// two shares of the processors, which no yard of its own process suffers from.
@@ -29,7 +30,7 @@ func measureLatency(ctx context.Context, b *bench) error {
 		head: []string{"what", "p50", "spread", "p90", "spread", "p99", "spread"}}
 	for _, rate := range latencyRates() {
 		b.progress("latency: %d events/s", rate)
-		yard, unsynced, js, synced := &latencies{}, &latencies{}, &latencies{}, &latencies{}
+		yard, unsynced, js, bare, synced := &latencies{}, &latencies{}, &latencies{}, &latencies{}, &latencies{}
 		ways := []struct {
 			name string
 			into *latencies
@@ -38,6 +39,7 @@ func measureLatency(ctx context.Context, b *bench) error {
 			{"yard, sync `always`", yard, yardPipe("always")},
 			{"yard, sync `os`", unsynced, yardPipe("os")},
 			{"embedded JetStream, its default", js, jetStreamPipe(false)},
+			{"bare sockets and one fdatasync", bare, barePipe},
 			{"embedded JetStream, sync on every write", synced, jetStreamPipe(true)},
 		}
 		if rate > syncedRate {
@@ -57,6 +59,7 @@ func measureLatency(ctx context.Context, b *bench) error {
 		for i, p := range latencyPoints {
 			b.report.goal(fmt.Sprintf("latency at %d events/s, p%d: yard with `always` / JetStream's default", rate, p),
 				yard.points[i].over(js.points[i]), "×", atMost(1))
+			b.report.goal("the floor: bare sockets and one fdatasync / JetStream's default", bare.points[i].over(js.points[i]), "×", target{})
 			b.report.goal("the same at like durability: yard with `os` / JetStream's default", unsynced.points[i].over(js.points[i]), "×", target{})
 			if rate <= syncedRate {
 				b.report.goal("the same at like durability: yard with `always` / JetStream with sync on every write", yard.points[i].over(synced.points[i]), "×", target{})
