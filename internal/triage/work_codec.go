@@ -15,8 +15,8 @@ import (
 // maxWorkBytes is what a fact may have.
 const maxWorkBytes = 16 << 10
 
-// ErrTooLarge: so much is away above the checkpoint that it cannot be recorded. Wait with putting away more until the checkpoint has
-// moved.
+// ErrTooLarge: so much is away above the checkpoint that it cannot be recorded. What is furthest above it is best forgotten: it comes again
+// only if this instance dies.
 var ErrTooLarge = errors.New("more is put away above the checkpoint than a record holds")
 
 // EncodeWork gives at most 16 KiB: what does not fit is the least needed (reasons, then the attempts of the last units, then their
