@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/rescue"
 	"github.com/eventyard/eventyard/internal/triage"
 )
 
@@ -105,7 +106,7 @@ func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}
 	c.until.Store(int64(f.Timeout))
 	c.timer = time.AfterFunc(f.Timeout, c.expire)
 	defer c.end()
-	out := c.outcome(ctx, safely(func() error { return f.handler(c, b) }))
+	out := c.outcome(ctx, rescue.Call(func() error { return f.handler(c, b) }))
 	f.counts.call(b, out)
 	return out
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/rescue"
 	"github.com/eventyard/eventyard/internal/triage"
 )
 
@@ -62,7 +63,7 @@ func (c *call) each(ctx context.Context, handle func(context.Context, event.Even
 			r.rest(i, len(events))
 			break
 		}
-		err := safely(func() error { return handle(ctx, events[i]) })
+		err := rescue.Call(func() error { return handle(ctx, events[i]) })
 		if c.Err() != nil {
 			r.fail(i, late(err))
 			r.rest(i+1, len(events))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/rescue"
 	"github.com/eventyard/eventyard/internal/triage"
 )
 
@@ -125,5 +126,5 @@ func wanting(p place, err error) string {
 func (w *worker) tryWrite(ctx context.Context, intent triage.Intent, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, sinkTimeout)
 	defer cancel()
-	return safely(func() error { return w.writer.put(ctx, intent, l) })
+	return rescue.Call(func() error { return w.writer.put(ctx, intent, l) })
 }

@@ -2,7 +2,8 @@ package processor
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/eventyard/eventyard/internal/rescue"
 )
 
 // What callers branch on. Each of the first four is also what context.Cause tells in a handler
@@ -57,23 +58,4 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // PanicError is a panic of a handler, or of another function that the processor was given.
-type PanicError struct {
-	Value any
-	Stack []byte
-
-	at string // file and line; empty: not known
-}
-
-// Error tells the value and where it was; the stack is for those who ask.
-func (e *PanicError) Error() string {
-	if e.at == "" {
-		return fmt.Sprintf("panicked: %v", e.Value)
-	}
-	return fmt.Sprintf("panicked at %s: %v", e.at, e.Value)
-}
-
-// Unwrap gives the value where it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
+type PanicError = rescue.PanicError

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/rescue"
 )
 
 // pump works on one partition for as long as this instance owns it: it opens the
@@ -273,7 +274,7 @@ func (p *pump) beginning(c Checkpoint, info hub.PartitionInfo) (beginning, error
 		return outOfRange(trouble, info, p.in.cfg)
 	}
 	var b beginning
-	err := safely(func() (err error) { // Start is the user's
+	err := rescue.Call(func() (err error) { // Start is the user's
 		b, err = begin(c, p.hubID, info, p.in.cfg)
 		return err
 	})

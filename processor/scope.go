@@ -2,12 +2,9 @@ package processor
 
 import (
 	"context"
-	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/rescue"
 )
 
 // scope is where one goroutine calls user code: with a context that ends in time, with panics
@@ -36,7 +33,7 @@ func newScope(p *pump) *scope {
 // call calls user code. A call that outlives Config.HandlerTimeout has failed, whatever it returns.
 func (s *scope) call(parent context.Context, fn func(context.Context) error) error {
 	ctx := s.begin(parent)
-	err := safely(func() error { return fn(ctx) })
+	err := rescue.Call(func() error { return fn(ctx) })
 	if s.end() {
 		if err != nil {
 			return timedOut{err}
@@ -112,30 +109,4 @@ func (p *pump) stuck(now time.Time, after time.Duration) bool {
 		}
 	}
 	return false
-}
-
-// safely turns a panic into an error.
-func safely(fn func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack(), at: panicPlace()}
-		}
-	}()
-	return fn()
-}
-
-// panicPlace is where the panic that is being recovered from began, such as "billing/handler.go:12": behind the runtime's
-// own functions that raised it.
-func panicPlace() string {
-	var callers [32]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
-	for {
-		f, more := frames.Next()
-		if !strings.HasPrefix(f.Function, "runtime.") && f.File != "" {
-			return filepath.Join(filepath.Base(filepath.Dir(f.File)), filepath.Base(f.File)) + ":" + strconv.Itoa(f.Line)
-		}
-		if !more {
-			return ""
-		}
-	}
 }

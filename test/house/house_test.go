@@ -25,7 +25,7 @@ type pkg struct {
 // floors are the ladder, from the bottom up: a package imports only from lower floors. A
 // name ending in /... stands for everything below it.
 var floors = [][]string{
-	{"internal/amqp/wire", "internal/auth", "internal/vfs", "internal/service", "internal/pipe", "internal/balance", "internal/groupwire", "internal/fact", "internal/retry", "internal/signature", "internal/topickey", "internal/lowwater", "internal/gridwire", "internal/listeners", "internal/breaker", "internal/triage", "internal/functionwire"},
+	{"internal/amqp/wire", "internal/auth", "internal/vfs", "internal/service", "internal/pipe", "internal/balance", "internal/groupwire", "internal/fact", "internal/retry", "internal/signature", "internal/topickey", "internal/lowwater", "internal/gridwire", "internal/listeners", "internal/breaker", "internal/triage", "internal/functionwire", "internal/rescue"},
 	{"event", "internal/segment", "internal/amqp", "internal/amqpjson", "internal/certs", "internal/access/oidc", "internal/egress"},
 	{"internal/amqp/message", "internal/eventlog", "internal/meta", "internal/schema"},
 	{"internal/config", "internal/eventlog/logtest", "internal/meta/metatest", "hub", "grid", "internal/filter", "internal/parcel", "internal/invoke", "internal/poison"},
