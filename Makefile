@@ -34,8 +34,8 @@ interop: ## Real foreign clients against a real yard (INTEROP=TestPython for one
 
 .PHONY: quick
 quick: ## The tests without the race detector and with few seeds, for the inner loop
-	go test $$(go list ./... | grep -v -e engine/disk -e test/interop)
-	go test ./internal/engine/disk -crash.seeds=200
+	go test $$(go list ./... | grep -v -e storage/disk -e test/interop)
+	go test ./internal/storage/disk -crash.seeds=200
 
 .PHONY: race
 race: ## All tests but the foreign clients' with the race detector, three times
@@ -43,7 +43,7 @@ race: ## All tests but the foreign clients' with the race detector, three times
 
 .PHONY: crash
 crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9
-	go test ./internal/engine/disk -run TestPowerCuts -crash.seeds=$(CRASHSEEDS) -timeout 24h
+	go test ./internal/storage/disk -run TestPowerCuts -crash.seeds=$(CRASHSEEDS) -timeout 24h
 	go test ./test/crash -kill.rounds=200 -timeout 24h
 
 .PHONY: sim

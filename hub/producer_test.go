@@ -19,7 +19,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // mine is the producer of most tests.

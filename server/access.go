@@ -11,7 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/access/oidc"
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // What access has in the data folder.

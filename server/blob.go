@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/blob"
 	"github.com/eventyard/eventyard/internal/blobapi"
 	"github.com/eventyard/eventyard/internal/service"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // blobDir has the larger bodies of blobs, in the data folder.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/service"
+	"github.com/eventyard/eventyard/internal/storage/disk"
 )
 
 // Off, in place of an address, closes a door.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/service"
+	"github.com/eventyard/eventyard/internal/storage/disk"
 )
 
 // The printed reference shows defaults; they are what the parts do when left alone.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // rootString keeps the root policy's connection string in the data folder, which is how

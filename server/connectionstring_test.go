@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // content reads a small file; empty where there is none.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/runner"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // NodeFile holds the id under which a yard takes part in the groups of its own functions. It is the data folder's, which only one yard can have open, so that

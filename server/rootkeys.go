@@ -9,7 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // rootKeysFact is the key of a fact in the meta store: who may know the root policy's

@@ -11,7 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/service"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // maxTries bounds how often a change begins anew because another node was faster. After

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Policies lists those of a hub, or of the namespace for "", by name.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // H9: a new yard has a root policy with keys of its own.

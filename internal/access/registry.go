@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/listeners"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/listeners"
 )
 
 // registry is what this node knows of all policies.

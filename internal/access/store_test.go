@@ -1,6 +1,6 @@
 package access
 
-import "github.com/eventyard/eventyard/internal/meta/metatest"
+import "github.com/eventyard/eventyard/internal/storage/meta/metatest"
 
 // memStore is what several keepers share in a test.
 type memStore = metatest.Memory

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Keys of the store. Those of a hub have the time at which it was created in them: a

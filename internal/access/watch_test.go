@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // What one node does to policies counts at the other, without being asked.

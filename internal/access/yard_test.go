@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // hubs are those that a keeper is told of.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // A blob may be uploaded in blocks, which become its body when a list of them is

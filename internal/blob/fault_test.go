@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // Whatever operation of the disk fails under a write, the write fails, what was there

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // unfinishedSuffix ends the name of a file that is still being written.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 func TestContainerNames(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // containerRecord is a container as the meta store keeps it.

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/meta"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // Config is what the store works with.

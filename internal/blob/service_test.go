@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/engine/bolt"
+	"github.com/eventyard/eventyard/internal/storage/bolt"
 )
 
 // A small body is in the meta store, a larger one in a file; both come back as they were,

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Run clears away what crashes, failures and deletions have left, at once and then now and

@@ -26,8 +26,8 @@ import (
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/blob"
-	"github.com/eventyard/eventyard/internal/meta/metatest"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

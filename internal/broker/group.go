@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Group is a consumer group: a name under which readers keep positions of their own.

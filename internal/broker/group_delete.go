@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // DeleteGroup deletes a consumer group with what is recorded of it, for good; $Default is

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // keepRecord keeps something of a group, as a service does.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // GroupRecords says where a service keeps what it knows of a consumer group: in the meta

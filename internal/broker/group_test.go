@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // H1: $Default is there in any case; other groups are told apart by it.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Retention says when events may be removed; its size is per partition. Zero fields

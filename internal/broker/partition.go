@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // PartitionInfo is what there is to know of a partition at one moment.

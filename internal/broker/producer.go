@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // ProducerConfig says who wants to publish exactly once. Nil fields: the broker chooses.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // account is one producer in a ledger. All of it is guarded by ledger.mu.

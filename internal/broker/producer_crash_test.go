@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/engine/disk"
-	"github.com/eventyard/eventyard/internal/eventlog"
-	"github.com/eventyard/eventyard/internal/meta"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // steered is an engine whose appends a test holds up and whose answers it changes.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // noNumber stands where a producer has stored nothing.

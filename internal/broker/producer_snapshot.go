@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // snapshot is what the meta store keeps of a partition's producers: all that batches

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // H2: without partition and key, publications take turns.

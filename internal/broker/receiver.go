@@ -3,7 +3,7 @@ package broker
 import (
 	"context"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // ReceiverConfig says who wants to read a partition for a group.

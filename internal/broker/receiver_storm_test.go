@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // hall watches a place from outside: who has been let in and not been told to go.

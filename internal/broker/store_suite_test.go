@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/engine/bolt"
-	"github.com/eventyard/eventyard/internal/engine/disk"
-	"github.com/eventyard/eventyard/internal/meta"
-	"github.com/eventyard/eventyard/internal/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
 
 // The store that most tests here use keeps the contract too.

@@ -1,6 +1,6 @@
 package broker
 
-import "github.com/eventyard/eventyard/internal/meta/metatest"
+import "github.com/eventyard/eventyard/internal/storage/meta/metatest"
 
 // memStore is what several brokers share in a test.
 type memStore = metatest.Memory

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // factPrefix is where the meta store has facts for each subscription that ever had a dead letter:

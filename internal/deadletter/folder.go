@@ -13,8 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/topics"
-	"github.com/eventyard/eventyard/internal/vfs"
 )
 
 // Letters are nobody else's business on a shared machine.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // Bounds of a page: how many letters it has if nobody says, how large they may be all together, and how

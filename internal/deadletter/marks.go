@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // leafLetters is how many letters the marks of one fact are about: so few that each of them may be

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // redriveBatch is how many letters are delivered and marked together at most, redriveBytes about how large

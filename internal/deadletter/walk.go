@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // stroll reads a log forward, past damage.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/topics"
 )
 

@@ -16,12 +16,12 @@ import (
 
 	"github.com/eventyard/eventyard/internal/courier"
 	"github.com/eventyard/eventyard/internal/egress"
-	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/filter"
 	"github.com/eventyard/eventyard/internal/parcel"
 	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/topics"
-	"github.com/eventyard/eventyard/internal/vfs"
 )
 
 // sink is a courier that delivers at once, and counts.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // catchUpEvents is how many events are looked at in one step of one lane, before others have

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // cursorPrefix is where the cursors are kept: grid/cursors/SOURCE/PARTITION, one value for all

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/filter"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // stretch is how many events are offered at a time: those who want to join wait so long at

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/courier"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // A mark beyond the end of its log is of events that power loss has taken. New ones get their

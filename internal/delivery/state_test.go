@@ -9,8 +9,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/courier"
 	"github.com/eventyard/eventyard/internal/filter"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/topics"
 )
 

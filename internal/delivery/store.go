@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // What is stored at a time: well within what a log takes as one batch. One that is larger by

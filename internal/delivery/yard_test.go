@@ -19,14 +19,14 @@ import (
 
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/egress"
-	"github.com/eventyard/eventyard/internal/engine/disk"
-	"github.com/eventyard/eventyard/internal/eventlog"
-	"github.com/eventyard/eventyard/internal/meta"
-	"github.com/eventyard/eventyard/internal/meta/metatest"
 	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/tiers"
 	"github.com/eventyard/eventyard/internal/topics"
-	"github.com/eventyard/eventyard/internal/vfs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

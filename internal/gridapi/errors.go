@@ -9,9 +9,9 @@ import (
 
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/eventlog"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/topics"
 )
 

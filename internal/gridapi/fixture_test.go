@@ -23,8 +23,8 @@ import (
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/meta/metatest"
 	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/topics"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/fact"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/meta"
-	"github.com/eventyard/eventyard/internal/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/processor"
 )
 

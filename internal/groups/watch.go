@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
 )
 

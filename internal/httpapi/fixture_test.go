@@ -18,10 +18,10 @@ import (
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/engine/bolt"
-	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/groups"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // yard is a real broker on the real disk engine in memory, behind a real HTTP server

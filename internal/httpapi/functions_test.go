@@ -12,11 +12,11 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/functionwire"
 	"github.com/eventyard/eventyard/internal/poison"
 	"github.com/eventyard/eventyard/internal/poison/box"
 	"github.com/eventyard/eventyard/internal/runner"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // serveFunctions lets the door have functions that are defined and never run.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/deadletter"
 	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/topics"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/google/go-cmp/cmp"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // outbox gathers the events of one publication in the form the log keeps.

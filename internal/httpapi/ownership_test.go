@@ -12,7 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // partitionJSON is a partition's runtime information. A partition that never had an

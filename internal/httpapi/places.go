@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // The id of a tail's events holds the next number of every partition, so that a tail

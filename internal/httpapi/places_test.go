@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"pgregory.net/rapid"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 const positionHelp = "from is earliest, latest, a sequence number, after:N, a time such as 2026-01-02T15:04:05Z, time:MS in Unix milliseconds, or the id of a tail's event such as 0:17,1:4"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // problem is the body of every refusal but those of the Event Hubs REST calls: the

@@ -10,7 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // tail follows partitions as server-sent events until the client leaves, the count is

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // maxSeats is how many readers of one tail may hold events in memory at once.

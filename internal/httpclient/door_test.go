@@ -13,11 +13,11 @@ import (
 
 	"github.com/eventyard/eventyard/internal/access"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/engine/bolt"
-	"github.com/eventyard/eventyard/internal/engine/disk"
 	"github.com/eventyard/eventyard/internal/groups"
 	"github.com/eventyard/eventyard/internal/httpapi"
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // realYard serves a real door for development and gives its URL.

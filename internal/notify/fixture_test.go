@@ -18,8 +18,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/breaker"
 	"github.com/eventyard/eventyard/internal/egress"
-	"github.com/eventyard/eventyard/internal/meta"
-	"github.com/eventyard/eventyard/internal/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/processor"
 )
 

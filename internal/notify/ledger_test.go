@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // items gives what a ledger is to send, briefly.

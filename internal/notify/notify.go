@@ -26,7 +26,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/breaker"
 	"github.com/eventyard/eventyard/internal/egress"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // watchLedgers keeps up with the ledgers, whoever changes them, and has a lane at work for every receiver that something waits

@@ -8,7 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // How long to wait before a host that could not go on is started anew.

@@ -11,8 +11,8 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/poison/box"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // sendLarge publishes an event that measures so many bytes as it is stored.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // lostPause is how long to wait before a watch that was lost begins anew.

@@ -27,9 +27,9 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/groups"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/notify"
 	"github.com/eventyard/eventyard/internal/poison/box"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // What callers branch on.

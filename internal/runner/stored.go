@@ -9,7 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // keyPrefix is where the definitions are. The key is the name in lower case, so that the store itself refuses one that differs in case

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // F1: a client that was closed is dialled anew.

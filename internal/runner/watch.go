@@ -12,8 +12,8 @@ import (
 	"github.com/eventyard/eventyard/internal/breaker"
 	"github.com/eventyard/eventyard/internal/circuit"
 	"github.com/eventyard/eventyard/internal/groups"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/notify"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
-	"github.com/eventyard/eventyard/internal/meta"
-	"github.com/eventyard/eventyard/internal/meta/metatest"
 	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
 
 // countingStore counts writes, and fails them while it is told to.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // reader reads a queue's log from a place on, for a while. It is made for each while anew: an

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/parcel"
 	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // G5: what waits is handed out when its wait is over, to the millisecond, for every wait that

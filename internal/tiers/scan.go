@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // countAll counts what was in the tiers when they were opened. What is put later is counted by

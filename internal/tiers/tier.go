@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 const (

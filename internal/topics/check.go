@@ -9,10 +9,10 @@ import (
 
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/filter"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/signature"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Bounds of settings.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Limits and defaults.

@@ -10,8 +10,8 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // maxAppends bounds how often a batch is appended that was certainly not stored.

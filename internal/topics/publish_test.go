@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // G12: nothing is acknowledged that is not stored, and nothing stored twice that certainly was

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/signature"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // RotateKey adds a signing key of the algorithm (see signature) and lets the others expire after

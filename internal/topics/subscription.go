@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Find looks for a subscription by name: in a source, or (zero source) in all of them. What it

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/topickey"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // DeleteTopic deletes it with its events and subscriptions, for good.

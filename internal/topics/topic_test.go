@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 func TestNamesOfTopics(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/meta"
 	"github.com/eventyard/eventyard/internal/signature"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // G1: what one node changes, the others know.

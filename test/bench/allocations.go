@@ -5,7 +5,7 @@ import (
 	"errors"
 	"os"
 
-	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/storage/disk"
 )
 
 // measureAllocations counts what the engine allocates for each event. The counts are

@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
-	"github.com/eventyard/eventyard/internal/engine/disk"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // What is appended, unless said otherwise.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/storage/disk"
 )
 
 // measureJetStream feeds the same events, in process, to an embedded NATS server with

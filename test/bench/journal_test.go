@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/segment"
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 )
 
 // TestTheJournalPrototypeStoresWhatItAcknowledges: a prototype that loses events would

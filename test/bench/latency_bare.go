@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/eventyard/eventyard/internal/vfs"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // bareFileBytes is written with zeros beforehand: a sync into blocks that exist is the cheapest there is.

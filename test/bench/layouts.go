@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/eventyard/eventyard/internal/engine/disk"
+	"github.com/eventyard/eventyard/internal/storage/disk"
 )
 
 // measureLayouts compares a sync per dirty partition file (the engine without its journal),

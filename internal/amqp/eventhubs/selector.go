@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // selectorFilter is the key of the filter that says where reading begins.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // F4: what lies in a poison hub is listed, the newest first, also over partitions.

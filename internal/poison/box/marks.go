@@ -15,7 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Marks are facts: poison/HUB/INCARNATION/PARTITION/LEAF, where HUB is the poison hub's name and INCARNATION when it was created, so that a

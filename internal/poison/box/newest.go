@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // newest gives chosen letters of a hub, the newest first, until take has had enough, or look, which is asked before every event that is

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // way reads a partition from its beginning to where its end was when it began.

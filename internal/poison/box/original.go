@@ -7,8 +7,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // whole gives a letter with its event, which is read from where it is if the letter had no room for it. What a hub keeps under the same number

@@ -15,8 +15,8 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/eventlog"
 	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // F4: redriven events are the originals, where they came from, oldest first, for their function alone.

@@ -1,0 +1,96 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// maxProblems bounds how many problems one check reports.
+const maxProblems = 20
+
+// Check reads a whole store and verifies all that can be verified: the file's
+// structure, bbolt's own account of its pages, the checksum of every fact. It changes
+// nothing, and fails with vfs.ErrLocked while a process has the store open.
+func Check(path string) error {
+	db, err := openToRead(path)
+	if err != nil {
+		return fmt.Errorf("check meta store %s: %w", path, err)
+	}
+	if err := errors.Join(checkDatabase(db), db.Close()); err != nil {
+		return fmt.Errorf("check meta store %s: %w", path, err)
+	}
+	return nil
+}
+
+func checkDatabase(db *database) error {
+	if err := inspect(db); err != nil { // first: it makes the rest safe
+		return err
+	}
+	return db.View(func(tx *bbolt.Tx) error {
+		if err := checkFormat(tx); err != nil {
+			return err
+		}
+		return errors.Join(checkPages(tx), checkFacts(tx))
+	})
+}
+
+// checkPages runs bbolt's own check, to its end: it goes on in the background until
+// everything it has to say was taken.
+func checkPages(tx *bbolt.Tx) error {
+	var problems []error
+	for problem := range tx.Check() {
+		problems = appendProblem(problems, problem)
+	}
+	return errors.Join(problems...)
+}
+
+// checkFacts verifies each fact, and that none is missing.
+func checkFacts(tx *bbolt.Tx) error {
+	want, err := loadTally(tx)
+	if err != nil {
+		return err
+	}
+	got := tally{revision: want.revision}
+	var problems []error
+	err = tx.Bucket(factsBucket()).ForEach(func(key, record []byte) error {
+		if err := checkFact(string(key), record, want.revision); err != nil {
+			problems = appendProblem(problems, err)
+			return nil
+		}
+		got.add(record)
+		return nil
+	})
+	if len(problems) == 0 && got != want {
+		problems = appendProblem(problems, fmt.Errorf("%w: it holds %d facts with the sum %d, but %d with the sum %d were stored",
+			ErrCorrupt, got.facts, got.sums, want.facts, want.sums))
+	}
+	return errors.Join(append(problems, err)...)
+}
+
+func checkFact(key string, record []byte, newest meta.Revision) error {
+	revision, value, err := openRecord(record, key)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(meta.CheckKey(key), meta.CheckValue(value)); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if revision == 0 || revision > newest {
+		return fmt.Errorf("%w: %q has revision %d, the newest is %d", ErrCorrupt, key, revision, newest)
+	}
+	return nil
+}
+
+func appendProblem(problems []error, problem error) []error {
+	if len(problems) >= maxProblems {
+		return problems
+	}
+	if !errors.Is(problem, ErrCorrupt) && !errors.Is(problem, ErrFormat) {
+		problem = fmt.Errorf("%w: %w", ErrCorrupt, problem)
+	}
+	return append(problems, problem)
+}

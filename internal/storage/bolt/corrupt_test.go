@@ -1,0 +1,262 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// soundStore makes a store with branch pages, long values and deletions, and gives its
+// bytes with its facts: those of now, and those before its last commit.
+func soundStore(t testing.TB, facts int) (content []byte, now, before map[string]meta.Entry) {
+	t.Helper()
+	path := storePath(t)
+	s := openStore(t, Config{Path: path, NoSync: true})
+	for i := range facts {
+		key := fmt.Sprintf("hubs/%03d/%s", i, strings.Repeat("k", 1+i%60))
+		value := strings.Repeat(key, 1+i%7)
+		if i%50 == 7 {
+			value = strings.Repeat(key, 200)
+		}
+		if revision := set(t, s, key, 0, value); i%9 == 0 {
+			if err := s.Delete(t.Context(), key, revision); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before = allFacts(t, s)
+	set(t, s, "last", 0, "change")
+	now = allFacts(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return readFile(t, path), now, before
+}
+
+func allFacts(t testing.TB, s *Store) map[string]meta.Entry {
+	t.Helper()
+	entries, err := s.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := make(map[string]meta.Entry)
+	for _, entry := range entries {
+		facts[entry.Key] = entry
+	}
+	return facts
+}
+
+// wantFoundOrHarmless holds a damaged file to this: Check and Open bring no process
+// down, and what Check lets pass has every fact as it was stored. A damaged newest meta
+// page looks like a power cut during the last commit, and gives the state before it.
+func wantFoundOrHarmless(t *testing.T, what, path string, content []byte, now, before map[string]meta.Entry) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checked := Check(path)
+	if checked != nil && !errors.Is(checked, ErrCorrupt) && !errors.Is(checked, ErrFormat) {
+		t.Errorf("%s: Check gave %v, want ErrCorrupt", what, checked)
+	}
+	s, err := Open(Config{Path: path, NoSync: true})
+	if err != nil {
+		if checked == nil {
+			t.Errorf("%s: Check passed, Open gave %v", what, err)
+		}
+		return
+	}
+	defer func() { _ = s.Close() }()
+	entries, err := s.List(t.Context(), "")
+	if checked == nil && (err != nil || !holds(entries, now) && !holds(entries, before)) {
+		t.Errorf("%s: Check passed, but the facts are not what was stored (%v)", what, err)
+	}
+}
+
+// Damage anywhere in the file is found by Check or is harmless.
+func TestDamageIsFound(t *testing.T) {
+	content, now, before := soundStore(t, 120)
+	path := filepath.Join(t.TempDir(), "meta.db")
+	random := rand.New(rand.NewPCG(5, 6))
+	pageBytes := os.Getpagesize()
+	for range 600 {
+		at, bit := random.IntN(len(content)), random.IntN(8)
+		if random.IntN(2) == 0 { // the beginning of a page has more to break
+			at = random.IntN(len(content)/pageBytes)*pageBytes + random.IntN(100)
+		}
+		damaged := append([]byte(nil), content...)
+		damaged[at] ^= 1 << bit
+		wantFoundOrHarmless(t, fmt.Sprintf("bit %d of byte %d flipped", bit, at), path, damaged, now, before)
+	}
+	for at := 2 * pageBytes; at < len(content); at += pageBytes {
+		damaged := append([]byte(nil), content...)
+		clear(damaged[at : at+pageBytes])
+		wantFoundOrHarmless(t, fmt.Sprintf("page %d zeroed", at/pageBytes), path, damaged, now, before)
+		wantFoundOrHarmless(t, fmt.Sprintf("cut short at page %d", at/pageBytes), path, content[:at], now, before)
+	}
+}
+
+// These need a look at the whole: each page by itself is sound.
+func TestDamageThatLooksSoundIsFound(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(t *testing.T, tx *bbolt.Tx) error
+	}{
+		{"a fact is missing", func(t *testing.T, tx *bbolt.Tx) error {
+			return tx.Bucket(factsBucket()).Delete([]byte("last"))
+		}},
+		{"a fact is older than it should be", func(t *testing.T, tx *bbolt.Tx) error {
+			record := newRecord([]byte("older"))
+			sealRecord(record, "last", 1)
+			return tx.Bucket(factsBucket()).Put([]byte("last"), record)
+		}},
+		{"a fact is newer than the store", func(t *testing.T, tx *bbolt.Tx) error {
+			record := newRecord([]byte("newer"))
+			sealRecord(record, "last", 1<<40)
+			return tx.Bucket(factsBucket()).Put([]byte("last"), record)
+		}},
+		{"the revision went back", func(t *testing.T, tx *bbolt.Tx) error {
+			return tx.Bucket(factsBucket()).SetSequence(1)
+		}},
+		{"a record is too short", func(t *testing.T, tx *bbolt.Tx) error {
+			return tx.Bucket(factsBucket()).Put([]byte("last"), []byte("short"))
+		}},
+		{"a key has not the form of one", func(t *testing.T, tx *bbolt.Tx) error {
+			record := newRecord(nil)
+			sealRecord(record, "a//b", 1)
+			return tx.Bucket(factsBucket()).Put([]byte("a//b"), record)
+		}},
+		{"the tally is missing", func(t *testing.T, tx *bbolt.Tx) error {
+			return tx.Bucket(aboutBucket()).Delete(tallyKey())
+		}},
+	}
+	content, _, _ := soundStore(t, 30)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := editedStore(t, content, func(tx *bbolt.Tx) error { return test.damage(t, tx) })
+			if err := Check(path); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("Check gave %v, want ErrCorrupt", err)
+			}
+		})
+	}
+}
+
+// editedStore writes a store's bytes to a file and changes it behind the store's back.
+func editedStore(t *testing.T, content []byte, edit func(*bbolt.Tx) error) string {
+	t.Helper()
+	path := storePath(t)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openBolt(path, bbolt.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(edit), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// One damaged fact is one error; the others are read and changed as ever.
+func TestADamagedFactDoesNotAffectOthers(t *testing.T) {
+	content, _, _ := soundStore(t, 30)
+	path := editedStore(t, content, func(tx *bbolt.Tx) error {
+		record := append([]byte(nil), tx.Bucket(factsBucket()).Get([]byte("last"))...)
+		record[len(record)-1] ^= 1
+		return tx.Bucket(factsBucket()).Put([]byte("last"), record)
+	})
+	s := openStore(t, Config{Path: path})
+	if _, err := s.Get(t.Context(), "last"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("get gave %v, want ErrCorrupt", err)
+	}
+	if _, err := s.CompareAndSet(t.Context(), "last", 1, nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("set gave %v, want ErrCorrupt", err)
+	}
+	set(t, s, "another", 0, "well")
+	wantValue(t, s, "another", "well")
+}
+
+func TestFilesThatAreNoStoreAreRefused(t *testing.T) {
+	content, _, _ := soundStore(t, 5)
+	later := editedStore(t, content, func(tx *bbolt.Tx) error {
+		return tx.Bucket(aboutBucket()).Put(formatKey(), []byte("2"))
+	})
+	foreign := editedStore(t, content, func(tx *bbolt.Tx) error { return tx.DeleteBucket(factsBucket()) })
+	tests := []struct {
+		name    string
+		content []byte
+		want    error
+	}{
+		{"an empty file", nil, ErrCorrupt},
+		{"a file of text", []byte("hubs: []\n"), ErrCorrupt},
+		{"a long file of zeros", make([]byte, 1<<16), ErrCorrupt},
+		{"a store of a later format", readFile(t, later), ErrFormat},
+		{"another program's bbolt file", readFile(t, foreign), ErrFormat},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := storePath(t)
+			if err := os.WriteFile(path, test.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(Config{Path: path}); !errors.Is(err, test.want) {
+				t.Errorf("Open gave %v, want %v", err, test.want)
+			}
+			if err := Check(path); !errors.Is(err, test.want) {
+				t.Errorf("Check gave %v, want %v", err, test.want)
+			}
+			if got := readFile(t, path); string(got) != string(test.content) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+	if err := Check(storePath(t)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Check of no file gave %v, want os.ErrNotExist", err)
+	}
+}
+
+// Other tools, such as bbolt's own compact, leave a list of free pages in the file.
+func TestAStoreWithAFreelistIsSound(t *testing.T) {
+	content, now, before := soundStore(t, 200)
+	path := storePath(t)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(path); err != nil {
+		t.Error(err)
+	}
+	wantFoundOrHarmless(t, "as it is", path, readFile(t, path), now, before)
+	set(t, openStore(t, Config{Path: path}), "another", 0, "well")
+}
+
+// FuzzCheck overwrites eight bytes somewhere.
+func FuzzCheck(f *testing.F) {
+	content, now, before := soundStore(f, 60)
+	pages := uint32(len(content) / os.Getpagesize())
+	for page := range pages {
+		f.Add(page*uint32(os.Getpagesize())+8, uint64(1))
+		f.Add(page*uint32(os.Getpagesize())+16, ^uint64(0))
+	}
+	path := filepath.Join(f.TempDir(), "meta.db")
+	f.Fuzz(func(t *testing.T, at uint32, number uint64) {
+		damaged := append([]byte(nil), content...)
+		binary.NativeEndian.PutUint64(damaged[at%uint32(len(damaged)-8):], number)
+		wantFoundOrHarmless(t, "overwritten", path, damaged, now, before)
+	})
+}

@@ -1,0 +1,327 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// group is what is committed together: encoded batches, and who waits for them. It is
+// used again; a partition without work holds none.
+type group struct {
+	buf     []byte
+	tickets []*ticket
+	// shared says that it was made durable by the journal; its segment is synced later.
+	shared bool
+}
+
+// ticket implements eventlog.Receipt. It is used again after Wait.
+type ticket struct {
+	p      *partition
+	first  eventlog.Sequence
+	timeMS int64
+	count  int // events
+	bytes  int // room in the segment
+	// settled has room for the one outcome, so that settling never waits.
+	settled chan outcome
+}
+
+type outcome struct{ err error }
+
+// Wait returns when the batch is durable; see eventlog.Receipt. The waiter commits by
+// itself if nobody else does.
+func (t *ticket) Wait(ctx context.Context) (eventlog.Appended, error) {
+	select {
+	case o := <-t.settled:
+		return t.finish(o)
+	default:
+	}
+	t.p.leadIfIdle()
+	select {
+	case o := <-t.settled:
+		return t.finish(o)
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-t.settled: // both at once: what is known is better than what is not
+		return t.finish(o)
+	default:
+		return eventlog.Appended{}, context.Cause(ctx) // settled later; the ticket is left to it
+	}
+}
+
+func (t *ticket) finish(o outcome) (eventlog.Appended, error) {
+	p := t.p
+	done := eventlog.Appended{First: t.first, Time: time.UnixMilli(t.timeMS).UTC()}
+	t.p = nil
+	p.e.tickets.Put(t)
+	if o.err != nil {
+		return eventlog.Appended{}, o.err
+	}
+	return done, nil
+}
+
+// leadIfIdle commits one group if nobody is committing.
+func (p *partition) leadIfIdle() {
+	p.mu.Lock()
+	if p.committing || p.fill == nil || p.waiters > 0 {
+		p.mu.Unlock()
+		return
+	}
+	p.committing = true
+	p.mu.Unlock()
+	p.commitGroup()
+	p.mu.Lock()
+	p.releaseTokenLocked()
+	p.mu.Unlock()
+}
+
+// startDrainLocked hands the token to a goroutine that commits until nothing is left.
+// Close waits for it.
+func (p *partition) startDrainLocked() {
+	p.e.committers.Add(1)
+	go func() {
+		defer p.e.committers.Done()
+		p.drain()
+	}()
+}
+
+func (p *partition) drain() {
+	for {
+		p.commitGroup()
+		p.mu.Lock()
+		if p.fill == nil || p.waiters > 0 { // who waits for the token sees to what is left
+			p.committing = false
+			p.idle.Broadcast()
+			p.mu.Unlock()
+			return
+		}
+		p.mu.Unlock()
+	}
+}
+
+// commitGroup writes, syncs and settles what has gathered. The caller holds the token.
+func (p *partition) commitGroup() {
+	p.e.busy.Add(1)
+	defer p.e.busy.Add(-1)
+	p.gatherer.wait(p.waiting)
+	p.mu.Lock()
+	g, broken := p.fill, p.broken
+	p.fill = nil
+	p.makeRoomLocked()
+	p.mu.Unlock()
+	if g == nil {
+		return
+	}
+	p.gatherer.took(len(g.tickets))
+	err := error(eventlog.ErrFenced)
+	if !broken {
+		err = p.write(g)
+	}
+	p.mu.Lock()
+	if err != nil {
+		p.failLocked(g, err)
+	} else {
+		p.succeedLocked(g)
+	}
+	p.mu.Unlock()
+	p.e.putGroup(g)
+}
+
+// waiting is how many batches have gathered.
+func (p *partition) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fill == nil {
+		return 0
+	}
+	return len(p.fill.tickets)
+}
+
+// write puts a group behind the active segment, rolling to a new one first if it is full.
+func (p *partition) write(g *group) error {
+	if p.fullWith(int64(len(g.buf))) {
+		if err := p.roll(); err != nil {
+			return fmt.Errorf("begin a segment: %w", err)
+		}
+	}
+	a := p.active
+	offset := a.tail.Offset
+	segment.Seal(g.buf, a.head.Salt, offset, p.durable())
+	if _, err := a.handle.WriteAt(g.buf, offset); err != nil {
+		return p.takeBack(offset, fmt.Errorf("write segment: %w", err))
+	}
+	if p.e.cfg.Sync != Always {
+		return nil
+	}
+	return p.makeDurable(a, offset, g)
+}
+
+// makeDurable syncs a group that was written: by way of the journal where others are
+// syncing too, by itself otherwise.
+func (p *partition) makeDurable(a *file, offset int64, g *group) error {
+	if len(g.buf) < largeWrite && int(p.e.busy.Load()) >= p.e.cfg.journalFrom {
+		err := p.e.journal.commit(p, a, offset, g.buf)
+		g.shared = err == nil
+		if !errors.Is(err, errJournalFull) {
+			return err
+		}
+	}
+	end := offset + int64(len(g.buf))
+	p.zeroAhead(end)
+	a.allocated = max(a.allocated, end)
+	p.e.syncs <- struct{}{}
+	defer func() { <-p.e.syncs }()
+	if err := p.sync(a); err != nil {
+		return fmt.Errorf("sync segment: %w", err)
+	}
+	return nil
+}
+
+// errDoubtful: an earlier sync of the segment failed.
+var errDoubtful = errors.New("an earlier sync failed")
+
+// sync is the one way to sync a segment. After one has failed, what the page cache says of
+// the segment proves nothing any more, and no later sync succeeds. They run one by one,
+// because the operating system tells an error to one of them only.
+func (p *partition) sync(f *file) error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	p.mu.Lock()
+	reached, doubtful := f.tail.Offset, f.doubtful
+	p.mu.Unlock()
+	if doubtful {
+		return errDoubtful
+	}
+	err := p.e.timedSync(f.handle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		f.doubtful = true
+		return err
+	}
+	f.durable = max(f.durable, reached)
+	return nil
+}
+
+// durable is how much of the active segment is known to be durable.
+func (p *partition) durable() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.active.durable
+}
+
+func (e *Engine) timedSync(handle vfs.File) error {
+	began := time.Now()
+	err := handle.Sync()
+	e.metrics.synced(time.Since(began))
+	return err
+}
+
+// refusal is a failure after which it is certain that nothing was stored and the
+// partition can be written as before.
+type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// takeBack makes sure that nothing of a failed write can be found later. Where it
+// cannot, the failure stays what it was: the end of this segment.
+func (p *partition) takeBack(offset int64, err error) error {
+	if !isNoSpace(err) {
+		return err
+	}
+	p.e.spares.purge()
+	a := p.active
+	if a.handle.Truncate(offset) != nil || p.sync(a) != nil {
+		return err
+	}
+	a.allocated = offset
+	return &refusal{err}
+}
+
+// succeedLocked makes a group readable and settles its receipts.
+func (p *partition) succeedLocked(g *group) {
+	a := p.active
+	before := p.visible.next
+	for _, t := range g.tickets {
+		a.index = a.index.Add(segment.Entry{First: int64(t.first), Time: t.timeMS, Offset: a.tail.Offset})
+		a.tail = segment.Tail{
+			Offset: a.tail.Offset + int64(t.bytes), Next: int64(t.first) + int64(t.count), LastTime: t.timeMS,
+		}
+	}
+	p.visible = endOf(a.tail)
+	if p.e.cfg.Sync == Always && !g.shared && !a.doubtful {
+		a.durable = a.tail.Offset // the sync ran before the tail moved
+	}
+	p.e.metrics.appended(len(g.tickets), int(p.visible.next-before), len(g.buf))
+	p.wakeReadersLocked()
+	g.settle(nil)
+}
+
+// failLocked refuses a group, and what has gathered behind it, since that was numbered
+// after it.
+func (p *partition) failLocked(g *group, err error) {
+	var refused *refusal
+	switch {
+	case errors.Is(err, eventlog.ErrFenced):
+	case errors.As(err, &refused):
+		if err = classify(err); !errors.Is(err, eventlog.ErrNoSpace) {
+			err = fmt.Errorf("%w: %w", eventlog.ErrFenced, err)
+		}
+	default:
+		p.fenceLocked(err)
+		err = fmt.Errorf("%w: %w", eventlog.ErrUncertain, err)
+	}
+	if isNoSpace(err) {
+		p.e.noSpace(err)
+	}
+	g.settle(fmt.Errorf("append %s at %d: %w", p.id, p.visible.next, err))
+	if p.fill != nil {
+		p.fill.settle(fmt.Errorf("append %s: %w", p.id, eventlog.ErrFenced))
+		p.fill = nil
+		p.makeRoomLocked()
+	}
+	p.next, p.lastTime = p.visible.next, p.visible.lastTime
+}
+
+// settle tells everyone who waits for the group how it ended.
+func (g *group) settle(err error) {
+	for _, t := range g.tickets {
+		t.settled <- outcome{err}
+	}
+}
+
+// classify gives a full disk the contract's name.
+func classify(err error) error {
+	if isNoSpace(err) {
+		return fmt.Errorf("%w: %w", eventlog.ErrNoSpace, err)
+	}
+	return err
+}
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// noSpace counts a refusal, and tells the operator once in a while.
+func (e *Engine) noSpace(err error) {
+	e.metrics.noSpace()
+	now := time.Now().Unix()
+	if last := e.toldNoSpace.Load(); now-last >= 30 && e.toldNoSpace.CompareAndSwap(last, now) {
+		e.log.Error("storage is full: events are refused until there is room; retention and reading go on", "error", err)
+	}
+}
+
+func (e *Engine) getGroup() *group { return e.groups.Get().(*group) }
+
+func (e *Engine) putGroup(g *group) {
+	clear(g.tickets)
+	g.tickets, g.buf, g.shared = g.tickets[:0], g.buf[:0], false
+	e.groups.Put(g)
+}

@@ -1,0 +1,376 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// chunk is memory that a cursor reads into. A cursor that waits at the end holds none.
+type chunk struct{ buf []byte }
+
+const chunkBytes = 256 << 10
+
+// memory is the chunk's room, made when first asked for.
+func (c *chunk) memory() []byte {
+	if c.buf == nil {
+		c.buf = make([]byte, 0, chunkBytes)
+	}
+	return c.buf
+}
+
+// keep takes memory back that a scanner may have replaced by more. What a huge batch
+// needed is not kept.
+func (c *chunk) keep(buf []byte) {
+	if cap(buf) <= 4*chunkBytes {
+		c.buf = buf[:0]
+	}
+}
+
+// cursor implements eventlog.Cursor.
+type cursor struct {
+	p     *partition
+	place eventlog.Sequence
+	// file is the segment being read, acquired; nil before the first read and after
+	// errors. The limit of scan is what may be read of it.
+	file   *file
+	scan   segment.Scanner
+	chunk  *chunk
+	events []eventlog.Event
+	closed bool
+}
+
+var _ eventlog.Cursor = (*cursor)(nil)
+
+// Cursor opens a reader; see eventlog.Partition.
+func (p *partition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
+	p.mu.Lock()
+	if err := p.openLocked(); err != nil {
+		p.mu.Unlock()
+		return nil, err
+	}
+	first, next := p.firstLocked(), p.visible.next
+	p.mu.Unlock()
+	place := first
+	if at.IsLatest() {
+		place = next
+	}
+	if seq, ok := at.Sequence(); ok {
+		if seq > next {
+			return nil, &eventlog.PositionError{Asked: seq, Last: next - 1}
+		}
+		place = max(seq, first)
+	}
+	if t, ok := at.Time(); ok {
+		var err error
+		if place, err = p.sequenceAt(t); err != nil {
+			return nil, err
+		}
+	}
+	return &cursor{p: p, place: place}, nil
+}
+
+// Next waits for events; see eventlog.Cursor.
+func (c *cursor) Next(ctx context.Context) (eventlog.Run, error) {
+	for {
+		run, err := c.TryNext(ctx)
+		if err != nil || len(run.Events) > 0 {
+			return run, err
+		}
+		if err := c.wait(ctx); err != nil {
+			return eventlog.Run{}, err
+		}
+	}
+}
+
+// wait returns when there is something to read, or the partition has ended.
+func (c *cursor) wait(ctx context.Context) error {
+	p := c.p
+	p.mu.Lock()
+	if p.gone != nil || p.visible.next > c.place {
+		p.mu.Unlock()
+		return nil
+	}
+	if p.wake == nil {
+		p.wake = make(chan struct{})
+	}
+	wake := p.wake
+	p.mu.Unlock()
+	select {
+	case <-wake:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// TryNext gives what there is; see eventlog.Cursor.
+func (c *cursor) TryNext(ctx context.Context) (eventlog.Run, error) {
+	if c.closed {
+		return eventlog.Run{}, eventlog.ErrClosed
+	}
+	for {
+		if ok, err := c.position(); err != nil || !ok {
+			return eventlog.Run{}, err
+		}
+		at := c.scan.Offset()
+		batch, err := c.scan.Next()
+		var run eventlog.Run
+		if err == nil {
+			run, err = c.decode(batch)
+		}
+		if err != nil {
+			if err := c.passDamage(at, err); err != nil {
+				return eventlog.Run{}, err
+			}
+			continue
+		}
+		if len(run.Events) > 0 {
+			c.place = run.Next()
+			return run, nil
+		}
+	}
+}
+
+// position makes the scanner stand before something readable, going on to the next
+// segment if need be. False means that the end is reached.
+func (c *cursor) position() (bool, error) {
+	if c.file != nil && !c.scan.AtEnd() && !c.p.over.Load() {
+		return true, nil
+	}
+	c.p.mu.Lock()
+	gone, visible := c.p.gone, c.p.visible
+	inActive := c.file != nil && c.file == c.p.active
+	c.p.mu.Unlock()
+	switch {
+	case gone != nil:
+		c.leave()
+		return false, gone
+	case c.place >= visible.next:
+		c.rest()
+		return false, nil
+	case inActive:
+		c.scan.SetLimit(visible.offset)
+		c.borrow()
+		return true, nil
+	}
+	c.leave()
+	for {
+		ok, err := c.enter()
+		if !errors.Is(err, errDropped) {
+			return ok, err
+		}
+	}
+}
+
+// enter goes to the segment that holds the cursor's place, near it. False means that there is nothing at the place or behind
+// it: what was there a moment ago may have been removed meanwhile.
+func (c *cursor) enter() (bool, error) {
+	p := c.p
+	p.mu.Lock()
+	if p.gone != nil {
+		p.mu.Unlock()
+		return false, p.gone
+	}
+	c.place = max(c.place, p.firstLocked())
+	if c.place >= p.visible.next {
+		p.mu.Unlock()
+		return false, nil
+	}
+	f := p.fileOfLocked(c.place)
+	var offset, limit int64
+	active := f == p.active
+	if active {
+		offset, limit = f.index.Sequence(int64(c.place)), p.visible.offset
+	}
+	p.mu.Unlock()
+	if err := f.acquire(); err != nil {
+		return false, err
+	}
+	if !active {
+		if int64(c.place) >= f.tail.Next {
+			f.release()
+			return false, f.corrupt(c.place, f.stop, segment.ErrInvalid)
+		}
+		offset, limit = f.lookup().Sequence(int64(c.place)), f.tail.Offset
+	}
+	c.file = f
+	c.scan.Reset(f.handle, f.head.Salt, offset, limit, nil)
+	c.borrow()
+	return true, nil
+}
+
+// fileOfLocked finds the segment that holds a number: the last one whose base is not past it.
+func (p *partition) fileOfLocked(place eventlog.Sequence) *file {
+	i := sort.Search(len(p.files), func(i int) bool { return p.files[i].base > place })
+	return p.files[max(i-1, 0)]
+}
+
+// decode gives the events of a batch from the cursor's place on.
+func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
+	skip := c.place - eventlog.Sequence(b.First)
+	if skip >= eventlog.Sequence(b.Count) {
+		return eventlog.Run{}, nil // the index led to a batch before the place
+	}
+	if skip < 0 {
+		return eventlog.Run{}, segment.ErrInvalid
+	}
+	events, err := decodeEvents(c.events[:0], b.Body, b.Count)
+	c.events = events
+	if err != nil {
+		return eventlog.Run{}, err
+	}
+	run := eventlog.Run{First: c.place, Time: time.UnixMilli(b.Time).UTC(), Events: events[skip:]}
+	if b.HasProducer {
+		run.Producer = eventlog.Producer{
+			ID: b.ProducerID, Epoch: b.ProducerEpoch, First: b.ProducerFirst + int32(skip), Set: true,
+		}
+	}
+	return run, nil
+}
+
+// passDamage deals with bytes that are no batch. Damage before the cursor's place is
+// passed by; damage at its place is an error that says where one could go on.
+func (c *cursor) passDamage(offset int64, reason error) error {
+	f := c.file
+	if !errors.Is(reason, segment.ErrInvalid) && !errors.Is(reason, errBody) && !errors.Is(reason, io.EOF) {
+		c.leave()
+		return fmt.Errorf("read %s: %w", f.name, reason)
+	}
+	c.p.mu.Lock()
+	next := f.stop
+	if f == c.p.active {
+		next = c.p.visible.next
+	}
+	c.p.mu.Unlock()
+	batch, at, err := segment.Resync(f.handle, f.head.Salt, offset+1, c.scan.Limit())
+	if err == nil {
+		next = eventlog.Sequence(batch.First)
+		if next <= c.place {
+			c.scan.MoveTo(at)
+			return nil
+		}
+	}
+	c.leave()
+	c.p.e.metrics.corrupt()
+	if errors.Is(reason, io.EOF) {
+		reason = segment.ErrInvalid // there should be more than there is
+	}
+	return f.corruptAt(offset, c.place, max(next, eventlog.NoSequence), reason)
+}
+
+// Place is the number of the next event.
+func (c *cursor) Place() eventlog.Sequence { return c.place }
+
+// Close frees the cursor.
+func (c *cursor) Close() error {
+	c.closed = true
+	c.leave()
+	return nil
+}
+
+// borrow gets memory to read into.
+func (c *cursor) borrow() {
+	if c.chunk == nil {
+		c.chunk = c.p.e.chunks.Get().(*chunk)
+		c.scan.Adopt(c.chunk.memory())
+	}
+}
+
+// rest gives the memory back, for as long as there is nothing to read.
+func (c *cursor) rest() {
+	if c.chunk != nil {
+		c.chunk.keep(c.scan.Release())
+		c.p.e.chunks.Put(c.chunk)
+		c.chunk = nil
+		clear(c.events[:cap(c.events)]) // they point into the memory
+	}
+}
+
+// leave also lets go of the segment.
+func (c *cursor) leave() {
+	c.rest()
+	if c.file != nil {
+		c.file.release()
+		c.file = nil
+	}
+}
+
+// sequenceAt finds the first event of that time or later, or the end.
+func (p *partition) sequenceAt(t time.Time) (eventlog.Sequence, error) {
+	ms := t.UnixMilli()
+	if t.After(time.UnixMilli(ms)) {
+		ms++
+	}
+	for {
+		place, err := p.searchTime(ms)
+		if !errors.Is(err, errDropped) {
+			return place, err
+		}
+	}
+}
+
+func (p *partition) searchTime(ms int64) (eventlog.Sequence, error) {
+	p.mu.Lock()
+	if p.gone != nil {
+		p.mu.Unlock()
+		return 0, p.gone
+	}
+	files, active, visible := slices.Clone(p.files), p.active, p.visible
+	offset := active.index.Time(ms)
+	p.mu.Unlock()
+	var failed error
+	i := sort.Search(len(files)-1, func(i int) bool {
+		last, err := p.lastOf(files[i])
+		if err != nil {
+			failed = err
+		}
+		return err != nil || last.LastTime >= ms
+	})
+	if failed != nil {
+		return 0, failed
+	}
+	f := files[i]
+	err := f.acquire()
+	var damaged *eventlog.CorruptError
+	if errors.As(err, &damaged) {
+		return f.base, nil // the cursor will say what is wrong with it
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.release()
+	if f == active {
+		return firstSince(f, ms, offset, visible.offset, visible.next)
+	}
+	return firstSince(f, ms, f.lookup().Time(ms), f.tail.Offset, f.stop)
+}
+
+// firstSince reads a segment from offset to limit for the first batch of that time.
+func firstSince(f *file, ms, offset, limit int64, otherwise eventlog.Sequence) (eventlog.Sequence, error) {
+	scan := segment.NewScanner(f.handle, f.head.Salt, offset, limit, nil)
+	for {
+		batch, err := scan.Next()
+		switch {
+		case err == nil && batch.Time >= ms:
+			return eventlog.Sequence(batch.First), nil
+		case errors.Is(err, io.EOF):
+			return otherwise, nil
+		case errors.Is(err, segment.ErrInvalid):
+			_, at, err := segment.Resync(f.handle, f.head.Salt, scan.Offset()+1, limit)
+			if err != nil {
+				return otherwise, nil
+			}
+			scan.MoveTo(at)
+		case err != nil:
+			return 0, fmt.Errorf("read %s: %w", f.name, err)
+		}
+	}
+}

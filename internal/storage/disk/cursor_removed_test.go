@@ -1,0 +1,48 @@
+package disk
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// H4: a reader finds nothing, and no damage, where all that it was about to read has been removed between its look at the end and
+// its going to the segment.
+func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
+	e, err := Open(Config{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	p, err := e.Partition(eventlog.PartitionID{Log: "orders-1"}, eventlog.Retention{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := func() eventlog.Batch { return eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}} }
+	if _, err := eventlog.Append(t.Context(), p, batch()); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := p.Cursor(t.Context(), eventlog.Earliest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	c := opened.(*cursor) // it has looked at the end, and found an event before that
+	if err := p.Trim(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if bounds, err := p.Bounds(t.Context()); err != nil || !bounds.Empty() {
+		t.Fatalf("bounds %+v, %v: nothing was removed", bounds, err)
+	}
+	if ok, err := c.enter(); ok || err != nil {
+		t.Errorf("it stands before something to read: %t, %v", ok, err)
+	}
+	if _, err := eventlog.Append(t.Context(), p, batch()); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := opened.TryNext(t.Context()); err != nil || run.First != 1 || len(run.Events) != 1 {
+		t.Errorf("then it read %+v, %v", run, err)
+	}
+}

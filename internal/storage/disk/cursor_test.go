@@ -1,0 +1,112 @@
+package disk_test
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// H4
+func TestLookingForATimeEndsWhenTheEngineCloses(t *testing.T) {
+	faulty := vfs.NewFaulty(vfs.NewMem())
+	cfg := config(disk.Always, faulty)
+	e := mustOpen(t, cfg)
+	fill(t, mustPartition(t, e, eventlog.Retention{}), 0, 100)
+	e.Close()
+	e = mustOpen(t, cfg)
+	p := mustPartition(t, e, eventlog.Retention{})
+	if _, err := p.Bounds(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	var once sync.Once
+	faulty.Inject(func(op vfs.Op) error {
+		if op.Kind == vfs.OpOpen { // by the search, which has seen a partition in use
+			once.Do(func() {
+				go func() { closed <- e.Close() }()
+				for !closing(e) {
+					runtime.Gosched()
+				}
+			})
+		}
+		return nil
+	})
+	c, err := p.Cursor(t.Context(), eventlog.Since(time.Time{}))
+	if err == nil { // it was found in time
+		_, err = c.TryNext(t.Context())
+	}
+	if !errors.Is(err, eventlog.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+func closing(e *disk.Engine) bool {
+	_, err := e.Partition(first, eventlog.Retention{})
+	return errors.Is(err, eventlog.ErrClosed)
+}
+
+// H4
+func TestADamagedSegmentDoesNotCloseTheSearchForATime(t *testing.T) {
+	mem := vfs.NewMem()
+	cfg := config(disk.Always, mem)
+	e := mustOpen(t, cfg)
+	fill(t, mustPartition(t, e, eventlog.Retention{}), 0, 300)
+	e.Close()
+	names := segments(t, mem)
+	ruin(t, mem, names[(len(names)-1)/2])
+	p := mustPartition(t, mustOpen(t, cfg), eventlog.Retention{})
+	c, err := p.Cursor(t.Context(), eventlog.Since(time.Now().Add(time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Place() != 300 {
+		t.Errorf("in an hour begins with %d, want 300", c.Place())
+	}
+}
+
+// TestACursorAtTheEndHoldsNoMemory: there may be thousands of them. // H4
+func TestACursorAtTheEndHoldsNoMemory(t *testing.T) {
+	for name, size := range map[string]int{"a small batch": 1000, "a large batch": eventlog.MaxBatchBytes - 8} {
+		t.Run(name, func(t *testing.T) {
+			p := mustPartition(t, mustOpen(t, config(disk.Always, vfs.NewMem())), eventlog.Retention{})
+			mustAppend(t, p, strings.Repeat("x", size))
+			c, err := p.Cursor(t.Context(), eventlog.Earliest())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			memory := readOne(t, c)
+			if run, err := c.TryNext(t.Context()); err != nil || len(run.Events) != 0 {
+				t.Fatalf("%+v, %v, want the end", run, err)
+			}
+			for range 4 { // what lies in a pool takes two collections to go
+				runtime.GC()
+			}
+			if memory.Value() != nil {
+				t.Error("what was read is still in memory")
+			}
+			runtime.KeepAlive(c)
+		})
+	}
+}
+
+// readOne reads a run and points at it weakly.
+func readOne(t *testing.T, c eventlog.Cursor) weak.Pointer[byte] {
+	t.Helper()
+	run, err := c.TryNext(t.Context())
+	if err != nil || len(run.Events) != 1 {
+		t.Fatalf("%d events, %v", len(run.Events), err)
+	}
+	return weak.Make(&run.Events[0].Message[0])
+}

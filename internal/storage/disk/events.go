@@ -1,0 +1,72 @@
+package disk
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// An event in a batch's body: message length (4 bytes), key length (4), key,
+// message. Numbers are little-endian.
+const eventHeaderBytes = eventlog.EventOverheadBytes
+
+var errBody = errors.New("batch body is malformed")
+
+// appendBatch encodes a batch, all but what depends on its place in a file.
+func appendBatch(dst []byte, b eventlog.Batch, first eventlog.Sequence, timeMS int64) []byte {
+	start := len(dst)
+	dst = segment.Reserve(dst)
+	for i := range b.Events {
+		e := &b.Events[i]
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(e.Message)))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(e.Key)))
+		dst = append(dst, e.Key...)
+		dst = append(dst, e.Message...)
+	}
+	return segment.Finish(dst, start, segment.Info{
+		First: int64(first), Count: len(b.Events), Time: timeMS,
+		HasProducer: b.Producer.Set, ProducerID: b.Producer.ID,
+		ProducerEpoch: b.Producer.Epoch, ProducerFirst: b.Producer.First,
+	})
+}
+
+// decodeEvents lists the events of a body in dst, as parts of the body.
+func decodeEvents(dst []eventlog.Event, body []byte, count int) ([]eventlog.Event, error) {
+	for range count {
+		if len(body) < eventHeaderBytes {
+			return dst, errBody
+		}
+		message := int(binary.LittleEndian.Uint32(body))
+		key := int(binary.LittleEndian.Uint32(body[4:]))
+		body = body[eventHeaderBytes:]
+		if key > eventlog.MaxKeyBytes || message > len(body) || key > len(body)-message {
+			return dst, errBody
+		}
+		end := key + message
+		dst = append(dst, eventlog.Event{Key: body[:key:key], Message: body[key:end:end]})
+		body = body[end:]
+	}
+	if len(body) != 0 {
+		return dst, errBody
+	}
+	return dst, nil
+}
+
+// checkBatch refuses what the contract refuses, and measures the rest.
+func checkBatch(b eventlog.Batch) (size int, err error) {
+	if len(b.Events) == 0 {
+		return 0, eventlog.ErrEmptyBatch
+	}
+	for i := range b.Events {
+		if len(b.Events[i].Key) > eventlog.MaxKeyBytes {
+			return 0, eventlog.ErrTooLarge
+		}
+	}
+	size = b.Bytes()
+	if size > eventlog.MaxBatchBytes {
+		return 0, eventlog.ErrTooLarge
+	}
+	return size + segment.BatchHeaderBytes + segment.Align, nil
+}

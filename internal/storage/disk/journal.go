@@ -1,0 +1,364 @@
+package disk
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// A journal lets partitions share a sync. Where many partitions commit small groups at
+// once, syncing each segment by itself is what limits them; so their groups go, beside the
+// segments, into one file that is synced once for all. The segments are synced later, all
+// at once, before that file is written anew.
+//
+// What keeps it simple is that an entry is a physical one: these bytes stand at this
+// offset of the segment with this salt. Bytes that were acknowledged never change within
+// the life of a segment, so that doing an entry again is always right, however often and
+// however late; an entry of a segment that is gone, or lives another life, is passed over.
+// Recovery is nothing but writing all entries again before anything is opened.
+//
+// The rules:
+//
+//   - A group is written to its segment first. So what is read comes from there alone.
+//   - A journal file is written anew only after every segment with entries in it was
+//     synced as far as they reach. If such a sync fails, what the page cache says of the
+//     segment is worthless and the file is left for the next start to do again.
+//   - When no file is free the caller syncs its segment itself, as it does when it is alone.
+type journal struct {
+	e *Engine
+
+	mu   sync.Mutex
+	cond *sync.Cond // signalled when a group is settled
+	// All below is guarded by mu.
+	fill    *journalGroup
+	spare   *journalGroup // for use again
+	writing bool
+	// gatherer is of the one who writes.
+	gatherer gatherer
+	current  *journalFile // being written
+	free     []*journalFile
+	made     int // files that exist or are being made
+	// notBefore is when another file may be made, after it could not be.
+	notBefore time.Time
+	// off is set when it is not wanted, at the end, and when storage failed under a file:
+	// everyone syncs for itself.
+	off bool
+}
+
+// journalGroup is what is written together.
+type journalGroup struct {
+	buf     []byte
+	marks   []mark
+	settled bool
+	err     error
+	left    int // how many of those who waited have seen the end
+}
+
+// mark says how far a segment has entries.
+type mark struct {
+	p      *partition
+	f      *file
+	offset int64
+}
+
+// journalFile is one file of the journal. Whoever writes the journal, and then the one
+// checkpoint of it, may read its fields; they are changed under the journal's mu.
+type journalFile struct {
+	name   string
+	handle vfs.File
+	// salt is of this life of the file; offset is where its next entry goes.
+	salt   uint64
+	offset int64
+	// marks say which segments have entries in it, and how far.
+	marks map[*file]mark
+}
+
+const (
+	// journalFiles are used in turn: while one is written the other's segments are synced.
+	journalFiles = 2
+	// defaultJournalBytes is the size of each. They are made when first needed.
+	defaultJournalBytes = 32 << 20
+	// journalFrom is how many partitions have to be committing for the journal to pay. One
+	// alone is better off with its own sync: it writes each byte once.
+	journalFrom = 3
+	// retryJournal is how long everyone syncs for itself after no file could be made.
+	retryJournal = time.Minute
+)
+
+// errJournalFull: no file is free at the moment.
+var errJournalFull = errors.New("journal is full")
+
+func newJournal(e *Engine) *journal {
+	j := &journal{e: e, off: e.cfg.NoJournal}
+	j.cond = sync.NewCond(&j.mu)
+	return j
+}
+
+// commit makes a group durable that was written to f at the given offset: it returns when
+// it is. After errJournalFull nothing has happened.
+func (j *journal) commit(p *partition, f *file, offset int64, bytes []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.haveRoomLocked() {
+		return errJournalFull
+	}
+	g := j.gatheringLocked()
+	g.buf = appendEntry(g.buf, entry{id: p.id, base: f.base, salt: f.head.Salt, offset: offset, bytes: bytes})
+	g.marks = append(g.marks, mark{p, f, offset + int64(len(bytes))})
+	for !g.settled {
+		if j.writing {
+			j.cond.Wait()
+			continue
+		}
+		j.leadLocked()
+	}
+	return j.leaveLocked(g)
+}
+
+// gatheringLocked is the group that takes entries, new or used again.
+func (j *journal) gatheringLocked() *journalGroup {
+	if j.fill == nil {
+		j.fill, j.spare = j.spare, nil
+	}
+	if j.fill == nil {
+		j.fill = &journalGroup{}
+	}
+	return j.fill
+}
+
+// leaveLocked is the end of waiting for a group. The last to leave makes it fit for use
+// again.
+func (j *journal) leaveLocked(g *journalGroup) error {
+	err := g.err
+	if g.left++; g.left == len(g.marks) {
+		clear(g.marks)
+		*g = journalGroup{buf: g.buf[:0], marks: g.marks[:0]}
+		j.spare = g
+	}
+	return err
+}
+
+// haveRoomLocked reports whether there is a file for one more group, and sees to it that
+// there will be.
+func (j *journal) haveRoomLocked() bool {
+	if j.off {
+		return false
+	}
+	if j.current == nil && len(j.free) == 0 {
+		j.makeOneLocked()
+	}
+	return j.current != nil || len(j.free) > 0
+}
+
+// leadLocked writes what has gathered, for all who wait.
+func (j *journal) leadLocked() {
+	j.writing = true
+	j.mu.Unlock()
+	j.gatherer.wait(j.waiting)
+	j.mu.Lock()
+	g, f := j.fill, j.fileLocked()
+	j.fill = nil
+	j.gatherer.took(len(g.marks))
+	j.mu.Unlock()
+	err := errJournalFull
+	if f != nil {
+		err = j.write(f, g)
+	}
+	j.mu.Lock()
+	switch {
+	case err == nil:
+		f.note(g)
+	case f != nil:
+		j.abandonLocked(f, err)
+	}
+	g.settled, g.err = true, err
+	j.writing = false
+	j.cond.Broadcast()
+	if err == nil && f.offset >= j.e.cfg.journalBytes {
+		j.current = nil
+		j.inBackgroundLocked(func() { j.checkpoint(f) })
+	}
+}
+
+// fileLocked is the file to write to. There may be none: others have filled what there was.
+func (j *journal) fileLocked() *journalFile {
+	if n := len(j.free); j.current == nil && n > 0 {
+		j.current, j.free = j.free[n-1], j.free[:n-1]
+		j.current.begin()
+	}
+	return j.current
+}
+
+// waiting is how many groups have gathered.
+func (j *journal) waiting() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.fill.marks)
+}
+
+// makeOneLocked sees to it that there will be another file, if there may be.
+func (j *journal) makeOneLocked() {
+	if j.made < journalFiles && !time.Now().Before(j.notBefore) {
+		j.made++
+		j.inBackgroundLocked(j.makeFile)
+	}
+}
+
+// inBackgroundLocked runs f on a goroutine that Close waits for.
+func (j *journal) inBackgroundLocked(f func()) {
+	if j.e.cfg.journalInline {
+		j.mu.Unlock()
+		f()
+		j.mu.Lock()
+		return
+	}
+	j.e.committers.Add(1)
+	go func() {
+		defer j.e.committers.Done()
+		f()
+	}()
+}
+
+// makeFile makes one more file. Everyone syncs for itself until it is there.
+func (j *journal) makeFile() {
+	f := &journalFile{name: path.Join(journalDir, rand.Text()+journalSuffix)}
+	err := j.create(f)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err != nil {
+		j.e.log.Warn("no journal for a while", "error", err)
+		j.made--
+		j.notBefore = time.Now().Add(retryJournal)
+		f.remove(j.e)
+		return
+	}
+	j.free = append(j.free, f)
+}
+
+// create makes a file and fills it with zeros, so that syncs into it are cheap.
+func (j *journal) create(f *journalFile) error {
+	handle, err := j.e.fs.Create(f.name)
+	if err != nil {
+		return err
+	}
+	f.handle = handle
+	size := j.e.cfg.journalBytes
+	for at := int64(0); at < size; at += int64(len(zeros)) {
+		if _, err := handle.WriteAt(zeros[:min(size-at, int64(len(zeros)))], at); err != nil {
+			return err
+		}
+	}
+	if err := handle.Sync(); err != nil {
+		return err
+	}
+	return j.e.fs.SyncDir(journalDir)
+}
+
+// remove deletes a file that holds nothing which is still needed.
+func (f *journalFile) remove(e *Engine) {
+	if f.handle != nil {
+		f.handle.Close()
+	}
+	if err := e.fs.Remove(f.name); err != nil && !vfs.IsNotExist(err) {
+		e.log.Warn("remove journal file", "file", f.name, "error", err)
+	}
+}
+
+// begin starts a new life of the file.
+func (f *journalFile) begin() {
+	f.salt, f.offset, f.marks = newSalt(), 0, make(map[*file]mark)
+}
+
+// write puts a group into the file and syncs it.
+func (j *journal) write(f *journalFile, g *journalGroup) error {
+	sealEntries(g.buf, f.salt, f.offset)
+	if _, err := f.handle.WriteAt(g.buf, f.offset); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	if err := j.e.timedSync(f.handle); err != nil {
+		return fmt.Errorf("sync journal: %w", err)
+	}
+	return nil
+}
+
+// note takes into the file's account what was written to it.
+func (f *journalFile) note(g *journalGroup) {
+	f.offset += int64(len(g.buf))
+	for _, m := range g.marks {
+		if _, ok := f.marks[m.f]; !ok {
+			m.f.hold()
+		}
+		f.marks[m.f] = m
+	}
+}
+
+// letGo ends the hold on the segments that the file has entries of.
+func (f *journalFile) letGo() {
+	for _, m := range f.marks {
+		m.f.release()
+	}
+	f.marks = nil
+}
+
+// abandonLocked gives a file up under which storage failed, and the journal with it. What
+// the file holds of earlier groups may still be needed: it stays on disk, to be done again
+// at the next start.
+func (j *journal) abandonLocked(f *journalFile, err error) {
+	j.e.log.Error("journal not used until the next start", "file", f.name, "error", err)
+	j.off = true
+	if f == j.current {
+		j.current = nil
+	}
+	f.letGo()
+	f.handle.Close()
+}
+
+// checkpoint syncs every segment that the file has entries of and frees the file.
+func (j *journal) checkpoint(f *journalFile) {
+	var failed error
+	for _, m := range f.inOrder() {
+		if err := m.p.syncTo(m.f, m.offset); err != nil {
+			failed = err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if failed != nil {
+		j.abandonLocked(f, failed)
+		return
+	}
+	f.letGo()
+	j.free = append(j.free, f)
+}
+
+// inOrder lists the marks, always in the same order, so that a test's seed does the same
+// things each time.
+func (f *journalFile) inOrder() []mark {
+	return slices.SortedFunc(maps.Values(f.marks), func(a, b mark) int { return strings.Compare(a.f.name, b.f.name) })
+}
+
+// close syncs the segments behind the journal and removes its files, so that the next start
+// has nothing to do. Nobody commits any more.
+func (j *journal) close() {
+	j.mu.Lock()
+	current := j.current
+	j.off, j.current = true, nil
+	j.mu.Unlock()
+	if current != nil {
+		j.checkpoint(current)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, f := range j.free {
+		f.remove(j.e)
+	}
+	j.free = nil
+}

@@ -1,0 +1,130 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// redo does all entries of all journal files again, syncs the segments they concern, and
+// removes the files. It runs before anything is opened.
+func redo(fs vfs.FS) error {
+	names, err := journalNames(fs)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	r := redoing{fs: fs, files: map[string]vfs.File{}}
+	defer r.close()
+	for _, name := range names {
+		if err := r.file(name); err != nil {
+			return fmt.Errorf("do %s again: %w", name, err)
+		}
+	}
+	for name, handle := range r.files {
+		if handle == nil {
+			continue
+		}
+		if err := handle.Sync(); err != nil {
+			return fmt.Errorf("sync %s: %w", name, err)
+		}
+	}
+	if r.unsure {
+		return nil
+	}
+	for _, name := range names {
+		if err := fs.Remove(name); err != nil {
+			return err
+		}
+	}
+	return fs.SyncDir(journalDir)
+}
+
+// journalNames lists the journal's files.
+func journalNames(fs vfs.FS) (names []string, err error) {
+	entries, err := fs.List(journalDir)
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name, journalSuffix) && !entry.Dir {
+			names = append(names, path.Join(journalDir, entry.Name))
+		}
+	}
+	return names, err
+}
+
+// redoing is one run of redo.
+type redoing struct {
+	fs vfs.FS
+	// files are the segments in use by name; nil for one that is gone or lives another life.
+	files map[string]vfs.File
+	// unsure is set when a segment's header is damaged beyond repair.
+	unsure bool
+}
+
+func (r *redoing) file(name string) error {
+	handle, err := r.fs.Open(name)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	size, err := handle.Bytes()
+	if err != nil {
+		return err
+	}
+	return readEntries(handle, size, r.entry)
+}
+
+// entry writes one entry's bytes where they belong.
+func (r *redoing) entry(e entry) error {
+	handle, err := r.segment(e)
+	if err != nil || handle == nil {
+		return err
+	}
+	_, err = handle.WriteAt(e.bytes, e.offset)
+	return err
+}
+
+func (r *redoing) segment(e entry) (vfs.File, error) {
+	name := path.Join(partitionDir(e.id), fileName(e.base))
+	life := fmt.Sprintf("%s %x", name, e.salt)
+	if handle, ok := r.files[life]; ok {
+		return handle, nil
+	}
+	handle, err := r.fs.Open(name)
+	if vfs.IsNotExist(err) {
+		r.files[life] = nil
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	bytes, err := handle.Bytes()
+	if err != nil {
+		handle.Close()
+		return nil, err
+	}
+	head, err := readHead(handle, e.base, bytes)
+	if err != nil && !errors.Is(err, segment.ErrHeader) {
+		handle.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err != nil {
+		r.unsure = true // which life it is cannot be told: the entries are kept
+	}
+	if err != nil || head.Salt != e.salt {
+		handle.Close()
+		handle = nil
+	}
+	r.files[life] = handle
+	return handle, nil
+}
+
+func (r *redoing) close() {
+	for _, handle := range r.files {
+		if handle != nil {
+			handle.Close()
+		}
+	}
+}

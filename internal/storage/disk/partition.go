@@ -1,0 +1,300 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// maxPendingBytes bounds what waits in a partition's group. A submitter that would
+// exceed it waits until the group is taken.
+const maxPendingBytes = 4 << 20
+
+// partition implements eventlog.Partition.
+type partition struct {
+	e   *Engine
+	id  eventlog.PartitionID
+	dir string
+	log *slog.Logger
+
+	// over is set with gone, for readers who do not want the lock.
+	over atomic.Bool
+
+	mu sync.Mutex
+	// All below is guarded by mu. The holder of the committing token may read files and
+	// active without it, since only the holder changes them.
+
+	// gone is set when the partition has ended for good: closed or removed.
+	gone error
+	// opened tells whether the folder has been read.
+	opened bool
+	// broken is set by a failed write or sync: the active segment must not be written again.
+	broken bool
+	// files are the segments, oldest first; the last one is active.
+	files  []*file
+	active *file
+	// condemned was dropped from files and is still to be removed from the disk; of the
+	// token's holder alone.
+	condemned *file
+	// visible is the end of what was acknowledged: in the active segment, the number
+	// that follows, and the newest enqueued time.
+	visible end
+	// next and lastTime run ahead of visible by what is under way.
+	next     eventlog.Sequence
+	lastTime int64
+	retain   eventlog.Retention
+	trim     eventlog.Sequence
+
+	// fill is the group being gathered, nil while there is none.
+	fill *group
+	// committing is the token of the one who may write; idle is signalled when it is free.
+	committing bool
+	idle       *sync.Cond
+	// waiters is how many wait for the token other than to commit.
+	waiters int
+	// gatherer is of the token's holder.
+	gatherer gatherer
+	// room is closed when fill is taken; nil while nobody waits for it.
+	room chan struct{}
+	// wake is closed when there is more to read, or no more ever; nil while nobody waits.
+	wake chan struct{}
+}
+
+// end is a place in the log.
+type end struct {
+	offset   int64
+	next     eventlog.Sequence
+	lastTime int64
+}
+
+func endOf(t segment.Tail) end {
+	return end{offset: t.Offset, next: eventlog.Sequence(t.Next), lastTime: t.LastTime}
+}
+
+var _ eventlog.Partition = (*partition)(nil)
+
+func newPartition(e *Engine, id eventlog.PartitionID) *partition {
+	p := &partition{e: e, id: id, dir: partitionDir(id), log: e.log.With("partition", id.String())}
+	p.idle = sync.NewCond(&p.mu)
+	return p
+}
+
+// Submit gives the batch its number; see eventlog.Partition.
+func (p *partition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
+	size, err := checkBatch(b)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.readyToWriteLocked(); err != nil {
+		return nil, err
+	}
+	for p.fill != nil && len(p.fill.buf)+size > maxPendingBytes {
+		if err := p.waitForRoomLocked(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p.enqueueLocked(b), nil
+}
+
+// readyToWriteLocked opens the partition at its first use and mends it after a failure.
+func (p *partition) readyToWriteLocked() error {
+	if err := p.openLocked(); err != nil {
+		return err
+	}
+	for p.broken {
+		if p.committing {
+			p.idle.Wait()
+			continue
+		}
+		if p.gone != nil {
+			return p.gone
+		}
+		if err := p.mendLocked(); err != nil {
+			return fmt.Errorf("reopen %s: %w", p.id, classify(err))
+		}
+	}
+	return p.gone
+}
+
+// waitForRoomLocked gives up the lock until fill was taken. It sees to it that somebody
+// takes it.
+func (p *partition) waitForRoomLocked(ctx context.Context) error {
+	if p.room == nil {
+		p.room = make(chan struct{})
+	}
+	room := p.room
+	if !p.committing {
+		p.committing = true
+		p.startDrainLocked()
+	}
+	p.mu.Unlock()
+	var err error
+	select {
+	case <-room:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	p.mu.Lock()
+	if err != nil {
+		return err
+	}
+	return p.readyToWriteLocked()
+}
+
+func (p *partition) enqueueLocked(b eventlog.Batch) *ticket {
+	if p.fill == nil {
+		p.fill = p.e.getGroup()
+	}
+	now := max(time.Now().UnixMilli(), p.lastTime)
+	start := len(p.fill.buf)
+	p.fill.buf = appendBatch(p.fill.buf, b, p.next, now)
+	t := p.e.tickets.Get().(*ticket)
+	t.p, t.first, t.timeMS, t.count, t.bytes = p, p.next, now, len(b.Events), len(p.fill.buf)-start
+	p.fill.tickets = append(p.fill.tickets, t)
+	p.next += eventlog.Sequence(t.count)
+	p.lastTime = now
+	return t
+}
+
+// Bounds tells what there is; see eventlog.Partition.
+func (p *partition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.openLocked(); err != nil {
+		return eventlog.Bounds{}, err
+	}
+	b := eventlog.Bounds{First: p.firstLocked(), Next: p.visible.next, Bytes: p.bytesLocked()}
+	if b.Next > 0 {
+		b.LastTime = time.UnixMilli(p.visible.lastTime).UTC()
+	}
+	return b, nil
+}
+
+func (p *partition) firstLocked() eventlog.Sequence { return p.files[0].base }
+
+// bytesLocked counts what holds events: not what is only preallocated.
+func (p *partition) bytesLocked() int64 {
+	n := p.visible.offset
+	for _, f := range p.files[:len(p.files)-1] {
+		n += f.bytes
+	}
+	return n
+}
+
+// Trim allows removal; see eventlog.Partition. Whole segments go, with the next round of
+// retention.
+func (p *partition) Trim(ctx context.Context, below eventlog.Sequence) error {
+	p.mu.Lock()
+	err := p.openLocked()
+	if err == nil && below > p.trim {
+		p.trim = below
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	p.applyRetention()
+	return nil
+}
+
+func (p *partition) setRetention(r eventlog.Retention) {
+	p.mu.Lock()
+	p.retain = r
+	p.mu.Unlock()
+}
+
+// end finishes what is under way and ends the partition for the given reason. A removed
+// one's files are let go at once, a closed one's by closeFiles.
+func (p *partition) end(reason error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.takeTokenLocked()
+	defer p.releaseTokenLocked()
+	if p.gone != nil {
+		return
+	}
+	p.gone = reason
+	p.over.Store(true)
+	if reason == eventlog.ErrRemoved {
+		if p.fill != nil {
+			p.fill.settle(reason)
+			p.fill = nil
+		}
+		p.dropFilesLocked()
+	}
+	for p.fill != nil {
+		p.mu.Unlock()
+		p.commitGroup()
+		p.mu.Lock()
+	}
+	p.wakeReadersLocked()
+	p.makeRoomLocked()
+}
+
+// closeFiles leaves the files of an ended partition as a clean stop should: the newest
+// segment with its index, so that the next start does not have to read it, and synced, but
+// in sync mode OS, which leaves that to the operating system.
+func (p *partition) closeFiles() {
+	p.mu.Lock()
+	a, whole := p.active, p.active != nil && !p.broken
+	p.mu.Unlock()
+	if whole && a.tail.Offset > segment.HeaderBytes {
+		if err := p.writeTrailer(a); err != nil {
+			p.log.Warn("last sync", "error", err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropFilesLocked()
+}
+
+func (p *partition) dropFilesLocked() {
+	for _, f := range p.files {
+		f.drop()
+	}
+	p.files = nil
+}
+
+// takeTokenLocked waits until nobody writes and takes the right to. Committers make way for
+// it: else a partition that is written without a pause would never be trimmed or closed.
+func (p *partition) takeTokenLocked() {
+	p.waiters++
+	for p.committing {
+		p.idle.Wait()
+	}
+	p.waiters--
+	p.committing = true
+}
+
+// releaseTokenLocked gives the right to write away: to those who wait for it, or to a
+// goroutine if there is work.
+func (p *partition) releaseTokenLocked() {
+	if p.fill != nil && p.waiters == 0 {
+		p.startDrainLocked()
+		return
+	}
+	p.committing = false
+	p.idle.Broadcast()
+}
+
+func (p *partition) wakeReadersLocked() {
+	if p.wake != nil {
+		close(p.wake)
+		p.wake = nil
+	}
+}
+
+func (p *partition) makeRoomLocked() {
+	if p.room != nil {
+		close(p.room)
+		p.room = nil
+	}
+}

@@ -1,0 +1,200 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// openLocked reads the partition's folder at its first use. Only the newest segment is
+// read through; the others are known by their names until somebody reads them.
+func (p *partition) openLocked() error {
+	if p.gone != nil || p.opened {
+		return p.gone
+	}
+	if err := p.recover(); err != nil {
+		for _, f := range p.files {
+			f.drop()
+		}
+		p.files, p.active = nil, nil
+		return fmt.Errorf("open %s: %w", p.id, classify(err))
+	}
+	p.visible = endOf(p.active.tail)
+	p.next, p.lastTime = p.visible.next, p.visible.lastTime
+	p.opened = true
+	return nil
+}
+
+// recover finds the segments and makes the newest one ready to be written.
+func (p *partition) recover() error {
+	if err := p.e.fs.MkdirAll(p.dir); err != nil {
+		return err
+	}
+	files, foreign, err := listSegments(p.e.fs, p.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range foreign {
+		p.log.Warn("foreign file in the data folder is left alone", "file", name)
+	}
+	p.files = files
+	if len(p.files) == 0 {
+		return p.begin(segment.Tail{})
+	}
+	last := p.files[len(p.files)-1]
+	handle, err := p.e.fs.Open(last.name)
+	if err != nil {
+		return err
+	}
+	last.handle = handle
+	head, err := readHead(handle, last.base, last.bytes)
+	switch {
+	case err == nil:
+		return p.resume(last, head)
+	case errors.Is(err, segment.ErrHeader):
+		return p.replaceEmpty(last, err)
+	default:
+		return err
+	}
+}
+
+// listSegments finds the segments in a folder, oldest first, and what else is there.
+func listSegments(fs vfs.FS, dir string) (files []*file, foreign []string, err error) {
+	entries, err := fs.List(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, entry := range entries {
+		name := path.Join(dir, entry.Name)
+		base, ok := parseName(entry.Name)
+		if !ok || entry.Dir {
+			foreign = append(foreign, name)
+			continue
+		}
+		if n := len(files); n > 0 {
+			files[n-1].stop = base
+		}
+		files = append(files, &file{fs: fs, name: name, base: base, stop: -1, bytes: entry.Bytes})
+	}
+	return files, foreign, nil
+}
+
+// begin starts a segment behind the given end.
+func (p *partition) begin(after segment.Tail) error {
+	f, err := p.createFile(after)
+	if err != nil {
+		return err
+	}
+	p.files = append(p.files, f)
+	p.active = f
+	return nil
+}
+
+// resume makes the newest segment the active one again: after a clean stop by its trailer,
+// which is cut off, else by reading it through.
+func (p *partition) resume(f *file, head segment.Head) error {
+	tail, index, err := segment.ReadIndex(f.handle, head.Salt, f.bytes)
+	durable := tail.Offset
+	if err != nil {
+		found, err := segment.Recover(f.handle, head, f.bytes, -1)
+		if err != nil {
+			return err
+		}
+		p.reportHoles(f, found.Holes)
+		tail, index, durable = found.Tail, found.Index, found.Durable
+	}
+	f.head, f.tail, f.index = head, tail, index
+	f.allocated, f.pinned, f.loaded = tail.Offset, true, true
+	if err := p.settleTail(f, durable); err != nil {
+		return err
+	}
+	p.active = f
+	return nil
+}
+
+func (p *partition) reportHoles(f *file, holes []segment.Hole) {
+	for _, hole := range holes {
+		p.e.metrics.corrupt()
+		p.log.Error("damaged bytes in a segment", "segment", f.name, "from", hole.From, "to", hole.To,
+			"firstLost", hole.First, "next", hole.Next)
+	}
+}
+
+// settleTail makes sure that what was found stays, and that nothing else comes back.
+func (p *partition) settleTail(f *file, durable int64) error {
+	// Whatever stands behind the end was never acknowledged. It must not be found again
+	// later, behind new batches that happen to end where it begins.
+	if f.bytes > f.tail.Offset {
+		if err := f.handle.Truncate(f.tail.Offset); err != nil {
+			return err
+		}
+	}
+	// What was found may so far be known to the page cache only, if the process ended and
+	// not the machine. It is about to be shown to readers, so it has to be durable: the
+	// bytes and the file's name. A sync alone would not do: if an earlier one failed, the
+	// page cache holds bytes that it takes for written and are not.
+	if err := rewrite(f.handle, durable, f.tail.Offset); err != nil {
+		return err
+	}
+	if err := f.handle.Sync(); err != nil {
+		return err
+	}
+	f.durable = f.tail.Offset
+	return p.e.fs.SyncDir(p.dir)
+}
+
+// rewrite writes a stretch of a file anew, as it is.
+func rewrite(handle vfs.File, from, to int64) error {
+	buf := make([]byte, min(to-from, 1<<20))
+	for from < to {
+		n := min(int64(len(buf)), to-from)
+		if _, err := handle.ReadAt(buf[:n], from); err != nil {
+			return err
+		}
+		if _, err := handle.WriteAt(buf[:n], from); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
+}
+
+// replaceEmpty puts a new segment in the place of a newest one without events whose header
+// is damaged. If there is something in it all the same, it is left for a person to look at.
+func (p *partition) replaceEmpty(f *file, reason error) error {
+	if held, err := holdsData(f.handle, f.bytes); err != nil || held {
+		return errors.Join(f.corrupt(f.base, eventlog.NoSequence, reason), err)
+	}
+	f.drop()
+	p.files = p.files[:len(p.files)-1]
+	after := segment.Tail{Next: int64(f.base)}
+	if n := len(p.files); n > 0 {
+		before := p.files[n-1]
+		if err := before.acquire(); err == nil {
+			after.LastTime = before.tail.LastTime
+			before.release()
+		}
+	}
+	return p.begin(after)
+}
+
+// holdsData reports whether anything but zeros stands behind the header.
+func holdsData(handle vfs.File, bytes int64) (bool, error) {
+	buf := make([]byte, 64<<10)
+	for at := int64(segment.HeaderBytes); at < bytes; at += int64(len(buf)) {
+		n, err := handle.ReadAt(buf[:min(int64(len(buf)), bytes-at)], at)
+		for _, b := range buf[:n] {
+			if b != 0 {
+				return true, nil
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

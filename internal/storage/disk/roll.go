@@ -1,0 +1,214 @@
+package disk
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// A sync into blocks that were written before costs a third of one into a growing file
+// (ARCHITECTURE.md has the figures). So small groups find zeros ahead of them, in steps
+// that grow with the segment: a partition with little in it takes little room.
+const (
+	zeroAheadMin = 256 << 10
+	zeroAheadMax = 4 << 20
+	// largeWrite grows the file by itself: zeroing for it would double the bytes written.
+	largeWrite = 64 << 10
+)
+
+var zeros [zeroAheadMax]byte
+
+// segmentBytes is when the active segment counts as full: with a small retention by
+// size, segments have to be smaller still, since only whole ones are removed.
+func (p *partition) segmentBytes() int64 {
+	size := p.e.cfg.SegmentBytes
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.retain.Bytes > 0 {
+		size = min(size, max(p.retain.Bytes/8, minSegmentBytes))
+	}
+	return size
+}
+
+// fullWith reports whether a group should go to a new segment. The caller holds the token.
+func (p *partition) fullWith(bytes int64) bool {
+	offset := p.active.tail.Offset
+	return offset > segment.HeaderBytes && offset+bytes > p.segmentBytes()
+}
+
+// zeroAhead prepares room for the appends behind the one that was written up to the given
+// offset. It is a matter of speed alone, so that its failure is nobody's.
+func (p *partition) zeroAhead(end int64) {
+	a := p.active
+	if p.e.cfg.Sync != Always || end < a.allocated || end-a.tail.Offset >= largeWrite {
+		return
+	}
+	size := min(max(end/4, zeroAheadMin), zeroAheadMax, max(p.segmentBytes()-end, 0))
+	if size == 0 {
+		return
+	}
+	if n, err := a.handle.WriteAt(zeros[:size], end); err == nil {
+		a.allocated = end + int64(n)
+	}
+}
+
+// roll makes a new segment the active one and seals the old. The caller holds the token.
+// After a *refusal the old one can be written on; after any other error it must not be.
+func (p *partition) roll() error {
+	old := p.active
+	if p.e.cfg.Sync == Interval { // or power loss could leave a hole before the new one
+		if err := p.syncTo(old, old.tail.Offset); err != nil {
+			return err
+		}
+	}
+	next, err := p.createFile(old.tail)
+	if err != nil {
+		p.fenceUnlessRefused(err)
+		return err
+	}
+	p.mu.Lock()
+	p.retireActiveLocked(next)
+	p.mu.Unlock()
+	p.seal(old)
+	return nil
+}
+
+// fenceUnlessRefused sees to it that the active segment is not written again after an
+// error that leaves in doubt what is on disk.
+func (p *partition) fenceUnlessRefused(err error) {
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fenceLocked(err)
+}
+
+func (p *partition) fenceLocked(err error) {
+	if p.broken {
+		return
+	}
+	p.broken = true
+	p.e.metrics.fenced()
+	p.log.Error("partition fenced: its newest segment is left, writing goes on in a new one",
+		"error", err, "next", p.visible.next)
+}
+
+// retireActiveLocked puts a new segment in the active one's place.
+func (p *partition) retireActiveLocked(next *file) {
+	old := p.active
+	old.stop = eventlog.Sequence(old.tail.Next)
+	old.mu.Lock()
+	old.bytes = max(old.allocated, old.tail.Offset)
+	old.mu.Unlock()
+	p.files = append(p.files, next)
+	p.active = next
+	p.visible = endOf(next.tail)
+}
+
+// seal writes a full segment's index. Without it the segment is as good, only slower to
+// open, so that a failure is logged and no more.
+func (p *partition) seal(f *file) {
+	defer f.unpin()
+	if err := p.writeTrailer(f); err != nil {
+		p.log.Warn("segment left without its index", "segment", f.name, "error", err)
+	}
+}
+
+func (p *partition) writeTrailer(f *file) error {
+	trailer := segment.AppendTrailer(nil, f.head.Salt, f.tail, f.index)
+	if _, err := f.handle.WriteAt(trailer, f.tail.Offset); err != nil {
+		return err
+	}
+	bytes := f.tail.Offset + int64(len(trailer))
+	if err := f.handle.Truncate(bytes); err != nil {
+		return err
+	}
+	if p.e.cfg.Sync != OS {
+		if err := p.sync(f); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	f.mu.Lock()
+	f.bytes, f.index = bytes, nil
+	f.mu.Unlock()
+	p.mu.Unlock()
+	return nil
+}
+
+// createFile makes the segment that follows the given end, durable and open. It is built
+// aside and gets its name last, in one step, over whatever has that name: whoever finds a
+// segment on disk takes everything from its base on in the one before for void, so that the
+// name may never stand for anything but a whole segment, and may never go away again. A
+// failure before that is a *refusal: nothing has happened.
+func (p *partition) createFile(after segment.Tail) (*file, error) {
+	base := eventlog.Sequence(after.Next)
+	f := &file{fs: p.e.fs, name: path.Join(p.dir, fileName(base)), base: base, stop: -1}
+	f.head = segment.Head{Salt: newSalt(), Base: after.Next, BaseTime: after.LastTime}
+	f.tail = segment.Tail{Offset: segment.HeaderBytes, Next: after.Next, LastTime: after.LastTime}
+	f.pinned, f.loaded = true, true
+	aside, err := p.e.spares.build(f)
+	if err == nil {
+		err = p.e.fs.Rename(aside, f.name)
+	}
+	if err != nil {
+		if isNoSpace(err) {
+			p.e.spares.purge()
+		}
+		p.e.spares.discard(aside, f.handle)
+		return nil, &refusal{fmt.Errorf("create %s: %w", f.name, err)}
+	}
+	if err := errors.Join(p.e.fs.SyncDir(p.dir), p.e.fs.SyncDir(spareDir)); err != nil {
+		f.handle.Close()
+		return nil, fmt.Errorf("create %s: %w", f.name, err)
+	}
+	return f, nil
+}
+
+// erase removes a file durably.
+func (p *partition) erase(name string) error {
+	if err := p.e.fs.Remove(name); err != nil && !vfs.IsNotExist(err) {
+		return err
+	}
+	return p.e.fs.SyncDir(path.Dir(name))
+}
+
+// mendLocked makes a broken partition writable: a new segment, whose base voids what the
+// failed one may hold beyond what was acknowledged. The failed file is not touched, unless
+// nothing in it was ever acknowledged: then its name is needed. What has gathered keeps its
+// numbers, which follow what is visible.
+func (p *partition) mendLocked() error {
+	next, err := p.createFile(p.active.tail)
+	if err != nil {
+		return err
+	}
+	old := p.active
+	p.retireActiveLocked(next)
+	old.unpin()
+	if old.base == next.base {
+		old.drop()
+		p.files = append(p.files[:len(p.files)-2], next)
+	}
+	p.broken = false
+	p.log.Info("partition mended", "next", p.next)
+	return nil
+}
+
+// newSalt is random and not zero.
+func newSalt() uint64 {
+	var b [8]byte
+	for {
+		rand.Read(b[:])
+		if salt := binary.LittleEndian.Uint64(b[:]); salt != 0 {
+			return salt
+		}
+	}
+}

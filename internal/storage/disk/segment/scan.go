@@ -1,0 +1,259 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// chunkBytes is how much a scan reads at once.
+const chunkBytes = 256 << 10
+
+// Scanner reads a segment's batches in order, checking each. The zero value is not
+// usable; see NewScanner. It never reads at or past Limit.
+type Scanner struct {
+	file  vfs.File
+	salt  uint64
+	limit int64
+	// offset is where the next batch stands; buf holds the file's bytes from bufAt on.
+	offset int64
+	bufAt  int64
+	buf    []byte
+}
+
+// NewScanner reads from offset up to limit, using buf's memory for its chunks.
+func NewScanner(f vfs.File, salt uint64, offset, limit int64, buf []byte) *Scanner {
+	s := &Scanner{}
+	s.Reset(f, salt, offset, limit, buf)
+	return s
+}
+
+// Reset makes the scanner anew.
+func (s *Scanner) Reset(f vfs.File, salt uint64, offset, limit int64, buf []byte) {
+	*s = Scanner{file: f, salt: salt, limit: limit, offset: offset, bufAt: offset, buf: buf[:0]}
+}
+
+// SetLimit moves the end, when the file has grown.
+func (s *Scanner) SetLimit(limit int64) { s.limit = limit }
+
+// Limit is where reading ends.
+func (s *Scanner) Limit() int64 { return s.limit }
+
+// Offset is where the next batch stands.
+func (s *Scanner) Offset() int64 { return s.offset }
+
+// AtEnd reports whether the limit is reached.
+func (s *Scanner) AtEnd() bool { return s.offset >= s.limit }
+
+// Release gives the chunk's memory back; the next call of Next reads anew.
+func (s *Scanner) Release() []byte {
+	b := s.buf
+	s.buf, s.bufAt = nil, s.offset
+	return b
+}
+
+// Adopt gives the scanner memory for its chunks after Release.
+func (s *Scanner) Adopt(buf []byte) { s.buf, s.bufAt = buf[:0], s.offset }
+
+// Next gives the batch at the offset and moves behind it. At the limit it answers
+// io.EOF; where there is no valid batch ErrInvalid, moving nothing. The batch's body is
+// valid until the next call.
+func (s *Scanner) Next() (Batch, error) {
+	for {
+		batch, need, err := Parse(s.buf[min(int(s.offset-s.bufAt), len(s.buf)):], s.salt)
+		if err == nil {
+			s.offset += int64(batch.Bytes)
+			return batch, nil
+		}
+		if !errors.Is(err, ErrShort) {
+			return Batch{}, err
+		}
+		if s.offset >= s.limit {
+			return Batch{}, io.EOF
+		}
+		if s.offset+int64(need) > s.limit {
+			return Batch{}, ErrInvalid
+		}
+		if err := s.fill(need); err != nil {
+			return Batch{}, err
+		}
+	}
+}
+
+// fill makes buf hold at least need bytes from offset on, reading a whole chunk.
+func (s *Scanner) fill(need int) error {
+	kept := copy(s.buf[:cap(s.buf)], s.buf[min(int(s.offset-s.bufAt), len(s.buf)):])
+	want := int(min(int64(max(need, chunkBytes)), s.limit-s.offset))
+	if cap(s.buf) < want {
+		grown := make([]byte, want)
+		copy(grown, s.buf[:kept])
+		s.buf = grown
+	}
+	s.bufAt = s.offset
+	n, err := s.file.ReadAt(s.buf[kept:want], s.offset+int64(kept))
+	s.buf = s.buf[:kept+n]
+	if len(s.buf) >= need {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return ErrInvalid // the file ends inside the batch
+	}
+	return fmt.Errorf("read segment at %d: %w", s.offset+int64(kept), err)
+}
+
+// MoveTo goes to another offset.
+func (s *Scanner) MoveTo(offset int64) {
+	if offset < s.bufAt || offset > s.bufAt+int64(len(s.buf)) {
+		s.buf, s.bufAt = s.buf[:0], offset
+	}
+	s.offset = offset
+}
+
+// Resync finds the first valid batch of the segment at or behind offset and below
+// limit. It answers io.EOF where there is none.
+func Resync(f vfs.File, salt uint64, offset, limit int64) (Batch, int64, error) {
+	var needle [8]byte
+	binary.LittleEndian.PutUint64(needle[:], salt)
+	buf := make([]byte, chunkBytes)
+	for at := (offset + Align - 1) &^ (Align - 1); at < limit; {
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), limit-at)], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return Batch{}, 0, fmt.Errorf("read segment at %d: %w", at, err)
+		}
+		for from := 0; ; {
+			i := bytes.Index(buf[from:n], needle[:])
+			if i < 0 {
+				break
+			}
+			start := at + int64(from+i-offSalt)
+			if start >= offset && start%Align == 0 {
+				if b, err := NewScanner(f, salt, start, limit, nil).Next(); err == nil {
+					return b, start, nil
+				}
+			}
+			from += i + 1
+		}
+		if n < len(buf) {
+			break
+		}
+		at += int64(n - 2*offFirst) // the salt may stand across two chunks
+	}
+	return Batch{}, 0, io.EOF
+}
+
+// Hole is a stretch of durable bytes that is damaged: the batches between two offsets.
+type Hole struct {
+	From, To int64
+	// First and Next bound the numbers of the events lost in it.
+	First, Next int64
+}
+
+// Found is what recovery finds in a segment that was not sealed.
+type Found struct {
+	Tail
+	// Durable is the offset below which the batches themselves prove that all was
+	// durable: the newest one says so.
+	Durable int64
+	Index   Index
+	Holes   []Hole
+}
+
+// Recover reads a segment that was not sealed, from its header to where its batches
+// end: the first place with no valid batch, unless a later one proves that this place
+// had been durable: then the damage is a hole and the scan goes on behind it. A batch
+// that does not continue the numbering ends it too. Events from stop on (a following
+// segment's base; negative: none) are void and not counted.
+func Recover(f vfs.File, head Head, size, stop int64) (Found, error) {
+	found := Found{Tail: Tail{Offset: HeaderBytes, Next: head.Base, LastTime: head.BaseTime}}
+	s := NewScanner(f, head.Salt, HeaderBytes, size, make([]byte, 0, chunkBytes))
+	for stop < 0 || found.Next < stop {
+		at := s.Offset()
+		batch, err := s.Next()
+		if err == nil && batch.First != found.Next {
+			err = ErrInvalid
+		}
+		switch {
+		case err == nil:
+			found.take(batch, at)
+		case errors.Is(err, ErrInvalid):
+			next, ok, err := found.hole(f, head.Salt, at, size)
+			if err != nil || !ok {
+				return found, err
+			}
+			s.MoveTo(next)
+		case errors.Is(err, io.EOF):
+			return found, nil
+		default:
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+func (f *Found) take(b Batch, at int64) {
+	f.Index = f.Index.Add(Entry{First: b.First, Time: b.Time, Offset: at})
+	f.Offset, f.Next, f.LastTime = at+int64(b.Bytes), b.First+int64(b.Count), b.Time
+	f.Durable = max(f.Durable, b.DurableTo(at))
+}
+
+// hole looks behind an invalid place for a batch that vouches for it, which need not be the
+// first valid one: those written together with the damaged bytes say nothing of them.
+func (f *Found) hole(file vfs.File, salt uint64, at, size int64) (next int64, ok bool, err error) {
+	s := NewScanner(file, salt, at, size, nil)
+	var first *Batch // behind the damage
+	for {
+		offset := s.Offset()
+		batch, err := s.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return 0, false, nil
+		case errors.Is(err, ErrInvalid):
+			_, offset, err := Resync(file, salt, offset+1, size)
+			if errors.Is(err, io.EOF) {
+				return 0, false, nil
+			}
+			if err != nil {
+				return 0, false, err
+			}
+			s.MoveTo(offset)
+			continue
+		case err != nil:
+			return 0, false, err
+		}
+		if batch.First < f.Next {
+			continue
+		}
+		if first == nil {
+			first, next = &batch, offset
+		}
+		if batch.DurableTo(offset) > at {
+			f.Holes = append(f.Holes, Hole{From: at, To: next, First: f.Next, Next: first.First})
+			f.Next, f.Offset = first.First, next
+			return next, true, nil
+		}
+	}
+}
+
+// SalvageHead rebuilds the header of a file whose header is damaged from any batch that is
+// intact and can be of the segment that the file's name says.
+func SalvageHead(f vfs.File, base, size int64) (Head, bool) {
+	h := make([]byte, BatchHeaderBytes)
+	for at := int64(HeaderBytes); at+BatchHeaderBytes <= size; at += Align {
+		if _, err := f.ReadAt(h, at); err != nil {
+			return Head{}, false
+		}
+		if !isHeader(h) {
+			continue
+		}
+		b, err := NewScanner(f, saltOf(h), at, size, nil).Next()
+		if err != nil || saltOf(h) == 0 || b.First < base || at == HeaderBytes && b.First != base {
+			continue
+		}
+		return Head{Salt: saltOf(h), Base: base}, true
+	}
+	return Head{}, false
+}

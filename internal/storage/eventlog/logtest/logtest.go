@@ -1,0 +1,140 @@
+// Package logtest is the conformance suite of the eventlog contract. Every engine runs
+// it unchanged:
+//
+//	func TestConformance(t *testing.T) { logtest.Run(t, open) }
+//
+// It tests what the contract promises and nothing else, so that an engine on files and
+// one on replicated streams can both pass.
+package logtest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// Open gives a fresh engine, closed by the test's clean-up, and a function that closes
+// it and opens it again over the same storage.
+type Open func(t *testing.T) (engine eventlog.Engine, reopen func() eventlog.Engine)
+
+// Run runs the suite.
+func Run(t *testing.T, open Open) {
+	tests := []struct {
+		name string
+		run  func(*testing.T, *fixture)
+	}{
+		{"events come back as they were sent, in order", testRoundTrip},
+		{"a batch gets consecutive numbers and one time", testNumbers},
+		{"enqueued times never go backwards", testTimes},
+		{"an empty or oversized batch is refused", testRefusals},
+		{"a cursor begins where it is told to", testPositions},
+		{"a cursor begins at a time", testTimePositions},
+		{"a cursor past the end is refused and names the last number", testAhead},
+		{"a cursor begins inside a batch", testInsideBatch},
+		{"a cursor waits at the end and is woken", testWaits},
+		{"a waiting cursor ends with its context", testCancel},
+		{"submitted batches keep their order without waiting", testPipeline},
+		{"a context that has ended: Submit stores or says so", testSubmitContext},
+		{"a cancelled wait leaves a whole batch or none", testWaitContext},
+		{"many writers: dense, each in its own order, nothing twice", testManyWriters},
+		{"many readers see the same", testManyReaders},
+		{"bounds follow appends", testBounds},
+		{"partitions and logs are apart", testApart},
+		{"the caller's memory is its own again after Submit", testOwnership},
+		{"a removed log is gone, for open handles too", testRemove},
+		{"a closed engine says so", testClose},
+		{"every call on a closed engine says so", testEveryCallAfterClose},
+		{"receipts are settled when the engine closes", testReceiptsAtClose},
+		{"receipts are settled when the log is removed", testReceiptsAtRemove},
+		{"looking for a time ends with the partition", testSeeking},
+		{"everything is there after reopening", testReopen},
+		{"trim never removes what is at or above", testTrim},
+		{"trim past the end keeps the numbers", testTrimPastTheEnd},
+		{"a cursor that is overtaken goes on", testOvertaken},
+		{"retention by age removes and keeps the numbers", testRetentionByAge},
+		{"retention by size removes the oldest and keeps the numbers", testRetention},
+		{"producer marks come back with their batch", testProducer},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			engine, reopen := open(t)
+			tt.run(t, &fixture{t: t, Engine: engine, reopen: reopen})
+		})
+	}
+}
+
+// fixture is an engine with short words for what tests do.
+type fixture struct {
+	eventlog.Engine
+	t      *testing.T
+	reopen func() eventlog.Engine
+}
+
+func (f *fixture) partition(n int) eventlog.Partition {
+	f.t.Helper()
+	return f.keeping(n, eventlog.Retention{})
+}
+
+func (f *fixture) keeping(n int, r eventlog.Retention) eventlog.Partition {
+	f.t.Helper()
+	p, err := f.Partition(eventlog.PartitionID{Log: "orders-1", Number: n}, r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p
+}
+
+func (f *fixture) append(p eventlog.Partition, texts ...string) eventlog.Appended {
+	f.t.Helper()
+	done, err := eventlog.Append(f.t.Context(), p, batchOf(texts...))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return done
+}
+
+func (f *fixture) cursor(p eventlog.Partition, at eventlog.Position) eventlog.Cursor {
+	f.t.Helper()
+	c, err := p.Cursor(f.t.Context(), at)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func batchOf(texts ...string) eventlog.Batch {
+	var b eventlog.Batch
+	for _, text := range texts {
+		b.Events = append(b.Events, eventlog.Event{Message: []byte(text)})
+	}
+	return b
+}
+
+// rest reads everything up to the end.
+func (f *fixture) rest(c eventlog.Cursor) (texts []string) {
+	f.t.Helper()
+	for {
+		run, err := c.TryNext(f.t.Context())
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if len(run.Events) == 0 {
+			return texts
+		}
+		for _, e := range run.Events {
+			texts = append(texts, string(e.Message))
+		}
+		if c.Place() != run.Next() {
+			f.t.Fatalf("after events up to %d the cursor stands at %d", run.Next()-1, c.Place())
+		}
+	}
+}
+
+func (f *fixture) wantRest(p eventlog.Partition, at eventlog.Position, want ...string) {
+	f.t.Helper()
+	if got := f.rest(f.cursor(p, at)); !slices.Equal(got, want) {
+		f.t.Errorf("from %v: got %q, want %q", at, got, want)
+	}
+}

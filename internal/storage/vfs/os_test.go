@@ -1,0 +1,97 @@
+package vfs_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// holdLock, when set, makes this program hold the lock in the folder it names until
+// its input ends, in place of running tests.
+const holdLock = "VFS_TEST_HOLD_LOCK"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(holdLock); dir != "" {
+		if _, err := vfs.OS(dir).Lock("LOCK"); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("locked")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0) // without giving the lock back
+	}
+	os.Exit(m.Run())
+}
+
+func TestALockKeepsAnotherProcessOut(t *testing.T) {
+	dir := t.TempDir()
+	holder := exec.Command(os.Args[0])
+	holder.Env = append(os.Environ(), holdLock+"="+dir)
+	stdin, err := holder.StdinPipe()
+	must(t, err)
+	stdout, err := holder.StdoutPipe()
+	must(t, err)
+	must(t, holder.Start())
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || line != "locked\n" {
+		t.Fatalf("the other process said %q, %v", line, err)
+	}
+
+	_, err = vfs.OS(dir).Lock("LOCK")
+	wantError(t, err, vfs.ErrLocked)
+	if want := fmt.Sprintf("locked by process %d", holder.Process.Pid); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+
+	must(t, stdin.Close())
+	must(t, holder.Wait())
+	lock, err := vfs.OS(dir).Lock("LOCK") // it ended with the process
+	must(t, err)
+	must(t, lock.Close())
+}
+
+func TestALockThatNamesNobodyIsStillALock(t *testing.T) {
+	for _, text := range []string{"", "nonsense", strings.Repeat("9", 100)} {
+		d := vfs.OS(t.TempDir())
+		lock, err := d.Lock("LOCK")
+		must(t, err)
+		f, err := d.Open("LOCK")
+		must(t, err)
+		must(t, f.Truncate(0))
+		writeAt(t, f, []byte(text), 0)
+		_, err = d.Lock("LOCK")
+		wantError(t, err, vfs.ErrLocked)
+		must(t, f.Close())
+		must(t, lock.Close())
+	}
+}
+
+func TestFilesAndFoldersAreTheOwnersOnly(t *testing.T) {
+	dir := t.TempDir()
+	d := vfs.OS(dir)
+	must(t, d.MkdirAll("a"))
+	must(t, create(t, d, "a/f").Close())
+	for name, want := range map[string]fs.FileMode{"a": 0o700, "a/f": 0o600} {
+		info, err := os.Stat(dir + "/" + name)
+		must(t, err)
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", name, got, want)
+		}
+	}
+}
+
+func TestFreeBytes(t *testing.T) {
+	free, err := vfs.FreeBytes(t.TempDir())
+	if err != nil || free <= 0 {
+		t.Errorf("got %d, %v", free, err)
+	}
+	_, err = vfs.FreeBytes(t.TempDir() + "/no")
+	wantError(t, err, fs.ErrNotExist)
+}
