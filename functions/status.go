@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/balance"
 	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/hubs/balance"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // endpoint is where a namespace is, and what it is called.

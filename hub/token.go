@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // The kinds of tokens, as $cbs knows them.

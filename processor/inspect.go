@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/balance"
+	"github.com/eventyard/eventyard/internal/hubs/balance"
 )
 
 // Table is who owns what of a group, and how far it has come.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/balance"
+	"github.com/eventyard/eventyard/internal/hubs/balance"
 )
 
 // situation is everything a round's decision rests on.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 )
 
 // caller is a hub that answers on its node $yard.

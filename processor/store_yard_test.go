@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/storetest"
 	"github.com/eventyard/eventyard/server"

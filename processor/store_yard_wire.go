@@ -1,6 +1,6 @@
 package processor
 
-import "github.com/eventyard/eventyard/internal/groupwire"
+import "github.com/eventyard/eventyard/internal/hubs/groupwire"
 
 // The records as they are said to a yard and by it. Requests have no times: those are the
 // yard's to say.

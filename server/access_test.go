@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 func (r *running) kept() auth.ConnectionString {
@@ -295,7 +295,7 @@ func TestStoppingEndsTheLookAtTheIssuer(t *testing.T) {
 	r.shutdown()
 	<-ended
 	stacks := make([]byte, 1<<20)
-	if stacks = stacks[:runtime.Stack(stacks, true)]; bytes.Contains(stacks, []byte("internal/access/oidc.")) {
+	if stacks = stacks[:runtime.Stack(stacks, true)]; bytes.Contains(stacks, []byte("internal/hubs/access/oidc.")) {
 		t.Errorf("somebody still asks:\n%s", stacks)
 	}
 }

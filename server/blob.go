@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/blob"
 	"github.com/eventyard/eventyard/internal/blobapi"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )

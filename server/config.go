@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 )

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 

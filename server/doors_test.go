@@ -17,7 +17,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 	"github.com/coder/websocket"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // saslHeader is how clients begin.

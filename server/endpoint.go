@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // standardPorts need not be named in an endpoint: clients take them by themselves.

@@ -13,8 +13,8 @@ import (
 	"weak"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/access"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/pipe"
 	"github.com/eventyard/eventyard/processor"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // outside is a yard that others can reach, beside a door on loopback for the test.

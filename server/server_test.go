@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"go.uber.org/goleak"
 )
 

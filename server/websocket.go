@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // webSocketPath is where clients of Event Hubs expect AMQP over WebSockets. .NET asks

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
 )

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/spf13/cobra"
 )
 

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // These tests run commands in this process, so that they can talk to them while they

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/spf13/cobra"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // Account is the account of every yard. Its keys are those of the root policy.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/hubs/access"
 )
 
 // Every answer, good or bad, has the headers that libraries look for.

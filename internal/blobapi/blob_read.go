@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // maxRangeChecksum is the largest range that a checksum is made of.

@@ -3,7 +3,7 @@ package blobapi
 import (
 	"net/http"
 
-	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // putBlob writes a blob as a whole.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // crcTable is for the polynomial of the service.

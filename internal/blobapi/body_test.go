@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/hubs/access"
 )
 
 // An upload may pause, and may be slow, and may not be both for long: who sends a byte now

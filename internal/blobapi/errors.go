@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // fault is an error as clients are told it, by the service's codes.

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // FuzzPath: what is taken apart is what it was put together of.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // metaPrefix begins the headers that carry metadata.

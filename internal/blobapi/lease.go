@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // leaseKinds are the actions by their names, with the status of success.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/blob"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // span is the part of a body that is asked for.

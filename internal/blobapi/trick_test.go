@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/access"
+	"github.com/eventyard/eventyard/internal/hubs/access"
 )
 
 // send gives the door a request as it would come off the wire, headers that come twice

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/fact"
+	"github.com/eventyard/eventyard/internal/hubs/fact"
 )
 
 // The keys of a circuit's facts.

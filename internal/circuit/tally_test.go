@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/fact"
+	"github.com/eventyard/eventyard/internal/hubs/fact"
 	"github.com/eventyard/eventyard/processor"
 )
 

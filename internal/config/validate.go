@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // complaint is something wrong with one setting, whoever gave it.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/parcel"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"

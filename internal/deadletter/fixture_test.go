@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/parcel"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/schema"

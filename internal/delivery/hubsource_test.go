@@ -8,8 +8,8 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
-	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/filter"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/topics"

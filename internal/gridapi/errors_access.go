@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/topickey"
 )
 

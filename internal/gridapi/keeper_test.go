@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
-	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"

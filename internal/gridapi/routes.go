@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // route is one operation of the door.

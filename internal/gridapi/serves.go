@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // publishVersion is the one version that clients of push topics speak.

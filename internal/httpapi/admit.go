@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/access"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // Access is what the door asks of the keeper of policies. All methods may be called by

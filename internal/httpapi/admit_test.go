@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/access"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/groups"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -6,8 +6,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/access"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // getBlobConnectionString writes what clients of blob storage take. The account's keys are

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/access"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // accessAnswers are the rows for what auth and access say. Whether a token is bad (401:

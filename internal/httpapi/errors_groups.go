@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/eventyard/eventyard/internal/groups"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/processor"
 )
 

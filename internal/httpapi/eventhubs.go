@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // The send calls of the Event Hubs REST API (wire reference §7). The timeout and

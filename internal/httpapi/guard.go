@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // guard keeps foreign web pages out. A page open in the user's browser may send requests

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // reach is how far a grant has to reach for a route.

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/google/go-cmp/cmp"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // handler answers a request or says why not. After the first byte of an answer it

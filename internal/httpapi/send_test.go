@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/google/go-cmp/cmp"
 )
 

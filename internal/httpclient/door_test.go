@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/access"
-	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/groups"
 	"github.com/eventyard/eventyard/internal/httpapi"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/vfs"

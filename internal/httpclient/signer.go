@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // tokenLife is how long a token is good, and a new one is made when half of it is over:

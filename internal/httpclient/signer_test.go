@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // sign makes a signer for a server.

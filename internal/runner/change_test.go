@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // soon is how long a change of a definition may take.

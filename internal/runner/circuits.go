@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // F1: a function needs a name, a hub and a URL; the rest is filled in, and shown.

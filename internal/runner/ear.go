@@ -10,7 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // retold is how soon the same trouble is worth another line, and maxTold how much of it is remembered.

@@ -25,8 +25,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/groups"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/notify"
 	"github.com/eventyard/eventyard/internal/poison/box"
 	"github.com/eventyard/eventyard/internal/storage/meta"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/broker"
 	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/groups"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
 )
 
 // States of a function.

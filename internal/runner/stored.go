@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
 	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/breaker"
 	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/groups"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/notify"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"

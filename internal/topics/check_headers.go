@@ -3,7 +3,7 @@ package topics
 import (
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // Bounds of delivery properties (reference §16).

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // draft is the next state that readers will see. It begins as the present one; maps and lists

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 

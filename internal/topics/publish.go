@@ -9,7 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )

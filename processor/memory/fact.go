@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/fact"
+	"github.com/eventyard/eventyard/internal/hubs/fact"
 	"github.com/eventyard/eventyard/processor"
 )
 

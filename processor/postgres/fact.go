@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/eventyard/eventyard/internal/fact"
+	"github.com/eventyard/eventyard/internal/hubs/fact"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/fact"
+	"github.com/eventyard/eventyard/internal/hubs/fact"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -5,7 +5,7 @@
 //		storetest.Run(t, func(t *testing.T) processor.Store { return memory.New() })
 //	}
 //
-// Keys and values of facts can be checked with package internal/fact, within this project.
+// Keys and values of facts can be checked with package internal/hubs/fact, within this project.
 //
 // The suite uses hubs and groups with names of its own that no other run has, so that
 // stores may share one database, and the partitions "0" to "31".

@@ -7,7 +7,7 @@ import (
 	"net"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // Figures of the bare connections: large frames' worth of buffer, windows that never

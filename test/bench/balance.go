@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/eventyard/eventyard/internal/balance"
+	"github.com/eventyard/eventyard/internal/hubs/balance"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // buildProgram builds the real thing into a folder.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/balance"
+	"github.com/eventyard/eventyard/internal/hubs/balance"
 	"github.com/eventyard/eventyard/processor"
 )
 

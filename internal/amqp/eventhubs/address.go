@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 )
 
 // node is the kind of thing that a link's address names.

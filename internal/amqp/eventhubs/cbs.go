@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/amqp"
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // attachClaims accepts a link to $cbs. There may be one in each direction, and no more:

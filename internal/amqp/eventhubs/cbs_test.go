@@ -9,7 +9,7 @@ import (
 
 	goamqp "github.com/Azure/go-amqp"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // rpc is a pair of links to a node that answers requests.

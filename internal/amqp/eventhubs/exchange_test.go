@@ -12,7 +12,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // A client that takes no replies may not have us remember them for ever: it gets no more

@@ -13,7 +13,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	goamqp "github.com/Azure/go-amqp"
 
-	"github.com/eventyard/eventyard/internal/access"
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 const revoked = "RevokedToken: "

@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/eventyard/eventyard/internal/amqp"
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // senderCredit is how many messages a client may send ahead.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // capabilityIdempotent is how a client asks to number its events.

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 func epoch(n int64) *int64 { return &n }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/broker"
-	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/processor"
 )
 

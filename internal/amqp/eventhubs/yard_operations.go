@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/processor"
 )
 

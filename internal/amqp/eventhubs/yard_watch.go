@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp"
-	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/processor"
 )
 

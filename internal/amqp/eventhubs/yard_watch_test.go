@@ -8,8 +8,8 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp"
-	"github.com/eventyard/eventyard/internal/auth"
-	"github.com/eventyard/eventyard/internal/groupwire"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 )
 
 func deliveryOf(raw []byte) *amqp.Delivery { return &amqp.Delivery{Payload: raw} }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/poison"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 

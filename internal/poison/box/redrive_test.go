@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/broker"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/poison"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )

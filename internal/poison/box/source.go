@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/auth"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // SourcesError: letters that were to be redriven together come from several hubs. Whoever may send to a poison hub chooses what its letters say;

@@ -1,0 +1,157 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// Token checks a shared-access signature or a bearer token for an audience, a URI such
+// as sb://host/hub; empty asks for no audience in particular. The grant's scope is what
+// the token was made for. Errors are those of auth; the time of a token that has expired
+// comes as an *auth.ExpiredError.
+//
+// What a signature grants stands on the policy, on the key that signed it and on the hub
+// as they are now; what a bearer token grants stands on the hub.
+func (k *Keeper) Token(ctx context.Context, token, audience string) (auth.Grant, error) {
+	grant, err := k.grant(ctx, token)
+	if err != nil {
+		return auth.Grant{}, err
+	}
+	grant = grant.While(k.stands)
+	if audience == "" {
+		return grant, nil
+	}
+	path, err := auth.Path(audience)
+	if err != nil {
+		return auth.Grant{}, err
+	}
+	if grant.Rights(auth.PlaceOf(path)) == 0 {
+		return auth.Grant{}, fmt.Errorf("%w: it does not cover %.128q", auth.ErrAudience, audience)
+	}
+	return grant, nil
+}
+
+func (k *Keeper) grant(ctx context.Context, token string) (auth.Grant, error) {
+	switch {
+	case token == "":
+		return auth.Grant{}, fmt.Errorf("%w: it is empty", auth.ErrMalformed)
+	case len(token) > auth.MaxTokenBytes:
+		return auth.Grant{}, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", auth.ErrMalformed, len(token), auth.MaxTokenBytes)
+	case auth.IsSignature(token):
+		return k.signature(token)
+	case k.anyBearer:
+		return auth.Grant{Scopes: []auth.Scope{{Rights: auth.Manage}}, Holder: "any bearer"}, nil
+	case k.bearer == nil:
+		return auth.Grant{}, fmt.Errorf("%w: no issuer of bearer tokens is configured", auth.ErrUnsupported)
+	}
+	return k.bear(ctx, token)
+}
+
+// bear has a bearer token checked, and binds what it gives to the hubs there are.
+func (k *Keeper) bear(ctx context.Context, token string) (auth.Grant, error) {
+	grant, err := k.bearer.Verify(ctx, token)
+	if err != nil {
+		return auth.Grant{}, err
+	}
+	for i := range grant.Scopes {
+		grant.Scopes[i].Basis = auth.Basis{Hub: k.incarnation(grant.Scopes[i].Path)}
+	}
+	return grant, nil
+}
+
+// signature looks for the policy at the namespace and at the hub that the resource lies
+// in. The keys are all tried, whichever fits.
+func (k *Keeper) signature(token string) (auth.Grant, error) {
+	s, err := auth.ParseSignature(token)
+	if err != nil {
+		return auth.Grant{}, err
+	}
+	hub := k.incarnation(s.Path) // before its policies are looked for
+	var scopes []auth.Scope
+	for _, r := range k.candidates(s) {
+		for _, key := range k.keysOf(r) {
+			if s.SignedBy(key) {
+				scopes = append(scopes, auth.Scope{Path: s.Path, Rights: r.Rights, Basis: r.basis(hub, digest(key))})
+				break
+			}
+		}
+	}
+	if len(scopes) == 0 {
+		return auth.Grant{}, fmt.Errorf("%w: it fits no key of a policy %.80q", auth.ErrSignature, s.Policy)
+	}
+	if !time.Now().Before(s.Expires) {
+		return auth.Grant{}, &auth.ExpiredError{At: s.Expires}
+	}
+	return auth.Grant{Scopes: scopes, Expires: s.Expires, Holder: s.Policy}, nil
+}
+
+// candidates are the policies that may have signed: each reaches what is at or beneath
+// its level.
+func (k *Keeper) candidates(s auth.Signature) []record {
+	levels := []level{{}}
+	if at, err := k.level(auth.HubOf(s.Path)); err == nil && at.hub != "" {
+		levels = append(levels, at)
+	}
+	live := k.policies.live.Load()
+	var found []record
+	for _, at := range levels {
+		if r, ok := live.byKey[at.key(s.Policy)]; ok {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// keysOf gives the keys that are good for a policy.
+func (k *Keeper) keysOf(r record) []string {
+	keys := []string{r.Primary, r.Secondary}
+	if k.development && r.Hub == "" && r.Name == auth.RootPolicy {
+		keys = append(keys, auth.DevelopmentKey)
+	}
+	return keys
+}
+
+// Key checks a policy's name and key, as SASL PLAIN and HTTP Basic bring them. The
+// policy may be the namespace's or a hub's; of several of that name, those whose key it
+// is. What it grants stands on them. The error is auth.ErrSignature.
+func (k *Keeper) Key(name, key string) (auth.Grant, error) {
+	shown := digest(key)
+	var scopes []auth.Scope
+	for _, r := range k.policies.live.Load().byName[auth.Fold(name)] {
+		fits := 0
+		for _, good := range k.keysOf(r) {
+			known := digest(good)
+			fits |= subtle.ConstantTimeCompare(shown[:], known[:])
+		}
+		if fits == 1 && k.inForce(r) {
+			scopes = append(scopes, r.scope(shown))
+		}
+	}
+	if len(scopes) == 0 {
+		return auth.Grant{}, fmt.Errorf("%w: no policy %.80q has this key", auth.ErrSignature, name)
+	}
+	return auth.Grant{Scopes: scopes, Holder: name}.While(k.stands), nil
+}
+
+// Named gives the rights of a policy without any key: for client certificates, whose
+// common name is a policy's of the namespace, or the name of a hub, a slash and a
+// policy's of that hub. What it grants stands on the policy, whatever its keys. The error
+// is auth.ErrSignature.
+func (k *Keeper) Named(name string) (auth.Grant, error) {
+	hub, policy := "", name
+	if cut := strings.LastIndexByte(name, '/'); cut >= 0 {
+		hub, policy = name[:cut], name[cut+1:]
+	}
+	at, err := k.level(hub)
+	if err == nil {
+		if r, ok := k.policies.live.Load().byKey[at.key(policy)]; ok {
+			return auth.Grant{Scopes: []auth.Scope{r.scope(noKey)}, Holder: name}.While(k.stands), nil
+		}
+	}
+	return auth.Grant{}, fmt.Errorf("%w: there is no policy %.80q", auth.ErrSignature, name)
+}

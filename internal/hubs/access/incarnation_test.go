@@ -1,0 +1,94 @@
+package access
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// H9: who had access to a hub that was deleted has none to the one that takes its name.
+func TestPoliciesEndWithTheirHub(t *testing.T) {
+	store, hubs := newMemStore(), newHubs("orders")
+	k := open(t, Config{Meta: store, Hub: hubs.find})
+	old := mustCreate(t, k, "orders", "p", auth.Manage)
+	refused := func(what string) {
+		t.Helper()
+		if _, err := k.Token(t.Context(), sign("sb://ns/orders", old), ""); !errors.Is(err, auth.ErrSignature) {
+			t.Errorf("%s: token: %v", what, err)
+		}
+		if _, err := k.Key("p", old.Primary); !errors.Is(err, auth.ErrSignature) {
+			t.Errorf("%s: key: %v", what, err)
+		}
+		if _, err := k.Named("orders/p"); !errors.Is(err, auth.ErrSignature) {
+			t.Errorf("%s: name: %v", what, err)
+		}
+		if _, err := k.Policy("orders", "p"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: policy: %v", what, err)
+		}
+	}
+	if _, err := k.Key("p", old.Primary); err != nil {
+		t.Fatal(err)
+	}
+	hubs.delete("orders")
+	refused("the hub was deleted")
+	if _, err := k.Policies("orders"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+
+	hubs.make("orders", time.UnixMilli(1700000000001))
+	refused("it was made anew")
+	if got := names(t, k, "orders"); len(got) != 0 {
+		t.Errorf("the new one has %q", got)
+	}
+	if _, err := k.Regenerate(t.Context(), "orders", "p", PrimaryKey); !errors.Is(err, ErrNotFound) {
+		t.Errorf("regenerate: %v", err)
+	}
+	if err := k.Delete(t.Context(), "orders", "p"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("delete: %v", err)
+	}
+
+	fresh := mustCreate(t, k, "orders", "p", auth.Send)
+	if grant, err := k.Key("p", fresh.Primary); err != nil || grant.Rights(auth.At("orders")) != auth.Send {
+		t.Errorf("the new policy: %+v, %v", grant, err)
+	}
+	if _, err := k.Key("p", old.Primary); !errors.Is(err, auth.ErrSignature) {
+		t.Errorf("the old key: %v", err)
+	}
+	if got := stored(t, store); !slices.Equal(got, []string{"policies/hubs/orders/1700000000001/p", "policies/namespace/rootmanagesharedaccesskey"}) {
+		t.Errorf("the store has %q", got)
+	}
+}
+
+// What nobody can use any more goes, but not what belongs to a hub that this node may
+// only not have heard of.
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, everywhere := newMemStore(), newHubs("kept", "new", "renewed", "deleted")
+		other := open(t, Config{Meta: store, Hub: everywhere.find})
+		mustCreate(t, other, "deleted", "p", auth.Send)
+		time.Sleep(orphanAge + time.Second)
+		for _, hub := range []string{"kept", "new", "renewed"} {
+			mustCreate(t, other, hub, "p", auth.Send)
+		}
+		here := newHubs("kept")
+		here.make("renewed", time.UnixMilli(1700000000001))
+		k := open(t, Config{Meta: store, Hub: here.find})
+		defer running(t, k)()
+		synctest.Wait()
+		want := []string{
+			"policies/hubs/kept/1700000000000/p", "policies/hubs/new/1700000000000/p",
+			"policies/namespace/rootmanagesharedaccesskey",
+		}
+		if got := stored(t, store); !slices.Equal(got, want) {
+			t.Errorf("the store has %q", got)
+		}
+		here.make("new", time.UnixMilli(1700000000000))
+		if got := names(t, k, "new"); len(got) != 1 {
+			t.Errorf("the hub heard of late has %q", got)
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// Policies lists those of a hub, or of the namespace for "", by name.
+func (k *Keeper) Policies(hub string) ([]Policy, error) {
+	at, err := k.level(hub)
+	if err != nil {
+		return nil, err
+	}
+	var list []Policy
+	for key, r := range k.policies.live.Load().byKey {
+		if strings.HasPrefix(key, at.prefix()) {
+			list = append(list, r.Policy)
+		}
+	}
+	slices.SortFunc(list, func(x, y Policy) int { return cmp.Compare(auth.Fold(x.Name), auth.Fold(y.Name)) })
+	return list, nil
+}
+
+// Policy gives one; ErrNotFound.
+func (k *Keeper) Policy(hub, name string) (Policy, error) {
+	at, err := k.level(hub)
+	if err != nil {
+		return Policy{}, err
+	}
+	r, ok := k.policies.live.Load().byKey[at.key(name)]
+	if !ok {
+		return Policy{}, notFound(hub, name)
+	}
+	return r.Policy, nil
+}
+
+// All lists the policies of the namespace and of all hubs that exist, by hub and name.
+func (k *Keeper) All() []Policy {
+	var list []Policy
+	for _, r := range k.policies.live.Load().byKey {
+		if k.inForce(r) {
+			list = append(list, r.Policy)
+		}
+	}
+	slices.SortFunc(list, func(x, y Policy) int {
+		return cmp.Or(cmp.Compare(auth.Fold(x.Hub), auth.Fold(y.Hub)), cmp.Compare(auth.Fold(x.Name), auth.Fold(y.Name)))
+	})
+	return list
+}
+
+// level is that of a hub which exists, or of the namespace. What a path would take for a
+// part of a hub is none, whatever the store has kept.
+func (k *Keeper) level(hub string) (level, error) {
+	if hub == "" {
+		return level{}, nil
+	}
+	created, exists := k.hub(hub)
+	if !exists || auth.ReservedSegment(hub) != "" {
+		return level{}, fmt.Errorf("%w: there is no hub %.80q", ErrNotFound, hub)
+	}
+	return level{hub: auth.Fold(hub), created: created}, nil
+}
+
+func notFound(hub, name string) error {
+	if hub == "" {
+		return fmt.Errorf("%w: the namespace has none named %.80q", ErrNotFound, name)
+	}
+	return fmt.Errorf("%w: hub %.80q has none named %.80q", ErrNotFound, hub, name)
+}
+
+// Create makes a policy with fresh keys, or those given in p; it is durable when the
+// call returns. Errors: ErrExists, ErrInvalid, ErrNotFound (the hub), the store's.
+func (k *Keeper) Create(ctx context.Context, p Policy) (Policy, error) {
+	r, err := k.define(p)
+	if err != nil {
+		return Policy{}, fmt.Errorf("create policy: %w", err)
+	}
+	_, err = k.put(ctx, r, 0)
+	if errors.Is(err, meta.ErrConflict) {
+		err = fmt.Errorf("%w: choose another name, or delete it first", ErrExists)
+	}
+	if err != nil {
+		return Policy{}, fmt.Errorf("create policy %q: %w", p.Name, err)
+	}
+	k.log.Info("policy created", "policy", r.Name, "hub", r.Hub, "rights", r.Rights)
+	k.sweep(ctx)
+	return r.Policy, nil
+}
+
+// define checks what was asked for and fills in the rest. That of several who create at
+// once all may see one place left is accepted: the bound is there for the memory.
+func (k *Keeper) define(p Policy) (record, error) {
+	if err := check(p); err != nil {
+		return record{}, err
+	}
+	at, err := k.level(p.Hub)
+	if err != nil {
+		return record{}, err
+	}
+	if list, _ := k.Policies(p.Hub); len(list) >= MaxPolicies {
+		return record{}, fmt.Errorf("%w: there are %d already, delete one first", ErrInvalid, len(list))
+	}
+	if p.Rights > auth.Send|auth.Listen {
+		p.Rights = auth.Manage // which implies the others
+	}
+	p.Primary = cmp.Or(p.Primary, newKey())
+	p.Secondary = cmp.Or(p.Secondary, newKey())
+	p.Created = now()
+	return record{Policy: p, level: at}, nil
+}
+
+// Regenerate makes one of the keys anew. When it returns the old one is good for nothing,
+// and whatever stands on it ends.
+func (k *Keeper) Regenerate(ctx context.Context, hub, name string, key Key) (Policy, error) {
+	at, err := k.level(hub)
+	if err != nil {
+		return Policy{}, err
+	}
+	var renew func(*Policy)
+	switch key {
+	case PrimaryKey:
+		renew = func(p *Policy) { p.Primary = newKey() }
+	case SecondaryKey:
+		renew = func(p *Policy) { p.Secondary = newKey() }
+	default:
+		return Policy{}, fmt.Errorf("%w: key %.32q, use %s or %s", ErrInvalid, string(key), PrimaryKey, SecondaryKey)
+	}
+	changed, err := k.renew(ctx, at.key(name), renew)
+	if errors.Is(err, meta.ErrNotFound) {
+		return Policy{}, notFound(hub, name)
+	}
+	if err != nil {
+		return Policy{}, fmt.Errorf("regenerate the %s key of policy %q: %w", key, name, err)
+	}
+	k.log.Info("key of policy made anew", "policy", changed.Name, "hub", changed.Hub, "key", key)
+	return changed, nil
+}
+
+// RegenerateRoot makes both keys of the root policy anew, in one step: for keys that
+// others may have seen.
+func (k *Keeper) RegenerateRoot(ctx context.Context) (Policy, error) {
+	changed, err := k.renew(ctx, level{}.key(auth.RootPolicy), func(p *Policy) {
+		p.Primary, p.Secondary = newKey(), newKey()
+	})
+	if err != nil {
+		return Policy{}, fmt.Errorf("regenerate the keys of the root policy: %w", err)
+	}
+	k.log.Info("keys of the root policy made anew", "policy", changed.Name)
+	return changed, nil
+}
+
+func (k *Keeper) renew(ctx context.Context, key string, how func(*Policy)) (changed Policy, err error) {
+	err = k.change(ctx, key, func(there sighting) (err error) {
+		how(&there.record.Policy)
+		changed, err = k.put(ctx, there.record, there.revision)
+		return err
+	})
+	return changed, err
+}
+
+// Delete removes a policy. When it returns its keys are good for nothing, and whatever
+// stands on it ends.
+func (k *Keeper) Delete(ctx context.Context, hub, name string) error {
+	at, err := k.level(hub)
+	if err != nil {
+		return err
+	}
+	if hub == "" && auth.Fold(name) == auth.Fold(auth.RootPolicy) {
+		return ErrRootPolicy
+	}
+	err = k.change(ctx, at.key(name), func(there sighting) error { return k.remove(ctx, there) })
+	if errors.Is(err, meta.ErrNotFound) {
+		return notFound(hub, name)
+	}
+	if err != nil {
+		return fmt.Errorf("delete policy %q: %w", name, err)
+	}
+	k.log.Info("policy deleted", "policy", name, "hub", hub)
+	return nil
+}

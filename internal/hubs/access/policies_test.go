@@ -1,0 +1,345 @@
+package access
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// H9: a new yard has a root policy with keys of its own.
+func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
+	store := newMemStore()
+	k := open(t, Config{Meta: store})
+	if !k.Created() {
+		t.Error("it does not say that it made the root policy")
+	}
+	root, err := k.Policy("", "rootmanagesharedaccesskey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if root.Name != auth.RootPolicy || root.Rights != auth.Manage || root.Primary == root.Secondary {
+		t.Errorf("got %+v", root)
+	}
+	for _, key := range []string{root.Primary, root.Secondary} {
+		if bits, err := base64.StdEncoding.DecodeString(key); err != nil || len(bits) != 32 || len(key) != 44 {
+			t.Errorf("key %q", key)
+		}
+	}
+	again := open(t, Config{Meta: store})
+	if again.Created() {
+		t.Error("it was made twice")
+	}
+	if same, _ := again.Policy("", auth.RootPolicy); !reflect.DeepEqual(same, root) {
+		t.Errorf("got %+v, was %+v", same, root)
+	}
+	if other, _ := open(t, Config{}).Policy("", auth.RootPolicy); other.Primary == root.Primary {
+		t.Error("two yards have the same key")
+	}
+}
+
+// racingStore lets somebody else make the root policy between a look and the change.
+type racingStore struct {
+	*memStore
+	first func()
+}
+
+func (s *racingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if first := s.first; first != nil {
+		s.first = nil
+		first()
+	}
+	return s.memStore.CompareAndSet(ctx, key, expected, value)
+}
+
+// Two nodes that start at once agree on one root policy.
+func TestNodesAgreeOnTheRootPolicy(t *testing.T) {
+	store := newMemStore()
+	var winner *Keeper
+	loser := open(t, Config{Meta: &racingStore{memStore: store, first: func() { winner = open(t, Config{Meta: store}) }}})
+	if !winner.Created() || loser.Created() {
+		t.Errorf("created: %t, %t", winner.Created(), loser.Created())
+	}
+	x, _ := winner.Policy("", auth.RootPolicy)
+	y, _ := loser.Policy("", auth.RootPolicy)
+	if x.Primary != y.Primary || x.Primary == "" {
+		t.Errorf("%+v and %+v", x, y)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	broken := newMemStore()
+	if _, err := broken.CompareAndSet(t.Context(), "policies/namespace/x", 0, []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	hub := newHubs().find
+	tests := []struct {
+		what string
+		ctx  context.Context
+		cfg  Config
+	}{
+		{"no store", t.Context(), Config{Hub: hub}},
+		{"no view of the hubs", t.Context(), Config{Meta: newMemStore()}},
+		{"any bearer token beyond development", t.Context(), Config{Meta: newMemStore(), Hub: hub, AnyBearer: true}},
+		{"a policy that cannot be read", t.Context(), Config{Meta: broken, Hub: hub}},
+		{"a store that fails", ended, Config{Meta: newMemStore(), Hub: hub}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			if k, err := Open(tt.ctx, tt.cfg); err == nil || k != nil {
+				t.Errorf("got %v, %v", k, err)
+			}
+		})
+	}
+}
+
+func TestCreate(t *testing.T) {
+	k := open(t, Config{Hub: newHubs("Orders", "a/b").find})
+	made := mustCreate(t, k, "orders", "Send-Only", auth.Send)
+	if made.Hub != "orders" || made.Name != "Send-Only" || made.Rights != auth.Send || len(made.Primary) != 44 || made.Created.IsZero() {
+		t.Errorf("made %+v", made)
+	}
+	if got, err := k.Policy("ORDERS", "send-only"); err != nil || !reflect.DeepEqual(got, made) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	mustCreate(t, k, "a/b", "send-only", auth.Send)
+	mustCreate(t, k, "", "send-only", auth.Send)
+	mustCreate(t, k, "", "admin", auth.Manage)
+	if got := names(t, k, "Orders"); !slices.Equal(got, []string{"Send-Only"}) {
+		t.Errorf("orders has %q", got)
+	}
+	if got := names(t, k, "a/b"); !slices.Equal(got, []string{"send-only"}) {
+		t.Errorf("a/b has %q", got)
+	}
+	if got := names(t, k, ""); !slices.Equal(got, []string{"admin", auth.RootPolicy, "send-only"}) {
+		t.Errorf("the namespace has %q", got)
+	}
+}
+
+func TestCreateWithGivenKeys(t *testing.T) {
+	k := open(t, Config{})
+	const given = "0123456789abcdef"
+	p, err := k.Create(t.Context(), Policy{Name: "p", Rights: auth.Listen, Primary: given})
+	if err != nil || p.Primary != given || len(p.Secondary) != 44 {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	p, err = k.Create(t.Context(), Policy{Name: "q", Rights: auth.Listen, Secondary: given})
+	if err != nil || p.Secondary != given || len(p.Primary) != 44 {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+func TestCreateRefuses(t *testing.T) {
+	k := open(t, Config{Hub: newHubs("orders").find})
+	mustCreate(t, k, "orders", "taken", auth.Send)
+	tests := []struct {
+		what   string
+		policy Policy
+		want   error
+	}{
+		{"a name taken, in any case", Policy{Hub: "Orders", Name: "TAKEN", Rights: auth.Send}, ErrExists},
+		{"the root policy", Policy{Name: auth.RootPolicy, Rights: auth.Send}, ErrExists},
+		{"a hub that is not there", Policy{Hub: "none", Name: "p", Rights: auth.Send}, ErrNotFound},
+		{"no name", Policy{Rights: auth.Send}, ErrInvalid},
+		{"a long name", Policy{Name: strings.Repeat("a", 65), Rights: auth.Send}, ErrInvalid},
+		{"a slash in the name", Policy{Name: "a/b", Rights: auth.Send}, ErrInvalid},
+		{"a blank in the name", Policy{Name: "a b", Rights: auth.Send}, ErrInvalid},
+		{"a dot at the beginning", Policy{Name: ".a", Rights: auth.Send}, ErrInvalid},
+		{"a dash at the end", Policy{Name: "a-", Rights: auth.Send}, ErrInvalid},
+		{"a letter beyond ASCII", Policy{Name: "größe", Rights: auth.Send}, ErrInvalid},
+		{"no right", Policy{Name: "p"}, ErrInvalid},
+		{"a right that is none", Policy{Name: "p", Rights: 0x80 | auth.Send}, ErrInvalid},
+		{"a short key", Policy{Name: "p", Rights: auth.Send, Primary: "short"}, ErrInvalid},
+		{"the well-known key", Policy{Name: "p", Rights: auth.Send, Secondary: auth.DevelopmentKey}, ErrInvalid},
+		{"a long key", Policy{Name: "p", Rights: auth.Send, Primary: strings.Repeat("k", 257)}, ErrInvalid},
+		{"a key that a connection string cannot carry", Policy{Name: "p", Rights: auth.Send, Primary: "0123456789abcdef;"}, ErrInvalid},
+		{"a key with a blank", Policy{Name: "p", Rights: auth.Send, Primary: "0123456789 abcdef"}, ErrInvalid},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			if p, err := k.Create(t.Context(), tt.policy); !errors.Is(err, tt.want) || p != (Policy{}) {
+				t.Errorf("got %+v, %v", p, err)
+			}
+		})
+	}
+	if got := mustCreate(t, k, "", strings.Repeat("a", 64), auth.Send); got.Name == "" {
+		t.Error("a name of 64 characters is refused")
+	}
+}
+
+func TestPoliciesAreBounded(t *testing.T) {
+	k := open(t, Config{Hub: newHubs("orders").find})
+	for i := range MaxPolicies {
+		mustCreate(t, k, "orders", fmt.Sprint("p", i), auth.Send)
+	}
+	if _, err := k.Create(t.Context(), Policy{Hub: "orders", Name: "more", Rights: auth.Send}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	mustCreate(t, k, "", "elsewhere", auth.Send)
+	if err := k.Delete(t.Context(), "orders", "p7"); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, k, "orders", "more", auth.Send)
+}
+
+func TestRegenerate(t *testing.T) {
+	store := newMemStore()
+	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
+	before := mustCreate(t, k, "orders", "p", auth.Send)
+	after, err := k.Regenerate(t.Context(), "Orders", "P", PrimaryKey)
+	if err != nil || after.Primary == before.Primary || after.Secondary != before.Secondary || len(after.Primary) != 44 {
+		t.Errorf("got %+v, %v; was %+v", after, err, before)
+	}
+	last, err := k.Regenerate(t.Context(), "orders", "p", SecondaryKey)
+	if err != nil || last.Primary != after.Primary || last.Secondary == after.Secondary {
+		t.Errorf("got %+v, %v", last, err)
+	}
+	for what, keeper := range map[string]*Keeper{"this node": k, "a later one": open(t, Config{Meta: store, Hub: newHubs("orders").find})} {
+		if got, err := keeper.Policy("orders", "p"); err != nil || !reflect.DeepEqual(got, last) {
+			t.Errorf("%s has %+v, %v", what, got, err)
+		}
+	}
+	for what, call := range map[string]struct {
+		hub, name string
+		key       Key
+		want      error
+	}{
+		"no policy":             {"orders", "none", PrimaryKey, ErrNotFound},
+		"no hub":                {"none", "p", PrimaryKey, ErrNotFound},
+		"no key of that name":   {"orders", "p", "third", ErrInvalid},
+		"a name no policy has":  {"", "a//b", PrimaryKey, ErrNotFound},
+		"a name without an end": {"", strings.Repeat("x", 4000), PrimaryKey, ErrNotFound},
+	} {
+		if _, err := k.Regenerate(t.Context(), call.hub, call.name, call.key); !errors.Is(err, call.want) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
+
+// conflicting is a store where somebody else is always a little faster.
+type conflicting struct {
+	*memStore
+	left int
+}
+
+func (s *conflicting) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if expected != 0 && s.left != 0 {
+		s.left--
+		if _, err := s.memStore.CompareAndSet(ctx, key, expected, value); err != nil {
+			return 0, err
+		}
+	}
+	return s.memStore.CompareAndSet(ctx, key, expected, value)
+}
+
+func TestRegenerateAmongOthers(t *testing.T) {
+	store := &conflicting{memStore: newMemStore()}
+	k := open(t, Config{Meta: store})
+	mustCreate(t, k, "", "p", auth.Send)
+	store.left = 3
+	p, err := k.Regenerate(t.Context(), "", "p", PrimaryKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := open(t, Config{Meta: store.memStore}).Policy("", "p"); got.Primary != p.Primary {
+		t.Error("another key was stored than was given out")
+	}
+	store.left = -1
+	if _, err := k.Regenerate(t.Context(), "", "p", PrimaryKey); !errors.Is(err, meta.ErrConflict) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	store := newMemStore()
+	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
+	mustCreate(t, k, "orders", "p", auth.Send)
+	if err := k.Delete(t.Context(), "Orders", "P"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Policy("orders", "p"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if got := stored(t, store); len(got) != 1 {
+		t.Errorf("the store has %q", got)
+	}
+	for what, call := range map[string]struct {
+		hub, name string
+		want      error
+	}{
+		"twice":            {"orders", "p", ErrNotFound},
+		"no hub":           {"none", "p", ErrNotFound},
+		"the root policy":  {"", "rootManageSharedAccessKey", ErrRootPolicy},
+		"no name":          {"", "", ErrNotFound},
+		"a hub's namesake": {"orders", auth.RootPolicy, ErrNotFound},
+	} {
+		if err := k.Delete(t.Context(), call.hub, call.name); !errors.Is(err, call.want) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	mustCreate(t, k, "orders", "p", auth.Listen)
+	if got, err := k.Policy("orders", "p"); err != nil || got.Rights != auth.Listen {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestPoliciesOfNoHub(t *testing.T) {
+	k := open(t, Config{})
+	if _, err := k.Policies("none"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := k.Policy("none", "p"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A store that fails is told as it is, and nothing is taken into use.
+func TestFailingStore(t *testing.T) {
+	store := &failing{memStore: newMemStore()}
+	k := open(t, Config{Meta: store})
+	made := mustCreate(t, k, "", "p", auth.Send)
+	store.err = meta.ErrNoSpace
+	if _, err := k.Create(t.Context(), Policy{Name: "q", Rights: auth.Send}); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("create: %v", err)
+	}
+	if _, err := k.Regenerate(t.Context(), "", "p", PrimaryKey); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("regenerate: %v", err)
+	}
+	if err := k.Delete(t.Context(), "", "p"); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("delete: %v", err)
+	}
+	if got, err := k.Policy("", "p"); err != nil || got.Primary != made.Primary {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got := names(t, k, ""); len(got) != 2 {
+		t.Errorf("knows %q", got)
+	}
+}
+
+type failing struct {
+	*memStore
+	err error
+}
+
+func (s *failing) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	return s.memStore.CompareAndSet(ctx, key, expected, value)
+}
+
+func (s *failing) Delete(ctx context.Context, key string, expected meta.Revision) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.memStore.Delete(ctx, key, expected)
+}

@@ -1,0 +1,35 @@
+package access
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// check tells whether a policy may be made as it is asked for.
+func check(p Policy) error {
+	if err := auth.CheckPolicyName(p.Name); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if p.Rights == 0 || p.Rights&^auth.Manage != 0 {
+		return fmt.Errorf("%w: name at least one right of Send, Listen and Manage", ErrInvalid)
+	}
+	for _, key := range []string{p.Primary, p.Secondary} {
+		if key == "" {
+			continue
+		}
+		if err := auth.CheckKey(key); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	return nil
+}
+
+// newKey is 256 random bits, written as Azure writes its keys.
+func newKey() string {
+	var bits [32]byte
+	rand.Read(bits[:]) // never fails
+	return base64.StdEncoding.EncodeToString(bits[:])
+}

@@ -1,0 +1,299 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// ways are all the ways to be let in by a policy of the hub orders.
+var ways = map[string]func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error){
+	"a signature": func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) {
+		return k.Token(t.Context(), sign("sb://ns/orders", p), "")
+	},
+	"a signature for a part": func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) {
+		return k.Token(t.Context(), sign("sb://ns/orders/publishers/me", p), "")
+	},
+	"a signature by the secondary key": func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) {
+		p.Primary = p.Secondary
+		return k.Token(t.Context(), sign("sb://ns/orders", p), "")
+	},
+	"the key":           func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) { return k.Key(p.Name, p.Primary) },
+	"the secondary key": func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) { return k.Key(p.Name, p.Secondary) },
+	"a certificate":     func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) { return k.Named(p.Hub + "/" + p.Name) },
+}
+
+// H9: what was granted ends with the policy, the key or the hub that it stands on, and
+// with nothing else.
+func TestGrantsStandOnTheirPolicy(t *testing.T) {
+	regenerate := func(key Key) func(*testing.T, *Keeper, *hubs, Policy) error {
+		return func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+			_, err := k.Regenerate(t.Context(), p.Hub, p.Name, key)
+			return err
+		}
+	}
+	all := []string{"a signature", "a signature for a part", "a signature by the secondary key", "the key", "the secondary key", "a certificate"}
+	primary := []string{"a signature", "a signature for a part", "the key"}
+	tests := []struct {
+		what   string
+		change func(t *testing.T, k *Keeper, h *hubs, p Policy) error
+		ends   []string
+	}{
+		{"the policy is deleted", func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+			return k.Delete(t.Context(), p.Hub, p.Name)
+		}, all},
+		{"the policy is made anew with its keys", func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+			time.Sleep(time.Millisecond)
+			return errors.Join(k.Delete(t.Context(), p.Hub, p.Name), again(t, k, p))
+		}, all},
+		{"the policy is made anew with fewer rights, in no time", func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+			p.Rights = auth.Listen
+			return errors.Join(k.Delete(t.Context(), p.Hub, p.Name), again(t, k, p))
+		}, all},
+		{"the primary key is made anew", regenerate(PrimaryKey), primary},
+		{"the secondary key is made anew", regenerate(SecondaryKey), []string{"a signature by the secondary key", "the secondary key"}},
+		{"the hub is deleted", func(_ *testing.T, _ *Keeper, h *hubs, p Policy) error { h.delete(p.Hub); return nil }, all},
+		{"the hub is made anew", func(_ *testing.T, _ *Keeper, h *hubs, p Policy) error {
+			h.make(p.Hub, time.UnixMilli(1700000000001))
+			return nil
+		}, all},
+		{"a policy of that name is made elsewhere", func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+			mustCreate(t, k, "", p.Name, auth.Manage)
+			return k.Delete(t.Context(), "", p.Name)
+		}, nil},
+		{"nothing", func(*testing.T, *Keeper, *hubs, Policy) error { return nil }, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHubs("orders")
+				k := open(t, Config{Hub: h.find})
+				p := mustCreate(t, k, "orders", "p", auth.Send)
+				place := auth.At("orders", "publishers", "me")
+				grants := map[string]auth.Grant{}
+				for way, enter := range ways {
+					grant, err := enter(t, k, p)
+					if err != nil || !grant.Allows(place, auth.Send, time.Now()) {
+						t.Fatalf("%s gives %+v, %v", way, grant, err)
+					}
+					grants[way] = grant
+				}
+				if err := tt.change(t, k, h, p); err != nil {
+					t.Fatal(err)
+				}
+				for way, grant := range grants {
+					if ended := !grant.Allows(place, auth.Send, time.Now()); ended != slices.Contains(tt.ends, way) {
+						t.Errorf("what %s gave has ended: %t", way, ended)
+					}
+				}
+			})
+		})
+	}
+}
+
+func again(t *testing.T, k *Keeper, p Policy) error {
+	_, err := k.Create(t.Context(), p)
+	return err
+}
+
+// H9: what a namespace's policy gives to a hub ends with that hub; what it gives to the
+// namespace does not.
+func TestGrantsOfTheNamespaceStandOnTheHub(t *testing.T) {
+	h := newHubs("orders")
+	k := open(t, Config{Hub: h.find})
+	p := mustCreate(t, k, "", "p", auth.Send)
+	hub, err := k.Token(t.Context(), sign("sb://ns/orders", p), "")
+	all, err2 := k.Token(t.Context(), sign("sb://ns", p), "")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	h.make("orders", time.UnixMilli(1700000000001))
+	if hub.Rights(auth.At("orders")) != 0 || all.Rights(auth.At("orders")) != auth.Send {
+		t.Errorf("the hub's gives %s, the namespace's %s", hub.Rights(auth.At("orders")), all.Rights(auth.At("orders")))
+	}
+	if anew, err := k.Token(t.Context(), sign("sb://ns/orders", p), ""); err != nil || anew.Rights(auth.At("orders")) != auth.Send {
+		t.Errorf("a new grant: %+v, %v", anew, err)
+	}
+}
+
+// H9: bearer tokens stand on the hubs they name.
+func TestBearerGrantsStandOnTheHub(t *testing.T) {
+	h := newHubs("orders", "other")
+	k := open(t, Config{Hub: h.find, Bearer: verifier(func(context.Context, string) (auth.Grant, error) {
+		return auth.Grant{Scopes: []auth.Scope{{Path: "orders", Rights: auth.Send}, {Path: "other", Rights: auth.Send}, {Path: "later", Rights: auth.Send}}}, nil
+	})})
+	grant, err := k.Token(t.Context(), "token", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.make("orders", time.UnixMilli(1700000000001))
+	h.make("later", time.UnixMilli(1700000000001))
+	for hub, want := range map[string]auth.Rights{"orders": 0, "other": auth.Send, "later": 0} {
+		if got := grant.Rights(auth.At(hub)); got != want {
+			t.Errorf("%s: got %s, want %s", hub, got, want)
+		}
+	}
+}
+
+// H9: who may manage a hub gains nothing by deleting it: names that begin with its name
+// are those of other hubs, also when it is not there.
+func TestADeletedHubReachesNoOther(t *testing.T) {
+	h := newHubs("a", "a/b")
+	k := open(t, Config{Hub: h.find})
+	p := mustCreate(t, k, "a", "p", auth.Manage)
+	own, err := k.Key("p", p.Primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _ := k.Policy("", auth.RootPolicy)
+	signed := sign("sb://ns/a", root)
+	h.delete("a")
+	late, err := k.Token(t.Context(), signed, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, grant := range map[string]auth.Grant{"the policy's": own, "a signature's": late} {
+		for _, place := range []auth.Place{auth.At("a/b"), auth.At("a/b", "partitions", "0"), namespace} {
+			if got := grant.Rights(place); got != 0 {
+				t.Errorf("%s rights to %+v are %s", what, place, got)
+			}
+		}
+	}
+	if late.Rights(auth.At("a")) != auth.Manage { // so that one hears that it is not there
+		t.Error("the signature says nothing of what it was made for")
+	}
+}
+
+// A hub made before its name was reserved gives no right to the part that it is named
+// like, not even if both were made in the same moment.
+func TestAHubNamedLikeAPartOfAnother(t *testing.T) {
+	store := newMemStore()
+	h := newHubs("a", "a/partitions/0")
+	k := open(t, Config{Meta: store, Hub: h.find})
+	if _, err := k.Create(t.Context(), Policy{Hub: "a/Partitions/0", Name: "p", Rights: auth.Send}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	at := level{hub: "a/partitions/0", created: time.UnixMilli(1700000000000)}
+	old := record{Policy: Policy{Hub: at.hub, Name: "p", Rights: auth.Send, Primary: newKey(), Secondary: newKey(), Created: now()}, level: at}
+	if _, err := store.CompareAndSet(t.Context(), old.key(), 0, old.encode()); err != nil {
+		t.Fatal(err)
+	}
+	k = open(t, Config{Meta: store, Hub: h.find})
+	if grant, err := k.Key("p", old.Primary); err == nil {
+		t.Errorf("the key gives %+v", grant)
+	}
+	if grant, err := k.Named("a/partitions/0/p"); err == nil {
+		t.Errorf("the name gives %+v", grant)
+	}
+	if grant, err := k.Token(t.Context(), sign("sb://ns/a/partitions/0", old.Policy), ""); err == nil {
+		t.Errorf("the token gives %+v", grant)
+	}
+}
+
+// Who listens is told of every change, finds it done, and is told no more when he has
+// left.
+func TestOnChange(t *testing.T) {
+	k := open(t, Config{})
+	p := mustCreate(t, k, "", "p", auth.Send)
+	grant, err := k.Key("p", p.Primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, stood := 0, true
+	stop := k.OnChange(func() { told++; stood = grant.Stands() })
+	mustCreate(t, k, "", "q", auth.Send)
+	if told != 1 || !stood {
+		t.Errorf("told %d times, it stood: %t", told, stood)
+	}
+	if _, err := k.Regenerate(t.Context(), "", "p", SecondaryKey); err != nil || told != 2 || !stood {
+		t.Errorf("told %d times, it stood: %t, %v", told, stood, err)
+	}
+	if err := k.Delete(t.Context(), "", "p"); err != nil || told != 3 || stood {
+		t.Errorf("told %d times, it stood: %t, %v", told, stood, err)
+	}
+	if err := k.Delete(t.Context(), "", "p"); err == nil || told != 3 {
+		t.Errorf("told %d times, %v", told, err)
+	}
+	stop()
+	stop()
+	mustCreate(t, k, "", "r", auth.Send)
+	if told != 3 {
+		t.Error("told after he had left")
+	}
+}
+
+// H9: what another node takes back ends here as well, and who listens is told.
+func TestGrantsEndByAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemStore()
+		here, there := open(t, Config{Meta: store}), open(t, Config{Meta: store})
+		defer running(t, here)()
+		p := mustCreate(t, there, "", "p", auth.Send)
+		synctest.Wait()
+		grant, err := here.Key("p", p.Primary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan bool, 1)
+		defer here.OnChange(func() { ended <- !grant.Stands() })()
+		if err := there.Delete(t.Context(), "", "p"); err != nil {
+			t.Fatal(err)
+		}
+		if !<-ended {
+			t.Error("it stands")
+		}
+	})
+}
+
+// H9: both of the root policy's keys are made anew at once.
+func TestRegenerateRoot(t *testing.T) {
+	k := open(t, Config{})
+	old, _ := k.Policy("", auth.RootPolicy)
+	grant, err := k.Key(old.Name, old.Secondary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	defer k.OnChange(func() { told++ })()
+	fresh, err := k.RegenerateRoot(t.Context())
+	if err != nil || told != 1 {
+		t.Fatalf("told %d times, %v", told, err)
+	}
+	if there, _ := k.Policy("", auth.RootPolicy); there != fresh || fresh.Rights != auth.Manage || !fresh.Created.Equal(old.Created) {
+		t.Errorf("it is %+v", there)
+	}
+	for _, key := range []string{old.Primary, old.Secondary} {
+		if _, err := k.Key(old.Name, key); !errors.Is(err, auth.ErrSignature) {
+			t.Errorf("an old key: %v", err)
+		}
+	}
+	if grant.Stands() {
+		t.Error("what stood on an old key stands")
+	}
+	for _, key := range []string{fresh.Primary, fresh.Secondary} {
+		if _, err := k.Key(old.Name, key); err != nil {
+			t.Errorf("a new key: %v", err)
+		}
+	}
+}
+
+func TestAll(t *testing.T) {
+	h := newHubs("b", "A", "gone")
+	k := open(t, Config{Hub: h.find})
+	for _, at := range [][2]string{{"b", "y"}, {"b", "X"}, {"A", "z"}, {"gone", "p"}, {"", "x"}} {
+		mustCreate(t, k, at[0], at[1], auth.Send)
+	}
+	h.delete("gone")
+	var got []string
+	for _, p := range k.All() {
+		got = append(got, p.Hub+"/"+p.Name)
+	}
+	if want := []string{"/" + auth.RootPolicy, "/x", "A/z", "b/X", "b/y"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,124 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// hubs are those that a keeper is told of.
+type hubs struct {
+	mu      sync.Mutex
+	created map[string]time.Time // by folded name; guarded by mu
+}
+
+func newHubs(names ...string) *hubs {
+	h := &hubs{created: make(map[string]time.Time)}
+	for _, name := range names {
+		h.make(name, time.UnixMilli(1700000000000))
+	}
+	return h
+}
+
+func (h *hubs) make(name string, created time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.created[auth.Fold(name)] = created
+}
+
+func (h *hubs) delete(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.created, auth.Fold(name))
+}
+
+func (h *hubs) find(name string) (time.Time, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	created, ok := h.created[auth.Fold(name)]
+	return created, ok
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func open(t *testing.T, cfg Config) *Keeper {
+	t.Helper()
+	if cfg.Meta == nil {
+		cfg.Meta = newMemStore()
+	}
+	if cfg.Hub == nil {
+		cfg.Hub = newHubs().find
+	}
+	if cfg.Log == nil {
+		cfg.Log = quiet()
+	}
+	k, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func mustCreate(t *testing.T, k *Keeper, hub, name string, rights auth.Rights) Policy {
+	t.Helper()
+	p, err := k.Create(t.Context(), Policy{Hub: hub, Name: name, Rights: rights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// namespace is the place of what concerns all hubs.
+var namespace auth.Place
+
+// sign makes a token for a resource that is good for an hour.
+func sign(resource string, p Policy) string {
+	return auth.Sign(resource, p.Name, p.Primary, time.Now().Add(time.Hour))
+}
+
+// names lists the policies of a hub.
+func names(t *testing.T, k *Keeper, hub string) []string {
+	t.Helper()
+	list, err := k.Policies(hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range list {
+		got = append(got, p.Name)
+	}
+	return got
+}
+
+// running is a keeper that follows the others until stop.
+func running(t *testing.T, k *Keeper) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- k.Run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run ended with %v", err)
+		}
+	}
+}
+
+// stored lists the keys of all policies in a store.
+func stored(t *testing.T, store meta.Store) []string {
+	t.Helper()
+	entries, err := store.List(t.Context(), policiesPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	return keys
+}

@@ -1,0 +1,155 @@
+package broker
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// MaxNameCharacters is the most that the name of a hub or group may have.
+const MaxNameCharacters = 256
+
+// nameRule is what a refused name is told.
+const nameRule = "use 1 to 256 of letters, digits, '-', '_', '.' and '/', beginning and ending with a letter or digit"
+
+// ReservedNames are the first path segments that the HTTP door keeps for itself. No
+// hub has such a name, nor one that begins with it and a slash.
+func ReservedNames() []string {
+	return []string{"api", "topics", "blob", "console", "resume", "healthz", "readyz", "metrics"}
+}
+
+func checkHubName(name string) error {
+	if !wellFormed(name) {
+		return fmt.Errorf("hub %.64q: %w: %s", name, ErrInvalidName, nameRule)
+	}
+	first, _, _ := strings.Cut(fold(name), "/")
+	if slices.Contains(ReservedNames(), first) {
+		return fmt.Errorf("hub %.64q: %w: %q is a path of the server itself, choose another beginning", name, ErrReservedName, first)
+	}
+	if segment := auth.ReservedSegment(name); segment != "" {
+		return fmt.Errorf("hub %.64q: %w: behind %q addresses name a part of a hub, choose another word there", name, ErrReservedName, "/"+segment)
+	}
+	return nil
+}
+
+// checkGroupName is for groups other than $Default.
+func checkGroupName(name string) error {
+	if !wellFormed(name) {
+		return fmt.Errorf("consumer group %.64q: %w: %s", name, ErrInvalidName, nameRule)
+	}
+	return nil
+}
+
+// isDefaultGroup: $Default is found whatever its case, since clients and
+// configurations spell it both ways.
+func isDefaultGroup(name string) bool { return fold(name) == "$default" }
+
+// wellFormed is the pattern of the official emulator's configuration: one
+// alphanumeric, or two with word characters, '-', '.' and '/' between them.
+func wellFormed(name string) bool {
+	if name == "" || len(name) > MaxNameCharacters {
+		return false
+	}
+	if !alphanumeric(name[0]) || !alphanumeric(name[len(name)-1]) {
+		return false
+	}
+	for i := range len(name) {
+		if !alphanumeric(name[i]) && !strings.ContainsRune("_-./", rune(name[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// fold gives the form in which hub names are compared. Only ASCII is folded: some
+// other letters have an ASCII one as their lower case and would find a hub of
+// another name. It does not allocate for a name that is in lower case already.
+func fold(name string) string {
+	for i := range len(name) {
+		if 'A' <= name[i] && name[i] <= 'Z' {
+			return foldFrom(name, i)
+		}
+	}
+	return name
+}
+
+func foldFrom(name string, i int) string {
+	folded := []byte(name)
+	for ; i < len(folded); i++ {
+		if 'A' <= folded[i] && folded[i] <= 'Z' {
+			folded[i] += 'a' - 'A'
+		}
+	}
+	return string(folded)
+}
+
+// Keys of the store. A name is one segment: its slashes are escaped, and no name
+// holds a '%' of its own.
+const (
+	hubsPrefix      = "hubs/"
+	groupsPrefix    = "groups/"
+	producersPrefix = "producers/"
+	recordsPrefix   = "records/"
+)
+
+func hubKey(folded string) string { return hubsPrefix + segment(folded) }
+
+func nameOfHubKey(key string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(key, hubsPrefix), "%2F", "/")
+}
+
+func groupKeys(log string) string { return groupsPrefix + log + "/" }
+
+func groupKey(log, group string) string { return groupKeys(log) + segment(group) }
+
+func logOfGroupKey(key string) string {
+	log, _, _ := strings.Cut(strings.TrimPrefix(key, groupsPrefix), "/")
+	return log
+}
+
+// recordKeys are what services keep of one group, hubRecordKeys of all groups of a hub.
+func recordKeys(log, incarnation string) string { return hubRecordKeys(log) + incarnation + "/" }
+
+func hubRecordKeys(log string) string { return recordsPrefix + log + "/" }
+
+func producerKeys(log string) string { return producersPrefix + log + "/" }
+
+func producerKey(log string, partition int) string {
+	return producerKeys(log) + strconv.Itoa(partition)
+}
+
+// ofProducerKey is the log and partition whose producers a key is about.
+func ofProducerKey(key string) (log, partition string) {
+	log, partition, _ = strings.Cut(strings.TrimPrefix(key, producersPrefix), "/")
+	return log, partition
+}
+
+func segment(name string) string { return strings.ReplaceAll(name, "/", "%2F") }
+
+// logName chooses a storage name for a new hub. The readable beginning is for those
+// who look into the storage; the random end makes it new each time, so that a hub
+// created again never meets the events of its predecessor.
+func logName(hub string) string {
+	return logPrefix(hub) + "-" + strings.ToLower(rand.Text()[:12])
+}
+
+// maxLogPrefix keeps storage names short enough for any file system or server.
+const maxLogPrefix = 48
+
+func logPrefix(hub string) string {
+	readable := []byte(fold(hub[:min(len(hub), maxLogPrefix)]))
+	for i, c := range readable {
+		if c == '.' || c == '/' {
+			readable[i] = '-'
+		}
+	}
+	return string(readable)
+}

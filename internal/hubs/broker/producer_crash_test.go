@@ -1,0 +1,384 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+var (
+	crashSeeds = flag.Int("crash.seeds", 100, "how many seeds the producers' power-cut test runs")
+	crashSeed  = flag.Uint64("crash.seed", 0, "run this one seed only")
+)
+
+// H2: producers that send again whatever was not acknowledged, through power cuts, failing
+// disks, lost answers of the meta store and new epochs, have everything stored exactly
+// once and in order; and an epoch that has begun stays fenced against lower ones.
+func TestProducersThroughPowerCuts(t *testing.T) {
+	if *crashSeed != 0 {
+		runCrashes(t, *crashSeed)
+		return
+	}
+	for shard := range 2 {
+		t.Run(fmt.Sprint(shard), func(t *testing.T) {
+			t.Parallel()
+			for seed := shard + 1; seed <= *crashSeeds && !t.Failed(); seed += 2 {
+				runCrashes(t, uint64(seed))
+			}
+		})
+	}
+}
+
+func runCrashes(t *testing.T, seed uint64) {
+	y := &crashYard{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 1)), mem: vfs.NewMem(), store: newMemStore()}
+	y.mem.SetRand(rand.New(rand.NewPCG(seed, 2)))
+	for id := range 1 + y.rnd.Int64N(3) {
+		y.senders = append(y.senders, &sender{y: y, id: id})
+	}
+	for range 3 + y.rnd.IntN(3) {
+		y.live()
+	}
+	y.calm = true
+	y.live()
+	if t.Failed() {
+		t.Logf("run again with: go test ./internal/hubs/broker -run TestProducersThroughPowerCuts -crash.seed=%d", seed)
+	}
+}
+
+// crashYard is a broker under test, through several lives, and those who publish to it.
+type crashYard struct {
+	t       *testing.T
+	seed    uint64
+	rnd     *rand.Rand
+	mem     *vfs.Mem
+	store   *memStore
+	senders []*sender
+	broker  *Broker
+	// calm: this life meets no faults, and is to finish everything.
+	calm bool
+}
+
+// live is one life of the process.
+func (y *crashYard) live() {
+	faulty := vfs.NewFaulty(y.mem)
+	engine, err := disk.Open(disk.Config{FS: faulty, SegmentBytes: 4 << 10, Log: quiet()})
+	if err != nil {
+		y.t.Fatalf("seed %d: %v", y.seed, err)
+	}
+	shaky := &shakyStore{Store: y.store, rnd: rand.New(rand.NewPCG(y.seed, y.rnd.Uint64()))}
+	y.broker = open(y.t, Config{Engine: engine, Meta: shaky})
+	if _, err := y.broker.EnsureHub(y.t.Context(), HubConfig{Name: "orders", Partitions: 1}, nil); err != nil {
+		y.t.Fatalf("seed %d: %v", y.seed, err)
+	}
+	y.check(false)
+	for _, s := range y.senders {
+		s.producer = nil
+	}
+	if !y.calm {
+		y.disturb(faulty, shaky)
+	}
+	y.work()
+	y.end(engine)
+}
+
+// disturb makes this life end at some write, or fail now and then, or both.
+func (y *crashYard) disturb(faulty *vfs.Faulty, shaky *shakyStore) {
+	if y.rnd.IntN(3) > 0 {
+		y.mem.FailAfter(y.rnd.IntN(80))
+	}
+	if y.rnd.IntN(2) == 0 {
+		shaky.one = 2 + y.rnd.IntN(4)
+	}
+	if y.rnd.IntN(2) == 0 {
+		faults := rand.New(rand.NewPCG(y.seed, y.rnd.Uint64()))
+		faulty.Inject(func(op vfs.Op) error {
+			if (op.Kind == vfs.OpSync || op.Kind == vfs.OpWrite) && faults.IntN(12) == 0 {
+				return syscall.EIO
+			}
+			return nil
+		})
+	}
+}
+
+func (y *crashYard) work() {
+	if y.calm {
+		for _, s := range y.senders {
+			s.send()
+			s.send()
+		}
+		y.check(true)
+		return
+	}
+	for range 10 + y.rnd.IntN(40) {
+		s := y.senders[y.rnd.IntN(len(y.senders))]
+		switch n := y.rnd.IntN(20); {
+		case n < 14:
+			s.send()
+		case n < 16:
+			s.beginEpoch()
+		case n < 17:
+			s.tryLowerEpoch()
+		case n < 18:
+			y.broker.tendLedgers(y.t.Context(), 0)
+		default:
+			_, _ = y.broker.Publish(y.t.Context(), "orders", Target{}, events("plain"))
+		}
+	}
+}
+
+// end pulls the plug, or stops the process only. What is under way comes to its end first:
+// a goroutine of this life must not meet the next one.
+func (y *crashYard) end(engine *disk.Engine) {
+	var after *vfs.Mem
+	if y.rnd.IntN(4) == 0 {
+		after = y.mem.CrashProcess()
+	} else {
+		after = y.mem.CutPower(y.rnd)
+	}
+	_ = engine.Close()
+	y.broker.settleLedgers(context.Background())
+	y.mem = after
+	y.mem.SetRand(rand.New(rand.NewPCG(y.seed, y.rnd.Uint64())))
+}
+
+// check reads the log: of each sender all that was acknowledged is there, once and in
+// order, and what was not, maybe, behind it; or for certain, where all is to be there.
+func (y *crashYard) check(all bool) {
+	y.t.Helper()
+	found := make(map[string][]string)
+	for _, m := range readAll(y.t, y.broker, "orders")[0] {
+		who, _, _ := strings.Cut(m, " ")
+		found[who] = append(found[who], m)
+	}
+	for _, s := range y.senders {
+		got := found[s.name()]
+		least, most := s.acknowledged, s.acknowledged+s.underWay()
+		if all {
+			least = most
+		}
+		if len(got) < least || len(got) > most {
+			y.t.Errorf("seed %d: %d events of %s, want %d to %d", y.seed, len(got), s.name(), least, most)
+		}
+		for i, m := range got {
+			if m != s.message(i) {
+				y.t.Fatalf("seed %d: event %d of %s is %q", y.seed, i, s.name(), m)
+			}
+		}
+	}
+}
+
+// sender publishes a sequence of messages, and sends again what was not acknowledged.
+type sender struct {
+	y        *crashYard
+	id       int64
+	producer *Producer // nil: it has to begin
+	// epoch is the highest that has begun for certain, if any has begun.
+	epoch int16
+	begun bool
+	// unsure: another may have begun, which failed without an answer.
+	unsure bool
+	// acknowledged is how many messages are stored for certain; the batches behind them
+	// are under way, by how many messages each has.
+	acknowledged int
+	batches      []int
+}
+
+func (s *sender) name() string         { return fmt.Sprintf("sender%d", s.id) }
+func (s *sender) message(n int) string { return fmt.Sprintf("%s %d", s.name(), n) }
+
+func (s *sender) underWay() (n int) {
+	for _, count := range s.batches {
+		n += count
+	}
+	return n
+}
+
+func (s *sender) batch(from, count int) []eventlog.Event {
+	messages := make([]string, count)
+	for i := range messages {
+		messages[i] = s.message(from + i)
+	}
+	return events(messages...)
+}
+
+// ready has a producer of the present epoch, begun anew if need be.
+func (s *sender) ready() bool {
+	if s.producer != nil {
+		return true
+	}
+	cfg := ProducerConfig{ID: &s.id, Epoch: &s.epoch}
+	if s.unsure {
+		cfg.Epoch = nil
+	}
+	if cfg.Epoch != nil && s.begun && s.y.rnd.IntN(2) == 0 {
+		cfg.Last = new(int32(s.acknowledged)) // and sends all again that is behind it
+	}
+	return s.begin(cfg)
+}
+
+func (s *sender) begin(cfg ProducerConfig) bool {
+	p, err := s.y.broker.Producer(s.y.t.Context(), "orders", "0", cfg)
+	if err != nil {
+		s.producer = nil
+		s.unsure = s.unsure || cfg.Epoch == nil
+		s.blame("begin", err)
+		return false
+	}
+	if p.Epoch() < s.epoch {
+		s.y.t.Errorf("seed %d: %s got epoch %d after %d", s.y.seed, s.name(), p.Epoch(), s.epoch)
+	}
+	s.producer, s.epoch, s.begun, s.unsure = p, p.Epoch(), true, false
+	if cfg.Last != nil && p.Last() != *cfg.Last {
+		s.y.t.Errorf("seed %d: %s gave %d and is told %d", s.y.seed, s.name(), *cfg.Last, p.Last())
+	}
+	s.learn(int(p.Last()))
+	return true
+}
+
+// learn takes what the broker says is stored as acknowledged: whole batches, and never
+// less than it acknowledged before.
+func (s *sender) learn(stored int) {
+	for s.acknowledged < stored && len(s.batches) > 0 {
+		s.acknowledged += s.batches[0]
+		s.batches = s.batches[1:]
+	}
+	if s.acknowledged != stored {
+		s.y.t.Errorf("seed %d: %s has %d acknowledged, the broker knows %d", s.y.seed, s.name(), s.acknowledged, stored)
+	}
+}
+
+// blame lets faults pass that were made on purpose.
+func (s *sender) blame(doing string, err error) {
+	for _, expected := range []error{
+		vfs.ErrPowerLost, syscall.EIO, errShaky, eventlog.ErrFenced, eventlog.ErrUncertain, meta.ErrUncertain, meta.ErrNoSpace,
+	} {
+		if errors.Is(err, expected) && !s.y.calm {
+			return
+		}
+	}
+	s.y.t.Errorf("seed %d: %s of %s: %v", s.y.seed, doing, s.name(), err)
+}
+
+// send submits what is under way again, and some more, without waiting; then it waits.
+func (s *sender) send() {
+	if !s.ready() {
+		return
+	}
+	if !s.y.calm || len(s.batches) == 0 {
+		for range 1 + s.y.rnd.IntN(3) {
+			s.batches = append(s.batches, 1+s.y.rnd.IntN(4))
+		}
+	}
+	var pending []*Pending
+	at := s.acknowledged
+	for _, count := range s.batches {
+		p, err := s.producer.Submit(s.y.t.Context(), int32(at+1), s.batch(at, count))
+		if err != nil {
+			s.blameBehind(len(pending), err)
+			break
+		}
+		pending = append(pending, p)
+		at += count
+	}
+	s.wait(pending)
+}
+
+// blameBehind allows a batch to be out of order where one before it may have failed
+// meanwhile.
+func (s *sender) blameBehind(before int, err error) {
+	if before > 0 && errors.Is(err, ErrOutOfOrder) {
+		return
+	}
+	s.blame("submit", err)
+}
+
+// wait takes in the answers. One that says stored says so of all before it, which then
+// must not have been refused.
+func (s *sender) wait(pending []*Pending) {
+	waited, refused, failed := 0, false, false
+	for _, p := range pending {
+		_, err := p.Wait(s.y.t.Context())
+		waited++
+		if err != nil {
+			s.blame("wait", err)
+			refused, failed = refused || certain(err), true
+			continue
+		}
+		if refused {
+			s.y.t.Errorf("seed %d: %s: a batch was stored behind one that was refused", s.y.seed, s.name())
+		}
+		for ; waited > 0; waited-- {
+			s.acknowledged += s.batches[0]
+			s.batches = s.batches[1:]
+		}
+	}
+	if failed && s.y.rnd.IntN(2) == 0 {
+		s.producer = nil // as one does who lost the connection
+	}
+}
+
+// beginEpoch takes over from itself, and shows that the epoch before is over.
+func (s *sender) beginEpoch() {
+	if !s.begun {
+		return
+	}
+	old := s.producer
+	if !s.begin(ProducerConfig{ID: &s.id}) || old == nil {
+		return
+	}
+	if _, err := old.Submit(s.y.t.Context(), int32(s.acknowledged+1), events("never")); !errors.Is(err, ErrProducerFenced) {
+		s.y.t.Errorf("seed %d: %s: an epoch that was over: %v", s.y.seed, s.name(), err)
+	}
+}
+
+// tryLowerEpoch must not succeed once a higher one has begun, in whatever life.
+func (s *sender) tryLowerEpoch() {
+	if s.epoch == 0 {
+		return
+	}
+	cfg := ProducerConfig{ID: &s.id, Epoch: new(s.epoch - 1)}
+	p, err := s.y.broker.Producer(s.y.t.Context(), "orders", "0", cfg)
+	if err == nil {
+		_, err = p.Submit(s.y.t.Context(), int32(s.acknowledged+1), events("never"))
+	}
+	if err == nil {
+		s.y.t.Errorf("seed %d: %s: epoch %d sent after %d began", s.y.seed, s.name(), *cfg.Epoch, s.epoch)
+	} else if !errors.Is(err, ErrProducerFenced) {
+		s.blame("a lower epoch", err)
+	}
+}
+
+// shakyStore fails now and then, before or after it has done what it was asked for.
+type shakyStore struct {
+	meta.Store
+	rnd *rand.Rand // used by one goroutine at a time
+	one int        // one in so many changes fails; 0: none
+}
+
+var errShaky = errors.New("the store did not answer")
+
+func (s *shakyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if s.one == 0 || s.rnd.IntN(s.one) > 0 {
+		return s.Store.CompareAndSet(ctx, key, expected, value)
+	}
+	if s.rnd.IntN(2) == 0 {
+		return 0, errors.Join(errShaky, meta.ErrNoSpace)
+	}
+	if s.rnd.IntN(2) == 0 {
+		if _, err := s.Store.CompareAndSet(ctx, key, expected, slices.Clone(value)); err != nil {
+			return 0, err
+		}
+	}
+	return 0, errors.Join(errShaky, meta.ErrUncertain)
+}

@@ -1,0 +1,233 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/fact"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// recordsPrefix is where the broker keeps the records of all groups (broker.GroupRecords).
+const recordsPrefix = "records/"
+
+// GroupFact is a fact and whose it is: of which hub and group, in their own spelling.
+type GroupFact struct {
+	Group processor.Group
+	processor.Fact
+	// Gone: it was removed. It has neither value nor version then.
+	Gone bool
+}
+
+// FindFacts reads the facts of all groups of all hubs whose key begins with one of the prefixes. It asks the store once, whatever the
+// number of hubs. What cannot be read, or is of a group that is gone, is left out.
+func (k *Keeper) FindFacts(ctx context.Context, prefixes ...string) ([]GroupFact, error) {
+	for _, prefix := range prefixes {
+		if err := checkFact(fact.CheckPrefix(prefix)); err != nil {
+			return nil, err
+		}
+	}
+	entries, err := k.meta.List(ctx, recordsPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("read facts of all groups: %w", err)
+	}
+	var found []GroupFact
+	owners := newOwners(k.broker)
+	for _, e := range entries {
+		f, err := owners.fact(ctx, meta.Change{Entry: e}, prefixes)
+		if err == nil {
+			found = append(found, f)
+		} else if err := k.leaveOut(ctx, e.Key, err); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// FollowFacts tells the facts of all groups whose key begins with prefix, all at once, and then each that is put or removed, until
+// ctx ends or the watch is lost (meta.ErrWatchLost): changes may have been missed then; begin anew.
+func (k *Keeper) FollowFacts(ctx context.Context, prefix string, tell func([]GroupFact)) error {
+	if err := checkFact(fact.CheckPrefix(prefix)); err != nil {
+		return err
+	}
+	watch, err := k.meta.Watch(ctx, recordsPrefix)
+	if err != nil {
+		return fmt.Errorf("watch facts of all groups: %w", err)
+	}
+	owners := newOwners(k.broker)
+	for first := true; ; first = false {
+		changes, err := watch.Next()
+		if err != nil {
+			return watchError(ctx, err)
+		}
+		facts, err := k.told(ctx, owners, prefix, changes, !first)
+		if err != nil {
+			return err
+		}
+		if first || len(facts) > 0 {
+			tell(facts)
+		}
+	}
+}
+
+// told makes facts of those changes that are about any.
+func (k *Keeper) told(ctx context.Context, owners *owners, prefix string, changes []meta.Change, patient bool) ([]GroupFact, error) {
+	var facts []GroupFact
+	for _, c := range changes {
+		f, err := owners.fact(ctx, c, []string{prefix})
+		if errors.Is(err, errNobody) && patient && !c.Deleted {
+			f, err = owners.await(ctx, c, prefix)
+		}
+		if err == nil {
+			facts = append(facts, f)
+		} else if err := k.leaveOut(ctx, c.Key, err); err != nil {
+			return nil, err
+		}
+	}
+	return facts, nil
+}
+
+// Why a record is left out.
+var (
+	errOther  = errors.New("not one of the facts asked for")
+	errNobody = errors.New("no group has these records")
+	errBroken = errors.New("not readable")
+)
+
+// leaveOut gives the error if it is none of those: a store that does not answer must not look like one without facts.
+func (k *Keeper) leaveOut(ctx context.Context, key string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errBroken):
+		k.log.Error("a record of a group cannot be read and is left out", "key", key, "error", err)
+		return nil
+	case errors.Is(err, errOther), errors.Is(err, errNobody):
+		return nil
+	}
+	return err
+}
+
+// owners finds out whose records are under which prefix: a log for each hub, and in it an incarnation for each group.
+type owners struct {
+	broker Broker
+	hubs   map[string]string          // by what the prefixes of all its groups have in common
+	groups map[string]processor.Group // by prefix
+}
+
+func newOwners(b Broker) *owners { return &owners{broker: b, groups: map[string]processor.Group{}} }
+
+// fact reads a record; errOther for one that is no such fact.
+func (o *owners) fact(ctx context.Context, c meta.Change, prefixes []string) (GroupFact, error) {
+	at, key, ok := strings.Cut(c.Key, "/fact/")
+	if !ok || strings.Count(at, "/") != 2 || !beginsWithOne(key, prefixes) {
+		return GroupFact{}, errOther
+	}
+	group, err := o.of(ctx, at+"/")
+	if err != nil {
+		return GroupFact{}, err
+	}
+	f := GroupFact{Group: group, Fact: processor.Fact{Key: key}, Gone: c.Deleted}
+	if c.Deleted {
+		return f, nil
+	}
+	record, err := decode[factRecord](c.Entry)
+	if err != nil {
+		return f, fmt.Errorf("%w: %w", errBroken, err)
+	}
+	f.Value, f.Version = record.Value, versionOf(c.Revision)
+	return f, nil
+}
+
+func beginsWithOne(key string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// of gives the group that has the prefix.
+func (o *owners) of(ctx context.Context, prefix string) (processor.Group, error) {
+	if g, known := o.groups[prefix]; known {
+		return g, nil
+	}
+	hub, err := o.hub(ctx, prefix)
+	if err != nil {
+		return processor.Group{}, err
+	}
+	all, err := o.broker.Groups(ctx, hub)
+	if err != nil {
+		return processor.Group{}, nobody(err)
+	}
+	for _, g := range all {
+		r, err := o.broker.GroupRecords(ctx, hub, g.Name)
+		if err != nil && !errors.Is(nobody(err), errNobody) {
+			return processor.Group{}, err
+		}
+		if err == nil {
+			o.groups[r.Prefix] = processor.Group{Namespace: o.broker.Namespace(), Hub: r.Hub.Name, Group: r.Group.Name}
+		}
+	}
+	if g, known := o.groups[prefix]; known {
+		return g, nil
+	}
+	return processor.Group{}, errNobody
+}
+
+// nobody says of a hub or group that was deleted meanwhile that there is none.
+func nobody(err error) error {
+	var missing *broker.NotFoundError
+	if errors.As(err, &missing) {
+		return errNobody
+	}
+	return err
+}
+
+// hub gives the hub whose log the prefix names. That is known without asking the store.
+func (o *owners) hub(ctx context.Context, prefix string) (string, error) {
+	log := logOf(prefix)
+	if hub, known := o.hubs[log]; known {
+		return hub, nil
+	}
+	o.hubs = make(map[string]string)
+	for _, h := range o.broker.Hubs() {
+		if r, err := o.broker.GroupRecords(ctx, h.Name, broker.DefaultGroup); err == nil {
+			o.hubs[logOf(r.Prefix)] = h.Name
+		}
+	}
+	if hub, known := o.hubs[log]; known {
+		return hub, nil
+	}
+	return "", errNobody
+}
+
+// logOf is the part of a prefix that all groups of a hub have in common.
+func logOf(prefix string) string { return prefix[:strings.LastIndex(prefix[:len(prefix)-1], "/")+1] }
+
+// How long to wait for a hub of whose group a fact was told: its definition may reach this node a little later.
+const (
+	ownerTries = 8
+	ownerPause = 50 * time.Millisecond
+)
+
+// await tries until the hub is known, or it seems to be gone.
+func (o *owners) await(ctx context.Context, c meta.Change, prefix string) (f GroupFact, err error) {
+	err = errNobody
+	for try := 0; try < ownerTries && errors.Is(err, errNobody) && ctx.Err() == nil; try++ {
+		timer := time.NewTimer(ownerPause << min(try, 3))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		f, err = o.fact(ctx, c, []string{prefix})
+	}
+	return f, err
+}

@@ -1,0 +1,216 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/processor"
+)
+
+func (y *yard) putFact(t testing.TB, g processor.Group, key, value string) processor.Fact {
+	t.Helper()
+	f := processor.Fact{Key: key, Value: []byte(value)}
+	there, err := y.Facts(t.Context(), g, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, had := range there {
+		if had.Key == key {
+			f.Version = had.Version
+		}
+	}
+	if f, err = y.Put(t.Context(), g, f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func words(facts []GroupFact) []string {
+	all := make([]string, len(facts))
+	for i, f := range facts {
+		all[i] = fmt.Sprintf("%s %s %s=%s", f.Group.Hub, f.Group.Group, f.Key, f.Value)
+		if f.Gone {
+			all[i] += " gone"
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// The place of records is the broker's to choose: this package has to know where it begins.
+func TestRecordsAreWhereTheyAreLookedFor(t *testing.T) {
+	y := newYard(t, nil)
+	y.group(t, "orders", "billing", 1)
+	for _, group := range []string{"billing", "$Default"} {
+		r, err := y.broker.GroupRecords(t.Context(), "orders", group)
+		if err != nil || !strings.HasPrefix(r.Prefix, recordsPrefix) || strings.Count(r.Prefix, "/") != 3 {
+			t.Errorf("%s has its records under %q, %v", group, r.Prefix, err)
+		}
+	}
+}
+
+// F5: an operator sees the circuits of all groups.
+func TestFactsOfAllGroupsAreFound(t *testing.T) {
+	y := newYard(t, nil)
+	billing, other := y.group(t, "Team/Orders", "Billing", 2), y.group(t, "images", "$default", 1)
+	y.group(t, "empty", "none", 1)
+	y.putFact(t, billing, "circuit/a", "1")
+	y.putFact(t, billing, "failures/a/i", "2")
+	y.putFact(t, billing, "circuits/no", "3")
+	y.putFact(t, other, "circuit/b", "4")
+	y.own(t, billing, "0", "somebody", 1)
+
+	found, err := y.FindFacts(t.Context(), "circuit/", "failures/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Team/Orders Billing circuit/a=1", "Team/Orders Billing failures/a/i=2", "images $Default circuit/b=4"}
+	if diff := cmp.Diff(want, words(found)); diff != "" {
+		t.Error(diff)
+	}
+	for _, f := range found {
+		if _, err := y.Put(t.Context(), f.Group, f.Fact); err != nil {
+			t.Errorf("%s cannot be put again: %v", f.Key, err)
+		}
+	}
+	if _, err := y.FindFacts(t.Context(), "circuit"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a prefix without end: %v", err)
+	}
+}
+
+func TestFactsThatCannotBeReadDoNotHideOthers(t *testing.T) {
+	y := newYard(t, nil)
+	g := y.group(t, "orders", "billing", 1)
+	y.putFact(t, g, "circuit/a", "1")
+	r, err := y.broker.GroupRecords(t.Context(), "orders", "billing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{r.Prefix + "fact/circuit/broken", recordsPrefix + "no-such-log/id/fact/circuit/a", "records/x"} {
+		if _, err := y.meta.CompareAndSet(t.Context(), key, 0, []byte("{")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := y.FindFacts(t.Context(), "circuit/")
+	if diff := cmp.Diff([]string{"orders billing circuit/a=1"}, words(found)); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}
+
+// unanswering is a store that fails for keys under a prefix.
+type unanswering struct {
+	*metatest.Memory
+	prefix string
+}
+
+var errUnanswering = errors.New("no answer")
+
+func (s unanswering) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
+	if s.prefix != "" && strings.HasPrefix(prefix, s.prefix) {
+		return nil, errUnanswering
+	}
+	return s.Memory.List(ctx, prefix)
+}
+
+// "Cannot be read" is never "does not exist".
+func TestAStoreThatDoesNotAnswerIsNotOneWithoutFacts(t *testing.T) {
+	store := metatest.NewMemory()
+	y := newYard(t, store)
+	y.putFact(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
+	for _, prefix := range []string{"records/", "groups/"} {
+		k, err := New(Config{Meta: unanswering{store, prefix}, Broker: openYard(t, unanswering{store, ""}, y.engine).broker, Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if prefix == "groups/" { // which only the broker asks
+			b, err := broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: unanswering{store, "groups/orders"}, Log: quiet()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.broker = b
+		}
+		if found, err := k.FindFacts(t.Context(), "circuit/"); !errors.Is(err, errUnanswering) {
+			t.Errorf("%s: found %v, %v", prefix, found, err)
+		}
+	}
+}
+
+// F6: changes of circuits are told, whoever makes them.
+func TestFactsAreFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, nil)
+		g := y.group(t, "orders", "billing", 1)
+		y.putFact(t, g, "circuit/a", "1")
+		ctx, stop := context.WithCancel(t.Context())
+		told, ended := make(chan []GroupFact, 100), make(chan error, 1)
+		go func() { ended <- y.FollowFacts(ctx, "circuit/", func(f []GroupFact) { told <- f }) }()
+		expect := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			select {
+			case got := <-told:
+				if diff := cmp.Diff(want, words(got)); diff != "" {
+					t.Error(diff)
+				}
+			default:
+				t.Errorf("nothing was told, want %v", want)
+			}
+		}
+		expect("orders billing circuit/a=1")
+		y.putFact(t, g, "work/a/0", "x")
+		y.own(t, g, "0", "somebody", 1)
+		y.putFact(t, g, "circuit/a", "2")
+		expect("orders billing circuit/a=2")
+		late := y.group(t, "late", "new", 1)
+		f := y.putFact(t, late, "circuit/b", "3")
+		expect("late new circuit/b=3")
+		if err := y.Remove(t.Context(), late, f); err != nil {
+			t.Fatal(err)
+		}
+		expect("late new circuit/b= gone")
+		if err := y.broker.DeleteGroup(t.Context(), "orders", "billing"); err != nil {
+			t.Fatal(err)
+		}
+		expect("orders billing circuit/a= gone")
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// F6: a fact may be told before the hub is that it is of, where another node made it.
+func TestAFactOfAHubNotKnownYetIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := metatest.NewMemory()
+		y := newYard(t, store)
+		other := openYard(t, store, y.engine) // knows what there was when it was opened
+		told, ended := make(chan []GroupFact, 100), make(chan error, 1)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { ended <- other.FollowFacts(ctx, "circuit/", func(f []GroupFact) { told <- f }) }()
+		<-told
+		y.putFact(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
+		synctest.Wait()
+		if len(told) > 0 {
+			t.Errorf("told %v of a hub that is not known", <-told)
+		}
+		running := make(chan error, 1)
+		go func() { running <- other.broker.Run(ctx) }()
+		if diff := cmp.Diff([]string{"orders billing circuit/a=1"}, words(<-told)); diff != "" {
+			t.Error(diff)
+		}
+		stop()
+		<-ended
+		<-running
+	})
+}

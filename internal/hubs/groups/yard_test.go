@@ -1,0 +1,155 @@
+package groups
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// childFile names the store in which this test binary works when a test has started it anew, to
+// be killed.
+const childFile = "EVENTYARD_GROUPS_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childFile); path != "" {
+		if err := workUntilKilled(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// yard is a keeper with a real broker and engine behind it.
+type yard struct {
+	*Keeper
+	broker *broker.Broker
+	meta   meta.Store
+	engine eventlog.Engine
+}
+
+func newYard(t testing.TB, store meta.Store) *yard {
+	t.Helper()
+	if store == nil {
+		store = metatest.NewMemory()
+	}
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return openYard(t, store, engine)
+}
+
+func openYard(t testing.TB, store meta.Store, engine eventlog.Engine) *yard {
+	t.Helper()
+	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := New(Config{Meta: store, Broker: b, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &yard{Keeper: k, broker: b, meta: store, engine: engine}
+}
+
+func newBolt(t testing.TB, path string) *bolt.Store {
+	t.Helper()
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "meta.db")
+	}
+	store, err := bolt.Open(bolt.Config{Path: path, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// group makes a hub, if need be, and a group of it.
+func (y *yard) group(t testing.TB, hub, group string, partitions int) processor.Group {
+	t.Helper()
+	var groups []string
+	if !strings.EqualFold(group, "$Default") {
+		groups = []string{group}
+	}
+	if _, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: hub, Partitions: partitions}, groups); err != nil {
+		t.Fatal(err)
+	}
+	return processor.Group{Namespace: "yard", Hub: hub, Group: group}
+}
+
+func (y *yard) publish(t testing.TB, hub, partition string, events int) {
+	t.Helper()
+	batch := make([]eventlog.Event, events)
+	for i := range batch {
+		batch[i].Message = []byte{0x00, 0x53, 0x75, 0xa0, 1, 'x'}
+	}
+	if _, err := y.broker.Publish(t.Context(), hub, broker.Target{Partition: partition}, batch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (y *yard) own(t testing.TB, g processor.Group, partition, owner string, epoch int64) processor.Lease {
+	t.Helper()
+	l := processor.Lease{Partition: partition, Owner: owner, Epoch: epoch}
+	leases, err := y.Leases(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, had := range leases {
+		if had.Partition == partition {
+			l.Version = had.Version
+		}
+	}
+	won, err := y.Claim(t.Context(), g, []processor.Lease{l})
+	if err != nil || len(won) != 1 {
+		t.Fatalf("claim gave %v, %v", won, err)
+	}
+	return won[0]
+}
+
+func (y *yard) checkpointAt(t testing.TB, g processor.Group, l processor.Lease, sequence int64, offset string) processor.Checkpoint {
+	t.Helper()
+	c, err := y.Begin(t.Context(), g, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Sequence, c.Offset = sequence, offset
+	if c, err = y.Save(t.Context(), g, l, c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func isNotFound(err error, kind string) bool {
+	var missing *broker.NotFoundError
+	return errors.As(err, &missing) && missing.Kind == kind
+}
