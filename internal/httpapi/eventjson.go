@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/amqpjson"
 	"github.com/eventyard/eventyard/internal/amqp/message"
-	"github.com/eventyard/eventyard/internal/amqpjson"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 

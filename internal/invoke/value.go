@@ -1,6 +1,6 @@
 package invoke
 
-import "github.com/eventyard/eventyard/internal/amqpjson"
+import "github.com/eventyard/eventyard/internal/amqp/amqpjson"
 
 // Values, text and fields look as they do when they are read at the yard's HTTP door.
 

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/eventyard/eventyard/internal/amqpjson"
+	"github.com/eventyard/eventyard/internal/amqp/amqpjson"
 )
 
 // appendValue writes as JSON the body of a hub's event that is an AMQP value and no bytes.

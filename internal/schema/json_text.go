@@ -5,7 +5,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/eventyard/eventyard/internal/amqpjson"
+	"github.com/eventyard/eventyard/internal/amqp/amqpjson"
 )
 
 // text is a JSON string without its quotes.

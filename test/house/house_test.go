@@ -26,7 +26,7 @@ type pkg struct {
 // name ending in /... stands for everything below it.
 var floors = [][]string{
 	{"internal/amqp/wire", "internal/hubs/auth", "internal/storage/vfs", "internal/service", "internal/pipe", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/fact", "internal/retry", "internal/signature", "internal/topickey", "internal/lowwater", "internal/gridwire", "internal/storage/meta/listeners", "internal/breaker", "internal/triage", "internal/functionwire", "internal/rescue"},
-	{"event", "internal/storage/disk/segment", "internal/amqp", "internal/amqpjson", "internal/certs", "internal/hubs/access/oidc", "internal/egress"},
+	{"event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/certs", "internal/hubs/access/oidc", "internal/egress"},
 	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/schema"},
 	{"internal/config", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "hub", "grid", "internal/filter", "internal/parcel", "internal/invoke", "internal/poison"},
 	{"internal/storage/disk", "internal/storage/bolt", "processor", "internal/tiers"},
