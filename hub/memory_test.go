@@ -15,10 +15,10 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/pipe"
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
 
 // memoryYard is the parts of a yard that a client sees, without sockets, so that they can

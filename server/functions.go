@@ -13,12 +13,12 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/define"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/functionwire"
 	"github.com/eventyard/eventyard/internal/notify"
 	"github.com/eventyard/eventyard/internal/poison/box"
 	"github.com/eventyard/eventyard/internal/runner"
 	"github.com/eventyard/eventyard/internal/service"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // Notify says who is told when a circuit opens, and how mail is sent. The zero value tells nobody.

@@ -12,7 +12,6 @@ import (
 	"github.com/eventyard/eventyard/internal/courier"
 	"github.com/eventyard/eventyard/internal/deadletter"
 	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/gridapi"
 	"github.com/eventyard/eventyard/internal/handshake"
 	"github.com/eventyard/eventyard/internal/httpapi"
@@ -21,6 +20,7 @@ import (
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/tiers"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // gridYard is the part of a yard that pushes events.

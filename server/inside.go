@@ -15,7 +15,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/internal/pipe"
+	"github.com/eventyard/eventyard/internal/transport/pipe"
 	"github.com/eventyard/eventyard/processor"
 )
 

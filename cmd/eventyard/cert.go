@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/certs"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/transport/certs"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
 )

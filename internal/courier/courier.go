@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/parcel"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // Broker is what it asks of the broker, for hub endpoints.

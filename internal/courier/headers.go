@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // Headers as net/http spells them (reference §9).

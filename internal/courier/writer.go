@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/parcel"
 	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // maxKeptBytes is up to where a writer's buffer is kept for the next request.

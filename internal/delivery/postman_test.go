@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/courier"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/parcel"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // postman is a courier that delivers to nobody, and answers as the test says.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/courier"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // G7: ten failures in a row, then nothing; one probe, longer and longer; then all goes on.

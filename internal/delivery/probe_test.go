@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/courier"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // sharers are two lanes of different topics with one endpoint, which the second has just found to

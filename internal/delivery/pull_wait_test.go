@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // Receivers who may hold no more wait quietly: they do not wake each other.

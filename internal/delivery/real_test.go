@@ -12,9 +12,9 @@ import (
 
 	"github.com/eventyard/eventyard/internal/courier"
 	"github.com/eventyard/eventyard/internal/deadletter"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // web answers requests in the place of the network.

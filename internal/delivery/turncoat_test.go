@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/courier"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // G5: a shelf that cannot be written holds up its own subscription, not what is due for others.

@@ -17,7 +17,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/storage/disk"
@@ -27,6 +26,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/tiers"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // options asks as CloudEvents' webhooks do (reference §10.2): consent is a header of the answer.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // G11: the request that CloudEvents' webhooks expect.

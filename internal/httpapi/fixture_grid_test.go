@@ -16,7 +16,6 @@ import (
 	"github.com/eventyard/eventyard/internal/courier"
 	"github.com/eventyard/eventyard/internal/deadletter"
 	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/gridwire"
 	"github.com/eventyard/eventyard/internal/handshake"
 	"github.com/eventyard/eventyard/internal/parcel"
@@ -24,6 +23,7 @@ import (
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/tiers"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // gridYard is a yard with a grid that runs. Whatever host is posted to, the hook answers.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // idleConnections are kept for one program: a call may be under way for each partition, and each lane of it.

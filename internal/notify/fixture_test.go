@@ -17,9 +17,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -25,8 +25,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 	"github.com/eventyard/eventyard/processor"
 )
 

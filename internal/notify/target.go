@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // maxTargetBytes bounds a target: it is stored with every notice that waits for it.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // posted is what a webhook gets.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // realWorld has the real way out, to this machine.

@@ -28,7 +28,6 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
-	"github.com/eventyard/eventyard/internal/pipe"
 	"github.com/eventyard/eventyard/internal/poison/box"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -36,6 +35,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/pipe"
 	"github.com/eventyard/eventyard/processor"
 )
 

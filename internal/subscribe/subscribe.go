@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/gridwire"
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/signature"
 	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // Apply writes a request over settings: Event Grid's shape first, where it is given, then the rest.

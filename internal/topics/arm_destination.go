@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/egress"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // armDestination is where events go.

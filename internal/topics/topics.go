@@ -12,11 +12,11 @@ package topics
 import (
 	"time"
 
-	"github.com/eventyard/eventyard/internal/egress"
 	"github.com/eventyard/eventyard/internal/filter"
 	"github.com/eventyard/eventyard/internal/retry"
 	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/signature"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 // YardEvents is the topic that the yard itself publishes to. It is made on first start, with

@@ -25,8 +25,8 @@ type pkg struct {
 // floors are the ladder, from the bottom up: a package imports only from lower floors. A
 // name ending in /... stands for everything below it.
 var floors = [][]string{
-	{"internal/amqp/wire", "internal/hubs/auth", "internal/storage/vfs", "internal/service", "internal/pipe", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/fact", "internal/retry", "internal/signature", "internal/topickey", "internal/lowwater", "internal/gridwire", "internal/storage/meta/listeners", "internal/breaker", "internal/triage", "internal/functionwire", "internal/rescue"},
-	{"event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/certs", "internal/hubs/access/oidc", "internal/egress"},
+	{"internal/amqp/wire", "internal/hubs/auth", "internal/storage/vfs", "internal/service", "internal/transport/pipe", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/fact", "internal/retry", "internal/signature", "internal/topickey", "internal/lowwater", "internal/gridwire", "internal/storage/meta/listeners", "internal/breaker", "internal/triage", "internal/functionwire", "internal/rescue"},
+	{"event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/certs", "internal/hubs/access/oidc", "internal/transport/egress"},
 	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/schema"},
 	{"internal/config", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "hub", "grid", "internal/filter", "internal/parcel", "internal/invoke", "internal/poison"},
 	{"internal/storage/disk", "internal/storage/bolt", "processor", "internal/tiers"},
@@ -62,7 +62,7 @@ var forbidden = []struct{ from, to, because string }{
 	{"internal/topics", "internal/storage/disk", "services know the contracts, never an engine: there are to be two"},
 	{"internal/deadletter", "internal/storage/disk", "services know the contracts, never an engine: there are to be two"},
 	{"internal/delivery", "internal/storage/disk", "services know the contracts, never an engine: there are to be two"},
-	{"internal/delivery", "internal/egress", "what is sent and how is the courier's"},
+	{"internal/delivery", "internal/transport/egress", "what is sent and how is the courier's"},
 	{"internal/delivery", "internal/deadletter", "it is told where the undeliverable goes, and needs no more"},
 	{"internal/gridapi", "internal/blobapi", "doors do not know each other"},
 	{"internal/blobapi", "internal/gridapi", "doors do not know each other"},
