@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/topickey"
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 )
 
 // The versions of the protocol: of topics, and of namespaces with pull delivery.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/topickey"
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 )
 
 // request is what a server saw.

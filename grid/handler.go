@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/signature"
+	"github.com/eventyard/eventyard/internal/grid/signature"
 )
 
 // HandlerConfig says what a Handler takes. The zero value works.

@@ -19,7 +19,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/signature"
+	"github.com/eventyard/eventyard/internal/grid/signature"
 )
 
 // hook is a handler that keeps what it was given.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/signature"
+	"github.com/eventyard/eventyard/internal/grid/signature"
 )
 
 const validationOne = `[{"id":"1","topic":"t","subject":"","eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","eventTime":"2030-01-02T12:00:00Z",` +

@@ -9,17 +9,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/courier"
-	"github.com/eventyard/eventyard/internal/deadletter"
-	"github.com/eventyard/eventyard/internal/delivery"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/handshake"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/gridapi"
-	"github.com/eventyard/eventyard/internal/handshake"
 	"github.com/eventyard/eventyard/internal/httpapi"
-	"github.com/eventyard/eventyard/internal/retry"
-	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/service"
-	"github.com/eventyard/eventyard/internal/tiers"
-	"github.com/eventyard/eventyard/internal/topics"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -29,7 +29,7 @@ type gridYard struct {
 	asker    *handshake.Asker
 	topics   *topics.Keeper
 	farewell *farewell
-	tiers    *tiers.Tiers
+	tiers    *retrylog.Tiers
 	dead     *deadletter.Service
 	delivery *delivery.Service
 	// links makes what endpoints' owners open; publish what publishers post to.
@@ -129,7 +129,7 @@ func (y *yard) openDelivery(ctx context.Context, cfg Config, origin string) (err
 	if cfg.Grid.Jitter < 0 {
 		jitter = nil
 	}
-	g.tiers, err = tiers.Open(ctx, tiers.Config{
+	g.tiers, err = retrylog.Open(ctx, retrylog.Config{
 		Engine: y.engine, Meta: y.meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Grid.Jitter, 0), Log: cfg.Log, Metrics: y.registry,
 	})
 	if err != nil {
@@ -137,7 +137,7 @@ func (y *yard) openDelivery(ctx context.Context, cfg Config, origin string) (err
 	}
 	g.delivery, err = delivery.Open(ctx, delivery.Config{
 		Meta: y.meta, Topics: g.topics, Broker: y.broker, Dead: g.dead, Tiers: g.tiers,
-		Courier: courier.New(courier.Config{
+		Courier: webhook.New(webhook.Config{
 			Client: g.client, Broker: y.broker, Origin: origin, Timeout: cfg.Grid.Timeout, Late: cfg.Grid.LateWindow,
 		}),
 		Probation: retry.Probation{After: cfg.Grid.ProbationAfter, Cap: cfg.Grid.ProbationCap},

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // Grid says how events are pushed to webhooks. The zero value works.

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/eventyard/eventyard/internal/handshake"
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/handshake"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // Bounds of farewells.

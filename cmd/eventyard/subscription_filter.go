@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/filter"
+	"github.com/eventyard/eventyard/internal/grid/filter"
 )
 
 // showFilter tells which events are meant, a line for each condition: in the words of the command line. What it does

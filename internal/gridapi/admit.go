@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/internal/topickey"
 )
 
 // Why a request is not let in, besides what is wrong with a token.

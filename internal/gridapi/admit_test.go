@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/internal/topickey"
 )
 
 func signed(t testing.TB, resource, key string, until time.Duration) string {

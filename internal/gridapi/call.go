@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // maxDrain is how much of a body is read that is not wanted: a client that is still sending

@@ -10,13 +10,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/eventgrid/aznamespaces"
 
-	"github.com/eventyard/eventyard/internal/courier"
-	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/parcel"
-	"github.com/eventyard/eventyard/internal/retry"
-	"github.com/eventyard/eventyard/internal/schema"
-	"github.com/eventyard/eventyard/internal/tiers"
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
 )
 
 // late is a delivery service that comes into being after the door. The field is set before the
@@ -26,7 +26,7 @@ type late struct{ *delivery.Service }
 // noDead has no room: nothing is put away here.
 type noDead struct{}
 
-func (noDead) Put(context.Context, *topics.Subscription, []parcel.Parcel) error {
+func (noDead) Put(context.Context, *topics.Subscription, []pending.Parcel) error {
 	return errors.New("an event was given up")
 }
 
@@ -34,7 +34,7 @@ func (noDead) Put(context.Context, *topics.Subscription, []parcel.Parcel) error 
 func (y *realYard) deliver(service *late) {
 	t := y.t
 	log := slog.New(slog.DiscardHandler)
-	retries, err := tiers.Open(t.Context(), tiers.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: log})
+	retries, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: log})
 	must(t, err)
 	service.Service, err = delivery.Open(t.Context(), delivery.Config{
 		Meta: y.store, Topics: y.keeper, Broker: y.hubs, Courier: idle{}, Dead: noDead{}, Tiers: retries, Log: log,
@@ -109,10 +109,10 @@ func TestPushedSubscriptionsAreNotPulled(t *testing.T) {
 // idle is a courier who never has to go: nothing is published.
 type idle struct{}
 
-func (idle) Prepare(*topics.Subscription, string) (*courier.Order, error) {
-	return &courier.Order{}, nil
+func (idle) Prepare(*topics.Subscription, string) (*webhook.Order, error) {
+	return &webhook.Order{}, nil
 }
 
-func (idle) Deliver(context.Context, *courier.Order, []*parcel.Parcel) courier.Result {
+func (idle) Deliver(context.Context, *webhook.Order, []*pending.Parcel) webhook.Result {
 	panic("nothing is to be delivered")
 }

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/delivery"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 // codeNotFound is the finer code of what is not there.

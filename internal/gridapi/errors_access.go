@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/internal/topickey"
 )
 
 // What to do where a request is not let in.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/filter"
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // handshakeTime is how long creating a subscription may take: its endpoint is asked, several

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/schema"
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // list is the resource manager's frame around a list; there is never a next page.

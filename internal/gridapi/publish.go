@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // Event Grid takes a little more than it says (reference §4), and so do we: who counts the

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // grace is how much longer than its wait a long poll may take in all.

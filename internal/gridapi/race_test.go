@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/schema"
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/delivery"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
 )
 
 // The codes of tokens that could not be settled, as Event Grid's clients know them.

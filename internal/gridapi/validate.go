@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // validate is the link by which the owner of an endpoint agrees to be sent events (reference

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // G11: the link confirms by GET and by POST, for programs and for people, whoever opens it.

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/subscribe"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 // maxDeadPage is the most dead letters that are listed at once.

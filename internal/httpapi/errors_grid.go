@@ -3,9 +3,9 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/eventyard/eventyard/internal/deadletter"
-	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // gridAnswers are the rows for what the services of the grid say.

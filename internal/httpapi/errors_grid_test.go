@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/deadletter"
-	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/topics"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // What the services of the grid say has the status that a client can act on, however deep it is

@@ -13,16 +13,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/courier"
-	"github.com/eventyard/eventyard/internal/deadletter"
-	"github.com/eventyard/eventyard/internal/delivery"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/handshake"
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/handshake"
-	"github.com/eventyard/eventyard/internal/parcel"
-	"github.com/eventyard/eventyard/internal/retry"
-	"github.com/eventyard/eventyard/internal/schema"
-	"github.com/eventyard/eventyard/internal/tiers"
-	"github.com/eventyard/eventyard/internal/topics"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -79,11 +79,11 @@ func (y *gridYard) openGrid() {
 		Engine: y.engine, Meta: y.store, Topics: y.topics, Broker: y.broker, DataDir: t.TempDir(), Transport: y.hook, Delay: -1, Log: y.log,
 	})
 	must(t, err)
-	waiting, err := tiers.Open(t.Context(), tiers.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: y.log})
+	waiting, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: y.log})
 	must(t, err)
 	y.delivery, err = delivery.Open(t.Context(), delivery.Config{
 		Meta: y.store, Topics: y.topics, Broker: y.broker, Dead: y.dead, Tiers: waiting, Log: y.log,
-		Courier: courier.New(courier.Config{Client: client, Broker: y.broker, Origin: "eventgrid.azure.net"}),
+		Courier: webhook.New(webhook.Config{Client: client, Broker: y.broker, Origin: "eventgrid.azure.net"}),
 	})
 	must(t, err)
 	for _, run := range []func(context.Context) error{y.topics.Run, y.dead.Run, y.delivery.Run} {
@@ -144,7 +144,7 @@ func (y *gridYard) settle() {
 // nobody delivers.
 type nobody struct{ Delivery }
 
-func (nobody) Redeliver(context.Context, []parcel.Parcel) error { return delivery.ErrNotFound }
+func (nobody) Redeliver(context.Context, []pending.Parcel) error { return delivery.ErrNotFound }
 
 // hook is every endpoint there is.
 type hook struct {

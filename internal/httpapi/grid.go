@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/deadletter"
-	"github.com/eventyard/eventyard/internal/delivery"
-	"github.com/eventyard/eventyard/internal/parcel"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 // Grid is what the door asks of the services of the grid; all three are there, or none.
@@ -47,7 +47,7 @@ type Delivery interface {
 	Stats(ctx context.Context, subscription string) (delivery.Stats, error)
 	Attempts(subscription string) ([]delivery.AttemptRecord, error)
 	Resume(subscription string) error
-	Redeliver(ctx context.Context, parcels []parcel.Parcel) error
+	Redeliver(ctx context.Context, parcels []pending.Parcel) error
 }
 
 // DeadLetters keeps what could not be delivered.

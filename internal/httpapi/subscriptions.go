@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/delivery"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/signature"
 	"github.com/eventyard/eventyard/internal/subscribe"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 // A subscription is found by its name and, where several sources have one of that name, by

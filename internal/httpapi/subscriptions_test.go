@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/filter"
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 const billingPath = "/api/v1/subscriptions/billing"

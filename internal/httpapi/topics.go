@@ -11,10 +11,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 func (d *Door) listTopics(w http.ResponseWriter, r *http.Request) error {

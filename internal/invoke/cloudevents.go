@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // What every event is told of its place, as extension attributes. Results refer to events by their ids, so id is always the stable one, which

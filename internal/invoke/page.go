@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // maxKeptBytes is up to where a page's buffers are kept for the next call.

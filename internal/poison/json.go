@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/schema"
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // EventType is the type of letters in grid topics.

@@ -24,6 +24,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/breaker"
 	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -34,7 +35,6 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
-	"github.com/eventyard/eventyard/internal/topics"
 	"github.com/eventyard/eventyard/internal/transport/pipe"
 	"github.com/eventyard/eventyard/processor"
 )

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/eventyard/eventyard/functions"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/poison"
-	"github.com/eventyard/eventyard/internal/schema"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 // topicSink puts poison into a topic of this yard.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/filter"
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/retry"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 func applyFilter(r gridwire.SubscriptionRequest, s *topics.Settings) error {

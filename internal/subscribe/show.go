@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/retry"
-	"github.com/eventyard/eventyard/internal/topics"
 )
 
 // Show gives a subscription without its secrets. With secrets it has the webhook's whole URL and

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/schema"
-	"github.com/eventyard/eventyard/internal/signature"
-	"github.com/eventyard/eventyard/internal/topics"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 

@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/filter"
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/retry"
-	"github.com/eventyard/eventyard/internal/schema"
-	"github.com/eventyard/eventyard/internal/signature"
-	"github.com/eventyard/eventyard/internal/topics"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
 func TestWhatIsSentAndWhatComesBack(t *testing.T) {

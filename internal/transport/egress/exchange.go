@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
 // What is said of a token server holds no secret of its URL, and is a line that people can read.

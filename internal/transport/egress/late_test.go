@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
 // slow answers 200 after a while, unless the request ends before.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net"
 
-	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
 // Why an exchange ended before it was done.

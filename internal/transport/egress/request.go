@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
 // Request is one.

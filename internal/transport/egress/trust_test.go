@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/retry"
+	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
 // serveTLS runs a server that answers with the protocol and the client's name.

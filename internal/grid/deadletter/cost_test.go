@@ -1,0 +1,206 @@
+package deadletter
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+// fill puts n letters, each by itself.
+func (y *yard) fill(n int) (id string, eyes *watched) {
+	y.t.Helper()
+	must(y.t, y.engine.Close())
+	y.open(func(c *Config) { eyes = &watched{Engine: c.Engine}; c.Engine = eyes })
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	for i := range n {
+		y.die(sub, i)
+	}
+	return sub.ID, eyes
+}
+
+// Asking for letters by their numbers reads those letters and not what lies between them.
+func TestNumbersFarApartAreReadOneByOne(t *testing.T) {
+	y := newYard(t)
+	id, eyes := y.fill(3000)
+	page, err := y.List(t.Context(), id, Query{Numbers: []int64{2990, 7, 1500, 7, 1501}})
+	must(t, err)
+	if got := fmt.Sprint(numbersOf(page)); got != "[7 1500 1501 2990]" || page.Next != 0 {
+		t.Errorf("letters %s, next %d", got, page.Next)
+	}
+	if runs := eyes.runs.Load(); runs > 50 {
+		t.Errorf("%d batches were read for 4 letters", runs)
+	}
+	page, err = y.List(t.Context(), id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2})
+	must(t, err)
+	next, err := y.List(t.Context(), id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2, From: page.Next})
+	must(t, err)
+	if got := fmt.Sprint(numbersOf(page), numbersOf(next)); got != "[7 1500] [2990]" {
+		t.Errorf("page by page: %s", got)
+	}
+}
+
+// Asking for a time reads from there, and to its end.
+func TestATimeIsFoundWithoutReadingTheWholeLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		id, _ := y.fill(2000)
+		sub := y.subscribe("billing", "yard", schema.EventGrid)
+		time.Sleep(time.Hour)
+		since := time.Now()
+		y.die(sub, 5000, 5001)
+		time.Sleep(time.Hour)
+		until := time.Now()
+		for i := range 2000 {
+			y.die(sub, 6000+i)
+		}
+		must(t, y.engine.Close())
+		var eyes *watched
+		y.open(func(c *Config) { eyes = &watched{Engine: c.Engine}; c.Engine = eyes })
+		page, err := y.List(t.Context(), id, Query{Since: since, Until: until})
+		must(t, err)
+		if got := fmt.Sprint(numbersOf(page)); got != "[2000 2001]" || page.Next != 0 {
+			t.Errorf("letters %s, next %d", got, page.Next)
+		}
+		if runs := eyes.runs.Load(); runs > 50 {
+			t.Errorf("%d batches were read for 2 letters", runs)
+		}
+	})
+}
+
+// The last page says that it is the last.
+func TestThePageThatEndsWithTheLogIsTheLast(t *testing.T) {
+	y := newYard(t)
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y.die(sub, 1, 2, 3, 4)
+	for limit, want := range map[int]int64{3: 3, 4: 0, 5: 0} {
+		page, err := y.List(t.Context(), sub.ID, Query{Limit: limit})
+		must(t, err)
+		if page.Next != want {
+			t.Errorf("of 4 letters %d: next is %d, want %d", limit, page.Next, want)
+		}
+	}
+}
+
+// A page, and a batch of redriven letters, is small however large the letters are.
+func TestLargeLettersMakeSmallPages(t *testing.T) {
+	y := newYard(t)
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	large := fmt.Appendf(nil, `{"id":"e","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`, bytes.Repeat([]byte("x"), 1<<20))
+	for i := range 20 {
+		p := letter(sub, i)
+		p.Event = large
+		must(t, y.Put(t.Context(), sub, []pending.Parcel{p}))
+	}
+	seen := 0
+	for q := (Query{Limit: 1000}); ; {
+		page, err := y.List(t.Context(), sub.ID, q)
+		must(t, err)
+		size := 0
+		for _, l := range page.Letters {
+			size += len(l.Event)
+		}
+		if size > 10<<20 {
+			t.Errorf("a page has %d MiB", size>>20)
+		}
+		seen += len(page.Letters)
+		if q.From = page.Next; q.From == 0 {
+			break
+		}
+	}
+	most := 0
+	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 1e6, Deliver: func(_ context.Context, ps []pending.Parcel) error {
+		size := 0
+		for _, p := range ps {
+			size += len(p.Event)
+		}
+		most = max(most, size)
+		return nil
+	}})
+	must(t, err)
+	if seen != 20 || most > 10<<20 {
+		t.Errorf("%d letters were listed of 20; %d MiB were redriven at once", seen, most>>20)
+	}
+}
+
+// A low rate is kept to from the first letter on.
+func TestALowRateSendsFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		sub := y.subscribe("billing", "yard", schema.EventGrid)
+		for i := range 30 {
+			y.die(sub, i)
+		}
+		began, most := time.Now(), 0
+		_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 2, Deliver: func(_ context.Context, ps []pending.Parcel) error {
+			most = max(most, len(ps))
+			return nil
+		}})
+		must(t, err)
+		if took := time.Since(began); most > 2 || took < 14*time.Second-time.Millisecond {
+			t.Errorf("30 letters at 2 a second took %v, up to %d at once", took, most)
+		}
+	})
+}
+
+// Letters that wait for their five minutes wait on the disk.
+func TestWaitingLettersTakeNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		data := bytes.Repeat([]byte("x"), 1000)
+		for i := range 10 {
+			sub := y.subscribe(fmt.Sprintf("sub%d", i), "hub:failures", schema.EventGrid)
+			var some []pending.Parcel
+			for n := range 1000 {
+				p := letter(sub, n)
+				p.Event = fmt.Appendf(nil, `{"id":"e","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`, data)
+				some = append(some, p)
+			}
+			must(t, y.Put(t.Context(), sub, some))
+		}
+		before := heap()
+		defer y.run()()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if held := heap() - before; held > 2<<20 {
+			t.Errorf("%d KiB are held for 10 subscriptions whose letters wait", held>>10)
+		}
+	})
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Few writes are under way at once: each has its letters in memory. Places that are ill do not stand in the
+// way of those that are well.
+func TestFewWritesAreUnderWayAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		y.hubs.takes = time.Minute
+		for i := range 100 {
+			y.die(y.subscribe(fmt.Sprintf("sub%d", i), "hub:failures", schema.EventGrid), i)
+		}
+		defer y.run()()
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := y.hubs.under.Load(); n == 0 || n > 16 {
+			t.Errorf("%d writes are under way", n)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := len(y.hubs.sent); n != 100 {
+			t.Errorf("%d letters of 100 were written", n)
+		}
+	})
+}

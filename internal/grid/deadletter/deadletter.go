@@ -1,0 +1,129 @@
+// Package deadletter keeps what could not be delivered: in a log for each subscription, where
+// it can be listed, looked at and redriven, and from there, gathered into few large writes, in
+// the place the subscription names: a folder, a blob container or a hub. Each write is
+// announced on the yard's own topic.
+//
+// The log is the truth: what Put has stored is listed until it is purged or too old, whatever
+// becomes of its place. How far the letters have come on their way there, and which were redriven and
+// purged, are facts in the meta store, which refer to letters by number (box.go, marks.go).
+//
+// A writer, one for each subscription that has something to be written, does four things in turn: it
+// reads letters, writes them, announces that, and notes how far it came. A crash in between has it
+// begin anew where the last note stands: the same letters are written under the same name, and
+// sent and announced with the same ids.
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// ErrNotFound: there is no letter of that number.
+var ErrNotFound = errors.New("no such dead letter")
+
+// Topics is what it asks of the definitions.
+type Topics interface {
+	Snapshot() *topics.Snapshot
+	OnChange(f func()) (stop func())
+	Publish(ctx context.Context, topic string, events [][]byte) error
+}
+
+// Broker is what it asks of the broker.
+type Broker interface {
+	Publish(ctx context.Context, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error)
+}
+
+// Config is what it works with.
+type Config struct {
+	Engine eventlog.Engine
+	Meta   meta.Store
+	Topics Topics
+	Broker Broker
+	// DataDir is where relative folders are; AllowDirs are others that may be used.
+	DataDir   string
+	AllowDirs []string
+	// Transport reaches blob storage; it is the guarded one. nil: blob storage cannot be used.
+	Transport http.RoundTripper
+	// Delay is how long letters are gathered before they are written (zero: 5 min; negative: at
+	// once), GiveUp how long a place may be out of reach (zero: 4 h), Keep how long the yard's own
+	// copies are kept (zero: 30 days). MaxRedrives per event without force, zero: 3.
+	Delay, GiveUp, Keep time.Duration
+	MaxRedrives         int
+	Log                 *slog.Logger
+	Metrics             prometheus.Registerer
+}
+
+// Letter is one dead letter.
+type Letter struct {
+	Number int64 // its place in the subscription's log
+	pending.Parcel
+	// Died is when it was put. Written is where it went: a path, a blob's URL, hub NAME; empty: not
+	// yet, or nowhere. Redriven is when it was redriven last; zero: never.
+	Died     time.Time
+	Written  string
+	Redriven time.Time
+}
+
+// Query chooses letters; zero fields choose all.
+type Query struct {
+	Numbers      []int64
+	EventID      string
+	EventType    string
+	Reason       string
+	Outcome      string
+	Since, Until time.Time // by Died
+	// Redriven includes those that were redriven already.
+	Redriven bool
+	// From is where to go on (a page's Next), Limit how many (zero: 100).
+	From  int64
+	Limit int
+}
+
+// Page is some letters, which may be fewer than asked for, or none, and where to go on; Next is 0 at
+// the end.
+type Page struct {
+	Letters []Letter
+	Next    int64
+	// Total is how many the log holds (not all of which the query chose).
+	Total int64
+}
+
+// RedriveOptions say how.
+type RedriveOptions struct {
+	Rate    float64
+	Force   bool
+	Dry     bool
+	Deliver func(ctx context.Context, parcels []pending.Parcel) error
+	// Progress hears how many are done; nil: nobody.
+	Progress func(done int)
+}
+
+// Redriven is what came of it. Next is where to go on if the query's Limit ended it (Limit
+// zero: no limit here), 0 at the end of the log.
+type Redriven struct {
+	Count   int
+	Skipped int
+	Next    int64
+}
+
+// Counts is how much there is of a subscription.
+type Counts struct {
+	Kept      int64 // in the log, not purged
+	Unwritten int64 // waiting for their place
+	// Dropped were given up since the start: their place was out of reach for too long, or they cannot be
+	// written at all.
+	Dropped int64
+	Problem string    // why nothing can be written at present; empty: nothing is wrong
+	Since   time.Time // since when the place is out of reach
+}

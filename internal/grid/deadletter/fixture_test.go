@@ -1,0 +1,241 @@
+package deadletter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// yard is a service on the real engine in memory, with folders on the real disk. It works inside a
+// synctest bubble and outside.
+type yard struct {
+	t      *testing.T
+	mem    *vfs.Mem
+	meta   *metatest.Memory
+	topics *definitions
+	hubs   *hubs
+	data   string
+	engine *disk.Engine
+	sync   disk.SyncMode
+	*Service
+}
+
+func newYard(t *testing.T, change ...func(*Config)) *yard {
+	y := &yard{t: t, mem: vfs.NewMem(), meta: metatest.NewMemory(), topics: newDefinitions(), hubs: &hubs{}, data: t.TempDir()}
+	y.open(change...)
+	t.Cleanup(func() { _ = y.engine.Close() })
+	return y
+}
+
+// open opens the service on what is there, as after a start.
+func (y *yard) open(change ...func(*Config)) {
+	y.t.Helper()
+	log := slog.New(slog.NewTextHandler(y.t.Output(), nil))
+	engine, err := disk.Open(disk.Config{FS: y.mem, SegmentBytes: 1 << 20, Sync: y.sync, Log: log})
+	must(y.t, err)
+	y.engine = engine
+	cfg := Config{Engine: engine, Meta: y.meta, Topics: y.topics, Broker: y.hubs, DataDir: y.data, Log: log}
+	for _, c := range change {
+		c(&cfg)
+	}
+	y.Service, err = Open(y.t.Context(), cfg)
+	must(y.t, err)
+}
+
+// run runs the service until the test says stop.
+func (y *yard) run() (stop func()) {
+	ctx, cancel := context.WithCancel(y.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- y.Run(ctx) }()
+	return func() {
+		cancel()
+		must(y.t, <-done)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// definitions are topics and subscriptions without a keeper.
+type definitions struct {
+	mu        sync.Mutex
+	snapshot  *topics.Snapshot
+	listeners []func()
+	published []string
+}
+
+func newDefinitions() *definitions {
+	return &definitions{snapshot: &topics.Snapshot{
+		Topics:        map[string]*topics.Topic{"orders": {Name: "orders", ID: "t1", Resource: "/topics/orders"}},
+		Subscriptions: map[string]*topics.Subscription{},
+	}}
+}
+
+func (d *definitions) Snapshot() *topics.Snapshot {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.snapshot
+}
+
+func (d *definitions) OnChange(f func()) func() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.listeners = append(d.listeners, f)
+	return func() {}
+}
+
+func (d *definitions) Publish(_ context.Context, topic string, events [][]byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range events {
+		d.published = append(d.published, topic+" "+string(e))
+	}
+	return nil
+}
+
+// set makes or, for nil, deletes a subscription.
+func (d *definitions) set(id string, s *topics.Subscription) {
+	d.mu.Lock()
+	next := &topics.Snapshot{Topics: d.snapshot.Topics, Subscriptions: map[string]*topics.Subscription{}}
+	for k, v := range d.snapshot.Subscriptions {
+		next.Subscriptions[k] = v
+	}
+	delete(next.Subscriptions, id)
+	if s != nil {
+		next.Subscriptions[id] = s
+	}
+	d.snapshot = next
+	listeners := d.listeners
+	d.mu.Unlock()
+	for _, f := range listeners {
+		f()
+	}
+}
+
+// hubs takes what is sent to hubs.
+type hubs struct {
+	mu   sync.Mutex
+	sent []string
+	ids  []any
+	// properties are those of the events.
+	properties []map[string]any
+	fail       error
+	// takes is how long a hub takes, whatever the caller's context says.
+	takes time.Duration
+	under atomic.Int64
+}
+
+func (h *hubs) set(fail error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fail = fail
+}
+
+func (h *hubs) Publish(_ context.Context, hub string, _ broker.Target, events []eventlog.Event) (broker.Published, error) {
+	h.under.Add(1)
+	defer h.under.Add(-1)
+	if h.takes > 0 {
+		time.Sleep(h.takes)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fail != nil {
+		return broker.Published{}, h.fail
+	}
+	for _, e := range events {
+		h.sent = append(h.sent, hub+" "+string(e.Message))
+		decoded, err := message.Decode(e.Message)
+		if err != nil {
+			return broker.Published{}, err
+		}
+		h.ids, h.properties = append(h.ids, decoded.MessageID), append(h.properties, decoded.Properties)
+	}
+	return broker.Published{}, nil
+}
+
+// subscribe makes a subscription of the topic orders with a place.
+func (y *yard) subscribe(name, place string, output schema.Kind) *topics.Subscription {
+	p, err := topics.ParsePlace(place)
+	must(y.t, err)
+	s := &topics.Subscription{
+		Name: name, ID: strings.Repeat("a", 13-len(name)) + strings.ToLower(name), Source: topics.Source{Topic: "orders"}, SourceID: "t1",
+		Settings: topics.Settings{Output: output, DeadLetter: p},
+	}
+	y.topics.set(s.ID, s)
+	return s
+}
+
+// letter is an event that could not be delivered.
+func letter(s *topics.Subscription, n int) pending.Parcel {
+	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	return pending.Parcel{
+		Subscription: s.ID, Source: "t1", Sequence: int64(n), Published: at, Alive: at, Attempts: 3, LastAttempt: at.Add(time.Minute),
+		LastOutcome: retry.NotFound, LastStatus: 404, Reason: retry.ReasonRefused, Form: schema.EventGridForm,
+		Event: fmt.Appendf(nil, `{"id":"e%d","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":{"n":%d}}`, n, n),
+	}
+}
+
+func (y *yard) die(s *topics.Subscription, numbers ...int) {
+	y.t.Helper()
+	var all []pending.Parcel
+	for _, n := range numbers {
+		all = append(all, letter(s, n))
+	}
+	must(y.t, y.Put(y.t.Context(), s, all))
+}
+
+// files gives the content of all files beneath a folder, by name.
+func files(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		found[filepath.ToSlash(name)] = string(content)
+		return err
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// lettersOf reads the arrays in files.
+func lettersOf(t testing.TB, found map[string]string) (all []map[string]any) {
+	t.Helper()
+	for name, content := range found {
+		var some []map[string]any
+		if err := json.Unmarshal([]byte(content), &some); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all = append(all, some...)
+	}
+	return all
+}

@@ -1,0 +1,177 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+)
+
+// latecomer is definitions in which a subscription is made, and gets a dead letter, just after
+// somebody has asked for a snapshot.
+type latecomer struct {
+	*definitions
+	after func()
+}
+
+func (l *latecomer) Snapshot() *topics.Snapshot {
+	s := l.definitions.Snapshot()
+	if f := l.after; f != nil {
+		l.after = nil
+		f()
+	}
+	return s
+}
+
+// A subscription that is made while those of deleted ones are looked for keeps its letters.
+func TestANewSubscriptionIsNotTakenForADeletedOne(t *testing.T) {
+	late := &latecomer{definitions: newDefinitions()}
+	y := newYard(t, func(c *Config) { c.Topics = late })
+	y.topics = late.definitions
+	late.after = func() {
+		sub := y.subscribe("billing", "yard", schema.EventGrid)
+		y.die(sub, 1)
+	}
+	y.sweep(t.Context())
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y.die(sub, 2)
+	page, err := y.List(t.Context(), sub.ID, Query{})
+	must(t, err)
+	if len(page.Letters) != 2 {
+		t.Errorf("%d letters are left of 2", len(page.Letters))
+	}
+}
+
+// What is read of a damaged log is all that can be, and everything that was opened is closed.
+func TestDamageCostsOnlyWhatIsDamaged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		for i := range 20 {
+			y.die(sub, i)
+		}
+		must(t, y.engine.Close())
+		y.damage(sub.ID, 3000)
+		var eyes *watched
+		y.open(func(c *Config) { eyes = &watched{Engine: c.Engine}; c.Engine = eyes })
+		page, err := y.List(t.Context(), sub.ID, Query{})
+		must(t, err)
+		if n := len(page.Letters); n < 15 || n == 20 {
+			t.Errorf("%d letters of 20 are listed", n)
+		}
+		stop := y.run()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		stop()
+		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != len(page.Letters) {
+			t.Errorf("%d letters are written, %d were listed", n, len(page.Letters))
+		}
+		if n := eyes.open.Load(); n != 0 {
+			t.Errorf("%d cursors were not closed", n)
+		}
+	})
+}
+
+// damage flips a byte of a subscription's log.
+func (y *yard) damage(id string, offset int64) {
+	y.t.Helper()
+	dir := path.Join("log", "dead-"+id, "0")
+	entries, err := y.mem.List(dir)
+	must(y.t, err)
+	must(y.t, y.mem.Corrupt(path.Join(dir, entries[0].Name), offset, 0xff))
+}
+
+// Where the log lost its end (power was cut, and the yard was told not to wait for the disk) its
+// numbers are given anew. What was known of the old ones does not hold for the new.
+func TestAFactThatIsAheadOfTheLogHidesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		must(t, y.engine.Close())
+		y.sync = disk.OS
+		y.open()
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		stop := y.run()
+		y.die(sub, 0, 1, 2, 3, 4, 5, 6, 7)
+		time.Sleep(6 * time.Minute)
+		synctest.Wait()
+		_, err := y.Purge(t.Context(), sub.ID, Query{Numbers: []int64{1, 3}})
+		must(t, err)
+		_, err = y.Redrive(t.Context(), sub.ID, Query{Numbers: []int64{0, 2}}, RedriveOptions{Deliver: func(context.Context, []pending.Parcel) error { return nil }})
+		must(t, err)
+		stop()
+		y.cutPower(nil)
+		y.open()
+		defer y.run()()
+		bounds, err := y.box(sub.ID).log.Bounds(t.Context())
+		must(t, err)
+		if bounds.Next != 0 {
+			t.Fatalf("the log kept %d letters: this proves nothing", bounds.Next)
+		}
+		y.die(sub, 10, 11, 12, 13)
+		page, err := y.List(t.Context(), sub.ID, Query{})
+		must(t, err)
+		if len(page.Letters) != 4 {
+			t.Errorf("letters %v are listed of 4 new ones", numbersOf(page))
+		}
+		time.Sleep(6 * time.Minute)
+		synctest.Wait()
+		written := fmt.Sprint(files(t, filepath.Join(y.data, "dead")))
+		for _, id := range []string{"e0", "e7", "e10", "e11", "e12", "e13"} {
+			if !strings.Contains(written, `"`+id+`"`) {
+				t.Errorf("%s was not written, or what was written is gone", id)
+			}
+		}
+	})
+}
+
+// cutPower leaves of the disk what survives, and the engine as it is.
+func (y *yard) cutPower(rnd *rand.Rand) {
+	if rnd == nil {
+		rnd = rand.New(rand.NewPCG(1, 2))
+	}
+	old := y.engine
+	y.mem = y.mem.CutPower(rnd)
+	_ = old.Close()
+}
+
+// A yard that was off for longer than letters are kept still writes them: whether they are too old
+// is only asked once they are where they should be.
+func TestLettersAreNotTooOldBeforeTheyAreWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		y.die(sub, 1, 2)
+		must(t, y.engine.Close())
+		time.Sleep(40 * 24 * time.Hour)
+		y.open()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- y.engine.Run(ctx) }()
+		time.Sleep(time.Minute) // retention has been applied
+		stop := y.run()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 2 {
+			t.Errorf("%d letters of 2 were written", n)
+		}
+		// And then they go.
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Kept != 0 {
+			t.Errorf("%d are still kept", counts.Kept)
+		}
+		stop()
+		cancel()
+		must(t, <-ended)
+	})
+}

@@ -1,0 +1,241 @@
+package deadletter
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+// Letters are gathered for five minutes and then written together, under the name and with the
+// fields that Event Grid has. // G8
+func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		defer y.run()()
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		y.die(sub, 1)
+		time.Sleep(4 * time.Minute)
+		y.die(sub, 2, 3)
+		time.Sleep(time.Minute - time.Millisecond)
+		synctest.Wait()
+		if found := files(t, y.data); len(found) != 0 {
+			t.Fatalf("written before five minutes were over: %v", found)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		found := files(t, filepath.Join(y.data, "dead"))
+		if len(found) != 1 {
+			t.Fatalf("%d files, want one: %v", len(found), found)
+		}
+		for name := range found {
+			if !regexp.MustCompile(`^ORDERS/BILLING/2000/1/1/0/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\.json$`).MatchString(name) {
+				t.Errorf("the file is called %s", name)
+			}
+		}
+		all := lettersOf(t, found)
+		if len(all) != 3 {
+			t.Fatalf("%d letters, want 3", len(all))
+		}
+		for field, want := range map[string]any{
+			"id": "e1", "topic": "/topics/orders", "deadLetterReason": "UndeliverableDueToClientError", "deliveryAttempts": 3.0,
+			"lastDeliveryOutcome": "NotFound", "publishTime": "2026-01-31T12:00:00.0000000Z",
+		} {
+			if all[0][field] != want {
+				t.Errorf("%s is %v, want %v", field, all[0][field], want)
+			}
+		}
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Kept != 3 || counts.Unwritten != 0 {
+			t.Errorf("counts are %+v", counts)
+		}
+	})
+}
+
+// A place that cannot be written to is tried again; after four hours its letters are given up and counted, and
+// the yard still has them. // G8
+func TestAPlaceOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		must(t, os.WriteFile(filepath.Join(y.data, "dead"), nil, 0o600)) // a file where the folder should be
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.hubs.fail = errors.New("the hub is gone")
+		defer y.run()()
+		y.die(sub, 1, 2)
+		time.Sleep(5*time.Minute + 3*time.Hour + 50*time.Minute)
+		synctest.Wait()
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Dropped != 0 || counts.Unwritten != 2 || counts.Problem == "" || counts.Since.IsZero() {
+			t.Fatalf("before four hours: %+v", counts)
+		}
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		counts, err = y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Dropped != 2 || counts.Unwritten != 0 || counts.Kept != 2 {
+			t.Fatalf("after four hours: %+v", counts)
+		}
+		// It comes back, and new letters reach it.
+		y.hubs.mu.Lock()
+		y.hubs.fail = nil
+		y.hubs.mu.Unlock()
+		y.die(sub, 3)
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		counts, err = y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if len(y.hubs.sent) != 1 || !strings.Contains(y.hubs.sent[0], `"e3"`) || counts.Problem != "" || !counts.Since.IsZero() {
+			t.Fatalf("after it came back: %v, %+v", y.hubs.sent, counts)
+		}
+	})
+}
+
+// Letters that wait when the yard stops are written after the next start; those that were written stay
+// written once: a repeat after a crash has the same name. // G8
+func TestLettersSurviveARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		stop := y.run()
+		sub := y.subscribe("billing", "folder:dead", schema.CloudEvents)
+		y.die(sub, 1, 2)
+		time.Sleep(time.Minute)
+		stop()
+		must(t, y.engine.Close())
+		y.open()
+		stop = y.run()
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		first := files(t, filepath.Join(y.data, "dead"))
+		if len(lettersOf(t, first)) != 2 {
+			t.Fatalf("files are %v", first)
+		}
+		// As after a crash between the file and the note of it.
+		must(t, y.box(sub.ID).change(t.Context(), func(st *state) { st.cut(0) }))
+		stop()
+		must(t, y.engine.Close())
+		y.open()
+		defer y.run()()
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if again := files(t, filepath.Join(y.data, "dead")); len(again) != 1 {
+			t.Errorf("the same letters are in %d files", len(again))
+		}
+	})
+}
+
+// Each write is announced on the yard's own topic, but not those of that topic's own subscriptions.
+// // G8
+func TestWritesAreAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		defer y.run()()
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		y.die(sub, 1)
+		own := y.subscribe("own", "folder:dead", schema.EventGrid)
+		own.Source.Topic = topics.YardEvents
+		y.die(own, 2)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 2 {
+			t.Fatalf("%d letters were written", n)
+		}
+		if len(y.topics.published) != 1 {
+			t.Fatalf("announced: %v", y.topics.published)
+		}
+		for _, part := range []string{topics.YardEvents + " ", `"eventType":"Microsoft.Storage.BlobCreated"`, `"subscription":"billing"`, `"letters":1`} {
+			if !strings.Contains(y.topics.published[0], part) {
+				t.Errorf("%s lacks %s", y.topics.published[0], part)
+			}
+		}
+	})
+}
+
+// A hub has no blobs: what is told of a write there says nothing about any, and who reads the hub
+// learns the subscription's name.
+func TestWhatIsToldOfHubs(t *testing.T) { // G8
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		defer y.run()()
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.die(sub, 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(y.topics.published) != 1 || len(y.hubs.properties) != 1 {
+			t.Fatalf("announced %v, sent %v", y.topics.published, y.hubs.properties)
+		}
+		told := y.topics.published[0]
+		if !strings.Contains(told, `"url":"/hubs/failures"`) || strings.Contains(told, "lob") {
+			t.Errorf("announced %s", told)
+		}
+		if p := y.hubs.properties[0]; p["subscription"] != sub.ID || p["subscriptionName"] != "billing" {
+			t.Errorf("sent with %v", p)
+		}
+	})
+}
+
+// What was kept in the yard alone is written nowhere.
+func TestLettersKeptInTheYardAreWrittenNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		defer y.run()()
+		sub := y.subscribe("billing", "yard", schema.EventGrid)
+		y.die(sub, 1)
+		time.Sleep(time.Hour)
+		page, err := y.List(t.Context(), sub.ID, Query{})
+		must(t, err)
+		if len(page.Letters) != 1 || page.Letters[0].Written != "" || len(files(t, y.data)) != 0 {
+			t.Errorf("letters %v, files %v", page.Letters, files(t, y.data))
+		}
+	})
+}
+
+// A deleted subscription's letters go with it.
+func TestLettersOfADeletedSubscriptionGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		defer y.run()()
+		sub := y.subscribe("billing", "yard", schema.EventGrid)
+		y.die(sub, 1)
+		y.topics.set(sub.ID, nil)
+		synctest.Wait()
+		if y.box(sub.ID) != nil {
+			t.Error("its box is still there")
+		}
+		facts, err := y.meta.List(t.Context(), factPrefix)
+		must(t, err)
+		if len(facts) != 0 {
+			t.Errorf("facts are left: %v", facts)
+		}
+		must(t, y.Put(t.Context(), sub, nil)) // one under way meanwhile does no harm
+	})
+}
+
+// Folders are inside the data folder, or allowed, whatever way the name goes.
+func TestFoldersElsewhereAreRefused(t *testing.T) {
+	allowed := t.TempDir()
+	y := newYard(t, func(c *Config) { c.AllowDirs = []string{allowed} })
+	must(t, os.Symlink(t.TempDir(), filepath.Join(y.data, "link")))
+	must(t, os.Symlink(filepath.Join(t.TempDir(), "not yet"), filepath.Join(y.data, "nowhere")))
+	for dir, ok := range map[string]bool{
+		"dead": true, "a/b/../c": true, filepath.Join(y.data, "x"): true, allowed: true, filepath.Join(allowed, "y"): true,
+		"..": false, "../elsewhere": false, "a/../../b": false, "/etc": false, ".": false, "": false, "link": false, "link/x": false, "nowhere": false, "nowhere/x": false, "log": false, "LOG/x": false,
+		"journal": false, "blobs/x": false, filepath.Join(allowed, "..", "other"): false,
+	} {
+		err := y.CheckPlace(topics.Place{Kind: topics.PlaceFolder, Where: dir})
+		if (err == nil) != ok {
+			t.Errorf("folder %q: %v", dir, err)
+		}
+		if err != nil && !errors.Is(err, topics.ErrInvalid) {
+			t.Errorf("folder %q: %v is not ErrInvalid", dir, err)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/watermark"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+)
+
+// G1: lanes that fall behind, stand still and catch up get each event, and while nothing fails
+// and nobody crashes, each once.
+func TestCatchingUpMissesAndRepeatsNothing(t *testing.T) {
+	for seed := range max(2, *seeds/4) {
+		bubble(t, func(t *testing.T, y *yard) {
+			y.stop()
+			dice := rand.New(rand.NewPCG(uint64(seed), 4))
+			y.config = func(c *Config) {
+				c.QueueEvents, c.QueueBytes, c.MemoryBytes = 3+dice.IntN(30), 3000+dice.IntN(9000), 10_000+dice.IntN(60_000)
+			}
+			y.start()
+			y.topic("orders")
+			names := []string{"quick", "slow", "picky", "batched", "paused"}
+			y.subscribe("orders", "quick")
+			y.subscribe("orders", "slow", func(s *topics.Settings) { s.Concurrency = 1 })
+			y.subscribe("orders", "picky", func(s *topics.Settings) { s.Filter = filter.Config{EventTypes: []string{"b"}} })
+			y.subscribe("orders", "batched", batched(7, 0))
+			y.subscribe("orders", "paused")
+			y.courier.says(func(_ context.Context, d drop) webhook.Result {
+				time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+				return ok()
+			})
+			want := make(map[string][]string)
+			paused := false
+			for i := range 60 {
+				var batch []string
+				for j := range 1 + dice.IntN(40) {
+					id := fmt.Sprintf("%c/%d/%d", 'a'+dice.IntN(3), i, j)
+					batch = append(batch, id)
+				}
+				y.publish("orders", batch...)
+				for _, name := range names {
+					want[name] = append(want[name], slices.DeleteFunc(slices.Clone(batch), func(id string) bool {
+						return name == "picky" && id[0] != 'b'
+					})...)
+				}
+				time.Sleep(time.Duration(dice.IntN(200)) * time.Millisecond)
+				if dice.IntN(6) == 0 {
+					paused = !paused
+					y.change("orders", "paused", func(s *topics.Settings) { s.Paused = paused })
+				}
+				if dice.IntN(10) == 0 {
+					name := fmt.Sprintf("new-%d", i)
+					y.subscribe("orders", name)
+					names = append(names, name)
+				}
+			}
+			y.change("orders", "paused", func(s *topics.Settings) { s.Paused = false })
+			after(time.Hour)
+			for _, name := range names {
+				got := y.courier.delivered(name)
+				wantIDs(t, name, got, want[name])
+				if len(got) != len(want[name]) {
+					t.Errorf("seed %d: %s got %d deliveries of %d events", seed, name, len(got), len(want[name]))
+				}
+			}
+			for _, l := range y.service.allLanes() {
+				if tr := l.tracks[0]; !tr.joined.Load() || tr.mark.Open() != 0 || l.heldBytes != 0 {
+					t.Errorf("%s is left at %+v holding %d bytes", l.name(), tr, l.heldBytes)
+				}
+			}
+			if used := y.service.budget.used.Load(); used != 0 {
+				t.Errorf("%d bytes are in use at the end", used)
+			}
+		})
+	}
+}
+
+// What was put down is taken up again exactly once, and the mark never passes what is not done,
+// whatever the order of things: checked against sets of numbers.
+func TestTrackAgainstAModel(t *testing.T) {
+	for range 20 { // each is a hundred courses
+		rapid.Check(t, func(t *rapid.T) {
+			m := newTrackModel(t)
+			t.Repeat(map[string]func(*rapid.T){
+				"feed offers": m.offer, "lane cannot take": m.refuse, "memory is given up": m.shed,
+				"pump reads": m.pump, "an event is done": m.finish, "": m.check,
+			})
+		})
+	}
+}
+
+// trackModel is a track, and where each number is.
+type trackModel struct {
+	track *track
+	feed  *feed
+	// memory are taken and not done, done are done; match says which are ours.
+	memory, done map[int64]bool
+	match        map[int64]bool
+	end          int64 // of the log
+}
+
+func newTrackModel(t *rapid.T) *trackModel {
+	start := rapid.Int64Range(0, 3).Draw(t, "start")
+	f := &feed{}
+	f.next = start
+	f.place.Store(start)
+	m := &trackModel{feed: f, memory: map[int64]bool{}, done: map[int64]bool{}, match: map[int64]bool{}, end: start}
+	m.track = &track{lane: &lane{}, feed: f, mark: watermark.At(start), place: start, indexed: true}
+	f.join(m.track)
+	return m
+}
+
+// grow appends an event to the log.
+func (m *trackModel) grow(t *rapid.T) {
+	m.match[m.end] = rapid.Bool().Draw(t, "match")
+	m.end++
+}
+
+// offer is the feed's next event, taken if it is ours and the track is joined.
+func (m *trackModel) offer(t *rapid.T) { m.feedNext(t, true) }
+
+// refuse is likewise, but there is no room.
+func (m *trackModel) refuse(t *rapid.T) { m.feedNext(t, false) }
+
+func (m *trackModel) feedNext(t *rapid.T, room bool) {
+	if m.feed.next == m.end {
+		m.grow(t)
+	}
+	n := m.feed.next
+	if m.match[n] && m.track.joined.Load() && n >= m.track.mark.Next() {
+		if room {
+			m.take(t, n)
+			m.track.mark.Begin(n)
+		} else {
+			m.track.detach(n, time.Time{})
+		}
+	}
+	m.feed.next++
+	m.feed.place.Store(m.feed.next)
+}
+
+func (m *trackModel) take(t *rapid.T, n int64) {
+	if m.memory[n] || m.done[n] {
+		t.Fatalf("%d was taken twice", n)
+	}
+	m.memory[n] = true
+}
+
+func (m *trackModel) shed(t *rapid.T) {
+	var items []*item
+	for _, n := range slices.Sorted(maps.Keys(m.memory)) {
+		if rapid.Bool().Draw(t, "under way") {
+			continue // it is being sent, and stays
+		}
+		items = append(items, &item{Parcel: pending.Parcel{Sequence: n, Attempts: int(n)}})
+		delete(m.memory, n)
+	}
+	if len(items) > 0 {
+		m.track.putDown(items)
+	}
+}
+
+// pump reads some events, as catching does, and joins if it can.
+func (m *trackModel) pump(t *rapid.T) {
+	tr := m.track
+	if tr.joined.Load() {
+		return
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "ahead of the feed") {
+		m.grow(t)
+	}
+	next := tr.mark.Next()
+	for i := rapid.IntRange(0, 5).Draw(t, "events"); i > 0 && tr.place < m.end; i-- {
+		n := tr.place
+		if r, ok := tr.pickUp(n); ok {
+			if r.attempts != int(n) {
+				t.Fatalf("what was known of %d is lost", n)
+			}
+			m.take(t, n)
+		} else if n >= next && m.match[n] {
+			m.take(t, n)
+			tr.mark.Begin(n)
+		}
+		if lost := tr.moveTo(n+1, time.Time{}); lost > 0 {
+			t.Fatalf("%d were lost on the way", lost)
+		}
+	}
+	m.feed.join(tr)
+}
+
+func (m *trackModel) finish(t *rapid.T) {
+	if len(m.memory) == 0 {
+		return
+	}
+	n := rapid.SampledFrom(slices.Sorted(maps.Keys(m.memory))).Draw(t, "done")
+	delete(m.memory, n)
+	m.done[n] = true
+	m.track.mark.Finish(n)
+}
+
+// check: nothing below the mark is unfinished; nothing that the track takes for looked at is
+// missing.
+func (m *trackModel) check(t *rapid.T) {
+	left := make(map[int64]bool)
+	if m.track.joined.Load() && len(m.track.left) > 0 {
+		t.Fatalf("%v were put down, and the track has joined", m.track.left)
+	}
+	for _, r := range m.track.left {
+		left[r.n] = true
+	}
+	for n, ours := range m.match {
+		switch {
+		case !ours || m.done[n]:
+		case n < m.track.low():
+			t.Fatalf("%d is not done and below the mark %d", n, m.track.low())
+		case n < m.track.next() && !m.memory[n] && !left[n]:
+			t.Fatalf("%d is forgotten: the track stands at %d", n, m.track.next())
+		case left[n] && n < m.track.place:
+			t.Fatalf("%d was put down and will not be read: the track stands at %d", n, m.track.place)
+		}
+	}
+}
+
+// Events that a source removed are lost to those who have not seen them, and hold up nobody.
+func TestRetentionMayOvertakeALane(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 1 })
+		y.courier.always(outcome(retry.ResolutionError))
+		wait()
+		for i := range 30 {
+			y.publish("orders", ids(fmt.Sprintf("%02d", i), 100)...)
+			wait()
+		}
+		its, err := y.topics.Topic("orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := y.topics.Log(&its)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Trim(t.Context(), 3000); err != nil {
+			t.Fatal(err)
+		}
+		if err := y.trimNow(); err != nil {
+			t.Fatal(err)
+		}
+		bounds, err := log.Bounds(t.Context())
+		if err != nil || bounds.First == 0 {
+			t.Fatalf("nothing was removed: %+v, %v", bounds, err)
+		}
+		y.courier.always(ok())
+		if err := y.service.Resume(id); err != nil {
+			t.Fatal(err)
+		}
+		after(time.Minute)
+		if st := y.stats(id); st.Behind != 0 || st.Queued != 0 || !st.Oldest.IsZero() {
+			t.Errorf("stats %+v, want nothing to be left", st)
+		}
+		y.publish("orders", "new")
+		after(3 * time.Second)
+		if d := y.courier.delivered(""); !slices.Contains(d, "new") {
+			t.Error("what came later was not delivered")
+		}
+		its2 := y.cursors("orders")
+		marks, err := parseCursors([]byte(its2))
+		if err != nil || marks[id] != 3001 {
+			t.Errorf("its cursor is %v, %v, want 3001", marks, err)
+		}
+	})
+}
+
+// trimNow lets the engine do its rounds for a while.
+func (y *yard) trimNow() error {
+	ctx, cancel := context.WithTimeout(y.t.Context(), 5*time.Minute)
+	defer cancel()
+	if err := y.engine.Run(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

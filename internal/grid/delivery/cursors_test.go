@@ -1,0 +1,103 @@
+package delivery
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+func TestCursorsOfAsManySubscriptionsAsThereMayBeAreOneFact(t *testing.T) {
+	value := []byte{cursorVersion}
+	want := make(saved)
+	for i := range topics.MaxSubscriptions {
+		id := fmt.Sprintf("%013d", i)
+		want[id] = math.MaxInt64 - int64(i)
+		value = appendCursor(value, id, want[id])
+	}
+	if err := meta.CheckValue(value); err != nil {
+		t.Error(err)
+	}
+	if got, err := parseCursors(value); err != nil || !maps.Equal(got, want) {
+		t.Errorf("%d of %d came back, %v", len(got), len(want), err)
+	}
+}
+
+func FuzzCursors(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{cursorVersion})
+	f.Add([]byte{2, 1})
+	f.Add(appendCursor(appendCursor([]byte{cursorVersion}, "abcdefghijklm", 5), "nopqrstuvwxyz", math.MaxInt64))
+	f.Add([]byte{cursorVersion, 200, 'a'})
+	f.Add([]byte{cursorVersion, 1, 'a', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		marks, err := parseCursors(b)
+		if err != nil {
+			return
+		}
+		value := []byte{cursorVersion}
+		for id, mark := range marks {
+			if mark < 0 {
+				t.Fatalf("%q has mark %d", id, mark)
+			}
+			value = appendCursor(value, id, mark)
+		}
+		if again, err := parseCursors(value); err != nil || !maps.Equal(again, marks) {
+			t.Errorf("%v became %v, %v", marks, again, err)
+		}
+	})
+}
+
+// What is done is not done again after a crash, but for what was done within the last second.
+func TestCursorsAreSavedWithinASecond(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "receiver")
+		wait()
+		y.publish("orders", ids("e", 20)...)
+		after(time.Second + time.Millisecond)
+		y.restart()
+		after(time.Minute)
+		if n := len(y.courier.all("")); n != 20 {
+			t.Errorf("%d requests for 20 events", n)
+		}
+		y.publish("orders", ids("f", 20)...)
+		y.stop()
+		y.start()
+		after(time.Minute)
+		if n := len(y.courier.all("")); n != 40 {
+			t.Errorf("%d requests for 40 events: stopping saves", n)
+		}
+	})
+}
+
+// A mark beyond the end of its log is of events that were lost with the power. New ones get
+// their numbers, and must not be taken for done.
+func TestAMarkBeyondTheEndIsNotBelieved(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver")
+		after(2 * time.Second)
+		y.stop()
+		its, err := y.topics.Topic("orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fact, err := y.store.Get(t.Context(), cursorKey(its.ID, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := appendCursor([]byte{cursorVersion}, id, 1000)
+		if _, err := y.store.CompareAndSet(t.Context(), fact.Key, fact.Revision, value); err != nil {
+			t.Fatal(err)
+		}
+		y.start()
+		y.publish("orders", "a")
+		wait()
+		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a"})
+	})
+}

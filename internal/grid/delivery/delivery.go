@@ -1,0 +1,245 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// ErrNotFound: the service knows no such subscription (yet, or any more).
+var ErrNotFound = errors.New("subscription is not being delivered")
+
+// ErrNotPull: the subscription is pushed; it cannot be received from.
+var ErrNotPull = errors.New("subscription is not one to receive from")
+
+// Topics is what it asks of the definitions.
+type Topics interface {
+	Snapshot() *topics.Snapshot
+	OnChange(f func()) (stop func())
+	Log(t *topics.Topic) (eventlog.Partition, error)
+	DisableAt(ctx context.Context, id, url, why string) error
+}
+
+// Broker is what it asks of the broker, for source hubs.
+type Broker interface {
+	Namespace() string
+	Hub(name string) (broker.Hub, error)
+	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
+	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
+}
+
+// Courier carries batches.
+type Courier interface {
+	Prepare(s *topics.Subscription, topic string) (*webhook.Order, error)
+	Deliver(ctx context.Context, o *webhook.Order, batch []*pending.Parcel) webhook.Result
+}
+
+// Dead takes what cannot be delivered; durable when it returns nil.
+type Dead interface {
+	Put(ctx context.Context, sub *topics.Subscription, parcels []pending.Parcel) error
+}
+
+// Config is what it works with.
+type Config struct {
+	Meta    meta.Store
+	Topics  Topics
+	Broker  Broker
+	Courier Courier
+	Dead    Dead
+	Tiers   *retrylog.Tiers
+	// Probation says when endpoints are put aside.
+	Probation retry.Probation
+	// QueueEvents and QueueBytes bound what one lane has in memory (zero: 1,000 and 1 MiB), MemoryBytes all
+	// of them together (zero: 64 MiB).
+	QueueEvents, QueueBytes, MemoryBytes int
+	// Attempts is how many are remembered for each subscription; zero: 50.
+	Attempts int
+	// Grace is how long requests under way may go on when the service stops; zero: 5 s; negative:
+	// they are cancelled at once.
+	Grace time.Duration
+	// Log nil: slog.Default(). Metrics nil: none are registered.
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// What the zero values of a Config stand for.
+const (
+	defaultQueueEvents = 1_000
+	defaultQueueBytes  = 1 << 20
+	defaultMemoryBytes = 64 << 20
+	defaultAttempts    = 50
+	defaultGrace       = 5 * time.Second
+)
+
+func (c Config) withDefaults() Config {
+	set := func(n *int, fallback int) {
+		if *n == 0 {
+			*n = fallback
+		}
+	}
+	set(&c.QueueEvents, defaultQueueEvents)
+	set(&c.QueueBytes, defaultQueueBytes)
+	set(&c.MemoryBytes, defaultMemoryBytes)
+	set(&c.Attempts, defaultAttempts)
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// Service is it. All methods but Run may be called by many goroutines at once.
+type Service struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	crew    crew
+	clock   *clock
+	budget  *budget
+	pumps   pumps
+	late    lates
+	// complained is the second in which an unreadable event was last told of.
+	complained atomic.Int64
+	// stopping is closed when Run is to end.
+	stopping chan struct{}
+	// changed and unsaved tell Run's goroutine that definitions have changed, or marks have moved.
+	changed, unsaved chan struct{}
+
+	// What follows is Run's goroutine's, and Open's before.
+	sources   map[string]*source
+	endpoints map[string]*endpoint
+	records   map[cursorPlace]*cursorRecord
+	// ahead: a mark was found beyond the end of its log, and put right. That has to be stored before
+	// new events have those numbers.
+	ahead bool
+	// missing counts sources that could not be opened; running: Run has begun.
+	missing int
+	running bool
+	// unforgotten are deleted subscriptions whose shelves are still there, with their sources.
+	unforgotten map[string]string
+
+	mu    sync.RWMutex
+	lanes map[string]*lane // by subscription; guarded by mu
+}
+
+// Open finds where each subscription stands. It starts no goroutine.
+func Open(ctx context.Context, cfg Config) (*Service, error) {
+	if cfg.Meta == nil || cfg.Topics == nil || cfg.Broker == nil || cfg.Courier == nil || cfg.Dead == nil || cfg.Tiers == nil {
+		return nil, errors.New("open delivery: definitions, a broker, a meta store, a courier, dead letters and tiers are required")
+	}
+	cfg = cfg.withDefaults()
+	s := &Service{
+		cfg: cfg, log: cfg.Log, clock: newClock(), stopping: make(chan struct{}),
+		changed: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
+		sources: make(map[string]*source), endpoints: make(map[string]*endpoint),
+		unforgotten: make(map[string]string), lanes: make(map[string]*lane),
+	}
+	s.budget = newBudget(cfg.MemoryBytes, s.clock)
+	s.pumps.crew = &s.crew
+	var err error
+	if s.records, err = readCursors(ctx, cfg.Meta); err != nil {
+		return nil, err
+	}
+	if s.metrics, err = newMetrics(s, cfg.Metrics); err != nil {
+		return nil, err
+	}
+	s.findDeparted()
+	s.reconcile(ctx)
+	if s.ahead {
+		return nil, errors.New("open delivery: cursors that are ahead of their logs cannot be put right, see the log and try again")
+	}
+	return s, nil
+}
+
+// lane finds a subscription at work.
+func (s *Service) lane(subscription string) (*lane, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	l := s.lanes[subscription]
+	if l == nil {
+		return nil, ErrNotFound
+	}
+	return l, nil
+}
+
+// allLanes gives every one.
+func (s *Service) allLanes() []*lane {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	lanes := make([]*lane, 0, len(s.lanes))
+	for _, l := range s.lanes {
+		lanes = append(lanes, l)
+	}
+	return lanes
+}
+
+// Resume ends the probation of a subscription's endpoint now.
+func (s *Service) Resume(subscription string) error {
+	l, err := s.lane(subscription)
+	if err != nil {
+		return err
+	}
+	if e := l.endpointNow(); e != nil {
+		e.resume(l, time.Now())
+	}
+	return nil
+}
+
+// Redeliver puts parcels on their subscription's shelf: durable when it returns nil, and drained first.
+func (s *Service) Redeliver(ctx context.Context, parcels []pending.Parcel) error {
+	groups := make(map[string][]pending.Parcel)
+	for _, p := range parcels {
+		groups[p.Subscription] = append(groups[p.Subscription], p)
+	}
+	for id, group := range groups {
+		l, err := s.lane(id)
+		if err != nil {
+			return err
+		}
+		for len(group) > 0 {
+			n := storableParcels(group)
+			if err := l.shelve(ctx, group[:n]); err != nil {
+				return err
+			}
+			group = group[n:]
+		}
+	}
+	return nil
+}
+
+// unreadable tells of an event that cannot be understood, and is passed: each is counted, and
+// one a second is written to the log.
+func (s *Service) unreadable(log *slog.Logger, n int64, err error) {
+	s.metrics.unreadable.Inc()
+	now, last := time.Now().Unix(), s.complained.Load()
+	if now != last && s.complained.CompareAndSwap(last, now) {
+		log.Error("an event cannot be read and is left out, as others may be", "sequence", n, "error", err)
+	}
+}
+
+// saveSoon has the cursors written within a second.
+func (s *Service) saveSoon() { nudge(s.unsaved) }
+
+// nudge leaves word for a goroutine that may have been told already.
+func nudge(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

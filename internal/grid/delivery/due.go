@@ -1,0 +1,178 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+)
+
+// take disposes of what has fallen due in the retry logs: to its lane, where that can take it, or
+// to the lane's shelf, so that nobody's trouble holds up what is due for others. What belongs to
+// no subscription any more is dropped.
+func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
+	groups := make(map[string][]retrylog.Entry)
+	for _, e := range due {
+		groups[e.Subscription] = append(groups[e.Subscription], e)
+	}
+	for wait := firstPause; ; wait = min(2*wait, longestPause) {
+		var failed error
+		for id, entries := range groups {
+			rest, err := s.dispose(ctx, id, entries)
+			if groups[id] = rest; len(rest) == 0 {
+				delete(groups, id)
+			}
+			if err != nil {
+				failed = err
+			}
+		}
+		if len(groups) == 0 || ctx.Err() != nil {
+			return // what is left is handed out again after the next start
+		}
+		s.log.Warn("cannot put events that are due on shelves, trying again", "after", wait, "error", failed)
+		if !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+// dispose sees to what is due for one subscription. What it gives back could not be stored.
+func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Entry) ([]retrylog.Entry, error) {
+	if ctx.Err() != nil {
+		return entries, nil
+	}
+	l, err := s.lane(id)
+	if err == nil {
+		if entries = l.receiveDue(entries); len(entries) == 0 {
+			return nil, nil
+		}
+		rest, err := shelveEntries(entries, func(ps []pending.Parcel) error { return l.shelve(ctx, ps) }, l.isGone)
+		if err != nil {
+			rest = l.strand(s.putOff(ctx, rest, err, l.isGone))
+		}
+		return rest, err
+	}
+	if s.cfg.Topics.Snapshot().Subscriptions[id] != nil {
+		// It exists, and is not being delivered: its source cannot be read just now.
+		rest, err := shelveEntries(entries, func(ps []pending.Parcel) error { return s.shelve(ctx, id, ps) }, nil)
+		if err != nil {
+			rest = s.putOff(ctx, rest, err, nil)
+		}
+		return rest, err
+	}
+	for _, e := range entries {
+		e.Done()
+	}
+	return nil, nil
+}
+
+// putOff puts entries that could not be put on the shelf into a retry log for a while, so that one
+// subscription's shelf does not hold up what is due for others. It gives back what could not be
+// put there either.
+func (s *Service) putOff(ctx context.Context, entries []retrylog.Entry, why error, gone func() bool) []retrylog.Entry {
+	rest, err := shelveEntries(entries, func(ps []pending.Parcel) error { return s.cfg.Tiers.Put(ctx, longestPause, ps) }, gone)
+	s.log.Warn("the shelf of a subscription cannot be written, what is due for it waits elsewhere",
+		"id", entries[0].Subscription, "events", len(entries)-len(rest), "after", longestPause, "error", errors.Join(why, err))
+	return rest
+}
+
+// strand keeps entries that could not be stored at all in memory, as far as there is room: the
+// pump tries again.
+func (l *lane) strand(entries []retrylog.Entry) []retrylog.Entry {
+	if len(entries) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range entries {
+		size := itemBytes + len(e.Event)
+		if l.gone || len(l.stock.returning) >= l.terms.queueEvents || !l.s.budget.allows(l.heldBytes, size) {
+			return entries[i:]
+		}
+		it := itemOf(l.s.budget, e)
+		l.heldBytes += it.bytes()
+		l.stock.returning = append(l.stock.returning, it)
+	}
+	now := time.Now()
+	l.pumpAfter = later(l.pumpAfter, now.Add(firstPause))
+	l.pokeLocked(now)
+	return nil
+}
+
+// shelve puts parcels on the shelf of a subscription that has no lane. It may get one meanwhile,
+// which then has to hear of them.
+func (s *Service) shelve(ctx context.Context, id string, parcels []pending.Parcel) error {
+	if err := s.cfg.Tiers.Shelf(id).Put(ctx, parcels); err != nil {
+		return err
+	}
+	if l, err := s.lane(id); err == nil {
+		l.restocked(time.Now())
+	}
+	return nil
+}
+
+// receiveDue takes into the lane what it can, and gives back the rest.
+func (l *lane) receiveDue(entries []retrylog.Entry) []retrylog.Entry {
+	l.mu.Lock()
+	now := time.Now()
+	var rest, done []retrylog.Entry
+	for _, e := range entries {
+		switch {
+		case l.gone:
+			done = append(done, e)
+		case l.s.late.took(keyOf(&e.Parcel)):
+			l.counts.delivered++
+			done = append(done, e)
+		case !l.takeDueLocked(e, now):
+			rest = append(rest, e)
+		}
+	}
+	l.pokeLocked(now)
+	l.mu.Unlock()
+	for _, e := range done {
+		e.Done()
+	}
+	return rest
+}
+
+// takeDueLocked takes an entry, if there is room and it may be sent, or is too old to be.
+func (l *lane) takeDueLocked(e retrylog.Entry, now time.Time) bool {
+	it := itemOf(l.s.budget, e)
+	switch {
+	case l.terms.expired(it, now) && l.choreRoomLocked(len(e.Event)):
+		l.heldBytes += it.bytes()
+		l.expired = append(l.expired, it)
+	case !l.terms.expired(it, now) && l.admitsLocked(len(e.Event)):
+		l.pushLocked(it, now)
+	default:
+		it.free(l.s.budget)
+		return false
+	}
+	return true
+}
+
+// shelveEntries stores entries and tells them. gone says whether there is anybody left to
+// store them for.
+func shelveEntries(entries []retrylog.Entry, put func([]pending.Parcel) error, gone func() bool) ([]retrylog.Entry, error) {
+	for len(entries) > 0 {
+		n, bytes := 0, 0
+		parcels := make([]pending.Parcel, 0, len(entries))
+		for _, e := range entries {
+			if bytes += e.Parcel.Bytes(); n == storeEvents || n > 0 && bytes > storeBytes {
+				break
+			}
+			parcels = append(parcels, e.Parcel)
+			n++
+		}
+		if err := put(parcels); err != nil && (gone == nil || !gone()) {
+			return entries, err
+		}
+		for _, e := range entries[:n] {
+			e.Done()
+		}
+		entries = entries[n:]
+	}
+	return nil, nil
+}

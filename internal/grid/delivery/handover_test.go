@@ -1,0 +1,176 @@
+package delivery
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/watermark"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// still is a yard whose service was opened and does not run, so that a test can do each step by
+// itself.
+func still(t *testing.T) (*yard, *lane, eventlog.Run) {
+	y := newYard(t)
+	y.topic("orders")
+	id := y.subscribe("orders", "receiver")
+	y.publish("orders", ids("e", 10)...)
+	y.open()
+	l, err := y.service.lane(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cursor, err := l.source.origin.cursor(t.Context(), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cursor.Close() })
+	run, err := cursor.TryNext(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return y, l, run
+}
+
+func (l *lane) queued() (all []int64) {
+	for i := range l.queue.ready.len() {
+		all = append(all, l.queue.ready.at(i).Sequence)
+	}
+	return all
+}
+
+func (l *lane) shed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shedLocked()
+}
+
+// A step of the pump whose track was moved by others does no more.
+func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, run := still(t)
+		tr := l.tracks[0]
+		tr.detach(tr.next(), run.Time)
+		tr.place, tr.mark = 0, watermark.At(0)
+		c := l.catching(tr)
+		take := func(c *catching, n int64) bool {
+			if !c.concerns(n, &run, int(n)) {
+				t.Fatalf("%d does not concern the lane", n)
+			}
+			return c.takeOne(&run, n)
+		}
+		for n := range int64(4) {
+			if !take(c, n) {
+				t.Fatalf("%d was not taken", n)
+			}
+		}
+		l.shed()
+		if take(c, 4) {
+			t.Error("a step went on though what it had taken was put down")
+		}
+		if c.move(5, run.Time); tr.place != 0 || len(tr.left) != 4 {
+			t.Errorf("the track stands at %d with %d put down, want 0 and 4", tr.place, len(tr.left))
+		}
+		again := l.catching(tr)
+		again.take(&run)
+		if got, want := l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(got, want) {
+			t.Errorf("queued %v, want %v", got, want)
+		}
+		if !tr.feed.join(tr) {
+			t.Error("the track did not join")
+		}
+	})
+}
+
+// A definition that changes while the pump reads is heeded from the next event on.
+func TestAPumpNoticesNewTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, l, run := still(t)
+		tr := l.tracks[0]
+		tr.detach(tr.next(), run.Time)
+		tr.place, tr.mark = 0, watermark.At(0)
+		c := l.catching(tr)
+		changed := *l.terms.sub
+		changed.Filter.EventTypes = []string{"none"}
+		y.service.changeLane(l.source, l, &changed)
+		if c.take(&run); tr.place != 0 || l.queue.events != 0 {
+			t.Errorf("the pump went on with an old filter, to %d", tr.place)
+		}
+		l.catching(tr).take(&run)
+		if tr.place != 10 || l.queue.events != 0 {
+			t.Errorf("the track stands at %d with %d queued, want 10 and none", tr.place, l.queue.events)
+		}
+	})
+}
+
+// A lane that is ahead of the feed joins it, and is given nothing twice.
+func TestALaneAheadOfTheFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, run := still(t)
+		tr := l.tracks[0]
+		tr.detach(tr.next(), run.Time)
+		tr.place, tr.mark = 0, watermark.At(0)
+		l.catching(tr).take(&run)
+		f := tr.feed
+		f.next = 3
+		f.place.Store(3)
+		if !f.join(tr) {
+			t.Fatal("the track did not join")
+		}
+		f.offer(&run, 3, 10)
+		if n := l.queue.events; n != 10 {
+			t.Errorf("%d are queued, want 10", n)
+		}
+		if low := tr.low(); low != 0 {
+			t.Errorf("the mark is %d, want 0", low)
+		}
+	})
+}
+
+// New lanes begin where they were made, also while the source is read.
+func TestALaneThatComesLaterBeginsAtItsStart(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "first")
+		wait()
+		y.publish("orders", ids("e", 10)...)
+		wait()
+		id := y.subscribe("orders", "second")
+		wait()
+		l, err := y.service.lane(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tr := l.tracks[0]; !tr.joined.Load() || tr.low() != 10 {
+			t.Errorf("it stands at %d, joined %v, want 10 and joined", tr.low(), tr.joined.Load())
+		}
+		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "first"); err != nil {
+			t.Fatal(err)
+		}
+		y.publish("orders", "x")
+		wait()
+		wantIDs(t, "second", y.courier.delivered("second"), []string{"x"})
+	})
+}
+
+// One that takes the place of another begins where it was made, too.
+func TestASubscriptionThatReplacesAnotherBeginsAtItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, _, _ := still(t)
+		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "receiver"); err != nil {
+			t.Fatal(err)
+		}
+		y.publish("orders", ids("f", 5)...)
+		id := y.subscribe("orders", "another")
+		y.service.reconcile(t.Context())
+		l, err := y.service.lane(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if low := l.low(0); low != 15 {
+			t.Errorf("it begins at %d, want 15", low)
+		}
+	})
+}

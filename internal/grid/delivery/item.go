@@ -1,0 +1,81 @@
+package delivery
+
+import (
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+// item is a parcel in the memory of its lane: queued, under way, or held by a puller. It is
+// one goroutine's at a time, handed on under the lane's lock.
+type item struct {
+	pending.Parcel
+	// track is where its number is open; nil for one from a shelf or a tier, which has done.
+	track *track
+	done  func()
+	body  *body
+	// key is its line in ordered mode, if it stands in one.
+	key   string
+	lined bool
+}
+
+// bytes is what it counts for against the bounds of its lane.
+func (it *item) bytes() int { return itemBytes + len(it.Event) }
+
+// arrival is an event that was read from the log: offered to lanes before its bytes are used
+// for the next.
+type arrival struct {
+	source    string
+	partition int
+	n         int64
+	time      time.Time
+	form      schema.Form
+	raw       []byte // borrowed
+	body      *body  // the copy, made for the first lane that takes it
+}
+
+// item makes the item of one lane.
+func (a *arrival) item(l *lane, t *track) *item {
+	b := l.s.budget
+	if a.body == nil {
+		a.body = newBody(b, a.raw)
+	}
+	b.charge(itemBytes)
+	return &item{track: t, body: a.body.share(), Parcel: pending.Parcel{
+		Subscription: l.id, Source: a.source, Partition: a.partition, Sequence: a.n,
+		Published: a.time, Alive: a.time, Form: a.form, Event: a.body.bytes,
+	}}
+}
+
+// end lets go of the copy: the lanes that took it have shares of their own.
+func (a *arrival) end(b *budget) {
+	if a.body != nil {
+		a.body.release(b)
+		a.body = nil
+	}
+}
+
+// itemOf makes the item of an entry from a shelf or a tier.
+func itemOf(b *budget, e retrylog.Entry) *item {
+	b.charge(itemBytes + len(e.Event))
+	s := &body{bytes: e.Event}
+	s.refs.Store(1)
+	return &item{Parcel: e.Parcel, done: e.Done, body: s}
+}
+
+// free gives an item's memory back.
+func (it *item) free(b *budget) {
+	b.release(itemBytes)
+	it.body.release(b)
+}
+
+// tellDone tells entries of shelves and tiers that they are done. No lock is held.
+func tellDone(items []*item) {
+	for _, it := range items {
+		if it.done != nil {
+			it.done()
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package delivery
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+)
+
+// lateMarks is how many are remembered at most; the oldest go first. Who is forgotten is sent
+// once more: best effort, as promised (G5).
+const lateMarks = 100_000
+
+// key names an event on its way to a subscription.
+type key struct {
+	subscription, source string
+	partition            int
+	sequence             int64
+}
+
+func keyOf(p *pending.Parcel) key {
+	return key{p.Subscription, p.Source, p.Partition, p.Sequence}
+}
+
+// lates remembers events that an answer delivered which came after its request was given up.
+type lates struct {
+	count atomic.Int64 // of marks, so that mostly no lock is needed to find none
+
+	mu    sync.Mutex
+	marks map[key]struct{} // guarded by mu
+	order []key            // as they came; guarded by mu
+}
+
+func (s *lates) add(keys []key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.marks == nil {
+		s.marks = make(map[key]struct{})
+	}
+	for _, k := range keys {
+		s.marks[k] = struct{}{}
+		s.order = append(s.order, k)
+	}
+	for len(s.order) > lateMarks {
+		delete(s.marks, s.order[0])
+		s.order = s.order[1:]
+	}
+	s.count.Store(int64(len(s.marks)))
+}
+
+// took tells whether an event was delivered late, and forgets it.
+func (s *lates) took(k key) bool {
+	if s.count.Load() == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.marks[k]
+	delete(s.marks, k)
+	s.count.Store(int64(len(s.marks)))
+	return ok
+}
+
+func appendKeys(keys []key, items []*item) []key {
+	for _, it := range items {
+		keys = append(keys, keyOf(&it.Parcel))
+	}
+	return keys
+}
+
+// awaitLate waits for what comes of a request after all. The retries are on their way; when they
+// fall due they find the marks. What was given up has no retry, and is not marked: a redriven
+// event is another matter.
+func (s *Service) awaitLate(again []key, answer <-chan webhook.Result) {
+	s.crew.start(func(w shift) {
+		select {
+		case r := <-answer:
+			if r.Outcome == retry.Delivered {
+				s.late.add(again)
+			}
+		case <-w.taking.Done():
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+)
+
+// late times out, and gives the answer that comes in the end after a while.
+func late(after time.Duration, end webhook.Result) webhook.Result {
+	answer := make(chan webhook.Result, 1)
+	time.AfterFunc(after, func() { answer <- end })
+	return webhook.Result{Outcome: retry.TimedOut, Late: answer}
+}
+
+// G5: a success that comes after the time-out takes the event out of the retry queue.
+func TestALateSuccessIsASuccess(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(y *yard) string
+	}{
+		{"that waits in a retry log", func(y *yard) string { return y.subscribe("orders", "receiver") }},
+		{"in ordered mode", func(y *yard) string { return y.subscribe("orders", "receiver", ordered) }},
+		{"in a batch", func(y *yard) string { return y.subscribe("orders", "receiver", batched(10, 0)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, y *yard) {
+				y.topic("orders")
+				id := c.change(y)
+				y.courier.says(func(context.Context, drop) webhook.Result { return late(5*time.Second, ok()) })
+				wait()
+				y.publish("orders", "k1:1", "k2:2")
+				wait()
+				y.courier.always(ok())
+				requests := len(y.courier.all(""))
+				after(time.Hour)
+				if n := len(y.courier.all("")); n != requests {
+					t.Errorf("%d more requests, want none", n-requests)
+				}
+				st := y.stats(id)
+				if st.Delivered != 2 || len(st.Waiting) != 0 || st.Queued != 0 {
+					t.Errorf("stats %+v, want two delivered", st)
+				}
+				y.publish("orders", "k1:3")
+				wait()
+				wantIDs(t, "after it", y.courier.delivered(""), []string{"k1:3"})
+			})
+		})
+	}
+}
+
+// Events of one batch may have been tried differently, and wait in different logs; the answer is
+// for all of them.
+func TestALateSuccessOfAMixedBatch(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver", batched(10, 0), func(s *topics.Settings) { s.Concurrency = 1 })
+		y.courier.says(func(context.Context, drop) webhook.Result {
+			time.Sleep(time.Second)
+			return late(5*time.Second, ok())
+		})
+		wait()
+		l, err := y.service.lane(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y.publish("orders", "filler") // what comes while it is under way goes together
+		wait()
+		tried := pending.Parcel{
+			Subscription: id, Source: l.source.id, Sequence: 100, Published: time.Now(), Alive: time.Now(),
+			Attempts: 3, Form: schema.EventGridForm, Event: eventOf("tried"),
+		}
+		if err := y.service.Redeliver(t.Context(), []pending.Parcel{tried}); err != nil {
+			t.Fatal(err)
+		}
+		y.publish("orders", "new")
+		after(3 * time.Second)
+		if drops := y.courier.all(""); len(drops) != 2 || len(drops[1].ids) != 2 {
+			t.Fatalf("requests %+v, want the second to have both", drops)
+		}
+		after(time.Hour)
+		if n := len(y.courier.all("")); n != 2 {
+			t.Errorf("%d requests, want two", n)
+		}
+	})
+}
+
+func TestALateFailureIsNothingNew(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "receiver")
+		y.courier.says(func(context.Context, drop) webhook.Result { return late(5*time.Second, status(500)) })
+		wait()
+		y.publish("orders", "a")
+		wait()
+		y.courier.always(ok())
+		after(10 * time.Second)
+		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a"})
+	})
+}
+
+func TestWhatIsRememberedOfLateSuccessesIsBounded(t *testing.T) {
+	var s lates
+	for i := range int64(lateMarks + 10) {
+		s.add([]key{{sequence: i}})
+	}
+	if s.took(key{sequence: 9}) || !s.took(key{sequence: 10}) || s.took(key{sequence: 10}) {
+		t.Error("the oldest should be forgotten, and each found once")
+	}
+	if n := fmt.Sprint(len(s.marks), s.count.Load()); n != fmt.Sprint(lateMarks-1, lateMarks-1) {
+		t.Error(n)
+	}
+}

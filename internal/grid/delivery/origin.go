@@ -1,0 +1,158 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// group is whose readers of a source hub ours are. They have no epoch and take no place: the
+// broker's cursors, unlike its receivers, keep nobody out.
+const group = "$Default"
+
+// errGone: the source is not there, or another has its name.
+var errGone = errors.New("source does not exist")
+
+// origin is where a source's events are read: a topic's log, or a hub.
+type origin interface {
+	partitions() int
+	// bounds are the oldest number kept and the one that comes next.
+	bounds(ctx context.Context, partition int) (first, next int64, err error)
+	// cursor opens a reader at a number that is not past the end.
+	cursor(ctx context.Context, partition int, at int64) (eventlog.Cursor, error)
+	// scan looks at a stored event. What e holds is part of stored or of the reading's own
+	// memory, and good until the next scan.
+	scan(r *reading, partition int, n int64, at time.Time, stored *eventlog.Event) error
+}
+
+// reading is one goroutine's memory for looking at events.
+type reading struct {
+	envelope schema.Envelope
+	scratch  []byte
+}
+
+// openOrigin finds the origin of subscriptions, and its resource id.
+func openOrigin(cfg *Config, snap *topics.Snapshot, s *topics.Subscription) (origin, string, error) {
+	if s.Source.Hub != "" {
+		return openHub(cfg, s)
+	}
+	t := snap.Topics[auth.Fold(s.Source.Topic)]
+	if t == nil || t.ID != s.SourceID {
+		return nil, "", errGone
+	}
+	log, err := cfg.Topics.Log(t)
+	if err != nil {
+		return nil, "", fmt.Errorf("open the log of topic %s: %w", t.Name, err)
+	}
+	return &topicOrigin{log: log, form: t.Schema.Form(), resource: t.Resource}, t.Resource, nil
+}
+
+func openHub(cfg *Config, s *topics.Subscription) (origin, string, error) {
+	h, err := cfg.Broker.Hub(s.Source.Hub)
+	if isNotFound(err) || err == nil && topics.HubID(h) != s.SourceID {
+		return nil, "", errGone
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("open hub %s: %w", s.Source.Hub, err)
+	}
+	namespace := cfg.Broker.Namespace()
+	resource := topics.HubResource(namespace, h.Name)
+	return &hubOrigin{broker: cfg.Broker, namespace: namespace, hub: h, resource: resource}, resource, nil
+}
+
+func isNotFound(err error) bool {
+	var missing *broker.NotFoundError
+	return errors.As(err, &missing)
+}
+
+// ended tells whether an error means that a log is no more, or the yard stops.
+func ended(err error) bool {
+	return errors.Is(err, eventlog.ErrRemoved) || errors.Is(err, eventlog.ErrClosed) || errors.Is(err, errGone) || isNotFound(err)
+}
+
+// topicOrigin is a topic's log. Its events are stored as schema.Read gave them.
+type topicOrigin struct {
+	log      eventlog.Partition
+	form     schema.Form
+	resource string
+}
+
+func (o *topicOrigin) partitions() int { return 1 }
+
+func (o *topicOrigin) bounds(ctx context.Context, _ int) (first, next int64, err error) {
+	b, err := o.log.Bounds(ctx)
+	return int64(b.First), int64(b.Next), err
+}
+
+func (o *topicOrigin) cursor(ctx context.Context, _ int, at int64) (eventlog.Cursor, error) {
+	return o.log.Cursor(ctx, eventlog.At(eventlog.Sequence(at)))
+}
+
+func (o *topicOrigin) scan(r *reading, _ int, _ int64, _ time.Time, stored *eventlog.Event) error {
+	event, ok := message.Body(stored.Message)
+	if !ok {
+		return errors.New("the stored event has no body of bytes")
+	}
+	if err := r.envelope.Scan(o.form, event); err != nil {
+		return err
+	}
+	r.envelope.Topic = o.resource
+	return nil
+}
+
+// hubOrigin is a hub whose events feed subscriptions, as CloudEvents.
+type hubOrigin struct {
+	broker    Broker
+	namespace string
+	hub       broker.Hub
+	resource  string
+}
+
+func (o *hubOrigin) partitions() int { return o.hub.Partitions }
+
+func (o *hubOrigin) bounds(ctx context.Context, partition int) (first, next int64, err error) {
+	info, err := o.broker.Partition(ctx, o.hub.Name, strconv.Itoa(partition))
+	return max(int64(info.First), 0), int64(info.Last) + 1, err
+}
+
+// cursor makes sure that the hub is still the same: one made anew under the old name has other
+// events under the same numbers.
+func (o *hubOrigin) cursor(ctx context.Context, partition int, at int64) (eventlog.Cursor, error) {
+	c, err := o.broker.Cursor(ctx, o.hub.Name, group, strconv.Itoa(partition), eventlog.At(eventlog.Sequence(at)))
+	if err != nil {
+		return nil, err
+	}
+	if h, err := o.broker.Hub(o.hub.Name); err != nil || !h.Created.Equal(o.hub.Created) {
+		_ = c.Close() // it was only read
+		return nil, errGone
+	}
+	return c, nil
+}
+
+func (o *hubOrigin) scan(r *reading, partition int, n int64, at time.Time, stored *eventlog.Event) error {
+	ev, err := message.Decode(stored.Message)
+	if err != nil {
+		return err
+	}
+	r.scratch, err = schema.FromHub(r.scratch[:0], schema.HubEvent{
+		Namespace: o.namespace, Hub: o.hub.Name, Partition: strconv.Itoa(partition), Sequence: n,
+		Enqueued: at, Key: string(stored.Key), Event: ev,
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.envelope.Scan(schema.CloudEventForm, r.scratch); err != nil {
+		return err
+	}
+	r.envelope.Topic = o.resource
+	return nil
+}

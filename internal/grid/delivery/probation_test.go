@@ -1,0 +1,378 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/transport/egress"
+)
+
+// G7: ten failures in a row, then nothing; one probe, longer and longer; then all goes on.
+func TestProbation(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Concurrency = 1 })
+		y.courier.always(outcome(retry.SocketError))
+		wait()
+		began := time.Now()
+		y.publish("orders", ids("e", 30)...)
+		wait()
+		if n := len(y.courier.all("")); n != 10 {
+			t.Fatalf("%d requests before probation, want 10", n)
+		}
+		if st := y.stats(id).Endpoint; st.State != retry.Waiting || st.Last != retry.SocketError || !st.Until.Equal(began.Add(30*time.Second)) {
+			t.Errorf("endpoint %+v", st)
+		}
+		after(11 * time.Second) // retries fall due, and wait
+		if n := len(y.courier.all("")); n != 10 {
+			t.Errorf("%d requests while on probation, want none more", n-10)
+		}
+		after(19 * time.Second) // at 30 s
+		if n := len(y.courier.all("")); n != 11 {
+			t.Errorf("%d probes, want one", n-10)
+		}
+		after(60*time.Second - 1) // the second probation lasts twice as long
+		if n := len(y.courier.all("")); n != 11 {
+			t.Errorf("%d probes, want one", n-10)
+		}
+		after(1)
+		if n := len(y.courier.all("")); n != 12 {
+			t.Errorf("%d probes, want two", n-10)
+		}
+		y.courier.always(ok())
+		after(2*time.Minute - 1)
+		if n := len(y.courier.all("")); n != 12 {
+			t.Errorf("%d probes, want two", n-10)
+		}
+		after(1)
+		if st := y.stats(id).Endpoint; st.State != retry.Well {
+			t.Errorf("endpoint %+v, want it to be well", st)
+		}
+		after(time.Minute)
+		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 30))
+		if d := y.courier.delivered(""); len(d) != 30 {
+			t.Errorf("%d deliveries of 30 events", len(d))
+		}
+		if letters := y.dead.all(); len(letters) != 0 {
+			t.Errorf("dead letters %+v", letters)
+		}
+	})
+}
+
+// G7: waiting uses no attempt.
+func TestWaitingOnProbationUsesNoAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "broken")
+		y.courier.always(outcome(retry.SocketError))
+		wait()
+		y.publish("orders", ids("e", 40)...)
+		after(10 * time.Hour)
+		y.courier.always(ok())
+		after(4 * time.Hour)
+		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 40))
+		for _, d := range y.courier.all("") {
+			if slices.Max(d.attempts) > 3 {
+				t.Errorf("an event had %d attempts within hours of probation", slices.Max(d.attempts))
+			}
+		}
+	})
+}
+
+// G7: an endpoint is its URL and credentials, whoever delivers to it.
+func TestEndpointsAreSharedBySubscriptions(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		same := func(s *topics.Settings) { s.Webhook = &egress.Endpoint{URL: "https://same.example/hook"} }
+		y.topic("orders")
+		y.topic("others")
+		first := y.subscribe("orders", "first", same)
+		second := y.subscribe("others", "second", same)
+		third := y.subscribe("others", "third")
+		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+			if d.sub == "first" {
+				return status(503)
+			}
+			return ok()
+		})
+		wait()
+		y.publish("orders", ids("e", 20)...)
+		wait()
+		y.courier.forget()
+		y.publish("others", "x", "y")
+		wait()
+		if n := len(y.courier.all("second")); n != 0 {
+			t.Errorf("%d requests of another subscription to an endpoint on probation", n)
+		}
+		wantIDs(t, "another endpoint", y.courier.delivered("third"), []string{"x", "y"})
+		if st := y.stats(second).Endpoint; st.State != retry.Waiting {
+			t.Errorf("second's endpoint is %v", st.State)
+		}
+		if st := y.stats(third).Endpoint; st.State != retry.Well {
+			t.Errorf("third's endpoint is %v", st.State)
+		}
+		y.courier.always(ok())
+		after(10 * time.Second)
+		wantIDs(t, "second", y.courier.delivered("second"), []string{"x", "y"})
+		after(time.Minute)
+		wantIDs(t, "first", y.courier.delivered("first"), ids("e", 20))
+		if st := y.stats(first).Endpoint; st.State != retry.Well {
+			t.Errorf("first's endpoint is %v", st.State)
+		}
+	})
+}
+
+// G7: exactly one request goes out as the probe, however many lanes there are.
+func TestOneProbeForAllSubscriptionsOfAnEndpoint(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		names := []string{"sub-a", "sub-b", "sub-c", "sub-d", "sub-e"}
+		for _, name := range names {
+			y.subscribe("orders", name, func(s *topics.Settings) { s.Webhook = &egress.Endpoint{URL: "https://same.example"} })
+		}
+		y.courier.always(status(503))
+		wait()
+		y.publish("orders", ids("e", 10)...)
+		wait()
+		y.courier.forget()
+		after(10*time.Second + 20*time.Second + 40*time.Second + time.Second)
+		drops := y.courier.all("")
+		if len(drops) != 3 {
+			t.Errorf("%d probes after three probations, want 3", len(drops))
+		}
+		y.courier.always(ok())
+		after(time.Hour)
+		for _, name := range names {
+			wantIDs(t, name, y.courier.delivered(name), ids("e", 10))
+		}
+	})
+}
+
+// G7: one request, also while it takes long and new events come.
+func TestAProbeIsOneRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "receiver")
+		y.courier.always(status(503))
+		wait()
+		y.publish("orders", ids("e", 30)...)
+		after(time.Second)
+		y.courier.forget()
+		y.courier.says(func(context.Context, drop) webhook.Result {
+			time.Sleep(20 * time.Second)
+			return ok()
+		})
+		after(10 * time.Second) // it has begun
+		for i := range 10 {
+			y.publish("orders", ids(string(rune('f'+i)), 10)...)
+			after(time.Second)
+		}
+		if now, _ := y.courier.underWay(); now != 1 || len(y.courier.all("")) != 0 {
+			t.Errorf("%d requests are under way, want one", now)
+		}
+		after(time.Hour)
+		if n := len(y.courier.delivered("")); n != 130 {
+			t.Errorf("%d deliveries, want 130", n)
+		}
+	})
+}
+
+// G7: what has nothing to send does not keep others from finding out.
+func TestTheProbeIsPassedOnByThoseWhoHaveNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		same := func(s *topics.Settings) { s.Webhook = &egress.Endpoint{URL: "https://same.example"} }
+		y.topic("orders")
+		y.topic("others")
+		y.subscribe("orders", "fails", same)
+		y.subscribe("others", "idle", same)
+		y.courier.always(status(404)) // given up at once, so that nothing is left
+		wait()
+		y.publish("orders", ids("e", 10)...)
+		wait()
+		y.courier.always(ok())
+		y.courier.forget()
+		after(10 * time.Minute)
+		if n := len(y.courier.all("")); n != 0 {
+			t.Fatalf("%d requests, though there was nothing to be sent", n)
+		}
+		y.publish("others", "x")
+		wait()
+		wantIDs(t, "idle", y.courier.delivered("idle"), []string{"x"})
+		y.publish("orders", "y")
+		wait()
+		wantIDs(t, "fails", y.courier.delivered("fails"), []string{"y"})
+	})
+}
+
+// G7: 400 and 413 are no sign of illness, and a probe answered so shows that the endpoint lives.
+func TestRefusalsAreNoSignOfIllness(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver")
+		y.courier.always(status(400))
+		wait()
+		y.publish("orders", ids("e", 50)...)
+		wait()
+		if n := len(y.courier.all("")); n != 50 {
+			t.Errorf("%d requests, want 50", n)
+		}
+		if st := y.stats(id).Endpoint; st.State != retry.Well {
+			t.Errorf("endpoint is %v", st.State)
+		}
+		y.courier.always(status(503))
+		y.publish("orders", ids("f", 20)...)
+		wait()
+		if st := y.stats(id).Endpoint; st.State != retry.Waiting {
+			t.Errorf("endpoint is %v", st.State)
+		}
+		y.courier.always(status(413))
+		after(time.Minute) // all may have been on their way when probation began: then the probe is the first that falls due again
+		if st := y.stats(id).Endpoint; st.State != retry.Well {
+			t.Errorf("endpoint is %v after a probe was refused", st.State)
+		}
+	})
+}
+
+// G7: time to live runs on.
+func TestTimeToLiveRunsOnWhileOnProbation(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Retry.TimeToLive = 5 * time.Minute })
+		y.courier.always(outcome(retry.ResolutionError)) // probation of five minutes, then ten
+		wait()
+		began := time.Now()
+		y.publish("orders", ids("e", 300)...)
+		after(4 * time.Minute)
+		y.publish("orders", "later")
+		if letters := y.dead.all(); len(letters) != 0 {
+			t.Errorf("%d dead letters before their time", len(letters))
+		}
+		after(time.Minute + 5*time.Second)
+		wantIDs(t, "dead after five minutes", y.dead.ids(retry.ReasonAge), ids("e", 300))
+		if st := y.stats(id).Endpoint; st.State == retry.Well {
+			t.Errorf("endpoint is %v", st.State)
+		}
+		held := 0
+		for _, p := range y.dead.all() {
+			if p.LastOutcome == retry.OnProbation {
+				held++
+			}
+		}
+		if held < 280 {
+			t.Errorf("%d of 300 dead letters say that they were held by probation", held)
+		}
+		after(5 * time.Minute)
+		wantIDs(t, "dead after ten minutes", y.dead.ids(""), append(ids("e", 300), "later"))
+		if n := len(y.courier.all("")); n > 40 {
+			t.Errorf("%d requests within %v of probation", n, time.Since(began))
+		}
+	})
+}
+
+func TestResumeEndsProbation(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "broken")
+		y.courier.always(outcome(retry.ResolutionError))
+		wait()
+		y.publish("orders", ids("e", 30)...)
+		after(time.Minute)
+		y.courier.always(ok())
+		if err := y.service.Resume(id); err != nil {
+			t.Fatal(err)
+		}
+		wait()
+		if st := y.stats(id).Endpoint; st.State != retry.Well {
+			t.Errorf("endpoint is %v", st.State)
+		}
+		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 30))
+		if err := y.service.Resume("nobody"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("resuming what is not there gave %v", err)
+		}
+	})
+}
+
+// G7: what was on its way when probation began does not make it longer, and a success ends it.
+func TestStragglersDoNotLengthenProbation(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Concurrency = 30 })
+		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+			time.Sleep(time.Second) // so that all are on their way
+			if d.ids[0] >= "e00015" {
+				time.Sleep(4 * time.Second)
+			}
+			if d.ids[0] == "e00029" {
+				time.Sleep(time.Second)
+				return ok()
+			}
+			return status(503)
+		})
+		wait()
+		began := time.Now()
+		y.publish("orders", ids("e", 30)...)
+		after(5 * time.Second)
+		if st := y.stats(id).Endpoint; !st.Until.Equal(began.Add(11 * time.Second)) {
+			t.Errorf("endpoint %+v, want probation of ten seconds", st)
+		}
+		after(time.Second)
+		if st := y.stats(id).Endpoint; st.State != retry.Well {
+			t.Errorf("endpoint is %v after a success", st.State)
+		}
+	})
+}
+
+// G7: nothing but one batch is in memory while an endpoint is ill.
+func TestProbationFreesMemory(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "broken")
+		y.courier.always(outcome(retry.ResolutionError))
+		wait()
+		for i := range 10 {
+			y.publish("orders", ids(string(rune('a'+i)), 500)...)
+		}
+		after(time.Second)
+		if used := y.service.budget.used.Load(); used != 0 {
+			t.Errorf("%d bytes are in use while nothing can be sent", used)
+		}
+		if st := y.stats(id); st.Behind+st.Parked+int64(len(st.Waiting)) == 0 || st.Queued != 0 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+// G7: a change of the definition that leaves the endpoint alone does not let another probe out.
+func TestAProbeUnderWayOutlivesAChangeOfTheDefinition(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		for _, name := range []string{"first", "second"} {
+			y.subscribe("orders", name, func(s *topics.Settings) { s.Webhook.URL = "https://same.example" })
+		}
+		y.courier.always(status(503))
+		wait()
+		y.publish("orders", ids("e", 30)...)
+		after(time.Second)
+		y.courier.says(func(context.Context, drop) webhook.Result {
+			time.Sleep(20 * time.Second)
+			return ok()
+		})
+		after(10 * time.Second)
+		for _, name := range []string{"first", "second"} {
+			y.change("orders", name, func(s *topics.Settings) { s.Labels = []string{"changed"} })
+		}
+		after(time.Second)
+		if now, _ := y.courier.underWay(); now != 1 {
+			t.Errorf("%d requests are under way, want one", now)
+		}
+		after(time.Hour)
+		for _, name := range []string{"first", "second"} {
+			wantIDs(t, name, y.courier.delivered(name), ids("e", 30))
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package delivery
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+const (
+	// maxHeld is how many events of a subscription pullers may hold at once.
+	maxHeld = 10_000
+	// attended is how long after a receiver's last call its subscription counts as received from:
+	// its events wait in memory so long, and in the log only after that.
+	attended = 30 * time.Second
+)
+
+// Received is an event that a puller holds.
+type Received struct {
+	Token    string
+	Delivery int // 1 for the first
+	Form     schema.Form
+	Event    []byte
+	Topic    string
+}
+
+// ErrLockLost: the lock has expired, or the yard was restarted; the event comes again.
+// ErrToken: it is no token of this subscription.
+var (
+	ErrLockLost = errors.New("lock was lost")
+	ErrToken    = errors.New("not a lock token of this subscription")
+)
+
+// pullers is who receives from a lane, and what they hold. Guarded by lane.mu.
+type pullers struct {
+	waiting int       // calls that are under way
+	last    time.Time // when one was
+	// arrived is closed when there is something to receive; nil: nobody waits for it.
+	arrived chan struct{}
+	held    map[string]hold
+	// nextLapse is not after the first lock's end; zero: none is held.
+	nextLapse time.Time
+}
+
+// hold is an event in somebody's hands.
+type hold struct {
+	item  *item
+	until time.Time
+}
+
+// gate is open while somebody receives, or did a moment ago.
+func (p *pullers) gate(now time.Time) gate {
+	if p.waiting > 0 || now.Before(p.until()) {
+		return open
+	}
+	return shut
+}
+
+func (p *pullers) until() time.Time { return p.last.Add(attended) }
+
+// tell wakes those who wait.
+func (p *pullers) tell(ready bool) {
+	if ready && p.arrived != nil {
+		close(p.arrived)
+		p.arrived = nil
+	}
+}
+
+// listen gives what is closed when there is something.
+func (p *pullers) listen() <-chan struct{} {
+	if p.arrived == nil {
+		p.arrived = make(chan struct{})
+	}
+	return p.arrived
+}
+
+// drop takes everything that is held.
+func (p *pullers) drop() []*item {
+	var items []*item
+	for _, h := range p.held {
+		items = append(items, h.item)
+	}
+	p.held = nil
+	return items
+}
+
+// Receive gives up to max events of a pull subscription: at once where there are any, else when
+// one comes, none after wait.
+func (s *Service) Receive(ctx context.Context, subscription string, max int, wait time.Duration) ([]Received, error) {
+	l, err := s.pullLane(subscription)
+	if err != nil {
+		return nil, err
+	}
+	l.attend(1)
+	defer l.attend(-1)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		got, arrived, err := l.receive(max)
+		if len(got) > 0 || err != nil {
+			return got, err
+		}
+		select {
+		case <-arrived:
+		case <-timer.C:
+			return nil, nil
+		case <-s.stopping:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Service) pullLane(subscription string) (*lane, error) {
+	l, err := s.lane(subscription)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.terms.pull {
+		return nil, ErrNotPull
+	}
+	return l, nil
+}
+
+// attend counts those who receive.
+func (l *lane) attend(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.pull.waiting += n
+	l.pull.last = now
+	l.pokeLocked(now)
+}
+
+// receive hands out what is there, or says what to wait for.
+func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.gone:
+		return nil, nil, ErrNotFound
+	case !l.terms.pull:
+		return nil, nil, ErrNotPull
+	}
+	now := time.Now()
+	var got []Received
+	for len(got) < max(most, 1) && l.receivableLocked() {
+		it := l.queue.ready.pop()
+		l.queue.out(it)
+		if l.terms.expired(it, now) {
+			l.expired = append(l.expired, it)
+			continue
+		}
+		got = append(got, l.lockLocked(it, now))
+	}
+	l.pokeLocked(now)
+	if len(got) > 0 {
+		return got, nil, nil
+	}
+	return nil, l.pull.listen(), nil
+}
+
+// receivableLocked tells whether there is something to be handed out.
+func (l *lane) receivableLocked() bool {
+	return l.queue.ready.len() > 0 && l.terms.pull && l.terms.hold == "" && len(l.pull.held) < maxHeld
+}
+
+// lockLocked puts an item into a receiver's hands.
+func (l *lane) lockLocked(it *item, now time.Time) Received {
+	token := l.id + "." + rand.Text()
+	l.holdLocked(token, hold{item: it, until: now.Add(l.terms.lock)})
+	it.LastAttempt = now
+	return Received{Token: token, Delivery: it.Attempts + 1, Form: it.Form, Event: it.Event, Topic: l.source.resource}
+}
+
+func (l *lane) holdLocked(token string, h hold) {
+	if l.pull.held == nil {
+		l.pull.held = make(map[string]hold)
+	}
+	l.pull.held[token] = h
+	if l.pull.nextLapse.IsZero() || h.until.Before(l.pull.nextLapse) {
+		l.pull.nextLapse = h.until
+	}
+}
+
+// ours tells whether a token may have been given out for this lane.
+func (l *lane) ours(token string) bool {
+	id, secret, ok := strings.Cut(token, ".")
+	return ok && id == l.id && len(secret) == len(rand.Text())
+}
+
+// lapseLocked takes what was held for too long out of its receivers' hands.
+func (l *lane) lapseLocked(now time.Time) {
+	if l.pull.nextLapse.IsZero() || now.Before(l.pull.nextLapse) {
+		return
+	}
+	l.pull.nextLapse = time.Time{}
+	for token, h := range l.pull.held {
+		if !now.Before(h.until) {
+			delete(l.pull.held, token)
+			l.lapsed = append(l.lapsed, h.item)
+		} else if l.pull.nextLapse.IsZero() || h.until.Before(l.pull.nextLapse) {
+			l.pull.nextLapse = h.until
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+)
+
+// Settlement is what a puller does with what it holds.
+type Settlement int
+
+const (
+	Acknowledge Settlement = iota
+	Release                // available again, after delay
+	Reject                 // dead-lettered or dropped
+	Renew                  // the lock begins anew
+)
+
+// Settled is how it went with one token: nil, ErrLockLost or ErrToken.
+type Settled struct {
+	Token string
+	Err   error
+}
+
+// Settle settles tokens; what it says is durable or will come again. An error is that of the
+// storage: the locks are as they were then.
+func (s *Service) Settle(ctx context.Context, subscription string, how Settlement, delay time.Duration, tokens []string) ([]Settled, error) {
+	l, err := s.pullLane(subscription)
+	if err != nil {
+		return nil, err
+	}
+	settled, holds := l.unlock(how, tokens)
+	st := &settling{lane: l, terms: l.termsNow(), holds: holds}
+	switch how {
+	case Acknowledge:
+		st.tally.delivered = int64(len(holds))
+		st.finish(len(holds))
+	case Release:
+		err = st.release(ctx, delay)
+	case Reject:
+		err = st.reject(ctx)
+	case Renew: // unlock has done it
+	}
+	st.end()
+	if err != nil {
+		return nil, err
+	}
+	return settled, nil
+}
+
+// unlock takes what the tokens stand for out of the receivers' hands, or renews it there.
+func (l *lane) unlock(how Settlement, tokens []string) ([]Settled, []tokenHold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.lapseLocked(now)
+	settled := make([]Settled, len(tokens))
+	var holds []tokenHold
+	for i, token := range tokens {
+		settled[i].Token = token
+		h, ok := l.pull.held[token]
+		switch {
+		case !ok && l.ours(token):
+			settled[i].Err = ErrLockLost
+		case !ok:
+			settled[i].Err = ErrToken
+		case how == Renew:
+			l.pull.held[token] = hold{item: h.item, until: now.Add(l.terms.lock)}
+		default:
+			delete(l.pull.held, token)
+			holds = append(holds, tokenHold{token, h})
+		}
+	}
+	return settled, holds
+}
+
+type tokenHold struct {
+	token string
+	hold
+}
+
+func (l *lane) termsNow() *terms {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.terms
+}
+
+// settling is one call that ends locks: what it has finished, and what it has not.
+type settling struct {
+	lane     *lane
+	terms    *terms
+	holds    []tokenHold
+	finished []*item
+	tally    tally
+}
+
+// finish is the end of the first n.
+func (st *settling) finish(n int) {
+	for _, h := range st.holds[:n] {
+		if h.item.done != nil {
+			h.item.done()
+		}
+		st.finished = append(st.finished, h.item)
+	}
+	st.holds = st.holds[n:]
+}
+
+// end tells the lane. What could not be settled is locked as it was, unless the subscription has
+// gone.
+func (st *settling) end() {
+	l := st.lane
+	l.mu.Lock()
+	now := time.Now()
+	for _, it := range st.finished {
+		l.finishLocked(it, now)
+	}
+	var nobodys []*item
+	for _, h := range st.holds {
+		if l.gone {
+			l.letGoLocked(h.item)
+			nobodys = append(nobodys, h.item)
+			continue
+		}
+		l.holdLocked(h.token, h.hold)
+	}
+	l.counts.add(&st.tally)
+	l.pokeLocked(now)
+	l.mu.Unlock()
+	tellDone(nobodys)
+}
+
+// release makes events available again; those that were delivered too often are put away.
+func (st *settling) release(ctx context.Context, delay time.Duration) error {
+	all := st.holds
+	var spent, rest []tokenHold
+	for _, h := range all {
+		if h.item.Attempts+1 >= st.terms.maxDeliveries {
+			spent = append(spent, h)
+		} else {
+			rest = append(rest, h)
+		}
+	}
+	st.holds = rest
+	err := st.store(func(ps []pending.Parcel) error {
+		stamp(ps, retry.Aborted, "")
+		if delay > 0 {
+			return st.lane.s.cfg.Tiers.Put(ctx, delay, ps)
+		}
+		return st.lane.shelve(ctx, ps)
+	})
+	left := st.holds
+	if st.holds = spent; err == nil {
+		err = st.bury(ctx, retry.Aborted, retry.ReasonAttempts)
+	}
+	st.holds = append(st.holds, left...)
+	return err
+}
+
+func (st *settling) reject(ctx context.Context) error {
+	return st.bury(ctx, retry.BadRequest, retry.ReasonRefused)
+}
+
+// bury puts events away as dead letters, or drops them.
+func (st *settling) bury(ctx context.Context, o retry.Outcome, reason string) error {
+	n := len(st.holds)
+	if !st.terms.deadPlace {
+		st.tally.drop(reason, n)
+		st.finish(n)
+		return nil
+	}
+	err := st.store(func(ps []pending.Parcel) error {
+		stamp(ps, o, reason)
+		return st.lane.s.cfg.Dead.Put(ctx, st.terms.sub, ps)
+	})
+	st.tally.bury(reason, n-len(st.holds))
+	return err
+}
+
+// stamp writes what became of copies: the items are as they were if they cannot be stored.
+func stamp(parcels []pending.Parcel, o retry.Outcome, reason string) {
+	for i := range parcels {
+		parcels[i].Attempts++
+		parcels[i].LastOutcome, parcels[i].LastStatus, parcels[i].Reason = o, 0, reason
+	}
+}
+
+// store puts what is held somewhere durable, once: the caller is told what went wrong.
+func (st *settling) store(put func([]pending.Parcel) error) error {
+	for len(st.holds) > 0 {
+		items := make([]*item, len(st.holds))
+		for i, h := range st.holds {
+			items[i] = h.item
+		}
+		n := storable(items)
+		if err := put(parcelsOf(items[:n])); err != nil {
+			return err
+		}
+		st.finish(n)
+	}
+	return nil
+}
+
+// lapse is the fate of what was held for too long: back on the shelf, or, after too many
+// deliveries, away.
+func (b *batch) lapse() {
+	var spent, rest []*item
+	for _, it := range b.items {
+		it.Attempts++
+		it.LastOutcome = retry.TimedOut
+		if it.Attempts >= b.terms.maxDeliveries && b.terms.pull {
+			spent = append(spent, it)
+		} else {
+			rest = append(rest, it)
+		}
+	}
+	b.tally.fail(retry.TimedOut, len(b.items))
+	if len(spent) > 0 {
+		b.giveUp(spent, retry.ReasonAttempts)
+	}
+	b.back = append(b.back, b.store(rest, "put events back on a shelf", func(ps []pending.Parcel) error {
+		return b.lane.shelve(b.shift.keeping, ps)
+	})...)
+}

@@ -1,0 +1,127 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+)
+
+// How often Run does what it does by itself.
+const (
+	saveEvery  = time.Second
+	retryEvery = 5 * time.Second
+)
+
+// Run delivers until ctx ends: then it takes no more, lets requests under way end for a moment,
+// saves the cursors and returns nil. It is called once.
+//
+// What stops last is what others rely on: readers and those who take first, then requests, then
+// the storing of what came of them, then the tiers, which save how far they were told.
+func (s *Service) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	apart := context.WithoutCancel(ctx)
+	sending, stopSending := context.WithCancel(apart)
+	defer stopSending()
+	keeping, stopKeeping := context.WithCancel(apart)
+	defer stopKeeping()
+	s.crew.hire(shift{taking: ctx, sending: sending, keeping: keeping})
+	endTiers := s.runTiers(ctx, stop)
+	s.crew.start(func(w shift) { s.clock.run(w.taking) })
+	s.follow(ctx)
+	close(s.stopping)
+	gone := s.crew.dismiss()
+	s.grace(gone, stopSending)
+	soon := time.AfterFunc(keepGrace, stopKeeping)
+	<-gone
+	soon.Stop()
+	err := endTiers()
+	s.saveLast(apart)
+	return err
+}
+
+// saveLast saves the cursors, which must not take for ever.
+func (s *Service) saveLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, keepGrace)
+	defer cancel()
+	s.saveAll(ctx)
+}
+
+// grace lets requests end by themselves for a while.
+func (s *Service) grace(gone <-chan struct{}, cancel context.CancelFunc) {
+	timer := time.NewTimer(max(s.cfg.Grace, 0))
+	defer timer.Stop()
+	select {
+	case <-gone:
+	case <-timer.C:
+	}
+	cancel()
+}
+
+// runTiers lets the tiers hand out what is due, while ctx lasts; if they cannot, the service
+// stops. What it gives back ends them and waits: they have to outlive those who tell them that
+// entries are done.
+func (s *Service) runTiers(ctx context.Context, stop context.CancelFunc) (end func() error) {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() {
+		err := s.cfg.Tiers.Run(running, func(running context.Context, due []retrylog.Entry) {
+			if s.take(ctx, due); ctx.Err() != nil {
+				<-running.Done() // what is due now is handed out again after the next start
+			}
+		})
+		if err != nil {
+			stop()
+		}
+		ended <- err
+	}()
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// follow starts what there is and keeps up with the definitions until ctx ends.
+func (s *Service) follow(ctx context.Context) {
+	defer s.cfg.Topics.OnChange(func() { nudge(s.changed) })()
+	s.running = true
+	s.reconcile(ctx)
+	for _, l := range s.allLanes() {
+		l.poke(time.Now())
+	}
+	var save, again <-chan time.Time
+	for {
+		if s.wanting() && again == nil {
+			again = time.After(retryEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+			s.catchBreath(ctx, s.reconcile)
+		case <-again:
+			again = nil
+			s.reconcile(ctx)
+		case <-s.unsaved:
+			if save == nil {
+				save = time.After(saveEvery)
+			}
+		case <-save:
+			save = nil
+			s.saveAll(ctx)
+		}
+	}
+}
+
+// breaths is how much longer Run rests after a look at the definitions than the look took, so
+// that thousands of changes one after another do not keep a processor busy with indexes.
+const breaths = 4
+
+func (s *Service) catchBreath(ctx context.Context, do func(context.Context)) {
+	began := time.Now()
+	do(ctx)
+	if took := time.Since(began); took > time.Millisecond {
+		pause(ctx, breaths*took)
+	}
+}

@@ -1,0 +1,315 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+func TestAPausedSubscriptionsEventsWait(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver")
+		wait()
+		y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = true })
+		wait()
+		y.publish("orders", ids("e", 2000)...)
+		after(time.Hour)
+		if n := len(y.courier.all("")); n != 0 {
+			t.Errorf("%d requests while paused", n)
+		}
+		if st := y.stats(id); st.Behind != 2000 {
+			t.Errorf("stats %+v, want 2000 behind", st)
+		}
+		y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = false })
+		wait()
+		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 2000))
+		if n := len(y.courier.delivered("")); n != 2000 {
+			t.Errorf("%d deliveries of 2000 events", n)
+		}
+	})
+}
+
+// G6
+func TestTimeToLiveRunsOnWhilePaused(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Paused, s.Retry.TimeToLive = true, 10*time.Minute })
+		y.subscribe("orders", "picky", func(s *topics.Settings) {
+			s.Paused, s.Retry.TimeToLive, s.Filter = true, 10*time.Minute, filter.Config{EventTypes: []string{"none"}}
+		})
+		wait()
+		y.publish("orders", ids("e", 100)...)
+		after(5 * time.Minute)
+		y.publish("orders", ids("f", 100)...)
+		after(5*time.Minute - time.Second)
+		if letters := y.dead.all(); len(letters) != 0 {
+			t.Errorf("%d dead letters too soon", len(letters))
+		}
+		after(time.Second + sweepEvery)
+		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), ids("e", 100))
+		if st := y.stats(id); st.Behind != 100 || st.DeadLettered[retry.ReasonAge] != 100 {
+			t.Errorf("stats %+v", st)
+		}
+		y.restart()
+		after(5*time.Minute + sweepEvery)
+		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), append(ids("e", 100), ids("f", 100)...))
+		if n := len(y.courier.all("")); n != 0 {
+			t.Errorf("%d requests while paused", n)
+		}
+	})
+}
+
+func TestADeletedSubscriptionGetsNothingMore(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver")
+		y.subscribe("orders", "other")
+		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+			if d.sub == "receiver" {
+				return status(503)
+			}
+			return ok()
+		})
+		wait()
+		y.publish("orders", ids("e", 100)...) // some wait in a tier
+		after(31 * time.Second)               // and some on the shelf
+		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "receiver"); err != nil {
+			t.Fatal(err)
+		}
+		wait()
+		y.courier.forget()
+		y.publish("orders", "x")
+		after(25 * time.Hour)
+		if n := len(y.courier.all("receiver")); n != 0 {
+			t.Errorf("%d requests of a deleted subscription", n)
+		}
+		wantIDs(t, "other", y.courier.delivered("other"), []string{"x"})
+		if _, err := y.service.Stats(t.Context(), id); !errors.Is(err, ErrNotFound) {
+			t.Errorf("stats of a deleted subscription: %v", err)
+		}
+		if used := y.service.budget.used.Load(); used != 0 {
+			t.Errorf("%d bytes are still in use", used)
+		}
+		if n := strings.Count(y.cursors("orders"), id); n != 0 {
+			t.Error("its cursor is still there")
+		}
+	})
+}
+
+// cursors gives what is stored of a topic's lanes.
+func (y *yard) cursors(topic string) string {
+	y.t.Helper()
+	its, err := y.topics.Topic(topic)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	e, err := y.store.Get(y.t.Context(), cursorKey(its.ID, 0))
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return string(e.Value)
+}
+
+func TestADeletedTopicLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.topic("others")
+		y.subscribe("orders", "receiver")
+		y.subscribe("others", "receiver")
+		wait()
+		y.publish("orders", "a")
+		after(2 * time.Second)
+		if err := y.topics.DeleteTopic(t.Context(), "orders"); err != nil {
+			t.Fatal(err)
+		}
+		after(2 * time.Second)
+		y.publish("others", "b")
+		after(2 * time.Second)
+		facts, err := y.store.List(t.Context(), cursorPrefix)
+		if err != nil || len(facts) != 1 {
+			t.Errorf("cursors %v, %v, want those of the other topic only", facts, err)
+		}
+		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a", "b"})
+	})
+}
+
+// What a deletion could not remove, because the yard died, the next start does.
+func TestWhatADeletionLeftIsRemovedAtTheNextStart(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver")
+		y.courier.always(status(503))
+		wait()
+		y.publish("orders", ids("e", 100)...)
+		after(35 * time.Second) // some are on the shelf
+		if n := y.stats(id).Parked; n == 0 {
+			t.Fatal("nothing is on the shelf")
+		}
+		y.kill()
+		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "receiver"); err != nil {
+			t.Fatal(err)
+		}
+		y.start()
+		after(2 * time.Second)
+		facts, err := y.store.List(t.Context(), "grid/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range facts {
+			if strings.Contains(string(f.Value), id) || strings.HasPrefix(f.Key, cursorPrefix) {
+				t.Errorf("%s is left: %.100q", f.Key, f.Value)
+			}
+		}
+	})
+}
+
+func TestTheEndpointMayDisableItsSubscription(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.DisableOnGone = true })
+		y.courier.always(webhook.Result{Status: 410, Outcome: retry.NotFound, Disable: true})
+		wait()
+		y.publish("orders", "a")
+		wait()
+		sub, err := y.topics.Find(topics.Source{Topic: "orders"}, "receiver")
+		if err != nil || sub.State != topics.Disabled || sub.Why == "" {
+			t.Errorf("subscription %v %q, %v", sub.State, sub.Why, err)
+		}
+		y.courier.forget()
+		y.publish("orders", "b")
+		after(23 * time.Hour)
+		if n := len(y.courier.all("")); n != 0 {
+			t.Errorf("%d requests after the endpoint wanted no more", n)
+		}
+		after(2 * time.Hour) // nothing is lost silently
+		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), []string{"a", "b"})
+	})
+}
+
+func TestAnExpiredSubscriptionGetsWhatWasPublishedBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Expires = time.Now().Add(time.Hour) })
+		y.courier.always(status(500))
+		wait()
+		after(59*time.Minute + 55*time.Second)
+		y.publish("orders", "before")
+		after(5 * time.Second)
+		y.publish("orders", "behind")
+		y.courier.always(ok())
+		after(time.Hour)
+		wantIDs(t, "delivered", y.courier.delivered(""), []string{"before"})
+		if letters := y.dead.all(); len(letters) != 0 {
+			t.Errorf("dead letters %+v", letters)
+		}
+	})
+}
+
+// A definition that cannot be used keeps its events until it can, or they are too old.
+func TestAnUnusableDefinitionHoldsItsEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "unusable")
+		wait()
+		y.publish("orders", "a")
+		after(23 * time.Hour)
+		if letters := y.dead.all(); len(letters) != 0 {
+			t.Errorf("dead letters %+v", letters)
+		}
+		after(2 * time.Hour)
+		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), []string{"a"})
+	})
+}
+
+func TestADefinitionMayChangeAtAnyTime(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Filter = filter.Config{EventTypes: []string{"a"}} })
+		wait()
+		y.publish("orders", "a/1", "b/1")
+		wait()
+		y.change("orders", "receiver", func(s *topics.Settings) { s.Filter = filter.Config{EventTypes: []string{"b"}} })
+		wait()
+		y.publish("orders", "a/2", "b/2")
+		wait()
+		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a/1", "b/2"})
+		y.courier.always(status(503))
+		y.publish("orders", "b/3")
+		wait()
+		y.change("orders", "receiver", func(s *topics.Settings) { s.Webhook.URL = "https://elsewhere.example" })
+		wait()
+		if st := y.stats(id).Endpoint; st.State != retry.Well {
+			t.Errorf("another endpoint is %v", st.State)
+		}
+		y.courier.always(ok())
+		after(time.Minute)
+		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a/1", "b/2", "b/3"})
+	})
+}
+
+func TestASubscriptionBeginsWhereItWasMade(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.publish("orders", "before")
+		y.subscribe("orders", "receiver")
+		y.subscribe("orders", "from-start", func(s *topics.Settings) { s.FromStart = true })
+		y.publish("orders", "behind") // before the service has heard of them
+		wait()
+		wantIDs(t, "receiver", y.courier.delivered("receiver"), []string{"behind"})
+		wantIDs(t, "from-start", y.courier.delivered("from-start"), []string{"before", "behind"})
+	})
+}
+
+// G11: a subscription that has not agreed gets nothing, and what came meanwhile when it has.
+func TestAPendingSubscriptionWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver")
+		after(2 * time.Second)
+		y.stop()
+		y.setState(id, topics.Pending)
+		y.start()
+		y.publish("orders", "a")
+		after(time.Hour)
+		if n := len(y.courier.all("")); n != 0 {
+			t.Errorf("%d requests while pending", n)
+		}
+		y.setState(id, topics.Active)
+		wait()
+		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a"})
+	})
+}
+
+// setState puts a state where the keeper's own rules would not.
+func (y *yard) setState(id string, state topics.State) {
+	y.t.Helper()
+	facts, err := y.store.List(y.t.Context(), "grid/subscriptions/")
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	for _, f := range facts {
+		if strings.Contains(string(f.Value), id) {
+			old := strings.Split(string(f.Value), `"state":"`)[1]
+			old, _, _ = strings.Cut(old, `"`)
+			y.replace(f, `"state":"`+old+`"`, `"state":"`+string(state)+`"`)
+		}
+	}
+}
+
+func (y *yard) replace(f meta.Entry, old, with string) {
+	y.t.Helper()
+	value := strings.Replace(string(f.Value), old, with, 1)
+	if _, err := y.store.CompareAndSet(y.t.Context(), f.Key, f.Revision, []byte(value)); err != nil {
+		y.t.Fatal(err)
+	}
+	wait()
+}

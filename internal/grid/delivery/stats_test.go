@@ -1,0 +1,240 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+)
+
+func TestStatsTellWhereEventsAre(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 2 })
+		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+			switch d.ids[0] {
+			case "refused":
+				return status(400)
+			case "again":
+				return status(500)
+			}
+			time.Sleep(time.Hour)
+			return ok()
+		})
+		wait()
+		y.publish("orders", "refused", "again")
+		wait()
+		published := time.Now()
+		after(time.Second)
+		y.publish("orders", ids("e", 5000)...)
+		after(time.Second)
+		st := y.stats(id)
+		if st.InFlight != 2 || st.Queued < 990 || st.Queued > 1000 || st.Matched != int64(4+st.Queued) || st.Behind != 5002-st.Matched || st.Delivered != 0 {
+			t.Errorf("stats %+v", st)
+		}
+		if st.DeadLettered[retry.ReasonRefused] != 1 || st.Failed["BadRequest"] != 1 || st.Failed["GenericError"] != 1 || st.Attempts != 2 {
+			t.Errorf("stats %+v", st)
+		}
+		if len(st.Waiting) != 1 || st.Waiting[0].Count != 1 || st.Waiting[0].Tier != 10*time.Second {
+			t.Errorf("stats %+v", st)
+		}
+		if st.Oldest.After(published) || st.Oldest.Before(published.Add(-time.Minute)) {
+			t.Errorf("oldest %v, want about %v", st.Oldest, published)
+		}
+	})
+}
+
+func TestAttemptsAreRemembered(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.stop()
+		y.config = func(c *Config) { c.Attempts = 3 }
+		y.start()
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 1 })
+		y.courier.always(webhook.Result{Status: 500, Outcome: retry.GenericError, Head: []byte("sorry"), Err: "why"})
+		wait()
+		if got, err := y.service.Attempts(id); err != nil || len(got) != 0 {
+			t.Errorf("attempts %+v, %v before the first", got, err)
+		}
+		began := time.Now()
+		y.publish("orders", "a")
+		wait()
+		want := AttemptRecord{
+			Time: began, Events: 1, EventID: "a", Attempt: 1, Outcome: retry.GenericError, Status: 500,
+			Head: "sorry", Err: "why", Next: began.Add(10 * time.Second),
+		}
+		if got, err := y.service.Attempts(id); err != nil || len(got) != 1 || !got[0].Time.Equal(want.Time) || !got[0].Next.Equal(want.Next) {
+			t.Errorf("attempts %+v, %v, want %+v", got, err, want)
+		} else if got[0].Time, got[0].Next = want.Time, want.Next; got[0] != want {
+			t.Errorf("attempts %+v, want %+v", got, want)
+		}
+		y.courier.always(ok())
+		y.publish("orders", "b", "c", "d")
+		wait()
+		got, err := y.service.Attempts(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var events []string
+		for _, a := range got {
+			events = append(events, a.EventID)
+		}
+		if !slices.Equal(events, []string{"d", "c", "b"}) || got[0].Attempt != 1 || !got[0].Next.IsZero() {
+			t.Errorf("attempts %+v, want the newest three, newest first", got)
+		}
+		if _, err := y.service.Attempts("nobody"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("attempts of nobody: %v", err)
+		}
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.stop()
+		registry := prometheus.NewPedanticRegistry()
+		y.config = func(c *Config) { c.Metrics = registry }
+		y.start()
+		y.topic("orders")
+		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.DeadLetter, s.Concurrency = topics.Place{}, 1 })
+		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+			switch d.ids[0] {
+			case "refused":
+				return status(400)
+			case "again":
+				return status(500)
+			}
+			return ok()
+		})
+		wait()
+		y.publish("orders", "refused", "fine", "good", "again")
+		wait()
+		err := testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP eventyard_grid_attempts_total Requests that were made, by outcome.
+# TYPE eventyard_grid_attempts_total counter
+eventyard_grid_attempts_total{outcome="BadRequest",subscription="receiver",topic="orders"} 1
+eventyard_grid_attempts_total{outcome="Delivered",subscription="receiver",topic="orders"} 2
+eventyard_grid_attempts_total{outcome="GenericError",subscription="receiver",topic="orders"} 1
+# HELP eventyard_grid_delivered_events_total Events that were delivered.
+# TYPE eventyard_grid_delivered_events_total counter
+eventyard_grid_delivered_events_total{subscription="receiver",topic="orders"} 2
+# HELP eventyard_grid_dropped_events_total Events that were given up and had no place to go, by reason.
+# TYPE eventyard_grid_dropped_events_total counter
+eventyard_grid_dropped_events_total{reason="UndeliverableDueToClientError",subscription="receiver",topic="orders"} 1
+# HELP eventyard_grid_matched_events_total Events that a subscription's filter let pass.
+# TYPE eventyard_grid_matched_events_total counter
+eventyard_grid_matched_events_total{subscription="receiver",topic="orders"} 4
+# HELP eventyard_grid_retry_backlog_events Events that wait in retry logs.
+# TYPE eventyard_grid_retry_backlog_events gauge
+eventyard_grid_retry_backlog_events{subscription="receiver",topic="orders"} 1
+# HELP eventyard_grid_endpoint_state Health of the endpoint: 0 healthy, 1 failing, 2 on probation, 3 probing.
+# TYPE eventyard_grid_endpoint_state gauge
+eventyard_grid_endpoint_state{subscription="receiver",topic="orders"} 1
+`), "eventyard_grid_attempts_total", "eventyard_grid_delivered_events_total", "eventyard_grid_dropped_events_total",
+			"eventyard_grid_matched_events_total", "eventyard_grid_retry_backlog_events", "eventyard_grid_endpoint_state")
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// G8: redriven letters go to their subscription alone, before what is new.
+func TestRedeliver(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver")
+		y.subscribe("orders", "other")
+		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+			if d.sub == "receiver" {
+				return status(400)
+			}
+			return ok()
+		})
+		wait()
+		y.publish("orders", ids("e", 30)...)
+		wait()
+		y.courier.always(ok())
+		y.courier.forget()
+		letters := y.dead.all()
+		for i := range letters {
+			letters[i].Attempts, letters[i].Reason, letters[i].Alive = 0, "", time.Now()
+			letters[i].Redrives++
+		}
+		if err := y.service.Redeliver(t.Context(), letters); err != nil {
+			t.Fatal(err)
+		}
+		wait()
+		wantIDs(t, "receiver", y.courier.delivered("receiver"), ids("e", 30))
+		wantIDs(t, "other", y.courier.delivered("other"), nil)
+		if st := y.stats(id); st.Parked != 0 {
+			t.Errorf("stats %+v", st)
+		}
+		err := y.service.Redeliver(t.Context(), []pending.Parcel{{Subscription: "nobody"}})
+		if !errors.Is(err, ErrNotFound) {
+			t.Errorf("redelivery to nobody gave %v", err)
+		}
+	})
+}
+
+// Requests a second, or a minute where the endpoint said so.
+func TestRateLimits(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Rate = 2 })
+		wait()
+		began := time.Now()
+		y.publish("orders", ids("e", 21)...)
+		after(time.Minute)
+		drops := y.courier.all("")
+		if len(drops) != 21 || drops[20].at.Sub(began).Round(10*time.Millisecond) != 10*time.Second {
+			t.Errorf("%d requests, the last after %v, want 21 within 10s", len(drops), drops[len(drops)-1].at.Sub(began))
+		}
+		y.courier.forget()
+		y.publish("orders", ids("f", 5)...)
+		wait()
+		if n := len(y.courier.all("")); n != 1 {
+			t.Errorf("%d requests at once, want one", n)
+		}
+	})
+}
+
+func TestTheLowerOfTwoRatesHolds(t *testing.T) {
+	s := &topics.Subscription{Validation: topics.Validation{Rate: 120}}
+	if limit := limitOf(s); limit != 2 {
+		t.Errorf("limit %v, want 2 a second", limit)
+	}
+	s.Rate = 1
+	if limit := limitOf(s); limit != 1 {
+		t.Errorf("limit %v, want 1 a second", limit)
+	}
+	s.Rate = 3
+	if limit := limitOf(s); limit != 2 {
+		t.Errorf("limit %v, want 2 a second", limit)
+	}
+}
+
+func TestConcurrencyIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 5 })
+		y.courier.says(func(context.Context, drop) webhook.Result {
+			time.Sleep(time.Second)
+			return ok()
+		})
+		wait()
+		y.publish("orders", ids("e", 100)...)
+		after(time.Minute)
+		if _, most := y.courier.underWay(); most != 5 || len(y.courier.all("")) != 100 {
+			t.Errorf("%d requests, up to %d at once, want 100 and 5", len(y.courier.all("")), most)
+		}
+	})
+}

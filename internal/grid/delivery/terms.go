@@ -1,0 +1,134 @@
+package delivery
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+)
+
+// What a subscription gets that asks for nothing.
+const (
+	defaultConcurrency   = 16
+	defaultLock          = time.Minute
+	defaultMaxDeliveries = 10
+)
+
+// terms is a definition made ready: what a lane goes by. It does not change; a new definition
+// makes new terms, which hold from the next attempt on.
+type terms struct {
+	sub *topics.Subscription
+	// hold says why nothing is sent; empty: it is.
+	hold string
+	// filter is nil where it cannot be used: then the lane stands still. order is nil where there
+	// is nothing to be sent with: for a pull subscription, or likewise.
+	filter *filter.Filter
+	order  *webhook.Order
+	policy retry.Policy
+	ttl    time.Duration
+
+	concurrency              int
+	queueEvents, queueBytes  int
+	limit                    rate.Limit // requests a second; zero: any
+	ordered, pull, deadPlace bool
+	lock                     time.Duration
+	maxDeliveries            int
+}
+
+func newTerms(cfg *Config, sub *topics.Subscription, resource string) *terms {
+	t := &terms{
+		sub: sub, hold: holdOf(sub), policy: sub.Retry, ttl: sub.Retry.TimeToLive,
+		concurrency: sub.Concurrency, queueEvents: cfg.QueueEvents, queueBytes: cfg.QueueBytes,
+		ordered: sub.OrderBy != "" && sub.Pull == nil, pull: sub.Pull != nil, deadPlace: sub.DeadLetter.Kind != "",
+		limit: limitOf(sub),
+	}
+	t.policy.Resource = sub.Settings.Hub != ""
+	if t.ttl == 0 {
+		t.ttl = retry.DefaultTimeToLive
+	}
+	if t.concurrency == 0 {
+		t.concurrency = defaultConcurrency
+	}
+	if t.pull {
+		t.setPull(sub.Pull)
+	} else {
+		t.setOrder(cfg.Courier, resource)
+	}
+	var err error
+	if t.filter, err = filter.Compile(sub.Filter); err != nil {
+		t.hold = fmt.Sprintf("its filter cannot be used: %v", err)
+	}
+	return t
+}
+
+func (t *terms) setPull(p *topics.Pull) {
+	t.lock, t.maxDeliveries = p.Lock, p.MaxDeliveries
+	if t.lock == 0 {
+		t.lock = defaultLock
+	}
+	if t.maxDeliveries == 0 {
+		t.maxDeliveries = defaultMaxDeliveries
+	}
+}
+
+// setOrder has the courier make the definition ready. Queues have room for two full batches.
+func (t *terms) setOrder(c Courier, resource string) {
+	order, err := c.Prepare(t.sub, resource)
+	if err != nil {
+		t.hold = fmt.Sprintf("it cannot be delivered to: %v", err)
+		return
+	}
+	t.order = order
+	t.queueEvents = max(t.queueEvents, 2*t.batchEvents())
+	t.queueBytes = max(t.queueBytes, 2*order.PreferredBytes)
+}
+
+// batchEvents is the most that go into one request.
+func (t *terms) batchEvents() int {
+	if t.order == nil || !t.order.Batched {
+		return 1
+	}
+	return max(t.order.MaxEvents, 1)
+}
+
+// takes tells whether an event published at a time is meant for the subscription: one that has
+// expired gets what was published before.
+func (t *terms) takes(published time.Time) bool {
+	return t.sub.Expires.IsZero() || published.Before(t.sub.Expires)
+}
+
+func (t *terms) expired(it *item, now time.Time) bool { return retry.Expired(t.policy, it.Alive, now) }
+
+// holdOf says why a subscription's state lets nothing go out. An expired one gets what is left.
+func holdOf(s *topics.Subscription) string {
+	switch {
+	case s.Paused:
+		return string(topics.Paused)
+	case s.State == topics.Active, s.State == topics.Expired:
+		return ""
+	}
+	return string(s.State)
+}
+
+// limitOf is the lower of what the subscription asks for and what its endpoint allowed.
+func limitOf(s *topics.Subscription) rate.Limit {
+	limit := rate.Limit(s.Rate)
+	if perSecond := rate.Limit(s.Validation.Rate) / 60; perSecond > 0 && (limit == 0 || perSecond < limit) {
+		limit = perSecond
+	}
+	return limit
+}
+
+// limiter makes one that lets a tenth of a second's requests go at once, so that a high limit is
+// not lost in the coarseness of timers.
+func (t *terms) limiter() *rate.Limiter {
+	if t.limit <= 0 {
+		return nil
+	}
+	return rate.NewLimiter(t.limit, max(1, int(t.limit/10)))
+}

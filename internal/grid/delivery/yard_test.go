@@ -1,0 +1,353 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/transport/egress"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// yard is a grid on a file system in memory. Its service can be killed and started again.
+type yard struct {
+	t       testing.TB
+	engine  *disk.Engine
+	store   *metatest.Memory
+	broker  *broker.Broker
+	topics  *topics.Keeper
+	courier *postman
+	dead    *graveyard
+	// config changes what services are made with; nil: nothing.
+	config func(*Config)
+	// disk refuses to store; nil: nothing.
+	disk *fullDisk
+	// jitter is the tiers'.
+	jitter func() float64
+
+	service *Service
+	plug    *plug
+	end     func()
+}
+
+// bubble runs a test in virtual time, with a yard that runs.
+func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.start()
+		test(t, y)
+		y.stop()
+	})
+}
+
+func newYard(t testing.TB) *yard {
+	return newYardOn(t, disk.Config{FS: vfs.NewMem(), SegmentBytes: 64 << 10})
+}
+
+func newYardOn(t testing.TB, cfg disk.Config) *yard {
+	t.Helper()
+	cfg.Log = quiet()
+	engine, err := disk.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := &yard{t: t, engine: engine, store: metatest.NewMemory(), courier: newPostman(t), dead: &graveyard{}}
+	t.Cleanup(func() {
+		y.stop()
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.topics, err = topics.Open(t.Context(), topics.Config{Engine: engine, Meta: y.store, Broker: y.broker, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.runTopics()
+	return y
+}
+
+// runTopics lets the definitions follow the store until the test ends.
+func (y *yard) runTopics() {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- y.topics.Run(ctx) }()
+	y.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			y.t.Errorf("topics ended with %v", err)
+		}
+	})
+}
+
+// start opens a service and runs it.
+func (y *yard) start() {
+	y.t.Helper()
+	y.open()
+	y.run()
+}
+
+func (y *yard) open() {
+	y.t.Helper()
+	y.plug = &plug{}
+	engine, store := plugEngine{y.engine, y.plug, y.disk}, plugStore{y.store, y.plug}
+	waiting, err := retrylog.Open(y.t.Context(), retrylog.Config{Engine: engine, Meta: store, Ladder: retry.Ladder(), Jitter: y.jitter, Log: quiet()})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	cfg := Config{
+		Meta: store, Topics: y.topics, Broker: y.broker, Courier: plugCourier{y.courier, y.plug}, Dead: plugDead{y.dead, y.plug},
+		Tiers: waiting, Log: quiet(),
+	}
+	if y.config != nil {
+		y.config(&cfg)
+	}
+	if y.service, err = Open(y.t.Context(), cfg); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func (y *yard) run() {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
+	ended := make(chan error, 1)
+	service := y.service
+	go func() { ended <- service.Run(ctx) }()
+	y.end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			y.t.Errorf("run ended with %v", err)
+		}
+	})
+}
+
+// stop stops the service as it should be.
+func (y *yard) stop() {
+	if y.end != nil {
+		y.end()
+	}
+}
+
+// kill lets the service die: from now on nothing it does has any effect.
+func (y *yard) kill() {
+	y.plug.pulled.Store(true)
+	y.stop()
+}
+
+func (y *yard) restart() {
+	y.kill()
+	y.start()
+}
+
+func (y *yard) topic(name string) string {
+	y.t.Helper()
+	if _, err := y.topics.CreateTopic(y.t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: name}}); err != nil {
+		y.t.Fatal(err)
+	}
+	return name
+}
+
+// subscribe makes a subscription of a topic. Its endpoint is http://NAME unless settings say otherwise.
+func (y *yard) subscribe(topic, name string, change ...func(*topics.Settings)) string {
+	y.t.Helper()
+	return y.subscribeTo(topics.Source{Topic: topic}, name, change...)
+}
+
+func (y *yard) subscribeTo(source topics.Source, name string, change ...func(*topics.Settings)) string {
+	y.t.Helper()
+	s := topics.Settings{Webhook: &egress.Endpoint{URL: "https://" + name + ".example"}, DeadLetter: topics.Place{Kind: "yard"}}
+	for _, c := range change {
+		c(&s)
+	}
+	sub, err := y.topics.Create(y.t.Context(), source, name, s)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return sub.ID
+}
+
+func (y *yard) change(topic, name string, change func(*topics.Settings)) {
+	y.t.Helper()
+	_, err := y.topics.Update(y.t.Context(), topics.Source{Topic: topic}, name, func(s *topics.Settings) error {
+		change(s)
+		return nil
+	})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// publish stores events with these ids, as one batch.
+func (y *yard) publish(topic string, ids ...string) {
+	y.t.Helper()
+	events := make([][]byte, len(ids))
+	for i, id := range ids {
+		events[i] = eventOf(id)
+	}
+	if err := y.topics.Publish(y.t.Context(), topic, events); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// eventOf is an event whose type is what stands before a slash of its id, and whose subject is
+// all before a colon.
+func eventOf(id string) []byte {
+	kind, _, _ := strings.Cut(id, "/")
+	subject, _, _ := strings.Cut(id, ":")
+	return fmt.Appendf(nil, `{"id":%q,"subject":%q,"eventType":%q,"eventTime":"2024-01-01T00:00:00Z","data":{"n":1}}`, id, subject, kind)
+}
+
+func (y *yard) stats(id string) Stats {
+	y.t.Helper()
+	st, err := y.service.Stats(y.t.Context(), id)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return st
+}
+
+// wait lets everything happen that can happen without time going on.
+func wait() { synctest.Wait() }
+
+// after lets time go on.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// ids makes n of them.
+func ids(prefix string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s%05d", prefix, i)
+	}
+	return all
+}
+
+// wantIDs compares ids without regard to order or repeats.
+func wantIDs(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	count := make(map[string]int)
+	for _, id := range got {
+		count[id] |= 1
+	}
+	for _, id := range want {
+		count[id] |= 2
+	}
+	var missing, extra []string
+	for _, id := range slices.Sorted(maps.Keys(count)) {
+		switch count[id] {
+		case 1:
+			extra = append(extra, id)
+		case 2:
+			missing = append(missing, id)
+		}
+	}
+	if len(missing)+len(extra) > 0 {
+		t.Errorf("%s: of %d, %d are missing: %.300v; %d are too many: %.300v", what, len(want), len(missing), missing, len(extra), extra)
+	}
+}
+
+// plug connects a service to the world, until it is pulled, or its fuse blows.
+type plug struct {
+	pulled atomic.Bool
+	// fuse is how many more changes it lasts; zero: for ever.
+	fuse atomic.Int64
+}
+
+var errPulled = errors.New("the process is dead")
+
+func (p *plug) check() error {
+	if p.fuse.Load() > 0 && p.fuse.Add(-1) == 0 {
+		p.pulled.Store(true)
+	}
+	if p.pulled.Load() {
+		return errPulled
+	}
+	return nil
+}
+
+type plugStore struct {
+	meta.Store
+	plug *plug
+}
+
+func (s plugStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if err := s.plug.check(); err != nil {
+		return 0, err
+	}
+	return s.Store.CompareAndSet(ctx, key, expected, value)
+}
+
+func (s plugStore) Delete(ctx context.Context, key string, expected meta.Revision) error {
+	if err := s.plug.check(); err != nil {
+		return err
+	}
+	return s.Store.Delete(ctx, key, expected)
+}
+
+type plugEngine struct {
+	eventlog.Engine
+	plug *plug
+	disk *fullDisk
+}
+
+func (e plugEngine) Remove(ctx context.Context, log string) error {
+	if err := e.plug.check(); err != nil {
+		return err
+	}
+	return e.Engine.Remove(ctx, log)
+}
+
+func (e plugEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := e.Engine.Partition(id, r)
+	return plugPartition{p, e.plug, e.disk, id.Log}, err
+}
+
+type plugPartition struct {
+	eventlog.Partition
+	plug *plug
+	disk *fullDisk
+	log  string
+}
+
+func (p plugPartition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
+	if err := errors.Join(p.plug.check(), p.disk.check(p.log)); err != nil {
+		return nil, err
+	}
+	return p.Partition.Submit(ctx, b)
+}
+
+func (p plugPartition) Trim(ctx context.Context, below eventlog.Sequence) error {
+	if err := p.plug.check(); err != nil {
+		return err
+	}
+	return p.Partition.Trim(ctx, below)
+}

@@ -1,0 +1,60 @@
+package handshake
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/transport/egress"
+)
+
+// event asks by a validation event (reference §10.1). Only 200 will do: 202 promises nothing.
+func (a *Asker) event(ctx context.Context, s topics.Subscription, topic, code, url string) topics.Agreement {
+	answer, err := a.ask(ctx, func() (egress.Request, error) {
+		return post(s, notice{
+			kind: "SubscriptionValidation", eventType: "Microsoft.EventGrid.SubscriptionValidationEvent", topic: topic,
+			data: map[string]string{"validationCode": code, "validationUrl": url},
+		})
+	})
+	switch {
+	case err != nil:
+		return silent(err)
+	case answer.Status != http.StatusOK:
+		return refused("%s to the validation event: it has to answer 200 with a validationResponse, or 200 alone and somebody opens the validation URL; or set skipValidation (--skip-validation) if you trust it", said(answer))
+	case echo(answer.Head) == code:
+		return topics.Agreement{Agreed: true}
+	}
+	return topics.Agreement{Awaiting: true}
+}
+
+// echo gives the code that an endpoint sent back; empty if it did not. Members are found in any
+// case: the real service is strict there, which helped nobody.
+func echo(body []byte) string {
+	var answer struct {
+		ValidationResponse string `json:"validationResponse"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return ""
+	}
+	return answer.ValidationResponse
+}
+
+// Deleted tells an Event Grid endpoint that its subscription was deleted: one try, best effort.
+// CloudEvents have no such notice, and who never agreed to events is told nothing either.
+func (a *Asker) Deleted(ctx context.Context, s topics.Subscription, topic string) {
+	if s.Webhook == nil || cloudEvents(s) || s.State == topics.Pending || s.State == topics.Failed {
+		return
+	}
+	r, err := post(s, notice{
+		kind: "SubscriptionDeletion", eventType: "Microsoft.EventGrid.SubscriptionDeletedEvent", topic: topic,
+		data: map[string]string{"eventSubscriptionId": topic + "/providers/Microsoft.EventGrid/eventSubscriptions/" + s.Name},
+	})
+	if err == nil {
+		r.Timeout = a.cfg.Timeout
+		err = a.cfg.Client.Do(ctx, r).Err
+	}
+	if err != nil {
+		a.cfg.Log.Debug("endpoint was not told that its subscription is deleted", "subscription", s.Name, "error", err)
+	}
+}

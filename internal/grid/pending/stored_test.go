@@ -1,0 +1,213 @@
+package pending_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+var published = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
+
+func example() pending.Parcel {
+	return pending.Parcel{
+		Subscription: "abcdefghij234", Source: "topic-zyxwvutsrq765", Partition: 3, Sequence: 1 << 40,
+		Published: published, Alive: published, Attempts: 4, LastAttempt: published.Add(time.Minute),
+		LastOutcome: retry.Busy, LastStatus: 503, Due: published.Add(6 * time.Minute),
+		Form: schema.EventGridForm, Event: []byte(`{"id":"1"}`),
+	}
+}
+
+// G5: what waits comes back as it was.
+func TestStored(t *testing.T) {
+	tests := []struct {
+		name string
+		edit func(p *pending.Parcel)
+	}{
+		{"one that was tried", func(*pending.Parcel) {}},
+		{"nothing at all", func(p *pending.Parcel) { *p = pending.Parcel{Event: []byte{}} }},
+		{"one that was never tried", func(p *pending.Parcel) {
+			p.Attempts, p.LastAttempt, p.LastOutcome, p.LastStatus, p.Due = 0, time.Time{}, "", 0, time.Time{}
+		}},
+		{"a dead letter that was redriven", func(p *pending.Parcel) {
+			p.Reason, p.Redrives, p.Alive = retry.ReasonAge, 2, published.Add(24*time.Hour)
+		}},
+		{"a CloudEvent", func(p *pending.Parcel) { p.Form = schema.CloudEventForm }},
+		{"an event of a MiB", func(p *pending.Parcel) { p.Event = bytes.Repeat([]byte("x"), 1<<20) }},
+		{"an outcome that nobody knows", func(p *pending.Parcel) { p.LastOutcome = "Größe" }},
+		{"the largest numbers", func(p *pending.Parcel) {
+			p.Partition, p.Sequence, p.Attempts, p.LastStatus, p.Redrives = math.MaxInt, math.MaxInt64, math.MaxInt, math.MaxInt, math.MaxInt
+		}},
+		{"the smallest numbers", func(p *pending.Parcel) {
+			p.Partition, p.Sequence, p.Attempts, p.LastStatus, p.Redrives = math.MinInt, math.MinInt64, math.MinInt, math.MinInt, math.MinInt
+		}},
+		{"times far apart", func(p *pending.Parcel) {
+			p.Published, p.Due = time.Date(-200000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(200000, 1, 1, 0, 0, 0, 0, time.UTC)
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := example()
+			test.edit(&p)
+			wantBack(t, p)
+		})
+	}
+}
+
+type fatal interface {
+	Helper()
+	Fatalf(string, ...any)
+}
+
+func wantBack(t fatal, p pending.Parcel) {
+	t.Helper()
+	stored := p.Append([]byte("before"))
+	if len(stored) > len("before")+p.Bytes() {
+		t.Fatalf("%d bytes were written, at most %d announced", len(stored), p.Bytes())
+	}
+	got, err := pending.Parse(stored[len("before"):])
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	if diff := cmp.Diff(p, got, cmp.Comparer(sameBytes)); diff != "" {
+		t.Fatalf("it came back otherwise (-put +got):\n%s", diff)
+	}
+}
+
+// sameBytes is what cmp would find too, of a MiB after seconds.
+func sameBytes(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+
+func TestStoredProperty(t *testing.T) {
+	text := rapid.String()
+	at := rapid.Custom(func(t *rapid.T) time.Time {
+		if rapid.IntRange(0, 4).Draw(t, "none") == 0 {
+			return time.Time{}
+		}
+		return time.UnixMilli(rapid.Int64().Draw(t, "ms")).UTC()
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		wantBack(t, pending.Parcel{
+			Subscription: text.Draw(t, "subscription"), Source: text.Draw(t, "source"),
+			Partition: rapid.Int().Draw(t, "partition"), Sequence: rapid.Int64().Draw(t, "sequence"),
+			Published: at.Draw(t, "published"), Alive: at.Draw(t, "alive"),
+			Attempts: rapid.Int().Draw(t, "attempts"), LastAttempt: at.Draw(t, "last attempt"),
+			LastOutcome: retry.Outcome(text.Draw(t, "outcome")), LastStatus: rapid.Int().Draw(t, "status"),
+			Due: at.Draw(t, "due"), Reason: text.Draw(t, "reason"), Redrives: rapid.Int().Draw(t, "redrives"),
+			Form:  schema.Form(rapid.Byte().Draw(t, "form")),
+			Event: append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "event")...),
+		})
+	})
+}
+
+func TestTimesAreCutToTheMillisecond(t *testing.T) {
+	p := example()
+	zone := time.FixedZone("", 3600)
+	p.Published = published.Add(999_999 * time.Nanosecond).In(zone)
+	got, err := pending.Parse(p.Append(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Published != published {
+		t.Errorf("published %v, want %v in UTC", got.Published, published)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	p := example()
+	stored := p.Append(nil)
+	change := func(at int, b ...byte) []byte {
+		return append(append(bytes.Clone(stored[:at]), b...), stored[at+1:]...)
+	}
+	tests := []struct {
+		name   string
+		stored []byte
+		words  string
+	}{
+		{"nothing", nil, "0 bytes"},
+		{"a version of tomorrow", change(0, 2), "newer release"},
+		{"the last version there can be", change(0, 31), "newer release"},
+		{"what has no version", change(0, 0), "no version 0"},
+		{"a text", []byte("what?"), "no version 119"},
+		{"a number that is cut off", (&pending.Parcel{}).Append(nil)[:9], "cut off"},
+		{"an event that is cut off", stored[:len(stored)-1], "are left"},
+		{"a byte too many", append(bytes.Clone(stored), 0), "are left"},
+		{"a text longer than the whole", change(2, 0xff, 0x7f), "longer than the whole"},
+		{"a text longer than anything", change(2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01), "longer than the whole"},
+		{"a number longer than any", change(2, bytes.Repeat([]byte{0xff}, 11)...), "too large"},
+		{"a number written longer than it need be", change(2, stored[2]|0x80, 0), "longer than it need be"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := pending.Parse(test.stored)
+			if newer := strings.Contains(test.words, "newer"); errors.Is(err, pending.ErrNewer) != newer {
+				t.Errorf("gave %v, want ErrNewer: %t", err, newer)
+			}
+			if !errors.Is(err, pending.ErrInvalid) || !strings.Contains(err.Error(), test.words) {
+				t.Errorf("gave %v, want ErrInvalid that says %q", err, test.words)
+			}
+			if diff := cmp.Diff(pending.Parcel{}, got); diff != "" {
+				t.Errorf("something came with the error: %s", diff)
+			}
+		})
+	}
+}
+
+func TestParseSharesTheEvent(t *testing.T) {
+	p := example()
+	stored := p.Append(nil)
+	got, err := pending.Parse(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &got.Event[0] != &stored[len(stored)-len(got.Event)] {
+		t.Error("the event was copied")
+	}
+	clear(stored)
+	if got.Subscription != p.Subscription || got.LastOutcome != p.LastOutcome {
+		t.Error("texts share the bytes too, which may change")
+	}
+	stored = p.Append(nil)
+	if n := testing.AllocsPerRun(100, func() { _, _ = pending.Parse(stored) }); n > 1 {
+		t.Errorf("reading allocates %.0f times, want once, for the texts", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { stored = p.Append(stored[:0]) }); n > 0 {
+		t.Errorf("writing into room that is there allocates %.0f times", n)
+	}
+}
+
+// A parcel adds little to its event.
+func TestParcelsAreSmall(t *testing.T) {
+	p := example()
+	if n := len(p.Append(nil)) - len(p.Event); n > 80 {
+		t.Errorf("a parcel adds %d bytes to its event", n)
+	}
+}
+
+// Parse never panics, and what it takes is what Append writes, byte for byte.
+func FuzzParse(f *testing.F) {
+	p := example()
+	f.Add(p.Append(nil))
+	empty := pending.Parcel{}
+	f.Add(empty.Append(nil))
+	p.Reason, p.Redrives, p.Alive = retry.ReasonAttempts, 1, published.Add(time.Hour)
+	f.Add(p.Append(nil))
+	f.Add([]byte{1, 1, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		got, err := pending.Parse(stored)
+		if err != nil {
+			return
+		}
+		if again := got.Append(nil); !bytes.Equal(again, stored) {
+			t.Errorf("read from %x, written as %x", stored, again)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package retrylog
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// Damage costs what was damaged and holds up nothing.
+func TestDamageIsPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		for i := range 12 { // a batch each, of about 100 bytes
+			y.put(time.Second, thing(fmt.Sprint(i)))
+		}
+		must(t, y.Shelf("s").Put(t.Context(), things(1)))
+		y.restart()
+		y.damage(y.tiers[1].id)
+		y.run()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := y.taker.handed()
+		lost := int(testutil.ToFloat64(y.metrics.damaged))
+		if len(got)+lost != 12 || lost < 1 || lost > 2 {
+			t.Errorf("%d handed out, %d told as damaged: %s", len(got), lost, names(got))
+		}
+		done(got)
+		time.Sleep(time.Minute)
+		y.put(time.Second, thing("z"))
+		time.Sleep(time.Second)
+		done(y.wantHanded("z"))
+		time.Sleep(time.Minute)
+		y.kill()
+		y.run()
+		time.Sleep(time.Minute)
+		y.wantHanded("")
+		if waiting := y.Waiting("mailer2345678"); len(waiting) != 0 {
+			t.Errorf("waiting for ever: %v", waiting)
+		}
+	})
+}
+
+// The same where damage is the last that there is, and on a shelf.
+func TestDamageAtTheEndIsPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		large := things(30) // one batch
+		y.put(time.Second, large...)
+		must(t, y.Shelf("s").Put(t.Context(), large))
+		y.damage(y.tiers[1].id)
+		y.damage(y.Shelf("s").id)
+		y.run()
+		time.Sleep(time.Second)
+		y.wantHanded("")
+		y.put(time.Second, thing("a"))
+		time.Sleep(time.Second)
+		done(y.wantHanded("a"))
+		if got, err := y.Shelf("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 0 {
+			t.Errorf("the damaged shelf gave %d, %v", len(got), err)
+		}
+		if n, err := y.Shelf("s").Len(t.Context()); err != nil || n != 0 {
+			t.Errorf("the damaged shelf has %d, %v", n, err)
+		}
+		must(t, y.Shelf("s").Put(t.Context(), things(1)))
+		if got, err := y.Shelf("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 1 {
+			t.Errorf("behind the damage the shelf gave %d, %v", len(got), err)
+		}
+		if lost := int(testutil.ToFloat64(y.metrics.damaged)); lost != 60 {
+			t.Errorf("%d told as damaged, want 60", lost)
+		}
+	})
+}
+
+// What is no parcel is passed like damage.
+func TestStrangersAreNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		y := newYard(t, Config{Metrics: registry})
+		y.put(time.Second, thing("a"))
+		part, err := y.engine.Partition(y.tiers[1].id, eventlog.Retention{})
+		must(t, err)
+		_, err = eventlog.Append(t.Context(), part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte("what?")}, {}}})
+		must(t, err)
+		y.put(time.Second, thing("b"))
+		_, err = eventlog.Append(t.Context(), part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte{1, 1}}}})
+		must(t, err)
+		y.run()
+		time.Sleep(time.Second)
+		done(y.wantHanded("a b"))
+		time.Sleep(time.Minute)
+		if at, _ := y.books[0].find(tierName(1)); at.Next != 5 {
+			t.Errorf("the cursor is at %d, want 5", at.Next)
+		}
+		if n := testutil.ToFloat64(y.metrics.damaged); n != 3 {
+			t.Errorf("%v told as damaged, want 3", n)
+		}
+		if n, err := testutil.GatherAndCount(registry); err != nil || n != 4+len(y.cfg.Ladder) {
+			t.Errorf("%d metrics, %v", n, err)
+		}
+		y.put(time.Second, thing("c"))
+		for _, r := range []int{0, 1} {
+			if got := y.counts.total(r); got != int64(r) {
+				t.Errorf("%d wait in tier %d", got, r)
+			}
+		}
+	})
+}
+
+// A release that was gone back to does not throw away what the newer one has put: it keeps it,
+// holds up nothing for it, and the newer one finds it again.
+func TestParcelsOfANewerRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		shelf := y.Shelf("s")
+		newer := func(q *queue) {
+			_, err := q.open(t.Context())
+			must(t, err)
+			_, err = eventlog.Append(t.Context(), q.part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte{2, 7, 7}}}})
+			must(t, err)
+		}
+		y.put(time.Second, thing("a"))
+		newer(&y.tiers[1].queue)
+		y.put(time.Second, thing("b"))
+		y.shelve(shelf, "c")
+		newer(&shelf.queue)
+		y.shelve(shelf, "d")
+		y.run()
+		time.Sleep(time.Second)
+		done(y.wantHanded("a b"))
+		for _, e := range y.wantTaken(shelf, 10, 1000, "c d") {
+			e.Done()
+		}
+		y.wantLen(shelf, 1)
+		time.Sleep(time.Minute)
+		for name, b := range map[string]*book{tierName(1): y.books[0], "s": y.shelfBook("s")} {
+			if at, _ := b.find(name); at.Next != 1 {
+				t.Errorf("the cursor of %s is at %d, behind what a newer release has put", name, at.Next)
+			}
+		}
+		if n := testutil.ToFloat64(y.metrics.damaged); n != 0 {
+			t.Errorf("%v told as damaged", n)
+		}
+		y.restart()
+		y.run()
+		synctest.Wait()
+		done(y.wantHanded("b")) // behind it: a repeat
+		y.wantTaken(y.Shelf("s"), 10, 1000, "d")
+	})
+}
+
+// A segment in the middle that is damaged, or gone, costs what was in it and no more.
+func TestADamagedSegmentIsPassed(t *testing.T) {
+	for name, harm := range map[string]func(*yard, string) error{
+		"one byte is wrong": func(y *yard, file string) error { return y.mem.Corrupt(file, 20_000, 0xff) },
+		"it is gone":        func(y *yard, file string) error { return y.mem.Remove(file) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newYard(t, Config{})
+				for i := range 300 {
+					p := thing(fmt.Sprint(i))
+					p.Event = append(p.Event, make([]byte, 1000)...)
+					y.put(time.Second, p)
+				}
+				y.stop()
+				must(t, y.engine.Close())
+				files, err := y.mem.List("log/grid-tiers/1")
+				must(t, err)
+				if len(files) < 4 {
+					t.Fatalf("%d segments", len(files))
+				}
+				must(t, harm(y, "log/grid-tiers/1/"+files[2].Name))
+				y.open()
+				y.run()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				got := y.taker.handed()
+				lost := int(testutil.ToFloat64(y.metrics.damaged))
+				if len(got)+lost != 300 || lost == 0 || lost > 100 || nameOf(got[len(got)-1].Parcel) != "299" {
+					t.Errorf("%d handed out, %d told as damaged", len(got), lost)
+				}
+				done(got)
+				time.Sleep(time.Minute)
+				if at, _ := y.books[0].find(tierName(1)); at.Next != 300 {
+					t.Errorf("the cursor is at %d", at.Next)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,437 @@
+package retrylog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+)
+
+// countingStore counts writes, and fails them while it is told to.
+type countingStore struct {
+	meta.Store
+	writes atomic.Int64
+	fail   atomic.Pointer[error]
+	// lose answers ErrUncertain to a write that was made.
+	lose atomic.Bool
+}
+
+func newCountingStore() *countingStore { return &countingStore{Store: metatest.NewMemory()} }
+
+func (s *countingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	s.writes.Add(1)
+	if err := s.fail.Load(); err != nil {
+		return 0, *err
+	}
+	revision, err := s.Store.CompareAndSet(ctx, key, expected, value)
+	if err == nil && s.lose.Load() {
+		return 0, meta.ErrUncertain
+	}
+	return revision, err
+}
+
+func (s *countingStore) failWith(err error) { s.fail.Store(&err) }
+
+// G5: cursors are saved at most once a second, when they have moved, and at the end.
+func TestCursorsAreSavedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newCountingStore()
+		y := newYard(t, Config{Meta: store})
+		y.taker.hook = func(e Entry) { e.Done() }
+		y.run()
+		y.put(time.Second, thing("first")) // makes the cursor
+		time.Sleep(10 * time.Second)
+		store.writes.Store(0)
+		for range 1000 {
+			y.put(time.Second, things(3)...)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := store.writes.Load(); n < 8 || n > 11 {
+			t.Errorf("%d writes in 10 s of moving", n)
+		}
+		time.Sleep(time.Minute)
+		before := store.writes.Load()
+		time.Sleep(time.Hour)
+		if n := store.writes.Load() - before; n != 0 {
+			t.Errorf("%d writes in an hour without anything to do", n)
+		}
+		y.put(time.Second, thing("a"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		y.stop()
+		y.kill()
+		y.run()
+		time.Sleep(time.Hour)
+		y.wantHanded("")
+	})
+}
+
+// A meta store that fails, or does what it was told and does not say so, costs repeats at
+// most.
+func TestCursorsInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newCountingStore()
+		y := newYard(t, Config{Meta: store})
+		store.failWith(meta.ErrNoSpace)
+		if err := y.Put(t.Context(), time.Second, things(1)); !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("a first put without a cursor: %v", err)
+		}
+		store.fail.Store(nil)
+		store.lose.Store(true)
+		if err := y.Put(t.Context(), time.Second, things(1)); !errors.Is(err, meta.ErrUncertain) {
+			t.Errorf("a first put with a cursor in doubt: %v", err)
+		}
+		store.lose.Store(false)
+		y.put(time.Second, thing("a"))
+		y.run()
+		time.Sleep(time.Second)
+		store.lose.Store(true)
+		done(y.wantHanded("a"))
+		time.Sleep(time.Minute)
+		store.failWith(meta.ErrNoSpace)
+		y.put(time.Second, thing("b"))
+		time.Sleep(time.Second)
+		done(y.wantHanded("b"))
+		time.Sleep(time.Minute)
+		store.lose.Store(false)
+		store.fail.Store(nil)
+		time.Sleep(time.Minute) // tried again by itself
+		y.kill()
+		y.run()
+		time.Sleep(time.Minute)
+		y.wantHanded("")
+	})
+}
+
+// A full disk refuses puts and nothing else; they succeed once there is room.
+func TestAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		y.run()
+		y.put(10*time.Second, thing("a"))
+		y.mem.SetCapacity(1)
+		full := things(100)
+		if err := y.Put(t.Context(), time.Minute, full); !errors.Is(err, eventlog.ErrNoSpace) {
+			t.Errorf("a put into a tier without a log: %v", err)
+		}
+		if err := y.Shelf("s").Put(t.Context(), full); !errors.Is(err, eventlog.ErrNoSpace) {
+			t.Errorf("a put on a shelf: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		done(y.wantHanded("a"))
+		y.mem.SetCapacity(0)
+		y.put(time.Minute, thing("b"))
+		time.Sleep(time.Minute)
+		y.wantHanded("b")
+		y.mem.SetCapacity(1)
+		y.restart() // to a full disk, with b not done
+		y.run()
+		time.Sleep(time.Second)
+		y.mem.SetCapacity(0)
+		time.Sleep(time.Minute)
+		y.wantHanded("b")
+	})
+}
+
+// brokenEngine answers reads with an error while it is broken.
+type brokenEngine struct {
+	eventlog.Engine
+	broken atomic.Bool
+}
+
+type brokenPartition struct {
+	eventlog.Partition
+	e *brokenEngine
+}
+
+var errBroken = errors.New("the device is gone")
+
+func (e *brokenEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := e.Engine.Partition(id, r)
+	return brokenPartition{p, e}, err
+}
+
+func (p brokenPartition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
+	if p.e.broken.Load() {
+		return nil, errBroken
+	}
+	return p.Partition.Cursor(ctx, at)
+}
+
+func (p brokenPartition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
+	if p.e.broken.Load() {
+		return eventlog.Bounds{}, errBroken
+	}
+	return p.Partition.Bounds(ctx)
+}
+
+// Storage that cannot be read is tried again, and Run goes on.
+func TestReadingIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		y.put(time.Second, thing("a"))
+		must(t, y.Shelf("s").Put(t.Context(), things(1)))
+		y.stop()
+		must(t, y.engine.Close())
+		broken := &brokenEngine{}
+		broken.broken.Store(true)
+		y.openWith(func(e eventlog.Engine) eventlog.Engine { broken.Engine = e; return broken })
+		y.run()
+		time.Sleep(time.Minute)
+		y.wantHanded("")
+		if _, err := y.Shelf("s").TryTake(t.Context(), 1, 1); !errors.Is(err, errBroken) {
+			t.Errorf("the shelf gave %v", err)
+		}
+		if _, err := y.Shelf("s").Len(t.Context()); !errors.Is(err, errBroken) {
+			t.Errorf("the shelf counted %v", err)
+		}
+		broken.broken.Store(false)
+		time.Sleep(maxPause)
+		y.wantHanded("a")
+		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 1 {
+			t.Errorf("waiting: %v", got)
+		}
+		broken.broken.Store(true) // in the midst of it
+		y.put(time.Second, thing("b"))
+		time.Sleep(time.Second)
+		y.wantHanded("")
+		broken.broken.Store(false)
+		time.Sleep(2 * firstPause)
+		y.wantHanded("b")
+	})
+}
+
+// uncertainEngine stores and says that it does not know.
+type uncertainEngine struct{ eventlog.Engine }
+
+func (e uncertainEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := e.Engine.Partition(id, r)
+	return uncertainPartition{p}, err
+}
+
+type uncertainPartition struct{ eventlog.Partition }
+
+func (p uncertainPartition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
+	r, err := p.Partition.Submit(ctx, b)
+	return uncertainReceipt{r}, err
+}
+
+type uncertainReceipt struct{ eventlog.Receipt }
+
+func (r uncertainReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
+	if _, err := r.Receipt.Wait(ctx); err != nil {
+		return eventlog.Appended{}, err
+	}
+	return eventlog.Appended{}, eventlog.ErrUncertain
+}
+
+// What was stored though the one who put it was not told is handed out and counted all the
+// same.
+func TestAPutInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		y.stop()
+		must(t, y.engine.Close())
+		y.openWith(func(e eventlog.Engine) eventlog.Engine { return uncertainEngine{e} })
+		y.run()
+		synctest.Wait()
+		if err := y.Put(t.Context(), time.Second, things(2)); !errors.Is(err, eventlog.ErrUncertain) {
+			t.Errorf("put gave %v", err)
+		}
+		synctest.Wait()
+		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 2 {
+			t.Errorf("waiting: %v", got)
+		}
+		time.Sleep(time.Second)
+		done(y.wantHanded("0 1"))
+		if got := y.Waiting("mailer2345678"); len(got) != 0 {
+			t.Errorf("waiting: %v", got)
+		}
+	})
+}
+
+// Disk use follows what waits, not what has ever waited.
+func TestDoneEntriesAreTrimmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		y.taker.hook = func(e Entry) { e.Done() }
+		y.run()
+		shelf := y.Shelf("s")
+		var most int64
+		for range 100 {
+			batch := things(100)
+			for i := range batch {
+				batch[i].Event = append(batch[i].Event, make([]byte, 1000)...)
+			}
+			y.put(time.Second, batch...)
+			must(t, shelf.Put(t.Context(), batch))
+			got, err := shelf.TryTake(t.Context(), 1000, 1<<30)
+			must(t, err)
+			for _, e := range got {
+				e.Done()
+			}
+			time.Sleep(time.Second)
+			for _, q := range []*queue{&y.tiers[1].queue, &shelf.queue} {
+				bounds, err := q.part.Bounds(t.Context())
+				must(t, err)
+				most = max(most, bounds.Bytes)
+			}
+		}
+		if most < trimFromBytes || most > trimFromBytes+500<<10 {
+			t.Errorf("up to %d bytes in a log that never held more than some hundred thousand", most)
+		}
+	})
+}
+
+// What the count at the start has still to see stays, be it done or not.
+func TestWhatIsNotCountedIsNotTrimmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		batch := things(300)
+		for i := range batch {
+			batch[i].Event = append(batch[i].Event, make([]byte, 10_000)...)
+		}
+		y.put(time.Second, batch...)
+		y.restart()
+		time.Sleep(time.Minute)
+		r, all := y.tiers[1], 0
+		for must(t, r.read(t.Context(), time.Now())); len(r.ahead.entries) > 0; must(t, r.read(t.Context(), time.Now())) {
+			r.ahead.pop().finish()
+			all++
+		}
+		must(t, y.Save(t.Context()))
+		bounds, err := r.part.Bounds(t.Context())
+		if must(t, err); all != 300 || bounds.First != 0 {
+			t.Errorf("%d were read, the log begins at %d", all, bounds.First)
+		}
+		must(t, r.countOld(t.Context()))
+		bounds, err = r.part.Bounds(t.Context())
+		if must(t, err); y.counts.total(1) != 0 || bounds.First != 300 {
+			t.Errorf("%d are counted, the log begins at %d", y.counts.total(1), bounds.First)
+		}
+	})
+}
+
+// A log that begins behind its cursor, for whatever reason, is read from where it begins.
+func TestALogThatBeginsBehindItsCursor(t *testing.T) {
+	y := newYard(t, Config{})
+	s := y.Shelf("s")
+	for i := range 100 {
+		p := thing(fmt.Sprint(i))
+		p.Event = append(p.Event, make([]byte, 10_000)...)
+		must(t, s.Put(t.Context(), []pending.Parcel{p}))
+	}
+	must(t, s.part.Trim(t.Context(), 50))
+	bounds, err := s.part.Bounds(t.Context())
+	must(t, err)
+	y.restart()
+	y.wantLen(y.Shelf("s"), int64(bounds.Next-bounds.First))
+	y.wantTaken(y.Shelf("s"), 1, 1000, fmt.Sprint(bounds.First))
+	if bounds.First == 0 {
+		t.Error("nothing was trimmed")
+	}
+}
+
+// G5: where acknowledged entries may be lost (sync mode os) the log can end before its cursor.
+// What is put then has numbers that were done once, and must not be taken for done.
+func TestALogThatEndsBeforeItsCursor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		shelf := y.Shelf("s")
+		must(t, shelf.Put(t.Context(), things(10)))
+		y.put(time.Second, things(10)...)
+		y.run()
+		time.Sleep(time.Second)
+		done(y.wantSome(10))
+		got, err := shelf.TryTake(t.Context(), 10, 1<<20)
+		must(t, err)
+		for _, e := range got {
+			e.Done()
+		}
+		time.Sleep(2 * time.Second)
+		y.stop()
+		must(t, y.engine.Close())
+		must(t, y.mem.RemoveAll("log")) // power loss, at its worst
+		y.open()
+		y.put(time.Second, thing("a"))
+		must(t, y.Shelf("s").Put(t.Context(), things(1)))
+		y.kill() // before any cursor was saved
+		y.put(time.Second, things(20)...)
+		must(t, y.Shelf("s").Put(t.Context(), things(20)))
+		y.kill()
+		y.run()
+		time.Sleep(time.Second)
+		y.wantSome(21)
+		if got, err := y.Shelf("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 21 {
+			t.Errorf("%d on the shelf, %v, want 21", len(got), err)
+		}
+	})
+}
+
+// lateEngine stores what it is given only when it is told to: a Put may end before.
+type lateEngine struct {
+	eventlog.Engine
+	late chan struct{}
+}
+
+func (e lateEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := e.Engine.Partition(id, r)
+	return latePartition{p, e.late}, err
+}
+
+type latePartition struct {
+	eventlog.Partition
+	late chan struct{}
+}
+
+func (p latePartition) Submit(_ context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
+	for i := range b.Events {
+		b.Events[i].Message = bytes.Clone(b.Events[i].Message)
+	}
+	b.Events = slices.Clone(b.Events)
+	go func() {
+		<-p.late
+		_, _ = eventlog.Append(context.Background(), p.Partition, b)
+	}()
+	return lateReceipt{}, nil
+}
+
+type lateReceipt struct{}
+
+func (lateReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
+	<-ctx.Done()
+	return eventlog.Appended{}, ctx.Err()
+}
+
+// What is stored only after the one who put it has given up is found, though nothing else is
+// put into that tier: he may have put it elsewhere, but he may also be gone.
+func TestAPutThatNobodyWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		y.stop()
+		must(t, y.engine.Close())
+		late := make(chan struct{})
+		y.openWith(func(e eventlog.Engine) eventlog.Engine { return lateEngine{e, late} })
+		y.run()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := y.Put(ctx, time.Second, things(2)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("put gave %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		y.wantHanded("")
+		close(late)
+		time.Sleep(2 * time.Minute)
+		done(y.wantHanded("0 1"))
+	})
+}

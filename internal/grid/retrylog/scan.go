@@ -1,0 +1,83 @@
+package retrylog
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// countAll counts what was in the tiers when they were opened. What is put later is counted by
+// who puts it. Tiers that cannot be read hold up none of the others.
+func (t *Tiers) countAll(ctx context.Context) {
+	left := slices.DeleteFunc(slices.Clone(t.tiers), func(r *tier) bool { return !r.used.Load() })
+	for wait := firstPause; ; wait = min(2*wait, maxPause) {
+		left = slices.DeleteFunc(left, func(r *tier) bool { return r.counted(ctx) })
+		if len(left) == 0 || ctx.Err() != nil {
+			return
+		}
+		pause(ctx, wait, nil)
+	}
+}
+
+// counted counts one tier, and tells whether that is over.
+func (r *tier) counted(ctx context.Context) bool {
+	err := r.countOld(ctx)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
+		r.t.log.Warn("retry tier cannot be counted, it is tried again", "tier", r.wait, "error", err)
+		return false
+	}
+	return err == nil || errors.Is(err, eventlog.ErrClosed)
+}
+
+// countOld counts one tier, from where the count was when it was last given up.
+func (r *tier) countOld(ctx context.Context) error {
+	part, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	from := reader{part: part, place: r.scanned}
+	end := r.scanEnd
+	r.mu.Unlock()
+	defer from.close()
+	for from.place < end {
+		run, err := from.next(ctx)
+		if err != nil {
+			return err
+		}
+		if len(run.Events) == 0 {
+			break
+		}
+		r.countRun(run)
+	}
+	r.mu.Lock()
+	r.scanned, r.keep = max(end, r.scanned), math.MaxInt64
+	r.mu.Unlock()
+	return r.trim(ctx)
+}
+
+// countRun counts those of a run that are not done.
+func (r *tier) countRun(run eventlog.Run) {
+	all := make([]pending.Parcel, len(run.Events))
+	for i := range run.Events {
+		// Who reads it for good tells of damage. Without one, Event is not nil.
+		all[i], _ = pending.Parse(run.Events[i].Message)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range all {
+		number := int64(run.First) + int64(i)
+		if number < r.scanned || number >= r.scanEnd || all[i].Event == nil {
+			continue
+		}
+		if number >= r.mark.Next() || r.mark.Has(number) {
+			r.t.counts.add(&all[i], r.place, 1)
+		}
+	}
+	r.scanned = max(r.scanned, min(int64(run.Next()), r.scanEnd))
+	r.keep = r.scanned
+}

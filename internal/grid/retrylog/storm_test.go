@@ -1,0 +1,214 @@
+package retrylog
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+)
+
+// Everything at once, for the race detector: nothing is lost and nothing is left.
+func TestStorm(t *testing.T) {
+	y := newYard(t, Config{
+		Ladder: []time.Duration{time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond},
+		Jitter: func() float64 { return 2*rand.Float64() - 1 },
+	})
+	const putters, puts, each = 4, 50, 5
+	var mu sync.Mutex
+	missing := map[string]bool{}
+	all := make(chan struct{})
+	delivered := func(e Entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		delete(missing, nameOf(e.Parcel))
+		if e.Done(); len(missing) == 0 {
+			close(all)
+		}
+	}
+	for p := range putters {
+		for i := range puts * each {
+			missing[fmt.Sprintf("%d-%d", p, i)] = true
+		}
+	}
+	y.taker.hook = func(e Entry) { // half are delivered, the others shelved first
+		if e.Due.UnixMilli()%2 == 0 {
+			go delivered(e)
+			return
+		}
+		if err := y.Shelf(e.Subscription).Put(context.Background(), []pending.Parcel{e.Parcel}); err != nil {
+			t.Error(err)
+		}
+		e.Done()
+	}
+	y.run()
+	ctx, cancel := context.WithCancel(context.Background())
+	var others sync.WaitGroup
+	for p := range putters {
+		subscription := fmt.Sprint("s", p)
+		others.Go(func() {
+			for i := range puts {
+				var batch []pending.Parcel
+				for j := range each {
+					batch = append(batch, thingOf(subscription, fmt.Sprintf("%d-%d", p, i*each+j)))
+				}
+				if err := y.Put(ctx, y.cfg.Ladder[rand.IntN(3)], batch); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		others.Go(func() {
+			for ctx.Err() == nil {
+				got, err := y.Shelf(subscription).TryTake(context.Background(), 7, 2000)
+				if err != nil {
+					t.Error(err)
+				}
+				for _, e := range got {
+					delivered(e)
+				}
+				y.Waiting(subscription)
+				if _, err := y.Shelf(subscription).Len(context.Background()); err != nil {
+					t.Error(err)
+				}
+				if len(got) == 0 {
+					runtime.Gosched()
+				}
+			}
+		})
+		others.Go(func() {
+			for i := range 10 {
+				doomed := fmt.Sprintf("doomed%d-%d", p, i)
+				if err := y.Shelf(doomed).Put(ctx, things(1)); err != nil {
+					t.Error(err)
+				}
+				if err := y.Forget(ctx, doomed); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	select {
+	case <-all:
+	case <-time.After(20 * time.Second):
+		t.Errorf("%d are missing", len(missing))
+	}
+	cancel()
+	others.Wait()
+	y.stop()
+	for p := range putters {
+		subscription := fmt.Sprint("s", p)
+		y.wantLen(y.Shelf(subscription), 0)
+		if got := y.Waiting(subscription); len(got) != 0 {
+			t.Errorf("left of %s: %v", subscription, got)
+		}
+	}
+	for _, b := range y.books {
+		for name := range *b.cursors.Load() {
+			if name[0] == 'd' {
+				t.Errorf("the cursor of %s is left", name)
+			}
+		}
+	}
+}
+
+// Run is started and stopped at any moment; each start goes on where the last has stopped.
+func TestStartsAndStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{Ladder: []time.Duration{time.Millisecond}})
+		got := map[string]int{}
+		y.taker.hook = func(e Entry) { got[nameOf(e.Parcel)]++; e.Done() }
+		for i := range 300 {
+			y.run()
+			if i%3 == 0 {
+				y.put(time.Millisecond, thing(fmt.Sprint(i)))
+			}
+			time.Sleep(rand.N(2 * time.Millisecond))
+			y.stop()
+		}
+		y.run()
+		time.Sleep(time.Second)
+		y.stop()
+		for i := range 300 {
+			if n := got[fmt.Sprint(i)]; i%3 == 0 && n != 1 || i%3 != 0 && n != 0 {
+				t.Errorf("%d was handed out %d times", i, n)
+			}
+		}
+	})
+}
+
+// What waits costs disk and not memory: a hundred thousand entries of 1 KiB, in a tier that
+// would have to be read ahead as a whole, since it is one of short waits.
+func TestWaitingCostsNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, err := disk.Open(disk.Config{Dir: t.TempDir(), Sync: disk.OS, Log: quiet()})
+		must(t, err)
+		defer engine.Close()
+		cfg := Config{
+			Engine: engine, Meta: metatest.NewMemory(), Ladder: []time.Duration{time.Millisecond, time.Second}, Log: quiet(),
+		}
+		before := heapBytes()
+		const n = 100_000
+		fillTier(t, cfg, n)
+		y, err := Open(t.Context(), cfg) // anew, so that they are counted, too
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- y.Run(ctx, func(context.Context, []Entry) { t.Error("nothing is due") }) }()
+		synctest.Wait()
+		if got := y.counts.total(1); got != n {
+			t.Errorf("%d are counted, want %d", got, n)
+		}
+		used := heapBytes() - before
+		if t.Logf("%d bytes of memory for %d entries", used, n); used > 20<<20 {
+			t.Errorf("%d bytes of memory for %d entries that wait", used, n)
+		}
+		cancel()
+		must(t, <-ended)
+		wantBounded(t, y)
+	})
+}
+
+// fillTier puts entries that are not due into the second tier.
+func fillTier(t *testing.T, cfg Config, n int) {
+	y, err := Open(t.Context(), cfg)
+	must(t, err)
+	batch, event := make([]pending.Parcel, 500), make([]byte, 1000)
+	for i := range n / len(batch) {
+		for j := range batch {
+			batch[j] = thingOf(fmt.Sprint("s", j%10), "")
+			batch[j].Published = batch[j].Published.Add(time.Duration(i) * time.Minute)
+			batch[j].Due = time.Now().Add(time.Hour)
+			batch[j].Event = event
+		}
+		must(t, y.tiers[1].put(t.Context(), batch))
+	}
+}
+
+func wantBounded(t *testing.T, y *Tiers) {
+	ahead := &y.tiers[1].ahead
+	if room := aheadBytes / 2; ahead.bytes < room || ahead.bytes > room+2*putBytes {
+		t.Errorf("%d bytes were read ahead, with room for %d", ahead.bytes, room)
+	}
+	if open := y.tiers[1].mark.Open(); open != len(ahead.entries) {
+		t.Errorf("%d are under way, %d were read ahead", open, len(ahead.entries))
+	}
+	for key, c := range y.counts.all {
+		if len(c.buckets) > maxBuckets {
+			t.Errorf("%v has %d buckets", key, len(c.buckets))
+		}
+	}
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}

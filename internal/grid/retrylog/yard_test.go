@@ -1,0 +1,248 @@
+package retrylog
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// yard is tiers with a real engine in memory, which can be ended and opened again.
+type yard struct {
+	*Tiers
+	t      testing.TB
+	cfg    Config
+	mem    *vfs.Mem
+	sync   disk.SyncMode
+	engine *disk.Engine
+	taker  *taker
+	stop   func()
+}
+
+func newYard(t testing.TB, cfg Config) *yard {
+	t.Helper()
+	if cfg.Ladder == nil {
+		cfg.Ladder = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}
+	}
+	if cfg.Meta == nil {
+		cfg.Meta = metatest.NewMemory()
+	}
+	if cfg.Log == nil {
+		cfg.Log = quiet()
+	}
+	y := &yard{t: t, cfg: cfg, mem: vfs.NewMem(), stop: func() {}}
+	y.open()
+	t.Cleanup(func() {
+		y.stop()
+		if err := y.engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return y
+}
+
+// open begins a life.
+func (y *yard) open() {
+	y.t.Helper()
+	y.openWith(func(e eventlog.Engine) eventlog.Engine { return e })
+}
+
+func (y *yard) openWith(wrap func(eventlog.Engine) eventlog.Engine) {
+	y.t.Helper()
+	engine, err := disk.Open(disk.Config{FS: y.mem, Sync: y.sync, SegmentBytes: 64 << 10, Log: quiet()})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	y.engine = engine
+	y.cfg.Engine = wrap(engine)
+	y.Tiers, err = Open(context.Background(), y.cfg)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	y.taker = &taker{}
+}
+
+// restart ends the process in good order and begins another life.
+func (y *yard) restart() {
+	y.t.Helper()
+	y.stop()
+	if err := y.engine.Close(); err != nil {
+		y.t.Fatal(err)
+	}
+	y.open()
+}
+
+// kill ends the process as kill -9 does. What Run saves at its end is not saved.
+func (y *yard) kill() {
+	y.t.Helper()
+	y.crash(y.mem.CrashProcess())
+}
+
+func (y *yard) crash(after *vfs.Mem) {
+	y.t.Helper()
+	dead := &deadStore{}
+	for _, b := range y.books {
+		b.mu.Lock()
+		b.store = dead
+		b.mu.Unlock()
+	}
+	y.stop()
+	_ = y.engine.Close()
+	y.mem = after
+	y.open()
+}
+
+// deadStore is that of a process that has ended.
+type deadStore struct{ meta.Store }
+
+func (deadStore) Get(context.Context, string) (meta.Entry, error) {
+	return meta.Entry{}, meta.ErrClosed
+}
+
+func (deadStore) CompareAndSet(context.Context, string, meta.Revision, []byte) (meta.Revision, error) {
+	return 0, meta.ErrClosed
+}
+
+// run runs the tiers until stop or the test's end.
+func (y *yard) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	tiers, taker := y.Tiers, y.taker
+	go func() { ended <- tiers.Run(ctx, taker.take) }()
+	y.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			y.t.Errorf("Run ended with %v", err)
+		}
+	})
+}
+
+func (y *yard) put(wait time.Duration, parcels ...pending.Parcel) {
+	y.t.Helper()
+	if err := y.Put(context.Background(), wait, parcels); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// taker notes what it is handed, and when.
+type taker struct {
+	mu   sync.Mutex
+	all  []taken
+	hook func(e Entry) // called for each before it is noted
+}
+
+type taken struct {
+	Entry
+	at    time.Time
+	batch int
+}
+
+func (x *taker) take(_ context.Context, due []Entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	batch := 1
+	if len(x.all) > 0 {
+		batch += x.all[len(x.all)-1].batch
+	}
+	for _, e := range due {
+		if x.hook != nil {
+			x.hook(e)
+		}
+		x.all = append(x.all, taken{Entry: e, at: time.Now(), batch: batch})
+	}
+}
+
+// handed gives what was handed out so far and forgets it.
+func (x *taker) handed() []taken {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := x.all
+	x.all = nil
+	return all
+}
+
+func names(all []taken) string {
+	var names []string
+	for _, e := range all {
+		names = append(names, nameOf(e.Parcel))
+	}
+	return strings.Join(names, " ")
+}
+
+// thing makes a parcel that can be told by its name.
+func thing(name string) pending.Parcel { return thingOf("mailer2345678", name) }
+
+func thingOf(subscription, name string) pending.Parcel {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	return pending.Parcel{
+		Subscription: subscription, Source: "topic-a", Published: now, Alive: now, Attempts: 1,
+		Form: schema.EventGridForm, Event: fmt.Appendf(nil, "{%q:1}", name),
+	}
+}
+
+func things(n int) []pending.Parcel {
+	var all []pending.Parcel
+	for i := range n {
+		all = append(all, thing(fmt.Sprint(i)))
+	}
+	return all
+}
+
+func nameOf(p pending.Parcel) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(string(p.Event), `{"`), `"`)
+	return name
+}
+
+// wantHanded waits for nothing but what can happen now.
+func (y *yard) wantHanded(want string) []taken {
+	y.t.Helper()
+	synctest.Wait()
+	got := y.taker.handed()
+	if found := names(got); found != want {
+		y.t.Errorf("handed out: %q, want %q", found, want)
+	}
+	return got
+}
+
+func done(all []taken) {
+	for _, e := range all {
+		e.Done()
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// damage inverts a byte in the middle of the newest file of a log.
+func (y *yard) damage(id eventlog.PartitionID) {
+	y.t.Helper()
+	dir := fmt.Sprintf("log/%s/%d", id.Log, id.Number)
+	files, err := y.mem.List(dir)
+	must(y.t, err)
+	slices.SortFunc(files, func(a, b vfs.Entry) int { return strings.Compare(a.Name, b.Name) })
+	must(y.t, y.mem.Corrupt(dir+"/"+files[len(files)-1].Name, 700, 0xff))
+}

@@ -1,0 +1,159 @@
+package topics
+
+import (
+	"cmp"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/retry"
+)
+
+// RenderSubscriptionARM shows a subscription as management calls do: one that is pulled in the
+// shape of a namespace's. Nothing secret is in it: of a webhook's URL only what is before the
+// query, of dead letters no key and no signature. state and why are ours.
+func RenderSubscriptionARM(s Subscription) any {
+	properties := object{
+		"topic":               s.Resource,
+		"provisioningState":   provisioningState(s.State),
+		"state":               s.State,
+		"eventDeliverySchema": s.Output.OutputName(),
+		"labels":              orEmpty(s.Labels),
+		"expirationTimeUtc":   nil,
+	}
+	if s.Why != "" {
+		properties["why"] = s.Why
+	}
+	if !s.Expires.IsZero() {
+		properties["expirationTimeUtc"] = s.Expires.UTC().Format(time.RFC3339Nano)
+	}
+	if s.Pull != nil {
+		properties["deliveryConfiguration"] = renderQueue(s)
+		properties["filtersConfiguration"] = object{
+			"includedEventTypes": s.Filter.EventTypes, "filters": orEmpty(s.Filter.Advanced),
+		}
+	} else {
+		properties["destination"] = renderDestination(s)
+		properties["filter"] = renderFilter(s)
+		properties["retryPolicy"] = object{
+			"maxDeliveryAttempts":      cmp.Or(s.Retry.MaxAttempts, retry.DefaultAttempts),
+			"eventTimeToLiveInMinutes": wholeMinutes(cmp.Or(s.Retry.TimeToLive, retry.DefaultTimeToLive)),
+		}
+		properties["deadLetterDestination"] = renderDeadLetter(s)
+	}
+	return object{
+		"id": subscriptionResource(s), "name": s.Name, "type": "Microsoft.EventGrid/eventSubscriptions",
+		"properties": properties,
+	}
+}
+
+// provisioningState: only who gets events has succeeded.
+func provisioningState(s State) string {
+	switch s {
+	case Active, Paused:
+		return "Succeeded"
+	case Pending:
+		return "AwaitingManualAction"
+	default:
+		return "Failed"
+	}
+}
+
+func subscriptionResource(s Subscription) string {
+	if s.Source.Hub != "" {
+		return s.Resource + "/providers/Microsoft.EventGrid/eventSubscriptions/" + s.Name
+	}
+	return s.Resource + "/eventSubscriptions/" + s.Name
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func renderDestination(s Subscription) object {
+	properties := object{"deliveryAttributeMappings": renderHeaders(s.Headers)}
+	// Event Grid's defaults, but where only the size is set: that would turn batching off.
+	if s.MaxEvents > 0 || s.PreferredKiB == 0 {
+		properties["maxEventsPerBatch"] = cmp.Or(s.MaxEvents, defaultMaxEvents)
+	}
+	properties["preferredBatchSizeInKilobytes"] = cmp.Or(s.PreferredKiB, defaultPreferredKiB)
+	if s.Hub != "" {
+		properties["eventHub"], properties["resourceId"] = s.Hub, hubResource(s, s.Hub)
+		return object{"endpointType": "EventHub", "properties": properties}
+	}
+	if s.Webhook != nil {
+		properties["endpointBaseUrl"] = baseURL(s.Webhook.URL)
+		properties["minimumTlsVersionAllowed"] = cmp.Or(s.Webhook.MinTLS, "1.2")
+	}
+	return object{"endpointType": "WebHook", "properties": properties}
+}
+
+// hubResource names a hub in the namespace that the source is in.
+func hubResource(s Subscription, hub string) string {
+	group, _, _ := strings.Cut(s.Resource, "/providers/")
+	return HubResource(path.Base(group), hub)
+}
+
+func renderHeaders(headers []Header) []object {
+	list := make([]object, 0, len(headers))
+	for _, h := range headers {
+		if h.Field != "" {
+			list = append(list, object{"name": h.Name, "type": "Dynamic", "properties": object{"sourceField": h.Field}})
+			continue
+		}
+		value := h.Value
+		if h.Secret {
+			value = hidden
+		}
+		list = append(list, object{"name": h.Name, "type": "Static", "properties": object{"value": value, "isSecret": h.Secret}})
+	}
+	return list
+}
+
+// renderFilter has members also where they are empty, as Event Grid's reads have.
+func renderFilter(s Subscription) object {
+	f := s.Filter
+	shown := object{
+		"subjectBeginsWith": f.SubjectBeginsWith, "subjectEndsWith": f.SubjectEndsWith,
+		"isSubjectCaseSensitive": f.SubjectCaseSensitive, "enableAdvancedFilteringOnArrays": f.Arrays,
+		"includedEventTypes": f.EventTypes,
+	}
+	if len(f.Advanced) > 0 {
+		shown["advancedFilters"] = f.Advanced
+	}
+	return shown
+}
+
+func renderQueue(s Subscription) object {
+	queue := object{
+		"receiveLockDurationInSeconds": int64(cmp.Or(s.Pull.Lock, time.Minute) / time.Second),
+		"maxDeliveryCount":             cmp.Or(s.Pull.MaxDeliveries, maxDeliveries),
+		"eventTimeToLive":              isoDuration(cmp.Or(s.Retry.TimeToLive, retry.DefaultTimeToLive)),
+	}
+	if dead := renderDeadLetter(s); dead != nil {
+		queue["deadLetterDestinationWithResourceIdentity"] = object{"deadLetterDestination": dead}
+	}
+	return object{"deliveryMode": "Queue", "queue": queue}
+}
+
+// renderDeadLetter gives nil where there is no place.
+func renderDeadLetter(s Subscription) any {
+	d := s.DeadLetter
+	switch d.Kind {
+	case PlaceYard:
+		return object{"endpointType": "Yard", "properties": object{}}
+	case PlaceFolder:
+		return object{"endpointType": "Folder", "properties": object{"path": d.Where}}
+	case PlaceHub:
+		return object{"endpointType": "EventHub", "properties": object{"eventHub": d.Where, "resourceId": hubResource(s, d.Where)}}
+	case PlaceBlob:
+		container := baseURL(d.Where)
+		return object{"endpointType": "StorageBlob", "properties": object{
+			"blobContainerUrl": container, "blobContainerName": path.Base(container),
+		}}
+	}
+	return nil
+}

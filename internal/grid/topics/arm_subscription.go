@@ -1,0 +1,211 @@
+package topics
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+// armSubscription is the properties of a subscription, of a topic or (the last two) of a
+// namespace's topic. Each is read only when it is given, so that what is left out stays.
+type armSubscription struct {
+	Destination                    json.RawMessage `json:"destination"`
+	DeliveryWithResourceIdentity   json.RawMessage `json:"deliveryWithResourceIdentity"`
+	Filter                         json.RawMessage `json:"filter"`
+	Labels                         json.RawMessage `json:"labels"`
+	ExpirationTimeUTC              json.RawMessage `json:"expirationTimeUtc"`
+	EventDeliverySchema            json.RawMessage `json:"eventDeliverySchema"`
+	RetryPolicy                    json.RawMessage `json:"retryPolicy"`
+	DeadLetterDestination          json.RawMessage `json:"deadLetterDestination"`
+	DeadLetterWithResourceIdentity json.RawMessage `json:"deadLetterWithResourceIdentity"`
+	DeliveryConfiguration          json.RawMessage `json:"deliveryConfiguration"`
+	FiltersConfiguration           json.RawMessage `json:"filtersConfiguration"`
+}
+
+// ParseSubscriptionARM reads a subscription as management calls of Event Grid write it, over
+// present settings, which it does not change. What the body leaves out stays, which is what PATCH
+// means; null takes it away. For PUT give it zero settings, or present ones whose secrets and
+// extras (signing keys, certificates, limits) are to stay.
+//
+// Reads never show secrets, so that somebody who reads, changes and writes back sends none: an
+// endpointUrl that is missing, a secret header that is "Hidden" and a container's URL without its
+// signature stand for the present ones.
+//
+// Beyond Event Grid's own members it knows: an EventHub destination's eventHub (a hub of this
+// yard by its name, where Azure has a resourceId); for dead letters endpointType Yard, Folder
+// (path) and EventHub, and of StorageBlob a blobContainerUrl, or the account's URL in resourceId,
+// and its accountKey. Errors wrap ErrInvalid.
+func ParseSubscriptionARM(body []byte, present Settings) (Settings, error) {
+	var doc struct {
+		Properties armSubscription `json:"properties"`
+	}
+	if err := read("subscription", body, &doc); err != nil {
+		return Settings{}, err
+	}
+	s, p := present, doc.Properties
+	for _, part := range []struct {
+		raw   json.RawMessage
+		parse func(json.RawMessage, *Settings) error
+	}{
+		{p.DeliveryConfiguration, parseDeliveryConfiguration},
+		{p.Destination, parseDestination},
+		{p.DeliveryWithResourceIdentity, parseIdentityDestination},
+		{p.Filter, parseFilter},
+		{p.FiltersConfiguration, parseFiltersConfiguration},
+		{p.Labels, func(raw json.RawMessage, s *Settings) error { return replace("labels", raw, &s.Labels) }},
+		{p.ExpirationTimeUTC, parseExpiration},
+		{p.EventDeliverySchema, parseDeliverySchema},
+		{p.RetryPolicy, parseRetryPolicy},
+		{p.DeadLetterDestination, parseDeadLetter},
+		{p.DeadLetterWithResourceIdentity, parseIdentityDeadLetter},
+	} {
+		if len(part.raw) == 0 {
+			continue
+		}
+		if err := part.parse(part.raw, &s); err != nil {
+			return Settings{}, err
+		}
+	}
+	return s, nil
+}
+
+// replace reads a member that is replaced as a whole, and emptied by null.
+func replace[T any](what string, raw json.RawMessage, field *T) error {
+	var value T
+	if err := read(what, raw, &value); err != nil {
+		return err
+	}
+	*field = value
+	return nil
+}
+
+// sameWord compares words of management calls, which come in any case.
+func sameWord(x, y string) bool { return strings.EqualFold(x, y) }
+
+func parseFilter(raw json.RawMessage, s *Settings) error {
+	if err := replace("filter", raw, &s.Filter); err != nil {
+		return err
+	}
+	dropNulls(s.Filter.Advanced)
+	return nil
+}
+
+// parseFiltersConfiguration has no words for subjects, which stay.
+func parseFiltersConfiguration(raw json.RawMessage, s *Settings) error {
+	var cfg struct {
+		IncludedEventTypes []string           `json:"includedEventTypes"`
+		Filters            []filter.Condition `json:"filters"`
+	}
+	if err := read("filtersConfiguration", raw, &cfg); err != nil {
+		return err
+	}
+	s.Filter.EventTypes, s.Filter.Advanced = cfg.IncludedEventTypes, cfg.Filters
+	dropNulls(s.Filter.Advanced)
+	return nil
+}
+
+// dropNulls takes operands that are null for missing ones: some tools send both members.
+func dropNulls(conditions []filter.Condition) {
+	for i := range conditions {
+		if isNull(conditions[i].Value) {
+			conditions[i].Value = nil
+		}
+		if isNull(conditions[i].Values) {
+			conditions[i].Values = nil
+		}
+	}
+}
+
+// timeForms are the spellings of times, all UTC where they do not say.
+var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05", "2006-01-02"}
+
+func parseExpiration(raw json.RawMessage, s *Settings) error {
+	var text string
+	if err := read("expirationTimeUtc", raw, &text); err != nil {
+		return err
+	}
+	s.Expires = time.Time{}
+	if text == "" {
+		return nil
+	}
+	for _, form := range timeForms {
+		at, err := time.Parse(form, text)
+		if err != nil {
+			continue
+		}
+		if at.Year() > 1 { // year 1 is how some write that there is none
+			s.Expires = at.UTC()
+		}
+		return nil
+	}
+	return invalid("expirationTimeUtc %.40q: write it like 2027-01-31T18:00:00Z", text)
+}
+
+func parseDeliverySchema(raw json.RawMessage, s *Settings) error {
+	var name string
+	if err := read("eventDeliverySchema", raw, &name); err != nil {
+		return err
+	}
+	s.Output = ""
+	if name == "" {
+		return nil
+	}
+	kind, err := schema.ParseKind(name)
+	if err != nil {
+		return invalid("eventDeliverySchema: %w", err)
+	}
+	s.Output = kind
+	return nil
+}
+
+// parseRetryPolicy leaves alone what Event Grid has no words for: schedule, floors, statuses. The
+// Edge edition spelled the time to live eventExpiryInMinutes.
+func parseRetryPolicy(raw json.RawMessage, s *Settings) error {
+	var policy struct {
+		Attempts *int   `json:"maxDeliveryAttempts"`
+		Minutes  *int64 `json:"eventTimeToLiveInMinutes"`
+		Expiry   *int64 `json:"eventExpiryInMinutes"`
+	}
+	if err := read("retryPolicy", raw, &policy); err != nil {
+		return err
+	}
+	if err := s.parseAttempts("maxDeliveryAttempts", policy.Attempts); err != nil {
+		return err
+	}
+	minutes := policy.Minutes
+	if minutes == nil {
+		minutes = policy.Expiry
+	}
+	if minutes == nil {
+		s.Retry.TimeToLive = 0
+		return nil
+	}
+	if *minutes < 1 || *minutes > maxMinutes {
+		return invalid("eventTimeToLiveInMinutes of %d: give 1 to 1440", *minutes)
+	}
+	if *minutes != wholeMinutes(s.Retry.TimeToLive) { // else it is the present one, rounded
+		s.Retry.TimeToLive = time.Duration(*minutes) * time.Minute
+	}
+	return nil
+}
+
+// maxMinutes is what no policy allows, and no duration overflows at.
+const maxMinutes = 60 * 24 * 365
+
+// wholeMinutes is how a time to live is shown.
+func wholeMinutes(d time.Duration) int64 { return int64((d + time.Minute - 1) / time.Minute) }
+
+func (s *Settings) parseAttempts(what string, n *int) error {
+	s.Retry.MaxAttempts = 0
+	if n == nil {
+		return nil
+	}
+	if *n < 1 {
+		return invalid("%s of %d: give 1 to 30", what, *n)
+	}
+	s.Retry.MaxAttempts = *n
+	return nil
+}

@@ -1,0 +1,94 @@
+package topics
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+// The management JSON of Event Grid (reference §18), both ways. Reading is lenient: members that
+// mean nothing here are passed over, since templates and tools send many. What would change who
+// may see or send events, and cannot be done here, is refused rather than passed over.
+
+// object is JSON that is written.
+type object map[string]any
+
+// given tells whether a member is there, and not null.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && !isNull(raw) }
+
+func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
+
+// read reads JSON of strangers.
+func read(what string, raw []byte, into any) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return invalid("%s: %w", what, err)
+	}
+	return nil
+}
+
+// ParseTopicARM reads a topic as management calls write it. What it leaves out is empty in the
+// configuration: its name, too, which is in the path there.
+func ParseTopicARM(body []byte) (TopicConfig, error) {
+	var doc struct {
+		Name       string            `json:"name"`
+		Tags       map[string]string `json:"tags"`
+		Properties struct {
+			InputSchema        *string `json:"inputSchema"`
+			InputSchemaMapping *struct {
+				Type       string         `json:"inputSchemaMappingType"`
+				Properties schema.Mapping `json:"properties"`
+			} `json:"inputSchemaMapping"`
+			DisableLocalAuth    bool              `json:"disableLocalAuth"`
+			PublicNetworkAccess string            `json:"publicNetworkAccess"`
+			InboundIPRules      []json.RawMessage `json:"inboundIpRules"`
+		} `json:"properties"`
+	}
+	if len(bytes.TrimSpace(body)) > 0 {
+		if err := read("topic", body, &doc); err != nil {
+			return TopicConfig{}, err
+		}
+	}
+	if p := doc.Properties; p.PublicNetworkAccess != "" && !sameWord(p.PublicNetworkAccess, "Enabled") || len(p.InboundIPRules) > 0 {
+		return TopicConfig{}, invalid("publicNetworkAccess and inboundIpRules: a topic is open to all addresses that reach the yard: leave them out, and keep others off by a firewall")
+	}
+	cfg := TopicConfig{Topic{Name: doc.Name, Tags: doc.Tags, DisableKeys: doc.Properties.DisableLocalAuth}}
+	if m := doc.Properties.InputSchemaMapping; m != nil {
+		if m.Type != "" && !sameWord(m.Type, "Json") {
+			return TopicConfig{}, invalid("inputSchemaMappingType %.32q: write Json", m.Type)
+		}
+		cfg.Mapping = m.Properties
+	}
+	if name := doc.Properties.InputSchema; name != nil && *name != "" {
+		kind, err := schema.ParseKind(*name)
+		if err != nil {
+			return TopicConfig{}, invalid("inputSchema: %w", err)
+		}
+		cfg.Schema = kind
+	}
+	return cfg, nil
+}
+
+// RenderTopicARM shows a topic as management calls do, without its keys; endpoint is where it is
+// published to.
+func RenderTopicARM(t Topic, endpoint string) any {
+	properties := object{
+		"provisioningState":   "Succeeded",
+		"endpoint":            endpoint,
+		"inputSchema":         t.Schema.InputName(),
+		"metricResourceId":    t.ID,
+		"publicNetworkAccess": "Enabled",
+		"disableLocalAuth":    t.DisableKeys,
+	}
+	if t.Mapping != (schema.Mapping{}) {
+		properties["inputSchemaMapping"] = object{"inputSchemaMappingType": "Json", "properties": t.Mapping}
+	}
+	tags := t.Tags
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	return object{
+		"id": t.Resource, "name": t.Name, "type": "Microsoft.EventGrid/topics", "location": "local",
+		"tags": tags, "properties": properties,
+	}
+}

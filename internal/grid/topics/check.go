@@ -1,0 +1,359 @@
+package topics
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// Bounds of settings.
+const (
+	maxBatchEvents   = 5000
+	maxPreferredKiB  = 1024
+	maxConcurrency   = 1000
+	minRate          = 1.0 / (24 * 60 * 60) // what is slower outlives no event
+	maxRate          = 1_000_000
+	minTimeout       = 100 * time.Millisecond
+	maxTimeout       = 30 * time.Minute
+	minLock          = time.Second
+	maxLock          = 24 * time.Hour
+	maxDeliveries    = 10
+	maxKeys          = 10
+	maxLabels        = 100
+	maxLabelBytes    = 256
+	maxPathBytes     = 512
+	maxURLBytes      = 8192
+	maxTags          = 50
+	maxTagNameBytes  = 512
+	maxTagValueBytes = 256
+	// maxSettingsBytes leaves room for a proposal beside them, and for what else is stored.
+	maxSettingsBytes = meta.MaxValueBytes/2 - 16<<10
+)
+
+// complete fills in what follows from the rest, so that equal settings are equal to the letter.
+func (k *Keeper) complete(s *Settings, at origin) {
+	if s.Output == "" {
+		s.Output = schema.DefaultOutput(at.input)
+		if s.Pull != nil {
+			s.Output = schema.CloudEvents // which is all that pullers know
+		}
+	}
+	if s.Hub != "" {
+		if h, err := k.broker.Hub(s.Hub); err == nil {
+			s.Hub = h.Name
+		}
+	}
+	s.Expires = s.Expires.UTC()
+	s.Retry.Resource = s.Hub != ""
+}
+
+// vet completes and checks settings; was is the subscription as it is, or as it will be but for
+// them.
+func (k *Keeper) vet(s Settings, at origin, was Subscription) (Settings, error) {
+	k.complete(&s, at)
+	for _, err := range []error{
+		s.checkTarget(), s.checkTransport(), s.checkFilter(), k.checkRetry(s), s.checkOutput(at), s.checkBatches(), s.checkHeaders(),
+		s.checkKeys(), s.checkPull(), s.checkLimits(), s.checkOrder(), s.checkPaths(at), checkExpires(s.Expires, was), s.checkLabels(),
+		k.checkHubs(s, at), s.checkSize(),
+	} {
+		if err != nil {
+			return Settings{}, err
+		}
+	}
+	return s, k.checkElsewhere(s, was)
+}
+
+func (s Settings) checkTarget() error {
+	given := 0
+	for _, is := range []bool{s.Webhook != nil, s.Hub != "", s.Pull != nil} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return invalid("%d targets: give exactly one of a webhook, a hub, or pull, by endpoint (--endpoint), hub (--hub) or pull (--pull)", given)
+	}
+	if s.Webhook != nil && s.Webhook.URL == "" {
+		return invalid("the webhook has no URL: give one, as in https://example.com/hook")
+	}
+	if s.Webhook != nil && len(s.Webhook.URL) > maxURLBytes {
+		return invalid("the webhook's URL has %d bytes: give at most %d", len(s.Webhook.URL), maxURLBytes)
+	}
+	return nil
+}
+
+func (s Settings) checkFilter() error {
+	if _, err := filter.Compile(s.Filter); err != nil {
+		return invalid("%w", err)
+	}
+	return nil
+}
+
+func (k *Keeper) checkRetry(s Settings) error {
+	policy := s.Retry
+	if s.Pull != nil {
+		policy.MaxAttempts = 1 // that is Pull.MaxDeliveries, whatever the limit
+	}
+	if err := policy.CheckWithin(k.limits); err != nil {
+		return invalid("retry: %w", err)
+	}
+	return nil
+}
+
+func (s Settings) checkOutput(at origin) error {
+	if _, err := schema.ParseKind(string(s.Output)); err != nil {
+		return invalid("output: %w", err)
+	}
+	if err := schema.Compatible(at.input, s.Output, at.Hub != ""); err != nil {
+		return invalid("output: %w", err)
+	}
+	if s.Pull != nil && s.Output != schema.CloudEvents {
+		return invalid("output %s: who pulls gets CloudEvents, leave it out", s.Output)
+	}
+	if s.Binary && s.Hub != "" {
+		return invalid("a hub has no binary mode: leave it out")
+	}
+	if s.Binary && s.Output != schema.CloudEvents {
+		return invalid("binary mode is CloudEvents': set the output to %s, or leave binary out", schema.CloudEvents)
+	}
+	return nil
+}
+
+func (s Settings) checkBatches() error {
+	switch {
+	case s.MaxEvents < 0 || s.MaxEvents > maxBatchEvents:
+		return invalid("%d events in a batch: give 1 to %d", s.MaxEvents, maxBatchEvents)
+	case s.PreferredKiB < 0 || s.PreferredKiB > maxPreferredKiB:
+		return invalid("batches of %d KiB: give 1 to %d", s.PreferredKiB, maxPreferredKiB)
+	case s.Binary && (s.MaxEvents > 1 || s.PreferredKiB > 0):
+		return invalid("binary mode has one event in a request: leave out the batching, or binary")
+	}
+	return nil
+}
+
+func (s Settings) checkKeys() error {
+	if len(s.Keys) == 0 {
+		return nil
+	}
+	if s.Webhook == nil {
+		return invalid("only webhooks are signed: leave out the keys")
+	}
+	if len(s.Keys) > maxKeys {
+		return invalid("%d signing keys: give at most %d", len(s.Keys), maxKeys)
+	}
+	if _, err := signature.NewSigner(s.Keys); err != nil {
+		return invalid("signing keys: %w", err)
+	}
+	return nil
+}
+
+// checkPull also refuses what would have no effect on who pulls.
+func (s Settings) checkPull() error {
+	if s.Pull == nil {
+		return nil
+	}
+	if lock := s.Pull.Lock; lock != 0 && (lock < minLock || lock > maxLock) {
+		return invalid("a lock of %v: give %v to %v", lock, minLock, maxLock)
+	}
+	if n := s.Pull.MaxDeliveries; n < 0 || n > maxDeliveries {
+		return invalid("%d deliveries at most: give 1 to %d", n, maxDeliveries)
+	}
+	for _, pushed := range []struct {
+		what  string
+		given bool
+	}{
+		{"binary", s.Binary}, {"batching", s.MaxEvents > 1 || s.PreferredKiB > 0}, {"headers", len(s.Headers) > 0},
+		{"max attempts", s.Retry.MaxAttempts != 0}, {"a retry schedule", schedules(s.Retry)},
+		{"a time-out", s.Timeout != 0}, {"concurrency", s.Concurrency != 0}, {"a rate", s.Rate != 0}, {"an order", s.OrderBy != ""},
+	} {
+		if pushed.given {
+			return invalid("%s: that is for what is pushed, leave it out where events are pulled", pushed.what)
+		}
+	}
+	return nil
+}
+
+// schedules tells whether a policy says anything about when to try again.
+func schedules(p retry.Policy) bool {
+	return len(p.Schedule) > 0 || len(p.Floors) > 0 || p.NoRetry != nil || p.MaxRetryAfter != 0
+}
+
+func (s Settings) checkLimits() error {
+	switch {
+	case s.Timeout != 0 && (s.Timeout < minTimeout || s.Timeout > maxTimeout):
+		return invalid("a time-out of %v: give %v to %v", s.Timeout, minTimeout, maxTimeout)
+	case s.Concurrency < 0 || s.Concurrency > maxConcurrency:
+		return invalid("a concurrency of %d: give 1 to %d", s.Concurrency, maxConcurrency)
+	case s.Rate != 0 && !(s.Rate >= minRate && s.Rate <= maxRate): // nor NaN
+		return invalid("a rate of %v requests a second: give at least one a day (%.6f) and at most %d, or 0 for any", s.Rate, minRate, maxRate)
+	}
+	return nil
+}
+
+func (s Settings) checkOrder() error {
+	if s.OrderBy == "" {
+		return nil
+	}
+	return checkPath("order by", s.OrderBy)
+}
+
+// checkPath looks at the form of a path into an event; whether an event has it shows later.
+func checkPath(what, path string) error {
+	unfit := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
+	if len(path) > maxPathBytes || strings.ContainsFunc(path, unfit) || slices.Contains(strings.Split(path, "."), "") {
+		return invalid("%s %.80q: give a path into the event, as subject or data.customer.id", what, path)
+	}
+	return nil
+}
+
+// checkPaths refuses what leads nowhere in any event of the source: a filter would let nothing
+// through, or everything, and nobody would be told why.
+func (s Settings) checkPaths(at origin) error {
+	for _, c := range s.Filter.Advanced {
+		if err := at.checkPath("filter on", c.Key); err != nil {
+			return err
+		}
+	}
+	for _, h := range s.Headers {
+		if err := at.checkPath("header "+h.Name, h.Field); err != nil {
+			return err
+		}
+	}
+	return at.checkPath("order by", s.OrderBy)
+}
+
+func (at origin) checkPath(what, path string) error {
+	if path == "" || at.input.Form().HasField(path) {
+		return nil
+	}
+	hint := ""
+	if at.input == schema.Custom {
+		hint = " Its data is the whole event as it was published"
+	}
+	return invalid("%s %.80q: no event of this topic has it beside its data: did you mean %.80q?%s", what, path, "data."+path, hint)
+}
+
+// checkExpires lets a time that has passed stay as it is.
+func checkExpires(at time.Time, was Subscription) error {
+	if at.IsZero() || time.Now().Before(at) || was.State != "" && at.Equal(was.Expires) {
+		return nil
+	}
+	return invalid("it would have expired at %s already: give a time in the future", at.Format(time.RFC3339))
+}
+
+func (s Settings) checkLabels() error {
+	if len(s.Labels) > maxLabels {
+		return invalid("%d labels: give at most %d", len(s.Labels), maxLabels)
+	}
+	for _, l := range s.Labels {
+		if l == "" || len(l) > maxLabelBytes {
+			return invalid("label %.32q...: give 1 to %d bytes", l, maxLabelBytes)
+		}
+	}
+	return nil
+}
+
+// checkHubs looks for the hubs that are written to.
+func (k *Keeper) checkHubs(s Settings, at origin) error {
+	if s.Hub != "" {
+		if err := k.checkHub("the target", s.Hub, at); err != nil {
+			return err
+		}
+	}
+	if s.DeadLetter.Kind == PlaceHub {
+		return k.checkHub("the place for dead letters", s.DeadLetter.Where, at)
+	}
+	return nil
+}
+
+// checkHub refuses events that would come back to where they came from, again and again.
+func (k *Keeper) checkHub(what, name string, at origin) error {
+	h, err := k.broker.Hub(name)
+	if err != nil {
+		return invalid("%s: %v", what, err) // wrapped, it would look as if the source were missing
+	}
+	if at.Hub != "" && auth.Fold(h.Name) == auth.Fold(at.Hub) {
+		return invalid("%s is hub %q, which the events come from: they would go round for ever, choose another hub", what, h.Name)
+	}
+	return nil
+}
+
+func (s Settings) checkSize() error {
+	value, err := json.Marshal(s)
+	if err != nil {
+		return invalid("%w", err)
+	}
+	if len(value) > maxSettingsBytes {
+		return invalid("the definition takes %d bytes, at most %d are allowed: make it shorter", len(value), maxSettingsBytes)
+	}
+	return nil
+}
+
+// checkElsewhere asks those who know folders and addresses.
+func (k *Keeper) checkElsewhere(s Settings, was Subscription) error {
+	if err := s.DeadLetter.check(); err != nil {
+		return err
+	}
+	if s.DeadLetter.Kind != "" {
+		err := k.checkPlace(s.DeadLetter)
+		if errors.Is(err, ErrInvalid) {
+			return err
+		}
+		if err != nil {
+			return invalid("dead letters: %w", err)
+		}
+	}
+	if s.Webhook == nil {
+		return nil
+	}
+	was.Settings = s
+	if err := k.checkEndpoint(was); err != nil {
+		return invalid("webhook: %w", err)
+	}
+	return nil
+}
+
+func checkTopic(t Topic) error {
+	if err := checkTopicName(t.Name); err != nil {
+		return err
+	}
+	if kind, err := schema.ParseKind(string(t.Schema)); err != nil || kind != t.Schema {
+		return invalid("topic %q: schema %.32q: write %s, %s or %s", t.Name, t.Schema, schema.EventGrid, schema.CloudEvents, schema.Custom)
+	}
+	if t.Schema != schema.Custom && t.Mapping != (schema.Mapping{}) {
+		return invalid("topic %q: a mapping is for custom events: leave it out, or set the schema to %s", t.Name, schema.Custom)
+	}
+	if err := t.Mapping.Check(); err != nil {
+		return invalid("topic %q: %w", t.Name, err)
+	}
+	for _, key := range []string{t.Key1, t.Key2} {
+		if key == "" {
+			continue
+		}
+		if err := auth.CheckKey(key); err != nil {
+			return invalid("topic %q: %w", t.Name, err)
+		}
+	}
+	return checkTags(t)
+}
+
+func checkTags(t Topic) error {
+	if len(t.Tags) > maxTags {
+		return invalid("topic %q: %d tags: give at most %d", t.Name, len(t.Tags), maxTags)
+	}
+	for name, value := range t.Tags {
+		if name == "" || len(name) > maxTagNameBytes || len(value) > maxTagValueBytes {
+			return invalid("topic %q: tag %.32q: give a name of at most %d bytes and a value of at most %d", t.Name, name, maxTagNameBytes, maxTagValueBytes)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// Limits and defaults.
+const (
+	// MaxTopics is the most that a yard may have, MaxSubscriptions the most of one source.
+	MaxTopics        = 10_000
+	MaxSubscriptions = 20_000
+
+	// DefaultRetention outlives the longest time to live, probation and dead-letter window.
+	DefaultRetention        = 48 * time.Hour
+	DefaultValidationWindow = 10 * time.Minute
+)
+
+// Broker is what the keeper asks of it.
+type Broker interface {
+	Namespace() string
+	Hub(name string) (broker.Hub, error)
+	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
+}
+
+// Agreement is how a handshake ended.
+type Agreement struct {
+	// Agreed: events may go out. Awaiting: the endpoint answered, and somebody has to open the
+	// validation URL. Neither: Why says what it did instead.
+	Agreed, Awaiting bool
+	Why              string
+	// Rate is requests a minute; 0: any.
+	Rate int
+}
+
+// Validator asks an endpoint whether it wants the events. code and url are what it is told;
+// topic is the source's resource id. It may take as long as its own time-outs allow.
+type Validator interface {
+	Validate(ctx context.Context, s Subscription, topic, code, url string) Agreement
+}
+
+// Config is what a keeper works with.
+type Config struct {
+	// Engine keeps the topics' events, Meta the definitions; Broker knows the hubs. All three
+	// are required; the keeper closes none.
+	Engine eventlog.Engine
+	Meta   meta.Store
+	Broker Broker
+	// Validate may be nil in tests: everybody agrees.
+	Validate Validator
+	// CheckPlace says whether a dead-letter place may be used (folders!); CheckEndpoint whether
+	// a webhook's URL may. Either may be nil: all may.
+	CheckPlace    func(Place) error
+	CheckEndpoint func(Subscription) error
+	// ValidationURL makes the link that an endpoint's owner opens. Nil: there is none, and who
+	// does not agree at once never does.
+	ValidationURL func(s Subscription, token string) string
+	// ValidationWindow is how long it is good; zero: 10 min.
+	ValidationWindow time.Duration
+	// MaxTimeToLive and MaxAttempts change the limits of retry policies; zero: 24 h and 30.
+	// Retention is how long topics keep events; zero: 48 h, or a day more than MaxTimeToLive.
+	MaxTimeToLive time.Duration
+	MaxAttempts   int
+	Retention     time.Duration
+	// Log is where it tells what changed; nil means slog.Default().
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.ValidationWindow == 0 {
+		c.ValidationWindow = DefaultValidationWindow
+	}
+	if c.Retention == 0 {
+		c.Retention = max(DefaultRetention, c.MaxTimeToLive+24*time.Hour)
+	}
+	if c.CheckPlace == nil {
+		c.CheckPlace = func(Place) error { return nil }
+	}
+	if c.CheckEndpoint == nil {
+		c.CheckEndpoint = func(Subscription) error { return nil }
+	}
+	if c.ValidationURL == nil {
+		c.ValidationURL = func(Subscription, string) string { return "" }
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// Keeper keeps definitions. All methods may be called by many goroutines at once.
+type Keeper struct {
+	engine    eventlog.Engine
+	meta      meta.Store
+	broker    Broker
+	namespace string
+	validator Validator
+
+	checkPlace    func(Place) error
+	checkEndpoint func(Subscription) error
+	validationURL func(s Subscription, token string) string
+	window        time.Duration
+	limits        retry.Limits
+	retention     time.Duration
+	log           *slog.Logger
+
+	known *registry
+}
+
+// Open reads the definitions, makes YardEvents, and finishes deletions that were interrupted.
+// It starts no goroutine; Run does the rest.
+func Open(ctx context.Context, cfg Config) (*Keeper, error) {
+	if cfg.Engine == nil || cfg.Meta == nil || cfg.Broker == nil {
+		return nil, errors.New("open topics: an engine, a meta store and a broker are required")
+	}
+	cfg = cfg.withDefaults()
+	k := &Keeper{
+		engine:        cfg.Engine,
+		meta:          cfg.Meta,
+		broker:        cfg.Broker,
+		namespace:     cfg.Broker.Namespace(),
+		validator:     cfg.Validate,
+		checkPlace:    cfg.CheckPlace,
+		checkEndpoint: cfg.CheckEndpoint,
+		validationURL: cfg.ValidationURL,
+		window:        cfg.ValidationWindow,
+		limits:        retry.Limits{MaxAttempts: cfg.MaxAttempts, TimeToLive: cfg.MaxTimeToLive},
+		retention:     cfg.Retention,
+		log:           cfg.Log,
+	}
+	k.known = newRegistry(k.openLog)
+	if err := k.load(ctx); err != nil {
+		return nil, fmt.Errorf("open topics: %w", err)
+	}
+	return k, nil
+}
+
+// load reads subscriptions before topics: what names a topic that is not there then was left
+// behind by the topic's deletion.
+func (k *Keeper) load(ctx context.Context) error {
+	subscriptions, err := k.list(ctx, subscriptionsPrefix)
+	if err != nil {
+		return fmt.Errorf("read subscriptions: %w", err)
+	}
+	topics, err := k.list(ctx, topicsPrefix)
+	if err != nil {
+		return fmt.Errorf("read topics: %w", err)
+	}
+	// In order of creation each is put behind the others.
+	slices.SortFunc(subscriptions, func(x, y sighting) int { return x.sub.Created.Compare(y.sub.Created) })
+	k.known.apply(slices.Concat(topics, subscriptions)...)
+	if err := k.resumeDeletions(ctx, topics); err != nil {
+		return err
+	}
+	k.sweep(ctx)
+	return k.ensureYardEvents(ctx)
+}
+
+func (k *Keeper) list(ctx context.Context, prefix string) ([]sighting, error) {
+	entries, err := k.meta.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]sighting, len(entries))
+	for i, e := range entries {
+		if all[i], err = k.sighted(e); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Snapshot is everything at one moment. Nothing in it may be changed.
+//
+// Of topics that are being deleted, and of those that this node has not heard of yet, neither
+// the topic nor a subscription is in it. Subscriptions of hubs always are: whether the hub is
+// still the one they were made for tells HubID.
+type Snapshot struct {
+	// Topics by folded name, Subscriptions by ID.
+	Topics        map[string]*Topic
+	Subscriptions map[string]*Subscription
+	// BySource are the subscriptions of a source, by its SourceID, in order of creation.
+	BySource map[string][]*Subscription
+}
+
+// Snapshot gives the present one; it costs nothing.
+func (k *Keeper) Snapshot() *Snapshot { return &k.known.live.Load().Snapshot }
+
+// OnChange has f called, quickly and without changing anything, after each change.
+func (k *Keeper) OnChange(f func()) (stop func()) { return k.known.listeners.Add(f) }
+
+// now has the precision that makes an order of creation, and none that storing loses.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// leftoverAge is how old a subscription has to be before it is removed because its topic is not
+// there: the topic may be new, and not known to this node yet.
+const leftoverAge = 24 * time.Hour
+
+// sweep removes subscriptions that a crash has left behind of topics which were deleted. Nobody
+// sees them; this is only to keep nothing for ever. What fails is left to the next start.
+func (k *Keeper) sweep(ctx context.Context) {
+	topics := k.known.live.Load().logs
+	left := k.known.known(func(key string) bool { return strings.HasPrefix(key, topicSubscriptionsPrefix) })
+	left = slices.DeleteFunc(left, func(s sighting) bool {
+		if s.gone {
+			return true
+		}
+		_, there := topics[s.sub.SourceID]
+		return there || time.Since(s.sub.Updated) < leftoverAge
+	})
+	if err := k.removeAll(ctx, left); err != nil {
+		k.log.Warn("subscriptions of deleted topics are still stored, the next start tries again", "error", err)
+	}
+}

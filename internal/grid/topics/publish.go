@@ -1,0 +1,116 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// maxAppends bounds how often a batch is appended that was certainly not stored.
+const maxAppends = 4
+
+// Publish stores events (as schema.Read gives them) in the topic's log, whole or not at all; they
+// are durable when it returns. No events are stored at once.
+//
+// Errors: ErrTopicNotFound, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among
+// them. After eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any
+// other they are not.
+func (k *Keeper) Publish(ctx context.Context, topic string, events [][]byte) error {
+	live := k.known.live.Load()
+	t := live.Topics[auth.Fold(topic)]
+	if t == nil {
+		return topicNotFound(topic)
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	log := live.logs[t.ID]
+	if log.err != nil {
+		return fmt.Errorf("publish to topic %q: %w", t.Name, log.err)
+	}
+	err := publish(ctx, log, contentType(t.Schema.Form()), events)
+	if errors.Is(err, eventlog.ErrRemoved) && !errors.Is(err, eventlog.ErrUncertain) {
+		return topicNotFound(topic) // also where one was made anew: it may have another schema
+	}
+	if err != nil {
+		return fmt.Errorf("publish to topic %q: %w", t.Name, err)
+	}
+	return nil
+}
+
+func contentType(f schema.Form) string {
+	if f == schema.CloudEventForm {
+		return "application/cloudevents+json"
+	}
+	return "application/json"
+}
+
+// buffers are what batches are written into; the engine has copied them when it has taken one.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// messageBytes is the most that an event measures beside its body.
+const messageBytes = 64
+
+func publish(ctx context.Context, log eventlog.Partition, contentType string, events [][]byte) error {
+	size := 0
+	for _, e := range events {
+		size += messageBytes + len(e)
+	}
+	if size > eventlog.MaxBatchBytes {
+		return fmt.Errorf("%w: %d events take about %d bytes as they are stored, at most %d are allowed",
+			eventlog.ErrTooLarge, len(events), size, eventlog.MaxBatchBytes)
+	}
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	*buffer = slices.Grow((*buffer)[:0], size)
+	batch, err := write(*buffer, contentType, events)
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		_, err := eventlog.Append(ctx, log, batch)
+		if err == nil || !fenced(err) || try == maxAppends {
+			return err
+		}
+	}
+}
+
+// fenced: the partition's writer changed before the batch got there, so that it may be appended
+// again without storing twice.
+func fenced(err error) bool {
+	return errors.Is(err, eventlog.ErrFenced) && !errors.Is(err, eventlog.ErrUncertain)
+}
+
+// write puts all messages behind each other into a buffer that has room for them.
+func write(dst []byte, contentType string, events [][]byte) (batch eventlog.Batch, err error) {
+	batch.Events = make([]eventlog.Event, len(events))
+	for i, e := range events {
+		begin := len(dst)
+		if dst, err = message.Append(dst, event.Event{Body: e, ContentType: contentType}); err != nil {
+			return batch, fmt.Errorf("event %d: %w", i, err)
+		}
+		batch.Events[i].Message = dst[begin:len(dst):len(dst)]
+	}
+	return batch, nil
+}
+
+// Log gives a topic's log, for reading; ErrTopicNotFound where it is deleted.
+func (k *Keeper) Log(t *Topic) (eventlog.Partition, error) {
+	log, ok := k.known.live.Load().logs[t.ID]
+	if !ok {
+		return nil, topicNotFound(t.Name)
+	}
+	return log.Partition, log.err
+}
+
+func (k *Keeper) openLog(t *Topic) (eventlog.Partition, error) {
+	return k.engine.Partition(LogOf(t), eventlog.Retention{Age: k.retention})
+}

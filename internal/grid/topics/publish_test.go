@@ -1,0 +1,170 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// G12: nothing is acknowledged that is not stored, and nothing stored twice that certainly was
+// not.
+func TestPublishDependsOnTheLog(t *testing.T) {
+	broken := errors.New("no such disk")
+	for _, test := range []struct {
+		name    string
+		answers []error
+		want    error
+		stored  int
+	}{
+		{"what is stored is acknowledged", nil, nil, 1},
+		{"a fenced batch is appended again", []error{eventlog.ErrFenced, eventlog.ErrFenced}, nil, 1},
+		{"but not for ever", []error{eventlog.ErrFenced, eventlog.ErrFenced, eventlog.ErrFenced, eventlog.ErrFenced}, eventlog.ErrFenced, 0},
+		{"what is uncertain is not appended again", []error{fmt.Errorf("%w: %w", eventlog.ErrUncertain, eventlog.ErrFenced)}, eventlog.ErrUncertain, 0},
+		{"a full disk is told", []error{eventlog.ErrNoSpace}, eventlog.ErrNoSpace, 0},
+		{"a log that was removed is no topic", []error{eventlog.ErrRemoved}, ErrTopicNotFound, 0},
+		{"any other failure is told", []error{broken}, broken, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			y := newYard(t)
+			k := y.open(t, Config{Engine: &scripted{Engine: y.engine, answers: test.answers}})
+			mustTopic(t, k, "orders")
+			err := k.Publish(t.Context(), "orders", [][]byte{[]byte("{}")})
+			if !errors.Is(err, test.want) {
+				t.Errorf("got %v", err)
+			}
+			if got := stored(t, k, "orders"); len(got) != test.stored {
+				t.Errorf("stored %q", got)
+			}
+		})
+	}
+}
+
+func TestWhatIsPublished(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	for kind, want := range map[schema.Kind]string{
+		schema.EventGrid: "application/json", schema.Custom: "application/json", schema.CloudEvents: "application/cloudevents+json",
+	} {
+		name := "topic-" + string(kind)
+		if _, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name, Schema: kind}}); err != nil {
+			t.Fatal(err)
+		}
+		mustPublish(t, k, name, `{"id":"1"}`)
+		its, _ := k.Topic(name)
+		log, _ := k.Log(&its)
+		cursor, err := log.Cursor(t.Context(), eventlog.Earliest())
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := cursor.TryNext(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := message.Decode(run.Events[0].Message)
+		if err != nil || e.ContentType != want || string(e.Body) != `{"id":"1"}` {
+			t.Errorf("%s: got %+v, %v", kind, e, err)
+		}
+		cursor.Close()
+	}
+}
+
+func TestPublishRefusesWhatIsTooLarge(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	mustTopic(t, k, "orders")
+	big := []byte(strings.Repeat("x", 1<<20))
+	if err := k.Publish(t.Context(), "orders", [][]byte{big}); err != nil {
+		t.Errorf("one of 1 MiB: %v", err)
+	}
+	err := k.Publish(t.Context(), "orders", [][]byte{big, big})
+	wantError(t, err, eventlog.ErrTooLarge, "at most 1572864")
+	if err := k.Publish(t.Context(), "orders", nil); err != nil {
+		t.Errorf("none: %v", err)
+	}
+	if got := stored(t, k, "orders"); len(got) != 1 {
+		t.Errorf("%d are stored", len(got))
+	}
+}
+
+// The buffers that batches share mix nothing up.
+func TestPublishersAtOnce(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	mustTopic(t, k, "orders")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 20 {
+				e := fmt.Sprintf("%d-%d-%s", i, j, strings.Repeat(string(rune('a'+i)), 100*j))
+				if err := k.Publish(t.Context(), "orders", [][]byte{[]byte(e), []byte(e)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got := stored(t, k, "orders")
+	if len(got) != 320 {
+		t.Fatalf("%d are stored", len(got))
+	}
+	for i := 0; i < len(got); i += 2 {
+		var who, which int
+		if _, err := fmt.Sscanf(got[i], "%d-%d-", &who, &which); err != nil || got[i] != got[i+1] ||
+			!strings.HasSuffix(got[i], "-"+strings.Repeat(string(rune('a'+who)), 100*which)) {
+			t.Fatalf("stored %.60q and %.60q", got[i], got[i+1])
+		}
+	}
+}
+
+// scripted is an engine that answers appends as told, in turn, and then stores.
+type scripted struct {
+	eventlog.Engine
+	mu      sync.Mutex
+	answers []error // guarded by mu
+}
+
+func (s *scripted) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := s.Engine.Partition(id, r)
+	return scriptedPartition{p, s}, err
+}
+
+type scriptedPartition struct {
+	eventlog.Partition
+	script *scripted
+}
+
+func (p scriptedPartition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
+	p.script.mu.Lock()
+	defer p.script.mu.Unlock()
+	if len(p.script.answers) > 0 {
+		err := p.script.answers[0]
+		p.script.answers = p.script.answers[1:]
+		return failedReceipt{err}, nil
+	}
+	return p.Partition.Submit(ctx, b)
+}
+
+type failedReceipt struct{ err error }
+
+func (r failedReceipt) Wait(context.Context) (eventlog.Appended, error) {
+	return eventlog.Appended{}, r.err
+}
+
+func BenchmarkPublish(b *testing.B) {
+	k := newYard(b).open(b, Config{})
+	mustTopic(b, k, "orders")
+	events := make([][]byte, 100)
+	for i := range events {
+		events[i] = []byte(strings.Repeat("x", 500))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := k.Publish(b.Context(), "orders", events); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

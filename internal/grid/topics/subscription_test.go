@@ -1,0 +1,287 @@
+package topics
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+)
+
+// G1: a subscription is what it was made as, also for a keeper that opens later.
+func TestCreatedSubscriptionIsThere(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	its := mustTopic(t, k, "Orders")
+	s := hook(example)
+	s.Retry = retry.Policy{MaxAttempts: 3, TimeToLive: time.Minute, NoRetry: []int{}}
+	s.Headers = []Header{{Name: "X-Env", Value: "prod", Secret: true}}
+	made := mustCreate(t, k, topic("orders"), "Mailer", s)
+	if made.State != Active || made.Source != topic("Orders") || made.SourceID != its.ID || !isID(made.ID) || made.Output != schema.EventGrid ||
+		made.Resource != its.Resource || made.Created.IsZero() || made.Retry.NoRetry == nil {
+		t.Errorf("made %+v", made)
+	}
+	s.Headers[0].Value = "mine to change"
+	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
+		for _, name := range []string{"mailer", "MAILER"} {
+			for _, source := range []Source{topic("ORDERS"), {}} {
+				found, err := keeper.Find(source, name)
+				if err != nil || !found.Settings.equal(made.Settings) || found.ID != made.ID || found.Headers[0].Value != "prod" {
+					t.Errorf("%v, %s: got %+v, %v", source, name, found, err)
+				}
+			}
+		}
+		if got := keeper.Snapshot().Subscriptions[made.ID]; got == nil || got.Name != "Mailer" {
+			t.Errorf("by id: %+v", got)
+		}
+	}
+	_, err := k.Create(t.Context(), topic("orders"), "MAILER", hook(example))
+	wantError(t, err, ErrExists, "choose another name")
+	_, err = k.Create(t.Context(), topic("orders"), "m", hook(example))
+	wantError(t, err, ErrInvalid, "3 to 64")
+	_, err = k.Create(t.Context(), Source{}, "mailer", hook(example))
+	wantError(t, err, ErrInvalid, "name a topic or a hub")
+	_, err = k.Create(t.Context(), Source{Topic: "orders", Hub: "orders"}, "mailer", hook(example))
+	wantError(t, err, ErrInvalid, "only one of them")
+	_, err = k.Find(Source{Topic: "orders", Hub: "orders"}, "mailer")
+	wantError(t, err, ErrInvalid, "only one of them")
+	_, err = k.Subscriptions(Source{Topic: "orders", Hub: "orders"})
+	wantError(t, err, ErrInvalid, "only one of them")
+	wantError(t, k.Delete(t.Context(), Source{Topic: "orders", Hub: "orders"}, "mailer"), ErrInvalid, "only one of them")
+	_, err = k.Find(topic("orders"), "other")
+	wantError(t, err, ErrNotFound, "other")
+	if _, err = k.Create(t.Context(), Source{Hub: "nowhere"}, "mailer", hook(example)); !isNoHub(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func isNoHub(err error) bool {
+	var missing *broker.NotFoundError
+	return errors.As(err, &missing) && missing.Kind == broker.KindHub
+}
+
+// G1: whatever is published once a subscription is active is behind its start.
+func TestStarts(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	mustTopic(t, k, "orders")
+	mustPublish(t, k, "orders", "a", "b", "c")
+	if s := mustCreate(t, k, topic("orders"), "from-now", hook(example)); !slices.Equal(s.Starts, []int64{3}) {
+		t.Errorf("starts at %v", s.Starts)
+	}
+	all := hook(example)
+	all.FromStart = true
+	if s := mustCreate(t, k, topic("orders"), "from-start", all); !slices.Equal(s.Starts, []int64{0}) {
+		t.Errorf("starts at %v", s.Starts)
+	}
+	y.hub(t, "sensors/cellar", 3)
+	y.publishToHub(t, "sensors/cellar", 1, 5)
+	if s := mustCreate(t, k, Source{Hub: "Sensors/Cellar"}, "from-now", hook(example)); !slices.Equal(s.Starts, []int64{0, 5, 0}) || s.Output != schema.CloudEvents {
+		t.Errorf("starts at %v, output %s", s.Starts, s.Output)
+	}
+	if s := mustCreate(t, k, Source{Hub: "sensors/cellar"}, "from-start", all); !slices.Equal(s.Starts, []int64{0, 0, 0}) {
+		t.Errorf("starts at %v", s.Starts)
+	}
+}
+
+// G1, G11: the ends are read before the definition is in force, whichever way it gets there: an
+// event published the very moment it is lies behind them.
+func TestStartsMissNothing(t *testing.T) {
+	for _, how := range []string{"at once", "agreed", "confirmed", "updated"} {
+		t.Run(how, func(t *testing.T) {
+			y := newYard(t)
+			publisher := y.open(t, Config{})
+			mustTopic(t, publisher, "orders")
+			published := int64(-1)
+			var k *Keeper
+			store := hookedStore{Store: y.store, changed: func(key string) {
+				if !strings.HasPrefix(key, subscriptionsPrefix) || published >= 0 {
+					return
+				}
+				there, err := publisher.get(t.Context(), key)
+				if err == nil && there.sub.State == Active {
+					published = int64(len(stored(t, publisher, "orders")))
+				}
+				mustPublish(t, publisher, "orders", "x")
+			}}
+			door := &endpoint{}
+			k = y.open(t, Config{Meta: store, Validate: door, ValidationURL: link})
+			s := hook(example)
+			var url string
+			door.answer = func(_ Subscription, _, _, u string) Agreement {
+				mustPublish(t, publisher, "orders", "while asked")
+				url = u
+				return Agreement{Agreed: how == "agreed", Awaiting: how != "agreed"}
+			}
+			s.SkipValidation = how == "at once"
+			mustCreate(t, k, topic("orders"), "mailer", s)
+			switch how {
+			case "confirmed":
+				mustPublish(t, publisher, "orders", "before")
+				if _, err := confirm(t, k, url, 0); err != nil {
+					t.Fatal(err)
+				}
+			case "updated":
+				_, err := k.Update(t.Context(), topic("orders"), "mailer", func(s *Settings) error {
+					s.SkipValidation = true
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			found := mustFind(t, k, topic("orders"), "mailer")
+			if found.State != Active || published < 0 || len(found.Starts) != 1 || found.Starts[0] > published {
+				t.Errorf("starts at %v, published %d, %s", found.Starts, published, found.State)
+			}
+			if how == "confirmed" && found.Starts[0] == 0 {
+				t.Error("it starts before it was active")
+			}
+		})
+	}
+}
+
+func TestListsOfSubscriptions(t *testing.T) {
+	y := newYard(t)
+	y.hub(t, "sensors", 1)
+	y.hub(t, "empty", 1)
+	k := y.open(t, Config{})
+	mustTopic(t, k, "orders")
+	for _, name := range []string{"bbb", "AAA", "ccc"} {
+		mustCreate(t, k, topic("orders"), name, hook(example))
+	}
+	mustCreate(t, k, Source{Hub: "sensors"}, "aaa", hook(example))
+	for source, want := range map[Source]string{
+		topic("Orders"): "[AAA bbb ccc]", {Hub: "Sensors"}: "[aaa]", {Hub: "empty"}: "[]", {}: "[AAA aaa bbb ccc]", topic(YardEvents): "[]",
+	} {
+		list, err := k.Subscriptions(source)
+		names := []string{}
+		for _, s := range list {
+			names = append(names, s.Name)
+		}
+		if err != nil || fmt.Sprint(names) != want {
+			t.Errorf("%s: got %v, %v", source, names, err)
+		}
+	}
+	order := []string{}
+	its, _ := k.Topic("orders")
+	for _, s := range k.Snapshot().BySource[its.ID] {
+		order = append(order, s.Name)
+	}
+	if !slices.Equal(order, []string{"bbb", "AAA", "ccc"}) {
+		t.Errorf("in order of creation: %v", order)
+	}
+	_, err := k.Find(Source{}, "aaa")
+	wantError(t, err, ErrAmbiguous, "say whose is meant")
+	wantError(t, k.Delete(t.Context(), Source{}, "AAA"), ErrAmbiguous, "say whose is meant")
+	if _, err := k.Subscriptions(Source{Hub: "nowhere"}); !isNoHub(err) {
+		t.Errorf("got %v", err)
+	}
+	_, err = k.Subscriptions(topic("nowhere"))
+	wantError(t, err, ErrTopicNotFound, "nowhere")
+}
+
+func TestDeletedSubscriptionIsGone(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	mustTopic(t, k, "orders")
+	first := mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	told := 0
+	defer k.OnChange(func() { told++ })()
+	if err := k.Delete(t.Context(), Source{}, "Mailer"); err != nil {
+		t.Fatal(err)
+	}
+	if told != 1 || k.Snapshot().Subscriptions[first.ID] != nil || k.Snapshot().BySource[first.SourceID] != nil {
+		t.Errorf("still there, told %d times", told)
+	}
+	wantError(t, k.Delete(t.Context(), topic("orders"), "mailer"), ErrNotFound, "mailer")
+	wantError(t, k.Delete(t.Context(), Source{}, "mailer"), ErrNotFound, "mailer")
+	_, err := k.Update(t.Context(), topic("orders"), "mailer", func(*Settings) error { return nil })
+	wantError(t, err, ErrNotFound, "mailer")
+	if again := mustCreate(t, k, topic("orders"), "mailer", hook(example)); again.ID == first.ID {
+		t.Error("an id is used twice")
+	}
+}
+
+// A hub that is deleted leaves its subscriptions behind: they say so, and give way to new ones.
+func TestSubscriptionsOfADeletedHub(t *testing.T) { synctest.Test(t, orphanHub) }
+
+func orphanHub(t *testing.T) {
+	y := newYard(t)
+	y.hub(t, "sensors", 2)
+	k := y.open(t, Config{})
+	source := Source{Hub: "sensors"}
+	old := mustCreate(t, k, source, "mailer", hook(example))
+	mustCreate(t, k, source, "biller", hook(example))
+	if err := y.broker.DeleteHub(t.Context(), "sensors"); err != nil {
+		t.Fatal(err)
+	}
+	expectOrphan := func(why string) {
+		t.Helper()
+		list, err := k.Subscriptions(source)
+		if err != nil || len(list) != 2 {
+			t.Errorf("got %v, %v", list, err)
+		}
+		for _, s := range append(list, mustFind(t, k, source, "mailer"), mustFind(t, k, Source{}, "biller")) {
+			if s.State != Failed || !strings.Contains(s.Why, why) {
+				t.Errorf("%s is %s, %q", s.Name, s.State, s.Why)
+			}
+		}
+	}
+	expectOrphan(`hub "sensors" is gone: delete`)
+	if _, err := k.Create(t.Context(), source, "mailer", hook(example)); !isNoHub(err) {
+		t.Errorf("create: %v", err)
+	}
+	time.Sleep(time.Millisecond) // a hub made in the same one could not be told apart
+	y.hub(t, "sensors", 3)
+	expectOrphan(`another has its name`)
+	_, err := k.Update(t.Context(), source, "mailer", func(s *Settings) error { s.MaxEvents = 2; return nil })
+	wantError(t, err, ErrNotFound, "gone")
+	made := mustCreate(t, k, source, "mailer", hook(example))
+	if made.ID == old.ID || made.SourceID == old.SourceID || len(made.Starts) != 3 || made.State != Active {
+		t.Errorf("made %+v", made)
+	}
+	if ensured, err := k.Ensure(t.Context(), source, "biller", hook(example)); err != nil || ensured.SourceID != made.SourceID {
+		t.Errorf("ensured %+v, %v", ensured, err)
+	}
+	if n := len(k.Snapshot().Subscriptions); n != 2 {
+		t.Errorf("%d subscriptions are seen", n)
+	}
+}
+
+func TestOrphansCanBeDeleted(t *testing.T) {
+	y := newYard(t)
+	y.hub(t, "sensors", 1)
+	k := y.open(t, Config{})
+	mustCreate(t, k, Source{Hub: "sensors"}, "mailer", hook(example))
+	if err := y.broker.DeleteHub(t.Context(), "sensors"); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Delete(t.Context(), Source{Hub: "sensors"}, "mailer"); err != nil {
+		t.Error(err)
+	}
+	if n := len(k.Snapshot().Subscriptions); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+func TestNoMoreThanSoManySubscriptions(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	its := mustTopic(t, k, "orders")
+	news := make([]sighting, MaxSubscriptions-1)
+	for i := range news {
+		r := &record{Subscription: Subscription{Name: fmt.Sprintf("sub-%d", i), ID: newID(), Source: topic("orders"), SourceID: its.ID, Created: now()}}
+		news[i] = sighting{key: r.key(), revision: 1000, sub: r}
+	}
+	k.known.apply(news...)
+	mustCreate(t, k, topic("orders"), "the-last", hook(example))
+	_, err := k.Create(t.Context(), topic("orders"), "one-more", hook(example))
+	wantError(t, err, ErrInvalid, "delete one first")
+	mustCreate(t, k, topic(YardEvents), "elsewhere", hook(example))
+}

@@ -1,0 +1,544 @@
+package topics
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+func TestNamesOfTopics(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	for name, good := range map[string]bool{
+		"abc": true, "Orders-2": true, "1-2": true, strings.Repeat("a", 50): true, "sys": true,
+		"": false, "ab": false, strings.Repeat("a", 51): false, "a_b": false, "a b": false, "a/b": false, "größe": false,
+		"Microsoft-x": false, "EVENTGRIDx": false, "systemx": false, "a.b": false,
+	} {
+		_, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name}})
+		if good != (err == nil) || !good && !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
+// G9: a topic is what it was made as, also for a keeper that opens later.
+func TestCreatedTopicIsThere(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	made, err := k.CreateTopic(t.Context(), TopicConfig{Topic{
+		Name: "Orders", Schema: schema.Custom, Mapping: schema.Mapping{EventType: schema.Field{Source: "kind", Default: "x"}, Subject: schema.Field{Default: "s"}},
+		Key1: "a-key-that-I-have-chosen", DisableKeys: true, Tags: map[string]string{"team": "a"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const resource = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/yard/providers/Microsoft.EventGrid/topics/Orders"
+	if made.Key1 != "a-key-that-I-have-chosen" || len(made.Key2) < 40 || !isID(made.ID) || made.Resource != resource || !made.DisableKeys {
+		t.Errorf("made %+v", made)
+	}
+	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
+		for _, name := range []string{"Orders", "orders", "ORDERS"} {
+			found, err := keeper.Topic(name)
+			if err != nil || fmt.Sprint(found) != fmt.Sprint(made) {
+				t.Errorf("%s: got %+v, %v", name, found, err)
+			}
+		}
+	}
+	_, err = k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "ORDERS"}})
+	wantError(t, err, ErrTopicExists, "choose another name")
+	if _, err := k.Topic("nothing"); !errors.Is(err, ErrTopicNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTopicsThatAreNotAllowed(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	many := map[string]string{}
+	for i := range 51 {
+		many[fmt.Sprint(i)] = "x"
+	}
+	for says, topic := range map[string]Topic{
+		"schema":               {Schema: "xml"},
+		"a mapping is for":     {Mapping: schema.Mapping{ID: schema.Field{Source: "x"}}},
+		"key has":              {Key2: "short"},
+		"tags":                 {Tags: many},
+		"a name of at most":    {Tags: map[string]string{"": "x"}},
+		"a value of at most 2": {Tags: map[string]string{"x": strings.Repeat("x", 257)}},
+	} {
+		topic.Name = "orders"
+		_, err := k.CreateTopic(t.Context(), TopicConfig{topic})
+		wantError(t, err, ErrInvalid, says)
+	}
+}
+
+func TestYardEventsIsMadeOnceAndStays(t *testing.T) {
+	y := newYard(t)
+	first, err := y.open(t, Config{}).Topic(YardEvents)
+	if err != nil || first.Schema != schema.EventGrid {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	k := y.open(t, Config{})
+	if again, _ := k.Topic("Yard-Events"); again.ID != first.ID || again.Key1 != first.Key1 {
+		t.Errorf("made anew: %+v", again)
+	}
+	wantError(t, k.DeleteTopic(t.Context(), "YARD-events"), ErrReserved, "leave it unused")
+	if got := k.Topics(); len(got) != 1 || got[0].Name != YardEvents {
+		t.Errorf("topics %v", got)
+	}
+}
+
+// Several nodes that start at once have one yard-events.
+func TestYardEventsOfSeveralNodes(t *testing.T) {
+	y := newYard(t)
+	ids := make([]string, 8)
+	var wg sync.WaitGroup
+	for i := range ids {
+		wg.Go(func() {
+			made, err := y.open(t, Config{}).Topic(YardEvents)
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = made.ID
+		})
+	}
+	wg.Wait()
+	if len(slices.Compact(slices.Clone(ids))) != 1 {
+		t.Errorf("got %v", ids)
+	}
+}
+
+func TestEnsureTopic(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	cfg := TopicConfig{Topic{Name: "orders", Schema: schema.CloudEvents, Tags: map[string]string{"a": "b"}}}
+	first, err := k.EnsureTopic(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := 0
+	defer k.OnChange(func() { changes++ })()
+	if again, err := k.EnsureTopic(t.Context(), cfg); err != nil || fmt.Sprint(again) != fmt.Sprint(first) || changes != 0 {
+		t.Errorf("again: %+v, %v, %d changes", again, err, changes)
+	}
+	cfg.Tags, cfg.Key1, cfg.DisableKeys, cfg.Schema = nil, "a-key-that-I-have-chosen", true, ""
+	changed, err := k.EnsureTopic(t.Context(), cfg)
+	if err != nil || changed.Key1 != cfg.Key1 || changed.Key2 != first.Key2 || !changed.DisableKeys || changed.Tags != nil ||
+		changed.ID != first.ID || changed.Schema != schema.CloudEvents || changes != 1 {
+		t.Errorf("changed: %+v, %v, %d changes", changed, err, changes)
+	}
+	cfg.Schema = schema.EventGrid
+	_, err = k.EnsureTopic(t.Context(), cfg)
+	wantError(t, err, ErrInvalid, "the schema is fixed")
+}
+
+// UpdateTopic changes what is there, beside what others change at the same time, and makes nothing.
+func TestUpdateTopic(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	made := mustTopic(t, k, "orders")
+	raced := false
+	changed, err := k.UpdateTopic(t.Context(), "ORDERS", func(t2 *Topic) error {
+		if !raced {
+			raced = true
+			if _, err := y.open(t, Config{}).RegenerateKey(t.Context(), "orders", Key1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t2.DisableKeys = true
+		t2.Name, t2.ID, t2.Created = "other", "other", time.Time{}
+		return nil
+	})
+	if err != nil || !changed.DisableKeys || changed.Key1 == made.Key1 || changed.Name != "orders" || changed.ID != made.ID || !changed.Created.Equal(made.Created) {
+		t.Errorf("changed to %+v, %v", changed, err)
+	}
+	_, err = k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.Schema = schema.CloudEvents; return nil })
+	wantError(t, err, ErrInvalid, "the schema is fixed")
+	_, err = k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.Key2 = "short"; return nil })
+	wantError(t, err, ErrInvalid, "orders")
+	stop := errors.New("stop")
+	_, err = k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.DisableKeys = false; return stop })
+	wantError(t, err, stop, "orders")
+	if now, err := k.Topic("orders"); err != nil || now.Schema != schema.EventGrid || now.Key2 != made.Key2 || !now.DisableKeys {
+		t.Errorf("it is %+v, %v", now, err)
+	}
+	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = k.UpdateTopic(t.Context(), "orders", func(*Topic) error { return nil })
+	wantError(t, err, ErrTopicNotFound, "orders")
+}
+
+func TestRegenerateKey(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	made := mustTopic(t, k, "orders")
+	one, err := k.RegenerateKey(t.Context(), "Orders", "key1")
+	if err != nil || one.Key1 == made.Key1 || one.Key2 != made.Key2 {
+		t.Errorf("got %+v, %v", one, err)
+	}
+	two, err := k.RegenerateKey(t.Context(), "orders", "KEY2")
+	if err != nil || two.Key1 != one.Key1 || two.Key2 == one.Key2 {
+		t.Errorf("got %+v, %v", two, err)
+	}
+	_, err = k.RegenerateKey(t.Context(), "orders", "key3")
+	wantError(t, err, ErrInvalid, "key1 and key2")
+	_, err = k.RegenerateKey(t.Context(), "other", "key1")
+	wantError(t, err, ErrTopicNotFound, "other")
+}
+
+func TestNoMoreThanSoManyTopics(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	news := make([]sighting, MaxTopics-2)
+	for i := range news {
+		made := &topicRecord{Topic: Topic{Name: fmt.Sprintf("topic-%d", i), ID: newID()}}
+		news[i] = sighting{key: made.key(), revision: 1000, topic: made}
+	}
+	k.known.apply(news...)
+	mustTopic(t, k, "the-last")
+	_, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "one-more"}})
+	wantError(t, err, ErrInvalid, "delete one first")
+	if _, err := k.EnsureTopic(t.Context(), TopicConfig{Topic{Name: "the-last", DisableKeys: true}}); err != nil {
+		t.Errorf("one that exists: %v", err)
+	}
+}
+
+// G1, G12: what was published is stored, and a topic that is made again has nothing of it.
+func TestRecreatedTopicIsEmpty(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	first := mustTopic(t, k, "orders")
+	mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	mustPublish(t, k, "ORDERS", `{"a":1}`, `{"b":2}`)
+	mustPublish(t, k, "orders", `{"c":3}`)
+	if got := stored(t, k, "orders"); !slices.Equal(got, []string{`{"a":1}`, `{"b":2}`, `{"c":3}`}) {
+		t.Errorf("stored %q", got)
+	}
+	if err := k.DeleteTopic(t.Context(), "Orders"); err != nil {
+		t.Fatal(err)
+	}
+	expectGone(t, k, first)
+	second := mustTopic(t, k, "orders")
+	if second.ID == first.ID || second.Key1 == first.Key1 {
+		t.Errorf("the new topic is the old one: %+v", second)
+	}
+	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
+		if got := stored(t, keeper, "orders"); len(got) != 0 {
+			t.Errorf("stored %q", got)
+		}
+		if list, err := keeper.Subscriptions(topic("orders")); err != nil || len(list) != 0 {
+			t.Errorf("subscriptions %v, %v", list, err)
+		}
+	}
+}
+
+// expectGone checks that no call finds the topic.
+func expectGone(t *testing.T, k *Keeper, gone Topic) {
+	t.Helper()
+	_, byName := k.Topic(gone.Name)
+	_, find := k.Find(topic(gone.Name), "mailer")
+	_, list := k.Subscriptions(topic(gone.Name))
+	_, create := k.Create(t.Context(), topic(gone.Name), "mailer", hook(example))
+	_, ensure := k.Ensure(t.Context(), topic(gone.Name), "mailer", hook(example))
+	_, update := k.Update(t.Context(), topic(gone.Name), "mailer", func(*Settings) error { return nil })
+	_, log := k.Log(&gone)
+	_, key := k.RegenerateKey(t.Context(), gone.Name, "key1")
+	for what, err := range map[string]error{
+		"Topic": byName, "Find": find, "Subscriptions": list, "Create": create, "Ensure": ensure, "Update": update, "Log": log,
+		"RegenerateKey": key, "Publish": k.Publish(t.Context(), gone.Name, [][]byte{[]byte("{}")}),
+		"Delete": k.Delete(t.Context(), topic(gone.Name), "mailer"), "DeleteTopic": k.DeleteTopic(t.Context(), gone.Name),
+	} {
+		if !errors.Is(err, ErrTopicNotFound) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	for _, s := range k.Snapshot().Subscriptions {
+		if s.SourceID == gone.ID {
+			t.Errorf("subscription %s is still seen", s.Name)
+		}
+	}
+	if its := k.Snapshot().BySource[gone.ID]; its != nil {
+		t.Errorf("subscriptions of the topic are still seen: %v", its)
+	}
+}
+
+// G8: wherever a deletion is cut off, the topic is either whole or, after the next start, gone
+// with all it had; and its name is free for a new one, without any start.
+func TestDeletionSurvivesACrashAtEveryStep(t *testing.T) {
+	for _, answerLost := range []bool{false, true} {
+		for _, next := range []string{"restart", "create", "delete", "ensure"} {
+			// Marking, two subscriptions, removing the log, the definition.
+			for step := 1; step <= 5; step++ {
+				t.Run(fmt.Sprintf("step %d, answer lost %v, then %s", step, answerLost, next), func(t *testing.T) {
+					crashDeletion(t, &faults{step: step, answerLost: answerLost}, next)
+				})
+			}
+		}
+	}
+}
+
+func crashDeletion(t *testing.T, f *faults, next string) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	old := mustTopic(t, k, "orders")
+	mustPublish(t, k, "orders", "old")
+	for _, name := range []string{"mailer", "biller"} {
+		mustCreate(t, k, topic("orders"), name, hook(example))
+	}
+	// Another node, open since before, that knows nothing of the deletion.
+	healthy := &faults{}
+	k = y.open(t, Config{Engine: faultyEngine{y.engine, healthy}})
+	dying := y.open(t, Config{Engine: faultyEngine{y.engine, f}, Meta: faultyStore{y.store, f}})
+	if err := dying.DeleteTopic(t.Context(), "orders"); !errors.Is(err, errCrashed) {
+		t.Fatalf("got %v", err)
+	}
+	decided := f.step > 1 || f.answerLost
+	switch next {
+	case "restart":
+		k = y.open(t, Config{Engine: faultyEngine{y.engine, healthy}})
+	case "create":
+		_, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders"}})
+		if decided && err != nil || !decided && !errors.Is(err, ErrTopicExists) {
+			t.Fatalf("create: %v", err)
+		}
+	case "ensure":
+		if _, err := k.EnsureTopic(t.Context(), TopicConfig{Topic{Name: "orders"}}); err != nil {
+			t.Fatalf("ensure: %v", err)
+		}
+	case "delete":
+		err := k.DeleteTopic(t.Context(), "orders")
+		if err != nil && !errors.Is(err, ErrTopicNotFound) {
+			t.Fatal(err)
+		}
+		if err != nil {
+			k = y.open(t, Config{}) // what was finished elsewhere it would learn by watching
+		}
+		decided = true
+	}
+	if !decided {
+		if got := stored(t, k, "orders"); !slices.Equal(got, []string{"old"}) {
+			t.Errorf("got %q", got)
+		}
+		return
+	}
+	expectNothingOf(t, y, old, append(f.removed, healthy.removed...))
+	if next == "restart" || next == "delete" {
+		expectGone(t, k, old)
+		mustTopic(t, k, "orders")
+	}
+	if got := stored(t, k, "orders"); len(got) != 0 {
+		t.Errorf("the new topic holds %q", got)
+	}
+	mustCreate(t, k, topic("orders"), "mailer", hook(example))
+}
+
+// expectNothingOf checks that no trace of a topic is left.
+func expectNothingOf(t *testing.T, y *yard, gone Topic, removed []string) {
+	t.Helper()
+	if log := LogOf(&gone).Log; !slices.Contains(removed, log) {
+		t.Errorf("log %s was not removed, only %q", log, removed)
+	}
+	for _, prefix := range []string{topicsPrefix, subscriptionsPrefix} {
+		left, err := y.store.List(t.Context(), prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range left {
+			if strings.Contains(string(e.Value), gone.ID) {
+				t.Errorf("left: %s", e.Value)
+			}
+		}
+	}
+}
+
+// Storage that cannot be removed holds up no other topic, and the deletion can be asked for
+// again.
+func TestDeletionThatCannotBeFinished(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	old := mustTopic(t, k, "orders")
+	mustTopic(t, k, "other")
+	stuck := &faults{step: 1}
+	k = y.open(t, Config{Engine: faultyEngine{y.engine, stuck}})
+	if err := k.DeleteTopic(t.Context(), "orders"); !errors.Is(err, errCrashed) || !strings.Contains(err.Error(), "delete it again") {
+		t.Fatalf("got %v", err)
+	}
+	k = y.open(t, Config{Engine: faultyEngine{y.engine, stuck}})
+	if _, err := k.Topic("orders"); !errors.Is(err, ErrTopicNotFound) {
+		t.Errorf("got %v", err)
+	}
+	mustPublish(t, k, "other", "x")
+	if _, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders"}}); !errors.Is(err, errCrashed) {
+		t.Errorf("create: got %v", err)
+	}
+	stuck.step = 0
+	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
+		t.Error(err)
+	}
+	expectGone(t, k, old)
+}
+
+// Who creates a subscription while its topic is deleted is told, and leaves nothing behind.
+func TestSubscriptionOfATopicThatIsDeletedMeanwhile(t *testing.T) {
+	y := newYard(t)
+	deleter := y.open(t, Config{})
+	deletion := func() {
+		if err := deleter.DeleteTopic(t.Context(), "orders"); err != nil {
+			t.Error(err)
+		}
+	}
+	for when, config := range map[string]func(deletion func()) Config{
+		"before it is known": func(deletion func()) Config { return Config{} },
+		"before it is stored": func(deletion func()) Config {
+			return Config{Meta: hookedStore{Store: y.store, before: func(string) { deletion() }}}
+		},
+		"after it is stored": func(deletion func()) Config {
+			return Config{Meta: hookedStore{Store: y.store, changed: func(string) { deletion() }}}
+		},
+		"while the endpoint is asked": func(deletion func()) Config {
+			return Config{Validate: &endpoint{answer: func(Subscription, string, string, string) Agreement {
+				deletion()
+				return Agreement{Agreed: true}
+			}}}
+		},
+	} {
+		t.Run(when, func(t *testing.T) {
+			old := mustTopic(t, deleter, "orders")
+			k := y.open(t, config(sync.OnceFunc(deletion)))
+			if when == "before it is known" {
+				deletion()
+			}
+			_, err := k.Create(t.Context(), topic("orders"), "mailer", hook(example))
+			if !errors.Is(err, ErrTopicNotFound) && !errors.Is(err, ErrNotFound) {
+				t.Errorf("got %v", err)
+			}
+			expectNothingOf(t, y, old, []string{LogOf(&old).Log})
+		})
+	}
+}
+
+// A node that finishes a deletion late, when others have finished it and made the topic anew,
+// harms nothing of the new one.
+func TestDeletionIsFinishedLate(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	mustTopic(t, k, "orders")
+	mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	dying := &faults{step: 2}
+	if err := y.open(t, Config{Meta: faultyStore{y.store, dying}}).DeleteTopic(t.Context(), "orders"); !errors.Is(err, errCrashed) {
+		t.Fatalf("got %v", err)
+	}
+	marked, err := k.get(t.Context(), topicKey("orders"))
+	if err != nil || !marked.topic.Deleting {
+		t.Fatalf("got %+v, %v", marked, err)
+	}
+	made := mustTopic(t, k, "orders")
+	sub := mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	mustPublish(t, k, "orders", "x")
+	if err := y.open(t, Config{}).finishDeletion(t.Context(), marked); err != nil {
+		t.Fatal(err)
+	}
+	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
+		if found, err := keeper.Topic("orders"); err != nil || found.ID != made.ID {
+			t.Errorf("found %+v, %v", found, err)
+		}
+		if found := mustFind(t, keeper, topic("orders"), "mailer"); found.ID != sub.ID {
+			t.Errorf("found %+v", found)
+		}
+		if got := stored(t, keeper, "orders"); len(got) != 1 {
+			t.Errorf("stored %q", got)
+		}
+	}
+}
+
+func TestConcurrentDeletes(t *testing.T) {
+	y := newYard(t)
+	nodes := []*Keeper{y.open(t, Config{}), y.open(t, Config{})}
+	mustTopic(t, nodes[0], "orders")
+	for i := range 20 {
+		mustCreate(t, nodes[0], topic("orders"), fmt.Sprintf("sub-%d", i), hook(example))
+	}
+	var wg sync.WaitGroup
+	deleted := make(chan struct{}, 8)
+	for i := range 8 {
+		wg.Go(func() {
+			err := nodes[i%2].DeleteTopic(t.Context(), "orders")
+			if err != nil && !errors.Is(err, ErrTopicNotFound) {
+				t.Error(err)
+			}
+			if err == nil {
+				deleted <- struct{}{}
+			}
+		})
+	}
+	wg.Wait()
+	if len(deleted) == 0 {
+		t.Error("nobody deleted it")
+	}
+	mustTopic(t, nodes[1], "orders")
+	mustPublish(t, nodes[1], "orders", "x")
+	if left, _ := y.store.List(t.Context(), subscriptionsPrefix); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// What a crash left behind of a deleted topic is seen by nobody, stands in nobody's way, and is
+// swept away when it is old.
+func TestLeftoversOfADeletedTopic(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	mustTopic(t, k, "orders")
+	mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	mustCreate(t, k, topic("orders"), "biller", hook(example))
+	left, err := y.store.List(t.Context(), subscriptionsPrefix)
+	if err != nil || len(left) != 2 {
+		t.Fatal(left, err)
+	}
+	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range left {
+		old := strings.Replace(string(e.Value), `"updated":"2`, `"updated":"1`, 1) // a thousand years ago
+		if strings.Contains(e.Key, "biller") {
+			old = string(e.Value)
+		}
+		if _, err := y.store.CompareAndSet(t.Context(), e.Key, 0, []byte(old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k = y.open(t, Config{})
+	if n := len(k.Snapshot().Subscriptions); n != 0 {
+		t.Errorf("%d subscriptions are seen", n)
+	}
+	if now, _ := y.store.List(t.Context(), subscriptionsPrefix); len(now) != 1 || !strings.Contains(now[0].Key, "biller") {
+		t.Errorf("stored: %v", now)
+	}
+	mustTopic(t, k, "orders")
+	if list, err := k.Subscriptions(topic("orders")); err != nil || len(list) != 0 {
+		t.Errorf("got %v, %v", list, err)
+	}
+	mustCreate(t, k, topic("orders"), "biller", hook(example))
+	if got := slices.Collect(maps.Keys(k.Snapshot().BySource)); len(got) != 1 {
+		t.Errorf("sources %v", got)
+	}
+}
+
+func TestKeysOfTheStoreAreOnesOwn(t *testing.T) {
+	if got := topicKey("Orders"); got != "grid/topics/orders" {
+		t.Errorf("got %s", got)
+	}
+	if got := subscriptionKey(Source{Hub: "a/B.c"}, "Xyz"); got != "grid/subscriptions/h/a%2Fb.c/xyz" {
+		t.Errorf("got %s", got)
+	}
+	if got := subscriptionKey(Source{Topic: "Orders"}, "Xyz"); got != "grid/subscriptions/t/orders/xyz" {
+		t.Errorf("got %s", got)
+	}
+	if got := LogOf(&Topic{ID: "abc"}); got != (eventlog.PartitionID{Log: "topic-abc"}) {
+		t.Errorf("got %v", got)
+	}
+}

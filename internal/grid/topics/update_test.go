@@ -1,0 +1,302 @@
+package topics
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+)
+
+func change(f func(*Settings)) func(*Settings) error {
+	return func(s *Settings) error {
+		f(s)
+		return nil
+	}
+}
+
+// G6, G10: settings may be changed, one at a time, and nothing else changes with them.
+func TestUpdate(t *testing.T) {
+	y := newYard(t)
+	asked := &endpoint{}
+	k := y.open(t, Config{Validate: asked})
+	mustTopic(t, k, "orders")
+	mustPublish(t, k, "orders", "x")
+	s := hook(example)
+	s.Headers = []Header{{Name: "a", Value: "b"}}
+	made := mustCreate(t, k, topic("orders"), "mailer", s)
+	mustPublish(t, k, "orders", "y")
+	before := k.Snapshot()
+
+	changed, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) {
+		s.Filter.EventTypes, s.Retry.MaxAttempts, s.Headers[0].Value = []string{"placed"}, 5, "c"
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed.ID != made.ID || !changed.Created.Equal(made.Created) || !changed.Updated.After(made.Updated) || changed.State != Active ||
+		!slices.Equal(changed.Starts, made.Starts) || changed.Retry.MaxAttempts != 5 || changed.Headers[0].Value != "c" {
+		t.Errorf("changed %+v", changed)
+	}
+	if old := before.Subscriptions[made.ID]; old.Retry.MaxAttempts != 0 || old.Headers[0].Value != "b" || before.BySource[made.SourceID][0] != old {
+		t.Errorf("an old snapshot was changed: %+v", old)
+	}
+	if asked.count() != 1 {
+		t.Errorf("the endpoint was asked %d times", asked.count())
+	}
+	no := errors.New("no")
+	if _, err := k.Update(t.Context(), topic("orders"), "mailer", func(s *Settings) error { s.MaxEvents = 7; return no }); !errors.Is(err, no) {
+		t.Errorf("got %v", err)
+	}
+	_, err = k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 5001 }))
+	wantError(t, err, ErrInvalid, "1 to 5000")
+	if found := mustFind(t, k, topic("orders"), "mailer"); !found.Settings.equal(changed.Settings) {
+		t.Errorf("found %+v", found)
+	}
+	told := 0
+	defer k.OnChange(func() { told++ })()
+	if _, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || told != 0 {
+		t.Errorf("nothing to change: %v, told %d times", err, told)
+	}
+}
+
+func TestPauseAndGoOn(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{})
+	mustTopic(t, k, "orders")
+	s := hook(example)
+	s.Paused = true
+	if made := mustCreate(t, k, topic("orders"), "mailer", s); made.State != Paused || !slices.Equal(made.Starts, []int64{0}) {
+		t.Errorf("made %+v", made)
+	}
+	mustPublish(t, k, "orders", "x")
+	for _, paused := range []bool{false, true, false} {
+		changed, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.Paused = paused }))
+		want := Active
+		if paused {
+			want = Paused
+		}
+		if err != nil || changed.State != want || changed.Starts[0] != 0 {
+			t.Errorf("got %+v, %v", changed, err)
+		}
+	}
+}
+
+// Configuration files are read at every start: what is as it should be is left alone.
+func TestEnsure(t *testing.T) {
+	y := newYard(t)
+	asked := &endpoint{}
+	k := y.open(t, Config{Validate: asked})
+	mustTopic(t, k, "orders")
+	settings := func() Settings {
+		s := hook(example)
+		s.Filter = filter.Config{Advanced: []filter.Condition{{Operator: "NumberIn", Key: "data.n", Values: []byte("[1, 2]")}}}
+		s.Expires = time.Date(2199, 1, 1, 12, 0, 0, 0, time.FixedZone("x", 3600))
+		s.Labels = []string{}
+		return s
+	}
+	ensure := func(s Settings) Subscription {
+		t.Helper()
+		made, err := k.Ensure(t.Context(), topic("orders"), "mailer", s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	first := ensure(settings())
+	told := 0
+	defer k.OnChange(func() { told++ })()
+	for range 3 {
+		k = y.open(t, Config{Validate: asked})
+		defer k.OnChange(func() { told++ })()
+		if again := ensure(settings()); again.ID != first.ID || !again.Updated.Equal(first.Updated) {
+			t.Errorf("again: %+v", again)
+		}
+	}
+	if asked.count() != 1 || told != 0 {
+		t.Errorf("asked %d times, told %d times", asked.count(), told)
+	}
+	other := settings()
+	other.MaxEvents = 10
+	if changed := ensure(other); changed.ID != first.ID || changed.MaxEvents != 10 || asked.count() != 1 {
+		t.Errorf("changed: %+v, asked %d times", changed, asked.count())
+	}
+	other.Webhook.URL = "https://example.com/other"
+	if changed := ensure(other); changed.ID != first.ID || changed.Webhook.URL != other.Webhook.URL || asked.count() != 2 {
+		t.Errorf("changed: %+v, asked %d times", changed, asked.count())
+	}
+	if err := k.SetState(t.Context(), first.ID, Disabled, "410"); err != nil {
+		t.Fatal(err)
+	}
+	if still := ensure(other); still.State != Disabled {
+		t.Errorf("a start has enabled it: %+v", still)
+	}
+	if _, err := k.Ensure(t.Context(), Source{}, "mailer", other); !errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSetState(t *testing.T) {
+	y := newYard(t)
+	k := y.open(t, Config{Validate: &endpoint{}})
+	mustTopic(t, k, "orders")
+	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	if err := k.SetState(t.Context(), made.ID, Disabled, "the endpoint said 410"); err != nil {
+		t.Fatal(err)
+	}
+	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
+		if found := mustFind(t, keeper, topic("orders"), "mailer"); found.State != Disabled || found.Why != "the endpoint said 410" {
+			t.Errorf("found %+v", found)
+		}
+	}
+	if err := k.SetState(t.Context(), made.ID, Active, ""); err != nil {
+		t.Fatal(err)
+	}
+	if found := mustFind(t, k, topic("orders"), "mailer"); found.State != Active || found.Why != "" {
+		t.Errorf("found %+v", found)
+	}
+	if err := k.SetState(t.Context(), made.ID, Disabled, "again"); err != nil {
+		t.Fatal(err)
+	}
+	if updated, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || updated.State != Active {
+		t.Errorf("an update does not enable it: %+v, %v", updated, err)
+	}
+	wantError(t, k.SetState(t.Context(), made.ID, Pending, ""), ErrInvalid, "set disabled or active")
+	wantError(t, k.SetState(t.Context(), newID(), Disabled, ""), ErrNotFound, "id")
+}
+
+// A verdict on an endpoint that is late does not hit what has taken its place.
+func TestSetStateComesLate(t *testing.T) {
+	y := newYard(t)
+	door := &endpoint{}
+	k := y.open(t, Config{Validate: door})
+	mustTopic(t, k, "orders")
+	door.says(Agreement{Awaiting: true})
+	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	if err := k.SetState(t.Context(), made.ID, Disabled, "410"); err != nil {
+		t.Fatal(err)
+	}
+	if found := mustFind(t, k, topic("orders"), "mailer"); found.State != Pending {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// A 410 of an endpoint that the subscription has left says nothing about the one that it has now.
+func TestOnlyThePresentEndpointCanDisable(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	mustTopic(t, k, "orders")
+	made := mustCreate(t, k, topic("orders"), "mailer", hook("https://example.com/old"))
+	_, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.Webhook.URL = "https://example.com/new" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		url  string
+		want State
+	}{{"https://example.com/old", Active}, {"https://example.com/new", Disabled}} {
+		if err := k.DisableAt(t.Context(), made.ID, test.url, "410"); err != nil {
+			t.Fatal(err)
+		}
+		if found := mustFind(t, k, topic("orders"), "mailer"); found.State != test.want {
+			t.Errorf("%s made it %s", test.url, found.State)
+		}
+	}
+	wantError(t, k.DisableAt(t.Context(), newID(), "https://example.com/new", ""), ErrNotFound, "id")
+}
+
+// Who rotates a key has changed the subscription.
+func TestRotationIsAnUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newYard(t).open(t, Config{})
+		mustTopic(t, k, "orders")
+		made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
+		time.Sleep(time.Second)
+		rotated, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.HMAC, 0)
+		if err != nil || !rotated.Updated.Equal(made.Updated.Add(time.Second)) {
+			t.Errorf("updated at %v, %v", rotated.Updated, err)
+		}
+	})
+}
+
+func TestRotateKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		k := y.open(t, Config{})
+		mustTopic(t, k, "orders")
+		mustCreate(t, k, topic("orders"), "mailer", hook(example))
+		rotate := func(overlap time.Duration) []signature.Key {
+			t.Helper()
+			s, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.HMAC, overlap)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Keys
+		}
+		first := rotate(time.Hour)
+		if len(first) != 1 || !first[0].Expires.IsZero() {
+			t.Fatalf("first: %v", first)
+		}
+		began := time.Now()
+		second := rotate(time.Hour)
+		if len(second) != 2 || second[0].Text != first[0].Text || !second[0].Expires.Equal(began.Add(time.Hour).Truncate(time.Microsecond)) || !second[1].Expires.IsZero() {
+			t.Errorf("second: %v", second)
+		}
+		// Configuration has the first key still; the rotation stands.
+		s := hook(example)
+		s.Keys = []signature.Key{{Text: first[0].Text}}
+		if ensured, err := k.Ensure(t.Context(), topic("orders"), "mailer", s); err != nil || len(ensured.Keys) != 2 {
+			t.Errorf("ensured: %v, %v", ensured.Keys, err)
+		}
+		time.Sleep(30 * time.Minute)
+		if third := rotate(2 * time.Hour); len(third) != 3 || !third[0].Expires.Equal(second[0].Expires) {
+			t.Errorf("a key lives longer for a later rotation: %v", third)
+		}
+		time.Sleep(time.Hour)
+		if fourth := rotate(0); len(fourth) != 1 || !fourth[0].Expires.IsZero() {
+			t.Errorf("fourth: %v", fourth)
+		}
+		for range maxKeys - 1 {
+			rotate(time.Hour)
+		}
+		_, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.Ed25519, time.Hour)
+		wantError(t, err, ErrInvalid, "shorter overlap")
+	})
+}
+
+func TestRotateKeyRefuses(t *testing.T) {
+	y := newYard(t)
+	y.hub(t, "sensors", 1)
+	k := y.open(t, Config{})
+	mustTopic(t, k, "orders")
+	mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "Sensors"})
+	_, err := k.RotateKey(t.Context(), topic("orders"), "to-a-hub", signature.HMAC, 0)
+	wantError(t, err, ErrInvalid, "only webhooks")
+	_, err = k.RotateKey(t.Context(), topic("orders"), "to-a-hub", "rot13", 0)
+	wantError(t, err, ErrInvalid, "rot13")
+	_, err = k.RotateKey(t.Context(), topic("orders"), "to-a-hub", signature.HMAC, -1)
+	wantError(t, err, ErrInvalid, "overlap")
+	_, err = k.RotateKey(t.Context(), topic("orders"), "nothing", signature.HMAC, 0)
+	wantError(t, err, ErrNotFound, "nothing")
+}
+
+func TestHubTargetsAreSpelledAsTheHubIs(t *testing.T) {
+	y := newYard(t)
+	y.hub(t, "Sensors", 1)
+	k := y.open(t, Config{})
+	mustTopic(t, k, "orders")
+	if made := mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "SENSORS"}); made.Hub != "Sensors" || !made.Retry.Resource {
+		t.Errorf("made %+v", made)
+	}
+	if k = y.open(t, Config{}); !mustFind(t, k, Source{}, "to-a-hub").Retry.Resource {
+		t.Error("it is not known to be a resource")
+	}
+}
+
+func ExampleSource_String() {
+	fmt.Println(Source{Topic: "orders"}, "and", Source{Hub: "sensors"})
+	// Output: topic "orders" and hub "sensors"
+}

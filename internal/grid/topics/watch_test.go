@@ -1,0 +1,344 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// G1: what one node changes, the others know.
+func TestChangesReachOtherNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		k, other := y.open(t, Config{}), y.open(t, Config{})
+		mustTopic(t, k, "before") // while nobody watches
+		defer run(t, other)()
+		synctest.Wait()
+		if _, err := other.Topic("before"); err != nil {
+			t.Error(err)
+		}
+		var told atomic.Int64 // topics and subscriptions are watched by one goroutine each
+		defer other.OnChange(func() { told.Add(1) })()
+		made := mustTopic(t, k, "orders")
+		sub := mustCreate(t, k, topic("orders"), "mailer", hook(example))
+		synctest.Wait()
+		if found := mustFind(t, other, topic("orders"), "mailer"); found.ID != sub.ID || found.State != Active || told.Load() == 0 {
+			t.Errorf("found %+v, told %d times", found, told.Load())
+		}
+		mustPublish(t, other, "orders", "x")
+		if got := stored(t, k, "orders"); len(got) != 1 {
+			t.Errorf("stored %q", got)
+		}
+		if _, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 9 })); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if found := mustFind(t, other, topic("orders"), "mailer"); found.MaxEvents != 9 {
+			t.Errorf("found %+v", found)
+		}
+		if err := k.Delete(t.Context(), topic("orders"), "mailer"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, err := other.Find(topic("orders"), "mailer"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("got %v", err)
+		}
+		mustCreate(t, k, topic("orders"), "mailer", hook(example))
+		if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		expectGone(t, other, made)
+	})
+}
+
+// losingStore loses its watches when told, and fails them for good when told.
+type losingStore struct {
+	meta.Store
+	lost  atomic.Pointer[context.CancelFunc]
+	fails atomic.Bool
+}
+
+var errBroken = errors.New("no such store")
+
+func (s *losingStore) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
+	if s.fails.Load() {
+		return nil, errBroken
+	}
+	if prefix != subscriptionsPrefix {
+		return s.Store.Watch(ctx, prefix)
+	}
+	inner, cancel := context.WithCancel(ctx)
+	s.lost.Store(&cancel)
+	w, err := s.Store.Watch(inner, prefix)
+	return losingWatcher{w, ctx}, err
+}
+
+type losingWatcher struct {
+	meta.Watcher
+	ctx context.Context
+}
+
+func (w losingWatcher) Next() ([]meta.Change, error) {
+	changes, err := w.Watcher.Next()
+	if err != nil && w.ctx.Err() == nil {
+		err = meta.ErrWatchLost
+	}
+	return changes, err
+}
+
+// A node that was cut off catches up: with what was made, changed and deleted meanwhile.
+func TestWatchIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		k := y.open(t, Config{})
+		mustTopic(t, k, "orders")
+		for _, name := range []string{"stays", "goes", "changes"} {
+			mustCreate(t, k, topic("orders"), name, hook(example))
+		}
+		store := &losingStore{Store: y.store}
+		other := y.open(t, Config{Meta: store})
+		defer run(t, other)()
+		synctest.Wait()
+		(*store.lost.Load())()
+		synctest.Wait() // it pauses now
+		if err := k.Delete(t.Context(), topic("orders"), "goes"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Update(t.Context(), topic("orders"), "changes", change(func(s *Settings) { s.MaxEvents = 9 })); err != nil {
+			t.Fatal(err)
+		}
+		mustCreate(t, k, topic("orders"), "comes", hook(example))
+		if _, err := other.Find(topic("orders"), "goes"); err != nil {
+			t.Errorf("it knows without watching: %v", err)
+		}
+		mine := mustCreate(t, other, topic("orders"), "mine", hook(example))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		list, err := other.Subscriptions(topic("orders"))
+		names := ""
+		for _, s := range list {
+			names += s.Name + " "
+		}
+		if err != nil || names != "changes comes mine stays " || list[0].MaxEvents != 9 || list[2].ID != mine.ID {
+			t.Errorf("got %v, %v", names, err)
+		}
+	})
+}
+
+func TestWatchFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		store := &losingStore{Store: y.store}
+		k := y.open(t, Config{Meta: store})
+		store.fails.Store(true)
+		if err := k.Run(t.Context()); !errors.Is(err, errBroken) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A definition that cannot be read stops none of the others, while the yard runs; a start says
+// so.
+func TestUnreadableDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		k := y.open(t, Config{})
+		mustTopic(t, k, "orders")
+		stop := run(t, k)
+		synctest.Wait()
+		for _, key := range []string{topicKey("broken"), subscriptionKey(topic("orders"), "broken"), topicKey("other")} {
+			value := "{"
+			if strings.HasSuffix(key, "other") {
+				value = `{"name":"another"}`
+			}
+			if _, err := y.store.CompareAndSet(t.Context(), key, 0, []byte(value)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustCreate(t, k, topic("orders"), "mailer", hook(example))
+		synctest.Wait()
+		mustFind(t, k, topic("orders"), "mailer")
+		stop()
+		if _, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Broker: y.broker, Log: quiet()}); err == nil || strings.Contains(err.Error(), "}") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestListenersCanLeave(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	told := 0
+	stop := k.OnChange(func() { told++ })
+	mustTopic(t, k, "orders")
+	stop()
+	stop()
+	mustTopic(t, k, "other")
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+// Many change everything at once on two nodes that follow each other. In the end both see what
+// is stored, and nothing that belongs to no topic is left.
+func TestStorm(t *testing.T) { synctest.Test(t, storm) }
+
+func storm(t *testing.T) {
+	y := newYard(t)
+	y.hub(t, "sensors", 1)
+	var all consents
+	door := &endpoint{answer: func(s Subscription, _, _, _ string) Agreement {
+		a := [...]Agreement{{Agreed: true}, {Awaiting: true}, {Why: "no"}}[rand.IntN(3)]
+		if a.Agreed {
+			all.give(&s)
+		}
+		time.Sleep(rand.N(20 * time.Second))
+		return a
+	}}
+	nodes := []*Keeper{y.open(t, Config{Validate: door}), y.open(t, Config{Validate: door})}
+	for _, k := range nodes {
+		defer run(t, k)()
+		k.OnChange(func() {
+			checkSnapshot(t, k.Snapshot())
+			all.check(t, k.Snapshot())
+		})
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 60 {
+				stir(t, nodes[i%2], &all)
+				time.Sleep(rand.N(time.Minute))
+			}
+		})
+	}
+	wg.Wait()
+	fresh := y.open(t, Config{})
+	synctest.Wait() // until the watches have told the last
+	for i, k := range nodes {
+		if summary(k) != summary(fresh) {
+			t.Errorf("node %d sees\n%s\nstored is\n%s", i, summary(k), summary(fresh))
+		}
+	}
+	left, err := y.store.List(t.Context(), topicSubscriptionsPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range left {
+		if s, err := fresh.decodeSubscription(e); err != nil || fresh.Snapshot().Subscriptions[s.ID] == nil {
+			t.Errorf("left behind: %s, %v", e.Key, err)
+		}
+	}
+}
+
+// stir does something at random; that it may come too late is no fault.
+func stir(t *testing.T, k *Keeper, all *consents) {
+	ctx := t.Context()
+	name, source := fmt.Sprintf("sub-%d", rand.IntN(4)), Source{Topic: fmt.Sprintf("topic-%d", rand.IntN(2))}
+	if rand.IntN(3) == 0 {
+		source = Source{Hub: "sensors"}
+	}
+	var err error
+	switch rand.IntN(12) {
+	case 0:
+		_, err = k.EnsureTopic(ctx, TopicConfig{Topic{Name: "topic-0", DisableKeys: rand.IntN(2) == 0}})
+	case 1:
+		_, err = k.CreateTopic(ctx, TopicConfig{Topic{Name: "topic-1"}})
+	case 2:
+		if rand.IntN(3) == 0 {
+			err = k.DeleteTopic(ctx, source.Topic)
+		}
+	case 3, 4:
+		_, err = k.Create(ctx, source, name, hook(example))
+	case 5:
+		_, err = k.Ensure(ctx, source, name, with(func(s *Settings) { s.MaxEvents = rand.IntN(9) }))
+	case 6:
+		_, err = k.Update(ctx, source, name, change(func(s *Settings) {
+			s.Webhook.URL, s.SkipValidation = fmt.Sprintf("https://example.com/%d", rand.IntN(3)), rand.IntN(2) == 0
+			s.Expires, s.Paused = time.Now().Add(rand.N(20*time.Minute)), rand.IntN(3) == 0
+		}))
+	case 7:
+		err = k.Delete(ctx, source, name)
+	case 8:
+		for id, s := range k.Snapshot().Subscriptions {
+			if s.State == Pending {
+				all.give(s)
+			}
+			_, err = k.Confirm(ctx, id, s.Validation.Token, 1)
+			break
+		}
+	case 9:
+		_, err = k.RotateKey(ctx, source, name, signature.HMAC, 0)
+	case 10:
+		for id := range k.Snapshot().Subscriptions {
+			err = k.SetState(ctx, id, [...]State{Active, Disabled}[rand.IntN(2)], "so")
+			break
+		}
+	default:
+		err = k.Publish(ctx, "topic-0", [][]byte{[]byte("{}")})
+	}
+	for _, fine := range []error{
+		nil, ErrTopicExists, ErrTopicNotFound, ErrExists, ErrNotFound, ErrHandshake, ErrToken, ErrInvalid, errSuperseded, meta.ErrConflict,
+	} {
+		if errors.Is(err, fine) {
+			return
+		}
+	}
+	t.Errorf("got %v", err)
+}
+
+// consents are the endpoints that have agreed, by the subscription: G11.
+type consents struct{ given sync.Map }
+
+func (c *consents) give(s *Subscription) { c.given.Store(s.ID+s.Webhook.URL, true) }
+
+// check looks for those who are sent events, or would be, and never agreed.
+func (c *consents) check(t *testing.T, s *Snapshot) {
+	for _, sub := range s.Subscriptions {
+		if _, agreed := c.given.Load(sub.ID + sub.Webhook.URL); !agreed && !sub.SkipValidation && sub.State != Pending && sub.State != Failed {
+			t.Errorf("%s is %s, and %s never agreed", sub.Name, sub.State, sub.Webhook.URL)
+		}
+	}
+}
+
+// checkSnapshot holds the parts of a snapshot to each other.
+func checkSnapshot(t *testing.T, s *Snapshot) {
+	n := 0
+	for id, list := range s.BySource {
+		n += len(list)
+		for _, sub := range list {
+			if sub.SourceID != id || s.Subscriptions[sub.ID] != sub {
+				t.Errorf("%s of %s is not where it should be", sub.Name, sub.Source)
+			}
+			if its := s.Topics[strings.ToLower(sub.Source.Topic)]; sub.Source.Hub == "" && (its == nil || its.ID != id) {
+				t.Errorf("%s is seen without %s", sub.Name, sub.Source)
+			}
+		}
+	}
+	if n != len(s.Subscriptions) {
+		t.Errorf("%d by source, %d by id", n, len(s.Subscriptions))
+	}
+}
+
+// summary is all that a keeper sees, but what only Run tells.
+func summary(k *Keeper) string {
+	var b strings.Builder
+	for _, its := range k.Topics() {
+		fmt.Fprintln(&b, its.Name, its.ID, its.DisableKeys)
+	}
+	list, _ := k.Subscriptions(Source{})
+	for _, s := range list {
+		fmt.Fprintln(&b, s.Source, s.Name, s.ID, s.State, string(s.encode()))
+	}
+	return b.String()
+}

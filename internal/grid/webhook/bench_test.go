@@ -1,0 +1,96 @@
+package webhook
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+// What a delivery costs beside a bare http.Client that posts the same bytes with the same
+// headers, all of them ready.
+func BenchmarkDeliver(b *testing.B) {
+	server := newReceiver(b, nil)
+	server.answer = func(w http.ResponseWriter, r *http.Request) {
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		server.got, server.bodies = server.got[:0], server.bodies[:0]
+	}
+	c := newCourier(b)
+	key, err := signature.New(signature.HMAC)
+	if err != nil {
+		b.Fatal(err)
+	}
+	hundred := make([]*pending.Parcel, 100)
+	for i := range hundred {
+		hundred[i] = eventGrid(i)
+	}
+	b.Run("bare client", func(b *testing.B) { benchmarkBare(b, c, server.url) })
+	for _, x := range []struct {
+		name   string
+		output schema.Kind
+		change func(*topics.Settings)
+		batch  []*pending.Parcel
+	}{
+		{"event grid", schema.EventGrid, nil, []*pending.Parcel{eventGrid(1)}},
+		{"cloud event", schema.CloudEvents, nil, []*pending.Parcel{cloudEvent(1)}},
+		{"signed", schema.EventGrid, func(s *topics.Settings) { s.Keys = []signature.Key{key} }, []*pending.Parcel{eventGrid(1)}},
+		{"hundred", schema.EventGrid, func(s *topics.Settings) { s.MaxEvents = 100 }, hundred},
+	} {
+		b.Run(x.name, func(b *testing.B) {
+			o := prepare(b, c, subscription(server.url, x.output, x.change))
+			b.ReportAllocs()
+			for b.Loop() {
+				if r := c.Deliver(b.Context(), o, x.batch); r.Outcome != retry.Delivered {
+					b.Fatalf("%+v", r)
+				}
+			}
+		})
+	}
+}
+
+func benchmarkBare(b *testing.B, c *Courier, url string) {
+	w := newWriter()
+	header, err := w.request(prepare(b, c, subscription(url, schema.EventGrid, nil)), []*pending.Parcel{eventGrid(1)}, pending.Parcel{}.Due)
+	if err != nil {
+		b.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+	defer client.CloseIdleConnections()
+	b.ReportAllocs()
+	for b.Loop() {
+		r, _ := http.NewRequestWithContext(b.Context(), "POST", url, bytes.NewReader(w.body))
+		r.Header = header
+		a, err := client.Do(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		io.Copy(io.Discard, a.Body)
+		a.Body.Close()
+	}
+}
+
+// BenchmarkWrite is what is done for a request before it is sent.
+func BenchmarkWrite(b *testing.B) {
+	c := newCourier(b)
+	for name, output := range map[string]schema.Kind{"event grid": schema.EventGrid, "cloud event": schema.CloudEvents} {
+		b.Run(name, func(b *testing.B) {
+			o := prepare(b, c, subscription("http://127.0.0.1/", output, nil))
+			batch := []*pending.Parcel{eventGrid(1)}
+			b.ReportAllocs()
+			for b.Loop() {
+				w := newWriter()
+				if _, err := w.request(o, batch, batch[0].Published); err != nil {
+					b.Fatal(err)
+				}
+				w.free()
+			}
+		})
+	}
+}
