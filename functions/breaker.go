@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
 // Breaker says when a function's circuit opens, for all instances at once. The zero Breaker opens it on more than 100 failures

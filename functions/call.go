@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/rescue"
-	"github.com/eventyard/eventyard/internal/triage"
 )
 
 // call is one call of a handler, and the context that the handler sees. That ends with the processor's, at the deadline, and when the

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/rescue"
-	"github.com/eventyard/eventyard/internal/triage"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/rescue"
-	"github.com/eventyard/eventyard/internal/triage"
 )
 
 // Handler is called with a batch. nil means that all of it is done. An error is the verdict on it, however it is wrapped: RetryAfter,

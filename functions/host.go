@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/eventyard/eventyard/internal/invoke"
+	"github.com/eventyard/eventyard/internal/functions/invoke"
 )
 
 // HTTPConfig says how a program is called over HTTP. The zero HTTPConfig sends CloudEvents.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/invoke"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/invoke"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // F1: a program is called over HTTP, and its answers are verdicts.

@@ -3,7 +3,7 @@ package functions
 import (
 	"context"
 
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // place is where a function's poison goes.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/rescue"
-	"github.com/eventyard/eventyard/internal/triage"
 )
 
 // sinkTimeout bounds one try of writing a letter.

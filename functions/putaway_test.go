@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -3,7 +3,7 @@ package functions
 import (
 	"slices"
 
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // putAway is of a guilty event: the failure is counted, and if that or another opens the circuit it stays undone.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // call waits for the retry's time and for the circuit, and calls.

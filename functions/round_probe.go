@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // probe tries the circuit with the first event of the first part.

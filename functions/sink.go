@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/functions/poison"
 )
 
 // Sink is a place for poison events. It is used by many goroutines at once.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // hubPlace is a hub that knows producers' numbers, as a yard's: a letter is stored once.

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
 )
 
 func TestWaryCallsAreAloneAndAllOthersShare(t *testing.T) {

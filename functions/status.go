@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/hubs/balance"
 	"github.com/eventyard/eventyard/processor"
 )

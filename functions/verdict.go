@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // RetryAfter lets the events come again after d in place of the policy's delay. It is a failed attempt all the same, and

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 func TestAVerdictIsFoundThroughAnyWrapping(t *testing.T) {

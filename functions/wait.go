@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
 )
 
 // Waits of a worker end in three ways: with what is waited for, with circuit.ErrLeaving when the partition is to be given up in

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/poison"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/circuit"
-	"github.com/eventyard/eventyard/internal/poison"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/grid"
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/poison"
+	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/servertest"
 )

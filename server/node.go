@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/runner"
+	"github.com/eventyard/eventyard/internal/functions/runner"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/runner"
 	"github.com/eventyard/eventyard/internal/functionwire"
-	"github.com/eventyard/eventyard/internal/runner"
 )
 
 // Apply writes a request over a definition: what is not given stays. What is wrong with the words is an error that wraps

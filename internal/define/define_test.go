@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/runner"
 	"github.com/eventyard/eventyard/internal/functionwire"
-	"github.com/eventyard/eventyard/internal/runner"
 )
 
 const everySetting = `{"name":"billing","hub":"orders","group":"g","endpoint":"http://x/","format":"eventhubs","headers":{"A":"secret"},

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/eventyard/eventyard/internal/poison/box"
-	"github.com/eventyard/eventyard/internal/runner"
+	"github.com/eventyard/eventyard/internal/functions/poison/box"
+	"github.com/eventyard/eventyard/internal/functions/runner"
 )
 
 // functionAnswers are the rows for what the runner and the poison box say.

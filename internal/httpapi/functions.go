@@ -6,10 +6,10 @@ import (
 	"net/url"
 
 	"github.com/eventyard/eventyard/internal/define"
+	"github.com/eventyard/eventyard/internal/functions/notify"
+	"github.com/eventyard/eventyard/internal/functions/poison/box"
+	"github.com/eventyard/eventyard/internal/functions/runner"
 	"github.com/eventyard/eventyard/internal/functionwire"
-	"github.com/eventyard/eventyard/internal/notify"
-	"github.com/eventyard/eventyard/internal/poison/box"
-	"github.com/eventyard/eventyard/internal/runner"
 )
 
 // Functions runs functions and knows the circuits of all. *runner.Keeper is one.

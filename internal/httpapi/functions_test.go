@@ -11,11 +11,11 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/functions/poison/box"
+	"github.com/eventyard/eventyard/internal/functions/runner"
 	"github.com/eventyard/eventyard/internal/functionwire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/poison"
-	"github.com/eventyard/eventyard/internal/poison/box"
-	"github.com/eventyard/eventyard/internal/runner"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functionwire"
-	"github.com/eventyard/eventyard/internal/poison/box"
 )
 
 // maxPoisonPage is the most poison events that are listed at once.

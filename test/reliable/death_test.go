@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
 )
 
 // brief is the lease of workers that are killed, so that others have their partitions soon.

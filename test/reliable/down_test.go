@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
-	"github.com/eventyard/eventyard/internal/triage"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"golang.org/x/net/html"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
 // TestInTheMiddle are things that people do to functions that are in trouble. // F2, F3, F4, F7

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/circuit"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/processor"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/breaker"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
 // TestYardDies kills the yard with SIGKILL, again and again, while one function is busy with retries, one puts events away, and the circuit of a third

@@ -1,0 +1,154 @@
+package circuit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// sighting is another's tally as it was seen.
+type sighting struct {
+	version processor.Version // empty: it is gone
+	changed time.Time         // when version was first seen
+	// seen is the newest form whose age is known; no time: none.
+	seen breaker.Seen
+}
+
+// A tally that has not changed for so long is a dead instance's, or of one that has had no failure for as long
+// and writes another with its next.
+const (
+	staleWindows = 10
+	staleLeast   = 10 * time.Minute
+	sweepEvery   = time.Minute
+	// sweepMost is how many are removed at a time: Run has other things to do, and all members do it.
+	sweepMost = 4
+	// slowness is how many times longer than a read takes its news may be old.
+	slowness = 4
+)
+
+// observe takes what was read for what the others count; it tells whether anything is new. A tally whose version has
+// changed was written since the last read, or since the store told of it: where that is long ago its ages are not known, and
+// what was known before goes on counting until it changes again.
+func (l *loop) observe(found []processor.Fact, now time.Time) (news bool) {
+	fresh := l.fresh(now)
+	there := map[string]bool{}
+	for _, f := range found {
+		there[f.Key] = true
+		if f.Key == l.ownKey() {
+			l.observeOwn(f, now)
+		} else if l.observeOne(f, fresh, now) {
+			news = true
+		}
+	}
+	if !there[l.ownKey()] {
+		l.own.version, l.own.unsure = "", false
+	}
+	l.forget(there, now)
+	l.share()
+	return news
+}
+
+// fresh tells whether what was written since the last read was written just now. The first read tells nothing: a
+// tally may have lain there for days. A slow store is given the time that it takes: this read, the last, and what was written in between.
+func (l *loop) fresh(now time.Time) bool {
+	if l.readAt.IsZero() {
+		return false
+	}
+	since := l.readAt
+	if l.toldAt.After(since) && l.turns.Load() == l.readTurns { // else there may have been something that was not told
+		since = l.toldAt
+	}
+	return now.Sub(since) <= max(2*l.m.cfg.Poll, l.m.cfg.Policy.Within/5)+slowness*now.Sub(l.tried)
+}
+
+// observeOwn learns the version, and at first what an earlier life of this instance has left behind: the others count that by its age.
+func (l *loop) observeOwn(f processor.Fact, now time.Time) {
+	if l.readAt.IsZero() {
+		l.own.written, _ = breaker.DecodeTally(f.Value)
+		l.own.at = now
+	}
+	l.own.version, l.own.unsure = f.Version, false
+}
+
+func (l *loop) observeOne(f processor.Fact, fresh bool, now time.Time) (news bool) {
+	s := l.seen[f.Key]
+	if s == nil {
+		s = &sighting{}
+		l.seen[f.Key] = s
+	}
+	if s.version == f.Version {
+		return false
+	}
+	s.version, s.changed = f.Version, now
+	t, err := breaker.DecodeTally(f.Value)
+	if err != nil {
+		l.m.cfg.Log.Debug("failures of another instance cannot be read, they are not counted", "fact", f.Key, "error", err)
+		return true
+	}
+	if fresh {
+		s.seen = breaker.Seen{Tally: t, At: now}
+	}
+	return true
+}
+
+// forget drops those that are gone once they count for nothing.
+func (l *loop) forget(there map[string]bool, now time.Time) {
+	for key, s := range l.seen {
+		if there[key] {
+			continue
+		}
+		s.version = ""
+		if now.Sub(s.seen.At) > l.m.cfg.Policy.Within {
+			delete(l.seen, key)
+		}
+	}
+}
+
+// share gives those who decide what counts.
+func (l *loop) share() {
+	var others []breaker.Seen
+	for _, s := range l.seen {
+		if !s.seen.At.IsZero() {
+			others = append(others, s.seen)
+		}
+	}
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	l.m.others = others
+}
+
+// sweep removes the tallies of the dead, now and then. All members try; whoever is first has done it.
+func (l *loop) sweep(ctx context.Context) {
+	now := time.Now()
+	if now.Sub(l.swept) < sweepEvery {
+		return
+	}
+	l.swept = now
+	stale := max(staleWindows*l.m.cfg.Policy.Within, staleLeast)
+	left := sweepMost
+	for key, s := range l.seen { // in any order, so that members begin with different ones
+		if s.version == "" || now.Sub(s.changed) < stale {
+			continue
+		}
+		if left--; left < 0 {
+			return
+		}
+		if err := l.bury(ctx, processor.Fact{Key: key, Version: s.version}); err != nil {
+			l.m.cfg.Log.Debug("the failures of an instance that is gone could not be removed", "fact", key, "error", err)
+			return // the next time is soon enough
+		}
+	}
+}
+
+func (l *loop) bury(ctx context.Context, f processor.Fact) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := l.m.cfg.Store.Remove(ctx, l.m.cfg.Group, f)
+	if errors.Is(err, processor.ErrConflict) {
+		return nil // another was quicker, or it lives
+	}
+	return err
+}

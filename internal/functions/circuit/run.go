@@ -1,0 +1,208 @@
+package circuit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+)
+
+const (
+	// leastPause is between two reads because the store told of a change, most of which are none of ours; while they bring
+	// nothing new it grows to mostPause.
+	leastPause = 100 * time.Millisecond
+	mostPause  = 400 * time.Millisecond
+	// firstPause is before something is tried again that the store refused; it doubles up to Config.Poll.
+	firstPause = 50 * time.Millisecond
+	// goodbyeTimeout bounds what is done when Run ends.
+	goodbyeTimeout = 2 * time.Second
+	// watchedPoll is how much rarer a store is looked at that tells of changes.
+	watchedPoll = 10
+	never       = 24 * time.Hour
+)
+
+// Run reads the circuit and keeps up with it until ctx ends: it watches the store (processor.Watcher) or polls it,
+// writes this instance's count at most four times a second (and only if it changed or grows old), decides, and removes the counts of instances
+// that have not changed for long. It returns nil when ctx has ended, and removes this instance's count then. A store that fails is waited for; while the
+// state is unknown (before the first read) nothing passes. One Run at a time.
+func (m *Member) Run(ctx context.Context) error {
+	m.running.Store(true)
+	l := &loop{m: m, told: make(chan struct{}, 1), watches: make(chan struct{}, 1), seen: map[string]*sighting{}}
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { l.watch(ctx) })
+	l.run(ctx)
+	m.running.Store(false)
+	l.goodbye(context.WithoutCancel(ctx))
+	return nil
+}
+
+// loop is what Run alone touches, but for the channels, watched and turns.
+type loop struct {
+	m *Member
+	// told: something in the group has changed. watches: the store can be watched from now on, or no longer, as watched tells; turns is
+	// how often that was so.
+	told, watches chan struct{}
+	watched       atomic.Bool
+	turns         atomic.Int64
+
+	// toldAt is when the store told of what has not been read yet; zero: nothing.
+	toldAt time.Time
+	// tried is when the last read began, good or not; readAt when the last good one did. nextRead is when one is due.
+	tried, readAt, nextRead time.Time
+	triedTurns, readTurns   int64 // turns at these times
+	pause                   time.Duration
+
+	seen  map[string]*sighting // by key
+	swept time.Time
+	own   ownTally
+
+	trouble trouble
+}
+
+func (l *loop) run(ctx context.Context) {
+	for {
+		l.step(ctx)
+		timer := time.NewTimer(l.idle(time.Now()))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-l.m.wake:
+		case <-l.watches:
+			l.nextRead = time.Now()
+		case <-l.told:
+			l.heard(time.Now())
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// heard has the facts read soon.
+func (l *loop) heard(now time.Time) {
+	if l.toldAt.IsZero() {
+		l.toldAt = now
+	}
+	if due := l.tried.Add(max(l.pause, leastPause)); due.Before(l.nextRead) {
+		l.nextRead = due
+	}
+}
+
+// step does what is due; what could not be done is due again a little later.
+func (l *loop) step(ctx context.Context) {
+	if time.Now().Before(l.trouble.until) {
+		return
+	}
+	err := l.work(ctx)
+	switch {
+	case ctx.Err() != nil: // tells nothing of the store
+	case err != nil:
+		l.trouble.met(l.m.cfg, err)
+	default:
+		l.trouble.over(l.m.cfg)
+	}
+}
+
+// work needs the record; without the tallies there is just less to decide by.
+func (l *loop) work(ctx context.Context) error {
+	var uncounted error
+	if began := time.Now(); !began.Before(l.nextRead) {
+		l.tried, l.triedTurns = began, l.turns.Load()
+		before := l.m.seenVersion()
+		if err := l.m.look(ctx); err != nil {
+			return err
+		}
+		uncounted = l.count(ctx, l.m.seenVersion() != before)
+	}
+	l.m.unwanted()
+	err := errors.Join(uncounted, l.m.settle(ctx), l.m.decide(ctx), l.m.prove(ctx), l.writeTally(ctx))
+	l.sweep(ctx)
+	return err
+}
+
+// count reads the tallies; with that a read is done, in which the record was news or not.
+func (l *loop) count(ctx context.Context, news bool) error {
+	found, err := l.readTallies(ctx)
+	if err != nil {
+		return err
+	}
+	if l.observe(found, time.Now()) || news {
+		l.pause = leastPause
+	} else {
+		l.pause = min(max(2*l.pause, leastPause), mostPause)
+	}
+	l.readAt, l.readTurns, l.toldAt, l.nextRead = l.tried, l.triedTurns, time.Time{}, l.tried.Add(l.interval())
+	return nil
+}
+
+func (l *loop) interval() time.Duration {
+	if l.watched.Load() && !l.m.doubts() {
+		return watchedPoll * l.m.cfg.Poll
+	}
+	return l.m.cfg.Poll
+}
+
+// idle is how long there is nothing to do. It is never nothing, so that a mistake in what is due would not take the machine.
+func (l *loop) idle(now time.Time) time.Duration {
+	due := l.nextRead
+	for _, at := range []time.Time{l.tallyDue(now), l.m.decisionDue(now)} {
+		if at.Before(due) {
+			due = at
+		}
+	}
+	if due.Before(l.trouble.until) {
+		due = l.trouble.until
+	}
+	return max(due.Sub(now), time.Millisecond)
+}
+
+// decisionDue is when Run has to look at the record or the probe, if nothing happens before.
+func (m *Member) decisionDue(now time.Time) time.Time {
+	if due, ok := m.proofDue(); ok {
+		return due
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch m.probe.stage {
+	case ended:
+		return now
+	case offered, taken:
+		if m.waiting == 0 && m.probe.stage == offered {
+			return now
+		}
+		return now.Add(never)
+	}
+	return m.recordDueLocked(now)
+}
+
+func (m *Member) recordDueLocked(now time.Time) time.Time {
+	wait, probes := m.cfg.Policy.ProbeWait(m.record)
+	switch {
+	case !m.known:
+	case m.record.Closed():
+		if _, due := breaker.Decide(m.cfg.Policy, m.viewLocked(now)); due {
+			return now
+		}
+	case m.waiting == 0:
+	case m.record.State == breaker.Open && probes:
+		return m.since.Add(wait)
+	case m.record.State == breaker.HalfOpen:
+		return m.since.Add(breaker.ProbeDeadline)
+	}
+	return now.Add(never)
+}
+
+// goodbye stores what is left to store: the end of a probe, and that this instance counts no more.
+func (l *loop) goodbye(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
+	defer cancel()
+	l.m.unwanted()
+	if err := errors.Join(l.m.settle(ctx), l.removeTally(ctx)); err != nil {
+		l.m.cfg.Log.Debug("a member of the circuit has left without a word", "error", err)
+	}
+}

@@ -1,0 +1,135 @@
+package circuit_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/memory"
+	storeredis "github.com/eventyard/eventyard/processor/redis"
+	"github.com/eventyard/eventyard/servertest"
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+// patience is what a slow machine may need.
+const patience = 30 * time.Second
+
+var group = processor.Group{Namespace: "yard", Hub: "images", Group: "resizer"}
+
+// member is one that runs, on a way of its own to the store.
+type member struct {
+	*circuit.Member
+	stop func()
+}
+
+func run(t *testing.T, id string, s processor.Store) member {
+	t.Helper()
+	m := circuit.New(circuit.Config{
+		Store: s, Group: group, Function: "resize", Instance: id, Policy: breaker.Policy{Failures: 5, Within: time.Hour}, Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	stop := func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	return member{m, stop}
+}
+
+// await waits until the member sees a state.
+func (m member) await(t *testing.T, want breaker.State) breaker.Record {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		changed := m.Changed()
+		r, n := m.Record()
+		if r.State == want {
+			return r
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("it is %+v with %d failures, want %s", r, n, want)
+		}
+	}
+}
+
+// F5, F7: on real stores, members open a circuit together, hear of an operator's word, and leave nothing behind but the record.
+func TestRealStores(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) (peer func() processor.Store){
+		"memory": func(t *testing.T) func() processor.Store {
+			s := memory.New()
+			return func() processor.Store { return s }
+		},
+		"a yard": yard,
+		"redis": func(t *testing.T) func() processor.Store {
+			addr := parts.Redis(t)
+			return func() processor.Store {
+				client := redis.NewClient(&redis.Options{Addr: addr})
+				t.Cleanup(func() { _ = client.Close() })
+				return storeredis.New(client, storeredis.Config{})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			peer := open(t)
+			together(t, peer(), run(t, "a", peer()), run(t, "b", peer()))
+		})
+	}
+}
+
+func yard(t *testing.T) func() processor.Store {
+	y := servertest.Start(t)
+	y.Hub(t, group.Hub, 1, group.Group)
+	return func() processor.Store {
+		s, err := processor.StoreOf(y.Dial(t).Hub(group.Hub))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
+func together(t *testing.T, s processor.Store, a, b member) {
+	a.await(t, breaker.Closed)
+	b.await(t, breaker.Closed)
+	for _, m := range []member{a, b} {
+		if _, err := m.Failed(t.Context(), 3, breaker.Sample{Error: "no"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one, other := a.await(t, breaker.Open), b.await(t, breaker.Open); one.Incident != other.Incident || one.Failures != 6 {
+		t.Errorf("%+v and %+v", one, other)
+	}
+	if may, err := a.MayPutAway(t.Context()); may || err != nil {
+		t.Errorf("may put away: %v, %v", may, err)
+	}
+	all, err := circuit.Read(t.Context(), s, group, "")
+	if err != nil || len(all) != 1 || all[0].Total < 3 || all[0].Record.State != breaker.Open {
+		t.Errorf("%+v, %v", all, err)
+	}
+	resume := func(r breaker.Record) (breaker.Record, bool) { return breaker.Resume(r, "ann", "mended", time.Now()) }
+	if r, err := circuit.Change(t.Context(), s, group, "resize", resume); err != nil || !r.Closed() || r.Term != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	a.await(t, breaker.Closed)
+	if p, err := b.Wait(t.Context(), nil); err != nil || p != (circuit.Pass{Term: 2}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	a.stop()
+	b.stop()
+	if all, err := circuit.Read(t.Context(), s, group, ""); err != nil || len(all) != 1 || len(all[0].Tallies) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

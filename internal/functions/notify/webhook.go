@@ -1,0 +1,98 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/transport/egress"
+)
+
+// posted is what a webhook gets.
+type posted struct {
+	ID   string `json:"id"` // the same for each repeat
+	Type string `json:"type"`
+	// Text is a line that receivers of chats show.
+	Text      string           `json:"text"`
+	Function  string           `json:"function"`
+	Hub       string           `json:"hub"`
+	Group     string           `json:"group"`
+	State     breaker.State    `json:"state"`
+	Incident  string           `json:"incident,omitempty"`
+	Since     time.Time        `json:"since,omitzero"`
+	By        string           `json:"by,omitempty"`
+	Reason    string           `json:"reason,omitempty"`
+	Failures  int              `json:"failures"`
+	Errors    []breaker.Sample `json:"errors"`
+	Lag       *int64           `json:"lag,omitempty"`
+	ResumeURL string           `json:"resumeUrl,omitempty"`
+	Expires   time.Time        `json:"expires,omitzero"`
+	Command   string           `json:"command,omitempty"` // that resumes
+}
+
+func postOf(n notice, target string) posted {
+	p := posted{
+		ID: n.id(target), Type: eventType(n.Record.State), Text: n.chatLine(), Function: n.Function, Hub: n.Group.Hub, Group: n.Group.Group,
+		State: n.Record.State, Incident: n.Incident, Since: n.Record.Since.UTC(), By: n.Record.By, Reason: n.Record.Reason,
+		Failures: n.Began.Failures, Errors: samplesOf(n.Began), Lag: known(n.Lag), ResumeURL: n.Link,
+	}
+	if n.Link != "" {
+		p.Expires = n.Expires.UTC()
+	}
+	switch n.Kind {
+	case kindTest:
+		p.Type = "Eventyard.Test"
+	case kindOpened, kindHeld:
+		p.Command = n.command()
+	}
+	return p
+}
+
+// chatLine is the text for chats. Names are all it has of what others wrote, and of those nothing that a chat takes for a link or a mention.
+func (n notice) chatLine() string {
+	text := strings.NewReplacer("&", "+", "<", "(", ">", ")", "@", "(at)", "*", " ", "`", "'").Replace(n.line())
+	if n.Link != "" {
+		text += " Look and resume: " + n.Link
+	}
+	return text
+}
+
+// post sends a notice to a webhook.
+func (s *Service) post(ctx context.Context, target string, n notice) error {
+	body, err := json.Marshal(postOf(n, target))
+	if err != nil {
+		return fmt.Errorf("compose a webhook's notice: %w", err)
+	}
+	a := s.cfg.Client.Do(ctx, egress.Request{
+		Endpoint: egress.Endpoint{URL: target}, Method: http.MethodPost, Body: body, Timeout: attemptTime,
+		Header: http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {n.id(target)}},
+	})
+	switch {
+	case a.Err != nil:
+		return a.Err
+	case a.Status/100 == 2:
+		return nil
+	}
+	return &refusal{error: answered(a), final: isFinal(a.Status), after: a.RetryAfter}
+}
+
+func answered(a egress.Answer) error {
+	if said := oneLine(string(a.Head), maxErrorBytes); said != "" {
+		return fmt.Errorf("it answered %d: %s", a.Status, said)
+	}
+	return errors.New("it answered " + fmt.Sprint(a.Status))
+}
+
+// isFinal tells answers that are no different a moment later.
+func isFinal(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status < 500
+}

@@ -1,0 +1,192 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// yard is a box on a real broker, whose hubs are in memory. It works inside a synctest bubble and outside.
+type yard struct {
+	t *testing.T
+	*Box
+	broker *broker.Broker
+	meta   *failing
+	// read counts the events that cursors gave.
+	read *atomic.Int64
+}
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: quiet()})
+	must(t, err)
+	store := &failing{Store: metatest.NewMemory()}
+	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet()})
+	must(t, err)
+	t.Cleanup(func() { must(t, engine.Close()) })
+	y := &yard{t: t, broker: b, meta: store, read: new(atomic.Int64)}
+	y.Box = New(Config{Broker: counting{b, y.read}, Meta: store, Log: quiet()})
+	return y
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failing is a store whose changes of marks fail when it is told so.
+type failing struct {
+	meta.Store
+	fail atomic.Pointer[error]
+}
+
+func (f *failing) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if err := f.fail.Load(); err != nil && strings.HasPrefix(key, marksPrefix) {
+		return 0, *err
+	}
+	return f.Store.CompareAndSet(ctx, key, expected, value)
+}
+
+// counting is a broker whose cursors count what they give.
+type counting struct {
+	*broker.Broker
+	read *atomic.Int64
+}
+
+func (c counting) Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error) {
+	cursor, err := c.Broker.Cursor(ctx, hub, group, partition, at)
+	return countingCursor{cursor, c.read}, err
+}
+
+type countingCursor struct {
+	eventlog.Cursor
+	read *atomic.Int64
+}
+
+func (c countingCursor) TryNext(ctx context.Context) (eventlog.Run, error) {
+	run, err := c.Cursor.TryNext(ctx)
+	c.read.Add(int64(len(run.Events)))
+	return run, err
+}
+
+func (y *yard) hub(name string, partitions int) {
+	y.t.Helper()
+	_, err := y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions})
+	must(y.t, err)
+}
+
+// letter is one of a function that reads hub orders.
+func letter(function string, n int) poison.Letter {
+	return poison.Letter{
+		ID: poison.ID(function, "orders", "1", int64(n)), Function: function, Hub: "orders", Group: "billing", Partition: "1", Sequence: int64(n),
+		Reason: "no", Attempts: 4, At: time.Now().UTC().Truncate(time.Millisecond),
+		Event: event.Event{Body: fmt.Appendf(nil, "body %d", n), Partition: "1", Sequence: int64(n)},
+	}
+}
+
+func (y *yard) publish(hub, partition string, events ...event.Event) {
+	y.t.Helper()
+	var all []eventlog.Event
+	for _, e := range events {
+		encoded, err := message.Append(nil, e)
+		must(y.t, err)
+		all = append(all, eventlog.Event{Key: []byte(e.Key), Message: encoded})
+	}
+	_, err := y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: partition}, all)
+	must(y.t, err)
+}
+
+// die puts letters away, each by itself.
+func (y *yard) die(hub, partition string, letters ...poison.Letter) {
+	y.t.Helper()
+	for _, l := range letters {
+		y.publish(hub, partition, l.Message())
+	}
+}
+
+// events reads all of a hub, by partition.
+func (y *yard) events(hub string) map[string][]event.Event {
+	y.t.Helper()
+	h, err := y.broker.Hub(hub)
+	must(y.t, err)
+	all := map[string][]event.Event{}
+	for _, id := range h.PartitionIDs() {
+		cursor, err := y.broker.Cursor(y.t.Context(), hub, "$Default", id, eventlog.Earliest())
+		must(y.t, err)
+		for {
+			run, err := cursor.TryNext(y.t.Context())
+			must(y.t, err)
+			if len(run.Events) == 0 {
+				break
+			}
+			for i, e := range run.Events {
+				ev, err := message.Decode(e.Message)
+				must(y.t, err)
+				ev.Key, ev.Partition, ev.Sequence = string(e.Key), id, int64(run.First)+int64(i)
+				all[id] = append(all[id], ev)
+			}
+		}
+		must(y.t, cursor.Close())
+	}
+	return all
+}
+
+func (y *yard) list(hub string, q Query) []Entry {
+	y.t.Helper()
+	list, err := y.List(y.t.Context(), hub, q)
+	must(y.t, err)
+	return list
+}
+
+// ids are the letters' functions and numbers in short.
+func ids(list []Entry) string {
+	var all []string
+	for _, e := range list {
+		all = append(all, e.Function+strconv.FormatInt(e.Sequence, 10))
+	}
+	return strings.Join(all, " ")
+}
+
+func bodies(events []event.Event) string {
+	var all []string
+	for _, e := range events {
+		all = append(all, strings.TrimPrefix(string(e.Body), "body "))
+	}
+	return strings.Join(all, " ")
+}
+
+// redrive redrives, and gives what was told.
+func (y *yard) redrive(hub string, cfg RedriveConfig) (told []Redriven, done, failed int) {
+	y.t.Helper()
+	cfg.Each = func(r Redriven) { told = append(told, r) }
+	done, failed, err := y.Redrive(y.t.Context(), hub, cfg)
+	must(y.t, err)
+	return told, done, failed
+}
+
+var errBroken = errors.New("broken")

@@ -1,0 +1,554 @@
+package box
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// F4: redriven events are the originals, where they came from, oldest first, for their function alone.
+func TestRedrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.hub("bad", 2)
+		y.hub("Orders", 4)
+		keyed := letter("a", 100)
+		keyed.Event.Key, keyed.Event.Properties = "customer-42", map[string]any{"x": int32(1)}
+		for n := range 4 {
+			y.die("bad", strconv.Itoa(n%2), letter("a", n))
+			time.Sleep(time.Second)
+		}
+		y.die("bad", "0", keyed)
+		told, done, failed := y.redrive("bad", RedriveConfig{})
+		if done != 5 || failed != 0 || len(told) != 5 || told[0].Sequence != 0 || told[4].Sequence != 100 || told[0].Err != nil || !told[0].WasRedriven {
+			t.Fatalf("done %d, failed %d: %+v", done, failed, told)
+		}
+		orders := y.events("orders")
+		if got := bodies(orders["1"]); got != "0 1 2 3" {
+			t.Errorf("partition 1 got %s", got)
+		}
+		ev := orders[strconv.Itoa(broker.PartitionForKey("customer-42", 4))]
+		if len(ev) != 1 || ev[0].Key != "customer-42" || ev[0].Properties["x"] != int32(1) || poison.For(ev[0]) != "a" || ev[0].Properties[poison.PropertyRedriven] != int32(1) {
+			t.Errorf("the event with a key is %+v", ev)
+		}
+	})
+}
+
+// F4: what was redriven is not again, unless it is asked for.
+func TestWhatWasRedrivenIsRemembered(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	y.die("bad", "0", letter("a", 1), letter("b", 2), letter("a", 3))
+	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Function: "a"}}); done != 2 {
+		t.Errorf("%d were redriven", done)
+	}
+	if got := ids(y.list("bad", Query{})); got != "b2" {
+		t.Errorf("left are %s", got)
+	}
+	all := y.list("bad", Query{Redriven: true})
+	if ids(all) != "a3 b2 a1" || !all[0].WasRedriven || all[1].WasRedriven || all[0].RedrivenAt.IsZero() {
+		t.Errorf("all are %+v", all)
+	}
+	if e, err := y.Show(t.Context(), "bad", all[0].ID); err != nil || !e.WasRedriven {
+		t.Errorf("shown as %+v, %v", e, err)
+	}
+	if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 1 {
+		t.Errorf("then %d were redriven", done)
+	}
+	if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 0 {
+		t.Errorf("then %d", done)
+	}
+	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Redriven: true, IDs: []string{"a/orders/1/1"}}}); done != 1 {
+		t.Errorf("again %d", done)
+	}
+	if got := bodies(y.events("orders")["1"]); got != "1 3 2 1" {
+		t.Errorf("orders got %s", got)
+	}
+}
+
+// F4: an event that comes back again and again is not sent round for ever.
+func TestTheLoopGuard(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	for n := range 5 {
+		l := letter("a", n)
+		l.Redriven = n
+		y.die("bad", "0", l)
+	}
+	told, done, failed := y.redrive("bad", RedriveConfig{})
+	if done != 3 || failed != 2 || !errors.Is(told[0].Err, ErrLoop) {
+		t.Errorf("done %d, failed %d, %v", done, failed, told[0].Err)
+	}
+	if got := ids(y.list("bad", Query{})); got != "a4 a3" {
+		t.Errorf("left are %s", got)
+	}
+	if _, done, failed = y.redrive("bad", RedriveConfig{Force: true}); done != 2 || failed != 0 {
+		t.Errorf("forced %d, failed %d", done, failed)
+	}
+	if ev := y.events("orders")["1"]; ev[4].Properties[poison.PropertyRedriven] != int32(5) {
+		t.Errorf("the last is %+v", ev[4])
+	}
+}
+
+// F4: one that cannot be redriven does not keep the others.
+func TestALetterWhosePartitionIsGone(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	nowhere := letter("a", 3)
+	nowhere.ID, nowhere.Partition = "a/orders/9/3", "9"
+	y.die("bad", "0", letter("a", 1), nowhere, letter("a", 4))
+	told, done, failed := y.redrive("bad", RedriveConfig{})
+	if done != 2 || failed != 1 {
+		t.Fatalf("done %d, failed %d", done, failed)
+	}
+	for _, r := range told {
+		var missing *broker.NotFoundError
+		if (r.Sequence == 3) != errors.As(r.Err, &missing) {
+			t.Errorf("%s: %v", r.ID, r.Err)
+		}
+	}
+	if got := ids(y.list("bad", Query{})); got != "a3" {
+		t.Errorf("left are %s", got)
+	}
+}
+
+// from is a letter that names another hub than orders.
+func from(hub string, n int) poison.Letter {
+	l := letter("a", n)
+	l.Hub, l.ID = hub, poison.ID("a", hub, "1", int64(n))
+	return l
+}
+
+// F4: whoever may send to a poison hub may write what looks like a letter from any hub; where those of several lie together, who redrives says
+// which is meant.
+func TestLettersOfSeveralHubsAreNotRedrivenTogether(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 2)
+	for _, name := range []string{"orders", "payroll"} {
+		y.hub(name, 2)
+	}
+	y.die("bad", "0", letter("a", 1), from("Orders", 2), letter("b", 3), from("gone", 4), from("payroll", 5))
+	var several *SourcesError
+	_, _, err := y.Redrive(t.Context(), "bad", RedriveConfig{Query: Query{Limit: 2}})
+	if !errors.As(err, &several) || !slices.Equal(several.Hubs, []string{"gone", "orders", "payroll"}) {
+		t.Fatalf("all at once: %v", err)
+	}
+	if all := ids(y.list("bad", Query{})); len(y.events("orders")["1"]) != 0 || len(y.events("payroll")["1"]) != 0 || all != "a5 a4 b3 a2 a1" {
+		t.Errorf("something went out, left are %s", all)
+	}
+	if got := ids(y.list("bad", Query{Source: "ORDERS"})); got != "b3 a2 a1" {
+		t.Errorf("listed of orders are %s", got)
+	}
+	if _, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Function: "b"}}); done != 1 || failed != 0 {
+		t.Errorf("those of a function come from one hub: done %d, failed %d", done, failed)
+	}
+	if _, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Source: "ORDERS"}}); done != 2 || failed != 0 {
+		t.Errorf("of orders: done %d, failed %d", done, failed)
+	}
+	told, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Source: "gone"}})
+	if missing := (*broker.NotFoundError)(nil); done != 0 || failed != 1 || !errors.As(told[0].Err, &missing) {
+		t.Errorf("of one that is gone: done %d, failed %d", done, failed)
+	}
+	if got := bodies(y.events("orders")["1"]); got != "3 1 2" || len(y.events("payroll")["1"]) != 0 {
+		t.Errorf("orders got %s, payroll %d", got, len(y.events("payroll")["1"]))
+	}
+}
+
+func TestAListOfHubsIsShort(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	for n := range 50 {
+		y.die("bad", "0", from("hub"+strconv.Itoa(n), n))
+	}
+	var several *SourcesError
+	if _, _, err := y.Redrive(t.Context(), "bad", RedriveConfig{}); !errors.As(err, &several) || len(several.Hubs) != maxSources || len(err.Error()) > 500 {
+		t.Errorf("%v", err)
+	}
+}
+
+// F4: letters that may not be redriven, however many, do not keep those behind them.
+func TestManyThatFailDoNotKeepTheRest(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	for n := range 30 {
+		l := letter("a", n)
+		if n < 20 {
+			l.Redriven = 9
+		}
+		y.die("bad", "0", l)
+	}
+	for _, want := range []int{5, 5, 0} {
+		if _, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Limit: 5}}); done != want || failed != 20 {
+			t.Errorf("done %d, failed %d", done, failed)
+		}
+	}
+}
+
+// F4: a letter that had no room for its event brings it back all the same, if its hub still has it.
+func TestALetterWithoutItsEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.hub("bad", 1)
+		y.hub("orders", 2)
+		large := event.Event{Body: append(bytes.Repeat([]byte("x"), 1<<20), " 7"...), Key: "home-1", Properties: map[string]any{"p": int32(1)}}
+		refer := func(n int, enqueued time.Time) {
+			l := letter("a", n)
+			l.Event, l.Enqueued = large, enqueued
+			y.die("bad", "0", l)
+		}
+		y.publish("orders", "1", event.Text("small"))
+		time.Sleep(time.Hour)
+		at := time.Now().UTC()
+		y.publish("orders", "1", large)
+		time.Sleep(time.Hour)
+		refer(1, at)                 // is there
+		refer(0, at.Add(-time.Hour)) // too, and in the place of another
+		refer(1, at.Add(-time.Hour)) // another is there in its place
+		refer(9, at)                 // is not there
+		if list := y.list("bad", Query{}); len(list) != 4 || !list[0].Reference || string(list[0].Event.Body) != `{"hub":"orders","partition":"1","sequence":9}` {
+			t.Fatalf("listed are %+v", list)
+		}
+		told, done, failed := y.redrive("bad", RedriveConfig{})
+		if done != 2 || failed != 2 || !errors.Is(told[2].Err, ErrNotKept) || !errors.Is(told[3].Err, ErrNotKept) {
+			t.Fatalf("done %d, failed %d: %v, %v", done, failed, told[2].Err, told[3].Err)
+		}
+		of := y.events("orders")[strconv.Itoa(broker.PartitionForKey("home-1", 2))]
+		back := of[slices.IndexFunc(of, func(ev event.Event) bool { return ev.Properties["p"] != nil && poison.For(ev) == "a" })]
+		if !bytes.Equal(back.Body, large.Body) || back.Key != "home-1" {
+			t.Errorf("it came back with %d bytes and the key %q", len(back.Body), back.Key)
+		}
+	})
+}
+
+// refusing is a broker that refuses publications of several events, and of one body.
+type refusing struct {
+	counting
+	body string
+}
+
+func (r refusing) Publish(ctx context.Context, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error) {
+	for _, e := range events {
+		if string(e.Message[len(e.Message)-len(r.body):]) == r.body {
+			return broker.Published{}, errBroken
+		}
+	}
+	return r.counting.Publish(ctx, hub, to, events)
+}
+
+func TestALetterThatIsRefusedDoesNotKeepThoseBesideIt(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	y.cfg.Broker = refusing{counting{y.broker, y.read}, "body 2"}
+	y.die("bad", "0", letter("a", 1), letter("a", 2), letter("a", 3))
+	told, done, failed := y.redrive("bad", RedriveConfig{})
+	if done != 2 || failed != 1 || !errors.Is(told[1].Err, errBroken) {
+		t.Errorf("done %d, failed %d: %+v", done, failed, told)
+	}
+	if got := bodies(y.events("orders")["1"]); got != "1 3" {
+		t.Errorf("orders got %s", got)
+	}
+}
+
+// F4: after a crash between publishing and marking an event is redriven twice, never not at all.
+func TestACrashBetweenPublishingAndMarking(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	y.die("bad", "0", letter("a", 1), letter("a", 2))
+	y.meta.fail.Store(new(error(errBroken)))
+	told := 0
+	done, failed, err := y.Redrive(t.Context(), "bad", RedriveConfig{Each: func(Redriven) { told++ }})
+	if !errors.Is(err, errBroken) || done != 2 || failed != 0 || told != 2 {
+		t.Fatalf("done %d, failed %d, told %d, %v", done, failed, told, err)
+	}
+	y.meta.fail.Store(nil)
+	after := New(y.cfg) // as after a start
+	if done, _, err := after.Redrive(t.Context(), "bad", RedriveConfig{}); done != 2 || err != nil {
+		t.Errorf("then done %d, %v", done, err)
+	}
+	if got := bodies(y.events("orders")["1"]); got != "1 2 1 2" {
+		t.Errorf("orders got %s", got)
+	}
+	if done, _, err := after.Redrive(t.Context(), "bad", RedriveConfig{}); done != 0 || err != nil {
+		t.Errorf("at last done %d, %v", done, err)
+	}
+}
+
+// F4: who stops in the middle goes on there.
+func TestACallerWhoLeavesInTheMiddle(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	for n := range 250 {
+		y.die("bad", "0", letter("a", n))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done, _, err := y.Redrive(ctx, "bad", RedriveConfig{Each: func(Redriven) { cancel() }})
+	if !errors.Is(err, context.Canceled) || done != redriveBatch {
+		t.Errorf("done %d, %v", done, err)
+	}
+	if _, rest, _ := y.redrive("bad", RedriveConfig{}); rest != 250-done || len(y.events("orders")["1"]) != 250 {
+		t.Errorf("then %d, and %d have come", rest, len(y.events("orders")["1"]))
+	}
+}
+
+func TestTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.hub("bad", 1)
+		y.hub("orders", 2)
+		for n := range 50 {
+			y.die("bad", "0", letter("a", n))
+		}
+		began := time.Now()
+		if _, done, _ := y.redrive("bad", RedriveConfig{PerSecond: 10}); done != 50 {
+			t.Errorf("%d were redriven", done)
+		}
+		if took := time.Since(began); took < 4*time.Second || took > 5*time.Second {
+			t.Errorf("50 of 10 a second took %v", took)
+		}
+	})
+}
+
+// F4: marks are of one hub, not of all that ever have its name.
+func TestAHubMadeAnewHasNoMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.hub("orders", 2)
+		for range 2 {
+			y.hub("Bad", 1)
+			y.die("bad", "0", letter("a", 1))
+			if got := ids(y.list("bad", Query{})); got != "a1" {
+				t.Errorf("listed %q", got)
+			}
+			if _, done, _ := y.redrive("BAD", RedriveConfig{}); done != 1 {
+				t.Errorf("%d redriven", done)
+			}
+			facts, err := y.meta.List(t.Context(), marksPrefix)
+			if err != nil || len(facts) != 1 {
+				t.Errorf("%d facts, %v", len(facts), err)
+			}
+			must(t, y.broker.DeleteHub(t.Context(), "bad"))
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A log that lost its end numbers other letters as those that were redriven.
+func TestAMarkThatIsOlderThanItsLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.hub("bad", 1)
+		y.hub("orders", 2)
+		h, err := y.broker.Hub("bad")
+		must(t, err)
+		var numbers []int64
+		for n := range int64(300) {
+			numbers = append(numbers, n)
+		}
+		must(t, y.mark(t.Context(), h, "0", numbers, time.Now().UnixMilli()))
+		time.Sleep(time.Second)
+		for n := range 300 {
+			y.die("bad", "0", letter("a", n))
+		}
+		if n := len(y.list("bad", Query{Limit: 1000})); n != 300 {
+			t.Errorf("listed %d", n)
+		}
+		if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 300 {
+			t.Errorf("redriven %d", done)
+		}
+	})
+}
+
+// F4: to redrive some at a time costs no more than to redrive all at once.
+func TestLettersThatWereRedrivenArePassedOver(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	for n := range 100 {
+		var some []event.Event
+		for m := range 100 {
+			some = append(some, letter("a", 100*n+m).Message())
+		}
+		y.publish("bad", "0", some...)
+	}
+	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Limit: 9990}}); done != 9990 {
+		t.Fatalf("%d redriven", done)
+	}
+	y.read.Store(0)
+	if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 10 || y.read.Load() > 500 {
+		t.Errorf("%d redriven, %d read", done, y.read.Load())
+	}
+	y.die("bad", "0", letter("a", 1))
+	y.read.Store(0)
+	if n, _, err := y.Count(t.Context(), "bad", "a", 1000); n != 1 || err != nil || y.read.Load() > 1000 {
+		t.Errorf("counted %d, %v, %d read", n, err, y.read.Load())
+	}
+	facts, err := y.meta.List(t.Context(), marksPrefix)
+	if err != nil || len(facts) != 3 {
+		t.Errorf("%d facts, %v", len(facts), err)
+	}
+}
+
+// F4: two operators who press the button at once.
+func TestRedrivesAtOnce(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 2)
+	y.hub("orders", 2)
+	for n := range 200 {
+		y.die("bad", strconv.Itoa(n%2), letter("a", n))
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if _, _, err := y.Redrive(t.Context(), "bad", RedriveConfig{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(y.events("orders")["1"]); n != 200 {
+		t.Errorf("%d have come", n)
+	}
+}
+
+// Letters whose retention is over take their marks along.
+func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	h, err := y.broker.Hub("bad")
+	must(t, err)
+	for key, first := range map[string]int64{
+		leafKey(h, "0", 0): 4096, leafKey(h, "0", 1): 8192, leafKey(h, "1", 3): 1 << 40, marksOf(h) + "0": 1 << 40, hubMarks(h) + "x/0/0": 1 << 40,
+	} {
+		want := key == leafKey(h, "0", 0) || key == leafKey(h, "0", 1)
+		if got := y.useless(h, key, map[string]int64{"0": first}); got != want {
+			t.Errorf("%s, where %d is the first: %t", key, first, got)
+		}
+	}
+	if y.useless(h, leafKey(h, "0", 0), map[string]int64{"0": 4095}) {
+		t.Error("the last of its letters is there")
+	}
+	later := h
+	later.Created = h.Created.Add(time.Second)
+	if y.useless(h, leafKey(later, "0", 0), nil) || !y.useless(later, leafKey(h, "0", 0), nil) {
+		t.Error("an earlier hub's are, a later one's are not")
+	}
+}
+
+// The marks are a set of numbers, each with a time.
+func TestSpansAreASet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s spans
+		model := map[int64]int64{}
+		for at := int64(1); at <= 6; at++ {
+			numbers := rising(rapid.SliceOfN(rapid.Int64Range(0, 40), 0, 12).Draw(t, "numbers"))
+			s = s.with(numbers, min(at, 4))
+			for _, n := range numbers {
+				model[n] = min(at, 4)
+			}
+			for i := 1; i < len(s); i++ {
+				if s[i-1].Last >= s[i].First || s[i-1].Last+1 == s[i].First && s[i-1].At == s[i].At {
+					t.Fatalf("%v is not in order, or not joined", s)
+				}
+			}
+			for n := range int64(42) {
+				got, found := s.at(n, time.UnixMilli(0))
+				want, marked := model[n]
+				if found != marked || found && got.UnixMilli() != want {
+					t.Fatalf("%v: %d is %v %t, want %d %t", s, n, got, found, want, marked)
+				}
+				if first := s.before(n); marked && (first > n || model[first] == 0) {
+					t.Fatalf("%v: before %d is %d", s, n, first)
+				}
+			}
+		}
+	})
+}
+
+// F4: whatever is put away and redriven in whatever order, each letter is listed until it was redriven, and published once for each time.
+func TestAnyCourseOfRedrives(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		y := newYard(t)
+		y.hub("bad", 2)
+		y.hub("orders", 2)
+		left, sent := map[string]bool{}, 0
+		next := 0
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+			if rapid.Bool().Draw(rt, "die") {
+				for range rapid.IntRange(1, 30).Draw(rt, "letters") {
+					l := letter(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "function"), next)
+					y.die("bad", strconv.Itoa(rapid.IntRange(0, 1).Draw(rt, "partition")), l)
+					left[l.ID] = true
+					next++
+				}
+				continue
+			}
+			q := Query{Function: rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "of"), Limit: rapid.IntRange(0, 20).Draw(rt, "limit")}
+			told, done, failed := y.redrive("bad", RedriveConfig{Query: q})
+			if failed != 0 || q.Limit > 0 && done > q.Limit {
+				rt.Fatalf("done %d, failed %d of %d", done, failed, q.Limit)
+			}
+			for _, r := range told {
+				if !left[r.ID] {
+					rt.Fatalf("%s was redriven twice", r.ID)
+				}
+				delete(left, r.ID)
+			}
+			sent += done
+		}
+		list := y.list("bad", Query{Limit: 10_000})
+		if len(list) != len(left) || len(y.events("orders")["1"]) != sent {
+			rt.Fatalf("listed %d of %d, published %d of %d", len(list), len(left), len(y.events("orders")["1"]), sent)
+		}
+		for _, e := range list {
+			if !left[e.ID] {
+				rt.Fatalf("%s is listed", e.ID)
+			}
+		}
+	})
+}
+
+func rising(numbers []int64) []int64 { return slices.Compact(slices.Sorted(slices.Values(numbers))) }
+
+// F4: two nodes note what they redrove in the same facts.
+func TestMarksOfTwoNodes(t *testing.T) {
+	y := newYard(t)
+	y.hub("bad", 1)
+	y.hub("orders", 2)
+	for n := range 400 {
+		y.die("bad", "0", letter([]string{"a", "b"}[n%2], n))
+	}
+	var wg sync.WaitGroup
+	for _, function := range []string{"a", "b"} {
+		node := New(y.cfg)
+		wg.Go(func() {
+			if done, _, err := node.Redrive(t.Context(), "bad", RedriveConfig{Query: Query{Function: function}}); done != 200 || err != nil {
+				t.Errorf("%s: %d, %v", function, done, err)
+			}
+		})
+	}
+	wg.Wait()
+	if left := y.list("bad", Query{}); len(left) != 0 || len(y.events("orders")["1"]) != 400 {
+		t.Errorf("left are %d, and %d have come", len(left), len(y.events("orders")["1"]))
+	}
+}

@@ -1,0 +1,604 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/poison/box"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// settle lets everything come to rest, and some time pass.
+func settle(d time.Duration) {
+	synctest.Wait()
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// inBubble runs a test with a yard whose door is open.
+func inBubble(t *testing.T, test func(t *testing.T, y *yard)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.serve()
+		test(t, y)
+	})
+}
+
+func (y *yard) show(k *Keeper, name string) Function {
+	y.t.Helper()
+	f, err := k.Show(y.t.Context(), name)
+	must(y.t, err)
+	return f
+}
+
+// one partition is enough where order is looked at.
+func small(change ...func(*Definition)) Definition {
+	return resize(append(change, func(d *Definition) { d.Hub = "small" })...)
+}
+
+// F1: events of the hub reach the program, with the function's headers, and the group moves on.
+func TestAFunctionIsCalled(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		k := y.open()
+		y.run(k)
+		y.send("orders", "0", "1", "2")
+		y.create(k, resize(func(d *Definition) { d.Headers = map[string]string{"Authorization": "Bearer abc"} }))
+		settle(15 * time.Second)
+		y.send("orders", "1", "3")
+		settle(5 * time.Second)
+		got := strings.Fields(y.program.got("/resize"))
+		if len(got) != 3 || y.program.headers[0].Get("Authorization") != "Bearer abc" {
+			t.Errorf("it got %v, with %v", got, y.program.headers[0])
+		}
+		f := y.show(k, "resize")
+		if f.State != StateRunning || f.Problem != "" || f.Lag != 0 || f.Instances != 1 || f.Counts.Done != 3 || f.Counts.Calls == 0 || f.Recommended != 0 {
+			t.Errorf("it is %+v", f)
+		}
+		if y.dials.Load() != 1 {
+			t.Errorf("it dialled %d times", y.dials.Load())
+		}
+	})
+}
+
+// F1: a function runs on every node, made on any.
+func TestNodesShareTheWork(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		one, other := y.open(), y.open()
+		stop := y.run(one)
+		y.run(other)
+		y.create(one, resize())
+		y.create(other, resize(func(d *Definition) { d.Name, d.Group, d.Endpoint = "second", "second", "http://program.test/second" }))
+		settle(time.Minute)
+		for n := range 10 {
+			y.send("orders", fmt.Sprint(n%2), fmt.Sprint(n))
+		}
+		settle(10 * time.Second)
+		for _, path := range []string{"/resize", "/second"} {
+			if got := strings.Fields(y.program.got(path)); len(got) != 10 {
+				t.Errorf("%s got %v", path, got)
+			}
+		}
+		if f := y.show(one, "second"); f.Instances != 2 || f.State != StateRunning {
+			t.Errorf("%d instances, %s", f.Instances, f.State)
+		}
+		stop()
+		y.send("orders", "0", "10")
+		y.send("orders", "1", "11")
+		settle(30 * time.Second)
+		if got := strings.Fields(y.program.got("/resize")); len(got) != 12 {
+			t.Errorf("after one has left it got %v", got)
+		}
+		if f := y.show(one, "second"); f.State != StateStarting {
+			t.Errorf("where nothing runs it is %s", f.State)
+		}
+	})
+}
+
+// F1: a node that died and comes back under its own id goes on soon, and does not wait for its leases to run out.
+func TestANodeThatComesBack(t *testing.T) {
+	for _, test := range []struct {
+		name, id string
+		want     string // what is handled before a lease could have run out
+	}{
+		{"as itself", "node-1", "1"}, {"as another", "node-2", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, y *yard) {
+				y.hub("small", 1)
+				k := y.open(func(c *Config) { c.Instance = test.id })
+				y.create(k, small())
+				y.send("small", "0", "1")
+				_, err := y.groups.Claim(t.Context(), small().group(""), []processor.Lease{{Partition: "0", Owner: "node-1", Epoch: 3}})
+				must(t, err)
+				y.run(k)
+				settle(DefaultLease / 2)
+				if got := y.program.got("/resize"); got != test.want {
+					t.Errorf("after half a lease it had handled %q", got)
+				}
+				settle(5 * time.Minute) // the lease is of one that keeps no presence, like a foreign client: those have longer
+				if got := y.program.got("/resize"); got != "1" {
+					t.Errorf("in the end it had handled %q", got)
+				}
+			})
+		})
+	}
+}
+
+// F1: a change of the definition is heeded soon, and repeats nothing.
+func TestADefinitionThatChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k, other := y.open(), y.open() // which does not run
+		y.run(k)
+		y.create(k, small())
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		must(t, other.Ensure(t.Context(), small(func(d *Definition) { d.Endpoint = "http://program.test/new" })))
+		settle(15 * time.Second)
+		y.send("small", "0", "2")
+		settle(5 * time.Second)
+		if was, is := y.program.got("/resize"), y.program.got("/new"); was != "1" || is != "2" {
+			t.Errorf("the old got %s, the new %s", was, is)
+		}
+		host := k.jobs["functions/resize"].host
+		must(t, k.Ensure(t.Context(), small(func(d *Definition) {
+			d.Endpoint, d.Notify = "http://program.test/new", []string{"mailto:x@example.test"}
+		})))
+		settle(5 * time.Second)
+		f := y.show(k, "resize")
+		if k.jobs["functions/resize"].host != host || len(f.Notify) != 1 {
+			t.Error("who is told has nothing to do with the host")
+		}
+		if f.Counts.Done != 2 {
+			t.Errorf("since it started %d are done", f.Counts.Done)
+		}
+	})
+}
+
+// F2, F4: deleting waits for calls under way, and forgets what there was of the function; checkpoints stay.
+func TestDeletingWhileACallIsUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.run(k)
+		f := y.create(k, small())
+		g := f.group("yard")
+		hold := make(chan struct{})
+		y.program.set(func(p *program) { p.hold = hold })
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		if y.program.under.Load() != 1 || len(y.facts(g)) == 0 {
+			t.Fatalf("%d calls, facts %v", y.program.under.Load(), y.facts(g))
+		}
+		y.tally(g, "resize", "i", 7)
+		y.trip(g, "other") // of a function with another name in the same group
+		deleted := make(chan error, 1)
+		go func() { deleted <- k.Delete(t.Context(), "resize") }()
+		settle(time.Second)
+		select {
+		case err := <-deleted:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+		if all, err := k.List(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("it is still listed: %v, %v", all, err)
+		}
+		close(hold)
+		must(t, <-deleted)
+		if got := y.program.got("/resize"); got != "1" {
+			t.Errorf("the call under way ended with %q", got)
+		}
+		if facts := strings.Join(y.facts(g), " "); facts != "circuit/other" {
+			t.Errorf("left are %s", facts)
+		}
+		checkpoints, err := y.groups.Checkpoints(t.Context(), g)
+		if err != nil || len(checkpoints) != 1 || checkpoints[0].Sequence != 0 {
+			t.Errorf("checkpoints are %+v, %v", checkpoints, err)
+		}
+		if _, err := y.meta.Get(t.Context(), "functions/resize"); !errors.Is(err, meta.ErrNotFound) {
+			t.Errorf("the definition: %v", err)
+		}
+		// Made anew it goes on there.
+		y.create(k, small())
+		y.send("small", "0", "2")
+		settle(15 * time.Second)
+		if got := y.program.got("/resize"); got != "1 2" {
+			t.Errorf("made anew it got %q", got)
+		}
+	})
+}
+
+// A deletion that was decided is done, whoever dies.
+func TestADeletionThatWasInterrupted(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		for name, finish := range map[string]func(k *Keeper) error{
+			"by the next start": func(k *Keeper) error { y.run(k); settle(time.Second); return nil },
+			"by who makes it anew": func(k *Keeper) error {
+				_, err := k.Create(t.Context(), resize())
+				return errors.Join(err, k.Delete(t.Context(), "resize"))
+			},
+			"by who deletes it again": func(k *Keeper) error { return k.Delete(t.Context(), "resize") },
+			"by who ensures another": func(k *Keeper) error {
+				return errors.Join(k.Ensure(t.Context(), resize()), k.Delete(t.Context(), "resize"))
+			},
+		} {
+			k := y.open()
+			g := y.create(k, resize()).group("yard")
+			y.trip(g, "resize")
+			if _, err := k.mark(t.Context(), "resize"); err != nil { // and then it died
+				t.Fatal(err)
+			}
+			after := y.open()
+			if _, err := after.Show(t.Context(), "resize"); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: it is shown: %v", name, err)
+			}
+			must(t, finish(after))
+			if _, err := y.meta.Get(t.Context(), "functions/resize"); !errors.Is(err, meta.ErrNotFound) || len(y.facts(g)) != 0 {
+				t.Errorf("%s: %v, facts %v", name, err, y.facts(g))
+			}
+		}
+	})
+}
+
+// F1: a node that hears of a deletion when all is over stops too, and leaves nothing.
+func TestAFunctionDeletedElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		k, other := y.open(), y.open()
+		y.run(k)
+		g := y.create(k, resize()).group("yard")
+		settle(15 * time.Second)
+		if y.show(k, "resize").State != StateRunning {
+			t.Fatal("it does not run")
+		}
+		y.meta.lose() // so that k hears of nothing
+		must(t, other.Delete(t.Context(), "resize"))
+		settle(15 * time.Second)
+		if facts := y.facts(g); len(facts) != 0 || len(k.jobs) != 0 {
+			t.Errorf("left are %v, and %d jobs", facts, len(k.jobs))
+		}
+	})
+}
+
+// F4: poison goes to the hub, is counted, listed, redriven, and handled then.
+func TestPoisonAndBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.run(k)
+		y.create(k, small(func(d *Definition) { d.Retries = new(1) }))
+		ill := true
+		y.program.set(func(p *program) {
+			p.answer = func(_ string, bodies []string) int {
+				if ill && strings.Contains(strings.Join(bodies, " "), "2") {
+					return http.StatusInternalServerError
+				}
+				return http.StatusOK
+			}
+		})
+		y.send("small", "0", "1", "2", "3")
+		settle(30 * time.Second)
+		f := y.show(k, "resize")
+		if got := y.program.got("/resize"); got != "1 3" || f.Poisoned != 1 || f.Counts.Poisoned != 1 || f.Lag != 0 || f.LastError == "" {
+			t.Errorf("it got %s and is %+v", got, f)
+		}
+		list, err := y.box.List(t.Context(), "resize-poison", box.Query{})
+		if err != nil || len(list) != 1 || list[0].ID != "resize/small/0/1" || string(list[0].Event.Body) != "2" || list[0].Attempts < 2 || list[0].Group != "resizer" {
+			t.Fatalf("put away is %+v, %v", list, err)
+		}
+		y.program.set(func(*program) { ill = false })
+		if done, failed, err := y.box.Redrive(t.Context(), "resize-poison", box.RedriveConfig{}); done != 1 || failed != 0 || err != nil {
+			t.Errorf("redriven %d, failed %d, %v", done, failed, err)
+		}
+		settle(10 * time.Second)
+		if got := y.program.got("/resize"); got != "1 3 2" || y.show(k, "resize").Poisoned != 0 {
+			t.Errorf("then it got %s, and %d are left", got, y.show(k, "resize").Poisoned)
+		}
+	})
+}
+
+// F4: poison goes to a topic, in the form of the topic's schema.
+func TestPoisonInATopic(t *testing.T) {
+	for kind, want := range map[string]string{
+		"eventgrid":   `{"id":"resize/small/0/0","subject":"functions/resize/partitions/0/sequences/0","eventType":"Eventyard.EventPoisoned"`,
+		"cloudevents": `{"specversion":"1.0","id":"resize/small/0/0","source":"/hubs/small","type":"Eventyard.EventPoisoned"`,
+	} {
+		inBubble(t, func(t *testing.T, y *yard) {
+			y.hub("small", 1)
+			topic, err := y.topics.CreateTopic(t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: "bad-events", Schema: schema.Kind(kind)}})
+			must(t, err)
+			k := y.open()
+			y.run(k)
+			y.program.set(func(p *program) { p.answer = func(string, []string) int { return http.StatusTeapot } })
+			y.create(k, small(func(d *Definition) { d.Retries, d.Poison = new(0), "topic:bad-events" }))
+			y.send("small", "0", `{"n":1}`)
+			settle(30 * time.Second)
+			log, err := y.topics.Log(&topic)
+			must(t, err)
+			cursor, err := log.Cursor(t.Context(), eventlog.Earliest())
+			must(t, err)
+			defer cursor.Close()
+			run, err := cursor.TryNext(t.Context())
+			if err != nil || len(run.Events) != 1 {
+				t.Fatalf("%s: %d are there, %v", kind, len(run.Events), err)
+			}
+			if stored := string(run.Events[0].Message); !strings.Contains(stored, want) || !strings.Contains(stored, `"body":{"n":1}`) || !strings.Contains(stored, `"instance":"node-one-`) {
+				t.Errorf("%s: stored is %s", kind, stored)
+			}
+			if f := y.show(k, "resize"); f.Lag != 0 || f.Poisoned != -1 || f.PoisonPlace != "topic:bad-events" {
+				t.Errorf("%s: it is %+v", kind, f)
+			}
+		})
+	}
+}
+
+// F5, F7: an open circuit stops the calls; whoever closes it, it goes on where it was.
+func TestACircuitThatOpens(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.run(k)
+		var ill atomic.Bool
+		ill.Store(true)
+		y.program.set(func(p *program) {
+			p.answer = func(string, []string) int {
+				if ill.Load() {
+					return http.StatusServiceUnavailable
+				}
+				return http.StatusOK
+			}
+		})
+		y.create(k, small(func(d *Definition) {
+			d.Batch, d.Retries, d.Breaker = 1, new(0), breaker.Policy{Failures: 2, Within: time.Minute}
+		}))
+		y.send("small", "0", "1", "2", "3", "4", "5")
+		settle(time.Minute)
+		f := y.show(k, "resize")
+		if f.State != StateOpen || f.Lag != 3 || f.Poisoned != 2 || f.Circuit.Failures != 3 || f.Circuit.Incident == "" {
+			t.Fatalf("it is %+v", f)
+		}
+		calls := f.Counts.Calls
+		settle(time.Hour)
+		if again := y.show(k, "resize"); again.Counts.Calls != calls || again.Poisoned != 2 || again.Lag != 3 {
+			t.Errorf("an hour later it is %+v", again)
+		}
+		ill.Store(false)
+		if _, done, err := k.Resume(t.Context(), f.group("yard"), "resize", f.Circuit.Incident, "link"); !done || err != nil {
+			t.Fatalf("resumed %t, %v", done, err)
+		}
+		settle(10 * time.Second)
+		if got := y.program.got("/resize"); got != "3 4 5" || y.show(k, "resize").State != StateRunning {
+			t.Errorf("resumed it got %s and is %s", got, y.show(k, "resize").State)
+		}
+	})
+}
+
+// F1: what cannot run now is told, and tried again until it can.
+func TestAFunctionThatCannotRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		y.hub("bad", 1)
+		k := y.open()
+		y.create(k, small(func(d *Definition) { d.Poison = "bad" }))
+		must(t, y.broker.DeleteHub(t.Context(), "bad"))
+		y.run(k)
+		settle(5 * time.Second)
+		f := y.show(k, "resize")
+		if f.State != StateFailing || !strings.Contains(f.Problem, "hub create bad") {
+			t.Fatalf("it is %s: %s", f.State, f.Problem)
+		}
+		y.hub("bad", 1)
+		y.send("small", "0", "1")
+		settle(time.Minute)
+		if f := y.show(k, "resize"); f.State != StateRunning || f.Problem != "" || y.program.got("/resize") != "1" {
+			t.Errorf("then it is %s: %s, and got %s", f.State, f.Problem, y.program.got("/resize"))
+		}
+	})
+}
+
+// F1: while the yard cannot be dialled a function waits; one whose definition is mended is tried at once.
+func TestAYardThatCannotBeDialled(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		var away atomic.Bool
+		away.Store(true)
+		k := y.open(func(c *Config) {
+			c.Dial = func(ctx context.Context) (*hub.Client, error) {
+				if away.Load() {
+					return nil, errors.New("away")
+				}
+				return y.dial(ctx)
+			}
+		})
+		y.run(k)
+		y.create(k, small())
+		settle(5 * time.Minute)
+		if f := y.show(k, "resize"); f.State != StateFailing || !strings.Contains(f.Problem, "away") {
+			t.Errorf("it is %s: %s", f.State, f.Problem)
+		}
+		away.Store(false)
+		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Batch = 5 })))
+		y.send("small", "0", "1")
+		settle(12 * time.Second) // the lease, and no back-off
+		if f := y.show(k, "resize"); f.State != StateRunning || y.program.got("/resize") != "1" {
+			t.Errorf("then it is %s: %s", f.State, f.Problem)
+		}
+	})
+}
+
+// F1: stopping lets calls end, for as long as it may take, and no longer.
+func TestStop(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open(func(c *Config) { c.Stop = 4 * time.Second })
+		stop := y.run(k)
+		y.create(k, small())
+		y.program.set(func(p *program) { p.hold = make(chan struct{}) }) // for ever, but a call heeds its end
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		if y.program.under.Load() != 1 {
+			t.Fatal("no call is under way")
+		}
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took > 4*time.Second || took < time.Second {
+			t.Errorf("it took %v", took)
+		}
+		y.program.set(func(p *program) { p.hold = nil })
+		y.run(y.open())
+		settle(time.Minute)
+		if got := y.program.got("/resize"); got != "1" {
+			t.Errorf("what was cut off came as %q", got)
+		}
+	})
+}
+
+// F1: a keeper runs once at a time, and may run again.
+func TestRunTwice(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.create(k, small())
+		for n := range 3 {
+			stop := y.run(k)
+			y.send("small", "0", fmt.Sprint(n))
+			settle(15 * time.Second)
+			if err := k.Run(t.Context()); err == nil {
+				t.Error("it ran twice at once")
+			}
+			stop()
+		}
+		if got := y.program.got("/resize"); got != "0 1 2" {
+			t.Errorf("it got %s", got)
+		}
+	})
+}
+
+// F1: a watch that cannot go on ends the run, so that somebody notices.
+func TestAWatchThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		k := y.open()
+		done := make(chan error, 1)
+		go func() { done <- k.Run(context.Background()) }()
+		settle(time.Second)
+		y.meta.mu.Lock()
+		for _, cancel := range y.meta.watches {
+			cancel(errors.New("no such disk"))
+		}
+		y.meta.mu.Unlock()
+		if err := <-done; err == nil {
+			t.Error("it ended as if all was well")
+		}
+	})
+}
+
+// F1: definitions change in a storm, and what is there at the end runs, once.
+func TestAStormOfChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k, other := y.open(), y.open()
+		y.run(k)
+		y.run(other)
+		for n := range 20 {
+			by := []*Keeper{k, other}[n%2]
+			switch n % 5 {
+			case 4:
+				must(t, by.Delete(t.Context(), "resize"))
+			default:
+				must(t, by.Ensure(t.Context(), small(func(d *Definition) { d.Batch = n + 1 })))
+			}
+			time.Sleep(time.Duration(n*37%500) * time.Millisecond)
+			if n%7 == 0 {
+				y.meta.lose()
+			}
+		}
+		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Batch = 99 })))
+		settle(time.Minute)
+		y.send("small", "0", "1")
+		settle(10 * time.Second)
+		for _, one := range []*Keeper{k, other} {
+			if f := y.show(one, "resize"); f.State != StateRunning || f.Batch != 99 || len(one.jobs) != 1 {
+				t.Errorf("it is %s with a batch of %d in %d jobs: %s", f.State, f.Batch, len(one.jobs), f.Problem)
+			}
+		}
+		if got := y.program.got("/resize"); got != "1" {
+			t.Errorf("it got %s", got)
+		}
+	})
+}
+
+// F5: what was done while the circuit was open is checkpointed soon after it was closed, however long batches are waited for that need not fill.
+func TestTheCheckpointOfACallThatEndedWhileItWasPaused(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.run(k)
+		y.create(k, small(func(d *Definition) { d.MaxWait = time.Hour }))
+		release := make(chan struct{})
+		y.program.set(func(p *program) { p.hold = release })
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		_, err := k.Pause(t.Context(), "resize", "ada", "")
+		must(t, err)
+		settle(time.Second)
+		close(release)
+		settle(time.Minute)
+		if f := y.show(k, "resize"); f.Lag != 1 || f.Counts.Done != 1 {
+			t.Errorf("paused it has a lag of %d after %d events", f.Lag, f.Counts.Done)
+		}
+		_, err = k.ResumeFunction(t.Context(), "resize", "ada")
+		must(t, err)
+		settle(idleEvery + time.Second)
+		if f := y.show(k, "resize"); f.Lag != 0 || y.program.got("/resize") != "1" {
+			t.Errorf("resumed it has a lag of %d, and got %s", f.Lag, y.program.got("/resize"))
+		}
+	})
+}
+
+// F7: facts of a circuit are the group's, and so outlive a host, not the function.
+func TestACircuitHeldBeforeAHostRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.create(k, small())
+		_, err := k.Pause(t.Context(), "resize", "ada", "")
+		must(t, err)
+		y.run(k)
+		y.send("small", "0", "1")
+		settle(time.Minute)
+		if f := y.show(k, "resize"); f.State != StatePaused || f.Lag != 1 || y.program.got("/resize") != "" {
+			t.Errorf("it is %s with a lag of %d", f.State, f.Lag)
+		}
+		_, err = k.ResumeFunction(t.Context(), "resize", "ada")
+		must(t, err)
+		settle(10 * time.Second)
+		if got := y.program.got("/resize"); got != "1" {
+			t.Errorf("it got %s", got)
+		}
+	})
+}
+
+func TestForgettingFactsOfAGroupThatIsGone(t *testing.T) {
+	y := newYard(t)
+	k := y.open()
+	f := y.create(k, resize())
+	y.trip(f.group("yard"), "resize")
+	must(t, y.broker.DeleteGroup(t.Context(), "orders", "resizer"))
+	must(t, k.Delete(t.Context(), "resize"))
+	if all, err := k.ListCircuits(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("left are %v, %v", all, err)
+	}
+}

@@ -1,0 +1,253 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// F1: a client that was closed is dialled anew.
+func TestAClientThatWasClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.run(k)
+		y.create(k, small())
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		must(t, y.client.Load().Close())
+		settle(time.Minute)
+		y.send("small", "0", "2")
+		settle(time.Minute)
+		f := y.show(k, "resize")
+		if got := y.program.got("/resize"); got != "1 2" || y.dials.Load() != 2 || f.State != StateRunning {
+			t.Errorf("it got %s after %d dials and is %s: %s", got, y.dials.Load(), f.State, f.Problem)
+		}
+	})
+}
+
+// F1: a definition that is mended, by whatever version, runs.
+func TestADefinitionThatIsMended(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.run(k)
+		y.create(k, small())
+		settle(15 * time.Second)
+		good, err := y.meta.Get(t.Context(), "functions/resize")
+		must(t, err)
+		bad, err := y.meta.CompareAndSet(t.Context(), good.Key, good.Revision, []byte("{"))
+		must(t, err)
+		settle(10 * time.Second)
+		if f := y.show(k, "resize"); f.State != StateFailing || k.jobs[good.Key].host != nil {
+			t.Errorf("unreadable it is %s, with host %v", f.State, k.jobs[good.Key].host)
+		}
+		_, err = y.meta.CompareAndSet(t.Context(), good.Key, bad, good.Value)
+		must(t, err)
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		if got := y.program.got("/resize"); got != "1" {
+			t.Errorf("mended it got %q", got)
+		}
+	})
+}
+
+// F1: who deletes a function is not kept waiting by who makes another of that name the moment it is gone, and that one runs.
+func TestAFunctionMadeAnewTheMomentItIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.create(k, small())
+		j := newJob("functions/resize")
+		k.jobs[j.key] = j
+		marked, err := k.mark(t.Context(), "resize")
+		must(t, err)
+		must(t, k.turn(t.Context(), j, marked)) // the definition is removed, and the job has yet to look what comes next
+		y.create(k, small())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go k.work(ctx, j)
+		if err := k.stopped(ctx, marked); err != nil {
+			t.Errorf("who deletes it hears: %v", err)
+		}
+		y.run(k)
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		if got := y.program.got("/resize"); got != "1" || len(k.jobs) != 1 {
+			t.Errorf("the new one got %q in %d jobs", got, len(k.jobs))
+		}
+	})
+}
+
+// F7: a deletion that was finished by others takes nothing from the next function of that name.
+func TestADeletionThatOthersHaveFinished(t *testing.T) {
+	y := newYard(t)
+	k := y.open()
+	g := y.create(k, resize()).group("yard")
+	y.trip(g, "resize")
+	marked, err := k.mark(t.Context(), "resize")
+	must(t, err)
+	must(t, y.open().finish(t.Context(), marked))
+	if facts := y.facts(g); len(facts) != 0 {
+		t.Fatalf("it has left %v", facts)
+	}
+	y.trip(g, "resize") // a host of ours that has ended since
+	j := newJob(marked.key)
+	j.ran = &marked.Definition
+	must(t, k.turn(t.Context(), j, marked))
+	if facts := y.facts(g); len(facts) != 0 {
+		t.Fatalf("our host has left %v", facts)
+	}
+	y.create(k, resize())
+	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
+	must(t, err)
+	must(t, k.finish(t.Context(), marked))
+	if f := y.show(k, "resize"); f.State != StatePaused {
+		t.Errorf("the new one is %s", f.State)
+	}
+}
+
+// F1: of several who make the same function at once one does.
+func TestCreatingAtOnce(t *testing.T) {
+	y := newYard(t)
+	var made, refused atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		k := y.open()
+		wg.Go(func() {
+			d := resize(func(d *Definition) { d.Batch = i + 1 })
+			if i%2 == 0 {
+				d.Name = "Resize"
+			}
+			switch _, err := k.Create(t.Context(), d); {
+			case err == nil:
+				made.Add(1)
+			case errors.Is(err, ErrExists):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if made.Load() != 1 || refused.Load() != 7 {
+		t.Errorf("%d made it, %d were refused", made.Load(), refused.Load())
+	}
+}
+
+func TestEnsuringAtOnce(t *testing.T) {
+	y := newYard(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		k := y.open()
+		wg.Go(func() {
+			err := k.Ensure(t.Context(), resize(func(d *Definition) { d.Batch = i + 1 }))
+			if err != nil && !errors.Is(err, ErrExists) { // by who came a moment before it was made
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if all, err := y.open().List(t.Context()); err != nil || len(all) != 1 || all[0].Batch < 1 || all[0].Batch > 8 {
+		t.Errorf("there are %+v, %v", all, err)
+	}
+}
+
+// A fact that a host writes while it is removed is removed all the same.
+func TestAFactThatChangesWhileItIsRemoved(t *testing.T) {
+	y := newYard(t)
+	k := y.open()
+	g := y.create(k, resize()).group("yard")
+	y.trip(g, "resize")
+	old, err := y.groups.Facts(t.Context(), g, circuit.Prefix)
+	must(t, err)
+	y.trip(g, "resize")
+	must(t, k.removeFact(t.Context(), g, old[0]))
+	must(t, k.removeFact(t.Context(), g, old[0])) // is gone
+	if facts := y.facts(g); len(facts) != 0 {
+		t.Errorf("left are %v", facts)
+	}
+}
+
+var errBroken = errors.New("no such disk")
+
+// brokenStore is one that cannot read.
+type brokenStore struct{ meta.Store }
+
+func (brokenStore) Get(context.Context, string) (meta.Entry, error)    { return meta.Entry{}, errBroken }
+func (brokenStore) List(context.Context, string) ([]meta.Entry, error) { return nil, errBroken }
+
+// "Cannot be read" is never "there is none".
+func TestAStoreThatDoesNotAnswer(t *testing.T) {
+	y := newYard(t)
+	k := y.open()
+	y.create(k, resize())
+	k.cfg.Meta = brokenStore{y.meta}
+	if _, err := k.List(t.Context()); !errors.Is(err, errBroken) {
+		t.Errorf("list: %v", err)
+	}
+	if _, err := k.Show(t.Context(), "resize"); !errors.Is(err, errBroken) || errors.Is(err, ErrNotFound) {
+		t.Errorf("show: %v", err)
+	}
+	if err := k.Delete(t.Context(), "resize"); !errors.Is(err, errBroken) {
+		t.Errorf("delete: %v", err)
+	}
+	if err := k.Ensure(t.Context(), resize()); !errors.Is(err, errBroken) {
+		t.Errorf("ensure: %v", err)
+	}
+	if _, err := k.ListCircuits(t.Context()); !errors.Is(err, errBroken) {
+		t.Errorf("circuits: %v", err)
+	}
+	if _, err := Open(t.Context(), Config{Meta: brokenStore{y.meta}, Broker: y.broker, Groups: y.groups}); !errors.Is(err, errBroken) {
+		t.Errorf("open: %v", err)
+	}
+	if _, err := Open(t.Context(), Config{}); err == nil {
+		t.Error("it opened on nothing")
+	}
+}
+
+// F5: that holds also for what our own host has left, if it took its time to stop: the facts are the next function's by then.
+func TestAHostThatStopsAfterTheNextFunctionWasMade(t *testing.T) {
+	y := newYard(t)
+	k := y.open()
+	y.create(k, resize())
+	marked, err := k.mark(t.Context(), "resize")
+	must(t, err)
+	must(t, y.open().finish(t.Context(), marked)) // another node
+	y.create(y.open(), resize())
+	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
+	must(t, err)
+	j := newJob(marked.key)
+	j.ran = &marked.Definition
+	must(t, k.turn(t.Context(), j, marked))
+	if f := y.show(k, "resize"); f.State != StatePaused {
+		t.Errorf("the new one is %s", f.State)
+	}
+}
+
+// Who deletes a function does not wait for the next one of its name.
+func TestADeletionDoesNotWaitForTheNextFunction(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		k := y.open()
+		y.create(k, small())
+		y.run(k)
+		settle(time.Second)
+		marked, err := k.mark(t.Context(), "resize")
+		must(t, err)
+		settle(10 * time.Second) // its job finishes the deletion
+		y.create(k, small())
+		settle(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := k.stopped(ctx, marked); err != nil {
+			t.Errorf("who deletes it hears: %v", err)
+		}
+	})
+}
