@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/blobapi"
+	"github.com/eventyard/eventyard/internal/api/azureblob"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -26,11 +26,11 @@ func (y *yard) blobPart() service.Part { return service.Part{Name: "blobs", Run:
 
 // withBlobs puts the blob door before the HTTP door: its paths are its own.
 func (y *yard) withBlobs(cfg Config, development bool, api http.Handler) http.Handler {
-	door := blobapi.New(blobapi.Config{
+	door := azureblob.New(azureblob.Config{
 		Blobs: y.blobs, Access: y.access, LoopbackOnly: development, Host: cfg.Host, Log: cfg.Log, Metrics: y.registry,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if blobapi.Serves(r) {
+		if azureblob.Serves(r) {
 			door.ServeHTTP(w, r)
 			return
 		}
@@ -45,7 +45,7 @@ func (o openDoors) blobEndpointFor(host string) func(*http.Request, bool) string
 		for _, d := range o {
 			if d.TLS == tls && strings.HasPrefix(d.Name, "http") {
 				at := d.connectTo(cmp.Or(host, d.reachedBy(r))).Endpoint
-				return d.Name + strings.TrimPrefix(at, "sb") + strings.TrimPrefix(blobapi.Prefix, "/") + blobapi.Account
+				return d.Name + strings.TrimPrefix(at, "sb") + strings.TrimPrefix(azureblob.Prefix, "/") + azureblob.Account
 			}
 		}
 		return ""

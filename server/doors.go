@@ -13,7 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
-	"github.com/eventyard/eventyard/internal/httpapi"
+	"github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/service"
 )
 
@@ -68,7 +68,7 @@ func (s *Server) newDoors(open openDoors, in *inside) (*doors, error) {
 		cut()
 		return nil, err
 	}
-	d.api = httpapi.New(httpapi.Config{
+	d.api = v1.New(v1.Config{
 		Broker: y.broker, Groups: y.groups, Version: s.cfg.Version, Engine: "disk",
 		Access: &rootKeeper{y.access, y.root, s.cfg.Log},
 		Doors:  s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), BlobEndpoint: open.blobEndpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,

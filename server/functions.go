@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/api/define"
+	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/define"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functions/runner"
-	"github.com/eventyard/eventyard/internal/functionwire"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/eventgrid"
+	"github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/handshake"
@@ -17,8 +19,6 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
-	"github.com/eventyard/eventyard/internal/gridapi"
-	"github.com/eventyard/eventyard/internal/httpapi"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
@@ -53,7 +53,7 @@ func (y *yard) openGrid(ctx context.Context, cfg Config, open openDoors) (err er
 		if base == "" {
 			return "" // nobody could open it
 		}
-		return base + gridapi.ValidationPath(s.Source.Topic, s.ID, token)
+		return base + eventgrid.ValidationPath(s.Source.Topic, s.ID, token)
 	}
 	g.publish = func(r *http.Request, topic string, tls bool) string {
 		return open.publishURL(cfg, r, topic, tls)
@@ -162,7 +162,7 @@ func (y *yard) gridParts(cfg Config) []service.Part {
 
 // withGrid puts the grid's door before the others: its paths are its own.
 func (y *yard) withGrid(cfg Config, d *doors, api http.Handler) http.Handler {
-	door := gridapi.New(gridapi.Config{
+	door := eventgrid.New(eventgrid.Config{
 		Topics: y.grid.farewell, Pull: y.grid.delivery, Access: y.access, LoopbackOnly: d.development, Host: cfg.Host,
 		Endpoint: func(r *http.Request, topic string) string {
 			return cmp.Or(y.grid.publish(r, topic, false), y.grid.publish(r, topic, true))
@@ -170,7 +170,7 @@ func (y *yard) withGrid(cfg Config, d *doors, api http.Handler) http.Handler {
 		Stopping: d.stopping, Log: cfg.Log, Metrics: y.registry,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if gridapi.Serves(r) {
+		if eventgrid.Serves(r) {
 			door.ServeHTTP(w, r)
 			return
 		}
@@ -179,8 +179,8 @@ func (y *yard) withGrid(cfg Config, d *doors, api http.Handler) http.Handler {
 }
 
 // gridAPI is what the HTTP door serves of the grid.
-func (y *yard) gridAPI() *httpapi.Grid {
-	return &httpapi.Grid{
+func (y *yard) gridAPI() *v1.Grid {
+	return &v1.Grid{
 		Topics: y.grid.farewell, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.grid.publish, ValidationURL: y.grid.links,
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/grid/topics"
-	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/subscribe"
 )
 
 const (

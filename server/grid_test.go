@@ -15,8 +15,8 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 	"github.com/eventyard/eventyard/internal/grid/topics"
-	"github.com/eventyard/eventyard/internal/gridwire"
 )
 
 // webhook is a receiver that agrees to everything.

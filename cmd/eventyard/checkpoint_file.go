@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/processor/legacy"
 	"github.com/spf13/cobra"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/spf13/cobra"
 )
 

@@ -8,8 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/spf13/cobra"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/spf13/cobra"
 )

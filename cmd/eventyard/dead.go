@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/grid/retry"
-	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
 )
 

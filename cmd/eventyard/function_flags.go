@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/eventyard/eventyard/internal/define"
-	"github.com/eventyard/eventyard/internal/functionwire"
+	"github.com/eventyard/eventyard/internal/api/define"
+	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

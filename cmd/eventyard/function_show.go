@@ -8,9 +8,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/functionwire"
-	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
 )
 

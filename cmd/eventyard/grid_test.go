@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/grid"
-	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // G7: who watches a subscription sees each change, and waits for a yard that is away.

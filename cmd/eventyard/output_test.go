@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/functionwire"
-	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/eventyard/eventyard/server"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/eventyard/eventyard/internal/functionwire"
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/spf13/cobra"
 )
 

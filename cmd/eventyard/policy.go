@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/spf13/cobra"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/httpclient"
 )
 
 // tooLargeError: one event alone is more than a yard takes, so that sending fewer at

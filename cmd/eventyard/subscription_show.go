@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/spf13/cobra"
 )
 

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/httpclient"
 	"github.com/spf13/cobra"
 )
 

@@ -6,8 +6,8 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/spf13/cobra"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/grid"
-	"github.com/eventyard/eventyard/internal/gridwire"
-	"github.com/eventyard/eventyard/internal/httpclient"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/spf13/cobra"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/functionwire"
+	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/test/parts"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // cloudBox keeps what a receiver of CloudEvents' own library for Go got.

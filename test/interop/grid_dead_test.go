@@ -18,7 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // deadPlace is a container that dead letters are written to.

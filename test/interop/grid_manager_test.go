@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // manager calls the paths of Azure's resource manager.

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // functionApp receives by the conventions of Azure Functions' trigger for Event Grid: the function

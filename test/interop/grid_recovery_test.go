@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // TestGridLateAnswer has a receiver answer after its time is over, but well: its event is not sent again.

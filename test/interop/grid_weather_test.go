@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // weather is how a receiver behaves, and what has to become of one event because of it.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/gridwire"
+	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // gridTime bounds what another process has to do, on a busy machine.

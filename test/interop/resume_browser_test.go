@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/functionwire"
+	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/test/parts"
 )
 

@@ -1,0 +1,121 @@
+package azureblob
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// Account is the account of every yard. Its keys are those of the root policy.
+const Account = "eventyard"
+
+// DevelopmentAccount and DevelopmentAccountKey are those that everybody knows from the
+// official storage emulator. They are good in development only.
+const (
+	DevelopmentAccount    = "devstoreaccount1"
+	DevelopmentAccountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// maxSkew is how far the time of a signed request may be off.
+const maxSkew = 15 * time.Minute
+
+func (d *Door) hasAccount(account string) bool {
+	return account == Account || account == DevelopmentAccount && d.cfg.Access.Development()
+}
+
+// keysOf gives the keys of an account as they are now, so that one made anew is good, and
+// the old one is not, from the next request on. A key that somebody has chosen may be no
+// base64: such a one cannot be an account's.
+func (d *Door) keysOf(account string) [][]byte {
+	texts := []string{DevelopmentAccountKey}
+	if account == Account {
+		root, err := d.cfg.Access.Policy("", auth.RootPolicy)
+		if err != nil {
+			return nil
+		}
+		texts = []string{root.Primary, root.Secondary}
+	}
+	var keys [][]byte
+	for _, text := range texts {
+		if key, err := DecodeKey(text); err == nil && len(key) > 0 { // with no key at all everybody could sign
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// DecodeKey reads a key as storage clients do, if it is one that they can read.
+func DecodeKey(text string) ([]byte, error) { return base64.StdEncoding.Strict().DecodeString(text) }
+
+// grant is what a request was let in with.
+type grant struct {
+	// everything: the account's key, or who manages the namespace.
+	everything bool
+	// permissions of a shared-access signature, and the levels they are for: those of an
+	// account's, or of a container's or blob's.
+	permissions string
+	levels      string
+	// owner: it is an account's.
+	owner bool
+	// overrides are the headers that readers are to be told instead of the blob's own.
+	overrides url.Values
+}
+
+func failed(message string) error {
+	return refusal(http.StatusForbidden, "AuthenticationFailed", "the request could not be authenticated: "+message)
+}
+
+// admit finds out who asks.
+func (d *Door) admit(c *call) (grant, error) {
+	shown := c.r.Header.Get("Authorization")
+	scheme, rest, _ := strings.Cut(shown, " ")
+	switch {
+	case shown == "" && c.query.Has("sig"):
+		return d.admitSignature(c)
+	case shown == "":
+		return grant{}, refusal(http.StatusUnauthorized, "NoAuthenticationInformation",
+			"the request shows neither a shared key nor a shared-access signature nor a bearer token")
+	case strings.EqualFold(scheme, "SharedKey"):
+		return d.admitSharedKey(c, rest, stringsToSign)
+	case strings.EqualFold(scheme, "SharedKeyLite"):
+		return d.admitSharedKey(c, rest, stringsToSignLite)
+	case strings.EqualFold(scheme, "Bearer"):
+		return d.admitBearer(c, strings.TrimSpace(rest))
+	}
+	return grant{}, refusal(http.StatusBadRequest, "InvalidAuthenticationInfo", "use SharedKey or Bearer, or a shared-access signature")
+}
+
+// admitBearer lets in who may manage the namespace: blobs belong to all of it.
+func (d *Door) admitBearer(c *call, token string) (grant, error) {
+	given, err := d.cfg.Access.Token(c.r.Context(), token, "")
+	if err != nil {
+		return grant{}, refusal(http.StatusUnauthorized, "InvalidAuthenticationInfo", "the token is not good: "+err.Error())
+	}
+	if !given.Allows(auth.Place{}, auth.Manage, time.Now()) {
+		return grant{}, refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "blobs take the right to manage the namespace")
+	}
+	return grant{everything: true}, nil
+}
+
+// allow tells whether the grant reaches an operation.
+func (g *grant) allow(c *call, op operation) error {
+	if g.everything {
+		return nil
+	}
+	if !strings.ContainsRune(g.levels, rune(c.level)) || op.need.owner && !g.owner {
+		return refusal(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "the signature is not for this kind of resource")
+	}
+	if !strings.ContainsAny(g.permissions, op.need.permissions) {
+		return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "the signature does not permit this: it takes one of "+op.need.permissions)
+	}
+	return nil
+}
+
+// mayOnlyCreate tells whether what is there may not be overwritten.
+func (g *grant) mayOnlyCreate() bool {
+	return !g.everything && !strings.Contains(g.permissions, "w")
+}

@@ -1,0 +1,174 @@
+package azureblob
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/binary"
+	"hash"
+	"hash/crc64"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/blob"
+)
+
+// crcTable is for the polynomial of the service.
+var crcTable = crc64.MakeTable(0x9a6c9329ac4bc9b5)
+
+// minUploadRate is how many bytes a second an upload has to bring, over all.
+const minUploadRate = 4 << 10
+
+// diskTime is how long it may take to make an upload durable.
+const diskTime = 2 * time.Minute
+
+// upload is the body of a request. It ends with an error if it is not the one that its
+// headers announce, before anybody could take it for whole.
+type upload struct {
+	c    *call
+	left int64
+	md5  hash.Hash
+	// wantMD5 and wantCRC are nil where nothing was announced.
+	wantMD5 []byte
+	crc     hash.Hash64
+	wantCRC []byte
+	next    time.Time // when the deadline is to be moved
+
+	began    time.Time
+	received int64
+}
+
+// newUpload checks the announcements. The caller's turn to upload has come if it is not
+// small; done gives it back.
+func (c *call) newUpload() (_ *upload, done func(), err error) {
+	u := &upload{c: c, left: c.r.ContentLength, began: time.Now()}
+	switch {
+	case u.left < 0:
+		return nil, nil, refusal(http.StatusLengthRequired, "MissingContentLengthHeader", "the request does not say how long its body is")
+	case u.left > blob.MaxPutBytes:
+		return nil, nil, blob.ErrTooLarge
+	}
+	if u.wantMD5, err = announced(c.r, "Content-MD5", md5.Size, "InvalidMd5"); err != nil {
+		return nil, nil, err
+	}
+	if u.wantCRC, err = announced(c.r, "x-ms-content-crc64", crc64.Size, "InvalidHeaderValue"); err != nil {
+		return nil, nil, err
+	}
+	if u.wantMD5 != nil {
+		u.md5 = md5.New()
+	}
+	if u.wantCRC != nil {
+		u.crc = crc64.New(crcTable)
+	}
+	if u.left <= blob.InlineBytes { // small ones need no place
+		return u, func() {}, nil
+	}
+	done, err = c.turn(c.door.uploads)
+	u.began = time.Now()
+	return u, done, err
+}
+
+func announced(r *http.Request, name string, size int, code string) ([]byte, error) {
+	text := r.Header.Get(name)
+	if text == "" {
+		return nil, nil
+	}
+	sum, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(sum) != size {
+		return nil, refusal(http.StatusBadRequest, code, name+" is no checksum in base64")
+	}
+	return sum, nil
+}
+
+// turn waits for a place among those who do the same; done gives it back, and is safe twice.
+func (c *call) turn(places chan struct{}) (done func(), err error) {
+	patience := time.NewTimer(c.door.cfg.Patience)
+	defer patience.Stop()
+	select {
+	case places <- struct{}{}:
+		return sync.OnceFunc(func() { <-places }), nil
+	case <-patience.C:
+		return nil, errBusy
+	case <-c.r.Context().Done():
+		return nil, c.r.Context().Err()
+	}
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	u.moveDeadline()
+	n, err := u.c.r.Body.Read(p)
+	u.left, u.received = u.left-int64(n), u.received+int64(n)
+	for _, sum := range []hash.Hash{u.md5, u.crc} {
+		if sum != nil {
+			sum.Write(p[:n])
+		}
+	}
+	if err == io.EOF {
+		// From here on the disk counts: its time must not be taken for the client's.
+		_ = http.NewResponseController(u.c.w).SetReadDeadline(time.Now().Add(u.c.door.cfg.Patience + diskTime))
+		err = u.end()
+	}
+	return n, err
+}
+
+// end is what the body ends with.
+func (u *upload) end() error {
+	switch {
+	case u.left != 0:
+		return blob.ErrCutShort
+	case u.wantMD5 != nil && !bytes.Equal(u.md5.Sum(nil), u.wantMD5):
+		return refusal(http.StatusBadRequest, "Md5Mismatch", "the body is not the one whose MD5 was announced")
+	case u.wantCRC != nil && !bytes.Equal(binary.LittleEndian.AppendUint64(nil, u.crc.Sum64()), u.wantCRC):
+		return refusal(http.StatusBadRequest, "Crc64Mismatch", "the body is not the one whose CRC64 was announced")
+	}
+	return io.EOF
+}
+
+// uploadDue is until when more of an upload has to have come: it may pause as long as patience
+// lasts, and be behind its rate by as much.
+func uploadDue(began, now time.Time, received int64, patience time.Duration) time.Time {
+	due, keepsUp := now.Add(patience), began.Add(patience+time.Duration(received/minUploadRate)*time.Second)
+	if keepsUp.Before(due) {
+		return keepsUp
+	}
+	return due
+}
+
+// moveDeadline lets a body take its time while it comes at all. The answer has to wait for
+// that, and then for the disk.
+func (u *upload) moveDeadline() {
+	now, patience := time.Now(), u.c.door.cfg.Patience
+	if !now.After(u.next) {
+		return
+	}
+	connection := http.NewResponseController(u.c.w)
+	_ = connection.SetReadDeadline(uploadDue(u.began, now, u.received, patience))
+	_ = connection.SetWriteDeadline(now.Add(patience + diskTime))
+	u.next = now.Add(patience / 8)
+}
+
+// tellChecksum answers an upload with the checksum that was verified, or the MD5.
+func (c *call) tellChecksum(u *upload, sum []byte) {
+	if u.wantCRC != nil {
+		c.w.Header().Set("x-ms-content-crc64", base64.StdEncoding.EncodeToString(u.wantCRC))
+	}
+	if u.wantCRC == nil || u.wantMD5 != nil {
+		c.w.Header().Set("Content-MD5", base64.StdEncoding.EncodeToString(sum))
+	}
+}
+
+// download writes a body, and lets a client take its time while it takes anything.
+type download struct {
+	c    *call
+	next time.Time
+}
+
+func (d *download) Write(p []byte) (int, error) {
+	if now := time.Now(); now.After(d.next) {
+		_ = http.NewResponseController(d.c.w).SetWriteDeadline(now.Add(d.c.door.cfg.Patience))
+		d.next = now.Add(d.c.door.cfg.Patience / 8)
+	}
+	return d.c.w.Write(p)
+}

@@ -1,0 +1,92 @@
+package azureblob
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/access"
+)
+
+// An upload may pause, and may be slow, and may not be both for long: who sends a byte now
+// and then would keep everybody else's place.
+func TestHowLongAnUploadMayTake(t *testing.T) {
+	const patience = 30 * time.Second
+	began := time.Now()
+	tests := []struct {
+		name     string
+		at       time.Duration // since it began
+		received int64
+		want     time.Duration // until then the next bytes have to be there
+	}{
+		{"at first", 0, 0, patience},
+		{"a byte now and then", 20 * time.Second, 10, patience},
+		{"a byte now and then for a while", 29 * time.Second, 20, patience},
+		{"a slow client that keeps on", 10 * time.Minute, 11 * 60 * minUploadRate, 10*time.Minute + patience},
+		{"a slow client that has become slower", 10 * time.Minute, 595 * minUploadRate, 595*time.Second + patience},
+		{"a fast one that pauses", time.Minute, 100 << 20, time.Minute + patience},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := uploadDue(began, began.Add(test.at), test.received, patience).Sub(began); got != test.want {
+				t.Errorf("it is due after %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// An upload that stops coming is refused, gives its place back, and leaves nothing.
+func TestAnUploadThatStops(t *testing.T) {
+	y := newYard(t, func(c *Config, _ *access.Config) { c.MaxUploads, c.Patience = 1, 100*time.Millisecond })
+	y.container("box")
+	body, writer := io.Pipe()
+	defer writer.Close()
+	go func() { _, _ = writer.Write(make([]byte, 5000)) }()
+	r, err := http.NewRequestWithContext(t.Context(), "PUT", y.url()+"/box/b", body)
+	must(t, err)
+	r.ContentLength = 100_000
+	r.Header.Set("x-ms-blob-type", "BlockBlob")
+	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
+	y.own()(r)
+	got, err := y.server.Client().Do(r)
+	must(t, err)
+	must(t, got.Body.Close())
+	if got.StatusCode != http.StatusRequestTimeout || got.Header.Get("x-ms-error-code") != "OperationTimedOut" {
+		t.Errorf("got %d %s", got.StatusCode, got.Header.Get("x-ms-error-code"))
+	}
+	if again := y.ask("PUT", "/blob/eventyard/box/b", make([]byte, 10_000), map[string]string{"x-ms-blob-type": "BlockBlob"}, y.own()); again.StatusCode != 201 {
+		t.Errorf("another upload: %d", again.StatusCode)
+	}
+	if entries, err := y.fs.List("."); err != nil || len(entries) != 1 {
+		t.Errorf("there are %d files, %v", len(entries), err)
+	}
+}
+
+// deadlines is a connection that notes until when it may be read from.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error { d.read = t; return nil }
+
+// When all of a body is there its sender has nothing more to do in time: else a slow disk
+// would count as a client that has gone.
+func TestTheDiskMayBeSlow(t *testing.T) {
+	y := newYard(t)
+	y.container("box")
+	r := httptest.NewRequest("PUT", "/blob/eventyard/box/b", strings.NewReader(strings.Repeat("x", 10_000)))
+	r.Host = "127.0.0.1"
+	r.Header.Set("x-ms-blob-type", "BlockBlob")
+	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
+	y.own()(r)
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	began := time.Now()
+	y.door.ServeHTTP(w, r)
+	if w.Code != 201 || w.read.Before(began.Add(diskTime)) {
+		t.Errorf("status %d, the client is given up after %v", w.Code, w.read.Sub(began))
+	}
+}

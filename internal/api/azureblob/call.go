@@ -1,0 +1,280 @@
+package azureblob
+
+import (
+	"crypto/rand"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/internal/hubs/blob"
+)
+
+// defaultVersion is told to who does not say which version of the API it speaks. All of
+// them are alike in what is offered here.
+const defaultVersion = "2021-12-02"
+
+// maxDrain is how much of a body is read that is not wanted: a client that is still
+// sending when its connection is closed never sees the answer.
+const maxDrain = 16 << 20
+
+// call is one request on its way through the door.
+type call struct {
+	door *Door
+	w    http.ResponseWriter
+	r    *http.Request
+
+	id    string
+	query url.Values
+	at    blob.Place
+	level level
+
+	operation string // name, for the metrics
+	grant     grant
+	admitted  bool
+	status    int // 0 until it is answered
+}
+
+// level is what a path names.
+type level byte
+
+const (
+	atService   level = 's'
+	atContainer level = 'c'
+	atBlob      level = 'o'
+)
+
+func (d *Door) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{door: d, w: w, r: r, id: newRequestID(), operation: "none"}
+	h := w.Header()
+	h.Set("x-ms-request-id", c.id)
+	h.Set("x-ms-version", versionOf(r))
+	h.Set("Server", "Eventyard-Blob/1.0")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox") // what users store is no page of the yard's
+	if own := r.Header.Get("x-ms-client-request-id"); len(own) <= 1024 {
+		if own != "" {
+			h.Set("x-ms-client-request-id", own)
+		}
+	}
+	return c
+}
+
+// newRequestID is a random UUID.
+func newRequestID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+
+func versionOf(r *http.Request) string {
+	if v := r.Header.Get("x-ms-version"); versionForm.MatchString(v) {
+		return v
+	}
+	return defaultVersion
+}
+
+// locate reads the path and the query.
+func (c *call) locate() (err error) {
+	if c.query, err = parseQuery(c.r.URL.RawQuery); err != nil {
+		return err
+	}
+	path := rawPath(c.r)
+	if account, ok := accountOfHost(c.r.Host); ok {
+		path = Prefix + account + path
+	} else if path, err = c.door.withAccount(path); err != nil {
+		return err
+	}
+	if c.at, c.level, err = parsePath(path); err != nil {
+		return err
+	}
+	if !c.door.hasAccount(c.at.Account) {
+		return refusal(http.StatusNotFound, "ResourceNotFound", fmt.Sprintf("there is no account %.64q: use %s", c.at.Account, Account))
+	}
+	return nil
+}
+
+// parseQuery gives each parameter, by its name in small letters, the one value that it may
+// have. A signature hardly tells apart what is refused here: capitals from small letters, a
+// comma from the same name again, a line's end from the next name.
+func parseQuery(text string) (url.Values, error) {
+	all, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, refusal(http.StatusBadRequest, "InvalidUri", "the query is not well formed")
+	}
+	query := make(url.Values, len(all))
+	for name, values := range all {
+		lower := strings.ToLower(name)
+		if len(values) > 1 || query.Has(lower) {
+			return nil, refusal(http.StatusBadRequest, "InvalidQueryParameterValue", fmt.Sprintf("query parameter %.64q comes twice", lower))
+		}
+		if strings.Contains(name+values[0], "\n") && lower != "prefix" && lower != "delimiter" {
+			return nil, invalidQuery(lower, values[0])
+		}
+		query[lower] = values
+	}
+	return query, nil
+}
+
+// accountOfHost gives the account that a host's name begins with, as in Azure:
+// ACCOUNT.blob.DOMAIN.
+func accountOfHost(host string) (string, bool) {
+	account, rest, _ := strings.Cut(host, ".")
+	known := account == Account || account == DevelopmentAccount
+	return account, known && strings.HasPrefix(rest, "blob.")
+}
+
+// withAccount names the account in a path that has none. Some libraries take the first
+// segment of a path for the account, whatever they were told, and the second for the
+// container, which they replace by theirs: of /blob/eventyard they make /blob/CONTAINER.
+// Hence no container may have the name of an account.
+func (d *Door) withAccount(path string) (string, error) {
+	rest, ok := strings.CutPrefix(path, Prefix)
+	if path == strings.TrimSuffix(Prefix, "/") {
+		return Prefix + Account, nil
+	}
+	if !ok {
+		return "", refusal(http.StatusBadRequest, "InvalidUri", "the path does not begin with "+Prefix)
+	}
+	first, _, _ := strings.Cut(rest, "/")
+	if first == Account || first == DevelopmentAccount {
+		return path, nil
+	}
+	return Prefix + Account + "/" + rest, nil
+}
+
+// rawPath is the path as the client wrote and signed it.
+func rawPath(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if !strings.HasPrefix(path, "/") { // a proxy's form, or no server's request
+		return r.URL.EscapedPath()
+	}
+	return path
+}
+
+// parsePath takes /blob/ACCOUNT/CONTAINER/BLOB apart. A blob's name is all that is left,
+// whether its slashes are escaped or not.
+func parsePath(path string) (blob.Place, level, error) {
+	rest, ok := strings.CutPrefix(path, Prefix)
+	if !ok {
+		return blob.Place{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path does not begin with "+Prefix)
+	}
+	parts := strings.SplitN(rest, "/", 3)
+	for i, part := range parts {
+		plain, err := url.PathUnescape(part)
+		if err != nil || !utf8.ValidString(plain) {
+			return blob.Place{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path is not well formed")
+		}
+		parts[i] = plain
+	}
+	at := blob.Place{Account: parts[0]}
+	if len(parts) > 1 {
+		at.Container = parts[1]
+	}
+	if len(parts) > 2 {
+		at.Blob = parts[2]
+	}
+	switch {
+	case at.Container == "" && at.Blob != "":
+		return blob.Place{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path names a blob without its container")
+	case strings.Contains(at.Container, "/") || strings.Contains(at.Account, "/"):
+		return blob.Place{}, 0, refusal(http.StatusBadRequest, "InvalidResourceName", "a container's name has no slash")
+	case at.Blob != "":
+		return at, atBlob, nil
+	case at.Container != "":
+		return at, atContainer, nil
+	}
+	return at, atService, nil
+}
+
+// refuseUnsupported names what a request asks for and this door does not have, rather than
+// do half of it.
+func (c *call) refuseUnsupported() error {
+	for _, name := range []string{"snapshot", "versionid", "prevsnapshot"} {
+		if c.query.Get(name) != "" {
+			return refusal(http.StatusBadRequest, "UnsupportedQueryParameter", "blobs have neither snapshots nor versions here: leave out "+name)
+		}
+	}
+	if c.r.Method != http.MethodPut {
+		return nil
+	}
+	if c.r.Header.Get("x-ms-copy-source") != "" {
+		return notOffered("to copy from a URL")
+	}
+	for name := range c.r.Header {
+		lower := strings.ToLower(name)
+		for _, prefix := range []string{"x-ms-access-tier", "x-ms-tags", "x-ms-encryption-", "x-ms-default-encryption-", "x-ms-immutability-policy-",
+			"x-ms-legal-hold", "x-ms-structured-", "x-ms-expiry-", "x-ms-source-"} {
+			if strings.HasPrefix(lower, prefix) {
+				return refusal(http.StatusBadRequest, "UnsupportedHeader", "this yard has no use for the header "+lower+": leave it out")
+			}
+		}
+	}
+	return nil
+}
+
+// reply ends a call that has no body to give.
+func (c *call) reply(status int) error {
+	c.status = status
+	c.w.WriteHeader(status)
+	return nil
+}
+
+// replyXML ends a call with a document.
+func (c *call) replyXML(status int, document any) error {
+	text, err := xml.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/xml")
+	h.Set("Content-Length", fmt.Sprint(len(xml.Header)+len(text)))
+	_ = c.reply(status)
+	if c.r.Method != http.MethodHead {
+		_, _ = io.WriteString(c.w, xml.Header)
+		_, _ = c.w.Write(text)
+	}
+	return nil
+}
+
+// refuse answers with an error.
+func (c *call) refuse(err error) {
+	fault := c.judge(err)
+	if fault.status >= http.StatusInternalServerError && !errors.Is(err, errBusy) {
+		c.door.cfg.Log.Warn("a blob request could not be served", "operation", c.operation, "request", c.id, "error", err)
+	}
+	if c.admitted && c.r.Body != nil && c.r.ContentLength <= maxDrain {
+		_, _ = io.CopyN(io.Discard, c.r.Body, maxDrain)
+	}
+	h := c.w.Header()
+	for _, name := range []string{"ETag", "Last-Modified", "Content-Length", "Content-Encoding", "Content-MD5"} {
+		h.Del(name)
+	}
+	h.Set("x-ms-error-code", fault.code)
+	if fault.status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="eventyard"`)
+	}
+	if fault.status == http.StatusNotModified {
+		_ = c.reply(fault.status)
+		return
+	}
+	_ = c.replyXML(fault.status, errorDocument{
+		Code:    fault.code,
+		Message: fmt.Sprintf("%s\nRequestId:%s\nTime:%s", fault.message, c.id, time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")),
+	})
+}
+
+type errorDocument struct {
+	XMLName xml.Name `xml:"Error"`
+	Code    string
+	Message string
+}

@@ -1,0 +1,117 @@
+package azureblob
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/blob"
+)
+
+// leaseKinds are the actions by their names, with the status of success.
+var leaseKinds = map[string]struct {
+	kind   blob.LeaseKind
+	status int
+}{
+	"acquire": {blob.AcquireLease, http.StatusCreated},
+	"renew":   {blob.RenewLease, http.StatusOK},
+	"change":  {blob.ChangeLease, http.StatusOK},
+	"release": {blob.ReleaseLease, http.StatusOK},
+	"break":   {blob.BreakLease, http.StatusAccepted},
+}
+
+func (c *call) leaseBlob() error {
+	action, when, err := c.leaseAction()
+	if err != nil {
+		return err
+	}
+	b, err := c.door.blobs.Lease(c.r.Context(), c.at, action, when)
+	if err != nil {
+		return err
+	}
+	return c.tellLeased(b.Lease, b.ETag, b.Modified)
+}
+
+func (c *call) leaseContainer() error {
+	action, when, err := c.leaseAction()
+	if err != nil {
+		return err
+	}
+	container, err := c.door.blobs.LeaseContainer(c.r.Context(), c.at, action, when)
+	if err != nil {
+		return err
+	}
+	return c.tellLeased(container.Lease, container.ETag, container.Modified)
+}
+
+// leaseAction reads what is to be done to a lease.
+func (c *call) leaseAction() (action blob.LeaseAction, when blob.Conditions, err error) {
+	h := c.r.Header
+	name := strings.ToLower(h.Get("x-ms-lease-action"))
+	known, ok := leaseKinds[name]
+	if !ok {
+		return action, when, invalidHeader("x-ms-lease-action", name)
+	}
+	action.Kind = known.kind
+	if name != "break" && c.grant.mayOnlyCreate() {
+		return action, when, refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "a lease takes the permission to write")
+	}
+	if when, err = c.conditions(); err != nil {
+		return action, when, err
+	}
+	byID := name == "renew" || name == "change" || name == "release"
+	if action.ID, err = leaseIDOf(h, "x-ms-lease-id", byID); err != nil {
+		return action, when, err
+	}
+	if action.Proposed, err = leaseIDOf(h, "x-ms-proposed-lease-id", name == "change"); err != nil {
+		return action, when, err
+	}
+	switch name {
+	case "acquire":
+		if action.Proposed == "" {
+			action.Proposed = newRequestID()
+		}
+		action.Duration, err = leaseDuration(h)
+	case "break":
+		action.Period, err = breakPeriod(h)
+	}
+	return action, when, err
+}
+
+func leaseDuration(h http.Header) (time.Duration, error) {
+	text := h.Get("x-ms-lease-duration")
+	if text == "" {
+		return 0, missingHeader("x-ms-lease-duration")
+	}
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < -1 || seconds > 1000 {
+		return 0, invalidHeader("x-ms-lease-duration", text)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+func breakPeriod(h http.Header) (*time.Duration, error) {
+	text := h.Get("x-ms-lease-break-period")
+	if text == "" {
+		return nil, nil
+	}
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 0 || seconds > 1000 {
+		return nil, invalidHeader("x-ms-lease-break-period", text)
+	}
+	return new(time.Duration(seconds) * time.Second), nil
+}
+
+func (c *call) tellLeased(l blob.Lease, etag string, modified time.Time) error {
+	name := strings.ToLower(c.r.Header.Get("x-ms-lease-action"))
+	h := c.w.Header()
+	c.tellVersion(etag, modified)
+	switch name {
+	case "acquire", "renew", "change":
+		h.Set("x-ms-lease-id", l.ID)
+	case "break":
+		h.Set("x-ms-lease-time", strconv.Itoa(int(l.Left(time.Now())/time.Second)))
+	}
+	return c.reply(leaseKinds[name].status)
+}

@@ -1,0 +1,151 @@
+package define
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/runner"
+)
+
+const everySetting = `{"name":"billing","hub":"orders","group":"g","endpoint":"http://x/","format":"eventhubs","headers":{"A":"secret"},
+	"batch":7,"minBatch":2,"maxWait":"3s","lanes":4,"start":"latest","timeout":"5s","retries":-1,"retryDelay":"200ms","retryMaxDelay":"1m","exponential":true,
+	"poison":"bad","breaker":"20/10s","probe":"7s","probeMax":"1h","countAttempts":true,"notify":["mailto:a@b"],"target":9}`
+
+func every() runner.Definition {
+	return runner.Definition{
+		Name: "billing", Hub: "orders", Group: "g", Endpoint: "http://x/", Format: "eventhubs", Headers: map[string]string{"A": "secret"},
+		Batch: 7, MinBatch: 2, MaxWait: 3 * time.Second, Lanes: 4, Start: "latest", Timeout: 5 * time.Second, Retries: new(-1),
+		RetryDelay: 200 * time.Millisecond, RetryMax: time.Minute, Exponential: true, Poison: "bad",
+		Breaker: breaker.Policy{Failures: 20, Within: 10 * time.Second, Probe: 7 * time.Second, ProbeMax: time.Hour, Attempts: true},
+		Notify:  []string{"mailto:a@b"}, Target: 9,
+	}
+}
+
+func applied(t *testing.T, text string, to runner.Definition) (runner.Definition, error) {
+	t.Helper()
+	var r functionwire.FunctionRequest
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatal(err)
+	}
+	err := Apply(r, &to)
+	return to, err
+}
+
+func TestEverySettingIsRead(t *testing.T) {
+	got, err := applied(t, everySetting, runner.Definition{})
+	if diff := cmp.Diff(every(), got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestWhatIsNotGivenStays(t *testing.T) {
+	got, err := applied(t, `{"retries":0}`, every())
+	want := every()
+	want.Retries = new(0)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if got, _ = applied(t, `{"notify":[],"headers":{}}`, every()); len(got.Notify)+len(got.Headers) != 0 {
+		t.Errorf("empty lists leave %v and %v", got.Notify, got.Headers)
+	}
+}
+
+// F3: waits double where nothing is said of retries, and not where that is refused.
+func TestWaitsThatAreNotToDouble(t *testing.T) {
+	for text, want := range map[string]runner.Definition{
+		`{}`:                    {},
+		`{"exponential":false}`: {RetryDelay: runner.DefaultRetryDelay},
+		`{"exponential":false,"retryDelay":"7s"}`:   {RetryDelay: 7 * time.Second},
+		`{"exponential":true,"retryMaxDelay":"8s"}`: {Exponential: true, RetryMax: 8 * time.Second},
+	} {
+		if got, err := applied(t, text, runner.Definition{}); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
+func TestWhatIsShownCanBeGivenAgain(t *testing.T) {
+	shown := Show(runner.Function{Definition: every(), Lag: 3, Poisoned: -1, PoisonPlace: "bad"})
+	text, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "secret") {
+		t.Errorf("a header's value is shown: %s", text)
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	delete(fields, "headers")
+	if text, err = json.Marshal(fields); err != nil {
+		t.Fatal(err)
+	}
+	got, err := applied(t, string(text), runner.Definition{})
+	want := every()
+	want.Headers = nil
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if shown.Poisoned != nil || *shown.Lag != 3 || shown.Circuit.State != "closed" {
+		t.Errorf("shown as %+v", shown)
+	}
+}
+
+func TestBadWordsAreRefused(t *testing.T) {
+	for _, text := range []string{
+		`{"timeout":"soon"}`, `{"breaker":"100"}`, `{"breaker":"0/30s"}`, `{"breaker":"-1/30s"}`, `{"breaker":"5/0s"}`, `{"breaker":"a/30s"}`, `{"probe":"x"}`,
+	} {
+		if _, err := applied(t, text, runner.Definition{}); !errors.Is(err, runner.ErrInvalid) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestABreakerCanBeSwitchedOff(t *testing.T) {
+	got, err := applied(t, `{"breaker":"off"}`, every())
+	if err != nil || got.Breaker.Failures >= 0 {
+		t.Errorf("%+v, %v", got.Breaker, err)
+	}
+	if text := Show(runner.Function{Definition: got}).Breaker; text != "off" {
+		t.Errorf("shown as %q", text)
+	}
+}
+
+func TestRetriesAndHeadersAsPeopleWriteThem(t *testing.T) {
+	for text, want := range map[string]int{"0": 0, "12": 12, "forever": -1, "Forever": -1} {
+		if got, err := ParseRetries(text); got != want || err != nil {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "many"} {
+		if _, err := ParseRetries(text); !errors.Is(err, runner.ErrInvalid) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	name, value, err := ParseHeader(" X-Key : a:b ")
+	if name != "X-Key" || value != "a:b" || err != nil {
+		t.Errorf("%q, %q, %v", name, value, err)
+	}
+	if _, _, err := ParseHeader("no colon"); !errors.Is(err, runner.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+func TestACircuitIsShownWithItsErrors(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := ShowCircuit(runner.Circuit{
+		Function: "f", Hub: "h", Group: "g", Failures: 3, Total: 9, Lag: -1, Here: true, Instances: map[string]breaker.Tally{"i": {Total: 9}},
+		Record: breaker.Record{State: breaker.Open, Term: 2, Incident: "x", Since: at, Samples: []breaker.Sample{{At: at, Partition: "1", Sequence: 7, Error: "boom"}}},
+	})
+	if c.State != "open" || c.Lag != nil || c.Instances["i"] != 9 || len(c.Errors) != 1 || c.Errors[0].Error != "boom" || !c.Since.Equal(at) {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,102 @@
+// Package eventgrid is the grid's door: publishing the way Event Grid's clients do it, pull
+// delivery the way its namespace clients do it, validation links, and the management calls and
+// JSON of Event Grid. All of it is under /topics/, and under the paths of Azure's resource manager.
+//
+// The door translates and keeps no state of its own. A request is found in one table
+// (routes.go), let in by a topic's key, a signature made with one, or a policy of the namespace
+// (admit.go), and served. What goes wrong beneath has its answer in another table (errors.go).
+// A publication is answered 200 only when the topic's log has said that it is stored.
+package eventgrid
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// Topics is what the door asks of the definitions. All methods may be called by many
+// goroutines at once.
+type Topics interface {
+	Topic(name string) (topics.Topic, error)
+	Topics() []topics.Topic
+	CreateTopic(ctx context.Context, cfg topics.TopicConfig) (topics.Topic, error)
+	EnsureTopic(ctx context.Context, cfg topics.TopicConfig) (topics.Topic, error)
+	UpdateTopic(ctx context.Context, name string, change func(*topics.Topic) error) (topics.Topic, error)
+	DeleteTopic(ctx context.Context, name string) error
+	RegenerateKey(ctx context.Context, topic, key string) (topics.Topic, error)
+	Publish(ctx context.Context, topic string, events [][]byte) error
+	Find(source topics.Source, name string) (topics.Subscription, error)
+	Subscriptions(source topics.Source) ([]topics.Subscription, error)
+	Create(ctx context.Context, source topics.Source, name string, s topics.Settings) (topics.Subscription, error)
+	Update(ctx context.Context, source topics.Source, name string, change func(*topics.Settings) error) (topics.Subscription, error)
+	Delete(ctx context.Context, source topics.Source, name string) error
+	Confirm(ctx context.Context, id, token string, rate int) (topics.Subscription, error)
+}
+
+var _ Topics = (*topics.Keeper)(nil)
+
+// Puller is what it asks of the delivery service. All methods may be called by many
+// goroutines at once.
+type Puller interface {
+	Receive(ctx context.Context, subscription string, max int, wait time.Duration) ([]delivery.Received, error)
+	Settle(ctx context.Context, subscription string, how delivery.Settlement, delay time.Duration, tokens []string) ([]delivery.Settled, error)
+}
+
+var _ Puller = (*delivery.Service)(nil)
+
+// Access lets in whoever shows a namespace policy's signature or key, or a bearer token.
+type Access interface {
+	Development() bool
+	Token(ctx context.Context, token, audience string) (auth.Grant, error)
+	Key(name, key string) (auth.Grant, error)
+}
+
+// Config says what the door serves.
+type Config struct {
+	// Topics, Pull and Access are required.
+	Topics Topics
+	Pull   Puller
+	Access Access
+	// Endpoint is the publish URL of a topic as a client of this request reaches it. nil, or
+	// an empty answer, means that it is made of the request itself.
+	Endpoint func(r *http.Request, topic string) string
+	// MaxBytes of a publication; zero: 1 MiB. A little more is taken, as Event Grid does
+	// (1,049,600 in all for 1 MiB).
+	MaxBytes int
+	// LoopbackOnly is development mode: the Host header has to name this machine, or Host.
+	LoopbackOnly bool
+	Host         string
+	// Stopping ends long polls. It is a field because it belongs to the door's life and to no
+	// request. nil means never.
+	Stopping context.Context
+	// Log takes what the door cannot tell its client. nil means slog.Default().
+	Log *slog.Logger
+	// Metrics takes the door's counts; nil means nobody.
+	Metrics prometheus.Registerer
+}
+
+func (c Config) withDefaults() Config {
+	if c.Endpoint == nil {
+		c.Endpoint = func(*http.Request, string) string { return "" }
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 1 << 20
+	}
+	if c.Stopping == nil {
+		c.Stopping = context.Background()
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
+	return c
+}

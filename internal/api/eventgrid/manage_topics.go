@@ -1,0 +1,221 @@
+package eventgrid
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+// list is the resource manager's frame around a list; there is never a next page.
+type list struct {
+	Value []any `json:"value"`
+}
+
+// replyList answers with a list, framed as the caller's API has it.
+func (c *call) replyList(values []any) error {
+	if c.route.manager {
+		return c.replyJSON(http.StatusOK, list{values})
+	}
+	return c.replyJSON(http.StatusOK, values)
+}
+
+func (c *call) listTopics() error {
+	values := []any{}
+	for _, t := range c.door.cfg.Topics.Topics() {
+		values = append(values, c.showTopic(t))
+	}
+	return c.replyList(values)
+}
+
+func (c *call) getTopic() error {
+	t, err := c.door.cfg.Topics.Topic(c.names.topic)
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, c.showTopic(t))
+}
+
+// showTopic is a topic as management shows it, without its keys.
+func (c *call) showTopic(t topics.Topic) any { return topics.RenderTopicARM(t, c.endpoint(t.Name)) }
+
+// endpoint is where a topic's events are published, as this client reaches it.
+func (c *call) endpoint(topic string) string {
+	if public := c.door.cfg.Endpoint(c.r, topic); public != "" {
+		return public
+	}
+	scheme := "http://"
+	if c.r.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + c.r.Host + "/topics/" + topic + "/api/events"
+}
+
+// putTopic makes a topic, or changes what may be changed of the one that is there.
+func (c *call) putTopic() error {
+	cfg, err := c.topicConfig()
+	if err != nil {
+		return err
+	}
+	status := http.StatusCreated
+	t, err := c.createTopic(cfg)
+	if errors.Is(err, topics.ErrTopicExists) {
+		status = http.StatusOK
+		t, err = c.door.cfg.Topics.EnsureTopic(c.r.Context(), cfg)
+	}
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(status, c.showTopic(t))
+}
+
+// createTopic looks first: where there are as many topics as are allowed, those can be changed
+// still.
+func (c *call) createTopic(cfg topics.TopicConfig) (topics.Topic, error) {
+	if _, err := c.door.cfg.Topics.Topic(cfg.Name); err == nil {
+		return topics.Topic{}, topics.ErrTopicExists
+	}
+	return c.door.cfg.Topics.CreateTopic(c.r.Context(), cfg)
+}
+
+// topicConfig reads the body of a PUT. The path has the name; no body at all asks for the
+// defaults.
+func (c *call) topicConfig() (topics.TopicConfig, error) {
+	text, err := c.document()
+	if err != nil {
+		return topics.TopicConfig{}, err
+	}
+	cfg, err := topics.ParseTopicARM(text)
+	if err != nil {
+		return topics.TopicConfig{}, err
+	}
+	cfg.Name = c.names.topic
+	if c.route.namespaced && cfg.Schema == "" {
+		cfg.Schema = schema.CloudEvents
+	}
+	return cfg, nil
+}
+
+// updateTopic changes what a PATCH mentions, and leaves the rest.
+func (c *call) updateTopic() error {
+	text, err := c.document()
+	if err != nil {
+		return err
+	}
+	asked, err := topics.ParseTopicARM(text)
+	if err != nil {
+		return err
+	}
+	t, err := c.door.cfg.Topics.UpdateTopic(c.r.Context(), c.names.topic, func(t *topics.Topic) error {
+		if mentions(text, "tags") {
+			t.Tags = asked.Tags
+		}
+		if mentions(text, "properties", "disableLocalAuth") {
+			t.DisableKeys = asked.DisableKeys
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, c.showTopic(t))
+}
+
+func (c *call) deleteTopic() error {
+	t, err := c.door.cfg.Topics.Topic(c.names.topic)
+	if err == nil {
+		err = c.door.cfg.Topics.DeleteTopic(c.r.Context(), t.Name)
+	}
+	if err == nil {
+		c.door.metrics.forget(t.Name)
+	}
+	return c.replyDeleted(err, topics.ErrTopicNotFound)
+}
+
+// replyDeleted ends a DELETE. For the resource manager what was not there is deleted, too.
+func (c *call) replyDeleted(err, notFound error) error {
+	switch {
+	case c.route.manager && (err == nil || errors.Is(err, notFound)):
+		return c.reply(http.StatusNoContent, "", nil)
+	case err != nil:
+		return err
+	}
+	return c.reply(http.StatusOK, "", nil)
+}
+
+// keys are a topic's, as management shows them.
+type keys struct {
+	Key1 string `json:"key1"`
+	Key2 string `json:"key2"`
+}
+
+func (c *call) listKeys() error {
+	t, err := c.door.cfg.Topics.Topic(c.names.topic)
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, keys{t.Key1, t.Key2})
+}
+
+func (c *call) regenerateKey() error {
+	text, err := c.document()
+	if err != nil {
+		return err
+	}
+	var request struct {
+		KeyName string `json:"keyName"`
+	}
+	if err := json.Unmarshal(text, &request); err != nil || request.KeyName != "key1" && request.KeyName != "key2" {
+		return &fault{
+			status: http.StatusBadRequest, code: codeInvalid,
+			message: fmt.Sprintf("the body names no key, but %.32q", request.KeyName), next: `send {"keyName":"key1"} or {"keyName":"key2"}`,
+		}
+	}
+	t, err := c.door.cfg.Topics.RegenerateKey(c.r.Context(), c.names.topic, request.KeyName)
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, keys{t.Key1, t.Key2})
+}
+
+// document reads a body that has to be a JSON object; none at all is an empty one.
+func (c *call) document() ([]byte, error) {
+	text, err := c.body(maxManageBytes)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) == 0 {
+		return []byte("{}"), nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil || object == nil {
+		return nil, &fault{
+			status: http.StatusBadRequest, code: "InputJsonInvalid",
+			message: "the body is no JSON object", next: "send the resource as GET shows it, with its properties",
+		}
+	}
+	return text, nil
+}
+
+// mentions tells whether a document has a member, and in it the next, and so on. Names are found
+// in any case, as whoever reads the document finds them: else a setting that was sent is passed
+// over in silence.
+func mentions(document []byte, path ...string) bool {
+	if len(path) == 0 {
+		return true
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(document, &object) != nil {
+		return false
+	}
+	for name, value := range object {
+		if strings.EqualFold(name, path[0]) && mentions(value, path[1:]...) {
+			return true
+		}
+	}
+	return false
+}

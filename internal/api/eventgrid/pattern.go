@@ -1,0 +1,103 @@
+package eventgrid
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// names are those that a path has in it, as the client wrote them, unescaped.
+type names struct{ topic, subscription, hub string }
+
+// pattern is a path of the table, taken apart. Its words are in lower case.
+type pattern []segment
+
+// segment is a word, or a name with a verb behind a colon (none: empty).
+type segment struct {
+	word string
+	name string // topic, subscription, hub, or one that nobody looks at; empty: it is a word
+	verb string
+}
+
+func newPattern(path string) pattern {
+	var p pattern
+	for _, text := range strings.Split(strings.Trim(path, "/"), "/") {
+		name, verb, isName := strings.Cut(text, "}")
+		if !isName {
+			p = append(p, segment{word: auth.Fold(text)})
+			continue
+		}
+		p = append(p, segment{name: name[1:], verb: auth.Fold(strings.TrimPrefix(verb, ":"))})
+	}
+	return p
+}
+
+// maxPath bounds what is looked at; the longest path of the table with the longest names is
+// far shorter.
+const maxPath = 2048
+
+// splitPath gives the segments of an escaped path, unescaped: a slash that was escaped is part
+// of a name (of a hub), a colon that was escaped is a colon. One slash at the end is nothing.
+func splitPath(escaped string) ([]string, error) {
+	wrong := func(what string) error {
+		return &fault{status: http.StatusBadRequest, code: "InvalidUri", message: "the path " + what, next: "escape it as URLs are"}
+	}
+	if len(escaped) > maxPath {
+		return nil, wrong("is too long")
+	}
+	path := strings.Split(strings.TrimSuffix(strings.TrimPrefix(escaped, "/"), "/"), "/")
+	for i, text := range path {
+		plain, err := url.PathUnescape(text)
+		if err != nil || !utf8.ValidString(plain) {
+			return nil, wrong("is not well formed")
+		}
+		path[i] = plain
+	}
+	return path, nil
+}
+
+// match gives the names in a path, if it is one of the pattern.
+func (p pattern) match(path []string) (names, bool) {
+	if len(path) != len(p) {
+		return names{}, false
+	}
+	var found names
+	for i, s := range p {
+		if s.name == "" {
+			if auth.Fold(path[i]) != s.word {
+				return names{}, false
+			}
+			continue
+		}
+		name, ok := s.cut(path[i])
+		if !ok {
+			return names{}, false
+		}
+		found.set(s.name, name)
+	}
+	return found, true
+}
+
+// cut takes the verb off a name. A name without a verb in the pattern has no colon, so that a
+// verb that nobody knows is not taken for part of a name.
+func (s segment) cut(text string) (name string, ok bool) {
+	name, verb := text, ""
+	if at := strings.LastIndexByte(text, ':'); at >= 0 {
+		name, verb = text[:at], text[at+1:]
+	}
+	return name, name != "" && auth.Fold(verb) == s.verb && (s.verb != "" || len(name) == len(text))
+}
+
+func (n *names) set(name, value string) {
+	switch name {
+	case "topic":
+		n.topic = value
+	case "subscription":
+		n.subscription = value
+	case "hub":
+		n.hub = value
+	}
+}

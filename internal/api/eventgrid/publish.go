@@ -1,0 +1,84 @@
+package eventgrid
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+// Event Grid takes a little more than it says (reference §4), and so do we: who counts the
+// events and forgets the brackets and commas is not refused.
+const slackBytes = 1 << 10
+
+// maxEvents is how many one publication may have.
+const maxEvents = 5000
+
+// publish stores the events of a request, all or none. Nothing but 200 is a success for the
+// official clients, and its body is nothing (reference §5).
+func (c *call) publish() error {
+	if err := c.store(false); err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, "", nil)
+}
+
+// publishToNamespace is the same as a namespace's clients ask for it. They read the answer as
+// JSON (reference §19).
+func (c *call) publishToNamespace() error {
+	if c.topic.Schema != schema.CloudEvents {
+		return &fault{
+			status: http.StatusBadRequest, code: "InvalidRequest",
+			message: "topic " + c.topic.Name + " takes " + c.topic.Schema.InputName() + ", and this call publishes CloudEvents",
+			next:    "publish to /topics/" + c.topic.Name + "/api/events, or to a topic whose schema is CloudEvents",
+		}
+	}
+	if err := c.store(true); err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, "application/json", []byte("{}"))
+}
+
+// store reads a publication and has it made durable.
+func (c *call) store(cloudEventsOnly bool) error {
+	most := c.door.cfg.MaxBytes + slackBytes
+	body, err := c.body(most)
+	if err != nil {
+		return err
+	}
+	events, err := schema.Read(schema.Publication{
+		Kind: c.topic.Schema, Mapping: c.topic.Mapping, TopicID: c.topic.Resource, TopicName: c.topic.Name,
+		Header: c.r.Header, Body: body, Now: time.Now(), NewID: newID,
+		MaxEvents: maxEvents, MaxEventBytes: most, CloudEventsOnly: cloudEventsOnly,
+	})
+	if err != nil {
+		return err
+	}
+	c.events = len(events)
+	if len(events) == 0 { // an empty array: nothing to store is stored
+		return nil
+	}
+	if err := c.door.cfg.Topics.Publish(c.r.Context(), c.topic.Name, events); err != nil {
+		return err
+	}
+	c.door.metrics.published.WithLabelValues(c.topic.Name, stored).Add(float64(len(events)))
+	return nil
+}
+
+// inputSchemas are the schemas as OPTIONS tells them.
+var inputSchemas = map[schema.Kind]string{
+	schema.EventGrid: "EventGridEvent", schema.CloudEvents: "CloudEventV10", schema.Custom: "CustomInputEvent",
+}
+
+// publishOptions tells what a topic takes (reference §1).
+func (c *call) publishOptions() error {
+	topic, err := c.door.cfg.Topics.Topic(c.names.topic)
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Allow", "POST, OPTIONS")
+	h.Set("api-supported-versions", publishVersion)
+	h.Set("aeg-input-event-schema", inputSchemas[topic.Schema])
+	return c.reply(http.StatusOK, "", nil)
+}

@@ -1,0 +1,124 @@
+package eventgrid
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+// grace is how much longer than its wait a long poll may take in all.
+const grace = 30 * time.Second
+
+// longPoll is how long a wait has to be for what was shown at its beginning to be checked
+// again at its end.
+const longPoll = time.Second
+
+// maxLate is how long giving back may take what nobody is there to take.
+const maxLate = 5 * time.Second
+
+// receive gives events to who asks for them, at once or when one comes (reference §19). By the
+// book the wait is 10 s at least; shorter ones do no harm.
+func (c *call) receive() error {
+	most, err := c.number("maxEvents", 1, 100, 1)
+	if err != nil {
+		return err
+	}
+	seconds, err := c.number("maxWaitTime", 1, 120, 60)
+	if err != nil {
+		return err
+	}
+	s, err := c.subscription()
+	if err != nil {
+		return err
+	}
+	if _, err := c.body(maxManageBytes); err != nil { // it has none; but who leaves is noticed only behind it
+		return err
+	}
+	began, wait := time.Now(), time.Duration(seconds)*time.Second
+	c.takeUntil(began.Add(wait + grace))
+	events, err := c.wait(s.ID, most, wait)
+	if err != nil {
+		return err
+	}
+	if time.Since(began) > longPoll {
+		err = c.admit() // the key may have been made anew meanwhile
+	}
+	if err == nil {
+		err = c.r.Context().Err()
+	}
+	if err != nil {
+		c.giveBack(s.ID, events)
+		return err
+	}
+	return c.reply(http.StatusOK, "application/json", c.appendReceived(nil, events))
+}
+
+// wait is a long poll that ends, with nothing, when the yard begins to stop.
+func (c *call) wait(subscription string, most int, wait time.Duration) ([]delivery.Received, error) {
+	ctx, cancel := context.WithCancel(c.r.Context())
+	defer cancel()
+	defer context.AfterFunc(c.door.cfg.Stopping, cancel)()
+	events, err := c.door.cfg.Pull.Receive(ctx, subscription, most, wait)
+	if err != nil && len(events) == 0 && ctx.Err() != nil && c.r.Context().Err() == nil {
+		return nil, nil
+	}
+	return events, err
+}
+
+// giveBack releases what was received for somebody who has left, rather than let it wait for
+// its lock to end. It is best effort: the lock does end.
+func (c *call) giveBack(subscription string, events []delivery.Received) {
+	if len(events) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), maxLate)
+	defer cancel()
+	tokens := make([]string, len(events))
+	for i, e := range events {
+		tokens[i] = e.Token
+	}
+	_, _ = c.door.cfg.Pull.Settle(ctx, subscription, delivery.Release, 0, tokens)
+}
+
+// appendReceived writes the answer to receive. Events of other schemas are converted. One that
+// cannot be written is left out: its lock ends, and in time it is dead-lettered as any that
+// nobody takes.
+func (c *call) appendReceived(dst []byte, events []delivery.Received) []byte {
+	dst = append(dst, `{"value":[`...)
+	var envelope schema.Envelope
+	first := true
+	for _, e := range events {
+		before := len(dst)
+		if !first {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"brokerProperties":{"lockToken":`...)
+		dst = appendJSON(dst, e.Token)
+		dst = append(dst, `,"deliveryCount":`...)
+		dst = strconv.AppendInt(dst, int64(e.Delivery), 10)
+		dst = append(dst, `},"event":`...)
+		written, err := c.appendCloudEvent(dst, &envelope, e)
+		if err != nil {
+			c.door.cfg.Log.Error("an event that was received cannot be written", "topic", c.topic.Name, "subscription", c.names.subscription, "error", err)
+			dst = dst[:before]
+			continue
+		}
+		dst, first = append(written, '}'), false
+	}
+	return append(dst, `]}`...)
+}
+
+func (c *call) appendCloudEvent(dst []byte, envelope *schema.Envelope, e delivery.Received) ([]byte, error) {
+	if err := envelope.Scan(e.Form, e.Event); err != nil {
+		return nil, err
+	}
+	envelope.Topic = e.Topic
+	if envelope.Topic == "" {
+		envelope.Topic = c.topic.Resource
+	}
+	return schema.AppendEvent(dst, envelope, schema.CloudEvents)
+}

@@ -1,0 +1,69 @@
+package eventgrid
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// publishVersion is the one version that clients of push topics speak.
+const publishVersion = "2018-01-01"
+
+// provider stands in every path of the resource manager that is about the grid.
+const provider = "/providers/microsoft.eventgrid/"
+
+// Serves tells whether a request is for this door: /topics/…, the resource manager's paths
+// about Microsoft.EventGrid, /api/events, which every host has, and a POST to / that an Event
+// Grid client made of a bare host whose first label may name a topic.
+func Serves(r *http.Request) bool {
+	path := auth.Fold(strings.TrimSuffix(r.URL.Path, "/"))
+	switch {
+	case path == "":
+		return r.Method == http.MethodPost && topicOfHost(r.Host) != "" && r.URL.Query().Get("api-version") == publishVersion
+	case path == "/topics", path == "/api/events", strings.HasPrefix(path, "/topics/"):
+		return true
+	}
+	return strings.HasPrefix(path, "/subscriptions/") && strings.Contains(path+"/", provider)
+}
+
+// topicOfHost gives the first label of a host's name, if it may name a topic: ORDERS.localhost.
+// The client library that keeps nothing but the host of a URL tells topics apart that way.
+func topicOfHost(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return ""
+	}
+	label, rest, _ := strings.Cut(strings.TrimSuffix(host, "."), ".")
+	if rest == "" || !isName(label) {
+		return ""
+	}
+	return label
+}
+
+// isName tells whether a text could be a topic's name: a host, or a token for one, may be
+// anything.
+func isName(text string) bool {
+	foreign := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
+	}
+	return len(text) >= 3 && len(text) <= 50 && !strings.ContainsFunc(text, foreign)
+}
+
+// ofHubs stands in paths for a topic, where a subscription's events come from a hub. It is too
+// short to be a topic's name.
+const ofHubs = "-"
+
+// ValidationPath is the link, without the host, that the owner of an endpoint opens to agree.
+// topic is empty for subscriptions to hubs.
+func ValidationPath(topic, id, token string) string {
+	if topic == "" {
+		topic = ofHubs
+	}
+	return "/topics/" + url.PathEscape(topic) + "/validate?" + url.Values{"id": {id}, "token": {token}}.Encode()
+}

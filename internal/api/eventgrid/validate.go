@@ -1,0 +1,83 @@
+package eventgrid
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+// validate is the link by which the owner of an endpoint agrees to be sent events (reference
+// §10). Whoever has it may: its token cannot be guessed. GET has to do it, because Event Grid's
+// does, and POST, because CloudEvents' does.
+func (c *call) validate() error {
+	rate, err := allowedRate(c.r.Header.Get("WebHook-Allowed-Rate"))
+	if err != nil {
+		return err
+	}
+	id, _ := c.parameter("id")
+	token, _ := c.parameter("token")
+	if id == "" || token == "" {
+		return &fault{
+			status: http.StatusBadRequest, code: "InvalidValidationLink",
+			message: "the link has lost its id or its token", next: "open it whole, as the endpoint was sent it",
+		}
+	}
+	s, err := c.door.cfg.Topics.Confirm(c.r.Context(), id, token, rate)
+	if err != nil {
+		return err
+	}
+	message := fmt.Sprintf("The endpoint of subscription %s is confirmed: events of %s are delivered to it from now on.", s.Name, sourceText(s.Source))
+	if wantsPage(c.r) {
+		c.page(http.StatusOK, "The endpoint is confirmed", message)
+		return nil
+	}
+	return c.replyJSON(http.StatusOK, map[string]any{"status": "Succeeded", "subscription": s.Name, "message": message})
+}
+
+// allowedRate reads how many requests a minute an endpoint allows; 0: it does not say, or any.
+func allowedRate(text string) (int, error) {
+	if text == "" || text == "*" {
+		return 0, nil
+	}
+	rate, err := strconv.Atoi(text)
+	if err != nil || rate < 1 {
+		return 0, &fault{
+			status: http.StatusBadRequest, code: "InvalidHeaderValue",
+			message: fmt.Sprintf("WebHook-Allowed-Rate is %.32q", text), next: "send a number of requests a minute, or *",
+		}
+	}
+	return rate, nil
+}
+
+func sourceText(s topics.Source) string {
+	if s.Hub != "" {
+		return "hub " + s.Hub
+	}
+	return "topic " + s.Topic
+}
+
+// wantsPage tells a person's browser from a program.
+func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Title}}</title>
+<style>body{font:1.1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:4rem auto;padding:0 1rem}</style></head>
+<body><h1>{{.Title}}</h1><p>{{.Text}}</p></body></html>
+`))
+
+// page answers a person. Nothing of the link goes on from there.
+func (c *call) page(status int, title, text string) {
+	var page bytes.Buffer
+	if err := pageTemplate.Execute(&page, struct{ Title, Text string }{title, text}); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	h := c.w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	_ = c.reply(status, "text/html; charset=utf-8", page.Bytes())
+}

@@ -1,0 +1,137 @@
+package subscribe
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+// Show gives a subscription without its secrets. With secrets it has the webhook's whole URL and
+// what receivers check signatures with: for those who may manage it and ask for it.
+func Show(s topics.Subscription, secrets bool) gridwire.Subscription {
+	shown := gridwire.Subscription{
+		Name: s.Name, ID: s.ID, Topic: s.Source.Topic, SourceHub: s.Source.Hub, State: string(s.State), Why: s.Why,
+		Created: s.Created, Updated: s.Updated, Hub: s.Hub, Schema: string(s.Output), Binary: s.Binary,
+		Retry: showRetry(s.Retry), MaxEvents: s.MaxEvents, PreferredKiB: s.PreferredKiB, Expires: TimeIfAny(s.Expires),
+		Concurrency: s.Concurrency, Rate: s.Rate, OrderBy: s.OrderBy, Labels: s.Labels, Timeout: durationIfAny(s.Timeout),
+		Headers: showHeaders(s.Headers, secrets), Signing: ShowKeys(s, secrets), SkipValidation: s.SkipValidation, DisableOnGone: s.DisableOnGone,
+	}
+	if filter, err := json.Marshal(s.Filter); err == nil && string(filter) != "{}" {
+		shown.Filter = filter
+	}
+	if s.DeadLetter.Kind != "" {
+		shown.DeadLetter = s.DeadLetter.String()
+	}
+	if s.Pull != nil {
+		shown.Pull = &gridwire.Pull{Lock: durationIfAny(s.Pull.Lock), MaxDeliveries: s.Pull.MaxDeliveries}
+	}
+	showWebhook(&shown, s, secrets)
+	return shown
+}
+
+func showWebhook(shown *gridwire.Subscription, s topics.Subscription, secrets bool) {
+	if s.Webhook == nil {
+		return
+	}
+	shown.Endpoint = s.Webhook.URL
+	if !secrets {
+		shown.Endpoint = hideQuery(s.Webhook.URL)
+	}
+	shown.MutualTLS, shown.CustomCA = s.Webhook.Cert != "", s.Webhook.CA != ""
+	shown.SkipVerify, shown.MinTLS = s.Webhook.SkipVerify, s.Webhook.MinTLS
+	if s.Webhook.OAuth != nil {
+		shown.OAuth = new(gridwire.OAuth(*s.Webhook.OAuth))
+		shown.OAuth.Secret = ""
+	}
+}
+
+// hideQuery leaves out what may be a key.
+func hideQuery(url string) string {
+	base, query, _ := strings.Cut(url, "?")
+	if query == "" {
+		return url
+	}
+	return base + gridwire.HiddenQuery
+}
+
+func showHeaders(headers []topics.Header, secrets bool) []gridwire.Header {
+	var shown []gridwire.Header
+	for _, h := range headers {
+		if h.Secret && !secrets {
+			h.Value = ""
+		}
+		shown = append(shown, gridwire.Header(h))
+	}
+	return shown
+}
+
+// ShowKeys gives what receivers check signatures with: of secret keys only that they are there, unless
+// secrets are asked for.
+func ShowKeys(s topics.Subscription, secrets bool) []gridwire.SigningKey {
+	var shown []gridwire.SigningKey
+	for _, k := range s.Keys {
+		key := gridwire.SigningKey{Algorithm: "hmac", Expires: TimeIfAny(k.Expires)}
+		public, err := k.Public()
+		if err == nil && public != k.Text {
+			key.Algorithm, key.Text = "ed25519", public // which is no secret
+		} else if secrets {
+			key.Text = k.Text
+		}
+		shown = append(shown, key)
+	}
+	return shown
+}
+
+func showRetry(p retry.Policy) gridwire.Retry {
+	shown := gridwire.Retry{
+		Attempts: cmp.Or(p.MaxAttempts, retry.DefaultAttempts), TTL: Duration(cmp.Or(p.TimeToLive, retry.DefaultTimeToLive)), NoRetry: p.NoRetry,
+		MaxRetryAfter: durationIfAny(p.MaxRetryAfter),
+	}
+	for _, step := range p.Schedule {
+		shown.Schedule = append(shown.Schedule, Duration(step))
+	}
+	for status, least := range p.Floors {
+		if shown.Floors == nil {
+			shown.Floors = map[string]string{}
+		}
+		name := strconv.Itoa(status)
+		if status == 0 {
+			name = "other"
+		}
+		shown.Floors[name] = Duration(least)
+	}
+	return shown
+}
+
+// TimeIfAny is nil for the zero time.
+func TimeIfAny(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+func durationIfAny(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return Duration(d)
+}
+
+// Duration writes one without units that say nothing: 24h and not 24h0m0s.
+func Duration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -1,0 +1,98 @@
+package subscribe
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+func subscription() topics.Subscription {
+	return topics.Subscription{
+		Name: "billing", ID: "abc", Source: topics.Source{Topic: "orders"}, State: topics.Pending, Why: "because",
+		Created: never, Updated: never, Settings: full(),
+	}
+}
+
+func TestShowTellsEverythingButSecrets(t *testing.T) {
+	want := gridwire.Subscription{
+		Name: "billing", ID: "abc", Topic: "orders", State: "pending", Why: "because", Created: never, Updated: never,
+		Endpoint: "https://example.com/hook?...", Schema: "cloudevents", Binary: true,
+		Filter: json.RawMessage(`{"includedEventTypes":["old"],"subjectBeginsWith":"/old","subjectEndsWith":".old","isSubjectCaseSensitive":true,` +
+			`"enableAdvancedFilteringOnArrays":true,"advancedFilters":[{"operatorType":"IsNotNull","key":"data.old"}]}`),
+		Retry: gridwire.Retry{
+			Attempts: 7, TTL: "1h", Schedule: []string{"1s"}, Floors: map[string]string{"503": "1s"}, NoRetry: []int{418}, MaxRetryAfter: "1m",
+		},
+		MaxEvents: 9, PreferredKiB: 10, DeadLetter: "blob:https://account/dead?...", Expires: &never,
+		Headers:   []gridwire.Header{{Name: "X-Old", Value: "old"}, {Name: "X-Secret", Secret: true}, {Name: "X-Field", Field: "data.region"}},
+		OAuth:     &gridwire.OAuth{TokenURL: "https://login/token", ClientID: "me", Scope: "s", Audience: "a"},
+		MutualTLS: true, CustomCA: true, SkipVerify: true, MinTLS: "1.3", Timeout: "1s", Concurrency: 3, Rate: 2.5, OrderBy: "subject",
+		Labels: []string{"old"}, SkipValidation: true, DisableOnGone: true,
+	}
+	public, err := signature.Key{Text: privateKey}.Public()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Signing = []gridwire.SigningKey{{Algorithm: "hmac", Expires: &never}, {Algorithm: "ed25519", Text: public}}
+	shown := Show(subscription(), false)
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Error(diff)
+	}
+	text, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range secrets {
+		if strings.Contains(string(text), secret) {
+			t.Errorf("%s shows", secret)
+		}
+	}
+}
+
+// What a receiver needs can be asked for; what gets one in elsewhere cannot.
+func TestSecretsAreShownOnRequest(t *testing.T) {
+	text, err := json.Marshal(Show(subscription(), true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range secrets {
+		wanted := secret == "QUERYSECRET" || secret == "HEADERSECRET" || secret == hmacKey
+		if strings.Contains(string(text), secret) != wanted {
+			t.Errorf("%s shows: %v", secret, !wanted)
+		}
+	}
+}
+
+func TestShowingPutsDefaultsInPlace(t *testing.T) {
+	shown := Show(topics.Subscription{Source: topics.Source{Hub: "h"}, Settings: topics.Settings{Pull: &topics.Pull{Lock: 90 * time.Second, MaxDeliveries: 3}}}, false)
+	want := gridwire.Subscription{SourceHub: "h", Pull: &gridwire.Pull{Lock: "1m30s", MaxDeliveries: 3}, Retry: gridwire.Retry{Attempts: 30, TTL: "24h"}}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Error(diff)
+	}
+	// That nothing is given up is told from what is usual.
+	none := showRetry(retry.Policy{NoRetry: []int{}, Floors: map[int]time.Duration{0: time.Second}})
+	if none.NoRetry == nil || none.Floors["other"] != "1s" {
+		t.Errorf("shown is %+v", none)
+	}
+}
+
+func TestDurationsSayNoMoreThanTheyMust(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Second: "1s", 24 * time.Hour: "24h", 90 * time.Minute: "1h30m", 100 * time.Second: "1m40s", time.Hour + time.Second: "1h0m1s",
+		10 * time.Minute: "10m", 10 * time.Second: "10s", 500 * time.Millisecond: "500ms", -time.Minute: "-1m",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%v is %s", d, got)
+		}
+		if got, err := parseDuration(Duration(d)); got != d || err != nil {
+			t.Errorf("%v is read as %v, %v", d, got, err)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package v1
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+// maxDeadPage is the most dead letters that are listed at once.
+const maxDeadPage = 1000
+
+func (d *Door) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	q, err := parseDeadQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	page, err := d.cfg.Grid.Dead.List(r.Context(), s.ID, q)
+	if err != nil {
+		return err
+	}
+	shown := gridwire.DeadPage{Letters: make([]gridwire.DeadLetter, len(page.Letters)), Next: page.Next, Total: page.Total}
+	for i := range page.Letters {
+		shown.Letters[i] = showLetter(&page.Letters[i], nil)
+	}
+	return writeJSON(w, http.StatusOK, shown)
+}
+
+func parseDeadQuery(query url.Values) (deadletter.Query, error) {
+	q, err := deadQuery(gridwire.DeadChoice{
+		EventID: query.Get("eventId"), EventType: query.Get("eventType"), Reason: query.Get("reason"), Outcome: query.Get("outcome"),
+		Since: query.Get("since"), Until: query.Get("until"), Redriven: query.Get("redriven") == "true",
+	})
+	if err != nil {
+		return q, err
+	}
+	if q.Limit, err = positive(query, "max", 100); err != nil {
+		return q, err
+	}
+	q.Limit = min(q.Limit, maxDeadPage)
+	if text := query.Get("from"); text != "" {
+		if q.From, err = strconv.ParseInt(text, 10, 64); err != nil || q.From < 0 {
+			return q, badRequest("use the next of a page before", "from cannot be %.64q", text)
+		}
+	}
+	return q, nil
+}
+
+// deadQuery reads which letters are meant.
+func deadQuery(c gridwire.DeadChoice) (deadletter.Query, error) {
+	q := deadletter.Query{
+		Numbers: c.Numbers, EventID: c.EventID, EventType: c.EventType, Reason: c.Reason, Outcome: c.Outcome, Redriven: c.Redriven,
+	}
+	for _, bound := range []struct {
+		text  string
+		field *time.Time
+	}{{c.Since, &q.Since}, {c.Until, &q.Until}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := parseMoment(bound.text, time.Now())
+		if err != nil {
+			return q, err
+		}
+		*bound.field = at
+	}
+	return q, nil
+}
+
+// parseMoment reads a time, or how long ago it was.
+func parseMoment(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	if age, err := parseAge(text); err == nil {
+		return now.Add(-age), nil
+	}
+	return time.Time{}, badRequest("write a time like 2026-01-31T18:00:00Z, or how long ago it was, like 2h", "%.64q is no time", text)
+}
+
+// showLetter shows a dead letter; with its subscription also the event, as it would have been
+// delivered.
+func showLetter(l *deadletter.Letter, s *topics.Subscription) gridwire.DeadLetter {
+	shown := gridwire.DeadLetter{
+		Number: l.Number, Reason: l.Reason, Attempts: l.Attempts, Outcome: string(l.LastOutcome), Status: l.LastStatus,
+		Published: l.Published.UTC(), LastAttempt: subscribe.TimeIfAny(l.LastAttempt), Died: l.Died.UTC(), Written: l.Written,
+		Redriven: subscribe.TimeIfAny(l.Redriven), Redrives: l.Redrives,
+	}
+	var e schema.Envelope
+	if err := e.Scan(l.Form, l.Parcel.Event); err != nil {
+		return shown // what cannot be read is listed all the same
+	}
+	shown.EventID, shown.EventType, shown.Subject = string(e.ID), string(e.Type), string(e.Subject)
+	if s != nil {
+		shown.Event = showEvent(&e, s)
+	}
+	return shown
+}
+
+// showEvent gives an event as it would have been delivered or, where the subscription asks for
+// another schema by now that cannot have it, as it is stored.
+func showEvent(e *schema.Envelope, s *topics.Subscription) json.RawMessage {
+	e.Topic = s.Resource
+	body, err := schema.AppendEvent(nil, e, s.Output)
+	if err != nil {
+		return e.Raw
+	}
+	return body
+}
+
+func (d *Door) getDeadLetter(w http.ResponseWriter, r *http.Request) error {
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.ParseInt(r.PathValue("number"), 10, 64)
+	if err != nil {
+		return badRequest("use a number from the list", "%.64q is no dead letter's number", r.PathValue("number"))
+	}
+	letter, err := d.cfg.Grid.Dead.Get(r.Context(), s.ID, number)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, showLetter(&letter, &s))
+}
+
+// maxRedrive is how many dead letters one request looks at: a client asks again, from where it
+// ended, and can show how far it is.
+const maxRedrive = 1000
+
+// redrive sends dead letters to their subscription again. Those that die of it meanwhile are left out, or an
+// endpoint that is still down would get each of them until it has come back too often.
+func (d *Door) redrive(w http.ResponseWriter, r *http.Request) error {
+	var q gridwire.RedriveRequest
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	query, err := redriveQuery(q)
+	if err != nil {
+		return err
+	}
+	done, err := d.cfg.Grid.Dead.Redrive(r.Context(), s.ID, query, deadletter.RedriveOptions{
+		Rate: q.Rate, Force: q.Force, Dry: q.DryRun, Deliver: d.cfg.Grid.Delivery.Redeliver,
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, gridwire.Redriven{
+		Redriven: done.Count, Skipped: done.Skipped, Next: done.Next, Until: query.Until.UTC().Format(time.RFC3339Nano), DryRun: q.DryRun,
+	})
+}
+
+// patience is how long a redrive with a rate may take before it is answered.
+const patience = 30 * time.Second
+
+// redriveQuery also says how many letters are looked at. With a rate these are so many as go out
+// within a client's patience.
+func redriveQuery(q gridwire.RedriveRequest) (deadletter.Query, error) {
+	query, err := deadQuery(q.DeadChoice)
+	if err != nil {
+		return query, err
+	}
+	for _, field := range []struct {
+		name  string
+		value float64
+	}{{"from", float64(q.From)}, {"max", float64(q.Max)}, {"rate", q.Rate}} {
+		if field.value < 0 {
+			return query, badRequest("give 0 or more, or leave it out", "%s cannot be %v", field.name, field.value)
+		}
+	}
+	if now := time.Now(); query.Until.IsZero() || query.Until.After(now) {
+		query.Until = now
+	}
+	query.From, query.Limit = q.From, maxRedrive
+	if q.Max > 0 {
+		query.Limit = min(q.Max, maxRedrive)
+	}
+	if within := q.Rate * patience.Seconds(); q.Rate > 0 && within < float64(query.Limit) {
+		query.Limit = max(int(within), 1)
+	}
+	return query, nil
+}
+
+func (d *Door) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	var q gridwire.DeadChoice
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	query, err := deadQuery(q)
+	if err != nil {
+		return err
+	}
+	n, err := d.cfg.Grid.Dead.Purge(r.Context(), s.ID, query)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]int{"purged": n})
+}

@@ -1,0 +1,98 @@
+package v1
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+)
+
+// A tail ends with its token, says so, and can be resumed with another.
+func TestTailEndsWhenItsTokenExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.hub("orders", 1)
+		y.send("orders", "0", "a")
+		began := time.Now()
+		f := y.as(signed("orders", 50*time.Second)).follow(t, "/api/v1/hubs/orders/events")
+		f.event()
+		for range 3 {
+			f.frame() // heartbeats
+		}
+		end := f.end()
+		if end.Reason != "expired" || end.Resume != "0:1" || !strings.Contains(end.Detail, "expired") {
+			t.Errorf("ended with %+v", end)
+		}
+		if took := time.Since(began); took != 50*time.Second {
+			t.Errorf("it ended after %v", took)
+		}
+		y.send("orders", "0", "b")
+		f = y.as(signed("orders", time.Minute)).follow(t, "/api/v1/hubs/orders/events?from="+end.Resume)
+		if e := f.event(); e.text() != "b" {
+			t.Errorf("resumed with %+v", e)
+		}
+	})
+}
+
+// A key has no end, and neither has its tail.
+func TestTailOfAKeyGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.hub("orders", 1)
+		f := y.follow(t, "/api/v1/hubs/orders/events")
+		for range 1000 {
+			if got, ok := f.frame(); !ok || got.comment == "" {
+				t.Fatalf("no heartbeat but %+v", got)
+			}
+		}
+	})
+}
+
+// Lines break off when the token expires, and say so.
+func TestLinesBreakOffWhenTheTokenExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) {
+			c.Broker = watched{Broker: c.Broker.(*broker.Broker), before: func(partition string) {
+				if partition == "1" {
+					time.Sleep(2 * time.Minute)
+				}
+			}}
+		})
+		y.hub("orders", 2)
+		y.send("orders", "0", "a")
+		y.send("orders", "1", "b")
+		resp := y.as(signed("", time.Minute)).open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
+		defer resp.Body.Close()
+		all, err := io.ReadAll(resp.Body)
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("the answer ended with %v", err)
+		}
+		got, last := lines(t, bytes.NewReader(all))
+		if places(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"expired-token") {
+			t.Errorf("read %s", all)
+		}
+	})
+}
+
+// A long poll ends with its token, empty-handed; the next one is refused.
+func TestLongPollEndsWhenTheTokenExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.hub("orders", 1)
+		y = y.as(signed("", 10*time.Second))
+		began := time.Now()
+		if page := y.page("orders", "0", "wait=1m"); len(page.Events) != 0 || page.Next != 0 {
+			t.Errorf("read %+v", page)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		y.refused(http.StatusUnauthorized, "expired-token", "GET", "/api/v1/hubs/orders/partitions/0/events?wait=1m", nil)
+	})
+}

@@ -1,0 +1,211 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// errClientGone: the client left, or took nothing for too long.
+var errClientGone = errors.New("client is gone")
+
+// export writes all events from the start up to the ends as they are now, as JSON
+// lines, partition after partition. Damage is told by a line of its own and does not
+// hide what is behind it; but the answer is then not whole, and does not end as one.
+func (d *Door) export(w http.ResponseWriter, r *http.Request, q hubQuery) error {
+	ends, err := d.ends(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	ctx, cancel, err := d.untilOver(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	x := &export{hubQuery: q, door: d, out: newStream(w, "application/x-ndjson", d.cfg.WriteTimeout), left: q.count}
+	for i, partition := range q.partitions {
+		if err := x.partition(ctx, partition, ends[i]); err != nil {
+			x.breakOff(ctx, err)
+		}
+		if x.done() {
+			break
+		}
+	}
+	if x.damages > 0 {
+		x.breakOff(ctx, x.incomplete())
+	}
+	_ = x.out.flush() // who is gone needs no rest
+	return nil
+}
+
+// ends finds out how far to read, and refuses while there is still a status to refuse
+// with: once the first line is out, it is too late for a 404 or a 416.
+func (d *Door) ends(ctx context.Context, q hubQuery) ([]eventlog.Sequence, error) {
+	if _, err := d.cfg.Broker.Group(ctx, q.hub, q.group); err != nil {
+		return nil, err
+	}
+	ends := make([]eventlog.Sequence, len(q.partitions))
+	for i, partition := range q.partitions {
+		info, err := d.cfg.Broker.Partition(ctx, q.hub, partition)
+		if err != nil {
+			return nil, err
+		}
+		if asked, ok := q.from.of(partition).Sequence(); ok && asked > info.Last+1 {
+			return nil, &eventlog.PositionError{Asked: asked, Last: info.Last}
+		}
+		ends[i] = info.Last
+	}
+	return ends, nil
+}
+
+// export is one such answer under way.
+type export struct {
+	hubQuery
+	door *Door
+	out  *stream
+	// left, where the reading has a count, is how many more events are wanted.
+	left int
+	// damages counts the stretches of events that could not be read.
+	damages int
+}
+
+func (x *export) done() bool { return x.count > 0 && x.left == 0 }
+
+// partition writes one partition up to and with the event numbered last, and goes on
+// behind every damage that something readable follows.
+func (x *export) partition(ctx context.Context, id string, last eventlog.Sequence) error {
+	at := x.from.of(id)
+	for lost := eventlog.NoSequence; ; {
+		err := x.stretch(ctx, id, at, last)
+		damage, ok := errors.AsType[*eventlog.CorruptError](err)
+		if !ok {
+			return err
+		}
+		if err := x.tellDamage(id, err); err != nil {
+			return err
+		}
+		if damage.Next <= lost || damage.Next > last {
+			return nil
+		}
+		lost, at = damage.Next, eventlog.At(damage.Next)
+	}
+}
+
+// stretch writes what there is from a position up to and with last.
+func (x *export) stretch(ctx context.Context, id string, at eventlog.Position, last eventlog.Sequence) error {
+	cursor, err := x.cursor(ctx, x.door.cfg.Broker, id, at)
+	if err != nil {
+		return err
+	}
+	defer cursor.Close()
+	for cursor.Place() <= last && !x.done() {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		run, err := x.next(ctx, id, cursor, last)
+		if err != nil {
+			return err
+		}
+		if len(run.Events) == 0 {
+			return nil
+		}
+		if err := x.write(id, run, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next gives the next run. Where there is none although the end is not reached, either
+// retention has overtaken the end, and an empty run says so, or the events are on
+// their way from where they are stored.
+func (x *export) next(ctx context.Context, id string, cursor eventlog.Cursor, last eventlog.Sequence) (eventlog.Run, error) {
+	run, err := cursor.TryNext(ctx)
+	if err != nil || len(run.Events) > 0 {
+		return run, err
+	}
+	info, err := x.door.cfg.Broker.Partition(ctx, x.hub, id)
+	if err != nil {
+		return run, err
+	}
+	if info.First > last {
+		return run, nil
+	}
+	return cursor.Next(ctx)
+}
+
+func (x *export) write(id string, run eventlog.Run, last eventlog.Sequence) error {
+	for i := range run.Events {
+		if run.First+eventlog.Sequence(i) > last || x.done() {
+			return nil
+		}
+		line := x.format.appendEvent(x.out.scratch[:0], id, run, i)
+		if err := x.line(line); err != nil {
+			return err
+		}
+		x.left--
+	}
+	return nil
+}
+
+func (x *export) line(line []byte) error {
+	if err := x.out.write(append(line, '\n')); err != nil {
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	}
+	return nil
+}
+
+// problemLine is a line in the place of events that cannot be given. partition is that
+// of damaged events; the line that ends an answer has none.
+type problemLine struct {
+	Problem   problem `json:"problem"`
+	Partition string  `json:"partition,omitempty"`
+}
+
+func (x *export) tell(l problemLine) error {
+	line, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("encode problem: %w", err)
+	}
+	return x.line(line)
+}
+
+func (x *export) tellDamage(id string, err error) error {
+	x.damages++
+	x.door.logOurs("reading a hub met damage", err, "hub", x.hub, "partition", id)
+	return x.tell(problemLine{Problem: judge(err), Partition: id})
+}
+
+// incomplete is how an answer ends that could not give all.
+func (x *export) incomplete() error {
+	return &refusal{
+		status: http.StatusInternalServerError,
+		kind:   "damaged-events",
+		title:  "Stored events are damaged",
+		detail: fmt.Sprintf("%d stretches of events cannot be read and are left out; all others were given", x.damages),
+		next:   "the lines with a problem and a partition say which",
+	}
+}
+
+// breakOff ends an answer that is not whole. The status has been sent long ago, so the
+// last line says why, and the connection is cut, so that no client takes the part for
+// the whole.
+func (x *export) breakOff(ctx context.Context, err error) {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if errors.Is(err, errClientGone) {
+		panic(http.ErrAbortHandler)
+	}
+	if !as[*refusal](err) { // damage has been logged where it was met
+		x.door.logOurs("reading a hub broke off", err, "hub", x.hub)
+	}
+	if x.tell(problemLine{Problem: judge(err)}) == nil {
+		_ = x.out.flush()
+	}
+	panic(http.ErrAbortHandler)
+}

@@ -1,0 +1,208 @@
+package v1
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/handshake"
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/transport/egress"
+)
+
+// gridYard is a yard with a grid that runs. Whatever host is posted to, the hook answers.
+type gridYard struct {
+	*yard
+	topics   *topics.Keeper
+	delivery *delivery.Service
+	dead     *deadletter.Service
+	hook     *hook
+}
+
+// withGrid runs a test in virtual time, with a grid that delivers.
+func withGrid(t *testing.T, test func(t *testing.T, y *gridYard)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		y := &gridYard{yard: openYard(t), hook: &hook{agrees: true}}
+		y.openGrid()
+		y.openDoor(withEndpoints, func(c *Config) { c.Grid = y.services() }, y.serveFunctions)
+		test(t, y)
+	})
+}
+
+func (y *gridYard) services() *Grid {
+	return &Grid{
+		Topics: y.topics, Delivery: y.delivery, Dead: y.dead,
+		Endpoint: func(r *http.Request, topic string, tls bool) string {
+			if tls {
+				return "https://" + r.Host + ":8443/topics/" + topic + "/api/events"
+			}
+			return "http://" + r.Host + "/topics/" + topic + "/api/events"
+		},
+		ValidationURL: link,
+	}
+}
+
+func link(s topics.Subscription, token string) string {
+	return "http://yard/validate/" + s.ID + "/" + token
+}
+
+func (y *gridYard) openGrid() {
+	t := y.t
+	client, err := egress.New(egress.Config{Transport: y.hook, Log: y.log})
+	must(t, err)
+	t.Cleanup(client.Close)
+	y.topics, err = topics.Open(t.Context(), topics.Config{
+		Engine: y.engine, Meta: y.store, Broker: y.broker, Log: y.log, ValidationURL: link,
+		Validate:      handshake.New(handshake.Config{Client: client, Origin: "eventgrid.azure.net"}),
+		CheckPlace:    func(p topics.Place) error { return y.dead.CheckPlace(p) },
+		CheckEndpoint: func(s topics.Subscription) error { return client.Check(*s.Webhook) },
+	})
+	must(t, err)
+	y.dead, err = deadletter.Open(t.Context(), deadletter.Config{
+		Engine: y.engine, Meta: y.store, Topics: y.topics, Broker: y.broker, DataDir: t.TempDir(), Transport: y.hook, Delay: -1, Log: y.log,
+	})
+	must(t, err)
+	waiting, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: y.log})
+	must(t, err)
+	y.delivery, err = delivery.Open(t.Context(), delivery.Config{
+		Meta: y.store, Topics: y.topics, Broker: y.broker, Dead: y.dead, Tiers: waiting, Log: y.log,
+		Courier: webhook.New(webhook.Config{Client: client, Broker: y.broker, Origin: "eventgrid.azure.net"}),
+	})
+	must(t, err)
+	for _, run := range []func(context.Context) error{y.topics.Run, y.dead.Run, y.delivery.Run} {
+		y.run(run)
+	}
+}
+
+// run runs a part until the test ends.
+func (y *gridYard) run(part func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- part(ctx) }()
+	y.t.Cleanup(func() {
+		cancel()
+		must(y.t, <-ended)
+	})
+}
+
+// subscribe creates a subscription of a topic, which is made if need be; more is JSON beside its name.
+func (y *gridYard) subscribe(topic, name, more string) gridwire.Subscription {
+	y.t.Helper()
+	if _, err := y.topics.Topic(topic); err != nil {
+		y.want(http.StatusCreated, "POST", "/api/v1/topics", `{"name":"`+topic+`"}`)
+	}
+	var made gridwire.Subscription
+	y.want(http.StatusCreated, "POST", "/api/v1/subscriptions", `{"name":"`+name+`","topic":"`+topic+`",`+more+`}`).json(y.t, &made)
+	return made
+}
+
+func (y *gridYard) show(name, query string) (s gridwire.Subscription) {
+	y.t.Helper()
+	y.want(http.StatusOK, "GET", "/api/v1/subscriptions/"+name+query, nil).json(y.t, &s)
+	return s
+}
+
+// publish stores events and lets the grid do what it does with them at once.
+func (y *gridYard) publish(topic string, ids ...string) {
+	y.t.Helper()
+	var stored [][]byte
+	for _, id := range ids {
+		body := fmt.Sprintf(`[{"id":%q,"subject":"/s","eventType":"order.placed","eventTime":"2026-01-02T03:04:05Z","dataVersion":"1","data":{"n":1}}]`, id)
+		events, err := schema.Read(schema.Publication{
+			Kind: schema.EventGrid, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body), Now: time.Now(),
+		})
+		must(y.t, err)
+		stored = append(stored, events...)
+	}
+	must(y.t, y.topics.Publish(y.t.Context(), topic, stored))
+	y.settle()
+}
+
+// settle lets everything end that needs no time to pass.
+func (y *gridYard) settle() {
+	time.Sleep(time.Second) // of the bubble's: some parts gather for a moment
+	synctest.Wait()
+}
+
+// nobody delivers.
+type nobody struct{ Delivery }
+
+func (nobody) Redeliver(context.Context, []pending.Parcel) error { return delivery.ErrNotFound }
+
+// hook is every endpoint there is.
+type hook struct {
+	mu     sync.Mutex
+	agrees bool // echoes the code of a handshake; guarded by mu
+	status int  // of deliveries, zero: 200; guarded by mu
+	got    []delivered
+}
+
+type delivered struct {
+	url    string
+	header http.Header
+	body   string
+}
+
+func (h *hook) set(agrees bool, status int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.agrees, h.status = agrees, status
+}
+
+// deliveries are those that came since it was asked last.
+func (h *hook) deliveries() []delivered {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	got := h.got
+	h.got = nil
+	return got
+}
+
+func (h *hook) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.Header.Get("aeg-event-type") == "SubscriptionValidation" {
+		h.answer(w, body)
+		return w.Result(), nil
+	}
+	h.got = append(h.got, delivered{r.URL.String(), r.Header.Clone(), string(body)})
+	w.WriteHeader(max(h.status, http.StatusOK))
+	fmt.Fprintf(w, "answer %d", max(h.status, http.StatusOK))
+	return w.Result(), nil
+}
+
+func (h *hook) answer(w *httptest.ResponseRecorder, body []byte) {
+	var asked []struct {
+		Data struct {
+			ValidationCode string `json:"validationCode"`
+		} `json:"data"`
+	}
+	if h.status != 0 {
+		w.WriteHeader(h.status)
+	}
+	if h.agrees && json.NewDecoder(bytes.NewReader(body)).Decode(&asked) == nil {
+		fmt.Fprintf(w, `{"validationResponse":%q}`, asked[0].Data.ValidationCode)
+	}
+}

@@ -1,0 +1,81 @@
+package v1
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// counted is the number of requests so far.
+func (y *yard) counted(route, method, class string) float64 {
+	return testutil.ToFloat64(y.door.metrics.requests.WithLabelValues(route, method, class))
+}
+
+// A yard is ready when it says so, and no longer when it stops; healthy it is throughout.
+func TestReadiness(t *testing.T) {
+	starting := errors.New("reading partitions")
+	y := newYard(t, func(c *Config) { c.Ready = func() error { return starting } })
+	y.want(200, "GET", "/healthz", nil)
+	if p := y.refused(503, "not-ready", "GET", "/readyz", nil); p.Detail != "reading partitions" {
+		t.Errorf("it says %q", p.Detail)
+	}
+	starting = nil
+	y.want(200, "GET", "/readyz", nil)
+	y.want(200, "HEAD", "/readyz", nil)
+	y.stopping()
+	y.refused(503, "stopping", "GET", "/readyz", nil)
+	y.want(200, "GET", "/healthz", nil)
+}
+
+// Who asks is told who answers.
+func TestInfo(t *testing.T) {
+	y := newYard(t, func(c *Config) {
+		c.Doors = func() map[string]string { return map[string]string{"http": "127.0.0.1:8080"} }
+	})
+	var got infoJSON
+	y.want(200, "GET", "/api/v1", nil).json(t, &got)
+	if got.Name != "eventyard" || got.Version != "1.2.3" || got.Namespace != "eventyard" || got.Engine != "disk" || got.Doors["http"] != "127.0.0.1:8080" {
+		t.Errorf("got %+v", got)
+	}
+	if doc := y.want(200, "GET", got.OpenAPI, nil); !strings.HasPrefix(string(doc.body), "{") {
+		t.Error("the document is not where it is said to be")
+	}
+}
+
+// Requests are counted by route, never by path: a hub's name makes no new series.
+func TestRequestsAreCountedByRoute(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	y.want(200, "GET", "/api/v1/hubs/orders", nil)
+	y.want(404, "GET", "/api/v1/hubs/nowhere", nil)
+	y.want(201, "POST", "/orders/messages", "x", "Content-Type", "text/plain")
+	y.want(404, "GET", "/nothing", nil)
+	y.want(405, "BREW", "/api/v1/hubs/orders", nil)
+	for _, tt := range []struct{ route, method, class string }{
+		{"/api/v1/hubs/{hub}", "GET", "2xx"},
+		{"/api/v1/hubs/{hub}", "GET", "4xx"},
+		{"/{hub}/messages", "POST", "2xx"},
+		{unrouted, "GET", "4xx"},
+		{"/api/v1/hubs/{hub}", "other", "4xx"},
+	} {
+		if n := y.counted(tt.route, tt.method, tt.class); n != 1 {
+			t.Errorf("%v: %v requests", tt, n)
+		}
+	}
+	shown := string(y.want(200, "GET", "/metrics", nil).body)
+	for _, name := range []string{"eventyard_http_requests_total", "eventyard_http_request_duration_seconds_bucket", "eventyard_http_tail_readers 0"} {
+		if !strings.Contains(shown, name) {
+			t.Errorf("/metrics does not show %s", name)
+		}
+	}
+	if strings.Contains(shown, "nowhere") {
+		t.Error("a name from a path is in the metrics")
+	}
+	problems, err := testutil.GatherAndLint(y.door.cfg.Registry)
+	must(t, err)
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}

@@ -1,0 +1,79 @@
+package v1
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// outbox gathers the events of one publication in the form the log keeps.
+type outbox struct {
+	// limit bounds the publication's size as stored.
+	limit  int
+	bytes  int
+	events []eventlog.Event
+	// arena holds the encoded events one behind the other. When it grows, earlier
+	// events go on pointing into the old array, which nobody writes to again.
+	arena []byte
+	// mixed: some of the events have another key than the first, or none.
+	mixed bool
+}
+
+func (o *outbox) add(ev event.Event) error {
+	from := len(o.arena)
+	arena, err := message.Append(o.arena, ev)
+	if err != nil {
+		return badRequest("see /api/v1/openapi.json for what an event may hold",
+			"event %d cannot be stored: %v", len(o.events), err)
+	}
+	stored := eventlog.Event{Message: arena[from:len(arena):len(arena)]}
+	if ev.Key != "" {
+		stored.Key = []byte(ev.Key)
+	}
+	o.arena = arena
+	o.events = append(o.events, stored)
+	size := eventlog.EventOverheadBytes + len(stored.Key) + len(stored.Message)
+	o.bytes += size
+	o.mixed = o.mixed || ev.Key != o.firstKey()
+	if size > o.limit {
+		return &refusal{
+			status: http.StatusRequestEntityTooLarge, kind: "too-large", title: "An event is too large",
+			detail: fmt.Sprintf("event %d takes %d bytes as stored, and an event may take %d bytes", len(o.events)-1, size, o.limit),
+			next:   "nothing was stored; send a smaller body, or the body in parts",
+		}
+	}
+	if o.bytes > o.limit {
+		return fmt.Errorf("%w: the events take more than %d bytes as stored", eventlog.ErrTooLarge, o.limit)
+	}
+	return nil
+}
+
+func (o *outbox) firstKey() string {
+	if len(o.events) == 0 {
+		return ""
+	}
+	return string(o.events[0].Key)
+}
+
+// target decides where the events go. They are stored whole or not at all, hence in
+// one partition; so without a partition's name they must share one key (H2).
+func (o *outbox) target(partition, key string) (broker.Target, error) {
+	own := o.firstKey()
+	switch {
+	case partition != "":
+		return broker.Target{Partition: partition, Key: key}, nil
+	case o.mixed:
+		return broker.Target{}, badRequest("send the events of each key in a request of their own, or name a partition",
+			"the events have different partition keys: one request goes to one partition, so all of them must share one key")
+	case key != "" && own != "" && key != own:
+		return broker.Target{}, badRequest("give the key in one place only",
+			"the request's partition key is %q and that of its events %q", key, own)
+	case key == "":
+		key = own
+	}
+	return broker.Target{Key: key}, nil
+}

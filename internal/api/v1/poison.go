@@ -1,0 +1,131 @@
+package v1
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/internal/functions/poison/box"
+)
+
+// maxPoisonPage is the most poison events that are listed at once.
+const maxPoisonPage = 1000
+
+// listPoison shows the poison events of a hub, the newest first; one that is asked for by its id with its event.
+func (d *Door) listPoison(w http.ResponseWriter, r *http.Request) error {
+	list := struct {
+		Poison []functionwire.PoisonEvent `json:"poison"`
+	}{[]functionwire.PoisonEvent{}}
+	if id := r.URL.Query().Get("id"); id != "" {
+		entry, err := d.cfg.Poison.Show(r.Context(), r.PathValue("hub"), id)
+		if err != nil {
+			return err
+		}
+		list.Poison = append(list.Poison, showPoison(&entry, true))
+		return writeJSON(w, http.StatusOK, list)
+	}
+	q, err := poisonQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	entries, err := d.cfg.Poison.List(r.Context(), r.PathValue("hub"), q)
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		list.Poison = append(list.Poison, showPoison(&entries[i], false))
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+func poisonQuery(query url.Values) (q box.Query, err error) {
+	q.Function, q.Source, q.Redriven = query.Get("function"), query.Get("source"), query.Get("redriven") == "true"
+	if q.Limit, err = positive(query, "max", 100); err != nil {
+		return q, err
+	}
+	q.Limit = min(q.Limit, maxPoisonPage)
+	if text := query.Get("since"); text != "" {
+		q.Since, err = parseMoment(text, time.Now())
+	}
+	return q, err
+}
+
+func showPoison(e *box.Entry, whole bool) functionwire.PoisonEvent {
+	s := functionwire.PoisonEvent{
+		ID: e.ID, Function: e.Function, Hub: e.Hub, Group: e.Group, Partition: e.Partition, Sequence: e.Sequence, Key: e.Event.Key,
+		Reason: e.Reason, Attempts: e.Attempts, Deaths: e.Deaths, Enqueued: timeIfAny(e.Enqueued), Poisoned: timeIfAny(e.At), Instance: e.Instance,
+		Redrives: e.Letter.Redriven, Redriven: e.WasRedriven, Reference: e.Reference,
+		At: functionwire.PoisonPlace{Partition: e.PoisonPartition, Sequence: e.PoisonSequence},
+	}
+	if whole {
+		s.Stack = e.Stack
+		content := eventFormat{}.appendContent([]byte{'{'}, &e.Event)
+		if len(content) > 1 && content[1] == ',' { // each field begins with one
+			content = append(content[:1], content[2:]...)
+		}
+		s.Event = append(content, '}')
+	}
+	return s
+}
+
+func timeIfAny(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+// maxPoisonRedrive is how many events one request redrives: a client asks again, and can show how far it is.
+const maxPoisonRedrive = 1000
+
+func (d *Door) redrivePoison(w http.ResponseWriter, r *http.Request) error {
+	var q functionwire.RedriveRequest
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	cfg, err := redriveConfig(q)
+	if err != nil {
+		return err
+	}
+	var answer functionwire.Redriven
+	cfg.Each = func(one box.Redriven) {
+		if one.Err == nil {
+			answer.Hub = one.Hub
+		} else if len(answer.Errors) < 10 {
+			answer.Errors = append(answer.Errors, fmt.Sprintf("%s: %v", one.ID, one.Err))
+		}
+	}
+	answer.Redriven, answer.Failed, err = d.cfg.Poison.Redrive(r.Context(), r.PathValue("hub"), cfg)
+	if err != nil && answer.Redriven > 0 {
+		err = fmt.Errorf("%d events were redriven to hub %q, then: %w", answer.Redriven, answer.Hub, err)
+	}
+	if err != nil {
+		return err
+	}
+	answer.More = len(q.IDs) == 0 && answer.Redriven == cfg.Limit
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// redriveConfig also says how many are redriven at most. With a rate these are so many as go out within a client's patience.
+func redriveConfig(q functionwire.RedriveRequest) (cfg box.RedriveConfig, err error) {
+	if q.Rate < 0 || q.Max < 0 {
+		return cfg, badRequest("give 0 or more, or leave it out", "rate and max cannot be below 0")
+	}
+	if len(q.IDs) > maxPoisonRedrive {
+		return cfg, badRequest("ask for fewer at once", "%d ids are more than %d", len(q.IDs), maxPoisonRedrive)
+	}
+	cfg.Query = box.Query{Function: q.Function, Source: q.Source, IDs: q.IDs, Redriven: q.Redriven, Limit: maxPoisonRedrive}
+	if q.Max > 0 {
+		cfg.Limit = min(q.Max, maxPoisonRedrive)
+	}
+	if q.Rate > 0 {
+		cfg.Limit = min(cfg.Limit, min(q.Rate, maxPoisonRedrive)*int(patience.Seconds()))
+	}
+	cfg.Force, cfg.PerSecond = q.Force, q.Rate
+	if q.Since != "" {
+		cfg.Since, err = parseMoment(q.Since, time.Now())
+	}
+	return cfg, err
+}

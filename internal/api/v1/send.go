@@ -1,0 +1,174 @@
+package v1
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+type sentJSON struct {
+	Partition string            `json:"partition"`
+	First     eventlog.Sequence `json:"first"`
+	Count     int               `json:"count"`
+	Enqueued  string            `json:"enqueued"`
+}
+
+// sendEvents stores the events of one request, whole or not at all, in one partition.
+// 201 means that they are as durable as the engine promises.
+func (d *Door) sendEvents(w http.ResponseWriter, r *http.Request) error {
+	send := newSend(d.cfg.MaxEventBytes)
+	if err := send.read(w, r); err != nil {
+		return err
+	}
+	to, err := send.target()
+	if err != nil {
+		return err
+	}
+	stored, err := d.publish(r, r.PathValue("hub"), to, send.outbox.events)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusCreated, sentJSON{
+		Partition: stored.Partition,
+		First:     stored.First,
+		Count:     stored.Count,
+		Enqueued:  showTime(stored.Time),
+	})
+}
+
+// publish stores events in the hub that the request may send to now that its body has been
+// read, however long that took, and in none that has taken its name.
+func (d *Door) publish(r *http.Request, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error) {
+	found, err := d.cfg.Broker.Hub(hub)
+	if err != nil {
+		return broker.Published{}, err
+	}
+	if err := stillLetIn(r); err != nil {
+		return broker.Published{}, err
+	}
+	to.Created = found.Created
+	return d.cfg.Broker.Publish(r.Context(), hub, to, events)
+}
+
+// send is one request to store events, as far as it has been read.
+type send struct {
+	outbox    outbox
+	key       string
+	partition string
+}
+
+func newSend(limit int) *send { return &send{outbox: outbox{limit: limit}} }
+
+// read takes in the request. Events are encoded as they come, so that a body of many
+// small events never stands in memory decoded. The body may be twice as large as what
+// it stores, because JSON escapes and base64 take room.
+func (s *send) read(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	s.key, s.partition = query.Get("key"), query.Get("partition")
+
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 2*int64(s.outbox.limit)))
+	dec.DisallowUnknownFields()
+	opening, err := nextToken(dec)
+	if err != nil {
+		return err
+	}
+	switch opening {
+	case json.Delim('['):
+		err = s.readEvents(dec)
+	case json.Delim('{'):
+		err = s.readFields(dec)
+	default:
+		err = badRequest(sendHelp, "the body is neither an object nor an array")
+	}
+	if err != nil {
+		return err
+	}
+	return endOfJSON(dec)
+}
+
+// nextToken is the decoder's, with its errors in words for the client.
+func nextToken(dec *json.Decoder) (json.Token, error) {
+	t, err := dec.Token()
+	if err != nil {
+		return nil, notJSON(err)
+	}
+	return t, nil
+}
+
+const sendHelp = `send {"events":[{"body":"hello"}]} or a bare array of events`
+
+func (s *send) readFields(dec *json.Decoder) error {
+	for dec.More() {
+		name, err := nextToken(dec)
+		if err != nil {
+			return err
+		}
+		switch name {
+		case "events":
+			err = s.openEvents(dec)
+		case "key":
+			err = readOnce(dec, "key", &s.key)
+		case "partition":
+			err = readOnce(dec, "partition", &s.partition)
+		default:
+			err = badRequest(sendHelp+", with key or partition beside it", "unknown field %q", name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := nextToken(dec)
+	return err
+}
+
+// readOnce reads a field that may also stand in the query; the two must not disagree.
+func readOnce(dec *json.Decoder, name string, field *string) error {
+	var given text
+	if err := dec.Decode(&given); err != nil {
+		return notJSON(err)
+	}
+	value := string(given)
+	if *field != "" && value != "" && *field != value {
+		return badRequest("give it in one place only", "%s is both %q and %q", name, *field, value)
+	}
+	if value != "" {
+		*field = value
+	}
+	return nil
+}
+
+func (s *send) openEvents(dec *json.Decoder) error {
+	opening, err := nextToken(dec)
+	if err != nil {
+		return err
+	}
+	if opening != json.Delim('[') {
+		return badRequest(sendHelp, "events is not an array")
+	}
+	return s.readEvents(dec)
+}
+
+// readEvents reads the events of an array whose opening has been read.
+func (s *send) readEvents(dec *json.Decoder) error {
+	for dec.More() {
+		var given sentEvent
+		if err := dec.Decode(&given); err != nil {
+			return notJSON(err)
+		}
+		ev, err := given.event()
+		if err != nil {
+			return err
+		}
+		if err := s.outbox.add(ev); err != nil {
+			return err
+		}
+	}
+	_, err := nextToken(dec)
+	return err
+}
+
+func (s *send) target() (broker.Target, error) {
+	return s.outbox.target(s.partition, s.key)
+}

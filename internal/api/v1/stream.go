@@ -1,0 +1,67 @@
+package v1
+
+import (
+	"bufio"
+	"net/http"
+	"time"
+)
+
+// streamBufferBytes is gathered before a write, unless somebody flushes earlier.
+const streamBufferBytes = 32 << 10
+
+// maxScratchBytes is the most a kept scratch buffer may measure: one large event
+// should not stay in memory for as long as a tail runs.
+const maxScratchBytes = 256 << 10
+
+// stream is an answer of no known length. It is used by the request's own goroutine
+// only. Each write has a deadline of its own, so that a stream may last for days and
+// a reader who takes nothing is still let go.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     *bufio.Writer
+	timeout time.Duration
+	// scratch is for whoever composes a line.
+	scratch []byte
+}
+
+// newStream begins an answer; the header goes out with the first flush.
+func newStream(w http.ResponseWriter, contentType string, timeout time.Duration) *stream {
+	s := &stream{w: w, control: http.NewResponseController(w), timeout: timeout}
+	s.buf = bufio.NewWriterSize(deadlineWriter{s}, streamBufferBytes)
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies that hold answers back would hold a tail for ever
+	w.WriteHeader(http.StatusOK)
+	return s
+}
+
+// write takes bytes, to be sent when there are enough of them or at the next flush.
+// Composed in scratch, they leave it for the next.
+func (s *stream) write(p []byte) error {
+	_, err := s.buf.Write(p)
+	if cap(p) <= maxScratchBytes {
+		s.scratch = p[:0]
+	}
+	return err
+}
+
+// flush sends everything on its way.
+func (s *stream) flush() error {
+	if err := s.buf.Flush(); err != nil {
+		return err
+	}
+	s.extend()
+	return s.control.Flush()
+}
+
+// extend gives the next write its time. A writer without deadlines has none to set.
+func (s *stream) extend() { _ = s.control.SetWriteDeadline(time.Now().Add(s.timeout)) }
+
+type deadlineWriter struct{ s *stream }
+
+func (d deadlineWriter) Write(p []byte) (int, error) {
+	d.s.extend()
+	return d.s.w.Write(p)
+}

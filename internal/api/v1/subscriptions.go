@@ -1,0 +1,267 @@
+package v1
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+// A subscription is found by its name and, where several sources have one of that name, by
+// the query: topic=NAME or hub=NAME.
+
+// sourceOf reads the query; the zero source means any.
+func sourceOf(r *http.Request) (topics.Source, error) {
+	query := r.URL.Query()
+	s := topics.Source{Topic: query.Get("topic"), Hub: query.Get("hub")}
+	if s.Topic != "" && s.Hub != "" {
+		return s, badRequest("leave one of them out", "a subscription's events come from a topic or from a hub, not from both")
+	}
+	return s, nil
+}
+
+// findSubscription finds what a path and its query name.
+func (d *Door) findSubscription(r *http.Request) (topics.Subscription, error) {
+	source, err := sourceOf(r)
+	if err != nil {
+		return topics.Subscription{}, err
+	}
+	return d.cfg.Grid.Topics.Find(source, r.PathValue("subscription"))
+}
+
+func (d *Door) listSubscriptions(w http.ResponseWriter, r *http.Request) error {
+	source, err := sourceOf(r)
+	if err != nil {
+		return err
+	}
+	all, err := d.cfg.Grid.Topics.Subscriptions(source)
+	if err != nil {
+		return err
+	}
+	list := struct {
+		Subscriptions []gridwire.Subscription `json:"subscriptions"`
+	}{make([]gridwire.Subscription, len(all))}
+	for i, s := range all {
+		list.Subscriptions[i] = d.showDefinition(s, false)
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+func (d *Door) createSubscription(w http.ResponseWriter, r *http.Request) error {
+	var q gridwire.SubscriptionRequest
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	var settings topics.Settings
+	if err := subscribe.Apply(q, &settings); err != nil {
+		return err
+	}
+	s, err := d.cfg.Grid.Topics.Create(r.Context(), topics.Source{Topic: q.Topic, Hub: q.SourceHub}, q.Name, settings)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", subscriptionPath(s))
+	return writeJSON(w, http.StatusCreated, d.showMade(s, q))
+}
+
+// showMade shows what a request made of a subscription: a key that was made for it, too, for
+// nobody knows it yet.
+func (d *Door) showMade(s topics.Subscription, q gridwire.SubscriptionRequest) gridwire.Subscription {
+	shown := d.showDefinition(s, false)
+	if q.Sign != nil {
+		shown.Signing = subscribe.ShowKeys(s, true)
+	}
+	return shown
+}
+
+func subscriptionPath(s topics.Subscription) string {
+	query := url.Values{"topic": {s.Source.Topic}}
+	if s.Source.Hub != "" {
+		query = url.Values{"hub": {s.Source.Hub}}
+	}
+	return "/api/v1/subscriptions/" + url.PathEscape(s.Name) + "?" + query.Encode()
+}
+
+// showDefinition adds the link that a pending subscription waits for.
+func (d *Door) showDefinition(s topics.Subscription, secrets bool) gridwire.Subscription {
+	shown := subscribe.Show(s, secrets)
+	if s.State == topics.Pending && s.Validation.Token != "" && d.cfg.Grid.ValidationURL != nil {
+		shown.ValidationURL = d.cfg.Grid.ValidationURL(s, s.Validation.Token)
+	}
+	return shown
+}
+
+// getSubscription shows the definition and how deliveries go; with secrets=true also the
+// whole URL of the endpoint and what signatures are checked with.
+func (d *Door) getSubscription(w http.ResponseWriter, r *http.Request) error {
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	shown := d.showDefinition(s, r.URL.Query().Get("secrets") == "true")
+	stats, err := d.cfg.Grid.Delivery.Stats(r.Context(), s.ID)
+	switch {
+	case err == nil:
+		shown.Stats = showStats(stats)
+	case !errors.Is(err, delivery.ErrNotFound): // it is pending, or was made just now
+		return err
+	}
+	counts, err := d.cfg.Grid.Dead.Counts(r.Context(), s.ID)
+	if err != nil {
+		return err
+	}
+	shown.DeadLetters = &gridwire.DeadCounts{
+		Kept: counts.Kept, Unwritten: counts.Unwritten, Dropped: counts.Dropped, Problem: counts.Problem, Since: subscribe.TimeIfAny(counts.Since),
+	}
+	return writeJSON(w, http.StatusOK, shown)
+}
+
+func showStats(s delivery.Stats) *gridwire.Stats {
+	shown := &gridwire.Stats{
+		Matched: s.Matched, Delivered: s.Delivered, Requests: s.Attempts, Failed: orEmpty(s.Failed), Dropped: orEmpty(s.Dropped),
+		DeadLettered: orEmpty(s.DeadLettered), InFlight: s.InFlight, Queued: s.Queued, Behind: s.Behind, Parked: s.Parked,
+		Waiting: make([]gridwire.Waiting, len(s.Waiting)), Oldest: subscribe.TimeIfAny(s.Oldest),
+		Endpoint: gridwire.Endpoint{
+			State: string(s.Endpoint.State), Failures: s.Endpoint.Failures, Last: string(s.Endpoint.Last),
+			Since: subscribe.TimeIfAny(s.Endpoint.Since), Until: subscribe.TimeIfAny(s.Endpoint.Until),
+		},
+	}
+	for i, t := range s.Waiting {
+		shown.Waiting[i] = gridwire.Waiting{Wait: subscribe.Duration(t.Tier), Events: t.Count}
+	}
+	return shown
+}
+
+func orEmpty(counts map[string]int64) map[string]int64 {
+	if counts == nil {
+		return map[string]int64{}
+	}
+	return counts
+}
+
+func (d *Door) updateSubscription(w http.ResponseWriter, r *http.Request) error {
+	var q gridwire.SubscriptionRequest
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	if err := checkSame(q, s); err != nil {
+		return err
+	}
+	s, err = d.cfg.Grid.Topics.Update(r.Context(), s.Source, s.Name, func(settings *topics.Settings) error {
+		return subscribe.Apply(q, settings)
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, d.showMade(s, q))
+}
+
+// checkSame refuses to change what tells subscriptions apart.
+func checkSame(q gridwire.SubscriptionRequest, s topics.Subscription) error {
+	for _, field := range []struct{ name, given, is string }{
+		{"name", q.Name, s.Name}, {"topic", q.Topic, s.Source.Topic}, {"sourceHub", q.SourceHub, s.Source.Hub},
+	} {
+		if field.given != "" && !strings.EqualFold(field.given, field.is) {
+			return badRequest("leave it out, or create another subscription", "%s of a subscription cannot be changed", field.name)
+		}
+	}
+	return nil
+}
+
+func (d *Door) deleteSubscription(w http.ResponseWriter, r *http.Request) error {
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	if err := d.cfg.Grid.Topics.Delete(r.Context(), s.Source, s.Name); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// resumeSubscription ends the probation of its endpoint at once.
+func (d *Door) resumeSubscription(w http.ResponseWriter, r *http.Request) error {
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	if err := d.cfg.Grid.Delivery.Resume(s.ID); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// defaultOverlap is how long a signing key stays good beside its successor.
+const defaultOverlap = 24 * time.Hour
+
+// rotateSigningKey makes a key beside the others, of the algorithm of the newest where none is named.
+func (d *Door) rotateSigningKey(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Algorithm string `json:"algorithm"`
+		Overlap   string `json:"overlap"`
+	}
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	overlap := defaultOverlap
+	if q.Overlap != "" {
+		var err error
+		if overlap, err = parseAge(q.Overlap); err != nil {
+			return badRequest("write it like 24h, 90m or 7d; 0s ends the present keys at once", "overlap %.64q is no duration", q.Overlap)
+		}
+	}
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	algorithm := cmp.Or(strings.ToLower(q.Algorithm), newestAlgorithm(s))
+	if s, err = d.cfg.Grid.Topics.RotateKey(r.Context(), s.Source, s.Name, algorithm, overlap); err != nil {
+		return err
+	}
+	shown := d.showDefinition(s, false)
+	shown.Signing = subscribe.ShowKeys(s, true)
+	return writeJSON(w, http.StatusOK, shown)
+}
+
+func newestAlgorithm(s topics.Subscription) string {
+	keys := subscribe.ShowKeys(s, false)
+	if len(keys) == 0 {
+		return signature.HMAC
+	}
+	return keys[len(keys)-1].Algorithm
+}
+
+func (d *Door) listAttempts(w http.ResponseWriter, r *http.Request) error {
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	records, err := d.cfg.Grid.Delivery.Attempts(s.ID)
+	if err != nil && !errors.Is(err, delivery.ErrNotFound) {
+		return err
+	}
+	list := struct {
+		Attempts []gridwire.Attempt `json:"attempts"`
+	}{make([]gridwire.Attempt, len(records))}
+	for i, a := range records {
+		list.Attempts[i] = gridwire.Attempt{
+			Time: a.Time.UTC(), Events: a.Events, EventID: a.EventID, Attempt: a.Attempt, Outcome: string(a.Outcome), Status: a.Status,
+			Took: a.Took.Round(10 * time.Microsecond).String(), Answer: a.Head, Error: a.Err, NextTry: subscribe.TimeIfAny(a.Next),
+		}
+	}
+	return writeJSON(w, http.StatusOK, list)
+}

@@ -1,0 +1,250 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// tail follows partitions as server-sent events until the client leaves, the count is
+// reached, the hub is deleted, the token expires or is revoked or the yard stops. But for
+// the first of these, the last thing it sends is an event named end, with the reason and where to
+// resume.
+//
+// One goroutine per partition waits at its cursor and encodes; the request's own
+// goroutine writes. Between them is a channel without a buffer, so a slow client
+// holds up the readers. Only as many of these as there are seats hold events in
+// memory, each the run at its cursor and at most two encoded events.
+func (d *Door) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error {
+	t, err := d.openTail(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	ctx, cancel, err := d.untilOver(r)
+	if err != nil {
+		t.close()
+		return err
+	}
+	defer cancel()
+	d.metrics.tails.Inc()
+	defer d.metrics.tails.Dec()
+
+	readers, stop := t.start(ctx)
+	defer readers.Wait()
+	defer stop()
+	t.out = newStream(w, "text/event-stream", d.cfg.WriteTimeout)
+	if err := t.write(ctx, q.count, d.cfg.Heartbeat); err != nil && r.Context().Err() == nil {
+		reason := endReason(err)
+		if reason == endFailed || reason == endDamaged {
+			d.logOurs("following a hub broke off", err, "hub", q.hub)
+		}
+		t.sayEnd(reason, err)
+	}
+	return nil
+}
+
+// tail is one client's live view of a hub.
+type tail struct {
+	hubQuery
+	broker  Broker
+	readers []*reader // each its own goroutine's, once it runs
+	pieces  chan piece
+	seats   chan *seat
+
+	// next is where each partition goes on, out the client's stream. Both belong to
+	// the request's goroutine.
+	next []eventlog.Sequence
+	out  *stream
+}
+
+// piece is what a reader hands to the writer: an event, or, with no data, the word
+// that it has caught up, or its error.
+type piece struct {
+	partition int
+	next      eventlog.Sequence
+	data      []byte
+	err       error
+}
+
+// openTail opens all cursors first, so that what is wrong is told by a status.
+func (d *Door) openTail(ctx context.Context, q hubQuery) (*tail, error) {
+	seats := min(maxSeats, len(q.partitions))
+	t := &tail{hubQuery: q, broker: d.cfg.Broker, pieces: make(chan piece), seats: make(chan *seat, seats)}
+	for range seats {
+		t.seats <- new(seat)
+	}
+	for i, partition := range q.partitions {
+		cursor, err := q.cursor(ctx, t.broker, partition, q.from.of(partition))
+		if err != nil {
+			t.close()
+			return nil, err
+		}
+		t.readers = append(t.readers, &reader{tail: t, index: i, cursor: cursor, place: cursor.Place()})
+		t.next = append(t.next, cursor.Place())
+	}
+	return t, nil
+}
+
+func (t *tail) close() {
+	for _, r := range t.readers {
+		r.close()
+	}
+}
+
+// start lets the readers go. The caller stops them and waits.
+func (t *tail) start(ctx context.Context) (*sync.WaitGroup, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	for _, r := range t.readers {
+		readers.Go(func() { r.read(ctx) })
+	}
+	return &readers, cancel
+}
+
+func (t *tail) hand(ctx context.Context, p piece) bool {
+	select {
+	case t.pieces <- p:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// errCounted: the client has got as many events as it asked for.
+var errCounted = errors.New("as many events as asked for")
+
+// write sends what the readers hand over until there is a reason to end, and gives
+// it. A failed write ends the request, for the client is gone.
+func (t *tail) write(ctx context.Context, count int, heartbeat time.Duration) error {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	if err := t.begin(); err != nil {
+		return nil
+	}
+	sent := 0
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-beat.C:
+			err = t.comment("still here")
+		case p := <-t.pieces:
+			switch {
+			case p.err != nil:
+				return t.failed(ctx, p)
+			case p.data == nil:
+				err = t.caughtUp()
+			default:
+				sent++
+				err = t.event(p)
+			}
+		}
+		if err != nil {
+			return nil
+		}
+		if sent == count && count > 0 {
+			return errCounted
+		}
+	}
+}
+
+// failed gives the reason that counts when a reader fails: an error that came with
+// the end of the context is not its own.
+func (t *tail) failed(ctx context.Context, p piece) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if damage, ok := errors.AsType[*eventlog.CorruptError](p.err); ok && damage.Next > t.next[p.partition] {
+		t.next[p.partition] = damage.Next // whoever resumes goes on behind it
+	}
+	return p.err
+}
+
+// begin sends an id without an event: a client that loses the connection before the
+// first event, having asked for the latest, would come back at a later latest.
+func (t *tail) begin() error {
+	text := appendPlaces([]byte("id: "), t.partitions, t.next)
+	if err := t.out.write(append(text, '\n', '\n')); err != nil {
+		return err
+	}
+	return t.out.flush()
+}
+
+func (t *tail) event(p piece) error {
+	t.next[p.partition] = p.next
+	text := append(t.out.scratch[:0], "id: "...)
+	text = appendPlaces(text, t.partitions, t.next)
+	text = append(text, "\nevent: event\ndata: "...)
+	text = append(text, p.data...)
+	return t.out.write(append(text, '\n', '\n'))
+}
+
+func (t *tail) caughtUp() error {
+	if t.out.buf.Buffered() == 0 {
+		return nil
+	}
+	return t.out.flush()
+}
+
+func (t *tail) comment(text string) error {
+	if err := t.out.write([]byte(": " + text + "\n\n")); err != nil {
+		return err
+	}
+	return t.out.flush()
+}
+
+// endJSON is the data of the last event of a tail.
+type endJSON struct {
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+	// Resume is the position to go on from, in this hub.
+	Resume string `json:"resume"`
+}
+
+// Why a tail ends.
+const (
+	endCount    = "count"
+	endDeleted  = "deleted"
+	endStopping = "stopping"
+	endExpired  = "expired"
+	endRevoked  = "revoked"
+	endDamaged  = "damaged"
+	endFailed   = "failed"
+)
+
+func (t *tail) sayEnd(reason string, err error) {
+	data, _ := json.Marshal(endJSON{
+		Reason: reason,
+		Detail: words(err),
+		Resume: string(appendPlaces(nil, t.partitions, t.next)),
+	})
+	text := append([]byte("event: end\ndata: "), data...)
+	_ = t.out.write(append(text, '\n', '\n'))
+	_ = t.out.flush()
+}
+
+func endReason(err error) string {
+	switch {
+	case errors.Is(err, errCounted):
+		return endCount
+	case errors.Is(err, eventlog.ErrRemoved), as[*broker.NotFoundError](err):
+		return endDeleted
+	case errors.Is(err, errStopping), errors.Is(err, eventlog.ErrClosed):
+		return endStopping
+	case errors.Is(err, auth.ErrExpired):
+		return endExpired
+	case errors.Is(err, auth.ErrRevoked):
+		return endRevoked
+	case as[*eventlog.CorruptError](err):
+		return endDamaged
+	}
+	return endFailed
+}

@@ -1,0 +1,204 @@
+package v1
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+func (d *Door) listTopics(w http.ResponseWriter, r *http.Request) error {
+	list := struct {
+		Topics []gridwire.Topic `json:"topics"`
+	}{[]gridwire.Topic{}}
+	for _, t := range d.cfg.Grid.Topics.Topics() {
+		shown, err := d.showTopic(r, t)
+		if errors.Is(err, topics.ErrTopicNotFound) || errors.Is(err, eventlog.ErrRemoved) {
+			continue // deleted since the list was made
+		}
+		if err != nil {
+			return err
+		}
+		shown.Keys = nil // who wants a key asks for one topic
+		list.Topics = append(list.Topics, shown)
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+func (d *Door) createTopic(w http.ResponseWriter, r *http.Request) error {
+	var q gridwire.TopicRequest
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	cfg := topics.Topic{Name: q.Name}
+	if err := applyTopic(q, &cfg); err != nil {
+		return err
+	}
+	t, err := d.cfg.Grid.Topics.CreateTopic(r.Context(), topics.TopicConfig{Topic: cfg})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/api/v1/topics/"+url.PathEscape(t.Name))
+	return d.answerTopic(w, r, http.StatusCreated, t)
+}
+
+// applyTopic writes a request over a topic: Event Grid's shape first, where it is given, then the rest.
+func applyTopic(q gridwire.TopicRequest, t *topics.Topic) error {
+	if err := applyTopicProperties(q.Properties, t); err != nil {
+		return err
+	}
+	if q.Schema != "" {
+		kind, err := schema.ParseKind(q.Schema)
+		if err != nil {
+			return badRequest("write eventgrid, cloudevents or custom", "%v", err)
+		}
+		t.Schema = kind
+	}
+	if q.Mapping != nil {
+		mapping, err := readMapping(q.Mapping)
+		if err != nil {
+			return err
+		}
+		t.Mapping = mapping
+	}
+	t.Key1, t.Key2 = cmp.Or(q.Key1, t.Key1), cmp.Or(q.Key2, t.Key2)
+	if q.DisableKeys != nil {
+		t.DisableKeys = *q.DisableKeys
+	}
+	return nil
+}
+
+// applyTopicProperties takes over what the shape mentions.
+func applyTopicProperties(properties json.RawMessage, t *topics.Topic) error {
+	if properties == nil {
+		return nil
+	}
+	asked, err := topics.ParseTopicARM(fmt.Appendf(nil, `{"properties":%s}`, properties))
+	if err != nil {
+		return err
+	}
+	var mentioned map[string]json.RawMessage
+	if err := json.Unmarshal(properties, &mentioned); err != nil {
+		return notJSON(err)
+	}
+	if _, ok := mentioned["inputSchema"]; ok {
+		t.Schema = asked.Schema
+	}
+	if _, ok := mentioned["inputSchemaMapping"]; ok {
+		t.Mapping = asked.Mapping
+	}
+	if _, ok := mentioned["disableLocalAuth"]; ok {
+		t.DisableKeys = asked.DisableKeys
+	}
+	return nil
+}
+
+// readMapping knows every member: one that is misspelt would map nothing. Null is no mapping.
+func readMapping(text json.RawMessage) (m schema.Mapping, err error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m); err != nil {
+		return m, badRequest(`write it like {"eventType":{"sourceField":"kind","defaultValue":"order"},"subject":{"sourceField":"path"}}`,
+			"mapping: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return m, nil
+}
+
+func (d *Door) getTopic(w http.ResponseWriter, r *http.Request) error {
+	t, err := d.cfg.Grid.Topics.Topic(r.PathValue("topic"))
+	if err != nil {
+		return err
+	}
+	return d.answerTopic(w, r, http.StatusOK, t)
+}
+
+func (d *Door) updateTopic(w http.ResponseWriter, r *http.Request) error {
+	var q gridwire.TopicRequest
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	t, err := d.cfg.Grid.Topics.UpdateTopic(r.Context(), r.PathValue("topic"), func(t *topics.Topic) error {
+		if q.Name != "" && !strings.EqualFold(q.Name, t.Name) {
+			return badRequest("leave the name out, or create another topic", "topic %q cannot be renamed", t.Name)
+		}
+		return applyTopic(q, t)
+	})
+	if err != nil {
+		return err
+	}
+	return d.answerTopic(w, r, http.StatusOK, t)
+}
+
+func (d *Door) deleteTopic(w http.ResponseWriter, r *http.Request) error {
+	if err := d.cfg.Grid.Topics.DeleteTopic(r.Context(), r.PathValue("topic")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (d *Door) regenerateTopicKey(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Key string `json:"key"`
+	}
+	if err := readJSON(w, r, &q); err != nil {
+		return err
+	}
+	t, err := d.cfg.Grid.Topics.RegenerateKey(r.Context(), r.PathValue("topic"), q.Key)
+	if err != nil {
+		return err
+	}
+	return d.answerTopic(w, r, http.StatusOK, t)
+}
+
+func (d *Door) answerTopic(w http.ResponseWriter, r *http.Request, status int, t topics.Topic) error {
+	shown, err := d.showTopic(r, t)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, status, shown)
+}
+
+func (d *Door) showTopic(r *http.Request, t topics.Topic) (gridwire.Topic, error) {
+	plain, secure := d.cfg.Grid.Endpoint(r, t.Name, false), d.cfg.Grid.Endpoint(r, t.Name, true)
+	shown := gridwire.Topic{
+		Name: t.Name, Schema: string(t.Schema), Endpoint: cmp.Or(plain, secure), Keys: &gridwire.Keys{Key1: t.Key1, Key2: t.Key2},
+		Resource: t.Resource, DisableKeys: t.DisableKeys, Created: t.Created,
+	}
+	if plain != "" {
+		shown.SecureEndpoint = secure
+	}
+	if t.Mapping != (schema.Mapping{}) {
+		shown.Mapping, _ = json.Marshal(t.Mapping)
+	}
+	err := d.countTopic(r.Context(), t, &shown)
+	return shown, err
+}
+
+// countTopic adds what a topic holds at present.
+func (d *Door) countTopic(ctx context.Context, t topics.Topic, shown *gridwire.Topic) error {
+	subscriptions, err := d.cfg.Grid.Topics.Subscriptions(topics.Source{Topic: t.Name})
+	if err != nil {
+		return err
+	}
+	log, err := d.cfg.Grid.Topics.Log(&t)
+	if err != nil {
+		return err
+	}
+	bounds, err := log.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	shown.Subscriptions, shown.Events, shown.Bytes = len(subscriptions), int64(bounds.Next-bounds.First), bounds.Bytes
+	return nil
+}
