@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/triage"
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // call is one call of a handler, and the context that the handler sees. That ends with the processor's, at the deadline, and when the
@@ -106,7 +106,7 @@ func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}
 	c.until.Store(int64(f.Timeout))
 	c.timer = time.AfterFunc(f.Timeout, c.expire)
 	defer c.end()
-	out := c.outcome(ctx, rescue.Call(func() error { return f.handler(c, b) }))
+	out := c.outcome(ctx, panics.Call(func() error { return f.handler(c, b) }))
 	f.counts.call(b, out)
 	return out
 }

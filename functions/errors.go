@@ -3,7 +3,7 @@ package functions
 import (
 	"context"
 
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // ErrTimeout is why a call's context ends when its Timeout is up: context.Cause tells it from a partition that is taken away, which
@@ -43,4 +43,4 @@ func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.said }
 
 // PanicError is a panic of a handler: a failed attempt like any other error, whose stack goes into the letter.
-type PanicError = rescue.PanicError
+type PanicError = panics.PanicError

@@ -14,7 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/triage"
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -171,7 +171,7 @@ func (f *function) changed(_, is breaker.Record) {
 	if f.host.cfg.OnCircuit == nil {
 		return
 	}
-	if bad := rescue.Call(func() error { f.host.cfg.OnCircuit(f.circuitOf(is, is.Failures)); return nil }); bad != nil {
+	if bad := panics.Call(func() error { f.host.cfg.OnCircuit(f.circuitOf(is, is.Failures)); return nil }); bad != nil {
 		f.log.Error("Config.OnCircuit panicked", keyError, bad)
 	}
 }
@@ -216,7 +216,7 @@ func (f *function) failed(partition string, u triage.Unit, out outcome) {
 
 // tell calls the user's function, whose panic is not to end the partition's work.
 func (f *function) tell(err error) {
-	if bad := rescue.Call(func() error { f.host.cfg.OnError(err); return nil }); bad != nil {
+	if bad := panics.Call(func() error { f.host.cfg.OnError(err); return nil }); bad != nil {
 		f.log.Error("Config.OnError panicked", keyError, bad)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/triage"
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // Handler is called with a batch. nil means that all of it is done. An error is the verdict on it, however it is wrapped: RetryAfter,
@@ -63,7 +63,7 @@ func (c *call) each(ctx context.Context, handle func(context.Context, event.Even
 			r.rest(i, len(events))
 			break
 		}
-		err := rescue.Call(func() error { return handle(ctx, events[i]) })
+		err := panics.Call(func() error { return handle(ctx, events[i]) })
 		if c.Err() != nil {
 			r.fail(i, late(err))
 			r.rest(i+1, len(events))

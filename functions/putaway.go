@@ -8,7 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/functions/triage"
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // sinkTimeout bounds one try of writing a letter.
@@ -126,5 +126,5 @@ func wanting(p place, err error) string {
 func (w *worker) tryWrite(ctx context.Context, intent triage.Intent, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, sinkTimeout)
 	defer cancel()
-	return rescue.Call(func() error { return w.writer.put(ctx, intent, l) })
+	return panics.Call(func() error { return w.writer.put(ctx, intent, l) })
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -32,7 +32,7 @@ func (w *workReader) read(ctx context.Context, read func(context.Context) ([]pro
 		defer w.ended(r)
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		r.err = rescue.Call(func() (err error) { r.facts, err = read(ctx); return err })
+		r.err = panics.Call(func() (err error) { r.facts, err = read(ctx); return err })
 		return r.facts, r.err
 	}
 	select {

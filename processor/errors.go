@@ -3,7 +3,7 @@ package processor
 import (
 	"errors"
 
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // What callers branch on. Each of the first four is also what context.Cause tells in a handler
@@ -58,4 +58,4 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // PanicError is a panic of a handler, or of another function that the processor was given.
-type PanicError = rescue.PanicError
+type PanicError = panics.PanicError

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // maxAttaching is how many pumps read checkpoints and open readers at once.
@@ -56,7 +56,7 @@ func (in *instance) report(doing string, err error) { in.reportError(&Error{"", 
 
 func (in *instance) reportError(err error) {
 	if in.cfg.OnError != nil {
-		if panicked := rescue.Call(func() error { in.cfg.OnError(err); return nil }); panicked != nil {
+		if panicked := panics.Call(func() error { in.cfg.OnError(err); return nil }); panicked != nil {
 			in.cfg.Log.Error("OnError panicked", withStack(panicked, "instance", in.id, "error", err, "panic", panicked)...)
 		}
 		return

@@ -9,7 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // pump works on one partition for as long as this instance owns it: it opens the
@@ -274,7 +274,7 @@ func (p *pump) beginning(c Checkpoint, info hub.PartitionInfo) (beginning, error
 		return outOfRange(trouble, info, p.in.cfg)
 	}
 	var b beginning
-	err := rescue.Call(func() (err error) { // Start is the user's
+	err := panics.Call(func() (err error) { // Start is the user's
 		b, err = begin(c, p.hubID, info, p.in.cfg)
 		return err
 	})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // prove tells that the lease is ours until then.
@@ -209,7 +209,7 @@ func (p *pump) tell(s State) {
 	defer p.telling.Unlock()
 	st := p.status()
 	st.State = s
-	if err := rescue.Call(func() error { p.in.cfg.OnState(st); return nil }); err != nil {
+	if err := panics.Call(func() error { p.in.cfg.OnState(st); return nil }); err != nil {
 		p.in.reportError(&Error{p.id, "tell of a state", err})
 	}
 }
@@ -237,6 +237,6 @@ func (p *pump) reportError(err error) {
 	p.mu.Unlock()
 	p.in.reportError(err)
 	if p.opened.Load() {
-		rescue.Call(func() error { p.worker.ProcessError(p.work, p.part, err); return nil })
+		panics.Call(func() error { p.worker.ProcessError(p.work, p.part, err); return nil })
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/rescue"
+	"github.com/eventyard/eventyard/internal/panics"
 )
 
 // scope is where one goroutine calls user code: with a context that ends in time, with panics
@@ -33,7 +33,7 @@ func newScope(p *pump) *scope {
 // call calls user code. A call that outlives Config.HandlerTimeout has failed, whatever it returns.
 func (s *scope) call(parent context.Context, fn func(context.Context) error) error {
 	ctx := s.begin(parent)
-	err := rescue.Call(func() error { return fn(ctx) })
+	err := panics.Call(func() error { return fn(ctx) })
 	if s.end() {
 		if err != nil {
 			return timedOut{err}

@@ -25,7 +25,7 @@ type pkg struct {
 // floors are the ladder, from the bottom up: a package imports only from lower floors. A
 // name ending in /... stands for everything below it.
 var floors = [][]string{
-	{"internal/amqp/wire", "internal/hubs/auth", "internal/storage/vfs", "internal/service", "internal/transport/pipe", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/fact", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/api/gridwire", "internal/storage/meta/listeners", "internal/functions/breaker", "internal/functions/triage", "internal/api/functionwire", "internal/rescue"},
+	{"internal/amqp/wire", "internal/hubs/auth", "internal/storage/vfs", "internal/service", "internal/transport/pipe", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/fact", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/api/gridwire", "internal/storage/meta/listeners", "internal/functions/breaker", "internal/functions/triage", "internal/api/functionwire", "internal/panics"},
 	{"event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/certs", "internal/hubs/access/oidc", "internal/transport/egress"},
 	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
 	{"internal/config", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/functions/invoke", "internal/functions/poison"},

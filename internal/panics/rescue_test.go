@@ -1,4 +1,4 @@
-package rescue
+package panics
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
-// Package rescue makes panics of other people's functions errors that tell where they began. Packages processor and functions give
+// Package panics makes panics of other people's functions errors that tell where they began. Packages processor and functions give
 // them to their users by names of their own.
-package rescue
+package panics
 
 import (
 	"fmt"
