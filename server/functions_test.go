@@ -18,7 +18,7 @@ import (
 
 // F1: a configured function is there when the yard is, and is called with what comes; what differs at the next start is made as it stands.
 func TestConfiguredFunctionsAreCalled(t *testing.T) {
-	first, second := newWebhook(t), newWebhook(t)
+	first, second := newReceiver(t), newReceiver(t)
 	cfg := quick(t)
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1}}
 	cfg.Functions = []Function{{Name: "billing", Hub: "orders", Group: "billing", Endpoint: first.URL, Retries: "0", Headers: []string{"X-Key: secret"}}}
@@ -39,7 +39,7 @@ func TestConfiguredFunctionsAreCalled(t *testing.T) {
 
 // F5: a function that waits for its program stops with the yard, and its events come again.
 func TestStoppingDoesNotWaitForAnOpenCircuit(t *testing.T) {
-	hook := newWebhook(t)
+	hook := newReceiver(t)
 	hook.status.Store(http.StatusInternalServerError)
 	cfg := quick(t)
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1}}
@@ -83,7 +83,7 @@ func TestLinksOfNoticesLeadToTheBestDoor(t *testing.T) {
 // F6, F7: a circuit opens, the notice has a link under the public URL, which a proxy passes on to a yard on loopback. Whoever only looks changes
 // nothing; of those who press at once one resumes, be it by the door with TLS, and then processing goes on.
 func TestALinkResumesBehindAProxy(t *testing.T) {
-	program, chat := newWebhook(t), newWebhook(t)
+	program, chat := newReceiver(t), newReceiver(t)
 	program.status.Store(http.StatusInternalServerError)
 	cfg := quick(t)
 	cfg.HTTPS, cfg.PublicURL = "127.0.0.1:0", "https://yard.example.com"

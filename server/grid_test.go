@@ -19,8 +19,8 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
-// webhook is a receiver that agrees to everything.
-type webhook struct {
+// receiver is a receiver that agrees to everything.
+type receiver struct {
 	*httptest.Server
 	t *testing.T
 	// status is what deliveries are answered with; zero: 200.
@@ -32,14 +32,14 @@ type webhook struct {
 	hold chan struct{}
 }
 
-func newWebhook(t *testing.T) *webhook {
-	h := &webhook{t: t, got: make(chan string, 100), gone: make(chan string, 100)}
+func newReceiver(t *testing.T) *receiver {
+	h := &receiver{t: t, got: make(chan string, 100), gone: make(chan string, 100)}
 	h.Server = httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(h.Close)
 	return h
 }
 
-func (h *webhook) serve(w http.ResponseWriter, r *http.Request) {
+func (h *receiver) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	switch r.Header.Get("aeg-event-type") {
 	case "SubscriptionValidation":
@@ -67,7 +67,7 @@ func (h *webhook) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // await gives what comes next, and fails if it is long in coming.
-func (h *webhook) await(from chan string, part string) string {
+func (h *receiver) await(from chan string, part string) string {
 	h.t.Helper()
 	select {
 	case body := <-from:
@@ -151,7 +151,7 @@ const configuredKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 
 // G1, G11: what is configured is there and delivers; a restart asks nobody again.
 func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
-	hook := newWebhook(t)
+	hook := newReceiver(t)
 	cfg := quick(t)
 	cfg.Hubs = []Hub{{Name: "archive", Partitions: 1}}
 	cfg.Topics = []Topic{{Name: "orders", Key1: configuredKey}, {Name: "readings", Schema: "CloudEventSchemaV1_0"}}
@@ -188,7 +188,7 @@ func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
 
 // What was set at run time, and the configuration has no word for, is not undone by a restart.
 func TestARestartLeavesWhatTheConfigurationDoesNotMention(t *testing.T) {
-	hook := newWebhook(t)
+	hook := newReceiver(t)
 	cfg := quick(t)
 	cfg.Topics = []Topic{{Name: "orders", Schema: "custom"}, {Name: "readings"}}
 	cfg.Subscriptions = []Subscription{{Name: "billing", Topic: "orders", Endpoint: hook.URL}}
@@ -266,7 +266,7 @@ func TestPublicURLs(t *testing.T) {
 
 // A yard that no HTTP client reaches delivers what comes by other doors.
 func TestAGridWithoutAnHTTPDoor(t *testing.T) {
-	hook := newWebhook(t)
+	hook := newReceiver(t)
 	cfg := quick(t)
 	cfg.HTTP, cfg.AMQP = Off, "127.0.0.1:0"
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1}}
@@ -288,11 +288,11 @@ func TestAGridWithoutAnHTTPDoor(t *testing.T) {
 
 // G8: dead letters in the data folder are the yard's, also to those who look into it from outside.
 func TestADeadLetterFolderIsNotForeign(t *testing.T) {
-	hook := newWebhook(t)
+	hook := newReceiver(t)
 	hook.status.Store(400)
 	cfg := quick(t)
 	cfg.Grid.DeadLetterDelay = -1
-	told := newWebhook(t)
+	told := newReceiver(t)
 	r := start(t, cfg)
 	r.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
 	r.want(201, "POST", "/api/v1/subscriptions", `{"name":"billing","topic":"orders","endpoint":"`+hook.URL+`","deadLetter":"folder:dead"}`)
@@ -348,7 +348,7 @@ func TestDeadLettersAreToldFromForeignFiles(t *testing.T) {
 
 // G1: a yard that stops does not wait for receivers that hang, and forgets nothing of what they had.
 func TestStoppingWhileAnEndpointHangs(t *testing.T) {
-	hook := newWebhook(t)
+	hook := newReceiver(t)
 	hook.hold = make(chan struct{})
 	cfg := quick(t)
 	cfg.Grace = 500 * time.Millisecond
@@ -370,7 +370,7 @@ func TestStoppingWhileAnEndpointHangs(t *testing.T) {
 
 // G11: an endpoint hears that its subscription, or its topic, is gone.
 func TestEndpointsAreToldOfTheEnd(t *testing.T) {
-	hook := newWebhook(t)
+	hook := newReceiver(t)
 	r := start(t, quick(t))
 	r.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
 	for _, name := range []string{"one", "two", "three"} {
