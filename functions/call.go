@@ -21,7 +21,7 @@ type call struct {
 	batch  *Batch
 	began  time.Time
 	until  atomic.Int64 // the deadline, in nanoseconds from began; 0: none
-	place  atomic.Int32 // of the event that Each handles, from 1; 0: it is not Each
+	target atomic.Int32 // of the event that Each handles, from 1; 0: it is not Each
 	timer  *time.Timer  // ends it at the deadline
 	// leaving is closed when Each is to begin no further event; nil: it is not heeded.
 	leaving <-chan struct{}
@@ -62,12 +62,12 @@ func (c *call) Err() error {
 }
 
 // begin is Each's next event: false if it is not to be tried.
-func (c *call) begin(place int) bool {
-	if c.Err() != nil || place > 0 && c.stopping() {
+func (c *call) begin(target int) bool {
+	if c.Err() != nil || target > 0 && c.stopping() {
 		return false
 	}
-	c.place.Store(int32(place) + 1)
-	if place > 0 && c.timer != nil {
+	c.target.Store(int32(target) + 1)
+	if target > 0 && c.timer != nil {
 		c.until.Store(int64(time.Since(c.began) + c.fn.Timeout))
 		c.timer.Reset(c.fn.Timeout)
 	}

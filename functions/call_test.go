@@ -44,7 +44,7 @@ func TestATimeOutIsAFailedAttempt(t *testing.T) {
 				if seen != ErrTimeout || !errors.Is(seen, context.DeadlineExceeded) {
 					t.Errorf("the cause was %v", seen)
 				}
-				if got := w.letters()[0].Reason; !strings.HasPrefix(got, "the call took too long") || !strings.HasSuffix(got, "no end within 5s") {
+				if got := w.poisonEvents()[0].Reason; !strings.HasPrefix(got, "the call took too long") || !strings.HasSuffix(got, "no end within 5s") {
 					t.Errorf("the reason is %q", got)
 				}
 				if s := in.Status()[0]; s.Timeouts != 3 || s.Failed != 3 || s.Calls != 3 || s.Retried != 2 || s.Poisoned != 1 || s.Done != 0 {
@@ -126,10 +126,10 @@ func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 		}, b)
 		after(time.Second)
 		w.wantAway("0/1")
-		l := w.letters()[0]
+		l := w.poisonEvents()[0]
 		if !strings.HasPrefix(l.Reason, "panicked at functions/call_test.go:") || !strings.HasSuffix(l.Reason, ": boom") ||
 			!strings.Contains(l.Stack, "call_test.go") {
-			t.Errorf("the letter says %q with stack %q", l.Reason, l.Stack)
+			t.Errorf("the poison event says %q with stack %q", l.Reason, l.Stack)
 		}
 		if s := in.Status()[0]; s.Panics != 2 || s.Done != 1 || s.Poisoned != 1 {
 			t.Errorf("status %+v", s)

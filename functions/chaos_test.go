@@ -204,7 +204,7 @@ func (c *chaos) check() {
 	after(10 * time.Minute)
 	c.stop(0)
 	var away []string
-	for _, l := range c.letters() {
+	for _, l := range c.poisonEvents() {
 		away = append(away, l.Partition+" "+string(l.Event.Body))
 	}
 	slices.Sort(away)

@@ -48,7 +48,7 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 		}
 		after(time.Minute)
 		w.wantState("open")
-		away, calls := w.letters(), len(w.gotCalls())
+		away, calls := w.poisonEvents(), len(w.gotCalls())
 		// All six partitions fail at the same moment: that is how many may be beyond the 20 before the instances have told each other.
 		if n := len(away); n < 15 || n > 26 {
 			t.Fatalf("%d events were put away", n)
@@ -58,7 +58,7 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 			saved = append(saved, w.saved(fmt.Sprint(p)))
 		}
 		after(time.Hour)
-		if n := len(w.letters()); n != len(away) {
+		if n := len(w.poisonEvents()); n != len(away) {
 			t.Errorf("%d events more were put away while it was open", n-len(away))
 		}
 		if n := len(w.gotCalls()); n != calls {
@@ -86,7 +86,7 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 			id := fmt.Sprint(p)
 			// Each goes on behind its checkpoint; what was put away just before the circuit opened is not called again.
 			at := saved[p] + 1
-			for slices.ContainsFunc(away, func(l poison.Letter) bool { return l.Partition == id && l.Sequence == at }) {
+			for slices.ContainsFunc(away, func(l poison.Record) bool { return l.Partition == id && l.Sequence == at }) {
 				at++
 			}
 			next := w.gotCalls()[calls:]
@@ -96,7 +96,7 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 			}
 			w.wantSaved(id, int64(len(w.orders.all(id)))-1)
 		}
-		if n := len(w.letters()); n != len(away) {
+		if n := len(w.poisonEvents()); n != len(away) {
 			t.Errorf("%d events more were put away after it was closed", n-len(away))
 		}
 		total := 0
@@ -187,7 +187,7 @@ func TestProbingClosesTheCircuitByItself(t *testing.T) {
 		in := w.run(h, l)
 		after(5 * time.Second)
 		w.wantState("open")
-		calls, away := len(w.gotCalls()), len(w.letters())
+		calls, away := len(w.gotCalls()), len(w.poisonEvents())
 		after(50 * time.Second) // probes after 10, 20 and 20 s
 		probes := w.gotCalls()[calls:]
 		if len(probes) != 3 {
@@ -206,7 +206,7 @@ func TestProbingClosesTheCircuitByItself(t *testing.T) {
 			w.wantSaved(fmt.Sprint(p), 3)
 			done += len(w.gotDone(fmt.Sprint(p)))
 		}
-		if n := len(w.letters()); n != away || done != 16-away {
+		if n := len(w.poisonEvents()); n != away || done != 16-away {
 			t.Errorf("%d put away, %d before, %d done", n, away, done)
 		}
 		got := strings.Join(circuits, " ")
@@ -418,7 +418,7 @@ func TestBeforeTheCircuitIsKnownNothingIsCalled(t *testing.T) {
 		w.orders.sendN("0", 1)
 		l := &life{}
 		l.setDeny(func(step string) error {
-			if step == "facts circuit/" {
+			if step == "entries circuit/" {
 				return errDown
 			}
 			return nil

@@ -57,8 +57,8 @@ func (f *function) processor() processor.Config {
 
 // heard takes in what the processor tells.
 func (f *function) heard(err error) {
-	if place := (*processor.Error)(nil); errors.As(err, &place) {
-		f.report(place.Partition, place.Doing, place.Err)
+	if target := (*processor.Error)(nil); errors.As(err, &target) {
+		f.report(target.Partition, target.Doing, target.Err)
 		return
 	}
 	f.report("", "run", err)

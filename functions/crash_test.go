@@ -60,8 +60,8 @@ func dieAt(t *testing.T, name string, change func(*Binding), n int, afterIt bool
 		next.stop()
 		w.wantSaved("0", 7)
 		var away []string
-		for _, letter := range w.letters() {
-			away = append(away, letter.ID)
+		for _, poisonEvent := range w.poisonEvents() {
+			away = append(away, poisonEvent.ID)
 		}
 		if slices.Sort(away); !slices.Equal(away, []string{"bill/orders/0/2", "bill/orders/0/5", "bill/orders/0/6"}) {
 			t.Errorf("put away %v", away)
@@ -130,8 +130,8 @@ func TestAttemptsSurviveRestarts(t *testing.T) {
 		after(10 * time.Minute)
 		w.wantCalls("0:0 1", "0:0 2", "0:0 3", "0:0 4", "0:0 5", "0:0 6")
 		w.wantAway("0/0")
-		if got := w.letters()[0].Attempts; got != 6 {
-			t.Errorf("the letter tells %d attempts", got)
+		if got := w.poisonEvents()[0].Attempts; got != 6 {
+			t.Errorf("the poison event tells %d attempts", got)
 		}
 		d.stop()
 	})
@@ -163,8 +163,8 @@ func TestAnEventThatKillsIsPutAwayInTheEnd(t *testing.T) {
 		}
 		w.wantAway("0/5")
 		w.wantSaved("0", 7)
-		if l := w.letters()[0]; l.Deaths < 3 || l.Attempts != l.Deaths || l.Reason != "the instance died in the call" {
-			t.Errorf("the letter is %+v", l)
+		if l := w.poisonEvents()[0]; l.Deaths < 3 || l.Attempts != l.Deaths || l.Reason != "the instance died in the call" {
+			t.Errorf("the poison event is %+v", l)
 		}
 		t.Logf("it took %d deaths", deaths)
 	})
@@ -250,7 +250,7 @@ func (w *world) left(u triage.Unit) {
 	}
 	open := breaker.EncodeRecord(breaker.Record{State: breaker.Open, Term: 1, Incident: "x"})
 	for key, value := range map[string][]byte{workPrefix + "bill/0": value, circuit.Prefix + "bill": open} {
-		if _, err := w.store.Put(w.t.Context(), testGroup, processor.Fact{Key: key, Value: value}); err != nil {
+		if _, err := w.store.Put(w.t.Context(), testGroup, processor.Entry{Key: key, Value: value}); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -26,7 +26,7 @@
 //	                          one event:      count the failure ──▶ circuit still closed? ─ no ─▶ it stays undone
 //	                                                                     │ yes
 //	                                                                     ▼
-//	                                                    letter in the poison hub ──▶ checkpoint
+//	                                                    poison event in the poison hub ──▶ checkpoint
 //
 // An event that is found this way is called once more, alone, before it is put away: what failed beside it, or a passing
 // trouble, costs no innocent event its place. Nothing else of the partition is handled meanwhile (with Binding.Lanes: of the lane), so
@@ -56,19 +56,19 @@
 // Its state is one record in the store, which all instances watch. While it is not closed no call starts, nothing is put away, no
 // checkpoint moves, and leases are kept. Calls under way end normally: their events are done, and their checkpoint follows after the circuit
 // was closed, with the next one or when the partition is idle, or when it is given up, so that the next owner does not do them again. What was decided before is still
-// written: a letter that was about to be, and a checkpoint that was marked (Checkpoints.Every or Events). After closing, everything that
+// written: a poison event that was about to be, and a checkpoint that was marked (Checkpoints.Every or Events). After closing, everything that
 // had failed gets a fresh round of retries.
 //
 // # What is put away, and how often
 //
-// An event that has used up its retries becomes a letter: the event as it was, with the reason, the attempts and its stable id. Into a
+// An event that has used up its retries becomes a poison event: the event as it was, with the reason, the attempts and its stable id. Into a
 // yard's hub it is written exactly once, whoever dies whenever: that it is about to be written, and under which number, is stored
 // before, and a yard stores each number once. Into any other place (PoisonTo) it is written at least once, with the same id. As long as it cannot be written the partition waits.
-// Redriving a letter publishes the event again for this function alone; others pass over it.
+// Redriving a poison event publishes the event again for this function alone; others pass over it.
 //
 // # What is stored
 //
-// All of it as facts of the consumer group in the processor's store, small and changed by compare-and-set:
+// All of it as entries of the consumer group in the processor's store, small and changed by compare-and-set:
 //
 //	work/FUNCTION/PARTITION      attempts, what is away above the checkpoint, what was about to be put away
 //	circuit/FUNCTION             the circuit

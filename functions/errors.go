@@ -42,5 +42,5 @@ type plainError struct {
 func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.said }
 
-// PanicError is a panic of a handler: a failed attempt like any other error, whose stack goes into the letter.
+// PanicError is a panic of a handler: a failed attempt like any other error, whose stack goes into the poison event.
 type PanicError = panics.PanicError

@@ -32,7 +32,7 @@ type function struct {
 	group   processor.Group
 	circuit *circuit.Member
 	work    *processor.Processor
-	place   place // of poison; set by run, before there are workers; nil: it is dropped
+	target  target // of poison; set by run, before there are workers; nil: it is dropped
 	works   workReader
 	log     *slog.Logger // with function, hub and group
 
@@ -92,7 +92,7 @@ func (f *function) check() error {
 
 // run works until ctx ends, and then in good order to the end. Only what waiting cannot mend is an error.
 func (f *function) run(ctx context.Context) error {
-	err := f.findPlace(ctx)
+	err := f.findTarget(ctx)
 	if wrong := f.misbound(ctx); wrong != nil {
 		err = wrong // for want of it there may be no place, either
 	}
@@ -130,16 +130,16 @@ func (f *function) misbound(ctx context.Context) error {
 	if _, err := f.hub.Info(ctx); errors.Is(err, hub.ErrNotFound) {
 		return &plainError{"no hub " + f.Hub + remedy("hub create "+f.Hub), err}
 	}
-	if _, err := f.store.Facts(ctx, f.group, circuit.Prefix+f.name); errors.Is(err, hub.ErrNotFound) {
+	if _, err := f.store.Entries(ctx, f.group, circuit.Prefix+f.name); errors.Is(err, hub.ErrNotFound) {
 		return &plainError{fmt.Sprintf("no group %q in hub %s", f.Group, f.Hub) + remedy("group create "+f.Hub+" "+f.Group), err}
 	}
 	return nil
 }
 
-// findPlace sees to it that there is a place for poison before anything can turn into it. A namespace that does not answer is waited for.
-func (f *function) findPlace(ctx context.Context) error {
+// findTarget sees to it that there is a place for poison before anything can turn into it. A namespace that does not answer is waited for.
+func (f *function) findTarget(ctx context.Context) error {
 	if f.PoisonTo != nil {
-		f.place = sinkPlace{f.PoisonTo}
+		f.target = sinkTarget{f.PoisonTo}
 		return nil
 	}
 	if f.Poison == NoPoison {
@@ -150,7 +150,7 @@ func (f *function) findPlace(ctx context.Context) error {
 		info, err := to.Info(ctx)
 		switch {
 		case err == nil:
-			f.place = newHubPlace(to, info.Partitions)
+			f.target = newHubTarget(to, info.Partitions)
 			return nil
 		case errors.Is(err, hub.ErrNotFound):
 			return &plainError{fmt.Sprintf("there is no hub %s for its poison: make it (eventyard hub create %s --partitions 1), or name another in "+
@@ -201,7 +201,7 @@ func (f *function) report(partition, doing string, err error) {
 		f.log.Warn("something went wrong and is tried again", keyPartition, partition, "doing", doing, keyError, err)
 		return
 	}
-	f.tell(&Error{Function: f.name, Partition: partition, Doing: doing, Err: err})
+	f.notify(&Error{Function: f.name, Partition: partition, Doing: doing, Err: err})
 }
 
 // failed tells of a call that did. Now and then it is logged, too, whoever hears of it: with retries for ever it is the only sign of life.
@@ -210,12 +210,12 @@ func (f *function) failed(partition string, u triage.Unit, out outcome) {
 	attempt := u.Tries() + 1
 	f.bad.warn(f.log, "a call failed", keyPartition, partition, "first", u.Events.First(), "attempt", attempt, keyError, out.err)
 	if f.host.cfg.OnError != nil {
-		f.tell(&Error{Function: f.name, Partition: partition, Doing: fmt.Sprintf("call the function, attempt %d", attempt), Err: out.err})
+		f.notify(&Error{Function: f.name, Partition: partition, Doing: fmt.Sprintf("call the function, attempt %d", attempt), Err: out.err})
 	}
 }
 
-// tell calls the user's function, whose panic is not to end the partition's work.
-func (f *function) tell(err error) {
+// notify calls the user's function, whose panic is not to end the partition's work.
+func (f *function) notify(err error) {
 	if bad := panics.Call(func() error { f.host.cfg.OnError(err); return nil }); bad != nil {
 		f.log.Error("Config.OnError panicked", keyError, bad)
 	}

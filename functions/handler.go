@@ -84,11 +84,11 @@ func (c *call) each(ctx context.Context, handle func(context.Context, event.Even
 	return r.verdict()
 }
 
-func (r *Results) fail(place int, err error) {
+func (r *Results) fail(target int, err error) {
 	if r.Failed == nil {
 		r.Failed = map[int]error{}
 	}
-	r.Failed[place] = err
+	r.Failed[target] = err
 }
 
 // rest notes that the events from this place on are untouched.
@@ -120,11 +120,11 @@ func ID(ctx context.Context) string {
 	if !ok {
 		return ""
 	}
-	place := int(c.place.Load()) - 1
-	if place < 0 || place >= len(c.batch.Events) {
+	target := int(c.target.Load()) - 1
+	if target < 0 || target >= len(c.batch.Events) {
 		return ""
 	}
-	return c.batch.ID(c.batch.Events[place])
+	return c.batch.ID(c.batch.Events[target])
 }
 
 // Middleware wraps a handler.

@@ -257,8 +257,8 @@ func TestAStormOfStartsAndStops(t *testing.T) {
 				t.Errorf("partition %s: %d events done", id, n)
 			}
 		}
-		if n := len(w.letters()); n != 8 {
-			t.Errorf("%d letters", n)
+		if n := len(w.poisonEvents()); n != 8 {
+			t.Errorf("%d poison events", n)
 		}
 	})
 }

@@ -70,11 +70,11 @@ func verdictOf(a invoke.Answer) error {
 		return wordOf(a.Result)
 	}
 	r := &Results{}
-	for place, result := range a.Each {
+	for target, result := range a.Each {
 		if result.Verdict == invoke.Untouched {
-			r.Untouched = append(r.Untouched, place)
+			r.Untouched = append(r.Untouched, target)
 		} else if err := wordOf(result); err != nil {
-			r.fail(place, err)
+			r.fail(target, err)
 		}
 	}
 	return r.verdict()

@@ -123,17 +123,17 @@ func (s *store) Save(ctx context.Context, g processor.Group, l processor.Lease, 
 	return got, err
 }
 
-func (s *store) Facts(ctx context.Context, g processor.Group, prefix string) (list []processor.Fact, err error) {
-	err = s.life.do("facts "+prefix, func() error { list, err = s.Store.Facts(ctx, g, prefix); return err })
+func (s *store) Entries(ctx context.Context, g processor.Group, prefix string) (list []processor.Entry, err error) {
+	err = s.life.do("entries "+prefix, func() error { list, err = s.Store.Entries(ctx, g, prefix); return err })
 	return list, err
 }
 
-func (s *store) Put(ctx context.Context, g processor.Group, f processor.Fact) (got processor.Fact, err error) {
+func (s *store) Put(ctx context.Context, g processor.Group, f processor.Entry) (got processor.Entry, err error) {
 	err = s.life.do("put "+f.Key, func() error { got, err = s.Store.Put(ctx, g, f); return err })
 	return got, err
 }
 
-func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Fact) error {
+func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
 	return s.life.do("remove "+f.Key, func() error { return s.Store.Remove(ctx, g, f) })
 }
 

@@ -11,24 +11,24 @@ import (
 	"github.com/eventyard/eventyard/internal/panics"
 )
 
-// sinkTimeout bounds one try of writing a letter.
+// sinkTimeout bounds one try of writing a poison event.
 const sinkTimeout = 30 * time.Second
 
-// putAway writes an event's letter, or drops it where there is no place for letters; false: the circuit is not closed, and nothing
+// putAway writes an event's poison event, or drops it where there is no place for poison events; false: the circuit is not closed, and nothing
 // was done. It takes as long as it takes: the checkpoint waits.
 //
-//	store the intent ─▶ write the letter ─▶ store that it is away
+//	store the intent ─▶ write the poison event ─▶ store that it is away
 //
-// Whoever finds an intent writes the same letter again, under the number that stands there, so that a hub which knows producers'
+// Whoever finds an intent writes the same poison event again, under the number that stands there, so that a hub which knows producers'
 // numbers has it once, however often and wherever somebody died in between. One event at a time is put away, as the next number is
 // free only when this one is known to be taken.
-func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l Letter) (away bool, err error) {
+func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l PoisonEvent) (away bool, err error) {
 	if err := acquire(ctx, leaving, w.away); err != nil {
 		return false, err
 	}
 	defer func() { <-w.away }()
 	defer w.fn.waiting.set(w.part.ID(), "")
-	if !w.record.look().Intended(u) { // else it was decided before, and the letter may be written already
+	if !w.record.look().Intended(u) { // else it was decided before, and the poison event may be written already
 		may, err := w.mayPutAway(ctx, leaving)
 		if !may || err != nil {
 			return false, err
@@ -42,7 +42,7 @@ func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.
 		return false, err
 	}
 	w.fn.counts.poisoned.Add(1)
-	w.fn.putAway.warn(w.fn.log, "an event was put away", "id", l.ID, "to", w.fn.place.String(), "attempts", l.Attempts, keyError, l.Reason)
+	w.fn.putAway.warn(w.fn.log, "an event was put away", "id", l.ID, "to", w.fn.target.String(), "attempts", l.Attempts, keyError, l.Reason)
 	return true, nil
 }
 
@@ -63,15 +63,15 @@ func (w *worker) mayPutAway(ctx context.Context, leaving <-chan struct{}) (bool,
 	}
 }
 
-func (w *worker) drop(u triage.Unit, l Letter) {
+func (w *worker) drop(u triage.Unit, l PoisonEvent) {
 	w.record.change(func(work *triage.Work) { work.Drop(u.Events) })
 	w.fn.counts.dropped.Add(1)
 	w.fn.putAway.warn(w.fn.log, "an event was dropped, as the function has no place for poison",
 		"id", l.ID, "attempts", l.Attempts, keyError, l.Reason)
 }
 
-// deliver stores the intent, writes the letter and stores that it is written.
-func (w *worker) deliver(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l Letter) error {
+// deliver stores the intent, writes the poison event and stores that it is written.
+func (w *worker) deliver(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l PoisonEvent) error {
 	var intent triage.Intent
 	w.record.change(func(work *triage.Work) { intent = work.Intend(u, w.writer.partition(), newProducer()) })
 	if err := w.persist(ctx, leaving); err != nil {
@@ -87,8 +87,8 @@ func (w *worker) deliver(ctx context.Context, leaving <-chan struct{}, u triage.
 // newProducer is a number that nobody else has.
 func newProducer() int64 { return rand.Int64N(1<<62) + 1 }
 
-// write writes the letter until it is durable.
-func (w *worker) write(ctx context.Context, leaving <-chan struct{}, intent triage.Intent, l Letter) error {
+// write writes the poison event until it is durable.
+func (w *worker) write(ctx context.Context, leaving <-chan struct{}, intent triage.Intent, l PoisonEvent) error {
 	for failures := 1; ; failures++ {
 		err := w.tryWrite(ctx, intent, l)
 		if err == nil {
@@ -107,23 +107,23 @@ func (w *worker) write(ctx context.Context, leaving <-chan struct{}, intent tria
 				continue
 			}
 		}
-		w.fn.waiting.set(w.part.ID(), wanting(w.fn.place, err))
-		w.report("put event "+l.ID+" away in "+w.fn.place.String()+", for which the partition waits", err)
+		w.fn.waiting.set(w.part.ID(), wanting(w.fn.target, err))
+		w.report("put event "+l.ID+" away in "+w.fn.target.String()+", for which the partition waits", err)
 		if err := sleep(ctx, leaving, backoff(failures)); err != nil {
 			return err
 		}
 	}
 }
 
-// wanting is what is missing for letters to be written.
-func wanting(p place, err error) string {
+// wanting is what is missing for poison events to be written.
+func wanting(p target, err error) string {
 	if plain := (*plainError)(nil); errors.As(err, &plain) {
 		return plain.text
 	}
 	return p.String() + " takes no poison: " + reason(err)
 }
 
-func (w *worker) tryWrite(ctx context.Context, intent triage.Intent, l Letter) error {
+func (w *worker) tryWrite(ctx context.Context, intent triage.Intent, l PoisonEvent) error {
 	ctx, cancel := context.WithTimeout(ctx, sinkTimeout)
 	defer cancel()
 	return panics.Call(func() error { return w.writer.put(ctx, intent, l) })

@@ -27,7 +27,7 @@ func TestThePartitionWaitsForThePoisonHub(t *testing.T) {
 		after(time.Hour)
 		w.wantSaved("0", 0)
 		w.wantCalls("0:0 1", "0:1 1", "0:1 2", "0:1 3")
-		if !w.told(away) {
+		if !w.reported(away) {
 			t.Error("nobody was told")
 		}
 		w.orders.send("1", "ok") // F8
@@ -41,7 +41,7 @@ func TestThePartitionWaitsForThePoisonHub(t *testing.T) {
 	})
 }
 
-// F4: a stop in the middle of it repeats nothing: the next owner writes the letter, and calls nothing before.
+// F4: a stop in the middle of it repeats nothing: the next owner writes the poison event, and calls nothing before.
 func TestTheNextOwnerWritesTheLetterThatWasAboutToBe(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.poison.setDown(errors.New("away"))
@@ -63,8 +63,8 @@ func TestTheNextOwnerWritesTheLetterThatWasAboutToBe(t *testing.T) {
 		after(time.Minute)
 		w.wantCalls("0:0 1", "0:0 2", "0:0 3", "0:1 1")
 		w.wantAway("0/0")
-		if l := w.letters()[0]; l.Attempts != 3 || l.Reason != "bad event bad" || l.Instance != "b" {
-			t.Errorf("the letter is %+v", l)
+		if l := w.poisonEvents()[0]; l.Attempts != 3 || l.Reason != "bad event bad" || l.Instance != "b" {
+			t.Errorf("the poison event is %+v", l)
 		}
 		next.stop()
 	})
@@ -145,8 +145,8 @@ func TestOnlyAFewProducersStayOpen(t *testing.T) {
 		}
 		in := w.start("a", failOn("bad"), b)
 		after(time.Minute)
-		if n := len(w.letters()); n != 60 {
-			t.Errorf("%d letters", n)
+		if n := len(w.poisonEvents()); n != 60 {
+			t.Errorf("%d poison events", n)
 		}
 		if n := w.space.producers.Load(); n != keptProducers {
 			t.Errorf("%d producers are open", n)
@@ -158,16 +158,16 @@ func TestOnlyAFewProducersStayOpen(t *testing.T) {
 	})
 }
 
-// memorySink keeps letters in memory, and fails as often as it is told.
+// memorySink keeps poison events in memory, and fails as often as it is told.
 type memorySink struct {
-	mu      sync.Mutex
-	fail    int
-	letters []Letter
+	mu           sync.Mutex
+	fail         int
+	poisonEvents []PoisonEvent
 }
 
 func (s *memorySink) String() string { return "a drawer" }
 
-func (s *memorySink) Put(_ context.Context, l Letter) error {
+func (s *memorySink) Put(_ context.Context, l PoisonEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail > 0 {
@@ -176,12 +176,12 @@ func (s *memorySink) Put(_ context.Context, l Letter) error {
 		}
 		return errors.New("the drawer is closed")
 	}
-	s.letters = append(s.letters, l)
+	s.poisonEvents = append(s.poisonEvents, l)
 	return nil
 }
 
 // F4: any other place.
-func TestAnotherPlaceForPoison(t *testing.T) {
+func TestAnotherTargetForPoison(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		sink := &memorySink{fail: 3}
 		b := binding()
@@ -191,14 +191,14 @@ func TestAnotherPlaceForPoison(t *testing.T) {
 		after(time.Minute)
 		w.wantSaved("0", 2)
 		w.wantAway()
-		if len(sink.letters) != 1 {
-			t.Fatalf("letters %+v", sink.letters)
+		if len(sink.poisonEvents) != 1 {
+			t.Fatalf("poison events %+v", sink.poisonEvents)
 		}
-		l := sink.letters[0]
+		l := sink.poisonEvents[0]
 		if l.ID != "bill/orders/0/1" || l.Function != "bill" || l.Hub != "orders" || l.Group != "$Default" || l.Partition != "0" ||
 			l.Sequence != 1 || l.Reason != "bad event k:bad" || l.Attempts != 3 || l.Deaths != 0 || l.Event.Key != "k" ||
 			l.Instance != "a" || l.At.IsZero() || l.Stack != "" {
-			t.Errorf("the letter is %+v", l)
+			t.Errorf("the poison event is %+v", l)
 		}
 		if s := in.Status()[0]; s.Poisoned != 1 {
 			t.Errorf("status %+v", s)
@@ -314,7 +314,7 @@ func TestAFormerOwnerCannotWriteTheWork(t *testing.T) {
 // A record that cannot be read is begun anew: attempts are forgotten, events are not.
 func TestAnUnreadableRecordStopsNobody(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		if _, err := w.store.Put(w.t.Context(), testGroup, processor.Fact{Key: workPrefix + "bill/0", Value: []byte("{")}); err != nil {
+		if _, err := w.store.Put(w.t.Context(), testGroup, processor.Entry{Key: workPrefix + "bill/0", Value: []byte("{")}); err != nil {
 			t.Fatal(err)
 		}
 		w.orders.sendN("0", 2)
@@ -349,7 +349,7 @@ func TestAStoreThatIsAwayIsWaitedFor(t *testing.T) {
 		after(5 * time.Minute)
 		w.wantAway("0/1", "0/3")
 		w.wantSaved("0", 4)
-		if !w.told(errDown) {
+		if !w.reported(errDown) {
 			t.Error("nobody was told")
 		}
 		l.setDeny(nil)
@@ -386,7 +386,7 @@ type forgetful struct {
 	n, lost int // guarded by mu
 }
 
-func (s *forgetful) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {
+func (s *forgetful) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
 	got, err := s.store.Put(ctx, g, f)
 	if err != nil || !strings.HasPrefix(f.Key, workPrefix) {
 		return got, err
@@ -395,7 +395,7 @@ func (s *forgetful) Put(ctx context.Context, g processor.Group, f processor.Fact
 	defer s.mu.Unlock()
 	if s.n++; s.n%2 == 0 {
 		s.lost++
-		return processor.Fact{}, errDown
+		return processor.Entry{}, errDown
 	}
 	return got, err
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // F3
-func TestRetriesHappenInPlaceAndKeepOrder(t *testing.T) {
+func TestRetriesHappenInTargetAndKeepOrder(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		b := binding()
 		b.MaxBatch = 2
@@ -41,9 +41,9 @@ func TestABatchThatFailsIsBisectedAndOnlyTheGuiltyArePutAway(t *testing.T) {
 		after(10 * time.Second)
 		w.wantCalls("0:0-7 1", "0:0-7 2", "0:0-7 3", "0:0-3 4", "0:4-7 4", "0:4-5 5", "0:4 6", "0:5 6", "0:5 7", "0:6-7 5")
 		w.wantAway("0/5")
-		l := w.letters()[0]
+		l := w.poisonEvents()[0]
 		if l.Reason != "bad event 5" || l.Attempts != 7 || l.Function != "bill" || string(l.Event.Body) != "5" || l.Instance != "a" {
-			t.Errorf("the letter is %+v", l)
+			t.Errorf("the poison event is %+v", l)
 		}
 		w.wantSaved("0", 7)
 		in.stop()

@@ -16,7 +16,7 @@ import (
 // from left to right until none is left; each step does one thing with the first of them.
 //
 //	Call     wait ─▶ gate ─▶ call ─▶ the parts that package triage makes of it take its place
-//	PutAway  count the failure ─▶ circuit still closed ─▶ letter ─▶ done
+//	PutAway  count the failure ─▶ circuit still closed ─▶ poison event ─▶ done
 //	Finish   done
 //
 // What is done from the left is checkpointed after each step.
@@ -39,7 +39,7 @@ type part struct {
 	triage.Part
 	err      error // of the last call; nil: there was none in this process
 	counted  bool  // the circuit has been told of the failure
-	intended bool  // its letter was about to be written when somebody stopped
+	intended bool  // its poison event was about to be written when somebody stopped
 }
 
 func newRound(ctx context.Context, w *worker, b *processor.Batch, stop <-chan struct{}) *round {
@@ -49,7 +49,7 @@ func newRound(ctx context.Context, w *worker, b *processor.Batch, stop <-chan st
 }
 
 // plan divides the batch. What is away, or was redriven for other functions, is in no part and so is done. What was about to be put
-// away comes first: whether its letter is written is not known, and the sooner that is over the better.
+// away comes first: whether its poison event is written is not known, and the sooner that is over the better.
 func (r *round) plan() {
 	numbers := make([]int64, 0, len(r.b.Events))
 	for i := range r.b.Events {
@@ -130,7 +130,7 @@ func (r *round) finish() {
 // settled marks events as done.
 func (r *round) settled(events triage.Set) {
 	for _, span := range events {
-		for i := r.place(span.First); i < len(r.done) && r.b.Events[i].Sequence <= span.Last; i++ {
+		for i := r.target(span.First); i < len(r.done) && r.b.Events[i].Sequence <= span.Last; i++ {
 			r.done[i] = true
 		}
 	}
@@ -174,8 +174,8 @@ func (r *round) leave(err error) error {
 	return undone(err)
 }
 
-// tell reports what was carried on from, unless it is the end.
-func (r *round) tell(doing string, err error) error {
+// notify reports what was carried on from, unless it is the end.
+func (r *round) notify(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (r *round) persist() error {
 
 // events are those of a set, which is a part of the batch. They are copied only where others are in between.
 func (r *round) events(set triage.Set) []event.Event {
-	from, n := r.place(set.First()), int(set.Len())
+	from, n := r.target(set.First()), int(set.Len())
 	if end := from + n; end <= len(r.b.Events) && r.b.Events[end-1].Sequence == set.Last() {
 		return r.b.Events[from:end:end]
 	}
@@ -214,8 +214,8 @@ func (r *round) events(set triage.Set) []event.Event {
 	return list
 }
 
-// place is that of an event, or of the first behind it.
-func (r *round) place(sequence int64) int {
+// target is that of an event, or of the first behind it.
+func (r *round) target(sequence int64) int {
 	i, _ := slices.BinarySearchFunc(r.b.Events, sequence, func(ev event.Event, seq int64) int { return cmp.Compare(ev.Sequence, seq) })
 	return i
 }

@@ -12,14 +12,14 @@ func (r *round) putAway(p *part) error {
 	if !p.intended && !p.counted && !r.w.fn.Breaker.Attempts {
 		p.counted = true
 		open, err := r.w.fn.circuit.Failed(r.ctx, 1, r.sample(p.Unit, p.err))
-		if err := r.tell("count the failure", err); err != nil {
+		if err := r.notify("count the failure", err); err != nil {
 			return err
 		}
 		if open {
 			return r.stay()
 		}
 	}
-	away, err := r.w.putAway(r.ctx, r.b.Leaving(), p.Unit, r.w.letter(ev, p.Unit, p.err))
+	away, err := r.w.putAway(r.ctx, r.b.Leaving(), p.Unit, r.w.poisonEvent(ev, p.Unit, p.err))
 	switch {
 	case err != nil:
 		return err

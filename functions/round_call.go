@@ -147,7 +147,7 @@ func (r *round) take(out outcome) error {
 		return nil
 	}
 	_, err := r.w.fn.circuit.Failed(r.ctx, 1, r.sample(u, out.err)) // what follows looks at the circuit anyway
-	return r.tell("count the failure", err)
+	return r.notify("count the failure", err)
 }
 
 // replace puts parts in the first one's place.

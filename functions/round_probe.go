@@ -14,7 +14,7 @@ import (
 // probe tries the circuit with the first event of the first part.
 func (r *round) probe(pass circuit.Pass) error {
 	r.split()
-	u, tells := r.parts[0].Unit, false
+	u, notifies := r.parts[0].Unit, false
 	var out outcome
 	err := r.attempt(u, true, func(o outcome) error {
 		switch out = o; {
@@ -22,21 +22,21 @@ func (r *round) probe(pass circuit.Pass) error {
 			return r.interrupted(u, out.finished)
 		case out.bad():
 			r.probeFailed(u, out)
-			tells = true
+			notifies = true
 			return nil
 		}
 		err := r.take(out)
-		tells = r.parts[0].Do == triage.Finish // else it was left untouched, which tells nothing
+		notifies = r.parts[0].Do == triage.Finish // else it was left untouched, which tells nothing
 		return err
 	})
-	if !tells {
+	if !notifies {
 		r.w.fn.circuit.Returned(pass)
 		return err
 	}
 	r.term = -1
 	// That may take as long as the store is away: the call is over, and keeps no other from being made.
-	told := r.tell("tell how the probe ended", r.w.fn.circuit.Probed(r.ctx, pass, !out.bad(), r.sample(u, out.err)))
-	return cmp.Or(err, told)
+	reported := r.notify("tell how the probe ended", r.w.fn.circuit.Probed(r.ctx, pass, !out.bad(), r.sample(u, out.err)))
+	return cmp.Or(err, reported)
 }
 
 // split makes the first event of the first part one of its own.

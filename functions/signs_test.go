@@ -67,7 +67,7 @@ func TestLogLinesSayEachThingOnce(t *testing.T) {
 }
 
 // F4: while poison cannot be written it is told for what the partition waits, and what to do about it.
-func TestWhatAPartitionWaitsForIsTold(t *testing.T) {
+func TestWhatAPartitionWaitsForIsReported(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.send("0", "bad", "ok")
 		b := binding()
@@ -85,7 +85,7 @@ func TestWhatAPartitionWaitsForIsTold(t *testing.T) {
 		if got := in.Status()[0].Waiting; got != want {
 			t.Errorf("it waits for %q", got)
 		}
-		if !w.told(hub.ErrNotFound) || !strings.HasSuffix(w.errs[len(w.errs)-1].Error(), "waits: "+want) {
+		if !w.reported(hub.ErrNotFound) || !strings.HasSuffix(w.errs[len(w.errs)-1].Error(), "waits: "+want) {
 			t.Errorf("told of %v", w.errs)
 		}
 		w.poison = w.space.make("bill-poison", 1)

@@ -10,15 +10,15 @@ import (
 
 // Sink is a place for poison events. It is used by many goroutines at once.
 type Sink interface {
-	// Put returns nil once the letter is durable. Until it does the event's partition waits. It may be called again for the same
-	// letter, by another instance too, after an error or a crash; the letter's ID is then the same.
-	Put(ctx context.Context, l Letter) error
+	// Put returns nil once the poison event is durable. Until it does the event's partition waits. It may be called again for the same
+	// poison event, by another instance too, after an error or a crash; the poison event's ID is then the same.
+	Put(ctx context.Context, l PoisonEvent) error
 	// String names the place.
 	String() string
 }
 
-// Letter is an event that used up its retries.
-type Letter struct {
+// PoisonEvent is an event that used up its retries.
+type PoisonEvent struct {
 	// ID is function/hub/partition/sequence.
 	ID         string
 	Function   string
@@ -36,9 +36,9 @@ type Letter struct {
 	Event event.Event
 }
 
-// full is the letter in the form that hubs and topics get.
-func (l Letter) full() poison.Letter {
-	return poison.Letter{
+// full is the poison event in the form that hubs and topics get.
+func (l PoisonEvent) full() poison.Record {
+	return poison.Record{
 		ID: l.ID, Function: l.Function, Hub: l.Hub, Group: l.Group, Partition: l.Partition, Sequence: l.Sequence,
 		Offset: l.Event.Offset, Enqueued: l.Event.Enqueued, Reason: l.Reason, Stack: l.Stack,
 		Attempts: l.Attempts, Deaths: l.Deaths, At: l.At, Instance: l.Instance, Event: l.Event,

@@ -12,10 +12,10 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
-// hubPlace is a hub that knows producers' numbers, as a yard's: a letter is stored once.
-type hubPlace struct {
+// hubTarget is a hub that knows producers' numbers, as a yard's: a poison event is stored once.
+type hubTarget struct {
 	hub source
-	// kept has a place for each producer that stays open. All others are opened for each letter: connections have a limit, and so many
+	// kept has a place for each producer that stays open. All others are opened for each poison event: connections have a limit, and so many
 	// partitions may be a function's.
 	kept chan struct{}
 
@@ -26,16 +26,16 @@ type hubPlace struct {
 // keptProducers is how many of a function's partitions can have a producer open while they write nothing.
 const keptProducers = 8
 
-func newHubPlace(h source, partitions []string) *hubPlace {
-	return &hubPlace{hub: h, kept: make(chan struct{}, keptProducers), partitions: partitions}
+func newHubTarget(h source, partitions []string) *hubTarget {
+	return &hubTarget{hub: h, kept: make(chan struct{}, keptProducers), partitions: partitions}
 }
 
-func (p *hubPlace) String() string { return "hub " + p.hub.Name() }
+func (p *hubTarget) String() string { return "hub " + p.hub.Name() }
 
-func (p *hubPlace) writer(partition string) writer { return &hubWriter{place: p, from: partition} }
+func (p *hubTarget) writer(partition string) writer { return &hubWriter{target: p, from: partition} }
 
 // to is where the letters of one source partition go, always the same, so that their order is kept.
-func (p *hubPlace) to(partition string) string {
+func (p *hubTarget) to(partition string) string {
 	n, err := strconv.ParseUint(partition, 10, 32)
 	if err != nil {
 		n = 0 // partitions are numbered; whatever this is, it is somewhere
@@ -45,14 +45,14 @@ func (p *hubPlace) to(partition string) string {
 	return p.partitions[n%uint64(len(p.partitions))]
 }
 
-func (p *hubPlace) has(partition string) bool {
+func (p *hubTarget) has(partition string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Contains(p.partitions, partition)
 }
 
 // refresh learns which partitions there are by now.
-func (p *hubPlace) refresh(ctx context.Context) error {
+func (p *hubTarget) refresh(ctx context.Context) error {
 	info, err := p.hub.Info(ctx)
 	if err != nil {
 		return err
@@ -70,21 +70,21 @@ func noHub(name string, err error) error {
 
 // hubWriter is used by one goroutine at a time.
 type hubWriter struct {
-	place    *hubPlace
+	target   *hubTarget
 	from     string
 	producer producer // nil: none is open
 	open     hub.ProducerConfig
 	keeps    bool // it has one of the places
 }
 
-func (w *hubWriter) partition() string { return w.place.to(w.from) }
+func (w *hubWriter) partition() string { return w.target.to(w.from) }
 
-func (w *hubWriter) put(ctx context.Context, in triage.Intent, l Letter) error {
+func (w *hubWriter) put(ctx context.Context, in triage.Intent, l PoisonEvent) error {
 	err := w.as(ctx, in).Send(ctx, in.Number, l.full().Message())
 	w.keep(ctx)
 	if errors.Is(err, hub.ErrNotFound) { // it is gone, or was made anew with fewer partitions
-		if errors.Is(w.place.refresh(ctx), hub.ErrNotFound) {
-			return noHub(w.place.hub.Name(), err)
+		if errors.Is(w.target.refresh(ctx), hub.ErrNotFound) {
+			return noHub(w.target.hub.Name(), err)
 		}
 	}
 	return err
@@ -93,14 +93,14 @@ func (w *hubWriter) put(ctx context.Context, in triage.Intent, l Letter) error {
 // as gives the producer of an intent, for the partition that stands there while there is one.
 func (w *hubWriter) as(ctx context.Context, in triage.Intent) producer {
 	cfg := hub.ProducerConfig{Partition: in.Partition, ID: in.Producer}
-	if !w.place.has(in.Partition) {
+	if !w.target.has(in.Partition) {
 		cfg.Partition = w.partition()
 	}
 	if w.producer != nil && w.open == cfg {
 		return w.producer
 	}
 	w.end(ctx)
-	w.producer, w.open = w.place.hub.Producer(cfg), cfg
+	w.producer, w.open = w.target.hub.Producer(cfg), cfg
 	return w.producer
 }
 
@@ -110,7 +110,7 @@ func (w *hubWriter) keep(ctx context.Context) {
 		return
 	}
 	select {
-	case w.place.kept <- struct{}{}:
+	case w.target.kept <- struct{}{}:
 		w.keeps = true
 	default:
 		w.end(ctx)
@@ -128,17 +128,17 @@ func (w *hubWriter) close(ctx context.Context) {
 	w.end(ctx)
 	if w.keeps {
 		w.keeps = false
-		<-w.place.kept
+		<-w.target.kept
 	}
 }
 
-// Hub is a place for poison events in any hub, such as one in another namespace. A letter is there at least once: after a crash it may be there
-// again with the same ID. For a hub of the function's own namespace Binding.Poison is better, as a yard stores each letter once.
+// Hub is a place for poison events in any hub, such as one in another namespace. A poison event is there at least once: after a crash it may be there
+// again with the same ID. For a hub of the function's own namespace Binding.Poison is better, as a yard stores each poison event once.
 func Hub(h *hub.Hub) Sink { return plainHub{h} }
 
 type plainHub struct{ *hub.Hub }
 
-func (p plainHub) Put(ctx context.Context, l Letter) error {
+func (p plainHub) Put(ctx context.Context, l PoisonEvent) error {
 	return p.Send(ctx, l.full().Message())
 }
 

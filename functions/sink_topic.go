@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/grid"
 )
 
-// Topic is a place for poison events in a grid topic, which is the client's; topic is its name, for those who read logs. A letter is an
+// Topic is a place for poison events in a grid topic, which is the client's; topic is its name, for those who read logs. A poison event is an
 // event of type Eventyard.EventPoisoned whose data tells whence it came and why, with the original's body. It is there at least once: after a crash
 // it may be there again with the same id.
 func Topic(client *grid.Client, topic string) Sink { return gridTopic{client, topic} }
@@ -21,7 +21,7 @@ type gridTopic struct {
 
 func (t gridTopic) String() string { return "topic " + t.name }
 
-func (t gridTopic) Put(ctx context.Context, l Letter) error {
+func (t gridTopic) Put(ctx context.Context, l PoisonEvent) error {
 	ev, err := gridEvent(l)
 	if err != nil {
 		return err
@@ -34,8 +34,8 @@ func (t gridTopic) Put(ctx context.Context, l Letter) error {
 	return t.client.Publish(ctx, ev)
 }
 
-// gridEvent is the letter as a topic's client wants it, whatever the topic's schema.
-func gridEvent(l Letter) (grid.Event, error) {
+// gridEvent is the poison event as a topic's client wants it, whatever the topic's schema.
+func gridEvent(l PoisonEvent) (grid.Event, error) {
 	text, err := l.full().JSON()
 	if err != nil {
 		return grid.Event{}, err
@@ -48,7 +48,7 @@ func gridEvent(l Letter) (grid.Event, error) {
 		Version string          `json:"dataVersion"`
 	}
 	if err := json.Unmarshal(text, &envelope); err != nil {
-		return grid.Event{}, fmt.Errorf("letter %s: %w", l.ID, err)
+		return grid.Event{}, fmt.Errorf("poison event %s: %w", l.ID, err)
 	}
 	return grid.Event{
 		ID: envelope.ID, Type: envelope.Type, Subject: envelope.Subject, Time: l.At, Data: envelope.Data, DataVersion: envelope.Version,

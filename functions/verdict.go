@@ -38,9 +38,9 @@ type Results struct {
 
 func (r *Results) Error() string {
 	first := -1
-	for place, err := range r.Failed {
-		if err != nil && (first < 0 || place < first) {
-			first = place
+	for target, err := range r.Failed {
+		if err != nil && (first < 0 || target < first) {
+			first = target
 		}
 	}
 	if first < 0 {
@@ -120,19 +120,19 @@ func judgeOne(err error) triage.Result {
 
 func judgeResults(r *Results, events []event.Event) judgement {
 	j := judgement{each: map[int64]triage.Result{}, errs: map[int64]error{}}
-	for place, err := range r.Failed {
-		if place < 0 || place >= len(events) {
-			return misplaced(place, len(events))
+	for target, err := range r.Failed {
+		if target < 0 || target >= len(events) {
+			return misplaced(target, len(events))
 		}
 		if err != nil {
-			j.each[events[place].Sequence], j.errs[events[place].Sequence] = judgeOne(err), err
+			j.each[events[target].Sequence], j.errs[events[target].Sequence] = judgeOne(err), err
 		}
 	}
-	for _, place := range r.Untouched {
-		if place < 0 || place >= len(events) {
-			return misplaced(place, len(events))
+	for _, target := range r.Untouched {
+		if target < 0 || target >= len(events) {
+			return misplaced(target, len(events))
 		}
-		if seq := events[place].Sequence; j.errs[seq] == nil {
+		if seq := events[target].Sequence; j.errs[seq] == nil {
 			j.each[seq] = triage.Result{Verdict: triage.Untouched}
 		}
 	}
@@ -140,8 +140,8 @@ func judgeResults(r *Results, events []event.Event) judgement {
 }
 
 // misplaced is of a handler that has miscounted: what it says cannot be believed of any event.
-func misplaced(place, events int) judgement {
-	text := fmt.Sprintf("the handler's Results name place %d of %d events: places count from 0 in Batch.Events", place, events)
+func misplaced(target, events int) judgement {
+	text := fmt.Sprintf("the handler's Results name place %d of %d events: places count from 0 in Batch.Events", target, events)
 	return judgement{whole: triage.Result{Verdict: triage.Failed, Reason: text}}
 }
 
@@ -165,7 +165,7 @@ func failing(v triage.Verdict) bool {
 // done: every event is, and none was skipped.
 func (j judgement) done() bool { return len(j.each) == 0 && j.whole.Verdict == triage.Done }
 
-// reason is an error's text as letters and records have it: something, in any case.
+// reason is an error's text as poison events and records have it: something, in any case.
 func reason(err error) string {
 	if text := strings.TrimSpace(err.Error()); text != "" {
 		return text

@@ -43,7 +43,7 @@ func TestAVerdictIsFoundThroughAnyWrapping(t *testing.T) {
 	}
 }
 
-func TestResultsAreByPlaceAndBecomeVerdictsBySequence(t *testing.T) {
+func TestResultsAreByTargetAndBecomeVerdictsBySequence(t *testing.T) {
 	events := make([]event.Event, 4)
 	for i := range events {
 		events[i].Sequence = int64(10 + i)
@@ -95,7 +95,7 @@ func TestResultsDecideForSingleEvents(t *testing.T) {
 		if s := in.Status()[0]; s.Skipped != 1 || s.Done != 3 || s.Poisoned != 2 || s.Failed != 3 {
 			t.Errorf("status %+v", s)
 		}
-		if reason := w.letters()[1].Reason; reason != "rotten" {
+		if reason := w.poisonEvents()[1].Reason; reason != "rotten" {
 			t.Errorf("the reason is %q", reason)
 		}
 		in.stop()
@@ -103,7 +103,7 @@ func TestResultsDecideForSingleEvents(t *testing.T) {
 }
 
 // F3
-func TestRetryAfterTakesThePlaceOfTheDelay(t *testing.T) {
+func TestRetryAfterTakesTheTargetOfTheDelay(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.sendN("0", 1)
 		in := w.start("a", func(_ context.Context, b *Batch) error {

@@ -18,26 +18,26 @@ type workReader struct {
 
 // sharedRead is one read of the store.
 type sharedRead struct {
-	begin chan struct{} // closed when its first waiter may begin
-	done  chan struct{} // closed when facts and err are set
-	facts []processor.Fact
-	err   error
+	begin   chan struct{} // closed when its first waiter may begin
+	done    chan struct{} // closed when entries and err are set
+	entries []processor.Entry
+	err     error
 }
 
 // read gives what a read that began after the call of this function found.
-func (w *workReader) read(ctx context.Context, read func(context.Context) ([]processor.Fact, error)) ([]processor.Fact, error) {
+func (w *workReader) read(ctx context.Context, read func(context.Context) ([]processor.Entry, error)) ([]processor.Entry, error) {
 	r, first := w.join()
 	if first {
 		<-r.begin // the one before it is bounded in time
 		defer w.ended(r)
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		r.err = panics.Call(func() (err error) { r.facts, err = read(ctx); return err })
-		return r.facts, r.err
+		r.err = panics.Call(func() (err error) { r.entries, err = read(ctx); return err })
+		return r.entries, r.err
 	}
 	select {
 	case <-r.done:
-		return r.facts, r.err
+		return r.entries, r.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

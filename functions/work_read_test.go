@@ -16,20 +16,20 @@ func TestReadsOfTheWorkAreSharedAndNeverOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w workReader
 		var reads, version atomic.Int64
-		read := func(ctx context.Context) ([]processor.Fact, error) {
+		read := func(ctx context.Context) ([]processor.Entry, error) {
 			reads.Add(1)
 			found := version.Load()
 			time.Sleep(10 * time.Millisecond)
-			return []processor.Fact{{Value: []byte{byte(found)}}}, nil
+			return []processor.Entry{{Value: []byte{byte(found)}}}, nil
 		}
 		var all sync.WaitGroup
 		for i := range 200 {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				asked := version.Add(1)
-				facts, err := w.read(t.Context(), read)
-				if err != nil || int64(facts[0].Value[0]) < asked {
-					t.Errorf("asked at %d, got %v, %v", asked, facts, err)
+				entries, err := w.read(t.Context(), read)
+				if err != nil || int64(entries[0].Value[0]) < asked {
+					t.Errorf("asked at %d, got %v, %v", asked, entries, err)
 				}
 			})
 		}

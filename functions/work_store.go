@@ -12,7 +12,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// workPrefix is of the facts that have the work on partitions: work/FUNCTION/PARTITION.
+// workPrefix is of the entries that have the work on partitions: work/FUNCTION/PARTITION.
 const workPrefix = "work/"
 
 // storeTimeout bounds one call of the store: whoever waits for it has to notice in time that the partition is to be given up.
@@ -85,13 +85,13 @@ func (r *record) take(ctx context.Context, policy triage.Policy, checkpoint int6
 
 // read gives what is stored. A record that cannot be read is begun anew: attempts are forgotten then, but no event is lost.
 func (r *record) read(ctx context.Context) (w triage.Work, v processor.Version, unreadable, err error) {
-	facts, err := r.reader.read(ctx, func(ctx context.Context) ([]processor.Fact, error) {
-		return r.store.Facts(ctx, r.group, workPrefix+r.function+"/")
+	entries, err := r.reader.read(ctx, func(ctx context.Context) ([]processor.Entry, error) {
+		return r.store.Entries(ctx, r.group, workPrefix+r.function+"/")
 	})
 	if err != nil {
 		return triage.Work{}, "", nil, fmt.Errorf("read %s: %w", r.key, err)
 	}
-	for _, f := range facts {
+	for _, f := range entries {
 		if f.Key == r.key {
 			w, unreadable = triage.DecodeWork(f.Value)
 			return w, f.Version, unreadable, nil
@@ -152,7 +152,7 @@ func (r *record) write(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	stored, err := r.store.Put(ctx, r.group, processor.Fact{Key: r.key, Value: value, Version: r.version})
+	stored, err := r.store.Put(ctx, r.group, processor.Entry{Key: r.key, Value: value, Version: r.version})
 	switch {
 	case err == nil:
 		r.version, r.written = stored.Version, changes

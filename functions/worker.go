@@ -20,7 +20,7 @@ type worker struct {
 	fn     *function
 	part   *processor.Partition
 	record *record
-	writer writer        // of letters; nil: they are dropped
+	writer writer        // of poison events; nil: they are dropped
 	away   chan struct{} // a token, held by who puts an event away
 
 	// owed: something is done whose checkpoint had to wait for the circuit.
@@ -32,8 +32,8 @@ var _ processor.Worker = (*worker)(nil)
 // Open reads what the last owner left and fences it.
 func (w *worker) Open(ctx context.Context, p *processor.Partition) error {
 	w.part, w.record, w.away = p, newRecord(w.fn, p), make(chan struct{}, 1)
-	if w.fn.place != nil {
-		w.writer = w.fn.place.writer(p.ID())
+	if w.fn.target != nil {
+		w.writer = w.fn.target.writer(p.ID())
 	}
 	unreadable, err := w.record.open(ctx, w.fn.policy, p.Status().Saved)
 	if err != nil {
@@ -196,7 +196,7 @@ func (w *worker) persist(ctx context.Context, leaving <-chan struct{}) error {
 }
 
 // shed makes room in a record that is too large: what is furthest above the checkpoint is forgotten first. It comes again only
-// if this instance dies, and then a letter may be written twice.
+// if this instance dies, and then a poison event may be written twice.
 func shed(work *triage.Work) { work.Away = work.Away[:len(work.Away)/2] }
 
 // batch makes what the handler sees.
@@ -209,9 +209,9 @@ func (w *worker) batch(events []event.Event, attempt int) *Batch {
 
 func (w *worker) report(doing string, err error) { w.fn.report(w.part.ID(), doing, err) }
 
-// letter is what is written of an event that is put away.
-func (w *worker) letter(ev event.Event, u triage.Unit, err error) Letter {
-	l := Letter{
+// poisonEvent is what is written of an event that is put away.
+func (w *worker) poisonEvent(ev event.Event, u triage.Unit, err error) PoisonEvent {
+	l := PoisonEvent{
 		ID: poison.ID(w.fn.name, w.fn.Hub, w.part.ID(), ev.Sequence), Function: w.fn.name, Hub: w.fn.Hub, Group: w.fn.Group,
 		Partition: w.part.ID(), Sequence: ev.Sequence, Reason: u.Reason, Attempts: u.Tries(), Deaths: u.Deaths,
 		At: time.Now(), Instance: w.fn.host.id, Event: ev,

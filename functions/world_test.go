@@ -173,14 +173,14 @@ func (w *world) gotDone(partition string) []string {
 	return slices.Clone(w.done[partition])
 }
 
-// letters are those in the poison hub.
-func (w *world) letters() []poison.Letter {
-	var list []poison.Letter
+// poisonEvents are those in the poison hub.
+func (w *world) poisonEvents() []poison.Record {
+	var list []poison.Record
 	for _, p := range w.poison.parts {
 		for _, ev := range w.poison.all(p.id) {
 			l, ok := poison.Read(ev)
 			if !ok {
-				w.t.Fatalf("in the poison hub is no letter: %+v", ev)
+				w.t.Fatalf("in the poison hub is no poison event: %+v", ev)
 			}
 			list = append(list, l)
 		}
@@ -191,7 +191,7 @@ func (w *world) letters() []poison.Letter {
 func (w *world) wantAway(ids ...string) {
 	w.t.Helper()
 	var got []string
-	for _, l := range w.letters() {
+	for _, l := range w.poisonEvents() {
 		got = append(got, strings.TrimPrefix(l.ID, "bill/orders/"))
 	}
 	if !slices.Equal(got, ids) {
@@ -241,11 +241,11 @@ func (w *world) force(partition string, seq int64) {
 
 // work is the stored record of a partition.
 func (w *world) work(partition string) triage.Work {
-	facts, err := w.store.Facts(context.Background(), testGroup, workPrefix)
+	entries, err := w.store.Entries(context.Background(), testGroup, workPrefix)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, f := range facts {
+	for _, f := range entries {
 		if f.Key == workPrefix+"bill/"+partition {
 			work, err := triage.DecodeWork(f.Value)
 			if err != nil {
@@ -275,7 +275,7 @@ func (w *world) wantState(want string) {
 	}
 }
 
-func (w *world) told(target error) bool {
+func (w *world) reported(target error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.errs, func(err error) bool { return errors.Is(err, target) })

@@ -57,14 +57,14 @@ func quiet() functions.Config {
 	return functions.Config{Log: slog.New(slog.DiscardHandler)}
 }
 
-// letters reads what is in a poison hub with one partition.
-func letters(t *testing.T, client *hub.Client, name string) []poison.Letter {
+// poisonEvents reads what is in a poison hub with one partition.
+func poisonEvents(t *testing.T, client *hub.Client, name string) []poison.Record {
 	t.Helper()
 	info, err := client.Hub(name).Partition(t.Context(), "0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []poison.Letter
+	var list []poison.Record
 	if info.Empty {
 		return nil
 	}
@@ -74,7 +74,7 @@ func letters(t *testing.T, client *hub.Client, name string) []poison.Letter {
 		}
 		l, ok := poison.Read(ev)
 		if !ok {
-			t.Fatalf("no letter: %+v", ev)
+			t.Fatalf("no poison event: %+v", ev)
 		}
 		list = append(list, l)
 		if ev.Sequence == info.Last {
@@ -125,10 +125,10 @@ func TestInAYardOnlyTheGuiltyArePutAway(t *testing.T) {
 	})
 	stop()
 	var away []string
-	for _, l := range letters(t, client, "bill-poison") {
+	for _, l := range poisonEvents(t, client, "bill-poison") {
 		away = append(away, string(l.Event.Body))
 		if l.Function != "bill" || l.Reason != "cannot bill "+string(l.Event.Body) || l.Event.Key == "" || l.Attempts < 2 {
-			t.Errorf("letter %+v", l)
+			t.Errorf("poison event %+v", l)
 		}
 	}
 	if slices.Sort(away); !slices.Equal(away, []string{"bad 107", "bad 157", "bad 57", "bad 7"}) {
@@ -147,7 +147,7 @@ func TestInAYardTheCircuitIsShared(t *testing.T) {
 	yard.Hub(t, "orders", 2)
 	client := yard.Dial(t)
 	var mu sync.Mutex
-	down, told := true, []string{}
+	down, reported := true, []string{}
 	handle := functions.Each(func(context.Context, event.Event) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -162,7 +162,7 @@ func TestInAYardTheCircuitIsShared(t *testing.T) {
 		cfg.OnCircuit = func(c functions.Circuit) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, id+" "+c.State)
+			reported = append(reported, id+" "+c.State)
 		}
 		h := functions.NewHost(client, cfg)
 		h.Handle("bill", handle, functions.Binding{
@@ -197,7 +197,7 @@ func TestInAYardTheCircuitIsShared(t *testing.T) {
 	eventually(t, "it is told, which may come a little later than the events", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.Contains(told, "a open") && slices.Contains(told, "b open") && slices.Contains(told, "b closed")
+		return slices.Contains(reported, "a open") && slices.Contains(reported, "b open") && slices.Contains(reported, "b closed")
 	})
 }
 
@@ -224,7 +224,7 @@ func TestInAYardAProgramIsCalledOverHTTP(t *testing.T) {
 }
 
 // F4: without the poison hub Run says so at once, and how to make it.
-func TestInAYardAMissingPoisonHubIsToldAtOnce(t *testing.T) {
+func TestInAYardAMissingPoisonHubIsReportedAtOnce(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	host := functions.NewHost(yard.Dial(t), quiet())
@@ -236,7 +236,7 @@ func TestInAYardAMissingPoisonHubIsToldAtOnce(t *testing.T) {
 }
 
 // What is mistyped is what is told, before anything that is missing because of it, and without a word about the store.
-func TestInAYardAMistypedHubOrGroupIsTold(t *testing.T) {
+func TestInAYardAMistypedHubOrGroupIsReported(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	for _, c := range []struct{ hub, group, want string }{
@@ -258,19 +258,19 @@ func TestInAYardAMistypedHubOrGroupIsTold(t *testing.T) {
 }
 
 // F4: poison in a grid topic, in either schema, and in a hub anywhere.
-func TestOtherPlacesForPoison(t *testing.T) {
+func TestOtherPositionsForPoison(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	yard.Hub(t, "drawer", 1)
 	client := yard.Dial(t)
-	l := functions.Letter{ID: "bill/orders/0/7", Function: "bill", Hub: "orders", Group: "$Default", Partition: "0", Sequence: 7,
+	l := functions.PoisonEvent{ID: "bill/orders/0/7", Function: "bill", Hub: "orders", Group: "$Default", Partition: "0", Sequence: 7,
 		Reason: "no", Attempts: 3, At: time.Now(), Instance: "a", Event: event.Event{Body: []byte(`{"total":1}`), ContentType: "application/json"}}
 
 	drawer := functions.Hub(client.Hub("drawer"))
 	if err := drawer.Put(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
-	if got := letters(t, client, "drawer"); len(got) != 1 || got[0].ID != l.ID || drawer.String() != "hub drawer" {
+	if got := poisonEvents(t, client, "drawer"); len(got) != 1 || got[0].ID != l.ID || drawer.String() != "hub drawer" {
 		t.Errorf("in %s are %+v", drawer, got)
 	}
 	for _, schema := range []grid.Schema{grid.EventGrid, grid.CloudEvents} {
@@ -343,7 +343,7 @@ func (m *mortal) Save(ctx context.Context, g processor.Group, l processor.Lease,
 	return m.Store.Save(ctx, g, l, c)
 }
 
-func (m *mortal) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {
+func (m *mortal) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead {
@@ -362,14 +362,14 @@ func (m *mortal) Put(ctx context.Context, g processor.Group, f processor.Fact) (
 	return m.Store.Put(ctx, g, f)
 }
 
-func (m *mortal) Remove(ctx context.Context, g processor.Group, f processor.Fact) error {
+func (m *mortal) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
 	if err := m.alive(); err != nil {
 		return err
 	}
 	return m.Store.Remove(ctx, g, f)
 }
 
-// F4: in a real yard's hub a letter is stored exactly once, wherever its writer died.
+// F4: in a real yard's hub a poison event is stored exactly once, wherever its writer died.
 func TestInAYardALetterIsStoredExactlyOnceWhereverItsWriterDies(t *testing.T) {
 	yard := servertest.Start(t)
 	client := yard.Dial(t)
@@ -413,7 +413,7 @@ func TestInAYardALetterIsStoredExactlyOnceWhereverItsWriterDies(t *testing.T) {
 					})
 					stop()
 					var away []int64
-					for _, l := range letters(t, client, name+"-poison") {
+					for _, l := range poisonEvents(t, client, name+"-poison") {
 						away = append(away, l.Sequence)
 					}
 					if !slices.Equal(away, []int64{1, 3}) {

@@ -70,7 +70,7 @@ func (e Event) Unmarshal(v any) error {
 // ContentID makes an id of what an event says: its type, source, subject and data, but not its
 // time. The same event has the same id whenever and wherever it is published, so that receivers
 // know it again. It is for events that happen once; those that happen again with the same words
-// (a door opens) are not told apart.
+// (a listener opens) are not told apart.
 func ContentID(e Event) string {
 	h := sha256.New()
 	for _, part := range []string{e.Type, e.Source, e.Subject, e.DataVersion, e.DataSchema, e.ContentType} {

@@ -43,12 +43,12 @@ func roundTrip(t *testing.T, c *hub.Client, body string) {
 }
 
 // H8, P12: every way in.
-func TestEveryDoorLetsIn(t *testing.T) {
+func TestEveryListenerLetsIn(t *testing.T) {
 	y := start(t)
 	trusted := y.trust(t)
 	for name, test := range map[string]struct {
-		door string
-		cfg  hub.Config
+		listener string
+		cfg      hub.Config
 	}{
 		"plain":            {"amqp", hub.Config{}},
 		"TLS":              {"amqps", hub.Config{TLS: trusted}},
@@ -57,7 +57,7 @@ func TestEveryDoorLetsIn(t *testing.T) {
 		"a dialer of ours": {"amqp", hub.Config{Dial: new(net.Dialer).DialContext}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			roundTrip(t, y.dial(t, y.at(t, test.door).String(), test.cfg), "over "+name)
+			roundTrip(t, y.dial(t, y.at(t, test.listener).String(), test.cfg), "over "+name)
 		})
 	}
 	roundTrip(t, y.Dial(t), "inside the process")
@@ -66,20 +66,20 @@ func TestEveryDoorLetsIn(t *testing.T) {
 func TestACertificateThatNobodyKnowsIsNotTrusted(t *testing.T) {
 	y := start(t)
 	for _, cfg := range []hub.Config{{}, {WebSockets: true}} {
-		door := "amqps"
+		listener := "amqps"
 		if cfg.WebSockets {
-			door = "https"
+			listener = "https"
 		}
-		_, err := hub.Dial(t.Context(), y.at(t, door).String(), cfg)
+		_, err := hub.Dial(t.Context(), y.at(t, listener).String(), cfg)
 		var untrusted *tls.CertificateVerificationError
 		if !errors.As(err, &untrusted) {
-			t.Errorf("%s: %v", door, err)
+			t.Errorf("%s: %v", listener, err)
 		}
 	}
 }
 
 // H9
-func TestDialTellsThatAKeyIsWrong(t *testing.T) {
+func TestDialNotifiesThatAKeyIsWrong(t *testing.T) {
 	y := start(t)
 	for _, entity := range []string{"", "h"} {
 		c := y.at(t, "amqp")

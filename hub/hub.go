@@ -34,7 +34,7 @@ type Config struct {
 	// TLS is used for endpoints with TLS; nil means the system's certificates.
 	TLS *tls.Config
 	// WebSockets reaches the hub over HTTPS (HTTP for a yard without TLS), for networks that let nothing
-	// else through. A port in the connection string is then that of the HTTP door.
+	// else through. A port in the connection string is then that of the HTTP listener.
 	WebSockets bool
 	// Dial opens the network connection; nil means a net.Dialer. It is how a yard in
 	// this process is reached without a socket. TLS and WebSockets are put on top of what it gives.

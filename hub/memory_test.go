@@ -53,17 +53,17 @@ func startMemory(t *testing.T, s memorySetup) *memoryYard {
 		h, err := y.broker.Hub(name)
 		return h.Created, err == nil
 	}
-	keeper, err := access.Open(t.Context(), access.Config{Meta: store, Hub: created, Development: true, Bearer: s.bearer, Log: log})
+	registry, err := access.Open(t.Context(), access.Config{Meta: store, Hub: created, Development: true, Bearer: s.bearer, Log: log})
 	must(t, err)
-	door, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: keeper, Groups: s.groups, Log: log})
+	listener, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: registry, Groups: s.groups, Log: log})
 	must(t, err)
-	y.serve(t, door, log)
+	y.serve(t, listener, log)
 	return y
 }
 
-func (y *memoryYard) serve(t *testing.T, door *eventhubs.Door, log *slog.Logger) {
+func (y *memoryYard) serve(t *testing.T, listener *eventhubs.Handler, log *slog.Logger) {
 	t.Helper()
-	s, err := amqp.New(amqp.Config{Handler: door, Auth: door, Log: log})
+	s, err := amqp.New(amqp.Config{Handler: listener, Auth: listener, Log: log})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 )
 
 // A position tells what it was made of, and nothing that it was not.
-func TestPositionsTellWhatTheyAreOf(t *testing.T) {
+func TestPositionsNotifyWhatTheyAreOf(t *testing.T) {
 	then := time.Unix(1, 0)
 	for _, c := range []struct {
 		position  hub.Position

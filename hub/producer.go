@@ -91,14 +91,14 @@ func (p *Producer) message(number int32, ev *event.Event) (*amqp.Message, int, e
 func onWire(number int32) int32 { return int32((int64(number) + 1) & math.MaxInt32) }
 
 // offWire is the number that a hub means. With none it says 0, as it does when the largest is stored; but behind both comes 0.
-func offWire(told int32) int32 { return max(told, 0) - 1 }
+func offWire(reported int32) int32 { return max(reported, 0) - 1 }
 
 // Last asks the hub for the newest number stored; -1: none. What is under way when it is asked is waited for.
 func (p *Producer) Last(ctx context.Context) (last int32, err error) {
 	err = p.retry(ctx, func(ctx context.Context) error {
 		link, err := p.to.attach(ctx) // a hub tells it to new links
 		if err == nil {
-			last, _ = link.told[wire.AnnotationProducerSequence].(int32)
+			last, _ = link.reported[wire.AnnotationProducerSequence].(int32)
 			link.conn.end(link.session)
 		}
 		return err
@@ -113,9 +113,9 @@ func (p *Producer) Last(ctx context.Context) (last int32, err error) {
 var errNoProducers = errors.New("the hub takes no numbers of producers")
 
 // recognized looks whether a hub has taken a link for the producer's.
-func (p *Producer) recognized(told map[string]any) error {
-	_, ok := told[wire.AnnotationProducerSequence].(int32)
-	if !ok || told[wire.AnnotationProducerID] != p.cfg.ID || told[wire.AnnotationProducerEpoch] != p.cfg.Epoch {
+func (p *Producer) recognized(reported map[string]any) error {
+	_, ok := reported[wire.AnnotationProducerSequence].(int32)
+	if !ok || reported[wire.AnnotationProducerID] != p.cfg.ID || reported[wire.AnnotationProducerEpoch] != p.cfg.Epoch {
 		return errNoProducers
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 func epoch(e int64) *int64 { return &e }
 
 // H4: reading starts wherever it is told to.
-func TestReadingStartsWhereItIsToldTo(t *testing.T) {
+func TestReadingStartsWhereItIsReportedTo(t *testing.T) {
 	y := start(t)
 	must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 3)...))
 	before := next(t, open(t, y.hub, hub.ReadConfig{Partition: "0"}), 3)
@@ -138,7 +138,7 @@ func TestTheSixthPlainReaderIsRefused(t *testing.T) {
 }
 
 // H10
-func TestAHubTellsAboutItself(t *testing.T) {
+func TestAHubNotifiesAboutItself(t *testing.T) {
 	y := start(t)
 	info, err := y.hub.Info(t.Context())
 	must(t, err)

@@ -24,7 +24,7 @@ type sender struct {
 	// answers. Empty and nil where there is nothing to ask.
 	capability string
 	properties map[string]any
-	check      func(told map[string]any) error
+	check      func(reported map[string]any) error
 	// turn is held by who opens the link.
 	turn chan struct{}
 
@@ -41,7 +41,7 @@ type senderLink struct {
 	// limit is the most that a message may measure.
 	limit int
 	// told are the properties that the hub has answered with.
-	told map[string]any
+	reported map[string]any
 }
 
 func (h *Hub) sender(address string) (*sender, error) {
@@ -175,7 +175,7 @@ func (s *sender) attach(ctx context.Context) (*senderLink, error) {
 	}
 	return &senderLink{
 		conn: conn, session: session, out: newOutgoing(conn, link),
-		limit: limitOf(link.MaxMessageSize()), told: link.Properties(),
+		limit: limitOf(link.MaxMessageSize()), reported: link.Properties(),
 	}, nil
 }
 

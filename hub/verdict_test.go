@@ -91,8 +91,8 @@ func TestAHubHasToTakeNumbers(t *testing.T) {
 	const id, epoch, number = "com.microsoft:producer-id", "com.microsoft:producer-epoch", "com.microsoft:producer-sequence-number"
 	p := (&Hub{client: &Client{}, name: "h"}).Producer(ProducerConfig{Partition: "0", ID: 7, Epoch: 2})
 	for name, test := range map[string]struct {
-		told map[string]any
-		ok   bool
+		reported map[string]any
+		ok       bool
 	}{
 		"it says nothing":     {nil, false},
 		"it knows the number": {map[string]any{id: int64(7), epoch: int16(2), number: int32(5)}, true},
@@ -100,7 +100,7 @@ func TestAHubHasToTakeNumbers(t *testing.T) {
 		"it means another":    {map[string]any{id: int64(8), epoch: int16(2), number: int32(5)}, false},
 		"in another epoch":    {map[string]any{id: int64(7), epoch: int16(3), number: int32(5)}, false},
 	} {
-		if err := p.to.check(test.told); (err == nil) != test.ok {
+		if err := p.to.check(test.reported); (err == nil) != test.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -32,7 +32,7 @@ type yard struct {
 
 func start(t *testing.T, changes ...func(*server.Config)) *yard {
 	t.Helper()
-	y := &yard{Yard: servertest.Start(t, append([]func(*server.Config){servertest.Doors, withHub}, changes...)...)}
+	y := &yard{Yard: servertest.Start(t, append([]func(*server.Config){servertest.Listeners, withHub}, changes...)...)}
 	y.client = y.dial(t, y.ConnectionString(), hub.Config{})
 	y.hub = y.client.Hub("h")
 	return y
@@ -51,19 +51,19 @@ func (y *yard) dial(t *testing.T, connectionString string, cfg hub.Config) *hub.
 	return client
 }
 
-// at points a connection string at a door.
-func (y *yard) at(t *testing.T, door string) auth.ConnectionString {
+// at points a connection string at a listener.
+func (y *yard) at(t *testing.T, listener string) auth.ConnectionString {
 	t.Helper()
 	c, err := auth.ParseConnectionString(y.ConnectionString())
 	must(t, err)
-	c.Endpoint = "sb://" + y.address(t, door) + "/"
-	c.Emulator = door == "amqp" || door == "http"
+	c.Endpoint = "sb://" + y.address(t, listener) + "/"
+	c.Emulator = listener == "amqp" || listener == "http"
 	return c
 }
 
-func (y *yard) address(t *testing.T, door string) string {
+func (y *yard) address(t *testing.T, listener string) string {
 	t.Helper()
-	u, err := url.Parse(y.Addresses()[door])
+	u, err := url.Parse(y.Addresses()[listener])
 	must(t, err)
 	return u.Host
 }
@@ -76,7 +76,7 @@ func (y *yard) restart(t *testing.T, meanwhile func()) {
 	y.Stop(t)
 	meanwhile()
 	old := y.Config
-	y.Yard = servertest.Start(t, servertest.Doors, func(cfg *server.Config) {
+	y.Yard = servertest.Start(t, servertest.Listeners, func(cfg *server.Config) {
 		cfg.DataDir, cfg.AMQP = old.DataDir, amqp
 	})
 }

@@ -45,7 +45,7 @@ func TestPanicsOfCallbacksAreErrors(t *testing.T) {
 				w.wantAll()
 				a.stop()
 				var p *processor.PanicError
-				if panics == 0 || where != "OnError" && where != "OnState" && where != "ProcessError" && !w.toldAs(&p) {
+				if panics == 0 || where != "OnError" && where != "OnState" && where != "ProcessError" && !w.reportedAs(&p) {
 					t.Errorf("%d panics, and OnError was told of %v", panics, w.errs)
 				}
 			})
@@ -53,7 +53,7 @@ func TestPanicsOfCallbacksAreErrors(t *testing.T) {
 	}
 }
 
-func (w *world) toldAs(target any) bool {
+func (w *world) reportedAs(target any) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, err := range w.errs {
@@ -95,7 +95,7 @@ func TestAWorkerThatHangsInProcessErrorDoesNotHoldUpOthers(t *testing.T) {
 		if l := w.lease("1"); l.Owner != "a" || l.Epoch != 1 {
 			t.Errorf("the lease of the other partition is %+v", l)
 		}
-		w.wantTold(processor.ErrStalled)
+		w.wantReported(processor.ErrStalled)
 		a.cancel()
 		after(time.Minute)
 		select {

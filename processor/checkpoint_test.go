@@ -118,7 +118,7 @@ func TestAnOperatorsMoveRestartsThePartitionFromThere(t *testing.T) {
 						t.Errorf("handled %v, want %v", got, want)
 					}
 					w.wantSaved("0", 10)
-					w.wantTold(processor.ErrMoved)
+					w.wantReported(processor.ErrMoved)
 					a.stop()
 				})
 			})

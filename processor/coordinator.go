@@ -16,13 +16,13 @@ type coordinator struct {
 	*instance
 	observer  *observer
 	held      map[string]*holding
-	presence  Fact
+	presence  Entry
 	presentAt time.Time // when that was last written
 	// unsure: the answer to a write of leases was lost; read before writing again.
 	unsure  bool
 	barred  map[string]*bar
 	floor   map[string]int64
-	wishes  map[string]Fact // next facts of ours, by key
+	wishes  map[string]Entry // next entries of ours, by key
 	foreign bool
 	leaving bool
 	saidID  bool // that an instance with our id has been here

@@ -21,7 +21,7 @@
 //
 //	lease        of each partition: its owner, and an epoch that rises with every acquisition
 //	checkpoint   of each partition: everything up to here is done
-//	fact         presence/INSTANCE, rewritten by each living instance; next/PARTITION: who wants it
+//	entry         presence/INSTANCE, rewritten by each living instance; next/PARTITION: who wants it
 //
 // # Who lives
 //

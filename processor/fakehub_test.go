@@ -110,10 +110,10 @@ func (h *fakeHub) send(partition string, n int, keys ...string) {
 		p.events = append(p.events, ev)
 		p.next++
 	}
-	p.tell()
+	p.notify()
 }
 
-func (p *fakePartition) tell() {
+func (p *fakePartition) notify() {
 	close(p.news)
 	p.news = make(chan struct{})
 }

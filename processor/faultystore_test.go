@@ -86,16 +86,16 @@ func (f *faulty) Save(ctx context.Context, g processor.Group, l processor.Lease,
 	return call(f, "save", func() (processor.Checkpoint, error) { return f.Store.Save(ctx, g, l, c) })
 }
 
-func (f *faulty) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
-	return call(f, "facts", func() ([]processor.Fact, error) { return f.Store.Facts(ctx, g, prefix) })
+func (f *faulty) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
+	return call(f, "facts", func() ([]processor.Entry, error) { return f.Store.Entries(ctx, g, prefix) })
 }
 
-func (f *faulty) Put(ctx context.Context, g processor.Group, fact processor.Fact) (processor.Fact, error) {
-	return call(f, "put", func() (processor.Fact, error) { return f.Store.Put(ctx, g, fact) })
+func (f *faulty) Put(ctx context.Context, g processor.Group, entry processor.Entry) (processor.Entry, error) {
+	return call(f, "put", func() (processor.Entry, error) { return f.Store.Put(ctx, g, entry) })
 }
 
-func (f *faulty) Remove(ctx context.Context, g processor.Group, fact processor.Fact) error {
-	_, err := call(f, "remove", func() (struct{}, error) { return struct{}{}, f.Store.Remove(ctx, g, fact) })
+func (f *faulty) Remove(ctx context.Context, g processor.Group, entry processor.Entry) error {
+	_, err := call(f, "remove", func() (struct{}, error) { return struct{}{}, f.Store.Remove(ctx, g, entry) })
 	return err
 }
 

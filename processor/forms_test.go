@@ -73,7 +73,7 @@ func TestAWorkerThatCannotOpenReleasesThePartitionAndIsTriedAgain(t *testing.T) 
 		w.hub.send("0", 2)
 		after(10 * time.Second)
 		w.wantAll()
-		w.wantTold(errHandler)
+		w.wantReported(errHandler)
 		if len(made) != 4 {
 			t.Fatalf("%d workers", len(made))
 		}
@@ -104,7 +104,7 @@ func TestAPartitionThatCannotBeOpenedHereIsTakenByAnother(t *testing.T) {
 	})
 }
 
-func TestProcessErrorIsToldOfErrorsOfThePartition(t *testing.T) {
+func TestProcessErrorIsReportedOfErrorsOfThePartition(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		d := &diary{w: w}
 		d.process = func(ctx context.Context, b *processor.Batch) error {
@@ -213,7 +213,7 @@ func TestEndingTheLoopOverBatchesReleasesThePartitionAndTheBatchIsNotDone(t *tes
 	})
 }
 
-func TestThePullFormTellsOfALostLease(t *testing.T) {
+func TestThePullFormNotifiesOfALostLease(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		cut := newFaulty(w.store)
 		cfg := w.config("a")
@@ -223,7 +223,7 @@ func TestThePullFormTellsOfALostLease(t *testing.T) {
 		after(time.Second)
 		cut.setDown(true)
 		after(time.Minute)
-		w.wantTold(processor.ErrLeaseLost)
+		w.wantReported(processor.ErrLeaseLost)
 		cut.setDown(false)
 		w.hub.send("0", 1)
 		after(time.Minute)
@@ -290,8 +290,8 @@ func TestAStormOfStartsAndStops(t *testing.T) {
 		after(time.Minute)
 		last.stop()
 		w.wantAll()
-		if w.owners() != "" || len(w.facts()) != 0 {
-			t.Errorf("left behind %s %v", w.owners(), w.facts())
+		if w.owners() != "" || len(w.entries()) != 0 {
+			t.Errorf("left behind %s %v", w.owners(), w.entries())
 		}
 		if slices.ContainsFunc(w.errs, func(err error) bool { return !errors.Is(err, hub.ErrEvicted) }) {
 			t.Errorf("errors %v", w.errs)

@@ -46,7 +46,7 @@ func TestAFailedBatchComesAgainWithItsAttemptAndHoldsUpItsPartitionOnly(t *testi
 		if s := w.status(a, "0"); s.State != processor.Running || s.Err != nil || s.Attempt != 1 {
 			t.Errorf("the status says %+v", s)
 		}
-		w.wantTold(errHandler)
+		w.wantReported(errHandler)
 		a.stop()
 	})
 }
@@ -70,7 +70,7 @@ func TestContinueGoesOnPastAFailedBatch(t *testing.T) {
 			if !slices.Equal(got, []int64{0, 1, 3, 4}) {
 				t.Errorf("handled %v", got)
 			}
-			w.wantTold(errHandler)
+			w.wantReported(errHandler)
 			w.wantSaved("0", 4)
 			a.stop()
 		})
@@ -182,7 +182,7 @@ func TestACallThatEndedAfterItsTimeIsNotDone(t *testing.T) {
 		if !errors.Is(cause, processor.ErrHandlerTimeout) {
 			t.Errorf("the context ended with %v", cause)
 		}
-		w.wantTold(processor.ErrHandlerTimeout)
+		w.wantReported(processor.ErrHandlerTimeout)
 		w.wantAll()
 		w.wantSaved("0", 2)
 		a.stop()
@@ -209,7 +209,7 @@ func TestACallThatIgnoresTheEndOfItsContextForALeaseLosesItsPartition(t *testing
 		if w.lease("0").Owner != "b" {
 			t.Errorf("owners %s", w.owners())
 		}
-		w.wantTold(processor.ErrStalled)
+		w.wantReported(processor.ErrStalled)
 		w.hub.send("1", 1)
 		after(time.Second)
 		w.wantGot("1", 0)

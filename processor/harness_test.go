@@ -231,9 +231,9 @@ func (w *world) force(partition string, seq int64) {
 	}
 }
 
-// facts are the keys of the group's facts.
-func (w *world) facts() []string {
-	list, err := w.store.Facts(context.Background(), group, "")
+// entries are the keys of the group's entries.
+func (w *world) entries() []string {
+	list, err := w.store.Entries(context.Background(), group, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -245,16 +245,16 @@ func (w *world) facts() []string {
 	return keys
 }
 
-// told tells whether OnError has heard of target.
-func (w *world) told(target error) bool {
+// reported tells whether OnError has heard of target.
+func (w *world) reported(target error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.errs, func(err error) bool { return errors.Is(err, target) })
 }
 
-func (w *world) wantTold(target error) {
+func (w *world) wantReported(target error) {
 	w.t.Helper()
-	if !w.told(target) {
+	if !w.reported(target) {
 		w.t.Fatalf("OnError was not told of %v, but of %v", target, w.errs)
 	}
 }

@@ -167,13 +167,13 @@ func TestAnOwnerThatDoesNotHandOverLosesThePartitionAfterATime(t *testing.T) {
 		after(time.Second)
 		b := w.start(w.config("b"), w.note)
 		after(19 * time.Second)
-		told := func() error { w.mu.Lock(); defer w.mu.Unlock(); return cause }
-		if told() != nil || w.counts()["a"] != 2 {
-			t.Errorf("taken early: %v, %s", told(), w.owners())
+		reported := func() error { w.mu.Lock(); defer w.mu.Unlock(); return cause }
+		if reported() != nil || w.counts()["a"] != 2 {
+			t.Errorf("taken early: %v, %s", reported(), w.owners())
 		}
 		after(2 * time.Second)
-		if !errors.Is(told(), processor.ErrHandoff) {
-			t.Errorf("the context ended with %v", told())
+		if !errors.Is(reported(), processor.ErrHandoff) {
+			t.Errorf("the context ended with %v", reported())
 		}
 		after(30 * time.Second)
 		if w.counts()["b"] != 1 {
@@ -213,8 +213,8 @@ func TestWhatIsLeftOfTheDeadIsRemoved(t *testing.T) {
 		dead.cancel()
 		<-dead.done
 		after(5 * time.Minute)
-		if got := w.facts(); len(got) != 1 || got[0] != "presence/b" {
-			t.Errorf("facts %v", got)
+		if got := w.entries(); len(got) != 1 || got[0] != "presence/b" {
+			t.Errorf("entries %v", got)
 		}
 		b.stop()
 	})

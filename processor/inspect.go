@@ -112,17 +112,17 @@ type records struct {
 	leases      map[string]Lease
 	checkpoints map[string]Checkpoint
 	nexts       map[string]string
-	presences   []Fact
+	presences   []Entry
 }
 
 func readRecords(ctx context.Context, store Store, g Group) (records, error) {
 	r := records{group: g, leases: map[string]Lease{}, checkpoints: map[string]Checkpoint{}, nexts: map[string]string{}}
-	presences, err := store.Facts(ctx, g, presencePrefix)
+	presences, err := store.Entries(ctx, g, presencePrefix)
 	if err != nil {
 		return r, fmt.Errorf("read presences: %w", err)
 	}
 	r.presences = presences
-	nexts, err := store.Facts(ctx, g, nextPrefix)
+	nexts, err := store.Entries(ctx, g, nextPrefix)
 	if err != nil {
 		return r, fmt.Errorf("read wishes: %w", err)
 	}
@@ -226,13 +226,13 @@ func waiting(ctx context.Context, h Hub, cfg hub.ReadConfig) time.Duration {
 // eachAtOnce does something n times, a few at once.
 func eachAtOnce(n int, do func(i int) error) error {
 	errs := make([]error, n)
-	places := make(chan struct{}, maxAttaching)
+	positions := make(chan struct{}, maxAttaching)
 	var all sync.WaitGroup
 	for i := range n {
-		places <- struct{}{}
+		positions <- struct{}{}
 		all.Go(func() {
 			errs[i] = do(i)
-			<-places
+			<-positions
 		})
 	}
 	all.Wait()

@@ -147,7 +147,7 @@ func TestACallThatWaitsHearsOfAnOperatorsMove(t *testing.T) {
 				t.Errorf("%d lanes: handled %v", lanes, got)
 			}
 			w.wantSaved("0", 9)
-			w.wantTold(processor.ErrMoved)
+			w.wantReported(processor.ErrMoved)
 			if len(w.errs) != 1 {
 				t.Errorf("%d lanes: OnError was told of %v", lanes, w.errs)
 			}
@@ -193,7 +193,7 @@ func TestALongCallFindsAnOperatorsMoveWhenItCheckpoints(t *testing.T) {
 				t.Errorf("%d lanes: handled %v", lanes, got)
 			}
 			w.wantSaved("0", 9)
-			w.wantTold(processor.ErrMoved)
+			w.wantReported(processor.ErrMoved)
 			a.stop()
 		})
 	}
@@ -331,7 +331,7 @@ func TestFailuresAreCountedApartFromWhatIsGivenBack(t *testing.T) {
 					t.Errorf("%d lanes: after call %d came a wait of %v", lanes, i+1, wait)
 				}
 			}
-			if len(w.errs) != 3 || w.told(processor.ErrUndone) {
+			if len(w.errs) != 3 || w.reported(processor.ErrUndone) {
 				t.Errorf("%d lanes: OnError was told of %v", lanes, w.errs)
 			}
 			if s := w.status(a, "0"); s.State != processor.Running || s.Err != nil {
@@ -370,7 +370,7 @@ func TestAFailureIsNotHiddenByGivingBack(t *testing.T) {
 			})
 			w.hub.send("0", 1)
 			after(10 * time.Second)
-			w.wantTold(want)
+			w.wantReported(want)
 			w.wantAll()
 			a.stop()
 		})

@@ -46,7 +46,7 @@ type leaseSeen struct {
 
 type instanceSeen struct {
 	presence
-	fact  Fact
+	entry Entry
 	since time.Time
 	dead  bool
 }
@@ -56,7 +56,7 @@ func (i instanceSeen) living() bool { return !i.dead && !i.Leaving }
 
 type nextSeen struct {
 	instance string
-	fact     Fact
+	entry    Entry
 	since    time.Time
 }
 
@@ -65,13 +65,13 @@ func newObserver(lease time.Duration) *observer {
 }
 
 // look takes a reading in that had returned by now.
-func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Fact) world {
+func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Entry) world {
 	w := world{now: now, leases: map[string]leaseSeen{}, instances: map[string]instanceSeen{}, nexts: map[string]nextSeen{}}
 	kept := make(map[string]sighting, len(leases)+len(presences)+len(nexts))
 	for _, f := range presences {
 		id, p := decodePresence(f)
 		since := o.date(kept, f.Key, f.Version, now)
-		w.instances[id] = instanceSeen{presence: p, fact: f, since: since, dead: w.dies(since, o.lease)}
+		w.instances[id] = instanceSeen{presence: p, entry: f, since: since, dead: w.dies(since, o.lease)}
 	}
 	for _, l := range leases {
 		seen := leaseSeen{Lease: l, since: o.date(kept, "lease/"+l.Partition, l.Version, now)}
@@ -85,7 +85,7 @@ func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Fact) 
 	}
 	for _, f := range nexts {
 		partition, instance := decodeNext(f)
-		w.nexts[partition] = nextSeen{instance: instance, fact: f, since: o.date(kept, f.Key, f.Version, now)}
+		w.nexts[partition] = nextSeen{instance: instance, entry: f, since: o.date(kept, f.Key, f.Version, now)}
 	}
 	o.seen = kept
 	return w

@@ -8,12 +8,12 @@ import (
 func TestARecordIsDeadWhenItHasNotChangedForItsTimeOnOurClock(t *testing.T) {
 	const lease = 30 * time.Second
 	start := time.Now()
-	present := func(v Version) []Fact { return []Fact{presenceFact("a", presence{Nonce: "n"}, v)} }
+	present := func(v Version) []Entry { return []Entry{presenceEntry("a", presence{Nonce: "n"}, v)} }
 	owned := func(v Version, owner string) []Lease { return []Lease{{Partition: "0", Owner: owner, Version: v}} }
 	type reading struct {
 		at        time.Duration
 		leases    []Lease
-		presences []Fact
+		presences []Entry
 	}
 	for name, c := range map[string]struct {
 		readings []reading

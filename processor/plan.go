@@ -34,8 +34,8 @@ type decision struct {
 	claim []Lease
 	// handOver are ours and wanted by the instance named.
 	handOver map[string]string
-	// put and remove are facts: who asks for what.
-	put, remove []Fact
+	// put and remove are entries: who asks for what.
+	put, remove []Entry
 	// foreign: read without showing an epoch.
 	foreign bool
 	// asking: a partition is being waited for, or there are more to be taken, so look often.
@@ -105,7 +105,7 @@ func (s *situation) next(id string) string {
 }
 
 func (s *situation) alive(instance string) bool {
-	return instance == s.self || s.instances[instance].living() && s.instances[instance].fact.Key != ""
+	return instance == s.self || s.instances[instance].living() && s.instances[instance].entry.Key != ""
 }
 
 // giveUp finds what is ours and wanted by another.
@@ -181,13 +181,13 @@ func (s *situation) takeFromOthers(d *decision, plan balance.Plan) {
 	for _, id := range plan.Ask {
 		n := s.nexts[id]
 		if n.instance != s.self && !s.held[id] && !s.barred[id] {
-			d.put = append(d.put, nextFact(id, s.self, n.fact.Version))
+			d.put = append(d.put, nextEntry(id, s.self, n.entry.Version))
 			d.asking = true
 		}
 	}
 	for _, id := range plan.Withdraw {
 		if n := s.nexts[id]; n.instance == s.self {
-			d.drop(n.fact)
+			d.drop(n.entry)
 		}
 	}
 	for id, n := range s.nexts {
@@ -233,14 +233,14 @@ func (s *situation) clean(d *decision) {
 	for id, n := range s.nexts {
 		switch {
 		case n.instance == s.self && s.held[id]:
-			d.drop(n.fact)
+			d.drop(n.entry)
 		case s.first() && !s.alive(n.instance) && !s.now.Before(n.since.Add(4*s.lease)):
-			d.drop(n.fact)
+			d.drop(n.entry)
 		}
 	}
 	for id, i := range s.instances {
 		if s.first() && id != s.self && i.dead && !s.now.Before(i.since.Add(4*s.lease)) && !s.owns(id) {
-			d.drop(i.fact)
+			d.drop(i.entry)
 		}
 	}
 }
@@ -264,9 +264,9 @@ func (s *situation) owns(instance string) bool {
 	return false
 }
 
-// drop removes a fact, once.
-func (d *decision) drop(f Fact) {
-	if !slices.ContainsFunc(d.remove, func(r Fact) bool { return r.Key == f.Key }) {
+// drop removes an entry, once.
+func (d *decision) drop(f Entry) {
+	if !slices.ContainsFunc(d.remove, func(r Entry) bool { return r.Key == f.Key }) {
 		d.remove = append(d.remove, f)
 	}
 }

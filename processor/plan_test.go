@@ -34,9 +34,11 @@ func TestARoundsDecision(t *testing.T) {
 	owned := func(id, owner string, epoch int64) leaseSeen {
 		return leaseSeen{Lease: Lease{Partition: id, Owner: owner, Epoch: epoch, Version: "v"}, since: now}
 	}
-	living := func(id string) instanceSeen { return instanceSeen{fact: presenceFact(id, presence{}, "v"), since: now} }
+	living := func(id string) instanceSeen {
+		return instanceSeen{entry: presenceEntry(id, presence{}, "v"), since: now}
+	}
 	wish := func(id, who string, since time.Time) nextSeen {
-		return nextSeen{instance: who, fact: nextFact(id, who, "v"), since: since}
+		return nextSeen{instance: who, entry: nextEntry(id, who, "v"), since: since}
 	}
 	type change func(s *situation)
 	for name, c := range map[string]struct {
@@ -150,7 +152,7 @@ func TestARoundsDecision(t *testing.T) {
 			func(s *situation) {
 				s.leases["0"], s.leases["1"] = owned("0", "me", 1), owned("1", "me", 1)
 				s.held["0"], s.held["1"] = true, true
-				s.instances["dead"] = instanceSeen{fact: presenceFact("dead", presence{}, "v"), since: old, dead: true}
+				s.instances["dead"] = instanceSeen{entry: presenceEntry("dead", presence{}, "v"), since: old, dead: true}
 				s.nexts["0"] = wish("0", "dead", old)
 			}, "remove next/0; remove presence/dead"},
 		"partitions of one that leaves are not counted": {
@@ -188,7 +190,7 @@ func TestARoundsDecision(t *testing.T) {
 func TestAForeignOwnersSurplusIsTakenWithoutAsking(t *testing.T) {
 	now := time.Now()
 	s := &situation{self: "me", partitions: []string{"0", "1", "2", "3"}, force: time.Minute, lease: time.Minute, orphan: time.Minute, released: time.Minute}
-	s.world = world{now: now, leases: map[string]leaseSeen{}, instances: map[string]instanceSeen{"me": {fact: Fact{Key: "presence/me"}, since: now}}}
+	s.world = world{now: now, leases: map[string]leaseSeen{}, instances: map[string]instanceSeen{"me": {entry: Entry{Key: "presence/me"}, since: now}}}
 	for _, id := range s.partitions {
 		s.leases[id] = leaseSeen{Lease: Lease{Partition: id, Owner: "official", Version: "v"}, since: now, foreign: true}
 	}

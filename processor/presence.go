@@ -48,20 +48,20 @@ func (c *coordinator) duplicate() error {
 }
 
 // observe watches a presence for one and a half times as long as a living instance leaves it unchanged.
-func (c *coordinator) observe(ctx context.Context, there Fact) (Fact, error) {
+func (c *coordinator) observe(ctx context.Context, there Entry) (Entry, error) {
 	for end := time.Now().Add(c.watchFor()); time.Now().Before(end); {
 		if err := sleep(ctx, min(c.cfg.Renew/4, time.Until(end))); err != nil {
-			return Fact{}, err
+			return Entry{}, err
 		}
 		now, err := c.ownPresence(ctx)
 		if err != nil {
-			return Fact{}, err
+			return Entry{}, err
 		}
 		if now.Version == "" {
 			return now, nil // it has left
 		}
 		if now.Version != there.Version {
-			return Fact{}, c.duplicate()
+			return Entry{}, c.duplicate()
 		}
 	}
 	return there, nil
@@ -70,29 +70,29 @@ func (c *coordinator) observe(ctx context.Context, there Fact) (Fact, error) {
 func (c *coordinator) watchFor() time.Duration { return c.cfg.Renew * 3 / 2 }
 
 // ownPresence reads the presence of our id; no Version: there is none.
-func (c *coordinator) ownPresence(ctx context.Context) (Fact, error) {
+func (c *coordinator) ownPresence(ctx context.Context) (Entry, error) {
 	ctx, cancel := c.storeContext(ctx)
 	defer cancel()
-	facts, err := c.store.Facts(ctx, c.group, presencePrefix)
+	entries, err := c.store.Entries(ctx, c.group, presencePrefix)
 	if err != nil {
-		return Fact{}, err
+		return Entry{}, err
 	}
-	i := slices.IndexFunc(facts, func(f Fact) bool { return f.Key == presencePrefix+c.id })
+	i := slices.IndexFunc(entries, func(f Entry) bool { return f.Key == presencePrefix+c.id })
 	if i < 0 {
-		return Fact{}, nil
+		return Entry{}, nil
 	}
-	return facts[i], nil
+	return entries[i], nil
 }
 
-func (c *coordinator) isOurs(f Fact) bool {
+func (c *coordinator) isOurs(f Entry) bool {
 	_, p := decodePresence(f)
 	return p.Nonce == c.nonce
 }
 
-func (c *coordinator) putPresence(ctx context.Context, v Version, leaving bool) (Fact, error) {
+func (c *coordinator) putPresence(ctx context.Context, v Version, leaving bool) (Entry, error) {
 	ctx, cancel := c.storeContext(ctx)
 	defer cancel()
-	f := presenceFact(c.id, presence{Nonce: c.nonce, Started: c.started, Version: 1, Leaving: leaving}, v)
+	f := presenceEntry(c.id, presence{Nonce: c.nonce, Started: c.started, Version: 1, Leaving: leaving}, v)
 	f, err := c.store.Put(ctx, c.group, f)
 	if err == nil {
 		c.presence, c.presentAt = f, time.Now()

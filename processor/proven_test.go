@@ -113,8 +113,8 @@ func TestWhatAStopLeavesBehindIsNotTakenForAStrangers(t *testing.T) {
 		w.hub.send("0", 1)
 		after(time.Second)
 		a.stopLeaving("partition 0: the handler has not returned")
-		if got := w.facts(); !slices.Contains(got, "presence/a") {
-			t.Errorf("facts %v", got)
+		if got := w.entries(); !slices.Contains(got, "presence/a") {
+			t.Errorf("entries %v", got)
 		}
 		if len(w.errs) != 1 || w.errs[0].Error() != "partition 0: stop: the handler has not returned" {
 			t.Errorf("errors %v", w.errs)

@@ -51,7 +51,7 @@ type pump struct {
 	refused    bool // the position is none that the hub knows
 	lanes      *lanes
 
-	telling sync.Mutex // held while OnState is told, so that it hears in order
+	notifying sync.Mutex // held while OnState is told, so that it hears in order
 
 	mu        sync.Mutex // guards what follows
 	until     time.Time  // the lease is proven to here
@@ -116,7 +116,7 @@ func newPump(in *instance, l Lease, until time.Time, level0 bool) *pump {
 func (p *pump) run() {
 	defer p.in.wake()
 	defer close(p.done)
-	p.tell(Starting)
+	p.notify(Starting)
 	keeping := make(chan struct{})
 	go func() {
 		defer close(keeping)

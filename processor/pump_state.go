@@ -197,16 +197,16 @@ func (p *pump) setState(s State, err error) {
 	}
 	p.mu.Unlock()
 	if !ending && !same {
-		p.tell(s)
+		p.notify(s)
 	}
 }
 
-func (p *pump) tell(s State) {
+func (p *pump) notify(s State) {
 	if p.in.cfg.OnState == nil {
 		return
 	}
-	p.telling.Lock()
-	defer p.telling.Unlock()
+	p.notifying.Lock()
+	defer p.notifying.Unlock()
 	st := p.status()
 	st.State = s
 	if err := panics.Call(func() error { p.in.cfg.OnState(st); return nil }); err != nil {

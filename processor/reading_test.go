@@ -60,7 +60,7 @@ func TestACheckpointBeyondTheEndFollowsTheConfiguration(t *testing.T) {
 			w.hub.send("0", 1)
 			after(time.Minute)
 			w.wantGot("0", want...)
-			w.wantTold(processor.ErrBadCheckpoint)
+			w.wantReported(processor.ErrBadCheckpoint)
 			if policy == processor.Fail {
 				if s := w.status(a, "0"); s.State != processor.Faulted || !errors.Is(s.Err, processor.ErrBadCheckpoint) {
 					t.Errorf("the status says %+v", s)
@@ -87,7 +87,7 @@ func TestACheckpointOfAnEarlierHubOfThatNameDoesNotCount(t *testing.T) {
 		b := w.start(w.config("b"), w.note)
 		after(time.Second)
 		w.wantGot("0", 0, 1, 2, 0, 1, 2, 3, 4)
-		w.wantTold(processor.ErrBadCheckpoint)
+		w.wantReported(processor.ErrBadCheckpoint)
 		w.wantSaved("0", 4)
 		b.stop()
 	})
@@ -106,7 +106,7 @@ func TestAHubThatIsMadeAnewWhileItIsReadIsReadFromItsBeginning(t *testing.T) {
 			if want := append(upTo(5), upTo(int64(n))...); !slices.Equal(got[:5], want[:5]) || !slices.Equal(got[len(got)-n:], want[5:]) {
 				t.Errorf("handled %v", got)
 			}
-			w.wantTold(processor.ErrBadCheckpoint)
+			w.wantReported(processor.ErrBadCheckpoint)
 			if c := w.saved("0"); c.Sequence != int64(n)-1 || c.HubID != w.hub.created.UTC().Format(time.RFC3339Nano) {
 				t.Errorf("stored %+v", c)
 			}
@@ -124,7 +124,7 @@ func TestAnOffsetThatTheHubDoesNotKnowFollowsTheConfiguration(t *testing.T) {
 		a := w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantAll()
-		w.wantTold(processor.ErrBadCheckpoint)
+		w.wantReported(processor.ErrBadCheckpoint)
 		w.wantSaved("0", 2)
 		a.stop()
 	})
@@ -138,7 +138,7 @@ func TestEventsThatRetentionTookAreReportedAsAGap(t *testing.T) {
 		a := w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantGot("0", 7, 8, 9)
-		w.wantTold(processor.ErrGap)
+		w.wantReported(processor.ErrGap)
 		if want := "partition 0: find where to go on: events were removed before they were read: 4 of them, from sequence number 3 on"; w.errs[0].Error() != want {
 			t.Errorf("told %q", w.errs[0])
 		}
@@ -163,7 +163,7 @@ func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) 
 		w.hub.send("0", 1)
 		after(time.Second)
 		w.wantAll()
-		w.wantTold(hub.ErrEvicted)
+		w.wantReported(hub.ErrEvicted)
 		a.stop()
 	})
 }
@@ -199,7 +199,7 @@ func TestAStalledReaderIsOpenedAnewAndThenThePartitionReleased(t *testing.T) {
 		w.hub.send("0", 1)
 		after(3 * time.Minute)
 		w.wantAll()
-		w.wantTold(processor.ErrStalled)
+		w.wantReported(processor.ErrStalled)
 		w.hub.mute("0", true)
 		w.hub.send("0", 1)
 		epoch := w.lease("0").Epoch
@@ -253,8 +253,8 @@ func TestWhatDoesNotPassByWaitingEndsRun(t *testing.T) {
 			if got := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note); !errors.Is(got, err) {
 				t.Errorf("no group: %v", got)
 			}
-			if w.owners() != "" || len(w.facts()) > 0 {
-				t.Errorf("left behind %s %v", w.owners(), w.facts())
+			if w.owners() != "" || len(w.entries()) > 0 {
+				t.Errorf("left behind %s %v", w.owners(), w.entries())
 			}
 		})
 	}
@@ -310,7 +310,7 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 	})
 }
 
-func TestStatusTellsTheLagInEventsAndInTime(t *testing.T) {
+func TestStatusNotifiesTheLagInEventsAndInTime(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		cfg := w.config("a")
 		cfg.MaxBatch = 1
@@ -346,7 +346,7 @@ func TestStatusTellsTheLagInEventsAndInTime(t *testing.T) {
 	})
 }
 
-func TestStatesAreTold(t *testing.T) {
+func TestStatesAreReported(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
 			if b.Attempt == 1 {

@@ -45,8 +45,8 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	c.reconcile(w)
-	for _, told := range checks {
-		told()
+	for _, reported := range checks {
+		reported()
 	}
 	if err := c.duplicated(w); err != nil {
 		return time.Time{}, err
@@ -189,11 +189,11 @@ func (c *coordinator) judge(p *pump) {
 func (c *coordinator) look(ctx context.Context) (world, error) {
 	ctx, cancel := c.storeContext(ctx)
 	defer cancel()
-	presences, err := c.store.Facts(ctx, c.group, presencePrefix)
+	presences, err := c.store.Entries(ctx, c.group, presencePrefix)
 	if err != nil {
 		return world{}, &Error{"", "read presences", err}
 	}
-	nexts, err := c.store.Facts(ctx, c.group, nextPrefix)
+	nexts, err := c.store.Entries(ctx, c.group, nextPrefix)
 	if err != nil {
 		return world{}, &Error{"", "read wishes", err}
 	}
@@ -206,10 +206,10 @@ func (c *coordinator) look(ctx context.Context) (world, error) {
 	}
 	c.load = int64(len(presences)) * int64(len(presences)+len(nexts)+len(leases))
 	w := c.observer.look(time.Now(), leases, presences, nexts)
-	c.wishes = map[string]Fact{}
+	c.wishes = map[string]Entry{}
 	for _, n := range w.nexts {
 		if n.instance == c.id {
-			c.wishes[n.fact.Key] = n.fact
+			c.wishes[n.entry.Key] = n.entry
 		}
 	}
 	return w, nil
@@ -217,7 +217,7 @@ func (c *coordinator) look(ctx context.Context) (world, error) {
 
 // newcomers adds the presences of those who have come since they were read, where a lease is of one. An instance is
 // there before its leases and goes after them: who has a lease and is in neither reading is foreign.
-func (c *coordinator) newcomers(ctx context.Context, leases []Lease, presences []Fact) ([]Fact, error) {
+func (c *coordinator) newcomers(ctx context.Context, leases []Lease, presences []Entry) ([]Entry, error) {
 	there := map[string]bool{}
 	for _, f := range presences {
 		there[f.Key] = true
@@ -225,7 +225,7 @@ func (c *coordinator) newcomers(ctx context.Context, leases []Lease, presences [
 	if !slices.ContainsFunc(leases, func(l Lease) bool { return l.Owner != "" && !there[presencePrefix+l.Owner] }) {
 		return presences, nil
 	}
-	later, err := c.store.Facts(ctx, c.group, presencePrefix)
+	later, err := c.store.Entries(ctx, c.group, presencePrefix)
 	for _, f := range later {
 		if !there[f.Key] {
 			presences = append(presences, f)
@@ -267,11 +267,11 @@ func (c *coordinator) act(ctx context.Context, w world) (time.Time, error) {
 }
 
 // fulfilled are our wishes for what we have just got.
-func (c *coordinator) fulfilled(d decision, w world) []Fact {
-	var list []Fact
+func (c *coordinator) fulfilled(d decision, w world) []Entry {
+	var list []Entry
 	for _, l := range d.claim {
 		if n := w.nexts[l.Partition]; n.instance == c.id && c.held[l.Partition] != nil {
-			list = append(list, n.fact)
+			list = append(list, n.entry)
 		}
 	}
 	return list
@@ -378,8 +378,8 @@ func earlier(a, b time.Time) time.Time {
 func (c *coordinator) checks() []func() {
 	var list []func()
 	for _, h := range c.held {
-		if told := h.pump.checking(); told != nil {
-			list = append(list, told)
+		if reported := h.pump.checking(); reported != nil {
+			list = append(list, reported)
 		}
 	}
 	return list

@@ -24,8 +24,8 @@ func (s *counting) Leases(ctx context.Context, g processor.Group) ([]processor.L
 	return l, err
 }
 
-func (s *counting) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
-	f, err := s.Store.Facts(ctx, g, prefix)
+func (s *counting) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
+	f, err := s.Store.Entries(ctx, g, prefix)
 	s.reads.Add(1)
 	return f, err
 }
@@ -35,7 +35,7 @@ func (s *counting) Claim(ctx context.Context, g processor.Group, l []processor.L
 	return s.Store.Claim(ctx, g, l)
 }
 
-func (s *counting) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {
+func (s *counting) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
 	s.writes.Add(1)
 	return s.Store.Put(ctx, g, f)
 }
@@ -103,7 +103,7 @@ func TestAGroupAtRestAsksItsStoreLittle(t *testing.T) {
 }
 
 // A store that tells of changes all the time, as while a large group becomes even, is not asked all the time.
-func TestAStoreThatTellsOfChangesAllTheTimeIsNotAskedAllTheTime(t *testing.T) {
+func TestAStoreThatNotifiesOfChangesAllTheTimeIsNotAskedAllTheTime(t *testing.T) {
 	reads, _ := load(t, 16, 4, 10*time.Millisecond)
 	if rounds := reads / 3 / 4; rounds > 5*60+20 {
 		t.Errorf("each instance has made %d rounds in a minute", rounds)

@@ -41,7 +41,7 @@ func TestAGracefulStopReleasesLeasesAtOnceAndLeavesNoPresence(t *testing.T) {
 		if got := w.owners(); got != "" {
 			t.Errorf("still owned: %s", got)
 		}
-		if got := w.facts(); len(got) != 0 {
+		if got := w.entries(); len(got) != 0 {
 			t.Errorf("left behind: %v", got)
 		}
 		w.hub.send("2", 10)

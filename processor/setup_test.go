@@ -76,7 +76,7 @@ func TestAGroupThatIsRemovedLaterIsWaitedFor(t *testing.T) {
 		gone.gone.Store(true)
 		w.hub.cut("0", hub.ErrNotFound)
 		after(20 * time.Second)
-		w.wantTold(hub.ErrNotFound)
+		w.wantReported(hub.ErrNotFound)
 		gone.gone.Store(false)
 		w.hub.send("0", 3)
 		after(time.Minute)
@@ -91,11 +91,11 @@ type removed struct {
 	gone atomic.Bool
 }
 
-func (r *removed) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
+func (r *removed) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
 	if r.gone.Load() {
 		return nil, hub.ErrNotFound
 	}
-	return r.faulty.Facts(ctx, g, prefix)
+	return r.faulty.Entries(ctx, g, prefix)
 }
 
 // P1: who has given two instances one id is told what to do.

@@ -13,7 +13,7 @@ type beginning struct {
 	before   position
 	anchored bool // before is certain
 	pin      bool // before is to be stored at once
-	// trouble is ErrGap or ErrBadCheckpoint, with the facts: told, but no reason not to go on.
+	// trouble is ErrGap or ErrBadCheckpoint, with the entries: told, but no reason not to go on.
 	trouble error
 }
 

@@ -63,10 +63,10 @@ type Checkpoint struct {
 	Version Version
 }
 
-// Fact is a small record of a group, such as an instance's presence. Keys are 1 to 200
+// Entry is a small record of a group, such as an instance's presence. Keys are 1 to 200
 // letters, digits, '-', '_', '.', ':' and '$', in segments joined by '/', none empty;
 // values at most 16 KiB.
-type Fact struct {
+type Entry struct {
 	Key     string
 	Value   []byte
 	Version Version
@@ -82,7 +82,7 @@ var (
 	ErrFenced = errors.New("another instance has taken the partition")
 )
 
-// Store keeps the leases, checkpoints and facts of consumer groups. Any number of
+// Store keeps the leases, checkpoints and entries of consumer groups. Any number of
 // processes use one at once; all methods may be called by many goroutines at once.
 // Compare-and-set is the only way to change a record, except that an operator may force
 // a checkpoint. "Cannot be read" is an error and never an empty answer.
@@ -132,28 +132,28 @@ type Store interface {
 	// (as Checkpoints gave it; empty: there is none). An owner's next Save finds ErrConflict.
 	Force(ctx context.Context, g Group, c Checkpoint) (Checkpoint, error)
 
-	// Facts reads the facts whose key begins with prefix, which is empty or ends in '/'.
-	Facts(ctx context.Context, g Group, prefix string) ([]Fact, error)
+	// Entries reads the entries whose key begins with prefix, which is empty or ends in '/'.
+	Entries(ctx context.Context, g Group, prefix string) ([]Entry, error)
 
-	// Put stores a fact on condition of its Version (empty: it must not exist) and gives
+	// Put stores an entry on condition of its Version (empty: it must not exist) and gives
 	// it with the new one. ErrConflict.
-	Put(ctx context.Context, g Group, f Fact) (Fact, error)
+	Put(ctx context.Context, g Group, f Entry) (Entry, error)
 
-	// Remove deletes a fact on condition of its Version, which is not empty. ErrConflict,
+	// Remove deletes an entry on condition of its Version, which is not empty. ErrConflict,
 	// also where it does not exist.
-	Remove(ctx context.Context, g Group, f Fact) error
+	Remove(ctx context.Context, g Group, f Entry) error
 }
 
 // Watcher is a Store that tells when something changes, so that nobody has to poll. Stores
 // without it are asked every Config.Renew, or Config.Poll.
 type Watcher interface {
-	// Watch sends on changed, without ever blocking, after leases or facts of the group have
+	// Watch sends on changed, without ever blocking, after leases or entries of the group have
 	// changed, whoever did it (several changes may be told as one), until ctx
 	// ends; it returns then, or earlier with an error if it cannot go on, and changes
 	// may have been missed: read, and watch again.
 	//
-	// Acquisitions and releases are told, and facts that are new, have another value, or are
-	// removed. Renewals, where owner and epoch stay, and facts written again with the value they
+	// Acquisitions and releases are told, and entries that are new, have another value, or are
+	// removed. Renewals, where owner and epoch stay, and entries written again with the value they
 	// had need not be, and better are not: every instance does both all the time, and each would
 	// wake all others. More may be told than has changed.
 	//

@@ -191,7 +191,7 @@ func TestALostAnswerToASaveIsFoundOutByReadingAgain(t *testing.T) {
 			after(time.Second)
 			w.wantAll()
 			w.wantSaved("0", 4)
-			if w.told(processor.ErrMoved) {
+			if w.reported(processor.ErrMoved) {
 				t.Error("taken for an operator's move")
 			}
 			a.stop()
@@ -285,7 +285,7 @@ func TestAStopReleasesWhatWasWrittenWithoutAnAnswer(t *testing.T) {
 			if got := w.owners(); got != "" {
 				t.Errorf("still owned: %s", got)
 			}
-			if got := w.facts(); len(got) != 0 {
+			if got := w.entries(); len(got) != 0 {
 				t.Errorf("left behind: %v", got)
 			}
 		})

@@ -109,36 +109,36 @@ func (y *yard) Force(context.Context, Group, Checkpoint) (Checkpoint, error) {
 		errors.ErrUnsupported)
 }
 
-// Facts asks until it has all.
-func (y *yard) Facts(ctx context.Context, g Group, prefix string) ([]Fact, error) {
-	var all []Fact
-	q := groupwire.FactsRequest{About: aboutGroup(g), Prefix: prefix}
+// Entries asks until it has all.
+func (y *yard) Entries(ctx context.Context, g Group, prefix string) ([]Entry, error) {
+	var all []Entry
+	q := groupwire.EntriesRequest{About: aboutGroup(g), Prefix: prefix}
 	for {
-		r, err := askYard[groupwire.FactsReply](ctx, y, groupwire.OpFacts, g, q)
+		r, err := askYard[groupwire.EntriesReply](ctx, y, groupwire.OpEntries, g, q)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, translate(r.Facts, factOf)...)
-		if !r.More || len(r.Facts) == 0 {
+		all = append(all, translate(r.Entries, entryOf)...)
+		if !r.More || len(r.Entries) == 0 {
 			return all, nil
 		}
-		q.After = r.Facts[len(r.Facts)-1].Key
+		q.After = r.Entries[len(r.Entries)-1].Key
 	}
 }
 
-func (y *yard) Put(ctx context.Context, g Group, f Fact) (Fact, error) {
-	q := groupwire.PutRequest{About: aboutGroup(g), Fact: wireFact(f)}
-	r, err := askYard[groupwire.FactReply](ctx, y, groupwire.OpPut, g, q)
+func (y *yard) Put(ctx context.Context, g Group, f Entry) (Entry, error) {
+	q := groupwire.PutRequest{About: aboutGroup(g), Entry: wireEntry(f)}
+	r, err := askYard[groupwire.EntryReply](ctx, y, groupwire.OpPut, g, q)
 	if err != nil {
-		return Fact{}, err
+		return Entry{}, err
 	}
-	f.Version = Version(r.Fact.Version)
+	f.Version = Version(r.Entry.Version)
 	return f, nil
 }
 
-func (y *yard) Remove(ctx context.Context, g Group, f Fact) error {
+func (y *yard) Remove(ctx context.Context, g Group, f Entry) error {
 	f.Value = nil
-	q := groupwire.RemoveRequest{About: aboutGroup(g), Fact: wireFact(f)}
+	q := groupwire.RemoveRequest{About: aboutGroup(g), Entry: wireEntry(f)}
 	_, err := askYard[groupwire.RemoveReply](ctx, y, groupwire.OpRemove, g, q)
 	return err
 }

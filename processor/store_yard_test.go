@@ -51,15 +51,15 @@ func (y *yardStores) Save(ctx context.Context, g processor.Group, lease processo
 	return y.of(g).Save(ctx, g, lease, c)
 }
 
-func (y *yardStores) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
-	return y.of(g).Facts(ctx, g, prefix)
+func (y *yardStores) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
+	return y.of(g).Entries(ctx, g, prefix)
 }
 
-func (y *yardStores) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {
+func (y *yardStores) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
 	return y.of(g).Put(ctx, g, f)
 }
 
-func (y *yardStores) Remove(ctx context.Context, g processor.Group, f processor.Fact) error {
+func (y *yardStores) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
 	return y.of(g).Remove(ctx, g, f)
 }
 
@@ -70,7 +70,7 @@ func (y *yardStores) Watch(ctx context.Context, g processor.Group, ready func(),
 // P8, H9, P12: the yard's own store keeps the whole contract, in the process and over the network, and
 // there with the right to listen alone.
 func TestYardStore(t *testing.T) {
-	yard := servertest.Start(t, servertest.Doors, func(c *server.Config) { c.Policies = []server.Policy{listener} })
+	yard := servertest.Start(t, servertest.Listeners, func(c *server.Config) { c.Policies = []server.Policy{listener} })
 	own, err := yard.Store(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -153,8 +153,8 @@ func TestYardStoreWithManyPartitions(t *testing.T) {
 	}
 }
 
-// Facts come all, although not in one reply.
-func TestYardStoreWithManyFacts(t *testing.T) {
+// Entries come all, although not in one reply.
+func TestYardStoreWithManyEntries(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	store := processor.YardStore(yard.Dial(t).Hub("orders"))
@@ -165,21 +165,21 @@ func TestYardStoreWithManyFacts(t *testing.T) {
 	g := processor.Group{Hub: "orders", Group: "$Default"}
 	value := []byte(strings.Repeat("v", groupwire.MaxValueBytes))
 	for i := range 90 {
-		if _, err := own.Put(t.Context(), g, processor.Fact{Key: fmt.Sprintf("attempts/%d", i), Value: value}); err != nil {
+		if _, err := own.Put(t.Context(), g, processor.Entry{Key: fmt.Sprintf("attempts/%d", i), Value: value}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	facts, err := store.Facts(t.Context(), g, "")
-	if err != nil || len(facts) != 90 {
-		t.Fatalf("%d facts: %v", len(facts), err)
+	entries, err := store.Entries(t.Context(), g, "")
+	if err != nil || len(entries) != 90 {
+		t.Fatalf("%d entries: %v", len(entries), err)
 	}
 	keys := map[string]bool{}
-	for _, f := range facts {
+	for _, f := range entries {
 		keys[f.Key] = slices.Equal(f.Value, value)
 	}
 	for i := range 90 {
 		if !keys[fmt.Sprintf("attempts/%d", i)] {
-			t.Errorf("fact %d is missing", i)
+			t.Errorf("entry %d is missing", i)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestYardStoreErrors(t *testing.T) {
 	} {
 		said := &hub.CallError{Code: code, Description: "because"}
 		store := processor.YardStore(&scripted{fails(fmt.Errorf("call: %w", said))})
-		_, err := store.Put(t.Context(), group, processor.Fact{Key: "k"})
+		_, err := store.Put(t.Context(), group, processor.Entry{Key: "k"})
 		for _, sentinel := range []error{processor.ErrConflict, processor.ErrFenced, hub.ErrNotFound, hub.ErrUnauthorized} {
 			if errors.Is(err, sentinel) != (sentinel == want) {
 				t.Errorf("status %d is %v", code, err)
@@ -289,7 +289,7 @@ func TestStoreOfAHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put, err := store.Put(t.Context(), g, processor.Fact{Key: "circuit/resize", Value: []byte("closed")})
+	put, err := store.Put(t.Context(), g, processor.Entry{Key: "circuit/resize", Value: []byte("closed")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,8 +297,8 @@ func TestStoreOfAHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := own.Facts(t.Context(), g, "circuit/")
-	if err != nil || len(facts) != 1 || facts[0].Key != put.Key || string(facts[0].Value) != "closed" {
-		t.Errorf("the yard has %+v, %v; put was %+v", facts, err, put)
+	entries, err := own.Entries(t.Context(), g, "circuit/")
+	if err != nil || len(entries) != 1 || entries[0].Key != put.Key || string(entries[0].Value) != "closed" {
+		t.Errorf("the yard has %+v, %v; put was %+v", entries, err, put)
 	}
 }

@@ -30,12 +30,12 @@ func checkpointOf(c groupwire.Checkpoint) Checkpoint {
 	}
 }
 
-func wireFact(f Fact) groupwire.Fact {
-	return groupwire.Fact{Key: f.Key, Value: f.Value, Version: string(f.Version)}
+func wireEntry(f Entry) groupwire.Entry {
+	return groupwire.Entry{Key: f.Key, Value: f.Value, Version: string(f.Version)}
 }
 
-func factOf(f groupwire.Fact) Fact {
-	return Fact{Key: f.Key, Value: f.Value, Version: Version(f.Version)}
+func entryOf(f groupwire.Entry) Entry {
+	return Entry{Key: f.Key, Value: f.Value, Version: Version(f.Version)}
 }
 
 func translate[A, B any](all []A, f func(A) B) []B {

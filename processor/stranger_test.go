@@ -31,7 +31,7 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 		s := &between{Store: w.store, on: func() bool { return time.Since(begin) > 5*time.Second }}
 		s.do = func() {
 			ctx := context.Background()
-			_, err := w.store.Put(ctx, group, processor.Fact{Key: "presence/b", Value: []byte(`{"nonce":"x"}`)})
+			_, err := w.store.Put(ctx, group, processor.Entry{Key: "presence/b", Value: []byte(`{"nonce":"x"}`)})
 			if err != nil {
 				t.Error(err)
 			}

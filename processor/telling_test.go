@@ -81,7 +81,7 @@ func TestANormalStopOfThePullFormLogsNoWarning(t *testing.T) {
 }
 
 // P10
-func TestAnOperatorsMoveIsToldOnce(t *testing.T) {
+func TestAnOperatorsMoveIsReportedOnce(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		a := w.start(w.config("a"), w.note)
 		w.hub.send("0", 5)
@@ -104,8 +104,8 @@ func TestAStartBeyondTheEndIsNotCalledACheckpoint(t *testing.T) {
 		a := w.start(cfg, w.note)
 		after(time.Minute)
 		w.wantAll()
-		w.wantTold(processor.ErrBadStart)
-		if w.told(processor.ErrBadCheckpoint) {
+		w.wantReported(processor.ErrBadStart)
+		if w.reported(processor.ErrBadCheckpoint) {
 			t.Errorf("told %v", w.errs)
 		}
 		a.stop()
@@ -150,7 +150,7 @@ func (w *world) crash(id string) {
 }
 
 // P11: a store that is down at the end is told of, as ever, and no error of the run.
-func TestALeaseThatCouldNotBeReleasedIsToldToOnError(t *testing.T) {
+func TestALeaseThatCouldNotBeReleasedIsReportedToOnError(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		cut := newFaulty(w.store)
 		cfg := w.config("a")
@@ -159,13 +159,13 @@ func TestALeaseThatCouldNotBeReleasedIsToldToOnError(t *testing.T) {
 		after(time.Second)
 		cut.setDown(true)
 		a.stop()
-		w.wantTold(errDown)
+		w.wantReported(errDown)
 	})
 }
 
 // P4, P5: an event that cannot be decoded is told of and passed, and nothing else is; a partition that ends in
 // one is not taken for stalled.
-func TestAnUnreadableEventIsToldOfAndNothingElseIsPassed(t *testing.T) {
+func TestAnUnreadableEventIsReportedOfAndNothingElseIsPassed(t *testing.T) {
 	for _, lanes := range []int{0, 2} {
 		bubble(t, 1, func(w *world) {
 			cfg := w.config("a")

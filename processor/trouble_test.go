@@ -20,7 +20,7 @@ func TestAnIdlePartitionWhoseLinkBreaksNowAndThenIsKept(t *testing.T) {
 			w.hub.cut("0", errLink)
 		}
 		after(time.Minute)
-		if l := w.lease("0"); w.told(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
+		if l := w.lease("0"); w.reported(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
 			t.Errorf("lease %+v, errors %v", l, w.errs)
 		}
 		a.stop()
@@ -35,7 +35,7 @@ func TestABrokenLinkAfterAnEvictionIsOneTrouble(t *testing.T) {
 		after(time.Second)
 		w.hub.cut("0", errLink)
 		after(time.Second)
-		if l := w.lease("0"); w.told(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
+		if l := w.lease("0"); w.reported(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
 			t.Errorf("lease %+v, errors %v", l, w.errs)
 		}
 		a.stop()

@@ -102,10 +102,10 @@ func (w *watermark) undone() (position, bool) {
 }
 
 // lowest is the lowest of all lanes' places, or newest where none has anything left.
-func lowest[T any](lanes []T, newest position, place func(T) (position, bool)) position {
+func lowest[T any](lanes []T, newest position, position func(T) (position, bool)) position {
 	low := newest
 	for _, l := range lanes {
-		if pos, any := place(l); any && pos.seq < low.seq {
+		if pos, any := position(l); any && pos.seq < low.seq {
 			low = pos
 		}
 	}

@@ -24,7 +24,7 @@ const (
 
 // Access is what clients need to be let in.
 type Access struct {
-	// Development: every door is on loopback, and the well-known key is good for all
+	// Development: every listener is on loopback, and the well-known key is good for all
 	// rights.
 	Development bool
 	// ServedOthers: it is in development now, and at its last start others could reach it.
@@ -45,8 +45,8 @@ type Access struct {
 	Readable []Policy
 }
 
-// openAccess opens the keeper of policies and sees to it that the configured ones exist.
-func (y *yard) openAccess(ctx context.Context, cfg Config, open openDoors) (err error) {
+// openAccess opens the registry of policies and sees to it that the configured ones exist.
+func (y *yard) openAccess(ctx context.Context, cfg Config, open openListeners) (err error) {
 	settings := access.Config{
 		Meta: y.meta, Hub: y.hubCreated, Development: open.development(), AnyBearer: cfg.AcceptAnyJWT, Log: cfg.Log,
 	}
@@ -118,20 +118,20 @@ func (y *yard) ensurePolicy(ctx context.Context, log *slog.Logger, p Policy) err
 // describeAccess keeps the root policy's connection string in the data folder, and finds
 // out what is to be told of it. It comes last: what is to be told only once counts as
 // told from then on.
-func (y *yard) describeAccess(ctx context.Context, cfg Config, open openDoors) error {
+func (y *yard) describeAccess(ctx context.Context, cfg Config, open openListeners) error {
 	y.root = &rootString{dir: vfs.OS(cfg.DataDir), at: open.connectTo(cfg.Host), policies: y.access}
 	kept, err := y.root.keep()
 	if err != nil {
 		return err
 	}
-	y.told = Access{
+	y.reported = Access{
 		Development: open.development(), ConnectionString: kept.String(), File: filepath.Join(cfg.DataDir, ConnectionStringFile),
 	}
-	if y.told.Development {
+	if y.reported.Development {
 		kept.Key = auth.DevelopmentKey
-		y.told.ConnectionString, y.told.ServedOthers = kept.String(), y.secrets.served
+		y.reported.ConnectionString, y.reported.ServedOthers = kept.String(), y.secrets.served
 		return nil
 	}
-	y.told.First, y.told.Renewed, y.told.Readable = !y.secrets.shown, y.secrets.renewed, y.stillReadable()
+	y.reported.First, y.reported.Renewed, y.reported.Readable = !y.secrets.shown, y.secrets.renewed, y.stillReadable()
 	return y.noteKeys(ctx, rootKeys{Development: false})
 }

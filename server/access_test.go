@@ -44,11 +44,11 @@ func (r *running) status(policy, key string) int {
 
 // H9: on loopback the key that everybody knows is good, and so is the yard's own.
 func TestDevelopmentMode(t *testing.T) {
-	r := start(t, everyDoor(t))
-	told := r.Access()
+	r := start(t, everyListener(t))
+	reported := r.Access()
 	want := "Endpoint=sb://" + r.host("amqp") + "/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
-	if !told.Development || told.First || told.ConnectionString != want {
-		t.Errorf("told %+v", told)
+	if !reported.Development || reported.First || reported.ConnectionString != want {
+		t.Errorf("told %+v", reported)
 	}
 	kept := r.kept()
 	if kept.Key == auth.DevelopmentKey || len(kept.Key) < 20 || !kept.Emulator || kept.Host() != r.host("amqp") {
@@ -59,7 +59,7 @@ func TestDevelopmentMode(t *testing.T) {
 			t.Errorf("key %s is answered %d", key, got)
 		}
 	}
-	if info, err := os.Stat(told.File); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(reported.File); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info, err)
 	}
 	r.shutdown()
@@ -71,19 +71,19 @@ func TestBeyondLoopback(t *testing.T) {
 	key := ""
 	for i := range 2 {
 		r := start(t, cfg)
-		told, kept := r.Access(), r.kept()
+		reported, kept := r.Access(), r.kept()
 		if i == 0 {
 			key = kept.Key
 		}
-		if told.Development || told.First != (i == 0) || told.ConnectionString != kept.String() {
-			t.Errorf("start %d told %+v", i, told)
+		if reported.Development || reported.First != (i == 0) || reported.ConnectionString != kept.String() {
+			t.Errorf("start %d told %+v", i, reported)
 		}
 		_, port, err := net.SplitHostPort(r.host("amqps"))
 		if err != nil || kept.Key != key || kept.Emulator || kept.Host() != "yard.example.com:"+port {
 			t.Errorf("start %d kept %s, %v", i, kept, err)
 		}
 		if got := r.status(auth.RootPolicy, auth.DevelopmentKey); got != http.StatusUnauthorized {
-			t.Errorf("the well-known key is answered %d at the door on loopback", got)
+			t.Errorf("the well-known key is answered %d at the listener on loopback", got)
 		}
 		if got := r.status(auth.RootPolicy, key); got != 200 {
 			t.Errorf("the yard's own key is answered %d", got)
@@ -96,20 +96,20 @@ func TestAYardThatBeginsBeyondLoopbackShowsItsKey(t *testing.T) {
 	cfg := quick(t)
 	cfg.HTTP, cfg.AMQP, cfg.AllowPlaintext = "0.0.0.0:0", "0.0.0.0:0", true
 	r := start(t, cfg)
-	if told := r.Access(); told.Development || !told.First || !strings.Contains(told.ConnectionString, "UseDevelopmentEmulator=true") {
-		t.Errorf("told %+v", told)
+	if reported := r.Access(); reported.Development || !reported.First || !strings.Contains(reported.ConnectionString, "UseDevelopmentEmulator=true") {
+		t.Errorf("told %+v", reported)
 	}
 	r.shutdown()
 }
 
-// The host's name may lead anywhere: what counts is what the doors are bound to.
+// The host's name may lead anywhere: what counts is what the listeners are bound to.
 func TestTheAddressOfThisMachineIsBeyondLoopback(t *testing.T) {
 	address := outsideAddress(t)
 	cfg := quick(t)
 	cfg.HTTPS = net.JoinHostPort(address, "0")
 	r := start(t, cfg)
-	if told := r.Access(); told.Development || !strings.Contains(told.ConnectionString, "sb://"+r.host("https")+"/") {
-		t.Errorf("told %+v", told)
+	if reported := r.Access(); reported.Development || !strings.Contains(reported.ConnectionString, "sb://"+r.host("https")+"/") {
+		t.Errorf("told %+v", reported)
 	}
 	r.shutdown()
 }
@@ -130,9 +130,9 @@ func outsideAddress(t *testing.T) string {
 	return ""
 }
 
-// H9: declared policies exist before the doors open, as they are declared.
+// H9: declared policies exist before the listeners open, as they are declared.
 func TestConfiguredPolicies(t *testing.T) {
-	cfg := everyDoor(t)
+	cfg := everyListener(t)
 	cfg.Hubs = []Hub{{Name: "h", Partitions: 1}}
 	cfg.Policies = []Policy{
 		{Name: "till", Hub: "h", Rights: []string{"send"}, PrimaryKey: "one-key-of-the-till", SecondaryKey: "two-key-of-the-till"},
@@ -158,7 +158,7 @@ func TestConfiguredPolicies(t *testing.T) {
 }
 
 // A declared key that undoes what was made at run time is told of; what is as it was, not.
-func TestADeclaredKeyThatReplacesAnotherIsToldOf(t *testing.T) {
+func TestADeclaredKeyThatReplacesAnotherIsReportedOf(t *testing.T) {
 	cfg := quick(t)
 	cfg.Policies = []Policy{{Name: "p", Rights: []string{"send"}, PrimaryKey: "the-declared-key-of-p"}}
 	first := start(t, cfg)
@@ -173,14 +173,14 @@ func TestADeclaredKeyThatReplacesAnotherIsToldOf(t *testing.T) {
 		}
 		r.shutdown()
 		text := log.String()
-		told := strings.Contains(text, "level=WARN") && strings.Contains(text, "policy=p")
-		if told != want || strings.Contains(text, "policy created") != want {
+		reported := strings.Contains(text, "level=WARN") && strings.Contains(text, "policy=p")
+		if reported != want || strings.Contains(text, "policy created") != want {
 			t.Errorf("want told %v, the log is:\n%s", want, text)
 		}
 	}
 }
 
-// policy is one as the HTTP door shows it.
+// policy is one as the HTTP listener shows it.
 func (r *running) policy(path string) (p struct {
 	Rights                   []string
 	PrimaryKey, SecondaryKey string
@@ -206,7 +206,7 @@ func TestAPolicyOfAHubThatIsNotThere(t *testing.T) {
 
 // Who has made the root key anew finds the new one where the old one was.
 func TestTheKeptConnectionStringFollowsItsKey(t *testing.T) {
-	r := start(t, everyDoor(t))
+	r := start(t, everyListener(t))
 	old := r.kept()
 	r.want(200, "POST", "/api/v1/policies/"+auth.RootPolicy+"/regenerate", `{"key":"secondary"}`)
 	if r.kept() != old {
@@ -223,13 +223,13 @@ func TestTheKeptConnectionStringFollowsItsKey(t *testing.T) {
 	r.shutdown()
 }
 
-// The door of HTTP gives out connection strings that lead to the door of AMQP.
-func TestConnectionStringsLeadToTheDoor(t *testing.T) {
-	cfg := everyDoor(t)
+// The listener of HTTP gives out connection strings that lead to the listener of AMQP.
+func TestConnectionStringsLeadToTheListener(t *testing.T) {
+	cfg := everyListener(t)
 	r := start(t, cfg)
-	for query, door := range map[string]string{"": "amqp", "?tls=true": "amqps"} {
+	for query, listener := range map[string]string{"": "amqp", "?tls=true": "amqps"} {
 		answer := r.want(200, "GET", "/api/v1/connection-string"+query, "")
-		if !strings.Contains(answer, "Endpoint=sb://"+r.host(door)+"/;") {
+		if !strings.Contains(answer, "Endpoint=sb://"+r.host(listener)+"/;") {
 			t.Errorf("%q is answered %s", query, answer)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // blobDir has the larger bodies of blobs, in the data folder.
 const blobDir = "blobs"
 
-// openBlobs opens the blob store, whose facts are in the meta store.
+// openBlobs opens the blob store, whose entries are in the meta store.
 func (y *yard) openBlobs(cfg Config) (err error) {
 	y.blobs, err = blob.Open(blob.Config{Meta: y.meta, FS: vfs.OS(filepath.Join(cfg.DataDir, blobDir)), Log: cfg.Log})
 	return err
@@ -24,23 +24,23 @@ func (y *yard) openBlobs(cfg Config) (err error) {
 // blobPart clears away what blobs leave.
 func (y *yard) blobPart() service.Part { return service.Part{Name: "blobs", Run: y.blobs.Run} }
 
-// withBlobs puts the blob door before the HTTP door: its paths are its own.
+// withBlobs puts the blob listener before the HTTP listener: its paths are its own.
 func (y *yard) withBlobs(cfg Config, development bool, api http.Handler) http.Handler {
-	door := azureblob.New(azureblob.Config{
+	listener := azureblob.New(azureblob.Config{
 		Blobs: y.blobs, Access: y.access, LoopbackOnly: development, Host: cfg.Host, Log: cfg.Log, Metrics: y.registry,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if azureblob.Serves(r) {
-			door.ServeHTTP(w, r)
+			listener.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)
 	})
 }
 
-// blobEndpointFor gives the HTTP door what it writes into connection strings for storage
+// blobEndpointFor gives the HTTP listener what it writes into connection strings for storage
 // clients: the account's URL, by the same rules as endpointFor.
-func (o openDoors) blobEndpointFor(host string) func(*http.Request, bool) string {
+func (o openListeners) blobEndpointFor(host string) func(*http.Request, bool) string {
 	return func(r *http.Request, tls bool) string {
 		for _, d := range o {
 			if d.TLS == tls && strings.HasPrefix(d.Name, "http") {

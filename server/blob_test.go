@@ -85,7 +85,7 @@ func TestBlobEndpoints(t *testing.T) {
 		t.Errorf("the connection string is %q", text)
 	}
 	if status, _ := y.do("GET", "/api/v1/connection-string?blob=true&tls=true", ""); status != http.StatusNotFound {
-		t.Errorf("of a door that is closed: %d", status)
+		t.Errorf("of a listener that is closed: %d", status)
 	}
 	if status, _ := y.do("GET", "/api/v1/connection-string?blob=perhaps", ""); status != http.StatusBadRequest {
 		t.Errorf("perhaps: %d", status)

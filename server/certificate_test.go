@@ -44,7 +44,7 @@ func clientCertificate(t *testing.T, policy string) (tls.Certificate, string) {
 func TestClientCertificates(t *testing.T) {
 	mine, file := clientCertificate(t, "till")
 	stranger, _ := clientCertificate(t, "till")
-	cfg := everyDoor(t)
+	cfg := everyListener(t)
 	cfg.TLS.ClientCAFile = file
 	cfg.Hubs = []Hub{{Name: "h", Partitions: 1}}
 	cfg.Policies = []Policy{{Name: "till", Rights: []string{"send"}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 )
 
-// Off, in place of an address, closes a door.
+// Off, in place of an address, closes a listener.
 const Off = config.Off
 
 // DefaultRetentionAge is how long a hub keeps its events that says nothing else.
@@ -35,10 +35,10 @@ type Config struct {
 	// SegmentBytes is the size of a partition's files; zero means 64 MiB.
 	SegmentBytes int64
 
-	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the doors, or Off. Port 0 picks a
+	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the listeners, or Off. Port 0 picks a
 	// free one. Empty means 127.0.0.1 with port 5672, 5671, 8080 and 8443.
 	AMQP, AMQPS, HTTP, HTTPS string
-	// AllowPlaintext lets the doors without TLS listen beyond loopback.
+	// AllowPlaintext lets the listeners without TLS listen beyond loopback.
 	AllowPlaintext bool
 	// AMQPIdleTimeout is how long an AMQP client may be silent; zero means 60 s.
 	AMQPIdleTimeout time.Duration
@@ -46,31 +46,31 @@ type Config struct {
 	AMQPMaxConnections int
 
 	// Host is the name under which others reach the yard: in its own certificate and in
-	// connection strings. Empty means the address of the door, or this machine's name.
+	// connection strings. Empty means the address of the listener, or this machine's name.
 	Host string
 	TLS  TLS
 	OIDC OIDC
-	// AcceptAnyJWT takes every bearer token with all rights. It is refused when any door
+	// AcceptAnyJWT takes every bearer token with all rights. It is refused when any listener
 	// is beyond loopback.
 	AcceptAnyJWT bool
 
-	// PublicURL is where others reach the yard's HTTP door, for links and for the endpoints of
-	// topics. Empty means the address of the door.
+	// PublicURL is where others reach the yard's HTTP listener, for links and for the endpoints of
+	// topics. Empty means the address of the listener.
 	PublicURL string
 
 	// Namespace is the name that clients find the hubs under; empty means eventyard.
 	Namespace string
-	// Hubs must exist: what is missing is created before the doors open.
+	// Hubs must exist: what is missing is created before the listeners open.
 	Hubs []Hub
-	// Policies must exist: what is missing is created before the doors open, what
+	// Policies must exist: what is missing is created before the listeners open, what
 	// differs is made as it stands here.
 	Policies []Policy
 	// Grid says how events are pushed to webhooks. Topics and Subscriptions must exist: what is
-	// missing is created, topics before the doors open, subscriptions once they are.
+	// missing is created, topics before the listeners open, subscriptions once they are.
 	Grid          Grid
 	Topics        []Topic
 	Subscriptions []Subscription
-	// Functions must exist: what is missing is created before the doors open, what differs is made as it stands here. Notify
+	// Functions must exist: what is missing is created before the listeners open, what differs is made as it stands here. Notify
 	// says who is told when one of them stops.
 	Functions []Function
 	Notify    Notify
@@ -84,7 +84,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// TLS names the files with the certificates of the doors with TLS.
+// TLS names the files with the certificates of the listeners with TLS.
 type TLS struct {
 	// CertFile and KeyFile are PEM; empty: the yard makes its own.
 	CertFile, KeyFile string

@@ -18,7 +18,7 @@ type rootString struct {
 	dir vfs.FS
 	// at is where the yard is, without policy and key.
 	at       auth.ConnectionString
-	policies *access.Keeper
+	policies *access.Registry
 
 	// mu is held from reading the key until it is written down, so that of several who
 	// make it anew at once the last one writes the last key.
@@ -74,16 +74,16 @@ func writeFile(dir vfs.FS, name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// rootKeeper is the keeper of policies as the HTTP door has it: when the key of the root
+// rootRegistry is the registry of policies as the HTTP listener has it: when the key of the root
 // policy is made anew, so is the file that has it.
-type rootKeeper struct {
-	*access.Keeper
+type rootRegistry struct {
+	*access.Registry
 	file *rootString
 	log  *slog.Logger
 }
 
-func (k *rootKeeper) Regenerate(ctx context.Context, hub, name string, key access.Key) (access.Policy, error) {
-	p, err := k.Keeper.Regenerate(ctx, hub, name, key)
+func (k *rootRegistry) Regenerate(ctx context.Context, hub, name string, key access.Key) (access.Policy, error) {
+	p, err := k.Registry.Regenerate(ctx, hub, name, key)
 	if err != nil || p.Hub != "" || p.Name != auth.RootPolicy || key != access.PrimaryKey {
 		return p, err
 	}

@@ -104,7 +104,7 @@ func TestAnUnfinishedConnectionStringIsRemoved(t *testing.T) {
 
 // However many make the root key anew at once, the file has the one that is good.
 func TestTheKeptKeyIsTheLastOne(t *testing.T) {
-	r := start(t, everyDoor(t))
+	r := start(t, everyListener(t))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

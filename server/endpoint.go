@@ -16,7 +16,7 @@ import (
 // standardPorts need not be named in an endpoint: clients take them by themselves.
 var standardPorts = map[string]string{"amqp": "5672", "amqps": "5671", "http": "80", "https": "443"}
 
-// preferences are the doors that a connection string may point at, best first. A plain
+// preferences are the listeners that a connection string may point at, best first. A plain
 // one is the simplest here and the worst elsewhere.
 func preferences(development bool) []string {
 	if development {
@@ -26,25 +26,25 @@ func preferences(development bool) []string {
 }
 
 // connectTo gives the part of a connection string that says where the yard is: the best
-// door among those that clients elsewhere can reach or, in development, here.
-func (o openDoors) connectTo(host string) auth.ConnectionString {
+// listener among those that clients elsewhere can reach or, in development, here.
+func (o openListeners) connectTo(host string) auth.ConnectionString {
 	development := o.development()
 	best := preferences(development)
 	reachable := slices.Clone(o)
 	if !development {
-		reachable = slices.DeleteFunc(reachable, func(d openDoor) bool { return d.OnLoopback() })
+		reachable = slices.DeleteFunc(reachable, func(d openListener) bool { return d.OnLoopback() })
 	}
 	if len(reachable) == 0 {
 		return auth.ConnectionString{Endpoint: "sb://localhost/"}
 	}
-	door := slices.MinFunc(reachable, func(a, b openDoor) int {
+	listener := slices.MinFunc(reachable, func(a, b openListener) int {
 		return cmp.Compare(slices.Index(best, a.Name), slices.Index(best, b.Name))
 	})
-	return door.connectTo(host)
+	return listener.connectTo(host)
 }
 
-// connectTo points at this door.
-func (d openDoor) connectTo(host string) auth.ConnectionString {
+// connectTo points at this listener.
+func (d openListener) connectTo(host string) auth.ConnectionString {
 	name, port, err := net.SplitHostPort(d.Address)
 	if err != nil {
 		return auth.ConnectionString{Endpoint: "sb://" + d.Address + "/"} // a listener that is not of TCP
@@ -61,7 +61,7 @@ func (d openDoor) connectTo(host string) auth.ConnectionString {
 }
 
 // hostName is what others call this machine: as they were told to, or by the address
-// that the door is bound to, unless it is bound to all of them.
+// that the listener is bound to, unless it is bound to all of them.
 func hostName(configured, bound string) string {
 	if configured != "" {
 		return configured
@@ -75,9 +75,9 @@ func hostName(configured, bound string) string {
 	return "localhost"
 }
 
-// endpointFor gives the HTTP door what it writes into connection strings. Where a door
+// endpointFor gives the HTTP listener what it writes into connection strings. Where a listener
 // is bound to all addresses, a client is given the name by which it reached the yard.
-func (o openDoors) endpointFor(host string) func(*http.Request, bool) string {
+func (o openListeners) endpointFor(host string) func(*http.Request, bool) string {
 	return func(r *http.Request, tls bool) string {
 		for _, d := range o {
 			if d.TLS == tls && strings.HasPrefix(d.Name, "amqp") {
@@ -88,8 +88,8 @@ func (o openDoors) endpointFor(host string) func(*http.Request, bool) string {
 	}
 }
 
-// reachedBy is the name in a request's URL, if the door is where that name leads.
-func (d openDoor) reachedBy(r *http.Request) string {
+// reachedBy is the name in a request's URL, if the listener is where that name leads.
+func (d openListener) reachedBy(r *http.Request) string {
 	host, _, err := net.SplitHostPort(d.Address)
 	if ip, parseErr := netip.ParseAddr(host); err != nil || parseErr != nil || !ip.IsUnspecified() {
 		return ""

@@ -8,17 +8,17 @@ import (
 	"github.com/eventyard/eventyard/internal/config"
 )
 
-func doorsAt(addresses map[string]string) (open openDoors) {
-	for _, door := range (config.Config{AMQP: Off, AMQPS: Off, HTTP: Off, HTTPS: Off}).Doors() {
-		if address, ok := addresses[door.Name]; ok {
-			door.Address = address
-			open = append(open, openDoor{Door: door})
+func listenersAt(addresses map[string]string) (open openListeners) {
+	for _, listener := range (config.Config{AMQP: Off, AMQPS: Off, HTTP: Off, HTTPS: Off}).Listeners() {
+		if address, ok := addresses[listener.Name]; ok {
+			listener.Address = address
+			open = append(open, openListener{Listener: listener})
 		}
 	}
 	return open
 }
 
-// A connection string leads to the door that its reader can reach and clients expect.
+// A connection string leads to the listener that its reader can reach and clients expect.
 func TestWhereConnectionStringsLead(t *testing.T) {
 	machine, err := os.Hostname()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestWhereConnectionStringsLead(t *testing.T) {
 		"for others at an address": {map[string]string{"amqps": "10.1.2.3:5671"}, "", "sb://10.1.2.3/", false},
 		"for others by our name":   {map[string]string{"amqps": "0.0.0.0:5671"}, "", "sb://" + machine + "/", false},
 	} {
-		if got := doorsAt(test.open).connectTo(test.host); got.Endpoint != test.want || got.Emulator != test.emulator {
+		if got := listenersAt(test.open).connectTo(test.host); got.Endpoint != test.want || got.Emulator != test.emulator {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -61,9 +61,9 @@ func TestTheEndpointOfWhoAsks(t *testing.T) {
 		"by the name it used": {all, "", true, "sb://asked.example.com/"},
 		"by the name we have": {all, "yard", true, "sb://yard/"},
 		"here":                {all, "yard", false, "sb://127.0.0.1/"},
-		"no such door":        {map[string]string{"https": "0.0.0.0:8443"}, "", true, ""},
+		"no such listener":    {map[string]string{"https": "0.0.0.0:8443"}, "", true, ""},
 	} {
-		if got := doorsAt(test.open).endpointFor(test.host)(request, test.tls); got != test.want {
+		if got := listenersAt(test.open).endpointFor(test.host)(request, test.tls); got != test.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -46,7 +46,7 @@ type Function config.Function
 // functionYard is the part of a yard that calls programs with events.
 type functionYard struct {
 	box     *box.Box
-	runner  *runner.Keeper
+	runner  *runner.Registry
 	notices *notify.Service
 	// dial gives a client of this yard; it is set before anything runs.
 	dial func(ctx context.Context) (*hub.Client, error)
@@ -54,7 +54,7 @@ type functionYard struct {
 
 // openFunctions opens poison events, functions and notices. The runner asks the notices what is wrong with a target, and
 // they ask it about circuits: so it is told where to ask.
-func (y *yard) openFunctions(ctx context.Context, cfg Config, open openDoors) (err error) {
+func (y *yard) openFunctions(ctx context.Context, cfg Config, open openListeners) (err error) {
 	f := &y.functions
 	f.box = box.New(box.Config{Broker: y.broker, Meta: y.meta, Log: cfg.Log})
 	instance, err := node(cfg.DataDir)
@@ -91,7 +91,7 @@ const functionGrace = 5 * time.Second
 // notFollowed hands redirects to whoever asked: a program that was moved is to be named where it is.
 func notFollowed(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-func (y *yard) openNotices(ctx context.Context, cfg Config, open openDoors) error {
+func (y *yard) openNotices(ctx context.Context, cfg Config, open openListeners) error {
 	mail, err := cfg.Notify.SMTP.settings()
 	if err != nil {
 		return err
@@ -111,9 +111,9 @@ func (y *yard) openNotices(ctx context.Context, cfg Config, open openDoors) erro
 	return nil
 }
 
-// resumeBase is where links of notices lead. Whoever has one can resume, so it goes by the door with TLS where others can reach that.
-func (o openDoors) resumeBase(cfg Config) string {
-	reachable := slices.DeleteFunc(slices.Clone(o), func(d openDoor) bool { return d.OnLoopback() })
+// resumeBase is where links of notices lead. Whoever has one can resume, so it goes by the listener with TLS where others can reach that.
+func (o openListeners) resumeBase(cfg Config) string {
+	reachable := slices.DeleteFunc(slices.Clone(o), func(d openListener) bool { return d.OnLoopback() })
 	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), reachable.httpBase(cfg, nil, true), reachable.httpBase(cfg, nil, false), o.linkBase(cfg))
 }
 
@@ -193,7 +193,7 @@ func (c Config) validateFunctions() error {
 	return nil
 }
 
-// functionParts is what runs of functions behind the doors. The functions themselves come in by a door of this process: see Server.serve.
+// functionParts is what runs of functions behind the listeners. The functions themselves come in by a listener of this process: see Server.serve.
 func (y *yard) functionParts() []service.Part {
 	return []service.Part{{Name: "notices", Run: y.functions.notices.Run}}
 }

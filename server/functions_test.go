@@ -60,19 +60,19 @@ func TestStoppingDoesNotWaitForAnOpenCircuit(t *testing.T) {
 }
 
 // Whoever has a link can resume: it goes over TLS where others come in by TLS, and never to where they cannot come in.
-func TestLinksOfNoticesLeadToTheBestDoor(t *testing.T) {
-	door := func(name, address string) openDoor {
-		return openDoor{Door: config.Door{Name: name, Address: address, TLS: name == "https"}}
+func TestLinksOfNoticesLeadToTheBestListener(t *testing.T) {
+	listener := func(name, address string) openListener {
+		return openListener{Listener: config.Listener{Name: name, Address: address, TLS: name == "https"}}
 	}
 	for want, test := range map[string]struct {
-		open   openDoors
+		open   openListeners
 		public string
 	}{
-		"https://yard.example.com/a": {openDoors{door("http", "127.0.0.1:8080")}, "https://yard.example.com/a/"},
-		"http://127.0.0.1:8080":      {openDoors{door("https", "127.0.0.1:8443"), door("http", "127.0.0.1:8080")}, ""},
-		"https://192.0.2.1:8443":     {openDoors{door("http", "192.0.2.1:8080"), door("https", "192.0.2.1:8443")}, ""},
-		"http://192.0.2.1:8080":      {openDoors{door("http", "192.0.2.1:8080"), door("https", "127.0.0.1:8443")}, ""},
-		"":                           {openDoors{door("amqp", "192.0.2.1:5672")}, ""},
+		"https://yard.example.com/a": {openListeners{listener("http", "127.0.0.1:8080")}, "https://yard.example.com/a/"},
+		"http://127.0.0.1:8080":      {openListeners{listener("https", "127.0.0.1:8443"), listener("http", "127.0.0.1:8080")}, ""},
+		"https://192.0.2.1:8443":     {openListeners{listener("http", "192.0.2.1:8080"), listener("https", "192.0.2.1:8443")}, ""},
+		"http://192.0.2.1:8080":      {openListeners{listener("http", "192.0.2.1:8080"), listener("https", "127.0.0.1:8443")}, ""},
+		"":                           {openListeners{listener("amqp", "192.0.2.1:5672")}, ""},
 	} {
 		if got := test.open.resumeBase(Config{PublicURL: test.public}); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -81,7 +81,7 @@ func TestLinksOfNoticesLeadToTheBestDoor(t *testing.T) {
 }
 
 // F6, F7: a circuit opens, the notice has a link under the public URL, which a proxy passes on to a yard on loopback. Whoever only looks changes
-// nothing; of those who press at once one resumes, be it by the door with TLS, and then processing goes on.
+// nothing; of those who press at once one resumes, be it by the listener with TLS, and then processing goes on.
 func TestALinkResumesBehindAProxy(t *testing.T) {
 	program, chat := newReceiver(t), newReceiver(t)
 	program.status.Store(http.StatusInternalServerError)
@@ -93,8 +93,8 @@ func TestALinkResumesBehindAProxy(t *testing.T) {
 	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `[{"body":{"n":1}},{"body":{"n":2}},{"body":{"n":3}}]`)
 	_, rest, _ := strings.Cut(chat.await(chat.got, `"resumeUrl":"https://yard.example.com/resume/`), `"resumeUrl":"https://yard.example.com`)
 	path, _, _ := strings.Cut(rest, `"`)
-	ask := func(method, door string) (int, string) {
-		request, err := http.NewRequest(method, r.Addresses()[door]+path, nil)
+	ask := func(method, listener string) (int, string) {
+		request, err := http.NewRequest(method, r.Addresses()[listener]+path, nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -109,9 +109,9 @@ func TestALinkResumesBehindAProxy(t *testing.T) {
 		page, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(page)
 	}
-	for _, door := range []string{"http", "https"} {
-		if status, page := ask("GET", door); status != http.StatusOK || !strings.Contains(page, ">Resume</button>") || !strings.Contains(page, "500") {
-			t.Errorf("by %s: %d %s", door, status, page)
+	for _, listener := range []string{"http", "https"} {
+		if status, page := ask("GET", listener); status != http.StatusOK || !strings.Contains(page, ">Resume</button>") || !strings.Contains(page, "500") {
+			t.Errorf("by %s: %d %s", listener, status, page)
 		}
 	}
 	if circuit := r.want(http.StatusOK, "GET", "/api/v1/circuits/billing", ""); !strings.Contains(circuit, `"state":"open"`) {

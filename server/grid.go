@@ -25,13 +25,13 @@ import (
 
 // gridYard is the part of a yard that pushes events.
 type gridYard struct {
-	client   *egress.Client
-	asker    *handshake.Asker
-	topics   *topics.Keeper
-	farewell *farewell
-	tiers    *retrylog.Tiers
-	dead     *deadletter.Service
-	delivery *delivery.Service
+	client         *egress.Client
+	asker          *handshake.Asker
+	topics         *topics.Registry
+	deletionNotice *deletionNotice
+	retryLogs      *retrylog.Logs
+	dead           *deadletter.Service
+	delivery       *delivery.Service
 	// links makes what endpoints' owners open; publish what publishers post to.
 	links   func(s topics.Subscription, token string) string
 	publish func(r *http.Request, topic string, tls bool) string
@@ -39,7 +39,7 @@ type gridYard struct {
 
 // openGrid opens definitions, retry logs, dead letters and delivery, in the order of dependence,
 // and sees to it that the configured topics exist.
-func (y *yard) openGrid(ctx context.Context, cfg Config, open openDoors) (err error) {
+func (y *yard) openGrid(ctx context.Context, cfg Config, open openListeners) (err error) {
 	g := &y.grid
 	if g.client, err = egress.New(egress.Config{
 		Allow: cfg.Grid.Allow, Loopback: open.development(), UserAgent: "eventyard/" + cfg.Version, Log: cfg.Log,
@@ -75,13 +75,13 @@ func (y *yard) openTopics(ctx context.Context, cfg Config) (err error) {
 	g.topics, err = topics.Open(ctx, topics.Config{
 		Engine: y.engine, Meta: y.meta, Broker: y.broker, Validate: g.asker, ValidationURL: g.links,
 		ValidationWindow: cfg.Grid.ValidationWindow, Retention: cfg.Grid.TopicRetention, Log: cfg.Log,
-		CheckPlace:    func(p topics.Place) error { return g.dead.CheckPlace(p) },
+		CheckTarget:   func(p topics.Target) error { return g.dead.CheckTarget(p) },
 		CheckEndpoint: func(s topics.Subscription) error { return g.client.Check(*s.Webhook) },
 	})
 	if err != nil {
 		return fmt.Errorf("open topics: %w", err)
 	}
-	g.farewell = newFarewell(g.topics, g.asker, cfg.Log)
+	g.deletionNotice = newDeletionNotice(g.topics, g.asker, cfg.Log)
 	for _, t := range cfg.Topics {
 		if err := y.ensureTopic(ctx, t); err != nil {
 			return fmt.Errorf("configured topic %s: %w", t.Name, err)
@@ -129,15 +129,15 @@ func (y *yard) openDelivery(ctx context.Context, cfg Config, origin string) (err
 	if cfg.Grid.Jitter < 0 {
 		jitter = nil
 	}
-	g.tiers, err = retrylog.Open(ctx, retrylog.Config{
+	g.retryLogs, err = retrylog.Open(ctx, retrylog.Config{
 		Engine: y.engine, Meta: y.meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Grid.Jitter, 0), Log: cfg.Log, Metrics: y.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("open retry logs: %w", err)
 	}
 	g.delivery, err = delivery.Open(ctx, delivery.Config{
-		Meta: y.meta, Topics: g.topics, Broker: y.broker, Dead: g.dead, Tiers: g.tiers,
-		Courier: webhook.New(webhook.Config{
+		Meta: y.meta, Topics: g.topics, Broker: y.broker, Dead: g.dead, RetryLogs: g.retryLogs,
+		Sender: webhook.New(webhook.Config{
 			Client: g.client, Broker: y.broker, Origin: origin, Timeout: cfg.Grid.Timeout, Late: cfg.Grid.LateWindow,
 		}),
 		Probation: retry.Probation{After: cfg.Grid.ProbationAfter, Cap: cfg.Grid.ProbationCap},
@@ -153,17 +153,17 @@ func (y *yard) openDelivery(ctx context.Context, cfg Config, origin string) (err
 func (y *yard) gridParts(cfg Config) []service.Part {
 	return []service.Part{
 		{Name: "topics", Run: y.grid.topics.Run},
-		{Name: "farewells", Run: y.grid.farewell.Run},
+		{Name: "farewells", Run: y.grid.deletionNotice.Run},
 		{Name: "dead letters", Run: y.grid.dead.Run},
 		{Name: "delivery", Run: y.grid.delivery.Run},
 		{Name: "configured subscriptions", Run: func(ctx context.Context) error { return y.ensureSubscriptions(ctx, cfg) }},
 	}
 }
 
-// withGrid puts the grid's door before the others: its paths are its own.
-func (y *yard) withGrid(cfg Config, d *doors, api http.Handler) http.Handler {
-	door := eventgrid.New(eventgrid.Config{
-		Topics: y.grid.farewell, Pull: y.grid.delivery, Access: y.access, LoopbackOnly: d.development, Host: cfg.Host,
+// withGrid puts the grid's listener before the others: its paths are its own.
+func (y *yard) withGrid(cfg Config, d *listeners, api http.Handler) http.Handler {
+	listener := eventgrid.New(eventgrid.Config{
+		Topics: y.grid.deletionNotice, Pull: y.grid.delivery, Access: y.access, LoopbackOnly: d.development, Host: cfg.Host,
 		Endpoint: func(r *http.Request, topic string) string {
 			return cmp.Or(y.grid.publish(r, topic, false), y.grid.publish(r, topic, true))
 		},
@@ -171,29 +171,29 @@ func (y *yard) withGrid(cfg Config, d *doors, api http.Handler) http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if eventgrid.Serves(r) {
-			door.ServeHTTP(w, r)
+			listener.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)
 	})
 }
 
-// gridAPI is what the HTTP door serves of the grid.
+// gridAPI is what the HTTP listener serves of the grid.
 func (y *yard) gridAPI() *v1.Grid {
 	return &v1.Grid{
-		Topics: y.grid.farewell, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.grid.publish, ValidationURL: y.grid.links,
+		Topics: y.grid.deletionNotice, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.grid.publish, ValidationURL: y.grid.links,
 	}
 }
 
-// linkBase is the URL of the HTTP door for whoever is sent a link: the public one, else that of the
-// plain door, else that of the other; empty where there is none.
-func (o openDoors) linkBase(cfg Config) string {
+// linkBase is the URL of the HTTP listener for whoever is sent a link: the public one, else that of the
+// plain listener, else that of the other; empty where there is none.
+func (o openListeners) linkBase(cfg Config) string {
 	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), o.httpBase(cfg, nil, false), o.httpBase(cfg, nil, true))
 }
 
-// httpBase is the URL of the HTTP door with TLS or without, as a client reaches it who sent a request, or
-// anybody if there is none; empty where there is no such door.
-func (o openDoors) httpBase(cfg Config, r *http.Request, tls bool) string {
+// httpBase is the URL of the HTTP listener with TLS or without, as a client reaches it who sent a request, or
+// anybody if there is none; empty where there is no such listener.
+func (o openListeners) httpBase(cfg Config, r *http.Request, tls bool) string {
 	for _, d := range o {
 		if d.TLS != tls || !strings.HasPrefix(d.Name, "http") {
 			continue
@@ -208,7 +208,7 @@ func (o openDoors) httpBase(cfg Config, r *http.Request, tls bool) string {
 }
 
 // publishURL is where a topic is published to. The public URL is one of them.
-func (o openDoors) publishURL(cfg Config, r *http.Request, topic string, tls bool) string {
+func (o openListeners) publishURL(cfg Config, r *http.Request, topic string, tls bool) string {
 	base := o.httpBase(cfg, r, tls)
 	if cfg.PublicURL != "" {
 		base = ""

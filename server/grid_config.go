@@ -12,7 +12,7 @@ import (
 // Grid says how events are pushed to webhooks. The zero value works.
 type Grid struct {
 	// Allow are networks that webhooks may be in although they are private, loopback or
-	// otherwise special. While every door is on loopback this machine may be reached anyway.
+	// otherwise special. While every listener is on loopback this machine may be reached anyway.
 	Allow []netip.Prefix
 	// Timeout is how long a webhook's answer may take; zero means 30 s. LateWindow is how long
 	// after its beginning an unanswered request may still succeed; zero means 3 min, negative no

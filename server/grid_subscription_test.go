@@ -41,7 +41,7 @@ func definitions(t *testing.T, answer oracle) (*yard, *logText) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper, err := topics.Open(t.Context(), topics.Config{
+	registry, err := topics.Open(t.Context(), topics.Config{
 		Engine: engine, Meta: store, Broker: b, Validate: answer, Log: quiet,
 		CheckEndpoint: func(s topics.Subscription) error {
 			if strings.Contains(s.Webhook.URL, "10.0.0.1") {
@@ -53,7 +53,7 @@ func definitions(t *testing.T, answer oracle) (*yard, *logText) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := &yard{grid: gridYard{topics: keeper, links: func(_ topics.Subscription, token string) string { return "http://yard/" + token }}}
+	y := &yard{grid: gridYard{topics: registry, links: func(_ topics.Subscription, token string) string { return "http://yard/" + token }}}
 	if err := y.ensureTopic(t.Context(), Topic{Name: "orders"}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 }
 
 // Whoever reads the log of a configured yard finds the link in it.
-func TestAPendingConfiguredSubscriptionTellsItsLink(t *testing.T) {
+func TestAPendingConfiguredSubscriptionNotifiesItsLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Awaiting: true} })
 		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: "http://x/"})

@@ -104,8 +104,8 @@ func (r *running) awaitState(of topics.Source, name string, state topics.State) 
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	keeper, changed := in.yard.grid.topics, make(chan struct{}, 1)
-	defer keeper.OnChange(func() {
+	registry, changed := in.yard.grid.topics, make(chan struct{}, 1)
+	defer registry.OnChange(func() {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -113,7 +113,7 @@ func (r *running) awaitState(of topics.Source, name string, state topics.State) 
 	})()
 	late := time.After(20 * time.Second)
 	for {
-		s, err := keeper.Find(of, name)
+		s, err := registry.Find(of, name)
 		if err == nil && s.State == state {
 			return
 		}
@@ -227,11 +227,11 @@ func TestPublicURLs(t *testing.T) {
 		change              func(*Config)
 		plain, secure, link string
 	}{
-		"the address of the door":  {func(*Config) {}, "http://127.0.0.1:PORT", "", "http://127.0.0.1:PORT"},
-		"a plain public URL":       {func(c *Config) { c.PublicURL = "http://yard.example.com/grid/" }, "http://yard.example.com/grid", "", "http://yard.example.com/grid"},
-		"a public URL with TLS":    {func(c *Config) { c.PublicURL = "https://yard.example.com" }, "https://yard.example.com", "", "https://yard.example.com"},
-		"a door with TLS besides":  {func(c *Config) { c.HTTPS = "127.0.0.1:0" }, "http://127.0.0.1:PORT", "https://127.0.0.1:", "http://127.0.0.1:PORT"},
-		"a name says nothing here": {func(c *Config) { c.Host = "yard.example.com" }, "http://127.0.0.1:PORT", "", "http://127.0.0.1:PORT"},
+		"the address of the listener": {func(*Config) {}, "http://127.0.0.1:PORT", "", "http://127.0.0.1:PORT"},
+		"a plain public URL":          {func(c *Config) { c.PublicURL = "http://yard.example.com/grid/" }, "http://yard.example.com/grid", "", "http://yard.example.com/grid"},
+		"a public URL with TLS":       {func(c *Config) { c.PublicURL = "https://yard.example.com" }, "https://yard.example.com", "", "https://yard.example.com"},
+		"a listener with TLS besides": {func(c *Config) { c.HTTPS = "127.0.0.1:0" }, "http://127.0.0.1:PORT", "https://127.0.0.1:", "http://127.0.0.1:PORT"},
+		"a name says nothing here":    {func(c *Config) { c.Host = "yard.example.com" }, "http://127.0.0.1:PORT", "", "http://127.0.0.1:PORT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := quick(t)
@@ -264,8 +264,8 @@ func TestPublicURLs(t *testing.T) {
 	}
 }
 
-// A yard that no HTTP client reaches delivers what comes by other doors.
-func TestAGridWithoutAnHTTPDoor(t *testing.T) {
+// A yard that no HTTP client reaches delivers what comes by other listeners.
+func TestAGridWithoutAnHTTPListener(t *testing.T) {
 	hook := newReceiver(t)
 	cfg := quick(t)
 	cfg.HTTP, cfg.AMQP = Off, "127.0.0.1:0"
@@ -292,14 +292,14 @@ func TestADeadLetterFolderIsNotForeign(t *testing.T) {
 	hook.status.Store(400)
 	cfg := quick(t)
 	cfg.Grid.DeadLetterDelay = -1
-	told := newReceiver(t)
+	reported := newReceiver(t)
 	r := start(t, cfg)
 	r.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
 	r.want(201, "POST", "/api/v1/subscriptions", `{"name":"billing","topic":"orders","endpoint":"`+hook.URL+`","deadLetter":"folder:dead"}`)
-	r.want(201, "POST", "/api/v1/subscriptions", `{"name":"told","topic":"yard-events","endpoint":"`+told.URL+`"}`)
+	r.want(201, "POST", "/api/v1/subscriptions", `{"name":"told","topic":"yard-events","endpoint":"`+reported.URL+`"}`)
 	r.publish("orders", "1")
 	hook.await(hook.got, `"id":"1"`)
-	told.await(told.got, "Microsoft.Storage.BlobCreated") // when it is there
+	reported.await(reported.got, "Microsoft.Storage.BlobCreated") // when it is there
 	r.shutdown()
 	if files, err := filepath.Glob(filepath.Join(cfg.DataDir, "dead/ORDERS/BILLING/*/*/*/*/*.json")); len(files) != 1 {
 		t.Errorf("written are %v, %v", files, err)
@@ -310,7 +310,7 @@ func TestADeadLetterFolderIsNotForeign(t *testing.T) {
 	}
 }
 
-func TestDeadLettersAreToldFromForeignFiles(t *testing.T) {
+func TestDeadLettersAreReportedFromForeignFiles(t *testing.T) {
 	const letter = "ORDERS/BILLING/2026/1/31/12/x.json"
 	for name, tt := range map[string]struct {
 		files []string
@@ -369,7 +369,7 @@ func TestStoppingWhileAnEndpointHangs(t *testing.T) {
 }
 
 // G11: an endpoint hears that its subscription, or its topic, is gone.
-func TestEndpointsAreToldOfTheEnd(t *testing.T) {
+func TestEndpointsAreReportedOfTheEnd(t *testing.T) {
 	hook := newReceiver(t)
 	r := start(t, quick(t))
 	r.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)

@@ -23,7 +23,7 @@ import (
 var ErrStopped = errors.New("the yard has stopped")
 
 // Dial gives a client of this yard with all rights, over a pipe in this process: no socket,
-// no TLS, whichever doors are open. It waits until the yard has started. Of cfg, what says how
+// no TLS, whichever listeners are open. It waits until the yard has started. Of cfg, what says how
 // to get in (Token, TLS, WebSockets, Dial) is the yard's own business. The client ends
 // with the yard.
 func (s *Server) Dial(ctx context.Context, cfg hub.Config) (*hub.Client, error) {
@@ -60,7 +60,7 @@ func (s *Server) EnsureHub(ctx context.Context, h Hub) error {
 	return nil
 }
 
-// Store gives the yard's own store of leases, checkpoints and facts, without a connection in
+// Store gives the yard's own store of leases, checkpoints and entries, without a connection in
 // between and with an operator's rights: what processors of this yard use when they are
 // given no other. It waits until the yard has started, and serves until it stops.
 func (s *Server) Store(ctx context.Context) (processor.Store, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// closedYard has no doors at all.
+// closedYard has no listeners at all.
 func closedYard(t *testing.T) Config {
 	cfg := quick(t)
 	cfg.HTTP = Off
@@ -73,7 +73,7 @@ func TestDialInTheProcess(t *testing.T) {
 // The yard's name is one, by whichever way it is reached: what is kept by that name elsewhere
 // is found by both.
 func TestTheNameIsTheSameInside(t *testing.T) {
-	cfg := everyDoor(t)
+	cfg := everyListener(t)
 	r := start(t, cfg)
 	outside, err := auth.ParseConnectionString(r.Access().ConnectionString)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestInsideWithAnotherRootKey(t *testing.T) {
 
 // The secret of the process is no other's: tokens are refused as before.
 func TestOtherBearersAreRefused(t *testing.T) {
-	cfg := everyDoor(t)
+	cfg := everyListener(t)
 	r := start(t, cfg)
 	for _, token := range []string{"inside.", "inside." + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"} {
 		request := r.request("GET", "/api/v1/hubs", nil)
@@ -186,7 +186,7 @@ func TestDialWaitsForTheStart(t *testing.T) {
 // P8, H9: $yard is there, and needs no more than the right to listen; what it writes is what
 // an operator sees.
 func TestTheYardsOwnStore(t *testing.T) {
-	cfg := everyDoor(t)
+	cfg := everyListener(t)
 	cfg.Hubs = []Hub{{Name: "h", Partitions: 1}}
 	cfg.Policies = []Policy{{Name: "reader", Hub: "h", Rights: []string{"listen"}, PrimaryKey: "reader-key-of-a-length-that-is-allowed-0123456789"}}
 	r := start(t, cfg)

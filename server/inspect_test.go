@@ -71,7 +71,7 @@ func TestInspectFindsDamage(t *testing.T) {
 	}
 }
 
-func TestInspectTellsALostMetaStore(t *testing.T) {
+func TestInspectNotifiesALostMetaStore(t *testing.T) {
 	cfg := filled(t)
 	if err := os.Remove(filepath.Join(cfg.DataDir, metaName)); err != nil {
 		t.Fatal(err)

@@ -10,41 +10,41 @@ import (
 	"github.com/eventyard/eventyard/internal/config"
 )
 
-// DoorError: a door could not be opened.
-type DoorError struct {
-	// Door is its name: amqp, amqps, http or https.
-	Door    string
-	Address string
-	Err     error
+// ListenerError: a listener could not be opened.
+type ListenerError struct {
+	// Listener is its name: amqp, amqps, http or https.
+	Listener string
+	Address  string
+	Err      error
 }
 
-func (e *DoorError) Error() string {
-	return fmt.Sprintf("open the %s door at %s: %v", e.Door, e.Address, e.Err)
+func (e *ListenerError) Error() string {
+	return fmt.Sprintf("open the %s listener at %s: %v", e.Listener, e.Address, e.Err)
 }
 
-func (e *DoorError) Unwrap() error { return e.Err }
+func (e *ListenerError) Unwrap() error { return e.Err }
 
-// openDoor is a door with its listener. Its address is the one that it is bound to.
-type openDoor struct {
-	config.Door
+// openListener is a listener with its listener. Its address is the one that it is bound to.
+type openListener struct {
+	config.Listener
 	listener net.Listener
 }
 
-// url is what clients are told. The schemes are the doors' names.
-func (d openDoor) url() string { return d.Name + "://" + d.Address }
+// url is what clients are told. The schemes are the listeners' names.
+func (d openListener) url() string { return d.Name + "://" + d.Address }
 
-// openDoors are the doors of one yard.
-type openDoors []openDoor
+// openListeners are the listeners of one yard.
+type openListeners []openListener
 
-// listen opens the addresses of all doors, or none and tells of each that could not be.
-func listen(cfg Config) (openDoors, error) {
-	var open openDoors
+// listen opens the addresses of all listeners, or none and tells of each that could not be.
+func listen(cfg Config) (openListeners, error) {
+	var open openListeners
 	var problems []error
-	for _, door := range cfg.doors() {
-		if !door.Open() {
+	for _, listener := range cfg.listeners() {
+		if !listener.Open() {
 			continue
 		}
-		opened, err := listenAt(cfg, door)
+		opened, err := listenAt(cfg, listener)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -58,14 +58,14 @@ func listen(cfg Config) (openDoors, error) {
 	return open, nil
 }
 
-func listenAt(cfg Config, door config.Door) (openDoor, error) {
-	listener, err := net.Listen(network(door.Address), door.Address)
+func listenAt(cfg Config, asked config.Listener) (openListener, error) {
+	listener, err := net.Listen(network(asked.Address), asked.Address)
 	if err != nil {
-		return openDoor{}, &DoorError{door.Name, door.Address, withoutAddress(err)}
+		return openListener{}, &ListenerError{asked.Name, asked.Address, withoutAddress(err)}
 	}
 	// A name may mean anything by the time it is looked up; what counts is what the
-	// door is bound to.
-	bound := door
+	// listener is bound to.
+	bound := asked
 	bound.Address = listener.Addr().String()
 	err = bound.CheckPlaintext(cfg.AllowPlaintext)
 	if err == nil && cfg.AcceptAnyJWT {
@@ -74,9 +74,9 @@ func listenAt(cfg Config, door config.Door) (openDoor, error) {
 		}
 	}
 	if err != nil {
-		return openDoor{}, errors.Join(&DoorError{door.Name, door.Address, err}, listener.Close())
+		return openListener{}, errors.Join(&ListenerError{asked.Name, asked.Address, err}, listener.Close())
 	}
-	return openDoor{bound, listener}, nil
+	return openListener{bound, listener}, nil
 }
 
 // network is that of the address alone: all addresses of IPv4 are not also those of IPv6,
@@ -93,7 +93,7 @@ func network(address string) string {
 	return "tcp6"
 }
 
-// CheckAddress tells why a door could not be opened at an address; nil if it could.
+// CheckAddress tells why a listener could not be opened at an address; nil if it could.
 func CheckAddress(address string) error {
 	listener, err := net.Listen(network(address), address)
 	if err != nil {
@@ -111,26 +111,26 @@ func withoutAddress(err error) error {
 	return err
 }
 
-func (c Config) doors() []config.Door {
-	return config.Config{AMQP: c.AMQP, AMQPS: c.AMQPS, HTTP: c.HTTP, HTTPS: c.HTTPS}.Doors()
+func (c Config) listeners() []config.Listener {
+	return config.Config{AMQP: c.AMQP, AMQPS: c.AMQPS, HTTP: c.HTTP, HTTPS: c.HTTPS}.Listeners()
 }
 
 // close may be called more than once.
-func (o openDoors) close() {
-	for _, door := range o {
-		_ = door.listener.Close()
+func (o openListeners) close() {
+	for _, listener := range o {
+		_ = listener.listener.Close()
 	}
 }
 
 // development tells whether nobody but this machine can reach the yard.
-func (o openDoors) development() bool {
-	return !slices.ContainsFunc(o, func(d openDoor) bool { return !d.OnLoopback() })
+func (o openListeners) development() bool {
+	return !slices.ContainsFunc(o, func(d openListener) bool { return !d.OnLoopback() })
 }
 
-func (o openDoors) addresses() map[string]string {
+func (o openListeners) addresses() map[string]string {
 	all := map[string]string{}
-	for _, door := range o {
-		all[door.Name] = door.url()
+	for _, listener := range o {
+		all[listener.Name] = listener.url()
 	}
 	return all
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Who asks for all addresses of IPv4 has not asked for those of IPv6.
-func TestADoorListensAtTheAddressThatItWasGiven(t *testing.T) {
+func TestAListenerListensAtTheAddressThatItWasGiven(t *testing.T) {
 	for address, want := range map[string]string{
 		"0.0.0.0:0": "tcp4", "127.0.0.1:0": "tcp4", "[::ffff:127.0.0.1]:0": "tcp4",
 		"[::]:0": "tcp6", "[::1]:0": "tcp6", "[fe80::1%lo]:0": "tcp6",
@@ -22,7 +22,7 @@ func TestADoorListensAtTheAddressThatItWasGiven(t *testing.T) {
 	r := start(t, cfg)
 	bound, err := netip.ParseAddrPort(r.host("https"))
 	if err != nil || !bound.Addr().Is4() {
-		t.Errorf("the door is at %s, %v", r.host("https"), err)
+		t.Errorf("the listener is at %s, %v", r.host("https"), err)
 	}
 	if err := CheckAddress(r.host("https")); err == nil {
 		t.Error("an address that is in use is free")

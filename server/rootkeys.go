@@ -12,11 +12,11 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// rootKeysFact is the key of a fact in the meta store: who may know the root policy's
-// keys. While there is none they have been made at most, and no door was open since.
-const rootKeysFact = "server/root-keys"
+// rootKeysEntry is the key of an entry in the meta store: who may know the root policy's
+// keys. While there is none they have been made at most, and no listener was open since.
+const rootKeysEntry = "server/root-keys"
 
-// rootKeys is that fact.
+// rootKeys is that entry.
 type rootKeys struct {
 	// Development: the yard was in development after the keys were made, so that
 	// everybody on this machine could read them. Else they were shown to the operator,
@@ -37,9 +37,9 @@ type secrets struct {
 	readable []access.Policy
 }
 
-// openSecrets notes, before any door is open, that everybody on this machine will be able
+// openSecrets notes, before any listener is open, that everybody on this machine will be able
 // to read keys; or makes anew what could be read, before others may use it.
-func (y *yard) openSecrets(ctx context.Context, open openDoors) (secrets, error) {
+func (y *yard) openSecrets(ctx context.Context, open openListeners) (secrets, error) {
 	if len(open) == 0 {
 		return secrets{}, nil // nobody reads anything
 	}
@@ -56,7 +56,7 @@ func (y *yard) openSecrets(ctx context.Context, open openDoors) (secrets, error)
 		return secrets{shown: true}, nil
 	}
 	// Should the yard stop before it has told of the new keys, the next start makes them
-	// anew once more: the fact stays as it is until then.
+	// anew once more: the entry stays as it is until then.
 	if _, err := y.access.RegenerateRoot(ctx); err != nil {
 		return secrets{}, err
 	}
@@ -66,7 +66,7 @@ func (y *yard) openSecrets(ctx context.Context, open openDoors) (secrets, error)
 
 func (y *yard) notedKeys(ctx context.Context) (rootKeys, meta.Revision, error) {
 	var noted rootKeys
-	entry, err := y.meta.Get(ctx, rootKeysFact)
+	entry, err := y.meta.Get(ctx, rootKeysEntry)
 	if err == nil {
 		err = json.Unmarshal(entry.Value, &noted)
 	}
@@ -76,7 +76,7 @@ func (y *yard) notedKeys(ctx context.Context) (rootKeys, meta.Revision, error) {
 	return noted, entry.Revision, nil
 }
 
-// noteKeys makes the fact what it should be. It is durable when the call returns.
+// noteKeys makes the entry what it should be. It is durable when the call returns.
 func (y *yard) noteKeys(ctx context.Context, want rootKeys) error {
 	noted, revision, err := y.notedKeys(ctx)
 	if err == nil && noted == want {
@@ -87,7 +87,7 @@ func (y *yard) noteKeys(ctx context.Context, want rootKeys) error {
 	}
 	value, err := json.Marshal(want)
 	if err == nil {
-		_, err = y.meta.CompareAndSet(ctx, rootKeysFact, revision, value)
+		_, err = y.meta.CompareAndSet(ctx, rootKeysEntry, revision, value)
 	}
 	if err != nil {
 		return fmt.Errorf("note who knows the root policy's keys: %w", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// outside is a yard that others can reach, beside a door on loopback for the test.
+// outside is a yard that others can reach, beside a listener on loopback for the test.
 func outside(cfg Config) Config {
 	cfg.AMQPS, cfg.Host = "0.0.0.0:0", "yard.example.com"
 	return cfg
@@ -23,8 +23,8 @@ func TestTheKeyIsShownOnce(t *testing.T) {
 		cfg.Host = host
 		for i := range 3 {
 			r := start(t, cfg)
-			if told := r.Access(); told.First != (i == 0) || told.Renewed {
-				t.Errorf("host %q, start %d: told %+v", host, i, told)
+			if reported := r.Access(); reported.First != (i == 0) || reported.Renewed {
+				t.Errorf("host %q, start %d: told %+v", host, i, reported)
 			}
 			r.shutdown()
 			if err := os.Remove(r.Access().File); err != nil { // who loses the file is not shown it again either
@@ -34,7 +34,7 @@ func TestTheKeyIsShownOnce(t *testing.T) {
 	}
 }
 
-// While every door was on loopback whoever knew the well-known key could read the root
+// While every listener was on loopback whoever knew the well-known key could read the root
 // policy's: keys that others are kept out by are not those.
 func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 	cfg := quick(t)
@@ -50,12 +50,12 @@ func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 
 	for i := range 2 {
 		r := start(t, outside(cfg))
-		told, kept := r.Access(), r.kept()
-		if told.Renewed != (i == 0) || told.First != (i == 0) || told.ConnectionString != kept.String() {
-			t.Errorf("start %d told %+v", i, told)
+		reported, kept := r.Access(), r.kept()
+		if reported.Renewed != (i == 0) || reported.First != (i == 0) || reported.ConnectionString != kept.String() {
+			t.Errorf("start %d told %+v", i, reported)
 		}
-		if i == 0 && !slices.EqualFunc(told.Readable, []Policy{{Name: "reports"}, {Name: "till", Hub: "h"}}, samePolicy) || i == 1 && told.Readable != nil {
-			t.Errorf("start %d: the policies that stay are %+v", i, told.Readable)
+		if i == 0 && !slices.EqualFunc(reported.Readable, []Policy{{Name: "reports"}, {Name: "till", Hub: "h"}}, samePolicy) || i == 1 && reported.Readable != nil {
+			t.Errorf("start %d: the policies that stay are %+v", i, reported.Readable)
 		}
 		for _, key := range []string{root.PrimaryKey, root.SecondaryKey, auth.DevelopmentKey} {
 			if got := r.status(auth.RootPolicy, key); got != http.StatusUnauthorized {
@@ -73,14 +73,14 @@ func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 
 	for i := range 2 { // and back, and forth
 		back := start(t, cfg)
-		if told := back.Access(); told.ServedOthers != (i == 0) {
-			t.Errorf("start %d back on loopback told %+v", i, told)
+		if reported := back.Access(); reported.ServedOthers != (i == 0) {
+			t.Errorf("start %d back on loopback told %+v", i, reported)
 		}
 		back.shutdown()
 	}
 	r := start(t, outside(cfg))
-	if told := r.Access(); !told.Renewed || !told.First || len(told.Readable) != 2 {
-		t.Errorf("the second time told %+v", told)
+	if reported := r.Access(); !reported.Renewed || !reported.First || len(reported.Readable) != 2 {
+		t.Errorf("the second time told %+v", reported)
 	}
 	r.shutdown()
 }
@@ -103,8 +103,8 @@ func TestReadablePoliciesAreThoseThatStay(t *testing.T) {
 	cfg.Policies[0].SecondaryKey = "yet-another-key-altogether"
 	cfg.Policies = append(cfg.Policies, Policy{Name: "new", Rights: []string{"send"}})
 	r := start(t, outside(cfg))
-	if told := r.Access(); len(told.Readable) != 1 || told.Readable[0].Name != "one" {
-		t.Errorf("told %+v", told)
+	if reported := r.Access(); len(reported.Readable) != 1 || reported.Readable[0].Name != "one" {
+		t.Errorf("told %+v", reported)
 	}
 	r.shutdown()
 }
@@ -126,15 +126,15 @@ func TestAStartThatFailsShowsNothing(t *testing.T) {
 			t.Fatalf("error is %v", err)
 		}
 		r := start(t, outside(cfg))
-		if told := r.Access(); !told.First || !told.Renewed {
-			t.Errorf("after development %t: told %+v", development, told)
+		if reported := r.Access(); !reported.First || !reported.Renewed {
+			t.Errorf("after development %t: told %+v", development, reported)
 		}
 		r.shutdown()
 	}
 }
 
-// A yard without doors lets nobody read its keys.
-func TestAYardWithoutDoorsIsNotInDevelopment(t *testing.T) {
+// A yard without listeners lets nobody read its keys.
+func TestAYardWithoutListenersIsNotInDevelopment(t *testing.T) {
 	cfg := outside(quick(t))
 	first := start(t, cfg)
 	key := first.kept().Key
@@ -143,8 +143,8 @@ func TestAYardWithoutDoorsIsNotInDevelopment(t *testing.T) {
 	closed.AMQPS, closed.HTTP = Off, Off
 	start(t, closed).shutdown()
 	r := start(t, cfg)
-	if told := r.Access(); told.Renewed || told.First || r.kept().Key != key {
-		t.Errorf("told %+v", told)
+	if reported := r.Access(); reported.Renewed || reported.First || r.kept().Key != key {
+		t.Errorf("told %+v", reported)
 	}
 	r.shutdown()
 }

@@ -1,4 +1,4 @@
-// Package server is the whole yard in your process: storage, hubs and doors, wired
+// Package server is the whole yard in your process: storage, hubs and listeners, wired
 // together and run as one. The eventyard command is a thin shell around it.
 package server
 
@@ -34,7 +34,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	used      bool              // guarded by mu
-	addresses map[string]string // guarded by mu; by door
+	addresses map[string]string // guarded by mu; by listener
 	access    Access            // guarded by mu
 	inside    *inside           // guarded by mu; nil before started
 }
@@ -48,10 +48,10 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, started: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
-// Started is closed once every door is open.
+// Started is closed once every listener is open.
 func (s *Server) Started() <-chan struct{} { return s.started }
 
-// Addresses gives the URL of each open door by the door's name. It is empty before
+// Addresses gives the URL of each open listener by the listener's name. It is empty before
 // Started.
 func (s *Server) Addresses() map[string]string {
 	s.mu.Lock()
@@ -93,9 +93,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 }
 
 // serve runs all parts until ctx ends.
-func (s *Server) serve(ctx context.Context, y *yard, open openDoors) error {
+func (s *Server) serve(ctx context.Context, y *yard, open openListeners) error {
 	inside := newInside(y, open.connectTo(s.cfg.Host).Endpoint)
-	doors, err := s.newDoors(open, inside)
+	listeners, err := s.newListeners(open, inside)
 	if err != nil {
 		return err
 	}
@@ -104,16 +104,16 @@ func (s *Server) serve(ctx context.Context, y *yard, open openDoors) error {
 		return s.Dial(ctx, hub.Config{Name: "functions", Log: s.cfg.Log})
 	}
 	s.announce(open, inside)
-	// Functions read by a door of this process, so they stop before the doors do.
-	parts := append(y.parts(s.cfg), doors.part(), service.Part{Name: "functions", Run: y.functions.runner.Run})
+	// Functions read by a listener of this process, so they stop before the listeners do.
+	parts := append(y.parts(s.cfg), listeners.part(), service.Part{Name: "functions", Run: y.functions.runner.Run})
 	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
 }
 
 // announce tells the world that the yard serves.
-func (s *Server) announce(open openDoors, in *inside) {
+func (s *Server) announce(open openListeners, in *inside) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addresses, s.access, s.inside = open.addresses(), in.yard.told, in
+	s.addresses, s.access, s.inside = open.addresses(), in.yard.reported, in
 	close(s.started)
 }
 

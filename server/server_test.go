@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick is a yard with one door, on a port of its own, that syncs nothing.
+// quick is a yard with one listener, on a port of its own, that syncs nothing.
 func quick(t *testing.T) Config {
 	return Config{
 		DataDir: filepath.Join(t.TempDir(), "data"), Sync: "os", Log: slog.New(slog.DiscardHandler),
@@ -190,7 +190,7 @@ func TestAServerRunsOnce(t *testing.T) {
 	r.shutdown()
 }
 
-func TestAllDoorsMayBeOff(t *testing.T) {
+func TestAllListenersMayBeOff(t *testing.T) {
 	cfg := quick(t)
 	cfg.HTTP = Off
 	r := start(t, cfg)
@@ -200,7 +200,7 @@ func TestAllDoorsMayBeOff(t *testing.T) {
 	r.shutdown()
 }
 
-func TestInfoTellsTheDoors(t *testing.T) {
+func TestInfoNotifiesTheListeners(t *testing.T) {
 	cfg := quick(t)
 	cfg.Version, cfg.Namespace = "1.2.3", "ours"
 	r := start(t, cfg)
@@ -345,7 +345,7 @@ func waitForClosedListener(r *running) {
 // Yards start, stop at any moment and start again on the same folder; none leaves a
 // goroutine, a lock or a port behind.
 func TestStormOfStartsAndStops(t *testing.T) {
-	cfg := everyDoor(t)
+	cfg := everyListener(t)
 	cfg.Hubs = []Hub{{Name: "h", Partitions: 2}}
 	cfg.Policies = []Policy{{Name: "p", Hub: "h", Rights: []string{"send"}}}
 	for i := range 20 {

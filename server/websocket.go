@@ -21,7 +21,7 @@ func isWebSocket(r *http.Request) bool {
 // somebody has pointed that name at this machine (DNS rebinding) to make his page look
 // like one of ours. Programs that are no browsers may say what they like; one of them
 // always names an origin, so the name that the operator gave the yard is good, too.
-func (d *doors) serveWebSocket(w http.ResponseWriter, r *http.Request) {
+func (d *listeners) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	if d.development && r.Header.Get("Origin") != "" && !auth.IsLocalName(r.Host, d.host) {
 		http.Error(w, "a web page of "+r.Host+" may not connect to this yard: use 127.0.0.1 or localhost", http.StatusForbidden)
 		return

@@ -27,28 +27,28 @@ import (
 // metaName is the meta store's file in the data folder.
 const metaName = "meta.db"
 
-// yard is what stands behind the doors.
+// yard is what stands behind the listeners.
 type yard struct {
 	registry  *prometheus.Registry
 	engine    *disk.Engine
 	meta      *bolt.Store
 	broker    *broker.Broker
-	groups    *groups.Keeper
-	access    *access.Keeper
+	groups    *groups.Registry
+	access    *access.Registry
 	bearer    *oidc.Verifier // nil where nobody's tokens are taken
 	passes    *passes
-	certs     *certs.Store // nil where no door has TLS
+	certs     *certs.Store // nil where no listener has TLS
 	blobs     *blob.Service
 	grid      gridYard
 	functions functionYard
 	secrets   secrets
 	root      *rootString
-	told      Access
+	reported  Access
 }
 
 // openYard opens storage, broker, access and certificates, and sees to it that the
 // configured hubs and policies exist.
-func openYard(ctx context.Context, cfg Config, open openDoors) (_ *yard, err error) {
+func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err error) {
 	if err := vfs.OS(cfg.DataDir).MkdirAll("."); err != nil { // durably, for its owner only
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
@@ -92,27 +92,27 @@ func (y *yard) openBroker(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-// openGroups makes the keeper of leases and checkpoints, which has nothing to close.
+// openGroups makes the registry of leases and checkpoints, which has nothing to close.
 func (y *yard) openGroups(cfg Config) (err error) {
 	y.groups, err = groups.New(groups.Config{Meta: y.meta, Broker: y.broker, Log: cfg.Log, Metrics: y.registry})
 	return err
 }
 
-// openCerts opens the certificates, in which clients find the doors by the addresses
+// openCerts opens the certificates, in which clients find the listeners by the addresses
 // that these were given and those that they are bound to.
-func (y *yard) openCerts(cfg Config, open openDoors) (err error) {
+func (y *yard) openCerts(cfg Config, open openListeners) (err error) {
 	var addresses []string
-	for _, door := range open {
-		if door.TLS {
-			addresses = append(addresses, door.Address)
+	for _, listener := range open {
+		if listener.TLS {
+			addresses = append(addresses, listener.Address)
 		}
 	}
 	if len(addresses) == 0 {
 		return nil
 	}
-	for _, door := range cfg.doors() {
-		if door.TLS && door.Open() {
-			addresses = append(addresses, door.Address)
+	for _, listener := range cfg.listeners() {
+		if listener.TLS && listener.Open() {
+			addresses = append(addresses, listener.Address)
 		}
 	}
 	y.certs, err = certs.Open(certs.Config{
@@ -122,7 +122,7 @@ func (y *yard) openCerts(cfg Config, open openDoors) (err error) {
 	return err
 }
 
-// tlsConfig is that of the doors with TLS; nil where there are none.
+// tlsConfig is that of the listeners with TLS; nil where there are none.
 func (y *yard) tlsConfig() *tls.Config {
 	if y.certs == nil {
 		return nil
@@ -187,7 +187,7 @@ func hasLogs(dir string) (bool, error) {
 	}), nil
 }
 
-// parts is what runs behind the doors, in the order of dependence.
+// parts is what runs behind the listeners, in the order of dependence.
 func (y *yard) parts(cfg Config) []service.Part {
 	return slices.Concat([]service.Part{
 		{Name: "engine", Run: y.engine.Run},

@@ -74,7 +74,7 @@ func TestAFolderWithoutLogsMayBeginAnew(t *testing.T) {
 	start(t, cfg).shutdown()
 }
 
-func TestAFileInPlaceOfTheFolder(t *testing.T) {
+func TestAFileInPositionOfTheFolder(t *testing.T) {
 	cfg := quick(t)
 	if err := os.WriteFile(cfg.DataDir, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@
 //		…
 //	}
 //
-// It has no open doors and is reached inside the process, unless the test asks for doors by
-// passing Doors. What it stores is as durable as the process, not as the machine: tests need not wait for a
+// It has no open listeners and is reached inside the process, unless the test asks for listeners by
+// passing Listeners. What it stores is as durable as the process, not as the machine: tests need not wait for a
 // disk.
 package servertest
 
@@ -36,16 +36,16 @@ type Yard struct {
 	err  error
 }
 
-// Doors opens every door, each on a free port of loopback, for clients that want a network.
+// Listeners opens every listener, each on a free port of loopback, for clients that want a network.
 // The yard's Addresses and ConnectionString tell where.
-func Doors(cfg *server.Config) {
+func Listeners(cfg *server.Config) {
 	cfg.AMQP, cfg.AMQPS, cfg.HTTP, cfg.HTTPS = anyPort, anyPort, anyPort, anyPort
 }
 
 // anyPort is a free one of loopback.
 const anyPort = "127.0.0.1:0"
 
-// Start runs a yard until the test ends. Each change is made to its configuration before: Doors, or
+// Start runs a yard until the test ends. Each change is made to its configuration before: Listeners, or
 // one of the test's own.
 func Start(t testing.TB, changes ...func(*server.Config)) *Yard {
 	t.Helper()
@@ -113,6 +113,6 @@ func (y *Yard) Hub(t testing.TB, name string, partitions int, groups ...string) 
 	}
 }
 
-// ConnectionString lets clients of any kind in, with all rights. It leads to a door, so that it is of
-// use only where the test asked for Doors.
+// ConnectionString lets clients of any kind in, with all rights. It leads to a listener, so that it is of
+// use only where the test asked for Listeners.
 func (y *Yard) ConnectionString() string { return y.Access().ConnectionString }

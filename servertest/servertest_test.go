@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A yard without doors has no address, and any number of them live side by side.
-func TestYardsWithoutDoors(t *testing.T) {
+// A yard without listeners has no address, and any number of them live side by side.
+func TestYardsWithoutListeners(t *testing.T) {
 	one, other := servertest.Start(t), servertest.Start(t)
 	for _, y := range []*servertest.Yard{one, other} {
 		if addresses := y.Addresses(); len(addresses) != 0 {
@@ -31,13 +31,13 @@ func TestYardsWithoutDoors(t *testing.T) {
 	}
 }
 
-func TestDoorsAreOnLoopback(t *testing.T) {
-	y := servertest.Start(t, servertest.Doors)
+func TestListenersAreOnLoopback(t *testing.T) {
+	y := servertest.Start(t, servertest.Listeners)
 	addresses := y.Addresses()
-	for _, door := range []string{"amqp", "amqps", "http", "https"} {
-		_, address, _ := strings.Cut(addresses[door], "://")
+	for _, listener := range []string{"amqp", "amqps", "http", "https"} {
+		_, address, _ := strings.Cut(addresses[listener], "://")
 		if host, port, err := net.SplitHostPort(address); err != nil || host != "127.0.0.1" || port == "0" {
-			t.Errorf("the %s door is at %q", door, addresses[door])
+			t.Errorf("the %s listener is at %q", listener, addresses[listener])
 		}
 	}
 	cs, err := auth.ParseConnectionString(y.ConnectionString())
@@ -66,9 +66,9 @@ func TestAnotherYardOnTheSameFolder(t *testing.T) {
 	}
 }
 
-// P12: a client of the test's own sends and reads, in the process and by a door.
+// P12: a client of the test's own sends and reads, in the process and by a listener.
 func TestDial(t *testing.T) {
-	y := servertest.Start(t, servertest.Doors)
+	y := servertest.Start(t, servertest.Listeners)
 	y.Hub(t, "orders", 1)
 	outside, err := hub.Dial(t.Context(), y.ConnectionString(), hub.Config{Log: y.Config.Log})
 	if err != nil {

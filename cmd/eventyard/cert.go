@@ -36,8 +36,8 @@ func (c *cli) certShowCommand() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show the certificates of the doors with TLS",
-		Long:  "Show the certificates of the doors with TLS, as they are in the data folder.\nNo yard is asked.",
+		Short: "Show the certificates of the listeners with TLS",
+		Long:  "Show the certificates of the listeners with TLS, as they are in the data folder.\nNo yard is asked.",
 		Args:  wantArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.loadConfig(cmd)
@@ -64,7 +64,7 @@ func describeCertificates(cfg config.Config) (certs.Info, error) {
 	if cfg.TLS.CertFile == "" && errors.Is(err, fs.ErrNotExist) {
 		return certs.Info{}, &advisedError{
 			"there are no certificates in " + cfg.Data + " yet",
-			"a yard makes them when it first opens a door with TLS: eventyard serve; if its data folder is another, say --data",
+			"a yard makes them when it first opens a listener with TLS: eventyard serve; if its data folder is another, say --data",
 		}
 	}
 	return info, err
@@ -114,7 +114,7 @@ func (s shownCertificate) print(w io.Writer, title string) {
 }
 
 const certExportHelp = `Write the certificate of the yard's own authority, as PEM, to a file or to standard
-output. Clients that trust it trust the doors with TLS. It holds no secret. No yard is
+output. Clients that trust it trust the listeners with TLS. It holds no secret. No yard is
 asked: it is read from the data folder.`
 
 func (c *cli) certExportCommand() *cobra.Command {

@@ -89,7 +89,7 @@ func parseTarget(text string, now time.Time) (httpclient.Target, error) {
 		return httpclient.Target{Offset: &offset}, nil
 	}
 	from, err := parseFrom(text, now)
-	if err != nil || isPlaces(text) && strings.ContainsAny(text, ":.") {
+	if err != nil || isPositions(text) && strings.ContainsAny(text, ":.") {
 		return httpclient.Target{}, fmt.Errorf("%q is neither earliest nor latest, a number, an offset, a time or an age", text)
 	}
 	switch from {

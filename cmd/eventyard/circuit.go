@@ -102,7 +102,7 @@ func (c *cli) circuitShowCommand() *cobra.Command {
 }
 
 func printCircuit(w io.Writer, one functionwire.Circuit) error {
-	p := newFacts(w)
+	p := newEntries(w)
 	p.add("function", "%s, of hub %s, as group %s", one.Function, one.Hub, one.Group)
 	addCircuit(p, one.CircuitState)
 	if one.Opened != nil {

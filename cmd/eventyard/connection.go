@@ -12,12 +12,12 @@ const connectionStringHelp = `Print what the official Azure Event Hubs clients a
 where the yard is, a policy, its key and, with --hub, the hub. It holds a secret; give
 each program a policy of its own, with no more rights than it needs.
 
-While every door of a yard is on loopback, the well-known key of the official emulator is
+While every listener of a yard is on loopback, the well-known key of the official emulator is
 good for everything there, and who is let in by it is given it: the same connection string
 that serve prints. --policy and --secondary ask for the yard's own keys.
 
-For a door without TLS it says UseDevelopmentEmulator=true, which is how these clients
-are told to do without. With --tls it leads to the door with TLS: its certificate has to
+For a listener without TLS it says UseDevelopmentEmulator=true, which is how these clients
+are told to do without. With --tls it leads to the listener with TLS: its certificate has to
 be trusted, see eventyard cert export.
 
 With --blob it prints what the Azure Blob Storage clients take, for the yard's own blob
@@ -53,7 +53,7 @@ func (c *cli) connectionStringCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&query.Policy, "policy", auth.RootPolicy, "`name` of the policy, the hub's or the namespace's")
 	cmd.Flags().BoolVar(&secondary, "secondary", false, "with the secondary key, not the primary one")
-	cmd.Flags().BoolVar(&tls, "tls", false, "for the door with TLS; --tls=false for the one without (default: what fits the yard)")
+	cmd.Flags().BoolVar(&tls, "tls", false, "for the listener with TLS; --tls=false for the one without (default: what fits the yard)")
 	cmd.Flags().BoolVar(&query.Blob, "blob", false, "for blob storage clients and their checkpoint stores")
 	c.addHubFlag(cmd, &query.Hub)
 	cmd.Flags().Lookup("hub").Usage = "the `hub` that the client uses"

@@ -80,7 +80,7 @@ type doctor struct {
 }
 
 func (d *doctor) examine(ctx context.Context) {
-	d.examineDoors(ctx)
+	d.examineListeners(ctx)
 	d.examineCertificates()
 	if d.examineFolder() {
 		d.examineSpace()

@@ -56,8 +56,8 @@ func nextFor(err error) string {
 		return "another yard uses this data folder: stop it, or choose another folder with --data"
 	case errors.Is(err, server.ErrMetaLost):
 		return nextForMetaLost
-	case errors.As(err, new(*server.DoorError)):
-		return nextForDoors(err)
+	case errors.As(err, new(*server.ListenerError)):
+		return nextForListeners(err)
 	case errors.Is(err, fs.ErrPermission):
 		return "check the owner and the permissions; eventyard doctor tells more"
 	}
@@ -96,7 +96,7 @@ func nextForProblem(p *httpclient.Problem) string {
 	case "root-policy":
 		return "make its keys anew to lock out whoever has them: eventyard policy regenerate " + auth.RootPolicy
 	case "no-endpoint":
-		return "eventyard serve opens such a door with --amqp or --amqps, and for blobs with --http or --https"
+		return "eventyard serve opens such a listener with --amqp or --amqps, and for blobs with --http or --https"
 	case "not-found":
 		return "eventyard hub list shows the hubs, eventyard hub show HUB its partitions and groups"
 	case "hub-deleted":
@@ -134,39 +134,39 @@ func nextForProblem(p *httpclient.Problem) string {
 const nextForUnauthorized = "with DATA the data folder of the yard: export " + config.EnvConnectionString + "=@DATA/" +
 	server.ConnectionStringFile + ", or give the connection string of a policy with --connection-string"
 
-// nextForDoors says what to do about doors that could not be opened.
-func nextForDoors(err error) string {
-	flags := doorFlags(err)
+// nextForListeners says what to do about listeners that could not be opened.
+func nextForListeners(err error) string {
+	flags := listenerFlags(err)
 	choose := "choose another address with " + strings.Join(flags, ", ")
 	if len(flags) > 0 && errors.Is(err, syscall.EADDRINUSE) {
 		return "something else listens there, perhaps another yard: stop it, " + choose +
-			" (port 0 picks a free one), or close the door with " + strings.Join(flags, " off, ") + " off"
+			" (port 0 picks a free one), or close the listener with " + strings.Join(flags, " off, ") + " off"
 	}
-	return choose + ", or close the door with off"
+	return choose + ", or close the listener with off"
 }
 
-// doorFlags are the flags of the doors that an error is about.
-func doorFlags(err error) []string {
+// listenerFlags are the flags of the listeners that an error is about.
+func listenerFlags(err error) []string {
 	switch e := err.(type) {
-	case *server.DoorError:
-		return []string{"--" + e.Door}
+	case *server.ListenerError:
+		return []string{"--" + e.Listener}
 	case interface{ Unwrap() []error }:
 		var flags []string
 		for _, one := range e.Unwrap() {
-			flags = append(flags, doorFlags(one)...)
+			flags = append(flags, listenerFlags(one)...)
 		}
 		return flags
 	case interface{ Unwrap() error }:
-		return doorFlags(e.Unwrap())
+		return listenerFlags(e.Unwrap())
 	}
 	return nil
 }
 
-// nextForStranger also thinks of the door with TLS, which answers so where none is spoken.
+// nextForStranger also thinks of the listener with TLS, which answers so where none is spoken.
 func nextForStranger(stranger *httpclient.StrangerError) string {
 	next := "point --server or " + config.EnvServer + " at the yard; eventyard serve prints its addresses"
 	if strings.HasPrefix(stranger.Server, "http:") && strings.HasPrefix(stranger.Status, "400 ") {
-		next = "if this is the door with TLS, write https://; else " + next
+		next = "if this is the listener with TLS, write https://; else " + next
 	}
 	return next
 }
@@ -185,7 +185,7 @@ func nextForLost(lost *httpclient.UnreachableError) string {
 	case errors.Is(lost, context.Canceled):
 		return ""
 	case errors.Is(lost, http.ErrSchemeMismatch):
-		return "the door at this address is without TLS: write http:// in --server or " + config.EnvServer
+		return "the listener at this address is without TLS: write http:// in --server or " + config.EnvServer
 	case errors.As(lost, new(*tls.CertificateVerificationError)):
 		return nextForCertificate(lost)
 	}

@@ -82,15 +82,15 @@ func (c *cli) printFunctionMade(form output, done string, f functionwire.Functio
 		return writeJSON(c.stdout, f)
 	}
 	_, err := fmt.Fprintf(c.stdout, "%s function %s: events of hub %s, as group %s, go to %s; what it cannot handle goes to %s\n",
-		done, f.Name, f.Hub, f.Group, oneLine(f.Endpoint), showPoisonPlace(f.Poison))
+		done, f.Name, f.Hub, f.Group, oneLine(f.Endpoint), showPoisonPosition(f.Poison))
 	return err
 }
 
-func showPoisonPlace(place string) string {
-	if place == "none" {
+func showPoisonPosition(position string) string {
+	if position == "none" {
 		return "nowhere (dropped)"
 	}
-	return place
+	return position
 }
 
 func (c *cli) functionListCommand() *cobra.Command {

@@ -36,17 +36,17 @@ func (c *cli) functionShowCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-// facts prints pairs in two columns.
-type facts struct{ w *tabwriter.Writer }
+// entries prints pairs in two columns.
+type entries struct{ w *tabwriter.Writer }
 
-func newFacts(w io.Writer) facts { return facts{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+func newEntries(w io.Writer) entries { return entries{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
-func (f facts) add(name, format string, args ...any) {
+func (f entries) add(name, format string, args ...any) {
 	fmt.Fprintf(f.w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 }
 
 func printFunction(w io.Writer, f functionwire.Function) error {
-	p := newFacts(w)
+	p := newEntries(w)
 	p.add("function", "%s", f.Name)
 	p.add("state", "%s", f.State)
 	if f.Problem != "" {
@@ -64,7 +64,7 @@ func printFunction(w io.Writer, f functionwire.Function) error {
 		thousands(f.Counts.Poisoned), thousands(f.Counts.Skipped), thousands(f.Counts.Dropped))
 	p.add("calls of", "up to %s, within %s", counted(f.Batch, "event"), f.Timeout)
 	p.add("retries", "%s", showRetries(f))
-	p.add("poison", "%s (%s there, not redriven)", showPoisonPlace(f.Poison), showPoisoned(f))
+	p.add("poison", "%s (%s there, not redriven)", showPoisonPosition(f.Poison), showPoisoned(f))
 	p.add("breaker", "%s; %s", showBreakerOf(f), showFailures(f.Failures, f.Circuit.State))
 	addCircuit(p, f.Circuit)
 	if f.Circuit.State != "closed" {
@@ -128,7 +128,7 @@ func showFailures(failures int, state string) string {
 	return text + " now"
 }
 
-func addCircuit(p facts, s functionwire.CircuitState) {
+func addCircuit(p entries, s functionwire.CircuitState) {
 	text := s.State
 	if s.State == "held" {
 		text += " (by an operator)"

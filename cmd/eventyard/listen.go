@@ -100,13 +100,13 @@ func (l *listener) answering(hook http.Handler) http.Handler {
 // showHeaders prints a request as it came, but for its body, with what kind it is.
 func (l *listener) showHeaders(r *http.Request) {
 	kind := ""
-	switch told := r.Header.Get("aeg-event-type"); {
+	switch reported := r.Header.Get("aeg-event-type"); {
 	case r.Method == http.MethodOptions:
 		kind = "  (OPTIONS: a CloudEvents sender asks whether it may send)"
-	case told == "SubscriptionValidation":
+	case reported == "SubscriptionValidation":
 		kind = "  (validation: an Event Grid sender asks whether it may send)"
-	case told != "" && told != "Notification":
-		kind = "  (" + oneLine(told) + ")"
+	case reported != "" && reported != "Notification":
+		kind = "  (" + oneLine(reported) + ")"
 	}
 	fmt.Fprintf(l.cli.stderr, "--- %s %s%s\n", r.Method, oneLine(r.URL.RequestURI()), kind)
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {

@@ -113,8 +113,8 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 	problem := func(kind string) error {
 		return &httpclient.Problem{Type: "urn:eventyard:problem:" + kind, Title: "T", Next: "the yard's own words"}
 	}
-	taken := func(door string) error {
-		return &server.DoorError{Door: door, Address: "127.0.0.1:1", Err: syscall.EADDRINUSE}
+	taken := func(listener string) error {
+		return &server.ListenerError{Listener: listener, Address: "127.0.0.1:1", Err: syscall.EADDRINUSE}
 	}
 	unverified := func(err error) error {
 		return &httpclient.UnreachableError{Server: "S", Err: &tls.CertificateVerificationError{Err: err}}
@@ -141,9 +141,9 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 		"any other problem": {problem("no-space"), 1, "the yard's own words"},
 		"a setting":         {&config.Problem{Origin: "--http", Reason: "x"}, 1, "eventyard config doc"},
 		"a locked folder":   {fmt.Errorf("open: %w", server.ErrLocked), 1, "--data"},
-		"a taken address":   {&server.DoorError{Door: "amqp", Address: "127.0.0.1:5672", Err: syscall.EADDRINUSE}, 1, "or close the door with --amqp off"},
-		"two of them":       {errors.Join(taken("amqp"), taken("http")), 1, "with --amqp, --http (port 0 picks a free one), or close the door with --amqp off, --http off"},
-		"a port of root's":  {&server.DoorError{Door: "https", Address: ":443", Err: syscall.EACCES}, 1, "choose another address with --https"},
+		"a taken address":   {&server.ListenerError{Listener: "amqp", Address: "127.0.0.1:5672", Err: syscall.EADDRINUSE}, 1, "or close the listener with --amqp off"},
+		"two of them":       {errors.Join(taken("amqp"), taken("http")), 1, "with --amqp, --http (port 0 picks a free one), or close the listener with --amqp off, --http off"},
+		"a port of root's":  {&server.ListenerError{Listener: "https", Address: ":443", Err: syscall.EACCES}, 1, "choose another address with --https"},
 		"no key":            {&httpclient.Problem{Type: "urn:eventyard:problem:no-token", Title: "T", Status: 401}, 1, "EVENTYARD_CONNECTION_STRING=@DATA/connection-string"},
 		"no authority":      {unverified(x509.UnknownAuthorityError{}), 1, "trust the yard's authority: eventyard cert export"},
 		"another name":      {unverified(x509.HostnameError{Certificate: &x509.Certificate{}}), 1, "eventyard serve --host NAME adds one"},
@@ -171,20 +171,20 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 
 // A yard with many policies says how many, and fills no screen with them.
 func TestSomePoliciesAreNamed(t *testing.T) {
-	told := server.Access{First: true, Readable: []server.Policy{{Name: "a"}, {Name: "b", Hub: "h"}}}
-	if got := renewal(told); got != nil {
+	reported := server.Access{First: true, Readable: []server.Policy{{Name: "a"}, {Name: "b", Hub: "h"}}}
+	if got := renewal(reported); got != nil {
 		t.Errorf("nothing was renewed: %q", got)
 	}
-	told.Renewed = true
-	if got := renewal(told); len(got) != 2 || !strings.Contains(got[1], "still good: a, b of hub h; make") {
+	reported.Renewed = true
+	if got := renewal(reported); len(got) != 2 || !strings.Contains(got[1], "still good: a, b of hub h; make") {
 		t.Errorf("said %q", got)
 	}
-	told.Readable = slices.Repeat(told.Readable, 4)
-	if got := renewal(told); len(got) != 2 || !strings.Contains(got[1], ", a and 3 more; make") {
+	reported.Readable = slices.Repeat(reported.Readable, 4)
+	if got := renewal(reported); len(got) != 2 || !strings.Contains(got[1], ", a and 3 more; make") {
 		t.Errorf("said %q", got)
 	}
-	told.Readable = nil
-	if got := renewal(told); len(got) != 1 {
+	reported.Readable = nil
+	if got := renewal(reported); len(got) != 1 {
 		t.Errorf("said %q", got)
 	}
 }

@@ -76,7 +76,7 @@ func (c *cli) readCommand() *cobra.Command {
 
 // parseFrom turns what people write into a position of the API.
 func parseFrom(text string, now time.Time) (string, error) {
-	if text == "earliest" || text == "latest" || isPlaces(text) {
+	if text == "earliest" || text == "latest" || isPositions(text) {
 		return text, nil
 	}
 	number, _ := strings.CutPrefix(text, "after:")
@@ -94,9 +94,9 @@ func parseFrom(text string, now time.Time) (string, error) {
 	return "", fmt.Errorf("%q is neither earliest nor latest, a number, a time or an age", text)
 }
 
-// isPlaces tells a position of several partitions: 0:17,1:4, or packed, as the yard
+// isPositions tells a position of several partitions: 0:17,1:4, or packed, as the yard
 // writes it for many.
-func isPlaces(text string) bool {
+func isPositions(text string) bool {
 	if packed, ok := strings.CutPrefix(text, "p1."); ok {
 		_, err := base64.RawURLEncoding.DecodeString(packed)
 		return err == nil && packed != ""

@@ -32,8 +32,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GORACE", gorace)
-			for _, door := range anyPort {
-				name, value, _ := strings.Cut(door, "=")
+			for _, listener := range anyPort {
+				name, value, _ := strings.Cut(listener, "=")
 				env.Setenv(name, value)
 			}
 			env.Values["yard"] = &yardProcess{}
@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// anyPort puts every door of every yard on a port of its own, so that the tests share
+// anyPort puts every listener of every yard on a port of its own, so that the tests share
 // the machine with each other and with whatever runs on it.
 var anyPort = []string{
 	"EVENTYARD_AMQP=127.0.0.1:0", "EVENTYARD_AMQPS=127.0.0.1:0", "EVENTYARD_HTTP=127.0.0.1:0", "EVENTYARD_HTTPS=127.0.0.1:0",
@@ -65,7 +65,7 @@ type yardProcess struct {
 
 // yardCommand is the script's "yard start [FLAGS]", "yard stop [TERM|INT|KILL]".
 // Starting waits until the yard is ready, sets EVENTYARD_SERVER and a variable for the
-// address of each door (AMQP_ADDRESS); stopping waits for its end. Both print what the yard printed.
+// address of each listener (AMQP_ADDRESS); stopping waits for its end. Both print what the yard printed.
 func yardCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: yard start [FLAGS] | yard stop [TERM|INT|KILL]")
@@ -86,8 +86,8 @@ func yardCommand(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 var (
-	ready    = regexp.MustCompile(`^  http +(http://\S+)$`)
-	openDoor = regexp.MustCompile(`^  (amqps?|https?) +[a-z]+://(\S+)$`)
+	ready        = regexp.MustCompile(`^  http +(http://\S+)$`)
+	openListener = regexp.MustCompile(`^  (amqps?|https?) +[a-z]+://(\S+)$`)
 )
 
 func (y *yardProcess) start(ts *testscript.TestScript, flags []string) error {
@@ -130,7 +130,7 @@ func (y *yardProcess) awaitReady(ts *testscript.TestScript) error {
 		if m := ready.FindStringSubmatch(line); m != nil {
 			ts.Setenv("EVENTYARD_SERVER", m[1])
 		}
-		if m := openDoor.FindStringSubmatch(line); m != nil {
+		if m := openListener.FindStringSubmatch(line); m != nil {
 			ts.Setenv(strings.ToUpper(m[1])+"_ADDRESS", m[2])
 		}
 		if line == readyEnd {

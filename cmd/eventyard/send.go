@@ -157,12 +157,12 @@ func splitByKey(batch []item, together bool) [][]item {
 		return [][]item{batch}
 	}
 	var parts [][]item
-	place := map[string]int{}
+	position := map[string]int{}
 	for _, it := range batch {
-		i, known := place[it.key]
+		i, known := position[it.key]
 		if !known {
 			i = len(parts)
-			place[it.key] = i
+			position[it.key] = i
 			parts = append(parts, nil)
 		}
 		parts[i] = append(parts[i], it)

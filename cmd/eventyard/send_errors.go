@@ -23,15 +23,15 @@ func (e *tooLargeError) Error() string {
 // failed says which events an error is about, and what became of those behind them.
 func (s *sender) failed(part []item, err error) error {
 	last := part[len(part)-1].number
-	told := s.blame(part, err)
+	reported := s.blame(part, err)
 	var large *tooLargeError
 	switch {
-	case s.sent == 0 && !errors.As(told, &large) || last == s.total:
-		return told
+	case s.sent == 0 && !errors.As(reported, &large) || last == s.total:
+		return reported
 	case s.highest > part[0].number: // events of other keys went ahead
-		return fmt.Errorf("%w; sending stopped there, and of the events around it not all were sent", told)
+		return fmt.Errorf("%w; sending stopped there, and of the events around it not all were sent", reported)
 	}
-	return fmt.Errorf("%w; nothing behind that was sent", told)
+	return fmt.Errorf("%w; nothing behind that was sent", reported)
 }
 
 func (s *sender) blame(part []item, err error) error {

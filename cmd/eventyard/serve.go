@@ -19,8 +19,8 @@ import (
 const serveHelp = `Run a yard until it is told to stop: by Ctrl-C, or SIGTERM. Requests under way may
 finish; a second signal ends it at once.
 
-Clients of Azure Event Hubs connect to the AMQP doors, with the connection string that is
-printed. While every door is on loopback the well-known key of the official emulator is
+Clients of Azure Event Hubs connect to the AMQP listeners, with the connection string that is
+printed. While every listener is on loopback the well-known key of the official emulator is
 good; beyond it real keys are needed, and TLS, unless --allow-plaintext says otherwise:
 
   eventyard serve --amqps :5671 --https :8443 --host yard.example.com
@@ -81,16 +81,16 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 func (c *cli) sayReady(cfg config.Config, s *server.Server) {
 	addresses := s.Addresses()
 	fmt.Fprintf(c.stdout, "eventyard %s is ready\n", thisBuild().Version)
-	for _, door := range cfg.Doors() {
-		if url, open := addresses[door.Name]; open {
-			fmt.Fprintf(c.stdout, "  %-5s  %s\n", door.Name, url)
+	for _, listener := range cfg.Listeners() {
+		if url, open := addresses[listener.Name]; open {
+			fmt.Fprintf(c.stdout, "  %-5s  %s\n", listener.Name, url)
 		}
 	}
 	fmt.Fprintf(c.stdout, "  data   %s\n  sync   %s\n", absolute(cfg.Data), explainSync(cfg))
 	c.sayAccess(s.Access())
 	fmt.Fprintln(c.stdout, readyEnd)
 	if len(addresses) == 0 {
-		fmt.Fprintln(c.stderr, newPaint(c.stderr).yellow("warning:"), "every door is off; nobody can reach this yard")
+		fmt.Fprintln(c.stderr, newPaint(c.stderr).yellow("warning:"), "every listener is off; nobody can reach this yard")
 	}
 }
 
@@ -98,34 +98,34 @@ func (c *cli) sayReady(cfg config.Config, s *server.Server) {
 const readyEnd = "Ctrl-C stops it."
 
 // sayAccess prints what clients are let in by. A key that is a secret is shown once.
-func (c *cli) sayAccess(told server.Access) {
+func (c *cli) sayAccess(reported server.Access) {
 	switch {
-	case told.Development:
-		if told.ServedOthers {
+	case reported.Development:
+		if reported.ServedOthers {
 			c.warn([]string{"others could reach this yard before; this start is in development, where the well-known key is good for all rights, " +
 				"and the keys of " + auth.RootPolicy + " will be made anew at the next start beyond loopback"})
 		}
-		fmt.Fprintf(c.stdout, "Every door is on loopback, so every user and program of this machine may use it, with this connection string:\n  %s\n", told.ConnectionString)
-	case told.First:
-		c.warn(renewal(told))
+		fmt.Fprintf(c.stdout, "Every listener is on loopback, so every user and program of this machine may use it, with this connection string:\n  %s\n", reported.ConnectionString)
+	case reported.First:
+		c.warn(renewal(reported))
 		fmt.Fprintf(c.stdout, "Others can reach this yard. This connection string has all rights and is shown only now; %s keeps it:\n  %s\n",
-			absolute(told.File), told.ConnectionString)
+			absolute(reported.File), reported.ConnectionString)
 	default:
-		fmt.Fprintf(c.stdout, "Others can reach this yard. A connection string with all rights is in %s\n", absolute(told.File))
+		fmt.Fprintf(c.stdout, "Others can reach this yard. A connection string with all rights is in %s\n", absolute(reported.File))
 	}
 }
 
 // renewal says what came of the time in which everybody here could read keys.
-func renewal(told server.Access) (warnings []string) {
-	if !told.Renewed {
+func renewal(reported server.Access) (warnings []string) {
+	if !reported.Renewed {
 		return nil
 	}
 	warnings = append(warnings, "the keys of "+auth.RootPolicy+" were made anew, and the old ones let nobody in any more: "+
-		"while every door was on loopback, every user and program of this machine could read them")
-	if len(told.Readable) == 0 {
+		"while every listener was on loopback, every user and program of this machine could read them")
+	if len(reported.Readable) == 0 {
 		return warnings
 	}
-	return append(warnings, "the keys of other policies could be read as well, and are still good: "+namePolicies(told.Readable)+
+	return append(warnings, "the keys of other policies could be read as well, and are still good: "+namePolicies(reported.Readable)+
 		"; make both keys of each anew with: eventyard policy regenerate POLICY [--hub HUB] [--key secondary]")
 }
 

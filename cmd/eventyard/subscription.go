@@ -139,13 +139,13 @@ func (c *cli) printSubscriptions(all []gridwire.Subscription, create string) err
 	}
 	t := newTable(c.stdout, "SUBSCRIPTION", "SOURCE", "STATE", "TO", "DEAD LETTERS", "CREATED")
 	for _, s := range all {
-		t.row(s.Name, showSource(s), s.State, oneLine(showTarget(s)), oneLine(cmp.Or(s.DeadLetter, noPlace)), showTime(s.Created))
+		t.row(s.Name, showSource(s), s.State, oneLine(showTarget(s)), oneLine(cmp.Or(s.DeadLetter, noPosition)), showTime(s.Created))
 	}
 	return t.flush()
 }
 
-// noPlace stands for a place of dead letters that nobody named.
-const noPlace = "none (dropped)"
+// noPosition stands for a place of dead letters that nobody named.
+const noPosition = "none (dropped)"
 
 func showSource(s gridwire.Subscription) string {
 	if s.SourceHub != "" {

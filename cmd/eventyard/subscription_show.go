@@ -206,7 +206,7 @@ func showStatuses(statuses []int) string {
 }
 
 func showDead(s gridwire.Subscription) string {
-	text := cmp.Or(s.DeadLetter, noPlace)
+	text := cmp.Or(s.DeadLetter, noPosition)
 	if d := s.DeadLetters; d != nil && d.Kept > 0 {
 		text += fmt.Sprintf(", %s kept", thousands(d.Kept))
 		if d.Unwritten > 0 && s.DeadLetter != "yard" {

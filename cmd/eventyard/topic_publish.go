@@ -56,7 +56,7 @@ func asData(text string) []byte {
 	return quoted
 }
 
-// publishTo publishes at the door that the command line speaks to already, so that what it trusts is
+// publishTo publishes at the listener that the command line speaks to already, so that what it trusts is
 // trusted here too.
 func (c *cli) publishTo(cmd *cobra.Command, topic gridwire.Topic, event grid.Event) error {
 	if topic.DisableKeys {

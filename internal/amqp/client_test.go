@@ -107,7 +107,7 @@ func TestAzureClientReceives(t *testing.T) { // H8
 	}
 }
 
-func TestAzureClientIsToldOfARejection(t *testing.T) {
+func TestAzureClientIsReportedOfARejection(t *testing.T) {
 	in := &sink{deliver: func(d *Delivery) {
 		go d.Reject(&Error{Condition: "com.microsoft:server-busy", Description: "later"})
 	}}

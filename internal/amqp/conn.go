@@ -170,7 +170,7 @@ func (c *Conn) rescue(doing string, err *error) {
 func (c *Conn) guard(doing string, call func()) {
 	if err := c.guarded(doing, call); err != nil {
 		c.refuse(err)
-		c.Close(told(err))
+		c.Close(asError(err))
 	}
 }
 

@@ -22,7 +22,7 @@ func (c *Conn) say(err error) {
 	case ours:
 		c.refuse(err)
 		c.answerOpen()
-		c.shut(told(err))
+		c.shut(asError(err))
 	case errors.Is(err, errPeerClosed):
 		c.shut(nil)
 		return

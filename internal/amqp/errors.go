@@ -142,8 +142,8 @@ func judge(err error) (fault, bool) {
 	return fault{}, false
 }
 
-// told is how an error, a handler's or our own, is put to the peer; nil for none.
-func told(err error) *Error {
+// asError is how an error, a handler's or our own, is put to the peer; nil for none.
+func asError(err error) *Error {
 	if err == nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func told(err error) *Error {
 // levelOf is how loud an error is said in the log: what the peer is told as an internal
 // error is nothing that the handler foresaw.
 func levelOf(err error) slog.Level {
-	if told(err).Condition == ConditionInternalError {
+	if asError(err).Condition == ConditionInternalError {
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug

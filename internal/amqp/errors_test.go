@@ -14,8 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// notTold are the errors that need no row, and why.
-var notTold = map[string]string{
+// notReported are the errors that need no row, and why.
+var notReported = map[string]string{
 	"errPeerClosed": "the peer knows",
 	"errSaid":       "the peer has been told",
 	"errEnded":      "there is nobody left to tell",
@@ -37,7 +37,7 @@ func TestFaultsAreTotal(t *testing.T) {
 			return true
 		}
 		name := spec.Names[0].Name
-		_, excused := notTold[name]
+		_, excused := notReported[name]
 		if rows[name] != 1 && !excused || rows[name] > 0 && excused {
 			t.Errorf("%s has %d rows, excused: %v", name, rows[name], excused)
 		}
@@ -70,7 +70,7 @@ func TestRowsNameTheirErrors(t *testing.T) {
 	}
 }
 
-func TestTold(t *testing.T) {
+func TestReported(t *testing.T) {
 	own := &Error{Condition: ConditionStolen, Description: "text"}
 	r := wire.NewReader([]byte{0x40})
 	_, decoding := r.ReadDescriptor()
@@ -86,14 +86,14 @@ func TestTold(t *testing.T) {
 		{"a stranger", io.ErrNoProgress, ConditionInternalError, slog.LevelWarn},
 	}
 	for _, tt := range tests {
-		if got := told(tt.err); got.Condition != tt.want || got.Description == "" {
+		if got := asError(tt.err); got.Condition != tt.want || got.Description == "" {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
 		if got := levelOf(tt.err); got != tt.level {
 			t.Errorf("%s: level %v", tt.name, got)
 		}
 	}
-	if told(nil) != nil {
+	if asError(nil) != nil {
 		t.Error("no error is told as one")
 	}
 	if _, ok := judge(errors.New("x")); ok {

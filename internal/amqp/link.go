@@ -71,13 +71,13 @@ func (l *Link) run(source Source) {
 	var err error
 	if failed := c.guarded("Run", func() { err = source.Run(l.out.ctx, l) }); failed != nil {
 		c.refuse(failed)
-		c.Close(told(failed))
+		c.Close(asError(failed))
 	}
 	l.closeTerminus()
 	if err != nil && l.out.ctx.Err() == nil {
 		c.log.Log(c.ctx, levelOf(err), "AMQP link ended", "link", l.request.Name, "error", err)
 	}
-	l.Detach(told(err))
+	l.Detach(asError(err))
 }
 
 // Detach ends the link from our side, from any goroutine; nothing is sent on it after.

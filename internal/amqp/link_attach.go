@@ -177,7 +177,7 @@ func (l *Link) refuse(err error) error {
 		return fmt.Errorf("%w: it has %d bytes", errNameSize, len(l.request.Name))
 	}
 	s.frameLocked(func(dst []byte) []byte { return append(dst, answer...) })
-	l.appendDetachLocked(told(err))
+	l.appendDetachLocked(asError(err))
 	return nil
 }
 

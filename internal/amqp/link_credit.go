@@ -35,12 +35,12 @@ func (l *Link) takeCreditLocked(f *wire.Flow) {
 	case o.drain:
 		l.drainOnLocked()
 	case f.Echo:
-		l.tellCreditLocked()
+		l.announceCreditLocked()
 	}
 }
 
 // tellCreditLocked tells the peer what we know of its credit.
-func (l *Link) tellCreditLocked() {
+func (l *Link) announceCreditLocked() {
 	o := l.out
 	l.session.flowLocked(func(f *wire.Flow) {
 		f.Handle = wire.Some(l.request.Handle)
@@ -76,7 +76,7 @@ func (l *Link) drainedLocked() {
 	o.unanswered = false
 	o.count += o.credit
 	o.credit = 0
-	l.tellCreditLocked()
+	l.announceCreditLocked()
 }
 
 // drainOnLocked goes on with a drain whenever something has changed: the peer has asked, a

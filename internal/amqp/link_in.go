@@ -172,7 +172,7 @@ func (l *Link) deliverPart() {
 	d := &Delivery{ID: p.id, Format: p.format, Settled: p.settled, Payload: p.buf, link: l}
 	defer l.dropPart() // when the sink is done with the bytes
 	if p.busy && p.size <= l.in.maxBytes {
-		d.turnDown(told(errAllPartsFull))
+		d.turnDown(asError(errAllPartsFull))
 		return
 	}
 	l.deliver(d, p.size)
@@ -220,7 +220,7 @@ func (l *Link) dropPart() {
 func (l *Link) misbehaved(err error) error {
 	l.session.conn.refuse(err)
 	l.dropPart()
-	l.Detach(told(err))
+	l.Detach(asError(err))
 	return nil
 }
 
@@ -297,7 +297,7 @@ func (d *Delivery) Reject(err *Error) {
 
 // settle frees the delivery's place and tells the peer, if it is there to listen. The
 // second time is one too many and does nothing.
-func (d *Delivery) settle(tellLocked func()) {
+func (d *Delivery) settle(notifyLocked func()) {
 	l := d.link
 	c := l.session.conn
 	c.mu.Lock()
@@ -307,7 +307,7 @@ func (d *Delivery) settle(tellLocked func()) {
 	}
 	d.done = true
 	if l.state == linkAttached && !d.Settled {
-		tellLocked()
+		notifyLocked()
 	}
 	l.settledLocked()
 }

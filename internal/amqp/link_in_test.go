@@ -202,16 +202,16 @@ func TestRangesOfAcceptances(t *testing.T) {
 	expect[wire.Begin](p)
 	expect[wire.Attach](p)
 	expect[wire.Flow](p)
-	type told struct {
+	type asError struct {
 		first, last uint32
 		outcome     wire.Outcome
 	}
-	seen := map[told]bool{}
+	seen := map[asError]bool{}
 	for range 5 {
 		d := expect[wire.Disposition](p)
-		seen[told{d.First, d.Last.Or(d.First), d.State.Outcome}] = true
+		seen[asError{d.First, d.Last.Or(d.First), d.State.Outcome}] = true
 	}
-	for _, want := range []told{
+	for _, want := range []asError{
 		{0, 2, wire.OutcomeAccepted}, {4, 5, wire.OutcomeAccepted}, {7, 7, wire.OutcomeAccepted}, {3, 3, wire.OutcomeAccepted},
 		{6, 6, wire.OutcomeRejected},
 	} {

@@ -108,7 +108,7 @@ func (c *Conn) wroteLocked(buf []byte, mark wire.Mark) {
 	if !c.out.overflow && (c.out.answers > maxAnswerBytes || !c.reserveLocked()) {
 		c.out.overflow = true
 		c.refuse(errOutputFull)
-		c.closeLocked(told(errOutputFull))
+		c.closeLocked(asError(errOutputFull))
 	}
 }
 

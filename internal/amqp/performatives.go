@@ -130,7 +130,7 @@ func (c *Conn) connected() error {
 	}
 	c.peer = nil
 	c.log.Debug("AMQP connection refused", "error", err)
-	c.shut(told(err))
+	c.shut(asError(err))
 	return errSaid
 }
 
@@ -192,7 +192,7 @@ func (c *Conn) onBegin(channel uint16, r *wire.Reader) error {
 	s := c.begin(channel, &b)
 	if c.live > c.server.cfg.MaxSessions {
 		c.refuse(errSessions)
-		s.end(told(errSessions))
+		s.end(asError(errSessions))
 	}
 	return nil
 }

@@ -220,7 +220,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return fmt.Errorf("amqp: %d connections had to be cut off: %w", len(s.conns), context.Cause(ctx))
 }
 
-// beginStop closes the doors and gives who is inside.
+// beginStop closes the listeners and gives who is inside.
 func (s *Server) beginStop() []*Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

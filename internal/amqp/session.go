@@ -74,7 +74,7 @@ func (s *session) mend(err error) error {
 		return err
 	}
 	s.conn.refuse(err)
-	s.end(told(err))
+	s.end(asError(err))
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (s *session) closeLinks() {
 	s.conn.mu.Lock()
 	s.endLinksLocked()
 	s.conn.mu.Unlock()
-	s.tellLinks()
+	s.notifyLinks()
 }
 
 func (s *session) endLinksLocked() {
@@ -127,7 +127,7 @@ func (s *session) endLinksLocked() {
 	}
 }
 
-func (s *session) tellLinks() {
+func (s *session) notifyLinks() {
 	for _, l := range s.links {
 		if l != nil {
 			l.closeTerminus()
@@ -146,7 +146,7 @@ func (c *Conn) endAll(why error) {
 	c.cancel(why)
 	c.mu.Unlock()
 	for _, s := range c.sessions {
-		s.tellLinks()
+		s.notifyLinks()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,18 +18,18 @@ type Config struct {
 	SyncInterval Duration `key:"syncInterval" value:"DURATION" default:"1s" help:"The longest an event waits for its sync when sync is interval."`
 	SegmentBytes Size     `key:"segmentBytes" value:"SIZE" default:"64MiB" help:"Size of a partition's files. Retention removes whole files."`
 
-	AMQP  string `key:"amqp" value:"ADDR" default:"127.0.0.1:5672" help:"Address of the AMQP door, which Event Hubs clients use, or off. Port 0 picks a free one. Beyond loopback it needs allowPlaintext."`
-	AMQPS string `key:"amqps" value:"ADDR" default:"127.0.0.1:5671" help:"Address of the AMQP door with TLS, or off."`
-	HTTP  string `key:"http" value:"ADDR" default:"127.0.0.1:8080" help:"Address of the HTTP door, or off; it also takes AMQP over WebSockets. Beyond loopback it needs allowPlaintext."`
-	HTTPS string `key:"https" value:"ADDR" default:"127.0.0.1:8443" help:"Address of the HTTP door with TLS, or off; it also takes AMQP over WebSockets."`
-	Kafka string `key:"kafka" value:"ADDR" default:"off" help:"Address of the Kafka door, or off. Not built yet: only off."`
+	AMQP  string `key:"amqp" value:"ADDR" default:"127.0.0.1:5672" help:"Address of the AMQP listener, which Event Hubs clients use, or off. Port 0 picks a free one. Beyond loopback it needs allowPlaintext."`
+	AMQPS string `key:"amqps" value:"ADDR" default:"127.0.0.1:5671" help:"Address of the AMQP listener with TLS, or off."`
+	HTTP  string `key:"http" value:"ADDR" default:"127.0.0.1:8080" help:"Address of the HTTP listener, or off; it also takes AMQP over WebSockets. Beyond loopback it needs allowPlaintext."`
+	HTTPS string `key:"https" value:"ADDR" default:"127.0.0.1:8443" help:"Address of the HTTP listener with TLS, or off; it also takes AMQP over WebSockets."`
+	Kafka string `key:"kafka" value:"ADDR" default:"off" help:"Address of the Kafka listener, or off. Not built yet: only off."`
 
-	AllowPlaintext bool `key:"allowPlaintext" default:"false" help:"Lets the doors without TLS listen beyond loopback. Events and tokens can then be read on the way: only for networks that are trusted."`
-	AcceptAnyJWT   bool `key:"acceptAnyJwt" default:"false" help:"Takes every bearer token, whoever made it, with all rights: for the development of programs that use Azure Identity. Refused when any door is beyond loopback."`
+	AllowPlaintext bool `key:"allowPlaintext" default:"false" help:"Lets the listeners without TLS listen beyond loopback. Events and tokens can then be read on the way: only for networks that are trusted."`
+	AcceptAnyJWT   bool `key:"acceptAnyJwt" default:"false" help:"Takes every bearer token, whoever made it, with all rights: for the development of programs that use Azure Identity. Refused when any listener is beyond loopback."`
 
 	Namespace string `key:"namespace" value:"NAME" default:"eventyard" help:"Name of the namespace that the hubs belong to, as clients see it."`
-	Host      string `key:"host" value:"NAME" default:"" help:"Host name under which others reach this yard: it goes into the yard's own TLS certificate and into connection strings. Empty: the address of the door, or this machine's name."`
-	PublicURL string `key:"publicUrl" value:"URL" default:"" help:"URL under which others reach this yard, for links and for the endpoints of topics. Empty: the address of the HTTP door."`
+	Host      string `key:"host" value:"NAME" default:"" help:"Host name under which others reach this yard: it goes into the yard's own TLS certificate and into connection strings. Empty: the address of the listener, or this machine's name."`
+	PublicURL string `key:"publicUrl" value:"URL" default:"" help:"URL under which others reach this yard, for links and for the endpoints of topics. Empty: the address of the HTTP listener."`
 
 	TLS  TLS  `key:"tls"`
 	OIDC OIDC `key:"oidc"`
@@ -52,9 +52,9 @@ type Config struct {
 	Functions []Function `key:"functions" help:"Functions that must exist. What is missing is created at start, what differs is made as it stands here; nothing is ever deleted. Others can be created at run time."`
 }
 
-// TLS says which certificates the doors with TLS show and want.
+// TLS says which certificates the listeners with TLS show and want.
 type TLS struct {
-	CertFile     string `key:"certFile" value:"FILE" default:"" help:"Certificate of the doors with TLS, with its chain, as PEM; read again when it changes. Empty: the yard makes one of its own, signed by an authority of its own (eventyard cert export)."`
+	CertFile     string `key:"certFile" value:"FILE" default:"" help:"Certificate of the listeners with TLS, with its chain, as PEM; read again when it changes. Empty: the yard makes one of its own, signed by an authority of its own (eventyard cert export)."`
 	KeyFile      string `key:"keyFile" value:"FILE" default:"" help:"Private key of tls.certFile, as PEM."`
 	ClientCAFile string `key:"clientCaFile" value:"FILE" default:"" help:"Authorities of client certificates, as PEM. A client whose certificate they signed may use SASL EXTERNAL; its common name is a policy's. Empty: none is asked for."`
 }
@@ -97,7 +97,7 @@ type Policy struct {
 
 // Grid says how events are pushed to webhooks.
 type Grid struct {
-	Allow             string   `key:"allow" value:"CIDRS" default:"" help:"Networks that webhooks may be in although they are private, loopback or otherwise special, with commas between: 10.0.0.0/8,192.168.1.7/32. While every door is on loopback this machine may be reached without being named here."`
+	Allow             string   `key:"allow" value:"CIDRS" default:"" help:"Networks that webhooks may be in although they are private, loopback or otherwise special, with commas between: 10.0.0.0/8,192.168.1.7/32. While every listener is on loopback this machine may be reached without being named here."`
 	Timeout           Duration `key:"timeout" value:"DURATION" default:"30s" help:"How long a webhook's answer may take, where a subscription says nothing else."`
 	LateWindow        Duration `key:"lateWindow" value:"DURATION" default:"3m" help:"How long after it began an unanswered request may still succeed and take its event out of the retries."`
 	JitterPercent     int      `key:"jitterPercent" value:"PERCENT" default:"10" help:"By how much at most waits between attempts are lengthened at random."`
@@ -147,7 +147,7 @@ type Subscription struct {
 	SkipValidation    bool     `key:"skipValidation" help:"true: trust the endpoint without asking it."`
 }
 
-// Off closes a door.
+// Off closes a listener.
 const Off = "off"
 
 // Default is the configuration without any file, variable or flag.

@@ -54,7 +54,7 @@ func (l *loader) readEmulator(data []byte) error {
 		return err
 	}
 	var file emulatorFile
-	f := &filler{foldCase: true, places: map[string]place{}, unknown: func(at place, key, _ string) {
+	f := &filler{foldCase: true, positions: map[string]position{}, unknown: func(at position, key, _ string) {
 		l.warn(at, fmt.Sprintf("key %q is not known and has no effect", key))
 	}}
 	f.fill("", root, reflect.ValueOf(&file).Elem())
@@ -68,11 +68,11 @@ func (l *loader) readEmulator(data []byte) error {
 
 func (l *loader) addNamespace(f *filler, path string, ns emulatorNamespace) {
 	if ns.Type != "" && !strings.EqualFold(ns.Type, "EventHub") {
-		l.warn(f.places[path+".Type"], fmt.Sprintf("type %q is taken for EventHub", ns.Type))
+		l.warn(f.positions[path+".Type"], fmt.Sprintf("type %q is taken for EventHub", ns.Type))
 	}
 	if ns.Name != "" {
 		l.config.Namespace = ns.Name
-		l.place("namespace", f.places[path+".Name"])
+		l.position("namespace", f.positions[path+".Name"])
 	}
 	for i, entity := range ns.Entities {
 		l.addEntity(f, fmt.Sprintf("%s.Entities[%d]", path, i), entity)
@@ -81,16 +81,16 @@ func (l *loader) addNamespace(f *filler, path string, ns emulatorNamespace) {
 
 func (l *loader) addEntity(f *filler, path string, entity emulatorEntity) {
 	key := fmt.Sprintf("hubs[%d]", len(l.config.Hubs))
-	l.place(key, f.places[path])
-	l.place(key+".name", f.places[path+".Name"])
-	if at, given := f.places[path+".PartitionCount"]; given {
-		l.place(key+".partitions", at)
+	l.position(key, f.positions[path])
+	l.position(key+".name", f.positions[path+".Name"])
+	if at, given := f.positions[path+".PartitionCount"]; given {
+		l.position(key+".partitions", at)
 	} else {
-		l.warn(f.places[path], fmt.Sprintf("hub %q has no PartitionCount and gets the default", entity.Name))
+		l.warn(f.positions[path], fmt.Sprintf("hub %q has no PartitionCount and gets the default", entity.Name))
 	}
 	hub := Hub{Name: entity.Name, Partitions: entity.PartitionCount}
 	for i, group := range entity.ConsumerGroups {
-		l.place(fmt.Sprintf("%s.groups[%d]", key, i), f.places[fmt.Sprintf("%s.ConsumerGroups[%d].Name", path, i)])
+		l.position(fmt.Sprintf("%s.groups[%d]", key, i), f.positions[fmt.Sprintf("%s.ConsumerGroups[%d].Name", path, i)])
 		hub.Groups = append(hub.Groups, group.Name)
 	}
 	l.config.Hubs = append(l.config.Hubs, hub)

@@ -42,7 +42,7 @@ func TestAnEditedConfigJSONIsReadWithWarnings(t *testing.T) {
 	}
 }
 
-func TestTheEmulatorsFileIsToldByItsContent(t *testing.T) {
+func TestTheEmulatorsFileIsReportedByItsContent(t *testing.T) {
 	for content, want := range map[string]bool{
 		`{"UserConfig":{}}`:                true,
 		"\xef\xbb\xbf{\"UserConfig\": {}}": true,

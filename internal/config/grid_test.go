@@ -115,7 +115,7 @@ subscriptions:
 	}
 }
 
-func TestWhatIsWrongWithAGridIsTold(t *testing.T) {
+func TestWhatIsWrongWithAGridIsReported(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, tt := range map[string]struct{ text, want string }{
 		"a network that is none":        {"grid: {allow: nowhere}", `grid.allow: "nowhere" is no network: write it like 10.0.0.0/8`},

@@ -19,7 +19,7 @@ func parseJSON(data []byte) (node, error) {
 		return node{}, err
 	}
 	if _, err := r.tokens.Token(); !errors.Is(err, io.EOF) {
-		return node{}, &syntaxError{r.place(), "something follows the closing bracket"}
+		return node{}, &syntaxError{r.position(), "something follows the closing bracket"}
 	}
 	return n, nil
 }
@@ -102,28 +102,28 @@ type jsonReader struct {
 	counted, line, lineStart int
 }
 
-// place is where the next token begins.
-func (r *jsonReader) place() place {
+// position is where the next token begins.
+func (r *jsonReader) position() position {
 	at := int(r.tokens.InputOffset())
 	for at < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[at]) >= 0 {
 		at++
 	}
-	return r.placeOf(at)
+	return r.positionOf(at)
 }
 
-// placeOf counts lines up to an offset; offsets only grow.
-func (r *jsonReader) placeOf(at int) place {
+// positionOf counts lines up to an offset; offsets only grow.
+func (r *jsonReader) positionOf(at int) position {
 	for ; r.counted < min(at, len(r.data)); r.counted++ {
 		if r.data[r.counted] == '\n' {
 			r.line++
 			r.lineStart = r.counted + 1
 		}
 	}
-	return place{r.line, r.counted - r.lineStart + 1}
+	return position{r.line, r.counted - r.lineStart + 1}
 }
 
 func (r *jsonReader) value(depth int) (node, error) {
-	at := r.place()
+	at := r.position()
 	if depth > maxDepth {
 		return node{}, &syntaxError{at, "nested too deeply"}
 	}
@@ -144,7 +144,7 @@ func (r *jsonReader) value(depth int) (node, error) {
 	}
 }
 
-func (r *jsonReader) list(at place, depth int) (node, error) {
+func (r *jsonReader) list(at position, depth int) (node, error) {
 	n := node{at: at, kind: list}
 	for r.tokens.More() {
 		item, err := r.value(depth + 1)
@@ -156,10 +156,10 @@ func (r *jsonReader) list(at place, depth int) (node, error) {
 	return n, r.closing()
 }
 
-func (r *jsonReader) mapping(at place, depth int) (node, error) {
+func (r *jsonReader) mapping(at position, depth int) (node, error) {
 	n := node{at: at, kind: mapping}
 	for r.tokens.More() {
-		keyAt := r.place()
+		keyAt := r.position()
 		key, err := r.tokens.Token()
 		if err != nil {
 			return node{}, r.syntax(keyAt, err)
@@ -174,20 +174,20 @@ func (r *jsonReader) mapping(at place, depth int) (node, error) {
 }
 
 func (r *jsonReader) closing() error {
-	at := r.place()
+	at := r.position()
 	if _, err := r.tokens.Token(); err != nil {
 		return r.syntax(at, err)
 	}
 	return nil
 }
 
-func (r *jsonReader) syntax(at place, err error) error {
+func (r *jsonReader) syntax(at position, err error) error {
 	var known *json.SyntaxError
 	switch {
 	case errors.As(err, &known):
-		return &syntaxError{r.placeOf(int(known.Offset) - 1), known.Error()}
+		return &syntaxError{r.positionOf(int(known.Offset) - 1), known.Error()}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &syntaxError{r.placeOf(len(r.data)), "the file ends too early"}
+		return &syntaxError{r.positionOf(len(r.data)), "the file ends too early"}
 	default:
 		return &syntaxError{at, err.Error()}
 	}

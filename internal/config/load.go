@@ -139,12 +139,12 @@ func (l *loader) readYAML(data []byte) error {
 	if err != nil {
 		return err
 	}
-	f := &filler{places: map[string]place{}, unknown: func(at place, key, nearest string) {
+	f := &filler{positions: map[string]position{}, unknown: func(at position, key, nearest string) {
 		l.complain(l.at(at), "", fmt.Sprintf("unknown key %q, did you mean %q?", key, nearest))
 	}}
 	f.fill("", root, reflect.ValueOf(&l.config).Elem())
-	for key, at := range f.places {
-		l.place(key, at)
+	for key, at := range f.positions {
+		l.position(key, at)
 	}
 	l.complainAll(f.problems)
 	return nil
@@ -176,9 +176,9 @@ func (l *loader) overlay(environ, flags map[string]string) {
 	}
 }
 
-func (l *loader) place(key string, at place) { l.origins[key] = l.at(at) }
+func (l *loader) position(key string, at position) { l.origins[key] = l.at(at) }
 
-func (l *loader) at(at place) string {
+func (l *loader) at(at position) string {
 	if at.line == 0 {
 		return l.fileName()
 	}
@@ -221,6 +221,6 @@ func (l *loader) complainAll(problems []located) {
 	}
 }
 
-func (l *loader) warn(at place, text string) {
+func (l *loader) warn(at position, text string) {
 	l.warnings = append(l.warnings, l.at(at)+": "+text)
 }

@@ -102,7 +102,7 @@ hubs:
 	}
 }
 
-func TestWhatIsWrongIsSaidWithItsPlace(t *testing.T) {
+func TestWhatIsWrongIsSaidWithItsPosition(t *testing.T) {
 	tests := map[string]struct {
 		file    string
 		environ []string
@@ -128,12 +128,12 @@ func TestWhatIsWrongIsSaidWithItsPlace(t *testing.T) {
 		"two documents":                                 {file: "data: a\n---\ndata: b\n", want: []string{"a second document begins here"}},
 		"an engine not built yet":                       {flags: map[string]string{"engine": "nats://a,b"}, want: []string{`--engine: engine: "nats://a,b" is not built yet: only disk`}},
 		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: only disk`}},
-		"a door not built yet":                          {environ: []string{"EVENTYARD_KAFKA=127.0.0.1:9092"}, want: []string{"EVENTYARD_KAFKA: kafka: this door is not built yet: it takes only off"}},
-		"all interfaces":                                {flags: map[string]string{"http": ":8080"}, want: []string{`--http: http: ":8080" can be reached from other machines, and what goes through this door is not encrypted: use https, or set allowPlaintext`}},
+		"a listener not built yet":                      {environ: []string{"EVENTYARD_KAFKA=127.0.0.1:9092"}, want: []string{"EVENTYARD_KAFKA: kafka: this listener is not built yet: it takes only off"}},
+		"all interfaces":                                {flags: map[string]string{"http": ":8080"}, want: []string{`--http: http: ":8080" can be reached from other machines, and what goes through this listener is not encrypted: use https, or set allowPlaintext`}},
 		"an outside address":                            {file: "http: 192.168.1.4:80\n", want: []string{"eventyard.yaml:1:7: http: ", "use https, or set allowPlaintext"}},
-		"an outside address of the AMQP door":           {file: "amqp: 192.168.1.4:5672\n", want: []string{"eventyard.yaml:1:7: amqp: ", "use amqps, or set allowPlaintext"}},
+		"an outside address of the AMQP listener":       {file: "amqp: 192.168.1.4:5672\n", want: []string{"eventyard.yaml:1:7: amqp: ", "use amqps, or set allowPlaintext"}},
 		"a name that may be anywhere":                   {flags: map[string]string{"http": "yard.example.com:80"}, want: []string{"can be reached from other machines"}},
-		"any token where others can send one":           {file: "acceptAnyJwt: true\namqps: :5671\n", want: []string{`eventyard.yaml:1:15: acceptAnyJwt: it lets everybody in and is for development only, while the door amqps at ":5671" can be reached`}},
+		"any token where others can send one":           {file: "acceptAnyJwt: true\namqps: :5671\n", want: []string{`eventyard.yaml:1:15: acceptAnyJwt: it lets everybody in and is for development only, while the listener amqps at ":5671" can be reached`}},
 		"any token and those of an issuer":              {file: "acceptAnyJwt: true\noidc: {issuer: https://a, audience: b}\n", want: []string{"acceptAnyJwt: it would take every token"}},
 		"an issuer without audience":                    {file: "oidc:\n  issuer: https://a\n", want: []string{"eventyard.yaml:2:11: oidc.issuer: it needs oidc.audience"}},
 		"an audience without issuer":                    {flags: map[string]string{"oidc-audience": "a"}, want: []string{"--oidc-audience: oidc.audience: it needs oidc.issuer"}},
@@ -227,20 +227,20 @@ func TestAVariableThatIsNoSettingIsAWarning(t *testing.T) {
 
 func TestWhatIsOnLoopback(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "127.9.9.9:80", "[::1]:8080", "localhost:8080", "LOCALHOST:1", "[::ffff:127.0.0.1]:1"} {
-		d := Door{Name: "http", Address: address}
+		d := Listener{Name: "http", Address: address}
 		if !d.OnLoopback() || d.Check() != nil || d.CheckPlaintext(false) != nil || d.CheckAnyJWT() != nil {
 			t.Errorf("%s: %v, %v", address, d.Check(), d.CheckPlaintext(false))
 		}
 	}
 	for _, address := range []string{":0", "0.0.0.0:80", "[::]:8080", "yard.example.com:1", "localhost.example.com:1", "10.0.0.1:1", "127.0.0.1"} {
-		if d := (Door{Name: "http", Address: address}); d.OnLoopback() || d.CheckPlaintext(false) == nil || d.CheckAnyJWT() == nil {
+		if d := (Listener{Name: "http", Address: address}); d.OnLoopback() || d.CheckPlaintext(false) == nil || d.CheckAnyJWT() == nil {
 			t.Errorf("%s counts as loopback", address)
 		}
 	}
 }
 
-// Beyond loopback a door has TLS, or somebody said in so many words that it need not.
-func TestDoorsBeyondLoopback(t *testing.T) {
+// Beyond loopback a listener has TLS, or somebody said in so many words that it need not.
+func TestListenersBeyondLoopback(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, flags := range map[string]map[string]string{
 		"with TLS":             {"amqps": ":5671", "https": "0.0.0.0:8443"},
@@ -356,7 +356,7 @@ func checkReading(t *testing.T, data []byte) {
 }
 
 // A name that the yard keeps for itself is told where it stands, as others are.
-func TestReservedNamesAreToldWithTheirPlace(t *testing.T) {
+func TestReservedNamesAreReportedWithTheirPosition(t *testing.T) {
 	from := Sources{File: write(t, "c.yaml", "hubs:\n  - name: fine\n  - name: API/x\n"), ReservedNames: []string{"api"}}
 	_, err := Load(from)
 	if err == nil || !strings.HasPrefix(err.Error(), `c.yaml:3:11: hubs[1].name: "api" is a path`) {

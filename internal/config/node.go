@@ -10,7 +10,7 @@ import (
 // node is a file's content without its syntax, so that one filler serves both
 // formats and every complaint can say where.
 type node struct {
-	at     place
+	at     position
 	kind   kind
 	text   string  // of a scalar
 	fields []field // of a mapping
@@ -18,12 +18,12 @@ type node struct {
 }
 
 type field struct {
-	at    place
+	at    position
 	key   string
 	value node
 }
 
-type place struct{ line, column int }
+type position struct{ line, column int }
 
 type kind uint8
 
@@ -44,16 +44,16 @@ type filler struct {
 	// foldCase matches keys whatever their case.
 	foldCase bool
 	// unknown hears of each key that has no field, with the nearest one that has.
-	unknown func(at place, key, nearest string)
+	unknown func(at position, key, nearest string)
 
 	problems []located
-	// places has where each scalar was given, by its path.
-	places map[string]place
+	// positions has where each scalar was given, by its path.
+	positions map[string]position
 }
 
 // located is a problem with its place inside the file.
 type located struct {
-	at     place
+	at     position
 	key    string
 	reason string
 }
@@ -133,18 +133,18 @@ func (f *filler) fillSlice(path string, n node, v reflect.Value) {
 	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
 	for i, item := range n.items {
 		f.fill(fmt.Sprintf("%s[%d]", path, i), item, v.Index(i))
-		f.places[fmt.Sprintf("%s[%d]", path, i)] = item.at
+		f.positions[fmt.Sprintf("%s[%d]", path, i)] = item.at
 	}
 }
 
 func (f *filler) fillScalar(path string, n node, v reflect.Value) {
-	f.places[path] = n.at
+	f.positions[path] = n.at
 	if err := setScalar(v, n.text); err != nil {
 		f.complain(n.at, path, err.Error())
 	}
 }
 
-func (f *filler) complain(at place, key, reason string) {
+func (f *filler) complain(at position, key, reason string) {
 	f.problems = append(f.problems, located{at, key, reason})
 }
 

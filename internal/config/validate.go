@@ -29,7 +29,7 @@ func (c *complaints) addError(key string, err error) {
 func (c Config) validate(reserved []string) complaints {
 	var found complaints
 	c.validateStorage(&found)
-	c.validateDoors(&found)
+	c.validateListeners(&found)
 	c.validateTLS(&found)
 	c.validateBearer(&found)
 	c.validateNames(&found)

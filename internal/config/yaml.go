@@ -15,7 +15,7 @@ const maxDepth = 32
 
 // syntaxError is what is wrong with a file before any key is looked at.
 type syntaxError struct {
-	at     place
+	at     position
 	reason string
 }
 
@@ -35,7 +35,7 @@ func parseYAML(data []byte) (node, error) {
 		case body == nil:
 			body = doc.Body
 		default:
-			return node{}, &syntaxError{yamlPlace(doc.Body.GetToken()), "a second document begins here; only one is read"}
+			return node{}, &syntaxError{yamlPosition(doc.Body.GetToken()), "a second document begins here; only one is read"}
 		}
 	}
 	return yamlNode(body, 0)
@@ -44,23 +44,23 @@ func parseYAML(data []byte) (node, error) {
 func yamlSyntaxError(err error) error {
 	var known yaml.Error
 	if errors.As(err, &known) {
-		return &syntaxError{yamlPlace(known.GetToken()), known.GetMessage()}
+		return &syntaxError{yamlPosition(known.GetToken()), known.GetMessage()}
 	}
 	return &syntaxError{reason: err.Error()}
 }
 
-func yamlPlace(t *token.Token) place {
+func yamlPosition(t *token.Token) position {
 	if t == nil || t.Position == nil {
-		return place{}
+		return position{}
 	}
-	return place{t.Position.Line, t.Position.Column}
+	return position{t.Position.Line, t.Position.Column}
 }
 
 func yamlNode(from ast.Node, depth int) (node, error) {
 	if from == nil {
 		return node{}, nil
 	}
-	at := yamlPlace(from.GetToken())
+	at := yamlPosition(from.GetToken())
 	if depth > maxDepth {
 		return node{}, &syntaxError{at, "nested too deeply"}
 	}
@@ -84,7 +84,7 @@ func yamlNode(from ast.Node, depth int) (node, error) {
 	}
 }
 
-func yamlMapping(at place, values []*ast.MappingValueNode, depth int) (node, error) {
+func yamlMapping(at position, values []*ast.MappingValueNode, depth int) (node, error) {
 	n := node{at: at, kind: mapping}
 	for _, entry := range values {
 		key, err := yamlNode(entry.Key, depth+1)
@@ -103,7 +103,7 @@ func yamlMapping(at place, values []*ast.MappingValueNode, depth int) (node, err
 	return n, nil
 }
 
-func yamlList(at place, values []ast.Node, depth int) (node, error) {
+func yamlList(at position, values []ast.Node, depth int) (node, error) {
 	n := node{at: at, kind: list}
 	for _, entry := range values {
 		item, err := yamlNode(entry, depth+1)

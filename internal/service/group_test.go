@@ -84,7 +84,7 @@ func TestPartsStopInReverseOrder(t *testing.T) {
 		if err != nil {
 			t.Errorf("a stop that was asked for is no error: %v", err)
 		}
-		d.expect(t, "door drained", "broker ended", "engine ended")
+		d.expect(t, "listener drained", "broker ended", "engine ended")
 	})
 }
 
@@ -100,7 +100,7 @@ func TestTheFirstFailureStopsAllAndIsReturned(t *testing.T) {
 		if !errors.Is(err, broken) || err.Error() != "engine: disk gone" {
 			t.Errorf("error is %v", err)
 		}
-		d.expect(t, "door drained", "broker ended")
+		d.expect(t, "listener drained", "broker ended")
 	})
 }
 
@@ -124,7 +124,7 @@ func TestAPartThatEndsByItselfEndsTheGroup(t *testing.T) {
 		err := Group{Parts: []Part{
 			obedient(&d, "engine"), {Name: "door", Run: func(context.Context) error { return nil }},
 		}}.Run(t.Context())
-		if !errors.Is(err, ErrEnded) || !strings.HasPrefix(err.Error(), "door: ") {
+		if !errors.Is(err, ErrEnded) || !strings.HasPrefix(err.Error(), "listener: ") {
 			t.Errorf("error is %v", err)
 		}
 		d.expect(t, "engine ended")
@@ -147,11 +147,11 @@ func TestASlowPartIsCutOffAfterTheGracePeriod(t *testing.T) {
 		grace, needs, takes time.Duration
 		want                []string
 	}{
-		"in time":             {grace: 5 * time.Second, needs: 4 * time.Second, takes: 4 * time.Second, want: []string{"door drained", "engine ended"}},
-		"too slow":            {grace: 5 * time.Second, needs: 6 * time.Second, takes: 5 * time.Second, want: []string{"door cut off", "engine ended"}},
-		"default grace":       {grace: 0, needs: time.Hour, takes: DefaultGrace, want: []string{"door cut off", "engine ended"}},
-		"no grace whatever":   {grace: -1, needs: time.Hour, takes: 0, want: []string{"door cut off", "engine ended"}},
-		"immediate obedience": {grace: time.Second, needs: 0, takes: 0, want: []string{"door drained", "engine ended"}},
+		"in time":             {grace: 5 * time.Second, needs: 4 * time.Second, takes: 4 * time.Second, want: []string{"listener drained", "engine ended"}},
+		"too slow":            {grace: 5 * time.Second, needs: 6 * time.Second, takes: 5 * time.Second, want: []string{"listener cut off", "engine ended"}},
+		"default grace":       {grace: 0, needs: time.Hour, takes: DefaultGrace, want: []string{"listener cut off", "engine ended"}},
+		"no grace whatever":   {grace: -1, needs: time.Hour, takes: 0, want: []string{"listener cut off", "engine ended"}},
+		"immediate obedience": {grace: time.Second, needs: 0, takes: 0, want: []string{"listener drained", "engine ended"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

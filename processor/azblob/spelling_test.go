@@ -19,7 +19,7 @@ func TestBlobNamesAreInLowerCaseUnlessAsGiven(t *testing.T) { // P8
 		s := azblob.New(c, azblob.Config{PathCase: pathCase})
 		l := claim(t, s, processor.Lease{Partition: "0", Owner: "Owner-A", Epoch: 1})
 		save(t, s, l, begin(t, s, l))
-		if _, err := s.Put(t.Context(), group, processor.Fact{Key: "presence/Host-1"}); err != nil {
+		if _, err := s.Put(t.Context(), group, processor.Entry{Key: "presence/Host-1"}); err != nil {
 			t.Fatal(err)
 		}
 		blobs := list(t, c)
@@ -54,7 +54,7 @@ func TestGroupsThatDifferOnlyInCaseAreRefused(t *testing.T) { // H1
 		return azblob.New(c, azblob.Config{PathCase: pathCase})
 	}
 	use := func(s processor.Store, g processor.Group) error {
-		_, err := s.Put(t.Context(), g, processor.Fact{Key: "presence/" + strings.ToLower(newName())})
+		_, err := s.Put(t.Context(), g, processor.Entry{Key: "presence/" + strings.ToLower(newName())})
 		return err
 	}
 	named := func(name string) processor.Group { g := group; g.Group = name; return g }
@@ -102,13 +102,13 @@ func TestAGroupWithoutAllItsNamesIsRefused(t *testing.T) {
 func TestFoldersAreNoRecords(t *testing.T) { // P8
 	c := newContainer(t, azurite(t), nil)
 	s := azblob.New(c, azblob.Config{PathCase: azblob.AsGiven})
-	f, err := s.Put(t.Context(), group, processor.Fact{Key: "presence/a", Value: []byte("x")})
+	f, err := s.Put(t.Context(), group, processor.Entry{Key: "presence/a", Value: []byte("x")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, c, "Space.servicebus.windows.net/Orders/$Default/eventyard/fact/presence", map[string]string{"hdi_isfolder": "true"})
-	got, err := s.Facts(t.Context(), group, "")
+	got, err := s.Entries(t.Context(), group, "")
 	if err != nil || len(got) != 1 || got[0].Key != f.Key {
-		t.Errorf("facts are %+v, %v", got, err)
+		t.Errorf("entries are %+v, %v", got, err)
 	}
 }

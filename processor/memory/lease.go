@@ -35,7 +35,7 @@ func (s *Store) Claim(ctx context.Context, g processor.Group, leases []processor
 		}
 	}
 	if changed {
-		r.tell()
+		r.notify()
 	}
 	return won, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Store keeps leases, checkpoints and facts in memory.
+// Store keeps leases, checkpoints and entries in memory.
 type Store struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -34,7 +34,7 @@ func New() *Store { return &Store{groups: map[processor.Group]*records{}} }
 type records struct {
 	leases      map[string]processor.Lease
 	checkpoints map[string]processor.Checkpoint
-	facts       map[string]processor.Fact
+	entries     map[string]processor.Entry
 	watchers    map[chan<- struct{}]int // how often each is watching
 }
 
@@ -51,7 +51,7 @@ func (s *Store) lock(ctx context.Context, g processor.Group) (*records, error) {
 		r = &records{
 			leases:      map[string]processor.Lease{},
 			checkpoints: map[string]processor.Checkpoint{},
-			facts:       map[string]processor.Fact{},
+			entries:     map[string]processor.Entry{},
 			watchers:    map[chan<- struct{}]int{},
 		}
 		s.groups[g] = r
@@ -65,8 +65,8 @@ func (s *Store) nextLocked() (processor.Version, time.Time) {
 	return processor.Version(strconv.FormatUint(s.writes, 10)), time.Now().Round(0)
 }
 
-// tell wakes who watches, without waiting for anyone.
-func (r *records) tell() {
+// notify wakes who watches, without waiting for anyone.
+func (r *records) notify() {
 	for changed := range r.watchers {
 		select {
 		case changed <- struct{}{}:

@@ -88,31 +88,31 @@ func TestAnyNameIsLegal(t *testing.T) { // P8
 	}
 }
 
-func TestMoreFactsThanOneAnswerHoldsAreRead(t *testing.T) { // P8
+func TestMoreEntriesThanOneAnswerHoldsAreRead(t *testing.T) { // P8
 	s := open(t, dial(t, startServer(t, nil)), natskv.Config{})
 	const many = 1100 // a server gives 1024
 	for i := range many {
-		if _, err := s.Put(t.Context(), group, processor.Fact{Key: fmt.Sprintf("presence/%d", i), Value: []byte{1}}); err != nil {
+		if _, err := s.Put(t.Context(), group, processor.Entry{Key: fmt.Sprintf("presence/%d", i), Value: []byte{1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	facts, err := s.Facts(t.Context(), group, "presence/")
-	if err != nil || len(facts) != many {
-		t.Fatalf("read %d facts, %v", len(facts), err)
+	entries, err := s.Entries(t.Context(), group, "presence/")
+	if err != nil || len(entries) != many {
+		t.Fatalf("read %d entries, %v", len(entries), err)
 	}
-	if err := s.Remove(t.Context(), group, facts[0]); err != nil {
+	if err := s.Remove(t.Context(), group, entries[0]); err != nil {
 		t.Fatal(err)
 	}
-	if facts, err = s.Facts(t.Context(), group, ""); err != nil || len(facts) != many-1 {
-		t.Errorf("read %d facts after one was removed, %v", len(facts), err)
+	if entries, err = s.Entries(t.Context(), group, ""); err != nil || len(entries) != many-1 {
+		t.Errorf("read %d entries after one was removed, %v", len(entries), err)
 	}
 }
 
 // Every instance leaves a key behind, so what is left must not stay for ever.
-func TestTheMarkOfARemovedFactExpires(t *testing.T) {
+func TestTheMarkOfARemovedEntryExpires(t *testing.T) {
 	js := dial(t, startServer(t, nil))
 	s := open(t, js, natskv.Config{})
-	f, err := s.Put(t.Context(), group, processor.Fact{Key: "presence/a"})
+	f, err := s.Put(t.Context(), group, processor.Entry{Key: "presence/a"})
 	if err == nil {
 		err = s.Remove(t.Context(), group, f)
 	}
@@ -132,7 +132,7 @@ func TestTheMarkOfARemovedFactExpires(t *testing.T) {
 func TestAVersionOfAnotherKindOfStoreIsAConflict(t *testing.T) {
 	s := open(t, dial(t, startServer(t, nil)), natskv.Config{})
 	for _, version := range []processor.Version{"0x8D", "0", "-1", "1.5"} {
-		_, err := s.Put(t.Context(), group, processor.Fact{Key: "a", Version: version})
+		_, err := s.Put(t.Context(), group, processor.Entry{Key: "a", Version: version})
 		if !errors.Is(err, processor.ErrConflict) {
 			t.Errorf("put in version %q: %v", version, err)
 		}

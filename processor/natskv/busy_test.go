@@ -20,7 +20,7 @@ func TestAKeyThatIsBusyIsNoConflict(t *testing.T) { // P3
 		busy.KeyValue = kv
 		return busy
 	})
-	f := processor.Fact{Key: "presence/a"}
+	f := processor.Entry{Key: "presence/a"}
 	for range 3 {
 		had := f
 		busy.times = 2
@@ -33,7 +33,7 @@ func TestAKeyThatIsBusyIsNoConflict(t *testing.T) { // P3
 			t.Errorf("put in an old version: %v", err)
 		}
 		busy.times = 2
-		if err := s.Remove(t.Context(), group, processor.Fact{Key: f.Key, Version: "999"}); !errors.Is(err, processor.ErrConflict) {
+		if err := s.Remove(t.Context(), group, processor.Entry{Key: f.Key, Version: "999"}); !errors.Is(err, processor.ErrConflict) {
 			t.Errorf("remove in another version: %v", err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestAKeyThatIsBusyIsNoConflict(t *testing.T) { // P3
 		t.Fatal(err)
 	}
 	busy.times = 2
-	if _, err := s.Put(t.Context(), group, processor.Fact{Key: f.Key}); err != nil { // over the mark of the removal
+	if _, err := s.Put(t.Context(), group, processor.Entry{Key: f.Key}); err != nil { // over the mark of the removal
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -51,7 +51,7 @@ func TestAKeyThatIsBusyIsNoConflict(t *testing.T) { // P3
 			cancel(errors.New("enough"))
 		}
 	}
-	if _, err := s.Put(ctx, group, processor.Fact{Key: "presence/b"}); err == nil || errors.Is(err, processor.ErrConflict) {
+	if _, err := s.Put(ctx, group, processor.Entry{Key: "presence/b"}); err == nil || errors.Is(err, processor.ErrConflict) {
 		t.Errorf("a key that stays busy: %v", err)
 	}
 }

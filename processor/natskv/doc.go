@@ -1,4 +1,4 @@
-// Package natskv keeps leases, checkpoints and facts in a NATS JetStream key-value bucket.
+// Package natskv keeps leases, checkpoints and entries in a NATS JetStream key-value bucket.
 // It needs servers of version 2.11 or later.
 //
 // Every record is one key, and every write is conditional on the key's last revision, which

@@ -14,7 +14,7 @@ const (
 	maxValue = 16 << 10
 )
 
-var factKey = regexp.MustCompile(`^[-A-Za-z0-9_.:$]+(/[-A-Za-z0-9_.:$]+)*$`)
+var entryKey = regexp.MustCompile(`^[-A-Za-z0-9_.:$]+(/[-A-Za-z0-9_.:$]+)*$`)
 
 // folder is what the keys of a group begin with, ending in a dot.
 func folder(g processor.Group) string {
@@ -30,9 +30,9 @@ func checkpointKey(g processor.Group, partition string) string {
 	return folder(g) + "checkpoint." + token(partition)
 }
 
-// factPath is the key of a fact. A segment is a token, so that what lies under a prefix
+// entryPath is the key of an entry. A segment is a token, so that what lies under a prefix
 // is what a wildcard finds.
-func factPath(g processor.Group, key string) string {
+func entryPath(g processor.Group, key string) string {
 	segments := strings.Split(key, "/")
 	for i, s := range segments {
 		segments[i] = token(s)
@@ -40,20 +40,20 @@ func factPath(g processor.Group, key string) string {
 	return folder(g) + "fact." + strings.Join(segments, ".")
 }
 
-// factsUnder is the filter for the facts with a prefix.
-func factsUnder(g processor.Group, prefix string) (string, error) {
+// entriesUnder is the filter for the entries with a prefix.
+func entriesUnder(g processor.Group, prefix string) (string, error) {
 	if prefix == "" {
 		return folder(g) + "fact.>", nil
 	}
 	key, closed := strings.CutSuffix(prefix, "/")
-	if !closed || !factKey.MatchString(key) {
+	if !closed || !entryKey.MatchString(key) {
 		return "", fmt.Errorf("%q is no prefix of keys", prefix)
 	}
-	return factPath(g, key) + ".>", nil
+	return entryPath(g, key) + ".>", nil
 }
 
-func checkFact(f processor.Fact) error {
-	if !factKey.MatchString(f.Key) || len(f.Key) > maxKey {
+func checkEntry(f processor.Entry) error {
+	if !entryKey.MatchString(f.Key) || len(f.Key) > maxKey {
 		return errors.New("the key is not one of 1 to 200 letters, digits and -_.:$ in segments")
 	}
 	if len(f.Value) > maxValue {

@@ -74,11 +74,11 @@ func (s *store) Claim(ctx context.Context, g processor.Group, leases []processor
 	}
 	written, errs := make([]processor.Lease, len(leases)), make([]error, len(leases))
 	var all sync.WaitGroup
-	places := make(chan struct{}, atOnce)
+	positions := make(chan struct{}, atOnce)
 	for i, l := range leases {
-		places <- struct{}{}
+		positions <- struct{}{}
 		all.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-positions }()
 			written[i], errs[i] = s.claim(ctx, g, l, recorded[l.Partition])
 		})
 	}

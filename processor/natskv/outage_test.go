@@ -11,7 +11,7 @@ import (
 	"github.com/eventyard/eventyard/processor/natskv"
 )
 
-// Instances count in one fact while the server that leads the bucket is stopped. Each
+// Instances count in one entry while the server that leads the bucket is stopped. Each
 // addition that was answered is there afterwards, and each that was not is found out by
 // reading again; a watcher hears of what comes after the outage.
 func TestNothingAcknowledgedIsLostWhenAServerStops(t *testing.T) { // P3
@@ -41,9 +41,9 @@ func TestNothingAcknowledgedIsLostWhenAServerStops(t *testing.T) { // P3
 		}
 	}
 	s := store()
-	facts, err := s.Facts(ctx, group, "")
-	if err != nil || len(facts) != 1 || string(facts[0].Value[:len(total())]) != total() {
-		t.Fatalf("the count is %s, %v, want %s", facts, err, total())
+	entries, err := s.Entries(ctx, group, "")
+	if err != nil || len(entries) != 1 || string(entries[0].Value[:len(total())]) != total() {
+		t.Fatalf("the count is %s, %v, want %s", entries, err, total())
 	}
 	for drained := false; !drained; { // what was told until now
 		select {
@@ -52,7 +52,7 @@ func TestNothingAcknowledgedIsLostWhenAServerStops(t *testing.T) { // P3
 			drained = true
 		}
 	}
-	if _, err := s.Put(ctx, group, processor.Fact{Key: "presence/late"}); err != nil {
+	if _, err := s.Put(ctx, group, processor.Entry{Key: "presence/late"}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -66,7 +66,7 @@ const additions = 60
 
 func total() string { return fmt.Sprintf("%06d", 4*additions) }
 
-// counter adds to the fact; warm is closed when it has begun.
+// counter adds to the entry; warm is closed when it has begun.
 type counter struct {
 	name  string
 	store processor.Store
@@ -92,12 +92,12 @@ func (c *counter) addOnce(ctx context.Context, n int) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("addition %d: %w", n, err)
 		}
-		facts, err := c.store.Facts(ctx, group, "")
+		entries, err := c.store.Entries(ctx, group, "")
 		if err != nil {
 			pause(ctx) // no leader at the moment
 			continue
 		}
-		f, sum, done := decode(facts)
+		f, sum, done := decode(entries)
 		if done[c.name] > n {
 			return nil // the answer was lost, the addition was not
 		}
@@ -118,21 +118,21 @@ func pause(ctx context.Context) {
 }
 
 // put does not wait for ever for the answer of a server that is gone.
-func (c *counter) put(ctx context.Context, f processor.Fact) error {
+func (c *counter) put(ctx context.Context, f processor.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, patience/20)
 	defer cancel()
 	_, err := c.store.Put(ctx, group, f)
 	return err
 }
 
-func decode(facts []processor.Fact) (processor.Fact, int, map[string]int) {
+func decode(entries []processor.Entry) (processor.Entry, int, map[string]int) {
 	done := map[string]int{}
-	if len(facts) == 0 {
-		return processor.Fact{Key: "count"}, 0, done
+	if len(entries) == 0 {
+		return processor.Entry{Key: "count"}, 0, done
 	}
 	var sum, a, b, c, d int
-	fmt.Sscanf(string(facts[0].Value), "%d %d %d %d %d", &sum, &a, &b, &c, &d)
-	return facts[0], sum, map[string]int{"0": a, "1": b, "2": c, "3": d}
+	fmt.Sscanf(string(entries[0].Value), "%d %d %d %d %d", &sum, &a, &b, &c, &d)
+	return entries[0], sum, map[string]int{"0": a, "1": b, "2": c, "3": d}
 }
 
 func encode(sum int, done map[string]int) []byte {

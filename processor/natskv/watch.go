@@ -13,7 +13,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Watch is a consumer of the group's leases and facts. If the server that has it is lost, the client makes it anew where
+// Watch is a consumer of the group's leases and entries. If the server that has it is lost, the client makes it anew where
 // it had come to.
 func (s *store) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
 	if ctx.Err() != nil {
@@ -38,13 +38,13 @@ func (s *store) Watch(ctx context.Context, g processor.Group, ready func(), chan
 				seen.ready = true
 				ready()
 			case seen.changes(e):
-				tell(changed)
+				notify(changed)
 			}
 		}
 	}
 }
 
-func tell(changed chan<- struct{}) {
+func notify(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
 	default: // it has yet to hear of an earlier one and will read both

@@ -81,8 +81,8 @@ func (s *store) whenFree(ctx context.Context, key string, revision uint64, write
 
 // busy tells the answer that may mean that the key is in process.
 func busy(err error) bool {
-	told, is := errors.AsType[*jetstream.APIError](err)
-	return is && told.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+	reported, is := errors.AsType[*jetstream.APIError](err)
+	return is && reported.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
 // remove leaves a mark in the place of a key. ErrConflict.

@@ -12,7 +12,7 @@ import (
 )
 
 // calls are one of each, as the owner of partition 0.
-func calls(s *Store, l processor.Lease, c processor.Checkpoint, f processor.Fact) map[string]func(ctx context.Context) error {
+func calls(s *Store, l processor.Lease, c processor.Checkpoint, f processor.Entry) map[string]func(ctx context.Context) error {
 	g := testGroup
 	return map[string]func(ctx context.Context) error{
 		"Leases":      func(ctx context.Context) error { _, err := s.Leases(ctx, g); return err },
@@ -21,7 +21,7 @@ func calls(s *Store, l processor.Lease, c processor.Checkpoint, f processor.Fact
 		"Begin":       func(ctx context.Context) error { _, err := s.Begin(ctx, g, l); return err },
 		"Save":        func(ctx context.Context) error { _, err := s.Save(ctx, g, l, c); return err },
 		"Force":       func(ctx context.Context) error { _, err := s.Force(ctx, g, c); return err },
-		"Facts":       func(ctx context.Context) error { _, err := s.Facts(ctx, g, ""); return err },
+		"Facts":       func(ctx context.Context) error { _, err := s.Entries(ctx, g, ""); return err },
 		"Put":         func(ctx context.Context) error { _, err := s.Put(ctx, g, f); return err },
 		"Remove":      func(ctx context.Context) error { return s.Remove(ctx, g, f) },
 		"Watch": func(ctx context.Context) error {
@@ -41,19 +41,19 @@ func TestADatabaseThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fact, err := s.Put(ctx, testGroup, processor.Fact{Key: "presence/a"})
+	entry, err := s.Put(ctx, testGroup, processor.Entry{Key: "presence/a"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server.Stop(t)
-	for name, call := range calls(s, o.lease, saved, fact) {
+	for name, call := range calls(s, o.lease, saved, entry) {
 		if err := call(ctx); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	server.Start(t)
 	for _, name := range []string{"Leases", "Checkpoints", "Facts", "Begin", "Save", "Claim", "Remove"} {
-		if err := calls(s, o.lease, saved, fact)[name](ctx); err != nil {
+		if err := calls(s, o.lease, saved, entry)[name](ctx); err != nil {
 			t.Errorf("%s after the restart: %v", name, err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 		"Claim": func(s *Store) error { _, err := s.Claim(ctx, testGroup, []processor.Lease{o.lease}); return err },
 		"Save":  func(s *Store) error { _, err := s.Save(ctx, testGroup, o.lease, o.saved); return err },
 		"Put": func(s *Store) error {
-			_, err := s.Put(ctx, testGroup, processor.Fact{Key: "presence/a"})
+			_, err := s.Put(ctx, testGroup, processor.Entry{Key: "presence/a"})
 			return err
 		},
 	} {
@@ -145,11 +145,11 @@ func versions(t *testing.T, s *Store) string {
 	t.Helper()
 	leases, err := s.Leases(t.Context(), testGroup)
 	all, err2 := s.Checkpoints(t.Context(), testGroup)
-	facts, err3 := s.Facts(t.Context(), testGroup, "")
+	entries, err3 := s.Entries(t.Context(), testGroup, "")
 	if err := errors.Join(err, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(leases, all, facts)
+	return fmt.Sprint(leases, all, entries)
 }
 
 // TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. // P8
@@ -171,7 +171,7 @@ func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 			t.Fatalf("cut %d connections: %v", cut.RowsAffected(), err)
 		}
 		<-changed // it listens again
-		if _, err := s.Put(ctx, testGroup, processor.Fact{Key: "next/0", Value: []byte{byte(i)}, Version: s.only(t)}); err != nil {
+		if _, err := s.Put(ctx, testGroup, processor.Entry{Key: "next/0", Value: []byte{byte(i)}, Version: s.only(t)}); err != nil {
 			t.Fatal(err)
 		}
 		<-changed
@@ -180,15 +180,15 @@ func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	<-ended
 }
 
-// only is the version of the only fact, if there is one.
+// only is the version of the only entry, if there is one.
 func (s *Store) only(t *testing.T) processor.Version {
 	t.Helper()
-	facts, err := s.Facts(t.Context(), testGroup, "")
+	entries, err := s.Entries(t.Context(), testGroup, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(facts) == 0 {
+	if len(entries) == 0 {
 		return ""
 	}
-	return facts[0].Version
+	return entries[0].Version
 }

@@ -137,12 +137,12 @@ func queryOne[T any](ctx context.Context, s *Store, g processor.Group, scan pgx.
 func rolledBack(err error) bool { return hasCode(err, "40P01", "40001") }
 
 func hasCode(err error, codes ...string) bool {
-	var told *pgconn.PgError
-	if !errors.As(err, &told) {
+	var reported *pgconn.PgError
+	if !errors.As(err, &reported) {
 		return false
 	}
 	for _, code := range codes {
-		if told.Code == code {
+		if reported.Code == code {
 			return true
 		}
 	}

@@ -34,7 +34,7 @@ func (s *Store) Watch(ctx context.Context, g processor.Group, ready func(), chan
 			ready()
 			ready = nil
 		} else {
-			tell(changed)
+			notify(changed)
 		}
 		err = hear(ctx, conn, changed)
 		conn.Close(context.WithoutCancel(ctx))
@@ -44,7 +44,7 @@ func (s *Store) Watch(ctx context.Context, g processor.Group, ready func(), chan
 	}
 }
 
-func tell(changed chan<- struct{}) {
+func notify(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
 	default: // it has yet to hear of an earlier one and will read both
@@ -95,7 +95,7 @@ func hear(ctx context.Context, conn *pgx.Conn, changed chan<- struct{}) error {
 			return err
 		}
 		if heard {
-			tell(changed)
+			notify(changed)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func take(t *testing.T, s *Store) (processor.Lease, processor.Checkpoint) {
 }
 
 // calls are one of each.
-func calls(s *Store, l processor.Lease, c processor.Checkpoint, f processor.Fact) map[string]func(ctx context.Context) error {
+func calls(s *Store, l processor.Lease, c processor.Checkpoint, f processor.Entry) map[string]func(ctx context.Context) error {
 	g := testGroup
 	return map[string]func(ctx context.Context) error{
 		"Leases":      func(ctx context.Context) error { _, err := s.Leases(ctx, g); return err },
@@ -40,7 +40,7 @@ func calls(s *Store, l processor.Lease, c processor.Checkpoint, f processor.Fact
 		"Begin":       func(ctx context.Context) error { _, err := s.Begin(ctx, g, l); return err },
 		"Save":        func(ctx context.Context) error { _, err := s.Save(ctx, g, l, c); return err },
 		"Force":       func(ctx context.Context) error { _, err := s.Force(ctx, g, c); return err },
-		"Facts":       func(ctx context.Context) error { _, err := s.Facts(ctx, g, ""); return err },
+		"Facts":       func(ctx context.Context) error { _, err := s.Entries(ctx, g, ""); return err },
 		"Put":         func(ctx context.Context) error { _, err := s.Put(ctx, g, f); return err },
 		"Remove":      func(ctx context.Context) error { return s.Remove(ctx, g, f) },
 		"Watch": func(ctx context.Context) error {
@@ -63,12 +63,12 @@ func TestAServerThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fact, err := s.Put(ctx, testGroup, processor.Fact{Key: "presence/a"})
+	entry, err := s.Put(ctx, testGroup, processor.Entry{Key: "presence/a"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server.Kill(t)
-	for name, call := range calls(s, lease, c, fact) {
+	for name, call := range calls(s, lease, c, entry) {
 		if err := call(ctx); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -79,7 +79,7 @@ func TestAServerThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 		t.Errorf("begin gave %+v, %v, want %+v", got, err, c)
 	}
 	for _, name := range []string{"Save", "Claim", "Remove"} {
-		if err := calls(s, lease, c, fact)[name](ctx); err != nil {
+		if err := calls(s, lease, c, entry)[name](ctx); err != nil {
 			t.Errorf("%s after the restart: %v", name, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fact, err := steady.Put(ctx, testGroup, processor.Fact{Key: "presence/a"})
+	entry, err := steady.Put(ctx, testGroup, processor.Entry{Key: "presence/a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 		}
 		before := records(t, steady)
 		cut.Store(true)
-		err := calls(s, lease, c, fact)[name](ctx)
+		err := calls(s, lease, c, entry)[name](ctx)
 		if err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -144,11 +144,11 @@ func records(t *testing.T, s *Store) string {
 	t.Helper()
 	leases, err := s.Leases(t.Context(), testGroup)
 	all, err2 := s.Checkpoints(t.Context(), testGroup)
-	facts, err3 := s.Facts(t.Context(), testGroup, "")
+	entries, err3 := s.Entries(t.Context(), testGroup, "")
 	if err := errors.Join(err, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(leases, all, facts)
+	return fmt.Sprint(leases, all, entries)
 }
 
 // TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. // P8
@@ -164,15 +164,15 @@ func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 		}
 	}()
 	<-ready
-	fact := processor.Fact{Key: "next/0"}
+	entry := processor.Entry{Key: "next/0"}
 	for i := range 3 {
 		if n, err := client.Do(ctx, "client", "kill", "type", "pubsub").Int(); err != nil || n != 1 {
 			t.Fatalf("cut %d connections: %v", n, err)
 		}
 		<-changed // it listens again
 		var err error
-		fact.Value = []byte{byte(i)}
-		if fact, err = s.Put(ctx, testGroup, fact); err != nil {
+		entry.Value = []byte{byte(i)}
+		if entry, err = s.Put(ctx, testGroup, entry); err != nil {
 			t.Fatal(err)
 		}
 		<-changed

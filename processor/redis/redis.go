@@ -68,7 +68,7 @@ func (s *Store) key(g processor.Group, kind string) string {
 
 func (s *Store) leases(g processor.Group) string      { return s.key(g, "leases") }
 func (s *Store) checkpoints(g processor.Group) string { return s.key(g, "checkpoints") }
-func (s *Store) facts(g processor.Group) string       { return s.key(g, "facts") }
+func (s *Store) entries(g processor.Group) string     { return s.key(g, "facts") }
 func (s *Store) channel(g processor.Group) string     { return s.key(g, "changed") }
 
 // newVersion is random, so that none comes back, not even when Redis has lost something.

@@ -53,7 +53,7 @@ func (w *watch) subscribe(ctx context.Context, client redis.UniversalClient, cha
 			subscribed = true
 			w.begun()
 		case *redis.Message:
-			w.tell()
+			w.notify()
 		}
 		if silent, err = ask(ctx, subscription, silent, err); err != nil {
 			return subscribed, err
@@ -76,14 +76,14 @@ func ask(ctx context.Context, subscription *redis.PubSub, silent bool, err error
 // begun is called when a subscription stands: the first time nothing was missed yet.
 func (w *watch) begun() {
 	if w.ready == nil {
-		w.tell()
+		w.notify()
 		return
 	}
 	w.ready()
 	w.ready = nil
 }
 
-func (w *watch) tell() {
+func (w *watch) notify() {
 	select {
 	case w.changed <- struct{}{}:
 	default: // it has yet to hear of an earlier one and will read both

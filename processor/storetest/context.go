@@ -18,7 +18,7 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 	c := f.begin(l)
 	c.Sequence = 1
 	c = f.save(l, c)
-	fact := f.put(processor.Fact{Key: "presence/a", Value: []byte("x")})
+	entry := f.put(processor.Entry{Key: "presence/a", Value: []byte("x")})
 	s, g := f.store, f.group
 	return map[string]func(ctx context.Context) error{
 		"Leases":      func(ctx context.Context) error { _, err := s.Leases(ctx, g); return err },
@@ -27,9 +27,9 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 		"Begin":       func(ctx context.Context) error { _, err := s.Begin(ctx, g, l); return err },
 		"Save":        func(ctx context.Context) error { _, err := s.Save(ctx, g, l, c); return err },
 		"Force":       func(ctx context.Context) error { _, err := s.Force(ctx, g, c); return err },
-		"Facts":       func(ctx context.Context) error { _, err := s.Facts(ctx, g, ""); return err },
-		"Put":         func(ctx context.Context) error { _, err := s.Put(ctx, g, fact); return err },
-		"Remove":      func(ctx context.Context) error { return s.Remove(ctx, g, fact) },
+		"Facts":       func(ctx context.Context) error { _, err := s.Entries(ctx, g, ""); return err },
+		"Put":         func(ctx context.Context) error { _, err := s.Put(ctx, g, entry); return err },
+		"Remove":      func(ctx context.Context) error { return s.Remove(ctx, g, entry) },
 	}
 }
 

@@ -71,12 +71,12 @@ func (f *fixture) wantOne(other processor.Group) {
 	c := f.begin(l)
 	c.Sequence = 10
 	c = f.save(l, c)
-	fact := f.put(processor.Fact{Key: "presence/us"})
+	entry := f.put(processor.Entry{Key: "presence/us"})
 	w := f.watchIfCan()
 	f.group = other
 	f.wantLeases(l)
 	f.wantCheckpoints(c)
-	f.wantFacts("", fact)
+	f.wantEntries("", entry)
 	f.claimLost(lease("0", "them", 1))
 	l.Owner, l.Epoch = "them", 2
 	f.begin(f.claim(l))
@@ -95,12 +95,12 @@ func (f *fixture) wantApart(other processor.Group) {
 	c := f.begin(l)
 	c.Sequence = 30
 	c = f.save(l, c)
-	fact := f.put(processor.Fact{Key: "presence/them", Value: []byte("x")})
+	entry := f.put(processor.Entry{Key: "presence/them", Value: []byte("x")})
 
 	f.group = here
 	if len(before) == 0 {
 		f.wantLeases()
-		f.wantFacts("")
+		f.wantEntries("")
 		if got := f.checkpoints(); len(got) != 0 {
 			f.Fatalf("group %+v has %+v of %+v", here, got, other)
 		}
@@ -108,7 +108,7 @@ func (f *fixture) wantApart(other processor.Group) {
 		mineC := f.begin(mine)
 		mineC.Sequence = 10
 		f.save(mine, mineC)
-		f.put(processor.Fact{Key: "presence/us"})
+		f.put(processor.Entry{Key: "presence/us"})
 	}
 	f.wantLease(f.leases()["0"], "0", "us", 1)
 	f.wantPosition(f.checkpoints()["0"], 10, "")
@@ -116,6 +116,6 @@ func (f *fixture) wantApart(other processor.Group) {
 	f.group = other
 	f.wantLeases(l)
 	f.wantCheckpoints(c)
-	f.wantFacts("", fact)
+	f.wantEntries("", entry)
 	f.group = here
 }

@@ -10,7 +10,7 @@ import (
 var raceTests = []test{
 	{"of many racing first claims exactly one wins", racingFirstClaims},
 	{"of many racing takeovers exactly one wins", racingTakeovers},
-	{"of many racing facts exactly one is put", racingFacts},
+	{"of many racing entries exactly one is put", racingEntries},
 	{"nothing is saved under a lower epoch once begin has returned", racingBegin},
 	{"nothing is saved for the first time under a lower epoch once begin has returned", racingFirstSave},
 	{"a storm of instances loses no update and repeats no epoch", storm},
@@ -106,13 +106,13 @@ func (f *fixture) raceClaims(all []processor.Lease) map[string]processor.Lease {
 	return winners
 }
 
-func racingFacts(f *fixture) {
+func racingEntries(f *fixture) {
 	for round := range f.rounds(20) {
 		key := "next/" + partition(round)
 		var mu sync.Mutex
 		var winners []string
 		f.race(racers, func(i int, s processor.Store) {
-			_, err := s.Put(f.ctx, f.group, processor.Fact{Key: key, Value: []byte(partition(i))})
+			_, err := s.Put(f.ctx, f.group, processor.Entry{Key: key, Value: []byte(partition(i))})
 			switch {
 			case err == nil:
 				mu.Lock()

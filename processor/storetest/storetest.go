@@ -5,7 +5,7 @@
 //		storetest.Run(t, func(t *testing.T) processor.Store { return memory.New() })
 //	}
 //
-// Keys and values of facts can be checked with package internal/hubs/fact, within this project.
+// Keys and values of entries can be checked with package internal/hubs/groupentry, within this project.
 //
 // The suite uses hubs and groups with names of its own that no other run has, so that
 // stores may share one database, and the partitions "0" to "31".
@@ -37,8 +37,8 @@ type Options struct {
 	FirstSaveUnfenced bool
 	// AnyNamespace: groups that differ in their namespace alone share their records.
 	AnyNamespace bool
-	// TellsRenewals: who watches is also told of what changes nothing.
-	TellsRenewals bool
+	// NotifiesRenewals: who watches is also told of what changes nothing.
+	NotifiesRenewals bool
 
 	// FewRaces: races are tried a fifth as often, for a store that passes the whole suite in
 	// another set-up.
@@ -67,7 +67,7 @@ func RunWith(t *testing.T, open func(t *testing.T) processor.Store, opt Options)
 		tests []test
 	}{
 		{"leases", leaseTests}, {"checkpoints", checkpointTests}, {"fences", fenceTests},
-		{"facts", factTests}, {"groups", groupTests}, {"contexts", contextTests},
+		{"facts", entryTests}, {"groups", groupTests}, {"contexts", contextTests},
 		{"watch", watchTests}, {"races", raceTests},
 	} {
 		t.Run(part.name, func(t *testing.T) {

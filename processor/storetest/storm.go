@@ -10,7 +10,7 @@ import (
 )
 
 // storm lets instances do everything at once to a few partitions: acquire, renew, begin, save,
-// release, and count in a fact. Afterwards the books have to balance.
+// release, and count in an entry. Afterwards the books have to balance.
 func storm(f *fixture) {
 	books := &books{
 		acquired: map[string]map[int64]string{}, begun: map[string]int64{},
@@ -48,12 +48,12 @@ type version struct {
 }
 
 func (b *books) check(f *fixture) {
-	facts, err := f.store.Facts(f.ctx, f.group, "")
-	if err != nil || (b.counted > 0 && len(facts) != 1) {
-		f.Fatalf("the counter reads %v, %v", facts, err)
+	entries, err := f.store.Entries(f.ctx, f.group, "")
+	if err != nil || (b.counted > 0 && len(entries) != 1) {
+		f.Fatalf("the counter reads %v, %v", entries, err)
 	}
-	if b.counted > 0 && string(facts[0].Value) != strconv.Itoa(b.counted) {
-		f.Errorf("the counter is %s after %d successful additions", facts[0].Value, b.counted)
+	if b.counted > 0 && string(entries[0].Value) != strconv.Itoa(b.counted) {
+		f.Errorf("the counter is %s after %d successful additions", entries[0].Value, b.counted)
 	}
 	for p, l := range f.leases() {
 		for epoch := range b.acquired[p] {
@@ -194,20 +194,20 @@ func (w *stormer) save(had *held) {
 	w.books.saves[from] = saved.Version
 }
 
-// count adds one to a shared fact; it may lose, but not lose another's addition.
+// count adds one to a shared entry; it may lose, but not lose another's addition.
 func (w *stormer) count() {
-	facts, err := w.store.Facts(w.ctx, w.group, "")
+	entries, err := w.store.Entries(w.ctx, w.group, "")
 	if err != nil {
-		w.Errorf("facts: %v", err)
+		w.Errorf("entries: %v", err)
 		return
 	}
-	fact := processor.Fact{Key: "count"}
-	if len(facts) == 1 {
-		fact = facts[0]
+	entry := processor.Entry{Key: "count"}
+	if len(entries) == 1 {
+		entry = entries[0]
 	}
-	n, _ := strconv.Atoi(string(fact.Value)) // zero at first
-	fact.Value = []byte(strconv.Itoa(n + 1))
-	_, err = w.store.Put(w.ctx, w.group, fact)
+	n, _ := strconv.Atoi(string(entry.Value)) // zero at first
+	entry.Value = []byte(strconv.Itoa(n + 1))
+	_, err = w.store.Put(w.ctx, w.group, entry)
 	switch {
 	case err == nil:
 		w.books.mu.Lock()

@@ -11,28 +11,28 @@ import (
 // room for one: what is told while nobody takes from it would be lost otherwise.
 var watchTests = []test{
 	{"a claim is told", func(f *fixture) {
-		f.wantTold(nil, func(s processor.Store) error {
+		f.wantReported(nil, func(s processor.Store) error {
 			_, err := s.Claim(f.ctx, f.group, []processor.Lease{lease("0", "a", 1)})
 			return err
 		})
 	}},
 	{"a release is told", func(f *fixture) {
 		var had processor.Lease
-		f.wantTold(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
+		f.wantReported(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
 			had.Owner = ""
 			_, err := s.Claim(f.ctx, f.group, []processor.Lease{had})
 			return err
 		})
 	}},
 	{"a put is told", func(f *fixture) {
-		f.wantTold(nil, func(s processor.Store) error {
-			_, err := s.Put(f.ctx, f.group, processor.Fact{Key: "next/0", Value: []byte("b")})
+		f.wantReported(nil, func(s processor.Store) error {
+			_, err := s.Put(f.ctx, f.group, processor.Entry{Key: "next/0", Value: []byte("b")})
 			return err
 		})
 	}},
 	{"a takeover is told", func(f *fixture) {
 		var had processor.Lease
-		f.wantTold(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
+		f.wantReported(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
 			had.Owner, had.Epoch = "b", 2
 			_, err := s.Claim(f.ctx, f.group, []processor.Lease{had})
 			return err
@@ -40,35 +40,35 @@ var watchTests = []test{
 	}},
 	{"an acquisition among renewals is told", func(f *fixture) {
 		var had processor.Lease
-		f.wantTold(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
+		f.wantReported(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
 			_, err := s.Claim(f.ctx, f.group, []processor.Lease{had, lease("1", "a", 1)})
 			return err
 		})
 	}},
 	{"the same owner under a new epoch is told", func(f *fixture) {
 		var had processor.Lease
-		f.wantTold(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
+		f.wantReported(func() { had = f.claim(lease("0", "a", 1)) }, func(s processor.Store) error {
 			had.Epoch = 2
 			_, err := s.Claim(f.ctx, f.group, []processor.Lease{had})
 			return err
 		})
 	}},
 	{"a put of another value is told", func(f *fixture) {
-		var had processor.Fact
-		f.wantTold(func() { had = f.put(processor.Fact{Key: "next/0"}) }, func(s processor.Store) error {
+		var had processor.Entry
+		f.wantReported(func() { had = f.put(processor.Entry{Key: "next/0"}) }, func(s processor.Store) error {
 			had.Value = []byte("b")
 			_, err := s.Put(f.ctx, f.group, had)
 			return err
 		})
 	}},
 	{"a removal is told", func(f *fixture) {
-		var had processor.Fact
-		f.wantTold(func() { had = f.put(processor.Fact{Key: "next/0"}) }, func(s processor.Store) error {
+		var had processor.Entry
+		f.wantReported(func() { had = f.put(processor.Entry{Key: "next/0"}) }, func(s processor.Store) error {
 			return s.Remove(f.ctx, f.group, had)
 		})
 	}},
 	{"one change after another is told", watchOn},
-	{"renewals and facts that stay as they are wake nobody", quietRenewals},
+	{"renewals and entries that stay as they are wake nobody", quietRenewals},
 	{"several watchers are told", severalWatchers},
 	{"a watcher that does not listen blocks nobody", deafWatcher},
 	{"watching ends with its context", watchEnds},
@@ -127,9 +127,9 @@ func (f *fixture) await(c <-chan struct{}, otherwise string) {
 	}
 }
 
-// wantTold prepares, watches, and wants to be told of what do does, through another
+// wantReported prepares, watches, and wants to be told of what do does, through another
 // process's store.
-func (f *fixture) wantTold(prepare func(), do func(s processor.Store) error) {
+func (f *fixture) wantReported(prepare func(), do func(s processor.Store) error) {
 	f.Helper()
 	if prepare != nil {
 		prepare()
@@ -147,14 +147,14 @@ func (f *fixture) wantTold(prepare func(), do func(s processor.Store) error) {
 func watchOn(f *fixture) {
 	peer := f.peer()
 	w := f.watch(f.store, make(chan struct{}, 1))
-	fact := processor.Fact{Key: "presence/a"}
+	entry := processor.Entry{Key: "presence/a"}
 	for i := range 20 {
 		var err error
-		fact.Value = []byte(partition(i))
-		if fact, err = peer.Put(f.ctx, f.group, fact); err != nil {
+		entry.Value = []byte(partition(i))
+		if entry, err = peer.Put(f.ctx, f.group, entry); err != nil {
 			f.Fatalf("put: %v", err)
 		}
-		for f.factVersion(fact.Key) != fact.Version {
+		for f.entryVersion(entry.Key) != entry.Version {
 			f.await(w.changed, "the change was not told")
 		}
 	}
@@ -163,12 +163,12 @@ func watchOn(f *fixture) {
 // quietRenewals has a place for every call there might be: after as many changes as were waited
 // for, none may be left.
 func quietRenewals(f *fixture) {
-	if f.opt.TellsRenewals {
+	if f.opt.NotifiesRenewals {
 		f.Skip("the store tells of them")
 	}
 	peer := f.peer()
 	leases := f.claimAll(lease("0", "a", 1), lease("1", "a", 1))
-	same := f.put(processor.Fact{Key: "presence/a", Value: []byte("alive")})
+	same := f.put(processor.Entry{Key: "presence/a", Value: []byte("alive")})
 	w := f.watch(f.store, make(chan struct{}, 100))
 	for range 5 {
 		var err error
@@ -180,7 +180,7 @@ func quietRenewals(f *fixture) {
 		}
 	}
 	for i := range 5 {
-		if _, err := peer.Put(f.ctx, f.group, processor.Fact{Key: "next/" + partition(i)}); err != nil {
+		if _, err := peer.Put(f.ctx, f.group, processor.Entry{Key: "next/" + partition(i)}); err != nil {
 			f.Fatal(err)
 		}
 		f.await(w.changed, "the change was not told")
@@ -190,15 +190,15 @@ func quietRenewals(f *fixture) {
 	}
 }
 
-func (f *fixture) factVersion(key string) processor.Version {
+func (f *fixture) entryVersion(key string) processor.Version {
 	f.Helper()
-	facts, err := f.store.Facts(f.ctx, f.group, "")
+	entries, err := f.store.Entries(f.ctx, f.group, "")
 	if err != nil {
-		f.Fatalf("facts: %v", err)
+		f.Fatalf("entries: %v", err)
 	}
-	for _, fact := range facts {
-		if fact.Key == key {
-			return fact.Version
+	for _, entry := range entries {
+		if entry.Key == key {
+			return entry.Version
 		}
 	}
 	return ""
@@ -225,12 +225,12 @@ func deafWatcher(f *fixture) {
 	f.watch(f.store, make(chan struct{})) // nobody ever takes from it
 	f.watch(f.store, full)
 	hears := f.watch(f.store, make(chan struct{}, 1))
-	fact := processor.Fact{Key: "presence/a"}
+	entry := processor.Entry{Key: "presence/a"}
 	for i := range 100 {
-		fact.Value = []byte(partition(i))
-		fact = f.put(fact)
+		entry.Value = []byte(partition(i))
+		entry = f.put(entry)
 	}
-	for f.factVersion(fact.Key) != fact.Version {
+	for f.entryVersion(entry.Key) != entry.Version {
 		f.await(hears.changed, "the change was not told")
 	}
 }

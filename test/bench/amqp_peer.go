@@ -89,9 +89,9 @@ func dataMessage(body []byte) []byte {
 // peer is one connection of the canned peer.
 type peer struct {
 	*amqpConn
-	keep   *os.File // nil: it throws away
-	replay [][]byte
-	place  int
+	keep     *os.File // nil: it throws away
+	replay   [][]byte
+	position int
 	// addresses are those of the client's links, by session and handle.
 	addresses map[uint64]string
 	// deliveries are the ids of those under way, by session and handle.
@@ -302,8 +302,8 @@ func (p *peer) flow(r *wire.Reader) error {
 	if strings.HasPrefix(p.addresses[p.linkID(f.Handle.Value)], "$") || p.addresses[p.linkID(f.Handle.Value)] == "" {
 		return nil
 	}
-	sent := uint32(p.place) // deliveries so far; the client has counted some of them
-	for due := f.DeliveryCount.Value + f.LinkCredit.Value; int32(due-sent) > 0; sent = uint32(p.place) {
+	sent := uint32(p.position) // deliveries so far; the client has counted some of them
+	for due := f.DeliveryCount.Value + f.LinkCredit.Value; int32(due-sent) > 0; sent = uint32(p.position) {
 		if err := p.give(int(due - sent)); err != nil {
 			return err
 		}
@@ -315,8 +315,8 @@ func (p *peer) flow(r *wire.Reader) error {
 func (p *peer) give(count int) error {
 	p.out = p.out[:0]
 	for range min(count, peerReplay) {
-		p.out = append(p.out, p.replay[p.place%peerReplay]...)
-		p.place++
+		p.out = append(p.out, p.replay[p.position%peerReplay]...)
+		p.position++
 	}
 	_, err := p.Write(p.out)
 	return err

@@ -23,22 +23,22 @@ const (
 // batchFormat marks a publication of several events (eventhubs).
 const batchFormat = 0x80013700
 
-// measureDoor finds what the AMQP door does with small events.
-func measureDoor(ctx context.Context, b *bench) error {
+// measureListener finds what the AMQP listener does with small events.
+func measureListener(ctx context.Context, b *bench) error {
 	program, err := b.program(ctx)
 	if err != nil {
 		return err
 	}
-	b.progress("door: events of %d bytes, %d connections, encoded beforehand", rawEventBytes, rawConns)
+	b.progress("listener: events of %d bytes, %d connections, encoded beforehand", rawEventBytes, rawConns)
 	r, err := b.compare(ctx, limit{period: b.period, bytes: cachedBytes},
 		onYard(fmt.Sprintf("in: batches of %d, sync `os`", rawBatch), program, "os", rawConns, pour),
 		onYard("out: one by one", program, "os", rawConns, b.drainFilled))
 	if err != nil {
 		return err
 	}
-	b.report.goal("AMQP door, events of 100 bytes in, batches of 500, sync `os`", r[0].rate(), "events/s", atLeast(1_000_000))
-	b.report.goal("AMQP door, events of 100 bytes out", r[1].rate(), "events/s", atLeast(1_000_000))
-	b.report.rates("The AMQP door with a load generator of frames encoded beforehand: events of 100 bytes, 2 cores shared with it", r,
+	b.report.goal("AMQP listener, events of 100 bytes in, batches of 500, sync `os`", r[0].rate(), "events/s", atLeast(1_000_000))
+	b.report.goal("AMQP listener, events of 100 bytes out", r[1].rate(), "events/s", atLeast(1_000_000))
+	b.report.rates("The AMQP listener with a load generator of frames encoded beforehand: events of 100 bytes, 2 cores shared with it", r,
 		"Allocations are the generator's.")
 	return nil
 }

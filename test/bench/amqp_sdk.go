@@ -32,7 +32,7 @@ func measureIngest(ctx context.Context, b *bench) error {
 		onYard("yard, sync `os`", program, "os", sdkProducers, produce),
 		onYard("yard, sync `always`", program, "always", sdkProducers, produce),
 		onPeer("a peer that throws away", eventBytes, produce),
-		onKeeper("a peer that only writes to the page cache", eventBytes, produce),
+		onRegistry("a peer that only writes to the page cache", eventBytes, produce),
 		onYard("yard, sync `os`, producers on one core", program, "os", sdkProducers, onOneCore(produce)),
 		onPeer("a peer that throws away, producers on one core", eventBytes, onOneCore(produce)))
 	if err != nil {

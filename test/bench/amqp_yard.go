@@ -25,7 +25,7 @@ type amqpServer struct {
 	rest    chan struct{} // closed when its output has ended
 }
 
-// startAMQP starts a program that prints the address of its AMQP door.
+// startAMQP starts a program that prints the address of its AMQP listener.
 func startAMQP(cmd *exec.Cmd) (*amqpServer, error) {
 	s := &amqpServer{cmd: cmd, rest: make(chan struct{})}
 	cmd.Stderr = &s.stderr
@@ -128,8 +128,8 @@ func onPeer(name string, eventBytes int, work amqpWork) contender {
 	}}
 }
 
-// onKeeper is the same against one that writes what it takes to the page cache.
-func onKeeper(name string, eventBytes int, work amqpWork) contender {
+// onRegistry is the same against one that writes what it takes to the page cache.
+func onRegistry(name string, eventBytes int, work amqpWork) contender {
 	return contender{name, func(ctx context.Context, dir string, lim limit) (t tally, err error) {
 		return againstPeer(ctx, eventBytes, dir, work, lim)
 	}}

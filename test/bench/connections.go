@@ -16,7 +16,7 @@ import (
 const (
 	idleConnections = 2000
 	idlePartitions  = 16
-	idlePerPlace    = 5
+	idlePerPosition = 5
 )
 
 // measureConnections finds what an idle connection with one link costs the yard.
@@ -92,7 +92,7 @@ func closeAll(conns []*amqpConn) {
 func startIdleYard(ctx context.Context, program, dir string) (*amqpServer, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "hubs:\n  - name: %s\n    partitions: %d\n    groups:\n", hubName, idlePartitions)
-	for g := range idleConnections/(idlePartitions*idlePerPlace) + 1 {
+	for g := range idleConnections/(idlePartitions*idlePerPosition) + 1 {
 		fmt.Fprintf(&text, "      - group%d\n", g)
 	}
 	file := filepath.Join(dir, "eventyard.yaml")
@@ -113,7 +113,7 @@ func (s *amqpServer) idle(count int) (conns []*amqpConn, err error) {
 			return conns, fmt.Errorf("connection %d: %w", i, err)
 		}
 		conns = append(conns, conn)
-		group := i / (idlePartitions * idlePerPlace)
+		group := i / (idlePartitions * idlePerPosition)
 		address := fmt.Sprintf("%s/ConsumerGroups/group%d/Partitions/%d", hubName, group, i%idlePartitions)
 		if err := conn.attachReceiver(address, 300); err != nil {
 			return conns, fmt.Errorf("link %d: %w", i, err)

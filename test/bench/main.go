@@ -1,4 +1,4 @@
-// Command bench measures the disk engine and the AMQP door beside what the same machine
+// Command bench measures the disk engine and the AMQP listener beside what the same machine
 // does raw and beside an embedded NATS JetStream server, in one run, and prints the
 // figures and their ratios as Markdown.
 //

@@ -69,14 +69,14 @@ func startProgram(ctx context.Context, name, data string) (*program, error) {
 	return p, nil
 }
 
-// findAddress reads what serve prints up to the address of a door.
-func findAddress(lines *bufio.Reader, door string) (string, error) {
+// findAddress reads what serve prints up to the address of a listener.
+func findAddress(lines *bufio.Reader, listener string) (string, error) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return "", fmt.Errorf("eventyard serve ended without an address: %w", err)
 		}
-		if f := strings.Fields(line); len(f) == 2 && f[0] == door {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == listener {
 			return f[1], nil
 		}
 	}

@@ -28,7 +28,7 @@ const partitions = 4
 // HTTP at the place it was said to be, everything is dense, and what was not acknowledged
 // is there whole or not at all. // H2, H3, H8
 func TestKillNine(t *testing.T) {
-	y := &yard{t: t, binary: build(t), data: t.TempDir(), acked: map[place]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
+	y := &yard{t: t, binary: build(t), data: t.TempDir(), acked: map[position]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	y.start()
@@ -54,16 +54,16 @@ type yard struct {
 	binary, data string
 	flags        []string // of serve, besides the usual ones
 	process      *exec.Cmd
-	url, amqp    string // of the doors
+	url, amqp    string // of the listeners
 
 	mu       sync.Mutex
-	nextID   int              // guarded by mu
-	acked    map[place]string // guarded by mu: bodies by where they were said to be
-	accepted map[int]bool     // guarded by mu: batches that AMQP accepted, without saying where
-	sizes    map[int]int      // guarded by mu: how many events each batch that was sent has
+	nextID   int                 // guarded by mu
+	acked    map[position]string // guarded by mu: bodies by where they were said to be
+	accepted map[int]bool        // guarded by mu: batches that AMQP accepted, without saying where
+	sizes    map[int]int         // guarded by mu: how many events each batch that was sent has
 }
 
-type place struct {
+type position struct {
 	partition string
 	sequence  int64
 }
@@ -196,7 +196,7 @@ func (y *yard) send(ctx context.Context) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for i := range size {
-		y.acked[place{sent.Partition, sent.First + int64(i)}] = text(id, i)
+		y.acked[position{sent.Partition, sent.First + int64(i)}] = text(id, i)
 	}
 	return nil
 }
@@ -238,14 +238,14 @@ func (y *yard) check() {
 	}
 }
 
-func (y *yard) read() map[place]string {
+func (y *yard) read() map[position]string {
 	y.t.Helper()
 	response, err := y.do(y.t.Context(), http.MethodGet, "/api/v1/hubs/orders/events?from=earliest", "")
 	if err != nil {
 		y.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	found := map[place]string{}
+	found := map[position]string{}
 	next := map[string]int64{}
 	lines := json.NewDecoder(response.Body)
 	for {
@@ -263,7 +263,7 @@ func (y *yard) read() map[place]string {
 			y.t.Errorf("partition %s: %d follows %d", event.Partition, event.Sequence, next[event.Partition]-1)
 		}
 		next[event.Partition] = event.Sequence + 1
-		found[place{event.Partition, event.Sequence}] = event.Body
+		found[position{event.Partition, event.Sequence}] = event.Body
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/eventyard/eventyard/servertest"
 )
 
-// place is where an application runs. It is all that differs.
-type place struct {
+// setting is where an application runs. It is all that differs.
+type setting struct {
 	client *hub.Client
 	store  processor.Store // nil: the yard's own
 }
@@ -28,7 +28,7 @@ type place struct {
 // one over the network, its checkpoints in the yard, in Azurite, and in the yard's blobs. // P8, P12
 func TestSameCodeEverywhere(t *testing.T) {
 	t.Parallel()
-	for name, where := range map[string]func(*testing.T) place{
+	for name, where := range map[string]func(*testing.T) setting{
 		"in the process":                                 inProcess,
 		"in the process, checkpoints in Azurite":         inProcessWithAzurite,
 		"over TCP":                                       overTCP,
@@ -44,13 +44,13 @@ func TestSameCodeEverywhere(t *testing.T) {
 	}
 }
 
-func inProcess(t *testing.T) place {
+func inProcess(t *testing.T) setting {
 	y := servertest.Start(t)
 	y.Hub(t, "orders", 4, "readers")
-	return place{client: y.Dial(t)}
+	return setting{client: y.Dial(t)}
 }
 
-func inProcessWithAzurite(t *testing.T) place {
+func inProcessWithAzurite(t *testing.T) setting {
 	p := inProcess(t)
 	p.store = inContainer(t, startAzurite(t).Connection())
 	return p
@@ -61,25 +61,27 @@ func ordersYard(t *testing.T) *yard {
 	return startYard(t, layout{hubs: map[string]int{"orders": 4}})
 }
 
-func overTCP(t *testing.T) place { return place{client: dialDoor(t, ordersYard(t), "amqp")} }
+func overTCP(t *testing.T) setting { return setting{client: dialListener(t, ordersYard(t), "amqp")} }
 
-func overWebSockets(t *testing.T) place { return place{client: dialDoor(t, ordersYard(t), "http")} }
+func overWebSockets(t *testing.T) setting {
+	return setting{client: dialListener(t, ordersYard(t), "http")}
+}
 
-func overTCPWithAzurite(t *testing.T) place {
+func overTCPWithAzurite(t *testing.T) setting {
 	p := overTCP(t)
 	p.store = inContainer(t, startAzurite(t).Connection())
 	return p
 }
 
-func overTCPWithBlobs(t *testing.T) place {
+func overTCPWithBlobs(t *testing.T) setting {
 	y := ordersYard(t)
-	return place{client: dialDoor(t, y, "amqp"), store: inContainer(t, y.blobs(t))}
+	return setting{client: dialListener(t, y, "amqp"), store: inContainer(t, y.blobs(t))}
 }
 
-func dialDoor(t *testing.T, y *yard, door string) *hub.Client {
+func dialListener(t *testing.T, y *yard, listener string) *hub.Client {
 	t.Helper()
-	to := connection(y.hostPort(t, door), rootPolicy, "", "UseDevelopmentEmulator=true")
-	client, err := hub.Dial(t.Context(), to, hub.Config{WebSockets: door == "http", Log: quietLog(t)})
+	to := connection(y.hostPort(t, listener), rootPolicy, "", "UseDevelopmentEmulator=true")
+	client, err := hub.Dial(t.Context(), to, hub.Config{WebSockets: listener == "http", Log: quietLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

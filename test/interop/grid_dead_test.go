@@ -22,7 +22,7 @@ import (
 )
 
 // deadPlace is a container that dead letters are written to.
-type deadPlace struct {
+type deadContainer struct {
 	url, key  string // key is empty where the URL has a signature
 	container *container.Client
 }
@@ -36,14 +36,14 @@ func containerOf(t *testing.T, connection, name string) *container.Client {
 	return c
 }
 
-func (p deadPlace) create(t *testing.T) {
+func (p deadContainer) create(t *testing.T) {
 	t.Helper()
 	if _, err := p.container.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (p deadPlace) flags() []string {
+func (p deadContainer) flags() []string {
 	if p.key == "" {
 		return []string{"--dead-letter", "blob:" + p.url}
 	}
@@ -51,13 +51,13 @@ func (p deadPlace) flags() []string {
 }
 
 // plainURL has no signature.
-func (p deadPlace) plainURL() string {
+func (p deadContainer) plainURL() string {
 	plain, _, _ := strings.Cut(p.url, "?")
 	return plain
 }
 
 // blobs are those in the container, by name.
-func (p deadPlace) blobs(t *testing.T) map[string]string {
+func (p deadContainer) blobs(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for pager := p.container.NewListBlobsFlatPager(nil); pager.More(); {
@@ -75,7 +75,7 @@ func (p deadPlace) blobs(t *testing.T) map[string]string {
 	return found
 }
 
-func (p deadPlace) download(t *testing.T, name string) string {
+func (p deadContainer) download(t *testing.T, name string) string {
 	t.Helper()
 	answer, err := p.container.NewBlobClient(name).DownloadStream(t.Context(), nil)
 	if err != nil {
@@ -94,22 +94,22 @@ func (p deadPlace) download(t *testing.T, name string) string {
 func TestGridDeadLettersInAzurite(t *testing.T) {
 	t.Parallel()
 	blobs := startAzurite(t)
-	places := map[string]deadPlace{}
+	positions := map[string]deadContainer{}
 	for _, name := range []string{"by-key", "by-signature"} {
-		places[name] = deadPlace{url: blobs.Endpoint() + "/" + name, key: blobs.Key, container: containerOf(t, blobs.Connection(), name)}
+		positions[name] = deadContainer{url: blobs.Endpoint() + "/" + name, key: blobs.Key, container: containerOf(t, blobs.Connection(), name)}
 	}
-	signed := places["by-signature"]
+	signed := positions["by-signature"]
 	signed.url, signed.key = signed.url+"?"+blobs.signature().Encode(), ""
-	places["by-signature"] = signed
+	positions["by-signature"] = signed
 	y := startGrid(t)
-	for name, place := range places {
+	for name, setting := range positions {
 		t.Run(name, func(t *testing.T) {
-			place.create(t)
-			writesDeadLetters(t, y, name, place)
+			setting.create(t)
+			writesDeadLetters(t, y, name, setting)
 		})
 	}
 	t.Run("a container that comes late", func(t *testing.T) {
-		late := deadPlace{url: blobs.Endpoint() + "/late", key: blobs.Key, container: containerOf(t, blobs.Connection(), "late")}
+		late := deadContainer{url: blobs.Endpoint() + "/late", key: blobs.Key, container: containerOf(t, blobs.Connection(), "late")}
 		containerComesLate(t, y, late)
 	})
 }
@@ -124,9 +124,9 @@ func TestGridDeadLettersInTheYard(t *testing.T) {
 		name, value, _ := strings.Cut(part, "=")
 		parts[name] = value
 	}
-	place := deadPlace{url: parts["BlobEndpoint"] + "/dead", key: parts["AccountKey"], container: containerOf(t, connection, "dead")}
-	place.create(t)
-	writesDeadLetters(t, y, "own", place)
+	setting := deadContainer{url: parts["BlobEndpoint"] + "/dead", key: parts["AccountKey"], container: containerOf(t, connection, "dead")}
+	setting.create(t)
+	writesDeadLetters(t, y, "own", setting)
 }
 
 // blobName is what Event Grid calls a blob of dead letters: nothing in it is padded with zeros.
@@ -134,22 +134,22 @@ var blobName = regexp.MustCompile(`^([A-Z0-9-]+)/([A-Z0-9-]+)/(\d{4}/[1-9]\d?/[1
 
 // writesDeadLetters has events of every schema die, and looks at what is written of them and at the
 // event that tells of each write.
-func writesDeadLetters(t *testing.T, y *yard, name string, place deadPlace) {
-	told := newHook(t, nil)
-	y.subscribe(t, "yard-events", name+"-told", told.URL, "--type", "Microsoft.Storage.BlobCreated", "--filter", "data.url StringBeginsWith "+place.plainURL()+"/")
+func writesDeadLetters(t *testing.T, y *yard, name string, setting deadContainer) {
+	reported := newHook(t, nil)
+	y.subscribe(t, "yard-events", name+"-told", reported.URL, "--type", "Microsoft.Storage.BlobCreated", "--filter", "data.url StringBeginsWith "+setting.plainURL()+"/")
 	dying := newDying(t, y, name)
 	before := time.Now().UTC()
-	dying.publish(t, y, place)
+	dying.publish(t, y, setting)
 	// Those of one subscription may be written together or one by one.
 	var found map[string]string
 	eventually(t, func() string {
-		if found = place.blobs(t); strings.Count(strings.Join(slices.Collect(maps.Values(found)), ""), notWanted) >= 4 {
+		if found = setting.blobs(t); strings.Count(strings.Join(slices.Collect(maps.Values(found)), ""), notWanted) >= 4 {
 			return ""
 		}
 		return fmt.Sprintf("written: %v", found)
 	})
 	dying.check(t, lettersIn(t, found, before))
-	checkTold(t, told.await(t, len(found)), place, found)
+	checkReported(t, reported.await(t, len(found)), setting, found)
 	y.eventuallyShown(t, name+"-told", func(s gridwire.Subscription) bool { return s.Stats.Delivered == int64(len(found)) })
 }
 
@@ -167,7 +167,7 @@ func newDying(t *testing.T, y *yard, name string) dying {
 	}
 }
 
-func (d dying) publish(t *testing.T, y *yard, place deadPlace) {
+func (d dying) publish(t *testing.T, y *yard, setting deadContainer) {
 	t.Helper()
 	gone := answering(t, http.StatusNotFound)
 	for _, p := range []struct {
@@ -178,7 +178,7 @@ func (d dying) publish(t *testing.T, y *yard, place deadPlace) {
 		{d.clouds, "application/cloudevents+json", cloudEvent("3")},
 		{d.custom, "application/json", `[{"number":"4","kind":"reading","at":"2030-01-02T15:04:05Z","celsius":21.5}]`},
 	} {
-		y.subscribe(t, p.topic.Name, "billing", gone.URL, place.flags()...)
+		y.subscribe(t, p.topic.Name, "billing", gone.URL, setting.flags()...)
 		y.publish(t, p.topic, p.contentType, p.body)
 	}
 }
@@ -261,10 +261,10 @@ func checkLetters(t *testing.T, letters []object, want map[string]object, s spel
 	}
 }
 
-// checkTold looks at the events that tell of writes, and finds what they tell of.
-func checkTold(t *testing.T, got []delivered, place deadPlace, found map[string]string) {
+// checkReported looks at the events that tell of writes, and finds what they tell of.
+func checkReported(t *testing.T, got []delivered, setting deadContainer, found map[string]string) {
 	t.Helper()
-	base := place.plainURL()
+	base := setting.plainURL()
 	named := map[string]bool{}
 	for _, d := range got {
 		e := read[[]struct {
@@ -288,17 +288,17 @@ func checkTold(t *testing.T, got []delivered, place deadPlace, found map[string]
 }
 
 // containerComesLate has a place that is not there yet: the letters wait for it, and the subscription says so.
-func containerComesLate(t *testing.T, y *yard, place deadPlace) {
+func containerComesLate(t *testing.T, y *yard, setting deadContainer) {
 	topic := y.topic(t, "late-orders", "eventgrid")
-	y.subscribe(t, topic.Name, "late", answering(t, http.StatusBadRequest).URL, place.flags()...)
+	y.subscribe(t, topic.Name, "late", answering(t, http.StatusBadRequest).URL, setting.flags()...)
 	y.publish(t, topic, "application/json", gridEvents("1"))
 	shown := y.eventuallyShown(t, "late", func(s gridwire.Subscription) bool { return s.DeadLetters.Problem != "" })
 	if shown.DeadLetters.Unwritten != 1 || !strings.Contains(shown.DeadLetters.Problem, "ContainerNotFound") || strings.Contains(shown.DeadLetters.Problem, "sig=") {
 		t.Errorf("the dead letters are %+v", *shown.DeadLetters)
 	}
-	place.create(t)
+	setting.create(t)
 	y.eventuallyShown(t, "late", func(s gridwire.Subscription) bool { return s.DeadLetters.Unwritten == 0 && s.DeadLetters.Problem == "" })
-	if len(place.blobs(t)) != 1 || !strings.HasPrefix(y.dead(t, "late")[0].Written, place.url+"/LATE-ORDERS/LATE/") {
+	if len(setting.blobs(t)) != 1 || !strings.HasPrefix(y.dead(t, "late")[0].Written, setting.url+"/LATE-ORDERS/LATE/") {
 		t.Errorf("the dead letters are %+v", y.dead(t, "late"))
 	}
 }
@@ -311,8 +311,8 @@ func TestGridDeadLettersInFoldersAndHubs(t *testing.T) {
 	gone := answering(t, http.StatusNotFound)
 	y.subscribe(t, "orders", "to-folder", gone.URL, "--dead-letter", "folder:dead")
 	y.subscribe(t, "orders", "to-hub", gone.URL, "--dead-letter", "hub:arrivals")
-	for _, place := range []string{"folder:../elsewhere", "folder:/tmp", "folder:log", "folder:tls", "hub:none"} {
-		y.refuses(t, "subscription", "create", "wrong", "--topic", "orders", "--endpoint", gone.URL, "--dead-letter", place)
+	for _, setting := range []string{"folder:../elsewhere", "folder:/tmp", "folder:log", "folder:tls", "hub:none"} {
+		y.refuses(t, "subscription", "create", "wrong", "--topic", "orders", "--endpoint", gone.URL, "--dead-letter", setting)
 	}
 	y.publish(t, topic, "application/json", gridEvents("1"))
 	var files []string

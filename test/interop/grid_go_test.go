@@ -162,8 +162,8 @@ func goIsRefused(t *testing.T, y *yard) {
 	for what, test := range goRefusals(t, y, topic) {
 		t.Run(what, func(t *testing.T) {
 			_, err := test.client.PublishEvents(t.Context(), test.events, nil)
-			var told *azcore.ResponseError
-			if !errors.As(err, &told) || told.StatusCode != test.status || told.ErrorCode != test.code {
+			var reported *azcore.ResponseError
+			if !errors.As(err, &reported) || reported.StatusCode != test.status || reported.ErrorCode != test.code {
 				t.Errorf("got %v; want %d %s", err, test.status, test.code)
 			}
 		})
@@ -268,8 +268,8 @@ func TestGridGoNamespace(t *testing.T) {
 		t.Errorf("dead letters: %+v", dead)
 	}
 	_, err := receiver.AcknowledgeEvents(t.Context(), nil, nil)
-	var told *azcore.ResponseError
-	if !errors.As(err, &told) || told.StatusCode != http.StatusBadRequest {
+	var reported *azcore.ResponseError
+	if !errors.As(err, &reported) || reported.StatusCode != http.StatusBadRequest {
 		t.Errorf("acknowledging nothing: %v", err)
 	}
 }

@@ -270,7 +270,7 @@ func (w weather) checkDead(t *testing.T, dead []gridwire.DeadLetter, shown gridw
 }
 
 // TestGridForbiddenPlaces names endpoints that nobody may name, though this machine may be reached. // G7
-func TestGridForbiddenPlaces(t *testing.T) {
+func TestGridForbiddenPositions(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t)
 	y.topic(t, "orders", "eventgrid")

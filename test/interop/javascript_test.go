@@ -22,16 +22,16 @@ func TestJavaScript(t *testing.T) {
 	t.Parallel()
 	node(t)
 	y := startYard(t, layout{hubs: map[string]int{"tcp": 4, "tls": 4, "wss": 4}})
-	for hub, door := range map[string]string{"tcp": "amqp", "tls": "amqps", "wss": "https"} {
+	for hub, listener := range map[string]string{"tcp": "amqp", "tls": "amqps", "wss": "https"} {
 		t.Run(hub, func(t *testing.T) {
 			t.Parallel()
-			if door == "amqp" {
-				runNode(t, "client.js", y.onPlain(t, door, hub))
+			if listener == "amqp" {
+				runNode(t, "client.js", y.onPlain(t, listener, hub))
 				return
 			}
-			env := y.access(t, func(policy string) string { return connection(y.hostPort(t, door), policy, hub) })
+			env := y.access(t, func(policy string) string { return connection(y.hostPort(t, listener), policy, hub) })
 			env["NODE_EXTRA_CA_CERTS"] = y.authority(t)
-			if door == "https" {
+			if listener == "https" {
 				env["YARD_WEBSOCKET"] = "1"
 			}
 			runNode(t, "client.js", env)

@@ -22,7 +22,7 @@ import (
 // orders is what a client process is told by its environment.
 type orders struct {
 	Role string
-	// Address of the AMQP door; Hub to work with.
+	// Address of the AMQP listener; Hub to work with.
 	Address, Hub string
 	// Connections to open, for an idle client.
 	Connections int
@@ -40,12 +40,12 @@ type client struct {
 // startClient starts a client, in a network namespace of its own if flags say so.
 func startClient(t *testing.T, o orders, flags uintptr) *client {
 	t.Helper()
-	told, err := json.Marshal(o)
+	reported, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = environment(map[string]string{clientVariable: string(told)})
+	cmd.Env = environment(map[string]string{clientVariable: string(reported)})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -62,8 +62,8 @@ func (c *client) await(t *testing.T, word string) {
 	}
 }
 
-// tell lets the client do its next thing.
-func (c *client) tell(t *testing.T, word string) {
+// notify lets the client do its next thing.
+func (c *client) notify(t *testing.T, word string) {
 	t.Helper()
 	if _, err := fmt.Fprintln(c.stdin, word); err != nil {
 		t.Fatalf("tell the client to %s: %v\n%s", word, err, c.out)
@@ -71,9 +71,9 @@ func (c *client) tell(t *testing.T, word string) {
 }
 
 // playClient is the client's side.
-func playClient(told string) int {
+func playClient(reported string) int {
 	var o orders
-	err := json.Unmarshal([]byte(told), &o)
+	err := json.Unmarshal([]byte(reported), &o)
 	if err == nil {
 		switch o.Role {
 		case "idle":

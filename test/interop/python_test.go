@@ -23,24 +23,24 @@ func (y *yard) access(t *testing.T, connect func(policy string) string) map[stri
 	}
 }
 
-// onPlain is access without TLS; a WebSocket's door is the one for HTTP.
-func (y *yard) onPlain(t *testing.T, door, hub string) map[string]string {
+// onPlain is access without TLS; a WebSocket's listener is the one for HTTP.
+func (y *yard) onPlain(t *testing.T, listener, hub string) map[string]string {
 	t.Helper()
 	env := y.access(t, func(policy string) string {
-		return connection(y.hostPort(t, door), policy, hub, "UseDevelopmentEmulator=true")
+		return connection(y.hostPort(t, listener), policy, hub, "UseDevelopmentEmulator=true")
 	})
-	if door == "http" {
+	if listener == "http" {
 		env["YARD_WEBSOCKET"] = "1"
 	}
 	return env
 }
 
 // onTLS is access by the name of a namespace, as in Azure: with TLS, on Azure's ports.
-func (y *yard) onTLS(t *testing.T, door, hub string) map[string]string {
+func (y *yard) onTLS(t *testing.T, listener, hub string) map[string]string {
 	t.Helper()
 	env := y.access(t, func(policy string) string { return connection(namespaceHost, policy, hub) })
 	env["YARD_CA"] = y.authority(t)
-	if door == "https" {
+	if listener == "https" {
 		env["YARD_WEBSOCKET"] = "1"
 	}
 	return env
@@ -92,8 +92,8 @@ func TestPythonTLS(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		y := startYard(t, layout{hubs: map[string]int{"blocking": 4, "asyncio": 4, "websocket": 4, "websocket-asyncio": 4}})
 		for hub, run := range map[string]struct {
-			name, door string
-			parts      []string
+			name, listener string
+			parts          []string
 		}{
 			"blocking":          {"sync_client.py", "amqps", blockingTransport},
 			"asyncio":           {"async_client.py", "amqps", asyncioTransport},
@@ -102,7 +102,7 @@ func TestPythonTLS(t *testing.T) {
 		} {
 			t.Run(hub, func(t *testing.T) {
 				t.Parallel()
-				runPython(t, interpreter, run.name, y.onTLS(t, run.door, hub), run.parts...)
+				runPython(t, interpreter, run.name, y.onTLS(t, run.listener, hub), run.parts...)
 			})
 		}
 	})
@@ -126,14 +126,14 @@ func TestProton(t *testing.T) {
 	t.Parallel()
 	interpreter := protonPython(t)
 	y := startYard(t, layout{hubs: map[string]int{"tcp": 4, "tls": 4}})
-	for hub, door := range map[string]string{"tcp": "amqp", "tls": "amqps"} {
+	for hub, listener := range map[string]string{"tcp": "amqp", "tls": "amqps"} {
 		t.Run(hub, func(t *testing.T) {
 			env := map[string]string{
-				"YARD_URL": door + "://" + y.hostPort(t, door), "YARD_HUB": hub,
+				"YARD_URL": listener + "://" + y.hostPort(t, listener), "YARD_HUB": hub,
 				"YARD_USER": "manager", "YARD_PASSWORD": keyOf("manager"),
 				"YARD_LISTENER_USER": "listener", "YARD_LISTENER_PASSWORD": keyOf("listener"),
 			}
-			if door == "amqps" {
+			if listener == "amqps" {
 				maps.Copy(env, map[string]string{"YARD_CA": y.authority(t)})
 			}
 			runPython(t, interpreter, "proton_client.py", env)

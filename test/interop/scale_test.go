@@ -50,7 +50,7 @@ func TestScale(t *testing.T) {
 	t.Logf("after %d events from %d connections: %s", busyConnections*eventsEach, busyConnections, y.memory(t))
 	checkLazyReader(t, ctx, lazy)
 	for _, c := range idle {
-		c.tell(t, "send")
+		c.notify(t, "send")
 	}
 	for _, c := range idle {
 		c.await(t, "sent")

@@ -37,7 +37,7 @@ func TestVanishedMachine(t *testing.T) {
 		c := startClient(t, orders{Role: "hold", Address: yardAddress + ":5672", Hub: "held", Epoch: 5}, unix.CLONE_NEWNET)
 		c.await(t, "here")
 		furnishYardNetwork(t, c.cmd.Process.Pid)
-		c.tell(t, "furnish")
+		c.notify(t, "furnish")
 		c.await(t, "furnished")
 		// The idle time-out is out of reach, so that only TCP can tell.
 		y := startYard(t, layout{
@@ -45,10 +45,10 @@ func TestVanishedMachine(t *testing.T) {
 			settings: []string{"amqpIdleTimeout: 10m", "allowPlaintext: true"},
 		})
 		h := newHeir(t, y)
-		c.tell(t, "hold")
+		c.notify(t, "hold")
 		c.await(t, "holding")
 		h.mustBeRefused(t)
-		c.tell(t, "vanish")
+		c.notify(t, "vanish")
 		c.await(t, "gone")
 		gone := time.Now()
 		h.publish(t, 1) // the yard sends it and waits for an acknowledgement
@@ -66,7 +66,7 @@ func TestFrozenClient(t *testing.T) {
 	quiet := h.hold(t, 2)
 	c := startClient(t, orders{Role: "hold", Address: y.hostPort(t, "amqp"), Hub: "held", Epoch: 5}, 0)
 	c.await(t, "here")
-	c.tell(t, "hold")
+	c.notify(t, "hold")
 	c.await(t, "holding")
 	h.mustBeRefused(t)
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {

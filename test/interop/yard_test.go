@@ -48,11 +48,11 @@ type layout struct {
 	build *build
 }
 
-// yard is a running program with all its doors open: on free ports of 127.0.0.1, or
+// yard is a running program with all its listeners open: on free ports of 127.0.0.1, or
 // with Azure's ports on namespaceAddress when this is the namespace.
 type yard struct {
 	*process
-	addresses map[string]string // by door, as it printed them
+	addresses map[string]string // by listener, as it printed them
 	data      string
 }
 
@@ -80,16 +80,16 @@ func startYard(t *testing.T, l layout) *yard {
 }
 
 func (l layout) config(data string) string {
-	doors := map[string]string{"amqp": "127.0.0.1:0", "amqps": "127.0.0.1:0", "http": "127.0.0.1:0", "https": "127.0.0.1:0"}
+	listeners := map[string]string{"amqp": "127.0.0.1:0", "amqps": "127.0.0.1:0", "http": "127.0.0.1:0", "https": "127.0.0.1:0"}
 	if inside() {
-		doors = map[string]string{"amqp": ":5672", "amqps": ":5671", "http": ":80", "https": ":443"}
+		listeners = map[string]string{"amqp": ":5672", "amqps": ":5671", "http": ":80", "https": ":443"}
 	}
 	lines := append([]string{"data: " + data, "log: {level: info}"}, l.settings...)
-	for door, address := range doors {
+	for listener, address := range listeners {
 		if inside() {
 			address = cmp.Or(l.address, namespaceAddress) + address
 		}
-		lines = append(lines, fmt.Sprintf("%s: %q", door, address))
+		lines = append(lines, fmt.Sprintf("%s: %q", listener, address))
 	}
 	if inside() {
 		lines = append(lines, "host: "+namespaceHost)
@@ -123,15 +123,15 @@ func (y *yard) stop(t *testing.T) {
 	}
 }
 
-// hostPort is where a door is.
-func (y *yard) hostPort(t *testing.T, door string) string {
+// hostPort is where a listener is.
+func (y *yard) hostPort(t *testing.T, listener string) string {
 	t.Helper()
-	address := y.addresses[door]
+	address := y.addresses[listener]
 	if _, rest, found := strings.Cut(address, "://"); found {
 		address = rest
 	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		t.Fatalf("door %s is at %q: %v\n%s", door, y.addresses[door], err, y.out)
+		t.Fatalf("listener %s is at %q: %v\n%s", listener, y.addresses[listener], err, y.out)
 	}
 	return address
 }

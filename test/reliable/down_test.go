@@ -150,11 +150,11 @@ func (r *trial) waitForQuiet() {
 // beingPutAway counts the partitions that have an event on its way to the poison hub.
 func (r *trial) beingPutAway() (n int) {
 	r.t.Helper()
-	facts, err := r.store.Facts(r.t.Context(), r.group, "work/"+r.name+"/")
+	entries, err := r.store.Entries(r.t.Context(), r.group, "work/"+r.name+"/")
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for _, f := range facts {
+	for _, f := range entries {
 		work, err := triage.DecodeWork(f.Value)
 		if err != nil {
 			r.t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 )
 
-// letter is an event in a poison hub, read as anybody would.
+// poison event is an event in a poison hub, read as anybody would.
 type letter struct {
 	partition        string
 	sequence         int64
@@ -24,7 +24,7 @@ type letter struct {
 	event            event.Event
 }
 
-// letters reads a poison hub and judges each letter: it is there once, and says why and whence. // F4
+// poison events reads a poison hub and judges each poison event: it is there once, and says why and whence. // F4
 func (r *trial) letters() []letter {
 	r.t.Helper()
 	all := r.rawLetters()
@@ -37,13 +37,13 @@ func (r *trial) letters() []letter {
 		}
 		seen[id] = true
 		if p["poison-id"] != id || p["poison-function"] != r.name || p["poison-hub"] != r.name || p["poison-group"] != groupName {
-			r.t.Errorf("letter of %s does not say whence it is: %v", id, p)
+			r.t.Errorf("poison event of %s does not say whence it is: %v", id, p)
 		}
 		if reason, _ := p["poison-reason"].(string); reason == "" {
-			r.t.Errorf("letter of %s does not say why: %v", id, p)
+			r.t.Errorf("poison event of %s does not say why: %v", id, p)
 		}
 		if l.attempts+l.deaths < 1 {
-			r.t.Errorf("letter of %s does not say how often it was tried: %v", id, p)
+			r.t.Errorf("poison event of %s does not say how often it was tried: %v", id, p)
 		}
 	}
 	return all
@@ -64,7 +64,7 @@ func (r *trial) rawLetters() (all []letter) {
 	return all
 }
 
-// number is one of a letter's properties.
+// number is one of a poison event's properties.
 func (r *trial) number(ev event.Event, property string) int64 {
 	r.t.Helper()
 	n, err := strconv.ParseInt(fmt.Sprint(ev.Properties[property]), 10, 64)
@@ -104,7 +104,7 @@ func readHub(t *testing.T, h *hub.Hub) (all []event.Event) {
 	return all
 }
 
-// sequences are the letters' by partition, in order.
+// sequences are the poison events' by partition, in order.
 func sequences(letters []letter) map[string][]int64 {
 	all := map[string][]int64{}
 	for _, l := range letters {

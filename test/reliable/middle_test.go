@@ -167,7 +167,7 @@ func loseThePoisonHub(r *trial) {
 	r.yard.cli(r.t, "hub", "create", r.poison(), "--partitions", "2")
 	r.settle(nothing)
 	p.stop(r.t)
-	// The letter of the fourth went with the hub it was in.
+	// The poison event of the fourth went with the hub it was in.
 	if got := fmt.Sprint(sequences(r.letters())); got != "map[0:[15]]" {
 		r.t.Errorf("put away were %s", got)
 	}

@@ -98,7 +98,7 @@ func (m *mortal) called(attempt int, events []event.Event) {
 	}
 }
 
-func (m *mortal) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {
+func (m *mortal) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
 	what := m.what(f)
 	m.write(what, "before ")
 	stored, err := m.Store.Put(ctx, g, f)
@@ -136,8 +136,8 @@ func (m *mortal) write(what, side string) {
 	m.reach(atNth(n))
 }
 
-// what names the writing of a fact; empty: it is of no interest.
-func (m *mortal) what(f processor.Fact) string {
+// what names the writing of an entry; empty: it is of no interest.
+func (m *mortal) what(f processor.Entry) string {
 	switch {
 	case strings.HasPrefix(f.Key, "work/"):
 		return m.workOf(f)
@@ -155,7 +155,7 @@ func (m *mortal) what(f processor.Fact) string {
 	return ""
 }
 
-func (m *mortal) workOf(f processor.Fact) string {
+func (m *mortal) workOf(f processor.Entry) string {
 	w, err := triage.DecodeWork(f.Value)
 	if err != nil {
 		return ""

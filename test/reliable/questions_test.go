@@ -75,7 +75,7 @@ func askBroken(t *testing.T, y *yard, p pace) {
 	v.wantLetters(t, map[string][]int64{"0": {20, 21, 120}, "1": {50}})
 	for _, l := range v.letters {
 		if l.attempts < 4 || l.event.Properties["poison-reason"] != "this event is broken" || string(l.event.Body) != fmt.Sprintf("%s/%d broken", l.partition, l.sequence) {
-			t.Errorf("letter of %s/%d: %d attempts, %v, %q", l.partition, l.sequence, l.attempts, l.event.Properties, l.event.Body)
+			t.Errorf("poison event of %s/%d: %d attempts, %v, %q", l.partition, l.sequence, l.attempts, l.event.Properties, l.event.Body)
 		}
 	}
 	r.wantOnce(v)

@@ -25,7 +25,7 @@ func TestYardRunsAFunctionAndDies(t *testing.T) {
 		"--retries", "3", "--retry-delay", "200ms", "--breaker", "100/30s")
 	w.waitFor("a second attempt under way", func(e entry) bool { return e.what == "call" && e.attempt == 2 })
 	y.killAndStart(t)
-	until(t, "the letter", func() (bool, string) {
+	until(t, "the poison event", func() (bool, string) {
 		info, err := y.client.Hub(r.poison()).Partition(t.Context(), "0")
 		return err == nil && info.Last >= 0, fmt.Sprintf("%+v, %v", info, err)
 	})
@@ -38,7 +38,7 @@ func TestYardRunsAFunctionAndDies(t *testing.T) {
 	v.wantLetters(t, map[string][]int64{"0": {31}})
 	for _, l := range v.letters {
 		if reason := fmt.Sprint(l.event.Properties["poison-reason"]); !strings.Contains(reason, "500") {
-			t.Errorf("the letter says %q, and nothing of the status 500", reason)
+			t.Errorf("the poison event says %q, and nothing of the status 500", reason)
 		}
 	}
 	t.Logf("%d events were done twice", v.repeats)

@@ -23,7 +23,7 @@ type yard struct {
 	binary, data string
 	flags        []string // of serve, besides the usual ones
 	process      *process
-	http, amqp   string // URLs of the doors
+	http, amqp   string // URLs of the listeners
 	connection   string
 	client       *hub.Client
 }
@@ -72,7 +72,7 @@ func (y *yard) start(t *testing.T) {
 	})
 }
 
-// listen reads where the doors are until the yard says no more about it.
+// listen reads where the listeners are until the yard says no more about it.
 func (y *yard) listen(lines *bufio.Scanner) {
 	for lines.Scan() {
 		switch fields := strings.Fields(lines.Text()); {
@@ -87,9 +87,9 @@ func (y *yard) listen(lines *bufio.Scanner) {
 	<-y.process.gone
 }
 
-// address is that of a door's URL; any free one where there is none.
-func address(door string) string {
-	if u, err := url.Parse(door); err == nil && u.Host != "" {
+// address is that of a listener's URL; any free one where there is none.
+func address(listener string) string {
+	if u, err := url.Parse(listener); err == nil && u.Host != "" {
 		return u.Host
 	}
 	return "127.0.0.1:0"

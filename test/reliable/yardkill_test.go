@@ -110,7 +110,7 @@ func (d *dying) waitForPhases(kill int) {
 			d.incident = state.Incident
 		}
 		ready := attempts >= 2+2*kill && letters > puttingAway*(kill+1)/5 && state.State == breaker.Open
-		found = fmt.Sprintf("attempt %d, %d letters, circuit %s", attempts, letters, state.State)
+		found = fmt.Sprintf("attempt %d, %d poison events, circuit %s", attempts, letters, state.State)
 		return ready, found
 	})
 	d.t.Logf("in trouble: %s", found)
@@ -144,7 +144,7 @@ func (d *dying) judge() {
 	v.wantLetters(d.t, map[string][]int64{"0": {5}})
 	for _, l := range v.letters {
 		if l.attempts < 11 {
-			d.t.Errorf("the letter says %d attempts", l.attempts)
+			d.t.Errorf("the poison event says %d attempts", l.attempts)
 		}
 	}
 	want := map[string][]int64{}

@@ -86,7 +86,7 @@ func (l *line) receive(ctx context.Context, cfg hub.ReadConfig) (*reader, error)
 	if err != nil {
 		return nil, err
 	}
-	r.place, err = l.world.broker.Receive(ctx, broker.ReceiverConfig{
+	r.position, err = l.world.broker.Receive(ctx, broker.ReceiverConfig{
 		Hub: hubName, Group: group, Partition: cfg.Partition, At: at, Epoch: cfg.Epoch, Name: l.run.id,
 		Evict: func(err *broker.EvictedError) { r.end(fmt.Errorf("%w: %w", hub.ErrEvicted, err)) },
 	})
@@ -151,7 +151,7 @@ func hubError(err error) error {
 type reader struct {
 	line      *line
 	partition string
-	place     *broker.Receiver
+	position  *broker.Receiver
 	alive     context.Context // ends, with its cause, when the reader does
 	end       context.CancelCauseFunc
 	deaf      bool // it never hears of an event
@@ -159,10 +159,10 @@ type reader struct {
 	ahead []event.Event // read but not given; of the goroutine that calls Next
 	using sync.Mutex    // held while the cursor is used or closed
 
-	mu     sync.Mutex
-	newest hub.LastEnqueued // guarded by mu
-	told   bool             // guarded by mu
-	once   sync.Once
+	mu       sync.Mutex
+	newest   hub.LastEnqueued // guarded by mu
+	reported bool             // guarded by mu
+	once     sync.Once
 }
 
 func (r *reader) Next(ctx context.Context, dst []event.Event, most int) ([]event.Event, error) {
@@ -202,7 +202,7 @@ func (r *reader) fill(ctx context.Context) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	run, err := r.place.Cursor.Next(ctx)
+	run, err := r.position.Cursor.Next(ctx)
 	switch { // what was read is kept, also when ctx has ended meanwhile
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -222,20 +222,20 @@ func (r *reader) fill(ctx context.Context) error {
 }
 
 func (r *reader) look(ctx context.Context) {
-	info, err := r.place.Newest(ctx)
+	info, err := r.position.Newest(ctx)
 	if err != nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.newest = hub.LastEnqueued{Sequence: int64(info.Last), Offset: info.LastOffset, Enqueued: info.LastTime}
-	r.told = true
+	r.reported = true
 }
 
 func (r *reader) LastEnqueued() (hub.LastEnqueued, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.newest, r.told
+	return r.newest, r.reported
 }
 
 func (r *reader) Close(context.Context) error {
@@ -250,9 +250,9 @@ func (r *reader) Close(context.Context) error {
 func (r *reader) drop() {
 	r.once.Do(func() {
 		r.end(hub.ErrClosed)
-		r.place.Close()
+		r.position.Close()
 		r.using.Lock() // Next has been told and returns
 		defer r.using.Unlock()
-		r.place.Cursor.Close()
+		r.position.Cursor.Close()
 	})
 }

@@ -160,7 +160,7 @@ func TestTheLedgerKnowsTheRules(t *testing.T) {
 
 // What trouble excuses is no breach.
 func TestTheLedgerExcusesWhatTroubleCauses(t *testing.T) {
-	for name, tell := range map[string]func(s *story){
+	for name, notify := range map[string]func(s *story){
 		"a crash: taken, and repeated from the checkpoint": func(s *story) {
 			s.own(s.a, 1, -1)
 			s.does(s.a, 1, 0, 5)
@@ -200,7 +200,7 @@ func TestTheLedgerExcusesWhatTroubleCauses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStory()
-				if tell(s); len(s.broken) > 0 {
+				if notify(s); len(s.broken) > 0 {
 					t.Errorf("%s: %s", s.broken[0].rule, s.broken[0].text)
 				}
 			})

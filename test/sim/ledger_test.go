@@ -237,7 +237,7 @@ func (l *ledger) begin(c *call) {
 	a.note("%v is called with %d to %d, attempt %d, epoch %d", c.run, c.first(), c.end(), c.attempt, c.epoch)
 	l.checkEventsLocked(a, c)
 	l.checkOwnerLocked(a, c)
-	l.checkPlaceLocked(a, c)
+	l.checkPositionLocked(a, c)
 	a.running = append(a.running, c)
 }
 
@@ -285,8 +285,8 @@ func (l *ledger) checkBesideLocked(a *account, c, other *call, now time.Time) {
 	}
 }
 
-// checkPlaceLocked judges where a call begins.
-func (l *ledger) checkPlaceLocked(a *account, c *call) {
+// checkPositionLocked judges where a call begins.
+func (l *ledger) checkPositionLocked(a *account, c *call) {
 	if c.first() > a.handled+1 {
 		l.breakLocked(ruleGap, a, "%v is called with %d, only %d is done", c.run, c.first(), a.handled)
 	}

@@ -170,19 +170,19 @@ func (s *store) Force(ctx context.Context, g processor.Group, c processor.Checkp
 	return c, errors.New("only operators force")
 }
 
-func (s *store) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
-	return ask(ctx, s, "facts "+prefix, false, func() ([]processor.Fact, error) {
-		return s.world.store.Facts(context.Background(), g, prefix)
+func (s *store) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
+	return ask(ctx, s, "entries "+prefix, false, func() ([]processor.Entry, error) {
+		return s.world.store.Entries(context.Background(), g, prefix)
 	})
 }
 
-func (s *store) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {
-	return ask(ctx, s, "put "+f.Key, true, func() (processor.Fact, error) {
+func (s *store) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
+	return ask(ctx, s, "put "+f.Key, true, func() (processor.Entry, error) {
 		return s.world.store.Put(context.Background(), g, f)
 	})
 }
 
-func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Fact) error {
+func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
 	_, err := ask(ctx, s, "remove "+f.Key, true, func() (struct{}, error) {
 		return struct{}{}, s.world.store.Remove(context.Background(), g, f)
 	})
@@ -206,19 +206,19 @@ func (s watched) Watch(ctx context.Context, g processor.Group, ready func(), cha
 		return errors.New("the store cannot be watched")
 	}
 	ctx, stop := context.WithCancel(ctx)
-	told, ended := make(chan struct{}, 1), make(chan error, 1)
-	go func() { ended <- source.Watch(ctx, g, ready, told) }()
-	err := s.pass(ctx, told, changed)
+	reported, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() { ended <- source.Watch(ctx, g, ready, reported) }()
+	err := s.pass(ctx, reported, changed)
 	stop()
 	<-ended
 	return err
 }
 
 // pass hands on what is told.
-func (s watched) pass(ctx context.Context, told <-chan struct{}, changed chan<- struct{}) error {
+func (s watched) pass(ctx context.Context, reported <-chan struct{}, changed chan<- struct{}) error {
 	for {
 		select {
-		case <-told:
+		case <-reported:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.run.gate.dead:

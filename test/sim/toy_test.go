@@ -76,7 +76,7 @@ func (f flaw) body(ctx context.Context, r *run, h processor.Hub, cfg processor.C
 	for p := range y.own {
 		y.give(p, f != vanishes)
 	}
-	y.cfg.Store.Remove(context.Background(), y.group, processor.Fact{Key: "presence/" + r.id, Version: y.presence})
+	y.cfg.Store.Remove(context.Background(), y.group, processor.Entry{Key: "presence/" + r.id, Version: y.presence})
 	return nil
 }
 
@@ -94,7 +94,7 @@ func (y *toy) round() {
 	defer done()
 	y.renew(ctx)
 	y.show(ctx)
-	facts, err := y.cfg.Store.Facts(ctx, y.group, "")
+	entries, err := y.cfg.Store.Entries(ctx, y.group, "")
 	if err != nil {
 		return
 	}
@@ -102,7 +102,7 @@ func (y *toy) round() {
 	if err != nil {
 		return
 	}
-	y.follow(ctx, facts, leases)
+	y.follow(ctx, entries, leases)
 }
 
 // renew drops what it no longer has.
@@ -157,12 +157,12 @@ func (h *hold) now() (processor.Lease, time.Time) {
 // show writes its presence; where the answer was lost it reads it first.
 func (y *toy) show(ctx context.Context) {
 	key := "presence/" + y.run.id
-	f, err := y.cfg.Store.Put(ctx, y.group, processor.Fact{Key: key, Value: []byte("{}"), Version: y.presence})
+	f, err := y.cfg.Store.Put(ctx, y.group, processor.Entry{Key: key, Value: []byte("{}"), Version: y.presence})
 	if y.presence = f.Version; err == nil {
 		return
 	}
-	facts, _ := y.cfg.Store.Facts(ctx, y.group, "presence/")
-	for _, f := range facts {
+	entries, _ := y.cfg.Store.Entries(ctx, y.group, "presence/")
+	for _, f := range entries {
 		if f.Key == key {
 			y.presence = f.Version
 		}
@@ -170,10 +170,10 @@ func (y *toy) show(ctx context.Context) {
 }
 
 // follow does what balance says.
-func (y *toy) follow(ctx context.Context, facts []processor.Fact, leases []processor.Lease) {
+func (y *toy) follow(ctx context.Context, entries []processor.Entry, leases []processor.Lease) {
 	view := balance.View{Self: y.run.id, Live: []string{y.run.id}, Greedy: y.cfg.Strategy == processor.Greedy}
-	next := map[string]processor.Fact{}
-	for _, f := range facts {
+	next := map[string]processor.Entry{}
+	for _, f := range entries {
 		if id, ok := strings.CutPrefix(f.Key, "presence/"); ok && !y.dead(f.Key, f.Version) {
 			view.Live = append(view.Live, id)
 		} else if p, ok := strings.CutPrefix(f.Key, "next/"); ok {
@@ -220,9 +220,9 @@ func (y *toy) handOver(view balance.View) {
 	}
 }
 
-func (y *toy) carryOut(ctx context.Context, plan balance.Plan, known map[string]processor.Lease, next map[string]processor.Fact) {
+func (y *toy) carryOut(ctx context.Context, plan balance.Plan, known map[string]processor.Lease, next map[string]processor.Entry) {
 	for _, p := range plan.Ask {
-		y.cfg.Store.Put(ctx, y.group, processor.Fact{Key: "next/" + p, Value: []byte(y.run.id), Version: next[p].Version})
+		y.cfg.Store.Put(ctx, y.group, processor.Entry{Key: "next/" + p, Value: []byte(y.run.id), Version: next[p].Version})
 	}
 	for _, p := range plan.Withdraw {
 		y.cfg.Store.Remove(ctx, y.group, next[p])

@@ -157,6 +157,6 @@ func (a address) path() string {
 
 // scope is the address in the form that rights are judged by: with the hub that the link
 // will work on.
-func (a address) scope() auth.Place {
-	return auth.Place{Hub: auth.PathOf(a.hub), Path: auth.PathOf(a.path())}
+func (a address) scope() auth.Entity {
+	return auth.Entity{Hub: auth.PathOf(a.hub), Path: auth.PathOf(a.path())}
 }

@@ -101,12 +101,12 @@ func TestScopes(t *testing.T) {
 		"orders":                                         "orders",
 	}
 	for text, want := range tests {
-		if got := parseAddress(text).scope(); got != (auth.Place{Hub: "orders", Path: want}) {
+		if got := parseAddress(text).scope(); got != (auth.Entity{Hub: "orders", Path: want}) {
 			t.Errorf("%q is judged as %+v, want %q", text, got, want)
 		}
 	}
 	// The hub is the one that the link works on, whatever the path looks like.
-	for text, want := range map[string]auth.Place{
+	for text, want := range map[string]auth.Entity{
 		"a/b/Partitions/0":                           auth.At("a/b", "partitions", "0"),
 		"a/Partitions/0/Partitions/1":                auth.At("a/partitions/0", "partitions", "1"),
 		"a/ConsumerGroups/b/ConsumerGroups/c":        auth.At("a/consumergroups/b", "consumergroups", "c"),

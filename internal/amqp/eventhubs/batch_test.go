@@ -88,8 +88,8 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 			t.Errorf("%s was taken", what)
 			continue
 		}
-		if told, _ := judge(somewhere, err); told.Condition != condDecode {
-			t.Errorf("%s is told as %s: %v", what, told.Condition, err)
+		if reported, _ := judge(somewhere, err); reported.Condition != condDecode {
+			t.Errorf("%s is told as %s: %v", what, reported.Condition, err)
 		}
 	}
 }

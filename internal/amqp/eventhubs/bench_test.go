@@ -11,7 +11,7 @@ import (
 
 const benchBatch = 500
 
-// How fast events of 100 bytes come in through the door and the server, on one connection
+// How fast events of 100 bytes come in through the listener and the server, on one connection
 // in memory: in batches, and one by one.
 func BenchmarkPublish(b *testing.B) {
 	body := plain(b, strings.Repeat("x", 100))

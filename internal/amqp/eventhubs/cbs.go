@@ -28,23 +28,23 @@ func (p *peer) attachClaims(l *amqp.Link) (amqp.Terminus, error) {
 // putToken handles a request to $cbs. The only one there is brings a token, whose rights
 // the connection's links have from then on.
 func (p *peer) putToken(ctx context.Context, q *request) reply {
-	at := p.place(parseAudience(q.name))
+	at := p.entity(parseAudience(q.name))
 	g, err := p.checkToken(ctx, at, q)
 	if err == nil {
 		err = p.rights.add(g)
 	}
 	if err != nil {
-		p.door.metrics.tokens.WithLabelValues("refused").Inc()
+		p.handler.metrics.tokens.WithLabelValues("refused").Inc()
 		refused := p.failure(at, err)
 		refused.condition = "" // one client that finds it here looks at neither code nor text
 		return refused
 	}
-	p.door.metrics.tokens.WithLabelValues("accepted").Inc()
+	p.handler.metrics.tokens.WithLabelValues("accepted").Inc()
 	p.log.Debug("token accepted", "holder", g.Holder, "audience", shown(q.name), "expires", g.Expires)
 	return reply{status: 202, description: "Accepted"}
 }
 
-func (p *peer) checkToken(ctx context.Context, at place, q *request) (auth.Grant, error) {
+func (p *peer) checkToken(ctx context.Context, at entity, q *request) (auth.Grant, error) {
 	if q.operation != "put-token" {
 		return auth.Grant{}, &amqp.Error{
 			Condition:   condNotImplemented,
@@ -54,7 +54,7 @@ func (p *peer) checkToken(ctx context.Context, at place, q *request) (auth.Grant
 	if q.name == "" {
 		return auth.Grant{}, &amqp.Error{Condition: condArgument, Description: "The request names no audience."}
 	}
-	g, err := p.door.access.Token(ctx, q.body, q.name)
+	g, err := p.handler.access.Token(ctx, q.body, q.name)
 	if err != nil {
 		return auth.Grant{}, err
 	}
@@ -62,7 +62,7 @@ func (p *peer) checkToken(ctx context.Context, at place, q *request) (auth.Grant
 	if at.hub == "" {
 		return g, nil
 	}
-	if _, err := p.door.broker.Hub(at.hub); err != nil {
+	if _, err := p.handler.broker.Hub(at.hub); err != nil {
 		return auth.Grant{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: at.hub, Name: at.path()}
 	}
 	return g, nil

@@ -63,7 +63,7 @@ func wantStatus(t testing.TB, m *goamqp.Message, code int32, text string) {
 	if !strings.HasPrefix(description, text) {
 		t.Errorf("the description is\n%s\nwant\n%s", description, text)
 	}
-	if _, told := p["error-condition"]; told && code < 400 || code >= 400 && !trackingEnd.MatchString(description) {
+	if _, reported := p["error-condition"]; reported && code < 400 || code >= 400 && !trackingEnd.MatchString(description) {
 		t.Errorf("the status is %v", p)
 	}
 }

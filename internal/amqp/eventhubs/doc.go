@@ -1,4 +1,4 @@
-// Package eventhubs is the AMQP door: Azure Event Hubs' protocol on top of AMQP 1.0,
+// Package eventhubs is the AMQP listener: Azure Event Hubs' protocol on top of AMQP 1.0,
 // with links to hubs and partitions, claims ($cbs) and management requests.
 //
 // It knows what a link's address means and what to answer; connections, sessions and

@@ -63,7 +63,7 @@ type answer struct {
 	match     func(error) bool
 	condition wire.Symbol
 	// text is what Event Hubs says; nil: the error's own words will do.
-	text func(p place, err error) string
+	text func(p entity, err error) string
 }
 
 // answers is read from the top, and the first match counts: doubt before certainty,
@@ -131,7 +131,7 @@ var answers = []answer{
 	{name: "processor.ErrFenced", match: is(processor.ErrFenced), condition: condFenced},
 	{name: "processor.ErrConflict", match: is(processor.ErrConflict), condition: condConflict},
 	{name: "groups.ErrInvalid", match: is(groups.ErrInvalid), condition: condArgument},
-	{name: "groups.ErrTooManyFacts", match: is(groups.ErrTooManyFacts), condition: condTooMany},
+	{name: "groups.ErrTooManyEntries", match: is(groups.ErrTooManyEntries), condition: condTooMany},
 	{name: "groups.ErrOutOfRange", match: is(groups.ErrOutOfRange), condition: condRange},
 	{name: "groups.OwnedError", match: as[*groups.OwnedError], condition: condNotAllowed},
 	{name: "groupwire.ErrMalformed", match: is(groupwire.ErrMalformed), condition: condArgument},
@@ -162,29 +162,29 @@ func as[T error](err error) bool {
 }
 
 // saying is for errors that have one text, wherever they are met.
-func saying(text string) func(place, error) string {
-	return func(place, error) string { return text }
+func saying(text string) func(entity, error) string {
+	return func(entity, error) string { return text }
 }
 
 // from is for errors whose text is made of what they hold.
-func from[T error](text func(T) string) func(place, error) string {
-	return func(_ place, err error) string {
+func from[T error](text func(T) string) func(entity, error) string {
+	return func(_ entity, err error) string {
 		e, _ := errors.AsType[T](err)
 		return text(e)
 	}
 }
 
-func notFound(p place, err error) string {
+func notFound(p entity, err error) string {
 	e, _ := errors.AsType[*broker.NotFoundError](err)
 	return p.textNotFound(e)
 }
 
 // removed is for what was there a moment ago.
-func removed(p place, _ error) string { return p.textMissing(p.hub) }
+func removed(p entity, _ error) string { return p.textMissing(p.hub) }
 
 // judge says how an error is told, without the end that all texts have. What no row
 // knows is our own fault, and says no more than that: known is false then.
-func judge(p place, err error) (told wire.Error, known bool) {
+func judge(p entity, err error) (reported wire.Error, known bool) {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return *e, true
 	}
@@ -196,17 +196,17 @@ func judge(p place, err error) (told wire.Error, known bool) {
 		if text == nil {
 			text = sentence
 		}
-		told := wire.Error{Condition: a.condition, Description: text(p, err)}
+		reported := wire.Error{Condition: a.condition, Description: text(p, err)}
 		if e, ok := errors.AsType[*broker.NotFoundError](err); ok && e.Kind == broker.KindPartition {
-			told.Condition = condRange
+			reported.Condition = condRange
 		}
-		return told, true
+		return reported, true
 	}
 	return wire.Error{Condition: condInternal, Description: "The yard could not do it; its log has more."}, false
 }
 
 // sentence makes an error's own words stand alone.
-func sentence(_ place, err error) string {
+func sentence(_ entity, err error) string {
 	text := shown(err.Error())
 	if text != "" && 'a' <= text[0] && text[0] <= 'z' {
 		text = strings.ToUpper(text[:1]) + text[1:]

@@ -22,13 +22,13 @@ import (
 
 // beneath are the packages whose errors the table has to know, by their folders.
 var beneath = map[string]string{
-	"broker": "../../broker", "eventlog": "../../eventlog", "meta": "../../meta",
-	"auth": "../../auth", "access": "../../access", "amqp": "..", "wire": "../wire",
-	"groups": "../../groups", "groupwire": "../../groupwire",
+	"broker": "../../hubs/broker", "eventlog": "../../storage/eventlog", "meta": "../../storage/meta",
+	"auth": "../../hubs/auth", "access": "../../hubs/access", "amqp": "..", "wire": "../wire",
+	"groups": "../../hubs/groups", "groupwire": "../../hubs/groupwire",
 }
 
-// toldAsTheyAre are error types that need no row: they are what clients are told.
-var toldAsTheyAre = map[string]bool{"wire.Error": true}
+// reportedAsTheyAre are error types that need no row: they are what clients are told.
+var reportedAsTheyAre = map[string]bool{"wire.Error": true}
 
 // The table of answers knows every error that the layers beneath can be told apart by:
 // each exported sentinel and each exported error type, read from their sources, so that
@@ -50,7 +50,7 @@ func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 		for _, name := range names {
 			name = pkg + "." + name
 			declared[name] = true
-			if !rows[name] && !toldAsTheyAre[name] {
+			if !rows[name] && !reportedAsTheyAre[name] {
 				t.Errorf("%s has no row in the table of answers", name)
 			}
 		}
@@ -112,11 +112,11 @@ func errorsOf(decl ast.Decl) (names []string) {
 	return names
 }
 
-var somewhere = place{host: "localhost:5672", namespace: "yard", address: hubAt("orders", "billing", "3")}
+var somewhere = entity{host: "localhost:5672", namespace: "yard", address: hubAt("orders", "billing", "3")}
 
 // Each error has the condition that clients act on, however deep it is wrapped, and the
 // words that they look for.
-func TestErrorsAreToldByConditionAndText(t *testing.T) {
+func TestErrorsAreReportedByConditionAndText(t *testing.T) {
 	tests := []struct {
 		what      string
 		err       error
@@ -156,14 +156,14 @@ func TestErrorsAreToldByConditionAndText(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			told, _ := judge(somewhere, fmt.Errorf("while doing: %w", tt.err))
-			if told.Condition != tt.condition {
-				t.Errorf("condition is %s, want %s", told.Condition, tt.condition)
+			reported, _ := judge(somewhere, fmt.Errorf("while doing: %w", tt.err))
+			if reported.Condition != tt.condition {
+				t.Errorf("condition is %s, want %s", reported.Condition, tt.condition)
 			}
-			if tt.text != "" && told.Description != tt.text {
-				t.Errorf("text is\n%s\nwant\n%s", told.Description, tt.text)
+			if tt.text != "" && reported.Description != tt.text {
+				t.Errorf("text is\n%s\nwant\n%s", reported.Description, tt.text)
 			}
-			if told.Description == "" {
+			if reported.Description == "" {
 				t.Error("there is no text")
 			}
 		})

@@ -99,7 +99,7 @@ func (s *requestSink) Deliver(d *amqp.Delivery) {
 	x := s.exchange
 	q, err := parseRequest(d.Payload)
 	if err != nil {
-		d.Reject(x.peer.explain(x.peer.place(address{}), err))
+		d.Reject(x.peer.explain(x.peer.entity(address{}), err))
 		return
 	}
 	q.session = s.link.Session()
@@ -129,7 +129,7 @@ func (s *requestSink) push(e *errand) bool {
 // turnAway answers a request that there is no room for: by a reply, since who sends
 // settled hears nothing else, or where it takes none by rejecting it.
 func (x *exchange) turnAway(e *errand) {
-	busy := x.peer.failure(x.peer.place(address{}), errTooManyRequests)
+	busy := x.peer.failure(x.peer.entity(address{}), errTooManyRequests)
 	if x.reply(e, busy.append(nil, e.id), false) {
 		e.delivery.Accept()
 		return

@@ -262,19 +262,19 @@ func requestOf(t testing.TB, id, replyTo, token string) []byte {
 	return b
 }
 
-// told is what a reply says.
-type told struct {
+// reported is what a reply says.
+type reported struct {
 	id        any
 	status    any
 	condition wire.Symbol
 }
 
 // reply awaits a message and reads it as a reply.
-func (c *raw) reply() told {
+func (c *raw) reply() reported {
 	c.t.Helper()
 	var m goamqp.Message
 	must(c.t, m.UnmarshalBinary(c.receive()))
-	got := told{id: m.Properties.CorrelationID, status: m.ApplicationProperties["status-code"]}
+	got := reported{id: m.Properties.CorrelationID, status: m.ApplicationProperties["status-code"]}
 	if condition, ok := m.ApplicationProperties["error-condition"].(string); ok {
 		got.condition = wire.Symbol(condition)
 	}

@@ -19,10 +19,10 @@ type feed struct {
 
 	// events are those of the run that are not sent yet, the first of them the one that
 	// told is about.
-	events []eventlog.Event
-	first  eventlog.Sequence
-	told   wire.Delivery
-	newest wire.DeliveryMetrics
+	events   []eventlog.Event
+	first    eventlog.Sequence
+	reported wire.Delivery
+	newest   wire.DeliveryMetrics
 	// bad is the last event that could not be read, or NoSequence.
 	bad eventlog.Sequence
 }
@@ -63,7 +63,7 @@ func (f *feed) next(ctx context.Context) (eventlog.Run, error) {
 // send gives a run, in as many steps as credit and windows ask for.
 func (f *feed) send(ctx context.Context, run eventlog.Run, appendEvent func([]byte, int) []byte) error {
 	f.events, f.first = run.Events, run.First
-	f.told.EnqueuedTime = run.Time.UnixMilli()
+	f.reported.EnqueuedTime = run.Time.UnixMilli()
 	for len(f.events) > 0 {
 		if err := f.look(ctx); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (f *feed) look(ctx context.Context) error {
 		LastTime:     info.LastTime.UnixMilli(),
 		Retrieved:    info.Retrieved.UnixMilli(),
 	}
-	f.told.Metrics = &f.newest
+	f.reported.Metrics = &f.newest
 	return nil
 }
 
@@ -105,15 +105,15 @@ func (f *feed) look(ctx context.Context) error {
 // stored cannot be shown, and has to have its place all the same: it comes without a body.
 func (f *feed) appendEvent(dst []byte, i int) []byte {
 	event := &f.events[i]
-	f.told.Sequence = int64(f.first) + int64(i)
-	f.told.Key = nil
+	f.reported.Sequence = int64(f.first) + int64(i)
+	f.reported.Key = nil
 	if len(event.Key) > 0 {
-		f.told.Key = event.Key
+		f.reported.Key = event.Key
 	}
-	out, err := wire.AppendDelivery(dst, &f.told, event.Message)
+	out, err := wire.AppendDelivery(dst, &f.reported, event.Message)
 	if err != nil {
-		f.bad = eventlog.Sequence(f.told.Sequence)
-		out, _ = wire.AppendDelivery(dst, &f.told, nil)
+		f.bad = eventlog.Sequence(f.reported.Sequence)
+		out, _ = wire.AppendDelivery(dst, &f.reported, nil)
 	}
 	return out
 }
@@ -123,7 +123,7 @@ func (f *feed) reportBad() {
 	if f.bad == eventlog.NoSequence {
 		return
 	}
-	f.peer.door.metrics.damage.Inc()
+	f.peer.handler.metrics.damage.Inc()
 	f.peer.log.Error("a stored event cannot be read and was sent without its contents",
 		"hub", f.at.hub, "partition", f.at.partition, "sequence", int64(f.bad))
 	f.bad = eventlog.NoSequence
@@ -133,18 +133,18 @@ func (f *feed) reportBad() {
 func (f *feed) pass(ctx context.Context, damage *eventlog.CorruptError) error {
 	f.peer.log.Error("stored events cannot be read", "hub", f.at.hub, "partition", f.at.partition,
 		"group", f.at.group, "first", int64(damage.First), "next", int64(damage.Next), "error", damage)
-	f.peer.door.metrics.damage.Inc()
+	f.peer.handler.metrics.damage.Inc()
 	if damage.Next == eventlog.NoSequence {
 		return damage
 	}
-	hub, err := f.peer.door.broker.Hub(f.at.hub)
+	hub, err := f.peer.handler.broker.Hub(f.at.hub)
 	if err != nil {
 		return err
 	}
 	if !hub.Created.Equal(f.hub.Created) {
 		return fmt.Errorf("read %s/%s: %w", f.at.hub, f.at.partition, eventlog.ErrRemoved)
 	}
-	cursor, err := f.peer.door.broker.Cursor(ctx, f.at.hub, f.at.group, f.at.partition, eventlog.At(damage.Next))
+	cursor, err := f.peer.handler.broker.Cursor(ctx, f.at.hub, f.at.group, f.at.partition, eventlog.At(damage.Next))
 	if err != nil {
 		return err
 	}

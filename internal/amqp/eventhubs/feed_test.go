@@ -17,10 +17,10 @@ func TestDeliveringAllocatesNothing(t *testing.T) {
 		wire.DescriptorMessageAnnotations, wire.Map{{Key: wire.Symbol("x"), Value: "y"}},
 		wire.DescriptorProperties, []any{"id"}, wire.DescriptorData, []byte("body"))
 	f := &feed{events: []eventlog.Event{{Key: []byte("key"), Message: stored}, {Message: stored}}}
-	f.told.EnqueuedTime = time.Now().UnixMilli()
+	f.reported.EnqueuedTime = time.Now().UnixMilli()
 	buf := make([]byte, 0, 1024)
 	for _, metrics := range []*wire.DeliveryMetrics{nil, &f.newest} {
-		f.told.Metrics = metrics
+		f.reported.Metrics = metrics
 		if n := testing.AllocsPerRun(100, func() {
 			for i := range f.events {
 				buf = f.appendEvent(buf[:0], i)

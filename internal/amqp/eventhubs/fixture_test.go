@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 		"github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2/internal.(*Namespace).startNegotiateClaimRenewer.func3"))
 }
 
-// yard is a real broker on the real disk engine in memory, behind the door and a real
+// yard is a real broker on the real disk engine in memory, behind the listener and a real
 // AMQP server, on connections in memory. It works inside a synctest bubble and outside.
 type yard struct {
 	t        testing.TB
 	broker   *broker.Broker
-	keeper   *access.Keeper
-	groups   *groups.Keeper
+	policies *access.Registry
+	groups   *groups.Registry
 	listener *memoryListener
 	registry *prometheus.Registry
 	// errors is what was logged as an error.
@@ -50,10 +50,10 @@ type yard struct {
 
 // setup may be changed before a yard is opened.
 type setup struct {
-	engine func(eventlog.Engine) eventlog.Engine
-	bearer access.TokenVerifier
-	groups func(Groups) Groups
-	door   Config
+	engine  func(eventlog.Engine) eventlog.Engine
+	bearer  access.TokenVerifier
+	groups  func(Groups) Groups
+	handler Config
 }
 
 func newYard(t testing.TB, change ...func(*setup)) *yard {
@@ -76,13 +76,13 @@ func newYard(t testing.TB, change ...func(*setup)) *yard {
 	t.Cleanup(func() { must(t, store.Close()) })
 	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: s.engine(engine), Meta: store, Namespace: "yard", Log: log})
 	must(t, err)
-	y.keeper, err = access.Open(t.Context(), access.Config{Meta: store, Hub: y.created, Development: true, Bearer: s.bearer, Log: log})
+	y.policies, err = access.Open(t.Context(), access.Config{Meta: store, Hub: y.created, Development: true, Bearer: s.bearer, Log: log})
 	must(t, err)
 	y.groups, err = groups.New(groups.Config{Meta: store, Broker: y.broker, Log: log})
 	must(t, err)
-	s.door.Groups = s.groups(y.groups)
-	s.door.Broker, s.door.Access, s.door.Log, s.door.Metrics = y.broker, y.keeper, log, y.registry
-	y.serve(s.door, log)
+	s.handler.Groups = s.groups(y.groups)
+	s.handler.Broker, s.handler.Access, s.handler.Log, s.handler.Metrics = y.broker, y.policies, log, y.registry
+	y.serve(s.handler, log)
 	return y
 }
 
@@ -92,9 +92,9 @@ func (y *yard) created(name string) (time.Time, bool) {
 }
 
 func (y *yard) serve(cfg Config, log *slog.Logger) {
-	door, err := New(cfg)
+	handler, err := New(cfg)
 	must(y.t, err)
-	server, err := amqp.New(amqp.Config{Handler: door, Auth: door, Log: log, Metrics: y.registry})
+	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Log: log, Metrics: y.registry})
 	must(y.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -124,7 +124,7 @@ func (y *yard) hub(name string, partitions int, groups ...string) {
 // policy makes one, with a key that is the policy's name and "key".
 func (y *yard) policy(hub, name string, rights auth.Rights) {
 	y.t.Helper()
-	_, err := y.keeper.Create(y.t.Context(), access.Policy{Hub: hub, Name: name, Rights: rights, Primary: keyOf(name), Secondary: keyOf(name) + "2"})
+	_, err := y.policies.Create(y.t.Context(), access.Policy{Hub: hub, Name: name, Rights: rights, Primary: keyOf(name), Secondary: keyOf(name) + "2"})
 	must(y.t, err)
 }
 

@@ -29,7 +29,7 @@ func (p *peer) attachManagement(l *amqp.Link) (amqp.Terminus, error) {
 
 // manage handles a request to $management: it tells about a hub or a partition (H10).
 func (p *peer) manage(ctx context.Context, q *request) reply {
-	at := p.place(address{node: nodeManagement, hub: strings.Trim(q.name, "/"), partition: q.partition})
+	at := p.entity(address{node: nodeManagement, hub: strings.Trim(q.name, "/"), partition: q.partition})
 	body, err := p.read(ctx, at, q)
 	if err != nil {
 		return p.failure(at, err)
@@ -37,7 +37,7 @@ func (p *peer) manage(ctx context.Context, q *request) reply {
 	return reply{status: 200, description: "OK", body: body}
 }
 
-func (p *peer) read(ctx context.Context, at place, q *request) ([]byte, error) {
+func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) {
 	if !strings.EqualFold(q.operation, "READ") || q.kind != typeHub && q.kind != typePartition {
 		return nil, &amqp.Error{
 			Condition: condNotImplemented,
@@ -52,13 +52,13 @@ func (p *peer) read(ctx context.Context, at place, q *request) ([]byte, error) {
 		return nil, err
 	}
 	if q.kind == typeHub {
-		hub, err := p.door.broker.Hub(at.hub)
+		hub, err := p.handler.broker.Hub(at.hub)
 		if err != nil {
 			return nil, err
 		}
 		return appendHub(nil, hub), nil
 	}
-	info, err := p.door.broker.Partition(ctx, at.hub, q.partition)
+	info, err := p.handler.broker.Partition(ctx, at.hub, q.partition)
 	if err != nil {
 		return nil, err
 	}
@@ -66,13 +66,13 @@ func (p *peer) read(ctx context.Context, at place, q *request) ([]byte, error) {
 }
 
 // mayRead: any right to the hub will do, put on the connection or brought along.
-func (p *peer) mayRead(ctx context.Context, at place, q *request) error {
+func (p *peer) mayRead(ctx context.Context, at entity, q *request) error {
 	wanted := auth.At(at.hub, wordManagement)
 	if p.rights.allow(wanted, 0) {
 		return nil
 	}
 	if q.token != "" {
-		g, err := p.door.access.Token(ctx, q.token, "")
+		g, err := p.handler.access.Token(ctx, q.token, "")
 		if err == nil && g.Allows(wanted, 0, time.Now()) {
 			return nil
 		}

@@ -217,14 +217,14 @@ func TestAskingAboutAllPartitionsAtOnce(t *testing.T) {
 			}
 		})
 	}
-	told := make(map[any]bool)
+	reported := make(map[any]bool)
 	for range partitions {
 		m, err := c.receiver.Receive(ctx, nil)
 		must(t, err)
 		wantStatus(t, m, 200, "OK")
-		told[m.Properties.CorrelationID] = true
+		reported[m.Properties.CorrelationID] = true
 	}
-	if len(told) != partitions {
-		t.Errorf("told about %d partitions", len(told))
+	if len(reported) != partitions {
+		t.Errorf("told about %d partitions", len(reported))
 	}
 }

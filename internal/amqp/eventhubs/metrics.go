@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what the door counts. What is published the broker counts, for all doors.
+// metrics are what the listener counts. What is published the broker counts, for all listeners.
 type metrics struct {
 	delivered *prometheus.CounterVec // by hub
 	damage    prometheus.Counter

@@ -14,11 +14,11 @@ import (
 // attachTimeout is how long a link may hold up its connection until it is accepted.
 const attachTimeout = 20 * time.Second
 
-// peer is the door's side of one connection.
+// peer is the listener's side of one connection.
 type peer struct {
-	door *Door
-	conn *amqp.Conn
-	log  *slog.Logger
+	handler *Handler
+	conn    *amqp.Conn
+	log     *slog.Logger
 
 	rights rights
 	// ignore ends the news of policies.
@@ -31,8 +31,8 @@ type peer struct {
 }
 
 // newPeer makes a peer whose rights follow the policies.
-func newPeer(d *Door, c *amqp.Conn) *peer {
-	p := &peer{door: d, conn: c, log: c.Log(), budget: newBudget()}
+func newPeer(d *Handler, c *amqp.Conn) *peer {
+	p := &peer{handler: d, conn: c, log: c.Log(), budget: newBudget()}
 	p.ignore = d.access.OnChange(p.rights.review)
 	p.rights.await(d.tokenTimeout, p.giveUp)
 	p.claims = newExchange(p, p.putToken)
@@ -66,7 +66,7 @@ func (p *peer) Attach(l *amqp.Link) (amqp.Terminus, error) {
 		t, err = p.attachReceiver(l, a)
 	}
 	if err != nil {
-		return amqp.Terminus{}, p.explain(p.place(a), err)
+		return amqp.Terminus{}, p.explain(p.entity(a), err)
 	}
 	return t, nil
 }
@@ -82,9 +82,9 @@ func (p *peer) Disconnected() {
 // giveUp ends a connection without rights. Clients take it for one that was idle, and
 // come back when they have something to say.
 func (p *peer) giveUp() {
-	p.door.metrics.abandoned.Inc()
-	p.conn.Close(p.explain(p.place(address{}), &amqp.Error{
-		Condition: condConnectionForced, Description: textNoToken(p.door.tokenTimeout),
+	p.handler.metrics.abandoned.Inc()
+	p.conn.Close(p.explain(p.entity(address{}), &amqp.Error{
+		Condition: condConnectionForced, Description: textNoToken(p.handler.tokenTimeout),
 	}))
 }
 
@@ -105,13 +105,13 @@ func addressOf(a *wire.Attach) (string, error) {
 	return a.Target.Address.Value, nil
 }
 
-// place is what errors about an address tell of it.
-func (p *peer) place(a address) place {
-	return place{host: p.conn.Hostname(), namespace: p.door.broker.Namespace(), address: a}
+// entity is what errors about an address tell of it.
+func (p *peer) entity(a address) entity {
+	return entity{host: p.conn.Hostname(), namespace: p.handler.broker.Namespace(), address: a}
 }
 
 // authorize asks for a right to a link's place.
-func (p *peer) authorize(at place, need auth.Rights) error {
+func (p *peer) authorize(at entity, need auth.Rights) error {
 	if p.rights.allow(at.scope(), need) {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (p *peer) authorize(at place, need auth.Rights) error {
 // watch ends a link when the rights to its place do. It returns what to call when the
 // link has ended. It comes last when a link is attached: rights that have ended since they
 // were asked for, also because the hub is not the same any more, refuse it.
-func (p *peer) watch(l *amqp.Link, at place, need auth.Rights) (unwatch func(), err error) {
-	g := &guard{place: at.scope(), need: need, end: func(why error) { l.Detach(p.explain(at, why)) }}
+func (p *peer) watch(l *amqp.Link, at entity, need auth.Rights) (unwatch func(), err error) {
+	g := &guard{entity: at.scope(), need: need, end: func(why error) { l.Detach(p.explain(at, why)) }}
 	if !p.rights.watch(g) {
 		return nil, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(need)}
 	}
@@ -130,34 +130,34 @@ func (p *peer) watch(l *amqp.Link, at place, need auth.Rights) (unwatch func(), 
 }
 
 // explain says an error as the client is told it. The log has the same tracking id.
-func (p *peer) explain(at place, err error) *amqp.Error {
-	told, known := judge(at, err)
+func (p *peer) explain(at entity, err error) *amqp.Error {
+	reported, known := judge(at, err)
 	id := newTrackingID()
-	told.Description = at.describe(told.Description, id, time.Now())
+	reported.Description = at.describe(reported.Description, id, time.Now())
 	level := slog.LevelDebug
 	if !known && p.conn.Context().Err() == nil { // what the connection's end brings is no fault
 		level = slog.LevelError
 	}
 	p.log.Log(context.Background(), level, "client was told of an error",
-		"trackingId", id, "resource", at.resource(), "condition", string(told.Condition), "error", err)
-	return &told
+		"trackingId", id, "resource", at.resource(), "condition", string(reported.Condition), "error", err)
+	return &reported
 }
 
 // ends is explain for a link that ends with the error. What may succeed when it is done
 // again would be tried again on the same link, so it says that another is needed.
-func (p *peer) ends(at place, err error) *amqp.Error {
-	told := p.explain(at, err)
-	switch told.Condition {
+func (p *peer) ends(at entity, err error) *amqp.Error {
+	reported := p.explain(at, err)
+	switch reported.Condition {
 	case condBusy, condTimeout, condCancelled:
-		told.Condition = condDetachForced
+		reported.Condition = condDetachForced
 	}
-	return told
+	return reported
 }
 
 // failure is explain for who answers by a reply.
-func (p *peer) failure(at place, err error) reply {
-	told := p.explain(at, err)
-	return reply{status: statusOf(told.Condition), description: told.Description, condition: told.Condition}
+func (p *peer) failure(at entity, err error) reply {
+	reported := p.explain(at, err)
+	return reply{status: statusOf(reported.Condition), description: reported.Description, condition: reported.Condition}
 }
 
 // property looks for a value in a link's properties.

@@ -103,31 +103,31 @@ func TestLoggingInWithAKey(t *testing.T) {
 func TestLoggingInWithACertificate(t *testing.T) {
 	y := newYard(t)
 	y.policy("", "device", auth.Send)
-	door, err := New(Config{Broker: y.broker, Access: y.keeper})
+	handler, err := New(Config{Broker: y.broker, Access: y.policies})
 	must(t, err)
 	state := func(name string) tls.ConnectionState {
 		return tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
 	}
-	got, err := door.External(t.Context(), state("device"))
+	got, err := handler.External(t.Context(), state("device"))
 	must(t, err)
 	if g := got.(auth.Grant); !g.Allows(auth.At("orders"), auth.Send, time.Now()) || g.Allows(auth.At("orders"), auth.Listen, time.Now()) {
 		t.Errorf("the grant is %+v", g)
 	}
-	if _, err := door.External(t.Context(), state("stranger")); !errors.Is(err, auth.ErrSignature) {
+	if _, err := handler.External(t.Context(), state("stranger")); !errors.Is(err, auth.ErrSignature) {
 		t.Errorf("a stranger is %v", err)
 	}
-	if _, err := door.External(t.Context(), tls.ConnectionState{}); err == nil {
+	if _, err := handler.External(t.Context(), tls.ConnectionState{}); err == nil {
 		t.Error("no certificate was accepted")
 	}
 }
 
-func TestWhatADoorNeeds(t *testing.T) {
+func TestWhatAHandlerNeeds(t *testing.T) {
 	y := newYard(t)
 	for what, cfg := range map[string]Config{
-		"no broker":         {Access: y.keeper},
+		"no broker":         {Access: y.policies},
 		"no access":         {Broker: y.broker},
-		"no room":           {Broker: y.broker, Access: y.keeper, MaxMessageBytes: -1},
-		"the metrics twice": {Broker: y.broker, Access: y.keeper, Metrics: y.registry},
+		"no room":           {Broker: y.broker, Access: y.policies, MaxMessageBytes: -1},
+		"the metrics twice": {Broker: y.broker, Access: y.policies, Metrics: y.registry},
 	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s was accepted", what)

@@ -26,7 +26,7 @@ const (
 type receiver struct {
 	peer *peer
 	link *amqp.Link
-	at   place
+	at   entity
 	// hub is what the link's address found: one of the same name made later is another.
 	hub broker.Hub
 	// metrics: the client wants to hear of the partition's newest event, too (H10).
@@ -46,7 +46,7 @@ type receiver struct {
 // attachReceiver accepts a link from a partition. Its position is fixed when it returns,
 // before the client hears of it: what is stored from then on is new to it.
 func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
-	at := p.place(a)
+	at := p.entity(a)
 	if err := p.authorize(at, auth.Listen); err != nil {
 		return amqp.Terminus{}, err
 	}
@@ -54,7 +54,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A receiver's address has the form " +
 			"HUB/ConsumerGroups/GROUP/Partitions/ID."}
 	}
-	hub, err := p.door.broker.Hub(a.hub)
+	hub, err := p.handler.broker.Hub(a.hub)
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
@@ -69,7 +69,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, err
 	}
 	r.metrics = slices.Contains(l.Request().DesiredCapabilities, capabilityMetrics)
-	r.delivered = p.door.metrics.delivered.WithLabelValues(hub.Name)
+	r.delivered = p.handler.metrics.delivered.WithLabelValues(hub.Name)
 	if r.unwatch, err = p.watch(l, at, auth.Listen); err != nil {
 		r.leave()
 		return amqp.Terminus{}, err
@@ -101,7 +101,7 @@ func (r *receiver) sit(request *wire.Attach) error {
 	}
 	ctx, cancel := context.WithTimeout(r.peer.conn.Context(), attachTimeout)
 	defer cancel()
-	seat, err := r.peer.door.broker.Receive(ctx, cfg)
+	seat, err := r.peer.handler.broker.Receive(ctx, cfg)
 	if ahead, ok := errors.AsType[*eventlog.PositionError](err); ok {
 		return &amqp.Error{Condition: condArgument, Description: from.textPastEnd(ahead)}
 	}
@@ -175,7 +175,7 @@ func (r *receiver) Run(ctx context.Context, l *amqp.Link) error {
 		return nil
 	}
 	if errors.Is(err, eventlog.ErrRemoved) {
-		r.peer.door.metrics.delivered.DeleteLabelValues(r.hub.Name)
+		r.peer.handler.metrics.delivered.DeleteLabelValues(r.hub.Name)
 	}
 	return r.peer.ends(r.at, err)
 }

@@ -273,15 +273,15 @@ func TestRuntimeMetricsBesideDeliveries(t *testing.T) {
 	last := annotation[time.Time](t, plainly[2], wire.AnnotationEnqueuedTime)
 	asked := receive(t, newReceiver(t, s, firstPartition, listening{capabilities: []string{string(capabilityMetrics), "com.microsoft:georeplication"}}), 3)
 	for i, m := range asked {
-		told := m.DeliveryAnnotations
-		if told[wire.AnnotationLastSequence] != int64(2) || told[wire.AnnotationLastOffset] != "2" {
-			t.Errorf("event %d tells of %v", i, told)
+		reported := m.DeliveryAnnotations
+		if reported[wire.AnnotationLastSequence] != int64(2) || reported[wire.AnnotationLastOffset] != "2" {
+			t.Errorf("event %d tells of %v", i, reported)
 		}
-		if at, ok := told[wire.AnnotationLastTime].(time.Time); !ok || !at.Equal(last) {
-			t.Errorf("event %d tells of %v, the last is of %v", i, told, last)
+		if at, ok := reported[wire.AnnotationLastTime].(time.Time); !ok || !at.Equal(last) {
+			t.Errorf("event %d tells of %v, the last is of %v", i, reported, last)
 		}
-		if _, ok := told[wire.AnnotationRetrieved].(time.Time); !ok || len(told) != 4 {
-			t.Errorf("event %d tells of %v", i, told)
+		if _, ok := reported[wire.AnnotationRetrieved].(time.Time); !ok || len(reported) != 4 {
+			t.Errorf("event %d tells of %v", i, reported)
 		}
 	}
 }
@@ -296,8 +296,8 @@ func TestRuntimeMetricsAreNotOld(t *testing.T) {
 	r := newReceiver(t, y.session(), firstPartition, listening{credit: -1, capabilities: []string{string(capabilityMetrics)}})
 	for last := int64(2); last < 5; last++ {
 		must(t, r.IssueCredit(1))
-		if told := receive(t, r, 1)[0].DeliveryAnnotations; told[wire.AnnotationLastSequence] != last {
-			t.Errorf("the last is %d, and told was %v", last, told)
+		if reported := receive(t, r, 1)[0].DeliveryAnnotations; reported[wire.AnnotationLastSequence] != last {
+			t.Errorf("the last is %d, and told was %v", last, reported)
 		}
 		y.store("orders", "0", "one more")
 	}
@@ -336,7 +336,7 @@ type broken struct {
 }
 
 func (b broken) damaged() bool {
-	return b.Place() >= b.damage.First && (b.Place() < b.damage.Next || b.damage.Next == eventlog.NoSequence)
+	return b.At() >= b.damage.First && (b.At() < b.damage.Next || b.damage.Next == eventlog.NoSequence)
 }
 
 func (b broken) Next(ctx context.Context) (eventlog.Run, error) {
@@ -418,7 +418,7 @@ func TestDamageWithNothingBehindItEndsTheLink(t *testing.T) {
 	wantError(t, err, condInternal, "Segment 0: checksum: event 1 and those after it cannot be read.")
 }
 
-// An event whose bytes are not what the door stores has its place all the same.
+// An event whose bytes are not what the listener stores has its place all the same.
 func TestAnEventThatCannotBeRead(t *testing.T) {
 	y := newYard(t)
 	y.errors.want.Store(1)

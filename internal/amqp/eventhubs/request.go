@@ -74,16 +74,16 @@ func (q *request) readProperties(section []byte) error {
 	return nil
 }
 
-func (q *request) readProperty(r *wire.Reader, section []byte, place int) (err error) {
+func (q *request) readProperty(r *wire.Reader, section []byte, entity int) (err error) {
 	if r.TryNull() {
 		return nil
 	}
 	start := r.Offset()
 	switch {
-	case place == propertyReplyTo:
+	case entity == propertyReplyTo:
 		q.replyTo, err = readText(r)
 		return err
-	case place == propertyMessageID, place == propertyCorrelationID && q.id == nil:
+	case entity == propertyMessageID, entity == propertyCorrelationID && q.id == nil:
 		err = r.Skip()
 		q.id = bytes.Clone(section[start:r.Offset()])
 		return err
@@ -167,8 +167,8 @@ type reply struct {
 // since clients do not agree on them.
 func (a *reply) append(dst, id []byte) []byte {
 	dst, list := wire.BeginList(wire.AppendDescriptor(dst, wire.DescriptorProperties))
-	for place := range propertyCount {
-		if place == propertyCorrelationID && id != nil {
+	for entity := range propertyCount {
+		if entity == propertyCorrelationID && id != nil {
 			dst = append(dst, id...)
 			continue
 		}

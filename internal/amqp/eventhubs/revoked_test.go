@@ -28,7 +28,7 @@ func TestLinksEndWhenTheirPolicyDoes(t *testing.T) {
 	const resource = "sb://localhost/orders"
 	regenerate := func(key access.Key) func(*yard) error {
 		return func(y *yard) error {
-			_, err := y.keeper.Regenerate(y.t.Context(), "orders", "ours", key)
+			_, err := y.policies.Regenerate(y.t.Context(), "orders", "ours", key)
 			return err
 		}
 	}
@@ -37,10 +37,10 @@ func TestLinksEndWhenTheirPolicyDoes(t *testing.T) {
 		change             func(y *yard) error
 		primary, secondary bool // which end
 	}{
-		{"the policy is deleted", func(y *yard) error { return y.keeper.Delete(y.t.Context(), "orders", "ours") }, true, true},
+		{"the policy is deleted", func(y *yard) error { return y.policies.Delete(y.t.Context(), "orders", "ours") }, true, true},
 		{"the primary key is made anew", regenerate(access.PrimaryKey), true, false},
 		{"the secondary key is made anew", regenerate(access.SecondaryKey), false, true},
-		{"another policy is deleted", func(y *yard) error { return y.keeper.Delete(y.t.Context(), "orders", "theirs") }, false, false},
+		{"another policy is deleted", func(y *yard) error { return y.policies.Delete(y.t.Context(), "orders", "theirs") }, false, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestATokenAfterARevokedOne(t *testing.T) {
 		conn := y.dial(nil)
 		authorizeAs(t, conn, "ours", "sb://localhost/orders", time.Hour)
 		sender := newSender(t, newSession(t, conn), "orders", nil)
-		must(t, y.keeper.Delete(t.Context(), "", "ours"))
+		must(t, y.policies.Delete(t.Context(), "", "ours"))
 		synctest.Wait()
 		wantError(t, sender.Send(t.Context(), text("x"), nil), condUnauthorized, revoked)
 		authorizeAs(t, conn, auth.RootPolicy, "sb://localhost/orders", time.Hour)
@@ -226,7 +226,7 @@ func TestConnectionsWithoutATokenEnd(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		must(t, sender.Send(t.Context(), text("x"), nil))
 		must(t, newSender(t, logged, "orders", nil).Send(t.Context(), text("x"), nil))
-		must(t, y.keeper.Delete(t.Context(), "", "ours"))
+		must(t, y.policies.Delete(t.Context(), "", "ours"))
 		time.Sleep(time.Minute + time.Millisecond) // not at the same moment as the end
 		if _, err := logged.NewSender(t.Context(), "orders", nil); err == nil || !strings.Contains(err.Error(), string(condConnectionForced)) {
 			t.Errorf("who lost his rights is told %v", err)

@@ -40,8 +40,8 @@ type rights struct {
 
 // guard is a link that needs a right.
 type guard struct {
-	place auth.Place
-	need  auth.Rights
+	entity auth.Entity
+	need   auth.Rights
 	// end ends the link, whose last grant is over: it has expired, or was revoked. No lock
 	// is held.
 	end func(why error)
@@ -81,7 +81,7 @@ func outlasts(g, other auth.Grant) bool {
 }
 
 // allow tells whether a right to a place was granted. A need of zero asks for any right.
-func (r *rights) allow(at auth.Place, need auth.Rights) bool {
+func (r *rights) allow(at auth.Entity, need auth.Rights) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -168,7 +168,7 @@ func (r *rights) trimLocked() (some bool) {
 // zero time if one never does.
 func (r *rights) untilLocked(g *guard, now time.Time) (until time.Time, ok bool) {
 	for _, grant := range r.grants {
-		if !grant.Allows(g.place, g.need, now) {
+		if !grant.Allows(g.entity, g.need, now) {
 			continue
 		}
 		if grant.Expires.IsZero() {

@@ -36,7 +36,7 @@ func newEndings() *endings {
 }
 
 func (e *endings) guard(path string, need auth.Rights) *guard {
-	return &guard{place: auth.PlaceOf(path), need: need, end: func(why error) {
+	return &guard{entity: auth.EntityOf(path), need: need, end: func(why error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.at[path], e.why[path] = time.Since(e.began), why
@@ -83,7 +83,7 @@ func TestRightsReachWhatIsBeneath(t *testing.T) {
 		{"orders", auth.Manage, false},
 	}
 	for _, tt := range tests {
-		if got := r.allow(auth.PlaceOf(tt.path), tt.need); got != tt.want {
+		if got := r.allow(auth.EntityOf(tt.path), tt.need); got != tt.want {
 			t.Errorf("%s to %q is %v", tt.need, tt.path, got)
 		}
 	}
@@ -267,7 +267,7 @@ func TestRevocationStorm(t *testing.T) {
 		policy := fmt.Sprint("p", i)
 		all.Go(func() {
 			must(t, r.add(v.grant("a/"+policy, auth.Send, policy)))
-			g := &guard{place: auth.At("a/" + policy), need: auth.Send, end: func(error) { open.Delete(policy) }}
+			g := &guard{entity: auth.At("a/" + policy), need: auth.Send, end: func(error) { open.Delete(policy) }}
 			open.Store(policy, true)
 			if !r.watch(g) {
 				open.Delete(policy)
@@ -369,7 +369,7 @@ func TestStopWaitsForTheSweep(t *testing.T) {
 		var stopped atomic.Bool
 		v := &view{gone: map[string]bool{}}
 		watch := func(hub string) *guard {
-			g := &guard{place: auth.At(hub), need: auth.Send, end: func(error) {
+			g := &guard{entity: auth.At(hub), need: auth.Send, end: func(error) {
 				if stopped.Load() {
 					t.Error("a link was ended after stop")
 				}

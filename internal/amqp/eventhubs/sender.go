@@ -16,7 +16,7 @@ const senderCredit = 1000
 type sender struct {
 	peer *peer
 	link *amqp.Link
-	at   place
+	at   entity
 	// hub is what the link's address found: one of the same name made later is another.
 	hub broker.Hub
 	// producer is set where the client numbers its events, so that none is stored twice.
@@ -30,7 +30,7 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A sender's address has the form " +
 			"HUB, HUB/Partitions/ID or HUB/Publishers/NAME."}
 	}
-	at := p.place(a)
+	at := p.entity(a)
 	if err := p.authorize(at, auth.Send); err != nil {
 		return amqp.Terminus{}, err
 	}
@@ -38,7 +38,7 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
-	t := amqp.Terminus{MaxMessageBytes: uint64(p.door.maxMessageBytes), Credit: senderCredit}
+	t := amqp.Terminus{MaxMessageBytes: uint64(p.handler.maxMessageBytes), Credit: senderCredit}
 	s := &sender{peer: p, link: l, at: at, hub: hub}
 	if wantsNumbers(l) {
 		producer, err := p.openProducer(l, a)
@@ -57,7 +57,7 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 
 // findTarget refuses an address that nothing could be sent to.
 func (p *peer) findTarget(a address) (broker.Hub, error) {
-	hub, err := p.door.broker.Hub(a.hub)
+	hub, err := p.handler.broker.Hub(a.hub)
 	if err != nil || a.partition == "" {
 		return hub, err
 	}
@@ -71,8 +71,8 @@ func (p *peer) findTarget(a address) (broker.Hub, error) {
 // Deliver submits a message's events and leaves the waiting to a goroutine, so that many
 // messages are under way at once. Nothing is accepted before it is stored.
 func (s *sender) Deliver(d *amqp.Delivery) {
-	b := s.peer.door.batches.Get().(*batch)
-	defer s.peer.door.batches.Put(b)
+	b := s.peer.handler.batches.Get().(*batch)
+	defer s.peer.handler.batches.Put(b)
 	defer b.reset()
 	if err := b.decode(d.Format, d.Payload); err != nil {
 		s.refuse(d, err)
@@ -104,7 +104,7 @@ func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) 
 	if s.producer == nil {
 		to := b.target(s.at.partition)
 		to.Created = s.hub.Created
-		return s.peer.door.broker.Submit(ctx, s.at.hub, to, b.events)
+		return s.peer.handler.broker.Submit(ctx, s.at.hub, to, b.events)
 	}
 	return s.submitNumbered(ctx, b)
 }
@@ -122,10 +122,10 @@ func (s *sender) settle(d *amqp.Delivery, pending *broker.Pending) {
 // refuse rejects a message. Where the hub is gone the link goes with it: no message on
 // it could fare better, and a hub that has taken the name is another.
 func (s *sender) refuse(d *amqp.Delivery, err error) {
-	told := s.peer.explain(s.at, err)
-	d.Reject(told)
-	if told.Condition == condNotFound {
-		s.link.Detach(told)
+	reported := s.peer.explain(s.at, err)
+	d.Reject(reported)
+	if reported.Condition == condNotFound {
+		s.link.Detach(reported)
 	}
 }
 

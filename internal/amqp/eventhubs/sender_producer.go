@@ -31,7 +31,7 @@ func (p *peer) openProducer(l *amqp.Link, a address) (*broker.Producer, error) {
 	}
 	ctx, cancel := context.WithTimeout(p.conn.Context(), attachTimeout)
 	defer cancel()
-	return p.door.broker.Producer(ctx, a.hub, a.partition, cfg)
+	return p.handler.broker.Producer(ctx, a.hub, a.partition, cfg)
 }
 
 // producerConfig reads the three numbers. The newest may be -1, though Event Hubs takes no

@@ -122,7 +122,7 @@ func TestPublishingABatch(t *testing.T) {
 }
 
 func TestPublishingTooMuch(t *testing.T) {
-	y := newYard(t, func(s *setup) { s.door.MaxMessageBytes = 2000 })
+	y := newYard(t, func(s *setup) { s.handler.MaxMessageBytes = 2000 })
 	y.hub("orders", 1)
 	sender := newSender(t, y.session(), "orders", nil)
 	if got := sender.MaxMessageSize(); got != 2000 {
@@ -325,17 +325,17 @@ func TestNothingIsAcceptedEarly(t *testing.T) {
 	case <-t.Context().Done():
 	}
 	engine.release <- nil
-	told := 0
+	reported := 0
 	for _, receipt := range []goamqp.SendReceipt{first, second} {
 		state, err := receipt.Wait(t.Context())
 		must(t, err)
 		if rejected, ok := state.(*goamqp.StateRejected); ok {
-			told++
+			reported++
 			wantError(t, rejected.Error, condTimeout, "The outcome is unknown: ")
 		}
 	}
-	if told != 1 {
-		t.Errorf("%d of 2 were told to be in doubt", told)
+	if reported != 1 {
+		t.Errorf("%d of 2 were told to be in doubt", reported)
 	}
 }
 

@@ -14,17 +14,17 @@ import (
 // The texts of errors are a part of the protocol: some clients tell one error from
 // another by its words, and so do their tests. They are kept as Event Hubs writes them.
 
-// place is what an error is about, for its text.
-type place struct {
+// entity is what an error is about, for its text.
+type entity struct {
 	// host is what the client calls the yard, namespace what the yard calls itself.
 	host, namespace string
 	address
 }
 
 // resource is the place as a URI.
-func (p place) resource() string { return p.resourceOf(p.path()) }
+func (p entity) resource() string { return p.resourceOf(p.path()) }
 
-func (p place) resourceOf(path string) string {
+func (p entity) resourceOf(path string) string {
 	host := p.host
 	if host == "" {
 		host = p.namespace
@@ -33,7 +33,7 @@ func (p place) resourceOf(path string) string {
 }
 
 // tracker is the place as logs of the service name it: ns:eventhub:hub~partition|group.
-func (p place) tracker() string {
+func (p entity) tracker() string {
 	name := p.namespace + ":eventhub"
 	if p.hub != "" {
 		name += ":" + shown(p.hub)
@@ -49,7 +49,7 @@ func (p place) tracker() string {
 
 // describe ends a text the way all texts of the service end, so that who looks for such
 // an end in his logs finds it. The id is the yard's to log as well.
-func (p place) describe(text string, id string, now time.Time) string {
+func (p entity) describe(text string, id string, now time.Time) string {
 	return fmt.Sprintf("%s TrackingId:%s, SystemTracker:%s, Timestamp:%s",
 		text, id, p.tracker(), now.UTC().Format("2006-01-02T15:04:05"))
 }
@@ -80,7 +80,7 @@ func shown(text string) string {
 
 // textNotFound is recognised by its words: without them some clients try again for
 // minutes.
-func (p place) textNotFound(e *broker.NotFoundError) string {
+func (p entity) textNotFound(e *broker.NotFoundError) string {
 	switch e.Kind {
 	case broker.KindPartition:
 		return textPartition(e.Partitions)
@@ -96,7 +96,7 @@ func (p place) textNotFound(e *broker.NotFoundError) string {
 	}
 }
 
-func (p place) textMissing(path string) string {
+func (p entity) textMissing(path string) string {
 	return fmt.Sprintf("The messaging entity '%s' could not be found.", p.resourceOf(path))
 }
 
@@ -105,7 +105,7 @@ func textPartition(partitions int) string {
 		"It should be between 0 and %d.", partitions-1)
 }
 
-func (p place) textUnauthorized(need auth.Rights) string {
+func (p entity) textUnauthorized(need auth.Rights) string {
 	return fmt.Sprintf("Unauthorized access. '%s' claim(s) are required to perform this operation. Resource: '%s'.",
 		need, p.resource())
 }

@@ -41,9 +41,9 @@ func TestTextsOfTheEpochRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			told, known := judge(somewhere, tt.err)
-			if !known || told.Condition != tt.condition || told.Description != tt.text {
-				t.Errorf("told as %s:\n%s\nwant %s:\n%s", told.Condition, told.Description, tt.condition, tt.text)
+			reported, known := judge(somewhere, tt.err)
+			if !known || reported.Condition != tt.condition || reported.Description != tt.text {
+				t.Errorf("told as %s:\n%s\nwant %s:\n%s", reported.Condition, reported.Description, tt.condition, tt.text)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestTextsEndAsTheServiceEndsThem(t *testing.T) {
 	if want := "Something. TrackingId:id_G0, SystemTracker:yard:eventhub:orders~3|billing, Timestamp:2026-01-02T02:04:05"; got != want {
 		t.Errorf("text is %q, want %q", got, want)
 	}
-	if got := (place{namespace: "yard"}).describe("Something.", newTrackingID(), now); !trackingEnd.MatchString(got) {
+	if got := (entity{namespace: "yard"}).describe("Something.", newTrackingID(), now); !trackingEnd.MatchString(got) {
 		t.Errorf("text is %q", got)
 	}
 	if first, second := newTrackingID(), newTrackingID(); first == second {

@@ -28,7 +28,7 @@ const (
 	// smallReplyBytes is what a reply may measure that is kept although there is no room:
 	// it may be the outcome of a write, and there are no more of them than calls.
 	smallReplyBytes = 4 << 10
-	// maxListings is how many requests for facts are handled at once: each reads all of a
+	// maxListings is how many requests for entries are handled at once: each reads all of a
 	// group's, of which it tells a page. The others wait.
 	maxListings = 2
 )
@@ -44,18 +44,18 @@ var (
 	}
 )
 
-// Groups is what stands behind $yard: the leases, checkpoints and facts of consumer
+// Groups is what stands behind $yard: the leases, checkpoints and entries of consumer
 // groups, as processor.Store and processor.Watcher say. To force a checkpoint is not among
-// it: that takes more than the right to listen, and another door.
+// it: that takes more than the right to listen, and another listener.
 type Groups interface {
 	Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error)
 	Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error)
 	Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error)
 	Begin(ctx context.Context, g processor.Group, lease processor.Lease) (processor.Checkpoint, error)
 	Save(ctx context.Context, g processor.Group, lease processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error)
-	Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error)
-	Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error)
-	Remove(ctx context.Context, g processor.Group, f processor.Fact) error
+	Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error)
+	Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error)
+	Remove(ctx context.Context, g processor.Group, f processor.Entry) error
 	processor.Watcher
 }
 
@@ -70,7 +70,7 @@ type yardNode struct {
 	watches *watches
 	// calls and their bytes are those under way. Guarded by the exchange's mutex.
 	calls, bytes int
-	// listings has an entry for each request for facts that is being handled.
+	// listings has an entry for each request for entries that is being handled.
 	listings chan struct{}
 }
 
@@ -86,7 +86,7 @@ func (p *peer) attachYard(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: wordYard, Name: wordYard}
 	}
 	if !p.rights.any() {
-		return amqp.Terminus{}, &amqp.Error{Condition: condUnauthorized, Description: p.place(a).textUnauthorized(auth.Listen)}
+		return amqp.Terminus{}, &amqp.Error{Condition: condUnauthorized, Description: p.entity(a).textUnauthorized(auth.Listen)}
 	}
 	if !sends(l) {
 		return p.yard.attachReplies(l), nil
@@ -110,7 +110,7 @@ func (s *callSink) Deliver(d *amqp.Delivery) {
 	n := s.node
 	e, body, err := parseCall(d)
 	if err != nil {
-		d.Reject(n.peer.explain(n.peer.place(address{node: nodeYard}), err))
+		d.Reject(n.peer.explain(n.peer.entity(address{node: nodeYard}), err))
 		return
 	}
 	e.session = s.link.Session()
@@ -170,7 +170,7 @@ func (n *yardNode) done(e *errand) {
 // turnAway answers a request that there is no room for: by a reply or, where the client takes
 // none, by rejecting it.
 func (n *yardNode) turnAway(e *errand) {
-	busy := n.peer.failure(n.peer.place(address{node: nodeYard}), errTooManyCalls)
+	busy := n.peer.failure(n.peer.entity(address{node: nodeYard}), errTooManyCalls)
 	if n.reply(e, busy.append(nil, e.id), false) {
 		e.delivery.Accept()
 		return
@@ -185,7 +185,7 @@ func (n *yardNode) send(e *errand, a reply) {
 	if n.reply(e, message, len(message) <= smallReplyBytes) {
 		return
 	}
-	dropped := n.peer.failure(n.peer.place(address{node: nodeYard}), errUntaken)
+	dropped := n.peer.failure(n.peer.entity(address{node: nodeYard}), errUntaken)
 	dropped.status = groupwire.StatusFailed // it may have been a write
 	if !n.reply(e, dropped.append(nil, e.id), true) {
 		n.peer.log.Debug("reply has nowhere to go", "replyTo", shown(e.replyTo), "operation", shown(e.operation))
@@ -195,10 +195,10 @@ func (n *yardNode) send(e *errand, a reply) {
 // answer handles a request, as long as there is the right to it.
 func (n *yardNode) answer(ctx context.Context, q *request, body []byte) reply {
 	p := n.peer
-	at := p.place(address{node: nodeYard, hub: strings.Trim(q.name, "/")})
+	at := p.entity(address{node: nodeYard, hub: strings.Trim(q.name, "/")})
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	g := &guard{place: at.scope(), need: auth.Listen, end: func(why error) { end(why) }}
+	g := &guard{entity: at.scope(), need: auth.Listen, end: func(why error) { end(why) }}
 	if !p.rights.watch(g) {
 		return p.failure(at, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(auth.Listen)})
 	}
@@ -211,7 +211,7 @@ func (n *yardNode) answer(ctx context.Context, q *request, body []byte) reply {
 }
 
 // perform does what is asked for and gives the body of the reply.
-func (n *yardNode) perform(ctx context.Context, at place, q *request, body []byte) ([]byte, error) {
+func (n *yardNode) perform(ctx context.Context, at entity, q *request, body []byte) ([]byte, error) {
 	do, ok := operations[q.operation]
 	if !ok {
 		return nil, &amqp.Error{Condition: condArgument, Description: fmt.Sprintf("%s does not know the operation '%s': it knows %s.",
@@ -220,7 +220,7 @@ func (n *yardNode) perform(ctx context.Context, at place, q *request, body []byt
 	if at.hub == "" {
 		return nil, &amqp.Error{Condition: condArgument, Description: "The request names no hub."}
 	}
-	hub, err := n.peer.door.broker.Hub(at.hub)
+	hub, err := n.peer.handler.broker.Hub(at.hub)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (n *yardNode) perform(ctx context.Context, at place, q *request, body []byt
 
 // failed tells of an error. Where the context has ended that is why: the rights to the hub
 // may have, too.
-func (n *yardNode) failed(ctx context.Context, at place, err error) reply {
+func (n *yardNode) failed(ctx context.Context, at entity, err error) reply {
 	if cause := context.Cause(ctx); cause != nil {
 		err = fmt.Errorf("%w: %v", cause, err)
 	}

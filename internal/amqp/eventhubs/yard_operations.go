@@ -19,7 +19,7 @@ var operations = map[string]operation{
 	groupwire.OpCheckpoints: on((*yardNode).checkpoints),
 	groupwire.OpBegin:       on((*yardNode).beginLease),
 	groupwire.OpSave:        on((*yardNode).save),
-	groupwire.OpFacts:       on((*yardNode).facts),
+	groupwire.OpEntries:     on((*yardNode).entries),
 	groupwire.OpPut:         on((*yardNode).put),
 	groupwire.OpRemove:      on((*yardNode).remove),
 	groupwire.OpWatch:       on((*yardNode).watch),
@@ -32,7 +32,7 @@ func on[Q groupwire.Request](do func(*yardNode, context.Context, processor.Group
 		if err != nil {
 			return nil, err
 		}
-		b := n.peer.door.broker
+		b := n.peer.handler.broker
 		group, err := b.Group(ctx, hub, q.Of())
 		if err != nil {
 			return nil, err
@@ -43,7 +43,7 @@ func on[Q groupwire.Request](do func(*yardNode, context.Context, processor.Group
 
 func (n *yardNode) leases(ctx context.Context, g processor.Group, _ groupwire.LeasesRequest) (any, error) {
 	leases, err := n.groups.Leases(ctx, g)
-	return groupwire.LeasesReply{Leases: each(leases, tellLease)}, err
+	return groupwire.LeasesReply{Leases: each(leases, replyLease)}, err
 }
 
 // claim tells what was written also where something went wrong on the way.
@@ -52,10 +52,10 @@ func (n *yardNode) claim(ctx context.Context, g processor.Group, q groupwire.Cla
 	if err != nil && len(written) == 0 {
 		return nil, err
 	}
-	answer := groupwire.ClaimReply{Leases: each(written, tellLease)}
+	answer := groupwire.ClaimReply{Leases: each(written, replyLease)}
 	if err != nil {
-		told, _ := judge(n.peer.place(address{node: nodeYard, hub: g.Hub, group: g.Group}), err)
-		answer.Failed = told.Description
+		reported, _ := judge(n.peer.entity(address{node: nodeYard, hub: g.Hub, group: g.Group}), err)
+		answer.Failed = reported.Description
 		n.peer.log.Warn("only some leases are known to be written", "hub", g.Hub, "group", g.Group, "error", err)
 	}
 	return answer, nil
@@ -63,27 +63,27 @@ func (n *yardNode) claim(ctx context.Context, g processor.Group, q groupwire.Cla
 
 func (n *yardNode) checkpoints(ctx context.Context, g processor.Group, _ groupwire.CheckpointsRequest) (any, error) {
 	all, err := n.groups.Checkpoints(ctx, g)
-	return groupwire.CheckpointsReply{Checkpoints: each(all, tellCheckpoint)}, err
+	return groupwire.CheckpointsReply{Checkpoints: each(all, replyCheckpoint)}, err
 }
 
 func (n *yardNode) beginLease(ctx context.Context, g processor.Group, q groupwire.BeginRequest) (any, error) {
 	c, err := n.groups.Begin(ctx, g, readLease(q.Lease))
-	return groupwire.CheckpointReply{Checkpoint: tellCheckpoint(c)}, err
+	return groupwire.CheckpointReply{Checkpoint: replyCheckpoint(c)}, err
 }
 
 func (n *yardNode) save(ctx context.Context, g processor.Group, q groupwire.SaveRequest) (any, error) {
 	c, err := n.groups.Save(ctx, g, readLease(q.Lease), readCheckpoint(q.Checkpoint))
-	return groupwire.CheckpointReply{Checkpoint: tellCheckpoint(c)}, err
+	return groupwire.CheckpointReply{Checkpoint: replyCheckpoint(c)}, err
 }
 
-func (n *yardNode) facts(ctx context.Context, g processor.Group, q groupwire.FactsRequest) (any, error) {
+func (n *yardNode) entries(ctx context.Context, g processor.Group, q groupwire.EntriesRequest) (any, error) {
 	select {
 	case n.listings <- struct{}{}:
 		defer func() { <-n.listings }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	all, err := n.groups.Facts(ctx, g, q.Prefix)
+	all, err := n.groups.Entries(ctx, g, q.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -91,35 +91,35 @@ func (n *yardNode) facts(ctx context.Context, g processor.Group, q groupwire.Fac
 }
 
 func (n *yardNode) put(ctx context.Context, g processor.Group, q groupwire.PutRequest) (any, error) {
-	f, err := n.groups.Put(ctx, g, readFact(q.Fact))
+	f, err := n.groups.Put(ctx, g, readEntry(q.Entry))
 	f.Value = nil // who put it knows it
-	return groupwire.FactReply{Fact: tellFact(f)}, err
+	return groupwire.EntryReply{Entry: replyEntry(f)}, err
 }
 
 func (n *yardNode) remove(ctx context.Context, g processor.Group, q groupwire.RemoveRequest) (any, error) {
-	return groupwire.RemoveReply{}, n.groups.Remove(ctx, g, readFact(q.Fact))
+	return groupwire.RemoveReply{}, n.groups.Remove(ctx, g, readEntry(q.Entry))
 }
 
 func (n *yardNode) watch(ctx context.Context, g processor.Group, q groupwire.WatchRequest) (any, error) {
 	return n.watches.poll(ctx, g, q.Since)
 }
 
-// page gives the facts behind a key, as many as one reply should hold, and at least one.
-func page(all []processor.Fact, after string) groupwire.FactsReply {
-	slices.SortFunc(all, func(x, y processor.Fact) int { return cmp.Compare(x.Key, y.Key) })
-	at, there := slices.BinarySearchFunc(all, after, func(f processor.Fact, key string) int { return cmp.Compare(f.Key, key) })
+// page gives the entries behind a key, as many as one reply should hold, and at least one.
+func page(all []processor.Entry, after string) groupwire.EntriesReply {
+	slices.SortFunc(all, func(x, y processor.Entry) int { return cmp.Compare(x.Key, y.Key) })
+	at, there := slices.BinarySearchFunc(all, after, func(f processor.Entry, key string) int { return cmp.Compare(f.Key, key) })
 	if there {
 		at++
 	}
-	answer := groupwire.FactsReply{Facts: []groupwire.Fact{}}
+	answer := groupwire.EntriesReply{Entries: []groupwire.Entry{}}
 	size := 0
 	for _, f := range all[at:] {
 		size += len(f.Key) + len(f.Version) + len(f.Value)*4/3 + 64 // as JSON and base64 write it
-		if size > groupwire.PageBytes && len(answer.Facts) > 0 {
+		if size > groupwire.PageBytes && len(answer.Entries) > 0 {
 			answer.More = true
 			break
 		}
-		answer.Facts = append(answer.Facts, tellFact(f))
+		answer.Entries = append(answer.Entries, replyEntry(f))
 	}
 	return answer
 }
@@ -132,7 +132,7 @@ func each[A, B any](all []A, f func(A) B) []B {
 	return done
 }
 
-func tellLease(l processor.Lease) groupwire.Lease {
+func replyLease(l processor.Lease) groupwire.Lease {
 	return groupwire.Lease{
 		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
 		Acquired: l.Acquired, Renewed: l.Renewed, Version: string(l.Version),
@@ -146,7 +146,7 @@ func readLease(l groupwire.Lease) processor.Lease {
 	}
 }
 
-func tellCheckpoint(c processor.Checkpoint) groupwire.Checkpoint {
+func replyCheckpoint(c processor.Checkpoint) groupwire.Checkpoint {
 	return groupwire.Checkpoint{
 		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset, Epoch: c.Epoch,
 		HubID: c.HubID, Updated: c.Updated, Version: string(c.Version),
@@ -160,10 +160,10 @@ func readCheckpoint(c groupwire.Checkpoint) processor.Checkpoint {
 	}
 }
 
-func tellFact(f processor.Fact) groupwire.Fact {
-	return groupwire.Fact{Key: f.Key, Value: f.Value, Version: string(f.Version)}
+func replyEntry(f processor.Entry) groupwire.Entry {
+	return groupwire.Entry{Key: f.Key, Value: f.Value, Version: string(f.Version)}
 }
 
-func readFact(f groupwire.Fact) processor.Fact {
-	return processor.Fact{Key: f.Key, Value: f.Value, Version: processor.Version(f.Version)}
+func readEntry(f groupwire.Entry) processor.Entry {
+	return processor.Entry{Key: f.Key, Value: f.Value, Version: processor.Version(f.Version)}
 }

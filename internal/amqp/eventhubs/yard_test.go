@@ -91,7 +91,7 @@ func lease(partition, owner string, epoch int64) groupwire.Lease {
 	return groupwire.Lease{Partition: partition, Owner: owner, Epoch: epoch}
 }
 
-// P8, H9: the whole life of a lease, a checkpoint and a fact, with the right to listen alone.
+// P8, H9: the whole life of a lease, a checkpoint and an entry, with the right to listen alone.
 func TestYardKeepsWhatProcessorsShare(t *testing.T) {
 	y := newYard(t)
 	y.hub("Orders", 4)
@@ -117,14 +117,14 @@ func TestYardKeepsWhatProcessorsShare(t *testing.T) {
 	if len(points) != 1 || points[0].Sequence != 7 {
 		t.Errorf("checkpoints are %+v", points)
 	}
-	fact := groupwire.Fact{Key: "presence/a", Value: []byte("here")}
-	fact.Version = good[groupwire.FactReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: inDefault, Fact: fact})).Fact.Version
-	facts := good[groupwire.FactsReply](t, c.call(groupwire.OpFacts, "orders", groupwire.FactsRequest{About: inDefault, Prefix: "presence/"})).Facts
-	if len(facts) != 1 || string(facts[0].Value) != "here" || facts[0].Version != fact.Version {
-		t.Errorf("facts are %+v", facts)
+	entry := groupwire.Entry{Key: "presence/a", Value: []byte("here")}
+	entry.Version = good[groupwire.EntryReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: inDefault, Entry: entry})).Entry.Version
+	entries := good[groupwire.EntriesReply](t, c.call(groupwire.OpEntries, "orders", groupwire.EntriesRequest{About: inDefault, Prefix: "presence/"})).Entries
+	if len(entries) != 1 || string(entries[0].Value) != "here" || entries[0].Version != entry.Version {
+		t.Errorf("entries are %+v", entries)
 	}
-	fact.Value = nil
-	good[groupwire.RemoveReply](t, c.call(groupwire.OpRemove, "orders", groupwire.RemoveRequest{About: inDefault, Fact: fact}))
+	entry.Value = nil
+	good[groupwire.RemoveReply](t, c.call(groupwire.OpRemove, "orders", groupwire.RemoveRequest{About: inDefault, Entry: entry}))
 
 	// It is what the yard itself knows.
 	there, err := y.groups.Leases(t.Context(), processor.Group{Hub: "orders", Group: "$Default"})
@@ -140,7 +140,7 @@ func TestYardRequestsThatFail(t *testing.T) {
 	c := newYardCalls(t, y.session())
 	about := groupwire.About{Group: "billing"}
 	good[groupwire.ClaimReply](t, c.call(groupwire.OpClaim, "orders", groupwire.ClaimRequest{About: about, Leases: []groupwire.Lease{lease("0", "a", 5)}}))
-	good[groupwire.FactReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Fact: groupwire.Fact{Key: "k"}}))
+	good[groupwire.EntryReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "k"}}))
 	tests := []struct {
 		what, operation, hub string
 		body                 any
@@ -151,7 +151,7 @@ func TestYardRequestsThatFail(t *testing.T) {
 		{"nothing", groupwire.OpLeases, "orders", []byte{}, 400, "Malformed"},
 		{"no group", groupwire.OpLeases, "orders", []byte("{}"), 400, "Malformed: it names no group."},
 		{"what nobody knows", groupwire.OpLeases, "orders", []byte(`{"group":"billing","unless":1}`), 400, "Malformed"},
-		{"too much", groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Fact: groupwire.Fact{Key: "k", Value: make([]byte, groupwire.MaxValueBytes+1)}}, 400, "Too large"},
+		{"too much", groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "k", Value: make([]byte, groupwire.MaxValueBytes+1)}}, 400, "Too large"},
 		{"another operation", "drop", "orders", groupwire.LeasesRequest{About: about}, 400, "$yard does not know the operation 'drop': it knows leases, claim,"},
 		{"an operator's", "force", "orders", groupwire.LeasesRequest{About: about}, 400, "$yard does not know the operation 'force'"},
 		{"no hub", groupwire.OpLeases, "", groupwire.LeasesRequest{About: about}, 400, "The request names no hub."},
@@ -161,8 +161,8 @@ func TestYardRequestsThatFail(t *testing.T) {
 			"The messaging entity 'yard:eventhub:orders~|Billing' could not be found. There is a consumer group 'billing', and case matters here."},
 		{"a partition that is not there", groupwire.OpClaim, "orders", groupwire.ClaimRequest{About: about, Leases: []groupwire.Lease{lease("4", "a", 1)}}, 400,
 			"The specified partition is invalid"},
-		{"a key that is none", groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Fact: groupwire.Fact{Key: "a//b"}}, 400, ""},
-		{"a fact that is there", groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Fact: groupwire.Fact{Key: "k"}}, 409, "The record was changed by someone else"},
+		{"a key that is none", groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "a//b"}}, 400, ""},
+		{"an entry that is there", groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "k"}}, 409, "The record was changed by someone else"},
 		{"another's lease", groupwire.OpBegin, "orders", groupwire.BeginRequest{About: about, Lease: lease("0", "b", 4)}, 410, "Another instance has taken the partition"},
 	}
 	for _, tt := range tests {
@@ -223,34 +223,34 @@ func TestNoYardNode(t *testing.T) {
 	}
 }
 
-// All facts come, whatever they measure together.
-func TestYardFactsComeInPages(t *testing.T) {
+// All entries come, whatever they measure together.
+func TestYardEntriesComeInPages(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", 1)
 	g := processor.Group{Hub: "orders", Group: "$Default"}
-	const facts = 100
-	for i := range facts {
-		_, err := y.groups.Put(t.Context(), g, processor.Fact{Key: fmt.Sprintf("big/%02d", i), Value: make([]byte, groupwire.MaxValueBytes)})
+	const entries = 100
+	for i := range entries {
+		_, err := y.groups.Put(t.Context(), g, processor.Entry{Key: fmt.Sprintf("big/%02d", i), Value: make([]byte, groupwire.MaxValueBytes)})
 		must(t, err)
 	}
 	c := newYardCalls(t, y.session())
-	q := groupwire.FactsRequest{About: inDefault, Prefix: "big/"}
+	q := groupwire.EntriesRequest{About: inDefault, Prefix: "big/"}
 	var keys []string
 	pages := 0
 	for more := true; more; pages++ {
-		r := good[groupwire.FactsReply](t, c.call(groupwire.OpFacts, "orders", q))
-		for _, f := range r.Facts {
+		r := good[groupwire.EntriesReply](t, c.call(groupwire.OpEntries, "orders", q))
+		for _, f := range r.Entries {
 			keys = append(keys, f.Key)
 		}
 		q.After, more = keys[len(keys)-1], r.More
 	}
 	for i, key := range keys {
 		if key != fmt.Sprintf("big/%02d", i) {
-			t.Errorf("fact %d is %s", i, key)
+			t.Errorf("entry %d is %s", i, key)
 		}
 	}
-	if len(keys) != facts || pages < 3 {
-		t.Errorf("%d facts on %d pages", len(keys), pages)
+	if len(keys) != entries || pages < 3 {
+		t.Errorf("%d entries on %d pages", len(keys), pages)
 	}
 }
 
@@ -379,7 +379,7 @@ func TestYardRepliesThatNobodyTakes(t *testing.T) {
 		y.hub("orders", 1)
 		g := processor.Group{Hub: "orders", Group: "$Default"}
 		for i := range 20 {
-			_, err := y.groups.Put(t.Context(), g, processor.Fact{Key: fmt.Sprintf("big/%02d", i), Value: make([]byte, groupwire.MaxValueBytes)})
+			_, err := y.groups.Put(t.Context(), g, processor.Entry{Key: fmt.Sprintf("big/%02d", i), Value: make([]byte, groupwire.MaxValueBytes)})
 			must(t, err)
 		}
 		s := y.session()
@@ -391,7 +391,7 @@ func TestYardRepliesThatNobodyTakes(t *testing.T) {
 		for ; turnedAway == nil && sent < 100; sent++ {
 			m := &goamqp.Message{
 				Data:                  [][]byte{[]byte(`{"group":"$Default"}`)},
-				ApplicationProperties: map[string]any{"operation": groupwire.OpFacts, "name": "orders"},
+				ApplicationProperties: map[string]any{"operation": groupwire.OpEntries, "name": "orders"},
 				Properties:            &goamqp.MessageProperties{MessageID: fmt.Sprint(sent), ReplyTo: &slow.replyTo},
 			}
 			if err := slow.sender.Send(t.Context(), m, nil); err != nil && !errors.As(err, &turnedAway) {
@@ -450,7 +450,7 @@ func FuzzParseCall(f *testing.F) {
 
 // P1: whatever owners call themselves and positions measure that the yard takes, it can tell all of
 // them of as many partitions as a hub may have.
-func TestYardTellsAllOfALargeGroup(t *testing.T) {
+func TestYardNotifiesAllOfALargeGroup(t *testing.T) {
 	const partitions = 1024
 	y := newYard(t)
 	y.hub("wide", partitions)

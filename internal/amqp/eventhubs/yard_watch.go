@@ -79,7 +79,7 @@ func newWatches(p *peer, groups Groups) *watches {
 
 // poll waits until the group has changed since a token was given, or for a while.
 func (a *watches) poll(ctx context.Context, g processor.Group, since string) (any, error) {
-	records, err := a.peer.door.broker.GroupRecords(ctx, g.Hub, g.Group)
+	records, err := a.peer.handler.broker.GroupRecords(ctx, g.Hub, g.Group)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (a *watches) follow(w *watch, changed <-chan struct{}, done <-chan error) {
 	for {
 		select {
 		case <-changed:
-			a.tell(w)
+			a.reply(w)
 		case err := <-done:
 			a.end(w, err)
 			return
@@ -217,7 +217,7 @@ func (a *watches) follow(w *watch, changed <-chan struct{}, done <-chan error) {
 	}
 }
 
-func (a *watches) tell(w *watch) {
+func (a *watches) reply(w *watch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w.count++

@@ -31,7 +31,7 @@ func (c *yardCalls) watch(hub, since string) (id string) {
 
 func (c *yardCalls) put(hub, key string) {
 	c.t.Helper()
-	good[groupwire.FactReply](c.t, c.call(groupwire.OpPut, hub, groupwire.PutRequest{About: inDefault, Fact: groupwire.Fact{Key: key}}))
+	good[groupwire.EntryReply](c.t, c.call(groupwire.OpPut, hub, groupwire.PutRequest{About: inDefault, Entry: groupwire.Entry{Key: key}}))
 }
 
 // Who waits for changes holds up nobody, is told of them, and misses none that is made
@@ -50,13 +50,13 @@ func TestWaitingForChanges(t *testing.T) {
 			t.Fatalf("told %+v", c.reply(poll))
 		}
 		c.put("orders", "a")
-		told := good[groupwire.WatchReply](t, c.reply(poll))
-		if !told.Changed || told.Token == token {
-			t.Errorf("told %+v", told)
+		reported := good[groupwire.WatchReply](t, c.reply(poll))
+		if !reported.Changed || reported.Token == token {
+			t.Errorf("told %+v", reported)
 		}
 		c.put("orders", "b")
 		synctest.Wait() // nobody asks now
-		if again := good[groupwire.WatchReply](t, c.reply(c.watch("orders", told.Token))); !again.Changed {
+		if again := good[groupwire.WatchReply](t, c.reply(c.watch("orders", reported.Token))); !again.Changed {
 			t.Errorf("told %+v", again)
 		}
 	})
@@ -69,9 +69,9 @@ func TestNothingChangesForAWhile(t *testing.T) {
 		c := newYardCalls(t, y.session())
 		token := c.first("orders")
 		began := time.Now()
-		told := good[groupwire.WatchReply](t, c.reply(c.watch("orders", token)))
-		if told.Changed || told.Token != token || time.Since(began) != pollWait {
-			t.Errorf("told %+v after %s", told, time.Since(began))
+		reported := good[groupwire.WatchReply](t, c.reply(c.watch("orders", token)))
+		if reported.Changed || reported.Token != token || time.Since(began) != pollWait {
+			t.Errorf("told %+v after %s", reported, time.Since(began))
 		}
 	})
 }
@@ -90,16 +90,16 @@ func TestForsakenWatch(t *testing.T) {
 		if h.watching.Load() != 1 {
 			t.Fatal("the watch ended at once")
 		}
-		if told := good[groupwire.WatchReply](t, c.reply(c.watch("orders", token))); told.Changed {
-			t.Errorf("told %+v", told)
+		if reported := good[groupwire.WatchReply](t, c.reply(c.watch("orders", token))); reported.Changed {
+			t.Errorf("told %+v", reported)
 		}
 		time.Sleep(pollGap)
 		synctest.Wait()
 		if h.watching.Load() != 0 {
 			t.Fatal("the watch goes on for nobody")
 		}
-		if told := good[groupwire.WatchReply](t, c.reply(c.watch("orders", token))); !told.Changed {
-			t.Errorf("told %+v", told)
+		if reported := good[groupwire.WatchReply](t, c.reply(c.watch("orders", token))); !reported.Changed {
+			t.Errorf("told %+v", reported)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestRevokedWhileWaiting(t *testing.T) {
 		c := newYardCalls(t, newSession(t, conn))
 		poll := c.watch("orders", c.first("orders"))
 		stays := c.watch("other", c.first("other"))
-		must(t, y.keeper.Delete(t.Context(), "orders", "listens"))
+		must(t, y.policies.Delete(t.Context(), "orders", "listens"))
 		wantStatus(t, c.reply(poll), groupwire.StatusUnauthorized, textRevoked)
 		wantStatus(t, c.call(groupwire.OpLeases, "orders", groupwire.LeasesRequest{About: inDefault}), groupwire.StatusUnauthorized, "Unauthorized access.")
 		wantStatus(t, c.reply(stays), groupwire.StatusOK, "OK")
@@ -132,7 +132,7 @@ func TestGroupDeletedWhileWaiting(t *testing.T) {
 		y.hub("orders", 1, "billing")
 		c := newYardCalls(t, y.session())
 		about := groupwire.About{Group: "billing"}
-		good[groupwire.FactReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Fact: groupwire.Fact{Key: "k"}}))
+		good[groupwire.EntryReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "k"}}))
 		first := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about}))
 		poll := c.start(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: first.Token})
 		synctest.Wait()
@@ -141,8 +141,8 @@ func TestGroupDeletedWhileWaiting(t *testing.T) {
 			if r.ApplicationProperties["status-code"] == int32(groupwire.StatusNotFound) {
 				break
 			}
-			told := good[groupwire.WatchReply](t, r)
-			r = c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: told.Token})
+			reported := good[groupwire.WatchReply](t, r)
+			r = c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: reported.Token})
 		}
 	})
 }
@@ -169,8 +169,8 @@ func TestTooManyWhoWait(t *testing.T) {
 		for _, poll := range polls {
 			if c.answered(poll) {
 				answered++
-				if told := good[groupwire.WatchReply](t, c.reply(poll)); told.Changed || told.Token != token {
-					t.Errorf("told %+v", told)
+				if reported := good[groupwire.WatchReply](t, c.reply(poll)); reported.Changed || reported.Token != token {
+					t.Errorf("told %+v", reported)
 				}
 			}
 		}
@@ -210,10 +210,10 @@ func TestGroupMadeAnewWhileWaiting(t *testing.T) {
 		must(t, y.broker.DeleteGroup(t.Context(), "orders", "billing"))
 		_, err := y.broker.CreateGroup(t.Context(), "orders", "billing")
 		must(t, err)
-		good[groupwire.FactReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Fact: groupwire.Fact{Key: "k"}}))
-		told := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: first.Token}))
-		if !told.Changed {
-			t.Errorf("told %+v", told)
+		good[groupwire.EntryReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "k"}}))
+		reported := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: first.Token}))
+		if !reported.Changed {
+			t.Errorf("told %+v", reported)
 		}
 	})
 }

@@ -81,7 +81,7 @@ func nameOf(key any) string {
 }
 
 func setAnnotation(e *event.Event, name string, v any) {
-	if _, standard := placeOf(name); standard || wire.IsOwnAnnotation([]byte(name)) {
+	if _, standard := fieldOf(name); standard || wire.IsOwnAnnotation([]byte(name)) {
 		return
 	}
 	setSystem(e, name, v)

@@ -207,7 +207,7 @@ func TestBodyDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// plain is an event as the HTTP door and the command line send them.
+// plain is an event as the HTTP listener and the command line send them.
 func plain() event.Event {
 	e := event.Bytes(make([]byte, 1024))
 	e.ContentType, e.MessageID, e.Subject = "application/json", "6f1c1f6e", "motion"

@@ -11,7 +11,7 @@ var (
 	// ErrPropertyType: a standard property is of a type that AMQP does not allow
 	// for it.
 	ErrPropertyType = errors.New("wrong type for a standard property")
-	// ErrPropertyPlace: a standard property that is a field of the event was put
+	// ErrPropertyField: a standard property that is a field of the event was put
 	// among its System values.
-	ErrPropertyPlace = errors.New("property has a field of its own in the event")
+	ErrPropertyField = errors.New("property has a field of its own in the event")
 )

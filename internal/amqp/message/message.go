@@ -35,7 +35,7 @@ func Append(dst []byte, e event.Event) ([]byte, error) {
 func appendAnnotations(dst []byte, e event.Event) ([]byte, error) {
 	var names []string
 	for name := range e.System {
-		if _, standard := placeOf(name); !standard && !wire.IsOwnAnnotation([]byte(name)) {
+		if _, standard := fieldOf(name); !standard && !wire.IsOwnAnnotation([]byte(name)) {
 			names = append(names, name)
 		}
 	}

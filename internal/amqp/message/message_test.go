@@ -156,7 +156,7 @@ func TestEventsThatCannotBeEncodedAreRefused(t *testing.T) {
 		{"a name that is not UTF-8", event.Event{Properties: map[string]any{"\xff": 1}}, wire.ErrText, "application property"},
 		{"a time that is a number", event.Event{System: map[string]any{"creation-time": 7}}, ErrPropertyType, "property creation-time"},
 		{"a group sequence of another size", event.Event{System: map[string]any{"group-sequence": uint64(7)}}, ErrPropertyType, "property group-sequence"},
-		{"a subject among the system values", event.Event{System: map[string]any{"subject": "s"}}, ErrPropertyPlace, `system value "subject"`},
+		{"a subject among the system values", event.Event{System: map[string]any{"subject": "s"}}, ErrPropertyField, `system value "subject"`},
 		{"an annotation whose name is not ASCII", event.Event{System: map[string]any{"ä": 1}}, wire.ErrText, "system value"},
 		{"an annotation without a type", event.Event{System: map[string]any{"a": struct{}{}}}, wire.ErrUnsupported, `system value "a"`},
 	} {

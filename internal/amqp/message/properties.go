@@ -22,10 +22,10 @@ const (
 
 // The places of those standard properties that are fields of an event.
 const (
-	placeMessageID     = 0
-	placeSubject       = 3
-	placeCorrelationID = 5
-	placeContentType   = 6
+	fieldMessageID     = 0
+	fieldSubject       = 3
+	fieldCorrelationID = 5
+	fieldContentType   = 6
 )
 
 type property struct {
@@ -37,13 +37,13 @@ type property struct {
 
 // properties is the list of the properties section (§3.2.4), in its order. Read only.
 var properties = [...]property{
-	placeMessageID:     {"message-id", kindID, true},
+	fieldMessageID:     {"message-id", kindID, true},
 	1:                  {"user-id", kindBinary, false},
 	2:                  {"to", kindString, false},
-	placeSubject:       {"subject", kindString, true},
+	fieldSubject:       {"subject", kindString, true},
 	4:                  {"reply-to", kindString, false},
-	placeCorrelationID: {"correlation-id", kindID, true},
-	placeContentType:   {"content-type", kindSymbol, true},
+	fieldCorrelationID: {"correlation-id", kindID, true},
+	fieldContentType:   {"content-type", kindSymbol, true},
 	7:                  {"content-encoding", kindSymbol, false},
 	8:                  {"absolute-expiry-time", kindTime, false},
 	9:                  {"creation-time", kindTime, false},
@@ -52,8 +52,8 @@ var properties = [...]property{
 	12:                 {"reply-to-group-id", kindString, false},
 }
 
-// placeOf finds a standard property by its name.
-func placeOf(name string) (int, bool) {
+// fieldOf finds a standard property by its name.
+func fieldOf(name string) (int, bool) {
 	for i := range properties {
 		if properties[i].name == name {
 			return i, true
@@ -65,22 +65,22 @@ func placeOf(name string) (int, bool) {
 // propertyList gathers the standard properties of an event; nil means not set.
 func propertyList(e event.Event) (list [len(properties)]any, err error) {
 	for name, v := range e.System {
-		i, standard := placeOf(name)
+		i, standard := fieldOf(name)
 		if !standard {
 			continue
 		}
 		if properties[i].field {
-			return list, fmt.Errorf("system value %q: %w", name, ErrPropertyPlace)
+			return list, fmt.Errorf("system value %q: %w", name, ErrPropertyField)
 		}
 		list[i] = v
 	}
-	list[placeMessageID] = e.MessageID
-	list[placeCorrelationID] = e.CorrelationID
+	list[fieldMessageID] = e.MessageID
+	list[fieldCorrelationID] = e.CorrelationID
 	if e.Subject != "" {
-		list[placeSubject] = e.Subject
+		list[fieldSubject] = e.Subject
 	}
 	if e.ContentType != "" {
-		list[placeContentType] = e.ContentType
+		list[fieldContentType] = e.ContentType
 	}
 	return list, nil
 }
@@ -166,18 +166,18 @@ func decodeProperties(e *event.Event, section []byte) error {
 // setProperty puts a value into its field, or among the System values if it has none.
 // There it also goes if it is not of its type: a sender's slip must not make the event
 // unreadable, nor should it be hidden.
-func setProperty(e *event.Event, place int, v any) {
-	p := properties[place]
+func setProperty(e *event.Event, field int, v any) {
+	p := properties[field]
 	v = p.plain(v)
 	text, isText := v.(string)
 	switch {
-	case place == placeMessageID && p.admits(v):
+	case field == fieldMessageID && p.admits(v):
 		e.MessageID = v
-	case place == placeCorrelationID && p.admits(v):
+	case field == fieldCorrelationID && p.admits(v):
 		e.CorrelationID = v
-	case place == placeSubject && isText:
+	case field == fieldSubject && isText:
 		e.Subject = text
-	case place == placeContentType && isText:
+	case field == fieldContentType && isText:
 		e.ContentType = text
 	default:
 		setSystem(e, p.name, v)

@@ -23,8 +23,8 @@ func deliver(t testing.TB, d *Delivery, stored []byte) []byte {
 	return b[len("before"):]
 }
 
-// told is what the hub adds, decoded.
-func told(d *Delivery) Map {
+// reported is what the hub adds, decoded.
+func reported(d *Delivery) Map {
 	m := Map{
 		{Symbol("x-opt-sequence-number"), d.Sequence},
 		{Symbol("x-opt-enqueued-time"), time.UnixMilli(d.EnqueuedTime).UTC()},
@@ -100,7 +100,7 @@ func TestDeliveriesOfStoredMessages(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := deliver(t, &c.d, join(c.header, c.mine, c.stored))
-			want := join(c.header, section(t, DescriptorMessageAnnotations, append(told(&c.d), c.foreign...)), c.stored)
+			want := join(c.header, section(t, DescriptorMessageAnnotations, append(reported(&c.d), c.foreign...)), c.stored)
 			if decoded(t, got) != decoded(t, want) {
 				t.Errorf("delivered % x, want % x", got, want)
 			}
@@ -191,7 +191,7 @@ func TestDeliveriesAreReadByAnotherDecoder(t *testing.T) {
 		if err := got.UnmarshalBinary(delivered); err != nil {
 			t.Fatalf("% x: %v", delivered, err)
 		}
-		if want := oracleAnnotations(told(d), foreign); !cmp.Equal(got.Annotations, want) {
+		if want := oracleAnnotations(reported(d), foreign); !cmp.Equal(got.Annotations, want) {
 			t.Fatalf("annotations %s", cmp.Diff(want, got.Annotations))
 		}
 		if want := oracleMetrics(d.Metrics); !cmp.Equal(got.DeliveryAnnotations, want) {

@@ -140,7 +140,7 @@ func checkDelivered(t *testing.T, d *Delivery, stored, delivered []byte) {
 	if (d.Metrics != nil) != (is.DeliveryAnnotations != nil) {
 		t.Fatalf("metrics %v, delivered % x", d.Metrics, is.DeliveryAnnotations)
 	}
-	want := slices.Concat(told(d), annotationsOf(t, was))
+	want := slices.Concat(reported(d), annotationsOf(t, was))
 	if diff := cmp.Diff(want, annotationsOf(t, is), cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatal(diff)
 	}

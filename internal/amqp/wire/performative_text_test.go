@@ -74,7 +74,7 @@ func TestStatesOfOthersAreNotWritten(t *testing.T) {
 	}
 }
 
-func TestErrorsTellConditionAndDescription(t *testing.T) {
+func TestErrorsNotifyConditionAndDescription(t *testing.T) {
 	if got := (&Error{Condition: "amqp:not-found", Description: "no such hub"}).Error(); got != "amqp:not-found: no such hub" {
 		t.Error(got)
 	}

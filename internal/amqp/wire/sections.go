@@ -61,7 +61,7 @@ func Sections(msg []byte) (Message, error) {
 		if err := r.skipSection(d); err != nil {
 			return Message{}, err
 		}
-		m.place(d, last, msg, start, r.off)
+		m.position(d, last, msg, start, r.off)
 		last = d
 	}
 	return m, nil
@@ -109,8 +109,8 @@ func (r *Reader) skipSection(d Descriptor) error {
 	return r.Skip()
 }
 
-// place enters the section msg[start:end].
-func (m *Message) place(d, last Descriptor, msg []byte, start, end int) {
+// position enters the section msg[start:end].
+func (m *Message) position(d, last Descriptor, msg []byte, start, end int) {
 	section := msg[start:end:end]
 	if m.Tail == nil && d >= DescriptorProperties {
 		m.Tail = msg[start:len(msg):len(msg)]

@@ -250,9 +250,9 @@ func TestSharedKeyLite(t *testing.T) { // H9
 func TestKeysMadeAnew(t *testing.T) { // H9
 	y := newYard(t)
 	const path = "/blob/eventyard?comp=list"
-	before, err := y.keeper.Policy("", auth.RootPolicy)
+	before, err := y.registry.Policy("", auth.RootPolicy)
 	must(t, err)
-	_, err = y.keeper.Regenerate(t.Context(), "", auth.RootPolicy, access.PrimaryKey)
+	_, err = y.registry.Regenerate(t.Context(), "", auth.RootPolicy, access.PrimaryKey)
 	must(t, err)
 	for key, status := range map[string]int{before.Primary: 403, before.Secondary: 200, y.key(): 200} {
 		if got := y.ask("GET", path, nil, nil, y.signed(Account, key)); got.StatusCode != status {

@@ -23,14 +23,14 @@ const (
 // maxSkew is how far the time of a signed request may be off.
 const maxSkew = 15 * time.Minute
 
-func (d *Door) hasAccount(account string) bool {
+func (d *Handler) hasAccount(account string) bool {
 	return account == Account || account == DevelopmentAccount && d.cfg.Access.Development()
 }
 
 // keysOf gives the keys of an account as they are now, so that one made anew is good, and
 // the old one is not, from the next request on. A key that somebody has chosen may be no
 // base64: such a one cannot be an account's.
-func (d *Door) keysOf(account string) [][]byte {
+func (d *Handler) keysOf(account string) [][]byte {
 	texts := []string{DevelopmentAccountKey}
 	if account == Account {
 		root, err := d.cfg.Access.Policy("", auth.RootPolicy)
@@ -70,7 +70,7 @@ func failed(message string) error {
 }
 
 // admit finds out who asks.
-func (d *Door) admit(c *call) (grant, error) {
+func (d *Handler) admit(c *call) (grant, error) {
 	shown := c.r.Header.Get("Authorization")
 	scheme, rest, _ := strings.Cut(shown, " ")
 	switch {
@@ -90,12 +90,12 @@ func (d *Door) admit(c *call) (grant, error) {
 }
 
 // admitBearer lets in who may manage the namespace: blobs belong to all of it.
-func (d *Door) admitBearer(c *call, token string) (grant, error) {
+func (d *Handler) admitBearer(c *call, token string) (grant, error) {
 	given, err := d.cfg.Access.Token(c.r.Context(), token, "")
 	if err != nil {
 		return grant{}, refusal(http.StatusUnauthorized, "InvalidAuthenticationInfo", "the token is not good: "+err.Error())
 	}
-	if !given.Allows(auth.Place{}, auth.Manage, time.Now()) {
+	if !given.Allows(auth.Entity{}, auth.Manage, time.Now()) {
 		return grant{}, refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "blobs take the right to manage the namespace")
 	}
 	return grant{everything: true}, nil

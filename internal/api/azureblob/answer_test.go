@@ -35,10 +35,10 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 			if got.StatusCode < 300 {
 				continue
 			}
-			var told errorDocument
-			must(t, xml.Unmarshal([]byte(text(t, got)), &told))
-			if code := got.Header.Get("x-ms-error-code"); code == "" || told.Code != code || !strings.Contains(told.Message, got.Header.Get("x-ms-request-id")) {
-				t.Errorf("%s: told %+v with code %s", path, told, code)
+			var reported errorDocument
+			must(t, xml.Unmarshal([]byte(text(t, got)), &reported))
+			if code := got.Header.Get("x-ms-error-code"); code == "" || reported.Code != code || !strings.Contains(reported.Message, got.Header.Get("x-ms-request-id")) {
+				t.Errorf("%s: told %+v with code %s", path, reported, code)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func TestBodiesHaveALength(t *testing.T) {
 		r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
 		y.own()(r)
 		w := httptest.NewRecorder()
-		y.door.ServeHTTP(w, r)
+		y.handler.ServeHTTP(w, r)
 		if w.Header().Get("x-ms-error-code") != code {
 			t.Errorf("a length of %d: %d %s", length, w.Code, w.Body)
 		}
@@ -173,7 +173,7 @@ func TestBodiesHaveALength(t *testing.T) {
 func TestUploadsAreBounded(t *testing.T) {
 	y := newYard(t, func(c *Config, _ *access.Config) { c.MaxUploads, c.Patience = 1, 50*time.Millisecond })
 	y.container("box")
-	y.door.uploads <- struct{}{} // somebody else's
+	y.handler.uploads <- struct{}{} // somebody else's
 	put := func(size int) *http.Response {
 		return y.ask("PUT", "/blob/eventyard/box/b", make([]byte, size), map[string]string{"x-ms-blob-type": "BlockBlob"}, y.own())
 	}
@@ -183,7 +183,7 @@ func TestUploadsAreBounded(t *testing.T) {
 	if got := put(10); got.StatusCode != 201 {
 		t.Errorf("a small one: %d", got.StatusCode)
 	}
-	<-y.door.uploads
+	<-y.handler.uploads
 	if got := put(10_000); got.StatusCode != 201 {
 		t.Errorf("with a place: %d", got.StatusCode)
 	}
@@ -194,14 +194,14 @@ func TestListsAreBounded(t *testing.T) {
 	y := newYard(t, func(c *Config, _ *access.Config) { c.Patience = 50 * time.Millisecond })
 	y.container("box")
 	for range maxLists { // somebody else's
-		y.door.lists <- struct{}{}
+		y.handler.lists <- struct{}{}
 	}
 	for _, path := range []string{"/blob/eventyard/box?restype=container&comp=list", "/blob/eventyard?comp=list"} {
 		if got := y.ask("GET", path, nil, nil, y.own()); got.StatusCode != 503 || got.Header.Get("x-ms-error-code") != "ServerBusy" {
 			t.Errorf("%s: got %d", path, got.StatusCode)
 		}
 	}
-	<-y.door.lists
+	<-y.handler.lists
 	for range 3 { // each gives its place back
 		if got := y.ask("GET", "/blob/eventyard/box?restype=container&comp=list", nil, nil, y.own()); got.StatusCode != 200 {
 			t.Errorf("with a place: %d", got.StatusCode)
@@ -211,11 +211,11 @@ func TestListsAreBounded(t *testing.T) {
 
 // Every error of the store has its answer.
 func TestEveryErrorHasItsAnswer(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../blob/errors.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../hubs/blob/errors.go", nil, 0)
 	must(t, err)
-	var told []string
+	var reported []string
 	for _, v := range verdicts {
-		told = append(told, v.err.Error())
+		reported = append(reported, v.err.Error())
 		if v.status < 300 || v.code == "" {
 			t.Errorf("%v has no answer", v.err)
 		}
@@ -229,7 +229,7 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 		for i, name := range spec.Names {
 			text := spec.Values[i].(*ast.CallExpr).Args[0].(*ast.BasicLit).Value
 			count++
-			if !slices.Contains(told, strings.Trim(text, `"`)) {
+			if !slices.Contains(reported, strings.Trim(text, `"`)) {
 				t.Errorf("%s is in no table", name.Name)
 			}
 		}

@@ -26,7 +26,7 @@ func (c *call) getBlob() error {
 	if err != nil {
 		return err
 	}
-	body, err := c.door.blobs.Open(c.r.Context(), c.at, when)
+	body, err := c.handler.blobs.Open(c.r.Context(), c.at, when)
 	if err != nil {
 		return err
 	}
@@ -37,28 +37,28 @@ func (c *call) getBlob() error {
 		return err
 	}
 	status := http.StatusOK
-	c.tellBlob(body.Blob)
+	c.sendBlob(body.Blob)
 	if part != nil {
 		status = http.StatusPartialContent
 		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", offset, offset+length-1, body.Bytes))
-		if err := c.tellRangeChecksum(body, offset, length); err != nil {
+		if err := c.sendRangeChecksum(body, offset, length); err != nil {
 			return err
 		}
 	}
-	c.tellMD5(body.Blob, part != nil)
+	c.sendMD5(body.Blob, part != nil)
 	c.w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
 	_ = c.reply(status)
 	if err := body.WriteRange(&download{c: c}, offset, length); err != nil {
 		if c.r.Context().Err() == nil {
-			c.door.cfg.Log.Debug("a blob was not sent to its end", "request", c.id, "error", err)
+			c.handler.cfg.Log.Debug("a blob was not sent to its end", "request", c.id, "error", err)
 		}
 		panic(http.ErrAbortHandler) // so that nobody takes it for whole
 	}
 	return nil
 }
 
-// tellMD5 tells that of the whole body, by another name where only a part is sent.
-func (c *call) tellMD5(b blob.Blob, part bool) {
+// sendMD5 tells that of the whole body, by another name where only a part is sent.
+func (c *call) sendMD5(b blob.Blob, part bool) {
 	if len(b.Properties.ContentMD5) == 0 {
 		return
 	}
@@ -69,8 +69,8 @@ func (c *call) tellMD5(b blob.Blob, part bool) {
 	c.w.Header().Set(name, base64.StdEncoding.EncodeToString(b.Properties.ContentMD5))
 }
 
-// tellRangeChecksum reads the range once more for it, if it is asked for.
-func (c *call) tellRangeChecksum(body *blob.Body, offset, length int64) error {
+// sendRangeChecksum reads the range once more for it, if it is asked for.
+func (c *call) sendRangeChecksum(body *blob.Body, offset, length int64) error {
 	wantMD5 := c.r.Header.Get("x-ms-range-get-content-md5") == "true"
 	wantCRC := c.r.Header.Get("x-ms-range-get-content-crc64") == "true"
 	if !wantMD5 && !wantCRC {
@@ -100,8 +100,8 @@ func (c *call) blobProperties() error {
 	if err != nil {
 		return err
 	}
-	c.tellBlob(b)
-	c.tellMD5(b, false)
+	c.sendBlob(b)
+	c.sendMD5(b, false)
 	c.w.Header().Set("Content-Length", strconv.FormatInt(b.Bytes, 10))
 	return c.reply(http.StatusOK)
 }
@@ -112,8 +112,8 @@ func (c *call) blobMetadata() error {
 	if err != nil {
 		return err
 	}
-	c.tellVersion(b.ETag, b.Modified)
-	c.tellMetadata(b.Metadata)
+	c.sendVersion(b.ETag, b.Modified)
+	c.sendMetadata(b.Metadata)
 	return c.reply(http.StatusOK)
 }
 
@@ -122,7 +122,7 @@ func (c *call) stat() (blob.Blob, error) {
 	if err != nil {
 		return blob.Blob{}, err
 	}
-	return c.door.blobs.Blob(c.r.Context(), c.at, when)
+	return c.handler.blobs.Blob(c.r.Context(), c.at, when)
 }
 
 // wrongBlobType answers what is asked of append and page blobs.

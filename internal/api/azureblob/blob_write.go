@@ -29,12 +29,12 @@ func (c *call) putBlob() error {
 	if len(content.Properties.ContentMD5) == 0 {
 		content.Properties.ContentMD5 = body.wantMD5
 	}
-	b, err := c.door.blobs.Put(c.r.Context(), c.at, body, content, when)
+	b, err := c.handler.blobs.Put(c.r.Context(), c.at, body, content, when)
 	if err != nil {
 		return err
 	}
-	c.tellWritten(b.ETag, b.Modified)
-	c.tellChecksum(body, b.Properties.ContentMD5)
+	c.sendWritten(b.ETag, b.Modified)
+	c.sendChecksum(body, b.Properties.ContentMD5)
 	return c.reply(http.StatusCreated)
 }
 
@@ -55,11 +55,11 @@ func (c *call) setMetadata() error {
 	if err != nil {
 		return err
 	}
-	b, err := c.door.blobs.SetMetadata(c.r.Context(), c.at, content.Metadata, when)
+	b, err := c.handler.blobs.SetMetadata(c.r.Context(), c.at, content.Metadata, when)
 	if err != nil {
 		return err
 	}
-	c.tellWritten(b.ETag, b.Modified)
+	c.sendWritten(b.ETag, b.Modified)
 	return c.reply(http.StatusOK)
 }
 
@@ -71,11 +71,11 @@ func (c *call) setProperties() error {
 	if err != nil {
 		return err
 	}
-	b, err := c.door.blobs.SetProperties(c.r.Context(), c.at, content.Properties, when)
+	b, err := c.handler.blobs.SetProperties(c.r.Context(), c.at, content.Properties, when)
 	if err != nil {
 		return err
 	}
-	c.tellVersion(b.ETag, b.Modified)
+	c.sendVersion(b.ETag, b.Modified)
 	return c.reply(http.StatusOK)
 }
 
@@ -87,7 +87,7 @@ func (c *call) deleteBlob() error {
 	if err != nil {
 		return err
 	}
-	if err := c.door.blobs.Delete(c.r.Context(), c.at, when); err != nil {
+	if err := c.handler.blobs.Delete(c.r.Context(), c.at, when); err != nil {
 		return err
 	}
 	c.w.Header().Set("x-ms-delete-type-permanent", "true")

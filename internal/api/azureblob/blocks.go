@@ -34,12 +34,12 @@ func (c *call) putBlock() error {
 		return err
 	}
 	defer done()
-	sum, err := c.door.blobs.PutBlock(c.r.Context(), c.at, id, body, when)
+	sum, err := c.handler.blobs.PutBlock(c.r.Context(), c.at, id, body, when)
 	if err != nil {
 		return err
 	}
 	c.w.Header().Set("x-ms-request-server-encrypted", "true")
-	c.tellChecksum(body, sum)
+	c.sendChecksum(body, sum)
 	return c.reply(http.StatusCreated)
 }
 
@@ -70,11 +70,11 @@ func (c *call) putBlockList() error {
 	if err != nil {
 		return err
 	}
-	b, err := c.door.blobs.Commit(c.r.Context(), c.at, list, content, when)
+	b, err := c.handler.blobs.Commit(c.r.Context(), c.at, list, content, when)
 	if err != nil {
 		return err
 	}
-	c.tellWritten(b.ETag, b.Modified)
+	c.sendWritten(b.ETag, b.Modified)
 	return c.reply(http.StatusCreated)
 }
 
@@ -152,7 +152,7 @@ func (c *call) getBlockList() error {
 	if err != nil {
 		return err
 	}
-	list, err := c.door.blobs.Blocks(c.r.Context(), c.at, when)
+	list, err := c.handler.blobs.Blocks(c.r.Context(), c.at, when)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (c *call) getBlockList() error {
 		document.Uncommitted = blocksOf(list.UncommittedBlocks)
 	}
 	if !list.Uncommitted {
-		c.tellVersion(list.ETag, list.Modified)
+		c.sendVersion(list.ETag, list.Modified)
 	}
 	c.w.Header().Set("x-ms-blob-content-length", strconv.FormatInt(list.Bytes, 10))
 	return c.replyXML(http.StatusOK, document)

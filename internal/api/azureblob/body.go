@@ -65,7 +65,7 @@ func (c *call) newUpload() (_ *upload, done func(), err error) {
 	if u.left <= blob.InlineBytes { // small ones need no place
 		return u, func() {}, nil
 	}
-	done, err = c.turn(c.door.uploads)
+	done, err = c.turn(c.handler.uploads)
 	u.began = time.Now()
 	return u, done, err
 }
@@ -83,12 +83,12 @@ func announced(r *http.Request, name string, size int, code string) ([]byte, err
 }
 
 // turn waits for a place among those who do the same; done gives it back, and is safe twice.
-func (c *call) turn(places chan struct{}) (done func(), err error) {
-	patience := time.NewTimer(c.door.cfg.Patience)
+func (c *call) turn(positions chan struct{}) (done func(), err error) {
+	patience := time.NewTimer(c.handler.cfg.Patience)
 	defer patience.Stop()
 	select {
-	case places <- struct{}{}:
-		return sync.OnceFunc(func() { <-places }), nil
+	case positions <- struct{}{}:
+		return sync.OnceFunc(func() { <-positions }), nil
 	case <-patience.C:
 		return nil, errBusy
 	case <-c.r.Context().Done():
@@ -107,7 +107,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	if err == io.EOF {
 		// From here on the disk counts: its time must not be taken for the client's.
-		_ = http.NewResponseController(u.c.w).SetReadDeadline(time.Now().Add(u.c.door.cfg.Patience + diskTime))
+		_ = http.NewResponseController(u.c.w).SetReadDeadline(time.Now().Add(u.c.handler.cfg.Patience + diskTime))
 		err = u.end()
 	}
 	return n, err
@@ -139,7 +139,7 @@ func uploadDue(began, now time.Time, received int64, patience time.Duration) tim
 // moveDeadline lets a body take its time while it comes at all. The answer has to wait for
 // that, and then for the disk.
 func (u *upload) moveDeadline() {
-	now, patience := time.Now(), u.c.door.cfg.Patience
+	now, patience := time.Now(), u.c.handler.cfg.Patience
 	if !now.After(u.next) {
 		return
 	}
@@ -149,8 +149,8 @@ func (u *upload) moveDeadline() {
 	u.next = now.Add(patience / 8)
 }
 
-// tellChecksum answers an upload with the checksum that was verified, or the MD5.
-func (c *call) tellChecksum(u *upload, sum []byte) {
+// sendChecksum answers an upload with the checksum that was verified, or the MD5.
+func (c *call) sendChecksum(u *upload, sum []byte) {
 	if u.wantCRC != nil {
 		c.w.Header().Set("x-ms-content-crc64", base64.StdEncoding.EncodeToString(u.wantCRC))
 	}
@@ -167,8 +167,8 @@ type download struct {
 
 func (d *download) Write(p []byte) (int, error) {
 	if now := time.Now(); now.After(d.next) {
-		_ = http.NewResponseController(d.c.w).SetWriteDeadline(now.Add(d.c.door.cfg.Patience))
-		d.next = now.Add(d.c.door.cfg.Patience / 8)
+		_ = http.NewResponseController(d.c.w).SetWriteDeadline(now.Add(d.c.handler.cfg.Patience))
+		d.next = now.Add(d.c.handler.cfg.Patience / 8)
 	}
 	return d.c.w.Write(p)
 }

@@ -24,15 +24,15 @@ const defaultVersion = "2021-12-02"
 // sending when its connection is closed never sees the answer.
 const maxDrain = 16 << 20
 
-// call is one request on its way through the door.
+// call is one request on its way through the listener.
 type call struct {
-	door *Door
-	w    http.ResponseWriter
-	r    *http.Request
+	handler *Handler
+	w       http.ResponseWriter
+	r       *http.Request
 
 	id    string
 	query url.Values
-	at    blob.Place
+	at    blob.Path
 	level level
 
 	operation string // name, for the metrics
@@ -50,8 +50,8 @@ const (
 	atBlob      level = 'o'
 )
 
-func (d *Door) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{door: d, w: w, r: r, id: newRequestID(), operation: "none"}
+func (d *Handler) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{handler: d, w: w, r: r, id: newRequestID(), operation: "none"}
 	h := w.Header()
 	h.Set("x-ms-request-id", c.id)
 	h.Set("x-ms-version", versionOf(r))
@@ -91,13 +91,13 @@ func (c *call) locate() (err error) {
 	path := rawPath(c.r)
 	if account, ok := accountOfHost(c.r.Host); ok {
 		path = Prefix + account + path
-	} else if path, err = c.door.withAccount(path); err != nil {
+	} else if path, err = c.handler.withAccount(path); err != nil {
 		return err
 	}
 	if c.at, c.level, err = parsePath(path); err != nil {
 		return err
 	}
-	if !c.door.hasAccount(c.at.Account) {
+	if !c.handler.hasAccount(c.at.Account) {
 		return refusal(http.StatusNotFound, "ResourceNotFound", fmt.Sprintf("there is no account %.64q: use %s", c.at.Account, Account))
 	}
 	return nil
@@ -137,7 +137,7 @@ func accountOfHost(host string) (string, bool) {
 // segment of a path for the account, whatever they were told, and the second for the
 // container, which they replace by theirs: of /blob/eventyard they make /blob/CONTAINER.
 // Hence no container may have the name of an account.
-func (d *Door) withAccount(path string) (string, error) {
+func (d *Handler) withAccount(path string) (string, error) {
 	rest, ok := strings.CutPrefix(path, Prefix)
 	if path == strings.TrimSuffix(Prefix, "/") {
 		return Prefix + Account, nil
@@ -163,20 +163,20 @@ func rawPath(r *http.Request) string {
 
 // parsePath takes /blob/ACCOUNT/CONTAINER/BLOB apart. A blob's name is all that is left,
 // whether its slashes are escaped or not.
-func parsePath(path string) (blob.Place, level, error) {
+func parsePath(path string) (blob.Path, level, error) {
 	rest, ok := strings.CutPrefix(path, Prefix)
 	if !ok {
-		return blob.Place{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path does not begin with "+Prefix)
+		return blob.Path{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path does not begin with "+Prefix)
 	}
 	parts := strings.SplitN(rest, "/", 3)
 	for i, part := range parts {
 		plain, err := url.PathUnescape(part)
 		if err != nil || !utf8.ValidString(plain) {
-			return blob.Place{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path is not well formed")
+			return blob.Path{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path is not well formed")
 		}
 		parts[i] = plain
 	}
-	at := blob.Place{Account: parts[0]}
+	at := blob.Path{Account: parts[0]}
 	if len(parts) > 1 {
 		at.Container = parts[1]
 	}
@@ -185,9 +185,9 @@ func parsePath(path string) (blob.Place, level, error) {
 	}
 	switch {
 	case at.Container == "" && at.Blob != "":
-		return blob.Place{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path names a blob without its container")
+		return blob.Path{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path names a blob without its container")
 	case strings.Contains(at.Container, "/") || strings.Contains(at.Account, "/"):
-		return blob.Place{}, 0, refusal(http.StatusBadRequest, "InvalidResourceName", "a container's name has no slash")
+		return blob.Path{}, 0, refusal(http.StatusBadRequest, "InvalidResourceName", "a container's name has no slash")
 	case at.Blob != "":
 		return at, atBlob, nil
 	case at.Container != "":
@@ -196,7 +196,7 @@ func parsePath(path string) (blob.Place, level, error) {
 	return at, atService, nil
 }
 
-// refuseUnsupported names what a request asks for and this door does not have, rather than
+// refuseUnsupported names what a request asks for and this listener does not have, rather than
 // do half of it.
 func (c *call) refuseUnsupported() error {
 	for _, name := range []string{"snapshot", "versionid", "prevsnapshot"} {
@@ -250,7 +250,7 @@ func (c *call) replyXML(status int, document any) error {
 func (c *call) refuse(err error) {
 	fault := c.judge(err)
 	if fault.status >= http.StatusInternalServerError && !errors.Is(err, errBusy) {
-		c.door.cfg.Log.Warn("a blob request could not be served", "operation", c.operation, "request", c.id, "error", err)
+		c.handler.cfg.Log.Warn("a blob request could not be served", "operation", c.operation, "request", c.id, "error", err)
 	}
 	if c.admitted && c.r.Body != nil && c.r.ContentLength <= maxDrain {
 		_, _ = io.CopyN(io.Discard, c.r.Body, maxDrain)

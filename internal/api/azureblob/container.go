@@ -16,11 +16,11 @@ func (c *call) createContainer() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.door.blobs.CreateContainer(c.r.Context(), c.at, metadata)
+	container, err := c.handler.blobs.CreateContainer(c.r.Context(), c.at, metadata)
 	if err != nil {
 		return err
 	}
-	c.tellVersion(container.ETag, container.Modified)
+	c.sendVersion(container.ETag, container.Modified)
 	return c.reply(http.StatusCreated)
 }
 
@@ -29,14 +29,14 @@ func (c *call) containerProperties() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.door.blobs.Container(c.r.Context(), c.at, when)
+	container, err := c.handler.blobs.Container(c.r.Context(), c.at, when)
 	if err != nil {
 		return err
 	}
 	h := c.w.Header()
-	c.tellVersion(container.ETag, container.Modified)
-	c.tellMetadata(container.Metadata)
-	c.tellLease(container.Lease)
+	c.sendVersion(container.ETag, container.Modified)
+	c.sendMetadata(container.Metadata)
+	c.sendLease(container.Lease)
 	h.Set("x-ms-has-immutability-policy", "false")
 	h.Set("x-ms-has-legal-hold", "false")
 	return c.reply(http.StatusOK)
@@ -47,11 +47,11 @@ func (c *call) setContainerMetadata() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.door.blobs.SetContainerMetadata(c.r.Context(), c.at, content.Metadata, when)
+	container, err := c.handler.blobs.SetContainerMetadata(c.r.Context(), c.at, content.Metadata, when)
 	if err != nil {
 		return err
 	}
-	c.tellVersion(container.ETag, container.Modified)
+	c.sendVersion(container.ETag, container.Modified)
 	return c.reply(http.StatusOK)
 }
 
@@ -60,7 +60,7 @@ func (c *call) deleteContainer() error {
 	if err != nil {
 		return err
 	}
-	if err := c.door.blobs.DeleteContainer(c.r.Context(), c.at, when); err != nil {
+	if err := c.handler.blobs.DeleteContainer(c.r.Context(), c.at, when); err != nil {
 		return err
 	}
 	return c.reply(http.StatusAccepted)
@@ -72,11 +72,11 @@ func (c *call) containerACL() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.door.blobs.Container(c.r.Context(), c.at, when)
+	container, err := c.handler.blobs.Container(c.r.Context(), c.at, when)
 	if err != nil {
 		return err
 	}
-	c.tellVersion(container.ETag, container.Modified)
+	c.sendVersion(container.ETag, container.Modified)
 	return c.replyXML(http.StatusOK, struct {
 		XMLName xml.Name `xml:"SignedIdentifiers"`
 	}{})

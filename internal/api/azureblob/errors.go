@@ -21,7 +21,7 @@ func (f *fault) Error() string { return f.code + ": " + f.message }
 
 func refusal(status int, code, message string) error { return &fault{status, code, message} }
 
-// notOffered is what is told of operations that the service has and this door has not.
+// notOffered is what is told of operations that the service has and this listener has not.
 func notOffered(what string) error {
 	return refusal(http.StatusNotImplemented, "NotImplemented", what+" is not offered by this yard")
 }
@@ -91,9 +91,9 @@ var verdicts = []verdict{
 
 // judge finds how an error is told. What is in no table is the yard's own trouble.
 func (c *call) judge(err error) *fault {
-	var told *fault
-	if errors.As(err, &told) {
-		return told
+	var reported *fault
+	if errors.As(err, &reported) {
+		return reported
 	}
 	for _, v := range verdicts {
 		if !errors.Is(err, v.err) {

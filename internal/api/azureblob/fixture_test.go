@@ -34,12 +34,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // yard is a real blob store and real access, in memory, behind a real HTTP server with TLS.
 type yard struct {
-	t      testing.TB
-	fs     *vfs.Mem
-	keeper *access.Keeper
-	blobs  *blob.Service
-	door   *Door
-	server *httptest.Server
+	t        testing.TB
+	fs       *vfs.Mem
+	registry *access.Registry
+	blobs    *blob.Service
+	handler  *Handler
+	server   *httptest.Server
 }
 
 func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
@@ -55,13 +55,13 @@ func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 	}
 	y := &yard{t: t, fs: vfs.NewMem()}
 	var err error
-	y.keeper, err = access.Open(t.Context(), settings)
+	y.registry, err = access.Open(t.Context(), settings)
 	must(t, err)
 	y.blobs, err = blob.Open(blob.Config{Meta: store, FS: y.fs, Log: log})
 	must(t, err)
-	cfg.Blobs, cfg.Access = y.blobs, y.keeper
-	y.door = New(cfg)
-	y.server = httptest.NewUnstartedServer(y.door)
+	cfg.Blobs, cfg.Access = y.blobs, y.registry
+	y.handler = New(cfg)
+	y.server = httptest.NewUnstartedServer(y.handler)
 	y.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	y.server.StartTLS()
 	t.Cleanup(y.server.Close)
@@ -78,7 +78,7 @@ func must(t testing.TB, err error) {
 func (y *yard) url() string { return y.server.URL + "/blob/eventyard" }
 
 func (y *yard) key() string {
-	p, err := y.keeper.Policy("", auth.RootPolicy)
+	p, err := y.registry.Policy("", auth.RootPolicy)
 	must(y.t, err)
 	return p.Primary
 }

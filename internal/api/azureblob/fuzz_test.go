@@ -98,11 +98,11 @@ func FuzzBlockList(f *testing.F) {
 	})
 }
 
-// FuzzRequest sends any request at all through the whole door without a good signature: it
+// FuzzRequest sends any request at all through the whole listener without a good signature: it
 // is refused, with a code, and nothing panics.
 func FuzzRequest(f *testing.F) {
 	y := newYard(f)
-	_, err := y.blobs.CreateContainer(f.Context(), blob.Place{Account: Account, Container: "box"}, nil)
+	_, err := y.blobs.CreateContainer(f.Context(), blob.Path{Account: Account, Container: "box"}, nil)
 	must(f, err)
 	f.Add("GET", "/blob/eventyard/box/b", "comp=list&restype=container", "SharedKey eventyard:AAAA", "x-ms-meta-A", "v", "body")
 	f.Add("PUT", "/blob/eventyard/box/b", "comp=block&blockid=MQ==", "SharedKeyLite eventyard:AAAA", "x-ms-lease-id", "v", "")
@@ -119,7 +119,7 @@ func FuzzRequest(f *testing.F) {
 		r.Host = "127.0.0.1"
 		r.Header = http.Header{"X-Ms-Date": {time.Now().UTC().Format(http.TimeFormat)}, "Authorization": {authorization}, http.CanonicalHeaderKey(name): {value}}
 		w := httptest.NewRecorder()
-		y.door.ServeHTTP(w, r)
+		y.handler.ServeHTTP(w, r)
 		if w.Code < 400 || w.Header().Get("x-ms-error-code") == "" {
 			t.Fatalf("answered %d %v", w.Code, w.Header())
 		}

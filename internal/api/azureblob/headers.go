@@ -75,7 +75,7 @@ func isGUID(text string) bool {
 }
 
 // metadata reads that of a request. Names are kept in small letters, which is how all
-// libraries look for them; the case that a client wrote does not reach this door anyhow.
+// libraries look for them; the case that a client wrote does not reach this listener anyhow.
 func (c *call) metadata() (map[string]string, error) {
 	all := map[string]string{}
 	for name, values := range c.r.Header {
@@ -117,23 +117,23 @@ func (c *call) properties(withUsual bool) (blob.Properties, error) {
 	return p, nil
 }
 
-// tellVersion sets the headers that name a state.
-func (c *call) tellVersion(etag string, modified time.Time) {
+// sendVersion sets the headers that name a state.
+func (c *call) sendVersion(etag string, modified time.Time) {
 	h := c.w.Header()
 	h.Set("ETag", `"`+etag+`"`)
 	h.Set("Last-Modified", httpTime(modified))
 }
 
-// tellWritten sets those of an answer to a write.
-func (c *call) tellWritten(etag string, modified time.Time) {
-	c.tellVersion(etag, modified)
+// sendWritten sets those of an answer to a write.
+func (c *call) sendWritten(etag string, modified time.Time) {
+	c.sendVersion(etag, modified)
 	c.w.Header().Set("x-ms-request-server-encrypted", "true")
 }
 
 func httpTime(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
 
-// tellMetadata writes names as they are kept, in small letters.
-func (c *call) tellMetadata(all map[string]string) {
+// sendMetadata writes names as they are kept, in small letters.
+func (c *call) sendMetadata(all map[string]string) {
 	h := c.w.Header()
 	for name, value := range all {
 		h[metaPrefix+name] = []string{value}
@@ -158,7 +158,7 @@ func leaseWords(l blob.Lease, now time.Time) (status, state, duration string) {
 	return status, state, duration
 }
 
-func (c *call) tellLease(l blob.Lease) {
+func (c *call) sendLease(l blob.Lease) {
 	h := c.w.Header()
 	status, state, duration := leaseWords(l, time.Now())
 	h.Set("x-ms-lease-status", status)
@@ -168,28 +168,28 @@ func (c *call) tellLease(l blob.Lease) {
 	}
 }
 
-// tellBlob sets all that is known of a blob besides its body and length. A signature may
+// sendBlob sets all that is known of a blob besides its body and length. A signature may
 // say what readers are told in place of the blob's properties.
-func (c *call) tellBlob(b blob.Blob) {
+func (c *call) sendBlob(b blob.Blob) {
 	h := c.w.Header()
-	c.tellVersion(b.ETag, b.Modified)
-	c.tellMetadata(b.Metadata)
-	c.tellLease(b.Lease)
+	c.sendVersion(b.ETag, b.Modified)
+	c.sendMetadata(b.Metadata)
+	c.sendLease(b.Lease)
 	h.Set("x-ms-blob-type", "BlockBlob")
 	h.Set("x-ms-creation-time", httpTime(b.Created))
 	h.Set("x-ms-server-encrypted", "true")
 	h.Set("Accept-Ranges", "bytes")
 	p := b.Properties
-	for _, told := range []struct{ header, value, override string }{
+	for _, reported := range []struct{ header, value, override string }{
 		{"Content-Type", contentType(p), "rsct"}, {"Content-Encoding", p.ContentEncoding, "rsce"}, {"Content-Language", p.ContentLanguage, "rscl"},
 		{"Content-Disposition", p.ContentDisposition, "rscd"}, {"Cache-Control", p.CacheControl, "rscc"},
 	} {
-		value := told.value
-		if other := c.grant.overrides.Get(told.override); other != "" {
+		value := reported.value
+		if other := c.grant.overrides.Get(reported.override); other != "" {
 			value = other
 		}
 		if value != "" {
-			h.Set(told.header, value)
+			h.Set(reported.header, value)
 		}
 	}
 }

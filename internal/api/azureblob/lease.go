@@ -26,11 +26,11 @@ func (c *call) leaseBlob() error {
 	if err != nil {
 		return err
 	}
-	b, err := c.door.blobs.Lease(c.r.Context(), c.at, action, when)
+	b, err := c.handler.blobs.Lease(c.r.Context(), c.at, action, when)
 	if err != nil {
 		return err
 	}
-	return c.tellLeased(b.Lease, b.ETag, b.Modified)
+	return c.sendLeased(b.Lease, b.ETag, b.Modified)
 }
 
 func (c *call) leaseContainer() error {
@@ -38,11 +38,11 @@ func (c *call) leaseContainer() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.door.blobs.LeaseContainer(c.r.Context(), c.at, action, when)
+	container, err := c.handler.blobs.LeaseContainer(c.r.Context(), c.at, action, when)
 	if err != nil {
 		return err
 	}
-	return c.tellLeased(container.Lease, container.ETag, container.Modified)
+	return c.sendLeased(container.Lease, container.ETag, container.Modified)
 }
 
 // leaseAction reads what is to be done to a lease.
@@ -103,10 +103,10 @@ func breakPeriod(h http.Header) (*time.Duration, error) {
 	return new(time.Duration(seconds) * time.Second), nil
 }
 
-func (c *call) tellLeased(l blob.Lease, etag string, modified time.Time) error {
+func (c *call) sendLeased(l blob.Lease, etag string, modified time.Time) error {
 	name := strings.ToLower(c.r.Header.Get("x-ms-lease-action"))
 	h := c.w.Header()
-	c.tellVersion(etag, modified)
+	c.sendVersion(etag, modified)
 	switch name {
 	case "acquire", "renew", "change":
 		h.Set("x-ms-lease-id", l.ID)

@@ -16,7 +16,7 @@ import (
 )
 
 // maxLists is how many lists are made at once; more wait their turn. The store reads all
-// facts in a folder for a page of it, which at 50,000 blobs takes tens or hundreds of MiB.
+// entries in a folder for a page of it, which at 50,000 blobs takes tens or hundreds of MiB.
 const maxLists = 4
 
 // listQuery reads what of a list is wanted, and what is to be told besides.
@@ -86,12 +86,12 @@ func (c *call) listContainers() error {
 	if err != nil {
 		return err
 	}
-	done, err := c.turn(c.door.lists)
+	done, err := c.turn(c.handler.lists)
 	if err != nil {
 		return err
 	}
 	defer done()
-	page, next, err := c.door.blobs.Containers(c.r.Context(), c.at.Account, q)
+	page, next, err := c.handler.blobs.Containers(c.r.Context(), c.at.Account, q)
 	done() // a client that is slow to read the list holds up nobody
 	if err != nil {
 		return err
@@ -148,12 +148,12 @@ func (c *call) listBlobs() error {
 	if err != nil {
 		return err
 	}
-	done, err := c.turn(c.door.lists)
+	done, err := c.turn(c.handler.lists)
 	if err != nil {
 		return err
 	}
 	defer done()
-	page, err := c.door.blobs.List(c.r.Context(), c.at, q)
+	page, err := c.handler.blobs.List(c.r.Context(), c.at, q)
 	done()
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ var (
 	toListContainers  = need{permissions: "l", owner: true}
 )
 
-// operations is the whole door.
+// operations is the whole listener.
 func operations() map[selector]operation {
 	const get, head, put, del, post = http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodPost
 	table := map[selector]operation{
@@ -103,7 +103,7 @@ func unoffered(what string) func(*call) error {
 }
 
 // find gives the operation of a request.
-func (d *Door) find(c *call) (operation, error) {
+func (d *Handler) find(c *call) (operation, error) {
 	want := selector{c.level, c.r.Method, c.query.Get("restype"), c.query.Get("comp")}
 	if op, ok := d.operations[want]; ok {
 		return op, nil

@@ -20,7 +20,7 @@ const (
 )
 
 // admitSignature checks a shared-access signature.
-func (d *Door) admitSignature(c *call) (grant, error) {
+func (d *Handler) admitSignature(c *call) (grant, error) {
 	q := c.query
 	version := q.Get("sv")
 	switch {

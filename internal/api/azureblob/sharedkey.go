@@ -16,7 +16,7 @@ import (
 
 // admitSharedKey checks a request that was signed with a key of the account. forms gives
 // what may have been signed.
-func (d *Door) admitSharedKey(c *call, shown string, forms func(r *http.Request, query url.Values, account string) []string) (grant, error) {
+func (d *Handler) admitSharedKey(c *call, shown string, forms func(r *http.Request, query url.Values, account string) []string) (grant, error) {
 	account, signature, ok := strings.Cut(strings.TrimSpace(shown), ":")
 	if !ok {
 		return grant{}, refusal(http.StatusBadRequest, "InvalidAuthenticationInfo", "write SharedKey ACCOUNT:SIGNATURE")

@@ -10,7 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 )
 
-// send gives the door a request as it would come off the wire, headers that come twice
+// send gives the listener a request as it would come off the wire, headers that come twice
 // included.
 func (y *yard) send(method, path string, prepare func(*http.Request)) *httptest.ResponseRecorder {
 	y.t.Helper()
@@ -19,7 +19,7 @@ func (y *yard) send(method, path string, prepare func(*http.Request)) *httptest.
 	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
 	prepare(r)
 	w := httptest.NewRecorder()
-	y.door.ServeHTTP(w, r)
+	y.handler.ServeHTTP(w, r)
 	return w
 }
 
@@ -83,7 +83,7 @@ func (k keyless) Policy(hub, name string) (access.Policy, error) {
 // A key that there is not opens nothing.
 func TestAnEmptyKeyIsNone(t *testing.T) { // H9
 	y := newYard(t)
-	y.door.cfg.Access = keyless{y.keeper}
+	y.handler.cfg.Access = keyless{y.registry}
 	for key, status := range map[string]int{"": 403, y.key(): 200} {
 		if got := y.ask("GET", "/blob/eventyard?comp=list", nil, nil, y.signed(Account, key)); got.StatusCode != status {
 			t.Errorf("with key %q: status %d", key, got.StatusCode)

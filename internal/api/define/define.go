@@ -1,4 +1,4 @@
-// Package define reads a function's definition from the words that the HTTP door, the command line and the
+// Package define reads a function's definition from the words that the HTTP listener, the command line and the
 // configuration have in common, and shows it in them.
 package define
 
@@ -116,7 +116,7 @@ func Show(f runner.Function) functionwire.Function {
 	s := functionwire.Function{
 		Name: f.Name, Hub: f.Hub, Group: f.Group, Endpoint: f.Endpoint, Format: f.Format, Headers: slices.Sorted(maps.Keys(f.Headers)),
 		State: f.State, Problem: f.Problem, Failures: f.Failures, Circuit: ShowState(f.Circuit), Partitions: f.Partitions,
-		Instances: f.Instances, Recommended: f.Recommended, LastError: f.LastError, LastErrorAt: ifAny(f.LastErrorAt), Poison: f.PoisonPlace,
+		Instances: f.Instances, Recommended: f.Recommended, LastError: f.LastError, LastErrorAt: ifAny(f.LastErrorAt), Poison: f.PoisonPosition,
 		Batch: f.Batch, MinBatch: f.MinBatch, MaxWait: showDuration(f.MaxWait), Lanes: f.Lanes, Start: f.Start, Timeout: showDuration(f.Timeout),
 		RetryDelay: showDuration(f.RetryDelay), RetryMaxDelay: showDuration(f.RetryMax), Exponential: f.Exponential,
 		Breaker: showBreaker(f.Breaker), Probe: showDuration(f.Breaker.Probe), ProbeMax: showDuration(f.Breaker.ProbeMax),

@@ -30,7 +30,7 @@ var challenges = []string{`SharedAccessSignature realm="eventyard"`, `Bearer rea
 
 // howToEnter ends what a client is told that showed nothing good. Where the well-known key works
 // it is no secret.
-func (d *Door) howToEnter() string {
+func (d *Handler) howToEnter() string {
 	if !d.cfg.Access.Development() {
 		return ""
 	}
@@ -66,7 +66,7 @@ func (c *call) admit() error {
 	if err != nil {
 		return err
 	}
-	if c.topic, err = c.door.cfg.Topics.Topic(c.names.topic); err != nil {
+	if c.topic, err = c.handler.cfg.Topics.Topic(c.names.topic); err != nil {
 		return err
 	}
 	switch shown.scheme {
@@ -138,7 +138,7 @@ func (c *call) admitNamespaceKey(key string) error {
 	if c.admitKey(key) == nil {
 		return nil
 	}
-	grant, err := c.door.cfg.Access.Key(auth.RootPolicy, key)
+	grant, err := c.handler.cfg.Access.Key(auth.RootPolicy, key)
 	if err != nil {
 		return c.admitKey(key)
 	}
@@ -166,7 +166,7 @@ func (c *call) admitToken(text string) error {
 func (c *call) urls() (urls []string) {
 	here := "https://" + c.r.Host
 	bases := []string{here + "/topics/" + c.topic.Name}
-	if public := c.door.cfg.Endpoint(c.r, c.topic.Name); public != "" {
+	if public := c.handler.cfg.Endpoint(c.r, c.topic.Name); public != "" {
 		bases = append(bases, strings.TrimSuffix(public, "/api/events"))
 	}
 	for _, base := range bases {
@@ -191,7 +191,7 @@ func (c *call) admitPolicy() error {
 	return c.allow(grant)
 }
 
-// authenticate reads the Authorization header as the HTTP door does.
+// authenticate reads the Authorization header as the HTTP listener does.
 func (c *call) authenticate() (auth.Grant, error) {
 	given := c.r.Header.Values("Authorization")
 	switch len(given) {
@@ -202,7 +202,7 @@ func (c *call) authenticate() (auth.Grant, error) {
 		return auth.Grant{}, fmt.Errorf("%w: the request has %d Authorization headers", auth.ErrMalformed, len(given))
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(given[0]), " ")
-	access := c.door.cfg.Access
+	access := c.handler.cfg.Access
 	switch auth.Fold(word) {
 	case "":
 		return auth.Grant{}, errNoCredential
@@ -224,10 +224,10 @@ func (c *call) authenticate() (auth.Grant, error) {
 func (c *call) allow(grant auth.Grant) error {
 	now, need := time.Now(), c.route.need.rights()
 	switch {
-	case grant.Allows(auth.Place{}, need, now):
+	case grant.Allows(auth.Entity{}, need, now):
 		return nil
-	case grant.Allows(auth.Place{}, 0, now):
-		return fmt.Errorf("%w: it takes %s, and %q gives %s to the namespace", errRights, strings.Join(need.Names(), " and "), grant.Holder, grant.Rights(auth.Place{}))
+	case grant.Allows(auth.Entity{}, 0, now):
+		return fmt.Errorf("%w: it takes %s, and %q gives %s to the namespace", errRights, strings.Join(need.Names(), " and "), grant.Holder, grant.Rights(auth.Entity{}))
 	}
 	return fmt.Errorf("%w: what %q shows is not for the whole namespace", auth.ErrAudience, grant.Holder)
 }

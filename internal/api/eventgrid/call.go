@@ -24,11 +24,11 @@ const maxDrain = 16 << 20
 // maxManageBytes bounds bodies that are not publications.
 const maxManageBytes = 1 << 20
 
-// call is one request on its way through the door.
+// call is one request on its way through the listener.
 type call struct {
-	door *Door
-	w    http.ResponseWriter
-	r    *http.Request
+	handler *Handler
+	w       http.ResponseWriter
+	r       *http.Request
 
 	id    string
 	route route
@@ -40,8 +40,8 @@ type call struct {
 	status   int // 0 until it is answered
 }
 
-func (d *Door) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{door: d, w: w, r: r, id: newID(), route: route{name: "none"}}
+func (d *Handler) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{handler: d, w: w, r: r, id: newID(), route: route{name: "none"}}
 	w.Header().Set("X-Ms-Request-Id", c.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	return c
@@ -117,7 +117,7 @@ func (c *call) tooLarge(most int) error {
 		message: fmt.Sprintf("the body is too large, it may have at most %d bytes", most), next: "make it smaller",
 	}
 	if c.route.need == toPublish {
-		limit := c.door.cfg.MaxBytes
+		limit := c.handler.cfg.MaxBytes
 		f.message = fmt.Sprintf("the body is too large, a publication may have at most %d bytes (%.1f MiB) and %d events", limit, float64(limit)/(1<<20), maxEvents)
 		f.next = "split it into several smaller requests; an event that is too large alone has to become smaller"
 	}
@@ -180,10 +180,10 @@ const statusClientGone = 499
 func (c *call) refuse(err error) {
 	f := judge(err)
 	if f.status == http.StatusInternalServerError {
-		c.door.cfg.Log.Error("a grid request could not be served", "operation", c.route.name, "request", c.id, "topic", c.names.topic, "error", err)
+		c.handler.cfg.Log.Error("a grid request could not be served", "operation", c.route.name, "request", c.id, "topic", c.names.topic, "error", err)
 	}
-	c.door.metrics.refused(c, f)
-	if c.r.Context().Err() != nil && c.door.cfg.Stopping.Err() == nil {
+	c.handler.metrics.refused(c, f)
+	if c.r.Context().Err() != nil && c.handler.cfg.Stopping.Err() == nil {
 		c.status = statusClientGone
 		c.w.WriteHeader(statusClientGone)
 		return
@@ -192,13 +192,13 @@ func (c *call) refuse(err error) {
 		_, _ = io.CopyN(io.Discard, c.r.Body, maxDrain)
 	}
 	if f.status == http.StatusUnauthorized {
-		f.next += c.door.howToEnter()
+		f.next += c.handler.howToEnter()
 	}
-	c.tell(f)
+	c.report(f)
 }
 
-// tell writes a fault in the form that the route speaks.
-func (c *call) tell(f *fault) {
+// report writes a fault in the form that the route speaks.
+func (c *call) report(f *fault) {
 	h := c.w.Header()
 	h.Set("x-ms-error-code", f.word())
 	if f.retryAfter > 0 {

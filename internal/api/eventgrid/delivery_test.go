@@ -19,14 +19,14 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 )
 
-// late is a delivery service that comes into being after the door. The field is set before the
+// late is a delivery service that comes into being after the listener. The field is set before the
 // first request.
 type late struct{ *delivery.Service }
 
 // noDead has no room: nothing is put away here.
 type noDead struct{}
 
-func (noDead) Put(context.Context, *topics.Subscription, []pending.Parcel) error {
+func (noDead) Put(context.Context, *topics.Subscription, []pending.Delivery) error {
 	return errors.New("an event was given up")
 }
 
@@ -37,7 +37,7 @@ func (y *realYard) deliver(service *late) {
 	retries, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: log})
 	must(t, err)
 	service.Service, err = delivery.Open(t.Context(), delivery.Config{
-		Meta: y.store, Topics: y.keeper, Broker: y.hubs, Courier: idle{}, Dead: noDead{}, Tiers: retries, Log: log,
+		Meta: y.store, Topics: y.topicRegistry, Broker: y.hubs, Sender: idle{}, Dead: noDead{}, RetryLogs: retries, Log: log,
 	})
 	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -55,7 +55,7 @@ func TestOfficialClientsOverRealDelivery(t *testing.T) {
 	service := &late{}
 	y := newRealYard(t, func(c *Config) { c.Pull = service })
 	y.topic("clouds", schema.CloudEvents)
-	_, err := y.keeper.Create(t.Context(), topics.Source{Topic: "clouds"}, "jobs", topics.Settings{Pull: &topics.Pull{}})
+	_, err := y.topicRegistry.Create(t.Context(), topics.Source{Topic: "clouds"}, "jobs", topics.Settings{Pull: &topics.Pull{}})
 	must(t, err)
 	y.deliver(service)
 
@@ -106,13 +106,13 @@ func TestPushedSubscriptionsAreNotPulled(t *testing.T) {
 	y.ask("POST", jobs+":acknowledge", `{"lockTokens":["a"]}`, withKey).refused(400, "InvalidDeliveryMode")
 }
 
-// idle is a courier who never has to go: nothing is published.
+// idle is a sender who never has to go: nothing is published.
 type idle struct{}
 
 func (idle) Prepare(*topics.Subscription, string) (*webhook.Order, error) {
 	return &webhook.Order{}, nil
 }
 
-func (idle) Deliver(context.Context, *webhook.Order, []*pending.Parcel) webhook.Result {
+func (idle) Deliver(context.Context, *webhook.Order, []*pending.Delivery) webhook.Result {
 	panic("nothing is to be delivered")
 }

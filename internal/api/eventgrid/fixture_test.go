@@ -39,17 +39,17 @@ const (
 // The names of the policies that have one right each; their key is their name and "-key".
 var policies = map[string]auth.Rights{"sender": auth.Send, "listener": auth.Listen, "manager": auth.Manage}
 
-// yard is a door with real access and definitions in memory, behind a real HTTP server with TLS.
+// yard is a listener with real access and definitions in memory, behind a real HTTP server with TLS.
 type yard struct {
-	t        testing.TB
-	topics   *memory
-	pull     *puller
-	keeper   *access.Keeper
-	registry *prometheus.Registry
-	door     *Door
-	server   *httptest.Server
-	stopping context.CancelFunc
-	errors   *errorLog
+	t             testing.TB
+	topics        *memory
+	pull          *puller
+	topicRegistry *access.Registry
+	registry      *prometheus.Registry
+	handler       *Handler
+	server        *httptest.Server
+	stopping      context.CancelFunc
+	errors        *errorLog
 }
 
 func newYard(t testing.TB, change ...func(*Config)) *yard {
@@ -57,32 +57,32 @@ func newYard(t testing.TB, change ...func(*Config)) *yard {
 	y := &yard{t: t, topics: newMemory(), pull: &puller{}, registry: prometheus.NewRegistry(), errors: &errorLog{}}
 	t.Cleanup(y.errors.check(t))
 	log := slog.New(slog.NewTextHandler(y.errors, nil))
-	y.keeper = newAccess(t, log)
+	y.topicRegistry = newAccess(t, log)
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
-	cfg := Config{Topics: y.topics, Pull: y.pull, Access: y.keeper, LoopbackOnly: true, Stopping: stopping, Log: log, Metrics: y.registry}
+	cfg := Config{Topics: y.topics, Pull: y.pull, Access: y.topicRegistry, LoopbackOnly: true, Stopping: stopping, Log: log, Metrics: y.registry}
 	for _, c := range change {
 		c(&cfg)
 	}
-	y.door = New(cfg)
-	y.server = httptest.NewUnstartedServer(y.door)
+	y.handler = New(cfg)
+	y.server = httptest.NewUnstartedServer(y.handler)
 	y.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	y.server.StartTLS()
 	t.Cleanup(func() { stop(); y.server.Close() })
 	return y
 }
 
-func newAccess(t testing.TB, log *slog.Logger) *access.Keeper {
+func newAccess(t testing.TB, log *slog.Logger) *access.Registry {
 	t.Helper()
-	keeper, err := access.Open(t.Context(), access.Config{
+	topicRegistry, err := access.Open(t.Context(), access.Config{
 		Meta: metatest.NewMemory(), Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Development: true, AnyBearer: true, Log: log,
 	})
 	must(t, err)
 	for name, rights := range policies {
-		_, err := keeper.Create(t.Context(), access.Policy{Name: name, Rights: rights, Primary: policyKey(name)})
+		_, err := topicRegistry.Create(t.Context(), access.Policy{Name: name, Rights: rights, Primary: policyKey(name)})
 		must(t, err)
 	}
-	return keeper
+	return topicRegistry
 }
 
 func policyKey(name string) string {
@@ -275,7 +275,7 @@ func (m *memory) Confirm(_ context.Context, id, token string, rate int) (topics.
 	return topics.Subscription{Name: "mailer", Source: topics.Source{Topic: "orders"}}, nil
 }
 
-// What management needs is tried with the real keeper.
+// What management needs is tried with the real registry.
 func (m *memory) Topics() []topics.Topic { panic("not here") }
 func (m *memory) CreateTopic(context.Context, topics.TopicConfig) (topics.Topic, error) {
 	panic("not here")

@@ -96,7 +96,7 @@ func FuzzLockTokens(f *testing.F) {
 	})
 }
 
-// FuzzRequest sends any request at all through the whole door: it is answered, errors have their
+// FuzzRequest sends any request at all through the whole listener: it is answered, errors have their
 // form, and nothing panics. Nobody is let in without a key.
 func FuzzRequest(f *testing.F) {
 	y := newYard(f)
@@ -118,7 +118,7 @@ func FuzzRequest(f *testing.F) {
 		r.Method, r.URL, r.Host = method, &url.URL{Path: path, RawQuery: query}, host
 		r.Header = http.Header{http.CanonicalHeaderKey(name): {value}}
 		w := httptest.NewRecorder()
-		y.door.ServeHTTP(w, r)
+		y.handler.ServeHTTP(w, r)
 		_ = Serves(r)
 		text, _ := io.ReadAll(w.Body)
 		if w.Code == 500 {

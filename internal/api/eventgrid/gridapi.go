@@ -1,8 +1,8 @@
-// Package eventgrid is the grid's door: publishing the way Event Grid's clients do it, pull
+// Package eventgrid is the grid's listener: publishing the way Event Grid's clients do it, pull
 // delivery the way its namespace clients do it, validation links, and the management calls and
 // JSON of Event Grid. All of it is under /topics/, and under the paths of Azure's resource manager.
 //
-// The door translates and keeps no state of its own. A request is found in one table
+// The listener translates and keeps no state of its own. A request is found in one table
 // (routes.go), let in by a topic's key, a signature made with one, or a policy of the namespace
 // (admit.go), and served. What goes wrong beneath has its answer in another table (errors.go).
 // A publication is answered 200 only when the topic's log has said that it is stored.
@@ -21,7 +21,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// Topics is what the door asks of the definitions. All methods may be called by many
+// Topics is what the listener asks of the definitions. All methods may be called by many
 // goroutines at once.
 type Topics interface {
 	Topic(name string) (topics.Topic, error)
@@ -40,7 +40,7 @@ type Topics interface {
 	Confirm(ctx context.Context, id, token string, rate int) (topics.Subscription, error)
 }
 
-var _ Topics = (*topics.Keeper)(nil)
+var _ Topics = (*topics.Registry)(nil)
 
 // Puller is what it asks of the delivery service. All methods may be called by many
 // goroutines at once.
@@ -58,7 +58,7 @@ type Access interface {
 	Key(name, key string) (auth.Grant, error)
 }
 
-// Config says what the door serves.
+// Config says what the listener serves.
 type Config struct {
 	// Topics, Pull and Access are required.
 	Topics Topics
@@ -73,12 +73,12 @@ type Config struct {
 	// LoopbackOnly is development mode: the Host header has to name this machine, or Host.
 	LoopbackOnly bool
 	Host         string
-	// Stopping ends long polls. It is a field because it belongs to the door's life and to no
+	// Stopping ends long polls. It is a field because it belongs to the listener's life and to no
 	// request. nil means never.
 	Stopping context.Context
-	// Log takes what the door cannot tell its client. nil means slog.Default().
+	// Log takes what the listener cannot tell its client. nil means slog.Default().
 	Log *slog.Logger
-	// Metrics takes the door's counts; nil means nobody.
+	// Metrics takes the listener's counts; nil means nobody.
 	Metrics prometheus.Registerer
 }
 

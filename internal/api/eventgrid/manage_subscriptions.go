@@ -21,11 +21,11 @@ func (c *call) source() topics.Source {
 
 // subscription finds the one that the path names.
 func (c *call) subscription() (topics.Subscription, error) {
-	return c.door.cfg.Topics.Find(c.source(), c.names.subscription)
+	return c.handler.cfg.Topics.Find(c.source(), c.names.subscription)
 }
 
 func (c *call) listSubscriptions() error {
-	all, err := c.door.cfg.Topics.Subscriptions(c.source())
+	all, err := c.handler.cfg.Topics.Subscriptions(c.source())
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func unmentioned(text []byte, s topics.Settings) topics.Settings {
 		s.Retry.MaxAttempts, s.Retry.TimeToLive = 0, 0
 	}
 	if none("deadLetterDestination", "deadLetterWithResourceIdentity") && !mentionsDeadLetter(text) {
-		s.DeadLetter = topics.Place{}
+		s.DeadLetter = topics.Target{}
 	}
 	return s
 }
@@ -119,7 +119,7 @@ func (c *call) updateSubscription() error {
 // are there when it is stored, so that what others change meanwhile stays.
 func (c *call) changeSubscription(text []byte, base func(topics.Settings) topics.Settings) error {
 	c.takeUntil(time.Now().Add(handshakeTime))
-	s, err := c.door.cfg.Topics.Update(c.r.Context(), c.source(), c.names.subscription, func(s *topics.Settings) error {
+	s, err := c.handler.cfg.Topics.Update(c.r.Context(), c.source(), c.names.subscription, func(s *topics.Settings) error {
 		next, err := topics.ParseSubscriptionARM(text, base(*s))
 		if err == nil {
 			*s = next
@@ -138,7 +138,7 @@ func (c *call) createSubscription(text []byte) error {
 		return err
 	}
 	c.takeUntil(time.Now().Add(handshakeTime))
-	s, err := c.door.cfg.Topics.Create(c.r.Context(), c.source(), c.names.subscription, settings)
+	s, err := c.handler.cfg.Topics.Create(c.r.Context(), c.source(), c.names.subscription, settings)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (c *call) createSubscription(text []byte) error {
 }
 
 func (c *call) deleteSubscription() error {
-	err := c.door.cfg.Topics.Delete(c.r.Context(), c.source(), c.names.subscription)
+	err := c.handler.cfg.Topics.Delete(c.r.Context(), c.source(), c.names.subscription)
 	if errors.Is(err, topics.ErrTopicNotFound) { // and so its subscriptions are not there, either
 		return c.replyDeleted(err, topics.ErrTopicNotFound)
 	}

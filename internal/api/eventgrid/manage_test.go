@@ -57,7 +57,7 @@ func TestTopicsByManagement(t *testing.T) {
 				made.Properties.ProvisioningState != "Succeeded" || made.Properties.Endpoint != y.server.URL+"/topics/Orders/api/events" || !strings.HasSuffix(made.ID, "/providers/Microsoft.EventGrid/topics/Orders") {
 				t.Errorf("made %+v", made)
 			}
-			before, err := y.keeper.Topic("orders")
+			before, err := y.topicRegistry.Topic("orders")
 			must(t, err)
 			got := y.ask("GET", base+"/orders", "", asRoot).want(200)
 			if strings.Contains(got.text, before.Key1) || strings.Contains(got.text, before.Key2) {
@@ -65,7 +65,7 @@ func TestTopicsByManagement(t *testing.T) {
 			}
 			var changed shownTopic
 			y.ask("PUT", base+"/orders", `{"properties":{"disableLocalAuth":true}}`, asRoot).want(200).json(&changed)
-			after, err := y.keeper.Topic("orders")
+			after, err := y.topicRegistry.Topic("orders")
 			must(t, err)
 			if !changed.Properties.DisableLocalAuth || len(changed.Tags) != 0 || after.Key1 != before.Key1 || after.Schema != schema.CloudEvents {
 				t.Errorf("changed to %+v", after)
@@ -146,7 +146,7 @@ func TestTopicsAreDeleted(t *testing.T) {
 	y.ask("DELETE", grid+"/topics/two", "", asRoot).want(204)
 	y.ask("DELETE", grid+"/topics/yard-events", "", asRoot).refused(409, "ResourceReserved")
 	y.listed("/topics", "yard-events")
-	if n := y.counted(y.door.metrics.published, "one", stored); n != 0 {
+	if n := y.counted(y.handler.metrics.published, "one", stored); n != 0 {
 		t.Errorf("%v events of a deleted topic are still counted", n)
 	}
 }
@@ -155,7 +155,7 @@ func TestTopicsAreDeleted(t *testing.T) {
 func TestTopicsAreUpdated(t *testing.T) {
 	y := newRealYard(t)
 	y.ask("PUT", grid+"/topics/orders", `{"tags":{"a":"1"},"properties":{"inputSchema":"CloudEventSchemaV1_0","disableLocalAuth":true}}`, asRoot).want(201)
-	before, err := y.keeper.Topic("orders")
+	before, err := y.topicRegistry.Topic("orders")
 	must(t, err)
 	var shown shownTopic
 	y.ask("PATCH", grid+"/topics/orders", `{"tags":{"b":"2"}}`, asRoot).want(200).json(&shown)
@@ -163,14 +163,14 @@ func TestTopicsAreUpdated(t *testing.T) {
 		t.Errorf("changed to %+v", shown)
 	}
 	y.ask("PATCH", grid+"/topics/orders", `{"properties":{"disableLocalAuth":false}}`, asRoot).want(200).json(&shown)
-	after, err := y.keeper.Topic("orders")
+	after, err := y.topicRegistry.Topic("orders")
 	must(t, err)
 	if after.DisableKeys || after.Tags["b"] != "2" || after.Key1 != before.Key1 || after.Schema != schema.CloudEvents {
 		t.Errorf("changed to %+v", after)
 	}
 	// What is read in any case is mentioned in any: who closes a topic to keys must not find it open.
 	y.ask("PATCH", grid+"/topics/orders", `{"Properties":{"disablelocalauth":true}}`, asRoot).want(200).json(&shown)
-	if after, err = y.keeper.Topic("orders"); err != nil || !after.DisableKeys || !shown.Properties.DisableLocalAuth {
+	if after, err = y.topicRegistry.Topic("orders"); err != nil || !after.DisableKeys || !shown.Properties.DisableLocalAuth {
 		t.Errorf("changed to %+v, %v", after, err)
 	}
 	y.ask("PATCH", grid+"/topics/none", `{}`, asRoot).refused(404, "ResourceNotFound")
@@ -239,10 +239,10 @@ func TestSubscriptionsByManagement(t *testing.T) {
 // writtenBack: what was read may be written, and changes nothing.
 func (y *realYard) writtenBack(path, text string) {
 	y.t.Helper()
-	before, err := y.keeper.Find(topics.Source{Topic: "orders"}, "mailer")
+	before, err := y.topicRegistry.Find(topics.Source{Topic: "orders"}, "mailer")
 	must(y.t, err)
 	y.ask("PUT", path, text, asRoot).want(200)
-	after, err := y.keeper.Find(topics.Source{Topic: "orders"}, "mailer")
+	after, err := y.topicRegistry.Find(topics.Source{Topic: "orders"}, "mailer")
 	must(y.t, err)
 	// TLS of 1.2 at least is what is done by itself, too.
 	same := cmp.Options{cmpopts.IgnoreFields(topics.Subscription{}, "Updated"), cmpopts.IgnoreFields(egress.Endpoint{}, "MinTLS")}
@@ -259,18 +259,18 @@ func TestSubscriptionsAreReplacedAndUpdated(t *testing.T) {
 	source, path := topics.Source{Topic: "orders"}, grid+"/topics/orders/eventSubscriptions/mailer"
 	signing, err := signature.New(signature.HMAC)
 	must(t, err)
-	_, err = y.keeper.Create(t.Context(), source, "mailer", topics.Settings{
+	_, err = y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{
 		Webhook: &egress.Endpoint{URL: "https://mail.example/hook?code=hush"}, Keys: []signature.Key{signing}, Timeout: 7 * time.Second, Labels: []string{"l"},
-		Output: schema.CloudEvents, Retry: retry.Policy{MaxAttempts: 5, TimeToLive: time.Hour}, Expires: time.Now().Add(time.Hour), DeadLetter: topics.Place{Kind: topics.PlaceYard},
+		Output: schema.CloudEvents, Retry: retry.Policy{MaxAttempts: 5, TimeToLive: time.Hour}, Expires: time.Now().Add(time.Hour), DeadLetter: topics.Target{Kind: topics.TargetYard},
 	})
 	must(t, err)
 	find := func() topics.Subscription {
-		s, err := y.keeper.Find(source, "mailer")
+		s, err := y.topicRegistry.Find(source, "mailer")
 		must(t, err)
 		return s
 	}
 	y.ask("PATCH", path, `{"labels":["m"]}`, asRoot).want(200)
-	if s := find(); s.Labels[0] != "m" || s.Retry.MaxAttempts != 5 || s.Output != schema.CloudEvents || s.DeadLetter.Kind != topics.PlaceYard {
+	if s := find(); s.Labels[0] != "m" || s.Retry.MaxAttempts != 5 || s.Output != schema.CloudEvents || s.DeadLetter.Kind != topics.TargetYard {
 		t.Errorf("PATCH made it %+v", s)
 	}
 	y.ask("PATCH", path, `{"properties":{"labels":["n"]}}`, asRoot).want(200)
@@ -283,7 +283,7 @@ func TestSubscriptionsAreReplacedAndUpdated(t *testing.T) {
 	}
 	y.ask("PUT", path, `{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointBaseUrl":"https://mail.example/hook"}}}}`, asRoot).want(200)
 	s := find()
-	if len(s.Labels) != 0 || s.Retry.MaxAttempts == 5 || s.Retry.TimeToLive == time.Hour || s.Output != schema.EventGrid || !s.Expires.IsZero() || s.DeadLetter != (topics.Place{}) {
+	if len(s.Labels) != 0 || s.Retry.MaxAttempts == 5 || s.Retry.TimeToLive == time.Hour || s.Output != schema.EventGrid || !s.Expires.IsZero() || s.DeadLetter != (topics.Target{}) {
 		t.Errorf("PUT made it %+v", s)
 	}
 	if s.Webhook.URL != "https://mail.example/hook?code=hush" || len(s.Keys) != 1 || s.Keys[0].Text != signing.Text || s.Timeout != 7*time.Second {
@@ -309,15 +309,15 @@ func TestPullSubscriptionsByManagement(t *testing.T) {
 		if shown.Properties.DeliveryConfiguration.DeliveryMode != "Queue" {
 			t.Errorf("made %+v", shown)
 		}
-		s, err := y.keeper.Find(topics.Source{Topic: "clouds"}, "jobs")
+		s, err := y.topicRegistry.Find(topics.Source{Topic: "clouds"}, "jobs")
 		must(t, err)
 		return s
 	}
 	s := put(201, `"receiveLockDurationInSeconds":90,"eventTimeToLive":"PT30M","deadLetterDestinationWithResourceIdentity":{"deadLetterDestination":{"endpointType":"Yard"}}`)
-	if s.Pull == nil || s.Pull.Lock != 90*time.Second || s.Retry.TimeToLive != 30*time.Minute || s.DeadLetter.Kind != topics.PlaceYard {
+	if s.Pull == nil || s.Pull.Lock != 90*time.Second || s.Retry.TimeToLive != 30*time.Minute || s.DeadLetter.Kind != topics.TargetYard {
 		t.Errorf("made %+v", s)
 	}
-	if s := put(200, `"maxDeliveryCount":3`); s.Pull.MaxDeliveries != 3 || s.Pull.Lock == 90*time.Second || s.DeadLetter != (topics.Place{}) {
+	if s := put(200, `"maxDeliveryCount":3`); s.Pull.MaxDeliveries != 3 || s.Pull.Lock == 90*time.Second || s.DeadLetter != (topics.Target{}) {
 		t.Errorf("replaced by %+v", s)
 	}
 	y.ask("POST", base+"/eventSubscriptions/jobs/getFullUrl", "", asRoot).refused(400, "InvalidRequest")
@@ -334,7 +334,7 @@ func TestHubSubscriptionsByManagement(t *testing.T) {
 	const base = manager + "/providers/Microsoft.EventHub/namespaces/yard/eventhubs/A%2Fb/providers/Microsoft.EventGrid/eventSubscriptions"
 	y.ask("PUT", base+"/mailer", hook, asRoot).want(201)
 	y.ask("PUT", "/topics/orders/eventSubscriptions/other", hook, asRoot).want(201)
-	s, err := y.keeper.Find(topics.Source{Hub: "a/b"}, "mailer")
+	s, err := y.topicRegistry.Find(topics.Source{Hub: "a/b"}, "mailer")
 	if err != nil || s.Source.Hub == "" {
 		t.Errorf("made %+v, %v", s, err)
 	}
@@ -407,7 +407,7 @@ func TestSubscriptionsAreDeleted(t *testing.T) {
 }
 
 // A configured endpoint is what clients are told.
-func TestTheEndpointThatIsTold(t *testing.T) {
+func TestTheEndpointThatIsReported(t *testing.T) {
 	y := newRealYard(t, func(c *Config) {
 		c.Endpoint = func(_ *http.Request, topic string) string { return "https://grid.example/" + topic }
 	})

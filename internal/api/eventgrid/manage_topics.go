@@ -26,14 +26,14 @@ func (c *call) replyList(values []any) error {
 
 func (c *call) listTopics() error {
 	values := []any{}
-	for _, t := range c.door.cfg.Topics.Topics() {
+	for _, t := range c.handler.cfg.Topics.Topics() {
 		values = append(values, c.showTopic(t))
 	}
 	return c.replyList(values)
 }
 
 func (c *call) getTopic() error {
-	t, err := c.door.cfg.Topics.Topic(c.names.topic)
+	t, err := c.handler.cfg.Topics.Topic(c.names.topic)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *call) showTopic(t topics.Topic) any { return topics.RenderTopicARM(t, c
 
 // endpoint is where a topic's events are published, as this client reaches it.
 func (c *call) endpoint(topic string) string {
-	if public := c.door.cfg.Endpoint(c.r, topic); public != "" {
+	if public := c.handler.cfg.Endpoint(c.r, topic); public != "" {
 		return public
 	}
 	scheme := "http://"
@@ -65,7 +65,7 @@ func (c *call) putTopic() error {
 	t, err := c.createTopic(cfg)
 	if errors.Is(err, topics.ErrTopicExists) {
 		status = http.StatusOK
-		t, err = c.door.cfg.Topics.EnsureTopic(c.r.Context(), cfg)
+		t, err = c.handler.cfg.Topics.EnsureTopic(c.r.Context(), cfg)
 	}
 	if err != nil {
 		return err
@@ -76,10 +76,10 @@ func (c *call) putTopic() error {
 // createTopic looks first: where there are as many topics as are allowed, those can be changed
 // still.
 func (c *call) createTopic(cfg topics.TopicConfig) (topics.Topic, error) {
-	if _, err := c.door.cfg.Topics.Topic(cfg.Name); err == nil {
+	if _, err := c.handler.cfg.Topics.Topic(cfg.Name); err == nil {
 		return topics.Topic{}, topics.ErrTopicExists
 	}
-	return c.door.cfg.Topics.CreateTopic(c.r.Context(), cfg)
+	return c.handler.cfg.Topics.CreateTopic(c.r.Context(), cfg)
 }
 
 // topicConfig reads the body of a PUT. The path has the name; no body at all asks for the
@@ -110,7 +110,7 @@ func (c *call) updateTopic() error {
 	if err != nil {
 		return err
 	}
-	t, err := c.door.cfg.Topics.UpdateTopic(c.r.Context(), c.names.topic, func(t *topics.Topic) error {
+	t, err := c.handler.cfg.Topics.UpdateTopic(c.r.Context(), c.names.topic, func(t *topics.Topic) error {
 		if mentions(text, "tags") {
 			t.Tags = asked.Tags
 		}
@@ -126,12 +126,12 @@ func (c *call) updateTopic() error {
 }
 
 func (c *call) deleteTopic() error {
-	t, err := c.door.cfg.Topics.Topic(c.names.topic)
+	t, err := c.handler.cfg.Topics.Topic(c.names.topic)
 	if err == nil {
-		err = c.door.cfg.Topics.DeleteTopic(c.r.Context(), t.Name)
+		err = c.handler.cfg.Topics.DeleteTopic(c.r.Context(), t.Name)
 	}
 	if err == nil {
-		c.door.metrics.forget(t.Name)
+		c.handler.metrics.forget(t.Name)
 	}
 	return c.replyDeleted(err, topics.ErrTopicNotFound)
 }
@@ -154,7 +154,7 @@ type keys struct {
 }
 
 func (c *call) listKeys() error {
-	t, err := c.door.cfg.Topics.Topic(c.names.topic)
+	t, err := c.handler.cfg.Topics.Topic(c.names.topic)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (c *call) regenerateKey() error {
 			message: fmt.Sprintf("the body names no key, but %.32q", request.KeyName), next: `send {"keyName":"key1"} or {"keyName":"key2"}`,
 		}
 	}
-	t, err := c.door.cfg.Topics.RegenerateKey(c.r.Context(), c.names.topic, request.KeyName)
+	t, err := c.handler.cfg.Topics.RegenerateKey(c.r.Context(), c.names.topic, request.KeyName)
 	if err != nil {
 		return err
 	}

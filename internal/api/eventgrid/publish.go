@@ -41,7 +41,7 @@ func (c *call) publishToNamespace() error {
 
 // store reads a publication and has it made durable.
 func (c *call) store(cloudEventsOnly bool) error {
-	most := c.door.cfg.MaxBytes + slackBytes
+	most := c.handler.cfg.MaxBytes + slackBytes
 	body, err := c.body(most)
 	if err != nil {
 		return err
@@ -58,10 +58,10 @@ func (c *call) store(cloudEventsOnly bool) error {
 	if len(events) == 0 { // an empty array: nothing to store is stored
 		return nil
 	}
-	if err := c.door.cfg.Topics.Publish(c.r.Context(), c.topic.Name, events); err != nil {
+	if err := c.handler.cfg.Topics.Publish(c.r.Context(), c.topic.Name, events); err != nil {
 		return err
 	}
-	c.door.metrics.published.WithLabelValues(c.topic.Name, stored).Add(float64(len(events)))
+	c.handler.metrics.published.WithLabelValues(c.topic.Name, stored).Add(float64(len(events)))
 	return nil
 }
 
@@ -72,7 +72,7 @@ var inputSchemas = map[schema.Kind]string{
 
 // publishOptions tells what a topic takes (reference §1).
 func (c *call) publishOptions() error {
-	topic, err := c.door.cfg.Topics.Topic(c.names.topic)
+	topic, err := c.handler.cfg.Topics.Topic(c.names.topic)
 	if err != nil {
 		return err
 	}

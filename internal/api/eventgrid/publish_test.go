@@ -87,7 +87,7 @@ func TestPublications(t *testing.T) {
 			} else if got := ids(t, y.topics.topics[test.topic].Schema.Form(), events); got != test.ids {
 				t.Errorf("stored %q: %q", got, events)
 			}
-			if n := y.counted(y.door.metrics.published, test.topic, stored); n != float64(len(events)) {
+			if n := y.counted(y.handler.metrics.published, test.topic, stored); n != float64(len(events)) {
 				t.Errorf("%v events are counted", n)
 			}
 		})
@@ -118,12 +118,12 @@ func TestPublicationsThatAreRefused(t *testing.T) { // G12
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
-			before := y.counted(y.door.metrics.published, test.topic, test.code)
+			before := y.counted(y.handler.metrics.published, test.topic, test.code)
 			y.in(t).ask("POST", "/topics/"+test.topic+"/api/events", test.body, withKey, test.change).refused(test.status, test.code)
 			if events := y.topics.stored(test.topic); len(events) != 0 {
 				t.Errorf("stored %q", events)
 			}
-			if n := y.counted(y.door.metrics.published, test.topic, test.code); n != before+1 {
+			if n := y.counted(y.handler.metrics.published, test.topic, test.code); n != before+1 {
 				t.Errorf("%v refusals are counted", n-before)
 			}
 		})
@@ -154,7 +154,7 @@ func TestTheMostThatIsTaken(t *testing.T) {
 }
 
 // G1: nothing is acknowledged that is not stored, and the answer says what became of it.
-func TestPublishTellsWhatStorageSaid(t *testing.T) {
+func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
 	tests := []struct {
 		what       string
 		err        error
@@ -185,7 +185,7 @@ func TestPublishTellsWhatStorageSaid(t *testing.T) {
 			if after := got.Header.Get("Retry-After"); after != test.retryAfter {
 				t.Errorf("Retry-After is %q", after)
 			}
-			if n := y.counted(y.door.metrics.published, "orders", test.code); n != 2 {
+			if n := y.counted(y.handler.metrics.published, "orders", test.code); n != 2 {
 				t.Errorf("%v events are counted as refused", n)
 			}
 		})
@@ -216,7 +216,7 @@ func TestAnswersToWhoHasLeft(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(ended, "POST", "https://localhost/topics/orders/api/events", strings.NewReader("["+event("a")+"]"))
 		withKey(r)
-		y.door.ServeHTTP(w, r)
+		y.handler.ServeHTTP(w, r)
 		return w
 	}
 	if w := ask(); w.Code != statusClientGone || w.Body.Len() != 0 {
@@ -235,7 +235,7 @@ func TestABodyThatStops(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("POST", "https://localhost/topics/orders/api/events", io.MultiReader(strings.NewReader("["+event("a")+"]"), iotest.ErrReader(end)))
 		withKey(r)
-		y.door.ServeHTTP(w, r)
+		y.handler.ServeHTTP(w, r)
 		if w.Code != status || !strings.Contains(w.Body.String(), "RequestBodyIncomplete") || len(y.topics.stored("orders")) != 0 {
 			t.Errorf("%v is answered %d %s", end, w.Code, w.Body)
 		}

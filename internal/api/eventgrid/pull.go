@@ -61,8 +61,8 @@ func (c *call) receive() error {
 func (c *call) wait(subscription string, most int, wait time.Duration) ([]delivery.Received, error) {
 	ctx, cancel := context.WithCancel(c.r.Context())
 	defer cancel()
-	defer context.AfterFunc(c.door.cfg.Stopping, cancel)()
-	events, err := c.door.cfg.Pull.Receive(ctx, subscription, most, wait)
+	defer context.AfterFunc(c.handler.cfg.Stopping, cancel)()
+	events, err := c.handler.cfg.Pull.Receive(ctx, subscription, most, wait)
 	if err != nil && len(events) == 0 && ctx.Err() != nil && c.r.Context().Err() == nil {
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ func (c *call) giveBack(subscription string, events []delivery.Received) {
 	for i, e := range events {
 		tokens[i] = e.Token
 	}
-	_, _ = c.door.cfg.Pull.Settle(ctx, subscription, delivery.Release, 0, tokens)
+	_, _ = c.handler.cfg.Pull.Settle(ctx, subscription, delivery.Release, 0, tokens)
 }
 
 // appendReceived writes the answer to receive. Events of other schemas are converted. One that
@@ -103,7 +103,7 @@ func (c *call) appendReceived(dst []byte, events []delivery.Received) []byte {
 		dst = append(dst, `},"event":`...)
 		written, err := c.appendCloudEvent(dst, &envelope, e)
 		if err != nil {
-			c.door.cfg.Log.Error("an event that was received cannot be written", "topic", c.topic.Name, "subscription", c.names.subscription, "error", err)
+			c.handler.cfg.Log.Error("an event that was received cannot be written", "topic", c.topic.Name, "subscription", c.names.subscription, "error", err)
 			dst = dst[:before]
 			continue
 		}

@@ -113,17 +113,17 @@ func (y *yard) poll(ctx context.Context, query string) *httptest.ResponseRecorde
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(ctx, "POST", "https://localhost"+jobs+":receive"+query, nil)
 	withKey(r)
-	y.door.ServeHTTP(w, r)
+	y.handler.ServeHTTP(w, r)
 	return w
 }
 
-// pollYard is a door without a server, for bubbles.
+// pollYard is a listener without a server, for bubbles.
 func pollYard(t *testing.T) *yard {
 	y := &yard{t: t, topics: newMemory(), pull: &puller{}}
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
 	t.Cleanup(stop)
-	y.door = New(Config{Topics: y.topics, Pull: y.pull, Access: nobody{}, Stopping: stopping})
+	y.handler = New(Config{Topics: y.topics, Pull: y.pull, Access: nobody{}, Stopping: stopping})
 	return y
 }
 
@@ -291,7 +291,7 @@ func TestPullErrors(t *testing.T) {
 // A long poll outlives the time that the server gives other answers and bodies.
 func TestLongPollsOutliveTheServersPatience(t *testing.T) {
 	y := newYard(t)
-	impatient := httptest.NewUnstartedServer(y.door)
+	impatient := httptest.NewUnstartedServer(y.handler)
 	impatient.Config.WriteTimeout, impatient.Config.ReadTimeout = 200*time.Millisecond, 200*time.Millisecond
 	impatient.StartTLS()
 	defer impatient.Close()

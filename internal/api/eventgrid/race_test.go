@@ -13,24 +13,24 @@ import (
 // meddler is definitions that somebody else changes once, after they were read and before what
 // was made of them is stored.
 type meddler struct {
-	*topics.Keeper
+	*topics.Registry
 	meddle func()
 }
 
 func (y *realYard) meddle(f func()) {
-	m := &meddler{Keeper: y.keeper}
+	m := &meddler{Registry: y.topicRegistry}
 	m.meddle = func() { m.meddle = func() {}; f() }
-	y.door.cfg.Topics = m
+	y.handler.cfg.Topics = m
 }
 
 func (m *meddler) Find(source topics.Source, name string) (topics.Subscription, error) {
-	s, err := m.Keeper.Find(source, name)
+	s, err := m.Registry.Find(source, name)
 	m.meddle()
 	return s, err
 }
 
 func (m *meddler) Update(ctx context.Context, source topics.Source, name string, change func(*topics.Settings) error) (topics.Subscription, error) {
-	s, err := m.Keeper.Update(ctx, source, name, func(s *topics.Settings) error {
+	s, err := m.Registry.Update(ctx, source, name, func(s *topics.Settings) error {
 		defer func() { m.meddle() }()
 		return change(s)
 	})
@@ -39,13 +39,13 @@ func (m *meddler) Update(ctx context.Context, source topics.Source, name string,
 }
 
 func (m *meddler) Topic(name string) (topics.Topic, error) {
-	t, err := m.Keeper.Topic(name)
+	t, err := m.Registry.Topic(name)
 	m.meddle()
 	return t, err
 }
 
 func (m *meddler) UpdateTopic(ctx context.Context, name string, change func(*topics.Topic) error) (topics.Topic, error) {
-	return m.Keeper.UpdateTopic(ctx, name, func(t *topics.Topic) error {
+	return m.Registry.UpdateTopic(ctx, name, func(t *topics.Topic) error {
 		defer func() { m.meddle() }()
 		return change(t)
 	})
@@ -61,14 +61,14 @@ func TestSubscriptionsAreChangedByTwo(t *testing.T) {
 			y := newRealYard(t)
 			y.topic("orders", schema.EventGrid)
 			source := topics.Source{Topic: "orders"}
-			_, err := y.keeper.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}})
+			_, err := y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}})
 			must(t, err)
 			y.meddle(func() {
-				_, err := y.keeper.Update(t.Context(), source, "mailer", func(s *topics.Settings) error { s.Concurrency = 3; return nil })
+				_, err := y.topicRegistry.Update(t.Context(), source, "mailer", func(s *topics.Settings) error { s.Concurrency = 3; return nil })
 				must(t, err)
 			})
 			y.ask(method, grid+"/topics/orders/eventSubscriptions/mailer", body, asRoot).want(200)
-			s, err := y.keeper.Find(source, "mailer")
+			s, err := y.topicRegistry.Find(source, "mailer")
 			if err != nil || s.Concurrency != 3 || len(s.Labels) != 1 {
 				t.Errorf("it has a concurrency of %d and labels %v, %v", s.Concurrency, s.Labels, err)
 			}
@@ -83,16 +83,16 @@ func TestSubscriptionsAreMadeByTwo(t *testing.T) {
 	y := newRealYard(t)
 	y.topic("orders", schema.EventGrid)
 	y.meddle(func() {
-		_, err := y.keeper.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}, Concurrency: 3})
+		_, err := y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}, Concurrency: 3})
 		must(t, err)
 	})
 	y.ask("PUT", path, hook, asRoot).want(200)
-	if s, err := y.keeper.Find(source, "mailer"); err != nil || s.Concurrency != 3 || len(s.Labels) != 1 {
+	if s, err := y.topicRegistry.Find(source, "mailer"); err != nil || s.Concurrency != 3 || len(s.Labels) != 1 {
 		t.Errorf("it has a concurrency of %d and labels %v, %v", s.Concurrency, s.Labels, err)
 	}
-	y.meddle(func() { must(t, y.keeper.Delete(t.Context(), source, "mailer")) })
+	y.meddle(func() { must(t, y.topicRegistry.Delete(t.Context(), source, "mailer")) })
 	y.ask("PUT", path, strings.Replace(hook, `"l"`, `"m"`, 1), asRoot).want(201)
-	y.meddle(func() { must(t, y.keeper.Delete(t.Context(), source, "mailer")) })
+	y.meddle(func() { must(t, y.topicRegistry.Delete(t.Context(), source, "mailer")) })
 	y.ask("PATCH", path, `{"labels":["mine"]}`, asRoot).refused(404, "ResourceNotFound")
 }
 
@@ -101,14 +101,14 @@ func TestTopicsAreChangedByTwo(t *testing.T) {
 	y := newRealYard(t)
 	y.topic("orders", schema.EventGrid)
 	y.meddle(func() {
-		_, err := y.keeper.UpdateTopic(t.Context(), "orders", func(t *topics.Topic) error { t.DisableKeys = true; return nil })
+		_, err := y.topicRegistry.UpdateTopic(t.Context(), "orders", func(t *topics.Topic) error { t.DisableKeys = true; return nil })
 		must(t, err)
 	})
 	y.ask("PATCH", grid+"/topics/orders", `{"tags":{"a":"1"}}`, asRoot).want(200)
-	if now, err := y.keeper.Topic("orders"); err != nil || !now.DisableKeys || now.Tags["a"] != "1" {
+	if now, err := y.topicRegistry.Topic("orders"); err != nil || !now.DisableKeys || now.Tags["a"] != "1" {
 		t.Errorf("it is %+v, %v", now, err)
 	}
-	y.meddle(func() { must(t, y.keeper.DeleteTopic(t.Context(), "orders")) })
+	y.meddle(func() { must(t, y.topicRegistry.DeleteTopic(t.Context(), "orders")) })
 	y.ask("PATCH", grid+"/topics/orders", `{"tags":{"a":"2"}}`, asRoot).refused(404, "ResourceNotFound")
 	y.listed("/topics", "yard-events")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// route is one operation of the door.
+// route is one operation of the listener.
 type route struct {
 	method string
 	// pattern's words are found in any case; a name in braces stands for one segment.
@@ -56,7 +56,7 @@ const (
 	ofHub      = ofGroup + "/providers/Microsoft.EventHub/namespaces/{namespace}/eventhubs/{hub}"
 )
 
-// routes is the whole door. It is searched from the top; publishing comes first.
+// routes is the whole listener. It is searched from the top; publishing comes first.
 func routes() []route {
 	list := slices.Concat(publishRoutes(), pullRoutes(), edgeRoutes(), managerRoutes())
 	for _, rt := range list {
@@ -166,7 +166,7 @@ func managed(method, path, name string, serve func(*call) error) []route {
 }
 
 // find gives a call its route and the names in its path.
-func (d *Door) find(c *call) error {
+func (d *Handler) find(c *call) error {
 	path, err := splitPath(c.r.URL.EscapedPath())
 	if err != nil {
 		return err

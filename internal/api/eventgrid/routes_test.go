@@ -12,7 +12,7 @@ const manager = "/subscriptions/0-1/resourceGroups/yard"
 
 // G12: every path of the contract is found, in any case, escaped or not.
 func TestPathsAreFound(t *testing.T) {
-	d := newYard(t).door
+	d := newYard(t).handler
 	tests := []struct{ method, path, name, topic, subscription, hub string }{
 		{"POST", "/topics/orders/api/events?api-version=2018-01-01", "Publish", "orders", "", ""},
 		{"POST", "/topics/orders/api/events/", "Publish", "orders", "", ""},
@@ -74,13 +74,13 @@ func TestPathsAreFound(t *testing.T) {
 				t.Errorf("found %s %+v", c.route.name, c.names)
 			}
 			if !Serves(r) {
-				t.Error("the request does not reach the door")
+				t.Error("the request does not reach the listener")
 			}
 		})
 	}
 }
 
-// What is no path of the door is told as such, and a verb that is none is not part of a name.
+// What is no path of the listener is told as such, and a verb that is none is not part of a name.
 func TestPathsThatAreNone(t *testing.T) {
 	y := newYard(t)
 	tests := []struct {
@@ -121,7 +121,7 @@ func TestPathsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestWhatTheDoorServes(t *testing.T) {
+func TestWhatTheHandlerServes(t *testing.T) {
 	tests := []struct {
 		what, method, url string
 		want              bool
@@ -133,7 +133,7 @@ func TestWhatTheDoorServes(t *testing.T) {
 		{"a hub whose name begins alike", "POST", "http://localhost/topicsOfMine/messages", false},
 		{"the path of a bare host", "POST", "http://orders.localhost/api/events", true},
 		{"which any host has", "POST", "http://127.0.0.1/api/events", true},
-		{"the HTTP door's own", "GET", "http://orders.localhost/api/v1/hubs", false},
+		{"the HTTP listener's own", "GET", "http://orders.localhost/api/v1/hubs", false},
 		{"a bare host of a topic", "POST", "http://orders.localhost:8080/?api-version=2018-01-01", true},
 		{"a bare host without a version", "POST", "http://orders.localhost:8080/", false},
 		{"a bare host that is looked at", "GET", "http://orders.localhost:8080/?api-version=2018-01-01", false},
@@ -209,14 +209,14 @@ func TestWebPagesAreKeptOut(t *testing.T) {
 func TestAGridMayDeliverToATopic(t *testing.T) {
 	y := newYard(t)
 	const path, one = "/topics/clouds/api/events", `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`
-	courier := func(r *http.Request) {
+	sender := func(r *http.Request) {
 		withKey(r)
 		r.Header.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
 		r.Header.Set("Origin", "eventgrid.azure.net")
 		r.Header.Set("WebHook-Request-Origin", "eventgrid.azure.net")
 	}
-	y.ask("POST", path, one, courier).want(200)
-	y.ask("POST", path, one, courier, header("Sec-Fetch-Site", "cross-site")).refused(403, "CrossOrigin")
+	y.ask("POST", path, one, sender).want(200)
+	y.ask("POST", path, one, sender, header("Sec-Fetch-Site", "cross-site")).refused(403, "CrossOrigin")
 	if stored := y.topics.stored("clouds"); len(stored) != 1 {
 		t.Errorf("stored %q", stored)
 	}

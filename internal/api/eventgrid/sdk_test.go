@@ -97,8 +97,8 @@ func TestOfficialPublisherIsRefused(t *testing.T) {
 		status int
 		code   string
 	}{{keyErr, 401, "Unauthorized"}, {schemaErr, 400, "BadRequest"}, {spaceErr, 503, "Busy"}} {
-		var told *azcore.ResponseError
-		if !errors.As(test.err, &told) || told.StatusCode != test.status || told.ErrorCode != test.code {
+		var reported *azcore.ResponseError
+		if !errors.As(test.err, &reported) || reported.StatusCode != test.status || reported.ErrorCode != test.code {
 			t.Errorf("got %v, want %d %s", test.err, test.status, test.code)
 		}
 	}
@@ -216,8 +216,8 @@ func TestOfficialReceiverIsRefused(t *testing.T) { // G12
 	receiver, err := aznamespaces.NewReceiverClientWithSharedKeyCredential(y.server.URL, "clouds", "no such", azcore.NewKeyCredential(key1), &aznamespaces.ReceiverClientOptions{ClientOptions: y.options()})
 	must(t, err)
 	_, err = receiver.ReceiveEvents(t.Context(), nil)
-	var told *azcore.ResponseError
-	if !errors.As(err, &told) || told.StatusCode != 404 || told.ErrorCode != "NotFound" {
+	var reported *azcore.ResponseError
+	if !errors.As(err, &reported) || reported.StatusCode != 404 || reported.ErrorCode != "NotFound" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -16,7 +16,7 @@ const publishVersion = "2018-01-01"
 // provider stands in every path of the resource manager that is about the grid.
 const provider = "/providers/microsoft.eventgrid/"
 
-// Serves tells whether a request is for this door: /topics/…, the resource manager's paths
+// Serves tells whether a request is for this listener: /topics/…, the resource manager's paths
 // about Microsoft.EventGrid, /api/events, which every host has, and a POST to / that an Event
 // Grid client made of a bare host whose first label may name a topic.
 func Serves(r *http.Request) bool {

@@ -56,7 +56,7 @@ func (c *call) settle(how delivery.Settlement, delay time.Duration) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := c.door.cfg.Pull.Settle(c.r.Context(), s.ID, how, delay, tokens)
+	outcomes, err := c.handler.cfg.Pull.Settle(c.r.Context(), s.ID, how, delay, tokens)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (c *call) tokenError(err error) errorDetail {
 	}
 	f := judge(err)
 	if f.status == http.StatusInternalServerError {
-		c.door.cfg.Log.Error("a lock token could not be settled", "topic", c.topic.Name, "subscription", c.names.subscription, "error", err)
+		c.handler.cfg.Log.Error("a lock token could not be settled", "topic", c.topic.Name, "subscription", c.names.subscription, "error", err)
 	}
 	return errorDetail{f.code, f.text()}
 }

@@ -27,7 +27,7 @@ func (c *call) validate() error {
 			message: "the link has lost its id or its token", next: "open it whole, as the endpoint was sent it",
 		}
 	}
-	s, err := c.door.cfg.Topics.Confirm(c.r.Context(), id, token, rate)
+	s, err := c.handler.cfg.Topics.Confirm(c.r.Context(), id, token, rate)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package functionwire is the JSON of the calls under /api/v1 that manage functions, circuits and poison events,
-// spoken by the HTTP door on one side and the command line on the other. It knows neither.
+// spoken by the HTTP listener on one side and the command line on the other. It knows neither.
 package functionwire
 
 import (
@@ -174,14 +174,14 @@ type PoisonEvent struct {
 	// Reference: the event was too large to be put away, and is still where hub, partition and sequence say, as long as that is kept.
 	Reference bool `json:"reference,omitempty"`
 	// At is where it lies in the poison hub.
-	At PoisonPlace `json:"at"`
+	At PoisonPosition `json:"at"`
 	// Stack and Event are there where one is asked for by its id.
 	Stack string          `json:"stack,omitempty"`
 	Event json.RawMessage `json:"event,omitempty"`
 }
 
-// PoisonPlace is a place in a poison hub.
-type PoisonPlace struct {
+// PoisonPosition is a place in a poison hub.
+type PoisonPosition struct {
 	Partition string `json:"partition"`
 	Sequence  int64  `json:"sequence"`
 }

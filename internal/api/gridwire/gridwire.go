@@ -1,5 +1,5 @@
 // Package gridwire is the JSON of the grid's management calls under /api/v1, spoken by the
-// HTTP door on one side and the command line on the other. It knows neither.
+// HTTP listener on one side and the command line on the other. It knows neither.
 package gridwire
 
 import (
@@ -15,7 +15,7 @@ type Topic struct {
 	Name   string `json:"name"`
 	Schema string `json:"schema"`
 	// Endpoint is where events are published; SecureEndpoint the same with TLS, where there is
-	// such a door besides.
+	// such a listener besides.
 	Endpoint       string          `json:"endpoint"`
 	SecureEndpoint string          `json:"secureEndpoint,omitempty"`
 	Keys           *Keys           `json:"keys,omitempty"`

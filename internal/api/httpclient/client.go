@@ -26,11 +26,11 @@ const DefaultServer = "http://127.0.0.1:8080"
 
 // Config says where the yard is. The zero value works.
 type Config struct {
-	// Server is the URL of the yard's HTTP door; empty means DefaultServer.
+	// Server is the URL of the yard's HTTP listener; empty means DefaultServer.
 	Server string
 	// ConnectionString gives the policy and key that requests are signed with, or a
 	// ready token, and limits them to its hub if it names one. Its endpoint is not
-	// looked at: it leads to another door.
+	// looked at: it leads to another listener.
 	ConnectionString string
 	// Policy and Key do the same for the whole namespace. With neither, nor a connection
 	// string, the key is used that is good for a yard on loopback.
@@ -109,7 +109,7 @@ type Info struct {
 	Version   string            `json:"version"`
 	Namespace string            `json:"namespace"`
 	Engine    string            `json:"engine"`
-	Doors     map[string]string `json:"doors,omitempty"`
+	Listeners map[string]string `json:"doors,omitempty"`
 }
 
 // Info asks the yard who it is.

@@ -145,13 +145,13 @@ func (f *follower) tail(ctx context.Context) error {
 
 // back notes that the yard is heard. A tail begins with its place, before any event:
 // who asked for the latest and loses it then comes back to the same latest.
-func (f *follower) back(place string) {
+func (f *follower) back(position string) {
 	if f.lost {
 		f.notice(Notice{})
 	}
 	f.ever, f.lost = true, false
-	if place != "" {
-		f.query.From = place
+	if position != "" {
+		f.query.From = position
 	}
 }
 

@@ -17,7 +17,7 @@ type Policy struct {
 	Created      time.Time `json:"created"`
 	PrimaryKey   string    `json:"primaryKey"`
 	SecondaryKey string    `json:"secondaryKey"`
-	// ConnectionStrings is nil where the yard has no AMQP door.
+	// ConnectionStrings is nil where the yard has no AMQP listener.
 	ConnectionStrings *ConnectionStrings `json:"connectionStrings,omitempty"`
 }
 
@@ -89,7 +89,7 @@ type ConnectionStringQuery struct {
 	Policy string
 	// Key is primary or secondary; empty means primary.
 	Key string
-	// TLS asks for a door with or without; nil means what is usual for the yard.
+	// TLS asks for a listener with or without; nil means what is usual for the yard.
 	TLS *bool
 	// Blob asks for that of the blob account, which has no hub and no other policy.
 	Blob bool

@@ -16,11 +16,11 @@ import (
 // yard plays a yard that has events. An answer that reaches the place in breaks, which
 // are counted over all answers, is cut there.
 type yard struct {
-	last   []int64         // of each partition; all begin at 0
-	damage map[place]int64 // where events cannot be read, and where they can again; 0: nowhere
-	breaks []int           // after so many lines
-	grows  bool            // each answer finds one event more in every partition
-	half   bool            // a break leaves half a line
+	last   []int64            // of each partition; all begin at 0
+	damage map[position]int64 // where events cannot be read, and where they can again; 0: nowhere
+	breaks []int              // after so many lines
+	grows  bool               // each answer finds one event more in every partition
+	half   bool               // a break leaves half a line
 
 	asked []string
 	lines int
@@ -45,7 +45,7 @@ func (y *yard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		for n := begins(q.Get("from"), id); n <= last; n++ {
-			next, damaged := y.damage[place{id, n}]
+			next, damaged := y.damage[position{id, n}]
 			if !damaged {
 				y.line(w, fmt.Sprintf(`{"partition":%q,"sequence":%d}`, id, n))
 				continue
@@ -160,24 +160,24 @@ func TestReadGoesOnWhereItBrokeOff(t *testing.T) {
 			asked: []string{` from "" count ""`, `0 from "2" count ""`}, err: "broke off",
 		},
 		"damage is told and passed": {
-			yard:  yard{damage: map[place]int64{{"0", 1}: 2, {"2", 0}: 0}},
+			yard:  yard{damage: map[position]int64{{"0", 1}: 2, {"2", 0}: 0}},
 			want:  []string{"0/0", "0/2", "1/0"},
 			asked: []string{` from "" count ""`}, notices: []string{"0/1", "2/0"}, err: "2 stretches of events are damaged",
 		},
 		"damage is told once": {
-			yard:    yard{damage: map[place]int64{{"0", 1}: 2}, breaks: []int{2}},
+			yard:    yard{damage: map[position]int64{{"0", 1}: 2}, breaks: []int{2}},
 			want:    []string{"0/0", "0/2", "1/0", "2/0", "2/1"},
 			asked:   []string{` from "" count ""`, `0 from "2" count ""`, `1,2 from "" count ""`},
 			notices: []string{"0/1"}, err: "1 stretch of events is damaged",
 		},
 		"damage is told once where all comes again": {
-			yard: yard{damage: map[place]int64{{"0", 1}: 2}, breaks: []int{4}}, query: Query{From: "p1.AAAA"},
+			yard: yard{damage: map[position]int64{{"0", 1}: 2}, breaks: []int{4}}, query: Query{From: "p1.AAAA"},
 			want:    []string{"0/0", "0/2", "1/0", "2/0", "2/1"},
 			asked:   []string{` from "p1.AAAA" count ""`, ` from "p1.AAAA" count ""`},
 			notices: []string{"0/1"}, err: "1 stretch of events is damaged",
 		},
 		"what is behind damage in a later answer comes too": {
-			yard:    yard{damage: map[place]int64{{"0", 2}: 0}, breaks: []int{2}},
+			yard:    yard{damage: map[position]int64{{"0", 2}: 0}, breaks: []int{2}},
 			want:    []string{"0/0", "0/1", "1/0", "2/0", "2/1"},
 			asked:   []string{` from "" count ""`, `0 from "2" count ""`, `1,2 from "" count ""`},
 			notices: []string{"0/2"}, err: "1 stretch of events is damaged",
@@ -198,7 +198,7 @@ func TestReadGoesOnWhereItBrokeOff(t *testing.T) {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
 			for i, event := range got {
-				at, _ := placeOf([]byte(event))
+				at, _ := positionOf([]byte(event))
 				got[i] = fmt.Sprintf("%s/%d", at.partition, at.next)
 			}
 			for what, diff := range map[string]string{
@@ -237,7 +237,7 @@ func TestAProblemEndsTheReading(t *testing.T) {
 }
 
 func TestWhoStopsRangingIsLeftAlone(t *testing.T) {
-	client := dial(t, (&yard{last: []int64{3}, damage: map[place]int64{{"0", 0}: 1}}).ServeHTTP)
+	client := dial(t, (&yard{last: []int64{3}, damage: map[position]int64{{"0", 0}: 1}}).ServeHTTP)
 	n := 0
 	for range client.Read(t.Context(), Query{Hub: "h"}, nil) {
 		n++

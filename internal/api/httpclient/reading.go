@@ -32,15 +32,15 @@ type reading struct {
 	ids  []string
 	ends map[string]int64
 
-	left    int    // events until the count is reached, where there is one
-	at      place  // what comes next, unless last says more
-	last    []byte // the event given last; nil where at is exact
-	moved   int    // events and damages given
+	left    int      // events until the count is reached, where there is one
+	at      position // what comes next, unless last says more
+	last    []byte   // the event given last; nil where at is exact
+	moved   int      // events and damages given
 	damages int
 }
 
-// place is the next event of the partition that is being read.
-type place struct {
+// position is the next event of the partition that is being read.
+type position struct {
 	partition string
 	next      int64
 }
@@ -148,7 +148,7 @@ func (r *reading) take(line []byte, again bool) error {
 
 func (r *reading) give(event []byte, again bool) error {
 	if again { // the first answer begins and ends where it should
-		at, ok := placeOf(event)
+		at, ok := positionOf(event)
 		if ok && !r.wants(at) {
 			return nil
 		}
@@ -166,10 +166,10 @@ func (r *reading) give(event []byte, again bool) error {
 
 // skip tells of damage and goes behind it.
 func (r *reading) skip(l problemLine, again bool) {
-	if again && r.locate() && !r.wants(place{l.Partition, l.Problem.LostFirst}) {
+	if again && r.locate() && !r.wants(position{l.Partition, l.Problem.LostFirst}) {
 		return
 	}
-	r.at = place{l.Partition, r.ends[l.Partition] + 1}
+	r.at = position{l.Partition, r.ends[l.Partition] + 1}
 	if l.Problem.Resume != nil {
 		r.at.next = *l.Problem.Resume
 	}
@@ -181,7 +181,7 @@ func (r *reading) skip(l problemLine, again bool) {
 
 // wants tells whether an event belongs to this reading and was not given yet. While
 // answers are whole nobody asks, so that events need not be looked into.
-func (r *reading) wants(event place) bool {
+func (r *reading) wants(event position) bool {
 	if end, known := r.ends[event.partition]; known && event.next > end {
 		return false
 	}
@@ -194,22 +194,22 @@ func (r *reading) locate() bool {
 	if r.last == nil {
 		return true
 	}
-	given, ok := placeOf(r.last)
+	given, ok := positionOf(r.last)
 	if ok {
-		r.at, r.last = place{given.partition, given.next + 1}, nil
+		r.at, r.last = position{given.partition, given.next + 1}, nil
 	}
 	return ok && slices.Contains(r.ids, r.at.partition)
 }
 
-func placeOf(event []byte) (place, bool) {
+func positionOf(event []byte) (position, bool) {
 	var e struct {
 		Partition string `json:"partition"`
 		Sequence  *int64 `json:"sequence"`
 	}
 	if err := json.Unmarshal(event, &e); err != nil || e.Sequence == nil {
-		return place{}, false
+		return position{}, false
 	}
-	return place{e.Partition, *e.Sequence}, true
+	return position{e.Partition, *e.Sequence}, true
 }
 
 // rest is what is still to be asked for. It has no count: an answer may hold events
@@ -217,7 +217,7 @@ func placeOf(event []byte) (place, bool) {
 func (r *reading) rest() []Query {
 	q := r.query
 	q.Count = 0
-	if strings.HasPrefix(q.From, packedPlaces) {
+	if strings.HasPrefix(q.From, packedPositions) {
 		return []Query{q} // it cannot be divided, so all of it comes again
 	}
 	var asks []Query
@@ -233,8 +233,8 @@ func (r *reading) rest() []Query {
 	return asks
 }
 
-// packedPlaces begins a position of many partitions, which is the yard's secret.
-const packedPlaces = "p1."
+// packedPositions begins a position of many partitions, which is the yard's secret.
+const packedPositions = "p1."
 
 // narrow takes from a position of several partitions, 0:17,1:4, those that are not
 // asked for, which the yard would refuse. Other positions hold for any partition.

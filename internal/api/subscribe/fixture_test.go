@@ -42,7 +42,7 @@ func full() topics.Settings {
 			NoRetry: []int{418}, MaxRetryAfter: time.Minute,
 		},
 		MaxEvents: 9, PreferredKiB: 10,
-		DeadLetter: topics.Place{Kind: topics.PlaceBlob, Where: "https://account/dead?sig=SASSECRET", Key: "ACCOUNTSECRET"},
+		DeadLetter: topics.Target{Kind: topics.TargetBlob, Where: "https://account/dead?sig=SASSECRET", Key: "ACCOUNTSECRET"},
 		Expires:    never,
 		Headers: []topics.Header{
 			{Name: "X-Old", Value: "old"}, {Name: "X-Secret", Value: "HEADERSECRET", Secret: true}, {Name: "X-Field", Field: "data.region"},
@@ -53,7 +53,7 @@ func full() topics.Settings {
 	}
 }
 
-// request reads JSON as the door does.
+// request reads JSON as the listener does.
 func request(t testing.TB, text string) (r gridwire.SubscriptionRequest) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &r); err != nil {

@@ -21,7 +21,7 @@ func subscription() topics.Subscription {
 	}
 }
 
-func TestShowTellsEverythingButSecrets(t *testing.T) {
+func TestShowNotifiesEverythingButSecrets(t *testing.T) {
 	want := gridwire.Subscription{
 		Name: "billing", ID: "abc", Topic: "orders", State: "pending", Why: "because", Created: never, Updated: never,
 		Endpoint: "https://example.com/hook?...", Schema: "cloudevents", Binary: true,
@@ -70,7 +70,7 @@ func TestSecretsAreShownOnRequest(t *testing.T) {
 	}
 }
 
-func TestShowingPutsDefaultsInPlace(t *testing.T) {
+func TestShowingPutsDefaultsInTarget(t *testing.T) {
 	shown := Show(topics.Subscription{Source: topics.Source{Hub: "h"}, Settings: topics.Settings{Pull: &topics.Pull{Lock: 90 * time.Second, MaxDeliveries: 3}}}, false)
 	want := gridwire.Subscription{SourceHub: "h", Pull: &gridwire.Pull{Lock: "1m30s", MaxDeliveries: 3}, Retry: gridwire.Retry{Attempts: 30, TTL: "24h"}}
 	if diff := cmp.Diff(want, shown); diff != "" {

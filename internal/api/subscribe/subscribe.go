@@ -169,11 +169,11 @@ func applyDeadLetter(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 		if strings.HasSuffix(*r.DeadLetter, gridwire.HiddenQuery) {
 			return invalid("deadLetter", "the signature is hidden, and that of another container is not known: write the whole URL, like blob:https://account.blob.core.windows.net/dead?SIGNATURE")
 		}
-		place, err := topics.ParsePlace(*r.DeadLetter)
+		target, err := topics.ParseTarget(*r.DeadLetter)
 		if err != nil {
 			return err
 		}
-		s.DeadLetter = place
+		s.DeadLetter = target
 	}
 	set(r.DeadLetterKey, &s.DeadLetter.Key)
 	return nil

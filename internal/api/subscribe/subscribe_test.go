@@ -60,7 +60,7 @@ func TestEveryFieldOfARequestIsRead(t *testing.T) {
 			MaxAttempts: 3, TimeToLive: 24 * time.Hour, Schedule: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second},
 			Floors: map[int]time.Duration{503: 5 * time.Second, 0: time.Second}, NoRetry: []int{400, 413}, MaxRetryAfter: -time.Second,
 		},
-		MaxEvents: 100, PreferredKiB: 64, DeadLetter: topics.Place{Kind: "hub", Where: "failures", Key: "k"},
+		MaxEvents: 100, PreferredKiB: 64, DeadLetter: topics.Target{Kind: "hub", Where: "failures", Key: "k"},
 		Expires: time.Date(2030, 1, 31, 18, 0, 0, 0, time.UTC),
 		Headers: []topics.Header{{Name: "X-Env", Value: "prod"}, {Name: "X-Region", Field: "data.region"}, {Name: "x-secret", Value: "HEADERSECRET", Secret: true}},
 		Keys:    []signature.Key{{Text: hmacKey}},
@@ -103,7 +103,7 @@ func TestEmptyTakesAway(t *testing.T) {
 }
 
 // A subscription has one target, and another takes its place, with what only the old one had.
-func TestAnotherTargetTakesThePlace(t *testing.T) {
+func TestAnotherTargetTakesTheTarget(t *testing.T) {
 	hub := applied(t, `{"hub":"archive"}`, full())
 	if hub.Hub != "archive" || hub.Webhook != nil || hub.Keys != nil {
 		t.Errorf("got %+v", hub)

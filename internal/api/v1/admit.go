@@ -12,7 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// Access is what the door asks of the keeper of policies. All methods may be called by
+// Access is what the listener asks of the registry of policies. All methods may be called by
 // many goroutines at once.
 type Access interface {
 	Development() bool
@@ -30,7 +30,7 @@ type Access interface {
 	Delete(ctx context.Context, hub, name string) error
 }
 
-var _ Access = (*access.Keeper)(nil)
+var _ Access = (*access.Registry)(nil)
 
 // Why a request is not let in, besides what is wrong with its token.
 var (
@@ -42,10 +42,10 @@ var (
 
 // admission is what a request was let in with, for what and when.
 type admission struct {
-	grant auth.Grant
-	need  need
-	place auth.Place
-	at    time.Time
+	grant    auth.Grant
+	need     need
+	position auth.Entity
+	at       time.Time
 }
 
 // admissionKey is where a request's context has its admission.
@@ -54,7 +54,7 @@ type admissionKey struct{}
 // admit lets a request in or says why not. It is the one place where that is decided,
 // and comes before anything is read of the request but its head. The request it gives
 // carries the admission.
-func (d *Door) admit(rt route, r *http.Request) (*http.Request, error) {
+func (d *Handler) admit(rt route, r *http.Request) (*http.Request, error) {
 	if rt.need.reach == ofNobody {
 		return r, nil
 	}
@@ -63,14 +63,14 @@ func (d *Door) admit(rt route, r *http.Request) (*http.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	a := admission{grant: grant, need: rt.need, place: placeOf(rt, r), at: now}
+	a := admission{grant: grant, need: rt.need, position: positionOf(rt, r), at: now}
 	if err := a.check(); err != nil {
 		return r, err
 	}
 	return r.WithContext(context.WithValue(r.Context(), admissionKey{}, a)), nil
 }
 
-func (a admission) check() error { return a.need.check(a.grant, a.place, a.at) }
+func (a admission) check() error { return a.need.check(a.grant, a.position, a.at) }
 
 // grantOf gives what the request was let in with. A request of an open route has none.
 func grantOf(r *http.Request) auth.Grant {
@@ -91,7 +91,7 @@ func stillLetIn(r *http.Request) error {
 
 // authenticate reads the Authorization header. Nothing else is looked at: a token in a
 // query would end up in logs, histories and Referer headers.
-func (d *Door) authenticate(r *http.Request) (auth.Grant, error) {
+func (d *Handler) authenticate(r *http.Request) (auth.Grant, error) {
 	given := r.Header.Values("Authorization")
 	switch len(given) {
 	case 0:
@@ -124,7 +124,7 @@ var challenges = []string{`SharedAccessSignature realm="eventyard"`, `Bearer rea
 
 // turnAway answers a request that is not let in. The Event Hubs REST API knows no 403
 // and puts a word of its own before the detail.
-func (d *Door) turnAway(w http.ResponseWriter, r *http.Request, rt route, err error) {
+func (d *Handler) turnAway(w http.ResponseWriter, r *http.Request, rt route, err error) {
 	p := judge(err)
 	d.metrics.refused.WithLabelValues(p.kind()).Inc()
 	if rt.eventHubs && p.Status == http.StatusForbidden {
@@ -137,7 +137,7 @@ func (d *Door) turnAway(w http.ResponseWriter, r *http.Request, rt route, err er
 	if word := serviceWords[p.kind()]; rt.eventHubs && !strings.HasPrefix(p.Detail, word) {
 		p.Detail = word + p.Detail
 	}
-	d.tell(w, r, err, p)
+	d.report(w, r, err, p)
 }
 
 // serviceWords begin the details of the Event Hubs REST API; people search for them.
@@ -154,7 +154,7 @@ var serviceWords = map[string]string{
 
 // howToEnter ends what a client is told that showed nothing, or nothing good. Where the
 // well-known key works, it is no secret.
-func (d *Door) howToEnter() string {
+func (d *Handler) howToEnter() string {
 	if d.cfg.Access.Development() {
 		return "; with curl on this machine: curl -u " + auth.RootPolicy + ":" + auth.DevelopmentKey + " URL"
 	}

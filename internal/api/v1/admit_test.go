@@ -27,7 +27,7 @@ func signed(path string, life time.Duration) string {
 // policy makes one; hub is empty for the namespace.
 func (y *yard) policy(hub, name string, rights auth.Rights) access.Policy {
 	y.t.Helper()
-	p, err := y.keeper.Create(y.t.Context(), access.Policy{Hub: hub, Name: name, Rights: rights})
+	p, err := y.registry.Create(y.t.Context(), access.Policy{Hub: hub, Name: name, Rights: rights})
 	must(y.t, err)
 	return p
 }
@@ -79,7 +79,7 @@ func TestEveryRouteTurnsAway(t *testing.T) {
 		"Listen": y.policy("", "sender", auth.Send),
 		"Manage": y.policy("", "worker", auth.Send|auth.Listen),
 	}
-	for _, rt := range y.door.routes() {
+	for _, rt := range y.handler.routes() {
 		t.Run(rt.method+" "+rt.path, func(t *testing.T) {
 			y := y.in(t)
 			if rt.need.reach == ofNobody {
@@ -114,7 +114,7 @@ func TestEveryRouteTurnsAway(t *testing.T) {
 	if n := len(y.stored("orders", "0")) + len(y.broker.Hubs()); n != 2 {
 		t.Errorf("what was refused stored or made or deleted something: %d", n)
 	}
-	policies, err := y.keeper.Policies("")
+	policies, err := y.registry.Policies("")
 	must(t, err)
 	if len(policies) != 4 {
 		t.Errorf("what was refused changed the policies: %v", policies)
@@ -128,7 +128,7 @@ func TestEveryRouteLetsIn(t *testing.T) {
 	for _, rights := range []auth.Rights{auth.Send, auth.Listen, auth.Manage} {
 		everywhere := y.policy("", "All"+rights.String(), rights)
 		hub := y.policy("orders", "Hub"+rights.String(), rights)
-		for _, rt := range y.door.routes() {
+		for _, rt := range y.handler.routes() {
 			enough := len(rt.need.oneOf) == 0 || slices.ContainsFunc(rt.need.oneOf, rights.Has)
 			if !enough || rt.method == "DELETE" || rt.need.reach == ofNobody {
 				continue
@@ -246,7 +246,7 @@ type inEarnest struct{ Access }
 
 func (inEarnest) Development() bool { return false }
 
-// Two headers are one too many: the door and a proxy before it might take different ones.
+// Two headers are one too many: the listener and a proxy before it might take different ones.
 func TestOneAuthorizationOnly(t *testing.T) {
 	y := newYard(t)
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/api/v1", nil)
@@ -295,7 +295,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	y.as(signed("other", time.Hour)).want(403, "GET", "/metrics", nil)
 	y.want(403, "GET", "/api/v1", nil, "Host", "evil.example")
 	for reason, want := range map[string]float64{"no-token": 2, "wrong-audience": 1, "foreign-host": 1} {
-		if got := testutil.ToFloat64(y.door.metrics.refused.WithLabelValues(reason)); got != want {
+		if got := testutil.ToFloat64(y.handler.metrics.refused.WithLabelValues(reason)); got != want {
 			t.Errorf("%v refused for %s, want %v", got, reason, want)
 		}
 	}

@@ -40,7 +40,7 @@ func showCheckpoint(c processor.Checkpoint) checkpointJSON {
 	return shown
 }
 
-func (d *Door) listCheckpoints(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listCheckpoints(w http.ResponseWriter, r *http.Request) error {
 	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func showMoved(m groups.Moved) movedJSON {
 }
 
 // moveCheckpoint sets one partition's checkpoint (P7).
-func (d *Door) moveCheckpoint(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) moveCheckpoint(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		To     targetJSON `json:"to"`
 		Force  bool       `json:"force"`
@@ -135,7 +135,7 @@ func (d *Door) moveCheckpoint(w http.ResponseWriter, r *http.Request) error {
 const maxImportBytes = 1 << 20
 
 // importCheckpoints sets those of many partitions: all, or none if one of them cannot be.
-func (d *Door) importCheckpoints(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) importCheckpoints(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		checkpointListJSON
 		Force  bool `json:"force"`
@@ -168,7 +168,7 @@ func (d *Door) importCheckpoints(w http.ResponseWriter, r *http.Request) error {
 
 // fits refuses what was exported of another hub, or of one that had this name before: its
 // numbers mean other events here. The group may be another: so one takes over from it.
-func (d *Door) fits(name string, list checkpointListJSON, force bool) error {
+func (d *Handler) fits(name string, list checkpointListJSON, force bool) error {
 	hub, err := d.cfg.Broker.Hub(name)
 	if err != nil || force {
 		return err

@@ -27,9 +27,9 @@ func (e endpoint) connectionString(p access.Policy, key access.Key, hub string) 
 
 // usualEndpoint is the one that fits the yard: plain for development, TLS otherwise; the
 // other where the yard has only that.
-func (d *Door) usualEndpoint(r *http.Request) endpoint { return d.usual(r, d.cfg.Endpoint) }
+func (d *Handler) usualEndpoint(r *http.Request) endpoint { return d.usual(r, d.cfg.Endpoint) }
 
-func (d *Door) usual(r *http.Request, endpointOf func(*http.Request, bool) string) endpoint {
+func (d *Handler) usual(r *http.Request, endpointOf func(*http.Request, bool) string) endpoint {
 	tls := !d.cfg.Access.Development()
 	if address := endpointOf(r, tls); address != "" {
 		return endpoint{address, tls}
@@ -37,12 +37,12 @@ func (d *Door) usual(r *http.Request, endpointOf func(*http.Request, bool) strin
 	return endpoint{endpointOf(r, !tls), !tls}
 }
 
-func (d *Door) chooseEndpoint(r *http.Request) (endpoint, error) {
-	return d.choose(r, d.cfg.Endpoint, "AMQP door")
+func (d *Handler) chooseEndpoint(r *http.Request) (endpoint, error) {
+	return d.choose(r, d.cfg.Endpoint, "AMQP listener")
 }
 
-// choose finds where a connection string leads among the doors of one kind.
-func (d *Door) choose(r *http.Request, endpointOf func(*http.Request, bool) string, kind string) (endpoint, error) {
+// choose finds where a connection string leads among the listeners of one kind.
+func (d *Handler) choose(r *http.Request, endpointOf func(*http.Request, bool) string, kind string) (endpoint, error) {
 	at := d.usual(r, endpointOf)
 	switch text := r.URL.Query().Get("tls"); text {
 	case "":
@@ -55,9 +55,9 @@ func (d *Door) choose(r *http.Request, endpointOf func(*http.Request, bool) stri
 	}
 	if at.address == "" {
 		return at, &refusal{
-			status: http.StatusNotFound, kind: "no-endpoint", title: "There is no such door",
+			status: http.StatusNotFound, kind: "no-endpoint", title: "There is no such listener",
 			detail: "the yard has no " + kind + " that such a connection string could lead to",
-			next:   "GET /api/v1 shows the doors there are; tls=true asks for TLS, tls=false for none",
+			next:   "GET /api/v1 shows the listeners there are; tls=true asks for TLS, tls=false for none",
 		}
 	}
 	return at, nil
@@ -66,7 +66,7 @@ func (d *Door) choose(r *http.Request, endpointOf func(*http.Request, bool) stri
 // getConnectionString writes the connection string of a policy: one of the hub that is
 // named, or else of the namespace. Since that may be any policy, it takes Manage to the
 // namespace also where a hub is named.
-func (d *Door) getConnectionString(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getConnectionString(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	switch text := query.Get("blob"); text {
 	case "", "false", "0":
@@ -96,7 +96,7 @@ func (d *Door) getConnectionString(w http.ResponseWriter, r *http.Request) error
 	return writeConnectionString(w, at.connectionString(policy, key, hub.Name))
 }
 
-func (d *Door) nearestPolicy(hub, name string) (access.Policy, error) {
+func (d *Handler) nearestPolicy(hub, name string) (access.Policy, error) {
 	if hub != "" {
 		p, err := d.cfg.Access.Policy(hub, name)
 		if !errors.Is(err, access.ErrNotFound) {

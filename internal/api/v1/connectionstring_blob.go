@@ -12,7 +12,7 @@ import (
 
 // getBlobConnectionString writes what clients of blob storage take. The account's keys are
 // those of the root policy, so there is no policy and no hub to choose.
-func (d *Door) getBlobConnectionString(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getBlobConnectionString(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if query.Get("hub") != "" || valueOr(query, "policy", auth.RootPolicy) != auth.RootPolicy {
 		return badRequest("leave out hub and policy", "the blob account is the whole yard's, and has the keys of %s", auth.RootPolicy)
@@ -36,7 +36,7 @@ func (d *Door) getBlobConnectionString(w http.ResponseWriter, r *http.Request) e
 			next:   "make it anew, or use the other one",
 		}
 	}
-	at, err := d.choose(r, d.cfg.BlobEndpoint, "HTTP door")
+	at, err := d.choose(r, d.cfg.BlobEndpoint, "HTTP listener")
 	if err != nil {
 		return err
 	}

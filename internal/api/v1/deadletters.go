@@ -17,7 +17,7 @@ import (
 // maxDeadPage is the most dead letters that are listed at once.
 const maxDeadPage = 1000
 
-func (d *Door) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.findSubscription(r)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func showLetter(l *deadletter.Letter, s *topics.Subscription) gridwire.DeadLette
 		Redriven: subscribe.TimeIfAny(l.Redriven), Redrives: l.Redrives,
 	}
 	var e schema.Envelope
-	if err := e.Scan(l.Form, l.Parcel.Event); err != nil {
+	if err := e.Scan(l.Form, l.Delivery.Event); err != nil {
 		return shown // what cannot be read is listed all the same
 	}
 	shown.EventID, shown.EventType, shown.Subject = string(e.ID), string(e.Type), string(e.Subject)
@@ -119,7 +119,7 @@ func showEvent(e *schema.Envelope, s *topics.Subscription) json.RawMessage {
 	return body
 }
 
-func (d *Door) getDeadLetter(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getDeadLetter(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.findSubscription(r)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ const maxRedrive = 1000
 
 // redrive sends dead letters to their subscription again. Those that die of it meanwhile are left out, or an
 // endpoint that is still down would get each of them until it has come back too often.
-func (d *Door) redrive(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.RedriveRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -196,7 +196,7 @@ func redriveQuery(q gridwire.RedriveRequest) (deadletter.Query, error) {
 	return query, nil
 }
 
-func (d *Door) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.DeadChoice
 	if err := readJSON(w, r, &q); err != nil {
 		return err

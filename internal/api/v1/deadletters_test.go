@@ -202,7 +202,7 @@ func TestDeadLettersArePurged(t *testing.T) {
 func TestRedrivingToWhatIsNotDelivered(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.killed("", 1)
-		y.door.cfg.Grid.Delivery = nobody{y.delivery}
+		y.handler.cfg.Grid.Delivery = nobody{y.delivery}
 		p := y.refused(409, "not-delivered", "POST", billingPath+"/redrive", `{}`)
 		if !strings.Contains(p.Next, "state") {
 			t.Errorf("it says %+v", p)

@@ -40,7 +40,7 @@ var functionAnswers = []answer{
 		next:  "say which is meant: add hub=NAME and group=NAME to the query",
 	},
 	{
-		name: "box.ErrNoLetter", match: is(box.ErrNoLetter),
+		name: "box.ErrNoPoisonEvent", match: is(box.ErrNoPoisonEvent),
 		status: http.StatusNotFound, kind: "poison-not-found",
 		title: "There is no such poison event",
 		next:  "GET /api/v1/hubs/{hub}/poison lists them",

@@ -11,7 +11,7 @@ import (
 
 // What the services of the grid say has the status that a client can act on, however deep it is
 // wrapped.
-func TestErrorsOfTheGridAreToldByStatus(t *testing.T) {
+func TestErrorsOfTheGridAreReportedByStatus(t *testing.T) {
 	for _, tt := range []struct {
 		what   string
 		err    error

@@ -7,7 +7,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// groupsAnswers are the rows for what the keeper of leases and checkpoints says.
+// groupsAnswers are the rows for what the registry of leases and checkpoints says.
 var groupsAnswers = []answer{
 	{
 		name: "groups.OwnedError", match: as[*groups.OwnedError],
@@ -28,9 +28,9 @@ var groupsAnswers = []answer{
 		next:  "all bodies are described at /api/v1/openapi.json",
 	},
 	{
-		name: "groups.ErrTooManyFacts", match: is(groups.ErrTooManyFacts),
+		name: "groups.ErrTooManyEntries", match: is(groups.ErrTooManyEntries),
 		status: http.StatusTooManyRequests, kind: "too-many-facts",
-		title: "The group has too many facts",
+		title: "The group has too many entries",
 		next:  "remove those of instances that are gone",
 	},
 	{

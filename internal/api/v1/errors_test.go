@@ -38,9 +38,9 @@ func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 		rows[a.name] = true
 	}
 	declared := map[string]bool{}
-	beneath := []string{"access", "auth", "broker", "deadletter", "delivery", "eventlog", "groups", "meta", "poison/box", "runner", "topics"} // folders
+	beneath := []string{"hubs/access", "hubs/auth", "hubs/broker", "grid/deadletter", "grid/delivery", "storage/eventlog", "hubs/groups", "storage/meta", "functions/poison/box", "functions/runner", "grid/topics"} // folders
 	for _, pkg := range beneath {
-		names, pkg := exportedErrors(t, "../"+pkg), path.Base(pkg)
+		names, pkg := exportedErrors(t, "../../"+pkg), path.Base(pkg)
 		if len(names) == 0 {
 			t.Errorf("no errors were found in package %s", pkg)
 		}
@@ -115,7 +115,7 @@ func TestADeletedHubIsNoRemovedLog(t *testing.T) {
 	}
 }
 
-func TestErrorsAreToldByStatus(t *testing.T) {
+func TestErrorsAreReportedByStatus(t *testing.T) {
 	tests := []struct {
 		what   string
 		err    error
@@ -216,7 +216,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 		}()
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
 		r.Header.Set("Authorization", y.authorization)
-		y.door.ServeHTTP(httptest.NewRecorder(), r)
+		y.handler.ServeHTTP(httptest.NewRecorder(), r)
 	}()
 	if n := y.counted("/api/v1/hubs/{hub}/events", "GET", "5xx"); n != 1 {
 		t.Errorf("%v streams are counted as failed by us", n)
@@ -234,7 +234,7 @@ func (f failing) Publish(context.Context, string, broker.Target, []eventlog.Even
 }
 
 // H2: what storage says of a send reaches the client by status, and when to try again.
-func TestSendTellsWhatStorageSaid(t *testing.T) {
+func TestSendNotifiesWhatStorageSaid(t *testing.T) {
 	tests := []struct {
 		what       string
 		err        error
@@ -276,7 +276,7 @@ func TestEndedRequestsAreAnsweredWhileStopping(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(ended, "POST", "/api/v1/hubs/orders/events", strings.NewReader(`[{"body":"x"}]`))
 		r.Header.Set("Authorization", y.authorization)
-		y.door.ServeHTTP(w, r)
+		y.handler.ServeHTTP(w, r)
 		return w
 	}
 	if w := ask(); w.Code != statusClientGone || w.Body.Len() != 0 {

@@ -74,7 +74,7 @@ const batchType = "application/vnd.microsoft.servicebus.json"
 
 // postMessages stores one event or a batch. A publisher's name is the partition key
 // of all it sends.
-func (d *Door) postMessages(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) postMessages(w http.ResponseWriter, r *http.Request) error {
 	a, _ := parseAddress(r.URL.EscapedPath())
 	box := outbox{limit: d.cfg.MaxEventBytes}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(d.cfg.MaxEventBytes)))

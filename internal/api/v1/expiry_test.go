@@ -74,7 +74,7 @@ func TestLinesBreakOffWhenTheTokenExpires(t *testing.T) {
 			t.Errorf("the answer ended with %v", err)
 		}
 		got, last := lines(t, bytes.NewReader(all))
-		if places(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"expired-token") {
+		if positions(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"expired-token") {
 			t.Errorf("read %s", all)
 		}
 	})

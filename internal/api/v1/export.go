@@ -16,7 +16,7 @@ var errClientGone = errors.New("client is gone")
 // export writes all events from the start up to the ends as they are now, as JSON
 // lines, partition after partition. Damage is told by a line of its own and does not
 // hide what is behind it; but the answer is then not whole, and does not end as one.
-func (d *Door) export(w http.ResponseWriter, r *http.Request, q hubQuery) error {
+func (d *Handler) export(w http.ResponseWriter, r *http.Request, q hubQuery) error {
 	ends, err := d.ends(r.Context(), q)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (d *Door) export(w http.ResponseWriter, r *http.Request, q hubQuery) error 
 		return err
 	}
 	defer cancel()
-	x := &export{hubQuery: q, door: d, out: newStream(w, "application/x-ndjson", d.cfg.WriteTimeout), left: q.count}
+	x := &export{hubQuery: q, handler: d, out: newStream(w, "application/x-ndjson", d.cfg.WriteTimeout), left: q.count}
 	for i, partition := range q.partitions {
 		if err := x.partition(ctx, partition, ends[i]); err != nil {
 			x.breakOff(ctx, err)
@@ -44,7 +44,7 @@ func (d *Door) export(w http.ResponseWriter, r *http.Request, q hubQuery) error 
 
 // ends finds out how far to read, and refuses while there is still a status to refuse
 // with: once the first line is out, it is too late for a 404 or a 416.
-func (d *Door) ends(ctx context.Context, q hubQuery) ([]eventlog.Sequence, error) {
+func (d *Handler) ends(ctx context.Context, q hubQuery) ([]eventlog.Sequence, error) {
 	if _, err := d.cfg.Broker.Group(ctx, q.hub, q.group); err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func (d *Door) ends(ctx context.Context, q hubQuery) ([]eventlog.Sequence, error
 // export is one such answer under way.
 type export struct {
 	hubQuery
-	door *Door
-	out  *stream
+	handler *Handler
+	out     *stream
 	// left, where the reading has a count, is how many more events are wanted.
 	left int
 	// damages counts the stretches of events that could not be read.
@@ -85,7 +85,7 @@ func (x *export) partition(ctx context.Context, id string, last eventlog.Sequenc
 		if !ok {
 			return err
 		}
-		if err := x.tellDamage(id, err); err != nil {
+		if err := x.reportDamage(id, err); err != nil {
 			return err
 		}
 		if damage.Next <= lost || damage.Next > last {
@@ -97,12 +97,12 @@ func (x *export) partition(ctx context.Context, id string, last eventlog.Sequenc
 
 // stretch writes what there is from a position up to and with last.
 func (x *export) stretch(ctx context.Context, id string, at eventlog.Position, last eventlog.Sequence) error {
-	cursor, err := x.cursor(ctx, x.door.cfg.Broker, id, at)
+	cursor, err := x.cursor(ctx, x.handler.cfg.Broker, id, at)
 	if err != nil {
 		return err
 	}
 	defer cursor.Close()
-	for cursor.Place() <= last && !x.done() {
+	for cursor.At() <= last && !x.done() {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (x *export) next(ctx context.Context, id string, cursor eventlog.Cursor, la
 	if err != nil || len(run.Events) > 0 {
 		return run, err
 	}
-	info, err := x.door.cfg.Broker.Partition(ctx, x.hub, id)
+	info, err := x.handler.cfg.Broker.Partition(ctx, x.hub, id)
 	if err != nil {
 		return run, err
 	}
@@ -166,7 +166,7 @@ type problemLine struct {
 	Partition string  `json:"partition,omitempty"`
 }
 
-func (x *export) tell(l problemLine) error {
+func (x *export) report(l problemLine) error {
 	line, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("encode problem: %w", err)
@@ -174,10 +174,10 @@ func (x *export) tell(l problemLine) error {
 	return x.line(line)
 }
 
-func (x *export) tellDamage(id string, err error) error {
+func (x *export) reportDamage(id string, err error) error {
 	x.damages++
-	x.door.logOurs("reading a hub met damage", err, "hub", x.hub, "partition", id)
-	return x.tell(problemLine{Problem: judge(err), Partition: id})
+	x.handler.logOurs("reading a hub met damage", err, "hub", x.hub, "partition", id)
+	return x.report(problemLine{Problem: judge(err), Partition: id})
 }
 
 // incomplete is how an answer ends that could not give all.
@@ -202,9 +202,9 @@ func (x *export) breakOff(ctx context.Context, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	if !as[*refusal](err) { // damage has been logged where it was met
-		x.door.logOurs("reading a hub broke off", err, "hub", x.hub)
+		x.handler.logOurs("reading a hub broke off", err, "hub", x.hub)
 	}
-	if x.tell(problemLine{Problem: judge(err)}) == nil {
+	if x.report(problemLine{Problem: judge(err)}) == nil {
 		_ = x.out.flush()
 	}
 	panic(http.ErrAbortHandler)

@@ -37,7 +37,7 @@ func lines(t *testing.T, r io.Reader) (events []shown, last string) {
 	return events, last
 }
 
-func places(events []shown) string {
+func positions(events []shown) string {
 	var list []string
 	for _, e := range events {
 		list = append(list, fmt.Sprintf("%s/%d=%s", e.Partition, e.Sequence, e.text()))
@@ -70,8 +70,8 @@ func TestReadHubAsLines(t *testing.T) {
 			if ct := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || ct != "application/x-ndjson" {
 				t.Fatalf("answered %d %s", resp.StatusCode, ct)
 			}
-			if got, _ := lines(t, resp.Body); places(got) != tt.want {
-				t.Errorf("read %s\nwant %s", places(got), tt.want)
+			if got, _ := lines(t, resp.Body); positions(got) != tt.want {
+				t.Errorf("read %s\nwant %s", positions(got), tt.want)
 			}
 		})
 	}
@@ -110,8 +110,8 @@ func TestLinesEndWhereTheyWereAtTheStart(t *testing.T) {
 	y.send("orders", "1", "b")
 	resp := y.open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
 	defer resp.Body.Close()
-	if got, _ := lines(t, resp.Body); places(got) != "0/0=a 1/0=b" {
-		t.Errorf("read %s", places(got))
+	if got, _ := lines(t, resp.Body); positions(got) != "0/0=a 1/0=b" {
+		t.Errorf("read %s", positions(got))
 	}
 }
 
@@ -122,7 +122,7 @@ type broken struct {
 }
 
 func (b broken) hits() bool {
-	return b.Place() >= b.damage.First && (b.Place() < b.damage.Next || b.damage.Next == eventlog.NoSequence)
+	return b.At() >= b.damage.First && (b.At() < b.damage.Next || b.damage.Next == eventlog.NoSequence)
 }
 
 func (b broken) TryNext(ctx context.Context) (eventlog.Run, error) {
@@ -196,8 +196,8 @@ func TestLinesGoOnBehindDamage(t *testing.T) {
 			if _, err := io.Copy(&all, resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("the answer ended with %v", err)
 			}
-			if got, _ := lines(t, strings.NewReader(all.String())); places(got) != tt.want {
-				t.Errorf("read %s, want %s", places(got), tt.want)
+			if got, _ := lines(t, strings.NewReader(all.String())); positions(got) != tt.want {
+				t.Errorf("read %s, want %s", positions(got), tt.want)
 			}
 			checkDamageLines(t, all.String(), tt.resume)
 		})
@@ -208,15 +208,15 @@ func TestLinesGoOnBehindDamage(t *testing.T) {
 func checkDamageLines(t *testing.T, all string, resume bool) {
 	t.Helper()
 	split := strings.Split(strings.TrimSpace(all), "\n")
-	var told, end problemLine
-	must(t, json.Unmarshal([]byte(split[2]), &told))
+	var reported, end problemLine
+	must(t, json.Unmarshal([]byte(split[2]), &reported))
 	must(t, json.Unmarshal([]byte(split[len(split)-1]), &end))
 	for _, line := range []string{split[2], split[len(split)-1]} {
 		var plain any
 		must(t, json.Unmarshal([]byte(line), &plain))
 		checkSchema(t, "ProblemLine", plain)
 	}
-	if told.Problem.Type != problemPrefix+"damaged-events" || told.Partition != "0" || *told.Problem.LostFirst != 2 || (told.Problem.Resume != nil) != resume {
+	if reported.Problem.Type != problemPrefix+"damaged-events" || reported.Partition != "0" || *reported.Problem.LostFirst != 2 || (reported.Problem.Resume != nil) != resume {
 		t.Errorf("the damage is told by %s", split[2])
 	}
 	if end.Problem.Type != problemPrefix+"damaged-events" || end.Partition != "" || end.Problem.LostFirst != nil {
@@ -239,8 +239,8 @@ func TestLinesWaitForWhatIsThere(t *testing.T) {
 	y.send("orders", "0", "b")
 	resp := y.open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
 	defer resp.Body.Close()
-	if got, _ := lines(t, resp.Body); places(got) != "0/0=a 0/1=b" {
-		t.Errorf("read %s", places(got))
+	if got, _ := lines(t, resp.Body); positions(got) != "0/0=a 0/1=b" {
+		t.Errorf("read %s", positions(got))
 	}
 }
 
@@ -315,7 +315,7 @@ func TestLinesBreakOffWhenStopping(t *testing.T) {
 			t.Errorf("the answer ended with %v", err)
 		}
 		got, last := lines(t, bytes.NewReader(all))
-		if places(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"stopping") {
+		if positions(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"stopping") {
 			t.Errorf("read %s", all)
 		}
 	})

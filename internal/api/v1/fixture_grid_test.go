@@ -29,7 +29,7 @@ import (
 // gridYard is a yard with a grid that runs. Whatever host is posted to, the hook answers.
 type gridYard struct {
 	*yard
-	topics   *topics.Keeper
+	topics   *topics.Registry
 	delivery *delivery.Service
 	dead     *deadletter.Service
 	hook     *hook
@@ -41,7 +41,7 @@ func withGrid(t *testing.T, test func(t *testing.T, y *gridYard)) {
 	synctest.Test(t, func(t *testing.T) {
 		y := &gridYard{yard: openYard(t), hook: &hook{agrees: true}}
 		y.openGrid()
-		y.openDoor(withEndpoints, func(c *Config) { c.Grid = y.services() }, y.serveFunctions)
+		y.openHandler(withEndpoints, func(c *Config) { c.Grid = y.services() }, y.serveFunctions)
 		test(t, y)
 	})
 }
@@ -71,7 +71,7 @@ func (y *gridYard) openGrid() {
 	y.topics, err = topics.Open(t.Context(), topics.Config{
 		Engine: y.engine, Meta: y.store, Broker: y.broker, Log: y.log, ValidationURL: link,
 		Validate:      handshake.New(handshake.Config{Client: client, Origin: "eventgrid.azure.net"}),
-		CheckPlace:    func(p topics.Place) error { return y.dead.CheckPlace(p) },
+		CheckTarget:   func(p topics.Target) error { return y.dead.CheckTarget(p) },
 		CheckEndpoint: func(s topics.Subscription) error { return client.Check(*s.Webhook) },
 	})
 	must(t, err)
@@ -82,8 +82,8 @@ func (y *gridYard) openGrid() {
 	waiting, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: y.log})
 	must(t, err)
 	y.delivery, err = delivery.Open(t.Context(), delivery.Config{
-		Meta: y.store, Topics: y.topics, Broker: y.broker, Dead: y.dead, Tiers: waiting, Log: y.log,
-		Courier: webhook.New(webhook.Config{Client: client, Broker: y.broker, Origin: "eventgrid.azure.net"}),
+		Meta: y.store, Topics: y.topics, Broker: y.broker, Dead: y.dead, RetryLogs: waiting, Log: y.log,
+		Sender: webhook.New(webhook.Config{Client: client, Broker: y.broker, Origin: "eventgrid.azure.net"}),
 	})
 	must(t, err)
 	for _, run := range []func(context.Context) error{y.topics.Run, y.dead.Run, y.delivery.Run} {
@@ -144,7 +144,7 @@ func (y *gridYard) settle() {
 // nobody delivers.
 type nobody struct{ Delivery }
 
-func (nobody) Redeliver(context.Context, []pending.Parcel) error { return delivery.ErrNotFound }
+func (nobody) Redeliver(context.Context, []pending.Delivery) error { return delivery.ErrNotFound }
 
 // hook is every endpoint there is.
 type hook struct {

@@ -27,17 +27,17 @@ import (
 // yard is a real broker on the real disk engine in memory, behind a real HTTP server
 // on connections in memory. It works inside a synctest bubble and outside.
 type yard struct {
-	t      testing.TB
-	fs     *vfs.Mem
-	engine *disk.Engine
-	store  *bolt.Store
-	log    *slog.Logger
-	broker *broker.Broker
-	keeper *access.Keeper
-	groups *groups.Keeper
-	door   *Door
-	client *http.Client
-	// stopping makes the door drain.
+	t        testing.TB
+	fs       *vfs.Mem
+	engine   *disk.Engine
+	store    *bolt.Store
+	log      *slog.Logger
+	broker   *broker.Broker
+	registry *access.Registry
+	groups   *groups.Registry
+	handler  *Handler
+	client   *http.Client
+	// stopping makes the listener drain.
 	stopping context.CancelFunc
 	// errors is what was logged as an error.
 	errors *errorLog
@@ -47,15 +47,15 @@ type yard struct {
 	authorization string
 }
 
-// newYard opens a yard without a grid; change may alter the door's configuration.
+// newYard opens a yard without a grid; change may alter the listener's configuration.
 func newYard(t testing.TB, change ...func(*Config)) *yard {
 	t.Helper()
 	y := openYard(t)
-	y.openDoor(change...)
+	y.openHandler(change...)
 	return y
 }
 
-// openYard opens what is behind the door.
+// openYard opens what is behind the listener.
 func openYard(t testing.TB) *yard {
 	t.Helper()
 	y := &yard{t: t, fs: vfs.NewMem(), errors: &errorLog{}, authorization: basic(auth.RootPolicy, auth.DevelopmentKey)}
@@ -70,22 +70,22 @@ func openYard(t testing.TB) *yard {
 	t.Cleanup(func() { must(t, y.store.Close()) })
 	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.store, Log: y.log})
 	must(t, err)
-	y.keeper, err = access.Open(t.Context(), access.Config{Meta: y.store, Hub: y.hubCreated, Development: true, Log: y.log})
+	y.registry, err = access.Open(t.Context(), access.Config{Meta: y.store, Hub: y.hubCreated, Development: true, Log: y.log})
 	must(t, err)
 	y.groups, err = groups.New(groups.Config{Meta: y.store, Broker: y.broker, Log: y.log})
 	must(t, err)
 	return y
 }
 
-// openDoor makes the door and serves it.
-func (y *yard) openDoor(change ...func(*Config)) {
+// openHandler makes the listener and serves it.
+func (y *yard) openHandler(change ...func(*Config)) {
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
-	cfg := Config{Broker: y.broker, Access: y.keeper, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping}
+	cfg := Config{Broker: y.broker, Access: y.registry, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping}
 	for _, c := range change {
 		c(&cfg)
 	}
-	y.door = New(cfg)
+	y.handler = New(cfg)
 	y.serve()
 }
 
@@ -101,11 +101,11 @@ func (y *yard) as(authorization string) *yard {
 	return &other
 }
 
-// serve runs the door behind a listener in memory. Every exchange with it is held
+// serve runs the listener behind a listener in memory. Every exchange with it is held
 // against openapi.json.
 func (y *yard) serve() {
 	listener := newMemoryListener()
-	server := &http.Server{Handler: y.door, ErrorLog: slog.NewLogLogger(y.door.cfg.Log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: y.handler, ErrorLog: slog.NewLogLogger(y.handler.cfg.Log.Handler(), slog.LevelDebug)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -42,12 +42,12 @@ type Notices interface {
 
 var (
 	_ Notices   = (*notify.Service)(nil)
-	_ Functions = (*runner.Keeper)(nil)
+	_ Functions = (*runner.Registry)(nil)
 	_ Poison    = (*box.Box)(nil)
 )
 
-// withFunctions is for routes that need the runner, which a door may do without.
-func (d *Door) withFunctions(serve handler) handler {
+// withFunctions is for routes that need the runner, which a listener may do without.
+func (d *Handler) withFunctions(serve handler) handler {
 	if d.cfg.Functions != nil && d.cfg.Poison != nil && d.cfg.Notices != nil {
 		return serve
 	}
@@ -59,7 +59,7 @@ func (d *Door) withFunctions(serve handler) handler {
 	}
 }
 
-func (d *Door) listFunctions(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listFunctions(w http.ResponseWriter, r *http.Request) error {
 	all, err := d.cfg.Functions.List(r.Context())
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (d *Door) listFunctions(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-func (d *Door) createFunction(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) createFunction(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.FunctionRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (d *Door) createFunction(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusCreated, define.Show(f))
 }
 
-func (d *Door) getFunction(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getFunction(w http.ResponseWriter, r *http.Request) error {
 	f, err := d.cfg.Functions.Show(r.Context(), r.PathValue("function"))
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (d *Door) getFunction(w http.ResponseWriter, r *http.Request) error {
 }
 
 // updateFunction changes what is given. Hub and group are what a function is: its checkpoints and its circuit are theirs.
-func (d *Door) updateFunction(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) updateFunction(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.FunctionRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (d *Door) updateFunction(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, define.Show(f))
 }
 
-func (d *Door) deleteFunction(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) deleteFunction(w http.ResponseWriter, r *http.Request) error {
 	if err := d.cfg.Functions.Delete(r.Context(), r.PathValue("function")); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (d *Door) deleteFunction(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) pauseFunction(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) pauseFunction(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.CircuitRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (d *Door) pauseFunction(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, define.Show(f))
 }
 
-func (d *Door) resumeFunction(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) resumeFunction(w http.ResponseWriter, r *http.Request) error {
 	f, err := d.cfg.Functions.ResumeFunction(r.Context(), r.PathValue("function"), operator(r))
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (d *Door) resumeFunction(w http.ResponseWriter, r *http.Request) error {
 // operator names who asks, for others to see who it was.
 func operator(r *http.Request) string { return "operator (" + grantOf(r).Holder + ")" }
 
-func (d *Door) listCircuits(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listCircuits(w http.ResponseWriter, r *http.Request) error {
 	all, err := d.cfg.Functions.ListCircuits(r.Context())
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (d *Door) listCircuits(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-func (d *Door) getCircuit(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getCircuit(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	c, err := d.cfg.Functions.ShowCircuit(r.Context(), query.Get("hub"), query.Get("group"), r.PathValue("function"))
 	if err != nil {
@@ -168,15 +168,15 @@ func (d *Door) getCircuit(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, define.ShowCircuit(c))
 }
 
-func (d *Door) openCircuit(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) openCircuit(w http.ResponseWriter, r *http.Request) error {
 	return d.changeCircuit(w, r, d.cfg.Functions.OpenCircuit)
 }
 
-func (d *Door) closeCircuit(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) closeCircuit(w http.ResponseWriter, r *http.Request) error {
 	return d.changeCircuit(w, r, d.cfg.Functions.CloseCircuit)
 }
 
-func (d *Door) changeCircuit(w http.ResponseWriter, r *http.Request,
+func (d *Handler) changeCircuit(w http.ResponseWriter, r *http.Request,
 	change func(ctx context.Context, hub, group, function, by, reason string) (runner.Circuit, error)) error {
 	var q functionwire.CircuitRequest
 	if err := readJSON(w, r, &q); err != nil {
@@ -191,7 +191,7 @@ func (d *Door) changeCircuit(w http.ResponseWriter, r *http.Request,
 }
 
 // testNotice sends a notice now, so that the settings of mail are tried before they are needed.
-func (d *Door) testNotice(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) testNotice(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Target string `json:"target"`
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// serveFunctions lets the door have functions that are defined and never run.
+// serveFunctions lets the listener have functions that are defined and never run.
 func (y *yard) serveFunctions(c *Config) {
 	b := box.New(box.Config{Broker: y.broker, Meta: y.store, Log: y.log})
-	keeper, err := runner.Open(y.t.Context(), runner.Config{
+	registry, err := runner.Open(y.t.Context(), runner.Config{
 		Meta: y.store, Broker: y.broker, Groups: y.groups, Box: b, Log: y.log,
 		Dial:          func(context.Context) (*hub.Client, error) { return nil, errors.New("nothing runs here") },
 		CheckEndpoint: func(string) error { return nil },
@@ -30,7 +30,7 @@ func (y *yard) serveFunctions(c *Config) {
 		CheckTopic:    func(string) error { return nil },
 	})
 	must(y.t, err)
-	c.Functions, c.Poison, c.Notices = keeper, b, silent{}
+	c.Functions, c.Poison, c.Notices = registry, b, silent{}
 }
 
 // silent takes every notice but one.
@@ -44,7 +44,7 @@ func (silent) Test(_ context.Context, target string) error {
 }
 
 // putAway writes a poison event of a function.
-func (y *yard) putAway(hub string, l poison.Letter) {
+func (y *yard) putAway(hub string, l poison.Record) {
 	y.t.Helper()
 	stored, err := message.Append(nil, l.Message())
 	must(y.t, err)
@@ -54,7 +54,7 @@ func (y *yard) putAway(hub string, l poison.Letter) {
 
 func functionYard(t *testing.T) *yard {
 	y := openYard(t)
-	y.openDoor(y.serveFunctions)
+	y.openHandler(y.serveFunctions)
 	y.hub("orders", 2)
 	return y
 }
@@ -103,7 +103,7 @@ func TestPoisonEventsAreListedAndRedriven(t *testing.T) {
 	original := event.Text(`{"n":1}`)
 	original.ContentType, original.Key = "application/json", "home-1"
 	original.Partition, original.Sequence, original.Offset = "1", 7, "7"
-	y.putAway("bad", poison.Letter{
+	y.putAway("bad", poison.Record{
 		ID: poison.ID("billing", "orders", "1", 7), Function: "billing", Hub: "orders", Group: "g", Partition: "1", Sequence: 7, Offset: "7",
 		Reason: "boom", Stack: "goroutine 1", Attempts: 4, Event: original,
 	})
@@ -131,9 +131,9 @@ func TestPoisonEventsAreListedAndRedriven(t *testing.T) {
 }
 
 // putAwayFrom writes a poison event of an event of partition 0 of a hub.
-func (y *yard) putAwayFrom(hub string, n int64, change ...func(*poison.Letter)) {
+func (y *yard) putAwayFrom(hub string, n int64, change ...func(*poison.Record)) {
 	y.t.Helper()
-	l := poison.Letter{
+	l := poison.Record{
 		ID: poison.ID("billing", hub, "0", n), Function: "billing", Hub: hub, Partition: "0", Sequence: n, Reason: "boom", Attempts: 4,
 		Event: event.Text("x"),
 	}
@@ -184,7 +184,7 @@ func TestPoisonEventsAreRedrivenInPortions(t *testing.T) {
 	y := functionYard(t)
 	y.hub("bad", 1)
 	for n := range int64(5) {
-		y.putAwayFrom("orders", n, func(l *poison.Letter) {
+		y.putAwayFrom("orders", n, func(l *poison.Record) {
 			if n == 1 {
 				l.Redriven = 7
 			}
@@ -210,7 +210,7 @@ func TestPoisonEventsAreRedrivenInPortions(t *testing.T) {
 func TestAPoisonEventThatIsAReference(t *testing.T) {
 	y := functionYard(t)
 	y.hub("bad", 1)
-	y.putAwayFrom("orders", 1, func(l *poison.Letter) { l.Event = event.Bytes(make([]byte, 1<<20)) })
+	y.putAwayFrom("orders", 1, func(l *poison.Record) { l.Event = event.Bytes(make([]byte, 1<<20)) })
 	var list struct{ Poison []functionwire.PoisonEvent }
 	y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison", nil).json(t, &list)
 	if len(list.Poison) != 1 || !list.Poison[0].Reference || !strings.HasPrefix(list.Poison[0].Reason, "too large") {

@@ -12,13 +12,13 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// Grid is what the door asks of the services of the grid; all three are there, or none.
+// Grid is what the listener asks of the services of the grid; all three are there, or none.
 type Grid struct {
 	Topics   Topics
 	Delivery Delivery
 	Dead     DeadLetters
 	// Endpoint is the URL at which a topic is published to, with TLS or without, as a client
-	// reaches it who sent this request; empty where there is no such door. ValidationURL is the
+	// reaches it who sent this request; empty where there is no such listener. ValidationURL is the
 	// link that completes a handshake.
 	Endpoint      func(r *http.Request, topic string, tls bool) string
 	ValidationURL func(s topics.Subscription, token string) string
@@ -47,7 +47,7 @@ type Delivery interface {
 	Stats(ctx context.Context, subscription string) (delivery.Stats, error)
 	Attempts(subscription string) ([]delivery.AttemptRecord, error)
 	Resume(subscription string) error
-	Redeliver(ctx context.Context, parcels []pending.Parcel) error
+	Redeliver(ctx context.Context, deliveries []pending.Delivery) error
 }
 
 // DeadLetters keeps what could not be delivered.
@@ -60,13 +60,13 @@ type DeadLetters interface {
 }
 
 var (
-	_ Topics      = (*topics.Keeper)(nil)
+	_ Topics      = (*topics.Registry)(nil)
 	_ Delivery    = (*delivery.Service)(nil)
 	_ DeadLetters = (*deadletter.Service)(nil)
 )
 
-// withGrid is for routes that need the grid, which a door may do without.
-func (d *Door) withGrid(serve handler) handler {
+// withGrid is for routes that need the grid, which a listener may do without.
+func (d *Handler) withGrid(serve handler) handler {
 	if d.cfg.Grid != nil {
 		return serve
 	}

@@ -16,7 +16,7 @@ func showGroup(g broker.Group) groupJSON {
 	return groupJSON{Name: g.Name, Created: showTime(g.Created)}
 }
 
-func (d *Door) listGroups(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listGroups(w http.ResponseWriter, r *http.Request) error {
 	groups, err := d.cfg.Broker.Groups(r.Context(), r.PathValue("hub"))
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (d *Door) listGroups(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-func (d *Door) createGroup(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) createGroup(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Name string `json:"name"`
 	}
@@ -46,7 +46,7 @@ func (d *Door) createGroup(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusCreated, showGroup(group))
 }
 
-func (d *Door) getGroup(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getGroup(w http.ResponseWriter, r *http.Request) error {
 	group, err := d.cfg.Broker.Group(r.Context(), r.PathValue("hub"), r.PathValue("group"))
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (d *Door) getGroup(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, showGroup(group))
 }
 
-func (d *Door) deleteGroup(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) deleteGroup(w http.ResponseWriter, r *http.Request) error {
 	if err := d.cfg.Broker.DeleteGroup(r.Context(), r.PathValue("hub"), r.PathValue("group")); err != nil {
 		return err
 	}

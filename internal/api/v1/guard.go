@@ -20,7 +20,7 @@ func newGuard(loopbackOnly bool, host string) guard {
 }
 
 // check refuses a request that changes something on behalf of another origin, and,
-// on a loopback door, one that came by a foreign name: such a name was pointed at
+// on a loopback listener, one that came by a foreign name: such a name was pointed at
 // this machine by somebody else (DNS rebinding), and makes every page of his a page
 // of ours, whose answers it may read.
 func (g guard) check(r *http.Request) error {
@@ -28,9 +28,9 @@ func (g guard) check(r *http.Request) error {
 		return &refusal{
 			status: http.StatusForbidden,
 			kind:   "foreign-host",
-			title:  "This door answers to local names only",
+			title:  "This listener answers to local names only",
 			detail: "the request came for host " + r.Host + ", which is neither an address nor a name of this machine: it could be a web page that points its own name here",
-			next:   "use http://127.0.0.1 or http://localhost with the door's port",
+			next:   "use http://127.0.0.1 or http://localhost with the listener's port",
 		}
 	}
 	if err := g.crossOrigin.Check(r); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A door on loopback answers to names that nobody else can point at it.
+// A listener on loopback answers to names that nobody else can point at it.
 func TestHostMustBeLocal(t *testing.T) {
 	tests := []struct {
 		what, host string
@@ -37,7 +37,7 @@ func TestHostMustBeLocal(t *testing.T) {
 	}
 }
 
-// Who opens the door to others gives up the check of names.
+// Who opens the listener to others gives up the check of names.
 func TestAnyHostWhenNotLoopbackOnly(t *testing.T) {
 	newYard(t).want(200, "GET", "/api/v1", nil, "Host", "yard.example")
 }

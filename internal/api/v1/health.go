@@ -10,13 +10,13 @@ type statusJSON struct {
 }
 
 // healthy says that the process is alive and answers, nothing more.
-func (d *Door) healthy(w http.ResponseWriter, _ *http.Request) error {
+func (d *Handler) healthy(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, statusJSON{Status: "healthy"})
 }
 
 // ready says whether requests may be sent here: not before start is done, and not
 // once the yard is stopping, so that a balancer looks elsewhere in time.
-func (d *Door) ready(w http.ResponseWriter, _ *http.Request) error {
+func (d *Handler) ready(w http.ResponseWriter, _ *http.Request) error {
 	if d.cfg.Stopping.Err() != nil {
 		return fmt.Errorf("not ready: %w", errStopping)
 	}
@@ -37,18 +37,18 @@ type infoJSON struct {
 	Version   string            `json:"version"`
 	Namespace string            `json:"namespace"`
 	Engine    string            `json:"engine"`
-	Doors     map[string]string `json:"doors,omitempty"`
+	Listeners map[string]string `json:"doors,omitempty"`
 	OpenAPI   string            `json:"openapi"`
 }
 
 // info says who answers here.
-func (d *Door) info(w http.ResponseWriter, _ *http.Request) error {
+func (d *Handler) info(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, infoJSON{
 		Name:      "eventyard",
 		Version:   d.cfg.Version,
 		Namespace: d.cfg.Broker.Namespace(),
 		Engine:    d.cfg.Engine,
-		Doors:     d.cfg.Doors(),
+		Listeners: d.cfg.Listeners(),
 		OpenAPI:   "/api/v1/openapi.json",
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 // counted is the number of requests so far.
 func (y *yard) counted(route, method, class string) float64 {
-	return testutil.ToFloat64(y.door.metrics.requests.WithLabelValues(route, method, class))
+	return testutil.ToFloat64(y.handler.metrics.requests.WithLabelValues(route, method, class))
 }
 
 // A yard is ready when it says so, and no longer when it stops; healthy it is throughout.
@@ -32,11 +32,11 @@ func TestReadiness(t *testing.T) {
 // Who asks is told who answers.
 func TestInfo(t *testing.T) {
 	y := newYard(t, func(c *Config) {
-		c.Doors = func() map[string]string { return map[string]string{"http": "127.0.0.1:8080"} }
+		c.Listeners = func() map[string]string { return map[string]string{"http": "127.0.0.1:8080"} }
 	})
 	var got infoJSON
 	y.want(200, "GET", "/api/v1", nil).json(t, &got)
-	if got.Name != "eventyard" || got.Version != "1.2.3" || got.Namespace != "eventyard" || got.Engine != "disk" || got.Doors["http"] != "127.0.0.1:8080" {
+	if got.Name != "eventyard" || got.Version != "1.2.3" || got.Namespace != "eventyard" || got.Engine != "disk" || got.Listeners["http"] != "127.0.0.1:8080" {
 		t.Errorf("got %+v", got)
 	}
 	if doc := y.want(200, "GET", got.OpenAPI, nil); !strings.HasPrefix(string(doc.body), "{") {
@@ -73,7 +73,7 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	if strings.Contains(shown, "nowhere") {
 		t.Error("a name from a path is in the metrics")
 	}
-	problems, err := testutil.GatherAndLint(y.door.cfg.Registry)
+	problems, err := testutil.GatherAndLint(y.handler.cfg.Registry)
 	must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)

@@ -92,7 +92,7 @@ func parseAge(s string) (time.Duration, error) {
 }
 
 // listHubs shows the hubs that the request's grant reaches.
-func (d *Door) listHubs(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listHubs(w http.ResponseWriter, r *http.Request) error {
 	grant, now := grantOf(r), time.Now()
 	list := struct {
 		Hubs []hubJSON `json:"hubs"`
@@ -113,7 +113,7 @@ func (d *Door) listHubs(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-func (d *Door) createHub(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 	var q hubRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (d *Door) createHub(w http.ResponseWriter, r *http.Request) error {
 	return d.answerHub(w, r, http.StatusCreated, hub)
 }
 
-func (d *Door) getHub(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getHub(w http.ResponseWriter, r *http.Request) error {
 	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (d *Door) getHub(w http.ResponseWriter, r *http.Request) error {
 	return d.answerHub(w, r, http.StatusOK, hub)
 }
 
-func (d *Door) updateHub(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) updateHub(w http.ResponseWriter, r *http.Request) error {
 	var q hubRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (d *Door) updateHub(w http.ResponseWriter, r *http.Request) error {
 	return d.answerHub(w, r, http.StatusOK, hub)
 }
 
-func (d *Door) deleteHub(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) deleteHub(w http.ResponseWriter, r *http.Request) error {
 	if err := d.cfg.Broker.DeleteHub(r.Context(), r.PathValue("hub")); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (d *Door) deleteHub(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) answerHub(w http.ResponseWriter, r *http.Request, status int, hub broker.Hub) error {
+func (d *Handler) answerHub(w http.ResponseWriter, r *http.Request, status int, hub broker.Hub) error {
 	shown, err := d.showHub(r.Context(), hub)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (d *Door) answerHub(w http.ResponseWriter, r *http.Request, status int, hub
 	return writeJSON(w, status, shown)
 }
 
-func (d *Door) showHub(ctx context.Context, hub broker.Hub) (hubJSON, error) {
+func (d *Handler) showHub(ctx context.Context, hub broker.Hub) (hubJSON, error) {
 	groups, err := d.cfg.Broker.Groups(ctx, hub.Name)
 	if err != nil {
 		return hubJSON{}, err

@@ -12,7 +12,7 @@ import (
 // unrouted stands for the route of requests that have none.
 const unrouted = "none"
 
-// metrics are what the door counts.
+// metrics are what the listener counts.
 type metrics struct {
 	requests *prometheus.CounterVec
 	refused  *prometheus.CounterVec
@@ -94,7 +94,7 @@ func (r *recorder) class() string {
 	return strconv.Itoa(status/100) + "xx"
 }
 
-func (d *Door) showMetrics(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	promhttp.HandlerFor(d.cfg.Registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	return nil
 }

@@ -66,7 +66,7 @@ func (n need) rights() string {
 }
 
 // check tells why a grant is not enough for a place.
-func (n need) check(g auth.Grant, at auth.Place, now time.Time) error {
+func (n need) check(g auth.Grant, at auth.Entity, now time.Time) error {
 	if n.reach == ofAny {
 		if g.Stands() {
 			return nil
@@ -74,29 +74,29 @@ func (n need) check(g auth.Grant, at auth.Place, now time.Time) error {
 		return fmt.Errorf("%w: the token of %q gives none at all", errRights, g.Holder)
 	}
 	if !g.Allows(at, 0, now) {
-		return fmt.Errorf("%w: the token of %q is not for %s", auth.ErrAudience, g.Holder, showPlace(at))
+		return fmt.Errorf("%w: the token of %q is not for %s", auth.ErrAudience, g.Holder, showPosition(at))
 	}
 	enough := func(r auth.Rights) bool { return g.Allows(at, r, now) }
 	if len(n.oneOf) == 0 || slices.ContainsFunc(n.oneOf, enough) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is required, and the token of %q gives %s to %s",
-		errRights, n.rights(), g.Holder, g.Rights(at), showPlace(at))
+		errRights, n.rights(), g.Holder, g.Rights(at), showPosition(at))
 }
 
-func showPlace(at auth.Place) string {
+func showPosition(at auth.Entity) string {
 	if at.Hub == "" {
 		return "the whole namespace"
 	}
 	return fmt.Sprintf("%q", at.Path)
 }
 
-// placeOf is what rights to a request are judged by. That of a REST call is narrower than
+// positionOf is what rights to a request are judged by. That of a REST call is narrower than
 // the hub where its address is: there are tokens that are good for one publisher only.
-func placeOf(rt route, r *http.Request) auth.Place {
+func positionOf(rt route, r *http.Request) auth.Entity {
 	switch {
 	case rt.need.reach != ofHub:
-		return auth.Place{}
+		return auth.Entity{}
 	case !rt.eventHubs:
 		return auth.At(r.PathValue("hub"))
 	}

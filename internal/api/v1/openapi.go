@@ -10,7 +10,7 @@ import (
 //go:embed openapi.json
 var openAPIDocument []byte
 
-func (d *Door) openAPI(w http.ResponseWriter, _ *http.Request) error {
+func (d *Handler) openAPI(w http.ResponseWriter, _ *http.Request) error {
 	writeBody(w, http.StatusOK, "application/json", openAPIDocument)
 	return nil
 }

@@ -34,7 +34,7 @@ var loadDocument = sync.OnceValues(func() (*openapi3.T, routers.Router) {
 })
 
 // checker is a transport that holds every exchange against openapi.json. Requests that
-// the door refuses may be wrong; answers never.
+// the listener refuses may be wrong; answers never.
 type checker struct {
 	t    testing.TB
 	next http.RoundTripper
@@ -152,7 +152,7 @@ func TestOpenAPIDescribesEveryRouteAndNoOther(t *testing.T) {
 		}
 	}
 	routes := map[string]bool{}
-	for _, rt := range newYard(t).door.routes() {
+	for _, rt := range newYard(t).handler.routes() {
 		routes[rt.method+" "+rt.path] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(routes)) {
@@ -171,9 +171,9 @@ func TestOpenAPIDescribesEveryRouteAndNoOther(t *testing.T) {
 func TestOpenAPISaysWhatRoutesNeed(t *testing.T) {
 	doc, _ := loadDocument()
 	if len(doc.Security) != len(challenges) || len(doc.Components.SecuritySchemes) != len(challenges) {
-		t.Errorf("the document has %d ways to be let in, the door %d", len(doc.Security), len(challenges))
+		t.Errorf("the document has %d ways to be let in, the listener %d", len(doc.Security), len(challenges))
 	}
-	for _, rt := range newYard(t).door.routes() {
+	for _, rt := range newYard(t).handler.routes() {
 		op := doc.Paths.Value(rt.path).GetOperation(rt.method)
 		if got := op.Extensions["x-needs"]; got != rt.need.String() {
 			t.Errorf("%s %s needs %q, and the document says %q", rt.method, rt.path, rt.need, got)

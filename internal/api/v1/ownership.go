@@ -13,7 +13,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Groups is what the door asks of the keeper of leases and checkpoints. All methods may be
+// Groups is what the listener asks of the registry of leases and checkpoints. All methods may be
 // called by many goroutines at once.
 type Groups interface {
 	Table(ctx context.Context, hub, group string) (groups.Table, error)
@@ -22,10 +22,10 @@ type Groups interface {
 	Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error
 }
 
-var _ Groups = (*groups.Keeper)(nil)
+var _ Groups = (*groups.Registry)(nil)
 
-// withGroups is for routes that need the keeper, which a yard may do without.
-func (d *Door) withGroups(serve handler) handler {
+// withGroups is for routes that need the registry, which a yard may do without.
+func (d *Handler) withGroups(serve handler) handler {
 	if d.cfg.Groups != nil {
 		return serve
 	}
@@ -167,7 +167,7 @@ func parseWatch(query url.Values, accept string) (bool, error) {
 }
 
 // showOwnership gives the table, once or again and again.
-func (d *Door) showOwnership(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) showOwnership(w http.ResponseWriter, r *http.Request) error {
 	q, err := parseOwnership(r)
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ const (
 // watchOwnership sends the table as server-sent events, at first and whenever it has changed, until the
 // client leaves, the group is deleted, the token expires or is revoked or the yard stops. But
 // for the first of these, the last thing it sends is an event named end, with the reason.
-func (d *Door) watchOwnership(w http.ResponseWriter, r *http.Request, q ownershipQuery, first groups.Table) error {
+func (d *Handler) watchOwnership(w http.ResponseWriter, r *http.Request, q ownershipQuery, first groups.Table) error {
 	ctx, cancel, err := d.untilOver(r)
 	if err != nil {
 		return err

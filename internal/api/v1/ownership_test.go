@@ -47,7 +47,7 @@ func TestOwnership(t *testing.T) {
 	y := newYard(t)
 	g, _, _ := y.owned(1)
 	for key, value := range map[string]string{"presence/worker": `{"started":"2026-11-15T08:00:00Z"}`, "next/0": `{"instance":"other"}`} {
-		_, err := y.groups.Put(t.Context(), g, processor.Fact{Key: key, Value: []byte(value)})
+		_, err := y.groups.Put(t.Context(), g, processor.Entry{Key: key, Value: []byte(value)})
 		must(t, err)
 	}
 	reader, err := y.broker.Receive(t.Context(), broker.ReceiverConfig{
@@ -96,7 +96,7 @@ func TestOwnershipErrors(t *testing.T) {
 	y.as(basic(sender.Name, sender.Primary)).refused(403, "insufficient-rights", "GET", ownershipPath, nil)
 }
 
-// A yard without a keeper says so.
+// A yard without a registry says so.
 func TestAYardThatKeepsNoGroups(t *testing.T) {
 	y := newYard(t, func(c *Config) { c.Groups = nil })
 	y.hub("orders", 1)

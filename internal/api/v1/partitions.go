@@ -8,7 +8,7 @@ import (
 )
 
 // partitionJSON is a partition's runtime information. A partition that never had an
-// event shows -1, -1, "-1" and null, as the AMQP door does.
+// event shows -1, -1, "-1" and null, as the AMQP listener does.
 type partitionJSON struct {
 	ID           string            `json:"id"`
 	First        eventlog.Sequence `json:"first"`
@@ -37,7 +37,7 @@ func showPartition(p broker.PartitionInfo) partitionJSON {
 	return shown
 }
 
-func (d *Door) listPartitions(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listPartitions(w http.ResponseWriter, r *http.Request) error {
 	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (d *Door) listPartitions(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-func (d *Door) getPartition(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getPartition(w http.ResponseWriter, r *http.Request) error {
 	info, err := d.cfg.Broker.Partition(r.Context(), r.PathValue("hub"), r.PathValue("partition"))
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 const maxPoisonPage = 1000
 
 // listPoison shows the poison events of a hub, the newest first; one that is asked for by its id with its event.
-func (d *Door) listPoison(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listPoison(w http.ResponseWriter, r *http.Request) error {
 	list := struct {
 		Poison []functionwire.PoisonEvent `json:"poison"`
 	}{[]functionwire.PoisonEvent{}}
@@ -56,8 +56,8 @@ func showPoison(e *box.Entry, whole bool) functionwire.PoisonEvent {
 	s := functionwire.PoisonEvent{
 		ID: e.ID, Function: e.Function, Hub: e.Hub, Group: e.Group, Partition: e.Partition, Sequence: e.Sequence, Key: e.Event.Key,
 		Reason: e.Reason, Attempts: e.Attempts, Deaths: e.Deaths, Enqueued: timeIfAny(e.Enqueued), Poisoned: timeIfAny(e.At), Instance: e.Instance,
-		Redrives: e.Letter.Redriven, Redriven: e.WasRedriven, Reference: e.Reference,
-		At: functionwire.PoisonPlace{Partition: e.PoisonPartition, Sequence: e.PoisonSequence},
+		Redrives: e.Record.Redriven, Redriven: e.WasRedriven, Reference: e.Reference,
+		At: functionwire.PoisonPosition{Partition: e.PoisonPartition, Sequence: e.PoisonSequence},
 	}
 	if whole {
 		s.Stack = e.Stack
@@ -80,7 +80,7 @@ func timeIfAny(t time.Time) *time.Time {
 // maxPoisonRedrive is how many events one request redrives: a client asks again, and can show how far it is.
 const maxPoisonRedrive = 1000
 
-func (d *Door) redrivePoison(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.RedriveRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err

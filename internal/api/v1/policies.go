@@ -35,7 +35,7 @@ type policyRequest struct {
 // The handlers of policies serve those of the namespace and those of a hub alike; which
 // it is, the path says.
 
-func (d *Door) listPolicies(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listPolicies(w http.ResponseWriter, r *http.Request) error {
 	hub, err := d.policyHub(r)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (d *Door) listPolicies(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-func (d *Door) createPolicy(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) createPolicy(w http.ResponseWriter, r *http.Request) error {
 	var q policyRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -83,7 +83,7 @@ func policyPath(hub, name string) string {
 	return "/api/v1/hubs/" + url.PathEscape(hub) + "/policies/" + url.PathEscape(name)
 }
 
-func (d *Door) getPolicy(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getPolicy(w http.ResponseWriter, r *http.Request) error {
 	hub, err := d.policyHub(r)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (d *Door) getPolicy(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, d.showPolicy(r, p))
 }
 
-func (d *Door) deletePolicy(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) deletePolicy(w http.ResponseWriter, r *http.Request) error {
 	hub, err := d.policyHub(r)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (d *Door) deletePolicy(w http.ResponseWriter, r *http.Request) error {
 
 // regeneratePolicy makes one key anew. The other goes on being good, so that clients
 // can be moved over to it first.
-func (d *Door) regeneratePolicy(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) regeneratePolicy(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Key string `json:"key"`
 	}
@@ -133,7 +133,7 @@ func (d *Door) regeneratePolicy(w http.ResponseWriter, r *http.Request) error {
 
 // policyHub gives the name of the hub whose policies are meant, as the hub itself spells
 // it; empty for the namespace's.
-func (d *Door) policyHub(r *http.Request) (string, error) {
+func (d *Handler) policyHub(r *http.Request) (string, error) {
 	name := r.PathValue("hub")
 	if name == "" {
 		return "", nil
@@ -150,7 +150,7 @@ func parseKey(text string) (access.Key, error) {
 	return "", badRequest("name the key: primary or secondary", "%.64q is neither of a policy's keys", text)
 }
 
-func (d *Door) showPolicy(r *http.Request, p access.Policy) policyJSON {
+func (d *Handler) showPolicy(r *http.Request, p access.Policy) policyJSON {
 	shown := policyJSON{
 		Hub: p.Hub, Name: p.Name, Rights: p.Rights.Names(), Created: showTime(p.Created),
 		PrimaryKey: p.Primary, SecondaryKey: p.Secondary,

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// withEndpoints gives a door AMQP neighbours, on the host by which the client came.
+// withEndpoints gives a listener AMQP neighbours, on the host by which the client came.
 func withEndpoints(c *Config) {
 	c.Endpoint = func(r *http.Request, tls bool) string {
 		host := r.Host
@@ -138,7 +138,7 @@ func TestPolicyRefusals(t *testing.T) {
 		{"a new key of a policy that is not there", "POST", "/api/v1/policies/nobody/regenerate", `{"key":"primary"}`, 404, "policy-not-found"},
 		{"a key that is none", "POST", root + "/regenerate", `{"key":"third"}`, 400, "bad-request"},
 		{"no key", "POST", root + "/regenerate", `{}`, 400, "bad-request"},
-		{"a connection string without a door", "GET", "/api/v1/connection-string", nil, 404, "no-endpoint"},
+		{"a connection string without a listener", "GET", "/api/v1/connection-string", nil, 404, "no-endpoint"},
 		{"a connection string of nobody", "GET", "/api/v1/connection-string?policy=nobody", nil, 404, "policy-not-found"},
 		{"a connection string of no hub", "GET", "/api/v1/connection-string?hub=nowhere", nil, 404, "not-found"},
 		{"a connection string with no key", "GET", "/api/v1/connection-string?key=third", nil, 400, "bad-request"},
@@ -176,12 +176,12 @@ func TestPoliciesHaveConnectionStrings(t *testing.T) {
 func TestConnectionString(t *testing.T) {
 	y := newYard(t, withEndpoints)
 	y.hub("Orders", 1)
-	root, err := y.keeper.Policy("", auth.RootPolicy)
+	root, err := y.registry.Policy("", auth.RootPolicy)
 	must(t, err)
 	ours := y.policy("Orders", "ours", auth.Send)
-	earnest := newYard(t, withEndpoints, func(c *Config) { c.Broker, c.Access = y.broker, inEarnest{y.keeper} })
+	earnest := newYard(t, withEndpoints, func(c *Config) { c.Broker, c.Access = y.broker, inEarnest{y.registry} })
 	plain := newYard(t, func(c *Config) {
-		c.Broker, c.Access = y.broker, inEarnest{y.keeper}
+		c.Broker, c.Access = y.broker, inEarnest{y.registry}
 		c.Endpoint = func(_ *http.Request, tls bool) string { return map[bool]string{false: "sb://only:1/"}[tls] }
 	})
 	for _, tt := range []struct {

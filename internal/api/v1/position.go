@@ -15,8 +15,8 @@ const positionHelp = "from is earliest, latest, a sequence number, after:N, a ti
 // own number.
 type start struct {
 	at eventlog.Position
-	// places holds the next number by partition id; nil when all begin alike.
-	places map[string]eventlog.Sequence
+	// positions holds the next number by partition id; nil when all begin alike.
+	positions map[string]eventlog.Sequence
 }
 
 // parseStart reads the from parameter. Empty means earliest.
@@ -44,8 +44,8 @@ func parseStart(s string) (start, error) {
 	if t, err := time.Parse(time.RFC3339, strings.ReplaceAll(s, " ", "+")); err == nil {
 		return start{at: eventlog.Since(t)}, nil
 	}
-	if places, ok := parsePlaces(s); ok {
-		return start{places: places}, nil
+	if positions, ok := parsePositions(s); ok {
+		return start{positions: positions}, nil
 	}
 	return start{}, badRequest(positionHelp, "%q is no position", s)
 }
@@ -53,7 +53,7 @@ func parseStart(s string) (start, error) {
 // of gives the position for one partition. One that the id does not name begins at
 // the earliest: whoever resumes must not miss anything.
 func (s start) of(partition string) eventlog.Position {
-	if n, ok := s.places[partition]; ok {
+	if n, ok := s.positions[partition]; ok {
 		return eventlog.At(n)
 	}
 	return s.at
@@ -66,7 +66,7 @@ func (s start) check(partitions []string) error {
 		return badRequest("name one partition with partition=, or give each its own number, as in from=0:17,1:4",
 			"a sequence number alone cannot say where to begin in %d partitions", len(partitions))
 	}
-	for id := range s.places {
+	for id := range s.positions {
 		if !slices.Contains(partitions, id) {
 			return badRequest("resume with the same hub and the same partition= as before",
 				"the position names partition %q, which is not among those to be read", id)

@@ -48,7 +48,7 @@ func (p problem) kind() string { return strings.TrimPrefix(p.Type, problemPrefix
 // problemPrefix begins the type of every problem. It names and does not resolve.
 const problemPrefix = "urn:eventyard:problem:"
 
-// refusal is an error that the door itself finds, with all that its answer needs.
+// refusal is an error that the listener itself finds, with all that its answer needs.
 type refusal struct {
 	status int
 	kind   string
@@ -71,12 +71,12 @@ func badRequest(next, format string, args ...any) error {
 }
 
 // refuse answers a request with the error's problem, in the form its path speaks.
-func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	d.tell(w, r, err, judge(err))
+func (d *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	d.report(w, r, err, judge(err))
 }
 
-// tell answers with what was made of an error, unless nobody is left to hear it.
-func (d *Door) tell(w http.ResponseWriter, r *http.Request, err error, p problem) {
+// report answers with what was made of an error, unless nobody is left to hear it.
+func (d *Handler) report(w http.ResponseWriter, r *http.Request, err error, p problem) {
 	if r.Context().Err() != nil && d.cfg.Stopping.Err() == nil {
 		// The client is gone; the status is for the metrics alone. While the yard is
 		// stopping it may be the yard that gave up, and the client waits for a word.
@@ -101,9 +101,9 @@ func answerProblem(w http.ResponseWriter, r *http.Request, p problem) {
 
 // logOurs writes down an error that only an operator can mend. Others are told to the
 // client, who can do something about them.
-func (d *Door) logOurs(msg string, err error, facts ...any) {
+func (d *Handler) logOurs(msg string, err error, entries ...any) {
 	if judge(err).Status == http.StatusInternalServerError {
-		d.cfg.Log.Error(msg, append(facts, "error", err)...)
+		d.cfg.Log.Error(msg, append(entries, "error", err)...)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 
 // readPage gives a page of one partition. At the end it waits as long as it was told
 // to for something to come (long poll). A client goes on with from=next.
-func (d *Door) readPage(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) readPage(w http.ResponseWriter, r *http.Request) error {
 	q, err := parsePageQuery(r)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ type page struct {
 }
 
 func newPage(q pageQuery, cursor eventlog.Cursor) *page {
-	return &page{query: q, buf: append(make([]byte, 0, 4<<10), `{"events":[`...), next: cursor.Place()}
+	return &page{query: q, buf: append(make([]byte, 0, 4<<10), `{"events":[`...), next: cursor.At()}
 }
 
 // fill takes what is there and, if that is nothing, waits for more. An error behind
@@ -219,7 +219,7 @@ type hubQuery struct {
 
 // readHub reads all partitions of a hub: as a live tail for those who follow, as
 // JSON lines up to the present ends for those who do not.
-func (d *Door) readHub(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) readHub(w http.ResponseWriter, r *http.Request) error {
 	q, err := d.parseHubQuery(r)
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (d *Door) readHub(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-func (d *Door) parseHubQuery(r *http.Request) (hubQuery, error) {
+func (d *Handler) parseHubQuery(r *http.Request) (hubQuery, error) {
 	query := r.URL.Query()
 	q := hubQuery{group: groupOf(query)}
 	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))

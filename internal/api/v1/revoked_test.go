@@ -81,7 +81,7 @@ func TestLongPollEndsWhenItsPolicyDoes(t *testing.T) {
 		began := time.Now()
 		go func() {
 			time.Sleep(10 * time.Second)
-			must(t, y.keeper.Delete(t.Context(), "", "p"))
+			must(t, y.registry.Delete(t.Context(), "", "p"))
 		}()
 		client := y.as(basic(p.Name, p.Primary))
 		if page := client.page("orders", "0", "wait=1m"); len(page.Events) != 0 || time.Since(began) != 10*time.Second {
@@ -97,7 +97,7 @@ func TestLinesBreakOffWhenThePolicyEnds(t *testing.T) {
 	y = newYard(t, func(c *Config) {
 		c.Broker = watched{Broker: c.Broker.(*broker.Broker), before: func(partition string) {
 			if partition == "1" {
-				must(t, y.keeper.Delete(t.Context(), "", "p"))
+				must(t, y.registry.Delete(t.Context(), "", "p"))
 			}
 		}}
 	})
@@ -112,7 +112,7 @@ func TestLinesBreakOffWhenThePolicyEnds(t *testing.T) {
 		t.Errorf("the answer ended with %v", err)
 	}
 	got, last := lines(t, bytes.NewReader(all))
-	if places(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"revoked-token") {
+	if positions(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"revoked-token") {
 		t.Errorf("read %s", all)
 	}
 }
@@ -150,7 +150,7 @@ func TestAReaderIsNotLedIntoANewHub(t *testing.T) {
 // H9: who takes his time over the body of a request does not get in by what was taken
 // back meanwhile, nor into a hub that was made meanwhile.
 func TestSlowBodies(t *testing.T) {
-	ended := func(y *yard) { must(y.t, y.keeper.Delete(y.t.Context(), "orders", "p")) }
+	ended := func(y *yard) { must(y.t, y.registry.Delete(y.t.Context(), "orders", "p")) }
 	renewed := func(y *yard) { y.renew("orders") }
 	tests := []struct {
 		what, method, path string
@@ -178,7 +178,7 @@ func TestSlowBodies(t *testing.T) {
 				if asked := resp.Header().Values("Www-Authenticate"); len(asked) != len(challenges) {
 					t.Errorf("it asks for %q", asked)
 				}
-				policies, err := y.keeper.Policies("orders")
+				policies, err := y.registry.Policies("orders")
 				must(t, err)
 				for _, p := range policies {
 					if p.Name == "q" {
@@ -218,6 +218,6 @@ func (y *yard) slowly(method, path string, body [2]string, meanwhile func()) *ht
 	r := httptest.NewRequestWithContext(y.t.Context(), method, path, reader)
 	r.Header.Set("Authorization", y.authorization)
 	r.Header.Set("Content-Type", "application/json")
-	y.door.ServeHTTP(w, r)
+	y.handler.ServeHTTP(w, r)
 	return w
 }

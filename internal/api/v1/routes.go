@@ -14,7 +14,7 @@ import (
 // returns nil: what goes wrong then is the stream's own affair.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// route is one operation of the door, as openapi.json describes it too.
+// route is one operation of the listener, as openapi.json describes it too.
 type route struct {
 	method string
 	path   string
@@ -29,8 +29,8 @@ type route struct {
 	eventHubs bool
 }
 
-// routes is the whole door.
-func (d *Door) routes() []route {
+// routes is the whole listener.
+func (d *Handler) routes() []route {
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
 		{method: "GET", path: "/api/v1/openapi.json", need: nothing, serve: d.openAPI},
@@ -122,7 +122,7 @@ func (d *Door) routes() []route {
 // register fills the mux. Each route is registered by method and, beneath it, each
 // path without one, so that a wrong method is told in our own words and not in the
 // mux's. The Event Hubs calls are kept apart, by path.
-func (d *Door) register() {
+func (d *Handler) register() {
 	d.mux, d.calls = http.NewServeMux(), map[string]http.Handler{}
 	allowed := map[string][]string{}
 	for _, rt := range d.routes() {
@@ -144,7 +144,7 @@ func (d *Door) register() {
 // find gives the handler of a request. The Event Hubs calls come first, because the
 // mux would clean their paths, and "a//b" is a hub's name. It would clean the others, too, and send
 // clients there: who deletes the group ".." does not mean the hub.
-func (d *Door) find(r *http.Request) http.Handler {
+func (d *Handler) find(r *http.Request) http.Handler {
 	if a, ok := parseAddress(r.URL.EscapedPath()); ok {
 		return d.calls[a.route()]
 	}
@@ -156,7 +156,7 @@ func (d *Door) find(r *http.Request) http.Handler {
 
 // handle is the frame around every handler: it names the route for the metrics, lets
 // in whoever has what the route needs, and turns the error into an answer.
-func (d *Door) handle(rt route) http.Handler {
+func (d *Handler) handle(rt route) http.Handler {
 	if rt.need.reach == undeclared {
 		panic("httpapi: route " + rt.method + " " + rt.path + " does not say what it needs")
 	}

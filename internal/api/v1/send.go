@@ -17,7 +17,7 @@ type sentJSON struct {
 
 // sendEvents stores the events of one request, whole or not at all, in one partition.
 // 201 means that they are as durable as the engine promises.
-func (d *Door) sendEvents(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	send := newSend(d.cfg.MaxEventBytes)
 	if err := send.read(w, r); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (d *Door) sendEvents(w http.ResponseWriter, r *http.Request) error {
 
 // publish stores events in the hub that the request may send to now that its body has been
 // read, however long that took, and in none that has taken its name.
-func (d *Door) publish(r *http.Request, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error) {
+func (d *Handler) publish(r *http.Request, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error) {
 	found, err := d.cfg.Broker.Hub(hub)
 	if err != nil {
 		return broker.Published{}, err

@@ -220,20 +220,20 @@ func TestSentEventsComeBack(t *testing.T) {
 				want = tt.event
 			}
 			first := y.want(200, "GET", "/api/v1/hubs/orders/events", nil).body
-			if got := withoutPlace(t, string(first)); got != want {
+			if got := withoutPosition(t, string(first)); got != want {
 				t.Errorf("read  %s\nwant %s", got, want)
 			}
 			y.sent("orders", "", "["+string(first)+"]")
 			again := y.want(200, "GET", "/api/v1/hubs/orders/events?from=1", nil).body
-			if got := withoutPlace(t, string(again)); got != want {
+			if got := withoutPosition(t, string(again)); got != want {
 				t.Errorf("sent again it is %s\nwant %s", got, want)
 			}
 		})
 	}
 }
 
-// withoutPlace cuts off what the hub adds, after a look at it.
-func withoutPlace(t *testing.T, line string) string {
+// withoutPosition cuts off what the hub adds, after a look at it.
+func withoutPosition(t *testing.T, line string) string {
 	t.Helper()
 	from := strings.Index(line, `"enqueued":"`)
 	if !strings.HasPrefix(line, `{"partition":"0","sequence":`) || from < 0 || strings.Count(line, "\n") != 1 {

@@ -29,7 +29,7 @@ func sourceOf(r *http.Request) (topics.Source, error) {
 }
 
 // findSubscription finds what a path and its query name.
-func (d *Door) findSubscription(r *http.Request) (topics.Subscription, error) {
+func (d *Handler) findSubscription(r *http.Request) (topics.Subscription, error) {
 	source, err := sourceOf(r)
 	if err != nil {
 		return topics.Subscription{}, err
@@ -37,7 +37,7 @@ func (d *Door) findSubscription(r *http.Request) (topics.Subscription, error) {
 	return d.cfg.Grid.Topics.Find(source, r.PathValue("subscription"))
 }
 
-func (d *Door) listSubscriptions(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listSubscriptions(w http.ResponseWriter, r *http.Request) error {
 	source, err := sourceOf(r)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (d *Door) listSubscriptions(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-func (d *Door) createSubscription(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.SubscriptionRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (d *Door) createSubscription(w http.ResponseWriter, r *http.Request) error 
 
 // showMade shows what a request made of a subscription: a key that was made for it, too, for
 // nobody knows it yet.
-func (d *Door) showMade(s topics.Subscription, q gridwire.SubscriptionRequest) gridwire.Subscription {
+func (d *Handler) showMade(s topics.Subscription, q gridwire.SubscriptionRequest) gridwire.Subscription {
 	shown := d.showDefinition(s, false)
 	if q.Sign != nil {
 		shown.Signing = subscribe.ShowKeys(s, true)
@@ -91,7 +91,7 @@ func subscriptionPath(s topics.Subscription) string {
 }
 
 // showDefinition adds the link that a pending subscription waits for.
-func (d *Door) showDefinition(s topics.Subscription, secrets bool) gridwire.Subscription {
+func (d *Handler) showDefinition(s topics.Subscription, secrets bool) gridwire.Subscription {
 	shown := subscribe.Show(s, secrets)
 	if s.State == topics.Pending && s.Validation.Token != "" && d.cfg.Grid.ValidationURL != nil {
 		shown.ValidationURL = d.cfg.Grid.ValidationURL(s, s.Validation.Token)
@@ -101,7 +101,7 @@ func (d *Door) showDefinition(s topics.Subscription, secrets bool) gridwire.Subs
 
 // getSubscription shows the definition and how deliveries go; with secrets=true also the
 // whole URL of the endpoint and what signatures are checked with.
-func (d *Door) getSubscription(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getSubscription(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.findSubscription(r)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func showStats(s delivery.Stats) *gridwire.Stats {
 		},
 	}
 	for i, t := range s.Waiting {
-		shown.Waiting[i] = gridwire.Waiting{Wait: subscribe.Duration(t.Tier), Events: t.Count}
+		shown.Waiting[i] = gridwire.Waiting{Wait: subscribe.Duration(t.Log), Events: t.Count}
 	}
 	return shown
 }
@@ -147,7 +147,7 @@ func orEmpty(counts map[string]int64) map[string]int64 {
 	return counts
 }
 
-func (d *Door) updateSubscription(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) updateSubscription(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.SubscriptionRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -180,7 +180,7 @@ func checkSame(q gridwire.SubscriptionRequest, s topics.Subscription) error {
 	return nil
 }
 
-func (d *Door) deleteSubscription(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) deleteSubscription(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.findSubscription(r)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (d *Door) deleteSubscription(w http.ResponseWriter, r *http.Request) error 
 }
 
 // resumeSubscription ends the probation of its endpoint at once.
-func (d *Door) resumeSubscription(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) resumeSubscription(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.findSubscription(r)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (d *Door) resumeSubscription(w http.ResponseWriter, r *http.Request) error 
 const defaultOverlap = 24 * time.Hour
 
 // rotateSigningKey makes a key beside the others, of the algorithm of the newest where none is named.
-func (d *Door) rotateSigningKey(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) rotateSigningKey(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Algorithm string `json:"algorithm"`
 		Overlap   string `json:"overlap"`
@@ -245,7 +245,7 @@ func newestAlgorithm(s topics.Subscription) string {
 	return keys[len(keys)-1].Algorithm
 }
 
-func (d *Door) listAttempts(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listAttempts(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.findSubscription(r)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 // goroutine writes. Between them is a channel without a buffer, so a slow client
 // holds up the readers. Only as many of these as there are seats hold events in
 // memory, each the run at its cursor and at most two encoded events.
-func (d *Door) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error {
+func (d *Handler) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error {
 	t, err := d.openTail(r.Context(), q)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ type piece struct {
 }
 
 // openTail opens all cursors first, so that what is wrong is told by a status.
-func (d *Door) openTail(ctx context.Context, q hubQuery) (*tail, error) {
+func (d *Handler) openTail(ctx context.Context, q hubQuery) (*tail, error) {
 	seats := min(maxSeats, len(q.partitions))
 	t := &tail{hubQuery: q, broker: d.cfg.Broker, pieces: make(chan piece), seats: make(chan *seat, seats)}
 	for range seats {
@@ -86,8 +86,8 @@ func (d *Door) openTail(ctx context.Context, q hubQuery) (*tail, error) {
 			t.close()
 			return nil, err
 		}
-		t.readers = append(t.readers, &reader{tail: t, index: i, cursor: cursor, place: cursor.Place()})
-		t.next = append(t.next, cursor.Place())
+		t.readers = append(t.readers, &reader{tail: t, index: i, cursor: cursor, position: cursor.At()})
+		t.next = append(t.next, cursor.At())
 	}
 	return t, nil
 }
@@ -171,7 +171,7 @@ func (t *tail) failed(ctx context.Context, p piece) error {
 // begin sends an id without an event: a client that loses the connection before the
 // first event, having asked for the latest, would come back at a later latest.
 func (t *tail) begin() error {
-	text := appendPlaces([]byte("id: "), t.partitions, t.next)
+	text := appendPositions([]byte("id: "), t.partitions, t.next)
 	if err := t.out.write(append(text, '\n', '\n')); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (t *tail) begin() error {
 func (t *tail) event(p piece) error {
 	t.next[p.partition] = p.next
 	text := append(t.out.scratch[:0], "id: "...)
-	text = appendPlaces(text, t.partitions, t.next)
+	text = appendPositions(text, t.partitions, t.next)
 	text = append(text, "\nevent: event\ndata: "...)
 	text = append(text, p.data...)
 	return t.out.write(append(text, '\n', '\n'))
@@ -224,7 +224,7 @@ func (t *tail) sayEnd(reason string, err error) {
 	data, _ := json.Marshal(endJSON{
 		Reason: reason,
 		Detail: words(err),
-		Resume: string(appendPlaces(nil, t.partitions, t.next)),
+		Resume: string(appendPositions(nil, t.partitions, t.next)),
 	})
 	text := append([]byte("event: end\ndata: "), data...)
 	_ = t.out.write(append(text, '\n', '\n'))

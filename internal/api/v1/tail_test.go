@@ -111,7 +111,7 @@ func (f *follower) end() endJSON {
 	return e
 }
 
-func (y *yard) tails() float64 { return testutil.ToFloat64(y.door.metrics.tails) }
+func (y *yard) tails() float64 { return testutil.ToFloat64(y.handler.metrics.tails) }
 
 // H4: a tail gives what is there and then what comes, of all partitions.
 func TestTailFollows(t *testing.T) {
@@ -187,11 +187,11 @@ func TestTailResumes(t *testing.T) {
 			f := y.follow(t, path, with...)
 			for range min(4, 30-len(seen)) {
 				e := f.event()
-				place := fmt.Sprintf("%s/%d=%s", e.Partition, e.Sequence, e.text())
-				if seen[place] || !want[place] {
-					t.Errorf("%s came twice, or never was", place)
+				position := fmt.Sprintf("%s/%d=%s", e.Partition, e.Sequence, e.text())
+				if seen[position] || !want[position] {
+					t.Errorf("%s came twice, or never was", position)
 				}
-				seen[place] = true
+				seen[position] = true
 			}
 			id = f.id
 			f.leave()

@@ -27,7 +27,7 @@ type reader struct {
 	tail  *tail
 	index int
 	// place is the next event to be handed over.
-	place eventlog.Sequence
+	position eventlog.Sequence
 	// cursor is nil while the reader waits for a seat: what a cursor has loaded, and
 	// not yet given, is memory too. At the end of its partition it has nothing loaded.
 	cursor eventlog.Cursor
@@ -70,7 +70,7 @@ func (r *reader) next(ctx context.Context) (eventlog.Run, error) {
 		if !r.tail.hand(ctx, piece{partition: r.index}) {
 			return run, context.Cause(ctx)
 		}
-		r.place = r.cursor.Place()
+		r.position = r.cursor.At()
 		run, err = r.cursor.Next(ctx)
 		if err != nil || r.trySit() {
 			return run, err
@@ -93,7 +93,7 @@ func (r *reader) sit(ctx context.Context) error {
 	if r.cursor != nil {
 		return nil
 	}
-	cursor, err := r.tail.cursor(ctx, r.tail.broker, r.tail.partitions[r.index], eventlog.At(r.place))
+	cursor, err := r.tail.cursor(ctx, r.tail.broker, r.tail.partitions[r.index], eventlog.At(r.position))
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *reader) handRun(ctx context.Context, run eventlog.Run) bool {
 		if !r.tail.hand(ctx, piece{partition: r.index, next: next, data: data}) {
 			return false
 		}
-		r.place = next
+		r.position = next
 		r.given += len(data)
 		buffers[0], buffers[1] = buffers[1], data
 		if cap(data) > maxScratchBytes {

@@ -17,7 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-func (d *Door) listTopics(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) listTopics(w http.ResponseWriter, r *http.Request) error {
 	list := struct {
 		Topics []gridwire.Topic `json:"topics"`
 	}{[]gridwire.Topic{}}
@@ -35,7 +35,7 @@ func (d *Door) listTopics(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
-func (d *Door) createTopic(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) createTopic(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.TopicRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -114,7 +114,7 @@ func readMapping(text json.RawMessage) (m schema.Mapping, err error) {
 	return m, nil
 }
 
-func (d *Door) getTopic(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) getTopic(w http.ResponseWriter, r *http.Request) error {
 	t, err := d.cfg.Grid.Topics.Topic(r.PathValue("topic"))
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (d *Door) getTopic(w http.ResponseWriter, r *http.Request) error {
 	return d.answerTopic(w, r, http.StatusOK, t)
 }
 
-func (d *Door) updateTopic(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) updateTopic(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.TopicRequest
 	if err := readJSON(w, r, &q); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (d *Door) updateTopic(w http.ResponseWriter, r *http.Request) error {
 	return d.answerTopic(w, r, http.StatusOK, t)
 }
 
-func (d *Door) deleteTopic(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) deleteTopic(w http.ResponseWriter, r *http.Request) error {
 	if err := d.cfg.Grid.Topics.DeleteTopic(r.Context(), r.PathValue("topic")); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (d *Door) deleteTopic(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) regenerateTopicKey(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) regenerateTopicKey(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Key string `json:"key"`
 	}
@@ -161,7 +161,7 @@ func (d *Door) regenerateTopicKey(w http.ResponseWriter, r *http.Request) error 
 	return d.answerTopic(w, r, http.StatusOK, t)
 }
 
-func (d *Door) answerTopic(w http.ResponseWriter, r *http.Request, status int, t topics.Topic) error {
+func (d *Handler) answerTopic(w http.ResponseWriter, r *http.Request, status int, t topics.Topic) error {
 	shown, err := d.showTopic(r, t)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (d *Door) answerTopic(w http.ResponseWriter, r *http.Request, status int, t
 	return writeJSON(w, status, shown)
 }
 
-func (d *Door) showTopic(r *http.Request, t topics.Topic) (gridwire.Topic, error) {
+func (d *Handler) showTopic(r *http.Request, t topics.Topic) (gridwire.Topic, error) {
 	plain, secure := d.cfg.Grid.Endpoint(r, t.Name, false), d.cfg.Grid.Endpoint(r, t.Name, true)
 	shown := gridwire.Topic{
 		Name: t.Name, Schema: string(t.Schema), Endpoint: cmp.Or(plain, secure), Keys: &gridwire.Keys{Key1: t.Key1, Key2: t.Key2},
@@ -186,7 +186,7 @@ func (d *Door) showTopic(r *http.Request, t topics.Topic) (gridwire.Topic, error
 }
 
 // countTopic adds what a topic holds at present.
-func (d *Door) countTopic(ctx context.Context, t topics.Topic, shown *gridwire.Topic) error {
+func (d *Handler) countTopic(ctx context.Context, t topics.Topic, shown *gridwire.Topic) error {
 	subscriptions, err := d.cfg.Grid.Topics.Subscriptions(topics.Source{Topic: t.Name})
 	if err != nil {
 		return err

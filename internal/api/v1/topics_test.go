@@ -55,7 +55,7 @@ func TestATopicIsShownWithWhatAPublisherNeeds(t *testing.T) {
 }
 
 // A topic's events are counted.
-func TestATopicTellsWhatItKeeps(t *testing.T) {
+func TestATopicNotifiesWhatItKeeps(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.subscribe("orders", "one", `"pull":{}`)
 		y.publish("orders", "1", "2", "3")
@@ -105,9 +105,9 @@ func TestAChangeLeavesKeysThatItDoesNotMention(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
 		old := y.topic("orders").Keys.Key1
-		y.door.cfg.Grid.Topics = regenerating{y.topics}
+		y.handler.cfg.Grid.Topics = regenerating{y.topics}
 		y.want(200, "PATCH", "/api/v1/topics/orders", `{"disableKeys":true}`)
-		y.door.cfg.Grid.Topics = y.topics
+		y.handler.cfg.Grid.Topics = y.topics
 		if y.topic("orders").Keys.Key1 == old {
 			t.Error("the old key is good again")
 		}
@@ -115,13 +115,13 @@ func TestAChangeLeavesKeysThatItDoesNotMention(t *testing.T) {
 }
 
 // regenerating makes a key anew just before a change.
-type regenerating struct{ *topics.Keeper }
+type regenerating struct{ *topics.Registry }
 
 func (r regenerating) UpdateTopic(ctx context.Context, name string, change func(*topics.Topic) error) (topics.Topic, error) {
 	if _, err := r.RegenerateKey(ctx, name, topics.Key1); err != nil {
 		return topics.Topic{}, err
 	}
-	return r.Keeper.UpdateTopic(ctx, name, change)
+	return r.Registry.UpdateTopic(ctx, name, change)
 }
 
 func TestTopicKeysAreMadeAnew(t *testing.T) {
@@ -139,7 +139,7 @@ func TestTopicKeysAreMadeAnew(t *testing.T) {
 func TestTopicsAreListedWhileOneIsDeleted(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
-		y.door.cfg.Grid.Topics = stale{y.topics, y.topics.Topics()}
+		y.handler.cfg.Grid.Topics = stale{y.topics, y.topics.Topics()}
 		y.want(204, "DELETE", "/api/v1/topics/orders", nil)
 		var list struct{ Topics []gridwire.Topic }
 		if y.want(200, "GET", "/api/v1/topics", nil).json(t, &list); len(list.Topics) != 1 || list.Topics[0].Name != topics.YardEvents {
@@ -150,7 +150,7 @@ func TestTopicsAreListedWhileOneIsDeleted(t *testing.T) {
 
 // stale has a list of before.
 type stale struct {
-	*topics.Keeper
+	*topics.Registry
 	all []topics.Topic
 }
 
@@ -201,8 +201,8 @@ func TestTopicsRefused(t *testing.T) {
 	})
 }
 
-// A door without a grid says so.
-func TestADoorWithoutAGrid(t *testing.T) {
+// A listener without a grid says so.
+func TestAHandlerWithoutAGrid(t *testing.T) {
 	y := newYard(t)
 	for _, path := range []string{"/api/v1/topics", "/api/v1/subscriptions", "/api/v1/subscriptions/x/dead"} {
 		y.refused(501, "no-grid", "GET", path, nil)

@@ -34,7 +34,7 @@ type Sample struct {
 	Error     string    `json:"error"`
 }
 
-// Record is the circuit's state, one fact that all instances share and change by
+// Record is the circuit's state, one entry that all instances share and change by
 // compare-and-set. The zero Record is a closed circuit that was never open.
 type Record struct {
 	State State `json:"state"`

@@ -56,12 +56,12 @@ func TestTalliesThatMakeNoSense(t *testing.T) {
 
 func TestRecordsFitWhateverTheSamples(t *testing.T) {
 	for name, text := range map[string]string{
-		"plain":           strings.Repeat("no such customer ", 1000),
-		"six bytes each":  strings.Repeat("\x01", 4000),
-		"of HTML":         strings.Repeat("<&>", 2000),
-		"no valid text":   strings.Repeat("\xff\xfe", 4000),
-		"cut in a letter": strings.Repeat("ä", 4000),
-		"one too many":    strings.Repeat("x", maxErrorBytes-1) + "ää",
+		"plain":                 strings.Repeat("no such customer ", 1000),
+		"six bytes each":        strings.Repeat("\x01", 4000),
+		"of HTML":               strings.Repeat("<&>", 2000),
+		"no valid text":         strings.Repeat("\xff\xfe", 4000),
+		"cut in a poison event": strings.Repeat("ä", 4000),
+		"one too many":          strings.Repeat("x", maxErrorBytes-1) + "ää",
 	} {
 		r := Record{State: Open, Incident: "i", By: text, Reason: text}
 		for range 20 {

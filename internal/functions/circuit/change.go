@@ -36,7 +36,7 @@ func Change(ctx context.Context, s processor.Store, g processor.Group, function 
 			return r, nil
 		}
 		wrote := breaker.EncodeRecord(next)
-		_, err = s.Put(ctx, g, processor.Fact{Key: recordKey(function), Value: wrote, Version: version})
+		_, err = s.Put(ctx, g, processor.Entry{Key: recordKey(function), Value: wrote, Version: version})
 		if err == nil {
 			return breaker.DecodeRecord(wrote)
 		}

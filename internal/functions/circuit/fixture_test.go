@@ -97,16 +97,16 @@ func call[T any](f *faulty, op, key string, fn func() (T, error)) (T, error) {
 	return v, err
 }
 
-func (f *faulty) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
-	return call(f, "facts", prefix, func() ([]processor.Fact, error) { return f.Store.Facts(ctx, g, prefix) })
+func (f *faulty) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
+	return call(f, "facts", prefix, func() ([]processor.Entry, error) { return f.Store.Entries(ctx, g, prefix) })
 }
 
-func (f *faulty) Put(ctx context.Context, g processor.Group, fact processor.Fact) (processor.Fact, error) {
-	return call(f, "put", fact.Key, func() (processor.Fact, error) { return f.Store.Put(ctx, g, fact) })
+func (f *faulty) Put(ctx context.Context, g processor.Group, entry processor.Entry) (processor.Entry, error) {
+	return call(f, "put", entry.Key, func() (processor.Entry, error) { return f.Store.Put(ctx, g, entry) })
 }
 
-func (f *faulty) Remove(ctx context.Context, g processor.Group, fact processor.Fact) error {
-	_, err := call(f, "remove", fact.Key, func() (struct{}, error) { return struct{}{}, f.Store.Remove(ctx, g, fact) })
+func (f *faulty) Remove(ctx context.Context, g processor.Group, entry processor.Entry) error {
+	_, err := call(f, "remove", entry.Key, func() (struct{}, error) { return struct{}{}, f.Store.Remove(ctx, g, entry) })
 	return err
 }
 
@@ -140,8 +140,8 @@ type played struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	reported []string
 }
 
 // start runs a member whose store can be watched; startPolling one whose cannot.
@@ -178,13 +178,13 @@ func (p *played) hear(was, is breaker.Record) {
 	p.Record() // is allowed
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told = append(p.told, fmt.Sprintf("%s→%s", was.State, is.State))
+	p.reported = append(p.reported, fmt.Sprintf("%s→%s", was.State, is.State))
 }
 
 func (p *played) heard() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return strings.Join(p.told, " ")
+	return strings.Join(p.reported, " ")
 }
 
 // leave ends the member in good order.
@@ -299,26 +299,26 @@ func (w *world) resume() breaker.Record {
 // tallies are the keys of tallies in the store.
 func (w *world) tallies() (keys []string) {
 	w.t.Helper()
-	facts, err := w.store.Facts(w.t.Context(), group, TallyPrefix)
+	entries, err := w.store.Entries(w.t.Context(), group, TallyPrefix)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, f := range facts {
+	for _, f := range entries {
 		keys = append(keys, f.Key)
 	}
 	slices.Sort(keys)
 	return keys
 }
 
-// put writes a fact over what is there.
+// put writes an entry over what is there.
 func (w *world) put(key, value string) {
 	w.t.Helper()
-	facts, err := w.store.Facts(w.t.Context(), group, key[:strings.LastIndexByte(key, '/')+1])
+	entries, err := w.store.Entries(w.t.Context(), group, key[:strings.LastIndexByte(key, '/')+1])
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	f := processor.Fact{Key: key, Value: []byte(value)}
-	for _, there := range facts {
+	f := processor.Entry{Key: key, Value: []byte(value)}
+	for _, there := range entries {
 		if there.Key == key {
 			f.Version = there.Version
 		}
@@ -334,14 +334,14 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// remove takes a fact away, whatever its version.
+// remove takes an entry away, whatever its version.
 func (w *world) remove(key string) {
 	w.t.Helper()
-	facts, err := w.store.Facts(w.t.Context(), group, "")
+	entries, err := w.store.Entries(w.t.Context(), group, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, f := range facts {
+	for _, f := range entries {
 		if f.Key == key {
 			err = w.store.Remove(w.t.Context(), group, f)
 		}

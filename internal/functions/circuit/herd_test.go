@@ -11,7 +11,7 @@ import (
 // traffic is what all members have asked of the store.
 func traffic(all []*played) (reads, writes int) {
 	for _, m := range all {
-		reads += m.store.count("facts circuit") + m.store.count("facts failures")
+		reads += m.store.count("entries circuit") + m.store.count("entries failures")
 		writes += m.store.count("put circuit") + m.store.count("put failures") + m.store.count("remove failures")
 	}
 	return reads, writes
@@ -54,7 +54,7 @@ func TestFiftyThatWouldProbeAreQuiet(t *testing.T) {
 		var all []*played
 		for i := range 50 {
 			m := w.start(fmt.Sprint("m", i))
-			for _, op := range []string{"put circuit", "facts circuit", "facts failures"} {
+			for _, op := range []string{"put circuit", "entries circuit", "entries failures"} {
 				m.store.slow(op, 10*time.Millisecond)
 			}
 			all = append(all, m)
@@ -81,7 +81,7 @@ func TestFiftyThatWouldProbeAreQuiet(t *testing.T) {
 func TestQuestionsShareAnAnswer(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a := w.start("a")
-		a.store.slow("facts circuit", 2*time.Second)
+		a.store.slow("entries circuit", 2*time.Second)
 		began, answers := time.Now(), make(chan time.Duration, 16)
 		for range cap(answers) {
 			go func() {

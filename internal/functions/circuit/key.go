@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/hubs/fact"
+	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 )
 
-// The keys of a circuit's facts.
+// The keys of a circuit's entries.
 const (
 	Prefix      = "circuit/"  // + function: a breaker.Record
 	TallyPrefix = "failures/" // + function/instance: a breaker.Tally
@@ -27,7 +27,7 @@ func tallies(function string) string {
 // tallyKey is the instance's name, shortened where a long function leaves no room for a long instance.
 func tallyKey(function, instance string) string {
 	const hashed = 16 // digits, and a dash before them
-	room := fact.MaxKeyBytes - len(tallies(function))
+	room := groupentry.MaxKeyBytes - len(tallies(function))
 	if len(instance) > room && room > hashed {
 		sum := sha256.Sum256([]byte(instance))
 		instance = instance[:room-hashed-1] + "-" + hex.EncodeToString(sum[:])[:hashed]

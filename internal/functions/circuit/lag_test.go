@@ -20,7 +20,7 @@ func TestFailuresOfAllCountTogetherInASlowStore(t *testing.T) {
 		inWorld(t, breaker.Policy{Failures: 5, Within: within}, func(t *testing.T, w *world) {
 			a, b := w.startPolling("a"), w.startPolling("b")
 			for _, m := range []*played{a, b} {
-				for _, op := range []string{"facts circuit", "facts failures", "put circuit", "put failures"} {
+				for _, op := range []string{"entries circuit", "entries failures", "put circuit", "put failures"} {
 					m.store.slow(op, 2*time.Second)
 				}
 			}
@@ -66,7 +66,7 @@ func TestTheDeadHoldNobodyUp(t *testing.T) {
 func TestAProbeGoesOnWhileTalliesCannotBeRead(t *testing.T) {
 	inWorld(t, probes, func(t *testing.T, w *world) {
 		all := opened(w, "a")
-		all[0].store.set(all[0].store.deny, "facts failures", 1<<30)
+		all[0].store.set(all[0].store.deny, "entries failures", 1<<30)
 		pass(20 * time.Second)
 		one := all[0].wait()
 		pass(2 * time.Second)
@@ -84,14 +84,14 @@ func TestAProbeGoesOnWhileTalliesCannotBeRead(t *testing.T) {
 // lagging is a store with a replica that may be behind.
 type lagging struct {
 	*faulty
-	old atomic.Pointer[[]processor.Fact] // nil: it is not behind
+	old atomic.Pointer[[]processor.Entry] // nil: it is not behind
 }
 
-func (l *lagging) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
+func (l *lagging) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
 	if old := l.old.Load(); old != nil && prefix == Prefix {
 		return *old, nil
 	}
-	return l.faulty.Facts(ctx, g, prefix)
+	return l.faulty.Entries(ctx, g, prefix)
 }
 
 // F5: a replica that lags behind does not bring a former state back.
@@ -107,7 +107,7 @@ func TestAStaleReadClosesNothing(t *testing.T) {
 					w.resume()
 				}
 				pass(2 * time.Second)
-				old, err := w.store.Facts(t.Context(), group, Prefix)
+				old, err := w.store.Entries(t.Context(), group, Prefix)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -99,7 +99,7 @@ func (l *ledger) alive(id string, is bool) {
 }
 
 // wrote is called with the store's change, so that writes are in the store's order.
-func (l *ledger) wrote(by string, f processor.Fact, put func() (processor.Fact, error)) (processor.Fact, error) {
+func (l *ledger) wrote(by string, f processor.Entry, put func() (processor.Entry, error)) (processor.Entry, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f, err := put()
@@ -329,34 +329,34 @@ func (v *view) draw() (fate, time.Duration) {
 	}
 }
 
-func (v *view) Facts(ctx context.Context, g processor.Group, prefix string) ([]processor.Fact, error) {
+func (v *view) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
 	fate, takes := v.draw()
 	if err := sleep(ctx, takes); err != nil || fate != good {
 		return nil, errDown
 	}
-	return v.Store.Facts(ctx, g, prefix)
+	return v.Store.Entries(ctx, g, prefix)
 }
 
-func (v *view) Put(ctx context.Context, g processor.Group, f processor.Fact) (processor.Fact, error) {
-	return v.write(ctx, func(ctx context.Context) (processor.Fact, error) {
-		return v.ledger.wrote(v.by, f, func() (processor.Fact, error) { return v.Store.Put(ctx, g, f) })
+func (v *view) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
+	return v.write(ctx, func(ctx context.Context) (processor.Entry, error) {
+		return v.ledger.wrote(v.by, f, func() (processor.Entry, error) { return v.Store.Put(ctx, g, f) })
 	})
 }
 
-func (v *view) Remove(ctx context.Context, g processor.Group, f processor.Fact) error {
-	_, err := v.write(ctx, func(ctx context.Context) (processor.Fact, error) { return f, v.Store.Remove(ctx, g, f) })
+func (v *view) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
+	_, err := v.write(ctx, func(ctx context.Context) (processor.Entry, error) { return f, v.Store.Remove(ctx, g, f) })
 	return err
 }
 
-func (v *view) write(ctx context.Context, write func(context.Context) (processor.Fact, error)) (processor.Fact, error) {
+func (v *view) write(ctx context.Context, write func(context.Context) (processor.Entry, error)) (processor.Entry, error) {
 	fate, takes := v.draw()
 	if sleep(ctx, takes) != nil || fate == denied {
-		return processor.Fact{}, errDown
+		return processor.Entry{}, errDown
 	}
 	if fate == late {
 		after := lateMost * takes / (200 * time.Millisecond)
 		time.AfterFunc(after, func() { _, _ = write(context.WithoutCancel(ctx)) })
-		return processor.Fact{}, errDown
+		return processor.Entry{}, errDown
 	}
 	f, err := write(ctx)
 	if err == nil && fate == lost {

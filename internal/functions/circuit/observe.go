@@ -32,7 +32,7 @@ const (
 // observe takes what was read for what the others count; it tells whether anything is new. A tally whose version has
 // changed was written since the last read, or since the store told of it: where that is long ago its ages are not known, and
 // what was known before goes on counting until it changes again.
-func (l *loop) observe(found []processor.Fact, now time.Time) (news bool) {
+func (l *loop) observe(found []processor.Entry, now time.Time) (news bool) {
 	fresh := l.fresh(now)
 	there := map[string]bool{}
 	for _, f := range found {
@@ -58,14 +58,14 @@ func (l *loop) fresh(now time.Time) bool {
 		return false
 	}
 	since := l.readAt
-	if l.toldAt.After(since) && l.turns.Load() == l.readTurns { // else there may have been something that was not told
-		since = l.toldAt
+	if l.reportedAt.After(since) && l.turns.Load() == l.readTurns { // else there may have been something that was not told
+		since = l.reportedAt
 	}
 	return now.Sub(since) <= max(2*l.m.cfg.Poll, l.m.cfg.Policy.Within/5)+slowness*now.Sub(l.tried)
 }
 
 // observeOwn learns the version, and at first what an earlier life of this instance has left behind: the others count that by its age.
-func (l *loop) observeOwn(f processor.Fact, now time.Time) {
+func (l *loop) observeOwn(f processor.Entry, now time.Time) {
 	if l.readAt.IsZero() {
 		l.own.written, _ = breaker.DecodeTally(f.Value)
 		l.own.at = now
@@ -73,7 +73,7 @@ func (l *loop) observeOwn(f processor.Fact, now time.Time) {
 	l.own.version, l.own.unsure = f.Version, false
 }
 
-func (l *loop) observeOne(f processor.Fact, fresh bool, now time.Time) (news bool) {
+func (l *loop) observeOne(f processor.Entry, fresh bool, now time.Time) (news bool) {
 	s := l.seen[f.Key]
 	if s == nil {
 		s = &sighting{}
@@ -85,7 +85,7 @@ func (l *loop) observeOne(f processor.Fact, fresh bool, now time.Time) (news boo
 	s.version, s.changed = f.Version, now
 	t, err := breaker.DecodeTally(f.Value)
 	if err != nil {
-		l.m.cfg.Log.Debug("failures of another instance cannot be read, they are not counted", "fact", f.Key, "error", err)
+		l.m.cfg.Log.Debug("failures of another instance cannot be read, they are not counted", "entry", f.Key, "error", err)
 		return true
 	}
 	if fresh {
@@ -136,14 +136,14 @@ func (l *loop) sweep(ctx context.Context) {
 		if left--; left < 0 {
 			return
 		}
-		if err := l.bury(ctx, processor.Fact{Key: key, Version: s.version}); err != nil {
-			l.m.cfg.Log.Debug("the failures of an instance that is gone could not be removed", "fact", key, "error", err)
+		if err := l.bury(ctx, processor.Entry{Key: key, Version: s.version}); err != nil {
+			l.m.cfg.Log.Debug("the failures of an instance that is gone could not be removed", "entry", key, "error", err)
 			return // the next time is soon enough
 		}
 	}
 }
 
-func (l *loop) bury(ctx context.Context, f processor.Fact) error {
+func (l *loop) bury(ctx context.Context, f processor.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := l.m.cfg.Store.Remove(ctx, l.m.cfg.Group, f)

@@ -369,7 +369,7 @@ func TestACircuitMayNeverOpenByItself(t *testing.T) {
 	})
 }
 
-func TestTheFirstReadTellsOfAnOpenCircuit(t *testing.T) {
+func TestTheFirstReadNotifiesOfAnOpenCircuit(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		w.hold()
 		if a := w.start("a"); a.heard() != "closed→held" {

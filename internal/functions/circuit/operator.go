@@ -28,11 +28,11 @@ type Status struct {
 // has a record or a tally, closed where it has no record; one that never had trouble is there while an instance runs. A record that cannot be
 // read is an error, with which the other circuits are given; a tally that cannot be read is left out.
 func Read(ctx context.Context, s processor.Store, g processor.Group, function string) ([]Status, error) {
-	records, err := s.Facts(ctx, g, Prefix)
+	records, err := s.Entries(ctx, g, Prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read the circuits of %s/%s: %w", g.Hub, g.Group, err)
 	}
-	counts, err := s.Facts(ctx, g, tallies(function))
+	counts, err := s.Entries(ctx, g, tallies(function))
 	if err != nil {
 		return nil, fmt.Errorf("read the failures of %s/%s: %w", g.Hub, g.Group, err)
 	}
@@ -49,7 +49,7 @@ func Read(ctx context.Context, s processor.Store, g processor.Group, function st
 	return b.list(), err
 }
 
-// board gathers the facts of circuits.
+// board gathers the entries of circuits.
 type board struct {
 	group processor.Group
 	all   map[string]*Status // by function
@@ -64,7 +64,7 @@ func (b *board) of(function string) *Status {
 	return s
 }
 
-func (b *board) tally(f processor.Fact) {
+func (b *board) tally(f processor.Entry) {
 	function, instance := ofTally(f.Key)
 	if t, err := breaker.DecodeTally(f.Value); err == nil && instance != "" {
 		s := b.of(function)
@@ -73,7 +73,7 @@ func (b *board) tally(f processor.Fact) {
 	}
 }
 
-func (b *board) record(function string, f processor.Fact) error {
+func (b *board) record(function string, f processor.Entry) error {
 	r, err := decode(f)
 	if err != nil {
 		delete(b.all, function)

@@ -61,7 +61,7 @@ func TestReadNeverTakesWhatItCannotReadForAClosedCircuit(t *testing.T) {
 		if all, err := Read(t.Context(), w.store, group, ""); !errors.Is(err, breaker.ErrUnreadable) || len(all) != 1 || all[0].Function != "good" {
 			t.Errorf("%+v, %v", all, err)
 		}
-		for _, op := range []string{"facts circuit", "facts failures"} {
+		for _, op := range []string{"entries circuit", "entries failures"} {
 			f := newFaulty(w.store)
 			f.set(f.deny, op, 1)
 			if all, err := Read(t.Context(), f, group, ""); !errors.Is(err, errDown) || all != nil {

@@ -13,11 +13,11 @@ import (
 
 // load reads a circuit's record from a store; where there is none it is a closed one, without a version.
 func load(ctx context.Context, s processor.Store, g processor.Group, function string) (breaker.Record, processor.Version, error) {
-	facts, err := s.Facts(ctx, g, Prefix)
+	entries, err := s.Entries(ctx, g, Prefix)
 	if err != nil {
 		return breaker.Record{}, "", fmt.Errorf("read circuit %s: %w", function, err)
 	}
-	for _, f := range facts {
+	for _, f := range entries {
 		if f.Key == recordKey(function) {
 			r, err := decode(f)
 			return r, f.Version, err
@@ -27,10 +27,10 @@ func load(ctx context.Context, s processor.Store, g processor.Group, function st
 }
 
 // decode reads a record.
-func decode(f processor.Fact) (breaker.Record, error) {
+func decode(f processor.Entry) (breaker.Record, error) {
 	r, err := breaker.DecodeRecord(f.Value)
 	if err != nil {
-		return breaker.Record{}, fmt.Errorf("fact %s: %w: remove it, or run the version that wrote it", f.Key, err)
+		return breaker.Record{}, fmt.Errorf("entry %s: %w: remove it, or run the version that wrote it", f.Key, err)
 	}
 	return r, nil
 }
@@ -145,7 +145,7 @@ func (m *Member) put(ctx context.Context, next breaker.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	next.Policy = m.cfg.Policy
-	f, err := m.cfg.Store.Put(ctx, m.cfg.Group, processor.Fact{
+	f, err := m.cfg.Store.Put(ctx, m.cfg.Group, processor.Entry{
 		Key: recordKey(m.cfg.Function), Value: breaker.EncodeRecord(next), Version: m.version,
 	})
 	if err != nil {

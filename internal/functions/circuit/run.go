@@ -30,7 +30,7 @@ const (
 // state is unknown (before the first read) nothing passes. One Run at a time.
 func (m *Member) Run(ctx context.Context) error {
 	m.running.Store(true)
-	l := &loop{m: m, told: make(chan struct{}, 1), watches: make(chan struct{}, 1), seen: map[string]*sighting{}}
+	l := &loop{m: m, reported: make(chan struct{}, 1), watches: make(chan struct{}, 1), seen: map[string]*sighting{}}
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { l.watch(ctx) })
@@ -45,12 +45,12 @@ type loop struct {
 	m *Member
 	// told: something in the group has changed. watches: the store can be watched from now on, or no longer, as watched tells; turns is
 	// how often that was so.
-	told, watches chan struct{}
-	watched       atomic.Bool
-	turns         atomic.Int64
+	reported, watches chan struct{}
+	watched           atomic.Bool
+	turns             atomic.Int64
 
-	// toldAt is when the store told of what has not been read yet; zero: nothing.
-	toldAt time.Time
+	// reportedAt is when the store told of what has not been read yet; zero: nothing.
+	reportedAt time.Time
 	// tried is when the last read began, good or not; readAt when the last good one did. nextRead is when one is due.
 	tried, readAt, nextRead time.Time
 	triedTurns, readTurns   int64 // turns at these times
@@ -73,7 +73,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.m.wake:
 		case <-l.watches:
 			l.nextRead = time.Now()
-		case <-l.told:
+		case <-l.reported:
 			l.heard(time.Now())
 		}
 		timer.Stop()
@@ -83,10 +83,10 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// heard has the facts read soon.
+// heard has the entries read soon.
 func (l *loop) heard(now time.Time) {
-	if l.toldAt.IsZero() {
-		l.toldAt = now
+	if l.reportedAt.IsZero() {
+		l.reportedAt = now
 	}
 	if due := l.tried.Add(max(l.pause, leastPause)); due.Before(l.nextRead) {
 		l.nextRead = due
@@ -136,7 +136,7 @@ func (l *loop) count(ctx context.Context, news bool) error {
 	} else {
 		l.pause = min(max(2*l.pause, leastPause), mostPause)
 	}
-	l.readAt, l.readTurns, l.toldAt, l.nextRead = l.tried, l.triedTurns, time.Time{}, l.tried.Add(l.interval())
+	l.readAt, l.readTurns, l.reportedAt, l.nextRead = l.tried, l.triedTurns, time.Time{}, l.tried.Add(l.interval())
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (l *loop) writeTally(ctx context.Context) error {
 	now = time.Now()
 	t, _ := l.m.tally(now)
 	l.own.tried = now
-	f, err := l.m.cfg.Store.Put(ctx, l.m.cfg.Group, processor.Fact{Key: l.ownKey(), Value: breaker.EncodeTally(t), Version: l.own.version})
+	f, err := l.m.cfg.Store.Put(ctx, l.m.cfg.Group, processor.Entry{Key: l.ownKey(), Value: breaker.EncodeTally(t), Version: l.own.version})
 	if err != nil {
 		l.own.unsure = true
 		if errors.Is(err, processor.ErrConflict) {
@@ -103,10 +103,10 @@ func (l *loop) findOwn(ctx context.Context) error {
 	return nil
 }
 
-func (l *loop) readTallies(ctx context.Context) ([]processor.Fact, error) {
+func (l *loop) readTallies(ctx context.Context) ([]processor.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	found, err := l.m.cfg.Store.Facts(ctx, l.m.cfg.Group, tallies(l.m.cfg.Function))
+	found, err := l.m.cfg.Store.Entries(ctx, l.m.cfg.Group, tallies(l.m.cfg.Function))
 	if err != nil {
 		return nil, fmt.Errorf("read the failures of circuit %s: %w", l.m.cfg.Function, err)
 	}
@@ -124,7 +124,7 @@ func (l *loop) removeTally(ctx context.Context) error {
 		if l.own.version == "" {
 			return nil
 		}
-		err := l.m.cfg.Store.Remove(ctx, l.m.cfg.Group, processor.Fact{Key: l.ownKey(), Version: l.own.version})
+		err := l.m.cfg.Store.Remove(ctx, l.m.cfg.Group, processor.Entry{Key: l.ownKey(), Version: l.own.version})
 		if err == nil {
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
-	"github.com/eventyard/eventyard/internal/hubs/fact"
+	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -41,7 +41,7 @@ func TestAQuietFunctionWritesNothingButThatItIsThere(t *testing.T) { // F8
 	inWorld(t, many, func(t *testing.T, w *world) {
 		a := w.start("a")
 		pass(time.Hour)
-		reads := a.store.count("facts circuit")
+		reads := a.store.count("entries circuit")
 		if n := a.store.count("put failures") + a.store.count("put circuit"); n != 1 || reads > 3600/watchedPoll+2 {
 			t.Errorf("%d writes, %d reads", n, reads)
 		}
@@ -62,19 +62,19 @@ func TestAQuietFunctionWritesNothingButThatItIsThere(t *testing.T) { // F8
 func TestReadsAreFewHoweverMuchChanges(t *testing.T) { // F8
 	inWorld(t, many, func(t *testing.T, w *world) {
 		a, b := w.start("a"), w.start("b")
-		for i := range 1000 { // ten seconds of other facts of the group
+		for i := range 1000 { // ten seconds of other entries of the group
 			w.put("work/resize/0", fmt.Sprint(i))
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := a.store.count("facts circuit"); n > 40 {
-			t.Errorf("facts of others have it read %d times in ten seconds", n)
+		if n := a.store.count("entries circuit"); n > 40 {
+			t.Errorf("entries of others have it read %d times in ten seconds", n)
 		}
-		before := a.store.count("facts circuit")
+		before := a.store.count("entries circuit")
 		for range 1000 {
 			b.failed(1, false)
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := a.store.count("facts circuit") - before; n > 105 {
+		if n := a.store.count("entries circuit") - before; n > 105 {
 			t.Errorf("failures have it read %d times in ten seconds", n)
 		}
 	})
@@ -231,7 +231,7 @@ func TestWhatADeadInstanceWroteDuringAnOutageDoesNotCount(t *testing.T) { // F5
 	})
 }
 
-func TestWhatTheStoreTellsOfIsNewHoweverLongItWasQuiet(t *testing.T) { // F5
+func TestWhatTheStoreNotifiesOfIsNewHoweverLongItWasQuiet(t *testing.T) { // F5
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a, b := w.start("a"), w.start("b")
 		for range 3 {
@@ -243,7 +243,7 @@ func TestWhatTheStoreTellsOfIsNewHoweverLongItWasQuiet(t *testing.T) { // F5
 	})
 }
 
-func TestWhatIsToldAfterAnOutageSaysNothingOfWhatWasWrittenInIt(t *testing.T) { // F5
+func TestWhatIsReportedAfterAnOutageSaysNothingOfWhatWasWrittenInIt(t *testing.T) { // F5
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a := w.startPolling("a")
 		f := newFaulty(w.store)
@@ -318,9 +318,9 @@ func TestAWatchThatFailsIsPolledForAndTriedAgain(t *testing.T) { // F5
 		if n := broken.watches.Load(); n < 5 || n > 12 {
 			t.Errorf("it was watched %d times", n)
 		}
-		before := f.count("facts circuit")
+		before := f.count("entries circuit")
 		pass(time.Minute)
-		if n := f.count("facts circuit") - before; n > 8 {
+		if n := f.count("entries circuit") - before; n > 8 {
 			t.Errorf("%d reads in a minute, although it can be watched again", n)
 		}
 	})
@@ -366,12 +366,12 @@ func TestKeysFit(t *testing.T) {
 		{"resize", long, "failures/resize/" + long},
 		{name, strings.Repeat("i", 90), "failures/" + name + "/" + strings.Repeat("i", 90)},
 	} {
-		if got := tallyKey(tt.function, tt.instance); got != tt.want || fact.CheckKey(got) != nil {
+		if got := tallyKey(tt.function, tt.instance); got != tt.want || groupentry.CheckKey(got) != nil {
 			t.Errorf("%s", got)
 		}
 	}
 	one, other := tallyKey(name, long), tallyKey(name, longer)
-	if one == other || fact.CheckKey(one) != nil || fact.CheckKey(other) != nil || len(one) != fact.MaxKeyBytes {
+	if one == other || groupentry.CheckKey(one) != nil || groupentry.CheckKey(other) != nil || len(one) != groupentry.MaxKeyBytes {
 		t.Errorf("%s and %s", one, other)
 	}
 	if f, i := ofTally("failures/resize/host-1"); f != "resize" || i != "host-1" {
@@ -379,7 +379,7 @@ func TestKeysFit(t *testing.T) {
 	}
 }
 
-func TestAStoreThatStaysAwayIsToldOfNowAndThen(t *testing.T) {
+func TestAStoreThatStaysAwayIsReportedOfNowAndThen(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		lines := map[slog.Level]int{}
 		f := newFaulty(w.store)
@@ -389,7 +389,7 @@ func TestAStoreThatStaysAwayIsToldOfNowAndThen(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- m.Run(ctx) }()
 		pass(time.Hour)
-		if n := f.count("facts circuit"); n < 3000 || n > 4000 {
+		if n := f.count("entries circuit"); n < 3000 || n > 4000 {
 			t.Errorf("it was tried %d times in an hour", n)
 		}
 		f.setDown(false)
@@ -398,8 +398,8 @@ func TestAStoreThatStaysAwayIsToldOfNowAndThen(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if warned, told := lines[slog.LevelWarn], lines[slog.LevelInfo]; warned < 2 || warned > 61 || told != 1 {
-			t.Errorf("%d warnings and %d lines that it is over", warned, told)
+		if warned, reported := lines[slog.LevelWarn], lines[slog.LevelInfo]; warned < 2 || warned > 61 || reported != 1 {
+			t.Errorf("%d warnings and %d lines that it is over", warned, reported)
 		}
 	})
 }

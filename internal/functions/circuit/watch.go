@@ -22,7 +22,7 @@ func (l *loop) watch(ctx context.Context) {
 	}
 	for pause := firstWatchPause; ; pause = min(2*pause, mostWatchPause) {
 		began := time.Now()
-		err := w.Watch(ctx, l.m.cfg.Group, func() { l.setWatched(true) }, l.told)
+		err := w.Watch(ctx, l.m.cfg.Group, func() { l.setWatched(true) }, l.reported)
 		l.setWatched(false)
 		if ctx.Err() != nil || errors.Is(err, errors.ErrUnsupported) {
 			return
@@ -37,7 +37,7 @@ func (l *loop) watch(ctx context.Context) {
 	}
 }
 
-// setWatched has the facts read, too: what changed before is not told.
+// setWatched has the entries read, too: what changed before is not told.
 func (l *loop) setWatched(is bool) {
 	l.watched.Store(is)
 	l.turns.Add(1)

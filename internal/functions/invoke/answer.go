@@ -103,8 +103,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 func refusal(status int, header http.Header, s statement, body []byte) string {
 	text := "answered " + statusText(status)
 	if status/100 == 3 {
-		if place := withoutSecrets(header.Get("Location")); place != "" {
-			text += " to " + shorten(place, maxHeadBytes)
+		if position := withoutSecrets(header.Get("Location")); position != "" {
+			text += " to " + shorten(position, maxHeadBytes)
 		}
 		return text + ": redirects are not followed: give the function the right endpoint"
 	}

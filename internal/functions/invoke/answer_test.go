@@ -44,7 +44,7 @@ func TestWhatASuccessSays(t *testing.T) {
 		{"all done", `{"results":[{"index":0,"status":"done"},{"index":1,"status":"ok"},{"index":2,"status":"success"}]}`, Result{}, nil},
 
 		{"that all failed", `{"status":"failed","error":"e"}`, fail, nil},
-		{"that all failed, in other letters", "\ufeff" + `{"Status":" FAILED ","Error":"e"}`, fail, nil},
+		{"that all failed, in other poison events", "\ufeff" + `{"Status":" FAILED ","Error":"e"}`, fail, nil},
 		{"that all failed, and not why", `{"status":"failed"}`, silent, nil},
 		{"that all failed, and why in an object", `{"status":"error","error":{"code":5,"message":"e"}}`, fail, nil},
 		{"that all failed, and why in a strange object", `{"status":"failed","error":{"code":5}}`, Result{Verdict: Failed, Error: `{"code":5}`}, nil},
@@ -200,10 +200,10 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, after, body string) {
 		a := readAs(status, http.Header{"Retry-After": {after}}, body)
 		checkResult(t, a.Result)
-		for place, result := range a.Each {
+		for position, result := range a.Each {
 			checkResult(t, result)
-			if place < 0 || place > 2 || result.Verdict == Done {
-				t.Errorf("event %d has %+v", place, result)
+			if position < 0 || position > 2 || result.Verdict == Done {
+				t.Errorf("event %d has %+v", position, result)
 			}
 		}
 		good := status >= 200 && status < 300

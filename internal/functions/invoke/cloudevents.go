@@ -53,11 +53,11 @@ func (p *page) writeCloudEvent(call *Call, ev *event.Event) (err error) {
 	p.id = call.appendID(p.id[:0], *ev)
 	dst = appendText(dst, p.id)
 	// An id that the grid made says where the event is, and is none of its own.
-	p.id = call.appendPlace(p.id[:0], ev.Sequence)
+	p.id = call.appendPosition(p.id[:0], ev.Sequence)
 	ownID := !bytes.Equal(e.ID, p.id)
 	dst = appendAttributes(dst, e)
 	dst = appendExtensions(dst, e, ev.Key != "", ownID)
-	dst = appendPlaceAttributes(dst, call, ev)
+	dst = appendPositionAttributes(dst, call, ev)
 	dst = appendData(dst, e, ev)
 	p.body = append(dst, '}')
 	return nil
@@ -110,7 +110,7 @@ func hasExtension(e *schema.Envelope, name string) bool {
 	return false
 }
 
-func appendPlaceAttributes(dst []byte, call *Call, ev *event.Event) []byte {
+func appendPositionAttributes(dst []byte, call *Call, ev *event.Event) []byte {
 	dst = appendTextField(dst, attrPartitionKey, ev.Key)
 	dst = appendTextField(dst, attrHub, call.Hub)
 	dst = appendTextField(dst, attrPartition, call.Partition)

@@ -14,13 +14,13 @@ import (
 // F1: each event carries a stable id and its attempt.
 func TestEventsAreSentAsCloudEvents(t *testing.T) {
 	const (
-		id     = `[{"specversion":"1.0","id":"billing/orders/3/17"`
-		plain  = id + `,"source":"/hubs/orders/partitions/3","type":"Eventyard.Hub.Event"`
-		at     = `,"time":"2026-11-15T12:00:00.1230000Z"`
-		place  = `,"hub":"orders","partition":"3","sequence":"17","attempt":2`
-		simply = plain + at + place
-		theirs = `{"specversion":"1.0","id":"a-1","source":"/shop","type":"placed","subject":"s","time":"2026-01-02T03:04:05Z"`
-		passed = id + `,"source":"/shop","type":"placed","subject":"s","time":"2026-01-02T03:04:05Z","originalid":"a-1"`
+		id       = `[{"specversion":"1.0","id":"billing/orders/3/17"`
+		plain    = id + `,"source":"/hubs/orders/partitions/3","type":"Eventyard.Hub.Event"`
+		at       = `,"time":"2026-11-15T12:00:00.1230000Z"`
+		position = `,"hub":"orders","partition":"3","sequence":"17","attempt":2`
+		simply   = plain + at + position
+		theirs   = `{"specversion":"1.0","id":"a-1","source":"/shop","type":"placed","subject":"s","time":"2026-01-02T03:04:05Z"`
+		passed   = id + `,"source":"/shop","type":"placed","subject":"s","time":"2026-01-02T03:04:05Z","originalid":"a-1"`
 	)
 	structured := func(rest string) event.Event {
 		return event.Event{Body: []byte(theirs + rest), ContentType: "application/cloudevents+json"}
@@ -43,22 +43,22 @@ func TestEventsAreSentAsCloudEvents(t *testing.T) {
 		{"bytes that say so", event.Event{Body: []byte(`hello`), ContentType: "application/octet-stream"}, simply + `,"datacontenttype":"application/octet-stream","data_base64":"aGVsbG8="}]`},
 		{"nothing", event.Text(""), simply + `}]`},
 		{"a value", event.Event{Value: event.Map{{Key: event.Symbol("a"), Value: int32(1)}}}, simply + `,"data":{"a":1}}]`},
-		{"a key", event.Event{Body: []byte(`1`), Key: "k\x00"}, plain + `,"subject":"k\u0000"` + at + `,"partitionkey":"k\u0000"` + place + `,"data":1}]`},
+		{"a key", event.Event{Body: []byte(`1`), Key: "k\x00"}, plain + `,"subject":"k\u0000"` + at + `,"partitionkey":"k\u0000"` + position + `,"data":1}]`},
 
-		{"a structured CloudEvent", structured(`,"region":"eu","data":{"a" :1}}`), passed + `,"region":"eu"` + place + `,"data":{"a" :1}}]`},
-		{"a structured CloudEvent of text in base64", structured(`,"datacontenttype":"text/plain","data_base64":"aGVsbG8="}`), passed + place + `,"datacontenttype":"text/plain","data_base64":"aGVsbG8="}]`},
-		{"one with a schema", structured(`,"dataschema":"urn:1","data":null}`), id + `,"source":"/shop","type":"placed","subject":"s","time":"2026-01-02T03:04:05Z","dataschema":"urn:1","originalid":"a-1"` + place + `,"data":null}]`},
+		{"a structured CloudEvent", structured(`,"region":"eu","data":{"a" :1}}`), passed + `,"region":"eu"` + position + `,"data":{"a" :1}}]`},
+		{"a structured CloudEvent of text in base64", structured(`,"datacontenttype":"text/plain","data_base64":"aGVsbG8="}`), passed + position + `,"datacontenttype":"text/plain","data_base64":"aGVsbG8="}]`},
+		{"one with a schema", structured(`,"dataschema":"urn:1","data":null}`), id + `,"source":"/shop","type":"placed","subject":"s","time":"2026-01-02T03:04:05Z","dataschema":"urn:1","originalid":"a-1"` + position + `,"data":null}]`},
 		{"one that uses our names", structured(`,"sequence":"x","attempt":9,"hub":"h","partition":"p","partitionkey":"their key"}`),
-			passed + `,"originalsequence":"x","originalattempt":9,"originalhub":"h","originalpartition":"p","partitionkey":"their key"` + place + `}]`},
-		{"one with a key beside the hub's", keyed, passed + `,"originalpartitionkey":"their key","partitionkey":"k"` + place + `}]`},
+			passed + `,"originalsequence":"x","originalattempt":9,"originalhub":"h","originalpartition":"p","partitionkey":"their key"` + position + `}]`},
+		{"one with a key beside the hub's", keyed, passed + `,"originalpartitionkey":"their key","partitionkey":"k"` + position + `}]`},
 		{"one that has been here before", structured(`,"originalid":"older","originalhub":"older","originalsequence":"kept","hub":"h"}`),
-			passed + `,"originalsequence":"kept","originalhub":"h"` + place + `}]`},
+			passed + `,"originalsequence":"kept","originalhub":"h"` + position + `}]`},
 		{"what claims to be one", event.Event{Body: []byte(`{"id":"1"}`), ContentType: "application/cloudevents+json"},
 			simply + `,"datacontenttype":"application/cloudevents+json","data":{"id":"1"}}]`},
 		{"a CloudEvent in binary mode", event.Event{
 			Body: []byte(`hello`), ContentType: "text/plain",
 			Properties: map[string]any{"cloudEvents:specversion": "1.0", "cloudEvents:id": "a-1", "cloudEvents:source": "/shop", "cloudEvents:type": "placed", "cloudEvents:n": int32(5)},
-		}, id + `,"source":"/shop","type":"placed"` + at + `,"originalid":"a-1","n":5` + place + `,"datacontenttype":"text/plain","data":"hello"}]`},
+		}, id + `,"source":"/shop","type":"placed"` + at + `,"originalid":"a-1","n":5` + position + `,"datacontenttype":"text/plain","data":"hello"}]`},
 		{"one in binary mode without an id", event.Event{Body: []byte(`1`), Properties: map[string]any{"cloudEvents:specversion": "1.0"}}, simply + `,"data":1}]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

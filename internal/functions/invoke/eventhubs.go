@@ -12,11 +12,11 @@ import (
 	"github.com/eventyard/eventyard/event"
 )
 
-// timeFormat is the one of the yard's HTTP door: hubs keep times in whole milliseconds.
+// timeFormat is the one of the yard's HTTP listener: hubs keep times in whole milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
 // writeEventHubs writes a batch as an object of our own, with events in the words of Event Hubs' clients. Values and bodies look as they do when they are
-// read at the yard's HTTP door.
+// read at the yard's HTTP listener.
 func (p *page) writeEventHubs(call *Call) {
 	dst := append(p.body, `{"function":`...)
 	dst = appendText(dst, call.Function)

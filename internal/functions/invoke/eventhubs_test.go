@@ -12,7 +12,7 @@ import (
 // F1: each event carries a stable id and its attempt.
 func TestEventsAreSentInTheWordsOfEventHubs(t *testing.T) {
 	const begin = `{"function":"billing","hub":"orders","group":"bills","partition":"3","attempt":2,"events":[`
-	const place = `{"id":"billing/orders/3/17","sequenceNumber":17,"offset":"17","enqueuedTimeUtc":"2026-11-15T12:00:00.123Z"`
+	const position = `{"id":"billing/orders/3/17","sequenceNumber":17,"offset":"17","enqueuedTimeUtc":"2026-11-15T12:00:00.123Z"`
 	for _, c := range []struct {
 		name  string
 		event event.Event
@@ -33,7 +33,7 @@ func TestEventsAreSentInTheWordsOfEventHubs(t *testing.T) {
 			`"properties":{"a":-1,"b":true},"systemProperties":{"to":"you"},"body":"x"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, want := written(t, EventHubs, callOf(c.event)), begin+place+c.want+"]}"; got != want {
+			if got, want := written(t, EventHubs, callOf(c.event)), begin+position+c.want+"]}"; got != want {
 				t.Errorf("wrote %s\nwant  %s", got, want)
 			}
 		})

@@ -16,7 +16,7 @@ func (h *hasty) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Request: r}, nil
 }
 
-// letters is a call with a body of so many bytes at least.
+// poison events is a call with a body of so many bytes at least.
 func letters(letter string, size int) Call { return callOf(event.Text(strings.Repeat(letter, size))) }
 
 func TestNoCallSeesTheBytesOfAnother(t *testing.T) {

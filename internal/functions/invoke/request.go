@@ -91,11 +91,11 @@ func (c *Call) appendID(dst []byte, ev event.Event) []byte {
 	if c.ID != nil {
 		return append(dst, c.ID(ev)...)
 	}
-	return c.appendPlace(dst, ev.Sequence)
+	return c.appendPosition(dst, ev.Sequence)
 }
 
-// appendPlace writes function/hub/partition/sequence.
-func (c *Call) appendPlace(dst []byte, sequence int64) []byte {
+// appendPosition writes function/hub/partition/sequence.
+func (c *Call) appendPosition(dst []byte, sequence int64) []byte {
 	for _, part := range [...]string{c.Function, c.Hub, c.Partition} {
 		dst = append(append(dst, part...), '/')
 	}

@@ -68,7 +68,7 @@ func parseStatement(body []byte) (statement, error) {
 	return s, nil
 }
 
-// checkText finds what is not written in UTF-8, with zeros between its letters.
+// checkText finds what is not written in UTF-8, with zeros between its poison events.
 func checkText(body []byte) error {
 	if letters := bytes.ReplaceAll(body, []byte{0}, nil); len(letters) < len(body) && seemsToJudge(letters) {
 		return errors.New("it is not written in UTF-8")

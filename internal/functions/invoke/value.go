@@ -2,7 +2,7 @@ package invoke
 
 import "github.com/eventyard/eventyard/internal/amqp/amqpjson"
 
-// Values, text and fields look as they do when they are read at the yard's HTTP door.
+// Values, text and fields look as they do when they are read at the yard's HTTP listener.
 
 func appendValue(dst []byte, v any) []byte { return amqpjson.AppendValue(dst, v, amqpjson.Exact) }
 

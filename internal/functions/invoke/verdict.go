@@ -97,7 +97,7 @@ func (r *reading) addResults(each map[int]Result, raw json.RawMessage) error {
 	}
 	for i := range items {
 		it := &items[i]
-		place, err := r.place(it)
+		position, err := r.position(it)
 		if err != nil {
 			return fmt.Errorf("result %d: %w", i, err)
 		}
@@ -107,7 +107,7 @@ func (r *reading) addResults(each map[int]Result, raw json.RawMessage) error {
 		}
 		result, err := r.result(v, errorText(it.Error), it.RetryAfter)
 		if err == nil {
-			err = put(each, place, result)
+			err = put(each, position, result)
 		}
 		if err != nil {
 			return fmt.Errorf("result %d: %w", i, err)
@@ -123,13 +123,13 @@ func (r *reading) addFailures(each map[int]Result, raw json.RawMessage) error {
 		return err
 	}
 	for i := range items {
-		place, err := r.identified(items[i].Identifier)
+		position, err := r.identified(items[i].Identifier)
 		if err != nil {
 			return fmt.Errorf("failure %d: %w", i, err)
 		}
 		result, err := r.result(Failed, errorText(items[i].Error), items[i].RetryAfter)
 		if err == nil {
-			err = put(each, place, result)
+			err = put(each, position, result)
 		}
 		if err != nil {
 			return fmt.Errorf("failure %d: %w", i, err)
@@ -149,13 +149,13 @@ func parseItems(name string, raw json.RawMessage) (items []item, err error) {
 }
 
 // put adds a result. An event may be named twice, by the same verdict.
-func put(each map[int]Result, place int, result Result) error {
-	if before, ok := each[place]; ok {
+func put(each map[int]Result, position int, result Result) error {
+	if before, ok := each[position]; ok {
 		if before.Verdict != result.Verdict {
 			return errors.New("it is about an event that another result is about, too, with another status")
 		}
 		return nil
 	}
-	each[place] = result
+	each[position] = result
 	return nil
 }

@@ -51,7 +51,7 @@ func newCircuits(targets ...string) *circuits {
 	return c
 }
 
-func (c *circuits) Watch(ctx context.Context, tell func(Circuit)) error {
+func (c *circuits) Watch(ctx context.Context, notify func(Circuit)) error {
 	defer context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -61,12 +61,12 @@ func (c *circuits) Watch(ctx context.Context, tell func(Circuit)) error {
 	defer c.mu.Unlock()
 	next := len(c.history)
 	for _, circuit := range c.present {
-		c.tellLocked(tell, circuit)
+		c.notifyLocked(notify, circuit)
 	}
 	for ctx.Err() == nil {
 		if next < len(c.history) {
 			next++
-			c.tellLocked(tell, c.history[next-1])
+			c.notifyLocked(notify, c.history[next-1])
 			continue
 		}
 		c.changed.Wait()
@@ -74,10 +74,10 @@ func (c *circuits) Watch(ctx context.Context, tell func(Circuit)) error {
 	return nil
 }
 
-func (c *circuits) tellLocked(tell func(Circuit), circuit Circuit) {
+func (c *circuits) notifyLocked(notify func(Circuit), circuit Circuit) {
 	c.mu.Unlock()
 	defer c.mu.Lock()
-	tell(circuit)
+	notify(circuit)
 }
 
 func (c *circuits) Circuit(_ context.Context, g processor.Group, function string) (Circuit, bool, error) {
@@ -127,8 +127,8 @@ func (c *circuits) setLocked(circuit Circuit) {
 	c.changed.Broadcast()
 }
 
-// tell tells watchers of a record that is not what is there, as when they hear of it late.
-func (c *circuits) tell(function string, r breaker.Record) {
+// notify tells watchers of a record that is not what is there, as when they hear of it late.
+func (c *circuits) notify(function string, r breaker.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.history = append(c.history, Circuit{resizers, function, r})
@@ -294,8 +294,8 @@ func (w *world) published() string {
 	return strings.Join(all, " ")
 }
 
-// told gives what a webhook was told, briefly.
-func (w *world) told(target string) string {
+// notified gives what a webhook was told, briefly.
+func (w *world) notified(target string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all []string

@@ -42,7 +42,7 @@ func TestRetriesFollowTheScheduleAndEndAfterADay(t *testing.T) {
 		begin := time.Now()
 		w.circuits.set("resize", opened(breaker.Record{}, "i1"))
 		settle()
-		want(t, "the receiver that is well", w.told(chat), "Opened:i1")
+		want(t, "the receiver that is well", w.notified(chat), "Opened:i1")
 		time.Sleep(25 * time.Hour)
 		settle()
 		for _, receiver := range []string{pager, "smtp"} {
@@ -69,12 +69,12 @@ func TestRetriesFollowTheScheduleAndEndAfterADay(t *testing.T) {
 		w.setDown(only("smtp"))
 		w.circuits.set("resize", closed(w.circuits.get("resize"), "Ada"))
 		settle()
-		want(t, "pager", w.told(pager), "Closed:i1")
+		want(t, "pager", w.notified(pager), "Closed:i1")
 	})
 }
 
 // A definition may have fifty targets, and the configuration ten for all functions.
-func TestAllTargetsAreTold(t *testing.T) {
+func TestAllTargetsAreNotified(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var targets []string
 		for i := range 60 {
@@ -85,7 +85,7 @@ func TestAllTargetsAreTold(t *testing.T) {
 		w.circuits.set("resize", opened(breaker.Record{}, "i1"))
 		settle()
 		for _, target := range targets {
-			want(t, target, w.told(target), "Opened:i1")
+			want(t, target, w.notified(target), "Opened:i1")
 		}
 	})
 }
@@ -126,8 +126,8 @@ func TestAServiceMayRunAgain(t *testing.T) {
 		defer w.run(s)()
 		time.Sleep(time.Hour)
 		settle()
-		if told := w.told(chat); !strings.HasSuffix(told, "Opened:i9") {
-			t.Errorf("told %q", told)
+		if notified := w.notified(chat); !strings.HasSuffix(notified, "Opened:i9") {
+			t.Errorf("told %q", notified)
 		}
 	})
 }
@@ -145,12 +145,12 @@ func TestAStartTriesAtOnceWhatHadFailed(t *testing.T) {
 		w.setDown(nil)
 		defer w.run(w.open())()
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1")
 	})
 }
 
 // A receiver that could not be told before the incident ended is told of both at once, and of nothing that is not so any more.
-func TestWhoCouldNotBeToldInTimeIsToldOfTheEnd(t *testing.T) {
+func TestWhoCouldNotBeNotifiedInTimeIsNotifiedOfTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		w.setDown(only(pager))
@@ -164,8 +164,8 @@ func TestWhoCouldNotBeToldInTimeIsToldOfTheEnd(t *testing.T) {
 		w.setDown(nil)
 		time.Sleep(time.Hour)
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1")
-		want(t, "pager", w.told(pager), "Closed:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
+		want(t, "pager", w.notified(pager), "Closed:i1")
 		if p := w.posted(pager)[0]; p.Failures != 101 || len(p.Errors) != 1 {
 			t.Errorf("the end does not tell what it was: %+v", p)
 		}
@@ -191,8 +191,8 @@ func TestSeveralNodesSendOnce(t *testing.T) {
 		time.Sleep(time.Hour)
 		settle()
 		want(t, "grid", w.published(), "Opened/1 Closed/2")
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1")
-		want(t, "pager", w.told(pager), "Opened:i1 Closed:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
+		want(t, "pager", w.notified(pager), "Opened:i1 Closed:i1")
 	})
 }
 
@@ -223,10 +223,10 @@ func TestAClaimOfADeadNodeRunsOut(t *testing.T) {
 		defer w.run(w.open())()
 		time.Sleep(attemptTime + claimMargin - time.Second)
 		settle()
-		want(t, "before", w.told(chat), "")
+		want(t, "before", w.notified(chat), "")
 		time.Sleep(time.Second)
 		settle()
-		want(t, "after", w.told(chat), "Opened:i1")
+		want(t, "after", w.notified(chat), "Opened:i1")
 	})
 }
 
@@ -252,7 +252,7 @@ func TestAStopGivesTheClaimBack(t *testing.T) {
 }
 
 // Targets come from definitions only: one that was taken out is told nothing more, though not before all nodes know.
-func TestATargetThatWasTakenOutIsToldNothingMore(t *testing.T) {
+func TestATargetThatWasTakenOutIsNotifiedNothingMore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		w.setDown(only(pager))
@@ -264,7 +264,7 @@ func TestATargetThatWasTakenOutIsToldNothingMore(t *testing.T) {
 		w.setDown(nil)
 		time.Sleep(time.Hour)
 		settle()
-		want(t, "pager", w.told(pager), "")
+		want(t, "pager", w.notified(pager), "")
 		if n := testutil.ToFloat64(s.metrics.notices.WithLabelValues("webhook", string(unlisted))); n != 1 {
 			t.Errorf("%v are counted as unlisted", n)
 		}
@@ -281,11 +281,11 @@ func TestATargetThatIsNotKnownYetIsWaitedFor(t *testing.T) {
 		defer w.run(s)()
 		time.Sleep(time.Minute)
 		settle()
-		want(t, "pager", w.told(pager), "")
+		want(t, "pager", w.notified(pager), "")
 		w.circuits.setTargets(chat, pager)
 		time.Sleep(5 * time.Minute)
 		settle()
-		want(t, "pager", w.told(pager), "Opened:i1")
+		want(t, "pager", w.notified(pager), "Opened:i1")
 	})
 }
 
@@ -372,7 +372,7 @@ func TestARemovedFunctionIsForgotten(t *testing.T) {
 		w.circuits.remove("resize")
 		time.Sleep(3 * sweepEvery)
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
 		if text := w.posted(chat)[1].Text; !strings.Contains(text, "removed") {
 			t.Errorf("the text is %q", text)
 		}
@@ -383,7 +383,7 @@ func TestARemovedFunctionIsForgotten(t *testing.T) {
 }
 
 // Who was told that it stopped hears that it is gone, although its definition went with it, and so does the grid.
-func TestTheEndOfAFunctionIsToldToItsOwnTargets(t *testing.T) {
+func TestTheEndOfAFunctionIsNotifiedToItsOwnTargets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		defer w.run(w.open())()
@@ -391,10 +391,10 @@ func TestTheEndOfAFunctionIsToldToItsOwnTargets(t *testing.T) {
 		settle()
 		w.circuits.remove("resize")
 		w.circuits.setTargets()
-		w.circuits.tell("resize", breaker.Record{})
+		w.circuits.notify("resize", breaker.Record{})
 		time.Sleep(time.Hour)
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
 		want(t, "grid", w.published(), "Opened/1 Closed/2")
 		if end := w.events[len(w.events)-1].Data; end.Incident != "i1" || end.PreviousState != breaker.Open || !strings.Contains(end.Reason, "removed") {
 			t.Errorf("the end is %+v", end)
@@ -432,16 +432,16 @@ func TestACircuitThatCannotBeReadHoldsUpNobody(t *testing.T) {
 		w.circuits.set("crop", opened(breaker.Record{}, "i1"))
 		settle()
 		w.circuits.setTrouble(errors.New("it cannot be read"))
-		w.circuits.tell("crop", breaker.Record{})
+		w.circuits.notify("crop", breaker.Record{})
 		w.circuits.set("resize", opened(breaker.Record{}, "i2"))
 		time.Sleep(time.Minute)
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1 Opened:i2")
+		want(t, "chat", w.notified(chat), "Opened:i1 Opened:i2")
 		w.circuits.remove("crop")
 		w.circuits.setTrouble(nil)
 		time.Sleep(2 * sweepEvery)
 		settle()
-		want(t, "when it can be read", w.told(chat), "Opened:i1 Opened:i2 Closed:i1")
+		want(t, "when it can be read", w.notified(chat), "Opened:i1 Opened:i2 Closed:i1")
 	})
 }
 
@@ -463,17 +463,17 @@ func TestALaneEndsOnlyWhenNothingWaitsForIt(t *testing.T) {
 		}
 		s.startLanes(ctx, &lanes, key)
 		settle()
-		want(t, "chat, by a second lane", w.told(chat), "")
+		want(t, "chat, by a second lane", w.notified(chat), "")
 		lanes.Go(func() { l.run(ctx) })
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1")
 		if len(s.lanes) > 0 {
 			t.Errorf("%d lanes are at work", len(s.lanes))
 		}
 		must(t, s.note(t.Context(), Circuit{resizers, "resize", closed(opened(breaker.Record{}, "i1"), "Ada")}))
 		s.startLanes(ctx, &lanes, key)
 		settle()
-		want(t, "chat, by the next lane", w.told(chat), "Opened:i1 Closed:i1")
+		want(t, "chat, by the next lane", w.notified(chat), "Opened:i1 Closed:i1")
 		stop()
 		lanes.Wait()
 	})
@@ -491,10 +491,10 @@ func TestABlankCircuitIsLookedAtBeforeItIsBelieved(t *testing.T) {
 		must(t, s.note(t.Context(), Circuit{resizers, "resize", breaker.Record{}}))
 		must(t, s.note(t.Context(), Circuit{resizers, "never", breaker.Record{}}))
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1")
 		w.circuits.set("resize", breaker.Record{})
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
 		if all := must1(w.meta.List(t.Context(), ledgerPrefix)); len(all) != 1 {
 			t.Errorf("%d ledgers are there", len(all))
 		}
@@ -549,8 +549,8 @@ func TestAFailingStoreLosesNothing(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		settle()
 		want(t, "grid", w.published(), "Opened/1 Closed/2")
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1")
-		want(t, "pager", w.told(pager), "Opened:i1 Closed:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
+		want(t, "pager", w.notified(pager), "Opened:i1 Closed:i1")
 	})
 }
 
@@ -634,6 +634,6 @@ func TestAnImpossibleNameHoldsUpNobody(t *testing.T) {
 		w.circuits.set(strings.Repeat("long", 400), opened(breaker.Record{}, "i1"))
 		w.circuits.set("resize", opened(breaker.Record{}, "i2"))
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i2")
+		want(t, "chat", w.notified(chat), "Opened:i2")
 	})
 }

@@ -34,7 +34,7 @@ type ledger struct {
 	Group    processor.Group `json:"group"`
 	Function string          `json:"function"`
 	Last     mark            `json:"last"`
-	Told     *told           `json:"told,omitempty"` // nil: people know of nothing that is not over
+	Notified *notified       `json:"told,omitempty"` // nil: people know of nothing that is not over
 	Changes  []change        `json:"changes,omitempty"`
 	Items    []item          `json:"items,omitempty"`
 	Next     int64           `json:"next"`          // number of the next change or item
@@ -52,8 +52,8 @@ type mark struct {
 	Incident string        `json:"incident,omitempty"`
 }
 
-// told is the incident that people have been told of, and who they are.
-type told struct {
+// notified is the incident that people have been told of, and who they are.
+type notified struct {
 	Incident string   `json:"incident"`
 	Targets  []string `json:"targets,omitempty"`
 	Held     bool     `json:"held,omitempty"` // also of that
@@ -117,7 +117,7 @@ func (l *ledger) has(r breaker.Record) bool {
 func (l *ledger) doubts(r breaker.Record) bool { return r.Term <= l.Last.Term && !l.has(r) }
 
 // isSpent: there is nothing in it to be known.
-func (l *ledger) isSpent() bool { return l.Last == mark{} && l.Told == nil && len(l.Items) == 0 }
+func (l *ledger) isSpent() bool { return l.Last == mark{} && l.Notified == nil && len(l.Items) == 0 }
 
 // note notices a circuit as it is now; false: there is nothing new.
 func (l *ledger) note(c Circuit, targets []string, now time.Time) bool {
@@ -126,9 +126,9 @@ func (l *ledger) note(c Circuit, targets []string, now time.Time) bool {
 		return isBlank(r) && l.noteGone(now)
 	}
 	l.Group, l.Function = c.Group, c.Function
-	l.endTold(r, now)
+	l.endNotified(r, now)
 	l.publish(r, now)
-	l.tell(r, targets, now)
+	l.notify(r, targets, now)
 	l.Last = mark{Term: r.Term, State: r.State, Since: r.Since, Incident: r.Incident}
 	l.tidy()
 	return true
@@ -136,12 +136,12 @@ func (l *ledger) note(c Circuit, targets []string, now time.Time) bool {
 
 // noteGone notices that the circuit is no more; false: that is known, or nobody knew of it. For the grid it is closed.
 func (l *ledger) noteGone(now time.Time) bool {
-	if l.Last.Term == 0 && l.Told == nil {
+	if l.Last.Term == 0 && l.Notified == nil {
 		return false
 	}
-	if l.Told != nil {
+	if l.Notified != nil {
 		end := breaker.Record{
-			State: breaker.Closed, Term: l.Last.Term + 1, Since: now.UTC().Round(0), Reason: "the function, or its circuit, was removed", Policy: l.Told.Began.Policy,
+			State: breaker.Closed, Term: l.Last.Term + 1, Since: now.UTC().Round(0), Reason: "the function, or its circuit, was removed", Policy: l.Notified.Began.Policy,
 		}
 		l.publish(end, now)
 		l.end(change{Record: end, Gone: true}, now)
@@ -151,9 +151,9 @@ func (l *ledger) noteGone(now time.Time) bool {
 	return true
 }
 
-// endTold tells people that what they were told of is over. Where the next incident has begun already nobody knows how.
-func (l *ledger) endTold(r breaker.Record, now time.Time) {
-	if l.Told == nil || r.Incident == l.Told.Incident && r.State != breaker.Closed {
+// endNotified tells people that what they were told of is over. Where the next incident has begun already nobody knows how.
+func (l *ledger) endNotified(r breaker.Record, now time.Time) {
+	if l.Notified == nil || r.Incident == l.Notified.Incident && r.State != breaker.Closed {
 		return
 	}
 	end := change{Record: r}
@@ -165,15 +165,15 @@ func (l *ledger) endTold(r breaker.Record, now time.Time) {
 
 // end tells people that what they were told of is over, except those who have yet to hear of it, to whom it is not worth a notice any more.
 func (l *ledger) end(c change, now time.Time) {
-	began := l.Told.Began
-	c.Incident, c.Began = l.Told.Incident, &began
-	heard := slices.DeleteFunc(slices.Clone(l.Told.Targets), func(target string) bool { return l.recall(target, c.Incident, now) })
+	began := l.Notified.Began
+	c.Incident, c.Began = l.Notified.Incident, &began
+	heard := slices.DeleteFunc(slices.Clone(l.Notified.Targets), func(target string) bool { return l.recall(target, c.Incident, now) })
 	l.put(c, kindEnded, heard, now)
-	l.Told = nil
+	l.Notified = nil
 }
 
-// tell tells people of a new incident, and that one is held.
-func (l *ledger) tell(r breaker.Record, targets []string, now time.Time) {
+// notify tells people of a new incident, and that one is held.
+func (l *ledger) notify(r breaker.Record, targets []string, now time.Time) {
 	what := kindOpened
 	switch r.State {
 	case breaker.Open, breaker.HalfOpen:
@@ -183,10 +183,10 @@ func (l *ledger) tell(r breaker.Record, targets []string, now time.Time) {
 		return
 	}
 	switch {
-	case l.Told == nil:
-		l.Told = &told{Incident: r.Incident, Targets: targets, Held: what == kindHeld, Began: r}
-	case what == kindHeld && !l.Told.Held:
-		l.Told.Held, l.Told.Targets = true, union(l.Told.Targets, targets)
+	case l.Notified == nil:
+		l.Notified = &notified{Incident: r.Incident, Targets: targets, Held: what == kindHeld, Began: r}
+	case what == kindHeld && !l.Notified.Held:
+		l.Notified.Held, l.Notified.Targets = true, union(l.Notified.Targets, targets)
 	default:
 		return // they know
 	}

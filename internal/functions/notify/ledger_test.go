@@ -140,7 +140,7 @@ func TestAClockThatWasSetBackDelaysNothing(t *testing.T) {
 // them, except of those that came and went while too much had been told.
 func TestALedgerLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{t: t, ledger: &ledger{}, told: map[string][]string{}, step: rapid.SampledFrom([]time.Duration{time.Second, 3 * paceEvery}).Draw(t, "time between")}
+		h := &history{t: t, ledger: &ledger{}, notified: map[string][]string{}, step: rapid.SampledFrom([]time.Duration{time.Second, 3 * paceEvery}).Draw(t, "time between")}
 		h.Repeat(t)
 		h.drain()
 		h.check()
@@ -156,7 +156,7 @@ type history struct {
 	step      time.Duration       // how much later each thing happens
 	terms     []int64             // that were noticed
 	incidents []string            // that were noticed while they were open
-	told      map[string][]string // kind:incident/term that a target got; "" is the grid
+	notified  map[string][]string // kind:incident/term that a target got; "" is the grid
 }
 
 var historyTargets = []string{chat, pager}
@@ -215,7 +215,7 @@ func (h *history) send(target string, arrives bool) {
 	o := failed
 	if arrives {
 		o = sent
-		h.told[target] = append(h.told[target], fmt.Sprintf("%s:%s/%d", it.Kind, c.Incident, c.Record.Term))
+		h.notified[target] = append(h.notified[target], fmt.Sprintf("%s:%s/%d", it.Kind, c.Incident, c.Record.Term))
 	}
 	h.ledger.settle(it.Number, "c", o, time.Second, false)
 }
@@ -245,7 +245,7 @@ func (h *history) drain() {
 
 func (h *history) check() {
 	var terms []int64
-	for _, text := range h.told[""] {
+	for _, text := range h.notified[""] {
 		var term int64
 		fmt.Sscanf(text[strings.LastIndex(text, "/"):], "/%d", &term)
 		terms = append(terms, term)
@@ -262,7 +262,7 @@ func (h *history) check() {
 
 func (h *history) checkIncident(target, incident string) {
 	var kinds []string
-	for _, text := range h.told[target] {
+	for _, text := range h.notified[target] {
 		if k, rest, _ := strings.Cut(text, ":"); strings.HasPrefix(rest, incident+"/") {
 			kinds = append(kinds, k)
 		}
@@ -288,7 +288,7 @@ func TestABrokenLedgerIsBegunAnew(t *testing.T) {
 		defer w.run(w.open())()
 		w.circuits.set("resize", opened(breaker.Record{}, "i1"))
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1")
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// PathPrefix is where links lead, below the HTTP door.
+// PathPrefix is where links lead, below the HTTP listener.
 const PathPrefix = "/resume/"
 
 // A token is base64url of a version, four texts (hub, group, function, incident), each with its length before it, the second when it

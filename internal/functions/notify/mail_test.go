@@ -105,7 +105,7 @@ func aNotice(change ...func(*notice)) notice {
 }
 
 // F6
-func TestAMailTellsAllThatPeopleNeed(t *testing.T) {
+func TestAMailNotifiesAllThatPeopleNeed(t *testing.T) {
 	n := aNotice()
 	raw, err := testMailer(t).compose(n, "boss@example.com", noon)
 	must(t, err)

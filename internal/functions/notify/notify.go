@@ -44,10 +44,10 @@ type SMTP struct {
 	Timeout time.Duration
 }
 
-// Circuits is what is watched and resumed; internal/functions/runner's Keeper is one.
+// Circuits is what is watched and resumed; internal/functions/runner's Registry is one.
 type Circuits interface {
 	// Watch tells the present circuits of all groups and then each change, in order of each circuit, until ctx ends.
-	Watch(ctx context.Context, tell func(Circuit)) error
+	Watch(ctx context.Context, notify func(Circuit)) error
 	// Circuit reads one now; false: there is none.
 	Circuit(ctx context.Context, g processor.Group, function string) (Circuit, bool, error)
 	// Resume closes it if it is still open (or half-open) for this incident, and gives it as it is then; false: it is not.
@@ -77,7 +77,7 @@ type Config struct {
 	Meta     meta.Store // the signing secret, and which notices were sent
 	Client   *egress.Client
 	SMTP     SMTP
-	// Link is the URL of the yard's HTTP door as people reach it, asked for each notice; nil or "": no link can be given.
+	// Link is the URL of the yard's HTTP listener as people reach it, asked for each notice; nil or "": no link can be given.
 	Link func() string
 	// LinkLife is how long a link is good; 0: 72 h.
 	LinkLife time.Duration

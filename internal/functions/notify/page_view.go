@@ -41,7 +41,7 @@ type pageView struct {
 	Function    string
 	Badge       breaker.State // empty: none
 	Resumable   bool          // it has the button
-	Facts       []fact
+	Rows        []row
 	Errors      []errorGroup
 	Details     []detail
 	Command     string
@@ -81,8 +81,8 @@ func expired(g grant) pageView {
 // shown is what is known of a circuit.
 func (s *Service) shown(ctx context.Context, g grant, c Circuit) pageView {
 	r, lag := trimmed(c.Record), s.lag(ctx, g.Group)
-	v := pageView{Function: oneLine(g.Function, maxNameBytes), Badge: r.State, Facts: facts(r, lag, time.Now())}
-	v.Details = pageDetails(details(g.Group, g.Function, r, lag), v.Facts)
+	v := pageView{Function: oneLine(g.Function, maxNameBytes), Badge: r.State, Rows: rows(r, lag, time.Now())}
+	v.Details = pageDetails(details(g.Group, g.Function, r, lag), v.Rows)
 	if r.State != breaker.Closed {
 		v.Errors, v.Command = errorGroups(errorLines(r)), notice{Function: g.Function}.command()
 	}

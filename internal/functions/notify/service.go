@@ -77,9 +77,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 // stays; people are told when an incident begins, also where an operator began it, and when what they were told of has ended.
 func (s *Service) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
-	told := make(chan Circuit)
-	parts.Go(func() { s.watchCircuits(ctx, told) })
-	parts.Go(func() { s.noteAll(ctx, told) })
+	notified := make(chan Circuit)
+	parts.Go(func() { s.watchCircuits(ctx, notified) })
+	parts.Go(func() { s.noteAll(ctx, notified) })
 	parts.Go(func() { s.watchLedgers(ctx) })
 	parts.Wait()
 	return nil

@@ -19,7 +19,7 @@ import (
 )
 
 // F6: each change is one event; people hear of an incident's beginning and end, and not of each probe.
-func TestPeopleAreToldOncePerIncidentAndTheGridOfEachChange(t *testing.T) {
+func TestPeopleAreNotifiedOncePerIncidentAndTheGridOfEachChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		defer w.run(w.open())()
@@ -27,7 +27,7 @@ func TestPeopleAreToldOncePerIncidentAndTheGridOfEachChange(t *testing.T) {
 		w.circuits.set("resize", r)
 		settle()
 		want(t, "grid", w.published(), "Opened/1")
-		want(t, "chat", w.told(chat), "Opened:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1")
 		for range 3 {
 			time.Sleep(time.Minute)
 			r = halfOpened(r)
@@ -38,11 +38,11 @@ func TestPeopleAreToldOncePerIncidentAndTheGridOfEachChange(t *testing.T) {
 		}
 		settle()
 		want(t, "grid", w.published(), "Opened/1 HalfOpened/2 Opened/3 HalfOpened/4 Opened/5 HalfOpened/6 Opened/7")
-		want(t, "chat", w.told(chat), "Opened:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1")
 		time.Sleep(time.Minute)
 		w.circuits.set("resize", closed(r, "Ada"))
 		settle()
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
 		last := w.posted(chat)[1]
 		if !strings.Contains(last.Text, "resize was resumed by Ada, after 4 min 3 s") || last.ResumeURL != "" {
 			t.Errorf("the end is told as %q with link %q", last.Text, last.ResumeURL)
@@ -50,7 +50,7 @@ func TestPeopleAreToldOncePerIncidentAndTheGridOfEachChange(t *testing.T) {
 	})
 }
 
-func TestAnEventTellsAllButTheLink(t *testing.T) {
+func TestAnEventNotifiesAllButTheLink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		stop := w.run(w.open())
@@ -124,7 +124,7 @@ func TestEventIDsStay(t *testing.T) {
 }
 
 // An operator's hold is told, and has no link.
-func TestAHoldIsToldWithoutALink(t *testing.T) {
+func TestAHoldIsNotifiedWithoutALink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		defer w.run(w.open())()
@@ -137,7 +137,7 @@ func TestAHoldIsToldWithoutALink(t *testing.T) {
 		}
 		w.circuits.set("resize", closed(r, "Bob"))
 		settle()
-		want(t, "chat", w.told(chat), "Held:h1 Closed:h1")
+		want(t, "chat", w.notified(chat), "Held:h1 Closed:h1")
 		// A circuit that opened by itself and is then held is told of twice: the link is worth nothing any more.
 		r = opened(w.circuits.get("resize"), "i2")
 		w.circuits.set("resize", r)
@@ -147,11 +147,11 @@ func TestAHoldIsToldWithoutALink(t *testing.T) {
 		settle()
 		w.circuits.set("resize", closed(r, "Bob"))
 		settle()
-		want(t, "chat", w.told(chat), "Held:h1 Closed:h1 Opened:i2 Held:i2 Closed:i2")
+		want(t, "chat", w.notified(chat), "Held:h1 Closed:h1 Opened:i2 Held:i2 Closed:i2")
 	})
 }
 
-func TestWithoutAnAddressTheCommandIsTold(t *testing.T) {
+func TestWithoutAnAddressTheCommandIsNotified(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		w.cfg.Link = nil
@@ -167,9 +167,9 @@ func TestWithoutAnAddressTheCommandIsTold(t *testing.T) {
 // What happened while the yard was down is noticed when it starts.
 func TestChangesWhileTheYardWasDownAreNoticed(t *testing.T) {
 	tests := []struct {
-		name          string
-		meanwhile     func(r breaker.Record) breaker.Record // after i1 was open and told
-		grid, toldNow string
+		name              string
+		meanwhile         func(r breaker.Record) breaker.Record // after i1 was open and told
+		grid, notifiedNow string
 	}{
 		{"nothing", func(r breaker.Record) breaker.Record { return r }, "", ""},
 		{"it was resumed", func(r breaker.Record) breaker.Record { return closed(r, "Ada") }, "Closed/2", "Closed:i1"},
@@ -195,7 +195,7 @@ func TestChangesWhileTheYardWasDownAreNoticed(t *testing.T) {
 				time.Sleep(time.Minute)
 				settle()
 				want(t, "grid", w.published(), test.grid)
-				want(t, "chat", w.told(chat), test.toldNow)
+				want(t, "chat", w.notified(chat), test.notifiedNow)
 			})
 		})
 	}
@@ -230,10 +230,10 @@ func TestClocksThatDifferNeitherLoseNorDouble(t *testing.T) {
 		settle()
 		w.circuits.set("resize", closed(ahead, "Ada"))
 		settle()
-		w.circuits.tell("resize", ahead)
+		w.circuits.notify("resize", ahead)
 		settle()
 		want(t, "grid", w.published(), "Opened/1 Closed/2")
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
 
 		w.circuits.set("resize", opened(w.circuits.get("resize"), "i3"))
 		settle()
@@ -242,7 +242,7 @@ func TestClocksThatDifferNeitherLoseNorDouble(t *testing.T) {
 		w.circuits.set("resize", behind)
 		settle()
 		want(t, "grid", w.published(), "Opened/1 Closed/2 Opened/3 Opened/1")
-		want(t, "chat", w.told(chat), "Opened:i1 Closed:i1 Opened:i3 Closed:i3 Opened:n1")
+		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1 Opened:i3 Closed:i3 Opened:n1")
 	})
 }
 
@@ -269,12 +269,12 @@ func TestAFlappingCircuitIsNoStorm(t *testing.T) {
 				}
 				time.Sleep(paceEvery + time.Second)
 				settle()
-				told := w.posted(chat)
-				if len(told) < paceBurst || len(told) > 60 {
-					t.Errorf("%d notices in four hours", len(told))
+				notified := w.posted(chat)
+				if len(notified) < paceBurst || len(notified) > 60 {
+					t.Errorf("%d notices in four hours", len(notified))
 				}
-				begun, last := map[string]bool{}, told[len(told)-1]
-				for _, p := range told {
+				begun, last := map[string]bool{}, notified[len(notified)-1]
+				for _, p := range notified {
 					if p.State == breaker.Closed {
 						delete(begun, p.Incident)
 					} else {
@@ -290,7 +290,7 @@ func TestAFlappingCircuitIsNoStorm(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				w.circuits.set("resize", opened(closed(r, "Ada"), "much later"))
 				settle()
-				if told := w.posted(chat); told[len(told)-1].Incident != "much later" {
+				if notified := w.posted(chat); notified[len(notified)-1].Incident != "much later" {
 					t.Error("after a while of peace a notice is not sent at once")
 				}
 			})
@@ -354,7 +354,7 @@ func dieAt(t *testing.T, step int, stored bool) {
 		t.Errorf("the grid was told only %s", w.published())
 	}
 	for _, target := range []string{chat, pager} {
-		if got := w.told(target); !strings.Contains(got, "Opened:i1") || !strings.HasSuffix(got, "Closed:i1") {
+		if got := w.notified(target); !strings.Contains(got, "Opened:i1") || !strings.HasSuffix(got, "Closed:i1") {
 			t.Errorf("%s was told only %q", target, got)
 		}
 	}
@@ -400,7 +400,7 @@ func (s *mortalStore) CompareAndSet(ctx context.Context, key string, expected me
 	return 0, errors.New("the process is dead")
 }
 
-func TestMetricsTellKindAndOutcome(t *testing.T) {
+func TestMetricsNotifyKindAndOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		registry := prometheus.NewRegistry()

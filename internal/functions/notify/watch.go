@@ -20,15 +20,15 @@ const (
 )
 
 // watchCircuits hands on what it is told, in order. Circuits may hold a lock while it tells, so nothing is asked of it from there.
-func (s *Service) watchCircuits(ctx context.Context, told chan<- Circuit) {
-	tell := func(c Circuit) {
+func (s *Service) watchCircuits(ctx context.Context, notified chan<- Circuit) {
+	notify := func(c Circuit) {
 		select {
-		case told <- c:
+		case notified <- c:
 		case <-ctx.Done():
 		}
 	}
 	s.persist(ctx, "circuits cannot be watched", func() error {
-		return s.cfg.Circuits.Watch(ctx, tell)
+		return s.cfg.Circuits.Watch(ctx, notify)
 	})
 }
 
@@ -53,14 +53,14 @@ func (s *Service) persist(ctx context.Context, trouble string, do func() error) 
 }
 
 // noteAll notices what it is told.
-func (s *Service) noteAll(ctx context.Context, told <-chan Circuit) {
+func (s *Service) noteAll(ctx context.Context, notified <-chan Circuit) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case c := <-told:
+		case c := <-notified:
 			s.noteSurely(ctx, c)
 		case <-sweep.C:
 			s.sweep(ctx)

@@ -15,7 +15,7 @@ const misplaced = "poison-system-"
 
 // fit gives an event that can be written. Nearly always that is the event itself. Else it was changed by the function,
 // which may put anything into it, or came from a sender that does not keep to the standard: what cannot be written is put into words,
-// since a letter that can never be written would keep its partition standing for good.
+// since a poison event that can never be written would keep its partition standing for good.
 func fit(ev event.Event) event.Event {
 	if writable(ev) {
 		return ev

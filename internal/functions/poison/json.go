@@ -10,25 +10,25 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
-// EventType is the type of letters in grid topics.
+// EventType is the type of poison events in grid topics.
 const EventType = "Eventyard.EventPoisoned"
 
-// maxStored is the most that a letter may measure in a topic, whose log takes half as much again as a hub, and maxPublished in a
+// maxStored is the most that a poison event may measure in a topic, whose log takes half as much again as a hub, and maxPublished in a
 // publication, of which it takes 1 MiB.
 const (
 	maxStored    = 1_500_000
 	maxPublished = 1_000_000
 )
 
-// JSON is the letter as it is published to a grid topic, in the form of Event Grid's schema: type Eventyard.EventPoisoned, subject
-// functions/FUNCTION/partitions/P/sequences/N, id ID, data the letter's facts and the body (JSON where it is, else base64).
-func (l Letter) JSON() ([]byte, error) { return l.fitting(schema.EventGridForm, maxPublished) }
+// JSON is the poison event as it is published to a grid topic, in the form of Event Grid's schema: type Eventyard.EventPoisoned, subject
+// functions/FUNCTION/partitions/P/sequences/N, id ID, data the poison event's entries and the body (JSON where it is, else base64).
+func (l Record) JSON() ([]byte, error) { return l.fitting(schema.EventGridForm, maxPublished) }
 
-// Stored is the letter as a topic of that schema stores it. As a CloudEvent its source is /hubs/HUB.
-func (l Letter) Stored(form schema.Form) ([]byte, error) { return l.fitting(form, maxStored) }
+// Stored is the poison event as a topic of that schema stores it. As a CloudEvent its source is /hubs/HUB.
+func (l Record) Stored(form schema.Form) ([]byte, error) { return l.fitting(form, maxStored) }
 
-// fitting is the letter with as much of its event as has room: all, or no properties, or nothing but the place where it is.
-func (l Letter) fitting(form schema.Form, most int) (b []byte, err error) {
+// fitting is the poison event with as much of its event as has room: all, or no properties, or nothing but the place where it is.
+func (l Record) fitting(form schema.Form, most int) (b []byte, err error) {
 	l.Reason, l.Stack = cut(l.Reason, maxReasonBytes), cut(l.Stack, maxStackBytes)
 	d := l.data()
 	for _, d := range []data{d, d.shortened(), d.referring()} {
@@ -42,7 +42,7 @@ func (l Letter) fitting(form schema.Form, most int) (b []byte, err error) {
 	return b, nil
 }
 
-// data is what a letter in a topic tells.
+// data is what a poison event in a topic tells.
 type data struct {
 	Function      string          `json:"function"`
 	Hub           string          `json:"hub"`
@@ -71,7 +71,7 @@ type data struct {
 	BodyBase64 string          `json:"bodyBase64,omitempty"`
 }
 
-func (l Letter) data() data {
+func (l Record) data() data {
 	ev := l.Event
 	d := data{
 		Function: l.Function, Hub: l.Hub, Group: l.Group, Partition: l.Partition, Sequence: l.Sequence, Offset: l.Offset,
@@ -118,7 +118,7 @@ func inJSON(ev event.Event) (json.RawMessage, string) {
 }
 
 // write writes the event with data as its last member, which is how topics keep events.
-func (l Letter) write(form schema.Form, d data) ([]byte, error) {
+func (l Record) write(form schema.Form, d data) ([]byte, error) {
 	subject := "functions/" + l.Function + "/partitions/" + l.Partition + "/sequences/" + fmt.Sprint(l.Sequence)
 	at := l.At.UTC().Format(time.RFC3339Nano)
 	if form == schema.CloudEventForm {

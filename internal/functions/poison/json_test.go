@@ -12,8 +12,8 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
-// F4: in a topic a letter is an event like any other.
-func TestALetterInATopic(t *testing.T) {
+// F4: in a topic a poison event is an event like any other.
+func TestAPoisonEventInATopic(t *testing.T) {
 	for form, want := range map[schema.Form]string{
 		schema.EventGridForm: `{"id":"resize/images/3/1841","subject":"functions/resize/partitions/3/sequences/1841","eventType":"Eventyard.EventPoisoned",` +
 			`"eventTime":"2026-11-15T12:00:00.123Z","dataVersion":"1.0","data":`,
@@ -21,7 +21,7 @@ func TestALetterInATopic(t *testing.T) {
 			`"subject":"functions/resize/partitions/3/sequences/1841","time":"2026-11-15T12:00:00.123Z","datacontenttype":"application/json","data":`,
 	} {
 		t.Run(form.String(), func(t *testing.T) {
-			b, err := letter().Stored(form)
+			b, err := poisonEvent().Stored(form)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +51,7 @@ func TestALetterInATopic(t *testing.T) {
 	}
 }
 
-func TestTheBodyOfALetterInATopic(t *testing.T) {
+func TestTheBodyOfAPoisonEventInATopic(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		event event.Event
@@ -67,7 +67,7 @@ func TestTheBodyOfALetterInATopic(t *testing.T) {
 		{"a sequence of lists too", event.Event{Value: []any{[]any{"a"}, []any{nil}}}, `"body":[["a"],[null]]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := letter()
+			l := poisonEvent()
 			l.Event = test.event
 			b, err := l.JSON()
 			if err != nil || !json.Valid(b) || !bytes.Contains(b, []byte(test.want+"}}")) {
@@ -75,19 +75,19 @@ func TestTheBodyOfALetterInATopic(t *testing.T) {
 			}
 		})
 	}
-	l := letter()
+	l := poisonEvent()
 	l.Event = event.Bytes(nil)
 	if b, err := l.JSON(); err != nil || bytes.Contains(b, []byte(`"body`)) {
 		t.Errorf("an empty body: %s, %v", b, err)
 	}
 }
 
-// F4: a letter that a topic does not take would keep its partition standing for good.
-func TestALetterFitsIntoATopic(t *testing.T) {
-	stored := func(l Letter) ([]byte, error) { return l.Stored(schema.CloudEventForm) }
+// F4: a poison event that a topic does not take would keep its partition standing for good.
+func TestAPoisonEventFitsIntoATopic(t *testing.T) {
+	stored := func(l Record) ([]byte, error) { return l.Stored(schema.CloudEventForm) }
 	for _, test := range []struct {
 		name       string
-		write      func(Letter) ([]byte, error)
+		write      func(Record) ([]byte, error)
 		most       int
 		body       int
 		properties int
@@ -97,11 +97,11 @@ func TestALetterFitsIntoATopic(t *testing.T) {
 		{"all of it", stored, maxStored, 1000, 1000, `"bodyBase64":"/////`, `"shortened"`},
 		{"without properties where they are too large", stored, maxStored, 1<<20 - 1000, 60_000, `"shortened":true`, `"large"`},
 		{"without the event where that is", stored, maxStored, 1<<20 + 200_000, 10, `"reference":true`, `"body`},
-		{"published likewise without properties", Letter.JSON, maxPublished, 700_000, 60_000, `"shortened":true`, `"large"`},
-		{"published without the event", Letter.JSON, maxPublished, 800_000, 10, `"reference":true`, `"body`},
+		{"published likewise without properties", Record.JSON, maxPublished, 700_000, 60_000, `"shortened":true`, `"large"`},
+		{"published without the event", Record.JSON, maxPublished, 800_000, 10, `"reference":true`, `"body`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := letter()
+			l := poisonEvent()
 			l.Event.Body = bytes.Repeat([]byte{0xff}, test.body)
 			l.Event.Properties["large"] = strings.Repeat("\x00", test.properties)
 			l.Reason = strings.Repeat("\x01", 1<<20)
@@ -114,7 +114,7 @@ func TestALetterFitsIntoATopic(t *testing.T) {
 			}
 		})
 	}
-	l := letter()
+	l := poisonEvent()
 	l.Event.Subject, l.Event.MessageID, l.Event.Key = strings.Repeat("\x01", 1<<20), strings.Repeat("\x01", 1<<20), strings.Repeat("\x01", 1<<16-1)
 	if b, err := l.JSON(); err != nil || len(b) > maxPublished || !bytes.Contains(b, []byte(`"reason":"too large`)) {
 		t.Errorf("%d bytes, %v", len(b), err)

@@ -9,14 +9,14 @@ import (
 	"github.com/eventyard/eventyard/event"
 )
 
-// Read is the other way; false: it is no letter. The Event is the original again (key, partition, sequence, offset, enqueued, too).
+// Read is the other way; false: it is no poison event. The Event is the original again (key, partition, sequence, offset, enqueued, too).
 // It believes nothing: anybody may write into a poison hub.
-func Read(ev event.Event) (Letter, bool) {
+func Read(ev event.Event) (Record, bool) {
 	p := ev.Properties
 	id, _ := p[PropertyID].(string)
 	l, ok := parseID(id)
 	if !ok {
-		return Letter{}, false
+		return Record{}, false
 	}
 	l.Group, l.Offset, l.Instance = text(p, PropertyGroup), text(p, PropertyOffset), text(p, PropertyInstance)
 	l.Reason, l.Stack = text(p, PropertyReason), text(p, PropertyStack)
@@ -35,7 +35,7 @@ func Read(ev event.Event) (Letter, bool) {
 	return l, true
 }
 
-// originals are the properties without the letter's.
+// originals are the properties without the poison event's.
 func originals(p map[string]any) map[string]any {
 	var rest map[string]any
 	for name, v := range p {
@@ -51,7 +51,7 @@ func originals(p map[string]any) map[string]any {
 }
 
 // Redrive is the event to publish again: as the original, with the two properties of redriven events.
-func (l Letter) Redrive() event.Event {
+func (l Record) Redrive() event.Event {
 	ev := l.Event
 	ev.Properties = maps.Clone(ev.Properties)
 	if ev.Properties == nil {

@@ -172,7 +172,7 @@ func TestAPoisonHubMadeAnew(t *testing.T) {
 				settle(3 * time.Minute)
 				f = y.show(k, "resize")
 				if f.Lag != 0 || f.Poisoned != 2 || f.State != StateRunning {
-					t.Errorf("then it has a lag of %d and %d letters and is %s: %s %s", f.Lag, f.Poisoned, f.State, f.Problem, f.LastError)
+					t.Errorf("then it has a lag of %d and %d poison events and is %s: %s %s", f.Lag, f.Poisoned, f.State, f.Problem, f.LastError)
 				}
 			})
 		})
@@ -214,7 +214,7 @@ func TestTheYardsOwnPoisonHubIsMadeAgain(t *testing.T) {
 		y.send("small", "0", "2")
 		settle(time.Minute)
 		if f := y.show(k, "resize"); f.Lag != 0 || f.Poisoned != 1 || f.State != StateRunning {
-			t.Errorf("it has a lag of %d and %d letters and is %s: %s %s", f.Lag, f.Poisoned, f.State, f.Problem, f.LastError)
+			t.Errorf("it has a lag of %d and %d poison events and is %s: %s %s", f.Lag, f.Poisoned, f.State, f.Problem, f.LastError)
 		}
 	})
 }
@@ -249,7 +249,7 @@ func TestAPoisonTopicMadeAnew(t *testing.T) {
 		must(t, err)
 		settle(time.Minute)
 		if f := y.show(k, "resize"); f.Lag != 0 || f.Counts.Poisoned != 1 {
-			t.Errorf("then it has a lag of %d after %d letters", f.Lag, f.Counts.Poisoned)
+			t.Errorf("then it has a lag of %d after %d poison events", f.Lag, f.Counts.Poisoned)
 		}
 	})
 }

@@ -174,7 +174,7 @@ func (d Definition) tidy() Definition {
 }
 
 // vet gives a definition as it may be stored, or says what is wrong with it, by itself or with what it names.
-func (k *Keeper) vet(d Definition) (Definition, error) {
+func (k *Registry) vet(d Definition) (Definition, error) {
 	d = d.tidy()
 	if err := d.check(); err != nil {
 		return d, err
@@ -195,7 +195,7 @@ func (k *Keeper) vet(d Definition) (Definition, error) {
 	return k.vetPoison(d)
 }
 
-func (k *Keeper) vetPoison(d Definition) (Definition, error) {
+func (k *Registry) vetPoison(d Definition) (Definition, error) {
 	if topic, is := d.poisonTopic(); is {
 		if k.cfg.Topics == nil {
 			return d, invalid("poison %q: this yard has no topics, name a hub", d.Poison)
@@ -220,9 +220,9 @@ func (k *Keeper) vetPoison(d Definition) (Definition, error) {
 // ownPoison: the place is the default one, which is made where it is missing.
 func (d Definition) ownPoison() bool { return auth.Fold(d.Poison) == auth.Fold(d.Name+poisonSuffix) }
 
-// provide makes what the function needs and may not be there: its group, and the default place for poison. That keeps letters for
+// provide makes what the function needs and may not be there: its group, and the default place for poison. That keeps poison events for
 // ever: they are few, and nobody should lose one for having been on holiday.
-func (k *Keeper) provide(ctx context.Context, d Definition) error {
+func (k *Registry) provide(ctx context.Context, d Definition) error {
 	if _, err := k.cfg.Broker.CreateGroup(ctx, d.Hub, d.Group); err != nil && !errors.Is(err, broker.ErrGroupExists) {
 		if errors.Is(err, broker.ErrInvalidName) {
 			return invalid("%w", err)

@@ -35,7 +35,7 @@ func (c Circuit) group() processor.Group { return processor.Group{Hub: c.Hub, Gr
 // those of the yard's own.
 //
 // One whose record cannot be read is left out and reported: the others are needed all the more then.
-func (k *Keeper) ListCircuits(ctx context.Context) ([]Circuit, error) {
+func (k *Registry) ListCircuits(ctx context.Context) ([]Circuit, error) {
 	all, broken, err := k.circuits(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list circuits: %w", err)
@@ -54,10 +54,10 @@ func (k *Keeper) ListCircuits(ctx context.Context) ([]Circuit, error) {
 	return all, nil
 }
 
-// circuits are all of them, without lag, and what is wrong with those that cannot be read. The store is asked once for whose facts there
+// circuits are all of them, without lag, and what is wrong with those that cannot be read. The store is asked once for whose entries there
 // are, whatever the number of hubs, and then about those groups that have any.
-func (k *Keeper) circuits(ctx context.Context) (all []Circuit, broken, err error) {
-	found, err := k.cfg.Groups.FindFacts(ctx, circuit.Prefix, circuit.TallyPrefix)
+func (k *Registry) circuits(ctx context.Context) (all []Circuit, broken, err error) {
+	found, err := k.cfg.Groups.FindEntries(ctx, circuit.Prefix, circuit.TallyPrefix)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func (k *Keeper) circuits(ctx context.Context) (all []Circuit, broken, err error
 	return c.sorted(), broken, nil
 }
 
-// functionOf is whose a fact of a circuit is.
+// functionOf is whose an entry of a circuit is.
 func functionOf(key string) string {
 	_, rest, _ := strings.Cut(key, "/")
 	name, _, _ := strings.Cut(rest, "/")
@@ -104,12 +104,12 @@ type collected struct {
 	broken     map[functionKey]bool
 }
 
-// read adds the circuits of a group that has facts of these functions. One of them that is not given has a record that cannot be read,
+// read adds the circuits of a group that has entries of these functions. One of them that is not given has a record that cannot be read,
 // and is not taken for a closed one.
-func (k *Keeper) read(ctx context.Context, c collected, g processor.Group, functions map[string]bool) (broken, err error) {
+func (k *Registry) read(ctx context.Context, c collected, g processor.Group, functions map[string]bool) (broken, err error) {
 	all, broken := circuit.Read(ctx, k.cfg.Groups, g, "")
 	if broken != nil {
-		if _, err := k.cfg.Groups.Facts(ctx, g, circuit.Prefix); err != nil {
+		if _, err := k.cfg.Groups.Entries(ctx, g, circuit.Prefix); err != nil {
 			return nil, unlessGone(err) // it is the store
 		}
 		for name := range functions {
@@ -152,7 +152,7 @@ func failuresOf(s circuit.Status) int {
 }
 
 // addOwn adds those of the yard's functions, and marks them.
-func (k *Keeper) addOwn(ctx context.Context, c collected) error {
+func (k *Registry) addOwn(ctx context.Context, c collected) error {
 	all, err := k.all(ctx)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (c collected) sorted() []Circuit {
 
 // ShowCircuit gives one (hub and group may be empty if the name is enough: ErrAmbiguous). A function that never had trouble has a closed one, if it is one
 // of the yard's; else nobody knows of it: ErrNoCircuit.
-func (k *Keeper) ShowCircuit(ctx context.Context, hub, group, function string) (Circuit, error) {
+func (k *Registry) ShowCircuit(ctx context.Context, hub, group, function string) (Circuit, error) {
 	c, err := k.one(ctx, hub, group, function)
 	if err != nil {
 		return Circuit{}, fmt.Errorf("circuit of function %.120q: %w", function, err)
@@ -197,7 +197,7 @@ func (k *Keeper) ShowCircuit(ctx context.Context, hub, group, function string) (
 	return c, nil
 }
 
-func (k *Keeper) one(ctx context.Context, hub, group, function string) (Circuit, error) {
+func (k *Registry) one(ctx context.Context, hub, group, function string) (Circuit, error) {
 	all, broken, err := k.circuits(ctx)
 	if err != nil {
 		return Circuit{}, err
@@ -223,24 +223,24 @@ func (k *Keeper) one(ctx context.Context, hub, group, function string) (Circuit,
 	case len(found) == 1:
 		return found[0], nil
 	}
-	places := make([]string, len(found))
+	positions := make([]string, len(found))
 	for i, c := range found {
-		places[i] = fmt.Sprintf("group %q of hub %q", c.Group, c.Hub)
+		positions[i] = fmt.Sprintf("group %q of hub %q", c.Group, c.Hub)
 	}
-	return Circuit{}, fmt.Errorf("%w: %s: say which hub and group are meant", ErrAmbiguous, strings.Join(places, ", "))
+	return Circuit{}, fmt.Errorf("%w: %s: say which hub and group are meant", ErrAmbiguous, strings.Join(positions, ", "))
 }
 
 // OpenCircuit holds it: no host calls the function until CloseCircuit closes it.
-func (k *Keeper) OpenCircuit(ctx context.Context, hub, group, function, by, reason string) (Circuit, error) {
+func (k *Registry) OpenCircuit(ctx context.Context, hub, group, function, by, reason string) (Circuit, error) {
 	return k.changeCircuit(ctx, hub, group, function, holding(by, reason))
 }
 
 // CloseCircuit closes it.
-func (k *Keeper) CloseCircuit(ctx context.Context, hub, group, function, by, reason string) (Circuit, error) {
+func (k *Registry) CloseCircuit(ctx context.Context, hub, group, function, by, reason string) (Circuit, error) {
 	return k.changeCircuit(ctx, hub, group, function, closing(by, reason))
 }
 
-func (k *Keeper) changeCircuit(ctx context.Context, hub, group, function string, how func(breaker.Record) (breaker.Record, bool)) (Circuit, error) {
+func (k *Registry) changeCircuit(ctx context.Context, hub, group, function string, how func(breaker.Record) (breaker.Record, bool)) (Circuit, error) {
 	c, err := k.one(ctx, hub, group, function)
 	if errors.Is(err, ErrNoCircuit) && hub != "" && group != "" {
 		c, err = k.unheardOf(ctx, hub, group, function)
@@ -255,7 +255,7 @@ func (k *Keeper) changeCircuit(ctx context.Context, hub, group, function string,
 }
 
 // unheardOf is a circuit of a function that runs elsewhere and has had no trouble yet: it is stopped all the same.
-func (k *Keeper) unheardOf(ctx context.Context, hub, group, function string) (Circuit, error) {
+func (k *Registry) unheardOf(ctx context.Context, hub, group, function string) (Circuit, error) {
 	if !wellNamed(function) {
 		return Circuit{}, ErrNoCircuit
 	}

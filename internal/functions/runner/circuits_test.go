@@ -53,7 +53,7 @@ func (y *yard) stranger(hub, group string) processor.Group {
 
 func (y *yard) tally(g processor.Group, function, instance string, total int64) {
 	y.t.Helper()
-	_, err := y.groups.Put(y.t.Context(), g, processor.Fact{
+	_, err := y.groups.Put(y.t.Context(), g, processor.Entry{
 		Key: circuit.TallyPrefix + function + "/" + instance, Value: breaker.EncodeTally(breaker.Tally{Total: total}),
 	})
 	must(y.t, err)
@@ -185,7 +185,7 @@ func TestACircuitThatCannotBeRead(t *testing.T) {
 		if at.Hub == "orders" {
 			function = "resize"
 		}
-		_, err := y.groups.Put(t.Context(), at, processor.Fact{Key: circuit.Prefix + function, Value: []byte("{")})
+		_, err := y.groups.Put(t.Context(), at, processor.Entry{Key: circuit.Prefix + function, Value: []byte("{")})
 		must(t, err)
 	}
 	all, err := k.ListCircuits(t.Context())
@@ -280,18 +280,18 @@ func TestWatch(t *testing.T) {
 		g, other := y.stranger("images", "viewers"), y.stranger("late", "g")
 		y.trip(g, "show")
 		ctx, stop := context.WithCancel(t.Context())
-		told, ended := make(chan string, 100), make(chan error, 1)
+		reported, ended := make(chan string, 100), make(chan error, 1)
 		go func() {
 			ended <- k.Watch(ctx, func(c notify.Circuit) {
-				told <- fmt.Sprintf("%s/%s/%s %s %d", c.Group.Hub, c.Group.Group, c.Function, c.Record.State, c.Record.Term)
+				reported <- fmt.Sprintf("%s/%s/%s %s %d", c.Group.Hub, c.Group.Group, c.Function, c.Record.State, c.Record.Term)
 			})
 		}()
 		expect := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
 			var got []string
-			for len(told) > 0 {
-				got = append(got, <-told)
+			for len(reported) > 0 {
+				got = append(got, <-reported)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
@@ -318,14 +318,14 @@ func TestWatch(t *testing.T) {
 		expect("late/g/f closed 0")
 		y.trip(g, "show")
 		expect("images/viewers/show open 3")
-		facts, err := y.groups.Facts(t.Context(), g, circuit.Prefix)
+		entries, err := y.groups.Entries(t.Context(), g, circuit.Prefix)
 		must(t, err)
-		_, err = y.groups.Put(t.Context(), g, processor.Fact{Key: facts[0].Key, Value: []byte("{"), Version: facts[0].Version})
+		_, err = y.groups.Put(t.Context(), g, processor.Entry{Key: entries[0].Key, Value: []byte("{"), Version: entries[0].Version})
 		must(t, err)
 		expect() // it is not closed, for all we know
-		facts, err = y.groups.Facts(t.Context(), g, circuit.Prefix)
+		entries, err = y.groups.Entries(t.Context(), g, circuit.Prefix)
 		must(t, err)
-		must(t, y.groups.Remove(t.Context(), g, facts[0]))
+		must(t, y.groups.Remove(t.Context(), g, entries[0]))
 		expect("images/viewers/show closed 0")
 		stop()
 		must(t, <-ended)

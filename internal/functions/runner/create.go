@@ -13,7 +13,7 @@ import (
 // Create stores a definition, with defaults filled in; makes the group and the default poison hub where they are missing. It runs soon after.
 //
 // Errors: ErrExists, ErrInvalid, *broker.NotFoundError (hub), the store's.
-func (k *Keeper) Create(ctx context.Context, d Definition) (Function, error) {
+func (k *Registry) Create(ctx context.Context, d Definition) (Function, error) {
 	e, err := k.create(ctx, d)
 	if err != nil {
 		return Function{}, fmt.Errorf("create function %.120q: %w", d.Name, err)
@@ -21,7 +21,7 @@ func (k *Keeper) Create(ctx context.Context, d Definition) (Function, error) {
 	return k.function(ctx, e, true), nil
 }
 
-func (k *Keeper) create(ctx context.Context, d Definition) (*entry, error) {
+func (k *Registry) create(ctx context.Context, d Definition) (*entry, error) {
 	d, err := k.vet(d)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (d Definition) since(before Definition) time.Time {
 
 // vacant wants the group to be free. That two who create at once may get one group is
 // accepted: they were as well made one after the other by somebody who had not looked.
-func (k *Keeper) vacant(ctx context.Context, d Definition) error {
+func (k *Registry) vacant(ctx context.Context, d Definition) error {
 	all, err := k.all(ctx)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func taken(name, by string) error {
 }
 
 // insert stores a new definition. The deletion of one that had its name is finished first.
-func (k *Keeper) insert(ctx context.Context, e *entry) error {
+func (k *Registry) insert(ctx context.Context, e *entry) error {
 	return untilUncontested(ctx, func() error {
 		conflict := k.put(ctx, e, nil)
 		if !errors.Is(conflict, meta.ErrConflict) {
@@ -110,7 +110,7 @@ func (k *Keeper) insert(ctx context.Context, e *entry) error {
 }
 
 // put stores e in place of what there was before, nil for nothing, and makes it known.
-func (k *Keeper) put(ctx context.Context, e *entry, before *entry) error {
+func (k *Registry) put(ctx context.Context, e *entry, before *entry) error {
 	var expected meta.Revision
 	var raw []byte
 	if before != nil {
@@ -127,7 +127,7 @@ func (k *Keeper) put(ctx context.Context, e *entry, before *entry) error {
 }
 
 // get reads one from the store, also one that is being deleted. The name has to be spelled as it is.
-func (k *Keeper) get(ctx context.Context, name string) (*entry, error) {
+func (k *Registry) get(ctx context.Context, name string) (*entry, error) {
 	if !wellNamed(name) {
 		return nil, fmt.Errorf("%w: %.120q", ErrNotFound, name)
 	}
@@ -142,7 +142,7 @@ func (k *Keeper) get(ctx context.Context, name string) (*entry, error) {
 }
 
 // find reads one that users see.
-func (k *Keeper) find(ctx context.Context, name string) (*entry, error) {
+func (k *Registry) find(ctx context.Context, name string) (*entry, error) {
 	e, err := k.get(ctx, name)
 	if err == nil && e.Name != name && e.problem == nil {
 		return nil, fmt.Errorf("%w: %q: there is %q, and case matters here", ErrNotFound, name, e.Name)
@@ -154,7 +154,7 @@ func (k *Keeper) find(ctx context.Context, name string) (*entry, error) {
 }
 
 // all reads all of them, also those that are being deleted, by name.
-func (k *Keeper) all(ctx context.Context) ([]*entry, error) {
+func (k *Registry) all(ctx context.Context) ([]*entry, error) {
 	entries, err := k.cfg.Meta.List(ctx, keyPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("read functions: %w", err)
@@ -168,7 +168,7 @@ func (k *Keeper) all(ctx context.Context) ([]*entry, error) {
 
 // Ensure is for configured functions: created, or changed where it differs. One that is to read another hub or group is deleted and made anew, as its circuit
 // and its work are the group's.
-func (k *Keeper) Ensure(ctx context.Context, d Definition) error {
+func (k *Registry) Ensure(ctx context.Context, d Definition) error {
 	err := untilUncontested(ctx, func() error { return k.ensure(ctx, d) })
 	if err != nil {
 		return fmt.Errorf("ensure function %.120q: %w", d.Name, err)
@@ -176,7 +176,7 @@ func (k *Keeper) Ensure(ctx context.Context, d Definition) error {
 	return nil
 }
 
-func (k *Keeper) ensure(ctx context.Context, d Definition) error {
+func (k *Registry) ensure(ctx context.Context, d Definition) error {
 	there, err := k.get(ctx, d.Name)
 	if errors.Is(err, ErrNotFound) || err == nil && there.Deleting {
 		_, err = k.create(ctx, d)
@@ -202,7 +202,7 @@ func (k *Keeper) ensure(ctx context.Context, d Definition) error {
 }
 
 // replace deletes a function and makes it anew, once nothing is known that speaks against it.
-func (k *Keeper) replace(ctx context.Context, d Definition) error {
+func (k *Registry) replace(ctx context.Context, d Definition) error {
 	if err := k.vacant(ctx, d); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type Definition struct {
 	Lanes   int           `json:"lanes,omitempty"`
 	Start   string        `json:"start,omitempty"`
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// Since is when latest was said, which the keeper notes: a partition without a checkpoint begins there, whenever a host first reads it.
+	// Since is when latest was said, which the registry notes: a partition without a checkpoint begins there, whenever a host first reads it.
 	Since time.Time `json:"since,omitzero"`
 	// Retries after the first call, nil: 5, Exponential if RetryDelay is not given either; negative: for ever. RetryDelay 0: 250 ms. Exponential doubles it each
 	// time up to RetryMax (0: 1 min).

@@ -29,7 +29,7 @@ func TestCreateFillsInDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, f.Definition); diff != "" || f.Created.IsZero() {
 		t.Error(diff, f.Created)
 	}
-	if f.State != StateStarting || f.Circuit.State != breaker.Closed || f.Lag != 0 || f.Partitions != 2 || f.PoisonPlace != "Resize-poison" || f.Poisoned != 0 {
+	if f.State != StateStarting || f.Circuit.State != breaker.Closed || f.Lag != 0 || f.Partitions != 2 || f.PoisonPosition != "Resize-poison" || f.Poisoned != 0 {
 		t.Errorf("it is %+v", f)
 	}
 	h, err := y.broker.Hub("resize-poison")
@@ -59,8 +59,8 @@ func TestWhatAFunctionNeedsIsMade(t *testing.T) {
 		d.Group = fmt.Sprintf("group-%d", i)
 		f := y.create(k, d)
 		want := map[string]string{"kept": "kept-poison", "elsewhere": "bin", "topical": "topic:bad-events", "careless": "none"}[d.Name]
-		if f.PoisonPlace != want {
-			t.Errorf("%s: poison goes to %q, want %q", d.Name, f.PoisonPlace, want)
+		if f.PoisonPosition != want {
+			t.Errorf("%s: poison goes to %q, want %q", d.Name, f.PoisonPosition, want)
 		}
 		if _, err := y.broker.Group(t.Context(), "orders", d.Group); err != nil {
 			t.Errorf("%s: %v", d.Name, err)
@@ -83,9 +83,9 @@ func TestWhatIsRefused(t *testing.T) {
 		change func(*Definition)
 		want   string
 	}{
-		{"no name", func(d *Definition) { d.Name = "" }, "use 1 to 100 letters"},
-		{"a long name", func(d *Definition) { d.Name = strings.Repeat("a", 101) }, "use 1 to 100 letters"},
-		{"a name with a slash", func(d *Definition) { d.Name = "a/b" }, "use 1 to 100 letters"},
+		{"no name", func(d *Definition) { d.Name = "" }, "use 1 to 100 poison events"},
+		{"a long name", func(d *Definition) { d.Name = strings.Repeat("a", 101) }, "use 1 to 100 poison events"},
+		{"a name with a slash", func(d *Definition) { d.Name = "a/b" }, "use 1 to 100 poison events"},
 		{"a name that makes no hub", func(d *Definition) { d.Name = "-a" }, "name another place for poison"},
 		{"no hub", func(d *Definition) { d.Hub = "" }, "name the one whose events"},
 		{"a group that cannot be", func(d *Definition) { d.Group = "a b" }, "consumer group"},
@@ -111,7 +111,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a target", func(d *Definition) { d.Target = -1 }, "use 1 or more"},
 		{"who is told", func(d *Definition) { d.Notify = []string{"pigeon:x"} }, "use mailto:"},
 		{"too many who are told", func(d *Definition) { d.Notify = make([]string, 51) }, "use at most 50"},
-		{"a header's name", func(d *Definition) { d.Headers = map[string]string{"a b": "c"} }, "give a name of letters"},
+		{"a header's name", func(d *Definition) { d.Headers = map[string]string{"a b": "c"} }, "give a name of poison events"},
 		{"a header of the yard's", func(d *Definition) { d.Headers = map[string]string{"Content-Type": "c"} }, "choose another name"},
 		{"an attribute as a header", func(d *Definition) { d.Headers = map[string]string{"CE-id": "c"} }, "choose another name"},
 		{"a header twice", func(d *Definition) { d.Headers = map[string]string{"X-A": "c", "x-a": "d"} }, "leave out one"},
@@ -189,13 +189,13 @@ func TestEnsure(t *testing.T) {
 	if err != nil || changed.Batch != 7 || *changed.Retries != -1 || !changed.Created.Equal(made.Created) {
 		t.Errorf("changed it is %+v, %v", changed.Definition, err)
 	}
-	// What is shown can be stored again, which is how doors change a function.
+	// What is shown can be stored again, which is how listeners change a function.
 	must(t, k.Ensure(t.Context(), changed.Definition))
 	y.trip(changed.group("yard"), "resize")
 	must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Group = "other" })))
 	moved, err := k.Show(t.Context(), "resize")
-	if err != nil || moved.Group != "other" || moved.State != StateStarting || len(y.facts(made.group("yard"))) != 0 {
-		t.Errorf("moved it is %+v with facts %v, %v", moved, y.facts(made.group("yard")), err)
+	if err != nil || moved.Group != "other" || moved.State != StateStarting || len(y.entries(made.group("yard"))) != 0 {
+		t.Errorf("moved it is %+v with entries %v, %v", moved, y.entries(made.group("yard")), err)
 	}
 }
 

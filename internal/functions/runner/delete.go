@@ -12,12 +12,12 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// workPrefix is that of the facts about a function's work (functions.Host writes them).
+// workPrefix is that of the entries about a function's work (functions.Host writes them).
 const workPrefix = "work/"
 
 // Delete stops a function and forgets it with its attempts, counts and circuit; group, checkpoints and poison stay. It returns when that is
 // done here; from the moment it is decided it is done even if nobody waits for it.
-func (k *Keeper) Delete(ctx context.Context, name string) error {
+func (k *Registry) Delete(ctx context.Context, name string) error {
 	var marked *entry
 	err := untilUncontested(ctx, func() (err error) {
 		marked, err = k.mark(ctx, name)
@@ -37,7 +37,7 @@ func (k *Keeper) Delete(ctx context.Context, name string) error {
 }
 
 // mark decides the deletion.
-func (k *Keeper) mark(ctx context.Context, name string) (*entry, error) {
+func (k *Registry) mark(ctx context.Context, name string) (*entry, error) {
 	there, err := k.get(ctx, name)
 	if err != nil || there.Deleting {
 		return there, err
@@ -51,7 +51,7 @@ func (k *Keeper) mark(ctx context.Context, name string) (*entry, error) {
 }
 
 // stopped waits until no host of this node runs the function any more.
-func (k *Keeper) stopped(ctx context.Context, e *entry) error {
+func (k *Registry) stopped(ctx context.Context, e *entry) error {
 	k.mu.Lock()
 	j, known := k.jobs[e.key], k.known[e.key]
 	next := known != nil && !known.gone && known.revision > e.revision // the job is, or will be, the next function's
@@ -68,8 +68,8 @@ func (k *Keeper) stopped(ctx context.Context, e *entry) error {
 }
 
 // finish removes what a function has left and then its definition, which is marked. It may be done twice, and by several at once: once the definition
-// is gone, facts of that name are those of the next function.
-func (k *Keeper) finish(ctx context.Context, e *entry) error {
+// is gone, entries of that name are those of the next function.
+func (k *Registry) finish(ctx context.Context, e *entry) error {
 	there, err := k.cfg.Meta.Get(ctx, e.key)
 	if err == nil && there.Revision == e.revision {
 		if err := k.forget(ctx, e.Definition); err != nil {
@@ -84,8 +84,8 @@ func (k *Keeper) finish(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// forget removes the facts of a function: circuit, counts and work. Where the group is gone they are too.
-func (k *Keeper) forget(ctx context.Context, d Definition) error {
+// forget removes the entries of a function: circuit, counts and work. Where the group is gone they are too.
+func (k *Registry) forget(ctx context.Context, d Definition) error {
 	if d.Hub == "" || d.Name == "" {
 		return nil // its definition could not be read
 	}
@@ -96,41 +96,41 @@ func (k *Keeper) forget(ctx context.Context, d Definition) error {
 	}{
 		{workPrefix + d.Name + "/", ""}, {circuit.TallyPrefix + d.Name + "/", ""}, {circuit.Prefix, circuit.Prefix + d.Name},
 	} {
-		if err := k.removeFacts(ctx, g, of.prefix, of.only); err != nil {
+		if err := k.removeEntries(ctx, g, of.prefix, of.only); err != nil {
 			var missing *broker.NotFoundError
 			if errors.As(err, &missing) {
 				return nil
 			}
-			return fmt.Errorf("remove facts of function %q: %w", d.Name, err)
+			return fmt.Errorf("remove entries of function %q: %w", d.Name, err)
 		}
 	}
 	return nil
 }
 
-func (k *Keeper) removeFacts(ctx context.Context, g processor.Group, prefix, only string) error {
-	facts, err := k.cfg.Groups.Facts(ctx, g, prefix)
+func (k *Registry) removeEntries(ctx context.Context, g processor.Group, prefix, only string) error {
+	entries, err := k.cfg.Groups.Entries(ctx, g, prefix)
 	if err != nil {
 		return err
 	}
-	for _, f := range facts {
+	for _, f := range entries {
 		if only != "" && f.Key != only {
 			continue
 		}
-		if err := k.removeFact(ctx, g, f); err != nil {
+		if err := k.removeEntry(ctx, g, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeFact removes one, also if it was changed meanwhile: whoever writes it does not know yet that nobody wants it.
-func (k *Keeper) removeFact(ctx context.Context, g processor.Group, f processor.Fact) error {
+// removeEntry removes one, also if it was changed meanwhile: whoever writes it does not know yet that nobody wants it.
+func (k *Registry) removeEntry(ctx context.Context, g processor.Group, f processor.Entry) error {
 	for range maxTries {
 		err := k.cfg.Groups.Remove(ctx, g, f)
 		if !errors.Is(err, processor.ErrConflict) {
 			return err
 		}
-		there, err := k.cfg.Groups.Facts(ctx, g, f.Key[:strings.LastIndex(f.Key, "/")+1])
+		there, err := k.cfg.Groups.Entries(ctx, g, f.Key[:strings.LastIndex(f.Key, "/")+1])
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 
 // retold is how soon the same trouble is worth another line, and maxTold how much of it is remembered.
 const (
-	retold  = time.Minute
-	maxTold = 1000
+	retold      = time.Minute
+	maxReported = 1000
 )
 
 // ear hears what a host carries on from, and logs it: the same trouble is a warning once in a while.
@@ -27,12 +27,12 @@ type ear struct {
 	// placeless has room for one: the hub for poison is gone.
 	placeless chan struct{}
 
-	mu   sync.Mutex
-	told map[string]time.Time // by partition and what was being done; guarded by mu
+	mu       sync.Mutex
+	reported map[string]time.Time // by partition and what was being done; guarded by mu
 }
 
 func newEar(log *slog.Logger) *ear {
-	return &ear{log: log, lost: make(chan error, 1), placeless: make(chan struct{}, 1), told: map[string]time.Time{}}
+	return &ear{log: log, lost: make(chan error, 1), placeless: make(chan struct{}, 1), reported: map[string]time.Time{}}
 }
 
 func (e *ear) heard(err error) {
@@ -64,12 +64,12 @@ func (e *ear) isNews(what string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	if at, told := e.told[what]; told && now.Sub(at) < retold {
+	if at, reported := e.reported[what]; reported && now.Sub(at) < retold {
 		return false
 	}
-	if len(e.told) >= maxTold {
-		clear(e.told)
+	if len(e.reported) >= maxReported {
+		clear(e.reported)
 	}
-	e.told[what] = now
+	e.reported[what] = now
 	return true
 }

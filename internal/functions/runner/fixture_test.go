@@ -46,8 +46,8 @@ type yard struct {
 	t        *testing.T
 	meta     *losing
 	broker   *broker.Broker
-	groups   *groups.Keeper
-	topics   *topics.Keeper
+	groups   *groups.Registry
+	topics   *topics.Registry
 	box      *box.Box
 	listener *pipe.Listener
 	program  *program
@@ -89,18 +89,18 @@ func (y *yard) hub(name string, partitions int) {
 	must(y.t, err)
 }
 
-// serve opens the door by which functions come in, for who needs it.
+// serve opens the listener by which functions come in, for who needs it.
 func (y *yard) serve() {
 	y.t.Helper()
 	created := func(name string) (time.Time, bool) {
 		h, err := y.broker.Hub(name)
 		return h.Created, err == nil
 	}
-	keeper, err := access.Open(y.t.Context(), access.Config{Meta: y.meta, Hub: created, Development: true, Log: y.log})
+	registry, err := access.Open(y.t.Context(), access.Config{Meta: y.meta, Hub: created, Development: true, Log: y.log})
 	must(y.t, err)
-	door, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: keeper, Groups: y.groups, Log: y.log})
+	listener, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: registry, Groups: y.groups, Log: y.log})
 	must(y.t, err)
-	s, err := amqp.New(amqp.Config{Handler: door, Auth: door, Log: y.log})
+	s, err := amqp.New(amqp.Config{Handler: listener, Auth: listener, Log: y.log})
 	must(y.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -124,8 +124,8 @@ func (y *yard) dial(ctx context.Context) (*hub.Client, error) {
 	return client, err
 }
 
-// open opens a keeper on what is there, as another node, or one after a start.
-func (y *yard) open(change ...func(*Config)) *Keeper {
+// open opens a registry on what is there, as another node, or one after a start.
+func (y *yard) open(change ...func(*Config)) *Registry {
 	y.t.Helper()
 	cfg := Config{
 		Meta: y.meta, Broker: y.broker, Groups: y.groups, Dial: y.dial, HTTP: &http.Client{Transport: y.program}, Topics: y.topics, Box: y.box,
@@ -152,8 +152,8 @@ func (y *yard) open(change ...func(*Config)) *Keeper {
 	return k
 }
 
-// run runs a keeper until the test says stop, or ends.
-func (y *yard) run(k *Keeper) (stop func()) {
+// run runs a registry until the test says stop, or ends.
+func (y *yard) run(k *Registry) (stop func()) {
 	y.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -177,7 +177,7 @@ func resize(change ...func(*Definition)) Definition {
 	return d
 }
 
-func (y *yard) create(k *Keeper, d Definition) Function {
+func (y *yard) create(k *Registry, d Definition) Function {
 	y.t.Helper()
 	f, err := k.Create(y.t.Context(), d)
 	must(y.t, err)
@@ -206,9 +206,9 @@ func (y *yard) trip(g processor.Group, function string) breaker.Record {
 	return r
 }
 
-func (y *yard) facts(g processor.Group) (keys []string) {
+func (y *yard) entries(g processor.Group) (keys []string) {
 	y.t.Helper()
-	all, err := y.groups.Facts(y.t.Context(), g, "")
+	all, err := y.groups.Entries(y.t.Context(), g, "")
 	must(y.t, err)
 	for _, f := range all {
 		if !strings.HasPrefix(f.Key, "presence/") {

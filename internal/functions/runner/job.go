@@ -25,7 +25,7 @@ type job struct {
 	poke chan struct{} // has room for one: the definition may have changed
 	done chan struct{} // closed when nothing of it runs any more
 
-	// The following are guarded by the keeper's mu.
+	// The following are guarded by the registry's mu.
 	ran     *Definition      // that last had a host; nil: none
 	host    *functions.Host  // nil: none runs
 	before  functions.Status // counts of hosts that ended
@@ -45,7 +45,7 @@ func (j *job) wake() {
 }
 
 // work does what the definition asks for until ctx ends or it is gone.
-func (k *Keeper) work(ctx context.Context, j *job) {
+func (k *Registry) work(ctx context.Context, j *job) {
 	defer close(j.done)
 	for failures := 0; ; {
 		e := k.wanted(ctx, j)
@@ -67,7 +67,7 @@ func (k *Keeper) work(ctx context.Context, j *job) {
 }
 
 // rest waits before the next try, which a change of the definition brings at once.
-func (k *Keeper) rest(ctx context.Context, j *job, e *entry, d time.Duration) {
+func (k *Registry) rest(ctx context.Context, j *job, e *entry, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for k.newest(j) == e { // which may have changed while its host ran
@@ -82,14 +82,14 @@ func (k *Keeper) rest(ctx context.Context, j *job, e *entry, d time.Duration) {
 }
 
 // newest is what is known of the job's definition.
-func (k *Keeper) newest(j *job) *entry {
+func (k *Registry) newest(j *job) *entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.known[j.key]
 }
 
 // turn does one thing for the function.
-func (k *Keeper) turn(ctx context.Context, j *job, e *entry) error {
+func (k *Registry) turn(ctx context.Context, j *job, e *entry) error {
 	switch {
 	case e.gone, e.Deleting:
 		return k.leave(ctx, j, e)
@@ -101,7 +101,7 @@ func (k *Keeper) turn(ctx context.Context, j *job, e *entry) error {
 }
 
 // idle waits for a definition that can be read.
-func (k *Keeper) idle(ctx context.Context, j *job, e *entry) {
+func (k *Registry) idle(ctx context.Context, j *job, e *entry) {
 	for k.newest(j) == e {
 		select {
 		case <-j.poke:
@@ -112,22 +112,22 @@ func (k *Keeper) idle(ctx context.Context, j *job, e *entry) {
 }
 
 // wanted is what the job has to do; nil: nothing any more, and it is not known as a job any more either.
-func (k *Keeper) wanted(ctx context.Context, j *job) *entry {
+func (k *Registry) wanted(ctx context.Context, j *job) *entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.known[j.key]
 	if ctx.Err() != nil || j.over || e.gone && j.ran == nil {
 		delete(k.jobs, j.key)
 		if j.over {
-			k.tell() // there may be another by now
+			k.report() // there may be another by now
 		}
 		return nil
 	}
 	return e
 }
 
-// leave finishes a deletion, and forgets the facts that our host has left in its group, perhaps after somebody else removed the function's.
-func (k *Keeper) leave(ctx context.Context, j *job, e *entry) error {
+// leave finishes a deletion, and forgets the entries that our host has left in its group, perhaps after somebody else removed the function's.
+func (k *Registry) leave(ctx context.Context, j *job, e *entry) error {
 	k.mu.Lock()
 	ran := j.ran
 	k.mu.Unlock()
@@ -147,8 +147,8 @@ func (k *Keeper) leave(ctx context.Context, j *job, e *entry) error {
 	return nil
 }
 
-// forgetRan forgets what our host has left, unless there is another function of that name by now: the facts are that one's.
-func (k *Keeper) forgetRan(ctx context.Context, key string, ran Definition) error {
+// forgetRan forgets what our host has left, unless there is another function of that name by now: the entries are that one's.
+func (k *Registry) forgetRan(ctx context.Context, key string, ran Definition) error {
 	there, err := k.cfg.Meta.Get(ctx, key)
 	if err == nil && !decode(there).Deleting {
 		return nil
@@ -160,7 +160,7 @@ func (k *Keeper) forgetRan(ctx context.Context, key string, ran Definition) erro
 }
 
 // host runs the function until ctx ends, its definition is another, or it cannot go on.
-func (k *Keeper) host(ctx context.Context, j *job, e *entry) (err error) {
+func (k *Registry) host(ctx context.Context, j *job, e *entry) (err error) {
 	if err := k.provide(ctx, e.Definition); err != nil { // its hub may have been made anew
 		return err
 	}
@@ -189,8 +189,8 @@ func (k *Keeper) host(ctx context.Context, j *job, e *entry) (err error) {
 	return err
 }
 
-// need is how much room a function needs on a connection: it may read each partition, and write letters for it.
-func (k *Keeper) need(d Definition) int {
+// need is how much room a function needs on a connection: it may read each partition, and write poison events for it.
+func (k *Registry) need(d Definition) int {
 	h, err := k.cfg.Broker.Hub(d.Hub)
 	if err != nil {
 		return 1 // it says so soon enough
@@ -199,7 +199,7 @@ func (k *Keeper) need(d Definition) int {
 }
 
 // runHost runs a host, and ends it when the definition has changed or it cannot carry on.
-func (k *Keeper) runHost(ctx context.Context, j *job, d Definition, h *functions.Host, ear *ear) error {
+func (k *Registry) runHost(ctx context.Context, j *job, d Definition, h *functions.Host, ear *ear) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watching := make(chan struct{})
@@ -234,27 +234,27 @@ func (k *Keeper) runHost(ctx context.Context, j *job, d Definition, h *functions
 }
 
 // keeps tells whether a host of this definition does what is wanted.
-func (k *Keeper) keeps(j *job, d Definition) bool {
+func (k *Registry) keeps(j *job, d Definition) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.known[j.key]
 	return !e.gone && !e.Deleting && e.problem == nil && sameWork(e.Definition, d)
 }
 
-func (k *Keeper) start(j *job, d Definition, h *functions.Host) {
+func (k *Registry) start(j *job, d Definition, h *functions.Host) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	j.ran, j.host, j.problem = &d, h, nil
 }
 
-func (k *Keeper) stop(j *job, h *functions.Host) {
+func (k *Registry) stop(j *job, h *functions.Host) {
 	last := statusOf(h)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	j.host, j.before = nil, plus(j.before, last)
 }
 
-func (k *Keeper) note(j *job, problem error) {
+func (k *Registry) note(j *job, problem error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	j.problem = problem

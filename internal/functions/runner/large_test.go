@@ -54,16 +54,16 @@ func TestAnEventThatLeavesNoRoomForItsLetter(t *testing.T) {
 		settle(time.Minute)
 		f := y.show(k, "resize")
 		if got := y.program.got("/resize"); got != "7" || f.Lag != 0 || f.Counts.Poisoned != int64(len(sizes)) {
-			t.Fatalf("it got %.100q, and is %s with a lag of %d after %d letters: %s", got, f.State, f.Lag, f.Counts.Poisoned, f.LastError)
+			t.Fatalf("it got %.100q, and is %s with a lag of %d after %d poison events: %s", got, f.State, f.Lag, f.Counts.Poisoned, f.LastError)
 		}
 		list, err := y.box.List(t.Context(), "resize-poison", box.Query{})
 		if err != nil || len(list) != len(sizes) {
 			t.Fatalf("%d are there, %v", len(list), err)
 		}
 		for n, e := range list {
-			place := fmt.Sprintf(`{"hub":"small","partition":"0","sequence":%d}`, e.Sequence)
-			if e.Reference != (string(e.Event.Body) == place) || e.Reference != strings.Contains(e.Reason, "too large") {
-				t.Errorf("letter %d is %.200q, because %s", n, e.Event.Body, e.Reason)
+			position := fmt.Sprintf(`{"hub":"small","partition":"0","sequence":%d}`, e.Sequence)
+			if e.Reference != (string(e.Event.Body) == position) || e.Reference != strings.Contains(e.Reason, "too large") {
+				t.Errorf("poison event %d is %.200q, because %s", n, e.Event.Body, e.Reason)
 			}
 		}
 		if list[0].Reference != true || list[len(list)-1].Reference {
@@ -74,7 +74,7 @@ func TestAnEventThatLeavesNoRoomForItsLetter(t *testing.T) {
 		}
 		settle(time.Minute)
 		if f := y.show(k, "resize"); f.Lag != 0 || f.Counts.Poisoned != int64(2*len(sizes)) {
-			t.Errorf("redriven it has a lag of %d after %d letters: %s", f.Lag, f.Counts.Poisoned, f.LastError)
+			t.Errorf("redriven it has a lag of %d after %d poison events: %s", f.Lag, f.Counts.Poisoned, f.LastError)
 		}
 	})
 }

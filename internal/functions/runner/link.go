@@ -14,7 +14,7 @@ import (
 // with more partitions has a client to itself.
 const linkRoom = 200
 
-// links are the clients that functions have. A function may need a reader and a writer of letters for each partition; so many functions share a client as it has
+// links are the clients that functions have. A function may need a reader and a writer of poison events for each partition; so many functions share a client as it has
 // room for, since each costs memory and goroutines.
 type links struct {
 	dial func(ctx context.Context) (*hub.Client, error)

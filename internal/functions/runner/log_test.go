@@ -61,7 +61,7 @@ func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
 }
 
 // A store that fails is worth a line, and not one for each time it was asked.
-func TestTroubleThatLastsIsToldNowAndThen(t *testing.T) {
+func TestTroubleThatLastsIsReportedNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines locked
 		e := newEar(slog.New(slog.NewTextHandler(&lines, nil)))
@@ -71,17 +71,17 @@ func TestTroubleThatLastsIsToldNowAndThen(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		for range maxTold + 1 {
+		for range maxReported + 1 {
 			e.heard(&functions.Error{Function: "resize", Doing: "put event " + rand.Text(), Err: errBroken})
 		}
-		if n := strings.Count(lines.String(), "doing=\"renew"); n != 20 || strings.Contains(lines.String(), "call") || len(e.told) > maxTold {
-			t.Errorf("in ten minutes there are %d lines, and %d are remembered", n, len(e.told))
+		if n := strings.Count(lines.String(), "doing=\"renew"); n != 20 || strings.Contains(lines.String(), "call") || len(e.reported) > maxReported {
+			t.Errorf("in ten minutes there are %d lines, and %d are remembered", n, len(e.reported))
 		}
 	})
 }
 
 // A definition that cannot be read is told of once, not by each who looks at the list.
-func TestABrokenDefinitionIsToldOnce(t *testing.T) {
+func TestABrokenDefinitionIsReportedOnce(t *testing.T) {
 	var lines locked
 	y := newYard(t)
 	_, err := y.meta.CompareAndSet(t.Context(), "functions/broken", 0, []byte("{"))

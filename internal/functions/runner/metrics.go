@@ -18,7 +18,7 @@ const (
 
 // collector tells of functions and circuits when it is asked, so that what is gone is not told any more.
 type collector struct {
-	keeper      *Keeper
+	registry    *Registry
 	recommended *prometheus.Desc
 	lag         *prometheus.Desc
 	circuit     *prometheus.Desc
@@ -31,13 +31,13 @@ type count struct {
 	of   func(functions.Status) int64
 }
 
-func newCollector(k *Keeper) *collector {
+func newCollector(k *Registry) *collector {
 	function := []string{"function"}
 	counter := func(name, help string, of func(functions.Status) int64) count {
 		return count{prometheus.NewDesc("eventyard_function_"+name, help, function, nil), of}
 	}
 	return &collector{
-		keeper: k,
+		registry: k,
 		recommended: prometheus.NewDesc("eventyard_function_recommended_instances",
 			"How many instances the events that wait for a function are worth.", function, nil),
 		lag: prometheus.NewDesc("eventyard_function_lag_events", "Events that wait for a function.", function, nil),
@@ -71,16 +71,16 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	all, err := c.keeper.list(ctx, false)
+	all, err := c.registry.list(ctx, false)
 	if err != nil {
-		c.keeper.log.Warn("functions cannot be measured", "error", err)
+		c.registry.log.Warn("functions cannot be measured", "error", err)
 	}
 	for _, f := range all[:min(len(all), maxSeries)] {
 		c.function(to, f)
 	}
-	circuits, _, err := c.keeper.circuits(ctx)
+	circuits, _, err := c.registry.circuits(ctx)
 	if err != nil {
-		c.keeper.log.Warn("circuits cannot be measured", "error", err)
+		c.registry.log.Warn("circuits cannot be measured", "error", err)
 	}
 	for _, one := range circuits[:min(len(circuits), maxSeries)] {
 		to <- prometheus.MustNewConstMetric(c.circuit, prometheus.GaugeValue, level(one.Record.State), one.Hub, one.Group, one.Function)

@@ -15,7 +15,7 @@ import (
 const lostPause = 250 * time.Millisecond
 
 // Run runs all functions, follows changes of definitions (this node's and others'), until ctx ends; then it stops them in good order.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *Registry) Run(ctx context.Context) error {
 	if err := k.begin(); err != nil {
 		return err
 	}
@@ -36,25 +36,25 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) begin() error {
+func (k *Registry) begin() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.running {
 		return errors.New("run functions: they run already")
 	}
 	k.running = true
-	k.tell()
+	k.report()
 	return nil
 }
 
-func (k *Keeper) end() {
+func (k *Registry) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.running = false
 }
 
 // supervise sees to it that each definition has a job, until ctx ends.
-func (k *Keeper) supervise(ctx context.Context, parts *sync.WaitGroup) {
+func (k *Registry) supervise(ctx context.Context, parts *sync.WaitGroup) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -68,7 +68,7 @@ func (k *Keeper) supervise(ctx context.Context, parts *sync.WaitGroup) {
 }
 
 // missing makes jobs for definitions that have none.
-func (k *Keeper) missing() (made []*job) {
+func (k *Registry) missing() (made []*job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for key, e := range k.known {
@@ -84,7 +84,7 @@ func (k *Keeper) missing() (made []*job) {
 var errFollow = errors.New("watch functions")
 
 // follow watches the definitions until ctx ends.
-func (k *Keeper) follow(ctx context.Context) error {
+func (k *Registry) follow(ctx context.Context) error {
 	for {
 		err := k.watch(ctx)
 		switch {
@@ -101,7 +101,7 @@ func (k *Keeper) follow(ctx context.Context) error {
 }
 
 // watch takes over the present state and then every change, until it fails.
-func (k *Keeper) watch(ctx context.Context) error {
+func (k *Registry) watch(ctx context.Context) error {
 	watch, err := k.cfg.Meta.Watch(ctx, keyPrefix)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (k *Keeper) watch(ctx context.Context) error {
 			return err
 		}
 		for _, c := range changes {
-			k.apply(k.told(c))
+			k.apply(k.reported(c))
 		}
 		if first {
 			if err := k.dropMissing(ctx, changes); err != nil {
@@ -122,7 +122,7 @@ func (k *Keeper) watch(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) told(c meta.Change) *entry {
+func (k *Registry) reported(c meta.Change) *entry {
 	if !c.Deleted {
 		return decode(c.Entry)
 	}
@@ -133,7 +133,7 @@ func (k *Keeper) told(c meta.Change) *entry {
 
 // dropMissing forgets what was deleted while nobody watched: the watch begins with what exists and says nothing of what no longer
 // does. What we made after the watch's first look is missing there too, so the store is asked about each.
-func (k *Keeper) dropMissing(ctx context.Context, present []meta.Change) error {
+func (k *Registry) dropMissing(ctx context.Context, present []meta.Change) error {
 	there := make(map[string]bool, len(present))
 	for _, c := range present {
 		there[c.Key] = true

@@ -28,7 +28,7 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
-// inBubble runs a test with a yard whose door is open.
+// inBubble runs a test with a yard whose listener is open.
 func inBubble(t *testing.T, test func(t *testing.T, y *yard)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func inBubble(t *testing.T, test func(t *testing.T, y *yard)) {
 	})
 }
 
-func (y *yard) show(k *Keeper, name string) Function {
+func (y *yard) show(k *Registry, name string) Function {
 	y.t.Helper()
 	f, err := k.Show(y.t.Context(), name)
 	must(y.t, err)
@@ -181,8 +181,8 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 		y.program.set(func(p *program) { p.hold = hold })
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
-		if y.program.under.Load() != 1 || len(y.facts(g)) == 0 {
-			t.Fatalf("%d calls, facts %v", y.program.under.Load(), y.facts(g))
+		if y.program.under.Load() != 1 || len(y.entries(g)) == 0 {
+			t.Fatalf("%d calls, entries %v", y.program.under.Load(), y.entries(g))
 		}
 		y.tally(g, "resize", "i", 7)
 		y.trip(g, "other") // of a function with another name in the same group
@@ -202,8 +202,8 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 		if got := y.program.got("/resize"); got != "1" {
 			t.Errorf("the call under way ended with %q", got)
 		}
-		if facts := strings.Join(y.facts(g), " "); facts != "circuit/other" {
-			t.Errorf("left are %s", facts)
+		if entries := strings.Join(y.entries(g), " "); entries != "circuit/other" {
+			t.Errorf("left are %s", entries)
 		}
 		checkpoints, err := y.groups.Checkpoints(t.Context(), g)
 		if err != nil || len(checkpoints) != 1 || checkpoints[0].Sequence != 0 {
@@ -225,14 +225,14 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 // A deletion that was decided is done, whoever dies.
 func TestADeletionThatWasInterrupted(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
-		for name, finish := range map[string]func(k *Keeper) error{
-			"by the next start": func(k *Keeper) error { y.run(k); settle(time.Second); return nil },
-			"by who makes it anew": func(k *Keeper) error {
+		for name, finish := range map[string]func(k *Registry) error{
+			"by the next start": func(k *Registry) error { y.run(k); settle(time.Second); return nil },
+			"by who makes it anew": func(k *Registry) error {
 				_, err := k.Create(t.Context(), resize())
 				return errors.Join(err, k.Delete(t.Context(), "resize"))
 			},
-			"by who deletes it again": func(k *Keeper) error { return k.Delete(t.Context(), "resize") },
-			"by who ensures another": func(k *Keeper) error {
+			"by who deletes it again": func(k *Registry) error { return k.Delete(t.Context(), "resize") },
+			"by who ensures another": func(k *Registry) error {
 				return errors.Join(k.Ensure(t.Context(), resize()), k.Delete(t.Context(), "resize"))
 			},
 		} {
@@ -247,8 +247,8 @@ func TestADeletionThatWasInterrupted(t *testing.T) {
 				t.Errorf("%s: it is shown: %v", name, err)
 			}
 			must(t, finish(after))
-			if _, err := y.meta.Get(t.Context(), "functions/resize"); !errors.Is(err, meta.ErrNotFound) || len(y.facts(g)) != 0 {
-				t.Errorf("%s: %v, facts %v", name, err, y.facts(g))
+			if _, err := y.meta.Get(t.Context(), "functions/resize"); !errors.Is(err, meta.ErrNotFound) || len(y.entries(g)) != 0 {
+				t.Errorf("%s: %v, entries %v", name, err, y.entries(g))
 			}
 		}
 	})
@@ -267,8 +267,8 @@ func TestAFunctionDeletedElsewhere(t *testing.T) {
 		y.meta.lose() // so that k hears of nothing
 		must(t, other.Delete(t.Context(), "resize"))
 		settle(15 * time.Second)
-		if facts := y.facts(g); len(facts) != 0 || len(k.jobs) != 0 {
-			t.Errorf("left are %v, and %d jobs", facts, len(k.jobs))
+		if entries := y.entries(g); len(entries) != 0 || len(k.jobs) != 0 {
+			t.Errorf("left are %v, and %d jobs", entries, len(k.jobs))
 		}
 	})
 }
@@ -338,7 +338,7 @@ func TestPoisonInATopic(t *testing.T) {
 			if stored := string(run.Events[0].Message); !strings.Contains(stored, want) || !strings.Contains(stored, `"body":{"n":1}`) || !strings.Contains(stored, `"instance":"node-one-`) {
 				t.Errorf("%s: stored is %s", kind, stored)
 			}
-			if f := y.show(k, "resize"); f.Lag != 0 || f.Poisoned != -1 || f.PoisonPlace != "topic:bad-events" {
+			if f := y.show(k, "resize"); f.Lag != 0 || f.Poisoned != -1 || f.PoisonPosition != "topic:bad-events" {
 				t.Errorf("%s: it is %+v", kind, f)
 			}
 		})
@@ -466,7 +466,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// F1: a keeper runs once at a time, and may run again.
+// F1: a registry runs once at a time, and may run again.
 func TestRunTwice(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
@@ -513,7 +513,7 @@ func TestAStormOfChanges(t *testing.T) {
 		y.run(k)
 		y.run(other)
 		for n := range 20 {
-			by := []*Keeper{k, other}[n%2]
+			by := []*Registry{k, other}[n%2]
 			switch n % 5 {
 			case 4:
 				must(t, by.Delete(t.Context(), "resize"))
@@ -529,7 +529,7 @@ func TestAStormOfChanges(t *testing.T) {
 		settle(time.Minute)
 		y.send("small", "0", "1")
 		settle(10 * time.Second)
-		for _, one := range []*Keeper{k, other} {
+		for _, one := range []*Registry{k, other} {
 			if f := y.show(one, "resize"); f.State != StateRunning || f.Batch != 99 || len(one.jobs) != 1 {
 				t.Errorf("it is %s with a batch of %d in %d jobs: %s", f.State, f.Batch, len(one.jobs), f.Problem)
 			}
@@ -568,7 +568,7 @@ func TestTheCheckpointOfACallThatEndedWhileItWasPaused(t *testing.T) {
 	})
 }
 
-// F7: facts of a circuit are the group's, and so outlive a host, not the function.
+// F7: entries of a circuit are the group's, and so outlive a host, not the function.
 func TestACircuitHeldBeforeAHostRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
@@ -591,7 +591,7 @@ func TestACircuitHeldBeforeAHostRuns(t *testing.T) {
 	})
 }
 
-func TestForgettingFactsOfAGroupThatIsGone(t *testing.T) {
+func TestForgettingEntriesOfAGroupThatIsGone(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
 	f := y.create(k, resize())

@@ -1,7 +1,7 @@
 // Package runner runs functions that are reached over HTTP inside the yard, and keeps their definitions. It also
 // sees the circuits of all functions, whoever runs them.
 //
-// A definition is a fact in the meta store, under functions/ and its name in lower case. Whoever makes a change writes it there by
+// A definition is an entry in the meta store, under functions/ and its name in lower case. Whoever makes a change writes it there by
 // compare-and-set; every node watches, and runs one functions.Host for each definition (run.go, job.go). The hosts of several nodes
 // share the partitions, as those of any group do.
 //
@@ -48,11 +48,11 @@ const (
 	DefaultStop  = 5 * time.Second
 )
 
-// Config is the keeper's. Meta, Broker and Groups are required, and Dial to run anything.
+// Config is the registry's. Meta, Broker and Groups are required, and Dial to run anything.
 type Config struct {
 	Meta   meta.Store
 	Broker *broker.Broker
-	Groups *groups.Keeper
+	Groups *groups.Registry
 	// Dial gives a client of this yard with all rights (a pipe in this process), which is closed when it is done with.
 	Dial func(ctx context.Context) (*hub.Client, error)
 	// HTTP calls endpoints (guarded); CheckEndpoint says what is wrong with a URL.
@@ -99,8 +99,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Keeper keeps definitions and runs them. All methods may be called by many goroutines at once; Run by one.
-type Keeper struct {
+// Registry keeps definitions and runs them. All methods may be called by many goroutines at once; Run by one.
+type Registry struct {
 	cfg     Config
 	log     *slog.Logger
 	id      string        // Config.Instance, or one of its own
@@ -114,16 +114,16 @@ type Keeper struct {
 	links links
 }
 
-var _ notify.Circuits = (*Keeper)(nil)
+var _ notify.Circuits = (*Registry)(nil)
 
 // Open reads the definitions. A definition that cannot be read is told of as failing, and left alone. It starts no goroutine; Run does
 // the rest.
-func Open(ctx context.Context, cfg Config) (*Keeper, error) {
+func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	if cfg.Meta == nil || cfg.Broker == nil || cfg.Groups == nil {
 		return nil, errors.New("open functions: a meta store, a broker and the groups are required")
 	}
 	cfg = cfg.withDefaults()
-	k := &Keeper{
+	k := &Registry{
 		cfg: cfg, log: cfg.Log, id: cmp.Or(cfg.Instance, NewInstance("")), changed: make(chan struct{}, 1),
 		known: make(map[string]*entry), jobs: make(map[string]*job), links: links{dial: cfg.Dial},
 	}

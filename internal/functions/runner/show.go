@@ -41,24 +41,24 @@ type Function struct {
 	Partitions             int
 	// Counts of this node since it started.
 	Counts functions.Status
-	// Poison place in full: hub NAME, topic:NAME or none; Poisoned how many letters are there and not redriven, -1: unknown, and PoisonedMore that not all
+	// Poison place in full: hub NAME, topic:NAME or none; Poisoned how many poison events are there and not redriven, -1: unknown, and PoisonedMore that not all
 	// were counted.
-	PoisonPlace  string
-	Poisoned     int
-	PoisonedMore bool
-	LastError    string
-	LastErrorAt  time.Time
+	PoisonPosition string
+	Poisoned       int
+	PoisonedMore   bool
+	LastError      string
+	LastErrorAt    time.Time
 }
 
 // maxCounted is how many poison events are counted.
 const maxCounted = 1000
 
 // List gives all by name, Show one.
-func (k *Keeper) List(ctx context.Context) ([]Function, error) {
+func (k *Registry) List(ctx context.Context) ([]Function, error) {
 	return k.list(ctx, true)
 }
 
-func (k *Keeper) list(ctx context.Context, poison bool) ([]Function, error) {
+func (k *Registry) list(ctx context.Context, poison bool) ([]Function, error) {
 	all, err := k.all(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list functions: %w", err)
@@ -73,7 +73,7 @@ func (k *Keeper) list(ctx context.Context, poison bool) ([]Function, error) {
 }
 
 // Show gives one function. ErrNotFound.
-func (k *Keeper) Show(ctx context.Context, name string) (Function, error) {
+func (k *Registry) Show(ctx context.Context, name string) (Function, error) {
 	e, err := k.find(ctx, name)
 	if err != nil {
 		return Function{}, fmt.Errorf("show function: %w", err)
@@ -83,8 +83,8 @@ func (k *Keeper) Show(ctx context.Context, name string) (Function, error) {
 
 // function gathers what there is to know of one. What cannot be learned is left unknown, and told as its problem: the rest is
 // needed all the more then.
-func (k *Keeper) function(ctx context.Context, e *entry, poison bool) Function {
-	f := Function{Definition: e.withDerived(), State: StateStarting, Lag: -1, Oldest: -1, PoisonPlace: e.Poison, Poisoned: -1}
+func (k *Registry) function(ctx context.Context, e *entry, poison bool) Function {
+	f := Function{Definition: e.withDerived(), State: StateStarting, Lag: -1, Oldest: -1, PoisonPosition: e.Poison, Poisoned: -1}
 	f.Circuit.State = breaker.Closed
 	if e.problem != nil {
 		f.State, f.Problem = StateFailing, e.problem.Error()
@@ -110,7 +110,7 @@ func firstOf(errs []error) error {
 }
 
 // addWork adds what this node's host knows.
-func (k *Keeper) addWork(e *entry, f *Function) error {
+func (k *Registry) addWork(e *entry, f *Function) error {
 	k.mu.Lock()
 	j := k.jobs[e.key]
 	if j == nil {
@@ -131,7 +131,7 @@ func (k *Keeper) addWork(e *entry, f *Function) error {
 	return problem
 }
 
-func (k *Keeper) addTable(ctx context.Context, f *Function) error {
+func (k *Registry) addTable(ctx context.Context, f *Function) error {
 	t, err := k.cfg.Groups.Table(ctx, f.Hub, f.Group)
 	if err != nil {
 		return k.explain(err)
@@ -148,7 +148,7 @@ func (k *Keeper) addTable(ctx context.Context, f *Function) error {
 }
 
 // explain tells of a group or hub that is gone what to do about it.
-func (k *Keeper) explain(err error) error {
+func (k *Registry) explain(err error) error {
 	var missing *broker.NotFoundError
 	if errors.As(err, &missing) {
 		return fmt.Errorf("%w, or delete the function", err)
@@ -168,7 +168,7 @@ func lagOf(t groups.Table) (lag int64, oldest time.Duration) {
 	return lag, oldest
 }
 
-func (k *Keeper) addCircuit(ctx context.Context, f *Function) error {
+func (k *Registry) addCircuit(ctx context.Context, f *Function) error {
 	all, err := circuit.Read(ctx, k.cfg.Groups, f.group(k.cfg.Broker.Namespace()), f.Name)
 	if unlessGone(err) != nil { // what is gone addTable has told
 		return fmt.Errorf("its circuit cannot be read: %w", err)
@@ -195,7 +195,7 @@ func closedIfNone(r breaker.Record) breaker.Record {
 	return r
 }
 
-func (k *Keeper) addPoison(ctx context.Context, f *Function) {
+func (k *Registry) addPoison(ctx context.Context, f *Function) {
 	name, is := f.poisonHub()
 	if !is || k.cfg.Box == nil {
 		return
@@ -206,16 +206,16 @@ func (k *Keeper) addPoison(ctx context.Context, f *Function) {
 }
 
 // Pause holds the circuit, and with it all hosts of the function, wherever they are; by says who. It needs no host to be running.
-func (k *Keeper) Pause(ctx context.Context, name, by, reason string) (Function, error) {
+func (k *Registry) Pause(ctx context.Context, name, by, reason string) (Function, error) {
 	return k.changeFunction(ctx, name, holding(by, reason))
 }
 
 // ResumeFunction closes the circuit.
-func (k *Keeper) ResumeFunction(ctx context.Context, name, by string) (Function, error) {
+func (k *Registry) ResumeFunction(ctx context.Context, name, by string) (Function, error) {
 	return k.changeFunction(ctx, name, closing(by, ""))
 }
 
-func (k *Keeper) changeFunction(ctx context.Context, name string, how func(breaker.Record) (breaker.Record, bool)) (Function, error) {
+func (k *Registry) changeFunction(ctx context.Context, name string, how func(breaker.Record) (breaker.Record, bool)) (Function, error) {
 	e, err := k.find(ctx, name)
 	if err == nil && e.problem != nil {
 		err = e.problem

@@ -11,14 +11,14 @@ import (
 
 // topicSink puts poison into a topic of this yard.
 type topicSink struct {
-	keeper *Keeper
-	topic  string
+	registry *Registry
+	topic    string
 }
 
-// Put publishes a letter. After a crash it is published again, with the same id.
-func (s topicSink) Put(ctx context.Context, l functions.Letter) error {
+// Put publishes a poison event. After a crash it is published again, with the same id.
+func (s topicSink) Put(ctx context.Context, l functions.PoisonEvent) error {
 	form := schema.EventGridForm
-	if grid, ok := s.keeper.cfg.Topics.(interface {
+	if grid, ok := s.registry.cfg.Topics.(interface {
 		Topic(name string) (topics.Topic, error)
 	}); ok {
 		t, err := grid.Topic(s.topic)
@@ -27,7 +27,7 @@ func (s topicSink) Put(ctx context.Context, l functions.Letter) error {
 		}
 		form = t.Schema.Form()
 	}
-	event, err := poison.Letter{
+	event, err := poison.Record{
 		ID: l.ID, Function: l.Function, Hub: l.Hub, Group: l.Group, Partition: l.Partition, Sequence: l.Sequence, Offset: l.Event.Offset,
 		Enqueued: l.Event.Enqueued, Reason: l.Reason, Stack: l.Stack, Attempts: l.Attempts, Deaths: l.Deaths, At: l.At,
 		Instance: l.Instance, Event: l.Event,
@@ -35,7 +35,7 @@ func (s topicSink) Put(ctx context.Context, l functions.Letter) error {
 	if err != nil {
 		return err
 	}
-	return s.keeper.cfg.Topics.Publish(ctx, s.topic, [][]byte{event})
+	return s.registry.cfg.Topics.Publish(ctx, s.topic, [][]byte{event})
 }
 
 func (s topicSink) String() string { return topicPrefix + s.topic }

@@ -122,7 +122,7 @@ func keepUnknown(before, value []byte, known fields) []byte {
 
 // apply takes news in: of a change of our own, once the store has acknowledged it, or of the watch. Either may be late, so an older
 // one never overwrites a newer one.
-func (k *Keeper) apply(news *entry) {
+func (k *Registry) apply(news *entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if known := k.known[news.key]; known != nil {
@@ -138,11 +138,11 @@ func (k *Keeper) apply(news *entry) {
 		j.wake()
 		return
 	}
-	k.tell()
+	k.report()
 }
 
-// tell wakes who runs the functions. The caller need not hold mu.
-func (k *Keeper) tell() {
+// report wakes who runs the functions. The caller need not hold mu.
+func (k *Registry) report() {
 	select {
 	case k.changed <- struct{}{}:
 	default: // it has yet to hear of an earlier one and will look at both

@@ -94,15 +94,15 @@ func TestADeletionThatOthersHaveFinished(t *testing.T) {
 	marked, err := k.mark(t.Context(), "resize")
 	must(t, err)
 	must(t, y.open().finish(t.Context(), marked))
-	if facts := y.facts(g); len(facts) != 0 {
-		t.Fatalf("it has left %v", facts)
+	if entries := y.entries(g); len(entries) != 0 {
+		t.Fatalf("it has left %v", entries)
 	}
 	y.trip(g, "resize") // a host of ours that has ended since
 	j := newJob(marked.key)
 	j.ran = &marked.Definition
 	must(t, k.turn(t.Context(), j, marked))
-	if facts := y.facts(g); len(facts) != 0 {
-		t.Fatalf("our host has left %v", facts)
+	if entries := y.entries(g); len(entries) != 0 {
+		t.Fatalf("our host has left %v", entries)
 	}
 	y.create(k, resize())
 	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
@@ -159,19 +159,19 @@ func TestEnsuringAtOnce(t *testing.T) {
 	}
 }
 
-// A fact that a host writes while it is removed is removed all the same.
-func TestAFactThatChangesWhileItIsRemoved(t *testing.T) {
+// An entry that a host writes while it is removed is removed all the same.
+func TestAEntryThatChangesWhileItIsRemoved(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
 	g := y.create(k, resize()).group("yard")
 	y.trip(g, "resize")
-	old, err := y.groups.Facts(t.Context(), g, circuit.Prefix)
+	old, err := y.groups.Entries(t.Context(), g, circuit.Prefix)
 	must(t, err)
 	y.trip(g, "resize")
-	must(t, k.removeFact(t.Context(), g, old[0]))
-	must(t, k.removeFact(t.Context(), g, old[0])) // is gone
-	if facts := y.facts(g); len(facts) != 0 {
-		t.Errorf("left are %v", facts)
+	must(t, k.removeEntry(t.Context(), g, old[0]))
+	must(t, k.removeEntry(t.Context(), g, old[0])) // is gone
+	if entries := y.entries(g); len(entries) != 0 {
+		t.Errorf("left are %v", entries)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// F5: that holds also for what our own host has left, if it took its time to stop: the facts are the next function's by then.
+// F5: that holds also for what our own host has left, if it took its time to stop: the entries are the next function's by then.
 func TestAHostThatStopsAfterTheNextFunctionWasMade(t *testing.T) {
 	y := newYard(t)
 	k := y.open()

@@ -9,7 +9,7 @@ import (
 // others change it at the same time; its errors are given back. Name, hub and group stay.
 //
 // Errors: ErrNotFound, ErrInvalid, the store's.
-func (k *Keeper) Update(ctx context.Context, name string, change func(*Definition) error) (f Function, err error) {
+func (k *Registry) Update(ctx context.Context, name string, change func(*Definition) error) (f Function, err error) {
 	var e *entry
 	err = untilUncontested(ctx, func() (err error) {
 		e, err = k.update(ctx, name, change)
@@ -21,7 +21,7 @@ func (k *Keeper) Update(ctx context.Context, name string, change func(*Definitio
 	return k.function(ctx, e, true), nil
 }
 
-func (k *Keeper) update(ctx context.Context, name string, change func(*Definition) error) (*entry, error) {
+func (k *Registry) update(ctx context.Context, name string, change func(*Definition) error) (*entry, error) {
 	there, err := k.find(ctx, name)
 	if err == nil {
 		err = there.problem
@@ -43,7 +43,7 @@ func (k *Keeper) update(ctx context.Context, name string, change func(*Definitio
 }
 
 // change stores another definition in a function's place, which reads the same group. It gives what is stored then.
-func (k *Keeper) change(ctx context.Context, there *entry, d Definition) (*entry, error) {
+func (k *Registry) change(ctx context.Context, there *entry, d Definition) (*entry, error) {
 	d.Created, d.Since = there.Created, d.since(there.Definition)
 	if sameDefinition(d, there.Definition) {
 		return there, nil

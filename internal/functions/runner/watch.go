@@ -21,14 +21,14 @@ import (
 
 // Watch tells the circuits of all groups as they are, and then each change, until ctx ends. One whose function was deleted is told as one that never was
 // open. A watch that is lost begins anew; what happened meanwhile is told as one change. It returns early where the store cannot be watched at all.
-func (k *Keeper) Watch(ctx context.Context, tell func(notify.Circuit)) error {
-	w := watcher{keeper: k, tell: tell, seen: map[functionKey]notify.Circuit{}}
+func (k *Registry) Watch(ctx context.Context, report func(notify.Circuit)) error {
+	w := watcher{registry: k, report: report, seen: map[functionKey]notify.Circuit{}}
 	for {
 		first := true
-		err := k.cfg.Groups.FollowFacts(ctx, circuit.Prefix, func(facts []groups.GroupFact) {
-			w.take(facts)
+		err := k.cfg.Groups.FollowEntries(ctx, circuit.Prefix, func(entries []groups.GroupEntry) {
+			w.take(entries)
 			if first {
-				w.dropMissing(facts)
+				w.dropMissing(entries)
 			}
 			first = false
 		})
@@ -47,14 +47,14 @@ func (k *Keeper) Watch(ctx context.Context, tell func(notify.Circuit)) error {
 
 // watcher knows what was told, so that only changes are.
 type watcher struct {
-	keeper *Keeper
-	tell   func(notify.Circuit)
-	seen   map[functionKey]notify.Circuit
+	registry *Registry
+	report   func(notify.Circuit)
+	seen     map[functionKey]notify.Circuit
 }
 
 // take tells what is new. A record that cannot be read is no change: it is not taken for a closed circuit.
-func (w *watcher) take(facts []groups.GroupFact) {
-	for _, f := range facts {
+func (w *watcher) take(entries []groups.GroupEntry) {
+	for _, f := range entries {
 		function := strings.TrimPrefix(f.Key, circuit.Prefix)
 		if f.Gone {
 			w.gone(keyFor(f.Group, function))
@@ -62,7 +62,7 @@ func (w *watcher) take(facts []groups.GroupFact) {
 		}
 		r, err := breaker.DecodeRecord(f.Value)
 		if err != nil {
-			w.keeper.log.Error("a circuit cannot be read", "hub", f.Group.Hub, "group", f.Group.Group, "function", function, "error", err)
+			w.registry.log.Error("a circuit cannot be read", "hub", f.Group.Hub, "group", f.Group.Group, "function", function, "error", err)
 			continue
 		}
 		c := notify.Circuit{Group: f.Group, Function: function, Record: closedIfNone(r)}
@@ -70,7 +70,7 @@ func (w *watcher) take(facts []groups.GroupFact) {
 			continue
 		}
 		w.seen[keyFor(f.Group, function)] = c
-		w.tell(c)
+		w.report(c)
 	}
 }
 
@@ -82,11 +82,11 @@ func (w *watcher) gone(key functionKey) {
 	}
 	delete(w.seen, key)
 	c.Record = breaker.Record{State: breaker.Closed}
-	w.tell(c)
+	w.report(c)
 }
 
 // dropMissing ends those that are not among all there are.
-func (w *watcher) dropMissing(all []groups.GroupFact) {
+func (w *watcher) dropMissing(all []groups.GroupEntry) {
 	there := make(map[functionKey]bool, len(all))
 	for _, f := range all {
 		there[keyFor(f.Group, strings.TrimPrefix(f.Key, circuit.Prefix))] = true
@@ -99,7 +99,7 @@ func (w *watcher) dropMissing(all []groups.GroupFact) {
 }
 
 // Circuit reads one now; false: there is none.
-func (k *Keeper) Circuit(ctx context.Context, g processor.Group, function string) (notify.Circuit, bool, error) {
+func (k *Registry) Circuit(ctx context.Context, g processor.Group, function string) (notify.Circuit, bool, error) {
 	c := notify.Circuit{Group: g, Function: function}
 	all, err := circuit.Read(ctx, k.cfg.Groups, g, function)
 	if unlessGone(err) != nil {
@@ -115,7 +115,7 @@ func (k *Keeper) Circuit(ctx context.Context, g processor.Group, function string
 }
 
 // Resume closes a circuit for who has the link of an incident: while it lasts, and not if an operator holds the circuit.
-func (k *Keeper) Resume(ctx context.Context, g processor.Group, function, incident, by string) (notify.Circuit, bool, error) {
+func (k *Registry) Resume(ctx context.Context, g processor.Group, function, incident, by string) (notify.Circuit, bool, error) {
 	c, found, err := k.Circuit(ctx, g, function)
 	if err != nil || !found || incident == "" {
 		return c, false, err
@@ -137,7 +137,7 @@ func (k *Keeper) Resume(ctx context.Context, g processor.Group, function, incide
 }
 
 // Targets are where notices of this function go: those of all functions, and those of its definition, if it is one of the yard's.
-func (k *Keeper) Targets(g processor.Group, function string) []string {
+func (k *Registry) Targets(g processor.Group, function string) []string {
 	targets := slices.Clone(k.cfg.Targets)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,7 +154,7 @@ func (k *Keeper) Targets(g processor.Group, function string) []string {
 }
 
 // Lag is how many events wait in a group; -1: unknown.
-func (k *Keeper) Lag(ctx context.Context, g processor.Group) int64 {
+func (k *Registry) Lag(ctx context.Context, g processor.Group) int64 {
 	t, err := k.cfg.Groups.Table(ctx, g.Hub, g.Group)
 	if err != nil {
 		return -1

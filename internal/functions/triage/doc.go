@@ -17,7 +17,7 @@
 //     whatever lane, partition or function, from before that is stored until its outcome is: a death in between must be its doing.
 //  4. After a call: After, then Settle with its parts; store if there is a part to Call or to PutAway, or the unit was Calling. The
 //     parts take the unit's place in the queue. A cancelled call: Put the unit with Calling false, store if still possible.
-//  5. Putting away, one at a time for a partition: circuit first; then Intend with a random producer, and store; the letter as the
+//  5. Putting away, one at a time for a partition: circuit first; then Intend with a random producer, and store; the poison event as the
 //     Intent that it gave says; Sent, and store. hub.ErrOutOfOrder: Renumber, and store. ErrTooLarge: forget what
 //     is Away furthest above the checkpoint.
 //  6. After a circuit was closed again: Anew for units, those in hand and those recorded.

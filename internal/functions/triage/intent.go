@@ -24,7 +24,7 @@ const (
 	maxWaitingReasonBytes = 128
 )
 
-// Intended tells whether the unit is an event that was about to be put away: it is not called, its letter is written again.
+// Intended tells whether the unit is an event that was about to be put away: it is not called, its poison event is written again.
 func (w Work) Intended(u Unit) bool {
 	_, found := w.intentOf(u.Events.First())
 	return found && u.Events.Len() == 1
@@ -51,7 +51,7 @@ func (w *Work) Intend(u Unit, partition string, producer int64) Intent {
 	return *w.Intent
 }
 
-// Sent says that the letter of an event that was intended is durable: the event is away.
+// Sent says that the poison event of an event that was intended is durable: the event is away.
 func (w *Work) Sent(sequence int64) {
 	intent, found := w.intentOf(sequence)
 	if !found {
@@ -104,8 +104,8 @@ func (w *Work) setAside(intent Intent) {
 	w.abandon()
 }
 
-// abandon ends the present numbers with the Intent. Whether its letter was written nobody knows, and so nobody knows
-// the producer's next number either: under the wrong one the next letter would be taken for a repeat, and lost.
+// abandon ends the present numbers with the Intent. Whether its poison event was written nobody knows, and so nobody knows
+// the producer's next number either: under the wrong one the next poison event would be taken for a repeat, and lost.
 func (w *Work) abandon() { w.Intent, w.Producer, w.Number = nil, 0, 0 }
 
 // without gives a copy of a list without some, nil if nothing is left.

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// F4: one letter for each event, each under a number of its own.
+// F4: one poison event for each event, each under a number of its own.
 func TestPuttingAway(t *testing.T) {
 	var w Work
 	u := Unit{Events: set("4"), Attempts: 2, Deaths: 1, Reason: "no"}
@@ -46,7 +46,7 @@ func TestNumbersGoRound(t *testing.T) {
 	}
 }
 
-// F4: the same letter is written again under the same number, whatever is known now.
+// F4: the same poison event is written again under the same number, whatever is known now.
 func TestIntendingAgain(t *testing.T) {
 	var w Work
 	first := w.Intend(Unit{Events: set("4"), Attempts: 2, Reason: "no"}, "2", 5)
@@ -93,7 +93,7 @@ func TestRenumber(t *testing.T) {
 	}
 }
 
-// F4: whose intent cannot wait comes again as an event that has failed, and its letter is written then: perhaps twice, never not at all.
+// F4: whose intent cannot wait comes again as an event that has failed, and its poison event is written then: perhaps twice, never not at all.
 func TestNotManyWait(t *testing.T) {
 	var w Work
 	for n := range int64(20) {

@@ -24,7 +24,7 @@ type Unit struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// maxReasonBytes is what is kept of a unit's error; an Intent, which makes a letter, keeps more.
+// maxReasonBytes is what is kept of a unit's error; an Intent, which makes a poison event, keeps more.
 const (
 	maxReasonBytes       = 512
 	maxIntentReasonBytes = 1024

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Work is the record of a function's work on one partition, a fact in the processor's store beside the
+// Work is the record of a function's work on one partition, an entry in the processor's store beside the
 // checkpoint (F2 to F4). On the happy path it is written twice for each ownership: when it begins and when it ends well.
 //
 // A copy is a record of its own: no method changes what another copy has.

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// maxWorkBytes is what a fact may have.
+// maxWorkBytes is what an entry may have.
 const maxWorkBytes = 16 << 10
 
 // ErrTooLarge: so much is away above the checkpoint that it cannot be recorded. What is furthest above it is best forgotten: it comes again

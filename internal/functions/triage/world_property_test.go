@@ -82,7 +82,7 @@ func TestEverythingEndsWell(t *testing.T) {
 	})
 }
 
-// P7, F4: an operator may move the checkpoint at any time. Whatever was under way, no letter is lost and no innocent event is put away.
+// P7, F4: an operator may move the checkpoint at any time. Whatever was under way, no poison event is lost and no innocent event is put away.
 func TestCheckpointsMayBeMoved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)

@@ -173,7 +173,7 @@ func (w *world) send(i Intent) {
 		}
 		if next++; old.Number == i.Number {
 			if old.Sequence != i.Sequence {
-				w.broken("the letter of %d is lost: number %d of %d is that of %d", i.Sequence, i.Number, i.Producer, old.Sequence)
+				w.broken("the poison event of %d is lost: number %d of %d is that of %d", i.Sequence, i.Number, i.Producer, old.Sequence)
 			}
 			return
 		}

@@ -39,7 +39,7 @@ func (s *Service) announce(ctx context.Context, sub *topics.Subscription, l load
 		return
 	}
 	kind, api, blob := "Microsoft.Storage.BlobCreated", "PutBlob", "BlockBlob"
-	if sub.DeadLetter.Kind == topics.PlaceHub {
+	if sub.DeadLetter.Kind == topics.TargetHub {
 		kind, api, blob = "Eventyard.DeadLetters.Sent", "", ""
 	}
 	event, err := json.Marshal(announcement{

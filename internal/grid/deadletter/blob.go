@@ -30,15 +30,15 @@ const (
 // maxAnswerBytes is what is read of an answer: the SDK would take all that a server sends.
 const maxAnswerBytes = 64 << 10
 
-// containerPlace writes blobs.
-type containerPlace struct {
+// containerTarget writes blobs.
+type containerTarget struct {
 	client *container.Client
 	show   string // the container's URL without its signature
 	query  string // that is a secret
 }
 
 // newContainer makes a client for a container. Its URL has a signature, or the place a key.
-func newContainer(p topics.Place, transport http.RoundTripper) (place, error) {
+func newContainer(p topics.Target, transport http.RoundTripper) (target, error) {
 	at, err := url.Parse(p.Where)
 	if err != nil || at.Host == "" {
 		return nil, fmt.Errorf("%w: the container's URL cannot be read", topics.ErrInvalid)
@@ -51,7 +51,7 @@ func newContainer(p topics.Place, transport http.RoundTripper) (place, error) {
 	options.Transport = doer{transport}
 	options.Telemetry.Disabled = true
 	plain := url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}
-	c := containerPlace{show: strings.TrimSuffix(plain.String(), "/"), query: at.RawQuery}
+	c := containerTarget{show: strings.TrimSuffix(plain.String(), "/"), query: at.RawQuery}
 	if at.Query().Has("sig") {
 		c.client, err = container.NewClientWithNoCredential(p.Where, options)
 		return c, err
@@ -108,7 +108,7 @@ func accountOf(at *url.URL) string {
 	return account
 }
 
-func (c containerPlace) write(ctx context.Context, name string, l load) (put, error) {
+func (c containerTarget) write(ctx context.Context, name string, l load) (put, error) {
 	body := l.array()
 	_, err := c.client.NewBlockBlobClient(name).UploadBuffer(ctx, body, &blockblob.UploadBufferOptions{
 		HTTPHeaders: &blob.HTTPHeaders{BlobContentType: to.Ptr("application/json")},
@@ -125,7 +125,7 @@ func (c containerPlace) write(ctx context.Context, name string, l load) (put, er
 
 // readable makes a line of an error, without what is secret in the URL. What a storage answers is said
 // in its status and its code; the SDK's own text has many lines.
-func (c containerPlace) readable(err error) error {
+func (c containerTarget) readable(err error) error {
 	if answered, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return fmt.Errorf("it answers %d %s%s%s", answered.StatusCode, http.StatusText(answered.StatusCode), codeOf(answered), advice(answered.StatusCode))
 	}

@@ -12,43 +12,43 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// factPrefix is where the meta store has facts for each subscription that ever had a dead letter:
+// entryPrefix is where the meta store has entries for each subscription that ever had a dead letter:
 // grid/dead/ID is its state, grid/dead/ID/N the marks of its letters from N times leafLetters on.
-const factPrefix = "grid/dead/"
+const entryPrefix = "grid/dead/"
 
-// box is the dead letters of one subscription: a log, and facts that say what became of them.
+// box is the dead letters of one subscription: a log, and entries that say what became of them.
 //
 // The log may lose its end, where the operator has told the engine not to wait for the disk and the
-// power fails. Facts are never lost. So before the first letter is put the facts are cut to the log's
+// power fails. Entries are never lost. So before the first letter is put the entries are cut to the log's
 // length: else a new letter would inherit what is known of the one that had its number.
 type box struct {
 	id   string
 	log  eventlog.Partition
 	meta meta.Store
 
-	// changing is held while facts are being changed. It is taken before mu.
+	// changing is held while entries are being changed. It is taken before mu.
 	changing sync.Mutex
 	gone     bool // guarded by changing: the subscription was deleted
 
 	mu      sync.Mutex
-	ready   bool        // guarded by mu: the state's fact is there, and facts are no longer than the log
-	state   fact[state] // guarded by mu
-	marks   marks       // guarded by mu
-	unnoted *write      // guarded by mu: was written, which is still to be noted
-	trouble string      // guarded by mu: why nothing is written at present; empty: nothing is wrong
-	dropped int64       // guarded by mu: given up since the start
-	forever bool        // guarded by mu: retention does not remove letters at present
+	ready   bool         // guarded by mu: the state's entry is there, and entries are no longer than the log
+	state   entry[state] // guarded by mu
+	marks   marks        // guarded by mu
+	unnoted *write       // guarded by mu: was written, which is still to be noted
+	trouble string       // guarded by mu: why nothing is written at present; empty: nothing is wrong
+	dropped int64        // guarded by mu: given up since the start
+	forever bool         // guarded by mu: retention does not remove letters at present
 }
 
-// state is the fact about the letters' way to their place.
+// state is the entry about the letters' way to their place.
 type state struct {
 	// Written is the number of the first letter that has not been written to its place.
 	Written int64 `json:"written"`
 	// Writes says where the newest of those before went.
 	Writes []write `json:"writes,omitempty"`
 	// Since is when Place went out of reach; zero: it is not.
-	Since time.Time `json:"since,omitzero"`
-	Place string    `json:"place,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	Target string    `json:"place,omitempty"`
 }
 
 // write is one file, blob or sending: letters from First up to Next, without some that could not be.
@@ -114,7 +114,7 @@ func (st *state) cut(next int64) {
 	st.Writes = writes
 }
 
-func (b *box) key() string { return factPrefix + b.id }
+func (b *box) key() string { return entryPrefix + b.id }
 
 // present gives the state as it is.
 func (b *box) present() state {
@@ -148,8 +148,8 @@ func (b *box) changeState(ctx context.Context, how func(*state)) error {
 	return nil
 }
 
-// prepare makes the box ready for letters: its fact before its first letter, so that whoever opens
-// the service finds every log there is, and no fact about letters that the log does not have.
+// prepare makes the box ready for letters: its entry before its first letter, so that whoever opens
+// the service finds every log there is, and no entry about letters that the log does not have.
 func (b *box) prepare(ctx context.Context) error {
 	if b.isReady() {
 		return nil
@@ -174,7 +174,7 @@ func (b *box) isReady() bool {
 	return b.ready
 }
 
-// fitLog sees to it that there is a fact, and cuts facts to the log's length. The caller holds changing.
+// fitLog sees to it that there is an entry, and cuts entries to the log's length. The caller holds changing.
 func (b *box) fitLog(ctx context.Context) error {
 	bounds, err := b.log.Bounds(ctx)
 	if err != nil {
@@ -193,11 +193,11 @@ func (b *box) fitLog(ctx context.Context) error {
 }
 
 // append stores letters, in as few batches as fit.
-func (b *box) append(ctx context.Context, parcels []pending.Parcel) error {
+func (b *box) append(ctx context.Context, deliveries []pending.Delivery) error {
 	var batch eventlog.Batch
 	size := 0
-	for i := range parcels {
-		message := parcels[i].Append(nil)
+	for i := range deliveries {
+		message := deliveries[i].Append(nil)
 		if room := len(message) + eventlog.EventOverheadBytes; size+room > eventlog.MaxBatchBytes && size > 0 {
 			if _, err := eventlog.Append(ctx, b.log, batch); err != nil {
 				return err
@@ -211,7 +211,7 @@ func (b *box) append(ctx context.Context, parcels []pending.Parcel) error {
 	return err
 }
 
-// remove forgets the box: its log first, since as long as a fact is there the log is found, and the
+// remove forgets the box: its log first, since as long as an entry is there the log is found, and the
 // state last, for the same reason. What fails is done again by the next call.
 func (b *box) remove(ctx context.Context, engine eventlog.Engine) error {
 	b.changing.Lock()
@@ -220,8 +220,8 @@ func (b *box) remove(ctx context.Context, engine eventlog.Engine) error {
 	if err := engine.Remove(ctx, logOf(b.id)); err != nil {
 		return err
 	}
-	for place := range b.marked() {
-		if err := b.dropLeaf(ctx, place); err != nil {
+	for target := range b.marked() {
+		if err := b.dropLeaf(ctx, target); err != nil {
 			return err
 		}
 	}
@@ -239,9 +239,9 @@ func (b *box) remove(ctx context.Context, engine eventlog.Engine) error {
 
 func logOf(id string) string { return "dead-" + id }
 
-// idOfFact reads a fact's key: whose it is, and of which leaf if it is one.
-func idOfFact(key string) (id, leaf string) {
-	id, leaf, _ = strings.Cut(strings.TrimPrefix(key, factPrefix), "/")
+// idOfEntry reads an entry's key: whose it is, and of which leaf if it is one.
+func idOfEntry(key string) (id, leaf string) {
+	id, leaf, _ = strings.Cut(strings.TrimPrefix(key, entryPrefix), "/")
 	return id, leaf
 }
 

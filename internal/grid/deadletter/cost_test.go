@@ -96,7 +96,7 @@ func TestLargeLettersMakeSmallPages(t *testing.T) {
 	for i := range 20 {
 		p := letter(sub, i)
 		p.Event = large
-		must(t, y.Put(t.Context(), sub, []pending.Parcel{p}))
+		must(t, y.Put(t.Context(), sub, []pending.Delivery{p}))
 	}
 	seen := 0
 	for q := (Query{Limit: 1000}); ; {
@@ -115,7 +115,7 @@ func TestLargeLettersMakeSmallPages(t *testing.T) {
 		}
 	}
 	most := 0
-	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 1e6, Deliver: func(_ context.Context, ps []pending.Parcel) error {
+	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 1e6, Deliver: func(_ context.Context, ps []pending.Delivery) error {
 		size := 0
 		for _, p := range ps {
 			size += len(p.Event)
@@ -138,7 +138,7 @@ func TestALowRateSendsFewAtATime(t *testing.T) {
 			y.die(sub, i)
 		}
 		began, most := time.Now(), 0
-		_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 2, Deliver: func(_ context.Context, ps []pending.Parcel) error {
+		_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 2, Deliver: func(_ context.Context, ps []pending.Delivery) error {
 			most = max(most, len(ps))
 			return nil
 		}})
@@ -156,7 +156,7 @@ func TestWaitingLettersTakeNoMemory(t *testing.T) {
 		data := bytes.Repeat([]byte("x"), 1000)
 		for i := range 10 {
 			sub := y.subscribe(fmt.Sprintf("sub%d", i), "hub:failures", schema.EventGrid)
-			var some []pending.Parcel
+			var some []pending.Delivery
 			for n := range 1000 {
 				p := letter(sub, n)
 				p.Event = fmt.Appendf(nil, `{"id":"e","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`, data)

@@ -16,7 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// The power is cut at any operation of the disk, and facts cannot be noted now and then. Every letter that was put
+// The power is cut at any operation of the disk, and entries cannot be noted now and then. Every letter that was put
 // is listed and reaches its place, or was purged; what was purged does not come back; and what is known to be
 // redriven stays so. // G8
 func TestPowerCuts(t *testing.T) {
@@ -68,7 +68,7 @@ func (c *cuts) run() {
 	c.settle()
 }
 
-// trouble makes some changes of facts fail, and some only seem to.
+// trouble makes some changes of entries fail, and some only seem to.
 func (c *cuts) trouble(rnd *rand.Rand) func(string) error {
 	var mu sync.Mutex
 	return func(string) error {
@@ -96,7 +96,7 @@ func (c *cuts) step() {
 	case 1:
 		n := int64(c.rnd.IntN(c.next + 1))
 		var got []int64
-		_, err := c.Redrive(ctx, c.sub.ID, Query{EventID: fmt.Sprintf("e%d", n)}, RedriveOptions{Deliver: func(_ context.Context, ps []pending.Parcel) error {
+		_, err := c.Redrive(ctx, c.sub.ID, Query{EventID: fmt.Sprintf("e%d", n)}, RedriveOptions{Deliver: func(_ context.Context, ps []pending.Delivery) error {
 			for _, p := range ps {
 				got = append(got, p.Sequence)
 			}
@@ -108,7 +108,7 @@ func (c *cuts) step() {
 	case 2, 3:
 		time.Sleep(time.Duration(c.rnd.IntN(300)) * time.Second)
 	default:
-		var some []pending.Parcel
+		var some []pending.Delivery
 		for range 1 + c.rnd.IntN(3) {
 			some = append(some, letter(c.sub, c.next))
 			c.next++
@@ -164,10 +164,10 @@ func TestAStorm(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		stop()
-		facts, err := y.meta.List(t.Context(), factPrefix)
+		entries, err := y.meta.List(t.Context(), entryPrefix)
 		must(t, err)
-		if len(facts) != 0 {
-			t.Errorf("%d facts are left of subscriptions that are gone", len(facts))
+		if len(entries) != 0 {
+			t.Errorf("%d entries are left of subscriptions that are gone", len(entries))
 		}
 	})
 }
@@ -182,12 +182,12 @@ func storm(y *yard, name string, rnd *rand.Rand) {
 			for i := range 30 {
 				switch part {
 				case 0:
-					must(y.t, y.Put(ctx, sub, []pending.Parcel{letter(sub, i)}))
+					must(y.t, y.Put(ctx, sub, []pending.Delivery{letter(sub, i)}))
 				case 1:
 					_, err := y.Purge(ctx, sub.ID, Query{Limit: 1})
 					must(y.t, err)
 				case 2:
-					_, err := y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{Deliver: func(context.Context, []pending.Parcel) error { return nil }})
+					_, err := y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{Deliver: func(context.Context, []pending.Delivery) error { return nil }})
 					must(y.t, err)
 				case 3:
 					y.change(sub, []string{"hub:failures", "yard", "hub:others"}[i%3])

@@ -5,7 +5,7 @@
 //
 // The log is the truth: what Put has stored is listed until it is purged or too old, whatever
 // becomes of its place. How far the letters have come on their way there, and which were redriven and
-// purged, are facts in the meta store, which refer to letters by number (box.go, marks.go).
+// purged, are entries in the meta store, which refer to letters by number (box.go, marks.go).
 //
 // A writer, one for each subscription that has something to be written, does four things in turn: it
 // reads letters, writes them, announces that, and notes how far it came. A crash in between has it
@@ -67,7 +67,7 @@ type Config struct {
 // Letter is one dead letter.
 type Letter struct {
 	Number int64 // its place in the subscription's log
-	pending.Parcel
+	pending.Delivery
 	// Died is when it was put. Written is where it went: a path, a blob's URL, hub NAME; empty: not
 	// yet, or nowhere. Redriven is when it was redriven last; zero: never.
 	Died     time.Time
@@ -104,7 +104,7 @@ type RedriveOptions struct {
 	Rate    float64
 	Force   bool
 	Dry     bool
-	Deliver func(ctx context.Context, parcels []pending.Parcel) error
+	Deliver func(ctx context.Context, deliveries []pending.Delivery) error
 	// Progress hears how many are done; nil: nobody.
 	Progress func(done int)
 }

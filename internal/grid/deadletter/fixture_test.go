@@ -80,7 +80,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// definitions are topics and subscriptions without a keeper.
+// definitions are topics and subscriptions without a registry.
 type definitions struct {
 	mu        sync.Mutex
 	snapshot  *topics.Snapshot
@@ -178,8 +178,8 @@ func (h *hubs) Publish(_ context.Context, hub string, _ broker.Target, events []
 }
 
 // subscribe makes a subscription of the topic orders with a place.
-func (y *yard) subscribe(name, place string, output schema.Kind) *topics.Subscription {
-	p, err := topics.ParsePlace(place)
+func (y *yard) subscribe(name, target string, output schema.Kind) *topics.Subscription {
+	p, err := topics.ParseTarget(target)
 	must(y.t, err)
 	s := &topics.Subscription{
 		Name: name, ID: strings.Repeat("a", 13-len(name)) + strings.ToLower(name), Source: topics.Source{Topic: "orders"}, SourceID: "t1",
@@ -190,9 +190,9 @@ func (y *yard) subscribe(name, place string, output schema.Kind) *topics.Subscri
 }
 
 // letter is an event that could not be delivered.
-func letter(s *topics.Subscription, n int) pending.Parcel {
+func letter(s *topics.Subscription, n int) pending.Delivery {
 	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	return pending.Parcel{
+	return pending.Delivery{
 		Subscription: s.ID, Source: "t1", Sequence: int64(n), Published: at, Alive: at, Attempts: 3, LastAttempt: at.Add(time.Minute),
 		LastOutcome: retry.NotFound, LastStatus: 404, Reason: retry.ReasonRefused, Form: schema.EventGridForm,
 		Event: fmt.Appendf(nil, `{"id":"e%d","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":{"n":%d}}`, n, n),
@@ -201,7 +201,7 @@ func letter(s *topics.Subscription, n int) pending.Parcel {
 
 func (y *yard) die(s *topics.Subscription, numbers ...int) {
 	y.t.Helper()
-	var all []pending.Parcel
+	var all []pending.Delivery
 	for _, n := range numbers {
 		all = append(all, letter(s, n))
 	}

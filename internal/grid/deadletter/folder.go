@@ -31,7 +31,7 @@ type folder struct{ base, rest string }
 
 // folder finds a folder and refuses one that is elsewhere, be it by way of "..", or of a symbolic
 // link in the part of the path that exists.
-func (s *Service) folder(dir string) (place, error) {
+func (s *Service) folder(dir string) (target, error) {
 	root, err := filepath.Abs(s.cfg.DataDir)
 	if err != nil {
 		return nil, err

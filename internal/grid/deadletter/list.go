@@ -117,7 +117,7 @@ func (b *box) begin(ctx context.Context, q Query) (*stroll, error) {
 		return b.stroll(ctx, at)
 	}
 	way, err := b.stroll(ctx, eventlog.Since(q.Since))
-	if err == nil && int64(way.place) < q.From {
+	if err == nil && int64(way.target) < q.From {
 		way.close()
 		return b.stroll(ctx, at)
 	}
@@ -129,14 +129,14 @@ func (s *search) goOn(way *stroll) bool {
 	if !s.byNumber {
 		return true
 	}
-	i, _ := slices.BinarySearch(s.Numbers, int64(way.place))
+	i, _ := slices.BinarySearch(s.Numbers, int64(way.target))
 	s.Numbers = s.Numbers[i:]
 	if len(s.Numbers) == 0 || s.Numbers[0] >= s.end {
 		return false
 	}
 	// To read a few that nobody wants is cheaper than to look for the next that is wanted.
 	const few = 100
-	if s.Numbers[0] > int64(way.place)+few {
+	if s.Numbers[0] > int64(way.target)+few {
 		way.moveTo(eventlog.Sequence(s.Numbers[0]))
 	}
 	return true

@@ -28,7 +28,7 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 		sub := y.subscribe("billing", "yard", schema.EventGrid)
 		old := letter(sub, 0)
 		old.Reason, old.LastOutcome = retry.ReasonAge, retry.Busy
-		must(t, y.Put(t.Context(), sub, []pending.Parcel{old}))
+		must(t, y.Put(t.Context(), sub, []pending.Delivery{old}))
 		time.Sleep(time.Hour)
 		y.die(sub, 1, 2, 3)
 		for what, c := range map[string]struct {
@@ -86,9 +86,9 @@ func TestLettersAreRedrivenWithAGuardAgainstLoops(t *testing.T) {
 		y.die(sub, 1, 2, 3)
 		looping := letter(sub, 4)
 		looping.Redrives = 3
-		must(t, y.Put(t.Context(), sub, []pending.Parcel{looping}))
-		var sent []pending.Parcel
-		o := RedriveOptions{Deliver: func(_ context.Context, p []pending.Parcel) error {
+		must(t, y.Put(t.Context(), sub, []pending.Delivery{looping}))
+		var sent []pending.Delivery
+		o := RedriveOptions{Deliver: func(_ context.Context, p []pending.Delivery) error {
 			sent = append(sent, p...)
 			return nil
 		}}
@@ -135,7 +135,7 @@ func TestAFailedRedriveMarksNothing(t *testing.T) {
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 1)
 	full := errors.New("no space")
-	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Deliver: func(context.Context, []pending.Parcel) error { return full }})
+	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Deliver: func(context.Context, []pending.Delivery) error { return full }})
 	if !errors.Is(err, full) {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestRedrivingKeepsToItsRate(t *testing.T) {
 			y.die(sub, i)
 		}
 		began := time.Now()
-		done, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 100, Deliver: func(context.Context, []pending.Parcel) error { return nil }})
+		done, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 100, Deliver: func(context.Context, []pending.Delivery) error { return nil }})
 		must(t, err)
 		if took := time.Since(began); done.Count != 300 || took < 2*time.Second-time.Millisecond || took > 2100*time.Millisecond {
 			t.Errorf("%d in %v", done.Count, took)

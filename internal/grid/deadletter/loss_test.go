@@ -93,7 +93,7 @@ func (y *yard) damage(id string, offset int64) {
 
 // Where the log lost its end (power was cut, and the yard was told not to wait for the disk) its
 // numbers are given anew. What was known of the old ones does not hold for the new.
-func TestAFactThatIsAheadOfTheLogHidesNothing(t *testing.T) {
+func TestAEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		must(t, y.engine.Close())
@@ -106,7 +106,7 @@ func TestAFactThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 		synctest.Wait()
 		_, err := y.Purge(t.Context(), sub.ID, Query{Numbers: []int64{1, 3}})
 		must(t, err)
-		_, err = y.Redrive(t.Context(), sub.ID, Query{Numbers: []int64{0, 2}}, RedriveOptions{Deliver: func(context.Context, []pending.Parcel) error { return nil }})
+		_, err = y.Redrive(t.Context(), sub.ID, Query{Numbers: []int64{0, 2}}, RedriveOptions{Deliver: func(context.Context, []pending.Delivery) error { return nil }})
 		must(t, err)
 		stop()
 		y.cutPower(nil)

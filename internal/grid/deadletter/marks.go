@@ -10,8 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// leafLetters is how many letters the marks of one fact are about: so few that each of them may be
-// marked at a time of its own, and the fact is still half of what a fact may measure.
+// leafLetters is how many letters the marks of one entry are about: so few that each of them may be
+// marked at a time of its own, and the entry is still half of what an entry may measure.
 const leafLetters = 4096
 
 // leaf says which of leafLetters letters were redriven and purged.
@@ -22,7 +22,7 @@ type leaf struct {
 
 // marks are a box's leaves, by the number of the first letter divided by leafLetters. They are never
 // changed, only replaced, so that who reads letters needs no lock.
-type marks map[int64]fact[leaf]
+type marks map[int64]entry[leaf]
 
 func (m marks) of(n int64) leaf { return m[n/leafLetters].value }
 
@@ -59,8 +59,8 @@ func (m marks) firstKept(first int64) int64 {
 	}
 }
 
-func (b *box) leafKey(place int64) string {
-	return factPrefix + b.id + "/" + strconv.FormatInt(place, 10)
+func (b *box) leafKey(target int64) string {
+	return entryPrefix + b.id + "/" + strconv.FormatInt(target, 10)
 }
 
 // mark changes the marks of letters, whose numbers are rising, leaf by leaf: after an error some have
@@ -72,10 +72,10 @@ func (b *box) mark(ctx context.Context, numbers []int64, how func(l *leaf, numbe
 		return eventlog.ErrRemoved
 	}
 	for len(numbers) > 0 {
-		place := numbers[0] / leafLetters
-		n, _ := slices.BinarySearch(numbers, (place+1)*leafLetters)
+		target := numbers[0] / leafLetters
+		n, _ := slices.BinarySearch(numbers, (target+1)*leafLetters)
 		some := numbers[:n]
-		if err := b.changeLeaf(ctx, place, func(l *leaf) { how(l, some) }); err != nil {
+		if err := b.changeLeaf(ctx, target, func(l *leaf) { how(l, some) }); err != nil {
 			return err
 		}
 		numbers = numbers[n:]
@@ -84,21 +84,21 @@ func (b *box) mark(ctx context.Context, numbers []int64, how func(l *leaf, numbe
 }
 
 // changeLeaf changes one leaf. The caller holds changing.
-func (b *box) changeLeaf(ctx context.Context, place int64, how func(*leaf)) error {
-	next, err := b.marked()[place].change(ctx, b.meta, b.leafKey(place), how)
+func (b *box) changeLeaf(ctx context.Context, target int64, how func(*leaf)) error {
+	next, err := b.marked()[target].change(ctx, b.meta, b.leafKey(target), how)
 	if err != nil {
 		return err
 	}
-	b.replaceMarks(func(m marks) { m[place] = next })
+	b.replaceMarks(func(m marks) { m[target] = next })
 	return nil
 }
 
 // dropLeaf forgets one. The caller holds changing.
-func (b *box) dropLeaf(ctx context.Context, place int64) error {
-	if err := b.marked()[place].remove(ctx, b.meta, b.leafKey(place)); err != nil {
+func (b *box) dropLeaf(ctx context.Context, target int64) error {
+	if err := b.marked()[target].remove(ctx, b.meta, b.leafKey(target)); err != nil {
 		return err
 	}
-	b.replaceMarks(func(m marks) { delete(m, place) })
+	b.replaceMarks(func(m marks) { delete(m, target) })
 	return nil
 }
 
@@ -132,11 +132,11 @@ func purged(l *leaf, numbers []int64) {
 func (b *box) prune(ctx context.Context, first int64) error {
 	b.changing.Lock()
 	defer b.changing.Unlock()
-	for place := range b.marked() {
-		if (place+1)*leafLetters > first {
+	for target := range b.marked() {
+		if (target+1)*leafLetters > first {
 			continue
 		}
-		if err := b.dropLeaf(ctx, place); err != nil {
+		if err := b.dropLeaf(ctx, target); err != nil {
 			return err
 		}
 	}
@@ -145,11 +145,11 @@ func (b *box) prune(ctx context.Context, first int64) error {
 
 // forgetMarksFrom takes back what is known of letters from a number on. The caller holds changing.
 func (b *box) forgetMarksFrom(ctx context.Context, next int64) error {
-	for place, l := range b.marked() {
+	for target, l := range b.marked() {
 		if l.value.reach() <= next {
 			continue
 		}
-		if err := b.changeLeaf(ctx, place, func(l *leaf) { l.Redriven, l.Purged = l.Redriven.below(next), l.Purged.below(next) }); err != nil {
+		if err := b.changeLeaf(ctx, target, func(l *leaf) { l.Redriven, l.Purged = l.Redriven.below(next), l.Purged.below(next) }); err != nil {
 			return err
 		}
 	}

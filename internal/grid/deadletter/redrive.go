@@ -59,11 +59,11 @@ type redrive struct {
 	batch int
 	limit *rate.Limiter
 
-	parcels []pending.Parcel
-	numbers []int64
-	bytes   int
-	done    Redriven
-	failed  error
+	deliveries []pending.Delivery
+	numbers    []int64
+	bytes      int
+	done       Redriven
+	failed     error
 }
 
 func newRedrive(b *box, o RedriveOptions, most int) *redrive {
@@ -80,13 +80,13 @@ func (r *redrive) add(ctx context.Context, l Letter) {
 		r.done.Skipped++
 		return
 	}
-	p := l.kept().Parcel
+	p := l.kept().Delivery
 	p.Alive = time.Now().UTC().Truncate(time.Millisecond)
 	p.Attempts, p.LastAttempt, p.LastOutcome, p.LastStatus = 0, time.Time{}, "", 0
 	p.Due, p.Reason = time.Time{}, ""
 	p.Redrives++
-	r.parcels, r.numbers, r.bytes = append(r.parcels, p), append(r.numbers, l.Number), r.bytes+len(p.Event)
-	if len(r.parcels) >= r.batch || r.bytes >= redriveBytes {
+	r.deliveries, r.numbers, r.bytes = append(r.deliveries, p), append(r.numbers, l.Number), r.bytes+len(p.Event)
+	if len(r.deliveries) >= r.batch || r.bytes >= redriveBytes {
 		r.failed = r.flush(ctx)
 	}
 }
@@ -94,25 +94,25 @@ func (r *redrive) add(ctx context.Context, l Letter) {
 // flush delivers what is gathered, then marks it: after a crash between the two it is redriven
 // twice, never not at all.
 func (r *redrive) flush(ctx context.Context) error {
-	if len(r.parcels) == 0 {
+	if len(r.deliveries) == 0 {
 		return nil
 	}
 	if !r.options.Dry {
-		if err := r.limit.WaitN(ctx, len(r.parcels)); err != nil {
+		if err := r.limit.WaitN(ctx, len(r.deliveries)); err != nil {
 			return err
 		}
-		if err := r.options.Deliver(ctx, r.parcels); err != nil {
+		if err := r.options.Deliver(ctx, r.deliveries); err != nil {
 			return err
 		}
 		if err := r.box.mark(ctx, r.numbers, redriven(time.Now().UnixMilli())); err != nil {
 			return err
 		}
 	}
-	r.done.Count += len(r.parcels)
+	r.done.Count += len(r.deliveries)
 	if r.options.Progress != nil {
 		r.options.Progress(r.done.Count)
 	}
-	r.parcels, r.numbers, r.bytes = nil, nil, 0
+	r.deliveries, r.numbers, r.bytes = nil, nil, 0
 	return nil
 }
 

@@ -25,7 +25,7 @@ func (s *Service) Run(ctx context.Context) error {
 				s.startWriter(ctx, &writers, id)
 			}
 		case <-changed:
-			s.tellWriters()
+			s.notifyWriters()
 			s.catchUp(ctx, &writers)
 		}
 	}
@@ -95,8 +95,8 @@ func (s *Service) takeWanted() []string {
 	return ids
 }
 
-// tellWriters has all writers look at their subscriptions again.
-func (s *Service) tellWriters() {
+// notifyWriters has all writers look at their subscriptions again.
+func (s *Service) notifyWriters() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.writers {

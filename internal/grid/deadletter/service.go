@@ -51,7 +51,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s := &Service{cfg: cfg, metrics: metrics, turns: newTurns(), boxes: map[string]*box{}, writers: map[string]*writer{},
 		wanted: map[string]bool{}, begin: make(chan struct{}, 1)}
-	entries, err := cfg.Meta.List(ctx, factPrefix)
+	entries, err := cfg.Meta.List(ctx, entryPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
@@ -63,9 +63,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// load takes one fact in.
+// load takes one entry in.
 func (s *Service) load(ctx context.Context, e meta.Entry) error {
-	id, place := idOfFact(e.Key)
+	id, target := idOfEntry(e.Key)
 	b := s.boxes[id]
 	if b == nil {
 		var err error
@@ -77,16 +77,16 @@ func (s *Service) load(ctx context.Context, e meta.Entry) error {
 		}
 		s.boxes[id] = b
 	}
-	if place == "" {
+	if target == "" {
 		var err error
-		b.state, err = readFact[state](e)
+		b.state, err = readEntry[state](e)
 		return err
 	}
-	n, err := strconv.ParseInt(place, 10, 64)
+	n, err := strconv.ParseInt(target, 10, 64)
 	if err != nil {
-		return fmt.Errorf("read fact %s: its name is none: %w", e.Key, err)
+		return fmt.Errorf("read entry %s: its name is none: %w", e.Key, err)
 	}
-	l, err := readFact[leaf](e)
+	l, err := readEntry[leaf](e)
 	b.replaceMarks(func(m marks) { m[n] = l })
 	return err
 }
@@ -141,16 +141,16 @@ func (s *Service) boxFor(ctx context.Context, id string) (*box, error) {
 	return b, b.prepare(ctx)
 }
 
-// Put keeps parcels with their reasons for a subscription that has a place; durable when it
+// Put keeps pending deliveries with their reasons for a subscription that has a place; durable when it
 // returns nil. They are written to the place later, by Run. After an error some may have been
 // kept: a repeat does no harm.
-func (s *Service) Put(ctx context.Context, sub *topics.Subscription, parcels []pending.Parcel) error {
-	if len(parcels) == 0 {
+func (s *Service) Put(ctx context.Context, sub *topics.Subscription, deliveries []pending.Delivery) error {
+	if len(deliveries) == 0 {
 		return nil
 	}
 	b, err := s.boxFor(ctx, sub.ID)
 	if err == nil {
-		err = b.append(ctx, parcels)
+		err = b.append(ctx, deliveries)
 	}
 	if errors.Is(err, eventlog.ErrRemoved) && !errors.Is(err, eventlog.ErrUncertain) {
 		return nil // the subscription is gone, and its dead letters with it
@@ -167,7 +167,7 @@ func (s *Service) Put(ctx context.Context, sub *topics.Subscription, parcels []p
 }
 
 // written tells whether letters leave the yard for a place.
-func written(p topics.Place) bool { return p.Kind != "" && p.Kind != topics.PlaceYard }
+func written(p topics.Target) bool { return p.Kind != "" && p.Kind != topics.TargetYard }
 
 // Counts tells how much there is of a subscription.
 func (s *Service) Counts(ctx context.Context, subscription string) (Counts, error) {

@@ -23,17 +23,17 @@ func (s *Service) troubled(ctx context.Context, b *box, sub *topics.Subscription
 	if first {
 		s.cfg.Log.Warn("dead letters cannot be written to their place", "subscription", sub.Name, "place", sub.DeadLetter.Kind, "error", err)
 	}
-	if !errors.As(err, new(placeError)) {
+	if !errors.As(err, new(targetError)) {
 		return
 	}
-	now, place := time.Now().UTC(), sub.DeadLetter.String()
-	if !st.Since.IsZero() && st.Place == place {
+	now, target := time.Now().UTC(), sub.DeadLetter.String()
+	if !st.Since.IsZero() && st.Target == target {
 		if now.Sub(st.Since) >= s.cfg.GiveUp {
 			s.giveUp(ctx, b, sub, now)
 		}
 		return
 	}
-	if err := b.change(ctx, func(st *state) { st.Since, st.Place = now, place }); err != nil {
+	if err := b.change(ctx, func(st *state) { st.Since, st.Target = now, target }); err != nil {
 		s.cfg.Log.Warn("cannot note that a place is out of reach", "subscription", sub.Name, "error", err)
 	}
 }
@@ -69,7 +69,7 @@ func (b *box) olderThan(ctx context.Context, at time.Time) (first, next int64, e
 		return 0, 0, err
 	}
 	defer cursor.Close()
-	return max(b.reached(), int64(bounds.First)), int64(cursor.Place()), nil
+	return max(b.reached(), int64(bounds.First)), int64(cursor.At()), nil
 }
 
 // countUnwritable counts letters that no place will ever get, and tells of them.

@@ -13,7 +13,7 @@ import (
 type stroll struct {
 	log    eventlog.Partition
 	cursor eventlog.Cursor // nil: it is to be opened at place
-	place  eventlog.Sequence
+	target eventlog.Sequence
 }
 
 // stroll begins at a position. One beyond the end is the end.
@@ -25,21 +25,21 @@ func (b *box) stroll(ctx context.Context, at eventlog.Position) (*stroll, error)
 	if err != nil {
 		return nil, err
 	}
-	return &stroll{log: b.log, cursor: cursor, place: cursor.Place()}, nil
+	return &stroll{log: b.log, cursor: cursor, target: cursor.At()}, nil
 }
 
 // next gives a run and moves past it; at the end one without events. What cannot be read for damage is
 // a run whose messages are nil, and whose time is zero.
 func (s *stroll) next(ctx context.Context) (run eventlog.Run, err error) {
 	if s.cursor == nil {
-		if s.cursor, err = s.log.Cursor(ctx, eventlog.At(s.place)); err != nil {
+		if s.cursor, err = s.log.Cursor(ctx, eventlog.At(s.target)); err != nil {
 			return run, err
 		}
 	}
 	run, err = s.cursor.TryNext(ctx)
-	s.place = s.cursor.Place()
-	if damage, ok := errors.AsType[*eventlog.CorruptError](err); ok && damage.Next > s.place {
-		run = eventlog.Run{First: s.place, Events: make([]eventlog.Event, damage.Next-s.place)}
+	s.target = s.cursor.At()
+	if damage, ok := errors.AsType[*eventlog.CorruptError](err); ok && damage.Next > s.target {
+		run = eventlog.Run{First: s.target, Events: make([]eventlog.Event, damage.Next-s.target)}
 		s.moveTo(damage.Next)
 		err = nil
 	}
@@ -47,9 +47,9 @@ func (s *stroll) next(ctx context.Context) (run eventlog.Run, err error) {
 }
 
 // moveTo goes on elsewhere, which is not beyond the end.
-func (s *stroll) moveTo(place eventlog.Sequence) {
+func (s *stroll) moveTo(target eventlog.Sequence) {
 	s.close()
-	s.place = place
+	s.target = target
 }
 
 func (s *stroll) close() {
@@ -71,7 +71,7 @@ func (b *box) walk(ctx context.Context, from int64, take func(number int64, died
 	for {
 		run, err := s.next(ctx)
 		if err != nil || len(run.Events) == 0 {
-			return int64(s.place), err
+			return int64(s.target), err
 		}
 		for i := range run.Events {
 			if number := int64(run.First) + int64(i); !take(number, run.Time, run.Events[i].Message) {
@@ -84,5 +84,5 @@ func (b *box) walk(ctx context.Context, from int64, take func(number int64, died
 // readLetter reads an entry. Its event is valid as long as the message is.
 func readLetter(number int64, died time.Time, message []byte) (Letter, error) {
 	p, err := pending.Parse(message)
-	return Letter{Number: number, Parcel: p, Died: died}, err
+	return Letter{Number: number, Delivery: p, Died: died}, err
 }

@@ -26,8 +26,8 @@ type writer struct {
 	// bell rings for new letters, news when definitions were changed.
 	bell, news chan struct{}
 
-	failures int          // in a row; the writer's own
-	place    topics.Place // where they were; the writer's own
+	failures int           // in a row; the writer's own
+	target   topics.Target // where they were; the writer's own
 }
 
 func (w *writer) run(ctx context.Context) {
@@ -40,8 +40,8 @@ func (w *writer) run(ctx context.Context) {
 			}
 			continue
 		}
-		if sub.DeadLetter != w.place {
-			w.place, w.failures = sub.DeadLetter, 0
+		if sub.DeadLetter != w.target {
+			w.target, w.failures = sub.DeadLetter, 0
 		}
 		done, err := w.step(ctx, b, sub)
 		if isRemoved(err) {
@@ -108,21 +108,21 @@ func (w *writer) wait(ctx context.Context, d time.Duration) {
 		case <-timer.C:
 			return
 		case <-w.news:
-			if sub := w.subscription(); sub == nil || sub.DeadLetter != w.place {
+			if sub := w.subscription(); sub == nil || sub.DeadLetter != w.target {
 				return
 			}
 		}
 	}
 }
 
-// placeError is that of a place, in contrast to those of the yard's own storage.
-type placeError struct{ error }
+// targetError is that of a place, in contrast to those of the yard's own storage.
+type targetError struct{ error }
 
-func (e placeError) Unwrap() error { return e.error }
+func (e targetError) Unwrap() error { return e.error }
 
 // isRemoved tells that the letters themselves are gone, and not a hub that they go to.
 func isRemoved(err error) bool {
-	return errors.Is(err, eventlog.ErrRemoved) && !errors.As(err, new(placeError))
+	return errors.Is(err, eventlog.ErrRemoved) && !errors.As(err, new(targetError))
 }
 
 // writeSome writes the letters that have waited longest, tells of it and notes it. After a crash in
@@ -135,7 +135,7 @@ func (s *Service) writeSome(ctx context.Context, b *box, sub *topics.Subscriptio
 	var at put
 	if len(l.letters) > 0 {
 		if at, err = s.writeTo(ctx, sub, l); err != nil {
-			return placeError{err}
+			return targetError{err}
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
@@ -150,7 +150,7 @@ func (s *Service) writeSome(ctx context.Context, b *box, sub *topics.Subscriptio
 }
 
 func (s *Service) writeTo(ctx context.Context, sub *topics.Subscription, l load) (put, error) {
-	p, err := s.placeOf(sub.DeadLetter)
+	p, err := s.targetOf(sub.DeadLetter)
 	if err != nil {
 		return put{}, err
 	}
@@ -186,7 +186,7 @@ func (b *box) note(ctx context.Context) error {
 	if err := b.change(ctx, func(st *state) {
 		st.add(*w)
 		if w.Where != "" {
-			st.Since, st.Place = time.Time{}, ""
+			st.Since, st.Target = time.Time{}, ""
 		}
 	}); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (b *box) note(ctx context.Context) error {
 // wellAgain forgets the troubles with a place that is none any more.
 func (b *box) wellAgain(ctx context.Context) error {
 	if st := b.present(); !st.Since.IsZero() {
-		if err := b.change(ctx, func(st *state) { st.Since, st.Place = time.Time{}, "" }); err != nil {
+		if err := b.change(ctx, func(st *state) { st.Since, st.Target = time.Time{}, "" }); err != nil {
 			return err
 		}
 	}

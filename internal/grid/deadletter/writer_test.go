@@ -62,7 +62,7 @@ func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
 
 // A place that cannot be written to is tried again; after four hours its letters are given up and counted, and
 // the yard still has them. // G8
-func TestAPlaceOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
+func TestATargetOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		must(t, os.WriteFile(filepath.Join(y.data, "dead"), nil, 0o600)) // a file where the folder should be
@@ -161,7 +161,7 @@ func TestWritesAreAnnounced(t *testing.T) {
 
 // A hub has no blobs: what is told of a write there says nothing about any, and who reads the hub
 // learns the subscription's name.
-func TestWhatIsToldOfHubs(t *testing.T) { // G8
+func TestWhatIsReportedOfHubs(t *testing.T) { // G8
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, func(c *Config) { c.Delay = -1 })
 		defer y.run()()
@@ -172,9 +172,9 @@ func TestWhatIsToldOfHubs(t *testing.T) { // G8
 		if len(y.topics.published) != 1 || len(y.hubs.properties) != 1 {
 			t.Fatalf("announced %v, sent %v", y.topics.published, y.hubs.properties)
 		}
-		told := y.topics.published[0]
-		if !strings.Contains(told, `"url":"/hubs/failures"`) || strings.Contains(told, "lob") {
-			t.Errorf("announced %s", told)
+		reported := y.topics.published[0]
+		if !strings.Contains(reported, `"url":"/hubs/failures"`) || strings.Contains(reported, "lob") {
+			t.Errorf("announced %s", reported)
 		}
 		if p := y.hubs.properties[0]; p["subscription"] != sub.ID || p["subscriptionName"] != "billing" {
 			t.Errorf("sent with %v", p)
@@ -210,10 +210,10 @@ func TestLettersOfADeletedSubscriptionGo(t *testing.T) {
 		if y.box(sub.ID) != nil {
 			t.Error("its box is still there")
 		}
-		facts, err := y.meta.List(t.Context(), factPrefix)
+		entries, err := y.meta.List(t.Context(), entryPrefix)
 		must(t, err)
-		if len(facts) != 0 {
-			t.Errorf("facts are left: %v", facts)
+		if len(entries) != 0 {
+			t.Errorf("entries are left: %v", entries)
 		}
 		must(t, y.Put(t.Context(), sub, nil)) // one under way meanwhile does no harm
 	})
@@ -230,7 +230,7 @@ func TestFoldersElsewhereAreRefused(t *testing.T) {
 		"..": false, "../elsewhere": false, "a/../../b": false, "/etc": false, ".": false, "": false, "link": false, "link/x": false, "nowhere": false, "nowhere/x": false, "log": false, "LOG/x": false,
 		"journal": false, "blobs/x": false, filepath.Join(allowed, "..", "other"): false,
 	} {
-		err := y.CheckPlace(topics.Place{Kind: topics.PlaceFolder, Where: dir})
+		err := y.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: dir})
 		if (err == nil) != ok {
 			t.Errorf("folder %q: %v", dir, err)
 		}

@@ -29,7 +29,7 @@ type batch struct {
 	// still.
 	probe, probed, held bool
 	items               []*item
-	parcels             []*pending.Parcel // what of it is being sent
+	deliveries          []*pending.Delivery // what of it is being sent
 	// late are finished, but the entries among them have not been told: it is done without the
 	// lane's lock.
 	late []*item
@@ -59,10 +59,10 @@ func (b *batch) take(from *[]*item) bool {
 	return n > 0
 }
 
-// finish is the end of items whose fate is durable. Entries of shelves and tiers hear of it at
+// finish is the end of items whose fate is durable. Entries of parked logs and retry logs hear of it at
 // once, the lane with settleLocked.
 func (b *batch) finish(items ...*item) {
-	tellDone(items)
+	notifyDone(items)
 	b.finished = append(b.finished, items...)
 }
 
@@ -100,8 +100,8 @@ func (b *batch) settleLocked(now time.Time) {
 	b.tally.clear()
 }
 
-// tellLate tells entries that they are done.
-func (b *batch) tellLate() {
+// notifyLate tells entries that they are done.
+func (b *batch) notifyLate() {
 	for i, it := range b.late {
 		if it.done != nil {
 			it.done()

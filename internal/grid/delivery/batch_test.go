@@ -57,8 +57,8 @@ func TestBatches(t *testing.T) {
 				wait()
 				y.publish("orders", c.ids...)
 				wait()
-				wantIDs(t, "delivered", y.courier.delivered(""), c.ids)
-				if got := slices.Sorted(slices.Values(sizes(y.courier.all("")))); !slices.Equal(got, c.want) {
+				wantIDs(t, "delivered", y.sender.delivered(""), c.ids)
+				if got := slices.Sorted(slices.Values(sizes(y.sender.all("")))); !slices.Equal(got, c.want) {
 					t.Errorf("batches of %v, want %v", got, c.want)
 				}
 			})
@@ -71,13 +71,13 @@ func TestOneAnswerDecidesForTheWholeBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver", batched(10, 0))
-		y.courier.always(status(500))
+		y.sender.always(status(500))
 		wait()
 		y.publish("orders", ids("e", 6)...)
 		wait()
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(10 * time.Second)
-		drops := y.courier.all("")
+		drops := y.sender.all("")
 		if len(drops) != 2 || len(drops[1].ids) != 6 {
 			t.Errorf("requests %+v, want all six to be tried again together", drops)
 		}
@@ -92,11 +92,11 @@ func TestEventsOfOneBatchMayHaveBeenTriedDifferently(t *testing.T) {
 			s.Concurrency = 1
 			s.Retry.MaxAttempts, s.Retry.Schedule = 2, []time.Duration{time.Second}
 		})
-		y.courier.always(status(500))
+		y.sender.always(status(500))
 		wait()
 		y.publish("orders", "old")
 		wait()
-		y.courier.says(func(ctx context.Context, d drop) webhook.Result {
+		y.sender.says(func(ctx context.Context, d drop) webhook.Result {
 			time.Sleep(1500 * time.Millisecond) // so that the next batch has both
 			return status(500)
 		})
@@ -104,9 +104,9 @@ func TestEventsOfOneBatchMayHaveBeenTriedDifferently(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		y.publish("orders", "new")
 		after(time.Minute)
-		mixed := slices.IndexFunc(y.courier.all(""), func(d drop) bool { return len(d.ids) == 2 })
-		if mixed < 0 || slices.Min(y.courier.all("")[mixed].attempts) != 0 || slices.Max(y.courier.all("")[mixed].attempts) != 1 {
-			t.Fatalf("requests %+v, want one with both", y.courier.all(""))
+		mixed := slices.IndexFunc(y.sender.all(""), func(d drop) bool { return len(d.ids) == 2 })
+		if mixed < 0 || slices.Min(y.sender.all("")[mixed].attempts) != 0 || slices.Max(y.sender.all("")[mixed].attempts) != 1 {
+			t.Fatalf("requests %+v, want one with both", y.sender.all(""))
 		}
 		for _, p := range y.dead.all() {
 			if p.Attempts != 2 || p.Reason != retry.ReasonAttempts {
@@ -122,7 +122,7 @@ func TestABatchThatIsTooLargeIsTakenApart(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", batched(16, 0))
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if len(d.ids) > 3 || slices.Contains(d.ids, "e00005") {
 				return status(413)
 			}
@@ -131,12 +131,12 @@ func TestABatchThatIsTooLargeIsTakenApart(t *testing.T) {
 		wait()
 		y.publish("orders", ids("e", 16)...)
 		wait()
-		wantIDs(t, "delivered", y.courier.delivered(""), slices.DeleteFunc(ids("e", 16), func(id string) bool { return id == "e00005" }))
+		wantIDs(t, "delivered", y.sender.delivered(""), slices.DeleteFunc(ids("e", 16), func(id string) bool { return id == "e00005" }))
 		letters := y.dead.all()
 		if len(letters) != 1 || letters[0].Attempts != 1 || letters[0].Reason != retry.ReasonRefused {
 			t.Errorf("dead letters %+v, want one after one attempt", letters)
 		}
-		for _, d := range y.courier.all("") {
+		for _, d := range y.sender.all("") {
 			if slices.Max(d.attempts) != 0 {
 				t.Errorf("taking a batch apart used an attempt: %+v", d)
 			}
@@ -161,8 +161,8 @@ func TestEventsWithDifferentHeadersDoNotShareABatch(t *testing.T) {
 		}
 		y.publish("orders", all...)
 		wait()
-		wantIDs(t, "delivered", y.courier.delivered(""), all)
-		if got := sizes(y.courier.all("")); !slices.Equal(got, []int{10, 10}) {
+		wantIDs(t, "delivered", y.sender.delivered(""), all)
+		if got := sizes(y.sender.all("")); !slices.Equal(got, []int{10, 10}) {
 			t.Errorf("batches of %v, want one for each kind", got)
 		}
 	})

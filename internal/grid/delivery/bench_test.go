@@ -24,14 +24,14 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// sink is a courier that delivers at once, and counts.
+// sink is a sender that delivers at once, and counts.
 type sink struct {
 	*postman
 	events atomic.Int64
 	ill    string // this subscription's endpoint is dead
 }
 
-func (s *sink) Deliver(_ context.Context, o *webhook.Order, batch []*pending.Parcel) webhook.Result {
+func (s *sink) Deliver(_ context.Context, o *webhook.Order, batch []*pending.Delivery) webhook.Result {
 	if o.Subscription.Name == s.ill {
 		return outcome(retry.SocketError)
 	}
@@ -73,8 +73,8 @@ func BenchmarkLane(b *testing.B) {
 		b.Run(fmt.Sprintf("behind=%v", behind), func(b *testing.B) {
 			s := &sink{}
 			y := benchYard(b, func(c *Config) {
-				s.postman = c.Courier.(plugCourier).postman
-				c.Courier = s
+				s.postman = c.Sender.(plugSender).postman
+				c.Sender = s
 			})
 			y.subscribe("orders", "receiver")
 			if behind {
@@ -147,7 +147,7 @@ func benchmarkGrid(b *testing.B, concurrency int) {
 		b.Fatal(err)
 	}
 	b.Cleanup(client.Close)
-	y := benchYard(b, func(c *Config) { c.Courier = webhook.New(webhook.Config{Client: client}) })
+	y := benchYard(b, func(c *Config) { c.Sender = webhook.New(webhook.Config{Client: client}) })
 	y.subscribe("orders", "receiver", func(s *topics.Settings) {
 		s.Webhook.URL, s.Concurrency = url, concurrency
 	})
@@ -167,8 +167,8 @@ func BenchmarkTenThousandSubscriptions(b *testing.B) {
 	const subscriptions = 10_000
 	s := &sink{}
 	y := benchYard(b, func(c *Config) {
-		s.postman = c.Courier.(plugCourier).postman
-		c.Courier = s
+		s.postman = c.Sender.(plugSender).postman
+		c.Sender = s
 	})
 	for i := range subscriptions {
 		y.subscribe("orders", fmt.Sprintf("s-%d", i), func(st *topics.Settings) {
@@ -197,8 +197,8 @@ func BenchmarkBehindADeadEndpoint(b *testing.B) {
 			s := &sink{ill: "dead"}
 			y := newYardOn(b, disk.Config{FS: vfs.OS(b.TempDir()), Sync: disk.OS})
 			y.config = func(c *Config) {
-				s.postman = c.Courier.(plugCourier).postman
-				c.Courier = s
+				s.postman = c.Sender.(plugSender).postman
+				c.Sender = s
 			}
 			y.topic("orders")
 			y.subscribe("orders", "well")

@@ -25,11 +25,11 @@ type catching struct {
 	version int
 	// place is the next number to look at. Below next nothing is new: only what is in left, that was
 	// put down, is taken.
-	place, next int64
-	left        []int64
-	reading     reading
-	looked      int
-	stopped     bool
+	position, next int64
+	left           []int64
+	reading        reading
+	looked         int
+	stopped        bool
 }
 
 // catchUp reads on where a track stands by itself, and joins it to the feed when it is not
@@ -39,7 +39,7 @@ func (l *lane) catchUp(ctx context.Context, t *track) error {
 	if c == nil || t.feed.join(t) {
 		return nil
 	}
-	cursor, err := t.feed.origin.cursor(ctx, t.feed.partition, c.place)
+	cursor, err := t.feed.origin.cursor(ctx, t.feed.partition, c.position)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (l *lane) catchUp(ctx context.Context, t *track) error {
 			return c.pass(err)
 		}
 		if len(run.Events) == 0 {
-			c.end(int64(cursor.Place()))
+			c.end(int64(cursor.At()))
 			break
 		}
 		c.take(&run)
@@ -65,7 +65,7 @@ func (l *lane) catchUp(ctx context.Context, t *track) error {
 // end is reached where there is nothing more to read. It may be beyond the place: retention may
 // have removed everything.
 func (c *catching) end(n int64) {
-	if n > c.place {
+	if n > c.position {
 		c.move(n, time.Time{})
 	}
 }
@@ -77,7 +77,7 @@ func (l *lane) catching(t *track) *catching {
 	if l.gone || l.full || l.terms.filter == nil || t.joined.Load() || time.Now().Before(t.after) {
 		return nil
 	}
-	c := &catching{l: l, t: t, terms: l.terms, version: t.version, place: t.place, next: t.mark.Next()}
+	c := &catching{l: l, t: t, terms: l.terms, version: t.version, position: t.position, next: t.mark.Next()}
 	for _, r := range t.left {
 		c.left = append(c.left, r.n)
 	}
@@ -88,7 +88,7 @@ func (l *lane) catching(t *track) *catching {
 func (c *catching) pass(err error) error {
 	var corrupt *eventlog.CorruptError
 	if errors.As(err, &corrupt) && corrupt.Next != eventlog.NoSequence {
-		c.l.s.metrics.unreadable.Add(float64(max(int64(corrupt.Next)-c.place, 0)))
+		c.l.s.metrics.unreadable.Add(float64(max(int64(corrupt.Next)-c.position, 0)))
 		c.move(int64(corrupt.Next), time.Time{})
 	}
 	return err
@@ -100,7 +100,7 @@ func (c *catching) take(run *eventlog.Run) {
 		c.stop(int64(run.First), run.Time)
 		return
 	}
-	if lost := int64(run.First) - c.place; lost > 0 {
+	if lost := int64(run.First) - c.position; lost > 0 {
 		c.l.s.metrics.overtaken.Add(float64(lost))
 		c.l.s.log.Warn("events were removed before a subscription had them: retention is too short",
 			"subscription", c.terms.sub.Name, "source", c.l.source.label, "events", lost)
@@ -202,10 +202,10 @@ func (c *catching) move(n int64, head time.Time) {
 		c.stopped = true
 		return
 	}
-	if n != c.place {
+	if n != c.position {
 		c.l.progress++
 	}
-	c.place = n
+	c.position = n
 	c.t.moveTo(n, head)
 	c.t.feed.note()
 }

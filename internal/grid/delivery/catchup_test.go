@@ -37,7 +37,7 @@ func TestCatchingUpMissesAndRepeatsNothing(t *testing.T) {
 			y.subscribe("orders", "picky", func(s *topics.Settings) { s.Filter = filter.Config{EventTypes: []string{"b"}} })
 			y.subscribe("orders", "batched", batched(7, 0))
 			y.subscribe("orders", "paused")
-			y.courier.says(func(_ context.Context, d drop) webhook.Result {
+			y.sender.says(func(_ context.Context, d drop) webhook.Result {
 				time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 				return ok()
 			})
@@ -69,7 +69,7 @@ func TestCatchingUpMissesAndRepeatsNothing(t *testing.T) {
 			y.change("orders", "paused", func(s *topics.Settings) { s.Paused = false })
 			after(time.Hour)
 			for _, name := range names {
-				got := y.courier.delivered(name)
+				got := y.sender.delivered(name)
 				wantIDs(t, name, got, want[name])
 				if len(got) != len(want[name]) {
 					t.Errorf("seed %d: %s got %d deliveries of %d events", seed, name, len(got), len(want[name]))
@@ -115,9 +115,9 @@ func newTrackModel(t *rapid.T) *trackModel {
 	start := rapid.Int64Range(0, 3).Draw(t, "start")
 	f := &feed{}
 	f.next = start
-	f.place.Store(start)
+	f.position.Store(start)
 	m := &trackModel{feed: f, memory: map[int64]bool{}, done: map[int64]bool{}, match: map[int64]bool{}, end: start}
-	m.track = &track{lane: &lane{}, feed: f, mark: watermark.At(start), place: start, indexed: true}
+	m.track = &track{lane: &lane{}, feed: f, mark: watermark.At(start), position: start, indexed: true}
 	f.join(m.track)
 	return m
 }
@@ -148,7 +148,7 @@ func (m *trackModel) feedNext(t *rapid.T, room bool) {
 		}
 	}
 	m.feed.next++
-	m.feed.place.Store(m.feed.next)
+	m.feed.position.Store(m.feed.next)
 }
 
 func (m *trackModel) take(t *rapid.T, n int64) {
@@ -164,7 +164,7 @@ func (m *trackModel) shed(t *rapid.T) {
 		if rapid.Bool().Draw(t, "under way") {
 			continue // it is being sent, and stays
 		}
-		items = append(items, &item{Parcel: pending.Parcel{Sequence: n, Attempts: int(n)}})
+		items = append(items, &item{Delivery: pending.Delivery{Sequence: n, Attempts: int(n)}})
 		delete(m.memory, n)
 	}
 	if len(items) > 0 {
@@ -182,8 +182,8 @@ func (m *trackModel) pump(t *rapid.T) {
 		m.grow(t)
 	}
 	next := tr.mark.Next()
-	for i := rapid.IntRange(0, 5).Draw(t, "events"); i > 0 && tr.place < m.end; i-- {
-		n := tr.place
+	for i := rapid.IntRange(0, 5).Draw(t, "events"); i > 0 && tr.position < m.end; i-- {
+		n := tr.position
 		if r, ok := tr.pickUp(n); ok {
 			if r.attempts != int(n) {
 				t.Fatalf("what was known of %d is lost", n)
@@ -227,8 +227,8 @@ func (m *trackModel) check(t *rapid.T) {
 			t.Fatalf("%d is not done and below the mark %d", n, m.track.low())
 		case n < m.track.next() && !m.memory[n] && !left[n]:
 			t.Fatalf("%d is forgotten: the track stands at %d", n, m.track.next())
-		case left[n] && n < m.track.place:
-			t.Fatalf("%d was put down and will not be read: the track stands at %d", n, m.track.place)
+		case left[n] && n < m.track.position:
+			t.Fatalf("%d was put down and will not be read: the track stands at %d", n, m.track.position)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestRetentionMayOvertakeALane(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 1 })
-		y.courier.always(outcome(retry.ResolutionError))
+		y.sender.always(outcome(retry.ResolutionError))
 		wait()
 		for i := range 30 {
 			y.publish("orders", ids(fmt.Sprintf("%02d", i), 100)...)
@@ -262,7 +262,7 @@ func TestRetentionMayOvertakeALane(t *testing.T) {
 		if err != nil || bounds.First == 0 {
 			t.Fatalf("nothing was removed: %+v, %v", bounds, err)
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		if err := y.service.Resume(id); err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestRetentionMayOvertakeALane(t *testing.T) {
 		}
 		y.publish("orders", "new")
 		after(3 * time.Second)
-		if d := y.courier.delivered(""); !slices.Contains(d, "new") {
+		if d := y.sender.delivered(""); !slices.Contains(d, "new") {
 			t.Error("what came later was not delivered")
 		}
 		its2 := y.cursors("orders")

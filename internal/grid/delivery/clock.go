@@ -20,9 +20,9 @@ type clock struct {
 
 // alarm is one sleeper's; it has at most one at a time. Its fields are guarded by clock.mu.
 type alarm struct {
-	who   sleeper
-	at    time.Time // zero: not set
-	place int       // in the heap
+	who      sleeper
+	at       time.Time // zero: not set
+	position int       // in the heap
 }
 
 // sleeper is somebody who is woken. wake is called by the clock's goroutine, without locks.
@@ -42,13 +42,13 @@ func (c *clock) set(a *alarm, at time.Time) {
 	a.at = at
 	switch {
 	case at.IsZero():
-		heap.Remove(&c.alarms, a.place)
+		heap.Remove(&c.alarms, a.position)
 	case had:
-		heap.Fix(&c.alarms, a.place)
+		heap.Fix(&c.alarms, a.position)
 	default:
 		heap.Push(&c.alarms, a)
 	}
-	if !at.IsZero() && a.place == 0 {
+	if !at.IsZero() && a.position == 0 {
 		select {
 		case c.kick <- struct{}{}:
 		default:
@@ -105,12 +105,12 @@ func (h alarms) Len() int           { return len(h) }
 func (h alarms) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
 func (h alarms) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].position, h[j].position = i, j
 }
 
 func (h *alarms) Push(x any) {
 	a := x.(*alarm)
-	a.place = len(*h)
+	a.position = len(*h)
 	*h = append(*h, a)
 }
 

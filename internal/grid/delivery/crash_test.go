@@ -50,7 +50,7 @@ func newLife(t *testing.T, seed uint64) *life {
 		c.Probation = retry.Probation{After: 3 + l.dice.IntN(10)}
 		c.Grace = -1
 	}
-	l.courier.says(l.answer)
+	l.sender.says(l.answer)
 	return l
 }
 
@@ -90,7 +90,7 @@ func (l *life) lead() {
 		l.t.Errorf("%d bytes are in use at the end", used)
 	}
 	for name, want := range l.want {
-		wantIDs(l.t, name, append(l.courier.delivered(name), l.deadOf(name)...), want)
+		wantIDs(l.t, name, append(l.sender.delivered(name), l.deadOf(name)...), want)
 		sub, err := l.topics.Find(topics.Source{Topic: "orders"}, name)
 		if err != nil {
 			l.t.Fatal(err)
@@ -114,7 +114,7 @@ func (l *life) deadOf(name string) (ids []string) {
 	}
 	for _, p := range l.dead.all() {
 		if p.Subscription == sub.ID {
-			ids = append(ids, eventID(&item{Parcel: p}))
+			ids = append(ids, eventID(&item{Delivery: p}))
 		}
 	}
 	return ids

@@ -23,7 +23,7 @@ func cursorKey(source string, partition int) string {
 }
 
 // cursorVersion is the first byte of a value. Then come, for each lane, the length of its ID, the
-// ID, and its low-water mark as an unsigned varint.
+// ID, and its watermark as an unsigned varint.
 const cursorVersion = 1
 
 // saved is the marks of one partition's lanes.
@@ -59,7 +59,7 @@ func parseCursors(b []byte) (saved, error) {
 }
 
 // cursorPlace names one stored value.
-type cursorPlace struct {
+type cursorRef struct {
 	source    string
 	partition int
 }
@@ -73,12 +73,12 @@ type cursorRecord struct {
 }
 
 // readCursors finds where every lane stood.
-func readCursors(ctx context.Context, store meta.Store) (map[cursorPlace]*cursorRecord, error) {
+func readCursors(ctx context.Context, store meta.Store) (map[cursorRef]*cursorRecord, error) {
 	entries, err := store.List(ctx, cursorPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("read the cursors of subscriptions: %w", err)
 	}
-	records := make(map[cursorPlace]*cursorRecord, len(entries))
+	records := make(map[cursorRef]*cursorRecord, len(entries))
 	for _, e := range entries {
 		source, number, ok := strings.Cut(strings.TrimPrefix(e.Key, cursorPrefix), "/")
 		partition, err := strconv.Atoi(number)
@@ -89,7 +89,7 @@ func readCursors(ctx context.Context, store meta.Store) (map[cursorPlace]*cursor
 		if err != nil {
 			return nil, fmt.Errorf("read the cursors of subscriptions at %s: %w", e.Key, err)
 		}
-		records[cursorPlace{source, partition}] = &cursorRecord{revision: e.Revision, value: e.Value, marks: marks}
+		records[cursorRef{source, partition}] = &cursorRecord{revision: e.Revision, value: e.Value, marks: marks}
 	}
 	return records, nil
 }
@@ -99,11 +99,11 @@ func (s *Service) save(ctx context.Context, src *source, f *feed) error {
 	if !f.changed.Swap(false) {
 		return nil
 	}
-	place := cursorPlace{f.source, f.partition}
-	record := s.records[place]
+	position := cursorRef{f.source, f.partition}
+	record := s.records[position]
 	if record == nil {
 		record = &cursorRecord{}
-		s.records[place] = record
+		s.records[position] = record
 	}
 	value := s.cursorsOf(src, f)
 	if bytes.Equal(value, record.value) {

@@ -11,7 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-func TestCursorsOfAsManySubscriptionsAsThereMayBeAreOneFact(t *testing.T) {
+func TestCursorsOfAsManySubscriptionsAsThereMayBeAreOneEntry(t *testing.T) {
 	value := []byte{cursorVersion}
 	want := make(saved)
 	for i := range topics.MaxSubscriptions {
@@ -62,14 +62,14 @@ func TestCursorsAreSavedWithinASecond(t *testing.T) {
 		after(time.Second + time.Millisecond)
 		y.restart()
 		after(time.Minute)
-		if n := len(y.courier.all("")); n != 20 {
+		if n := len(y.sender.all("")); n != 20 {
 			t.Errorf("%d requests for 20 events", n)
 		}
 		y.publish("orders", ids("f", 20)...)
 		y.stop()
 		y.start()
 		after(time.Minute)
-		if n := len(y.courier.all("")); n != 40 {
+		if n := len(y.sender.all("")); n != 40 {
 			t.Errorf("%d requests for 40 events: stopping saves", n)
 		}
 	})
@@ -87,17 +87,17 @@ func TestAMarkBeyondTheEndIsNotBelieved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fact, err := y.store.Get(t.Context(), cursorKey(its.ID, 0))
+		entry, err := y.store.Get(t.Context(), cursorKey(its.ID, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
 		value := appendCursor([]byte{cursorVersion}, id, 1000)
-		if _, err := y.store.CompareAndSet(t.Context(), fact.Key, fact.Revision, value); err != nil {
+		if _, err := y.store.CompareAndSet(t.Context(), entry.Key, entry.Revision, value); err != nil {
 			t.Fatal(err)
 		}
 		y.start()
 		y.publish("orders", "a")
 		wait()
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a"})
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a"})
 	})
 }

@@ -30,16 +30,16 @@ func TestWhatDamageTakesIsCounted(t *testing.T) {
 			t.Errorf("the feed left out %v events, want 4", n)
 		}
 		tr.detach(tr.next(), run.Time)
-		tr.place, tr.mark = 3, watermark.At(3)
+		tr.position, tr.mark = 3, watermark.At(3)
 		_ = l.catching(tr).pass(damage)
-		if n := testutil.ToFloat64(y.service.metrics.unreadable); n != 7 || tr.place != 6 {
-			t.Errorf("%v events were left out, and the track stands at %d, want 7 and 6", n, tr.place)
+		if n := testutil.ToFloat64(y.service.metrics.unreadable); n != 7 || tr.position != 6 {
+			t.Errorf("%v events were left out, and the track stands at %d, want 7 and 6", n, tr.position)
 		}
 	})
 }
 
 // G5: that holds also for a subscription that has no lane just now.
-func TestAShelfInTroubleWithoutALane(t *testing.T) {
+func TestAParkedInTroubleWithoutALane(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
@@ -54,8 +54,8 @@ func TestAShelfInTroubleWithoutALane(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		done := false
-		p := pending.Parcel{Subscription: id, Attempts: 1, Published: time.Now(), Alive: time.Now(), Event: eventOf("due")}
-		s.take(ctx, []retrylog.Entry{{Parcel: p, Done: func() { done = true }}})
+		p := pending.Delivery{Subscription: id, Attempts: 1, Published: time.Now(), Alive: time.Now(), Event: eventOf("due")}
+		s.take(ctx, []retrylog.Entry{{Delivery: p, Done: func() { done = true }}})
 		if ctx.Err() != nil || !done {
 			t.Error("what is due for others was held up")
 		}

@@ -42,25 +42,25 @@ type Broker interface {
 	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
 }
 
-// Courier carries batches.
-type Courier interface {
+// Sender carries batches.
+type Sender interface {
 	Prepare(s *topics.Subscription, topic string) (*webhook.Order, error)
-	Deliver(ctx context.Context, o *webhook.Order, batch []*pending.Parcel) webhook.Result
+	Deliver(ctx context.Context, o *webhook.Order, batch []*pending.Delivery) webhook.Result
 }
 
 // Dead takes what cannot be delivered; durable when it returns nil.
 type Dead interface {
-	Put(ctx context.Context, sub *topics.Subscription, parcels []pending.Parcel) error
+	Put(ctx context.Context, sub *topics.Subscription, deliveries []pending.Delivery) error
 }
 
 // Config is what it works with.
 type Config struct {
-	Meta    meta.Store
-	Topics  Topics
-	Broker  Broker
-	Courier Courier
-	Dead    Dead
-	Tiers   *retrylog.Tiers
+	Meta      meta.Store
+	Topics    Topics
+	Broker    Broker
+	Sender    Sender
+	Dead      Dead
+	RetryLogs *retrylog.Logs
 	// Probation says when endpoints are put aside.
 	Probation retry.Probation
 	// QueueEvents and QueueBytes bound what one lane has in memory (zero: 1,000 and 1 MiB), MemoryBytes all
@@ -124,14 +124,14 @@ type Service struct {
 	// What follows is Run's goroutine's, and Open's before.
 	sources   map[string]*source
 	endpoints map[string]*endpoint
-	records   map[cursorPlace]*cursorRecord
+	records   map[cursorRef]*cursorRecord
 	// ahead: a mark was found beyond the end of its log, and put right. That has to be stored before
 	// new events have those numbers.
 	ahead bool
 	// missing counts sources that could not be opened; running: Run has begun.
 	missing int
 	running bool
-	// unforgotten are deleted subscriptions whose shelves are still there, with their sources.
+	// unforgotten are deleted subscriptions whose parked logs are still there, with their sources.
 	unforgotten map[string]string
 
 	mu    sync.RWMutex
@@ -140,8 +140,8 @@ type Service struct {
 
 // Open finds where each subscription stands. It starts no goroutine.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
-	if cfg.Meta == nil || cfg.Topics == nil || cfg.Broker == nil || cfg.Courier == nil || cfg.Dead == nil || cfg.Tiers == nil {
-		return nil, errors.New("open delivery: definitions, a broker, a meta store, a courier, dead letters and tiers are required")
+	if cfg.Meta == nil || cfg.Topics == nil || cfg.Broker == nil || cfg.Sender == nil || cfg.Dead == nil || cfg.RetryLogs == nil {
+		return nil, errors.New("open delivery: definitions, a broker, a meta store, a sender, dead letters and retry logs are required")
 	}
 	cfg = cfg.withDefaults()
 	s := &Service{
@@ -201,10 +201,10 @@ func (s *Service) Resume(subscription string) error {
 	return nil
 }
 
-// Redeliver puts parcels on their subscription's shelf: durable when it returns nil, and drained first.
-func (s *Service) Redeliver(ctx context.Context, parcels []pending.Parcel) error {
-	groups := make(map[string][]pending.Parcel)
-	for _, p := range parcels {
+// Redeliver puts pending deliveries on their subscription's parked log: durable when it returns nil, and drained first.
+func (s *Service) Redeliver(ctx context.Context, deliveries []pending.Delivery) error {
+	groups := make(map[string][]pending.Delivery)
+	for _, p := range deliveries {
 		groups[p.Subscription] = append(groups[p.Subscription], p)
 	}
 	for id, group := range groups {
@@ -213,7 +213,7 @@ func (s *Service) Redeliver(ctx context.Context, parcels []pending.Parcel) error
 			return err
 		}
 		for len(group) > 0 {
-			n := storableParcels(group)
+			n := storableDeliveries(group)
 			if err := l.shelve(ctx, group[:n]); err != nil {
 				return err
 			}

@@ -19,9 +19,9 @@ func TestEveryMatchingSubscriptionGetsEventsAtOnce(t *testing.T) {
 		began := time.Now()
 		y.publish("orders", "paid/1", "open/2", "paid/3")
 		wait()
-		wantIDs(t, "all", y.courier.delivered("all-of-them"), []string{"paid/1", "open/2", "paid/3"})
-		wantIDs(t, "paid", y.courier.delivered("only-paid"), []string{"paid/1", "paid/3"})
-		for _, d := range y.courier.all("") {
+		wantIDs(t, "all", y.sender.delivered("all-of-them"), []string{"paid/1", "open/2", "paid/3"})
+		wantIDs(t, "paid", y.sender.delivered("only-paid"), []string{"paid/1", "paid/3"})
+		for _, d := range y.sender.all("") {
 			if d.at != began {
 				t.Errorf("%v was tried after %v, want at once", d.ids, d.at.Sub(began))
 			}
@@ -35,7 +35,7 @@ func TestRetriesFollowTheScheduleToTheEnd(t *testing.T) {
 		y.config = nil
 		y.topic("orders")
 		y.subscribe("orders", "broken")
-		y.courier.always(status(500))
+		y.sender.always(status(500))
 		wait()
 		began := time.Now()
 		y.publish("orders", "a")
@@ -44,7 +44,7 @@ func TestRetriesFollowTheScheduleToTheEnd(t *testing.T) {
 			0, 10 * time.Second, 40 * time.Second, 100 * time.Second, 400 * time.Second, 1000 * time.Second, 2800 * time.Second,
 			6400 * time.Second, 17200 * time.Second, 38800 * time.Second, 82000 * time.Second,
 		}
-		got := y.courier.all("broken")
+		got := y.sender.all("broken")
 		for i, d := range got {
 			if i >= len(want) || d.at.Sub(began) != want[i] || d.attempts[0] != i {
 				t.Errorf("attempt %d (%d made before) after %v", i+1, d.attempts[0], d.at.Sub(began))

@@ -7,12 +7,12 @@
 // would be read and decoded ten thousand times, a slow endpoint would hold up the events behind
 // the one it does not answer, and a failed event would have to wait in memory for hours. So three
 // things are apart here: reading is shared, sending is each subscription's own, and what has
-// failed leaves the log for another (package tiers).
+// failed leaves the log for another (package retry logs).
 //
 //	source ──→ feed ──→ lane ──→ workers ──→ endpoint
 //	  │     (filters)  │  ↑ ↑       │ delivered: the mark moves
-//	  └──→ pump ───────┘  │ │       ├ again:     tiers ──→ due ─┐
-//	       (catches up)   │ └─ shelf ←──────────────────────────┤ no room, or on probation
+//	  └──→ pump ───────┘  │ │       ├ again:     retry logs ──→ due ─┐
+//	       (catches up)   │ └─ parked log ←──────────────────────────┤ no room, or on probation
 //	                      └─────────────────────────────────────┘
 //	                                └ never:     dead letters, or dropped and counted
 //
@@ -42,8 +42,8 @@
 // # What is durable
 //
 // The happy path writes nothing but, once a second, the marks of all lanes of a partition as one
-// fact: below a lane's mark everything is delivered, given up, or kept elsewhere. An event is
-// finished only when that is so: after the retry log, the shelf or the dead letters have it
+// entry: below a lane's mark everything is delivered, given up, or kept elsewhere. An event is
+// finished only when that is so: after the retry log, the parked log or the dead letters have it
 // durably. If they do not take it (a full disk), the worker keeps it and tries again, and the lane
 // stands still in the end; nothing is passed over. A crash, at any point, repeats what was done
 // after the marks were saved, and loses nothing.
@@ -51,7 +51,7 @@
 // # What leaves memory
 //
 // A lane that stands still holds nothing: what came from the log is put down, as numbers, and is
-// read again; what came from a shelf goes back to it. So a million events behind a dead endpoint
+// read again; what came from a parked log goes back to it. So a million events behind a dead endpoint
 // cost as much as none. Events still grow old there: a sweep, when the first of them has, moves
 // them to the dead letters (G6).
 //
@@ -66,7 +66,7 @@
 //
 // feed.mu, then lane.mu, then one of endpoint.mu, budget.mu, lates.mu and pumps.mu, then clock.mu
 // (under endpoint.mu and budget.mu) or crew.mu (under pumps.mu). Service.mu is held with no other.
-// Nothing is read, written or sent under any of them, entries of shelves and tiers are told that
+// Nothing is read, written or sent under any of them, entries of parked logs and retry logs are told that
 // they are done without them, and nobody is poked: endpoints and the budget have the clock's
 // goroutine do it.
 package delivery

@@ -10,7 +10,7 @@ import (
 )
 
 // take disposes of what has fallen due in the retry logs: to its lane, where that can take it, or
-// to the lane's shelf, so that nobody's trouble holds up what is due for others. What belongs to
+// to the lane's parked log, so that nobody's trouble holds up what is due for others. What belongs to
 // no subscription any more is dropped.
 func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
 	groups := make(map[string][]retrylog.Entry)
@@ -31,7 +31,7 @@ func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
 		if len(groups) == 0 || ctx.Err() != nil {
 			return // what is left is handed out again after the next start
 		}
-		s.log.Warn("cannot put events that are due on shelves, trying again", "after", wait, "error", failed)
+		s.log.Warn("cannot put events that are due on parked logs, trying again", "after", wait, "error", failed)
 		if !pause(ctx, wait) {
 			return
 		}
@@ -48,7 +48,7 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 		if entries = l.receiveDue(entries); len(entries) == 0 {
 			return nil, nil
 		}
-		rest, err := shelveEntries(entries, func(ps []pending.Parcel) error { return l.shelve(ctx, ps) }, l.isGone)
+		rest, err := shelveEntries(entries, func(ps []pending.Delivery) error { return l.shelve(ctx, ps) }, l.isGone)
 		if err != nil {
 			rest = l.strand(s.putOff(ctx, rest, err, l.isGone))
 		}
@@ -56,7 +56,7 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 	}
 	if s.cfg.Topics.Snapshot().Subscriptions[id] != nil {
 		// It exists, and is not being delivered: its source cannot be read just now.
-		rest, err := shelveEntries(entries, func(ps []pending.Parcel) error { return s.shelve(ctx, id, ps) }, nil)
+		rest, err := shelveEntries(entries, func(ps []pending.Delivery) error { return s.shelve(ctx, id, ps) }, nil)
 		if err != nil {
 			rest = s.putOff(ctx, rest, err, nil)
 		}
@@ -68,12 +68,12 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 	return nil, nil
 }
 
-// putOff puts entries that could not be put on the shelf into a retry log for a while, so that one
-// subscription's shelf does not hold up what is due for others. It gives back what could not be
+// putOff puts entries that could not be put on the parked log into a retry log for a while, so that one
+// subscription's parked log does not hold up what is due for others. It gives back what could not be
 // put there either.
 func (s *Service) putOff(ctx context.Context, entries []retrylog.Entry, why error, gone func() bool) []retrylog.Entry {
-	rest, err := shelveEntries(entries, func(ps []pending.Parcel) error { return s.cfg.Tiers.Put(ctx, longestPause, ps) }, gone)
-	s.log.Warn("the shelf of a subscription cannot be written, what is due for it waits elsewhere",
+	rest, err := shelveEntries(entries, func(ps []pending.Delivery) error { return s.cfg.RetryLogs.Put(ctx, longestPause, ps) }, gone)
+	s.log.Warn("the parked log of a subscription cannot be written, what is due for it waits elsewhere",
 		"id", entries[0].Subscription, "events", len(entries)-len(rest), "after", longestPause, "error", errors.Join(why, err))
 	return rest
 }
@@ -101,10 +101,10 @@ func (l *lane) strand(entries []retrylog.Entry) []retrylog.Entry {
 	return nil
 }
 
-// shelve puts parcels on the shelf of a subscription that has no lane. It may get one meanwhile,
+// shelve puts pending deliveries on the parked log of a subscription that has no lane. It may get one meanwhile,
 // which then has to hear of them.
-func (s *Service) shelve(ctx context.Context, id string, parcels []pending.Parcel) error {
-	if err := s.cfg.Tiers.Shelf(id).Put(ctx, parcels); err != nil {
+func (s *Service) shelve(ctx context.Context, id string, deliveries []pending.Delivery) error {
+	if err := s.cfg.RetryLogs.Parked(id).Put(ctx, deliveries); err != nil {
 		return err
 	}
 	if l, err := s.lane(id); err == nil {
@@ -122,7 +122,7 @@ func (l *lane) receiveDue(entries []retrylog.Entry) []retrylog.Entry {
 		switch {
 		case l.gone:
 			done = append(done, e)
-		case l.s.late.took(keyOf(&e.Parcel)):
+		case l.s.late.took(keyOf(&e.Delivery)):
 			l.counts.delivered++
 			done = append(done, e)
 		case !l.takeDueLocked(e, now):
@@ -155,18 +155,18 @@ func (l *lane) takeDueLocked(e retrylog.Entry, now time.Time) bool {
 
 // shelveEntries stores entries and tells them. gone says whether there is anybody left to
 // store them for.
-func shelveEntries(entries []retrylog.Entry, put func([]pending.Parcel) error, gone func() bool) ([]retrylog.Entry, error) {
+func shelveEntries(entries []retrylog.Entry, put func([]pending.Delivery) error, gone func() bool) ([]retrylog.Entry, error) {
 	for len(entries) > 0 {
 		n, bytes := 0, 0
-		parcels := make([]pending.Parcel, 0, len(entries))
+		deliveries := make([]pending.Delivery, 0, len(entries))
 		for _, e := range entries {
-			if bytes += e.Parcel.Bytes(); n == storeEvents || n > 0 && bytes > storeBytes {
+			if bytes += e.Delivery.Bytes(); n == storeEvents || n > 0 && bytes > storeBytes {
 				break
 			}
-			parcels = append(parcels, e.Parcel)
+			deliveries = append(deliveries, e.Delivery)
 			n++
 		}
-		if err := put(parcels); err != nil && (gone == nil || !gone()) {
+		if err := put(deliveries); err != nil && (gone == nil || !gone()) {
 			return entries, err
 		}
 		for _, e := range entries[:n] {

@@ -143,7 +143,7 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 	if before.Until.Equal(after.Until) {
 		return
 	}
-	e.tell(l, before, after)
+	e.notify(l, before, after)
 	for _, other := range lanes {
 		if other != l { // l looks for itself when it is done
 			other.poke(now)
@@ -151,8 +151,8 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 	}
 }
 
-// tell writes a change to the log: once, not for each event.
-func (e *endpoint) tell(l *lane, before, after retry.Health) {
+// notify writes a change to the log: once, not for each event.
+func (e *endpoint) notify(l *lane, before, after retry.Health) {
 	log := e.s.log.With("subscription", l.name(), "source", l.source.label)
 	switch {
 	case after.Until.IsZero():

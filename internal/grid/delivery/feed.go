@@ -25,7 +25,7 @@ type feed struct {
 	log       *slog.Logger
 	// place is next, for those who do not hold mu. It is moved after everything below has been
 	// offered, never before.
-	place atomic.Int64
+	position atomic.Int64
 	// changed tells that a lane's mark may have moved since the cursors were saved.
 	changed atomic.Bool
 
@@ -49,7 +49,7 @@ func (f *feed) run(ctx context.Context) {
 		if ctx.Err() != nil || ended(err) {
 			return
 		}
-		f.log.Warn("the events of a source cannot be read, trying again", "at", f.place.Load(), "after", wait, "error", err)
+		f.log.Warn("the events of a source cannot be read, trying again", "at", f.position.Load(), "after", wait, "error", err)
 		if time.Since(began) > longestPause {
 			wait = firstPause
 		}
@@ -61,7 +61,7 @@ func (f *feed) run(ctx context.Context) {
 
 // follow offers what there is and what comes.
 func (f *feed) follow(ctx context.Context) error {
-	cursor, err := f.origin.cursor(ctx, f.partition, f.place.Load())
+	cursor, err := f.origin.cursor(ctx, f.partition, f.position.Load())
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (f *feed) offer(run *eventlog.Run, from, to int) {
 // move is called with mu held.
 func (f *feed) move(next int64) {
 	f.next = next
-	f.place.Store(next)
+	f.position.Store(next)
 	f.note()
 }
 
@@ -180,7 +180,7 @@ func (f *feed) admit(t *track) bool {
 	if t.joined.Load() {
 		return true
 	}
-	if !t.indexed || t.place < f.next || len(t.left) > 0 {
+	if !t.indexed || t.position < f.next || len(t.left) > 0 {
 		return false
 	}
 	t.joined.Store(true)

@@ -53,7 +53,7 @@ func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
 		_, l, run := still(t)
 		tr := l.tracks[0]
 		tr.detach(tr.next(), run.Time)
-		tr.place, tr.mark = 0, watermark.At(0)
+		tr.position, tr.mark = 0, watermark.At(0)
 		c := l.catching(tr)
 		take := func(c *catching, n int64) bool {
 			if !c.concerns(n, &run, int(n)) {
@@ -70,8 +70,8 @@ func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
 		if take(c, 4) {
 			t.Error("a step went on though what it had taken was put down")
 		}
-		if c.move(5, run.Time); tr.place != 0 || len(tr.left) != 4 {
-			t.Errorf("the track stands at %d with %d put down, want 0 and 4", tr.place, len(tr.left))
+		if c.move(5, run.Time); tr.position != 0 || len(tr.left) != 4 {
+			t.Errorf("the track stands at %d with %d put down, want 0 and 4", tr.position, len(tr.left))
 		}
 		again := l.catching(tr)
 		again.take(&run)
@@ -90,17 +90,17 @@ func TestAPumpNoticesNewTerms(t *testing.T) {
 		y, l, run := still(t)
 		tr := l.tracks[0]
 		tr.detach(tr.next(), run.Time)
-		tr.place, tr.mark = 0, watermark.At(0)
+		tr.position, tr.mark = 0, watermark.At(0)
 		c := l.catching(tr)
 		changed := *l.terms.sub
 		changed.Filter.EventTypes = []string{"none"}
 		y.service.changeLane(l.source, l, &changed)
-		if c.take(&run); tr.place != 0 || l.queue.events != 0 {
-			t.Errorf("the pump went on with an old filter, to %d", tr.place)
+		if c.take(&run); tr.position != 0 || l.queue.events != 0 {
+			t.Errorf("the pump went on with an old filter, to %d", tr.position)
 		}
 		l.catching(tr).take(&run)
-		if tr.place != 10 || l.queue.events != 0 {
-			t.Errorf("the track stands at %d with %d queued, want 10 and none", tr.place, l.queue.events)
+		if tr.position != 10 || l.queue.events != 0 {
+			t.Errorf("the track stands at %d with %d queued, want 10 and none", tr.position, l.queue.events)
 		}
 	})
 }
@@ -111,11 +111,11 @@ func TestALaneAheadOfTheFeed(t *testing.T) {
 		_, l, run := still(t)
 		tr := l.tracks[0]
 		tr.detach(tr.next(), run.Time)
-		tr.place, tr.mark = 0, watermark.At(0)
+		tr.position, tr.mark = 0, watermark.At(0)
 		l.catching(tr).take(&run)
 		f := tr.feed
 		f.next = 3
-		f.place.Store(3)
+		f.position.Store(3)
 		if !f.join(tr) {
 			t.Fatal("the track did not join")
 		}
@@ -151,7 +151,7 @@ func TestALaneThatComesLaterBeginsAtItsStart(t *testing.T) {
 		}
 		y.publish("orders", "x")
 		wait()
-		wantIDs(t, "second", y.courier.delivered("second"), []string{"x"})
+		wantIDs(t, "second", y.sender.delivered("second"), []string{"x"})
 	})
 }
 

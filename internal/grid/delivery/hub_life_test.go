@@ -72,10 +72,10 @@ func liveOnAHub(l *life) {
 			l.t.Fatal(err)
 		}
 		defer func() {
-			got := l.courier.delivered(name)
+			got := l.sender.delivered(name)
 			for _, p := range l.dead.all() {
 				if p.Subscription == sub.ID {
-					got = append(got, eventID(&item{Parcel: p}))
+					got = append(got, eventID(&item{Delivery: p}))
 				}
 			}
 			wantIDs(l.t, name, got, want)

@@ -49,12 +49,12 @@ func TestAHubFeedsSubscriptions(t *testing.T) {
 			want = append(want, fmt.Sprintf("yard/readings/%d/%d", i%4, n))
 		}
 		wait()
-		wantIDs(t, "all", y.courier.delivered("all-of-them"), want)
-		wantIDs(t, "hot", y.courier.delivered("hot-ones"), want[26:])
+		wantIDs(t, "all", y.sender.delivered("all-of-them"), want)
+		wantIDs(t, "hot", y.sender.delivered("hot-ones"), want[26:])
 		after(2 * time.Second)
 		y.restart()
 		after(time.Minute)
-		if n := len(y.courier.delivered("hot-ones")); n != 14 {
+		if n := len(y.sender.delivered("hot-ones")); n != 14 {
 			t.Errorf("%d deliveries of 14 events", n)
 		}
 		if st := y.stats(id); st.Behind != 0 || !st.Oldest.IsZero() {
@@ -67,23 +67,23 @@ func TestADeletedHubEndsQuietly(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.hub("readings", 2)
 		id := y.subscribeTo(topics.Source{Hub: "readings"}, "receiver")
-		y.courier.always(status(500))
+		y.sender.always(status(500))
 		wait()
 		y.publishHub("readings", 1, `{}`)
 		wait()
 		if err := y.broker.DeleteHub(t.Context(), "readings"); err != nil {
 			t.Fatal(err)
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(10 * time.Second)
-		wantIDs(t, "what was taken before", y.courier.delivered(""), []string{"yard/readings/1/0"})
+		wantIDs(t, "what was taken before", y.sender.delivered(""), []string{"yard/readings/1/0"})
 		y.stats(id)
 		y.hub("readings", 2) // another one
 		y.publishHub("readings", 1, `{}`)
 		after(time.Minute)
 		y.restart()
 		after(time.Minute)
-		if n := len(y.courier.delivered("")); n != 1 {
+		if n := len(y.sender.delivered("")); n != 1 {
 			t.Errorf("%d deliveries: another hub of the same name is another source", n)
 		}
 	})
@@ -95,15 +95,15 @@ func TestAHubIsAResourceEndpoint(t *testing.T) {
 		y.hub("target", 1)
 		y.topic("orders")
 		id := y.subscribe("orders", "to-hub", resource)
-		y.courier.always(outcome(retry.Full))
+		y.sender.always(outcome(retry.Full))
 		wait()
 		y.publish("orders", ids("e", 12)...)
 		wait()
 		if st := y.stats(id).Endpoint; st.State != retry.Waiting || st.Last != retry.Full {
 			t.Errorf("endpoint %+v", st)
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(6 * time.Minute)
-		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 12))
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 12))
 	})
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
-// item is a parcel in the memory of its lane: queued, under way, or held by a puller. It is
+// item is a pending delivery in the memory of its lane: queued, under way, or held by a puller. It is
 // one goroutine's at a time, handed on under the lane's lock.
 type item struct {
-	pending.Parcel
-	// track is where its number is open; nil for one from a shelf or a tier, which has done.
+	pending.Delivery
+	// track is where its number is open; nil for one from a parked log or a retry log, which has done.
 	track *track
 	done  func()
 	body  *body
@@ -43,7 +43,7 @@ func (a *arrival) item(l *lane, t *track) *item {
 		a.body = newBody(b, a.raw)
 	}
 	b.charge(itemBytes)
-	return &item{track: t, body: a.body.share(), Parcel: pending.Parcel{
+	return &item{track: t, body: a.body.share(), Delivery: pending.Delivery{
 		Subscription: l.id, Source: a.source, Partition: a.partition, Sequence: a.n,
 		Published: a.time, Alive: a.time, Form: a.form, Event: a.body.bytes,
 	}}
@@ -57,12 +57,12 @@ func (a *arrival) end(b *budget) {
 	}
 }
 
-// itemOf makes the item of an entry from a shelf or a tier.
+// itemOf makes the item of an entry from a parked log or a retry log.
 func itemOf(b *budget, e retrylog.Entry) *item {
 	b.charge(itemBytes + len(e.Event))
 	s := &body{bytes: e.Event}
 	s.refs.Store(1)
-	return &item{Parcel: e.Parcel, done: e.Done, body: s}
+	return &item{Delivery: e.Delivery, done: e.Done, body: s}
 }
 
 // free gives an item's memory back.
@@ -71,8 +71,8 @@ func (it *item) free(b *budget) {
 	it.body.release(b)
 }
 
-// tellDone tells entries of shelves and tiers that they are done. No lock is held.
-func tellDone(items []*item) {
+// notifyDone tells entries of parked logs and retry logs that they are done. No lock is held.
+func notifyDone(items []*item) {
 	for _, it := range items {
 		if it.done != nil {
 			it.done()

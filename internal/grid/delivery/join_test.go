@@ -15,10 +15,10 @@ func TestAPumpNoticesThatItsTrackHasJoined(t *testing.T) {
 		_, l, run := still(t)
 		tr := l.tracks[0]
 		tr.detach(tr.next(), run.Time)
-		tr.place, tr.mark = 0, watermark.At(0)
+		tr.position, tr.mark = 0, watermark.At(0)
 		f := tr.feed
 		f.next = 0
-		f.place.Store(0)
+		f.position.Store(0)
 		c := l.catching(tr)
 		for n := range int64(3) {
 			if !c.concerns(n, &run, int(n)) || !c.takeOne(&run, n) {
@@ -44,7 +44,7 @@ func TestASourceWithoutLanesIsReadFromItsEnd(t *testing.T) {
 		src := l.source
 		y.service.endLane(src, l)
 		src.settle()
-		if at := src.feeds[0].place.Load(); at != 10 {
+		if at := src.feeds[0].position.Load(); at != 10 {
 			t.Errorf("the feed begins at %d, want 10", at)
 		}
 	})

@@ -16,7 +16,7 @@ type lane struct {
 	s      *Service
 	id     string
 	source *source
-	shelf  *retrylog.Shelf
+	parked *retrylog.Parked
 	// tracks are its places, by partition of the source.
 	tracks []*track
 	alarm  alarm // guarded by the clock
@@ -118,7 +118,7 @@ func (l *lane) pokeLocked(now time.Time) {
 	if g == probe && !l.probeSent && l.queue.ready.len() == 0 && !l.pumping {
 		l.endpoint.release(l, now) // there is nothing to send after all
 	}
-	l.pull.tell(l.receivableLocked())
+	l.pull.notify(l.receivableLocked())
 	l.setAlarmLocked(l.alarmLocked(g, now))
 }
 
@@ -234,7 +234,7 @@ func (l *lane) fullLocked() {
 // whatever the time.
 func (l *lane) pushLocked(it *item, now time.Time) {
 	if l.queue.ordered() {
-		it.key = l.terms.order.OrderKey(&it.Parcel)
+		it.key = l.terms.order.OrderKey(&it.Delivery)
 	}
 	l.heldBytes += it.bytes()
 	l.queue.push(it, now)
@@ -259,7 +259,7 @@ func (l *lane) finishLocked(it *item, now time.Time) {
 }
 
 // shedLocked gives up what is in memory and cannot be sent: what came from the log can be read
-// again, what came from a shelf or tier goes back to the shelf.
+// again, what came from a parked log or retry log goes back to the parked log.
 func (l *lane) shedLocked() {
 	if l.queue.events == 0 {
 		return

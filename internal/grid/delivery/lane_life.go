@@ -26,7 +26,7 @@ func (l *lane) adopt(t *terms, e *endpoint, now time.Time) (*terms, *endpoint) {
 		track.version++ // what is being read may not be wanted any more, or more of it
 	}
 	l.full = false
-	l.pull.tell(!t.pull) // who waits for something to receive waits in vain
+	l.pull.notify(!t.pull) // who waits for something to receive waits in vain
 	l.pokeLocked(now)
 	return old, had
 }
@@ -50,11 +50,11 @@ func (l *lane) end() *endpoint {
 		t.version++
 		t.joined.Store(false)
 	}
-	l.pull.tell(true)
+	l.pull.notify(true)
 	l.setAlarmLocked(time.Time{})
 	e := l.endpoint
 	l.mu.Unlock()
-	tellDone(items)
+	notifyDone(items)
 	return e
 }
 

@@ -20,7 +20,7 @@ type key struct {
 	sequence             int64
 }
 
-func keyOf(p *pending.Parcel) key {
+func keyOf(p *pending.Delivery) key {
 	return key{p.Subscription, p.Source, p.Partition, p.Sequence}
 }
 
@@ -65,7 +65,7 @@ func (s *lates) took(k key) bool {
 
 func appendKeys(keys []key, items []*item) []key {
 	for _, it := range items {
-		keys = append(keys, keyOf(&it.Parcel))
+		keys = append(keys, keyOf(&it.Delivery))
 	}
 	return keys
 }

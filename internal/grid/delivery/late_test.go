@@ -34,14 +34,14 @@ func TestALateSuccessIsASuccess(t *testing.T) {
 			bubble(t, func(t *testing.T, y *yard) {
 				y.topic("orders")
 				id := c.change(y)
-				y.courier.says(func(context.Context, drop) webhook.Result { return late(5*time.Second, ok()) })
+				y.sender.says(func(context.Context, drop) webhook.Result { return late(5*time.Second, ok()) })
 				wait()
 				y.publish("orders", "k1:1", "k2:2")
 				wait()
-				y.courier.always(ok())
-				requests := len(y.courier.all(""))
+				y.sender.always(ok())
+				requests := len(y.sender.all(""))
 				after(time.Hour)
-				if n := len(y.courier.all("")); n != requests {
+				if n := len(y.sender.all("")); n != requests {
 					t.Errorf("%d more requests, want none", n-requests)
 				}
 				st := y.stats(id)
@@ -50,7 +50,7 @@ func TestALateSuccessIsASuccess(t *testing.T) {
 				}
 				y.publish("orders", "k1:3")
 				wait()
-				wantIDs(t, "after it", y.courier.delivered(""), []string{"k1:3"})
+				wantIDs(t, "after it", y.sender.delivered(""), []string{"k1:3"})
 			})
 		})
 	}
@@ -62,7 +62,7 @@ func TestALateSuccessOfAMixedBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", batched(10, 0), func(s *topics.Settings) { s.Concurrency = 1 })
-		y.courier.says(func(context.Context, drop) webhook.Result {
+		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(time.Second)
 			return late(5*time.Second, ok())
 		})
@@ -73,20 +73,20 @@ func TestALateSuccessOfAMixedBatch(t *testing.T) {
 		}
 		y.publish("orders", "filler") // what comes while it is under way goes together
 		wait()
-		tried := pending.Parcel{
+		tried := pending.Delivery{
 			Subscription: id, Source: l.source.id, Sequence: 100, Published: time.Now(), Alive: time.Now(),
 			Attempts: 3, Form: schema.EventGridForm, Event: eventOf("tried"),
 		}
-		if err := y.service.Redeliver(t.Context(), []pending.Parcel{tried}); err != nil {
+		if err := y.service.Redeliver(t.Context(), []pending.Delivery{tried}); err != nil {
 			t.Fatal(err)
 		}
 		y.publish("orders", "new")
 		after(3 * time.Second)
-		if drops := y.courier.all(""); len(drops) != 2 || len(drops[1].ids) != 2 {
+		if drops := y.sender.all(""); len(drops) != 2 || len(drops[1].ids) != 2 {
 			t.Fatalf("requests %+v, want the second to have both", drops)
 		}
 		after(time.Hour)
-		if n := len(y.courier.all("")); n != 2 {
+		if n := len(y.sender.all("")); n != 2 {
 			t.Errorf("%d requests, want two", n)
 		}
 	})
@@ -96,13 +96,13 @@ func TestALateFailureIsNothingNew(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver")
-		y.courier.says(func(context.Context, drop) webhook.Result { return late(5*time.Second, status(500)) })
+		y.sender.says(func(context.Context, drop) webhook.Result { return late(5*time.Second, status(500)) })
 		wait()
 		y.publish("orders", "a")
 		wait()
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(10 * time.Second)
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a"})
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a"})
 	})
 }
 

@@ -22,15 +22,15 @@ func TestAMarkBeyondTheEndIsPutRightAtOnce(t *testing.T) {
 		y.publish("orders", ids("e", 10)...)
 		after(2 * time.Second)
 		y.stop()
-		facts, err := y.store.List(t.Context(), cursorPrefix)
-		if err != nil || len(facts) != 1 {
-			t.Fatalf("%d cursors, %v", len(facts), err)
+		entries, err := y.store.List(t.Context(), cursorPrefix)
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%d cursors, %v", len(entries), err)
 		}
 		ahead := appendCursor([]byte{cursorVersion}, id, 100)
-		if _, err := y.store.CompareAndSet(t.Context(), facts[0].Key, meta.Revision(facts[0].Revision), ahead); err != nil {
+		if _, err := y.store.CompareAndSet(t.Context(), entries[0].Key, meta.Revision(entries[0].Revision), ahead); err != nil {
 			t.Fatal(err)
 		}
-		y.courier.says(func(ctx context.Context, _ drop) webhook.Result {
+		y.sender.says(func(ctx context.Context, _ drop) webhook.Result {
 			<-ctx.Done()
 			return outcome(retry.Canceled)
 		})
@@ -40,11 +40,11 @@ func TestAMarkBeyondTheEndIsPutRightAtOnce(t *testing.T) {
 		y.publish("orders", "x", "y", "z")
 		wait()
 		y.restart()
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(time.Minute)
 		y.restart()
 		after(time.Minute)
-		wantIDs(t, "delivered", y.courier.delivered(""), append(ids("e", 10), "x", "y", "z"))
+		wantIDs(t, "delivered", y.sender.delivered(""), append(ids("e", 10), "x", "y", "z"))
 		y.stop()
 	})
 }

@@ -95,26 +95,26 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 func (c *collector) lane(to chan<- prometheus.Metric, l *lane, now time.Time) {
 	st, requests := l.measured(now)
 	labels := []string{l.source.label, l.name()}
-	tell := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, more ...string) {
+	notify := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, more ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, append(labels[:2:2], more...)...)
 	}
-	tell(c.matched, prometheus.CounterValue, float64(st.Matched))
-	tell(c.delivered, prometheus.CounterValue, float64(st.Delivered))
+	notify(c.matched, prometheus.CounterValue, float64(st.Matched))
+	notify(c.delivered, prometheus.CounterValue, float64(st.Delivered))
 	for d, counts := range map[*prometheus.Desc]map[string]int64{
 		c.requests: requests, c.failed: st.Failed, c.dropped: st.Dropped, c.dead: st.DeadLettered,
 	} {
 		for name, n := range counts {
-			tell(d, prometheus.CounterValue, float64(n), name)
+			notify(d, prometheus.CounterValue, float64(n), name)
 		}
 	}
 	waiting := int64(0)
-	for _, w := range c.s.cfg.Tiers.Waiting(l.id) {
+	for _, w := range c.s.cfg.RetryLogs.Waiting(l.id) {
 		waiting += w.Count
 	}
-	tell(c.queued, prometheus.GaugeValue, float64(st.Queued))
-	tell(c.inFlight, prometheus.GaugeValue, float64(st.InFlight))
-	tell(c.backlog, prometheus.GaugeValue, float64(waiting))
-	tell(c.state, prometheus.GaugeValue, stateNumbers[st.Endpoint.State])
+	notify(c.queued, prometheus.GaugeValue, float64(st.Queued))
+	notify(c.inFlight, prometheus.GaugeValue, float64(st.InFlight))
+	notify(c.backlog, prometheus.GaugeValue, float64(waiting))
+	notify(c.state, prometheus.GaugeValue, stateNumbers[st.Endpoint.State])
 }
 
 func (l *lane) measured(now time.Time) (Stats, map[string]int64) {

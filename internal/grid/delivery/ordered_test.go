@@ -56,7 +56,7 @@ func TestOrderedDeliveryKeepsTheOrderOfEachKey(t *testing.T) {
 		y.subscribe("orders", "receiver", ordered)
 		var mu sync.Mutex
 		under := make(map[string]int)
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			key := keyOfID(d.ids[0])
 			mu.Lock()
 			if under[key]++; under[key] > 1 {
@@ -75,9 +75,9 @@ func TestOrderedDeliveryKeepsTheOrderOfEachKey(t *testing.T) {
 		wait()
 		y.publish("orders", keyed(5, 200)...)
 		after(12 * time.Hour)
-		wantIDs(t, "delivered", y.courier.delivered(""), keyed(5, 200))
-		wantOrder(t, y.courier.delivered(""))
-		if _, most := y.courier.underWay(); most < 2 {
+		wantIDs(t, "delivered", y.sender.delivered(""), keyed(5, 200))
+		wantOrder(t, y.sender.delivered(""))
+		if _, most := y.sender.underWay(); most < 2 {
 			t.Error("different keys did not go out side by side")
 		}
 	})
@@ -87,7 +87,7 @@ func TestOnlyTheKeyOfAFailureIsHeldBack(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", ordered)
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if d.ids[0] == "k1:00001" && d.attempts[0] < 2 {
 				return status(500)
 			}
@@ -97,14 +97,14 @@ func TestOnlyTheKeyOfAFailureIsHeldBack(t *testing.T) {
 		began := time.Now()
 		y.publish("orders", keyed(3, 9)...)
 		wait()
-		wantIDs(t, "at once", y.courier.delivered(""), []string{"k0:00000", "k2:00002", "k0:00003", "k2:00005", "k0:00006", "k2:00008"})
+		wantIDs(t, "at once", y.sender.delivered(""), []string{"k0:00000", "k2:00002", "k0:00003", "k2:00005", "k0:00006", "k2:00008"})
 		if st := y.stats(id); len(st.Waiting) != 0 || st.Queued != 3 {
 			t.Errorf("stats %+v, want the key to wait in place", st)
 		}
 		after(40 * time.Second)
-		wantIDs(t, "in the end", y.courier.delivered(""), keyed(3, 9))
-		wantOrder(t, y.courier.delivered(""))
-		drops := y.courier.all("")
+		wantIDs(t, "in the end", y.sender.delivered(""), keyed(3, 9))
+		wantOrder(t, y.sender.delivered(""))
+		drops := y.sender.all("")
 		if at := drops[len(drops)-3].at.Sub(began); at != 40*time.Second {
 			t.Errorf("tried for the third time after %v, want 40s", at)
 		}
@@ -115,7 +115,7 @@ func TestAnOrderedKeyGoesOnBehindADeadLetter(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver", ordered, func(s *topics.Settings) { s.Retry.TimeToLive = time.Minute })
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			switch d.ids[0] {
 			case "k0:00000":
 				return status(400)
@@ -128,7 +128,7 @@ func TestAnOrderedKeyGoesOnBehindADeadLetter(t *testing.T) {
 		y.publish("orders", keyed(2, 6)...)
 		wait()
 		wantIDs(t, "refused", y.dead.ids(retry.ReasonRefused), []string{"k0:00000"})
-		wantIDs(t, "behind it", y.courier.delivered(""), []string{"k0:00002", "k0:00004"})
+		wantIDs(t, "behind it", y.sender.delivered(""), []string{"k0:00002", "k0:00004"})
 		after(100 * time.Second) // due again after its time to live
 		wantIDs(t, "too old", y.dead.ids(retry.ReasonAge), []string{"k1:00001", "k1:00003", "k1:00005"})
 	})
@@ -144,7 +144,7 @@ func TestOrderHoldsThroughTrouble(t *testing.T) {
 			y.topic("orders")
 			y.subscribe("orders", "receiver", ordered)
 			dice := rand.New(rand.NewPCG(uint64(seed), 2))
-			y.courier.says(func(ctx context.Context, d drop) webhook.Result {
+			y.sender.says(func(ctx context.Context, d drop) webhook.Result {
 				select {
 				case <-ctx.Done():
 					return outcome(retry.Canceled)
@@ -168,10 +168,10 @@ func TestOrderHoldsThroughTrouble(t *testing.T) {
 					y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = false })
 				}
 			}
-			y.courier.always(ok())
+			y.sender.always(ok())
 			after(20 * time.Hour)
-			wantIDs(t, "delivered", y.courier.delivered(""), all)
-			wantOrder(t, y.courier.delivered(""))
+			wantIDs(t, "delivered", y.sender.delivered(""), all)
+			wantOrder(t, y.sender.delivered(""))
 		})
 	}
 }
@@ -180,7 +180,7 @@ func TestTurningOrderOnAndOffLosesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 2 })
-		y.courier.says(func(context.Context, drop) webhook.Result {
+		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(50 * time.Millisecond)
 			if rand.IntN(5) == 0 {
 				return status(500)
@@ -199,13 +199,13 @@ func TestTurningOrderOnAndOffLosesNothing(t *testing.T) {
 			})
 		}
 		after(10 * time.Hour)
-		wantIDs(t, "delivered", y.courier.delivered(""), all)
+		wantIDs(t, "delivered", y.sender.delivered(""), all)
 	})
 }
 
 // G5, G7: what waits in place goes by its schedule, also when probation ends sooner, and keeps
 // nobody else from finding out that the endpoint is well.
-func TestWhatWaitsInPlaceKeepsItsScheduleThroughProbation(t *testing.T) {
+func TestWhatWaitsInPositionKeepsItsScheduleThroughProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "in-order", ordered, func(s *topics.Settings) {
@@ -214,17 +214,17 @@ func TestWhatWaitsInPlaceKeepsItsScheduleThroughProbation(t *testing.T) {
 		y.subscribe("orders", "plain", func(s *topics.Settings) {
 			s.Webhook.URL, s.Retry.Schedule, s.Paused = "https://same.example", []time.Duration{time.Second}, true
 		})
-		y.courier.always(status(503))
+		y.sender.always(status(503))
 		wait()
 		began := time.Now()
 		y.publish("orders", keyed(20, 20)...)
 		after(5 * time.Second)
 		y.change("orders", "plain", func(s *topics.Settings) { s.Paused = false })
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(6 * time.Second)
-		wantIDs(t, "plain", y.courier.delivered("plain"), keyed(20, 20))
+		wantIDs(t, "plain", y.sender.delivered("plain"), keyed(20, 20))
 		failed := make(map[string]bool)
-		for _, d := range y.courier.all("in-order") {
+		for _, d := range y.sender.all("in-order") {
 			switch at := d.at.Sub(began); {
 			case d.result.Status == 503:
 				failed[d.ids[0]] = true
@@ -236,6 +236,6 @@ func TestWhatWaitsInPlaceKeepsItsScheduleThroughProbation(t *testing.T) {
 			t.Fatal("nothing failed")
 		}
 		after(time.Hour)
-		wantIDs(t, "in-order", y.courier.delivered("in-order"), keyed(20, 20))
+		wantIDs(t, "in-order", y.sender.delivered("in-order"), keyed(20, 20))
 	})
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// postman is a courier that delivers to nobody, and answers as the test says.
+// postman is a sender that delivers to nobody, and answers as the test says.
 type postman struct {
 	t    testing.TB
-	real *webhook.Courier
+	real *webhook.Sender
 
 	mu sync.Mutex
 	// answer decides; nil: everything is delivered at once. Guarded by mu.
@@ -56,10 +56,10 @@ func (p *postman) Prepare(s *topics.Subscription, topic string) (*webhook.Order,
 	return p.real.Prepare(s, topic)
 }
 
-func (p *postman) Deliver(ctx context.Context, o *webhook.Order, batch []*pending.Parcel) webhook.Result {
+func (p *postman) Deliver(ctx context.Context, o *webhook.Order, batch []*pending.Delivery) webhook.Result {
 	d := drop{at: time.Now(), sub: o.Subscription.Name}
 	for _, x := range batch {
-		d.ids = append(d.ids, eventID(&item{Parcel: *x}))
+		d.ids = append(d.ids, eventID(&item{Delivery: *x}))
 		d.attempts = append(d.attempts, x.Attempts)
 	}
 	p.mu.Lock()
@@ -130,13 +130,13 @@ func status(code int) webhook.Result {
 
 func outcome(o retry.Outcome) webhook.Result { return webhook.Result{Outcome: o} }
 
-// plugCourier reaches nobody when the process is dead.
-type plugCourier struct {
+// plugSender reaches nobody when the process is dead.
+type plugSender struct {
 	*postman
 	plug *plug
 }
 
-func (c plugCourier) Deliver(ctx context.Context, o *webhook.Order, batch []*pending.Parcel) webhook.Result {
+func (c plugSender) Deliver(ctx context.Context, o *webhook.Order, batch []*pending.Delivery) webhook.Result {
 	if c.plug.check() != nil {
 		return outcome(retry.Canceled)
 	}
@@ -150,19 +150,19 @@ func (c plugCourier) Deliver(ctx context.Context, o *webhook.Order, batch []*pen
 // graveyard keeps dead letters.
 type graveyard struct {
 	mu      sync.Mutex
-	letters []pending.Parcel // guarded by mu
-	refuse  error            // guarded by mu
-	puts    int              // guarded by mu
+	letters []pending.Delivery // guarded by mu
+	refuse  error              // guarded by mu
+	puts    int                // guarded by mu
 }
 
-func (g *graveyard) Put(_ context.Context, _ *topics.Subscription, parcels []pending.Parcel) error {
+func (g *graveyard) Put(_ context.Context, _ *topics.Subscription, deliveries []pending.Delivery) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.puts++
 	if g.refuse != nil {
 		return g.refuse
 	}
-	g.letters = append(g.letters, parcels...)
+	g.letters = append(g.letters, deliveries...)
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (g *graveyard) refuses(err error) {
 	g.refuse = err
 }
 
-func (g *graveyard) all() []pending.Parcel {
+func (g *graveyard) all() []pending.Delivery {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.letters)
@@ -182,7 +182,7 @@ func (g *graveyard) all() []pending.Parcel {
 func (g *graveyard) ids(reason string) (ids []string) {
 	for _, p := range g.all() {
 		if reason == "" || p.Reason == reason {
-			ids = append(ids, eventID(&item{Parcel: p}))
+			ids = append(ids, eventID(&item{Delivery: p}))
 		}
 	}
 	return ids
@@ -193,9 +193,9 @@ type plugDead struct {
 	plug *plug
 }
 
-func (d plugDead) Put(ctx context.Context, sub *topics.Subscription, parcels []pending.Parcel) error {
+func (d plugDead) Put(ctx context.Context, sub *topics.Subscription, deliveries []pending.Delivery) error {
 	if err := d.plug.check(); err != nil {
 		return err
 	}
-	return d.graveyard.Put(ctx, sub, parcels)
+	return d.graveyard.Put(ctx, sub, deliveries)
 }

@@ -18,36 +18,36 @@ func TestProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Concurrency = 1 })
-		y.courier.always(outcome(retry.SocketError))
+		y.sender.always(outcome(retry.SocketError))
 		wait()
 		began := time.Now()
 		y.publish("orders", ids("e", 30)...)
 		wait()
-		if n := len(y.courier.all("")); n != 10 {
+		if n := len(y.sender.all("")); n != 10 {
 			t.Fatalf("%d requests before probation, want 10", n)
 		}
 		if st := y.stats(id).Endpoint; st.State != retry.Waiting || st.Last != retry.SocketError || !st.Until.Equal(began.Add(30*time.Second)) {
 			t.Errorf("endpoint %+v", st)
 		}
 		after(11 * time.Second) // retries fall due, and wait
-		if n := len(y.courier.all("")); n != 10 {
+		if n := len(y.sender.all("")); n != 10 {
 			t.Errorf("%d requests while on probation, want none more", n-10)
 		}
 		after(19 * time.Second) // at 30 s
-		if n := len(y.courier.all("")); n != 11 {
+		if n := len(y.sender.all("")); n != 11 {
 			t.Errorf("%d probes, want one", n-10)
 		}
 		after(60*time.Second - 1) // the second probation lasts twice as long
-		if n := len(y.courier.all("")); n != 11 {
+		if n := len(y.sender.all("")); n != 11 {
 			t.Errorf("%d probes, want one", n-10)
 		}
 		after(1)
-		if n := len(y.courier.all("")); n != 12 {
+		if n := len(y.sender.all("")); n != 12 {
 			t.Errorf("%d probes, want two", n-10)
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(2*time.Minute - 1)
-		if n := len(y.courier.all("")); n != 12 {
+		if n := len(y.sender.all("")); n != 12 {
 			t.Errorf("%d probes, want two", n-10)
 		}
 		after(1)
@@ -55,8 +55,8 @@ func TestProbation(t *testing.T) {
 			t.Errorf("endpoint %+v, want it to be well", st)
 		}
 		after(time.Minute)
-		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 30))
-		if d := y.courier.delivered(""); len(d) != 30 {
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
+		if d := y.sender.delivered(""); len(d) != 30 {
 			t.Errorf("%d deliveries of 30 events", len(d))
 		}
 		if letters := y.dead.all(); len(letters) != 0 {
@@ -70,14 +70,14 @@ func TestWaitingOnProbationUsesNoAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "broken")
-		y.courier.always(outcome(retry.SocketError))
+		y.sender.always(outcome(retry.SocketError))
 		wait()
 		y.publish("orders", ids("e", 40)...)
 		after(10 * time.Hour)
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(4 * time.Hour)
-		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 40))
-		for _, d := range y.courier.all("") {
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 40))
+		for _, d := range y.sender.all("") {
 			if slices.Max(d.attempts) > 3 {
 				t.Errorf("an event had %d attempts within hours of probation", slices.Max(d.attempts))
 			}
@@ -94,7 +94,7 @@ func TestEndpointsAreSharedBySubscriptions(t *testing.T) {
 		first := y.subscribe("orders", "first", same)
 		second := y.subscribe("others", "second", same)
 		third := y.subscribe("others", "third")
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if d.sub == "first" {
 				return status(503)
 			}
@@ -103,24 +103,24 @@ func TestEndpointsAreSharedBySubscriptions(t *testing.T) {
 		wait()
 		y.publish("orders", ids("e", 20)...)
 		wait()
-		y.courier.forget()
+		y.sender.forget()
 		y.publish("others", "x", "y")
 		wait()
-		if n := len(y.courier.all("second")); n != 0 {
+		if n := len(y.sender.all("second")); n != 0 {
 			t.Errorf("%d requests of another subscription to an endpoint on probation", n)
 		}
-		wantIDs(t, "another endpoint", y.courier.delivered("third"), []string{"x", "y"})
+		wantIDs(t, "another endpoint", y.sender.delivered("third"), []string{"x", "y"})
 		if st := y.stats(second).Endpoint; st.State != retry.Waiting {
 			t.Errorf("second's endpoint is %v", st.State)
 		}
 		if st := y.stats(third).Endpoint; st.State != retry.Well {
 			t.Errorf("third's endpoint is %v", st.State)
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(10 * time.Second)
-		wantIDs(t, "second", y.courier.delivered("second"), []string{"x", "y"})
+		wantIDs(t, "second", y.sender.delivered("second"), []string{"x", "y"})
 		after(time.Minute)
-		wantIDs(t, "first", y.courier.delivered("first"), ids("e", 20))
+		wantIDs(t, "first", y.sender.delivered("first"), ids("e", 20))
 		if st := y.stats(first).Endpoint; st.State != retry.Well {
 			t.Errorf("first's endpoint is %v", st.State)
 		}
@@ -135,20 +135,20 @@ func TestOneProbeForAllSubscriptionsOfAnEndpoint(t *testing.T) {
 		for _, name := range names {
 			y.subscribe("orders", name, func(s *topics.Settings) { s.Webhook = &egress.Endpoint{URL: "https://same.example"} })
 		}
-		y.courier.always(status(503))
+		y.sender.always(status(503))
 		wait()
 		y.publish("orders", ids("e", 10)...)
 		wait()
-		y.courier.forget()
+		y.sender.forget()
 		after(10*time.Second + 20*time.Second + 40*time.Second + time.Second)
-		drops := y.courier.all("")
+		drops := y.sender.all("")
 		if len(drops) != 3 {
 			t.Errorf("%d probes after three probations, want 3", len(drops))
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(time.Hour)
 		for _, name := range names {
-			wantIDs(t, name, y.courier.delivered(name), ids("e", 10))
+			wantIDs(t, name, y.sender.delivered(name), ids("e", 10))
 		}
 	})
 }
@@ -158,12 +158,12 @@ func TestAProbeIsOneRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver")
-		y.courier.always(status(503))
+		y.sender.always(status(503))
 		wait()
 		y.publish("orders", ids("e", 30)...)
 		after(time.Second)
-		y.courier.forget()
-		y.courier.says(func(context.Context, drop) webhook.Result {
+		y.sender.forget()
+		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(20 * time.Second)
 			return ok()
 		})
@@ -172,11 +172,11 @@ func TestAProbeIsOneRequest(t *testing.T) {
 			y.publish("orders", ids(string(rune('f'+i)), 10)...)
 			after(time.Second)
 		}
-		if now, _ := y.courier.underWay(); now != 1 || len(y.courier.all("")) != 0 {
+		if now, _ := y.sender.underWay(); now != 1 || len(y.sender.all("")) != 0 {
 			t.Errorf("%d requests are under way, want one", now)
 		}
 		after(time.Hour)
-		if n := len(y.courier.delivered("")); n != 130 {
+		if n := len(y.sender.delivered("")); n != 130 {
 			t.Errorf("%d deliveries, want 130", n)
 		}
 	})
@@ -190,22 +190,22 @@ func TestTheProbeIsPassedOnByThoseWhoHaveNothing(t *testing.T) {
 		y.topic("others")
 		y.subscribe("orders", "fails", same)
 		y.subscribe("others", "idle", same)
-		y.courier.always(status(404)) // given up at once, so that nothing is left
+		y.sender.always(status(404)) // given up at once, so that nothing is left
 		wait()
 		y.publish("orders", ids("e", 10)...)
 		wait()
-		y.courier.always(ok())
-		y.courier.forget()
+		y.sender.always(ok())
+		y.sender.forget()
 		after(10 * time.Minute)
-		if n := len(y.courier.all("")); n != 0 {
+		if n := len(y.sender.all("")); n != 0 {
 			t.Fatalf("%d requests, though there was nothing to be sent", n)
 		}
 		y.publish("others", "x")
 		wait()
-		wantIDs(t, "idle", y.courier.delivered("idle"), []string{"x"})
+		wantIDs(t, "idle", y.sender.delivered("idle"), []string{"x"})
 		y.publish("orders", "y")
 		wait()
-		wantIDs(t, "fails", y.courier.delivered("fails"), []string{"y"})
+		wantIDs(t, "fails", y.sender.delivered("fails"), []string{"y"})
 	})
 }
 
@@ -214,23 +214,23 @@ func TestRefusalsAreNoSignOfIllness(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
-		y.courier.always(status(400))
+		y.sender.always(status(400))
 		wait()
 		y.publish("orders", ids("e", 50)...)
 		wait()
-		if n := len(y.courier.all("")); n != 50 {
+		if n := len(y.sender.all("")); n != 50 {
 			t.Errorf("%d requests, want 50", n)
 		}
 		if st := y.stats(id).Endpoint; st.State != retry.Well {
 			t.Errorf("endpoint is %v", st.State)
 		}
-		y.courier.always(status(503))
+		y.sender.always(status(503))
 		y.publish("orders", ids("f", 20)...)
 		wait()
 		if st := y.stats(id).Endpoint; st.State != retry.Waiting {
 			t.Errorf("endpoint is %v", st.State)
 		}
-		y.courier.always(status(413))
+		y.sender.always(status(413))
 		after(time.Minute) // all may have been on their way when probation began: then the probe is the first that falls due again
 		if st := y.stats(id).Endpoint; st.State != retry.Well {
 			t.Errorf("endpoint is %v after a probe was refused", st.State)
@@ -243,7 +243,7 @@ func TestTimeToLiveRunsOnWhileOnProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Retry.TimeToLive = 5 * time.Minute })
-		y.courier.always(outcome(retry.ResolutionError)) // probation of five minutes, then ten
+		y.sender.always(outcome(retry.ResolutionError)) // probation of five minutes, then ten
 		wait()
 		began := time.Now()
 		y.publish("orders", ids("e", 300)...)
@@ -268,7 +268,7 @@ func TestTimeToLiveRunsOnWhileOnProbation(t *testing.T) {
 		}
 		after(5 * time.Minute)
 		wantIDs(t, "dead after ten minutes", y.dead.ids(""), append(ids("e", 300), "later"))
-		if n := len(y.courier.all("")); n > 40 {
+		if n := len(y.sender.all("")); n > 40 {
 			t.Errorf("%d requests within %v of probation", n, time.Since(began))
 		}
 	})
@@ -278,11 +278,11 @@ func TestResumeEndsProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "broken")
-		y.courier.always(outcome(retry.ResolutionError))
+		y.sender.always(outcome(retry.ResolutionError))
 		wait()
 		y.publish("orders", ids("e", 30)...)
 		after(time.Minute)
-		y.courier.always(ok())
+		y.sender.always(ok())
 		if err := y.service.Resume(id); err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestResumeEndsProbation(t *testing.T) {
 		if st := y.stats(id).Endpoint; st.State != retry.Well {
 			t.Errorf("endpoint is %v", st.State)
 		}
-		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 30))
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
 		if err := y.service.Resume("nobody"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("resuming what is not there gave %v", err)
 		}
@@ -302,7 +302,7 @@ func TestStragglersDoNotLengthenProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Concurrency = 30 })
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			time.Sleep(time.Second) // so that all are on their way
 			if d.ids[0] >= "e00015" {
 				time.Sleep(4 * time.Second)
@@ -332,7 +332,7 @@ func TestProbationFreesMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "broken")
-		y.courier.always(outcome(retry.ResolutionError))
+		y.sender.always(outcome(retry.ResolutionError))
 		wait()
 		for i := range 10 {
 			y.publish("orders", ids(string(rune('a'+i)), 500)...)
@@ -354,11 +354,11 @@ func TestAProbeUnderWayOutlivesAChangeOfTheDefinition(t *testing.T) {
 		for _, name := range []string{"first", "second"} {
 			y.subscribe("orders", name, func(s *topics.Settings) { s.Webhook.URL = "https://same.example" })
 		}
-		y.courier.always(status(503))
+		y.sender.always(status(503))
 		wait()
 		y.publish("orders", ids("e", 30)...)
 		after(time.Second)
-		y.courier.says(func(context.Context, drop) webhook.Result {
+		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(20 * time.Second)
 			return ok()
 		})
@@ -367,12 +367,12 @@ func TestAProbeUnderWayOutlivesAChangeOfTheDefinition(t *testing.T) {
 			y.change("orders", name, func(s *topics.Settings) { s.Labels = []string{"changed"} })
 		}
 		after(time.Second)
-		if now, _ := y.courier.underWay(); now != 1 {
+		if now, _ := y.sender.underWay(); now != 1 {
 			t.Errorf("%d requests are under way, want one", now)
 		}
 		after(time.Hour)
 		for _, name := range []string{"first", "second"} {
-			wantIDs(t, name, y.courier.delivered(name), ids("e", 30))
+			wantIDs(t, name, y.sender.delivered(name), ids("e", 30))
 		}
 	})
 }

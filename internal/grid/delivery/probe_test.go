@@ -21,7 +21,7 @@ func sharers(t *testing.T, y *yard) (first, second *lane) {
 	y.topic("orders")
 	y.topic("others")
 	a, b := y.subscribe("orders", "first", same), y.subscribe("others", "second", same)
-	y.courier.always(status(503))
+	y.sender.always(status(503))
 	wait()
 	y.publish("others", ids("e", 20)...)
 	wait()
@@ -49,11 +49,11 @@ func (e *endpoint) probes(l *lane) {
 func TestAPausedLaneGivesTheProbeBack(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		first, second := sharers(t, y)
-		y.courier.always(ok())
+		y.sender.always(ok())
 		second.endpoint.probes(first)
 		y.change("orders", "first", func(s *topics.Settings) { s.Paused = true })
 		after(time.Hour)
-		wantIDs(t, "second", y.courier.delivered("second"), ids("e", 20))
+		wantIDs(t, "second", y.sender.delivered("second"), ids("e", 20))
 	})
 }
 
@@ -83,9 +83,9 @@ func TestAProbeThatIsNotNeededIsForgotten(t *testing.T) {
 				if st := second.endpoint.state(time.Now()); st.State != retry.Waiting {
 					t.Fatalf("the endpoint is %v", st.State)
 				}
-				y.courier.always(ok())
+				y.sender.always(ok())
 				after(time.Hour)
-				wantIDs(t, "second", y.courier.delivered("second"), ids("e", 20))
+				wantIDs(t, "second", y.sender.delivered("second"), ids("e", 20))
 			})
 		})
 	}
@@ -97,7 +97,7 @@ func TestALateSuccessAfterTheEndIsNotRemembered(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Retry.MaxAttempts = 1 })
-		y.courier.says(func(context.Context, drop) webhook.Result { return late(5*time.Second, ok()) })
+		y.sender.says(func(context.Context, drop) webhook.Result { return late(5*time.Second, ok()) })
 		wait()
 		y.publish("orders", "e")
 		after(time.Minute)
@@ -107,15 +107,15 @@ func TestALateSuccessAfterTheEndIsNotRemembered(t *testing.T) {
 		}
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Retry.MaxAttempts = 5 })
 		wait()
-		y.courier.always(status(503))
+		y.sender.always(status(503))
 		letters[0].Attempts, letters[0].Alive = 0, time.Now()
 		letters[0].Subscription = id
 		if err := y.service.Redeliver(t.Context(), letters); err != nil {
 			t.Fatal(err)
 		}
 		wait()
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(time.Hour)
-		wantIDs(t, "after it was redriven", y.courier.delivered(""), []string{"e"})
+		wantIDs(t, "after it was redriven", y.sender.delivered(""), []string{"e"})
 	})
 }

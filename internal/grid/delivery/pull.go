@@ -61,8 +61,8 @@ func (p *pullers) gate(now time.Time) gate {
 
 func (p *pullers) until() time.Time { return p.last.Add(attended) }
 
-// tell wakes those who wait.
-func (p *pullers) tell(ready bool) {
+// notify wakes those who wait.
+func (p *pullers) notify(ready bool) {
 	if ready && p.arrived != nil {
 		close(p.arrived)
 		p.arrived = nil

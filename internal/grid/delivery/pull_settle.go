@@ -128,7 +128,7 @@ func (st *settling) end() {
 	l.counts.add(&st.tally)
 	l.pokeLocked(now)
 	l.mu.Unlock()
-	tellDone(nobodys)
+	notifyDone(nobodys)
 }
 
 // release makes events available again; those that were delivered too often are put away.
@@ -143,10 +143,10 @@ func (st *settling) release(ctx context.Context, delay time.Duration) error {
 		}
 	}
 	st.holds = rest
-	err := st.store(func(ps []pending.Parcel) error {
+	err := st.store(func(ps []pending.Delivery) error {
 		stamp(ps, retry.Aborted, "")
 		if delay > 0 {
-			return st.lane.s.cfg.Tiers.Put(ctx, delay, ps)
+			return st.lane.s.cfg.RetryLogs.Put(ctx, delay, ps)
 		}
 		return st.lane.shelve(ctx, ps)
 	})
@@ -165,12 +165,12 @@ func (st *settling) reject(ctx context.Context) error {
 // bury puts events away as dead letters, or drops them.
 func (st *settling) bury(ctx context.Context, o retry.Outcome, reason string) error {
 	n := len(st.holds)
-	if !st.terms.deadPlace {
+	if !st.terms.deadTarget {
 		st.tally.drop(reason, n)
 		st.finish(n)
 		return nil
 	}
-	err := st.store(func(ps []pending.Parcel) error {
+	err := st.store(func(ps []pending.Delivery) error {
 		stamp(ps, o, reason)
 		return st.lane.s.cfg.Dead.Put(ctx, st.terms.sub, ps)
 	})
@@ -179,22 +179,22 @@ func (st *settling) bury(ctx context.Context, o retry.Outcome, reason string) er
 }
 
 // stamp writes what became of copies: the items are as they were if they cannot be stored.
-func stamp(parcels []pending.Parcel, o retry.Outcome, reason string) {
-	for i := range parcels {
-		parcels[i].Attempts++
-		parcels[i].LastOutcome, parcels[i].LastStatus, parcels[i].Reason = o, 0, reason
+func stamp(deliveries []pending.Delivery, o retry.Outcome, reason string) {
+	for i := range deliveries {
+		deliveries[i].Attempts++
+		deliveries[i].LastOutcome, deliveries[i].LastStatus, deliveries[i].Reason = o, 0, reason
 	}
 }
 
 // store puts what is held somewhere durable, once: the caller is told what went wrong.
-func (st *settling) store(put func([]pending.Parcel) error) error {
+func (st *settling) store(put func([]pending.Delivery) error) error {
 	for len(st.holds) > 0 {
 		items := make([]*item, len(st.holds))
 		for i, h := range st.holds {
 			items[i] = h.item
 		}
 		n := storable(items)
-		if err := put(parcelsOf(items[:n])); err != nil {
+		if err := put(deliveriesOf(items[:n])); err != nil {
 			return err
 		}
 		st.finish(n)
@@ -202,7 +202,7 @@ func (st *settling) store(put func([]pending.Parcel) error) error {
 	return nil
 }
 
-// lapse is the fate of what was held for too long: back on the shelf, or, after too many
+// lapse is the fate of what was held for too long: back on the parked log, or, after too many
 // deliveries, away.
 func (b *batch) lapse() {
 	var spent, rest []*item
@@ -219,7 +219,7 @@ func (b *batch) lapse() {
 	if len(spent) > 0 {
 		b.giveUp(spent, retry.ReasonAttempts)
 	}
-	b.back = append(b.back, b.store(rest, "put events back on a shelf", func(ps []pending.Parcel) error {
+	b.back = append(b.back, b.store(rest, "put events back on a parked log", func(ps []pending.Delivery) error {
 		return b.lane.shelve(b.shift.keeping, ps)
 	})...)
 }

@@ -41,7 +41,7 @@ func (y *yard) settle(id string, how Settlement, delay time.Duration, tokens ...
 
 func idsOf(got []Received) (ids []string) {
 	for _, r := range got {
-		ids = append(ids, eventID(&item{Parcel: pending.Parcel{Form: r.Form, Event: r.Event}}))
+		ids = append(ids, eventID(&item{Delivery: pending.Delivery{Form: r.Form, Event: r.Event}}))
 	}
 	return ids
 }

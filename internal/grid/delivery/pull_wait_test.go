@@ -45,7 +45,7 @@ func TestReceiversWaitWhenTooMuchIsHeld(t *testing.T) {
 }
 
 // A subscription that is pushed from now on gives its receivers nothing more.
-func TestAReceiverIsToldThatItsSubscriptionIsPushed(t *testing.T) {
+func TestAReceiverIsReportedThatItsSubscriptionIsPushed(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", pulled)
@@ -73,6 +73,6 @@ func TestAReceiverIsToldThatItsSubscriptionIsPushed(t *testing.T) {
 		default:
 			t.Error("the receiver still waits")
 		}
-		wantIDs(t, "pushed", y.courier.delivered("receiver"), ids("e", 40))
+		wantIDs(t, "pushed", y.sender.delivered("receiver"), ids("e", 40))
 	})
 }

@@ -9,7 +9,7 @@ import (
 // pumpers is how many lanes are filled at once. Each holds a cursor while it does.
 const pumpers = 8
 
-// pumps fill lanes that have fallen behind, a step for each in turn: from their shelves, and
+// pumps fill lanes that have fallen behind, a step for each in turn: from their parked logs, and
 // from the log.
 type pumps struct {
 	crew *crew
@@ -163,7 +163,7 @@ func (l *lane) alarmLocked(g gate, now time.Time) time.Time {
 	return at
 }
 
-// pump fills the lane for a while: what goes back to the shelf first, then from the shelf, then
+// pump fills the lane for a while: what goes back to the parked log first, then from the parked log, then
 // from the log, until there is no room, or nothing left, or others have waited long enough.
 func (l *lane) pump(s shift) {
 	before := l.progressNow()
@@ -221,7 +221,7 @@ func (l *lane) pumped(err error, before int, now time.Time) {
 		l.pumpAfter = now.Add(idlePause)
 	}
 	if err != nil && !l.gone {
-		l.s.log.Warn("the shelf of a subscription cannot be used, trying again", "subscription", l.terms.sub.Name,
+		l.s.log.Warn("the parked log of a subscription cannot be used, trying again", "subscription", l.terms.sub.Name,
 			"source", l.source.label, "after", firstPause, "error", err)
 	}
 	l.pokeLocked(now)

@@ -32,7 +32,7 @@ type queueModel struct {
 }
 
 func (m *queueModel) push(t *rapid.T) {
-	it := &item{Parcel: pending.Parcel{Sequence: m.next}}
+	it := &item{Delivery: pending.Delivery{Sequence: m.next}}
 	if m.next++; m.q.ordered() {
 		it.key = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "key")
 	}

@@ -71,7 +71,7 @@ func (w *web) visits() []visit {
 	return slices.Clone(w.got)
 }
 
-// realParts gives a yard the real courier and the real dead letters.
+// realParts gives a yard the real sender and the real dead letters.
 func (y *yard) realParts() (*web, *deadletter.Service) {
 	y.t.Helper()
 	w := &web{}
@@ -88,7 +88,7 @@ func (y *yard) realParts() (*web, *deadletter.Service) {
 	}
 	y.stop()
 	y.config = func(c *Config) {
-		c.Courier = webhook.New(webhook.Config{Client: client, Broker: y.broker})
+		c.Sender = webhook.New(webhook.Config{Client: client, Broker: y.broker})
 		c.Dead = letters
 	}
 	y.start()
@@ -100,7 +100,7 @@ func (y *yard) realParts() (*web, *deadletter.Service) {
 }
 
 // G5, G6, G8: with the parts that users meet.
-func TestWithTheRealCourierAndDeadLetters(t *testing.T) {
+func TestWithTheRealSenderAndDeadLetters(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		w, letters := y.realParts()
 		y.topic("orders")
@@ -140,7 +140,7 @@ func TestWithTheRealCourierAndDeadLetters(t *testing.T) {
 
 // G5: an answer that takes longer than thirty seconds is a failure, and a success if it comes
 // within three minutes.
-func TestALateSuccessWithTheRealCourier(t *testing.T) {
+func TestALateSuccessWithTheRealSender(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		w, _ := y.realParts()
 		y.topic("orders")

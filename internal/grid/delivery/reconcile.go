@@ -171,22 +171,22 @@ func (s *Service) endSource(src *source) {
 // findDeparted finds subscriptions that were deleted, and may have left something.
 func (s *Service) findDeparted() {
 	known := s.cfg.Topics.Snapshot().Subscriptions
-	for place, record := range s.records {
+	for position, record := range s.records {
 		for id := range record.marks {
 			if known[id] == nil {
-				s.unforgotten[id] = place.source
+				s.unforgotten[id] = position.source
 			}
 		}
 	}
 }
 
-// forget removes what deleted subscriptions leave: their shelves first, then the cursors that
+// forget removes what deleted subscriptions leave: their parked logs first, then the cursors that
 // tell of them.
 func (s *Service) forget(ctx context.Context, snap *topics.Snapshot) {
 	left := make(map[string]bool)
 	for id, source := range s.unforgotten {
-		if err := s.cfg.Tiers.Forget(ctx, id); err != nil {
-			s.log.Warn("the shelf of a deleted subscription cannot be removed, trying again", "id", id, "error", err)
+		if err := s.cfg.RetryLogs.Forget(ctx, id); err != nil {
+			s.log.Warn("the parked log of a deleted subscription cannot be removed, trying again", "id", id, "error", err)
 			left[source] = true
 			continue
 		}
@@ -195,13 +195,13 @@ func (s *Service) forget(ctx context.Context, snap *topics.Snapshot) {
 			src.feeds[0].note()
 		}
 	}
-	for place, record := range s.records {
-		if left[place.source] || s.sources[place.source] != nil || len(snap.BySource[place.source]) > 0 {
+	for position, record := range s.records {
+		if left[position.source] || s.sources[position.source] != nil || len(snap.BySource[position.source]) > 0 {
 			continue
 		}
-		err := s.cfg.Meta.Delete(ctx, cursorKey(place.source, place.partition), record.revision)
+		err := s.cfg.Meta.Delete(ctx, cursorKey(position.source, position.partition), record.revision)
 		if err == nil || errors.Is(err, meta.ErrNotFound) {
-			delete(s.records, place)
+			delete(s.records, position)
 		}
 	}
 }

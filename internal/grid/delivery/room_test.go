@@ -13,12 +13,12 @@ import (
 )
 
 // G6, G7: a lane that stood still while others had all the memory goes on when they give it back,
-// though it looked at one event of its shelf.
+// though it looked at one event of its parked log.
 func TestALaneThatStandsStillWaitsForRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Retry.TimeToLive = 20 * time.Second })
-		y.courier.always(outcome(retry.SocketError)) // 30 s of probation
+		y.sender.always(outcome(retry.SocketError)) // 30 s of probation
 		wait()
 		y.publish("orders", ids("e", 40)...)
 		after(5 * time.Second)
@@ -26,8 +26,8 @@ func TestALaneThatStandsStillWaitsForRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := pending.Parcel{Subscription: id, Source: l.source.id, Published: time.Now(), Alive: time.Now(), Form: schema.EventGridForm, Event: eventOf("again")}
-		if err := y.service.Redeliver(t.Context(), []pending.Parcel{again}); err != nil {
+		again := pending.Delivery{Subscription: id, Source: l.source.id, Published: time.Now(), Alive: time.Now(), Form: schema.EventGridForm, Event: eventOf("again")}
+		if err := y.service.Redeliver(t.Context(), []pending.Delivery{again}); err != nil {
 			t.Fatal(err)
 		}
 		after(5 * time.Second)
@@ -35,9 +35,9 @@ func TestALaneThatStandsStillWaitsForRoom(t *testing.T) {
 		b.charge(int(b.total))
 		after(30 * time.Second)
 		b.release(int(b.total))
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(24 * time.Hour)
-		wantIDs(t, "delivered or given up", append(y.courier.delivered(""), y.dead.ids("")...), append(ids("e", 40), "again"))
+		wantIDs(t, "delivered or given up", append(y.sender.delivered(""), y.dead.ids("")...), append(ids("e", 40), "again"))
 		if used := b.used.Load(); used != 0 {
 			t.Errorf("%d bytes are in use at the end", used)
 		}
@@ -88,7 +88,7 @@ func TestWhatIsDueForALaneThatIsJustBeingMade(t *testing.T) {
 		}
 		y.publish("orders", "e")
 		wait()
-		first := y.courier.all("")
+		first := y.sender.all("")
 		if len(first) != 1 {
 			t.Fatalf("%d requests", len(first))
 		}
@@ -103,9 +103,9 @@ func TestWhatIsDueForALaneThatIsJustBeingMade(t *testing.T) {
 		it := item{}
 		it.Subscription, it.Source, it.Attempts, it.Published, it.Alive = id, l.source.id, 1, time.Now(), time.Now()
 		it.Form, it.Event, it.LastOutcome = schema.EventGridForm, eventOf("due"), retry.TimedOut
-		s.take(t.Context(), []retrylog.Entry{{Parcel: it.Parcel, Done: func() {}}})
+		s.take(t.Context(), []retrylog.Entry{{Delivery: it.Delivery, Done: func() {}}})
 		after(time.Minute)
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"e", "due"})
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"e", "due"})
 	})
 }
 
@@ -120,17 +120,17 @@ func (h hookedTopics) Snapshot() *topics.Snapshot {
 	return h.Topics.Snapshot()
 }
 
-// What waits on a shelf is not settled, and may be the oldest.
-func TestTheOldestMayBeOnTheShelf(t *testing.T) {
+// What waits on a parked log is not settled, and may be the oldest.
+func TestTheOldestMayBeOnTheParked(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 16 })
-		y.courier.always(status(503))
+		y.sender.always(status(503))
 		wait()
 		published := time.Now()
 		y.publish("orders", ids("e", 10)...)
 		after(time.Minute)
-		after(4 * time.Minute) // all retries are due, and on the shelf
+		after(4 * time.Minute) // all retries are due, and on the parked log
 		st := y.stats(id)
 		if len(st.Waiting) != 0 || st.Parked == 0 || st.Behind != 0 {
 			t.Fatalf("it is not where it should be: %+v", st)

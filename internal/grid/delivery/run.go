@@ -17,7 +17,7 @@ const (
 // saves the cursors and returns nil. It is called once.
 //
 // What stops last is what others rely on: readers and those who take first, then requests, then
-// the storing of what came of them, then the tiers, which save how far they were told.
+// the storing of what came of them, then the retry logs, which save how far they were told.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -27,7 +27,7 @@ func (s *Service) Run(ctx context.Context) error {
 	keeping, stopKeeping := context.WithCancel(apart)
 	defer stopKeeping()
 	s.crew.hire(shift{taking: ctx, sending: sending, keeping: keeping})
-	endTiers := s.runTiers(ctx, stop)
+	endRetryLogs := s.runRetryLogs(ctx, stop)
 	s.crew.start(func(w shift) { s.clock.run(w.taking) })
 	s.follow(ctx)
 	close(s.stopping)
@@ -36,7 +36,7 @@ func (s *Service) Run(ctx context.Context) error {
 	soon := time.AfterFunc(keepGrace, stopKeeping)
 	<-gone
 	soon.Stop()
-	err := endTiers()
+	err := endRetryLogs()
 	s.saveLast(apart)
 	return err
 }
@@ -59,14 +59,14 @@ func (s *Service) grace(gone <-chan struct{}, cancel context.CancelFunc) {
 	cancel()
 }
 
-// runTiers lets the tiers hand out what is due, while ctx lasts; if they cannot, the service
+// runRetryLogs lets the retry logs hand out what is due, while ctx lasts; if they cannot, the service
 // stops. What it gives back ends them and waits: they have to outlive those who tell them that
 // entries are done.
-func (s *Service) runTiers(ctx context.Context, stop context.CancelFunc) (end func() error) {
+func (s *Service) runRetryLogs(ctx context.Context, stop context.CancelFunc) (end func() error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() {
-		err := s.cfg.Tiers.Run(running, func(running context.Context, due []retrylog.Entry) {
+		err := s.cfg.RetryLogs.Run(running, func(running context.Context, due []retrylog.Entry) {
 			if s.take(ctx, due); ctx.Err() != nil {
 				<-running.Done() // what is due now is handed out again after the next start
 			}

@@ -40,11 +40,11 @@ func (b *batch) cancel(items []*item, now time.Time) {
 }
 
 func (b *batch) deliver(items []*item) webhook.Result {
-	b.parcels = b.parcels[:0]
+	b.deliveries = b.deliveries[:0]
 	for _, it := range items {
-		b.parcels = append(b.parcels, &it.Parcel)
+		b.deliveries = append(b.deliveries, &it.Delivery)
 	}
-	return b.lane.s.cfg.Courier.Deliver(b.shift.sending, b.terms.order, b.parcels)
+	return b.lane.s.cfg.Sender.Deliver(b.shift.sending, b.terms.order, b.deliveries)
 }
 
 // report tells the endpoint's health, and the definitions where the receiver wants no more.
@@ -146,8 +146,8 @@ func (b *batch) tryAgain(f fate, now time.Time) {
 	b.tally.fail(f.items[0].LastOutcome, len(f.items))
 	inPlace := f.items
 	if !b.terms.ordered {
-		inPlace = b.store(f.items, "put events into a retry log", func(ps []pending.Parcel) error {
-			return b.lane.s.cfg.Tiers.Put(b.shift.keeping, f.verdict.Wait, ps)
+		inPlace = b.store(f.items, "put events into a retry log", func(ps []pending.Delivery) error {
+			return b.lane.s.cfg.RetryLogs.Put(b.shift.keeping, f.verdict.Wait, ps)
 		})
 	}
 	for _, it := range inPlace {
@@ -171,7 +171,7 @@ func (b *batch) giveUp(items []*item, reason string) {
 	if b.job == jobSend {
 		b.tally.fail(items[0].LastOutcome, len(items))
 	}
-	if !b.terms.deadPlace {
+	if !b.terms.deadTarget {
 		b.tally.drop(reason, len(items))
 		b.finish(items...)
 		return
@@ -179,7 +179,7 @@ func (b *batch) giveUp(items []*item, reason string) {
 	for _, it := range items {
 		it.Reason = reason
 	}
-	tooLarge := b.store(items, "put events into the dead letters", func(ps []pending.Parcel) error {
+	tooLarge := b.store(items, "put events into the dead letters", func(ps []pending.Delivery) error {
 		return b.lane.s.cfg.Dead.Put(b.shift.keeping, b.terms.sub, ps)
 	})
 	b.tally.bury(reason, len(items)-len(tooLarge))

@@ -71,20 +71,20 @@ func (src *source) newLane(s *Service, t *terms) *lane {
 		return nil
 	}
 	l := &lane{
-		s: s, id: t.sub.ID, source: src, sub: t.sub, terms: t, limiter: t.limiter(), shelf: s.cfg.Tiers.Shelf(t.sub.ID),
+		s: s, id: t.sub.ID, source: src, sub: t.sub, terms: t, limiter: t.limiter(), parked: s.cfg.RetryLogs.Parked(t.sub.ID),
 	}
 	l.alarm.who = l
 	l.stock.maybe = true
 	l.queue.order(t.ordered)
 	for p, f := range src.feeds {
-		start, ok := startOf(t.sub, p, s.records[cursorPlace{src.id, p}])
+		start, ok := startOf(t.sub, p, s.records[cursorRef{src.id, p}])
 		if !ok {
 			return nil
 		}
 		if start > src.ends[p] {
 			start, s.ahead = src.ends[p], true
 		}
-		l.tracks = append(l.tracks, &track{lane: l, feed: f, mark: watermark.At(start), place: start})
+		l.tracks = append(l.tracks, &track{lane: l, feed: f, mark: watermark.At(start), position: start})
 	}
 	for _, f := range src.feeds {
 		f.note()
@@ -157,18 +157,18 @@ func tracksOf(lanes []*lane, partition int) []*track {
 // join by it.
 func (src *source) settle() {
 	for p, f := range src.feeds {
-		places := make(map[int64]int)
+		positions := make(map[int64]int)
 		best := src.ends[p] // nobody has a place yet: there is nothing to be read for anybody
 		for _, l := range src.lanes {
-			place := l.tracks[p].place
-			places[place]++
-			if n := places[place] - places[best]; n > 0 || n == 0 && place > best {
-				best = place
+			position := l.tracks[p].position
+			positions[position]++
+			if n := positions[position] - positions[best]; n > 0 || n == 0 && position > best {
+				best = position
 			}
 		}
 		f.mu.Lock()
 		f.next = best
-		f.place.Store(best)
+		f.position.Store(best)
 		f.mu.Unlock()
 	}
 }

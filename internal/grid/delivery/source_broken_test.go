@@ -52,6 +52,6 @@ func TestABrokenPartitionHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		after(time.Minute)
-		wantIDs(t, "of the other partition", y.courier.delivered(""), want)
+		wantIDs(t, "of the other partition", y.sender.delivered(""), want)
 	})
 }

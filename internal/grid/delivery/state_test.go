@@ -23,7 +23,7 @@ func TestAPausedSubscriptionsEventsWait(t *testing.T) {
 		wait()
 		y.publish("orders", ids("e", 2000)...)
 		after(time.Hour)
-		if n := len(y.courier.all("")); n != 0 {
+		if n := len(y.sender.all("")); n != 0 {
 			t.Errorf("%d requests while paused", n)
 		}
 		if st := y.stats(id); st.Behind != 2000 {
@@ -31,8 +31,8 @@ func TestAPausedSubscriptionsEventsWait(t *testing.T) {
 		}
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = false })
 		wait()
-		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 2000))
-		if n := len(y.courier.delivered("")); n != 2000 {
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 2000))
+		if n := len(y.sender.delivered("")); n != 2000 {
 			t.Errorf("%d deliveries of 2000 events", n)
 		}
 	})
@@ -62,7 +62,7 @@ func TestTimeToLiveRunsOnWhilePaused(t *testing.T) {
 		y.restart()
 		after(5*time.Minute + sweepEvery)
 		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), append(ids("e", 100), ids("f", 100)...))
-		if n := len(y.courier.all("")); n != 0 {
+		if n := len(y.sender.all("")); n != 0 {
 			t.Errorf("%d requests while paused", n)
 		}
 	})
@@ -73,26 +73,26 @@ func TestADeletedSubscriptionGetsNothingMore(t *testing.T) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
 		y.subscribe("orders", "other")
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if d.sub == "receiver" {
 				return status(503)
 			}
 			return ok()
 		})
 		wait()
-		y.publish("orders", ids("e", 100)...) // some wait in a tier
-		after(31 * time.Second)               // and some on the shelf
+		y.publish("orders", ids("e", 100)...) // some wait in a retry log
+		after(31 * time.Second)               // and some on the parked log
 		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "receiver"); err != nil {
 			t.Fatal(err)
 		}
 		wait()
-		y.courier.forget()
+		y.sender.forget()
 		y.publish("orders", "x")
 		after(25 * time.Hour)
-		if n := len(y.courier.all("receiver")); n != 0 {
+		if n := len(y.sender.all("receiver")); n != 0 {
 			t.Errorf("%d requests of a deleted subscription", n)
 		}
-		wantIDs(t, "other", y.courier.delivered("other"), []string{"x"})
+		wantIDs(t, "other", y.sender.delivered("other"), []string{"x"})
 		if _, err := y.service.Stats(t.Context(), id); !errors.Is(err, ErrNotFound) {
 			t.Errorf("stats of a deleted subscription: %v", err)
 		}
@@ -134,11 +134,11 @@ func TestADeletedTopicLeavesNothing(t *testing.T) {
 		after(2 * time.Second)
 		y.publish("others", "b")
 		after(2 * time.Second)
-		facts, err := y.store.List(t.Context(), cursorPrefix)
-		if err != nil || len(facts) != 1 {
-			t.Errorf("cursors %v, %v, want those of the other topic only", facts, err)
+		entries, err := y.store.List(t.Context(), cursorPrefix)
+		if err != nil || len(entries) != 1 {
+			t.Errorf("cursors %v, %v, want those of the other topic only", entries, err)
 		}
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a", "b"})
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a", "b"})
 	})
 }
 
@@ -147,12 +147,12 @@ func TestWhatADeletionLeftIsRemovedAtTheNextStart(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
-		y.courier.always(status(503))
+		y.sender.always(status(503))
 		wait()
 		y.publish("orders", ids("e", 100)...)
-		after(35 * time.Second) // some are on the shelf
+		after(35 * time.Second) // some are on the parked log
 		if n := y.stats(id).Parked; n == 0 {
-			t.Fatal("nothing is on the shelf")
+			t.Fatal("nothing is on the parked log")
 		}
 		y.kill()
 		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "receiver"); err != nil {
@@ -160,11 +160,11 @@ func TestWhatADeletionLeftIsRemovedAtTheNextStart(t *testing.T) {
 		}
 		y.start()
 		after(2 * time.Second)
-		facts, err := y.store.List(t.Context(), "grid/")
+		entries, err := y.store.List(t.Context(), "grid/")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range facts {
+		for _, f := range entries {
 			if strings.Contains(string(f.Value), id) || strings.HasPrefix(f.Key, cursorPrefix) {
 				t.Errorf("%s is left: %.100q", f.Key, f.Value)
 			}
@@ -176,7 +176,7 @@ func TestTheEndpointMayDisableItsSubscription(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.DisableOnGone = true })
-		y.courier.always(webhook.Result{Status: 410, Outcome: retry.NotFound, Disable: true})
+		y.sender.always(webhook.Result{Status: 410, Outcome: retry.NotFound, Disable: true})
 		wait()
 		y.publish("orders", "a")
 		wait()
@@ -184,10 +184,10 @@ func TestTheEndpointMayDisableItsSubscription(t *testing.T) {
 		if err != nil || sub.State != topics.Disabled || sub.Why == "" {
 			t.Errorf("subscription %v %q, %v", sub.State, sub.Why, err)
 		}
-		y.courier.forget()
+		y.sender.forget()
 		y.publish("orders", "b")
 		after(23 * time.Hour)
-		if n := len(y.courier.all("")); n != 0 {
+		if n := len(y.sender.all("")); n != 0 {
 			t.Errorf("%d requests after the endpoint wanted no more", n)
 		}
 		after(2 * time.Hour) // nothing is lost silently
@@ -199,15 +199,15 @@ func TestAnExpiredSubscriptionGetsWhatWasPublishedBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Expires = time.Now().Add(time.Hour) })
-		y.courier.always(status(500))
+		y.sender.always(status(500))
 		wait()
 		after(59*time.Minute + 55*time.Second)
 		y.publish("orders", "before")
 		after(5 * time.Second)
 		y.publish("orders", "behind")
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(time.Hour)
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"before"})
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"before"})
 		if letters := y.dead.all(); len(letters) != 0 {
 			t.Errorf("dead letters %+v", letters)
 		}
@@ -241,8 +241,8 @@ func TestADefinitionMayChangeAtAnyTime(t *testing.T) {
 		wait()
 		y.publish("orders", "a/2", "b/2")
 		wait()
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a/1", "b/2"})
-		y.courier.always(status(503))
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a/1", "b/2"})
+		y.sender.always(status(503))
 		y.publish("orders", "b/3")
 		wait()
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Webhook.URL = "https://elsewhere.example" })
@@ -250,9 +250,9 @@ func TestADefinitionMayChangeAtAnyTime(t *testing.T) {
 		if st := y.stats(id).Endpoint; st.State != retry.Well {
 			t.Errorf("another endpoint is %v", st.State)
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(time.Minute)
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a/1", "b/2", "b/3"})
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a/1", "b/2", "b/3"})
 	})
 }
 
@@ -264,8 +264,8 @@ func TestASubscriptionBeginsWhereItWasMade(t *testing.T) {
 		y.subscribe("orders", "from-start", func(s *topics.Settings) { s.FromStart = true })
 		y.publish("orders", "behind") // before the service has heard of them
 		wait()
-		wantIDs(t, "receiver", y.courier.delivered("receiver"), []string{"behind"})
-		wantIDs(t, "from-start", y.courier.delivered("from-start"), []string{"before", "behind"})
+		wantIDs(t, "receiver", y.sender.delivered("receiver"), []string{"behind"})
+		wantIDs(t, "from-start", y.sender.delivered("from-start"), []string{"before", "behind"})
 	})
 }
 
@@ -280,23 +280,23 @@ func TestAPendingSubscriptionWaits(t *testing.T) {
 		y.start()
 		y.publish("orders", "a")
 		after(time.Hour)
-		if n := len(y.courier.all("")); n != 0 {
+		if n := len(y.sender.all("")); n != 0 {
 			t.Errorf("%d requests while pending", n)
 		}
 		y.setState(id, topics.Active)
 		wait()
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a"})
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a"})
 	})
 }
 
-// setState puts a state where the keeper's own rules would not.
+// setState puts a state where the registry's own rules would not.
 func (y *yard) setState(id string, state topics.State) {
 	y.t.Helper()
-	facts, err := y.store.List(y.t.Context(), "grid/subscriptions/")
+	entries, err := y.store.List(y.t.Context(), "grid/subscriptions/")
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	for _, f := range facts {
+	for _, f := range entries {
 		if strings.Contains(string(f.Value), id) {
 			old := strings.Split(string(f.Value), `"state":"`)[1]
 			old, _, _ = strings.Cut(old, `"`)

@@ -43,15 +43,15 @@ func (s *Service) Stats(ctx context.Context, subscription string) (Stats, error)
 	if err != nil {
 		return Stats{}, err
 	}
-	st, places := l.stats(time.Now())
-	st.Waiting = append(st.Waiting, s.cfg.Tiers.Waiting(subscription)...)
+	st, positions := l.stats(time.Now())
+	st.Waiting = append(st.Waiting, s.cfg.RetryLogs.Waiting(subscription)...)
 	for _, w := range st.Waiting {
 		st.older(w.Oldest)
 	}
 	if err := l.addParked(ctx, &st); err != nil {
 		return Stats{}, err
 	}
-	for p, at := range places {
+	for p, at := range positions {
 		if err := l.addBehind(ctx, &st, p, at); err != nil {
 			return Stats{}, err
 		}
@@ -79,15 +79,15 @@ func (l *lane) stats(now time.Time) (Stats, []standing) {
 		st.Endpoint = l.endpoint.state(now)
 	}
 	l.oldestEntryLocked(&st)
-	places := make([]standing, len(l.tracks))
+	positions := make([]standing, len(l.tracks))
 	for p, t := range l.tracks {
-		places[p] = standing{low: t.low(), looked: t.looked()}
+		positions[p] = standing{low: t.low(), looked: t.looked()}
 	}
-	return st, places
+	return st, positions
 }
 
 // oldestEntryLocked looks at what is not in the source's log any more, as far as it is in memory:
-// what is on the shelf of a lane that stands still is not older than the first.
+// what is on the parked log of a lane that stands still is not older than the first.
 func (l *lane) oldestEntryLocked(st *Stats) {
 	if l.stock.peeked != nil {
 		st.older(l.stock.peeked.Published)
@@ -116,7 +116,7 @@ func (st *Stats) older(t time.Time) {
 	}
 }
 
-// addParked counts what is on the shelf.
+// addParked counts what is on the parked log.
 func (l *lane) addParked(ctx context.Context, st *Stats) error {
 	l.mu.Lock()
 	any := l.stock.any()
@@ -124,7 +124,7 @@ func (l *lane) addParked(ctx context.Context, st *Stats) error {
 	if !any {
 		return nil
 	}
-	n, err := l.shelf.Len(ctx)
+	n, err := l.parked.Len(ctx)
 	st.Parked = n
 	return err
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 )
 
-func TestStatsTellWhereEventsAre(t *testing.T) {
+func TestStatsNotifyWhereEventsAre(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 2 })
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			switch d.ids[0] {
 			case "refused":
 				return status(400)
@@ -45,7 +45,7 @@ func TestStatsTellWhereEventsAre(t *testing.T) {
 		if st.DeadLettered[retry.ReasonRefused] != 1 || st.Failed["BadRequest"] != 1 || st.Failed["GenericError"] != 1 || st.Attempts != 2 {
 			t.Errorf("stats %+v", st)
 		}
-		if len(st.Waiting) != 1 || st.Waiting[0].Count != 1 || st.Waiting[0].Tier != 10*time.Second {
+		if len(st.Waiting) != 1 || st.Waiting[0].Count != 1 || st.Waiting[0].Log != 10*time.Second {
 			t.Errorf("stats %+v", st)
 		}
 		if st.Oldest.After(published) || st.Oldest.Before(published.Add(-time.Minute)) {
@@ -61,7 +61,7 @@ func TestAttemptsAreRemembered(t *testing.T) {
 		y.start()
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 1 })
-		y.courier.always(webhook.Result{Status: 500, Outcome: retry.GenericError, Head: []byte("sorry"), Err: "why"})
+		y.sender.always(webhook.Result{Status: 500, Outcome: retry.GenericError, Head: []byte("sorry"), Err: "why"})
 		wait()
 		if got, err := y.service.Attempts(id); err != nil || len(got) != 0 {
 			t.Errorf("attempts %+v, %v before the first", got, err)
@@ -78,7 +78,7 @@ func TestAttemptsAreRemembered(t *testing.T) {
 		} else if got[0].Time, got[0].Next = want.Time, want.Next; got[0] != want {
 			t.Errorf("attempts %+v, want %+v", got, want)
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		y.publish("orders", "b", "c", "d")
 		wait()
 		got, err := y.service.Attempts(id)
@@ -105,8 +105,8 @@ func TestMetrics(t *testing.T) {
 		y.config = func(c *Config) { c.Metrics = registry }
 		y.start()
 		y.topic("orders")
-		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.DeadLetter, s.Concurrency = topics.Place{}, 1 })
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.DeadLetter, s.Concurrency = topics.Target{}, 1 })
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			switch d.ids[0] {
 			case "refused":
 				return status(400)
@@ -153,7 +153,7 @@ func TestRedeliver(t *testing.T) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
 		y.subscribe("orders", "other")
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if d.sub == "receiver" {
 				return status(400)
 			}
@@ -162,8 +162,8 @@ func TestRedeliver(t *testing.T) {
 		wait()
 		y.publish("orders", ids("e", 30)...)
 		wait()
-		y.courier.always(ok())
-		y.courier.forget()
+		y.sender.always(ok())
+		y.sender.forget()
 		letters := y.dead.all()
 		for i := range letters {
 			letters[i].Attempts, letters[i].Reason, letters[i].Alive = 0, "", time.Now()
@@ -173,12 +173,12 @@ func TestRedeliver(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait()
-		wantIDs(t, "receiver", y.courier.delivered("receiver"), ids("e", 30))
-		wantIDs(t, "other", y.courier.delivered("other"), nil)
+		wantIDs(t, "receiver", y.sender.delivered("receiver"), ids("e", 30))
+		wantIDs(t, "other", y.sender.delivered("other"), nil)
 		if st := y.stats(id); st.Parked != 0 {
 			t.Errorf("stats %+v", st)
 		}
-		err := y.service.Redeliver(t.Context(), []pending.Parcel{{Subscription: "nobody"}})
+		err := y.service.Redeliver(t.Context(), []pending.Delivery{{Subscription: "nobody"}})
 		if !errors.Is(err, ErrNotFound) {
 			t.Errorf("redelivery to nobody gave %v", err)
 		}
@@ -194,14 +194,14 @@ func TestRateLimits(t *testing.T) {
 		began := time.Now()
 		y.publish("orders", ids("e", 21)...)
 		after(time.Minute)
-		drops := y.courier.all("")
+		drops := y.sender.all("")
 		if len(drops) != 21 || drops[20].at.Sub(began).Round(10*time.Millisecond) != 10*time.Second {
 			t.Errorf("%d requests, the last after %v, want 21 within 10s", len(drops), drops[len(drops)-1].at.Sub(began))
 		}
-		y.courier.forget()
+		y.sender.forget()
 		y.publish("orders", ids("f", 5)...)
 		wait()
-		if n := len(y.courier.all("")); n != 1 {
+		if n := len(y.sender.all("")); n != 1 {
 			t.Errorf("%d requests at once, want one", n)
 		}
 	})
@@ -226,15 +226,15 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 5 })
-		y.courier.says(func(context.Context, drop) webhook.Result {
+		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(time.Second)
 			return ok()
 		})
 		wait()
 		y.publish("orders", ids("e", 100)...)
 		after(time.Minute)
-		if _, most := y.courier.underWay(); most != 5 || len(y.courier.all("")) != 100 {
-			t.Errorf("%d requests, up to %d at once, want 100 and 5", len(y.courier.all("")), most)
+		if _, most := y.sender.underWay(); most != 5 || len(y.sender.all("")) != 100 {
+			t.Errorf("%d requests, up to %d at once, want 100 and 5", len(y.sender.all("")), most)
 		}
 	})
 }

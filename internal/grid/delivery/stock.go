@@ -8,10 +8,10 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
 )
 
-// stock is what a lane knows of its shelf, where what cannot be sent waits that is not in the
+// stock is what a lane knows of its parked log, where what cannot be sent waits that is not in the
 // log, or was tried already. Guarded by lane.mu.
 type stock struct {
-	// maybe: the shelf may hold something. puts counts what was put there, so that whoever found
+	// maybe: the parked log may hold something. puts counts what was put there, so that whoever found
 	// it empty knows whether that still holds.
 	maybe bool
 	puts  int
@@ -36,7 +36,7 @@ func (s *stock) keep(l *lane, now time.Time) {
 	s.returning = nil
 }
 
-// restocked says that something was put on the shelf.
+// restocked says that something was put on the parked log.
 func (l *lane) restocked(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,16 +45,16 @@ func (l *lane) restocked(now time.Time) {
 	l.pokeLocked(now)
 }
 
-// shelve puts parcels on the shelf, durably.
-func (l *lane) shelve(ctx context.Context, parcels []pending.Parcel) error {
-	if err := l.shelf.Put(ctx, parcels); err != nil {
+// shelve puts pending deliveries on the parked log, durably.
+func (l *lane) shelve(ctx context.Context, deliveries []pending.Delivery) error {
+	if err := l.parked.Put(ctx, deliveries); err != nil {
 		return err
 	}
 	l.restocked(time.Now())
 	return nil
 }
 
-// putBack puts what has to leave memory on the shelf again.
+// putBack puts what has to leave memory on the parked log again.
 func (l *lane) putBack(ctx context.Context) error {
 	l.mu.Lock()
 	items := l.stock.returning
@@ -62,7 +62,7 @@ func (l *lane) putBack(ctx context.Context) error {
 	l.mu.Unlock()
 	for len(items) > 0 {
 		n := storable(items)
-		if err := l.shelf.Put(ctx, parcelsOf(items[:n])); err != nil {
+		if err := l.parked.Put(ctx, deliveriesOf(items[:n])); err != nil {
 			l.keepReturning(items)
 			return err
 		}
@@ -75,7 +75,7 @@ func (l *lane) putBack(ctx context.Context) error {
 	return nil
 }
 
-// keepReturning takes back what could not be put on the shelf. If the subscription has gone
+// keepReturning takes back what could not be put on the parked log. If the subscription has gone
 // meanwhile it is nobody's.
 func (l *lane) keepReturning(items []*item) {
 	l.mu.Lock()
@@ -95,7 +95,7 @@ func (l *lane) keepReturning(items []*item) {
 	}
 }
 
-// returned forgets what is on the shelf again.
+// returned forgets what is on the parked log again.
 func (l *lane) returned(items []*item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +107,7 @@ func (l *lane) returned(items []*item) {
 	l.progress++
 }
 
-// drain takes from the shelf what there is room for; of a lane that stands still, what is too
+// drain takes from the parked log what there is room for; of a lane that stands still, what is too
 // old, up to the first that is not.
 func (l *lane) drain(ctx context.Context) error {
 	for size := 1; ; size = min(2*size, choreEvents) {
@@ -115,7 +115,7 @@ func (l *lane) drain(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		entries, err := l.shelf.TryTake(ctx, events, bytes)
+		entries, err := l.parked.TryTake(ctx, events, bytes)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (l *lane) drain(ctx context.Context) error {
 	}
 }
 
-// drainRoom is how much may be taken from the shelf now. A lane that stands still looks at few
+// drainRoom is how much may be taken from the parked log now. A lane that stands still looks at few
 // at first: what is not too old has to go back again.
 func (l *lane) drainRoom(few int) (events, bytes, puts int, ok bool) {
 	l.mu.Lock()
@@ -150,7 +150,7 @@ func (l *lane) drainRoom(few int) (events, bytes, puts int, ok bool) {
 	return events, bytes, l.stock.puts, events > 0 && bytes > 0
 }
 
-// oldPeekLocked moves the first of the shelf to what is to be put away, once it is too old.
+// oldPeekLocked moves the first of the parked log to what is to be put away, once it is too old.
 func (l *lane) oldPeekLocked(now time.Time) bool {
 	if !l.terms.expired(l.stock.peeked, now) {
 		return false
@@ -160,7 +160,7 @@ func (l *lane) oldPeekLocked(now time.Time) bool {
 	return true
 }
 
-// emptied says that the shelf was found empty, unless something was put there meanwhile.
+// emptied says that the parked log was found empty, unless something was put there meanwhile.
 func (l *lane) emptied(puts int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,12 +170,12 @@ func (l *lane) emptied(puts int) {
 	}
 }
 
-// unpack puts entries from the shelf where they belong.
+// unpack puts entries from the parked log where they belong.
 func (l *lane) unpack(entries []retrylog.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone {
-		return // the shelf goes, too
+		return // the parked log goes, too
 	}
 	now := time.Now()
 	g := l.gateLocked(now)

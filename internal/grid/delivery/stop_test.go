@@ -14,7 +14,7 @@ func TestStoppingLetsRequestsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver")
-		y.courier.says(func(context.Context, drop) webhook.Result {
+		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(4 * time.Second)
 			return ok()
 		})
@@ -26,13 +26,13 @@ func TestStoppingLetsRequestsEnd(t *testing.T) {
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("stopping took %v, want 3s", took)
 		}
-		if n := len(y.courier.delivered("")); n != 16 {
+		if n := len(y.sender.delivered("")); n != 16 {
 			t.Errorf("%d were delivered, want the 16 that were under way", n)
 		}
 		y.start()
 		after(20 * time.Second)
-		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 30))
-		if n := len(y.courier.delivered("")); n != 30 {
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
+		if n := len(y.sender.delivered("")); n != 30 {
 			t.Errorf("%d deliveries of 30 events: what ended while stopping was repeated", n)
 		}
 	})
@@ -42,7 +42,7 @@ func TestStoppingCancelsWhatTakesTooLong(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver")
-		y.courier.says(func(ctx context.Context, _ drop) webhook.Result {
+		y.sender.says(func(ctx context.Context, _ drop) webhook.Result {
 			<-ctx.Done()
 			return outcome(retry.Canceled)
 		})
@@ -54,11 +54,11 @@ func TestStoppingCancelsWhatTakesTooLong(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("stopping took %v, want 5s", took)
 		}
-		y.courier.always(ok())
+		y.sender.always(ok())
 		y.start()
 		wait()
-		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 30))
-		for _, d := range y.courier.all("") {
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
+		for _, d := range y.sender.all("") {
 			if d.attempts[0] != 0 {
 				t.Errorf("being cancelled used an attempt: %+v", d)
 			}
@@ -71,7 +71,7 @@ func TestFailuresWhileStoppingAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "receiver")
-		y.courier.says(func(context.Context, drop) webhook.Result {
+		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(2 * time.Second)
 			return status(500)
 		})
@@ -79,15 +79,15 @@ func TestFailuresWhileStoppingAreKept(t *testing.T) {
 		y.publish("orders", "a")
 		after(time.Second)
 		y.stop()
-		y.courier.always(ok())
+		y.sender.always(ok())
 		y.start()
 		after(9 * time.Second)
-		drops := y.courier.all("")
+		drops := y.sender.all("")
 		if len(drops) != 1 {
 			t.Errorf("%d requests, want the retry to wait", len(drops))
 		}
 		after(time.Second)
-		if drops = y.courier.all(""); len(drops) != 2 || drops[1].attempts[0] != 1 {
+		if drops = y.sender.all(""); len(drops) != 2 || drops[1].attempts[0] != 1 {
 			t.Errorf("requests %+v, want a second one", drops)
 		}
 	})
@@ -110,7 +110,7 @@ func TestStartAndStopStorm(t *testing.T) {
 		}
 		y.start()
 		after(time.Minute)
-		if n := len(y.courier.delivered("receiver")); n < 150 {
+		if n := len(y.sender.delivered("receiver")); n < 150 {
 			t.Errorf("%d of 150 were delivered", n)
 		}
 		y.stop()

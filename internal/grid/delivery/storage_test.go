@@ -15,7 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// fullDisk refuses what is put into logs whose names begin so, and what is too large for tiers.
+// fullDisk refuses what is put into logs whose names begin so, and what is too large for retry logs.
 type fullDisk struct {
 	full, tooLarge atomic.Bool
 	prefix         string
@@ -32,7 +32,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 				y.topic("orders")
 				id := y.subscribe("orders", "receiver")
 				y.subscribe("orders", "other")
-				y.courier.says(func(_ context.Context, d drop) webhook.Result {
+				y.sender.says(func(_ context.Context, d drop) webhook.Result {
 					if d.sub == "receiver" {
 						return status(503)
 					}
@@ -42,12 +42,12 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 				y.disk.full.Store(true)
 				y.publish("orders", ids("e", 50)...)
 				after(time.Minute)
-				wantIDs(t, "another subscription", y.courier.delivered("other"), ids("e", 50))
-				y.courier.always(ok())
+				wantIDs(t, "another subscription", y.sender.delivered("other"), ids("e", 50))
+				y.sender.always(ok())
 				after(time.Minute)
 				y.disk.full.Store(false)
 				after(10 * time.Minute)
-				wantIDs(t, "delivered", y.courier.delivered("receiver"), ids("e", 50))
+				wantIDs(t, "delivered", y.sender.delivered("receiver"), ids("e", 50))
 				if st := y.stats(id); st.Queued+st.InFlight != 0 || len(st.Waiting) != 0 || st.Parked != 0 {
 					t.Errorf("stats %+v", st)
 				}
@@ -64,19 +64,19 @@ func TestACrashWhileTheDiskIsFullLosesNothing(t *testing.T) {
 		y.start()
 		y.topic("orders")
 		y.subscribe("orders", "receiver")
-		y.courier.always(status(500))
+		y.sender.always(status(500))
 		wait()
 		y.disk.full.Store(true)
 		y.publish("orders", ids("e", 50)...)
 		after(5 * time.Second)
 		y.restart()
 		after(5 * time.Second)
-		y.courier.always(ok())
+		y.sender.always(ok())
 		y.stop()
 		y.disk.full.Store(false)
 		y.start()
 		after(time.Hour)
-		wantIDs(t, "delivered", y.courier.delivered(""), ids("e", 50))
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 50))
 	})
 }
 
@@ -84,7 +84,7 @@ func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
-		y.courier.always(status(400))
+		y.sender.always(status(400))
 		y.dead.refuses(eventlog.ErrNoSpace)
 		wait()
 		y.publish("orders", ids("e", 40)...)
@@ -92,7 +92,7 @@ func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
 		if st := y.stats(id); st.DeadLettered[retry.ReasonRefused] != 0 {
 			t.Errorf("stats %+v", st)
 		}
-		if n := len(y.courier.all("")); n != 16 {
+		if n := len(y.sender.all("")); n != 16 {
 			t.Errorf("%d requests, want one for each worker: the others wait", n)
 		}
 		y.dead.refuses(nil)
@@ -105,7 +105,7 @@ func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
 }
 
 // An event that no retry log can hold is retried in place.
-func TestWhatIsTooLargeForARetryLogWaitsInPlace(t *testing.T) {
+func TestWhatIsTooLargeForARetryLogWaitsInPosition(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.stop()
 		y.disk = &fullDisk{prefix: "nowhere"}
@@ -113,7 +113,7 @@ func TestWhatIsTooLargeForARetryLogWaitsInPlace(t *testing.T) {
 		y.start()
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if d.attempts[0] < 3 {
 				return status(500)
 			}
@@ -126,7 +126,7 @@ func TestWhatIsTooLargeForARetryLogWaitsInPlace(t *testing.T) {
 		wait()
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = false }) // and is known when it is back
 		after(10 * time.Minute)
-		wantIDs(t, "delivered", y.courier.delivered(""), []string{"a"})
+		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a"})
 		if st := y.stats(id); st.Attempts != 4 || st.Queued != 0 {
 			t.Errorf("stats %+v", st)
 		}
@@ -153,7 +153,7 @@ func TestCursorsAreSavedWhenTheyCanBe(t *testing.T) {
 		}
 		y.restart()
 		after(time.Minute)
-		if n := len(y.courier.all("")); n != 5 {
+		if n := len(y.sender.all("")); n != 5 {
 			t.Errorf("%d requests for 5 events", n)
 		}
 	})

@@ -21,15 +21,15 @@ const (
 // While storage refuses for another reason (it is full, say) the items are kept and tried
 // again: the worker waits, and so does the lane once all its workers do. When the yard stops
 // they are simply not finished, and come again.
-func (b *batch) store(items []*item, doing string, put func([]pending.Parcel) error) (tooLarge []*item) {
+func (b *batch) store(items []*item, doing string, put func([]pending.Delivery) error) (tooLarge []*item) {
 	for len(items) > 0 {
 		n := storable(items)
-		parcels := parcelsOf(items[:n])
-		err := b.insist(doing, parcels, put)
+		deliveries := deliveriesOf(items[:n])
+		err := b.insist(doing, deliveries, put)
 		switch {
 		case err == nil:
 			for i, it := range items[:n] {
-				it.Due = parcels[i].Due
+				it.Due = deliveries[i].Due
 			}
 			b.finish(items[:n]...)
 		case errors.Is(err, eventlog.ErrTooLarge):
@@ -45,10 +45,10 @@ func (b *batch) store(items []*item, doing string, put func([]pending.Parcel) er
 // insist tries until it succeeds, and gives up only when that would never be, or when nothing
 // depends on it: the yard stops, or the subscription was deleted, so that the events are
 // nobody's.
-func (b *batch) insist(doing string, parcels []pending.Parcel, put func([]pending.Parcel) error) error {
+func (b *batch) insist(doing string, deliveries []pending.Delivery, put func([]pending.Delivery) error) error {
 	l := b.lane
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
-		err := put(parcels)
+		err := put(deliveries)
 		if err == nil || l.isGone() {
 			return nil
 		}
@@ -56,7 +56,7 @@ func (b *batch) insist(doing string, parcels []pending.Parcel, put func([]pendin
 			return err
 		}
 		l.s.log.Warn("cannot "+doing+", trying again", "subscription", b.terms.sub.Name,
-			"events", len(parcels), "after", wait, "error", err)
+			"events", len(deliveries), "after", wait, "error", err)
 		pause(b.shift.taking, wait)
 	}
 }
@@ -71,7 +71,7 @@ func (l *lane) isGone() bool {
 func storable(items []*item) int {
 	bytes := 0
 	for i, it := range items {
-		bytes += it.Parcel.Bytes()
+		bytes += it.Delivery.Bytes()
 		if i == storeEvents || i > 0 && bytes > storeBytes {
 			return i
 		}
@@ -79,25 +79,25 @@ func storable(items []*item) int {
 	return len(items)
 }
 
-func parcelsOf(items []*item) []pending.Parcel {
-	parcels := make([]pending.Parcel, len(items))
+func deliveriesOf(items []*item) []pending.Delivery {
+	deliveries := make([]pending.Delivery, len(items))
 	for i, it := range items {
-		parcels[i] = it.Parcel
+		deliveries[i] = it.Delivery
 	}
-	return parcels
+	return deliveries
 }
 
 // keepGrace is how long storing may take after requests have ended, when the yard stops.
 const keepGrace = 5 * time.Second
 
-// storableParcels is storable for parcels that are not in a lane.
-func storableParcels(parcels []pending.Parcel) int {
+// storableDeliveries is storable for pending deliveries that are not in a lane.
+func storableDeliveries(deliveries []pending.Delivery) int {
 	bytes := 0
-	for i := range parcels {
-		bytes += parcels[i].Bytes()
+	for i := range deliveries {
+		bytes += deliveries[i].Bytes()
 		if i == storeEvents || i > 0 && bytes > storeBytes {
 			return i
 		}
 	}
-	return len(parcels)
+	return len(deliveries)
 }

@@ -32,19 +32,19 @@ type terms struct {
 	policy retry.Policy
 	ttl    time.Duration
 
-	concurrency              int
-	queueEvents, queueBytes  int
-	limit                    rate.Limit // requests a second; zero: any
-	ordered, pull, deadPlace bool
-	lock                     time.Duration
-	maxDeliveries            int
+	concurrency               int
+	queueEvents, queueBytes   int
+	limit                     rate.Limit // requests a second; zero: any
+	ordered, pull, deadTarget bool
+	lock                      time.Duration
+	maxDeliveries             int
 }
 
 func newTerms(cfg *Config, sub *topics.Subscription, resource string) *terms {
 	t := &terms{
 		sub: sub, hold: holdOf(sub), policy: sub.Retry, ttl: sub.Retry.TimeToLive,
 		concurrency: sub.Concurrency, queueEvents: cfg.QueueEvents, queueBytes: cfg.QueueBytes,
-		ordered: sub.OrderBy != "" && sub.Pull == nil, pull: sub.Pull != nil, deadPlace: sub.DeadLetter.Kind != "",
+		ordered: sub.OrderBy != "" && sub.Pull == nil, pull: sub.Pull != nil, deadTarget: sub.DeadLetter.Kind != "",
 		limit: limitOf(sub),
 	}
 	t.policy.Resource = sub.Settings.Hub != ""
@@ -57,7 +57,7 @@ func newTerms(cfg *Config, sub *topics.Subscription, resource string) *terms {
 	if t.pull {
 		t.setPull(sub.Pull)
 	} else {
-		t.setOrder(cfg.Courier, resource)
+		t.setOrder(cfg.Sender, resource)
 	}
 	var err error
 	if t.filter, err = filter.Compile(sub.Filter); err != nil {
@@ -76,8 +76,8 @@ func (t *terms) setPull(p *topics.Pull) {
 	}
 }
 
-// setOrder has the courier make the definition ready. Queues have room for two full batches.
-func (t *terms) setOrder(c Courier, resource string) {
+// setOrder has the sender make the definition ready. Queues have room for two full batches.
+func (t *terms) setOrder(c Sender, resource string) {
 	order, err := c.Prepare(t.sub, resource)
 	if err != nil {
 		t.hold = fmt.Sprintf("it cannot be delivered to: %v", err)

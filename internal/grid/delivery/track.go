@@ -27,12 +27,12 @@ import (
 // Everything is guarded by lane.mu. joined becomes true only with feed.mu held as well, so that the feed, which holds it,
 // may skip what it sees detached without taking lane.mu.
 type track struct {
-	lane   *lane
-	feed   *feed
-	mark   watermark.Mark
-	joined atomic.Bool
-	place  int64
-	left   []remnant // rising, none below place
+	lane     *lane
+	feed     *feed
+	mark     watermark.Mark
+	joined   atomic.Bool
+	position int64
+	left     []remnant // rising, none below place
 	// head is when the event at place was published; zero: not known.
 	head time.Time
 	// after is when the pump may try again: its partition could not be read.
@@ -67,7 +67,7 @@ func (t *track) low() int64 {
 // next is the number below which everything that matches is open or done.
 func (t *track) next() int64 {
 	if t.joined.Load() {
-		return max(t.mark.Next(), t.feed.place.Load())
+		return max(t.mark.Next(), t.feed.position.Load())
 	}
 	return t.mark.Next()
 }
@@ -77,13 +77,13 @@ func (t *track) looked() int64 {
 	if t.joined.Load() {
 		return t.next()
 	}
-	return t.place
+	return t.position
 }
 
 // detach lets the track stand by itself, before an event that it cannot take now.
 func (t *track) detach(n int64, at time.Time) {
 	t.mark.Pass(n)
-	t.place, t.head = n, at
+	t.position, t.head = n, at
 	t.version++
 	t.joined.Store(false)
 }
@@ -109,11 +109,11 @@ func (t *track) putDown(items []*item) {
 		})
 	}
 	slices.SortFunc(t.left, func(a, b remnant) int { return cmp.Compare(a.n, b.n) })
-	if first := t.left[0].n; first < t.place {
-		t.place, t.head = first, time.Time{}
+	if first := t.left[0].n; first < t.position {
+		t.position, t.head = first, time.Time{}
 	}
 	for _, it := range items {
-		if it.Sequence == t.place {
+		if it.Sequence == t.position {
 			t.head = it.Published
 		}
 	}
@@ -144,7 +144,7 @@ func (t *track) moveTo(n int64, head time.Time) (lost int) {
 	if len(t.left) == 0 {
 		t.left = nil
 	}
-	t.place, t.head = n, head
+	t.position, t.head = n, head
 	t.mark.Pass(n)
 	return lost
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// G5: a shelf that cannot be written holds up its own subscription, not what is due for others.
-func TestAShelfInTroubleHoldsUpNoOthersRetries(t *testing.T) {
+// G5: a parked log that cannot be written holds up its own subscription, not what is due for others.
+func TestAParkedInTroubleHoldsUpNoOthersRetries(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "broken")
@@ -26,7 +26,7 @@ func TestAShelfInTroubleHoldsUpNoOthersRetries(t *testing.T) {
 		y.disk.full.Store(true)
 		y.config = func(c *Config) { c.QueueEvents = 5 } // less than is due at once
 		y.start()
-		y.courier.says(func(_ context.Context, d drop) webhook.Result {
+		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if d.sub == "broken" || d.ids[0] == "x" && d.attempts[0] == 0 {
 				return outcome(retry.SocketError)
 			}
@@ -37,11 +37,11 @@ func TestAShelfInTroubleHoldsUpNoOthersRetries(t *testing.T) {
 		after(time.Minute)
 		y.publish("orders", "x")
 		after(time.Minute)
-		wantIDs(t, "the other", y.courier.delivered("receiver"), append(ids("e", 40), "x"))
+		wantIDs(t, "the other", y.sender.delivered("receiver"), append(ids("e", 40), "x"))
 		y.disk.full.Store(false)
-		y.courier.always(ok())
+		y.sender.always(ok())
 		after(4 * time.Hour)
-		wantIDs(t, "the one in trouble", y.courier.delivered("broken"), append(ids("e", 40), "x"))
+		wantIDs(t, "the one in trouble", y.sender.delivered("broken"), append(ids("e", 40), "x"))
 	})
 }
 
@@ -83,7 +83,7 @@ func (c *turncoat) lead() {
 	c.weather.Store(0)
 	c.become(func(s *topics.Settings) { s.Paused = false; c.pushed(s) })
 	after(30 * time.Hour)
-	wantIDs(c.t, c.sub, slices.Concat(c.courier.delivered(c.sub), c.deadOf(c.sub), c.acked), c.want[c.sub])
+	wantIDs(c.t, c.sub, slices.Concat(c.sender.delivered(c.sub), c.deadOf(c.sub), c.acked), c.want[c.sub])
 	if used := c.service.budget.used.Load(); used != 0 {
 		c.t.Errorf("%d bytes are in use at the end", used)
 	}
@@ -94,7 +94,7 @@ func (c *turncoat) lead() {
 		c.t.Errorf("something is left: %+v", st)
 	}
 	if testing.Verbose() {
-		c.t.Logf("%d published, %d pushed, %d acknowledged, %d dead", len(c.want[c.sub]), len(c.courier.delivered(c.sub)), len(c.acked), len(c.deadOf(c.sub)))
+		c.t.Logf("%d published, %d pushed, %d acknowledged, %d dead", len(c.want[c.sub]), len(c.sender.delivered(c.sub)), len(c.acked), len(c.deadOf(c.sub)))
 	}
 	c.stop()
 }

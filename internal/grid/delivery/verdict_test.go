@@ -79,13 +79,13 @@ func TestAnswersDecide(t *testing.T) {
 					changes = append(changes, c.change)
 				}
 				y.subscribe("orders", "receiver", changes...)
-				y.courier.always(c.result)
+				y.sender.always(c.result)
 				wait()
 				y.publish("orders", "a")
 				wait()
-				y.courier.always(ok())
+				y.sender.always(ok())
 				after(12 * time.Hour)
-				drops, letters := y.courier.all(""), y.dead.all()
+				drops, letters := y.sender.all(""), y.dead.all()
 				switch {
 				case c.again == 0 && (len(drops) != 1 || len(letters) != 0):
 					t.Errorf("%d requests and %d dead letters, want it to be delivered", len(drops), len(letters))
@@ -113,11 +113,11 @@ func TestAttemptsAreLimited(t *testing.T) {
 		id := y.subscribe("orders", "broken", func(s *topics.Settings) {
 			s.Retry.MaxAttempts, s.Retry.Schedule = 3, []time.Duration{time.Second}
 		})
-		y.courier.always(status(500))
+		y.sender.always(status(500))
 		wait()
 		y.publish("orders", "a")
 		after(time.Minute)
-		if n := len(y.courier.all("")); n != 3 {
+		if n := len(y.sender.all("")); n != 3 {
 			t.Errorf("%d attempts, want 3", n)
 		}
 		letters := y.dead.all()
@@ -136,11 +136,11 @@ func TestTimeToLiveIsLookedAtWhenAnAttemptFallsDue(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "broken", func(s *topics.Settings) { s.Retry.TimeToLive = 65 * time.Second })
-		y.courier.always(status(500))
+		y.sender.always(status(500))
 		wait()
 		y.publish("orders", "a")
 		after(99 * time.Second) // tried at 0, 10, 40 s; due again at 100 s
-		if n := len(y.courier.all("")); n != 3 {
+		if n := len(y.sender.all("")); n != 3 {
 			t.Errorf("%d attempts, want 3", n)
 		}
 		if letters := y.dead.all(); len(letters) != 0 {
@@ -151,18 +151,18 @@ func TestTimeToLiveIsLookedAtWhenAnAttemptFallsDue(t *testing.T) {
 		if len(letters) != 1 || letters[0].Reason != retry.ReasonAge || letters[0].LastOutcome != retry.GenericError {
 			t.Errorf("dead letters %+v", letters)
 		}
-		if n := len(y.courier.all("")); n != 3 {
+		if n := len(y.sender.all("")); n != 3 {
 			t.Errorf("%d attempts, want 3", n)
 		}
 	})
 }
 
 // G8
-func TestWithoutAPlaceEventsAreDroppedAndCounted(t *testing.T) {
+func TestWithoutAPositionEventsAreDroppedAndCounted(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
-		id := y.subscribe("orders", "placeless", func(s *topics.Settings) { s.DeadLetter = topics.Place{} })
-		y.courier.always(status(400))
+		id := y.subscribe("orders", "placeless", func(s *topics.Settings) { s.DeadLetter = topics.Target{} })
+		y.sender.always(status(400))
 		wait()
 		y.publish("orders", "a", "b")
 		wait()
@@ -175,7 +175,7 @@ func TestWithoutAPlaceEventsAreDroppedAndCounted(t *testing.T) {
 		after(2 * time.Second)
 		y.restart()
 		after(time.Hour)
-		if n := len(y.courier.all("")); n != 2 {
+		if n := len(y.sender.all("")); n != 2 {
 			t.Errorf("%d requests, want 2: what was dropped does not come again", n)
 		}
 	})

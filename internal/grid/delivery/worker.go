@@ -79,7 +79,7 @@ func (l *lane) next(b *batch) bool {
 	}
 	l.pokeLocked(now)
 	l.mu.Unlock()
-	b.tellLate()
+	b.notifyLate()
 	return b.job != jobNone
 }
 
@@ -140,16 +140,16 @@ const lookAhead = 256
 // fillLocked adds what may go with the first event (G2): never more than the limit, up to the
 // preferred size, and without waiting for anything.
 func (l *lane) fillLocked(b *batch, now time.Time) {
-	order, first := b.terms.order, &b.items[0].Parcel
+	order, first := b.terms.order, &b.items[0].Delivery
 	most, group := b.terms.batchEvents(), order.Group(first)
 	count, size := 1, order.Size(first)
 	full := size >= order.PreferredBytes
 	window := min(l.queue.ready.len(), max(most, lookAhead))
 	taken := l.queue.ready.remove(window, func(it *item) bool {
-		if full || count == most || order.Group(&it.Parcel) != group {
+		if full || count == most || order.Group(&it.Delivery) != group {
 			return false
 		}
-		n := order.Size(&it.Parcel)
+		n := order.Size(&it.Delivery)
 		if full = size+n > order.PreferredBytes; full {
 			return false
 		}
@@ -167,7 +167,7 @@ func (l *lane) fillLocked(b *batch, now time.Time) {
 // dueLocked tells whether an item that has fallen due is to be sent: time to live is looked at
 // now, and only now (G6). What a late answer has delivered is done (G5).
 func (l *lane) dueLocked(b *batch, it *item, now time.Time) bool {
-	if it.Attempts > 0 && l.s.late.took(keyOf(&it.Parcel)) {
+	if it.Attempts > 0 && l.s.late.took(keyOf(&it.Delivery)) {
 		l.counts.delivered++
 		l.finishLocked(it, now)
 		b.late = append(b.late, it)

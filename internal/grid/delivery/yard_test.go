@@ -35,18 +35,18 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 
 // yard is a grid on a file system in memory. Its service can be killed and started again.
 type yard struct {
-	t       testing.TB
-	engine  *disk.Engine
-	store   *metatest.Memory
-	broker  *broker.Broker
-	topics  *topics.Keeper
-	courier *postman
-	dead    *graveyard
+	t      testing.TB
+	engine *disk.Engine
+	store  *metatest.Memory
+	broker *broker.Broker
+	topics *topics.Registry
+	sender *postman
+	dead   *graveyard
 	// config changes what services are made with; nil: nothing.
 	config func(*Config)
 	// disk refuses to store; nil: nothing.
 	disk *fullDisk
-	// jitter is the tiers'.
+	// jitter is the retry logs'.
 	jitter func() float64
 
 	service *Service
@@ -76,7 +76,7 @@ func newYardOn(t testing.TB, cfg disk.Config) *yard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := &yard{t: t, engine: engine, store: metatest.NewMemory(), courier: newPostman(t), dead: &graveyard{}}
+	y := &yard{t: t, engine: engine, store: metatest.NewMemory(), sender: newPostman(t), dead: &graveyard{}}
 	t.Cleanup(func() {
 		y.stop()
 		if err := engine.Close(); err != nil {
@@ -124,8 +124,8 @@ func (y *yard) open() {
 		y.t.Fatal(err)
 	}
 	cfg := Config{
-		Meta: store, Topics: y.topics, Broker: y.broker, Courier: plugCourier{y.courier, y.plug}, Dead: plugDead{y.dead, y.plug},
-		Tiers: waiting, Log: quiet(),
+		Meta: store, Topics: y.topics, Broker: y.broker, Sender: plugSender{y.sender, y.plug}, Dead: plugDead{y.dead, y.plug},
+		RetryLogs: waiting, Log: quiet(),
 	}
 	if y.config != nil {
 		y.config(&cfg)
@@ -182,7 +182,7 @@ func (y *yard) subscribe(topic, name string, change ...func(*topics.Settings)) s
 
 func (y *yard) subscribeTo(source topics.Source, name string, change ...func(*topics.Settings)) string {
 	y.t.Helper()
-	s := topics.Settings{Webhook: &egress.Endpoint{URL: "https://" + name + ".example"}, DeadLetter: topics.Place{Kind: "yard"}}
+	s := topics.Settings{Webhook: &egress.Endpoint{URL: "https://" + name + ".example"}, DeadLetter: topics.Target{Kind: "yard"}}
 	for _, c := range change {
 		c(&s)
 	}

@@ -22,13 +22,13 @@ func (c *census) add(of *cond) {
 		c.negative++
 		return
 	}
-	switch where := of.place(); where {
+	switch where := of.bucket(); where {
 	case inSpans:
 		for _, s := range of.spans {
 			c.lows, c.highs = append(c.lows, s.low), append(c.highs, s.high)
 		}
 	case inBools:
-		c.bools[boolPlace(of.yes)]++
+		c.bools[boolBucket(of.yes)]++
 	case inContains:
 		c.contains += len(of.texts)
 	case inPresent:
@@ -48,11 +48,11 @@ func (c *census) cost(of *cond) int {
 	if of.negative {
 		return max(c.negative, c.absent)
 	}
-	switch where := of.place(); where {
+	switch where := of.bucket(); where {
 	case inSpans:
 		return c.spansCost(of.spans)
 	case inBools:
-		return c.bools[boolPlace(of.yes)]
+		return c.bools[boolBucket(of.yes)]
 	case inContains:
 		return c.contains // each is looked for in every text, which is about as much work
 	case inEqual, inBegins, inEnds:
@@ -61,7 +61,7 @@ func (c *census) cost(of *cond) int {
 	return c.present
 }
 
-func (c *census) textsCost(where place, texts []text) int {
+func (c *census) textsCost(where bucket, texts []text) int {
 	sum := 0
 	for _, t := range texts {
 		if t.folded == "" && where != inEqual {

@@ -50,7 +50,7 @@ func (e *elements) split(array []byte) {
 		e.count++
 		switch kindOf(raw) {
 		case boolean:
-			e.bools[boolPlace(raw[0] == 't')] = true
+			e.bools[boolBucket(raw[0] == 't')] = true
 		case number:
 			if n, ok := parseNum(raw); ok {
 				e.numbers = append(e.numbers, n)
@@ -89,7 +89,7 @@ func (e *elements) eachText(yield func([]byte) bool) {
 func (e *elements) hit(c *cond) bool {
 	switch c.test {
 	case testBool:
-		return e.bools[boolPlace(c.yes)]
+		return e.bools[boolBucket(c.yes)]
 	case testSpans:
 		return slices.ContainsFunc(c.spans, e.inSpan)
 	}

@@ -2,11 +2,11 @@ package filter
 
 import "slices"
 
-// place is what a condition is filed by.
-type place byte
+// bucket is what a condition is filed by.
+type bucket byte
 
 const (
-	inSpans place = iota
+	inSpans bucket = iota
 	inBools
 	inEqual
 	inBegins
@@ -19,8 +19,8 @@ const (
 // manyValues is from where on a condition is not worth an entry for each of its texts.
 const manyValues = 256
 
-// place tells where a condition is filed, negative ones among the misses.
-func (c *cond) place() place {
+// bucket tells where a condition is filed, negative ones among the misses.
+func (c *cond) bucket() bucket {
 	switch c.test {
 	case testSpans:
 		return inSpans
@@ -50,7 +50,7 @@ func (c *cond) settles() bool {
 	case testBeginsExactly, testEndsExactly:
 		return false
 	}
-	return c.place() != inPresent || c.test == testPresent
+	return c.bucket() != inPresent || c.test == testPresent
 }
 
 // files is a drawer while it is filled.
@@ -73,7 +73,7 @@ func (f *files) add(c *cond, id int32) {
 	if c.missing {
 		f.absent = append(f.absent, id)
 	}
-	switch c.place() {
+	switch c.bucket() {
 	case inPresent:
 		f.present = append(f.present, id)
 		return
@@ -93,13 +93,13 @@ func (f *files) add(c *cond, id int32) {
 }
 
 func (p *pileFiles) add(c *cond, id int32) {
-	switch c.place() {
+	switch c.bucket() {
 	case inSpans:
 		for _, s := range c.spans {
 			p.spans = append(p.spans, filedSpan{s, id})
 		}
 	case inBools:
-		p.bools[boolPlace(c.yes)] = append(p.bools[boolPlace(c.yes)], id)
+		p.bools[boolBucket(c.yes)] = append(p.bools[boolBucket(c.yes)], id)
 	case inContains:
 		for _, t := range c.texts {
 			p.contains = append(p.contains, part{t.part(), t.sketch, id})
@@ -130,8 +130,8 @@ func (t text) backward() string {
 	return string(reversed)
 }
 
-// boolPlace is where true and false are filed.
-func boolPlace(yes bool) int {
+// boolBucket is where true and false are filed.
+func boolBucket(yes bool) int {
 	if yes {
 		return 1
 	}

@@ -85,9 +85,9 @@ func (m *Matcher) ask(ids []int32) {
 
 // findAny visits the filters whose condition is about one of some elements.
 func (m *Matcher) findAny(p *pile, all *elements, o outcome) {
-	for place, there := range all.bools {
+	for bucket, there := range all.bools {
 		if there {
-			m.visitAll(p.bools[place], o)
+			m.visitAll(p.bools[bucket], o)
 		}
 	}
 	if p.spans != nil {
@@ -110,7 +110,7 @@ func (m *Matcher) findAny(p *pile, all *elements, o outcome) {
 func (m *Matcher) find(p *pile, v *value, o outcome) {
 	switch v.kind {
 	case boolean:
-		m.visitAll(p.bools[boolPlace(v.isTrue())], o)
+		m.visitAll(p.bools[boolBucket(v.isTrue())], o)
 	case number:
 		if n, ok := v.asNumber(); ok && p.spans != nil {
 			m.eachSpan(p.spans, n, o)

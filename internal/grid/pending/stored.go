@@ -22,11 +22,11 @@ import (
 //	          milliseconds after published
 //	texts     in the order of their lengths, then the event, to the end
 //
-// There is one way only to write a parcel: a varint that is longer than it need be, or a byte
-// too many, is no parcel.
+// There is one way only to write a pending delivery: a varint that is longer than it need be, or a byte
+// too many, is no pending delivery.
 //
 // A later form has a higher version, up to maxVersion. Who meets one has gone back to an older
-// release: nothing is wrong with the parcel, and it must not be thrown away.
+// release: nothing is wrong with the pending delivery, and it must not be thrown away.
 const (
 	version    = 1
 	maxVersion = 31
@@ -35,19 +35,19 @@ const (
 // maxHeadBytes is the most that stands before the texts.
 const maxHeadBytes = 2 + 14*binary.MaxVarintLen64
 
-// ErrInvalid: the bytes are not a parcel that Append has written.
-var ErrInvalid = errors.New("not a stored parcel")
+// ErrInvalid: the bytes are not a pending delivery that Append has written.
+var ErrInvalid = errors.New("not a stored pending delivery")
 
 // ErrNewer: a newer release has written it, and can read it. It comes with ErrInvalid.
 var ErrNewer = errors.New("it is from a newer release: use that again")
 
 // Bytes is about how many bytes Append writes, and never less.
-func (p *Parcel) Bytes() int {
+func (p *Delivery) Bytes() int {
 	return maxHeadBytes + len(p.Subscription) + len(p.Source) + len(p.LastOutcome) + len(p.Reason) + len(p.Event)
 }
 
 // Append writes it behind dst. The form begins with a version byte.
-func (p *Parcel) Append(dst []byte) []byte {
+func (p *Delivery) Append(dst []byte) []byte {
 	dst = slices.Grow(dst, p.Bytes())
 	dst = append(dst, version, byte(p.Form))
 	for _, n := range [...]int{len(p.Subscription), len(p.Source), len(p.LastOutcome), len(p.Reason), len(p.Event)} {
@@ -68,19 +68,19 @@ func (p *Parcel) Append(dst []byte) []byte {
 }
 
 // Parse reads it; Event shares the bytes. An error wraps ErrInvalid.
-func Parse(b []byte) (Parcel, error) {
+func Parse(b []byte) (Delivery, error) {
 	if len(b) < 2 {
-		return Parcel{}, fmt.Errorf("%w: it has %d bytes", ErrInvalid, len(b))
+		return Delivery{}, fmt.Errorf("%w: it has %d bytes", ErrInvalid, len(b))
 	}
 	switch {
 	case b[0] > version && b[0] <= maxVersion:
-		return Parcel{}, fmt.Errorf("%w: its version is %d, known is %d: %w", ErrInvalid, b[0], version, ErrNewer)
+		return Delivery{}, fmt.Errorf("%w: its version is %d, known is %d: %w", ErrInvalid, b[0], version, ErrNewer)
 	case b[0] != version:
-		return Parcel{}, fmt.Errorf("%w: there is no version %d", ErrInvalid, b[0])
+		return Delivery{}, fmt.Errorf("%w: there is no version %d", ErrInvalid, b[0])
 	}
 	r := reader{rest: b[2:]}
 	lengths := [...]int{r.length(), r.length(), r.length(), r.length(), r.length()}
-	p := Parcel{
+	p := Delivery{
 		Form: schema.Form(b[1]), Partition: r.integer(), Sequence: r.number(), Attempts: r.integer(),
 		LastStatus: r.integer(), Redrives: r.integer(),
 	}
@@ -90,7 +90,7 @@ func Parse(b []byte) (Parcel, error) {
 	p.LastAttempt = fromMilli(published + r.number())
 	p.Due = fromMilli(published + r.number())
 	if r.fault != "" {
-		return Parcel{}, fmt.Errorf("%w: %s", ErrInvalid, r.fault)
+		return Delivery{}, fmt.Errorf("%w: %s", ErrInvalid, r.fault)
 	}
 	err := p.cut(r.rest, lengths)
 	return p, err
@@ -98,13 +98,13 @@ func Parse(b []byte) (Parcel, error) {
 
 // cut takes the texts and the event from the bytes behind the numbers. The texts are one
 // string together, which is one allocation.
-func (p *Parcel) cut(rest []byte, lengths [5]int) error {
+func (p *Delivery) cut(rest []byte, lengths [5]int) error {
 	texts := 0
 	for _, n := range lengths[:4] {
 		texts += n // none is larger than the whole, so that this does not overflow
 	}
 	if texts+lengths[4] != len(rest) {
-		*p = Parcel{}
+		*p = Delivery{}
 		return fmt.Errorf("%w: %d bytes are left for texts and event of %d and %d", ErrInvalid, len(rest), texts, lengths[4])
 	}
 	all := string(rest[:texts])

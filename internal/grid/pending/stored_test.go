@@ -18,8 +18,8 @@ import (
 
 var published = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
 
-func example() pending.Parcel {
-	return pending.Parcel{
+func example() pending.Delivery {
+	return pending.Delivery{
 		Subscription: "abcdefghij234", Source: "topic-zyxwvutsrq765", Partition: 3, Sequence: 1 << 40,
 		Published: published, Alive: published, Attempts: 4, LastAttempt: published.Add(time.Minute),
 		LastOutcome: retry.Busy, LastStatus: 503, Due: published.Add(6 * time.Minute),
@@ -31,26 +31,26 @@ func example() pending.Parcel {
 func TestStored(t *testing.T) {
 	tests := []struct {
 		name string
-		edit func(p *pending.Parcel)
+		edit func(p *pending.Delivery)
 	}{
-		{"one that was tried", func(*pending.Parcel) {}},
-		{"nothing at all", func(p *pending.Parcel) { *p = pending.Parcel{Event: []byte{}} }},
-		{"one that was never tried", func(p *pending.Parcel) {
+		{"one that was tried", func(*pending.Delivery) {}},
+		{"nothing at all", func(p *pending.Delivery) { *p = pending.Delivery{Event: []byte{}} }},
+		{"one that was never tried", func(p *pending.Delivery) {
 			p.Attempts, p.LastAttempt, p.LastOutcome, p.LastStatus, p.Due = 0, time.Time{}, "", 0, time.Time{}
 		}},
-		{"a dead letter that was redriven", func(p *pending.Parcel) {
+		{"a dead letter that was redriven", func(p *pending.Delivery) {
 			p.Reason, p.Redrives, p.Alive = retry.ReasonAge, 2, published.Add(24*time.Hour)
 		}},
-		{"a CloudEvent", func(p *pending.Parcel) { p.Form = schema.CloudEventForm }},
-		{"an event of a MiB", func(p *pending.Parcel) { p.Event = bytes.Repeat([]byte("x"), 1<<20) }},
-		{"an outcome that nobody knows", func(p *pending.Parcel) { p.LastOutcome = "Größe" }},
-		{"the largest numbers", func(p *pending.Parcel) {
+		{"a CloudEvent", func(p *pending.Delivery) { p.Form = schema.CloudEventForm }},
+		{"an event of a MiB", func(p *pending.Delivery) { p.Event = bytes.Repeat([]byte("x"), 1<<20) }},
+		{"an outcome that nobody knows", func(p *pending.Delivery) { p.LastOutcome = "Größe" }},
+		{"the largest numbers", func(p *pending.Delivery) {
 			p.Partition, p.Sequence, p.Attempts, p.LastStatus, p.Redrives = math.MaxInt, math.MaxInt64, math.MaxInt, math.MaxInt, math.MaxInt
 		}},
-		{"the smallest numbers", func(p *pending.Parcel) {
+		{"the smallest numbers", func(p *pending.Delivery) {
 			p.Partition, p.Sequence, p.Attempts, p.LastStatus, p.Redrives = math.MinInt, math.MinInt64, math.MinInt, math.MinInt, math.MinInt
 		}},
-		{"times far apart", func(p *pending.Parcel) {
+		{"times far apart", func(p *pending.Delivery) {
 			p.Published, p.Due = time.Date(-200000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(200000, 1, 1, 0, 0, 0, 0, time.UTC)
 		}},
 	}
@@ -68,7 +68,7 @@ type fatal interface {
 	Fatalf(string, ...any)
 }
 
-func wantBack(t fatal, p pending.Parcel) {
+func wantBack(t fatal, p pending.Delivery) {
 	t.Helper()
 	stored := p.Append([]byte("before"))
 	if len(stored) > len("before")+p.Bytes() {
@@ -95,7 +95,7 @@ func TestStoredProperty(t *testing.T) {
 		return time.UnixMilli(rapid.Int64().Draw(t, "ms")).UTC()
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		wantBack(t, pending.Parcel{
+		wantBack(t, pending.Delivery{
 			Subscription: text.Draw(t, "subscription"), Source: text.Draw(t, "source"),
 			Partition: rapid.Int().Draw(t, "partition"), Sequence: rapid.Int64().Draw(t, "sequence"),
 			Published: at.Draw(t, "published"), Alive: at.Draw(t, "alive"),
@@ -137,7 +137,7 @@ func TestParseRefuses(t *testing.T) {
 		{"the last version there can be", change(0, 31), "newer release"},
 		{"what has no version", change(0, 0), "no version 0"},
 		{"a text", []byte("what?"), "no version 119"},
-		{"a number that is cut off", (&pending.Parcel{}).Append(nil)[:9], "cut off"},
+		{"a number that is cut off", (&pending.Delivery{}).Append(nil)[:9], "cut off"},
 		{"an event that is cut off", stored[:len(stored)-1], "are left"},
 		{"a byte too many", append(bytes.Clone(stored), 0), "are left"},
 		{"a text longer than the whole", change(2, 0xff, 0x7f), "longer than the whole"},
@@ -154,7 +154,7 @@ func TestParseRefuses(t *testing.T) {
 			if !errors.Is(err, pending.ErrInvalid) || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("gave %v, want ErrInvalid that says %q", err, test.words)
 			}
-			if diff := cmp.Diff(pending.Parcel{}, got); diff != "" {
+			if diff := cmp.Diff(pending.Delivery{}, got); diff != "" {
 				t.Errorf("something came with the error: %s", diff)
 			}
 		})
@@ -184,11 +184,11 @@ func TestParseSharesTheEvent(t *testing.T) {
 	}
 }
 
-// A parcel adds little to its event.
-func TestParcelsAreSmall(t *testing.T) {
+// A pending delivery adds little to its event.
+func TestDeliveriesAreSmall(t *testing.T) {
 	p := example()
 	if n := len(p.Append(nil)) - len(p.Event); n > 80 {
-		t.Errorf("a parcel adds %d bytes to its event", n)
+		t.Errorf("a pending delivery adds %d bytes to its event", n)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestParcelsAreSmall(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	p := example()
 	f.Add(p.Append(nil))
-	empty := pending.Parcel{}
+	empty := pending.Delivery{}
 	f.Add(empty.Append(nil))
 	p.Reason, p.Redrives, p.Alive = retry.ReasonAttempts, 1, published.Add(time.Hour)
 	f.Add(p.Append(nil))

@@ -23,8 +23,8 @@ var ladder = [...]time.Duration{
 // caller's.
 func Ladder() []time.Duration { return slices.Clone(ladder[:]) }
 
-// Tier gives the place in Ladder of the least wait that is not less; the last for more.
-func Tier(wait time.Duration) int {
-	place, _ := slices.BinarySearch(ladder[:], wait)
-	return min(place, len(ladder)-1)
+// Retry log gives the place in Ladder of the least wait that is not less; the last for more.
+func Step(wait time.Duration) int {
+	position, _ := slices.BinarySearch(ladder[:], wait)
+	return min(position, len(ladder)-1)
 }

@@ -22,8 +22,8 @@ func TestLadder(t *testing.T) {
 		100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second,
 	})
 	for _, wait := range exact {
-		if got[Tier(wait)] != wait {
-			t.Errorf("%v is rounded to %v", wait, got[Tier(wait)])
+		if got[Step(wait)] != wait {
+			t.Errorf("%v is rounded to %v", wait, got[Step(wait)])
 		}
 	}
 	got[0] = 0
@@ -33,12 +33,12 @@ func TestLadder(t *testing.T) {
 }
 
 // The places are names of logs on disk: whoever moves them must move what waits there.
-func TestPlacesAreKept(t *testing.T) {
+func TestPositionsAreKept(t *testing.T) {
 	for wait, want := range map[time.Duration]int{
 		100 * time.Millisecond: 0, time.Second: 3, 10 * time.Second: 7, time.Minute: 12, 10 * time.Minute: 18,
 		time.Hour: 23, 12 * time.Hour: 30, 24 * time.Hour: 32,
 	} {
-		if got := Tier(wait); got != want {
+		if got := Step(wait); got != want {
 			t.Errorf("%v is at %d, was at %d", wait, got, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestTier(t *testing.T) {
 		-time.Hour: 100 * time.Millisecond, 0: 100 * time.Millisecond, 101 * time.Millisecond: 200 * time.Millisecond,
 		10*time.Second + 1: 15 * time.Second, 24*time.Hour + 1: 24 * time.Hour, 1 << 62: 24 * time.Hour,
 	} {
-		if got := steps[Tier(wait)]; got != want {
+		if got := steps[Step(wait)]; got != want {
 			t.Errorf("%v waits %v, want %v", wait, got, want)
 		}
 	}
@@ -60,12 +60,12 @@ func TestTierNeverRoundsDown(t *testing.T) {
 	steps := Ladder()
 	rapid.Check(t, func(t *rapid.T) {
 		wait := time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "wait"))
-		place := Tier(wait)
-		if steps[place] < wait {
-			t.Fatalf("%v waits only %v", wait, steps[place])
+		position := Step(wait)
+		if steps[position] < wait {
+			t.Fatalf("%v waits only %v", wait, steps[position])
 		}
-		if place > 0 && steps[place-1] >= wait {
-			t.Fatalf("%v waits %v, though %v would do", wait, steps[place], steps[place-1])
+		if position > 0 && steps[position-1] >= wait {
+			t.Fatalf("%v waits %v, though %v would do", wait, steps[position], steps[position-1])
 		}
 	})
 }

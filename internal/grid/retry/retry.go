@@ -38,7 +38,7 @@ const (
 // Verdict is what becomes of an event.
 type Verdict struct {
 	Do     Action
-	Wait   time.Duration // exact, before jitter and rounding to a tier
+	Wait   time.Duration // exact, before jitter and rounding to a retry log
 	Reason string
 }
 

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// What all tiers together read ahead, in bytes of memory, and the least for each. An entry
+// What all retry logs together read ahead, in bytes of memory, and the least for each. An entry
 // counts for at least heldBytes, so that this bounds their number too.
 const (
 	aheadBytes    = 8 << 20
 	aheadBytesMin = 64 << 10
 )
 
-// ahead is what a tier has read and not handed out, the next due on top.
+// ahead is what a retry log has read and not handed out, the next due on top.
 type ahead struct {
 	entries entryHeap
 	bytes   int

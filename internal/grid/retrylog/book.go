@@ -17,14 +17,14 @@ import (
 
 // Keys of the books.
 const (
-	tiersKey     = "grid/tiers/cursors"
-	shelvesUnder = "grid/shelves/"
-	// shelfBooks is how many books shelves are spread over: few enough to be saved in one
-	// round, enough for each to stay small with a hundred thousand shelves.
-	shelfBooks = 64
+	retryLogsKey = "grid/tiers/cursors"
+	parkedUnder  = "grid/shelves/"
+	// parkedBooks is how many books parked logs are spread over: few enough to be saved in one
+	// round, enough for each to stay small with a hundred thousand parked logs.
+	parkedBooks = 64
 )
 
-// cursor is what is stored of one: the number below which all is done, and, of a tier, the
+// cursor is what is stored of one: the number below which all is done, and, of a retry log, the
 // least and the longest wait with which what is in it was put.
 type cursor struct {
 	Next      int64 `json:"next"`
@@ -34,7 +34,7 @@ type cursor struct {
 
 func (c cursor) wait() time.Duration { return time.Duration(c.WaitMS) * time.Millisecond }
 
-// book is one fact that has the cursors of some queues.
+// book is one entry that has the cursors of some queues.
 type book struct {
 	store meta.Store
 	key   string
@@ -43,7 +43,7 @@ type book struct {
 	cursors atomic.Pointer[map[string]cursor]
 
 	mu sync.Mutex
-	// revision is the fact's; in doubt, it has to be read again. Guarded by mu.
+	// revision is the entry's; in doubt, it has to be read again. Guarded by mu.
 	revision meta.Revision
 	doubt    bool
 	queues   map[string]*queue // those that may move; guarded by mu
@@ -57,24 +57,24 @@ func newBook(store meta.Store, key string) *book {
 
 // openBooks reads them all.
 func openBooks(ctx context.Context, store meta.Store) ([]*book, error) {
-	books := []*book{newBook(store, tiersKey)}
-	for i := range shelfBooks {
-		books = append(books, newBook(store, fmt.Sprintf("%s%02x", shelvesUnder, i)))
+	books := []*book{newBook(store, retryLogsKey)}
+	for i := range parkedBooks {
+		books = append(books, newBook(store, fmt.Sprintf("%s%02x", parkedUnder, i)))
 	}
 	if err := books[0].reload(ctx); err != nil {
 		return nil, err
 	}
-	facts, err := store.List(ctx, shelvesUnder)
+	entries, err := store.List(ctx, parkedUnder)
 	if err != nil {
 		return nil, err
 	}
-	byKey := make(map[string]meta.Entry, len(facts))
-	for _, fact := range facts {
-		byKey[fact.Key] = fact
+	byKey := make(map[string]meta.Entry, len(entries))
+	for _, entry := range entries {
+		byKey[entry.Key] = entry
 	}
 	for _, b := range books[1:] {
-		if fact, ok := byKey[b.key]; ok {
-			if err := b.adopt(fact); err != nil {
+		if entry, ok := byKey[b.key]; ok {
+			if err := b.adopt(entry); err != nil {
 				return nil, err
 			}
 		}
@@ -82,20 +82,20 @@ func openBooks(ctx context.Context, store meta.Store) ([]*book, error) {
 	return books, nil
 }
 
-// shelfBook is where a subscription's shelf has its cursor. It must never change.
-func (t *Tiers) shelfBook(subscription string) *book {
+// parkedBook is where a subscription's parked log has its cursor. It must never change.
+func (t *Logs) parkedBook(subscription string) *book {
 	hash := fnv.New32a()
 	hash.Write([]byte(subscription))
-	return t.books[1+hash.Sum32()%shelfBooks]
+	return t.books[1+hash.Sum32()%parkedBooks]
 }
 
-// reload reads the fact as it is. The caller holds mu, or nobody else has the book yet.
+// reload reads the entry as it is. The caller holds mu, or nobody else has the book yet.
 func (b *book) reload(ctx context.Context) error {
-	fact, err := b.store.Get(ctx, b.key)
+	entry, err := b.store.Get(ctx, b.key)
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return err
 	}
-	return b.adopt(fact)
+	return b.adopt(entry)
 }
 
 // bookRecord is the stored form.
@@ -104,12 +104,12 @@ type bookRecord struct {
 	Cursors map[string]cursor `json:"cursors"`
 }
 
-// adopt takes over a fact; one of revision zero is none.
-func (b *book) adopt(fact meta.Entry) error {
+// adopt takes over an entry; one of revision zero is none.
+func (b *book) adopt(entry meta.Entry) error {
 	r := bookRecord{V: 1}
-	if fact.Revision != 0 {
+	if entry.Revision != 0 {
 		r.V = 0
-		if err := json.Unmarshal(fact.Value, &r); err != nil {
+		if err := json.Unmarshal(entry.Value, &r); err != nil {
 			return fmt.Errorf("read %s: %w", b.key, err)
 		}
 	}
@@ -120,7 +120,7 @@ func (b *book) adopt(fact meta.Entry) error {
 		r.Cursors = map[string]cursor{}
 	}
 	b.cursors.Store(&r.Cursors)
-	b.revision, b.doubt = fact.Revision, false
+	b.revision, b.doubt = entry.Revision, false
 	return nil
 }
 
@@ -174,7 +174,7 @@ func (b *book) save(ctx context.Context) ([]*queue, error) {
 	return queues, err
 }
 
-// changeLocked makes a change and stores it. This process alone writes the fact, so that a
+// changeLocked makes a change and stores it. This process alone writes the entry, so that a
 // conflict means that an earlier change, of which nobody knew, was made after all.
 func (b *book) changeLocked(ctx context.Context, change func(map[string]cursor)) error {
 	for range 3 {
@@ -203,15 +203,15 @@ func (b *book) changeLocked(ctx context.Context, change func(map[string]cursor))
 	return fmt.Errorf("store %s: somebody else keeps changing it: %w", b.key, meta.ErrConflict)
 }
 
-func tierName(place int) string { return fmt.Sprintf("tier-%d", place) }
+func retryLogName(position int) string { return fmt.Sprintf("tier-%d", position) }
 
-// tierPlace is the reverse; -1 for what is no tier's name.
-func tierPlace(name string) int {
-	place := -1
+// retryLogPosition is the reverse; -1 for what is no retry log's name.
+func retryLogPosition(name string) int {
+	position := -1
 	if number, ok := strings.CutPrefix(name, "tier-"); ok {
-		if _, err := fmt.Sscanf(number, "%d", &place); err != nil || tierName(place) != name {
+		if _, err := fmt.Sscanf(number, "%d", &position); err != nil || retryLogName(position) != name {
 			return -1
 		}
 	}
-	return place
+	return position
 }

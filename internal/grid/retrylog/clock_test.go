@@ -70,7 +70,7 @@ func TestAClockThatWasSetBackBeforeTheStart(t *testing.T) {
 		y.restart()
 		y.now = clock.now
 		clock.set(-1000 * time.Hour)
-		y.tiers[2].ahead.room = 20 * (heldBytes + 100)
+		y.logs[2].ahead.room = 20 * (heldBytes + 100)
 		y.taker.hook = func(e Entry) { e.Done() }
 		y.run()
 		y.put(10*time.Second, thing("new"))

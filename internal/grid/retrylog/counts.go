@@ -10,24 +10,24 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 )
 
-// maxBuckets bounds what is known of one subscription in one tier. Where entries are of more
+// maxBuckets bounds what is known of one subscription in one retry log. Where entries are of more
 // different minutes, what was a minute becomes two, and so on.
 const maxBuckets = 32
 
-// counts are how many entries of each subscription wait in each tier, and since when.
+// counts are how many entries of each subscription wait in each retry log, and since when.
 type counts struct {
 	mu  sync.Mutex
 	all map[countKey]*count // guarded by mu; none is zero
-	// totals are by tier; guarded by mu.
+	// totals are by retry log; guarded by mu.
 	totals map[int]int64
 }
 
 type countKey struct {
 	subscription string
-	place        int
+	position     int
 }
 
-// count is one subscription's in one tier.
+// count is one subscription's in one retry log.
 type count struct {
 	entries int64
 	// buckets are entries by the minute of publication, rising; a minute stands for 1<<coarse.
@@ -43,8 +43,8 @@ type bucket struct {
 func newCounts() *counts { return &counts{all: make(map[countKey]*count), totals: make(map[int]int64)} }
 
 // add counts an entry, or by -1 no longer.
-func (c *counts) add(p *pending.Parcel, place, n int) {
-	key := countKey{p.Subscription, place}
+func (c *counts) add(p *pending.Delivery, position, n int) {
+	key := countKey{p.Subscription, position}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := c.all[key]
@@ -54,28 +54,28 @@ func (c *counts) add(p *pending.Parcel, place, n int) {
 		c.all[key] = x
 	}
 	x.add(p.Published, n)
-	c.totals[place] += int64(n)
+	c.totals[position] += int64(n)
 	if x.entries == 0 {
 		delete(c.all, key)
 	}
 }
 
 // of tells how many wait, and the minute of the oldest.
-func (c *counts) of(subscription string, place int) (int64, time.Time) {
+func (c *counts) of(subscription string, position int) (int64, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	x := c.all[countKey{subscription, place}]
+	x := c.all[countKey{subscription, position}]
 	if x == nil || len(x.buckets) == 0 {
 		return 0, time.Time{}
 	}
 	return x.entries, time.Unix(int64(x.buckets[0].minute)<<x.coarse*60, 0).UTC()
 }
 
-// total is how many wait in a tier.
-func (c *counts) total(place int) int64 {
+// total is how many wait in a retry log.
+func (c *counts) total(position int) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.totals[place]
+	return c.totals[position]
 }
 
 func (x *count) add(published time.Time, n int) {

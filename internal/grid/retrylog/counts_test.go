@@ -30,10 +30,10 @@ func TestWaiting(t *testing.T) {
 		y.put(time.Second, thingOf("a", "1"), thingOf("b", "2"), thingOf("a", "3"))
 		time.Sleep(time.Minute)
 		y.put(time.Minute, thingOf("a", "4"))
-		second := Waiting{Tier: time.Second, Count: 2, Oldest: start}
-		minute := Waiting{Tier: time.Minute, Count: 1, Oldest: start.Add(time.Minute)}
+		second := Waiting{Log: time.Second, Count: 2, Oldest: start}
+		minute := Waiting{Log: time.Minute, Count: 1, Oldest: start.Add(time.Minute)}
 		y.wantWaiting("a", second, minute)
-		y.wantWaiting("b", Waiting{Tier: time.Second, Count: 1, Oldest: start})
+		y.wantWaiting("b", Waiting{Log: time.Second, Count: 1, Oldest: start})
 		y.wantWaiting("c")
 
 		y.restart()
@@ -115,11 +115,11 @@ func TestCountsProperty(t *testing.T) {
 		for range rapid.IntRange(0, 200).Draw(t, "steps") {
 			if len(waiting) > 0 && rapid.IntRange(0, 2).Draw(t, "kind") == 0 {
 				i := rapid.IntRange(0, len(waiting)-1).Draw(t, "which")
-				c.add(&pending.Parcel{Subscription: "a", Published: waiting[i]}, 0, -1)
+				c.add(&pending.Delivery{Subscription: "a", Published: waiting[i]}, 0, -1)
 				waiting = append(waiting[:i], waiting[i+1:]...)
 			} else {
 				at := base.Add(time.Duration(rapid.IntRange(0, days*1440).Draw(t, "minute")) * time.Minute)
-				c.add(&pending.Parcel{Subscription: "a", Published: at}, 0, 1)
+				c.add(&pending.Delivery{Subscription: "a", Published: at}, 0, 1)
 				waiting = append(waiting, at)
 			}
 			minutes := map[time.Time]bool{}

@@ -80,7 +80,7 @@ type crasher struct {
 	held []Entry
 }
 
-var shelves = []string{"red", "green"}
+var parkedLogs = []string{"red", "green"}
 
 func newCrasher(t *testing.T, seed uint64) *crasher {
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -113,7 +113,7 @@ func (c *crasher) step() {
 	case n < 13:
 		time.Sleep(time.Duration(c.random.IntN(3000)) * time.Millisecond)
 	case n < 15:
-		c.takeFrom(c.shelf(c.random), 1+c.random.IntN(5))
+		c.takeFrom(c.parked(c.random), 1+c.random.IntN(5))
 	case n < 17:
 		c.finishSome()
 	case n < 18:
@@ -126,7 +126,7 @@ func (c *crasher) step() {
 }
 
 func (c *crasher) putSome() {
-	var batch []pending.Parcel
+	var batch []pending.Delivery
 	for range 1 + c.random.IntN(4) {
 		c.last++
 		p := thing(fmt.Sprint(c.last))
@@ -137,7 +137,7 @@ func (c *crasher) putSome() {
 	if c.random.IntN(4) > 0 {
 		err = c.Put(context.Background(), c.cfg.Ladder[c.random.IntN(len(c.cfg.Ladder))], batch)
 	} else {
-		err = c.shelf(c.random).Put(context.Background(), batch)
+		err = c.parked(c.random).Put(context.Background(), batch)
 	}
 	c.expect(err)
 	c.mu.Lock()
@@ -151,8 +151,8 @@ func (c *crasher) putSome() {
 	}
 }
 
-func (c *crasher) shelf(random *rand.Rand) *Shelf {
-	return c.Shelf(shelves[random.IntN(len(shelves))])
+func (c *crasher) parked(random *rand.Rand) *Parked {
+	return c.Parked(parkedLogs[random.IntN(len(parkedLogs))])
 }
 
 // expect wants no errors but those that were brought about.
@@ -175,12 +175,12 @@ func (c *crasher) dispose(e Entry) {
 	switch c.fates.IntN(4) {
 	case 0: // delivered
 		c.doneLocked(e)
-	case 1: // on a shelf, where that works
-		if err := c.shelf(c.fates).Put(context.Background(), []pending.Parcel{e.Parcel}); err == nil {
+	case 1: // on a parked log, where that works
+		if err := c.parked(c.fates).Put(context.Background(), []pending.Delivery{e.Delivery}); err == nil {
 			e.Done()
 			break
 		}
-		c.doubtful[nameOf(e.Parcel)] = true
+		c.doubtful[nameOf(e.Delivery)] = true
 		c.held = append(c.held, e)
 	default:
 		c.held = append(c.held, e)
@@ -188,17 +188,17 @@ func (c *crasher) dispose(e Entry) {
 }
 
 func (c *crasher) wantAlive(e Entry) {
-	if c.settled[nameOf(e.Parcel)] {
-		c.t.Errorf("%s is back, which was done and saved", nameOf(e.Parcel))
+	if c.settled[nameOf(e.Delivery)] {
+		c.t.Errorf("%s is back, which was done and saved", nameOf(e.Delivery))
 	}
 }
 
 func (c *crasher) doneLocked(e Entry) {
 	e.Done()
-	delete(c.owed, nameOf(e.Parcel))
+	delete(c.owed, nameOf(e.Delivery))
 }
 
-func (c *crasher) takeFrom(s *Shelf, limit int) bool {
+func (c *crasher) takeFrom(s *Parked, limit int) bool {
 	got, err := s.TryTake(context.Background(), limit, 1<<20)
 	c.expect(err)
 	c.mu.Lock()
@@ -227,7 +227,7 @@ func (c *crasher) settle() {
 	c.mu.Lock()
 	var names []string
 	for _, e := range c.held {
-		names = append(names, nameOf(e.Parcel))
+		names = append(names, nameOf(e.Delivery))
 		c.doneLocked(e)
 	}
 	c.held = nil
@@ -243,12 +243,12 @@ func (c *crasher) settle() {
 	}
 }
 
-// takeAll waits until everything was due and takes it off the shelves.
+// takeAll waits until everything was due and takes it off the parked logs.
 func (c *crasher) takeAll() {
 	time.Sleep(2 * c.cfg.Ladder[len(c.cfg.Ladder)-1])
 	synctest.Wait()
-	for _, name := range shelves {
-		for c.takeFrom(c.Shelf(name), 100) {
+	for _, name := range parkedLogs {
+		for c.takeFrom(c.Parked(name), 100) {
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (c *crasher) reconcile() {
 	c.takeAll()
 	c.mu.Lock()
 	for _, e := range c.held {
-		seen[nameOf(e.Parcel)] = true
+		seen[nameOf(e.Delivery)] = true
 	}
 	for name := range c.owed {
 		if !seen[name] {
@@ -296,7 +296,7 @@ func (c *crasher) reconcile() {
 	c.stop()
 }
 
-// wantCounted wants the counts to be of what is held. What is on a shelf is not counted.
+// wantCounted wants the counts to be of what is held. What is on a parked log is not counted.
 func (c *crasher) wantCounted() {
 	var waiting int64
 	for _, w := range c.Waiting("mailer2345678") {
@@ -304,8 +304,8 @@ func (c *crasher) wantCounted() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range shelves {
-		n, err := c.Shelf(name).Len(context.Background())
+	for _, name := range parkedLogs {
+		n, err := c.Parked(name).Len(context.Background())
 		must(c.t, err)
 		waiting += n
 	}

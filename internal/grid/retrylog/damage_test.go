@@ -19,9 +19,9 @@ func TestDamageIsPassed(t *testing.T) {
 		for i := range 12 { // a batch each, of about 100 bytes
 			y.put(time.Second, thing(fmt.Sprint(i)))
 		}
-		must(t, y.Shelf("s").Put(t.Context(), things(1)))
+		must(t, y.Parked("s").Put(t.Context(), things(1)))
 		y.restart()
-		y.damage(y.tiers[1].id)
+		y.damage(y.logs[1].id)
 		y.run()
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -46,30 +46,30 @@ func TestDamageIsPassed(t *testing.T) {
 	})
 }
 
-// The same where damage is the last that there is, and on a shelf.
+// The same where damage is the last that there is, and on a parked log.
 func TestDamageAtTheEndIsPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, Config{})
 		large := things(30) // one batch
 		y.put(time.Second, large...)
-		must(t, y.Shelf("s").Put(t.Context(), large))
-		y.damage(y.tiers[1].id)
-		y.damage(y.Shelf("s").id)
+		must(t, y.Parked("s").Put(t.Context(), large))
+		y.damage(y.logs[1].id)
+		y.damage(y.Parked("s").id)
 		y.run()
 		time.Sleep(time.Second)
 		y.wantHanded("")
 		y.put(time.Second, thing("a"))
 		time.Sleep(time.Second)
 		done(y.wantHanded("a"))
-		if got, err := y.Shelf("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 0 {
-			t.Errorf("the damaged shelf gave %d, %v", len(got), err)
+		if got, err := y.Parked("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 0 {
+			t.Errorf("the damaged parked log gave %d, %v", len(got), err)
 		}
-		if n, err := y.Shelf("s").Len(t.Context()); err != nil || n != 0 {
-			t.Errorf("the damaged shelf has %d, %v", n, err)
+		if n, err := y.Parked("s").Len(t.Context()); err != nil || n != 0 {
+			t.Errorf("the damaged parked log has %d, %v", n, err)
 		}
-		must(t, y.Shelf("s").Put(t.Context(), things(1)))
-		if got, err := y.Shelf("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 1 {
-			t.Errorf("behind the damage the shelf gave %d, %v", len(got), err)
+		must(t, y.Parked("s").Put(t.Context(), things(1)))
+		if got, err := y.Parked("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 1 {
+			t.Errorf("behind the damage the parked log gave %d, %v", len(got), err)
 		}
 		if lost := int(testutil.ToFloat64(y.metrics.damaged)); lost != 60 {
 			t.Errorf("%d told as damaged, want 60", lost)
@@ -77,13 +77,13 @@ func TestDamageAtTheEndIsPassed(t *testing.T) {
 	})
 }
 
-// What is no parcel is passed like damage.
+// What is no pending delivery is passed like damage.
 func TestStrangersAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		y := newYard(t, Config{Metrics: registry})
 		y.put(time.Second, thing("a"))
-		part, err := y.engine.Partition(y.tiers[1].id, eventlog.Retention{})
+		part, err := y.engine.Partition(y.logs[1].id, eventlog.Retention{})
 		must(t, err)
 		_, err = eventlog.Append(t.Context(), part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte("what?")}, {}}})
 		must(t, err)
@@ -94,7 +94,7 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 		time.Sleep(time.Second)
 		done(y.wantHanded("a b"))
 		time.Sleep(time.Minute)
-		if at, _ := y.books[0].find(tierName(1)); at.Next != 5 {
+		if at, _ := y.books[0].find(retryLogName(1)); at.Next != 5 {
 			t.Errorf("the cursor is at %d, want 5", at.Next)
 		}
 		if n := testutil.ToFloat64(y.metrics.damaged); n != 3 {
@@ -106,7 +106,7 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 		y.put(time.Second, thing("c"))
 		for _, r := range []int{0, 1} {
 			if got := y.counts.total(r); got != int64(r) {
-				t.Errorf("%d wait in tier %d", got, r)
+				t.Errorf("%d wait in retry log %d", got, r)
 			}
 		}
 	})
@@ -114,10 +114,10 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 
 // A release that was gone back to does not throw away what the newer one has put: it keeps it,
 // holds up nothing for it, and the newer one finds it again.
-func TestParcelsOfANewerRelease(t *testing.T) {
+func TestDeliveriesOfANewerRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, Config{})
-		shelf := y.Shelf("s")
+		parked := y.Parked("s")
 		newer := func(q *queue) {
 			_, err := q.open(t.Context())
 			must(t, err)
@@ -125,20 +125,20 @@ func TestParcelsOfANewerRelease(t *testing.T) {
 			must(t, err)
 		}
 		y.put(time.Second, thing("a"))
-		newer(&y.tiers[1].queue)
+		newer(&y.logs[1].queue)
 		y.put(time.Second, thing("b"))
-		y.shelve(shelf, "c")
-		newer(&shelf.queue)
-		y.shelve(shelf, "d")
+		y.shelve(parked, "c")
+		newer(&parked.queue)
+		y.shelve(parked, "d")
 		y.run()
 		time.Sleep(time.Second)
 		done(y.wantHanded("a b"))
-		for _, e := range y.wantTaken(shelf, 10, 1000, "c d") {
+		for _, e := range y.wantTaken(parked, 10, 1000, "c d") {
 			e.Done()
 		}
-		y.wantLen(shelf, 1)
+		y.wantLen(parked, 1)
 		time.Sleep(time.Minute)
-		for name, b := range map[string]*book{tierName(1): y.books[0], "s": y.shelfBook("s")} {
+		for name, b := range map[string]*book{retryLogName(1): y.books[0], "s": y.parkedBook("s")} {
 			if at, _ := b.find(name); at.Next != 1 {
 				t.Errorf("the cursor of %s is at %d, behind what a newer release has put", name, at.Next)
 			}
@@ -150,7 +150,7 @@ func TestParcelsOfANewerRelease(t *testing.T) {
 		y.run()
 		synctest.Wait()
 		done(y.wantHanded("b")) // behind it: a repeat
-		y.wantTaken(y.Shelf("s"), 10, 1000, "d")
+		y.wantTaken(y.Parked("s"), 10, 1000, "d")
 	})
 }
 
@@ -182,12 +182,12 @@ func TestADamagedSegmentIsPassed(t *testing.T) {
 				synctest.Wait()
 				got := y.taker.handed()
 				lost := int(testutil.ToFloat64(y.metrics.damaged))
-				if len(got)+lost != 300 || lost == 0 || lost > 100 || nameOf(got[len(got)-1].Parcel) != "299" {
+				if len(got)+lost != 300 || lost == 0 || lost > 100 || nameOf(got[len(got)-1].Delivery) != "299" {
 					t.Errorf("%d handed out, %d told as damaged", len(got), lost)
 				}
 				done(got)
 				time.Sleep(time.Minute)
-				if at, _ := y.books[0].find(tierName(1)); at.Next != 300 {
+				if at, _ := y.books[0].find(retryLogName(1)); at.Next != 300 {
 					t.Errorf("the cursor is at %d", at.Next)
 				}
 			})

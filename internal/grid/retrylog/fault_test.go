@@ -122,10 +122,10 @@ func TestAFullDisk(t *testing.T) {
 		y.mem.SetCapacity(1)
 		full := things(100)
 		if err := y.Put(t.Context(), time.Minute, full); !errors.Is(err, eventlog.ErrNoSpace) {
-			t.Errorf("a put into a tier without a log: %v", err)
+			t.Errorf("a put into a retry log without a log: %v", err)
 		}
-		if err := y.Shelf("s").Put(t.Context(), full); !errors.Is(err, eventlog.ErrNoSpace) {
-			t.Errorf("a put on a shelf: %v", err)
+		if err := y.Parked("s").Put(t.Context(), full); !errors.Is(err, eventlog.ErrNoSpace) {
+			t.Errorf("a put on a parked log: %v", err)
 		}
 		time.Sleep(10 * time.Second)
 		done(y.wantHanded("a"))
@@ -180,7 +180,7 @@ func TestReadingIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, Config{})
 		y.put(time.Second, thing("a"))
-		must(t, y.Shelf("s").Put(t.Context(), things(1)))
+		must(t, y.Parked("s").Put(t.Context(), things(1)))
 		y.stop()
 		must(t, y.engine.Close())
 		broken := &brokenEngine{}
@@ -189,11 +189,11 @@ func TestReadingIsTriedAgain(t *testing.T) {
 		y.run()
 		time.Sleep(time.Minute)
 		y.wantHanded("")
-		if _, err := y.Shelf("s").TryTake(t.Context(), 1, 1); !errors.Is(err, errBroken) {
-			t.Errorf("the shelf gave %v", err)
+		if _, err := y.Parked("s").TryTake(t.Context(), 1, 1); !errors.Is(err, errBroken) {
+			t.Errorf("the parked log gave %v", err)
 		}
-		if _, err := y.Shelf("s").Len(t.Context()); !errors.Is(err, errBroken) {
-			t.Errorf("the shelf counted %v", err)
+		if _, err := y.Parked("s").Len(t.Context()); !errors.Is(err, errBroken) {
+			t.Errorf("the parked log counted %v", err)
 		}
 		broken.broken.Store(false)
 		time.Sleep(maxPause)
@@ -266,7 +266,7 @@ func TestDoneEntriesAreTrimmed(t *testing.T) {
 		y := newYard(t, Config{})
 		y.taker.hook = func(e Entry) { e.Done() }
 		y.run()
-		shelf := y.Shelf("s")
+		parked := y.Parked("s")
 		var most int64
 		for range 100 {
 			batch := things(100)
@@ -274,14 +274,14 @@ func TestDoneEntriesAreTrimmed(t *testing.T) {
 				batch[i].Event = append(batch[i].Event, make([]byte, 1000)...)
 			}
 			y.put(time.Second, batch...)
-			must(t, shelf.Put(t.Context(), batch))
-			got, err := shelf.TryTake(t.Context(), 1000, 1<<30)
+			must(t, parked.Put(t.Context(), batch))
+			got, err := parked.TryTake(t.Context(), 1000, 1<<30)
 			must(t, err)
 			for _, e := range got {
 				e.Done()
 			}
 			time.Sleep(time.Second)
-			for _, q := range []*queue{&y.tiers[1].queue, &shelf.queue} {
+			for _, q := range []*queue{&y.logs[1].queue, &parked.queue} {
 				bounds, err := q.part.Bounds(t.Context())
 				must(t, err)
 				most = max(most, bounds.Bytes)
@@ -304,7 +304,7 @@ func TestWhatIsNotCountedIsNotTrimmed(t *testing.T) {
 		y.put(time.Second, batch...)
 		y.restart()
 		time.Sleep(time.Minute)
-		r, all := y.tiers[1], 0
+		r, all := y.logs[1], 0
 		for must(t, r.read(t.Context(), time.Now())); len(r.ahead.entries) > 0; must(t, r.read(t.Context(), time.Now())) {
 			r.ahead.pop().finish()
 			all++
@@ -325,18 +325,18 @@ func TestWhatIsNotCountedIsNotTrimmed(t *testing.T) {
 // A log that begins behind its cursor, for whatever reason, is read from where it begins.
 func TestALogThatBeginsBehindItsCursor(t *testing.T) {
 	y := newYard(t, Config{})
-	s := y.Shelf("s")
+	s := y.Parked("s")
 	for i := range 100 {
 		p := thing(fmt.Sprint(i))
 		p.Event = append(p.Event, make([]byte, 10_000)...)
-		must(t, s.Put(t.Context(), []pending.Parcel{p}))
+		must(t, s.Put(t.Context(), []pending.Delivery{p}))
 	}
 	must(t, s.part.Trim(t.Context(), 50))
 	bounds, err := s.part.Bounds(t.Context())
 	must(t, err)
 	y.restart()
-	y.wantLen(y.Shelf("s"), int64(bounds.Next-bounds.First))
-	y.wantTaken(y.Shelf("s"), 1, 1000, fmt.Sprint(bounds.First))
+	y.wantLen(y.Parked("s"), int64(bounds.Next-bounds.First))
+	y.wantTaken(y.Parked("s"), 1, 1000, fmt.Sprint(bounds.First))
 	if bounds.First == 0 {
 		t.Error("nothing was trimmed")
 	}
@@ -347,13 +347,13 @@ func TestALogThatBeginsBehindItsCursor(t *testing.T) {
 func TestALogThatEndsBeforeItsCursor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, Config{})
-		shelf := y.Shelf("s")
-		must(t, shelf.Put(t.Context(), things(10)))
+		parked := y.Parked("s")
+		must(t, parked.Put(t.Context(), things(10)))
 		y.put(time.Second, things(10)...)
 		y.run()
 		time.Sleep(time.Second)
 		done(y.wantSome(10))
-		got, err := shelf.TryTake(t.Context(), 10, 1<<20)
+		got, err := parked.TryTake(t.Context(), 10, 1<<20)
 		must(t, err)
 		for _, e := range got {
 			e.Done()
@@ -364,16 +364,16 @@ func TestALogThatEndsBeforeItsCursor(t *testing.T) {
 		must(t, y.mem.RemoveAll("log")) // power loss, at its worst
 		y.open()
 		y.put(time.Second, thing("a"))
-		must(t, y.Shelf("s").Put(t.Context(), things(1)))
+		must(t, y.Parked("s").Put(t.Context(), things(1)))
 		y.kill() // before any cursor was saved
 		y.put(time.Second, things(20)...)
-		must(t, y.Shelf("s").Put(t.Context(), things(20)))
+		must(t, y.Parked("s").Put(t.Context(), things(20)))
 		y.kill()
 		y.run()
 		time.Sleep(time.Second)
 		y.wantSome(21)
-		if got, err := y.Shelf("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 21 {
-			t.Errorf("%d on the shelf, %v, want 21", len(got), err)
+		if got, err := y.Parked("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 21 {
+			t.Errorf("%d on the parked log, %v, want 21", len(got), err)
 		}
 	})
 }
@@ -414,7 +414,7 @@ func (lateReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
 }
 
 // What is stored only after the one who put it has given up is found, though nothing else is
-// put into that tier: he may have put it elsewhere, but he may also be gone.
+// put into that retry log: he may have put it elsewhere, but he may also be gone.
 func TestAPutThatNobodyWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, Config{})

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the counters of tiers and shelves.
+// metrics are the counters of retry logs and parked logs.
 type metrics struct {
 	put, due, shelved, damaged prometheus.Counter
 }
@@ -23,18 +23,18 @@ func newMetrics() *metrics {
 	}
 }
 
-// register makes them known, and how many wait in each tier; unless registry is nil.
-func (m *metrics) register(registry prometheus.Registerer, t *Tiers) error {
+// register makes them known, and how many wait in each retry log; unless registry is nil.
+func (m *metrics) register(registry prometheus.Registerer, t *Logs) error {
 	if registry == nil {
 		return nil
 	}
 	all := []prometheus.Collector{m.put, m.due, m.shelved, m.damaged}
-	for _, r := range t.tiers[:len(t.cfg.Ladder)] {
+	for _, r := range t.logs[:len(t.cfg.Ladder)] {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "eventyard_grid_retries_waiting",
 			Help:        "Events put aside to be tried again, by how long they wait.",
 			ConstLabels: prometheus.Labels{"tier": r.wait.String()},
-		}, func() float64 { return float64(t.counts.total(r.place)) }))
+		}, func() float64 { return float64(t.counts.total(r.position)) }))
 	}
 	for _, c := range all {
 		if err := registry.Register(c); err != nil {

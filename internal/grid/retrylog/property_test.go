@@ -13,11 +13,11 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 )
 
-// G5: in every order of puts, waits, ends and starts, each parcel is handed out once in each
+// G5: in every order of puts, waits, ends and starts, each pending delivery is handed out once in each
 // life, at the very millisecond at which it is due, or at once if that has passed; until it
-// and all that was put before it into the same tier are done. What is counted is what is not
+// and all that was put before it into the same retry log are done. What is counted is what is not
 // done.
-func TestTiersProperty(t *testing.T) {
+func TestRetryLogsProperty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(struct{ rapid.TB }{t}, func(r *rapid.T) { // without a deadline, which bubbles do not have
 			m := newModel(t, r)
@@ -35,16 +35,16 @@ func TestTiersProperty(t *testing.T) {
 	})
 }
 
-// model is what a yard should do: the parcels of each tier from its cursor on.
+// model is what a yard should do: the pending deliveries of each retry log from its cursor on.
 type model struct {
 	*yard
-	last  int
-	tiers [][]*modelParcel
+	last int
+	logs [][]*modelDelivery
 	// born is when this life began.
 	born time.Time
 }
 
-type modelParcel struct {
+type modelDelivery struct {
 	name   string
 	due    time.Time
 	handed *taken // in this life; nil: not yet
@@ -57,7 +57,7 @@ func newModel(t *testing.T, r *rapid.T) *model {
 		cfg.Jitter = func() float64 { return rapid.Float64Range(-1, 1).Draw(r, "jitter") }
 	}
 	m := &model{yard: newYard(t, cfg), born: time.Now()}
-	m.tiers = make([][]*modelParcel, len(m.cfg.Ladder))
+	m.logs = make([][]*modelDelivery, len(m.cfg.Ladder))
 	m.run()
 	return m
 }
@@ -70,13 +70,13 @@ func (m *model) end() {
 func (m *model) restart() {
 	m.yard.restart()
 	m.born = time.Now()
-	for i, tier := range m.tiers {
-		low := slices.IndexFunc(tier, func(p *modelParcel) bool { return !p.done })
+	for i, retryLog := range m.logs {
+		low := slices.IndexFunc(retryLog, func(p *modelDelivery) bool { return !p.done })
 		if low < 0 {
-			low = len(tier)
+			low = len(retryLog)
 		}
-		m.tiers[i] = tier[low:]
-		for _, p := range m.tiers[i] {
+		m.logs[i] = retryLog[low:]
+		for _, p := range m.logs[i] {
 			p.handed, p.done = nil, false
 		}
 	}
@@ -84,17 +84,17 @@ func (m *model) restart() {
 }
 
 func (m *model) putSome(r *rapid.T) {
-	place := rapid.IntRange(0, len(m.cfg.Ladder)-1).Draw(r, "tier")
-	var batch []pending.Parcel
+	position := rapid.IntRange(0, len(m.cfg.Ladder)-1).Draw(r, "tier")
+	var batch []pending.Delivery
 	for range rapid.IntRange(1, 3).Draw(r, "parcels") {
 		m.last++
 		batch = append(batch, thing(fmt.Sprint(m.last)))
 	}
-	if err := m.Put(context.Background(), m.cfg.Ladder[place], batch); err != nil {
+	if err := m.Put(context.Background(), m.cfg.Ladder[position], batch); err != nil {
 		r.Fatal(err)
 	}
 	for _, p := range batch {
-		m.tiers[place] = append(m.tiers[place], &modelParcel{name: nameOf(p), due: p.Due})
+		m.logs[position] = append(m.logs[position], &modelDelivery{name: nameOf(p), due: p.Due})
 	}
 }
 
@@ -107,9 +107,9 @@ func (m *model) finishSome(r *rapid.T) {
 	}
 }
 
-func (m *model) all(yield func(*modelParcel) bool) {
-	for _, tier := range m.tiers {
-		for _, p := range tier {
+func (m *model) all(yield func(*modelDelivery) bool) {
+	for _, retryLog := range m.logs {
+		for _, p := range retryLog {
 			if !yield(p) {
 				return
 			}
@@ -122,7 +122,7 @@ func (m *model) check(r *rapid.T) {
 	handed := m.taker.handed()
 	undone := int64(0)
 	for p := range m.all {
-		if i := slices.IndexFunc(handed, func(e taken) bool { return nameOf(e.Parcel) == p.name }); i >= 0 {
+		if i := slices.IndexFunc(handed, func(e taken) bool { return nameOf(e.Delivery) == p.name }); i >= 0 {
 			m.checkHanded(r, p, handed[i])
 			handed = slices.Delete(handed, i, i+1)
 		} else if p.handed == nil && !p.due.After(time.Now()) {
@@ -144,7 +144,7 @@ func (m *model) check(r *rapid.T) {
 	}
 }
 
-func (m *model) checkHanded(r *rapid.T, p *modelParcel, e taken) {
+func (m *model) checkHanded(r *rapid.T, p *modelDelivery, e taken) {
 	want := p.due
 	if want.Before(m.born) {
 		want = m.born

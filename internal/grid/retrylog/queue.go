@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// putBytes is the most that is put as one batch, if it is more than one parcel. Readers
+	// putBytes is the most that is put as one batch, if it is more than one pending delivery. Readers
 	// take in whole batches, so that it is also what a look ahead may be too large by.
 	putBytes = 128 << 10
 	// trimFromBytes is what a log must hold for trimming to be worth it: a log that is always
@@ -25,9 +25,9 @@ const (
 	maxFenced     = 3
 )
 
-// queue is a log of parcels with a cursor: what tiers and shelves have in common.
+// queue is a log of pending deliveries with a cursor: what retry logs and parked logs have in common.
 type queue struct {
-	t    *Tiers
+	t    *Logs
 	id   eventlog.PartitionID
 	book *book
 	name string // in the book
@@ -46,12 +46,12 @@ type queue struct {
 	trimmed int64          // guarded by mu: what was last trimmed below
 	// keep is from where on nothing is to be trimmed, done or not; guarded by mu.
 	keep int64
-	// waitMS is a tier's wait. What was there at the start, up to oldEnd, may have been put
+	// waitMS is a retry log's wait. What was there at the start, up to oldEnd, may have been put
 	// under other ladders, with oldWaitMS at least and oldLongestMS at most. All guarded by mu.
 	waitMS, oldWaitMS, oldLongestMS, oldEnd int64
 }
 
-func (q *queue) init(t *Tiers, id eventlog.PartitionID, b *book, name string) {
+func (q *queue) init(t *Logs, id eventlog.PartitionID, b *book, name string) {
 	q.t, q.id, q.book, q.name = t, id, b, name
 	_, known := b.find(name)
 	q.used.Store(known)
@@ -143,9 +143,9 @@ func (q *queue) unread() int64 {
 }
 
 // passTo passes what could not be read and has nothing behind it.
-func (q *queue) passTo(place int64) {
+func (q *queue) passTo(position int64) {
 	q.mu.Lock()
-	q.mark.Pass(place)
+	q.mark.Pass(position)
 	q.mu.Unlock()
 }
 
@@ -157,32 +157,32 @@ type batchRoom struct {
 
 var batchRooms = sync.Pool{New: func() any { return new(batchRoom) }}
 
-// append stores parcels, and tells of each batch when it is durable.
-func (q *queue) append(ctx context.Context, parcels []pending.Parcel, stored func(first int64, batch []pending.Parcel)) error {
+// append stores pending deliveries, and tells of each batch when it is durable.
+func (q *queue) append(ctx context.Context, deliveries []pending.Delivery, stored func(first int64, batch []pending.Delivery)) error {
 	part, err := q.open(ctx)
 	if err != nil {
 		return fmt.Errorf("put into %s: %w", q.id, err)
 	}
 	room := batchRooms.Get().(*batchRoom)
 	defer batchRooms.Put(room)
-	for len(parcels) > 0 {
-		n, size := fit(parcels)
-		room.encode(parcels[:n], size)
+	for len(deliveries) > 0 {
+		n, size := fit(deliveries)
+		room.encode(deliveries[:n], size)
 		first, err := appendBatch(ctx, part, eventlog.Batch{Events: room.events})
 		room.release()
 		if err != nil {
 			return fmt.Errorf("put into %s: %w", q.id, err)
 		}
-		stored(int64(first), parcels[:n])
-		parcels = parcels[n:]
+		stored(int64(first), deliveries[:n])
+		deliveries = deliveries[n:]
 	}
 	return nil
 }
 
-// fit tells how many parcels make the next batch, and how large it is at most.
-func fit(parcels []pending.Parcel) (n, size int) {
-	for n < len(parcels) {
-		more := parcels[n].Bytes() + eventlog.EventOverheadBytes
+// fit tells how many pending deliveries make the next batch, and how large it is at most.
+func fit(deliveries []pending.Delivery) (n, size int) {
+	for n < len(deliveries) {
+		more := deliveries[n].Bytes() + eventlog.EventOverheadBytes
 		if n > 0 && size+more > putBytes {
 			break
 		}
@@ -192,13 +192,13 @@ func fit(parcels []pending.Parcel) (n, size int) {
 	return n, size
 }
 
-func (r *batchRoom) encode(parcels []pending.Parcel, size int) {
+func (r *batchRoom) encode(deliveries []pending.Delivery, size int) {
 	if cap(r.bytes) < size {
 		r.bytes = make([]byte, 0, size)
 	}
-	for i := range parcels {
+	for i := range deliveries {
 		before := len(r.bytes)
-		r.bytes = parcels[i].Append(r.bytes)
+		r.bytes = deliveries[i].Append(r.bytes)
 		r.events = append(r.events, eventlog.Event{Message: r.bytes[before:]})
 	}
 }
@@ -224,17 +224,17 @@ func appendBatch(ctx context.Context, part eventlog.Partition, b eventlog.Batch)
 
 // held is one entry that was read and is not done.
 type held struct {
-	q      *queue
-	number int64
-	parcel pending.Parcel
-	// due is when it is handed out: as the parcel says, but for the clock having been set. Of
+	q        *queue
+	number   int64
+	delivery pending.Delivery
+	// due is when it is handed out: as the pending delivery says, but for the clock having been set. Of
 	// Run's goroutine.
 	due  time.Time
 	size int
 	done bool // guarded by q.mu
 }
 
-func (h *held) entry() Entry { return Entry{Parcel: h.parcel, Done: h.finish} }
+func (h *held) entry() Entry { return Entry{Delivery: h.delivery, Done: h.finish} }
 
 func (h *held) finish() {
 	h.q.mu.Lock()
@@ -251,7 +251,7 @@ func (h *held) finish() {
 	signal(h.q.t.dirty)
 }
 
-// hold takes entries in: it copies them and holds the cursor for each. What is no parcel is
+// hold takes entries in: it copies them and holds the cursor for each. What is no pending delivery is
 // passed, loudly: to wait for it to become one would hold up all others for ever. One that
 // only a newer release can read is held, too, and never done: so that release finds it.
 func (q *queue) hold(first int64, events []eventlog.Event) []*held {
@@ -262,7 +262,7 @@ func (q *queue) hold(first int64, events []eventlog.Event) []*held {
 		p, err := pending.Parse(bytes.Clone(events[i].Message))
 		switch {
 		case err == nil:
-			all = append(all, &held{q: q, number: number, parcel: p, size: len(events[i].Message) + heldBytes})
+			all = append(all, &held{q: q, number: number, delivery: p, size: len(events[i].Message) + heldBytes})
 		case errors.Is(err, pending.ErrNewer):
 			q.t.log.Error("waiting event is kept for a newer release", "log", q.id.String(), "number", number, "error", err)
 		default:

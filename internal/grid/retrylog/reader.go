@@ -10,8 +10,8 @@ import (
 // reader reads a queue's log from a place on, for a while. It is made for each while anew: an
 // open cursor holds memory and perhaps a file, and most queues have nothing to read for long.
 type reader struct {
-	part  eventlog.Partition
-	place int64
+	part     eventlog.Partition
+	position int64
 	// damaged is told of what cannot be read; nil: nobody is.
 	damaged func(first, next int64, err error)
 	cursor  eventlog.Cursor
@@ -33,7 +33,7 @@ func (r *reader) next(ctx context.Context) (eventlog.Run, error) {
 
 func (r *reader) tryNext(ctx context.Context) (eventlog.Run, error) {
 	if r.cursor == nil {
-		cursor, err := r.part.Cursor(ctx, eventlog.At(eventlog.Sequence(r.place)))
+		cursor, err := r.part.Cursor(ctx, eventlog.At(eventlog.Sequence(r.position)))
 		if err != nil {
 			return eventlog.Run{}, err
 		}
@@ -41,7 +41,7 @@ func (r *reader) tryNext(ctx context.Context) (eventlog.Run, error) {
 	}
 	run, err := r.cursor.TryNext(ctx)
 	if err == nil && len(run.Events) > 0 {
-		r.place = int64(run.Next())
+		r.position = int64(run.Next())
 	}
 	return run, err
 }
@@ -49,21 +49,21 @@ func (r *reader) tryNext(ctx context.Context) (eventlog.Run, error) {
 // pass goes behind damage, where something may be behind it.
 func (r *reader) pass(err error) bool {
 	var corrupt *eventlog.CorruptError
-	if !errors.As(err, &corrupt) || int64(corrupt.Next) <= r.place {
+	if !errors.As(err, &corrupt) || int64(corrupt.Next) <= r.position {
 		return false
 	}
 	if r.damaged != nil {
-		r.damaged(max(r.place, int64(corrupt.First)), int64(corrupt.Next), err)
+		r.damaged(max(r.position, int64(corrupt.First)), int64(corrupt.Next), err)
 	}
-	r.place = int64(corrupt.Next)
+	r.position = int64(corrupt.Next)
 	return true
 }
 
 // goTo makes it go on elsewhere, if it would not anyway.
-func (r *reader) goTo(place int64) {
-	if place != r.place {
+func (r *reader) goTo(position int64) {
+	if position != r.position {
 		r.close()
-		r.place = place
+		r.position = position
 	}
 }
 

@@ -25,12 +25,12 @@ const (
 
 // Run hands out what falls due, in order of due times (as far as the bounded look-ahead sees
 // and the clock was not set), in batches, until ctx ends; cursors are saved at most once a second and when it ends. take
-// must dispose of the entries quickly: to memory, or to a shelf. One call at a time.
+// must dispose of the entries quickly: to memory, or to a parked log. One call at a time.
 //
 // It carries on whatever the storage does, and gives an error only where that was closed.
-func (t *Tiers) Run(ctx context.Context, take func(ctx context.Context, due []Entry)) error {
+func (t *Logs) Run(ctx context.Context, take func(ctx context.Context, due []Entry)) error {
 	if !t.running.CompareAndSwap(false, true) {
-		return errors.New("run retry tiers: they run already")
+		return errors.New("run retry logs: they run already")
 	}
 	defer t.running.Store(false)
 	inner, cancel := context.WithCancel(ctx)
@@ -42,12 +42,12 @@ func (t *Tiers) Run(ctx context.Context, take func(ctx context.Context, due []En
 	others.Wait()
 	t.saveLast(ctx)
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("run retry tiers: %w", err)
+		return fmt.Errorf("run retry logs: %w", err)
 	}
 	return nil
 }
 
-func (t *Tiers) handOut(ctx context.Context, take func(ctx context.Context, due []Entry)) error {
+func (t *Logs) handOut(ctx context.Context, take func(ctx context.Context, due []Entry)) error {
 	for ctx.Err() == nil {
 		due, err := t.due(ctx, t.look())
 		if len(due) > 0 {
@@ -64,13 +64,13 @@ func (t *Tiers) handOut(ctx context.Context, take func(ctx context.Context, due 
 }
 
 // look tells the time, and has everything timed anew where the clock was set back.
-func (t *Tiers) look() time.Time {
+func (t *Logs) look() time.Time {
 	now := t.now().Round(0) // as the stored times are: how long this process runs tells nothing of them
 	if back := t.seen.Sub(now); back > 0 {
 		if back > time.Minute {
 			t.log.Warn("clock was set back, waiting events are timed anew", "by", back)
 		}
-		for _, r := range t.tiers {
+		for _, r := range t.logs {
 			r.retime(now)
 		}
 	}
@@ -79,8 +79,8 @@ func (t *Tiers) look() time.Time {
 }
 
 // due gathers what is due, up to a batch. With an error there may be some as well.
-func (t *Tiers) due(ctx context.Context, now time.Time) ([]Entry, error) {
-	for _, r := range t.tiers {
+func (t *Logs) due(ctx context.Context, now time.Time) ([]Entry, error) {
+	for _, r := range t.logs {
 		if err := r.read(ctx, now); err != nil {
 			return nil, err
 		}
@@ -102,10 +102,10 @@ func (t *Tiers) due(ctx context.Context, now time.Time) ([]Entry, error) {
 	return batch, nil
 }
 
-// nextDue is the tier that has what is due before all else; nil if nothing is.
-func (t *Tiers) nextDue(now time.Time) (best *tier) {
+// nextDue is the retry log that has what is due before all else; nil if nothing is.
+func (t *Logs) nextDue(now time.Time) (best *retryLog) {
 	first := now
-	for _, r := range t.tiers {
+	for _, r := range t.logs {
 		if due, some := r.ahead.due(); some && !due.After(first) && (best == nil || due.Before(first)) {
 			best, first = r, due
 		}
@@ -114,10 +114,10 @@ func (t *Tiers) nextDue(now time.Time) (best *tier) {
 }
 
 // sleep waits until something has to be done.
-func (t *Tiers) sleep(ctx context.Context) {
+func (t *Logs) sleep(ctx context.Context) {
 	now := t.now().Round(0)
 	until := now.Add(maxSleep)
-	for _, r := range t.tiers {
+	for _, r := range t.logs {
 		if next := r.next(); next.Before(until) {
 			until = next
 		}
@@ -137,7 +137,7 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 }
 
 // saveWhileMoving saves cursors when they move, and then not for a while.
-func (t *Tiers) saveWhileMoving(ctx context.Context) {
+func (t *Logs) saveWhileMoving(ctx context.Context) {
 	wait := saveEvery
 	for {
 		select {
@@ -156,7 +156,7 @@ func (t *Tiers) saveWhileMoving(ctx context.Context) {
 	}
 }
 
-func (t *Tiers) saveLast(ctx context.Context) {
+func (t *Logs) saveLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 	defer cancel()
 	if err := t.Save(ctx); err != nil {
@@ -166,7 +166,7 @@ func (t *Tiers) saveLast(ctx context.Context) {
 
 // Save stores now how far everything is done, and lets go of the storage of what is. Run does
 // it in time; it is for those whose entries are done after Run has ended.
-func (t *Tiers) Save(ctx context.Context) error {
+func (t *Logs) Save(ctx context.Context) error {
 	var errs []error
 	for _, b := range t.books {
 		moved, err := b.save(ctx)

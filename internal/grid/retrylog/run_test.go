@@ -39,8 +39,8 @@ func TestEveryWaitOfTheLadderIsExact(t *testing.T) {
 			t.Errorf("%d handed out, want %d", len(got), len(want))
 		}
 		for _, e := range got {
-			if due := want[nameOf(e.Parcel)]; !e.at.Equal(due) || !e.Due.Equal(due) {
-				t.Errorf("%s was due at %v by its parcel, handed out at %v, want %v", nameOf(e.Parcel), e.Due, e.at, due)
+			if due := want[nameOf(e.Delivery)]; !e.at.Equal(due) || !e.Due.Equal(due) {
+				t.Errorf("%s was due at %v by its pending delivery, handed out at %v, want %v", nameOf(e.Delivery), e.Due, e.at, due)
 			}
 		}
 		if !slices.IsSortedFunc(got, func(a, b taken) int { return a.Due.Compare(b.Due) }) {
@@ -62,14 +62,14 @@ func TestWaitsAreRoundedUp(t *testing.T) {
 			{time.Minute, time.Minute},
 			{time.Hour, time.Minute},
 		} {
-			batch := []pending.Parcel{thing("a")}
+			batch := []pending.Delivery{thing("a")}
 			must(t, y.Put(t.Context(), test.asked, batch))
 			if got := time.Until(batch[0].Due); got != test.got {
 				t.Errorf("a wait of %v became %v, want %v", test.asked, got, test.got)
 			}
 		}
 		time.Sleep(300 * time.Microsecond)
-		batch := []pending.Parcel{thing("a")}
+		batch := []pending.Delivery{thing("a")}
 		must(t, y.Put(t.Context(), time.Second, batch))
 		if got, want := time.Until(batch[0].Due), time.Second+700*time.Microsecond; got != want {
 			t.Errorf("due in %v, want %v: whole milliseconds and not too early", got, want)
@@ -90,7 +90,7 @@ func TestWhatIsDueTogetherIsHandedOutTogether(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		for _, e := range y.wantHanded("c a b") { // the shorter wait first, then as they were put
 			if e.batch != 1 {
-				t.Errorf("%s came in batch %d", nameOf(e.Parcel), e.batch)
+				t.Errorf("%s came in batch %d", nameOf(e.Delivery), e.batch)
 			}
 		}
 		time.Sleep(9 * time.Second)
@@ -134,13 +134,13 @@ func TestJitter(t *testing.T) {
 		early, late := 0, 0
 		for _, e := range got {
 			if !e.at.Equal(e.Due) {
-				t.Errorf("%s was due at %v, handed out at %v", nameOf(e.Parcel), e.Due, e.at)
+				t.Errorf("%s was due at %v, handed out at %v", nameOf(e.Delivery), e.Due, e.at)
 			}
 			var i int
-			_, _ = fmt.Sscan(nameOf(e.Parcel), &i)
+			_, _ = fmt.Sscan(nameOf(e.Delivery), &i)
 			wait := e.at.Sub(puts[i])
 			if wait < 48*time.Second || wait > 72*time.Second {
-				t.Errorf("%s waited %v", nameOf(e.Parcel), wait)
+				t.Errorf("%s waited %v", nameOf(e.Delivery), wait)
 			}
 			if wait < 50*time.Second {
 				early++
@@ -161,10 +161,10 @@ func TestAFullLookAheadDelaysWithinTheJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(5, 6))
 		y := newYard(t, Config{Jitter: func() float64 { return 2*random.Float64() - 1 }})
-		tier := y.tiers[3]
-		tier.ahead.room = 20 * (heldBytes + 100)
+		retryLog := y.logs[3]
+		retryLog.ahead.room = 20 * (heldBytes + 100)
 		peak := 0
-		y.taker.hook = func(e Entry) { peak = max(peak, tier.ahead.bytes); e.Done() }
+		y.taker.hook = func(e Entry) { peak = max(peak, retryLog.ahead.bytes); e.Done() }
 		y.run()
 		const n = 2000
 		var puts []time.Time
@@ -181,7 +181,7 @@ func TestAFullLookAheadDelaysWithinTheJitter(t *testing.T) {
 		late := 0
 		for _, e := range got {
 			var i int
-			_, _ = fmt.Sscan(nameOf(e.Parcel), &i)
+			_, _ = fmt.Sscan(nameOf(e.Delivery), &i)
 			if wait := e.at.Sub(puts[i]); wait < 54*time.Second || wait > 66*time.Second {
 				t.Errorf("%d waited %v", i, wait)
 			}
@@ -192,8 +192,8 @@ func TestAFullLookAheadDelaysWithinTheJitter(t *testing.T) {
 				late++
 			}
 		}
-		if late == 0 || peak > tier.ahead.room+heldBytes+200 {
-			t.Errorf("%d were late, %d bytes read ahead with room for %d", late, peak, tier.ahead.room)
+		if late == 0 || peak > retryLog.ahead.room+heldBytes+200 {
+			t.Errorf("%d were late, %d bytes read ahead with room for %d", late, peak, retryLog.ahead.room)
 		}
 	})
 }
@@ -283,7 +283,7 @@ func TestRunEndsWithTheEngine(t *testing.T) {
 	})
 }
 
-// A ladder may change from one release to the next: what waits in a tier that is no more, or
+// A ladder may change from one release to the next: what waits in a retry log that is no more, or
 // that now has another wait, is handed out when it said.
 func TestAnotherLadder(t *testing.T) {
 	for _, test := range []struct {
@@ -315,7 +315,7 @@ func TestAnotherLadder(t *testing.T) {
 				got := y.wantSome(12 + 3*len(waits))
 				for _, e := range got {
 					if late := e.at.Sub(e.Due); late != 0 && e.Due.After(start) {
-						t.Errorf("%s was handed out %v late", nameOf(e.Parcel), late)
+						t.Errorf("%s was handed out %v late", nameOf(e.Delivery), late)
 					}
 				}
 			})
@@ -337,7 +337,7 @@ func (y *yard) wantSome(n int) []taken {
 func TestLargePutsAreSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, Config{})
-		var batch []pending.Parcel
+		var batch []pending.Delivery
 		for i := range 40 {
 			p := thing(fmt.Sprint(i))
 			p.Event = append(p.Event, strings.Repeat("x", 1<<(i%18))...)
@@ -352,12 +352,12 @@ func TestLargePutsAreSplit(t *testing.T) {
 		got := y.wantSome(41)
 		for i, e := range got {
 			if string(e.Event) != string(batch[i].Event) {
-				t.Errorf("the event of %s came back otherwise", nameOf(e.Parcel))
+				t.Errorf("the event of %s came back otherwise", nameOf(e.Delivery))
 			}
 		}
 		big.Event = make([]byte, eventlog.MaxBatchBytes)
-		if err := y.Put(t.Context(), time.Second, []pending.Parcel{big}); !errors.Is(err, eventlog.ErrTooLarge) {
-			t.Errorf("an impossible parcel: %v", err)
+		if err := y.Put(t.Context(), time.Second, []pending.Delivery{big}); !errors.Is(err, eventlog.ErrTooLarge) {
+			t.Errorf("an impossible pending delivery: %v", err)
 		}
 		must(t, y.Put(t.Context(), time.Second, nil))
 	})
@@ -381,7 +381,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: opened", name)
 		}
 	}
-	if _, err := y.cfg.Meta.CompareAndSet(t.Context(), tiersKey, 0, []byte(`{"v":2}`)); err != nil {
+	if _, err := y.cfg.Meta.CompareAndSet(t.Context(), retryLogsKey, 0, []byte(`{"v":2}`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), y.cfg); err == nil || !strings.Contains(err.Error(), "format 2") {

@@ -10,12 +10,12 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// countAll counts what was in the tiers when they were opened. What is put later is counted by
-// who puts it. Tiers that cannot be read hold up none of the others.
-func (t *Tiers) countAll(ctx context.Context) {
-	left := slices.DeleteFunc(slices.Clone(t.tiers), func(r *tier) bool { return !r.used.Load() })
+// countAll counts what was in the retry logs when they were opened. What is put later is counted by
+// who puts it. Retry logs that cannot be read hold up none of the others.
+func (t *Logs) countAll(ctx context.Context) {
+	left := slices.DeleteFunc(slices.Clone(t.logs), func(r *retryLog) bool { return !r.used.Load() })
 	for wait := firstPause; ; wait = min(2*wait, maxPause) {
-		left = slices.DeleteFunc(left, func(r *tier) bool { return r.counted(ctx) })
+		left = slices.DeleteFunc(left, func(r *retryLog) bool { return r.counted(ctx) })
 		if len(left) == 0 || ctx.Err() != nil {
 			return
 		}
@@ -23,28 +23,28 @@ func (t *Tiers) countAll(ctx context.Context) {
 	}
 }
 
-// counted counts one tier, and tells whether that is over.
-func (r *tier) counted(ctx context.Context) bool {
+// counted counts one retry log, and tells whether that is over.
+func (r *retryLog) counted(ctx context.Context) bool {
 	err := r.countOld(ctx)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
-		r.t.log.Warn("retry tier cannot be counted, it is tried again", "tier", r.wait, "error", err)
+		r.t.log.Warn("retry log cannot be counted, it is tried again", "tier", r.wait, "error", err)
 		return false
 	}
 	return err == nil || errors.Is(err, eventlog.ErrClosed)
 }
 
-// countOld counts one tier, from where the count was when it was last given up.
-func (r *tier) countOld(ctx context.Context) error {
+// countOld counts one retry log, from where the count was when it was last given up.
+func (r *retryLog) countOld(ctx context.Context) error {
 	part, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
-	from := reader{part: part, place: r.scanned}
+	from := reader{part: part, position: r.scanned}
 	end := r.scanEnd
 	r.mu.Unlock()
 	defer from.close()
-	for from.place < end {
+	for from.position < end {
 		run, err := from.next(ctx)
 		if err != nil {
 			return err
@@ -61,8 +61,8 @@ func (r *tier) countOld(ctx context.Context) error {
 }
 
 // countRun counts those of a run that are not done.
-func (r *tier) countRun(run eventlog.Run) {
-	all := make([]pending.Parcel, len(run.Events))
+func (r *retryLog) countRun(run eventlog.Run) {
+	all := make([]pending.Delivery, len(run.Events))
 	for i := range run.Events {
 		// Who reads it for good tells of damage. Without one, Event is not nil.
 		all[i], _ = pending.Parse(run.Events[i].Message)
@@ -75,7 +75,7 @@ func (r *tier) countRun(run eventlog.Run) {
 			continue
 		}
 		if number >= r.mark.Next() || r.mark.Has(number) {
-			r.t.counts.add(&all[i], r.place, 1)
+			r.t.counts.add(&all[i], r.position, 1)
 		}
 	}
 	r.scanned = max(r.scanned, min(int64(run.Next()), r.scanEnd))

@@ -28,7 +28,7 @@ func TestStorm(t *testing.T) {
 	delivered := func(e Entry) {
 		mu.Lock()
 		defer mu.Unlock()
-		delete(missing, nameOf(e.Parcel))
+		delete(missing, nameOf(e.Delivery))
 		if e.Done(); len(missing) == 0 {
 			close(all)
 		}
@@ -43,7 +43,7 @@ func TestStorm(t *testing.T) {
 			go delivered(e)
 			return
 		}
-		if err := y.Shelf(e.Subscription).Put(context.Background(), []pending.Parcel{e.Parcel}); err != nil {
+		if err := y.Parked(e.Subscription).Put(context.Background(), []pending.Delivery{e.Delivery}); err != nil {
 			t.Error(err)
 		}
 		e.Done()
@@ -55,7 +55,7 @@ func TestStorm(t *testing.T) {
 		subscription := fmt.Sprint("s", p)
 		others.Go(func() {
 			for i := range puts {
-				var batch []pending.Parcel
+				var batch []pending.Delivery
 				for j := range each {
 					batch = append(batch, thingOf(subscription, fmt.Sprintf("%d-%d", p, i*each+j)))
 				}
@@ -66,7 +66,7 @@ func TestStorm(t *testing.T) {
 		})
 		others.Go(func() {
 			for ctx.Err() == nil {
-				got, err := y.Shelf(subscription).TryTake(context.Background(), 7, 2000)
+				got, err := y.Parked(subscription).TryTake(context.Background(), 7, 2000)
 				if err != nil {
 					t.Error(err)
 				}
@@ -74,7 +74,7 @@ func TestStorm(t *testing.T) {
 					delivered(e)
 				}
 				y.Waiting(subscription)
-				if _, err := y.Shelf(subscription).Len(context.Background()); err != nil {
+				if _, err := y.Parked(subscription).Len(context.Background()); err != nil {
 					t.Error(err)
 				}
 				if len(got) == 0 {
@@ -85,7 +85,7 @@ func TestStorm(t *testing.T) {
 		others.Go(func() {
 			for i := range 10 {
 				doomed := fmt.Sprintf("doomed%d-%d", p, i)
-				if err := y.Shelf(doomed).Put(ctx, things(1)); err != nil {
+				if err := y.Parked(doomed).Put(ctx, things(1)); err != nil {
 					t.Error(err)
 				}
 				if err := y.Forget(ctx, doomed); err != nil {
@@ -104,7 +104,7 @@ func TestStorm(t *testing.T) {
 	y.stop()
 	for p := range putters {
 		subscription := fmt.Sprint("s", p)
-		y.wantLen(y.Shelf(subscription), 0)
+		y.wantLen(y.Parked(subscription), 0)
 		if got := y.Waiting(subscription); len(got) != 0 {
 			t.Errorf("left of %s: %v", subscription, got)
 		}
@@ -123,7 +123,7 @@ func TestStartsAndStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, Config{Ladder: []time.Duration{time.Millisecond}})
 		got := map[string]int{}
-		y.taker.hook = func(e Entry) { got[nameOf(e.Parcel)]++; e.Done() }
+		y.taker.hook = func(e Entry) { got[nameOf(e.Delivery)]++; e.Done() }
 		for i := range 300 {
 			y.run()
 			if i%3 == 0 {
@@ -143,7 +143,7 @@ func TestStartsAndStops(t *testing.T) {
 	})
 }
 
-// What waits costs disk and not memory: a hundred thousand entries of 1 KiB, in a tier that
+// What waits costs disk and not memory: a hundred thousand entries of 1 KiB, in a retry log that
 // would have to be read ahead as a whole, since it is one of short waits.
 func TestWaitingCostsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestWaitingCostsNoMemory(t *testing.T) {
 		}
 		before := heapBytes()
 		const n = 100_000
-		fillTier(t, cfg, n)
+		fillRetryLog(t, cfg, n)
 		y, err := Open(t.Context(), cfg) // anew, so that they are counted, too
 		must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -175,11 +175,11 @@ func TestWaitingCostsNoMemory(t *testing.T) {
 	})
 }
 
-// fillTier puts entries that are not due into the second tier.
-func fillTier(t *testing.T, cfg Config, n int) {
+// fillRetryLog puts entries that are not due into the second retry log.
+func fillRetryLog(t *testing.T, cfg Config, n int) {
 	y, err := Open(t.Context(), cfg)
 	must(t, err)
-	batch, event := make([]pending.Parcel, 500), make([]byte, 1000)
+	batch, event := make([]pending.Delivery, 500), make([]byte, 1000)
 	for i := range n / len(batch) {
 		for j := range batch {
 			batch[j] = thingOf(fmt.Sprint("s", j%10), "")
@@ -187,16 +187,16 @@ func fillTier(t *testing.T, cfg Config, n int) {
 			batch[j].Due = time.Now().Add(time.Hour)
 			batch[j].Event = event
 		}
-		must(t, y.tiers[1].put(t.Context(), batch))
+		must(t, y.logs[1].put(t.Context(), batch))
 	}
 }
 
-func wantBounded(t *testing.T, y *Tiers) {
-	ahead := &y.tiers[1].ahead
+func wantBounded(t *testing.T, y *Logs) {
+	ahead := &y.logs[1].ahead
 	if room := aheadBytes / 2; ahead.bytes < room || ahead.bytes > room+2*putBytes {
 		t.Errorf("%d bytes were read ahead, with room for %d", ahead.bytes, room)
 	}
-	if open := y.tiers[1].mark.Open(); open != len(ahead.entries) {
+	if open := y.logs[1].mark.Open(); open != len(ahead.entries) {
 		t.Errorf("%d are under way, %d were read ahead", open, len(ahead.entries))
 	}
 	for key, c := range y.counts.all {

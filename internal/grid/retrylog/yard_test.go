@@ -27,9 +27,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// yard is tiers with a real engine in memory, which can be ended and opened again.
+// yard is retry logs with a real engine in memory, which can be ended and opened again.
 type yard struct {
-	*Tiers
+	*Logs
 	t      testing.TB
 	cfg    Config
 	mem    *vfs.Mem
@@ -75,7 +75,7 @@ func (y *yard) openWith(wrap func(eventlog.Engine) eventlog.Engine) {
 	}
 	y.engine = engine
 	y.cfg.Engine = wrap(engine)
-	y.Tiers, err = Open(context.Background(), y.cfg)
+	y.Logs, err = Open(context.Background(), y.cfg)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -123,12 +123,12 @@ func (deadStore) CompareAndSet(context.Context, string, meta.Revision, []byte) (
 	return 0, meta.ErrClosed
 }
 
-// run runs the tiers until stop or the test's end.
+// run runs the retry logs until stop or the test's end.
 func (y *yard) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	tiers, taker := y.Tiers, y.taker
-	go func() { ended <- tiers.Run(ctx, taker.take) }()
+	logs, taker := y.Logs, y.taker
+	go func() { ended <- logs.Run(ctx, taker.take) }()
 	y.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -137,9 +137,9 @@ func (y *yard) run() {
 	})
 }
 
-func (y *yard) put(wait time.Duration, parcels ...pending.Parcel) {
+func (y *yard) put(wait time.Duration, deliveries ...pending.Delivery) {
 	y.t.Helper()
-	if err := y.Put(context.Background(), wait, parcels); err != nil {
+	if err := y.Put(context.Background(), wait, deliveries); err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -184,31 +184,31 @@ func (x *taker) handed() []taken {
 func names(all []taken) string {
 	var names []string
 	for _, e := range all {
-		names = append(names, nameOf(e.Parcel))
+		names = append(names, nameOf(e.Delivery))
 	}
 	return strings.Join(names, " ")
 }
 
-// thing makes a parcel that can be told by its name.
-func thing(name string) pending.Parcel { return thingOf("mailer2345678", name) }
+// thing makes a pending delivery that can be told by its name.
+func thing(name string) pending.Delivery { return thingOf("mailer2345678", name) }
 
-func thingOf(subscription, name string) pending.Parcel {
+func thingOf(subscription, name string) pending.Delivery {
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	return pending.Parcel{
+	return pending.Delivery{
 		Subscription: subscription, Source: "topic-a", Published: now, Alive: now, Attempts: 1,
 		Form: schema.EventGridForm, Event: fmt.Appendf(nil, "{%q:1}", name),
 	}
 }
 
-func things(n int) []pending.Parcel {
-	var all []pending.Parcel
+func things(n int) []pending.Delivery {
+	var all []pending.Delivery
 	for i := range n {
 		all = append(all, thing(fmt.Sprint(i)))
 	}
 	return all
 }
 
-func nameOf(p pending.Parcel) string {
+func nameOf(p pending.Delivery) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(string(p.Event), `{"`), `"`)
 	return name
 }

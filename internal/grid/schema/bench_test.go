@@ -35,7 +35,7 @@ func benchData(n int) []byte {
 		}
 		fmt.Fprintf(&b, `{"sku":"SKU-%04d","quantity":%d,"price":9.99}`, i, i%5+1)
 	}
-	b.WriteString(`],"note":"leave at the door"}`)
+	b.WriteString(`],"note":"leave at the listener"}`)
 	return []byte(b.String())
 }
 

@@ -76,7 +76,7 @@ func TestTheCloudEventsSDKUnderstandsUsAndWeIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			for how, got := range delivered(t, &e) {
-				if diff := cmp.Diff(facts(sent), facts(got)); diff != "" || got.Validate() != nil {
+				if diff := cmp.Diff(entries(sent), entries(got)); diff != "" || got.Validate() != nil {
 					t.Fatalf("sent %s, stored %s, delivered %s: %v %s", name, events[0], how, got.Validate(), diff)
 				}
 			}
@@ -148,8 +148,8 @@ func receive(t fataler, header http.Header, body []byte) ce.Event {
 	return *e
 }
 
-// facts is what an event says, whichever way it came. Types of extensions are lost in headers.
-func facts(e ce.Event) map[string]string {
+// entries is what an event says, whichever way it came. Types of extensions are lost in headers.
+func entries(e ce.Event) map[string]string {
 	m := map[string]string{"id": e.ID(), "source": e.Source(), "type": e.Type(), "subject": e.Subject(), "time": e.Time().UTC().String(), "schema": e.DataSchema(), "data": string(e.Data())}
 	if e.DataContentType() == ce.ApplicationJSON {
 		var v any
@@ -175,7 +175,7 @@ func TestTheCloudEventsSDKReadsConvertedEvents(t *testing.T) {
 			"id": "1", "source": topicID, "type": "t", "subject": "/a", "time": "2017-08-10 21:03:07 +0000 UTC", "schema": "#1.0", "data": `{"a":1}`,
 		}
 		for how, got := range delivered(t, scanned(t, EventGridForm, stored)) {
-			if diff := cmp.Diff(want, facts(got)); diff != "" {
+			if diff := cmp.Diff(want, entries(got)); diff != "" {
 				t.Errorf("%s: %s", how, diff)
 			}
 		}

@@ -107,7 +107,7 @@ func TestNestingIsBounded(t *testing.T) {
 	}
 }
 
-func TestErrorsTellWhere(t *testing.T) {
+func TestErrorsNotifyWhere(t *testing.T) {
 	for body, at := range map[string]int{`[1,2 3]`: 5, `{"a":tru}`: 5, `"abc`: 4, "[\"a\xff\"]": 3, `[1] 2`: 4, ``: 0, `{"a":"\q"}`: 6} {
 		_, err := validJSON([]byte(body))
 		var syntax *syntaxError

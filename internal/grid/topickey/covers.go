@@ -10,35 +10,35 @@ import (
 // whole path segments; scheme, case, default ports and a trailing slash do not matter, nor does a
 // query. A verb after a colon (topics/orders:publish) is beneath what stands before it.
 func (t Token) Covers(url string) bool {
-	resource, ok := parsePlace(t.Resource)
+	resource, ok := parseResource(t.Resource)
 	if !ok {
 		return false
 	}
-	target, ok := parsePlace(url)
+	target, ok := parseResource(url)
 	if !ok || target.host != resource.host || len(target.segments) < len(resource.segments) {
 		return false
 	}
 	return slices.Equal(resource.segments, target.segments[:len(resource.segments)])
 }
 
-// place is a URL as far as it matters here, in lower case.
-type place struct {
+// resource is a URL as far as it matters here, in lower case.
+type resource struct {
 	host     string
 	segments []string
 }
 
-// parsePlace refuses what could be read as another place by whoever routes the request: names
+// parseResource refuses what could be read as another place by whoever routes the request: names
 // of users, and steps upwards.
-func parsePlace(text string) (place, bool) {
+func parseResource(text string) (resource, bool) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil {
-		return place{}, false
+		return resource{}, false
 	}
 	segments, ok := pathSegments(u.EscapedPath())
-	return place{host: host(u), segments: segments}, ok
+	return resource{host: host(u), segments: segments}, ok
 }
 
 // host leaves out both default ports whatever the scheme, which matters to neither side: whoever

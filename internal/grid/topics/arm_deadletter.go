@@ -23,18 +23,18 @@ type armDeadLetter struct {
 // parseDeadLetter replaces the place; null is none.
 func parseDeadLetter(raw json.RawMessage, s *Settings) error {
 	if isNull(raw) {
-		s.DeadLetter = Place{}
+		s.DeadLetter = Target{}
 		return nil
 	}
 	var d armDeadLetter
 	if err := read("deadLetterDestination", raw, &d); err != nil {
 		return err
 	}
-	place, err := d.place(s.DeadLetter)
+	target, err := d.target(s.DeadLetter)
 	if err != nil {
 		return err
 	}
-	s.DeadLetter = place
+	s.DeadLetter = target
 	return nil
 }
 
@@ -53,42 +53,42 @@ func parseIdentityDeadLetter(raw json.RawMessage, s *Settings) error {
 	return parseDeadLetter(wrapped.DeadLetterDestination, s)
 }
 
-func (d *armDeadLetter) place(present Place) (Place, error) {
+func (d *armDeadLetter) target(present Target) (Target, error) {
 	p := d.Properties
-	var place Place
+	var target Target
 	switch {
 	case sameWord(d.EndpointType, "StorageBlob"):
 		return d.container(present)
 	case sameWord(d.EndpointType, "Yard"):
-		place = Place{Kind: PlaceYard}
+		target = Target{Kind: TargetYard}
 	case sameWord(d.EndpointType, "Folder"):
-		place = Place{Kind: PlaceFolder, Where: p.Path}
+		target = Target{Kind: TargetFolder, Where: p.Path}
 	case sameWord(d.EndpointType, "EventHub"):
-		place = Place{Kind: PlaceHub, Where: hubName(p.EventHub, p.ResourceID)}
+		target = Target{Kind: TargetHub, Where: hubName(p.EventHub, p.ResourceID)}
 	default:
-		return Place{}, invalid("deadLetterDestination: endpointType %.40q: write StorageBlob, Folder, EventHub or Yard", d.EndpointType)
+		return Target{}, invalid("deadLetterDestination: endpointType %.40q: write StorageBlob, Folder, EventHub or Yard", d.EndpointType)
 	}
-	return place, place.check()
+	return target, target.check()
 }
 
 // container finds the URL of a blob container. One that is the present one but for what reads
 // hide is the present one.
-func (d *armDeadLetter) container(present Place) (Place, error) {
+func (d *armDeadLetter) container(present Target) (Target, error) {
 	where, err := d.containerURL()
 	if err != nil {
-		return Place{}, err
+		return Target{}, err
 	}
-	place := Place{Kind: PlaceBlob, Where: where, Key: d.Properties.AccountKey}
-	if err := place.check(); err != nil {
-		return Place{}, err
+	target := Target{Kind: TargetBlob, Where: where, Key: d.Properties.AccountKey}
+	if err := target.check(); err != nil {
+		return Target{}, err
 	}
-	if present.Kind == PlaceBlob && where == baseURL(present.Where) && place.Key == "" {
+	if present.Kind == TargetBlob && where == baseURL(present.Where) && target.Key == "" {
 		return present, nil
 	}
-	if place.Key == "" && d.Properties.ContainerURL == "" && !isURL(d.Properties.ResourceID) {
-		return Place{}, invalid("deadLetterDestination: the yard has no identity in Azure: give the container's blobContainerUrl with a signature, or the account's key as accountKey")
+	if target.Key == "" && d.Properties.ContainerURL == "" && !isURL(d.Properties.ResourceID) {
+		return Target{}, invalid("deadLetterDestination: the yard has no identity in Azure: give the container's blobContainerUrl with a signature, or the account's key as accountKey")
 	}
-	return place, nil
+	return target, nil
 }
 
 func (d *armDeadLetter) containerURL() (string, error) {

@@ -102,7 +102,7 @@ func parseDeadLetterIfAny(raw json.RawMessage, s *Settings) error {
 		return nil
 	}
 	if isNull(raw) {
-		s.DeadLetter = Place{}
+		s.DeadLetter = Target{}
 		return nil
 	}
 	return parseIdentityDeadLetter(raw, s)

@@ -143,13 +143,13 @@ func renderQueue(s Subscription) object {
 func renderDeadLetter(s Subscription) any {
 	d := s.DeadLetter
 	switch d.Kind {
-	case PlaceYard:
+	case TargetYard:
 		return object{"endpointType": "Yard", "properties": object{}}
-	case PlaceFolder:
+	case TargetFolder:
 		return object{"endpointType": "Folder", "properties": object{"path": d.Where}}
-	case PlaceHub:
+	case TargetHub:
 		return object{"endpointType": "EventHub", "properties": object{"eventHub": d.Where, "resourceId": hubResource(s, d.Where)}}
-	case PlaceBlob:
+	case TargetBlob:
 		container := baseURL(d.Where)
 		return object{"endpointType": "StorageBlob", "properties": object{
 			"blobContainerUrl": container, "blobContainerName": path.Base(container),

@@ -118,7 +118,7 @@ func TestParseSubscriptionARM(t *testing.T) {
 			Advanced: []filter.Condition{{Operator: "NumberInRange", Key: "data.total", Values: json.RawMessage("[[10, 20]]")}}},
 		Labels: []string{"a", "b"}, Expires: time.Date(2199, 1, 31, 18, 0, 0, 0, time.UTC), Output: schema.CloudEvents,
 		Retry:      retry.Policy{MaxAttempts: 5, TimeToLive: time.Hour},
-		DeadLetter: Place{Kind: PlaceBlob, Where: "https://acct.blob.core.windows.net/dead"},
+		DeadLetter: Target{Kind: TargetBlob, Where: "https://acct.blob.core.windows.net/dead"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -145,14 +145,14 @@ func TestSubscriptionPartsInARM(t *testing.T) {
 			"filtersConfiguration":{"includedEventTypes":["a"],"filters":[{"operatorType":"IsNotNull","key":"data.x"}]}}`,
 			Settings{Hub: "x", Retry: retry.Policy{MaxAttempts: 4, TimeToLive: 90 * time.Minute}, Filter: filter.Config{EventTypes: []string{"a"}, Advanced: []filter.Condition{{Operator: "IsNotNull", Key: "data.x"}}}}},
 		{"the Edge edition's time to live", `{"retryPolicy":{"eventExpiryInMinutes":120}}`, Settings{Retry: retry.Policy{TimeToLive: 2 * time.Hour}}},
-		{"dead letters in a folder", `{"deadLetterDestination":{"endpointType":"Folder","properties":{"path":"dead"}}}`, Settings{DeadLetter: Place{Kind: PlaceFolder, Where: "dead"}}},
-		{"dead letters in a hub", `{"deadLetterDestination":{"endpointType":"EventHub","properties":{"resourceId":"` + hubID + `"}}}`, Settings{DeadLetter: Place{Kind: PlaceHub, Where: "sensors"}}},
-		{"dead letters in the yard", `{"deadLetterDestination":{"endpointType":"Yard"}}`, Settings{DeadLetter: Place{Kind: PlaceYard}}},
-		{"dead letters in a container", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"blobContainerUrl":"https://a/c?sig=x"}}}`, Settings{DeadLetter: Place{Kind: PlaceBlob, Where: "https://a/c?sig=x"}}},
-		{"in an account with a signature", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"https://a/?sig=x","blobContainerName":"c"}}}`, Settings{DeadLetter: Place{Kind: PlaceBlob, Where: "https://a/c?sig=x"}}},
-		{"in an account of Azure", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"` + azure + `","blobContainerName":"c","accountKey":"k"}}}`, Settings{DeadLetter: Place{Kind: PlaceBlob, Where: "https://acct.blob.core.windows.net/c", Key: "k"}}},
-		{"with an identity there", `{"deadLetterWithResourceIdentity":{"deadLetterDestination":{"endpointType":"Yard"}}}`, Settings{DeadLetter: Place{Kind: PlaceYard}}},
-		{"of a queue", `{"deliveryConfiguration":{"queue":{"deadLetterDestinationWithResourceIdentity":{"deadLetterDestination":{"endpointType":"Yard"}}}}}`, Settings{Pull: &Pull{}, DeadLetter: Place{Kind: PlaceYard}}},
+		{"dead letters in a folder", `{"deadLetterDestination":{"endpointType":"Folder","properties":{"path":"dead"}}}`, Settings{DeadLetter: Target{Kind: TargetFolder, Where: "dead"}}},
+		{"dead letters in a hub", `{"deadLetterDestination":{"endpointType":"EventHub","properties":{"resourceId":"` + hubID + `"}}}`, Settings{DeadLetter: Target{Kind: TargetHub, Where: "sensors"}}},
+		{"dead letters in the yard", `{"deadLetterDestination":{"endpointType":"Yard"}}`, Settings{DeadLetter: Target{Kind: TargetYard}}},
+		{"dead letters in a container", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"blobContainerUrl":"https://a/c?sig=x"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://a/c?sig=x"}}},
+		{"in an account with a signature", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"https://a/?sig=x","blobContainerName":"c"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://a/c?sig=x"}}},
+		{"in an account of Azure", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"` + azure + `","blobContainerName":"c","accountKey":"k"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://acct.blob.core.windows.net/c", Key: "k"}}},
+		{"with an identity there", `{"deadLetterWithResourceIdentity":{"deadLetterDestination":{"endpointType":"Yard"}}}`, Settings{DeadLetter: Target{Kind: TargetYard}}},
+		{"of a queue", `{"deliveryConfiguration":{"queue":{"deadLetterDestinationWithResourceIdentity":{"deadLetterDestination":{"endpointType":"Yard"}}}}}`, Settings{Pull: &Pull{}, DeadLetter: Target{Kind: TargetYard}}},
 		{"no expiry, in other words", `{"expirationTimeUtc":"0001-01-01T00:00:00"}`, Settings{}},
 		{"nothing", `{}`, Settings{}},
 		{"nulls", `{"filter":null,"labels":null,"expirationTimeUtc":null,"eventDeliverySchema":null,"retryPolicy":null,"deadLetterDestination":null,"deadLetterWithResourceIdentity":null,"deliveryConfiguration":null,"filtersConfiguration":null}`, Settings{}},
@@ -209,7 +209,7 @@ func full(t testing.TB) Subscription {
 		Settings: Settings{
 			Webhook: &egress.Endpoint{URL: "https://example.com/hook?code=SECRET#x", Key: "SECRET", OAuth: &egress.OAuth{Secret: "SECRET"}, MinTLS: "1.3"},
 			Headers: []Header{{Name: "X-Key", Value: "SECRET", Secret: true}, {Name: "X", Value: "y"}, {Name: "Z", Field: "data.z"}}, Keys: []signature.Key{key},
-			DeadLetter: Place{Kind: PlaceBlob, Where: "https://acct.blob.core.windows.net/dead?sig=SECRET", Key: "SECRET"},
+			DeadLetter: Target{Kind: TargetBlob, Where: "https://acct.blob.core.windows.net/dead?sig=SECRET", Key: "SECRET"},
 			Retry:      retry.Policy{MaxAttempts: 3, TimeToLive: 90 * time.Second, Schedule: []time.Duration{time.Second}}, Output: schema.EventGrid,
 			Filter:  filter.Config{EventTypes: []string{"x"}, Advanced: []filter.Condition{{Operator: "IsNotNull", Key: "data.x"}}},
 			Expires: time.Date(2199, 1, 1, 0, 0, 0, 500, time.UTC), Labels: []string{"a"}, Timeout: time.Minute, Concurrency: 3, OrderBy: "subject",
@@ -224,12 +224,12 @@ func TestRenderSubscriptionARM(t *testing.T) {
 	pulled.Pull, pulled.Output = &Pull{Lock: time.Minute, MaxDeliveries: 3}, schema.CloudEvents
 	pulled.Retry = retry.Policy{TimeToLive: 90 * time.Second}
 	toHub := full(t)
-	toHub.Webhook, toHub.Keys, toHub.Hub, toHub.DeadLetter = nil, nil, "a/b", Place{Kind: PlaceHub, Where: "c/d"}
+	toHub.Webhook, toHub.Keys, toHub.Hub, toHub.DeadLetter = nil, nil, "a/b", Target{Kind: TargetHub, Where: "c/d"}
 	toHub.Source, toHub.Resource = Source{Hub: "x"}, HubResource("yard", "x")
 	batched := full(t)
-	batched.MaxEvents, batched.PreferredKiB, batched.DeadLetter = 10, 64, Place{Kind: PlaceFolder, Where: "dead"}
+	batched.MaxEvents, batched.PreferredKiB, batched.DeadLetter = 10, 64, Target{Kind: TargetFolder, Where: "dead"}
 	bySize := full(t)
-	bySize.PreferredKiB, bySize.DeadLetter = 64, Place{Kind: PlaceYard}
+	bySize.PreferredKiB, bySize.DeadLetter = 64, Target{Kind: TargetYard}
 	plain := full(t)
 	plain.Settings = hook("https://example.com/hook")
 	plain.Output, plain.Webhook.MinTLS = schema.EventGrid, "1.2"
@@ -282,7 +282,7 @@ func TestPatchARM(t *testing.T) {
 	}
 	want := full(t).Settings
 	want.Keys = present.Keys
-	want.Webhook.URL, want.Headers, want.DeadLetter = "https://example.com/new", nil, Place{}
+	want.Webhook.URL, want.Headers, want.DeadLetter = "https://example.com/new", nil, Target{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

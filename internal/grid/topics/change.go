@@ -57,9 +57,9 @@ func pause(ctx context.Context, about time.Duration) bool {
 	}
 }
 
-// put stores a fact and takes it into use, if its revision is still that; zero means a new one.
+// put stores an entry and takes it into use, if its revision is still that; zero means a new one.
 // What is taken into use is read from what was stored, so that it shares nothing with the caller.
-func (k *Keeper) put(ctx context.Context, f fact, expected meta.Revision) (sighting, error) {
+func (k *Registry) put(ctx context.Context, f entry, expected meta.Revision) (sighting, error) {
 	entry := meta.Entry{Key: f.key(), Value: encode(f)}
 	k.known.begin()
 	defer k.known.end()
@@ -76,7 +76,7 @@ func (k *Keeper) put(ctx context.Context, f fact, expected meta.Revision) (sight
 }
 
 // get asks the store, since only its revision is good for a change.
-func (k *Keeper) get(ctx context.Context, key string) (sighting, error) {
+func (k *Registry) get(ctx context.Context, key string) (sighting, error) {
 	if meta.CheckKey(key) != nil {
 		return sighting{}, meta.ErrNotFound // nothing has such a name
 	}
@@ -87,8 +87,8 @@ func (k *Keeper) get(ctx context.Context, key string) (sighting, error) {
 	return k.sighted(entry)
 }
 
-// remove deletes a fact, if its revision is still that.
-func (k *Keeper) remove(ctx context.Context, s sighting) error {
+// remove deletes an entry, if its revision is still that.
+func (k *Registry) remove(ctx context.Context, s sighting) error {
 	k.known.begin()
 	defer k.known.end()
 	if err := k.meta.Delete(ctx, s.key, s.revision); err != nil {
@@ -101,38 +101,38 @@ func (k *Keeper) remove(ctx context.Context, s sighting) error {
 // removals is how many deletions are under way at once: they share the store's syncs.
 const removals = 64
 
-// removeAll deletes facts that are as they were seen; those that have changed since, or are
+// removeAll deletes entries that are as they were seen; those that have changed since, or are
 // gone, are left to whoever did that. Readers see it in one step. Where some cannot be deleted,
 // the first of these errors is told, and what had not begun by then is left.
-func (k *Keeper) removeAll(ctx context.Context, facts []sighting) error {
+func (k *Registry) removeAll(ctx context.Context, entries []sighting) error {
 	k.known.begin()
 	defer k.known.end()
 	going, stop := context.WithCancelCause(ctx) // what has begun goes on, or nobody would know its outcome
 	defer stop(nil)
-	errs := make([]error, len(facts))
+	errs := make([]error, len(entries))
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(removals, len(facts)) {
+	for range min(removals, len(entries)) {
 		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(facts)); i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(len(entries)); i = next.Add(1) - 1 {
 				if errs[i] = context.Cause(going); errs[i] == nil {
-					errs[i] = k.meta.Delete(ctx, facts[i].key, facts[i].revision)
+					errs[i] = k.meta.Delete(ctx, entries[i].key, entries[i].revision)
 				}
 				if errs[i] != nil && !goneOrChanged(errs[i]) {
-					stop(fmt.Errorf("delete %s: %w", facts[i].key, errs[i]))
+					stop(fmt.Errorf("delete %s: %w", entries[i].key, errs[i]))
 				}
 			}
 		})
 	}
 	workers.Wait()
-	k.known.apply(deleted(facts, errs)...)
+	k.known.apply(deleted(entries, errs)...)
 	return context.Cause(going)
 }
 
-// deleted gives those of the facts that were.
-func deleted(facts []sighting, errs []error) []sighting {
-	gone := make([]sighting, 0, len(facts))
-	for i, s := range facts {
+// deleted gives those of the entries that were.
+func deleted(entries []sighting, errs []error) []sighting {
+	gone := make([]sighting, 0, len(entries))
+	for i, s := range entries {
 		if errs[i] == nil {
 			gone = append(gone, sighting{key: s.key, revision: s.revision, gone: true})
 		}
@@ -149,7 +149,7 @@ var errUnchanged = errors.New("nothing to change")
 
 // change reads a subscription and lets it be changed, again if somebody else was faster. Errors
 // of the store are passed on, meta.ErrNotFound among them. how may say errUnchanged.
-func (k *Keeper) change(ctx context.Context, key string, how func(*record) error) (*record, error) {
+func (k *Registry) change(ctx context.Context, key string, how func(*record) error) (*record, error) {
 	var changed *record
 	err := untilUncontested(ctx, func() error {
 		there, err := k.get(ctx, key)

@@ -18,12 +18,12 @@ import (
 )
 
 // checked is a yard with a source of each kind.
-func checked(t *testing.T) *Keeper {
+func checked(t *testing.T) *Registry {
 	y := newYard(t)
 	y.hub(t, "sensors", 1)
 	y.hub(t, "elsewhere", 1)
 	k := y.open(t, Config{
-		CheckPlace: func(p Place) error {
+		CheckTarget: func(p Target) error {
 			if p.Where == "/etc" {
 				return errors.New("not that folder")
 			}
@@ -161,13 +161,13 @@ func TestSettingsThatAreNotAllowed(t *testing.T) {
 		{orders, "label", with(func(s *Settings) { s.Labels = []string{""} })},
 		{orders, "at most 100", with(func(s *Settings) { s.Labels = make([]string, 101) })},
 		{orders, "make it shorter", with(func(s *Settings) { s.Webhook.CA = strings.Repeat("x", 300<<10) })},
-		{orders, "write yard", with(func(s *Settings) { s.DeadLetter = Place{Kind: "tape", Where: "x"} })},
-		{orders, "write yard", with(func(s *Settings) { s.DeadLetter = Place{Kind: PlaceFolder} })},
-		{orders, "not that folder", with(func(s *Settings) { s.DeadLetter = Place{Kind: PlaceFolder, Where: "/etc"} })},
-		{orders, "not that folder, either", with(func(s *Settings) { s.DeadLetter = Place{Kind: PlaceFolder, Where: "/usr"} })},
-		{orders, "does not exist", with(func(s *Settings) { s.DeadLetter = Place{Kind: PlaceHub, Where: "nowhere"} })},
+		{orders, "write yard", with(func(s *Settings) { s.DeadLetter = Target{Kind: "tape", Where: "x"} })},
+		{orders, "write yard", with(func(s *Settings) { s.DeadLetter = Target{Kind: TargetFolder} })},
+		{orders, "not that folder", with(func(s *Settings) { s.DeadLetter = Target{Kind: TargetFolder, Where: "/etc"} })},
+		{orders, "not that folder, either", with(func(s *Settings) { s.DeadLetter = Target{Kind: TargetFolder, Where: "/usr"} })},
+		{orders, "does not exist", with(func(s *Settings) { s.DeadLetter = Target{Kind: TargetHub, Where: "nowhere"} })},
 		{hub, "round for ever", Settings{Hub: "Sensors"}},
-		{hub, "round for ever", with(func(s *Settings) { s.DeadLetter = Place{Kind: PlaceHub, Where: "SENSORS"} })},
+		{hub, "round for ever", with(func(s *Settings) { s.DeadLetter = Target{Kind: TargetHub, Where: "SENSORS"} })},
 	} {
 		t.Run(fmt.Sprintf("%d: %s", i, test.says), func(t *testing.T) {
 			_, err := k.Create(t.Context(), test.source, "mailer", test.s)
@@ -200,9 +200,9 @@ func TestSettingsThatAreAllowed(t *testing.T) {
 		{topic("orders"), schema.CloudEvents, with(func(s *Settings) { s.Output, s.Binary, s.MaxEvents = schema.CloudEvents, true, 1 })},
 		{topic("customs"), schema.Custom, with(func(s *Settings) { s.Output = schema.Custom })},
 		{topic("orders"), schema.CloudEvents, Settings{Pull: &Pull{Lock: time.Second, MaxDeliveries: 10}}},
-		{topic("clouds"), schema.CloudEvents, Settings{Pull: &Pull{}, Output: schema.CloudEvents, DeadLetter: Place{Kind: PlaceYard}}},
+		{topic("clouds"), schema.CloudEvents, Settings{Pull: &Pull{}, Output: schema.CloudEvents, DeadLetter: Target{Kind: TargetYard}}},
 		{topic("customs"), schema.CloudEvents, Settings{Pull: &Pull{}}},
-		{Source{Hub: "sensors"}, schema.CloudEvents, Settings{Hub: "elsewhere", DeadLetter: Place{Kind: PlaceHub, Where: "elsewhere"}}},
+		{Source{Hub: "sensors"}, schema.CloudEvents, Settings{Hub: "elsewhere", DeadLetter: Target{Kind: TargetHub, Where: "elsewhere"}}},
 		{topic("orders"), schema.EventGrid, filtered("Topic")},
 		{topic("orders"), schema.EventGrid, filtered("EVENTTYPE")},
 		{topic("orders"), schema.EventGrid, filtered("source")},
@@ -224,7 +224,7 @@ func TestSettingsThatAreAllowed(t *testing.T) {
 			s.Keys = []signature.Key{hmac, ed25519}
 			s.Expires = time.Now().Add(time.Minute)
 			s.Labels = []string{"a"}
-			s.DeadLetter = Place{Kind: PlaceBlob, Where: "https://a.blob.core.windows.net/dead?sig=x"}
+			s.DeadLetter = Target{Kind: TargetBlob, Where: "https://a.blob.core.windows.net/dead?sig=x"}
 		})},
 	} {
 		made, err := k.Create(t.Context(), test.source, fmt.Sprintf("sub-%d", i), test.s)
@@ -286,38 +286,38 @@ func TestWhatStandsMayStand(t *testing.T) {
 	wantError(t, err, ErrInvalid, "does not exist")
 }
 
-func TestParsePlace(t *testing.T) {
-	for text, want := range map[string]Place{
+func TestParseTarget(t *testing.T) {
+	for text, want := range map[string]Target{
 		"":                     {},
 		"none":                 {},
-		"yard":                 {Kind: PlaceYard},
-		"folder:dead/orders":   {Kind: PlaceFolder, Where: "dead/orders"},
-		"Folder:C:\\dead":      {Kind: PlaceFolder, Where: "C:\\dead"},
-		"hub:a/b":              {Kind: PlaceHub, Where: "a/b"},
-		"blob:https://a/c?s=1": {Kind: PlaceBlob, Where: "https://a/c?s=1"},
-		"blob:http://a:1/b/c":  {Kind: PlaceBlob, Where: "http://a:1/b/c"},
+		"yard":                 {Kind: TargetYard},
+		"folder:dead/orders":   {Kind: TargetFolder, Where: "dead/orders"},
+		"Folder:C:\\dead":      {Kind: TargetFolder, Where: "C:\\dead"},
+		"hub:a/b":              {Kind: TargetHub, Where: "a/b"},
+		"blob:https://a/c?s=1": {Kind: TargetBlob, Where: "https://a/c?s=1"},
+		"blob:http://a:1/b/c":  {Kind: TargetBlob, Where: "http://a:1/b/c"},
 	} {
-		got, err := ParsePlace(text)
+		got, err := ParseTarget(text)
 		if err != nil || got != want {
 			t.Errorf("%s: got %v, %v", text, got, err)
 		}
-		if again, err := ParsePlace(got.String()); err != nil || again.Kind != want.Kind {
+		if again, err := ParseTarget(got.String()); err != nil || again.Kind != want.Kind {
 			t.Errorf("%s: %s, read again: %v, %v", text, got, again, err)
 		}
 	}
 	for _, text := range []string{"none:x", "yard:x", "folder", "folder:", "hub:", "blob:", "blob:/x", "blob:ftp://a/c", "blob:https://a", "blob:https://a/", "blob:https://u:p@a/c?sig=secret", "s3:x"} {
-		_, err := ParsePlace(text)
+		_, err := ParseTarget(text)
 		if !errors.Is(err, ErrInvalid) || strings.Contains(fmt.Sprint(err), "secret") {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
-	for place, want := range map[Place]string{
-		{}:                                "none",
-		{Kind: PlaceYard}:                 "yard",
-		{Kind: PlaceFolder, Where: "a?b"}: "folder:a?b",
-		{Kind: PlaceBlob, Where: "https://a/c?sig=secret", Key: "k"}: "blob:https://a/c?...",
+	for target, want := range map[Target]string{
+		{}:                                 "none",
+		{Kind: TargetYard}:                 "yard",
+		{Kind: TargetFolder, Where: "a?b"}: "folder:a?b",
+		{Kind: TargetBlob, Where: "https://a/c?sig=secret", Key: "k"}: "blob:https://a/c?...",
 	} {
-		if got := place.String(); got != want {
+		if got := target.String(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 func TestExpiryIsNoConsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
-		defer run(t, d.Keeper)()
-		d.door.says(Agreement{Awaiting: true})
+		defer run(t, d.Registry)()
+		d.listener.says(Agreement{Awaiting: true})
 		s := hook(example)
 		s.Expires = time.Now().Add(time.Minute)
-		mustCreate(t, d.Keeper, topic("orders"), "mailer", s)
+		mustCreate(t, d.Registry, topic("orders"), "mailer", s)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if got := d.state(t); got == Expired {
@@ -27,13 +27,13 @@ func TestExpiryIsNoConsent(t *testing.T) {
 		later := func() (Subscription, error) {
 			return d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.Expires = time.Now().Add(time.Hour) }))
 		}
-		if s, err := later(); err != nil || s.State != Pending || d.door.count() != 2 {
-			t.Errorf("prolonged: it is %s, asked %d times, %v", s.State, d.door.count(), err)
+		if s, err := later(); err != nil || s.State != Pending || d.listener.count() != 2 {
+			t.Errorf("prolonged: it is %s, asked %d times, %v", s.State, d.listener.count(), err)
 		}
 		time.Sleep(2 * DefaultValidationWindow)
 		synctest.Wait()
-		if s, err := later(); err != nil || s.State != Pending || d.door.count() != 3 {
-			t.Errorf("prolonged again: it is %s, asked %d times, %v", s.State, d.door.count(), err)
+		if s, err := later(); err != nil || s.State != Pending || d.listener.count() != 3 {
+			t.Errorf("prolonged again: it is %s, asked %d times, %v", s.State, d.listener.count(), err)
 		}
 	})
 }
@@ -43,11 +43,11 @@ func TestExpiryIsNoConsent(t *testing.T) {
 func TestExpiryOfAMovedOneIsNoConsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
-		defer run(t, d.Keeper)()
+		defer run(t, d.Registry)()
 		s := hook(example)
 		s.Expires = time.Now().Add(time.Minute)
-		mustCreate(t, d.Keeper, topic("orders"), "mailer", s)
-		d.door.says(Agreement{Awaiting: true})
+		mustCreate(t, d.Registry, topic("orders"), "mailer", s)
+		d.listener.says(Agreement{Awaiting: true})
 		if _, err := d.move(t, "https://example.com/new"); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestExpiryOfAMovedOneIsNoConsent(t *testing.T) {
 				t.Errorf("after %v it is %s", wait, got)
 			}
 		}
-		found := mustFind(t, d.Keeper, topic("orders"), "mailer")
+		found := mustFind(t, d.Registry, topic("orders"), "mailer")
 		if strings.Contains(found.Why, "create") { // the name is taken
 			t.Errorf("it says %q", found.Why)
 		}
@@ -70,19 +70,19 @@ func TestTrustIsTakenBack(t *testing.T) {
 	d := newDoorstep(t)
 	trusted := hook(example)
 	trusted.SkipValidation = true
-	mustCreate(t, d.Keeper, topic("orders"), "mailer", trusted)
-	d.door.says(Agreement{Why: "404"})
+	mustCreate(t, d.Registry, topic("orders"), "mailer", trusted)
+	d.listener.says(Agreement{Why: "404"})
 	distrust := func() (Subscription, error) {
 		return d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.SkipValidation = false }))
 	}
 	_, err := distrust()
 	wantError(t, err, ErrHandshake, "404")
-	if found := mustFind(t, d.Keeper, topic("orders"), "mailer"); found.State != Active || !found.SkipValidation {
+	if found := mustFind(t, d.Registry, topic("orders"), "mailer"); found.State != Active || !found.SkipValidation {
 		t.Errorf("found %+v", found)
 	}
-	d.door.says(Agreement{Agreed: true})
-	if s, err := distrust(); err != nil || s.State != Active || s.SkipValidation || d.door.count() != 2 {
-		t.Errorf("got %+v, %v, asked %d times", s, err, d.door.count())
+	d.listener.says(Agreement{Agreed: true})
+	if s, err := distrust(); err != nil || s.State != Active || s.SkipValidation || d.listener.count() != 2 {
+		t.Errorf("got %+v, %v, asked %d times", s, err, d.listener.count())
 	}
 }
 
@@ -96,9 +96,9 @@ func TestAllowedRateIsTheEndpoints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDoorstep(t)
 			d.hub(t, "sensors", 1)
-			d.door.says(Agreement{Agreed: true, Rate: 1})
-			mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
-			d.door.says(Agreement{Agreed: true})
+			d.listener.says(Agreement{Agreed: true, Rate: 1})
+			mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
+			d.listener.says(Agreement{Agreed: true})
 			same, err := d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 2 }))
 			if err != nil || same.Validation.Rate != 1 {
 				t.Errorf("the same endpoint: %d, %v", same.Validation.Rate, err)
@@ -119,8 +119,8 @@ func TestAskedAgainWhileTheEndpointIsAsked(t *testing.T) {
 			d := newDoorstep(t)
 			first, second := make(chan Agreement), make(chan Agreement)
 			asked := make(chan struct{}, 2)
-			d.door.answer = func(Subscription, string, string, string) Agreement {
-				n := d.door.count()
+			d.listener.answer = func(Subscription, string, string, string) Agreement {
+				n := d.listener.count()
 				asked <- struct{}{}
 				switch n {
 				case 1:

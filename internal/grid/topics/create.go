@@ -16,7 +16,7 @@ import (
 //
 // Errors: ErrInvalid, ErrExists, ErrHandshake, ErrTopicNotFound, *broker.NotFoundError, the
 // store's.
-func (k *Keeper) Create(ctx context.Context, source Source, name string, s Settings) (Subscription, error) {
+func (k *Registry) Create(ctx context.Context, source Source, name string, s Settings) (Subscription, error) {
 	r, at, err := k.draw(source, name, s)
 	if err != nil {
 		return Subscription{}, fmt.Errorf("create subscription: %w", err)
@@ -30,7 +30,7 @@ func (k *Keeper) Create(ctx context.Context, source Source, name string, s Setti
 
 // draw makes a definition of what was asked for. That of several who create at once all may see
 // one place left is accepted: the bound is there for the memory.
-func (k *Keeper) draw(source Source, name string, s Settings) (*record, origin, error) {
+func (k *Registry) draw(source Source, name string, s Settings) (*record, origin, error) {
 	at, err := k.origin(source)
 	if err != nil {
 		return nil, at, err
@@ -51,7 +51,7 @@ func (k *Keeper) draw(source Source, name string, s Settings) (*record, origin, 
 	return r, at, nil
 }
 
-func (k *Keeper) create(ctx context.Context, r *record, at origin) (*record, error) {
+func (k *Registry) create(ctx context.Context, r *record, at origin) (*record, error) {
 	if !k.mustAsk(nil, r.Settings) {
 		if err := k.activate(ctx, r, at); err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (k *Keeper) create(ctx context.Context, r *record, at origin) (*record, err
 
 // insert lets the store decide who is first. Only when the name is taken does it look at by
 // whom.
-func (k *Keeper) insert(ctx context.Context, r *record) (*record, error) {
+func (k *Registry) insert(ctx context.Context, r *record) (*record, error) {
 	var stored sighting
 	var expected meta.Revision
 	err := untilUncontested(ctx, func() (err error) {
@@ -89,7 +89,7 @@ func (k *Keeper) insert(ctx context.Context, r *record) (*record, error) {
 
 // replaceable looks at what has the name, and gives its revision if that is nothing anybody
 // could miss.
-func (k *Keeper) replaceable(ctx context.Context, r *record) (meta.Revision, error) {
+func (k *Registry) replaceable(ctx context.Context, r *record) (meta.Revision, error) {
 	there, err := k.get(ctx, r.key())
 	switch {
 	case errors.Is(err, meta.ErrNotFound):
@@ -112,7 +112,7 @@ func taken() error {
 // not the other way round: this node may not have heard yet that it was made anew. Of topics the
 // store knows. Of hubs only the broker does, who may be as late, but an old hub has no
 // subscriptions that were made after the new one.
-func (k *Keeper) outlives(ctx context.Context, r, old *record) error {
+func (k *Registry) outlives(ctx context.Context, r, old *record) error {
 	if r.Source.Hub == "" {
 		return k.standing(ctx, r)
 	}
@@ -128,7 +128,7 @@ func (r *record) failedFirst() bool { return r.State == Failed && r.Starts == ni
 
 // activate has events delivered from now on, or from where they were before. The ends are read
 // before the definition is stored, so that nothing published after that is missed.
-func (k *Keeper) activate(ctx context.Context, r *record, at origin) (err error) {
+func (k *Registry) activate(ctx context.Context, r *record, at origin) (err error) {
 	if r.Starts == nil {
 		if r.Starts, err = k.starts(ctx, at, r.FromStart); err != nil {
 			return err

@@ -109,7 +109,7 @@ func (d *draft) changeSubscription(old, now *record) {
 
 func (d *draft) leave(s *Subscription) {
 	list := d.ownList(s.SourceID)
-	if at, found := place(list, s); found {
+	if at, found := target(list, s); found {
 		d.setList(s, slices.Delete(list, at, at+1))
 	}
 	if d.shows(s) {
@@ -121,7 +121,7 @@ func (d *draft) leave(s *Subscription) {
 // join puts a subscription in its place: behind all others as a rule, since the newest is.
 func (d *draft) join(s *Subscription) {
 	list := d.r.members[s.SourceID]
-	at, found := place(list, s)
+	at, found := target(list, s)
 	switch {
 	case found:
 		list = d.ownList(s.SourceID)
@@ -138,8 +138,8 @@ func (d *draft) join(s *Subscription) {
 	}
 }
 
-// place finds where a subscription is among those of its source, or would be.
-func place(list []*Subscription, s *Subscription) (at int, found bool) {
+// target finds where a subscription is among those of its source, or would be.
+func target(list []*Subscription, s *Subscription) (at int, found bool) {
 	return slices.BinarySearchFunc(list, s, func(x, y *Subscription) int {
 		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
 	})

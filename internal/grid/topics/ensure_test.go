@@ -87,21 +87,21 @@ func TestEnsureAfterACrashInMidHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
-		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.door})
+		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.listener})
 		if _, err := dying.Ensure(t.Context(), topic("orders"), "mailer", hook(example)); !errors.Is(err, errCrashed) {
 			t.Fatalf("got %v", err)
 		}
-		k := d.open(t, Config{Validate: d.door, ValidationURL: link})
-		d.door.says(Agreement{Awaiting: true})
+		k := d.open(t, Config{Validate: d.listener, ValidationURL: link})
+		d.listener.says(Agreement{Awaiting: true})
 		ensured, err := k.Ensure(t.Context(), topic("orders"), "mailer", hook(example))
-		if err != nil || ensured.State != Pending || d.door.count() != 2 {
-			t.Fatalf("it is %s, %v, asked %d times", ensured.State, err, d.door.count())
+		if err != nil || ensured.State != Pending || d.listener.count() != 2 {
+			t.Fatalf("it is %s, %v, asked %d times", ensured.State, err, d.listener.count())
 		}
 		for range 2 {
-			k = d.open(t, Config{Validate: d.door})
+			k = d.open(t, Config{Validate: d.listener})
 			again, err := k.Ensure(t.Context(), topic("orders"), "mailer", hook(example))
-			if err != nil || again.State != Pending || again.Validation.Token != ensured.Validation.Token || d.door.count() != 2 {
-				t.Errorf("again: %+v, %v, asked %d times", again, err, d.door.count())
+			if err != nil || again.State != Pending || again.Validation.Token != ensured.Validation.Token || d.listener.count() != 2 {
+				t.Errorf("again: %+v, %v, asked %d times", again, err, d.listener.count())
 			}
 		}
 		if s, err := confirm(t, k, link(ensured, ensured.Validation.Token), 0); err != nil || s.State != Active {
@@ -113,11 +113,11 @@ func TestEnsureAfterACrashInMidHandshake(t *testing.T) {
 // The same where it awaits the link from the beginning: no start asks again.
 func TestEnsureOneThatWaits(t *testing.T) {
 	d := newDoorstep(t)
-	d.door.says(Agreement{Awaiting: true})
+	d.listener.says(Agreement{Awaiting: true})
 	for range 3 {
 		s, err := d.Ensure(t.Context(), topic("orders"), "mailer", hook(example))
-		if err != nil || s.State != Pending || d.door.count() != 1 {
-			t.Errorf("it is %s, %v, asked %d times", s.State, err, d.door.count())
+		if err != nil || s.State != Pending || d.listener.count() != 1 {
+			t.Errorf("it is %s, %v, asked %d times", s.State, err, d.listener.count())
 		}
 	}
 }

@@ -30,7 +30,7 @@ var errSuperseded = errors.New("while its endpoint was asked it was changed by s
 
 // mustAsk tells whether settings need an endpoint's consent. r is the present state, nil for a
 // new subscription.
-func (k *Keeper) mustAsk(r *record, next Settings) bool {
+func (k *Registry) mustAsk(r *record, next Settings) bool {
 	if next.Webhook == nil || next.SkipValidation || k.validator == nil {
 		return false
 	}
@@ -42,7 +42,7 @@ func (s Settings) sameEndpoint(other Settings) bool {
 	return s.Webhook != nil && other.Webhook != nil && s.Webhook.URL == other.Webhook.URL
 }
 
-func (k *Keeper) newValidation() Validation {
+func (k *Registry) newValidation() Validation {
 	return Validation{Code: newCode(), Token: rand.Text(), Until: now().Add(k.window)}
 }
 
@@ -55,7 +55,7 @@ func newCode() string {
 }
 
 // ask asks the endpoint of a stored definition, and stores what comes of it.
-func (k *Keeper) ask(ctx context.Context, r *record) (*record, error) {
+func (k *Registry) ask(ctx context.Context, r *record) (*record, error) {
 	asked := r.Subscription
 	if r.Proposal != nil {
 		asked.Settings, asked.Validation = r.Proposal.Settings, r.Proposal.Validation
@@ -92,7 +92,7 @@ func overtaken(err error) error {
 }
 
 // changeOf is change for the subscription of that ID alone, not for another of its name.
-func (k *Keeper) changeOf(ctx context.Context, key, id string, how func(*record) error) (*record, error) {
+func (k *Registry) changeOf(ctx context.Context, key, id string, how func(*record) error) (*record, error) {
 	return k.change(ctx, key, func(r *record) error {
 		if r.ID != id {
 			return meta.ErrNotFound
@@ -126,7 +126,7 @@ func (r *record) take(next Settings) {
 }
 
 // accept does what an endpoint's answer says that it agreed, or that a link will be opened.
-func (k *Keeper) accept(ctx context.Context, r *record, code string, a Agreement) error {
+func (k *Registry) accept(ctx context.Context, r *record, code string, a Agreement) error {
 	switch {
 	case r.proposes(code):
 		r.adopt()
@@ -148,7 +148,7 @@ func (k *Keeper) accept(ctx context.Context, r *record, code string, a Agreement
 }
 
 // present finds the source that a subscription was made for.
-func (k *Keeper) present(r *record) (origin, error) {
+func (k *Registry) present(r *record) (origin, error) {
 	at, err := k.origin(r.Source)
 	if err == nil && at.id != r.SourceID {
 		err = fmt.Errorf("%w: it is of another %s that is gone", ErrNotFound, r.Source)
@@ -163,7 +163,7 @@ func (r *record) neverAgreed() bool {
 
 // refuse takes back what an endpoint did not agree to. It gives the subscription where the link
 // was opened meanwhile: that stands.
-func (k *Keeper) refuse(ctx context.Context, key, id, code string) (confirmed *record, err error) {
+func (k *Registry) refuse(ctx context.Context, key, id, code string) (confirmed *record, err error) {
 	err = untilUncontested(ctx, func() error {
 		there, err := k.get(ctx, key)
 		if err != nil {
@@ -195,7 +195,7 @@ func (k *Keeper) refuse(ctx context.Context, key, id, code string) (confirmed *r
 }
 
 // Confirm is what opening the validation URL does. rate is WebHook-Allowed-Rate, 0: none given.
-func (k *Keeper) Confirm(ctx context.Context, id, token string, rate int) (Subscription, error) {
+func (k *Registry) Confirm(ctx context.Context, id, token string, rate int) (Subscription, error) {
 	known := k.Snapshot().Subscriptions[id]
 	if known == nil {
 		return Subscription{}, badToken()

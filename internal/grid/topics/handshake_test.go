@@ -17,20 +17,20 @@ import (
 // doorstep is a yard whose endpoint a test plays.
 type doorstep struct {
 	*yard
-	*Keeper
-	door *endpoint
+	*Registry
+	listener *endpoint
 }
 
 func newDoorstep(t testing.TB) *doorstep {
-	y, door := newYard(t), &endpoint{}
-	k := y.open(t, Config{Validate: door, ValidationURL: link})
+	y, listener := newYard(t), &endpoint{}
+	k := y.open(t, Config{Validate: listener, ValidationURL: link})
 	mustTopic(t, k, "orders")
-	return &doorstep{y, k, door}
+	return &doorstep{y, k, listener}
 }
 
 func (d *doorstep) state(t testing.TB) State {
 	t.Helper()
-	return mustFind(t, d.Keeper, topic("orders"), "mailer").State
+	return mustFind(t, d.Registry, topic("orders"), "mailer").State
 }
 
 func (d *doorstep) move(t testing.TB, url string) (Subscription, error) {
@@ -40,7 +40,7 @@ func (d *doorstep) move(t testing.TB, url string) (Subscription, error) {
 // G11: an endpoint that agrees gets events; it is asked before, with all it needs to know.
 func TestEndpointAgrees(t *testing.T) {
 	d := newDoorstep(t)
-	d.door.answer = func(s Subscription, topic, code, url string) Agreement {
+	d.listener.answer = func(s Subscription, topic, code, url string) Agreement {
 		its, _ := d.Topic("orders")
 		there := d.Snapshot().Subscriptions[s.ID]
 		if there == nil || there.State != Pending || there.Starts != nil || there.Validation.Code != code {
@@ -51,8 +51,8 @@ func TestEndpointAgrees(t *testing.T) {
 		}
 		return Agreement{Agreed: true, Rate: 120}
 	}
-	made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
-	if made.State != Active || made.Validation.Rate != 120 || made.Validation.Token != "" || made.Why != "" || d.door.count() != 1 {
+	made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
+	if made.State != Active || made.Validation.Rate != 120 || made.Validation.Token != "" || made.Why != "" || d.listener.count() != 1 {
 		t.Errorf("made %+v", made)
 	}
 }
@@ -60,7 +60,7 @@ func TestEndpointAgrees(t *testing.T) {
 // G11: one that refuses gets none, and there is nothing left of it.
 func TestEndpointRefuses(t *testing.T) {
 	d := newDoorstep(t)
-	d.door.says(Agreement{Why: "it answered 202"})
+	d.listener.says(Agreement{Why: "it answered 202"})
 	_, err := d.Create(t.Context(), topic("orders"), "mailer", hook(example))
 	wantError(t, err, ErrHandshake, "it answered 202")
 	_, err = d.Find(topic("orders"), "mailer")
@@ -74,16 +74,16 @@ func TestEndpointRefuses(t *testing.T) {
 func TestWhoIsNotAsked(t *testing.T) {
 	d := newDoorstep(t)
 	d.hub(t, "sensors", 1)
-	d.door.says(Agreement{Why: "no"})
+	d.listener.says(Agreement{Why: "no"})
 	trusted := hook(example)
 	trusted.SkipValidation = true
 	for name, s := range map[string]Settings{"trusted": trusted, "to-a-hub": {Hub: "sensors"}, "pulled": {Pull: &Pull{}}} {
-		if made := mustCreate(t, d.Keeper, topic("orders"), name, s); made.State != Active || len(made.Starts) != 1 {
+		if made := mustCreate(t, d.Registry, topic("orders"), name, s); made.State != Active || len(made.Starts) != 1 {
 			t.Errorf("%s: made %+v", name, made)
 		}
 	}
-	if d.door.count() != 0 {
-		t.Errorf("asked %d times", d.door.count())
+	if d.listener.count() != 0 {
+		t.Errorf("asked %d times", d.listener.count())
 	}
 }
 
@@ -91,28 +91,28 @@ func TestWhoIsNotAsked(t *testing.T) {
 func TestLinkIsOpened(t *testing.T) {
 	d := newDoorstep(t)
 	var url string
-	d.door.answer = func(_ Subscription, _, _, u string) Agreement {
+	d.listener.answer = func(_ Subscription, _, _, u string) Agreement {
 		url = u
 		return Agreement{Awaiting: true}
 	}
-	made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+	made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 	if made.State != Pending || made.Starts != nil || !strings.Contains(made.Why, "validation link") {
 		t.Errorf("made %+v", made)
 	}
 	for name, bad := range map[string]string{
 		"another token": link(made, "x"), "no token": link(made, ""), "another subscription": link(Subscription{ID: newID()}, made.Validation.Token),
 	} {
-		if _, err := confirm(t, d.Keeper, bad, 0); !errors.Is(err, ErrToken) {
+		if _, err := confirm(t, d.Registry, bad, 0); !errors.Is(err, ErrToken) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	// Any node may be asked.
-	other := d.open(t, Config{Validate: d.door})
+	other := d.open(t, Config{Validate: d.listener})
 	done, err := confirm(t, other, url, 60)
 	if err != nil || done.State != Active || done.Validation.Rate != 60 || len(done.Starts) != 1 {
 		t.Errorf("confirmed %+v, %v", done, err)
 	}
-	_, err = confirm(t, d.Keeper, url, 0)
+	_, err = confirm(t, d.Registry, url, 0)
 	wantError(t, err, ErrToken, "used up")
 }
 
@@ -123,13 +123,13 @@ func TestLinkIsOpenedFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoorstep(t)
-			d.door.answer = func(_ Subscription, _, _, url string) Agreement {
-				if _, err := confirm(t, d.Keeper, url, 77); err != nil {
+			d.listener.answer = func(_ Subscription, _, _, url string) Agreement {
+				if _, err := confirm(t, d.Registry, url, 77); err != nil {
 					t.Error(err)
 				}
 				return answer
 			}
-			made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+			made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 			if made.State != Active || made.Validation.Rate != 77 {
 				t.Errorf("made %+v", made)
 			}
@@ -157,10 +157,10 @@ func TestChangedEndpointIsAsked(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDoorstep(t)
-			made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
-			mustPublish(t, d.Keeper, "orders", "x")
-			d.door.answer = func(s Subscription, _, _, _ string) Agreement {
-				if now := mustFind(t, d.Keeper, topic("orders"), "mailer"); now.Webhook.URL != example || now.State != Active {
+			made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
+			mustPublish(t, d.Registry, "orders", "x")
+			d.listener.answer = func(s Subscription, _, _, _ string) Agreement {
+				if now := mustFind(t, d.Registry, topic("orders"), "mailer"); now.Webhook.URL != example || now.State != Active {
 					t.Errorf("while it is asked: %+v", now)
 				}
 				if s.Webhook.URL != "https://example.com/new" || s.ID != made.ID {
@@ -188,13 +188,13 @@ func TestChangedEndpointIsAsked(t *testing.T) {
 func TestLinkIsNotOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
-		defer run(t, d.Keeper)()
+		defer run(t, d.Registry)()
 		var url string
-		d.door.answer = func(_ Subscription, _, _, u string) Agreement {
+		d.listener.answer = func(_ Subscription, _, _, u string) Agreement {
 			url = u
 			return Agreement{Awaiting: true}
 		}
-		made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+		made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 		time.Sleep(DefaultValidationWindow - time.Second)
 		synctest.Wait()
 		if got := d.state(t); got != Pending {
@@ -202,16 +202,16 @@ func TestLinkIsNotOpened(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		failed := mustFind(t, d.Keeper, topic("orders"), "mailer")
+		failed := mustFind(t, d.Registry, topic("orders"), "mailer")
 		if failed.State != Failed || !strings.Contains(failed.Why, "create or update it again") || failed.Validation.Token != "" {
 			t.Errorf("failed %+v", failed)
 		}
-		_, err := confirm(t, d.Keeper, url, 0)
+		_, err := confirm(t, d.Registry, url, 0)
 		wantError(t, err, ErrToken, "too old")
 
-		d.door.says(Agreement{Agreed: true})
-		mustPublish(t, d.Keeper, "orders", "x")
-		again := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+		d.listener.says(Agreement{Agreed: true})
+		mustPublish(t, d.Registry, "orders", "x")
+		again := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 		if again.State != Active || again.ID == made.ID || again.Starts[0] != 1 {
 			t.Errorf("again %+v", again)
 		}
@@ -222,10 +222,10 @@ func TestLinkIsNotOpened(t *testing.T) {
 func TestLinkIsOpenedTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
-		d.door.says(Agreement{Awaiting: true})
-		made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+		d.listener.says(Agreement{Awaiting: true})
+		made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 		time.Sleep(DefaultValidationWindow)
-		_, err := confirm(t, d.Keeper, link(made, made.Validation.Token), 0)
+		_, err := confirm(t, d.Registry, link(made, made.Validation.Token), 0)
 		wantError(t, err, ErrToken, "too old")
 		if got := d.state(t); got != Pending {
 			t.Errorf("it is %s", got)
@@ -238,18 +238,18 @@ func TestFailedOneIsAskedAgain(t *testing.T) {
 	for _, how := range []string{"update", "ensure"} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDoorstep(t)
-			defer run(t, d.Keeper)()
-			d.door.says(Agreement{Awaiting: true})
-			made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+			defer run(t, d.Registry)()
+			d.listener.says(Agreement{Awaiting: true})
+			made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 			time.Sleep(DefaultValidationWindow + time.Second)
-			d.door.says(Agreement{Agreed: true})
+			d.listener.says(Agreement{Agreed: true})
 			var err error
 			if how == "ensure" {
 				_, err = d.Ensure(t.Context(), topic("orders"), "mailer", hook(example))
 			} else {
 				_, err = d.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {}))
 			}
-			if found := mustFind(t, d.Keeper, topic("orders"), "mailer"); err != nil || found.State != Active || found.ID != made.ID || found.Starts == nil {
+			if found := mustFind(t, d.Registry, topic("orders"), "mailer"); err != nil || found.State != Active || found.ID != made.ID || found.Starts == nil {
 				t.Errorf("%s: found %+v, %v", how, found, err)
 			}
 		})
@@ -263,9 +263,9 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		d := newDoorstep(t)
 		trusted := hook(example)
 		trusted.SkipValidation = true
-		old := mustCreate(t, d.Keeper, topic("orders"), "old", trusted)
+		old := mustCreate(t, d.Registry, topic("orders"), "old", trusted)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
-		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.door})
+		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.listener})
 		if _, err := dying.Create(t.Context(), topic("orders"), "new", hook(example)); !errors.Is(err, errCrashed) {
 			t.Fatalf("got %v", err)
 		}
@@ -274,7 +274,7 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		if !errors.Is(err, errCrashed) {
 			t.Fatalf("got %v", err)
 		}
-		k := d.open(t, Config{Validate: d.door})
+		k := d.open(t, Config{Validate: d.listener})
 		defer run(t, k)()
 		if s := mustFind(t, k, topic("orders"), "new"); s.State != Pending {
 			t.Errorf("new: %+v", s)
@@ -297,8 +297,8 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 // G11: of two who move an endpoint at once the later counts, and the earlier is told.
 func TestUpdatesOvertakeEachOther(t *testing.T) {
 	d := newDoorstep(t)
-	mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
-	d.door.answer = func(s Subscription, _, _, _ string) Agreement {
+	mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
+	d.listener.answer = func(s Subscription, _, _, _ string) Agreement {
 		if s.Webhook.URL == "https://example.com/first" {
 			if _, err := d.move(t, "https://example.com/second"); err != nil {
 				t.Error(err)
@@ -308,10 +308,10 @@ func TestUpdatesOvertakeEachOther(t *testing.T) {
 	}
 	_, err := d.move(t, "https://example.com/first")
 	wantError(t, err, errSuperseded, "try again")
-	if !errors.Is(err, meta.ErrConflict) { // which the doors know
+	if !errors.Is(err, meta.ErrConflict) { // which the listeners know
 		t.Errorf("got %v", err)
 	}
-	if found := mustFind(t, d.Keeper, topic("orders"), "mailer"); found.Webhook.URL != "https://example.com/second" {
+	if found := mustFind(t, d.Registry, topic("orders"), "mailer"); found.Webhook.URL != "https://example.com/second" {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -319,8 +319,8 @@ func TestUpdatesOvertakeEachOther(t *testing.T) {
 // G11: what changes while an endpoint is asked is not lost when it agrees.
 func TestOtherUpdateWhileAnEndpointIsAsked(t *testing.T) {
 	d := newDoorstep(t)
-	mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
-	d.door.answer = func(Subscription, string, string, string) Agreement {
+	mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
+	d.listener.answer = func(Subscription, string, string, string) Agreement {
 		if _, err := d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 7 })); err != nil {
 			t.Error(err)
 		}
@@ -331,10 +331,10 @@ func TestOtherUpdateWhileAnEndpointIsAsked(t *testing.T) {
 	}
 	_, err := d.move(t, "https://example.com/first")
 	wantError(t, err, errSuperseded, "try again")
-	if found := mustFind(t, d.Keeper, topic("orders"), "mailer"); found.MaxEvents != 7 || found.Webhook.URL != example || len(found.Keys) != 1 {
+	if found := mustFind(t, d.Registry, topic("orders"), "mailer"); found.MaxEvents != 7 || found.Webhook.URL != example || len(found.Keys) != 1 {
 		t.Errorf("found %+v", found)
 	}
-	d.door.answer = func(Subscription, string, string, string) Agreement {
+	d.listener.answer = func(Subscription, string, string, string) Agreement {
 		if _, err := d.RotateKey(t.Context(), topic("orders"), "mailer", "hmac", time.Hour); err != nil {
 			t.Error(err)
 		}
@@ -350,7 +350,7 @@ func TestDeletedWhileTheEndpointIsAsked(t *testing.T) {
 	for name, a := range map[string]Agreement{"agreed": {Agreed: true}, "awaiting": {Awaiting: true}, "refused": {Why: "no"}} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoorstep(t)
-			d.door.answer = func(Subscription, string, string, string) Agreement {
+			d.listener.answer = func(Subscription, string, string, string) Agreement {
 				if err := d.Delete(t.Context(), topic("orders"), "mailer"); err != nil {
 					t.Error(err)
 				}
@@ -372,7 +372,7 @@ func TestCallerLeavesWhileTheEndpointIsAsked(t *testing.T) {
 	for _, agrees := range []bool{true, false} {
 		d := newDoorstep(t)
 		ctx, leave := context.WithCancel(t.Context())
-		d.door.answer = func(Subscription, string, string, string) Agreement {
+		d.listener.answer = func(Subscription, string, string, string) Agreement {
 			leave()
 			return Agreement{Agreed: agrees}
 		}
@@ -390,15 +390,15 @@ func TestCallerLeavesWhileTheEndpointIsAsked(t *testing.T) {
 // G11: many open one link at once; it is good once.
 func TestLinkIsOpenedByMany(t *testing.T) {
 	d := newDoorstep(t)
-	d.door.says(Agreement{Awaiting: true})
-	made := mustCreate(t, d.Keeper, topic("orders"), "mailer", hook(example))
+	d.listener.says(Agreement{Awaiting: true})
+	made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 	url := link(made, made.Validation.Token)
 	other := d.open(t, Config{})
 	var wg sync.WaitGroup
 	good := make(chan int, 16)
 	for i := range 16 {
 		wg.Go(func() {
-			k := d.Keeper
+			k := d.Registry
 			if i%2 == 1 {
 				k = other
 			}
@@ -470,8 +470,8 @@ func TestLapseIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
 		f := &faults{}
-		k := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.door})
-		d.door.says(Agreement{Awaiting: true})
+		k := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.listener})
+		d.listener.says(Agreement{Awaiting: true})
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		defer run(t, k)()
 		f.mu.Lock()

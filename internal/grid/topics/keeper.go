@@ -26,7 +26,7 @@ const (
 	DefaultValidationWindow = 10 * time.Minute
 )
 
-// Broker is what the keeper asks of it.
+// Broker is what the registry asks of it.
 type Broker interface {
 	Namespace() string
 	Hub(name string) (broker.Hub, error)
@@ -49,18 +49,18 @@ type Validator interface {
 	Validate(ctx context.Context, s Subscription, topic, code, url string) Agreement
 }
 
-// Config is what a keeper works with.
+// Config is what a registry works with.
 type Config struct {
 	// Engine keeps the topics' events, Meta the definitions; Broker knows the hubs. All three
-	// are required; the keeper closes none.
+	// are required; the registry closes none.
 	Engine eventlog.Engine
 	Meta   meta.Store
 	Broker Broker
 	// Validate may be nil in tests: everybody agrees.
 	Validate Validator
-	// CheckPlace says whether a dead-letter place may be used (folders!); CheckEndpoint whether
+	// CheckTarget says whether a dead-letter place may be used (folders!); CheckEndpoint whether
 	// a webhook's URL may. Either may be nil: all may.
-	CheckPlace    func(Place) error
+	CheckTarget   func(Target) error
 	CheckEndpoint func(Subscription) error
 	// ValidationURL makes the link that an endpoint's owner opens. Nil: there is none, and who
 	// does not agree at once never does.
@@ -83,8 +83,8 @@ func (c Config) withDefaults() Config {
 	if c.Retention == 0 {
 		c.Retention = max(DefaultRetention, c.MaxTimeToLive+24*time.Hour)
 	}
-	if c.CheckPlace == nil {
-		c.CheckPlace = func(Place) error { return nil }
+	if c.CheckTarget == nil {
+		c.CheckTarget = func(Target) error { return nil }
 	}
 	if c.CheckEndpoint == nil {
 		c.CheckEndpoint = func(Subscription) error { return nil }
@@ -98,15 +98,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Keeper keeps definitions. All methods may be called by many goroutines at once.
-type Keeper struct {
+// Registry keeps definitions. All methods may be called by many goroutines at once.
+type Registry struct {
 	engine    eventlog.Engine
 	meta      meta.Store
 	broker    Broker
 	namespace string
 	validator Validator
 
-	checkPlace    func(Place) error
+	checkTarget   func(Target) error
 	checkEndpoint func(Subscription) error
 	validationURL func(s Subscription, token string) string
 	window        time.Duration
@@ -119,18 +119,18 @@ type Keeper struct {
 
 // Open reads the definitions, makes YardEvents, and finishes deletions that were interrupted.
 // It starts no goroutine; Run does the rest.
-func Open(ctx context.Context, cfg Config) (*Keeper, error) {
+func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	if cfg.Engine == nil || cfg.Meta == nil || cfg.Broker == nil {
 		return nil, errors.New("open topics: an engine, a meta store and a broker are required")
 	}
 	cfg = cfg.withDefaults()
-	k := &Keeper{
+	k := &Registry{
 		engine:        cfg.Engine,
 		meta:          cfg.Meta,
 		broker:        cfg.Broker,
 		namespace:     cfg.Broker.Namespace(),
 		validator:     cfg.Validate,
-		checkPlace:    cfg.CheckPlace,
+		checkTarget:   cfg.CheckTarget,
 		checkEndpoint: cfg.CheckEndpoint,
 		validationURL: cfg.ValidationURL,
 		window:        cfg.ValidationWindow,
@@ -147,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 
 // load reads subscriptions before topics: what names a topic that is not there then was left
 // behind by the topic's deletion.
-func (k *Keeper) load(ctx context.Context) error {
+func (k *Registry) load(ctx context.Context) error {
 	subscriptions, err := k.list(ctx, subscriptionsPrefix)
 	if err != nil {
 		return fmt.Errorf("read subscriptions: %w", err)
@@ -166,7 +166,7 @@ func (k *Keeper) load(ctx context.Context) error {
 	return k.ensureYardEvents(ctx)
 }
 
-func (k *Keeper) list(ctx context.Context, prefix string) ([]sighting, error) {
+func (k *Registry) list(ctx context.Context, prefix string) ([]sighting, error) {
 	entries, err := k.meta.List(ctx, prefix)
 	if err != nil {
 		return nil, err
@@ -194,10 +194,10 @@ type Snapshot struct {
 }
 
 // Snapshot gives the present one; it costs nothing.
-func (k *Keeper) Snapshot() *Snapshot { return &k.known.live.Load().Snapshot }
+func (k *Registry) Snapshot() *Snapshot { return &k.known.live.Load().Snapshot }
 
 // OnChange has f called, quickly and without changing anything, after each change.
-func (k *Keeper) OnChange(f func()) (stop func()) { return k.known.listeners.Add(f) }
+func (k *Registry) OnChange(f func()) (stop func()) { return k.known.listeners.Add(f) }
 
 // now has the precision that makes an order of creation, and none that storing loses.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
@@ -208,7 +208,7 @@ const leftoverAge = 24 * time.Hour
 
 // sweep removes subscriptions that a crash has left behind of topics which were deleted. Nobody
 // sees them; this is only to keep nothing for ever. What fails is left to the next start.
-func (k *Keeper) sweep(ctx context.Context) {
+func (k *Registry) sweep(ctx context.Context) {
 	topics := k.known.live.Load().logs
 	left := k.known.known(func(key string) bool { return strings.HasPrefix(key, topicSubscriptionsPrefix) })
 	left = slices.DeleteFunc(left, func(s sighting) bool {

@@ -72,7 +72,7 @@ func (v *Validation) close() { v.Token, v.Until, v.Awaiting = "", time.Time{}, f
 const lapsePause = time.Second
 
 // keepTime lets definitions lapse when their time has come, until ctx ends.
-func (k *Keeper) keepTime(ctx context.Context) {
+func (k *Registry) keepTime(ctx context.Context) {
 	for {
 		keys, next := k.known.deadlines.due(time.Now())
 		for _, key := range keys {
@@ -85,7 +85,7 @@ func (k *Keeper) keepTime(ctx context.Context) {
 }
 
 // untilDue waits for the next moment, or an earlier one that has come up. False: ctx has ended.
-func (k *Keeper) untilDue(ctx context.Context, next time.Time) bool {
+func (k *Registry) untilDue(ctx context.Context, next time.Time) bool {
 	var due <-chan time.Time
 	if !next.IsZero() {
 		timer := time.NewTimer(time.Until(next))
@@ -100,7 +100,7 @@ func (k *Keeper) untilDue(ctx context.Context, next time.Time) bool {
 	return ctx.Err() == nil
 }
 
-func (k *Keeper) lapse(ctx context.Context, key string) {
+func (k *Registry) lapse(ctx context.Context, key string) {
 	lapsed := false
 	s, err := k.change(ctx, key, func(r *record) error {
 		if lapsed = r.lapse(time.Now()); !lapsed {

@@ -23,7 +23,7 @@ const maxAppends = 4
 // Errors: ErrTopicNotFound, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among
 // them. After eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any
 // other they are not.
-func (k *Keeper) Publish(ctx context.Context, topic string, events [][]byte) error {
+func (k *Registry) Publish(ctx context.Context, topic string, events [][]byte) error {
 	live := k.known.live.Load()
 	t := live.Topics[auth.Fold(topic)]
 	if t == nil {
@@ -103,7 +103,7 @@ func write(dst []byte, contentType string, events [][]byte) (batch eventlog.Batc
 }
 
 // Log gives a topic's log, for reading; ErrTopicNotFound where it is deleted.
-func (k *Keeper) Log(t *Topic) (eventlog.Partition, error) {
+func (k *Registry) Log(t *Topic) (eventlog.Partition, error) {
 	log, ok := k.known.live.Load().logs[t.ID]
 	if !ok {
 		return nil, topicNotFound(t.Name)
@@ -111,6 +111,6 @@ func (k *Keeper) Log(t *Topic) (eventlog.Partition, error) {
 	return log.Partition, log.err
 }
 
-func (k *Keeper) openLog(t *Topic) (eventlog.Partition, error) {
+func (k *Registry) openLog(t *Topic) (eventlog.Partition, error) {
 	return k.engine.Partition(LogOf(t), eventlog.Retention{Age: k.retention})
 }

@@ -12,7 +12,7 @@ import (
 
 // registry is what this node knows of all topics and subscriptions.
 //
-// News of one fact comes from two sides: from our own changes, once the store has acknowledged
+// News of one entry comes from two sides: from our own changes, once the store has acknowledged
 // them, and from the watch. Either may be late. So each piece of news carries its revision, and
 // an older one never overwrites a newer one. That needs a memory of what is gone, too: it is
 // kept until the watch has told the deletion, after which the watch brings nothing older, and
@@ -52,7 +52,7 @@ type sighting struct {
 	// state before, since a store does not say which one a deletion got.
 	gone bool
 	// told: it came from the watch.
-	told bool
+	watched bool
 }
 
 // deadline is when the state next changes by itself; zero: never.
@@ -131,7 +131,7 @@ func (r *registry) end() {
 // apply takes news in, in one step for readers.
 func (r *registry) apply(news ...sighting) {
 	if r.take(news) {
-		r.listeners.Tell()
+		r.listeners.Notify()
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *registry) take(news []sighting) (changed bool) {
 // they are gone was concluded, not told, so whatever the watch tells next counts.
 func (r *registry) drop(gone []sighting) {
 	if r.forget(gone) {
-		r.listeners.Tell()
+		r.listeners.Notify()
 	}
 }
 
@@ -175,7 +175,7 @@ func (r *registry) noteLocked(d *draft, s sighting) {
 		return
 	}
 	r.seen[s.key] = s
-	if s.gone && s.told {
+	if s.gone && s.watched {
 		r.departed = append(r.departed, s.key)
 	}
 	r.deadlines.set(s.key, s.deadline())
@@ -187,7 +187,7 @@ func (r *registry) forgetDepartedLocked() {
 		return
 	}
 	for _, key := range r.departed {
-		if s := r.seen[key]; s.gone && s.told {
+		if s := r.seen[key]; s.gone && s.watched {
 			delete(r.seen, key)
 		}
 	}

@@ -18,14 +18,14 @@ import (
 // history is what a store goes through, as its watch tells it.
 type history struct {
 	revision meta.Revision
-	told     []sighting
+	watched  []sighting
 }
 
 // next draws a change of one of a few topics and subscriptions.
 func (h *history) next(t *rapid.T) sighting {
 	h.revision++
 	n := rapid.IntRange(0, 2).Draw(t, "topic")
-	s := sighting{revision: h.revision, told: true}
+	s := sighting{revision: h.revision, watched: true}
 	if rapid.Bool().Draw(t, "is topic") {
 		r := &topicRecord{Topic: Topic{Name: fmt.Sprintf("Topic-%d", n), ID: fmt.Sprintf("id-%d-%d", n, rapid.IntRange(0, 1).Draw(t, "incarnation"))}}
 		r.Deleting = rapid.IntRange(0, 3).Draw(t, "deleting") == 0
@@ -45,7 +45,7 @@ func (h *history) next(t *rapid.T) sighting {
 	if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
 		s.gone, s.topic, s.sub = true, nil, nil
 	}
-	h.told = append(h.told, s)
+	h.watched = append(h.watched, s)
 	return s
 }
 
@@ -89,8 +89,8 @@ func copySnapshot(s Snapshot) Snapshot {
 func TestReadersSeeWhatIsKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRegistry(func(*Topic) (eventlog.Partition, error) { return nil, nil })
-		told := 0
-		r.listeners.Add(func() { told++ })
+		watched := 0
+		r.listeners.Add(func() { watched++ })
 		var h history
 		type held struct {
 			live *live
@@ -102,18 +102,18 @@ func TestReadersSeeWhatIsKnown(t *testing.T) {
 			for range rapid.IntRange(1, 4).Draw(t, "portion") {
 				news = append(news, h.next(t))
 			}
-			before, toldBefore := r.live.Load(), told
+			before, reportedBefore := r.live.Load(), watched
 			switch rapid.IntRange(0, 4).Draw(t, "how") {
 			case 0: // our own change, told to us by the watch first
 				own := news[0]
-				own.told = false
+				own.watched = false
 				r.begin()
 				r.apply(news...)
 				r.apply(own)
 				r.end()
 			case 1: // a watch that begins anew tells old news
 				r.begin()
-				r.apply(append(slices.Clone(news), h.told[rapid.IntRange(0, len(h.told)-1).Draw(t, "late")])...)
+				r.apply(append(slices.Clone(news), h.watched[rapid.IntRange(0, len(h.watched)-1).Draw(t, "late")])...)
 				r.end()
 			case 2: // something was deleted while nobody watched
 				r.apply(news...)
@@ -130,7 +130,7 @@ func TestReadersSeeWhatIsKnown(t *testing.T) {
 			if len(after.logs) != len(after.Topics) {
 				t.Fatalf("%d logs of %d topics", len(after.logs), len(after.Topics))
 			}
-			if (before == after) != (told == toldBefore) {
+			if (before == after) != (watched == reportedBefore) {
 				t.Fatal("a change was not told")
 			}
 			all = append(all, held{after, copySnapshot(after.Snapshot)})
@@ -150,8 +150,8 @@ func TestOldNewsIsNoNews(t *testing.T) {
 		made := &topicRecord{Topic: Topic{Name: "orders", ID: "id", Tags: map[string]string{"": tag}}}
 		return sighting{key: made.key(), revision: revision, topic: made}
 	}
-	gone := func(revision meta.Revision, told bool) sighting {
-		return sighting{key: topicKey("orders"), revision: revision, gone: true, told: told}
+	gone := func(revision meta.Revision, watched bool) sighting {
+		return sighting{key: topicKey("orders"), revision: revision, gone: true, watched: watched}
 	}
 	expect := func(tag string) {
 		t.Helper()

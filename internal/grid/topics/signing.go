@@ -15,7 +15,7 @@ import (
 
 // RotateKey adds a signing key of the algorithm (see signature) and lets the others expire after
 // overlap; the new one is the last. Those that have expired are forgotten.
-func (k *Keeper) RotateKey(ctx context.Context, source Source, name, algorithm string, overlap time.Duration) (Subscription, error) {
+func (k *Registry) RotateKey(ctx context.Context, source Source, name, algorithm string, overlap time.Duration) (Subscription, error) {
 	if overlap < 0 {
 		return Subscription{}, invalid("overlap of %v: give how long the present keys are to sign, zero for no longer", overlap)
 	}

@@ -24,7 +24,7 @@ type origin struct {
 }
 
 // origin finds a source. Errors: ErrInvalid, ErrTopicNotFound, *broker.NotFoundError.
-func (k *Keeper) origin(s Source) (origin, error) {
+func (k *Registry) origin(s Source) (origin, error) {
 	switch {
 	case s.Topic != "" && s.Hub != "" || s == (Source{}):
 		return origin{}, invalid("name a topic or a hub, and only one of them, as the source")
@@ -45,7 +45,7 @@ func (k *Keeper) origin(s Source) (origin, error) {
 
 // starts reads where delivery begins: at the ends of the source's logs, or at their beginnings.
 // Whatever is published after it returned lies behind the ends.
-func (k *Keeper) starts(ctx context.Context, at origin, fromStart bool) ([]int64, error) {
+func (k *Registry) starts(ctx context.Context, at origin, fromStart bool) ([]int64, error) {
 	if at.Hub != "" {
 		return k.hubStarts(ctx, at, fromStart)
 	}
@@ -65,7 +65,7 @@ func (k *Keeper) starts(ctx context.Context, at origin, fromStart bool) ([]int64
 	return []int64{int64(bounds.Next)}, nil
 }
 
-func (k *Keeper) hubStarts(ctx context.Context, at origin, fromStart bool) ([]int64, error) {
+func (k *Registry) hubStarts(ctx context.Context, at origin, fromStart bool) ([]int64, error) {
 	starts := make([]int64, at.partitions)
 	for i := range starts {
 		p, err := k.broker.Partition(ctx, at.Hub, strconv.Itoa(i))
@@ -82,7 +82,7 @@ func (k *Keeper) hubStarts(ctx context.Context, at origin, fromStart bool) ([]in
 
 // gone says why nothing comes from a subscription's source any more; empty while it is there. A
 // topic takes its subscriptions along, a hub does not.
-func (k *Keeper) gone(s *Subscription) string {
+func (k *Registry) gone(s *Subscription) string {
 	if s.Source.Hub == "" {
 		return ""
 	}

@@ -11,17 +11,17 @@ import (
 // SetState is for the delivery service: Disabled with a reason, when the endpoint asked for it.
 // Active lets a disabled one go on. Of one that is neither, nothing is changed: what was meant is
 // an earlier state.
-func (k *Keeper) SetState(ctx context.Context, id string, state State, why string) error {
+func (k *Registry) SetState(ctx context.Context, id string, state State, why string) error {
 	return k.setState(ctx, id, state, why, func(*record) bool { return true })
 }
 
 // DisableAt is SetState to Disabled where the endpoint of a URL asked for it. Of a subscription
 // that has another by now nothing is changed: that one has not asked.
-func (k *Keeper) DisableAt(ctx context.Context, id, url, why string) error {
+func (k *Registry) DisableAt(ctx context.Context, id, url, why string) error {
 	return k.setState(ctx, id, Disabled, why, func(r *record) bool { return r.Webhook != nil && r.Webhook.URL == url })
 }
 
-func (k *Keeper) setState(ctx context.Context, id string, state State, why string, meant func(*record) bool) error {
+func (k *Registry) setState(ctx context.Context, id string, state State, why string, meant func(*record) bool) error {
 	if state != Disabled && state != Active {
 		return invalid("state %q: set %s or %s", state, Disabled, Active)
 	}

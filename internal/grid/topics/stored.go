@@ -35,11 +35,11 @@ type proposal struct {
 
 func (r *record) key() string { return subscriptionKey(r.Source, r.Name) }
 
-// fact is either of them.
-type fact interface{ key() string }
+// entry is either of them.
+type entry interface{ key() string }
 
 // encode cannot fail: settings that cannot be written are refused before (checkSize).
-func encode(f fact) []byte {
+func encode(f entry) []byte {
 	value, err := json.Marshal(f)
 	if err != nil {
 		panic(fmt.Sprintf("encode %s: %v", f.key(), err))
@@ -47,8 +47,8 @@ func encode(f fact) []byte {
 	return value
 }
 
-// sighted makes news of a fact. Errors name the key, never the value, which has secrets.
-func (k *Keeper) sighted(e meta.Entry) (sighting, error) {
+// sighted makes news of an entry. Errors name the key, never the value, which has secrets.
+func (k *Registry) sighted(e meta.Entry) (sighting, error) {
 	s := sighting{key: e.Key, revision: e.Revision}
 	var err error
 	if strings.HasPrefix(e.Key, topicsPrefix) {
@@ -59,7 +59,7 @@ func (k *Keeper) sighted(e meta.Entry) (sighting, error) {
 	return s, err
 }
 
-func (k *Keeper) decodeTopic(e meta.Entry) (*topicRecord, error) {
+func (k *Registry) decodeTopic(e meta.Entry) (*topicRecord, error) {
 	t := new(topicRecord)
 	if err := json.Unmarshal(e.Value, t); err != nil {
 		return nil, fmt.Errorf("read topic %s: %w", e.Key, err)
@@ -71,7 +71,7 @@ func (k *Keeper) decodeTopic(e meta.Entry) (*topicRecord, error) {
 	return t, nil
 }
 
-func (k *Keeper) decodeSubscription(e meta.Entry) (*record, error) {
+func (k *Registry) decodeSubscription(e meta.Entry) (*record, error) {
 	r := new(record)
 	if err := json.Unmarshal(e.Value, r); err != nil {
 		return nil, fmt.Errorf("read subscription %s: %w", e.Key, err)
@@ -87,7 +87,7 @@ func (k *Keeper) decodeSubscription(e meta.Entry) (*record, error) {
 	return r, nil
 }
 
-func (k *Keeper) resource(s Source) string {
+func (k *Registry) resource(s Source) string {
 	if s.Hub != "" {
 		return HubResource(k.namespace, s.Hub)
 	}

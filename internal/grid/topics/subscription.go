@@ -17,7 +17,7 @@ import (
 // Failed.
 //
 // Errors: ErrNotFound, ErrAmbiguous, ErrTopicNotFound, *broker.NotFoundError.
-func (k *Keeper) Find(source Source, name string) (Subscription, error) {
+func (k *Registry) Find(source Source, name string) (Subscription, error) {
 	if source == (Source{}) {
 		return k.findAnywhere(name)
 	}
@@ -31,7 +31,7 @@ func (k *Keeper) Find(source Source, name string) (Subscription, error) {
 	return Subscription{}, notFound(source, name)
 }
 
-func (k *Keeper) findAnywhere(name string) (Subscription, error) {
+func (k *Registry) findAnywhere(name string) (Subscription, error) {
 	var found *Subscription
 	folded := auth.Fold(name)
 	for _, s := range k.Snapshot().Subscriptions {
@@ -50,7 +50,7 @@ func (k *Keeper) findAnywhere(name string) (Subscription, error) {
 }
 
 // shown is a subscription as users see it.
-func (k *Keeper) shown(s *Subscription) Subscription {
+func (k *Registry) shown(s *Subscription) Subscription {
 	shown := *s
 	if why := k.gone(s); why != "" {
 		shown.State, shown.Why = Failed, why
@@ -59,7 +59,7 @@ func (k *Keeper) shown(s *Subscription) Subscription {
 }
 
 // Subscriptions of a source, or (zero source) all, by name. They are as Find gives them.
-func (k *Keeper) Subscriptions(source Source) ([]Subscription, error) {
+func (k *Registry) Subscriptions(source Source) ([]Subscription, error) {
 	chosen, err := k.choose(source)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (k *Keeper) Subscriptions(source Source) ([]Subscription, error) {
 	return list, nil
 }
 
-func (k *Keeper) choose(source Source) ([]*Subscription, error) {
+func (k *Registry) choose(source Source) ([]*Subscription, error) {
 	snapshot := k.Snapshot()
 	if source == (Source{}) {
 		return slices.Collect(maps.Values(snapshot.Subscriptions)), nil
@@ -99,9 +99,9 @@ func ofHub(s *Snapshot, hub string) (its []*Subscription) {
 	return its
 }
 
-// Delete removes it. What it leaves elsewhere (cursors, shelves, dead letters) others clean up,
+// Delete removes it. What it leaves elsewhere (cursors, parked logs, dead letters) others clean up,
 // who hear of it by OnChange.
-func (k *Keeper) Delete(ctx context.Context, source Source, name string) error {
+func (k *Registry) Delete(ctx context.Context, source Source, name string) error {
 	key, err := k.keyOf(source, name)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (k *Keeper) Delete(ctx context.Context, source Source, name string) error {
 
 // keyOf finds the key of a subscription that is to be changed. The store decides whether it is
 // there; only where no source is named this node has to know it.
-func (k *Keeper) keyOf(source Source, name string) (string, error) {
+func (k *Registry) keyOf(source Source, name string) (string, error) {
 	if source == (Source{}) {
 		found, err := k.findAnywhere(name)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
-// G1: a subscription is what it was made as, also for a keeper that opens later.
+// G1: a subscription is what it was made as, also for a registry that opens later.
 func TestCreatedSubscriptionIsThere(t *testing.T) {
 	y := newYard(t)
 	k := y.open(t, Config{})
@@ -28,16 +28,16 @@ func TestCreatedSubscriptionIsThere(t *testing.T) {
 		t.Errorf("made %+v", made)
 	}
 	s.Headers[0].Value = "mine to change"
-	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
+	for _, registry := range []*Registry{k, y.open(t, Config{})} {
 		for _, name := range []string{"mailer", "MAILER"} {
 			for _, source := range []Source{topic("ORDERS"), {}} {
-				found, err := keeper.Find(source, name)
+				found, err := registry.Find(source, name)
 				if err != nil || !found.Settings.equal(made.Settings) || found.ID != made.ID || found.Headers[0].Value != "prod" {
 					t.Errorf("%v, %s: got %+v, %v", source, name, found, err)
 				}
 			}
 		}
-		if got := keeper.Snapshot().Subscriptions[made.ID]; got == nil || got.Name != "Mailer" {
+		if got := registry.Snapshot().Subscriptions[made.ID]; got == nil || got.Name != "Mailer" {
 			t.Errorf("by id: %+v", got)
 		}
 	}
@@ -99,7 +99,7 @@ func TestStartsMissNothing(t *testing.T) {
 			publisher := y.open(t, Config{})
 			mustTopic(t, publisher, "orders")
 			published := int64(-1)
-			var k *Keeper
+			var k *Registry
 			store := hookedStore{Store: y.store, changed: func(key string) {
 				if !strings.HasPrefix(key, subscriptionsPrefix) || published >= 0 {
 					return
@@ -110,11 +110,11 @@ func TestStartsMissNothing(t *testing.T) {
 				}
 				mustPublish(t, publisher, "orders", "x")
 			}}
-			door := &endpoint{}
-			k = y.open(t, Config{Meta: store, Validate: door, ValidationURL: link})
+			listener := &endpoint{}
+			k = y.open(t, Config{Meta: store, Validate: listener, ValidationURL: link})
 			s := hook(example)
 			var url string
-			door.answer = func(_ Subscription, _, _, u string) Agreement {
+			listener.answer = func(_ Subscription, _, _, u string) Agreement {
 				mustPublish(t, publisher, "orders", "while asked")
 				url = u
 				return Agreement{Agreed: how == "agreed", Awaiting: how != "agreed"}
@@ -192,13 +192,13 @@ func TestDeletedSubscriptionIsGone(t *testing.T) {
 	k := y.open(t, Config{})
 	mustTopic(t, k, "orders")
 	first := mustCreate(t, k, topic("orders"), "mailer", hook(example))
-	told := 0
-	defer k.OnChange(func() { told++ })()
+	watched := 0
+	defer k.OnChange(func() { watched++ })()
 	if err := k.Delete(t.Context(), Source{}, "Mailer"); err != nil {
 		t.Fatal(err)
 	}
-	if told != 1 || k.Snapshot().Subscriptions[first.ID] != nil || k.Snapshot().BySource[first.SourceID] != nil {
-		t.Errorf("still there, told %d times", told)
+	if watched != 1 || k.Snapshot().Subscriptions[first.ID] != nil || k.Snapshot().BySource[first.SourceID] != nil {
+		t.Errorf("still there, told %d times", watched)
 	}
 	wantError(t, k.Delete(t.Context(), topic("orders"), "mailer"), ErrNotFound, "mailer")
 	wantError(t, k.Delete(t.Context(), Source{}, "mailer"), ErrNotFound, "mailer")

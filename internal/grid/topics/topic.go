@@ -26,7 +26,7 @@ const (
 )
 
 // Topics gives all, by name.
-func (k *Keeper) Topics() []Topic {
+func (k *Registry) Topics() []Topic {
 	all := k.Snapshot().Topics
 	list := make([]Topic, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -36,7 +36,7 @@ func (k *Keeper) Topics() []Topic {
 }
 
 // Topic gives one by its name, in any case; ErrTopicNotFound.
-func (k *Keeper) Topic(name string) (Topic, error) {
+func (k *Registry) Topic(name string) (Topic, error) {
 	if t := k.Snapshot().Topics[auth.Fold(name)]; t != nil {
 		return *t, nil
 	}
@@ -46,7 +46,7 @@ func (k *Keeper) Topic(name string) (Topic, error) {
 // CreateTopic makes a topic; it is durable and ready for events when the call returns. If the
 // name is taken it is ErrTopicExists; if a topic of that name is still being deleted, its
 // deletion is finished first.
-func (k *Keeper) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
+func (k *Registry) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	t, err := k.define(cfg)
 	if err != nil {
 		return Topic{}, fmt.Errorf("create topic: %w", err)
@@ -61,7 +61,7 @@ func (k *Keeper) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic, error
 
 // define checks what was asked for and fills in the rest. That of several who create at once
 // all may see one place left is accepted: the bound is there for the memory.
-func (k *Keeper) define(cfg TopicConfig) (*topicRecord, error) {
+func (k *Registry) define(cfg TopicConfig) (*topicRecord, error) {
 	t := &topicRecord{Topic: Topic{
 		Name: cfg.Name, ID: newID(), Schema: cmp.Or(cfg.Schema, schema.EventGrid), Mapping: cfg.Mapping,
 		Key1: cfg.Key1, Key2: cfg.Key2, Created: now(), DisableKeys: cfg.DisableKeys, Tags: cfg.Tags,
@@ -78,7 +78,7 @@ func (k *Keeper) define(cfg TopicConfig) (*topicRecord, error) {
 
 // createTopic lets the store decide who is first. Only when the name is taken does it look at by
 // whom.
-func (k *Keeper) createTopic(ctx context.Context, t *topicRecord) (made Topic, err error) {
+func (k *Registry) createTopic(ctx context.Context, t *topicRecord) (made Topic, err error) {
 	err = untilUncontested(ctx, func() error {
 		stored, conflict := k.put(ctx, t, 0)
 		if conflict == nil {
@@ -97,7 +97,7 @@ func (k *Keeper) createTopic(ctx context.Context, t *topicRecord) (made Topic, e
 
 // clear looks at what has the name. That it may be gone by now is no error, and a deletion that
 // was decided is finished.
-func (k *Keeper) clear(ctx context.Context, name string) error {
+func (k *Registry) clear(ctx context.Context, name string) error {
 	there, err := k.get(ctx, topicKey(name))
 	switch {
 	case errors.Is(err, meta.ErrNotFound):
@@ -114,7 +114,7 @@ func (k *Keeper) clear(ctx context.Context, name string) error {
 }
 
 // ensureYardEvents lets the store decide which of several nodes is the first.
-func (k *Keeper) ensureYardEvents(ctx context.Context) error {
+func (k *Registry) ensureYardEvents(ctx context.Context) error {
 	if _, err := k.Topic(YardEvents); err == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (k *Keeper) ensureYardEvents(ctx context.Context) error {
 
 // EnsureTopic makes it, or changes what may be changed (all but the schema) and differs. Keys
 // that are not given stay, and so does the mapping where not even a schema is given.
-func (k *Keeper) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
+func (k *Registry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	for try := 1; ; try++ {
 		t, err := k.changeTopic(ctx, cfg.Name, func(t *Topic) error { return t.follow(cfg) })
 		if err == nil {
@@ -164,7 +164,7 @@ func (t *Topic) follow(cfg TopicConfig) error {
 // if somebody else was faster; its name, id and schema stay.
 //
 // Errors: ErrTopicNotFound, ErrInvalid, change's own, the store's.
-func (k *Keeper) UpdateTopic(ctx context.Context, name string, change func(*Topic) error) (Topic, error) {
+func (k *Registry) UpdateTopic(ctx context.Context, name string, change func(*Topic) error) (Topic, error) {
 	t, err := k.changeTopic(ctx, name, func(t *Topic) error {
 		was := *t
 		if err := change(t); err != nil {
@@ -188,7 +188,7 @@ func schemaIsFixed(is, asked schema.Kind) error {
 }
 
 // changeTopic reads a topic and lets it be changed, again if somebody else was faster.
-func (k *Keeper) changeTopic(ctx context.Context, name string, how func(*Topic) error) (changed Topic, err error) {
+func (k *Registry) changeTopic(ctx context.Context, name string, how func(*Topic) error) (changed Topic, err error) {
 	err = untilUncontested(ctx, func() error {
 		there, err := k.get(ctx, topicKey(name))
 		if errors.Is(err, meta.ErrNotFound) || err == nil && there.topic.Deleting {
@@ -217,7 +217,7 @@ func (k *Keeper) changeTopic(ctx context.Context, name string, how func(*Topic) 
 }
 
 // RegenerateKey makes key1 or key2 anew. The old one is good for nothing when it returns.
-func (k *Keeper) RegenerateKey(ctx context.Context, topic, key string) (Topic, error) {
+func (k *Registry) RegenerateKey(ctx context.Context, topic, key string) (Topic, error) {
 	renew := map[string]func(*Topic){
 		Key1: func(t *Topic) { t.Key1 = topickey.New() },
 		Key2: func(t *Topic) { t.Key2 = topickey.New() },

@@ -13,8 +13,8 @@ import (
 //
 // It is decided when the topic is marked in the store: from then on nobody sees it, nor its
 // subscriptions, and whatever interrupts the rest, the mark is there for the next who opens a
-// keeper or creates a topic of that name to finish it. Deleting again finishes it too.
-func (k *Keeper) DeleteTopic(ctx context.Context, name string) error {
+// registry or creates a topic of that name to finish it. Deleting again finishes it too.
+func (k *Registry) DeleteTopic(ctx context.Context, name string) error {
 	if auth.Fold(name) == YardEvents {
 		return fmt.Errorf("delete topic %q: %w: leave it unused if it is not wanted", name, ErrReserved)
 	}
@@ -25,7 +25,7 @@ func (k *Keeper) DeleteTopic(ctx context.Context, name string) error {
 	return err
 }
 
-func (k *Keeper) deleteTopic(ctx context.Context, name string) error {
+func (k *Registry) deleteTopic(ctx context.Context, name string) error {
 	there, err := k.get(ctx, topicKey(name))
 	if errors.Is(err, meta.ErrNotFound) {
 		return topicNotFound(name)
@@ -52,7 +52,7 @@ func (k *Keeper) deleteTopic(ctx context.Context, name string) error {
 // finishDeletion does what is left of a deletion that was decided. Each step may be done twice,
 // or by two nodes at once: storage names are never used again. The topic's key goes last, as it
 // is what says that there is something to finish.
-func (k *Keeper) finishDeletion(ctx context.Context, marked sighting) error {
+func (k *Registry) finishDeletion(ctx context.Context, marked sighting) error {
 	t := &marked.topic.Topic
 	if err := k.removeSubscriptions(ctx, t); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (k *Keeper) finishDeletion(ctx context.Context, marked sighting) error {
 // changed between the list and the deletion is deleted in the next round, and what is gone cannot
 // be changed. Who creates one meanwhile notices the deletion and takes it back. Those of another
 // topic of that name, made since somebody else finished this deletion, stay.
-func (k *Keeper) removeSubscriptions(ctx context.Context, t *Topic) error {
+func (k *Registry) removeSubscriptions(ctx context.Context, t *Topic) error {
 	for range maxTries {
 		all, err := k.list(ctx, subscriptionKeys(Source{Topic: t.Name}))
 		if err != nil {
@@ -96,7 +96,7 @@ func (k *Keeper) removeSubscriptions(ctx context.Context, t *Topic) error {
 
 // resumeDeletions finishes what a crash interrupted. A topic that cannot be removed now is gone
 // for users all the same, so the others are not kept waiting for it.
-func (k *Keeper) resumeDeletions(ctx context.Context, all []sighting) error {
+func (k *Registry) resumeDeletions(ctx context.Context, all []sighting) error {
 	for _, s := range all {
 		if !s.topic.Deleting {
 			continue
@@ -115,7 +115,7 @@ func (k *Keeper) resumeDeletions(ctx context.Context, all []sighting) error {
 
 // stillThere tells whether a subscription that was just stored has a topic: one that is deleted
 // meanwhile may have missed it.
-func (k *Keeper) stillThere(ctx context.Context, s sighting) error {
+func (k *Registry) stillThere(ctx context.Context, s sighting) error {
 	if s.sub.Source.Hub != "" {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (k *Keeper) stillThere(ctx context.Context, s sighting) error {
 
 // standing asks the store whether the topic of a subscription is there; ErrTopicNotFound where it
 // is gone, being deleted, or was made anew.
-func (k *Keeper) standing(ctx context.Context, r *record) error {
+func (k *Registry) standing(ctx context.Context, r *record) error {
 	there, err := k.get(ctx, topicKey(r.Source.Topic))
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (there.topic.ID != r.SourceID || there.topic.Deleting) {
 		return topicNotFound(r.Source.Topic)

@@ -28,7 +28,7 @@ func TestNamesOfTopics(t *testing.T) {
 	}
 }
 
-// G9: a topic is what it was made as, also for a keeper that opens later.
+// G9: a topic is what it was made as, also for a registry that opens later.
 func TestCreatedTopicIsThere(t *testing.T) {
 	y := newYard(t)
 	k := y.open(t, Config{})
@@ -43,9 +43,9 @@ func TestCreatedTopicIsThere(t *testing.T) {
 	if made.Key1 != "a-key-that-I-have-chosen" || len(made.Key2) < 40 || !isID(made.ID) || made.Resource != resource || !made.DisableKeys {
 		t.Errorf("made %+v", made)
 	}
-	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
+	for _, registry := range []*Registry{k, y.open(t, Config{})} {
 		for _, name := range []string{"Orders", "orders", "ORDERS"} {
-			found, err := keeper.Topic(name)
+			found, err := registry.Topic(name)
 			if err != nil || fmt.Sprint(found) != fmt.Sprint(made) {
 				t.Errorf("%s: got %+v, %v", name, found, err)
 			}
@@ -227,18 +227,18 @@ func TestRecreatedTopicIsEmpty(t *testing.T) {
 	if second.ID == first.ID || second.Key1 == first.Key1 {
 		t.Errorf("the new topic is the old one: %+v", second)
 	}
-	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
-		if got := stored(t, keeper, "orders"); len(got) != 0 {
+	for _, registry := range []*Registry{k, y.open(t, Config{})} {
+		if got := stored(t, registry, "orders"); len(got) != 0 {
 			t.Errorf("stored %q", got)
 		}
-		if list, err := keeper.Subscriptions(topic("orders")); err != nil || len(list) != 0 {
+		if list, err := registry.Subscriptions(topic("orders")); err != nil || len(list) != 0 {
 			t.Errorf("subscriptions %v, %v", list, err)
 		}
 	}
 }
 
 // expectGone checks that no call finds the topic.
-func expectGone(t *testing.T, k *Keeper, gone Topic) {
+func expectGone(t *testing.T, k *Registry, gone Topic) {
 	t.Helper()
 	_, byName := k.Topic(gone.Name)
 	_, find := k.Find(topic(gone.Name), "mailer")
@@ -443,14 +443,14 @@ func TestDeletionIsFinishedLate(t *testing.T) {
 	if err := y.open(t, Config{}).finishDeletion(t.Context(), marked); err != nil {
 		t.Fatal(err)
 	}
-	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
-		if found, err := keeper.Topic("orders"); err != nil || found.ID != made.ID {
+	for _, registry := range []*Registry{k, y.open(t, Config{})} {
+		if found, err := registry.Topic("orders"); err != nil || found.ID != made.ID {
 			t.Errorf("found %+v, %v", found, err)
 		}
-		if found := mustFind(t, keeper, topic("orders"), "mailer"); found.ID != sub.ID {
+		if found := mustFind(t, registry, topic("orders"), "mailer"); found.ID != sub.ID {
 			t.Errorf("found %+v", found)
 		}
-		if got := stored(t, keeper, "orders"); len(got) != 1 {
+		if got := stored(t, registry, "orders"); len(got) != 1 {
 			t.Errorf("stored %q", got)
 		}
 	}
@@ -458,7 +458,7 @@ func TestDeletionIsFinishedLate(t *testing.T) {
 
 func TestConcurrentDeletes(t *testing.T) {
 	y := newYard(t)
-	nodes := []*Keeper{y.open(t, Config{}), y.open(t, Config{})}
+	nodes := []*Registry{y.open(t, Config{}), y.open(t, Config{})}
 	mustTopic(t, nodes[0], "orders")
 	for i := range 20 {
 		mustCreate(t, nodes[0], topic("orders"), fmt.Sprintf("sub-%d", i), hook(example))

@@ -1,5 +1,5 @@
 // Package topics keeps the definitions of the grid: topics with their keys and logs, and
-// subscriptions with all that they ask for. Definitions are facts in a meta store and one
+// subscriptions with all that they ask for. Definitions are entries in a meta store and one
 // immutable snapshot in memory; changes go to the store by compare-and-set first. A topic's
 // events are a log of its own in the engine; publishing is appending to it.
 //
@@ -124,7 +124,7 @@ type Settings struct {
 	MaxEvents    int `json:"maxEvents,omitempty"`
 	PreferredKiB int `json:"preferredKib,omitempty"`
 	// DeadLetter is none if its kind is empty.
-	DeadLetter Place     `json:"deadLetter,omitzero"`
+	DeadLetter Target    `json:"deadLetter,omitzero"`
 	Expires    time.Time `json:"expires,omitzero"`
 	// Headers are delivery properties, at most 10.
 	Headers []Header `json:"headers,omitempty"`
@@ -168,8 +168,8 @@ type Header struct {
 	Secret bool   `json:"secret,omitempty"`
 }
 
-// Place is where dead letters go.
-type Place struct {
+// Target is where dead letters go.
+type Target struct {
 	// Kind is empty (none: they are dropped), "yard" (kept in the yard only), "folder", "blob" or "hub".
 	Kind string `json:"kind,omitempty"`
 	// Where is the folder, the container's URL or the hub.

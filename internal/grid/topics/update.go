@@ -13,7 +13,7 @@ import (
 // given the present settings, and again if somebody else was faster. While a changed endpoint has
 // yet to agree the subscription is Pending: events wait. Until it has answered at all, and where
 // it refuses (ErrHandshake), everything stays as it is. One that was Disabled is Active again.
-func (k *Keeper) Update(ctx context.Context, source Source, name string, change func(*Settings) error) (Subscription, error) {
+func (k *Registry) Update(ctx context.Context, source Source, name string, change func(*Settings) error) (Subscription, error) {
 	return k.update(ctx, source, name, revision{
 		change: func(_ *record, s *Settings) error { return change(s) },
 		well:   func(r *record) bool { return r.State == Active || r.State == Paused || r.State == Expired },
@@ -32,7 +32,7 @@ type revision struct {
 // as it should be is left alone, but for a Failed one, which is asked again, and so is a Pending one
 // that never answered. Signing keys stay as long as those given are among them, or were: they may
 // have been rotated since.
-func (k *Keeper) Ensure(ctx context.Context, source Source, name string, s Settings) (Subscription, error) {
+func (k *Registry) Ensure(ctx context.Context, source Source, name string, s Settings) (Subscription, error) {
 	if _, err := k.origin(source); err != nil {
 		return Subscription{}, fmt.Errorf("ensure subscription %q: %w", name, err)
 	}
@@ -58,7 +58,7 @@ func (k *Keeper) Ensure(ctx context.Context, source Source, name string, s Setti
 	}
 }
 
-func (k *Keeper) update(ctx context.Context, source Source, name string, how revision) (Subscription, error) {
+func (k *Registry) update(ctx context.Context, source Source, name string, how revision) (Subscription, error) {
 	key, err := k.keyOf(source, name)
 	if err != nil {
 		return Subscription{}, err
@@ -86,7 +86,7 @@ func (k *Keeper) update(ctx context.Context, source Source, name string, how rev
 
 // revise changes a definition, or has it propose the change where its endpoint is to be asked.
 // Another proposal that is under way is dropped: it was made for settings that are no more.
-func (k *Keeper) revise(ctx context.Context, r *record, how revision) (asking bool, err error) {
+func (k *Registry) revise(ctx context.Context, r *record, how revision) (asking bool, err error) {
 	at, err := k.present(r)
 	if err != nil {
 		return false, err

@@ -57,10 +57,10 @@ func TestUpdate(t *testing.T) {
 	if found := mustFind(t, k, topic("orders"), "mailer"); !found.Settings.equal(changed.Settings) {
 		t.Errorf("found %+v", found)
 	}
-	told := 0
-	defer k.OnChange(func() { told++ })()
-	if _, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || told != 0 {
-		t.Errorf("nothing to change: %v, told %d times", err, told)
+	watched := 0
+	defer k.OnChange(func() { watched++ })()
+	if _, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || watched != 0 {
+		t.Errorf("nothing to change: %v, told %d times", err, watched)
 	}
 }
 
@@ -108,17 +108,17 @@ func TestEnsure(t *testing.T) {
 		return made
 	}
 	first := ensure(settings())
-	told := 0
-	defer k.OnChange(func() { told++ })()
+	watched := 0
+	defer k.OnChange(func() { watched++ })()
 	for range 3 {
 		k = y.open(t, Config{Validate: asked})
-		defer k.OnChange(func() { told++ })()
+		defer k.OnChange(func() { watched++ })()
 		if again := ensure(settings()); again.ID != first.ID || !again.Updated.Equal(first.Updated) {
 			t.Errorf("again: %+v", again)
 		}
 	}
-	if asked.count() != 1 || told != 0 {
-		t.Errorf("asked %d times, told %d times", asked.count(), told)
+	if asked.count() != 1 || watched != 0 {
+		t.Errorf("asked %d times, told %d times", asked.count(), watched)
 	}
 	other := settings()
 	other.MaxEvents = 10
@@ -148,8 +148,8 @@ func TestSetState(t *testing.T) {
 	if err := k.SetState(t.Context(), made.ID, Disabled, "the endpoint said 410"); err != nil {
 		t.Fatal(err)
 	}
-	for _, keeper := range []*Keeper{k, y.open(t, Config{})} {
-		if found := mustFind(t, keeper, topic("orders"), "mailer"); found.State != Disabled || found.Why != "the endpoint said 410" {
+	for _, registry := range []*Registry{k, y.open(t, Config{})} {
+		if found := mustFind(t, registry, topic("orders"), "mailer"); found.State != Disabled || found.Why != "the endpoint said 410" {
 			t.Errorf("found %+v", found)
 		}
 	}
@@ -172,10 +172,10 @@ func TestSetState(t *testing.T) {
 // A verdict on an endpoint that is late does not hit what has taken its place.
 func TestSetStateComesLate(t *testing.T) {
 	y := newYard(t)
-	door := &endpoint{}
-	k := y.open(t, Config{Validate: door})
+	listener := &endpoint{}
+	k := y.open(t, Config{Validate: listener})
 	mustTopic(t, k, "orders")
-	door.says(Agreement{Awaiting: true})
+	listener.says(Agreement{Awaiting: true})
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	if err := k.SetState(t.Context(), made.ID, Disabled, "410"); err != nil {
 		t.Fatal(err)

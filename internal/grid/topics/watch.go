@@ -16,7 +16,7 @@ const lostPause = 250 * time.Millisecond
 
 // Run follows what other nodes change, gives up handshakes whose time is over, and ends
 // subscriptions that expire, until ctx ends, and returns nil then.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *Registry) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var parts sync.WaitGroup
@@ -37,8 +37,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 var errFollow = errors.New("watch definitions")
 
-// follow watches facts until ctx ends.
-func (k *Keeper) follow(ctx context.Context, prefix string) error {
+// follow watches entries until ctx ends.
+func (k *Registry) follow(ctx context.Context, prefix string) error {
 	for {
 		err := k.watch(ctx, prefix)
 		switch {
@@ -55,7 +55,7 @@ func (k *Keeper) follow(ctx context.Context, prefix string) error {
 }
 
 // watch takes over the present state and then every change, until it fails.
-func (k *Keeper) watch(ctx context.Context, prefix string) error {
+func (k *Registry) watch(ctx context.Context, prefix string) error {
 	watch, err := k.meta.Watch(ctx, prefix)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (k *Keeper) watch(ctx context.Context, prefix string) error {
 	if err != nil {
 		return err
 	}
-	k.known.apply(k.told(present)...)
+	k.known.apply(k.watched(present)...)
 	if err := k.dropMissing(ctx, prefix, present); err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (k *Keeper) watch(ctx context.Context, prefix string) error {
 		if err != nil {
 			return err
 		}
-		k.known.apply(k.told(changes)...)
+		k.known.apply(k.watched(changes)...)
 	}
 }
 
-// told reads changes. One that cannot be read is left out and reported: the others must not
+// watched reads changes. One that cannot be read is left out and reported: the others must not
 // stop for it.
-func (k *Keeper) told(changes []meta.Change) []sighting {
+func (k *Registry) watched(changes []meta.Change) []sighting {
 	news := make([]sighting, 0, len(changes))
 	for _, c := range changes {
 		s := sighting{key: c.Key, revision: c.Revision, gone: c.Deleted}
@@ -90,7 +90,7 @@ func (k *Keeper) told(changes []meta.Change) []sighting {
 				continue
 			}
 		}
-		s.told = true
+		s.watched = true
 		news = append(news, s)
 	}
 	return news
@@ -99,7 +99,7 @@ func (k *Keeper) told(changes []meta.Change) []sighting {
 // dropMissing forgets what was deleted while nobody watched: the watch begins with what exists
 // and says nothing of what no longer does. What we made after the watch's first look is missing
 // there too, so the store is asked about each.
-func (k *Keeper) dropMissing(ctx context.Context, prefix string, present []meta.Change) error {
+func (k *Registry) dropMissing(ctx context.Context, prefix string, present []meta.Change) error {
 	there := make(map[string]bool, len(present))
 	for _, c := range present {
 		there[c.Key] = true

@@ -27,13 +27,13 @@ func TestChangesReachOtherNodes(t *testing.T) {
 		if _, err := other.Topic("before"); err != nil {
 			t.Error(err)
 		}
-		var told atomic.Int64 // topics and subscriptions are watched by one goroutine each
-		defer other.OnChange(func() { told.Add(1) })()
+		var watched atomic.Int64 // topics and subscriptions are watched by one goroutine each
+		defer other.OnChange(func() { watched.Add(1) })()
 		made := mustTopic(t, k, "orders")
 		sub := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		synctest.Wait()
-		if found := mustFind(t, other, topic("orders"), "mailer"); found.ID != sub.ID || found.State != Active || told.Load() == 0 {
-			t.Errorf("found %+v, told %d times", found, told.Load())
+		if found := mustFind(t, other, topic("orders"), "mailer"); found.ID != sub.ID || found.State != Active || watched.Load() == 0 {
+			t.Errorf("found %+v, told %d times", found, watched.Load())
 		}
 		mustPublish(t, other, "orders", "x")
 		if got := stored(t, k, "orders"); len(got) != 1 {
@@ -178,14 +178,14 @@ func TestUnreadableDefinition(t *testing.T) {
 
 func TestListenersCanLeave(t *testing.T) {
 	k := newYard(t).open(t, Config{})
-	told := 0
-	stop := k.OnChange(func() { told++ })
+	watched := 0
+	stop := k.OnChange(func() { watched++ })
 	mustTopic(t, k, "orders")
 	stop()
 	stop()
 	mustTopic(t, k, "other")
-	if told != 1 {
-		t.Errorf("told %d times", told)
+	if watched != 1 {
+		t.Errorf("told %d times", watched)
 	}
 }
 
@@ -197,7 +197,7 @@ func storm(t *testing.T) {
 	y := newYard(t)
 	y.hub(t, "sensors", 1)
 	var all consents
-	door := &endpoint{answer: func(s Subscription, _, _, _ string) Agreement {
+	listener := &endpoint{answer: func(s Subscription, _, _, _ string) Agreement {
 		a := [...]Agreement{{Agreed: true}, {Awaiting: true}, {Why: "no"}}[rand.IntN(3)]
 		if a.Agreed {
 			all.give(&s)
@@ -205,7 +205,7 @@ func storm(t *testing.T) {
 		time.Sleep(rand.N(20 * time.Second))
 		return a
 	}}
-	nodes := []*Keeper{y.open(t, Config{Validate: door}), y.open(t, Config{Validate: door})}
+	nodes := []*Registry{y.open(t, Config{Validate: listener}), y.open(t, Config{Validate: listener})}
 	for _, k := range nodes {
 		defer run(t, k)()
 		k.OnChange(func() {
@@ -242,7 +242,7 @@ func storm(t *testing.T) {
 }
 
 // stir does something at random; that it may come too late is no fault.
-func stir(t *testing.T, k *Keeper, all *consents) {
+func stir(t *testing.T, k *Registry, all *consents) {
 	ctx := t.Context()
 	name, source := fmt.Sprintf("sub-%d", rand.IntN(4)), Source{Topic: fmt.Sprintf("topic-%d", rand.IntN(2))}
 	if rand.IntN(3) == 0 {
@@ -330,8 +330,8 @@ func checkSnapshot(t *testing.T, s *Snapshot) {
 	}
 }
 
-// summary is all that a keeper sees, but what only Run tells.
-func summary(k *Keeper) string {
+// summary is all that a registry sees, but what only Run tells.
+func summary(k *Registry) string {
 	var b strings.Builder
 	for _, its := range k.Topics() {
 		fmt.Fprintln(&b, its.Name, its.ID, its.DisableKeys)

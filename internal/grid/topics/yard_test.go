@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// yard is a place that keepers can be opened on, also several, also again.
+// yard is a place that registries can be opened on, also several, also again.
 type yard struct {
 	engine eventlog.Engine
 	store  *metatest.Memory
@@ -47,8 +47,8 @@ func newYard(t testing.TB) *yard {
 	return y
 }
 
-// open opens a keeper on the yard; what cfg leaves out is the yard's.
-func (y *yard) open(t testing.TB, cfg Config) *Keeper {
+// open opens a registry on the yard; what cfg leaves out is the yard's.
+func (y *yard) open(t testing.TB, cfg Config) *Registry {
 	t.Helper()
 	if cfg.Engine == nil {
 		cfg.Engine = y.engine
@@ -83,8 +83,8 @@ func (y *yard) publishToHub(t testing.TB, hub string, partition, events int) {
 	}
 }
 
-// run has a keeper follow the others until the test ends, or until stop.
-func run(t testing.TB, k *Keeper) (stop func()) {
+// run has a registry follow the others until the test ends, or until stop.
+func run(t testing.TB, k *Registry) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- k.Run(ctx) }()
@@ -98,7 +98,7 @@ func run(t testing.TB, k *Keeper) (stop func()) {
 	return stop
 }
 
-func mustTopic(t testing.TB, k *Keeper, name string) Topic {
+func mustTopic(t testing.TB, k *Registry, name string) Topic {
 	t.Helper()
 	made, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name}})
 	if err != nil {
@@ -107,7 +107,7 @@ func mustTopic(t testing.TB, k *Keeper, name string) Topic {
 	return made
 }
 
-func mustCreate(t testing.TB, k *Keeper, source Source, name string, s Settings) Subscription {
+func mustCreate(t testing.TB, k *Registry, source Source, name string, s Settings) Subscription {
 	t.Helper()
 	made, err := k.Create(t.Context(), source, name, s)
 	if err != nil {
@@ -116,7 +116,7 @@ func mustCreate(t testing.TB, k *Keeper, source Source, name string, s Settings)
 	return made
 }
 
-func mustFind(t testing.TB, k *Keeper, source Source, name string) Subscription {
+func mustFind(t testing.TB, k *Registry, source Source, name string) Subscription {
 	t.Helper()
 	found, err := k.Find(source, name)
 	if err != nil {
@@ -125,7 +125,7 @@ func mustFind(t testing.TB, k *Keeper, source Source, name string) Subscription 
 	return found
 }
 
-func mustPublish(t testing.TB, k *Keeper, topic string, events ...string) {
+func mustPublish(t testing.TB, k *Registry, topic string, events ...string) {
 	t.Helper()
 	batch := make([][]byte, len(events))
 	for i, e := range events {
@@ -144,7 +144,7 @@ func hook(url string) Settings { return Settings{Webhook: &egress.Endpoint{URL: 
 const example = "https://example.com/hook?code=secret"
 
 // stored gives the bodies of a topic's events.
-func stored(t testing.TB, k *Keeper, name string) (bodies []string) {
+func stored(t testing.TB, k *Registry, name string) (bodies []string) {
 	t.Helper()
 	its, err := k.Topic(name)
 	if err != nil {
@@ -217,7 +217,7 @@ func (e *endpoint) says(a Agreement) {
 func link(s Subscription, token string) string { return s.ID + " " + token }
 
 // confirm opens a link.
-func confirm(t testing.TB, k *Keeper, url string, rate int) (Subscription, error) {
+func confirm(t testing.TB, k *Registry, url string, rate int) (Subscription, error) {
 	id, token, _ := strings.Cut(url, " ")
 	return k.Confirm(t.Context(), id, token, rate)
 }

@@ -22,12 +22,12 @@ func BenchmarkDeliver(b *testing.B) {
 		defer server.mu.Unlock()
 		server.got, server.bodies = server.got[:0], server.bodies[:0]
 	}
-	c := newCourier(b)
+	c := newSender(b)
 	key, err := signature.New(signature.HMAC)
 	if err != nil {
 		b.Fatal(err)
 	}
-	hundred := make([]*pending.Parcel, 100)
+	hundred := make([]*pending.Delivery, 100)
 	for i := range hundred {
 		hundred[i] = eventGrid(i)
 	}
@@ -36,11 +36,11 @@ func BenchmarkDeliver(b *testing.B) {
 		name   string
 		output schema.Kind
 		change func(*topics.Settings)
-		batch  []*pending.Parcel
+		batch  []*pending.Delivery
 	}{
-		{"event grid", schema.EventGrid, nil, []*pending.Parcel{eventGrid(1)}},
-		{"cloud event", schema.CloudEvents, nil, []*pending.Parcel{cloudEvent(1)}},
-		{"signed", schema.EventGrid, func(s *topics.Settings) { s.Keys = []signature.Key{key} }, []*pending.Parcel{eventGrid(1)}},
+		{"event grid", schema.EventGrid, nil, []*pending.Delivery{eventGrid(1)}},
+		{"cloud event", schema.CloudEvents, nil, []*pending.Delivery{cloudEvent(1)}},
+		{"signed", schema.EventGrid, func(s *topics.Settings) { s.Keys = []signature.Key{key} }, []*pending.Delivery{eventGrid(1)}},
 		{"hundred", schema.EventGrid, func(s *topics.Settings) { s.MaxEvents = 100 }, hundred},
 	} {
 		b.Run(x.name, func(b *testing.B) {
@@ -55,9 +55,9 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
-func benchmarkBare(b *testing.B, c *Courier, url string) {
+func benchmarkBare(b *testing.B, c *Sender, url string) {
 	w := newWriter()
-	header, err := w.request(prepare(b, c, subscription(url, schema.EventGrid, nil)), []*pending.Parcel{eventGrid(1)}, pending.Parcel{}.Due)
+	header, err := w.request(prepare(b, c, subscription(url, schema.EventGrid, nil)), []*pending.Delivery{eventGrid(1)}, pending.Delivery{}.Due)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -78,11 +78,11 @@ func benchmarkBare(b *testing.B, c *Courier, url string) {
 
 // BenchmarkWrite is what is done for a request before it is sent.
 func BenchmarkWrite(b *testing.B) {
-	c := newCourier(b)
+	c := newSender(b)
 	for name, output := range map[string]schema.Kind{"event grid": schema.EventGrid, "cloud event": schema.CloudEvents} {
 		b.Run(name, func(b *testing.B) {
 			o := prepare(b, c, subscription("http://127.0.0.1/", output, nil))
-			batch := []*pending.Parcel{eventGrid(1)}
+			batch := []*pending.Delivery{eventGrid(1)}
 			b.ReportAllocs()
 			for b.Loop() {
 				w := newWriter()

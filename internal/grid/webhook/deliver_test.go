@@ -27,32 +27,32 @@ import (
 func TestRequestsAsReceiversGetThem(t *testing.T) {
 	batched := func(s *topics.Settings) { s.MaxEvents = 10 }
 	binary := func(s *topics.Settings) { s.Binary = true }
-	tried := func(p *pending.Parcel, attempts int) *pending.Parcel { p.Attempts = attempts; return p }
+	tried := func(p *pending.Delivery, attempts int) *pending.Delivery { p.Attempts = attempts; return p }
 	bytesEvent := packed(7, schema.CloudEventForm, `{"specversion":"1.0","id":"b7","source":"/shop","type":"photo","datacontenttype":"image/png","data_base64":"AQID"}`)
 	bare := packed(8, schema.CloudEventForm, `{"specversion":"1.0","id":"b8","source":"/shop","type":"ping"}`)
 	for name, x := range map[string]struct {
 		output schema.Kind
 		change func(*topics.Settings)
-		batch  []*pending.Parcel
+		batch  []*pending.Delivery
 	}{
-		"eventgrid":                   {schema.EventGrid, nil, []*pending.Parcel{eventGrid(1)}},
-		"eventgrid-batched":           {schema.EventGrid, batched, []*pending.Parcel{eventGrid(1), tried(eventGrid(2), 3), eventGrid(3)}},
-		"eventgrid-batched-one":       {schema.EventGrid, batched, []*pending.Parcel{eventGrid(1)}},
-		"eventgrid-of-custom":         {schema.EventGrid, nil, []*pending.Parcel{custom(1)}},
-		"custom":                      {schema.Custom, nil, []*pending.Parcel{tried(custom(1), 29)}},
-		"custom-batched":              {schema.Custom, batched, []*pending.Parcel{custom(1), custom(2)}},
-		"cloudevents":                 {schema.CloudEvents, nil, []*pending.Parcel{cloudEvent(1)}},
-		"cloudevents-batched":         {schema.CloudEvents, batched, []*pending.Parcel{cloudEvent(1), cloudEvent(2)}},
-		"cloudevents-batched-one":     {schema.CloudEvents, batched, []*pending.Parcel{cloudEvent(1)}},
-		"cloudevents-of-eventgrid":    {schema.CloudEvents, nil, []*pending.Parcel{eventGrid(1)}},
-		"cloudevents-binary":          {schema.CloudEvents, binary, []*pending.Parcel{tried(cloudEvent(1), 1)}},
-		"cloudevents-binary-bytes":    {schema.CloudEvents, binary, []*pending.Parcel{bytesEvent}},
-		"cloudevents-binary-nothing":  {schema.CloudEvents, binary, []*pending.Parcel{bare}},
-		"cloudevents-binary-batching": {schema.CloudEvents, func(s *topics.Settings) { s.Binary = true; s.MaxEvents = 5 }, []*pending.Parcel{cloudEvent(1)}},
+		"eventgrid":                   {schema.EventGrid, nil, []*pending.Delivery{eventGrid(1)}},
+		"eventgrid-batched":           {schema.EventGrid, batched, []*pending.Delivery{eventGrid(1), tried(eventGrid(2), 3), eventGrid(3)}},
+		"eventgrid-batched-one":       {schema.EventGrid, batched, []*pending.Delivery{eventGrid(1)}},
+		"eventgrid-of-custom":         {schema.EventGrid, nil, []*pending.Delivery{custom(1)}},
+		"custom":                      {schema.Custom, nil, []*pending.Delivery{tried(custom(1), 29)}},
+		"custom-batched":              {schema.Custom, batched, []*pending.Delivery{custom(1), custom(2)}},
+		"cloudevents":                 {schema.CloudEvents, nil, []*pending.Delivery{cloudEvent(1)}},
+		"cloudevents-batched":         {schema.CloudEvents, batched, []*pending.Delivery{cloudEvent(1), cloudEvent(2)}},
+		"cloudevents-batched-one":     {schema.CloudEvents, batched, []*pending.Delivery{cloudEvent(1)}},
+		"cloudevents-of-eventgrid":    {schema.CloudEvents, nil, []*pending.Delivery{eventGrid(1)}},
+		"cloudevents-binary":          {schema.CloudEvents, binary, []*pending.Delivery{tried(cloudEvent(1), 1)}},
+		"cloudevents-binary-bytes":    {schema.CloudEvents, binary, []*pending.Delivery{bytesEvent}},
+		"cloudevents-binary-nothing":  {schema.CloudEvents, binary, []*pending.Delivery{bare}},
+		"cloudevents-binary-batching": {schema.CloudEvents, func(s *topics.Settings) { s.Binary = true; s.MaxEvents = 5 }, []*pending.Delivery{cloudEvent(1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t, nil)
-			c := newCourier(t)
+			c := newSender(t)
 			result := c.Deliver(t.Context(), prepare(t, c, subscription(r.url+"/hook?code=a%2Fb", x.output, x.change)), x.batch)
 			if result.Outcome != retry.Delivered || result.Status != 200 || result.Err != "" || result.Late != nil {
 				t.Fatalf("%+v", result)
@@ -85,13 +85,13 @@ func function(t *testing.T, r *receiver) http.HandlerFunc {
 
 // G12: a receiver made for Event Grid takes what we send, whatever its schema.
 func TestAFunctionTakesWhatIsDelivered(t *testing.T) {
-	for output, p := range map[schema.Kind]*pending.Parcel{schema.EventGrid: eventGrid(1), schema.CloudEvents: cloudEvent(1), schema.Custom: custom(1)} {
+	for output, p := range map[schema.Kind]*pending.Delivery{schema.EventGrid: eventGrid(1), schema.CloudEvents: cloudEvent(1), schema.Custom: custom(1)} {
 		for _, most := range []int{1, 10} {
 			r := newReceiver(t, nil)
 			r.answer = function(t, r)
-			c := newCourier(t)
+			c := newSender(t)
 			o := prepare(t, c, subscription(r.url, output, func(s *topics.Settings) { s.MaxEvents = most }))
-			if got := c.Deliver(t.Context(), o, []*pending.Parcel{p}); got.Outcome != retry.Delivered || got.Status != 202 {
+			if got := c.Deliver(t.Context(), o, []*pending.Delivery{p}); got.Outcome != retry.Delivered || got.Status != 202 {
 				t.Errorf("%s: %+v", output, got)
 			}
 		}
@@ -119,8 +119,8 @@ func TestCloudEventsAreReadByTheirLibrary(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			c := newCourier(t)
-			if r := c.Deliver(t.Context(), prepare(t, c, subscription(server.URL, schema.CloudEvents, change)), []*pending.Parcel{cloudEvent(1)}); r.Outcome != retry.Delivered {
+			c := newSender(t)
+			if r := c.Deliver(t.Context(), prepare(t, c, subscription(server.URL, schema.CloudEvents, change)), []*pending.Delivery{cloudEvent(1)}); r.Outcome != retry.Delivered {
 				t.Fatalf("%+v", r)
 			}
 			if failed != nil || len(got) != 1 {
@@ -145,9 +145,9 @@ func TestSignaturesAreStandardWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReceiver(t, nil)
-	c := newCourier(t)
+	c := newSender(t)
 	o := prepare(t, c, subscription(r.url, schema.EventGrid, func(s *topics.Settings) { s.MaxEvents = 5; s.Keys = []signature.Key{fresh, old} }))
-	id := func(batch ...*pending.Parcel) string {
+	id := func(batch ...*pending.Delivery) string {
 		t.Helper()
 		if got := c.Deliver(t.Context(), o, batch); got.Outcome != retry.Delivered {
 			t.Fatalf("%+v", got)
@@ -176,7 +176,7 @@ func TestSignaturesAreStandardWebhooks(t *testing.T) {
 	elsewhere := eventGrid(1)
 	elsewhere.Subscription = "another"
 	seen := map[string]bool{first: true}
-	for name, batch := range map[string][]*pending.Parcel{
+	for name, batch := range map[string][]*pending.Delivery{
 		"another event": {eventGrid(2)}, "another subscription": {elsewhere}, "a batch": {eventGrid(1), eventGrid(2)}, "another batch": {eventGrid(1), eventGrid(3)},
 	} {
 		got := id(batch...)
@@ -216,9 +216,9 @@ func TestWhatReceiversAskFor(t *testing.T) {
 				w.WriteHeader(x.status)
 				io.WriteString(w, "because")
 			})
-			c := newCourier(t)
+			c := newSender(t)
 			o := prepare(t, c, subscription(r.url, schema.EventGrid, func(s *topics.Settings) { s.DisableOnGone = x.gone }))
-			got := c.Deliver(t.Context(), o, []*pending.Parcel{eventGrid(1)})
+			got := c.Deliver(t.Context(), o, []*pending.Delivery{eventGrid(1)})
 			if got.Disable != x.disable || got.Abort != x.abort || got.Status != x.status || got.Outcome != retry.Classify(x.status) {
 				t.Errorf("%+v", got)
 			}
@@ -267,7 +267,7 @@ func TestTimesOfDeliveries(t *testing.T) {
 				c := New(x.cfg)
 				o := prepare(t, c, subscription("http://receiver.example/", schema.EventGrid, func(s *topics.Settings) { s.Timeout = x.setting }))
 				began := time.Now()
-				got := c.Deliver(t.Context(), o, []*pending.Parcel{eventGrid(1)})
+				got := c.Deliver(t.Context(), o, []*pending.Delivery{eventGrid(1)})
 				if got.Outcome != x.outcome || got.Took != x.took || time.Since(began) != x.took || (got.Late != nil) != (x.late != "") {
 					t.Fatalf("after %v: %+v", time.Since(began), got)
 				}
@@ -291,7 +291,7 @@ func TestADeliveryEndsWithItsContext(t *testing.T) {
 		c := New(Config{Client: newClient(t, egress.Config{Transport: slow(time.Hour)})})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		got := c.Deliver(ctx, prepare(t, c, subscription("http://receiver.example/", schema.EventGrid, nil)), []*pending.Parcel{eventGrid(1)})
+		got := c.Deliver(ctx, prepare(t, c, subscription("http://receiver.example/", schema.EventGrid, nil)), []*pending.Delivery{eventGrid(1)})
 		if got.Outcome != retry.Canceled || got.Late != nil {
 			t.Errorf("%+v", got)
 		}
@@ -302,18 +302,18 @@ func TestADeliveryEndsWithItsContext(t *testing.T) {
 // other event goes down with it.
 func TestEventsThatCannotBeWritten(t *testing.T) {
 	r := newReceiver(t, nil)
-	c := newCourier(t)
+	c := newSender(t)
 	broken := packed(9, schema.EventGridForm, `{"id":`)
 	timeless := packed(9, schema.CloudEventForm, `{"specversion":"1.0","id":"1","source":"/","type":"t"}`)
-	for _, p := range []*pending.Parcel{broken, timeless} {
+	for _, p := range []*pending.Delivery{broken, timeless} {
 		o := prepare(t, c, subscription(r.url, schema.EventGrid, func(s *topics.Settings) { s.MaxEvents = 9 }))
 		for _, x := range []struct {
-			batch []*pending.Parcel
+			batch []*pending.Delivery
 			want  retry.Outcome
 		}{
-			{[]*pending.Parcel{p}, retry.BadRequest},
-			{[]*pending.Parcel{eventGrid(1), p}, retry.PayloadTooLarge},
-			{[]*pending.Parcel{p, eventGrid(1)}, retry.PayloadTooLarge},
+			{[]*pending.Delivery{p}, retry.BadRequest},
+			{[]*pending.Delivery{eventGrid(1), p}, retry.PayloadTooLarge},
+			{[]*pending.Delivery{p, eventGrid(1)}, retry.PayloadTooLarge},
 		} {
 			got := c.Deliver(t.Context(), o, x.batch)
 			if got.Outcome != x.want || got.Status != 0 || got.Err == "" || got.Began.IsZero() {
@@ -333,7 +333,7 @@ func TestAnAddressThatIsNotAllowedAnyMore(t *testing.T) {
 	if err := c.Check(*s); err == nil || !strings.Contains(err.Error(), "grid.allow") {
 		t.Errorf("check gives %v", err)
 	}
-	got := c.Deliver(t.Context(), prepare(t, c, s), []*pending.Parcel{eventGrid(1)})
+	got := c.Deliver(t.Context(), prepare(t, c, s), []*pending.Delivery{eventGrid(1)})
 	if got.Outcome != retry.SocketError || !strings.Contains(got.Err, "grid.allow") {
 		t.Errorf("%+v", got)
 	}
@@ -342,12 +342,12 @@ func TestAnAddressThatIsNotAllowedAnyMore(t *testing.T) {
 // Large bodies are lent to the client. What the next delivery writes must not end up in them.
 func TestBuffersAreNotSharedByDeliveries(t *testing.T) {
 	r := newReceiver(t, func(w http.ResponseWriter, q *http.Request) {})
-	c := newCourier(t)
+	c := newSender(t)
 	o := prepare(t, c, subscription(r.url, schema.CloudEvents, nil))
 	for i := range 30 {
 		fill := strings.Repeat(string(rune('a'+i%26)), 1<<uint(i%20))
 		p := packed(i, schema.CloudEventForm, `{"specversion":"1.0","id":"1","source":"/","type":"t","data":"`+fill+`"}`)
-		if got := c.Deliver(t.Context(), o, []*pending.Parcel{p}); got.Outcome != retry.Delivered {
+		if got := c.Deliver(t.Context(), o, []*pending.Delivery{p}); got.Outcome != retry.Delivered {
 			t.Fatalf("%+v", got)
 		}
 		if _, body := r.last(t); string(body) != string(p.Event) {

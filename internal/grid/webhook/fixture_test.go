@@ -30,20 +30,20 @@ var update = flag.Bool("update", false, "write the golden files anew")
 const topic = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/yard/providers/Microsoft.EventGrid/topics/orders"
 
 // eventGrid, cloudEvent and custom are stored events.
-func eventGrid(n int) *pending.Parcel {
+func eventGrid(n int) *pending.Delivery {
 	return packed(n, schema.EventGridForm, fmt.Sprintf(`{"id":"e%d","subject":"orders/%d","eventType":"order.placed","eventTime":"2026-01-02T03:04:05Z","dataVersion":"1.%d","data":{"total":%d,"region":"eu"}}`, n, n, n, n))
 }
 
-func cloudEvent(n int) *pending.Parcel {
+func cloudEvent(n int) *pending.Delivery {
 	return packed(n, schema.CloudEventForm, fmt.Sprintf(`{"specversion":"1.0","id":"c%d","source":"/shop","type":"order.placed","subject":"grüße","time":"2026-01-02T03:04:05Z","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=b","priority":5,"datacontenttype":"application/json","data":{"total":%d,"region":"eu"}}`, n, n))
 }
 
-func custom(n int) *pending.Parcel {
+func custom(n int) *pending.Delivery {
 	return packed(n, schema.EventGridForm, fmt.Sprintf(`{"id":"x%d","subject":"none","eventType":"order","eventTime":"2026-01-02T03:04:05Z","data":{"orderId":"o%d", "at" : 5}}`, n, n))
 }
 
-func packed(n int, form schema.Form, event string) *pending.Parcel {
-	return &pending.Parcel{
+func packed(n int, form schema.Form, event string) *pending.Delivery {
+	return &pending.Delivery{
 		Subscription: "abcdefghijklm", Source: "nopqrstuvwxyz", Sequence: int64(n), Form: form, Event: []byte(event),
 		Published: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
@@ -135,7 +135,7 @@ func newClient(t testing.TB, cfg egress.Config) *egress.Client {
 	return c
 }
 
-func newCourier(t testing.TB) *Courier {
+func newSender(t testing.TB) *Sender {
 	t.Helper()
 	return New(Config{Client: newClient(t, egress.Config{Loopback: true}), Origin: "yard.example"})
 }
@@ -151,7 +151,7 @@ func subscription(url string, output schema.Kind, change func(*topics.Settings))
 	return s
 }
 
-func prepare(t testing.TB, c *Courier, s *topics.Subscription) *Order {
+func prepare(t testing.TB, c *Sender, s *topics.Subscription) *Order {
 	t.Helper()
 	o, err := c.Prepare(s, topic)
 	if err != nil {

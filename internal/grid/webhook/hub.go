@@ -20,7 +20,7 @@ import (
 var errTimeout = errors.New("the hub did not answer in time")
 
 // publish puts a batch into a hub, each as an event of its own, whole or not at all.
-func (c *Courier) publish(ctx context.Context, o *Order, batch []*pending.Parcel) Result {
+func (c *Sender) publish(ctx context.Context, o *Order, batch []*pending.Delivery) Result {
 	began := time.Now()
 	events, key, err := o.hubEvents(batch)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Courier) publish(ctx context.Context, o *Order, batch []*pending.Parcel
 
 // hubEvents writes events as a hub keeps them: in the delivery schema, one object each, with the
 // headers of a webhook as application properties. The key is that of all of them.
-func (o *Order) hubEvents(batch []*pending.Parcel) (events []eventlog.Event, key string, err error) {
+func (o *Order) hubEvents(batch []*pending.Delivery) (events []eventlog.Event, key string, err error) {
 	w := newWriter()
 	defer w.free()
 	events = make([]eventlog.Event, len(batch))
@@ -63,7 +63,7 @@ func (o *Order) hubEvents(batch []*pending.Parcel) (events []eventlog.Event, key
 }
 
 // properties are those that Event Grid gives events that it sends to Event Hubs.
-func (w *writer) properties(o *Order, one []*pending.Parcel) map[string]any {
+func (w *writer) properties(o *Order, one []*pending.Delivery) map[string]any {
 	all := maps.Clone(o.properties)
 	all["aeg-delivery-count"] = countValue(one[0].Attempts)[0]
 	all["aeg-output-event-id"] = w.identity(one)

@@ -48,7 +48,7 @@ func TestEventsIntoAHub(t *testing.T) {
 		topics.Header{Name: "env", Value: "prod"}, topics.Header{Name: "region", Field: "data.region"}, topics.Header{Name: "none", Field: "data.none"}))
 	second := eventGrid(2)
 	second.Attempts = 3
-	got := c.Deliver(t.Context(), o, []*pending.Parcel{eventGrid(1), second})
+	got := c.Deliver(t.Context(), o, []*pending.Delivery{eventGrid(1), second})
 	if got.Outcome != retry.Delivered || got.Err != "" || got.Status != 0 || got.Late != nil {
 		t.Fatalf("%+v", got)
 	}
@@ -84,7 +84,7 @@ func TestEventsIntoAHub(t *testing.T) {
 func TestCloudEventsIntoAHub(t *testing.T) {
 	h := &hubs{}
 	c := New(Config{Broker: h})
-	if got := c.Deliver(t.Context(), prepare(t, c, toHub(schema.CloudEvents)), []*pending.Parcel{cloudEvent(1)}); got.Outcome != retry.Delivered {
+	if got := c.Deliver(t.Context(), prepare(t, c, toHub(schema.CloudEvents)), []*pending.Delivery{cloudEvent(1)}); got.Outcome != retry.Delivered {
 		t.Fatalf("%+v", got)
 	}
 	m, err := message.Decode(h.events[0].Message)
@@ -112,7 +112,7 @@ func TestPartitionKeys(t *testing.T) {
 			h := &hubs{}
 			c := New(Config{Broker: h})
 			o := prepare(t, c, toHub(schema.EventGrid, x.header))
-			c.Deliver(t.Context(), o, []*pending.Parcel{eventGrid(1)})
+			c.Deliver(t.Context(), o, []*pending.Delivery{eventGrid(1)})
 			if h.target.Key != x.want {
 				t.Errorf("the key is %q, want %q", h.target.Key, x.want)
 			}
@@ -140,7 +140,7 @@ func TestWhatHubsAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := New(Config{Broker: &hubs{fail: func(context.Context) error { return fmt.Errorf("publish: %w", x.err) }}})
-			got := c.Deliver(t.Context(), prepare(t, c, toHub(schema.EventGrid)), []*pending.Parcel{eventGrid(1)})
+			got := c.Deliver(t.Context(), prepare(t, c, toHub(schema.EventGrid)), []*pending.Delivery{eventGrid(1)})
 			if got.Outcome != x.outcome || got.Status != x.status || got.Err == "" {
 				t.Errorf("%+v", got)
 			}
@@ -152,12 +152,12 @@ func TestAHubThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Config{Broker: &hubs{fail: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}})
 		o := prepare(t, c, toHub(schema.EventGrid))
-		if got := c.Deliver(t.Context(), o, []*pending.Parcel{eventGrid(1)}); got.Outcome != retry.TimedOut || got.Took != 30*time.Second {
+		if got := c.Deliver(t.Context(), o, []*pending.Delivery{eventGrid(1)}); got.Outcome != retry.TimedOut || got.Took != 30*time.Second {
 			t.Errorf("%+v", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if got := c.Deliver(ctx, o, []*pending.Parcel{eventGrid(1)}); got.Outcome != retry.Canceled {
+		if got := c.Deliver(ctx, o, []*pending.Delivery{eventGrid(1)}); got.Outcome != retry.Canceled {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -168,10 +168,10 @@ func TestHubEventsThatCannotBeWritten(t *testing.T) {
 	c := New(Config{Broker: h})
 	o := prepare(t, c, toHub(schema.EventGrid))
 	bad := packed(1, schema.EventGridForm, "nonsense")
-	if got := c.Deliver(t.Context(), o, []*pending.Parcel{bad}); got.Outcome != retry.BadRequest || got.Err == "" {
+	if got := c.Deliver(t.Context(), o, []*pending.Delivery{bad}); got.Outcome != retry.BadRequest || got.Err == "" {
 		t.Errorf("%+v", got)
 	}
-	if got := c.Deliver(t.Context(), o, []*pending.Parcel{eventGrid(1), bad}); got.Outcome != retry.PayloadTooLarge || h.events != nil {
+	if got := c.Deliver(t.Context(), o, []*pending.Delivery{eventGrid(1), bad}); got.Outcome != retry.PayloadTooLarge || h.events != nil {
 		t.Errorf("%+v, %d events", got, len(h.events))
 	}
 }

@@ -55,7 +55,7 @@ type Order struct {
 }
 
 // Prepare makes an order. It fails where a definition cannot be used (it was checked when made).
-func (c *Courier) Prepare(s *topics.Subscription, topic string) (*Order, error) {
+func (c *Sender) Prepare(s *topics.Subscription, topic string) (*Order, error) {
 	o := &Order{Subscription: s, Topic: topic, output: outputOf(s), timeout: s.Timeout, late: max(c.cfg.Late, 0)}
 	o.binary = s.Binary && o.output == schema.CloudEvents
 	if o.timeout == 0 {
@@ -77,7 +77,7 @@ func (c *Courier) Prepare(s *topics.Subscription, topic string) (*Order, error) 
 
 // Check says what is wrong with a subscription's endpoint, headers and keys, as far as Prepare
 // would, and where an address is not allowed.
-func (c *Courier) Check(s topics.Subscription) error {
+func (c *Sender) Check(s topics.Subscription) error {
 	if s.Webhook == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (o *Order) setBounds() {
 	}
 }
 
-func (c *Courier) setEndpoint(o *Order) (err error) {
+func (c *Sender) setEndpoint(o *Order) (err error) {
 	s := o.Subscription
 	switch {
 	case s.Hub != "":
@@ -145,9 +145,9 @@ func credentials(headers []topics.Header) (all []string) {
 	return all
 }
 
-// Size is about how many bytes a parcel adds to a body: what is stored, and what is written with
+// Size is about how many bytes a pending delivery adds to a body: what is stored, and what is written with
 // it for another schema or of Event Grid's own: the topic, versions, a few names.
-func (o *Order) Size(p *pending.Parcel) int {
+func (o *Order) Size(p *pending.Delivery) int {
 	const names = 64
 	if o.output == schema.EventGrid || o.output == schema.CloudEvents && p.Form == schema.EventGridForm {
 		return len(p.Event) + len(o.Topic) + names
@@ -155,9 +155,9 @@ func (o *Order) Size(p *pending.Parcel) int {
 	return len(p.Event) + 1
 }
 
-// Group is equal for parcels that may share a batch: dynamic headers are resolved per event; ""
+// Group is equal for pending deliveries that may share a batch: dynamic headers are resolved per event; ""
 // where there are none.
-func (o *Order) Group(p *pending.Parcel) string {
+func (o *Order) Group(p *pending.Delivery) string {
 	if len(o.dynamic) == 0 && o.key.field == "" {
 		return ""
 	}
@@ -170,7 +170,7 @@ func (o *Order) Group(p *pending.Parcel) string {
 }
 
 // OrderKey is the value of OrderBy for ordered delivery; "" where the event has none.
-func (o *Order) OrderKey(p *pending.Parcel) string {
+func (o *Order) OrderKey(p *pending.Delivery) string {
 	w := newWriter()
 	defer w.free()
 	if w.scan(o, p) != nil {

@@ -15,7 +15,7 @@ import (
 
 // G2: off unless asked for.
 func TestBoundsOfBatches(t *testing.T) {
-	c := newCourier(t)
+	c := newSender(t)
 	for name, x := range map[string]struct {
 		max, kib      int
 		binary        bool
@@ -41,7 +41,7 @@ func TestBoundsOfBatches(t *testing.T) {
 }
 
 func TestDefinitionsThatCannotBeUsed(t *testing.T) {
-	c := newCourier(t)
+	c := newSender(t)
 	for name, change := range map[string]func(*topics.Settings){
 		"no endpoint":                   func(s *topics.Settings) { s.Webhook = nil },
 		"a URL that is none":            func(s *topics.Settings) { s.Webhook.URL = "nonsense" },
@@ -66,7 +66,7 @@ func TestDefinitionsThatCannotBeUsed(t *testing.T) {
 }
 
 func TestWhoseHealthItIs(t *testing.T) {
-	c := newCourier(t)
+	c := newSender(t)
 	a := prepare(t, c, subscription("http://127.0.0.1/a", schema.EventGrid, nil))
 	other := prepare(t, c, subscription("http://127.0.0.1/a", schema.CloudEvents, func(s *topics.Settings) { s.MaxEvents = 7 }))
 	b := prepare(t, c, subscription("http://127.0.0.1/b", schema.EventGrid, nil))
@@ -97,7 +97,7 @@ func TestWhoseHealthItIs(t *testing.T) {
 // G12: delivery properties, as far as their values can stand in a header.
 func TestDeliveryProperties(t *testing.T) {
 	r := newReceiver(t, nil)
-	c := newCourier(t)
+	c := newSender(t)
 	o := prepare(t, c, subscription(r.url, schema.CloudEvents, func(s *topics.Settings) {
 		s.Headers = []topics.Header{
 			{Name: "X-Static", Value: "always"}, {Name: "authorization", Value: "Basic x"}, {Name: "User-Agent", Value: "mine"}, {Name: "Accept", Value: "application/json"},
@@ -107,7 +107,7 @@ func TestDeliveryProperties(t *testing.T) {
 		}
 	}))
 	p := packed(1, schema.CloudEventForm, `{"specversion":"1.0","id":"i-1","source":"/","type":"t","tenant":"acme","data":{"string":"text","number":-1.50e3,"bool":true,"null":null,"object":{},"array":[1],"injected":"a\r\nX-Evil: 1","long":"`+strings.Repeat("x", 4097)+`","escaped":"a\u0020\"b\""}}`)
-	if got := c.Deliver(t.Context(), o, []*pending.Parcel{p}); got.Outcome != retry.Delivered {
+	if got := c.Deliver(t.Context(), o, []*pending.Delivery{p}); got.Outcome != retry.Delivered {
 		t.Fatalf("%+v", got)
 	}
 	q, _ := r.last(t)
@@ -129,12 +129,12 @@ func TestDeliveryProperties(t *testing.T) {
 // What an event says of itself in headers must not break out of them either.
 func TestEventsCannotInjectHeaders(t *testing.T) {
 	r := newReceiver(t, nil)
-	c := newCourier(t)
-	for output, event := range map[schema.Kind]*pending.Parcel{
+	c := newSender(t)
+	for output, event := range map[schema.Kind]*pending.Delivery{
 		schema.EventGrid:   packed(1, schema.EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-02T03:04:05Z","dataVersion":"1\r\nX-Evil: 1","data":1}`),
 		schema.CloudEvents: packed(1, schema.CloudEventForm, `{"specversion":"1.0","id":"1","source":"/","type":"t","traceparent":"x\r\nX-Evil: 1","tracestate":["a"],"data":1}`),
 	} {
-		if got := c.Deliver(t.Context(), prepare(t, c, subscription(r.url, output, nil)), []*pending.Parcel{event}); got.Outcome != retry.Delivered {
+		if got := c.Deliver(t.Context(), prepare(t, c, subscription(r.url, output, nil)), []*pending.Delivery{event}); got.Outcome != retry.Delivered {
 			t.Errorf("%s: %+v", output, got)
 		}
 		q, _ := r.last(t)
@@ -148,8 +148,8 @@ func TestEventsCannotInjectHeaders(t *testing.T) {
 
 // Events share a batch only if their headers are the same.
 func TestGroups(t *testing.T) {
-	c := newCourier(t)
-	event := func(data string) *pending.Parcel {
+	c := newSender(t)
+	event := func(data string) *pending.Delivery {
 		return packed(1, schema.EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-02T03:04:05Z","data":`+data+`}`)
 	}
 	plain := prepare(t, c, subscription("http://127.0.0.1/", schema.EventGrid, func(s *topics.Settings) { s.Headers = []topics.Header{{Name: "X-A", Value: "1"}} }))
@@ -178,7 +178,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestOrderKeys(t *testing.T) {
-	c := newCourier(t)
+	c := newSender(t)
 	for path, want := range map[string]string{"subject": `"orders/4"`, "data.total": "4", "data.none": "", "data": `{"total":4,"region":"eu"}`} {
 		o := prepare(t, c, subscription("http://127.0.0.1/", schema.EventGrid, func(s *topics.Settings) { s.OrderBy = path }))
 		if got := o.OrderKey(eventGrid(4)); got != want {
@@ -193,16 +193,16 @@ func TestOrderKeys(t *testing.T) {
 // Size has to be near enough that a batch keeps to what is preferred.
 func TestSizeIsAboutWhatIsWritten(t *testing.T) {
 	r := newReceiver(t, nil)
-	c := newCourier(t)
+	c := newSender(t)
 	for name, x := range map[string]struct {
 		output schema.Kind
-		p      *pending.Parcel
+		p      *pending.Delivery
 	}{
 		"eventgrid": {schema.EventGrid, eventGrid(1)}, "cloudevents": {schema.CloudEvents, cloudEvent(1)},
 		"converted": {schema.CloudEvents, eventGrid(1)}, "custom": {schema.Custom, custom(1)},
 	} {
 		o := prepare(t, c, subscription(r.url, x.output, func(s *topics.Settings) { s.MaxEvents = 2 }))
-		c.Deliver(t.Context(), o, []*pending.Parcel{x.p})
+		c.Deliver(t.Context(), o, []*pending.Delivery{x.p})
 		_, body := r.last(t)
 		if size := o.Size(x.p); size < len(body)-2-10 || size > len(body)+150 {
 			t.Errorf("%s: said %d bytes, wrote %d", name, size, len(body))

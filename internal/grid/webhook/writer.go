@@ -46,7 +46,7 @@ func newWriter() *writer {
 }
 
 // scan looks at an event.
-func (w *writer) scan(o *Order, p *pending.Parcel) error {
+func (w *writer) scan(o *Order, p *pending.Delivery) error {
 	w.envelope.Topic = o.Topic
 	if err := w.envelope.Scan(p.Form, p.Event); err != nil {
 		return fmt.Errorf("read event %d of %s/%d: %w", p.Sequence, p.Source, p.Partition, err)
@@ -55,7 +55,7 @@ func (w *writer) scan(o *Order, p *pending.Parcel) error {
 }
 
 // request writes a batch's body, and gives the headers that belong to it.
-func (w *writer) request(o *Order, batch []*pending.Parcel, now time.Time) (http.Header, error) {
+func (w *writer) request(o *Order, batch []*pending.Delivery, now time.Time) (http.Header, error) {
 	first := batch[0]
 	if err := w.scan(o, first); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (w *writer) setTrace(header http.Header) {
 
 // write writes the body: one object for a CloudEvent alone, an array for all else; or in binary
 // mode the data, whose attributes are headers. The first event has been scanned.
-func (w *writer) write(o *Order, batch []*pending.Parcel, header http.Header) (err error) {
+func (w *writer) write(o *Order, batch []*pending.Delivery, header http.Header) (err error) {
 	switch {
 	case o.binary:
 		return w.writeBinary(header)
@@ -166,7 +166,7 @@ func (w *writer) writeBinary(header http.Header) error {
 	return nil
 }
 
-func mostAttempts(batch []*pending.Parcel) int {
+func mostAttempts(batch []*pending.Delivery) int {
 	most := 0
 	for _, p := range batch {
 		most = max(most, p.Attempts)
@@ -176,7 +176,7 @@ func mostAttempts(batch []*pending.Parcel) int {
 
 // identity names a batch: the same events to the same subscription have the same one, however
 // often they are tried. It looks like a UUID, which is what receivers are used to.
-func (w *writer) identity(batch []*pending.Parcel) string {
+func (w *writer) identity(batch []*pending.Delivery) string {
 	w.names = w.names[:0]
 	for _, p := range batch {
 		w.names = append(append(w.names, p.Subscription...), 0)

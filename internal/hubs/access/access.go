@@ -1,8 +1,8 @@
 // Package access keeps the shared-access policies of a yard and checks whatever a client
-// shows to be let in: signatures, keys and bearer tokens. Every door asks it; it knows
+// shows to be let in: signatures, keys and bearer tokens. Every listener asks it; it knows
 // no protocol.
 //
-// Policies are facts in a meta.Store. All of them are in memory too, as one immutable
+// Policies are entries in a meta.Store. All of them are in memory too, as one immutable
 // snapshot, so that to let a client in takes no lock and asks no store. Changes go to the
 // store by compare-and-set first and into the snapshot afterwards; what other nodes
 // change comes in through Run. What was granted stands on policies, keys and hubs as they

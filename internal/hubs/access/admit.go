@@ -17,7 +17,7 @@ import (
 //
 // What a signature grants stands on the policy, on the key that signed it and on the hub
 // as they are now; what a bearer token grants stands on the hub.
-func (k *Keeper) Token(ctx context.Context, token, audience string) (auth.Grant, error) {
+func (k *Registry) Token(ctx context.Context, token, audience string) (auth.Grant, error) {
 	grant, err := k.grant(ctx, token)
 	if err != nil {
 		return auth.Grant{}, err
@@ -30,13 +30,13 @@ func (k *Keeper) Token(ctx context.Context, token, audience string) (auth.Grant,
 	if err != nil {
 		return auth.Grant{}, err
 	}
-	if grant.Rights(auth.PlaceOf(path)) == 0 {
+	if grant.Rights(auth.EntityOf(path)) == 0 {
 		return auth.Grant{}, fmt.Errorf("%w: it does not cover %.128q", auth.ErrAudience, audience)
 	}
 	return grant, nil
 }
 
-func (k *Keeper) grant(ctx context.Context, token string) (auth.Grant, error) {
+func (k *Registry) grant(ctx context.Context, token string) (auth.Grant, error) {
 	switch {
 	case token == "":
 		return auth.Grant{}, fmt.Errorf("%w: it is empty", auth.ErrMalformed)
@@ -53,7 +53,7 @@ func (k *Keeper) grant(ctx context.Context, token string) (auth.Grant, error) {
 }
 
 // bear has a bearer token checked, and binds what it gives to the hubs there are.
-func (k *Keeper) bear(ctx context.Context, token string) (auth.Grant, error) {
+func (k *Registry) bear(ctx context.Context, token string) (auth.Grant, error) {
 	grant, err := k.bearer.Verify(ctx, token)
 	if err != nil {
 		return auth.Grant{}, err
@@ -66,7 +66,7 @@ func (k *Keeper) bear(ctx context.Context, token string) (auth.Grant, error) {
 
 // signature looks for the policy at the namespace and at the hub that the resource lies
 // in. The keys are all tried, whichever fits.
-func (k *Keeper) signature(token string) (auth.Grant, error) {
+func (k *Registry) signature(token string) (auth.Grant, error) {
 	s, err := auth.ParseSignature(token)
 	if err != nil {
 		return auth.Grant{}, err
@@ -92,7 +92,7 @@ func (k *Keeper) signature(token string) (auth.Grant, error) {
 
 // candidates are the policies that may have signed: each reaches what is at or beneath
 // its level.
-func (k *Keeper) candidates(s auth.Signature) []record {
+func (k *Registry) candidates(s auth.Signature) []record {
 	levels := []level{{}}
 	if at, err := k.level(auth.HubOf(s.Path)); err == nil && at.hub != "" {
 		levels = append(levels, at)
@@ -108,7 +108,7 @@ func (k *Keeper) candidates(s auth.Signature) []record {
 }
 
 // keysOf gives the keys that are good for a policy.
-func (k *Keeper) keysOf(r record) []string {
+func (k *Registry) keysOf(r record) []string {
 	keys := []string{r.Primary, r.Secondary}
 	if k.development && r.Hub == "" && r.Name == auth.RootPolicy {
 		keys = append(keys, auth.DevelopmentKey)
@@ -119,7 +119,7 @@ func (k *Keeper) keysOf(r record) []string {
 // Key checks a policy's name and key, as SASL PLAIN and HTTP Basic bring them. The
 // policy may be the namespace's or a hub's; of several of that name, those whose key it
 // is. What it grants stands on them. The error is auth.ErrSignature.
-func (k *Keeper) Key(name, key string) (auth.Grant, error) {
+func (k *Registry) Key(name, key string) (auth.Grant, error) {
 	shown := digest(key)
 	var scopes []auth.Scope
 	for _, r := range k.policies.live.Load().byName[auth.Fold(name)] {
@@ -142,7 +142,7 @@ func (k *Keeper) Key(name, key string) (auth.Grant, error) {
 // common name is a policy's of the namespace, or the name of a hub, a slash and a
 // policy's of that hub. What it grants stands on the policy, whatever its keys. The error
 // is auth.ErrSignature.
-func (k *Keeper) Named(name string) (auth.Grant, error) {
+func (k *Registry) Named(name string) (auth.Grant, error) {
 	hub, policy := "", name
 	if cut := strings.LastIndexByte(name, '/'); cut >= 0 {
 		hub, policy = name[:cut], name[cut+1:]

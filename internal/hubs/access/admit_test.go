@@ -65,8 +65,8 @@ func TestSignatures(t *testing.T) {
 				return
 			}
 			path, _ := auth.Path(tt.resource)
-			place := auth.PlaceOf(path)
-			if !grant.Allows(place, tt.policy.Rights, time.Now()) || grant.Rights(place) != tt.policy.Rights {
+			entity := auth.EntityOf(path)
+			if !grant.Allows(entity, tt.policy.Rights, time.Now()) || grant.Rights(entity) != tt.policy.Rights {
 				t.Errorf("got %+v", grant)
 			}
 			if path != "" && grant.Rights(namespace) != 0 || grant.Rights(auth.At("other")) != 0 && path != "" {
@@ -217,7 +217,7 @@ func TestBearerTokens(t *testing.T) {
 	strict, none := open(t, Config{Hub: hub, Bearer: issuer}), open(t, Config{Hub: hub})
 	tests := []struct {
 		what            string
-		keeper          *Keeper
+		registry        *Registry
 		token, audience string
 		want            error
 	}{
@@ -237,7 +237,7 @@ func TestBearerTokens(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if _, err := tt.keeper.Token(t.Context(), tt.token, tt.audience); !errors.Is(err, tt.want) {
+			if _, err := tt.registry.Token(t.Context(), tt.token, tt.audience); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})

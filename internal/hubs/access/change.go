@@ -14,7 +14,7 @@ import (
 const maxTries = 16
 
 // change reads a policy and lets it be changed, again if somebody else was faster.
-func (k *Keeper) change(ctx context.Context, key string, how func(sighting) error) error {
+func (k *Registry) change(ctx context.Context, key string, how func(sighting) error) error {
 	err := meta.CheckKey(key)
 	if err != nil {
 		return meta.ErrNotFound // no policy has such a name
@@ -38,7 +38,7 @@ func (k *Keeper) change(ctx context.Context, key string, how func(sighting) erro
 
 // put stores a policy and takes it into use, if its revision is still that; zero means a
 // new one.
-func (k *Keeper) put(ctx context.Context, r record, expected meta.Revision) (Policy, error) {
+func (k *Registry) put(ctx context.Context, r record, expected meta.Revision) (Policy, error) {
 	if err := k.begin(ctx); err != nil {
 		return Policy{}, err
 	}
@@ -51,7 +51,7 @@ func (k *Keeper) put(ctx context.Context, r record, expected meta.Revision) (Pol
 	return r.Policy, nil
 }
 
-func (k *Keeper) remove(ctx context.Context, s sighting) error {
+func (k *Registry) remove(ctx context.Context, s sighting) error {
 	if err := k.begin(ctx); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ const orphanAge = 24 * time.Hour
 
 // sweep removes policies of hubs that were deleted. Nobody can use them; this is only to
 // keep nothing for ever. What fails is left to the next sweep.
-func (k *Keeper) sweep(ctx context.Context) {
+func (k *Registry) sweep(ctx context.Context) {
 	all, err := k.known(ctx)
 	if err != nil {
 		return
@@ -87,7 +87,7 @@ func (k *Keeper) sweep(ctx context.Context) {
 	}
 }
 
-func (k *Keeper) orphaned(r record) bool {
+func (k *Registry) orphaned(r record) bool {
 	if r.Hub == "" {
 		return false
 	}

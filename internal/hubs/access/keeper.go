@@ -34,13 +34,13 @@ func (c Config) validate() error {
 		return errors.New("both a meta store and a view of the hubs are required")
 	}
 	if c.AnyBearer && !c.Development {
-		return errors.New("to accept any bearer token is for development only, while every door is on loopback")
+		return errors.New("to accept any bearer token is for development only, while every listener is on loopback")
 	}
 	return nil
 }
 
-// Keeper keeps policies and lets in. All methods may be called by many goroutines at once.
-type Keeper struct {
+// Registry keeps policies and lets in. All methods may be called by many goroutines at once.
+type Registry struct {
 	meta        meta.Store
 	hub         func(name string) (created time.Time, exists bool)
 	development bool
@@ -58,14 +58,14 @@ type Keeper struct {
 
 // Open reads the policies; on first start it makes the root policy with fresh keys. It
 // starts no goroutine; Run does the rest.
-func Open(ctx context.Context, cfg Config) (*Keeper, error) {
+func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open access: %w", err)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	k := &Keeper{
+	k := &Registry{
 		meta:        cfg.Meta,
 		hub:         cfg.Hub,
 		development: cfg.Development,
@@ -82,12 +82,12 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 }
 
 // Created tells whether Open made the root policy: its connection string is to be shown.
-func (k *Keeper) Created() bool { return k.created }
+func (k *Registry) Created() bool { return k.created }
 
 // Development tells whether the well-known key is good.
-func (k *Keeper) Development() bool { return k.development }
+func (k *Registry) Development() bool { return k.development }
 
-func (k *Keeper) load(ctx context.Context) error {
+func (k *Registry) load(ctx context.Context) error {
 	if err := k.ensureRoot(ctx); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (k *Keeper) load(ctx context.Context) error {
 }
 
 // ensureRoot lets the store decide which of several nodes is the first.
-func (k *Keeper) ensureRoot(ctx context.Context) error {
+func (k *Registry) ensureRoot(ctx context.Context) error {
 	key := level{}.key(auth.RootPolicy)
 	_, err := k.meta.Get(ctx, key)
 	if err == nil {
@@ -135,7 +135,7 @@ func (k *Keeper) ensureRoot(ctx context.Context) error {
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // begin waits for the turn; end gives it back.
-func (k *Keeper) begin(ctx context.Context) error {
+func (k *Registry) begin(ctx context.Context) error {
 	select {
 	case k.turn <- struct{}{}:
 		return nil
@@ -144,4 +144,4 @@ func (k *Keeper) begin(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) end() { <-k.turn }
+func (k *Registry) end() { <-k.turn }

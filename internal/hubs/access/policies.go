@@ -13,7 +13,7 @@ import (
 )
 
 // Policies lists those of a hub, or of the namespace for "", by name.
-func (k *Keeper) Policies(hub string) ([]Policy, error) {
+func (k *Registry) Policies(hub string) ([]Policy, error) {
 	at, err := k.level(hub)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (k *Keeper) Policies(hub string) ([]Policy, error) {
 }
 
 // Policy gives one; ErrNotFound.
-func (k *Keeper) Policy(hub, name string) (Policy, error) {
+func (k *Registry) Policy(hub, name string) (Policy, error) {
 	at, err := k.level(hub)
 	if err != nil {
 		return Policy{}, err
@@ -42,7 +42,7 @@ func (k *Keeper) Policy(hub, name string) (Policy, error) {
 }
 
 // All lists the policies of the namespace and of all hubs that exist, by hub and name.
-func (k *Keeper) All() []Policy {
+func (k *Registry) All() []Policy {
 	var list []Policy
 	for _, r := range k.policies.live.Load().byKey {
 		if k.inForce(r) {
@@ -57,7 +57,7 @@ func (k *Keeper) All() []Policy {
 
 // level is that of a hub which exists, or of the namespace. What a path would take for a
 // part of a hub is none, whatever the store has kept.
-func (k *Keeper) level(hub string) (level, error) {
+func (k *Registry) level(hub string) (level, error) {
 	if hub == "" {
 		return level{}, nil
 	}
@@ -77,7 +77,7 @@ func notFound(hub, name string) error {
 
 // Create makes a policy with fresh keys, or those given in p; it is durable when the
 // call returns. Errors: ErrExists, ErrInvalid, ErrNotFound (the hub), the store's.
-func (k *Keeper) Create(ctx context.Context, p Policy) (Policy, error) {
+func (k *Registry) Create(ctx context.Context, p Policy) (Policy, error) {
 	r, err := k.define(p)
 	if err != nil {
 		return Policy{}, fmt.Errorf("create policy: %w", err)
@@ -96,7 +96,7 @@ func (k *Keeper) Create(ctx context.Context, p Policy) (Policy, error) {
 
 // define checks what was asked for and fills in the rest. That of several who create at
 // once all may see one place left is accepted: the bound is there for the memory.
-func (k *Keeper) define(p Policy) (record, error) {
+func (k *Registry) define(p Policy) (record, error) {
 	if err := check(p); err != nil {
 		return record{}, err
 	}
@@ -118,7 +118,7 @@ func (k *Keeper) define(p Policy) (record, error) {
 
 // Regenerate makes one of the keys anew. When it returns the old one is good for nothing,
 // and whatever stands on it ends.
-func (k *Keeper) Regenerate(ctx context.Context, hub, name string, key Key) (Policy, error) {
+func (k *Registry) Regenerate(ctx context.Context, hub, name string, key Key) (Policy, error) {
 	at, err := k.level(hub)
 	if err != nil {
 		return Policy{}, err
@@ -145,7 +145,7 @@ func (k *Keeper) Regenerate(ctx context.Context, hub, name string, key Key) (Pol
 
 // RegenerateRoot makes both keys of the root policy anew, in one step: for keys that
 // others may have seen.
-func (k *Keeper) RegenerateRoot(ctx context.Context) (Policy, error) {
+func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
 	changed, err := k.renew(ctx, level{}.key(auth.RootPolicy), func(p *Policy) {
 		p.Primary, p.Secondary = newKey(), newKey()
 	})
@@ -156,7 +156,7 @@ func (k *Keeper) RegenerateRoot(ctx context.Context) (Policy, error) {
 	return changed, nil
 }
 
-func (k *Keeper) renew(ctx context.Context, key string, how func(*Policy)) (changed Policy, err error) {
+func (k *Registry) renew(ctx context.Context, key string, how func(*Policy)) (changed Policy, err error) {
 	err = k.change(ctx, key, func(there sighting) (err error) {
 		how(&there.record.Policy)
 		changed, err = k.put(ctx, there.record, there.revision)
@@ -167,7 +167,7 @@ func (k *Keeper) renew(ctx context.Context, key string, how func(*Policy)) (chan
 
 // Delete removes a policy. When it returns its keys are good for nothing, and whatever
 // stands on it ends.
-func (k *Keeper) Delete(ctx context.Context, hub, name string) error {
+func (k *Registry) Delete(ctx context.Context, hub, name string) error {
 	at, err := k.level(hub)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (s *racingStore) CompareAndSet(ctx context.Context, key string, expected me
 // Two nodes that start at once agree on one root policy.
 func TestNodesAgreeOnTheRootPolicy(t *testing.T) {
 	store := newMemStore()
-	var winner *Keeper
+	var winner *Registry
 	loser := open(t, Config{Meta: &racingStore{memStore: store, first: func() { winner = open(t, Config{Meta: store}) }}})
 	if !winner.Created() || loser.Created() {
 		t.Errorf("created: %t, %t", winner.Created(), loser.Created())
@@ -203,8 +203,8 @@ func TestRegenerate(t *testing.T) {
 	if err != nil || last.Primary != after.Primary || last.Secondary == after.Secondary {
 		t.Errorf("got %+v, %v", last, err)
 	}
-	for what, keeper := range map[string]*Keeper{"this node": k, "a later one": open(t, Config{Meta: store, Hub: newHubs("orders").find})} {
-		if got, err := keeper.Policy("orders", "p"); err != nil || !reflect.DeepEqual(got, last) {
+	for what, registry := range map[string]*Registry{"this node": k, "a later one": open(t, Config{Meta: store, Hub: newHubs("orders").find})} {
+		if got, err := registry.Policy("orders", "p"); err != nil || !reflect.DeepEqual(got, last) {
 			t.Errorf("%s has %+v, %v", what, got, err)
 		}
 	}

@@ -17,13 +17,13 @@ import (
 // goes when the watch has told the deletion.
 //
 // The watch's news is taken in only while no change of our own is between the store and
-// this registry: whoever calls apply or drop holds the keeper's turn. So nothing older
+// this registry: whoever calls apply or drop holds the registry's turn. So nothing older
 // can come after the watch has told a deletion, and no memory of it is needed.
 //
 // Readers see live only, which is never changed, but replaced as a whole.
 type registry struct {
 	live atomic.Pointer[snapshot]
-	// seen is the newest news of each key. Guarded by the keeper's turn.
+	// seen is the newest news of each key. Guarded by the registry's turn.
 	seen map[string]sighting
 	// listeners are told after live was replaced.
 	listeners listeners.List
@@ -38,7 +38,7 @@ type sighting struct {
 	// of the state before, since a store does not say which one a deletion got.
 	gone bool
 	// told: it came from the watch.
-	told bool
+	watched bool
 }
 
 // snapshot is what readers see.
@@ -70,7 +70,7 @@ func (r *registry) note(s sighting) bool {
 	if s.revision < known.revision || s.revision == known.revision && !s.gone {
 		return false
 	}
-	if s.gone && s.told {
+	if s.gone && s.watched {
 		delete(r.seen, s.key)
 	} else {
 		r.seen[s.key] = s
@@ -109,5 +109,5 @@ func (r *registry) publish() {
 		live.byName[name] = append(live.byName[name], s.record)
 	}
 	r.live.Store(live)
-	r.listeners.Tell()
+	r.listeners.Notify()
 }

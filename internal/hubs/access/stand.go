@@ -17,7 +17,7 @@ var noKey [sha256.Size]byte
 func digest(key string) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }
 
 // inForce tells whether a policy's hub is still the one that it was made for.
-func (k *Keeper) inForce(r record) bool {
+func (k *Registry) inForce(r record) bool {
 	at, err := k.level(r.Hub)
 	return err == nil && at.key(r.Name) == r.key()
 }
@@ -32,7 +32,7 @@ func (r record) basis(hub int64, key [sha256.Size]byte) auth.Basis {
 }
 
 // stands tells whether what a scope stands on is as it was.
-func (k *Keeper) stands(s auth.Scope) bool {
+func (k *Registry) stands(s auth.Scope) bool {
 	if k.incarnation(s.Path) != s.Basis.Hub {
 		return false
 	}
@@ -43,7 +43,7 @@ func (k *Keeper) stands(s auth.Scope) bool {
 	return ok && r.Created.UnixMilli() == s.Basis.Made && r.Rights == s.Rights && k.hasKey(r, s.Basis.Key)
 }
 
-func (k *Keeper) hasKey(r record, key [sha256.Size]byte) bool {
+func (k *Registry) hasKey(r record, key [sha256.Size]byte) bool {
 	if key == noKey {
 		return true
 	}
@@ -57,7 +57,7 @@ func (k *Keeper) hasKey(r record, key [sha256.Size]byte) bool {
 
 // incarnation tells the hub that a path lies in from others of that name; zero if there is
 // none.
-func (k *Keeper) incarnation(path string) int64 {
+func (k *Registry) incarnation(path string) int64 {
 	at, err := k.level(auth.HubOf(path))
 	if err != nil {
 		return 0
@@ -68,4 +68,4 @@ func (k *Keeper) incarnation(path string) int64 {
 // OnChange has f called after every change of the policies, whoever made it, until stop is
 // called, and perhaps once more then. Changes wait for f: it must be quick, and must not
 // change policies.
-func (k *Keeper) OnChange(f func()) (stop func()) { return k.policies.listeners.Add(f) }
+func (k *Registry) OnChange(f func()) (stop func()) { return k.policies.listeners.Add(f) }

@@ -12,27 +12,27 @@ import (
 )
 
 // ways are all the ways to be let in by a policy of the hub orders.
-var ways = map[string]func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error){
-	"a signature": func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) {
+var ways = map[string]func(t *testing.T, k *Registry, p Policy) (auth.Grant, error){
+	"a signature": func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) {
 		return k.Token(t.Context(), sign("sb://ns/orders", p), "")
 	},
-	"a signature for a part": func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) {
+	"a signature for a part": func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) {
 		return k.Token(t.Context(), sign("sb://ns/orders/publishers/me", p), "")
 	},
-	"a signature by the secondary key": func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) {
+	"a signature by the secondary key": func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) {
 		p.Primary = p.Secondary
 		return k.Token(t.Context(), sign("sb://ns/orders", p), "")
 	},
-	"the key":           func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) { return k.Key(p.Name, p.Primary) },
-	"the secondary key": func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) { return k.Key(p.Name, p.Secondary) },
-	"a certificate":     func(t *testing.T, k *Keeper, p Policy) (auth.Grant, error) { return k.Named(p.Hub + "/" + p.Name) },
+	"the key":           func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) { return k.Key(p.Name, p.Primary) },
+	"the secondary key": func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) { return k.Key(p.Name, p.Secondary) },
+	"a certificate":     func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) { return k.Named(p.Hub + "/" + p.Name) },
 }
 
 // H9: what was granted ends with the policy, the key or the hub that it stands on, and
 // with nothing else.
 func TestGrantsStandOnTheirPolicy(t *testing.T) {
-	regenerate := func(key Key) func(*testing.T, *Keeper, *hubs, Policy) error {
-		return func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+	regenerate := func(key Key) func(*testing.T, *Registry, *hubs, Policy) error {
+		return func(t *testing.T, k *Registry, _ *hubs, p Policy) error {
 			_, err := k.Regenerate(t.Context(), p.Hub, p.Name, key)
 			return err
 		}
@@ -41,32 +41,32 @@ func TestGrantsStandOnTheirPolicy(t *testing.T) {
 	primary := []string{"a signature", "a signature for a part", "the key"}
 	tests := []struct {
 		what   string
-		change func(t *testing.T, k *Keeper, h *hubs, p Policy) error
+		change func(t *testing.T, k *Registry, h *hubs, p Policy) error
 		ends   []string
 	}{
-		{"the policy is deleted", func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+		{"the policy is deleted", func(t *testing.T, k *Registry, _ *hubs, p Policy) error {
 			return k.Delete(t.Context(), p.Hub, p.Name)
 		}, all},
-		{"the policy is made anew with its keys", func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+		{"the policy is made anew with its keys", func(t *testing.T, k *Registry, _ *hubs, p Policy) error {
 			time.Sleep(time.Millisecond)
 			return errors.Join(k.Delete(t.Context(), p.Hub, p.Name), again(t, k, p))
 		}, all},
-		{"the policy is made anew with fewer rights, in no time", func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+		{"the policy is made anew with fewer rights, in no time", func(t *testing.T, k *Registry, _ *hubs, p Policy) error {
 			p.Rights = auth.Listen
 			return errors.Join(k.Delete(t.Context(), p.Hub, p.Name), again(t, k, p))
 		}, all},
 		{"the primary key is made anew", regenerate(PrimaryKey), primary},
 		{"the secondary key is made anew", regenerate(SecondaryKey), []string{"a signature by the secondary key", "the secondary key"}},
-		{"the hub is deleted", func(_ *testing.T, _ *Keeper, h *hubs, p Policy) error { h.delete(p.Hub); return nil }, all},
-		{"the hub is made anew", func(_ *testing.T, _ *Keeper, h *hubs, p Policy) error {
+		{"the hub is deleted", func(_ *testing.T, _ *Registry, h *hubs, p Policy) error { h.delete(p.Hub); return nil }, all},
+		{"the hub is made anew", func(_ *testing.T, _ *Registry, h *hubs, p Policy) error {
 			h.make(p.Hub, time.UnixMilli(1700000000001))
 			return nil
 		}, all},
-		{"a policy of that name is made elsewhere", func(t *testing.T, k *Keeper, _ *hubs, p Policy) error {
+		{"a policy of that name is made elsewhere", func(t *testing.T, k *Registry, _ *hubs, p Policy) error {
 			mustCreate(t, k, "", p.Name, auth.Manage)
 			return k.Delete(t.Context(), "", p.Name)
 		}, nil},
-		{"nothing", func(*testing.T, *Keeper, *hubs, Policy) error { return nil }, nil},
+		{"nothing", func(*testing.T, *Registry, *hubs, Policy) error { return nil }, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
@@ -74,11 +74,11 @@ func TestGrantsStandOnTheirPolicy(t *testing.T) {
 				h := newHubs("orders")
 				k := open(t, Config{Hub: h.find})
 				p := mustCreate(t, k, "orders", "p", auth.Send)
-				place := auth.At("orders", "publishers", "me")
+				entity := auth.At("orders", "publishers", "me")
 				grants := map[string]auth.Grant{}
 				for way, enter := range ways {
 					grant, err := enter(t, k, p)
-					if err != nil || !grant.Allows(place, auth.Send, time.Now()) {
+					if err != nil || !grant.Allows(entity, auth.Send, time.Now()) {
 						t.Fatalf("%s gives %+v, %v", way, grant, err)
 					}
 					grants[way] = grant
@@ -87,7 +87,7 @@ func TestGrantsStandOnTheirPolicy(t *testing.T) {
 					t.Fatal(err)
 				}
 				for way, grant := range grants {
-					if ended := !grant.Allows(place, auth.Send, time.Now()); ended != slices.Contains(tt.ends, way) {
+					if ended := !grant.Allows(entity, auth.Send, time.Now()); ended != slices.Contains(tt.ends, way) {
 						t.Errorf("what %s gave has ended: %t", way, ended)
 					}
 				}
@@ -96,7 +96,7 @@ func TestGrantsStandOnTheirPolicy(t *testing.T) {
 	}
 }
 
-func again(t *testing.T, k *Keeper, p Policy) error {
+func again(t *testing.T, k *Registry, p Policy) error {
 	_, err := k.Create(t.Context(), p)
 	return err
 }
@@ -158,9 +158,9 @@ func TestADeletedHubReachesNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, grant := range map[string]auth.Grant{"the policy's": own, "a signature's": late} {
-		for _, place := range []auth.Place{auth.At("a/b"), auth.At("a/b", "partitions", "0"), namespace} {
-			if got := grant.Rights(place); got != 0 {
-				t.Errorf("%s rights to %+v are %s", what, place, got)
+		for _, entity := range []auth.Entity{auth.At("a/b"), auth.At("a/b", "partitions", "0"), namespace} {
+			if got := grant.Rights(entity); got != 0 {
+				t.Errorf("%s rights to %+v are %s", what, entity, got)
 			}
 		}
 	}
@@ -204,25 +204,25 @@ func TestOnChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, stood := 0, true
-	stop := k.OnChange(func() { told++; stood = grant.Stands() })
+	watched, stood := 0, true
+	stop := k.OnChange(func() { watched++; stood = grant.Stands() })
 	mustCreate(t, k, "", "q", auth.Send)
-	if told != 1 || !stood {
-		t.Errorf("told %d times, it stood: %t", told, stood)
+	if watched != 1 || !stood {
+		t.Errorf("told %d times, it stood: %t", watched, stood)
 	}
-	if _, err := k.Regenerate(t.Context(), "", "p", SecondaryKey); err != nil || told != 2 || !stood {
-		t.Errorf("told %d times, it stood: %t, %v", told, stood, err)
+	if _, err := k.Regenerate(t.Context(), "", "p", SecondaryKey); err != nil || watched != 2 || !stood {
+		t.Errorf("told %d times, it stood: %t, %v", watched, stood, err)
 	}
-	if err := k.Delete(t.Context(), "", "p"); err != nil || told != 3 || stood {
-		t.Errorf("told %d times, it stood: %t, %v", told, stood, err)
+	if err := k.Delete(t.Context(), "", "p"); err != nil || watched != 3 || stood {
+		t.Errorf("told %d times, it stood: %t, %v", watched, stood, err)
 	}
-	if err := k.Delete(t.Context(), "", "p"); err == nil || told != 3 {
-		t.Errorf("told %d times, %v", told, err)
+	if err := k.Delete(t.Context(), "", "p"); err == nil || watched != 3 {
+		t.Errorf("told %d times, %v", watched, err)
 	}
 	stop()
 	stop()
 	mustCreate(t, k, "", "r", auth.Send)
-	if told != 3 {
+	if watched != 3 {
 		t.Error("told after he had left")
 	}
 }
@@ -258,11 +258,11 @@ func TestRegenerateRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
-	defer k.OnChange(func() { told++ })()
+	watched := 0
+	defer k.OnChange(func() { watched++ })()
 	fresh, err := k.RegenerateRoot(t.Context())
-	if err != nil || told != 1 {
-		t.Fatalf("told %d times, %v", told, err)
+	if err != nil || watched != 1 {
+		t.Fatalf("told %d times, %v", watched, err)
 	}
 	if there, _ := k.Policy("", auth.RootPolicy); there != fresh || fresh.Rights != auth.Manage || !fresh.Created.Equal(old.Created) {
 		t.Errorf("it is %+v", there)

@@ -22,7 +22,7 @@ func TestMemStoreIsAStore(t *testing.T) {
 func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "meta.db")
 	hub := newHubs("a/B").find
-	start := func() (*Keeper, func()) {
+	start := func() (*Registry, func()) {
 		store, err := bolt.Open(bolt.Config{Path: path, Log: quiet()})
 		if err != nil {
 			t.Fatal(err)

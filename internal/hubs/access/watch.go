@@ -13,8 +13,8 @@ import (
 const lostPause = 250 * time.Millisecond
 
 // Run follows the changes that other nodes make, until ctx ends, and returns nil then.
-// Without it the keeper knows only its own.
-func (k *Keeper) Run(ctx context.Context) error {
+// Without it the registry knows only its own.
+func (k *Registry) Run(ctx context.Context) error {
 	for {
 		err := k.watch(ctx)
 		switch {
@@ -32,7 +32,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // watch takes over the present state and then every change, until it fails.
-func (k *Keeper) watch(ctx context.Context) error {
+func (k *Registry) watch(ctx context.Context) error {
 	before, err := k.known(ctx)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (k *Keeper) watch(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) known(ctx context.Context) ([]sighting, error) {
+func (k *Registry) known(ctx context.Context) ([]sighting, error) {
 	if err := k.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (k *Keeper) known(ctx context.Context) ([]sighting, error) {
 // takeOver makes the registry follow a watch's first state. What was known before the
 // watch was asked for, and is not in that state, was deleted while nobody watched: the
 // state is not older than what we had seen acknowledged then.
-func (k *Keeper) takeOver(ctx context.Context, before []sighting, present []meta.Change) error {
+func (k *Registry) takeOver(ctx context.Context, before []sighting, present []meta.Change) error {
 	if err := k.take(ctx, present); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (k *Keeper) takeOver(ctx context.Context, before []sighting, present []meta
 	return nil
 }
 
-func (k *Keeper) take(ctx context.Context, changes []meta.Change) error {
+func (k *Registry) take(ctx context.Context, changes []meta.Change) error {
 	if err := k.begin(ctx); err != nil {
 		return err
 	}
@@ -98,10 +98,10 @@ func (k *Keeper) take(ctx context.Context, changes []meta.Change) error {
 
 // sightings reads changes. One that cannot be read is left out and reported: the others
 // must not stop for it.
-func (k *Keeper) sightings(changes []meta.Change) []sighting {
+func (k *Registry) sightings(changes []meta.Change) []sighting {
 	seen := make([]sighting, 0, len(changes))
 	for _, c := range changes {
-		s := sighting{key: c.Key, revision: c.Revision, gone: c.Deleted, told: true}
+		s := sighting{key: c.Key, revision: c.Revision, gone: c.Deleted, watched: true}
 		if !c.Deleted {
 			r, err := decode(c.Entry)
 			if err != nil {

@@ -120,13 +120,13 @@ func (s forgetful) Watch(ctx context.Context, prefix string) (meta.Watcher, erro
 
 type forgetfulWatcher struct {
 	meta.Watcher
-	store forgetful
-	told  bool
+	store   forgetful
+	watched bool
 }
 
 func (w *forgetfulWatcher) Next() ([]meta.Change, error) {
-	if !w.told {
-		w.told = true
+	if !w.watched {
+		w.watched = true
 		return w.Watcher.Next()
 	}
 	w.store.begun <- struct{}{}
@@ -252,7 +252,7 @@ func (closing) Watch(context.Context, string) (meta.Watcher, error) { return nil
 func TestRunStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemStore()
-		nodes := []*Keeper{open(t, Config{Meta: store}), open(t, Config{Meta: store})}
+		nodes := []*Registry{open(t, Config{Meta: store}), open(t, Config{Meta: store})}
 		for round := range 30 {
 			stop := []func(){running(t, nodes[0]), running(t, nodes[1])}
 			name := fmt.Sprint("p", round%5)

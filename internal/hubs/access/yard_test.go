@@ -11,7 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// hubs are those that a keeper is told of.
+// hubs are those that a registry is told of.
 type hubs struct {
 	mu      sync.Mutex
 	created map[string]time.Time // by folded name; guarded by mu
@@ -46,7 +46,7 @@ func (h *hubs) find(name string) (time.Time, bool) {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func open(t *testing.T, cfg Config) *Keeper {
+func open(t *testing.T, cfg Config) *Registry {
 	t.Helper()
 	if cfg.Meta == nil {
 		cfg.Meta = newMemStore()
@@ -64,7 +64,7 @@ func open(t *testing.T, cfg Config) *Keeper {
 	return k
 }
 
-func mustCreate(t *testing.T, k *Keeper, hub, name string, rights auth.Rights) Policy {
+func mustCreate(t *testing.T, k *Registry, hub, name string, rights auth.Rights) Policy {
 	t.Helper()
 	p, err := k.Create(t.Context(), Policy{Hub: hub, Name: name, Rights: rights})
 	if err != nil {
@@ -74,7 +74,7 @@ func mustCreate(t *testing.T, k *Keeper, hub, name string, rights auth.Rights) P
 }
 
 // namespace is the place of what concerns all hubs.
-var namespace auth.Place
+var namespace auth.Entity
 
 // sign makes a token for a resource that is good for an hour.
 func sign(resource string, p Policy) string {
@@ -82,7 +82,7 @@ func sign(resource string, p Policy) string {
 }
 
 // names lists the policies of a hub.
-func names(t *testing.T, k *Keeper, hub string) []string {
+func names(t *testing.T, k *Registry, hub string) []string {
 	t.Helper()
 	list, err := k.Policies(hub)
 	if err != nil {
@@ -95,8 +95,8 @@ func names(t *testing.T, k *Keeper, hub string) []string {
 	return got
 }
 
-// running is a keeper that follows the others until stop.
-func running(t *testing.T, k *Keeper) (stop func()) {
+// running is a registry that follows the others until stop.
+func running(t *testing.T, k *Registry) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- k.Run(ctx) }()

@@ -7,7 +7,7 @@ package auth
 const RootPolicy = "RootManageSharedAccessKey"
 
 // DevelopmentKey is the key of the official emulator, good for RootPolicy while every
-// door of the yard is on loopback.
+// listener of the yard is on loopback.
 const DevelopmentKey = "SAS_KEY_VALUE"
 
 // MaxTokenBytes is the most that a token may measure. Those of large directories, with

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Place is what a right is asked for: a hub, or something in one. The zero Place is the
+// Entity is what a right is asked for: a hub, or something in one. The zero Place is the
 // namespace.
-type Place struct {
+type Entity struct {
 	// Hub is the hub that is worked on, and Path its path or one beneath it, both as
 	// PathOf makes them. They are two because names of hubs may have slashes: a path
 	// alone does not tell whether a/b is the hub of that name or a part of a.
@@ -16,12 +16,12 @@ type Place struct {
 }
 
 // At gives the place of a hub or of something in it, such as At("Orders", "Partitions", "0").
-func At(hub string, parts ...string) Place {
-	return Place{Hub: PathOf(hub), Path: PathOf(append([]string{hub}, parts...)...)}
+func At(hub string, parts ...string) Entity {
+	return Entity{Hub: PathOf(hub), Path: PathOf(append([]string{hub}, parts...)...)}
 }
 
-// PlaceOf gives the place of a path, as Path makes it.
-func PlaceOf(path string) Place { return Place{Hub: HubOf(path), Path: path} }
+// EntityOf gives the place of a path, as Path makes it.
+func EntityOf(path string) Entity { return Entity{Hub: HubOf(path), Path: path} }
 
 // Scope is rights to everything at or beneath a path, within one hub.
 type Scope struct {
@@ -39,7 +39,7 @@ type Basis struct {
 	// Hub is when the hub that the scope lies in was created, in Unix milliseconds: it
 	// tells it from a later one of that name. Zero where it lies in none that exists.
 	Hub int64
-	// Policy is the name under which its keeper knows the policy, and Made when that was
+	// Policy is the name under which its registry knows the policy, and Made when that was
 	// made, in Unix milliseconds. Bearer tokens have none.
 	Policy string
 	Made   int64
@@ -71,7 +71,7 @@ func (g Grant) While(stands func(Scope) bool) Grant {
 // Allows tells whether the grant is good for a place at that time: it has not expired, and
 // the scopes that reach the place have together all of need. A need of zero asks for any
 // right.
-func (g Grant) Allows(p Place, need Rights, now time.Time) bool {
+func (g Grant) Allows(p Entity, need Rights, now time.Time) bool {
 	rights := g.Rights(p)
 	return rights != 0 && rights.Has(need) && !g.Expired(now)
 }
@@ -79,7 +79,7 @@ func (g Grant) Allows(p Place, need Rights, now time.Time) bool {
 // Rights gives those at a place, whatever the time: of every scope that lies in its hub
 // and whose path is the same or a prefix of its path, segment by segment. A scope whose
 // hub does not exist reaches no other hub for that.
-func (g Grant) Rights(p Place) Rights {
+func (g Grant) Rights(p Entity) Rights {
 	var rights Rights
 	for _, s := range g.Scopes {
 		if s.reaches(p) && g.inForce(s) {
@@ -118,7 +118,7 @@ func (g Grant) Expired(now time.Time) bool { return !g.Expires.IsZero() && !now.
 // inForce tells whether a scope still stands.
 func (g Grant) inForce(s Scope) bool { return g.stands != nil && g.stands(s) }
 
-func (s Scope) reaches(p Place) bool {
+func (s Scope) reaches(p Entity) bool {
 	return s.Path == "" || covers(s.Path, p.Path) && HubOf(s.Path) == p.Hub
 }
 

@@ -15,18 +15,18 @@ func TestGrantAllows(t *testing.T) {
 	until := func(at time.Time) Grant { return Grant{Scopes: []Scope{{Rights: Manage}}, Expires: at} }
 	several := Grant{Scopes: []Scope{{Path: "a", Rights: Send}, {Path: "b", Rights: Listen}, {Path: "a/publishers/x", Rights: Listen}}}
 	tests := []struct {
-		what  string
-		grant Grant
-		place Place
-		need  Rights
-		want  bool
+		what   string
+		grant  Grant
+		entity Entity
+		need   Rights
+		want   bool
 	}{
-		{"no grant allows nothing", Grant{}, Place{}, 0, false},
-		{"the namespace reaches itself", one("", Send), Place{}, Send, true},
+		{"no grant allows nothing", Grant{}, Entity{}, 0, false},
+		{"the namespace reaches itself", one("", Send), Entity{}, Send, true},
 		{"the namespace reaches every hub", one("", Send), At("orders", "partitions", "0"), Send, true},
 		{"a hub reaches itself", one("orders", Listen), At("Orders"), Listen, true},
 		{"a hub reaches what is beneath it", one("orders", Listen), At("orders", "ConsumerGroups", "g", "Partitions", "0"), Listen, true},
-		{"a hub does not reach the namespace", one("orders", Manage), Place{}, Send, false},
+		{"a hub does not reach the namespace", one("orders", Manage), Entity{}, Send, false},
 		{"a hub does not reach another whose name begins like it", one("orders", Manage), At("orders2"), Send, false},
 		{"nor one whose beginning it has", one("orders2", Manage), At("orders"), Send, false},
 		{"a partition does not reach its hub", one("orders/partitions/0", Send), At("orders"), Send, false},
@@ -45,10 +45,10 @@ func TestGrantAllows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := tt.grant.While(always).Allows(tt.place, tt.need, now); got != tt.want {
+			if got := tt.grant.While(always).Allows(tt.entity, tt.need, now); got != tt.want {
 				t.Errorf("got %t", got)
 			}
-			if tt.grant.Allows(tt.place, tt.need, now) {
+			if tt.grant.Allows(tt.entity, tt.need, now) {
 				t.Error("it allows without a view of what it stands on")
 			}
 		})
@@ -60,22 +60,22 @@ func TestGrantAllows(t *testing.T) {
 func TestGrantDoesNotReachIntoAnotherHub(t *testing.T) {
 	tests := []struct {
 		what, scope string
-		place       Place
+		entity      Entity
 		want        bool
 	}{
 		{"a hub has its groups", "a", At("a", "consumergroups", "g"), true},
 		{"not the hub of a longer name", "a", At("a/b"), false},
 		{"nor what is in that", "a", At("a/b", "partitions", "0"), false},
 		{"the longer one has its own", "a/b", At("a/b", "partitions", "0"), true},
-		{"and not what a hub of the shorter name has there", "a/b", Place{Hub: "a", Path: "a/b"}, false},
-		{"a part of a hub is no hub that is named like it", "a/partitions/0", Place{Hub: "a/partitions/0", Path: "a/partitions/0"}, false},
-		{"nor is such a hub's scope that part", "a/consumergroups", Place{Hub: "a/consumergroups/g", Path: "a/consumergroups/g"}, false},
+		{"and not what a hub of the shorter name has there", "a/b", Entity{Hub: "a", Path: "a/b"}, false},
+		{"a part of a hub is no hub that is named like it", "a/partitions/0", Entity{Hub: "a/partitions/0", Path: "a/partitions/0"}, false},
+		{"nor is such a hub's scope that part", "a/consumergroups", Entity{Hub: "a/consumergroups/g", Path: "a/consumergroups/g"}, false},
 		{"the namespace has all", "", At("a/b"), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			grant := Grant{Scopes: []Scope{{Path: tt.scope, Rights: Send}}}.While(always)
-			if got := grant.Allows(tt.place, Send, time.Now()); got != tt.want {
+			if got := grant.Allows(tt.entity, Send, time.Now()); got != tt.want {
 				t.Errorf("got %t", got)
 			}
 		})

@@ -116,7 +116,7 @@ func TestHubOf(t *testing.T) {
 		if got := HubOf(tt.path); got != tt.want {
 			t.Errorf("%q lies in %q, want %q", tt.path, got, tt.want)
 		}
-		if got := PlaceOf(tt.path); got != (Place{Hub: tt.want, Path: tt.path}) {
+		if got := EntityOf(tt.path); got != (Entity{Hub: tt.want, Path: tt.path}) {
 			t.Errorf("%q is the place %+v", tt.path, got)
 		}
 	}
@@ -137,11 +137,11 @@ func TestReservedSegment(t *testing.T) {
 
 func TestAt(t *testing.T) {
 	tests := []struct {
-		got, want Place
+		got, want Entity
 	}{
-		{At("Orders"), Place{"orders", "orders"}},
-		{At("a/B", "Partitions", "0"), Place{"a/b", "a/b/partitions/0"}},
-		{At(""), Place{}},
+		{At("Orders"), Entity{"orders", "orders"}},
+		{At("a/B", "Partitions", "0"), Entity{"a/b", "a/b/partitions/0"}},
+		{At(""), Entity{}},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {

@@ -11,7 +11,7 @@ import (
 type picture struct {
 	members []*member // by id
 	byID    map[string]*member
-	places  []*place // by id
+	slots   []*slot // by id
 }
 
 // member is a living instance.
@@ -30,8 +30,8 @@ type member struct {
 // missing is how many it has too few; negative: too many.
 func (m *member) missing() int { return m.share - m.count }
 
-// place is a partition with those who have to do with it, nil where nobody has.
-type place struct {
+// slot is a partition with those who have to do with it, nil where nobody has.
+type slot struct {
 	Partition
 	hash        uint64
 	owner, next *member
@@ -48,12 +48,12 @@ func newPicture(v View) *picture {
 	for _, part := range v.Partitions {
 		p.add(part.Owner) // whoever is said to own counts, whether it was listed or not
 	}
-	p.places = make([]*place, 0, len(v.Partitions))
-	for i, room := 0, make([]place, len(v.Partitions)); i < len(room); i++ {
-		p.place(&room[i], v.Partitions[i])
+	p.slots = make([]*slot, 0, len(v.Partitions))
+	for i, room := 0, make([]slot, len(v.Partitions)); i < len(room); i++ {
+		p.slot(&room[i], v.Partitions[i])
 	}
 	slices.SortFunc(p.members, func(a, b *member) int { return strings.Compare(a.id, b.id) })
-	slices.SortFunc(p.places, func(a, b *place) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(p.slots, func(a, b *slot) int { return strings.Compare(a.ID, b.ID) })
 	p.share()
 	return p
 }
@@ -67,13 +67,13 @@ func (p *picture) add(id string) {
 	p.members = append(p.members, m)
 }
 
-// place counts a partition for who asked for it, or else for its owner.
-func (p *picture) place(at *place, part Partition) {
-	*at = place{Partition: part, hash: hash(part.ID), owner: p.byID[part.Owner], next: p.byID[part.Next]}
+// slot counts a partition for who asked for it, or else for its owner.
+func (p *picture) slot(at *slot, part Partition) {
+	*at = slot{Partition: part, hash: hash(part.ID), owner: p.byID[part.Owner], next: p.byID[part.Next]}
 	if holder := cmp.Or(at.next, at.owner); holder != nil {
 		holder.count++
 	}
-	p.places = append(p.places, at)
+	p.slots = append(p.slots, at)
 }
 
 // share says how many partitions each should have. The larger shares go to those that hold
@@ -81,7 +81,7 @@ func (p *picture) place(at *place, part Partition) {
 func (p *picture) share() {
 	byCount := slices.Clone(p.members)
 	slices.SortStableFunc(byCount, func(a, b *member) int { return cmp.Compare(b.count, a.count) })
-	floor, larger := len(p.places)/len(p.members), len(p.places)%len(p.members)
+	floor, larger := len(p.slots)/len(p.members), len(p.slots)%len(p.members)
 	for i, m := range byCount {
 		m.share = floor
 		if i < larger {
@@ -93,7 +93,7 @@ func (p *picture) share() {
 // withdraw takes back what was asked for in other times, and notes that have done their work.
 func (p *picture) withdraw(self string) []string {
 	var mine []string
-	for _, at := range p.places {
+	for _, at := range p.slots {
 		if at.next == nil {
 			continue
 		}
@@ -113,11 +113,11 @@ func (p *picture) withdraw(self string) []string {
 }
 
 // unwanted: the asker has too many now, or would make the owner the poorer of the two.
-func (at *place) unwanted() bool {
+func (at *slot) unwanted() bool {
 	return at.next.missing() < 0 || at.owner != nil && at.next.count-at.owner.count >= 2
 }
 
-func (at *place) giveBack() {
+func (at *slot) giveBack() {
 	at.withdrawn = true
 	at.next.count--
 	if at.owner != nil {
@@ -128,9 +128,9 @@ func (at *place) giveBack() {
 // claim hands out what is free, the most to those that have least. What was released for
 // someone waits for them.
 func (p *picture) claim(self string) []string {
-	var free []*place
+	var free []*slot
 	var mine []string
-	for _, at := range p.places {
+	for _, at := range p.slots {
 		switch {
 		case at.owner != nil || at.withdrawn:
 		case at.next == nil:
@@ -154,9 +154,9 @@ func (p *picture) claim(self string) []string {
 func (p *picture) steal(self string, greedy bool) (ask, take []string) {
 	each := 1
 	if greedy {
-		each = len(p.places)
+		each = len(p.slots)
 	}
-	surplus := p.surplus(p.pour(len(p.places), each))
+	surplus := p.surplus(p.pour(len(p.slots), each))
 	for i, m := range p.match(surplus) {
 		switch {
 		case m.id != self:

@@ -86,14 +86,14 @@ func TestPlansOfOneViewAreDisjointAndInBounds(t *testing.T) {
 			if !d.greedy && len(plan.Ask)+len(plan.Take) > 1 {
 				t.Fatalf("%s takes %v and %v from others in one round", id, plan.Ask, plan.Take)
 			}
-			d.checkPlaces(t, id, plan)
+			d.checkSlots(t, id, plan)
 		}
 	})
 }
 
-// checkPlaces: what is claimed is free, what is asked for is another's and asked for by
+// checkSlots: what is claimed is free, what is asked for is another's and asked for by
 // nobody, what is withdrawn was one's own wish.
-func (d drawn) checkPlaces(t *rapid.T, id string, plan Plan) {
+func (d drawn) checkSlots(t *rapid.T, id string, plan Plan) {
 	for _, part := range d.partitions {
 		if slices.Contains(plan.Claim, part.ID) && (part.Owner != "" || part.Next != "" && part.Next != id) {
 			t.Fatalf("%s claims %+v", id, part)

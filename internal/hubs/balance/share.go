@@ -26,12 +26,12 @@ func (p *picture) pour(n, each int) int {
 }
 
 // surplus picks n partitions of those that have too many, always from who has most too many.
-func (p *picture) surplus(n int) []*place {
+func (p *picture) surplus(n int) []*slot {
 	if n == 0 {
 		return nil
 	}
 	spare, most := p.spare()
-	var picked []*place
+	var picked []*slot
 	for level := most; level > 0; level-- {
 		for _, m := range p.members {
 			if own := spare[m]; -m.missing() >= level && len(own) > 0 && len(picked) < n {
@@ -44,16 +44,16 @@ func (p *picture) surplus(n int) []*place {
 
 // spare is what those have that have too many, what is least theirs first, and how many the
 // first of them has too many. What is asked for already is not among it.
-func (p *picture) spare() (map[*member][]*place, int) {
-	spare, most := make(map[*member][]*place), 0
-	for _, at := range p.places {
+func (p *picture) spare() (map[*member][]*slot, int) {
+	spare, most := make(map[*member][]*slot), 0
+	for _, at := range p.slots {
 		if at.owner != nil && at.next == nil && at.owner.missing() < 0 {
 			spare[at.owner] = append(spare[at.owner], at)
 			most = max(most, -at.owner.missing())
 		}
 	}
 	for owner, own := range spare {
-		slices.SortStableFunc(own, func(a, b *place) int { return cmp.Compare(mix(owner.hash^a.hash), mix(owner.hash^b.hash)) })
+		slices.SortStableFunc(own, func(a, b *slot) int { return cmp.Compare(mix(owner.hash^a.hash), mix(owner.hash^b.hash)) })
 	}
 	return spare, most
 }
@@ -61,9 +61,9 @@ func (p *picture) spare() (map[*member][]*place, int) {
 // match says who gets which of the partitions, for as many as there is room for: each goes
 // to the member with room whose hash with it weighs most. A member more or less, or a
 // partition, changes little of the rest, so that views that differ a little collide little.
-func (p *picture) match(places []*place) []*member {
-	matched := make([]*member, 0, len(places))
-	for _, at := range places {
+func (p *picture) match(slots []*slot) []*member {
+	matched := make([]*member, 0, len(slots))
+	for _, at := range slots {
 		var best *member
 		var most uint64
 		for _, m := range p.members {

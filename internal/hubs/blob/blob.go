@@ -3,14 +3,14 @@
 // processors of other libraries keep their ownership and checkpoints in. It knows no
 // protocol.
 //
-// A blob is one fact in the meta store (record.go), and every change of it is one
+// A blob is one entry in the meta store (record.go), and every change of it is one
 // compare-and-set: of two writers that saw the same state one wins, and the other looks
-// again. A body of at most InlineBytes is part of the fact. A larger one is a file, or
-// one for each block, durable before the fact that names it (files.go). So a crash can
+// again. A body of at most InlineBytes is part of the entry. A larger one is a file, or
+// one for each block, durable before the entry that names it (files.go). So a crash can
 // leave files that nobody names, which Run collects (sweep.go), and never a name without
 // its file.
 //
-// Uncommitted blocks are facts of their own, beneath the state of the blob that they were
+// Uncommitted blocks are entries of their own, beneath the state of the blob that they were
 // uploaded to (blocks.go). A write of the body gives the blob another state, and thereby
 // forgets them all in that same compare-and-set.
 package blob
@@ -77,10 +77,10 @@ type Properties struct {
 	ContentMD5         []byte `json:"contentMD5,omitempty"`
 }
 
-// Place names a blob, or a container where Blob is empty.
-type Place struct{ Account, Container, Blob string }
+// Path names a blob, or a container where Blob is empty.
+type Path struct{ Account, Container, Blob string }
 
-func (p Place) String() string {
+func (p Path) String() string {
 	if p.Blob == "" {
 		return p.Account + "/" + p.Container
 	}

@@ -15,7 +15,7 @@ type Content struct {
 }
 
 // locate finds the container and checks the blob's name.
-func (s *Service) locate(ctx context.Context, at Place) (container string, err error) {
+func (s *Service) locate(ctx context.Context, at Path) (container string, err error) {
 	c, err := s.container(ctx, at)
 	if err != nil {
 		return "", err
@@ -25,7 +25,7 @@ func (s *Service) locate(ctx context.Context, at Place) (container string, err e
 
 // Put writes a blob as a whole, which is there, durably, or not at all. The body is read
 // to its end; if that fails the error is the body's own.
-func (s *Service) Put(ctx context.Context, at Place, body io.Reader, content Content, when Conditions) (Blob, error) {
+func (s *Service) Put(ctx context.Context, at Path, body io.Reader, content Content, when Conditions) (Blob, error) {
 	if err := content.check(); err != nil {
 		return Blob{}, err
 	}
@@ -127,7 +127,7 @@ func (s *Service) forget(ctx context.Context, container string, old *record, kep
 }
 
 // modify changes a blob that exists, but for its body.
-func (s *Service) modify(ctx context.Context, at Place, how func(*record) error) (Blob, error) {
+func (s *Service) modify(ctx context.Context, at Path, how func(*record) error) (Blob, error) {
 	container, err := s.locate(ctx, at)
 	if err != nil {
 		return Blob{}, err
@@ -154,7 +154,7 @@ func (b *Blob) mayWrite(when Conditions) error {
 }
 
 // write is modify for what readers should see.
-func (s *Service) write(ctx context.Context, at Place, when Conditions, how func(*Blob)) (Blob, error) {
+func (s *Service) write(ctx context.Context, at Path, when Conditions, how func(*Blob)) (Blob, error) {
 	return s.modify(ctx, at, func(r *record) error {
 		if err := r.mayWrite(when); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (s *Service) write(ctx context.Context, at Place, when Conditions, how func
 }
 
 // SetMetadata replaces all metadata of a blob.
-func (s *Service) SetMetadata(ctx context.Context, at Place, metadata map[string]string, when Conditions) (Blob, error) {
+func (s *Service) SetMetadata(ctx context.Context, at Path, metadata map[string]string, when Conditions) (Blob, error) {
 	if err := checkMetadata(metadata); err != nil {
 		return Blob{}, err
 	}
@@ -176,7 +176,7 @@ func (s *Service) SetMetadata(ctx context.Context, at Place, metadata map[string
 }
 
 // SetProperties replaces all properties of a blob.
-func (s *Service) SetProperties(ctx context.Context, at Place, properties Properties, when Conditions) (Blob, error) {
+func (s *Service) SetProperties(ctx context.Context, at Path, properties Properties, when Conditions) (Blob, error) {
 	if err := (Content{Properties: properties}).check(); err != nil {
 		return Blob{}, err
 	}
@@ -184,7 +184,7 @@ func (s *Service) SetProperties(ctx context.Context, at Place, properties Proper
 }
 
 // Delete removes a blob.
-func (s *Service) Delete(ctx context.Context, at Place, when Conditions) error {
+func (s *Service) Delete(ctx context.Context, at Path, when Conditions) error {
 	container, err := s.locate(ctx, at)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *Service) Delete(ctx context.Context, at Place, when Conditions) error {
 }
 
 // Lease works on a blob's lease. That is no change of the blob: its ETag stays.
-func (s *Service) Lease(ctx context.Context, at Place, action LeaseAction, when Conditions) (Blob, error) {
+func (s *Service) Lease(ctx context.Context, at Path, action LeaseAction, when Conditions) (Blob, error) {
 	return s.modify(ctx, at, func(r *record) (err error) {
 		if err := when.forWrite(r.ETag, r.Modified); err != nil {
 			return err
@@ -214,7 +214,7 @@ func (s *Service) Lease(ctx context.Context, at Place, action LeaseAction, when 
 }
 
 // Blob shows a blob without its body.
-func (s *Service) Blob(ctx context.Context, at Place, when Conditions) (Blob, error) {
+func (s *Service) Blob(ctx context.Context, at Path, when Conditions) (Blob, error) {
 	r, _, err := s.read(ctx, at, when)
 	if err != nil {
 		return Blob{}, err
@@ -223,7 +223,7 @@ func (s *Service) Blob(ctx context.Context, at Place, when Conditions) (Blob, er
 }
 
 // read finds a blob and the id of its container.
-func (s *Service) read(ctx context.Context, at Place, when Conditions) (*record, string, error) {
+func (s *Service) read(ctx context.Context, at Path, when Conditions) (*record, string, error) {
 	container, err := s.locate(ctx, at)
 	if err != nil {
 		return nil, "", err

@@ -8,7 +8,7 @@ import (
 )
 
 // A blob may be uploaded in blocks, which become its body when a list of them is
-// committed. Where there is no blob yet, its first block makes a fact of it that is marked
+// committed. Where there is no blob yet, its first block makes an entry of it that is marked
 // as uncommitted, and is no blob to anybody else: so that blocks always belong to a state,
 // and that each commit is one compare-and-set from one state to the next.
 
@@ -38,7 +38,7 @@ type BlockName struct {
 const maxBlockID = 88
 
 // PutBlock keeps a block until it is committed. When it returns the block is durable.
-func (s *Service) PutBlock(ctx context.Context, at Place, id string, body io.Reader, when Conditions) (md5 []byte, err error) {
+func (s *Service) PutBlock(ctx context.Context, at Path, id string, body io.Reader, when Conditions) (md5 []byte, err error) {
 	if id == "" || len(id) > maxBlockID {
 		return nil, ErrBlockList
 	}
@@ -111,7 +111,7 @@ func (s *Service) uncommitted(ctx context.Context, container, name, state string
 
 // Commit makes the listed blocks the body of the blob, in that order, and forgets all
 // others.
-func (s *Service) Commit(ctx context.Context, at Place, list []BlockName, content Content, when Conditions) (Blob, error) {
+func (s *Service) Commit(ctx context.Context, at Path, list []BlockName, content Content, when Conditions) (Blob, error) {
 	if len(list) > MaxBlocks {
 		return Blob{}, ErrTooMany
 	}
@@ -217,7 +217,7 @@ type BlockList struct {
 
 // Blocks lists the blocks of a blob, which may have uncommitted ones only. Of the
 // conditions it looks at the lease only.
-func (s *Service) Blocks(ctx context.Context, at Place, when Conditions) (BlockList, error) {
+func (s *Service) Blocks(ctx context.Context, at Path, when Conditions) (BlockList, error) {
 	container, err := s.locate(ctx, at)
 	if err != nil {
 		return BlockList{}, err
@@ -249,7 +249,7 @@ func (s *Service) Blocks(ctx context.Context, at Place, when Conditions) (BlockL
 	return list, err
 }
 
-// forgetBlocks deletes the facts of uncommitted blocks beneath a prefix, and gives their
+// forgetBlocks deletes the entries of uncommitted blocks beneath a prefix, and gives their
 // files. What fails is left to the next sweep.
 func (s *Service) forgetBlocks(ctx context.Context, prefix string) []string {
 	entries, err := s.meta.List(ctx, prefix)

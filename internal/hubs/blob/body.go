@@ -17,7 +17,7 @@ type Body struct {
 }
 
 // Open gives a blob with its body.
-func (s *Service) Open(ctx context.Context, at Place, when Conditions) (*Body, error) {
+func (s *Service) Open(ctx context.Context, at Path, when Conditions) (*Body, error) {
 	for {
 		r, container, err := s.read(ctx, at, when)
 		if err != nil {

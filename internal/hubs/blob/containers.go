@@ -9,7 +9,7 @@ import (
 )
 
 // CreateContainer makes a container, or says that there is one.
-func (s *Service) CreateContainer(ctx context.Context, at Place, metadata map[string]string) (Container, error) {
+func (s *Service) CreateContainer(ctx context.Context, at Path, metadata map[string]string) (Container, error) {
 	if err := checkContainerName(at.Container); err != nil {
 		return Container{}, err
 	}
@@ -32,7 +32,7 @@ func (s *Service) CreateContainer(ctx context.Context, at Place, metadata map[st
 }
 
 // container finds one, whose id is what its blobs are beneath.
-func (s *Service) container(ctx context.Context, at Place) (*containerRecord, error) {
+func (s *Service) container(ctx context.Context, at Path) (*containerRecord, error) {
 	if checkContainerName(at.Container) != nil {
 		return nil, ErrContainerNotFound
 	}
@@ -44,7 +44,7 @@ func (s *Service) container(ctx context.Context, at Place) (*containerRecord, er
 }
 
 // Container shows one. Of the conditions it looks at the lease only, as reading does.
-func (s *Service) Container(ctx context.Context, at Place, when Conditions) (Container, error) {
+func (s *Service) Container(ctx context.Context, at Path, when Conditions) (Container, error) {
 	c, err := s.container(ctx, at)
 	if err != nil {
 		return Container{}, err
@@ -56,7 +56,7 @@ func (s *Service) Container(ctx context.Context, at Place, when Conditions) (Con
 }
 
 // changeContainer lets one that exists be changed.
-func (s *Service) changeContainer(ctx context.Context, at Place, how func(*containerRecord) (*containerRecord, error)) (old, changed *containerRecord, err error) {
+func (s *Service) changeContainer(ctx context.Context, at Path, how func(*containerRecord) (*containerRecord, error)) (old, changed *containerRecord, err error) {
 	if checkContainerName(at.Container) != nil {
 		return nil, nil, ErrContainerNotFound
 	}
@@ -70,7 +70,7 @@ func (s *Service) changeContainer(ctx context.Context, at Place, how func(*conta
 }
 
 // SetContainerMetadata replaces the metadata.
-func (s *Service) SetContainerMetadata(ctx context.Context, at Place, metadata map[string]string, when Conditions) (Container, error) {
+func (s *Service) SetContainerMetadata(ctx context.Context, at Path, metadata map[string]string, when Conditions) (Container, error) {
 	if err := checkMetadata(metadata); err != nil {
 		return Container{}, err
 	}
@@ -95,7 +95,7 @@ const clearTime = 2 * time.Second
 
 // DeleteContainer deletes a container with its blobs, all in one step. What takes longer
 // is to clear them away, which a sweep finishes if this does not.
-func (s *Service) DeleteContainer(ctx context.Context, at Place, when Conditions) error {
+func (s *Service) DeleteContainer(ctx context.Context, at Path, when Conditions) error {
 	old, _, err := s.changeContainer(ctx, at, func(c *containerRecord) (*containerRecord, error) {
 		if err := when.forWrite(c.ETag, c.Modified); err != nil {
 			return nil, err
@@ -112,7 +112,7 @@ func (s *Service) DeleteContainer(ctx context.Context, at Place, when Conditions
 }
 
 // LeaseContainer works on a container's lease, which keeps it from being deleted.
-func (s *Service) LeaseContainer(ctx context.Context, at Place, action LeaseAction, when Conditions) (Container, error) {
+func (s *Service) LeaseContainer(ctx context.Context, at Path, action LeaseAction, when Conditions) (Container, error) {
 	_, changed, err := s.changeContainer(ctx, at, func(c *containerRecord) (_ *containerRecord, err error) {
 		if err := when.forWrite(c.ETag, c.Modified); err != nil {
 			return nil, err

@@ -75,12 +75,12 @@ func (m *mortalMeta) mortally(do func() error) error {
 
 // crashModel is what a store owes, by name: the bodies that a blob may have, nil for none.
 type crashModel struct {
-	t     *testing.T
-	seed  uint64
-	rnd   *rand.Rand
-	facts meta.Store
-	mem   *vfs.Mem
-	may   map[string][][]byte
+	t       *testing.T
+	seed    uint64
+	rnd     *rand.Rand
+	entries meta.Store
+	mem     *vfs.Mem
+	may     map[string][][]byte
 	// parts are the acknowledged blocks that wait to be committed, or nil where that is not
 	// known.
 	parts map[string]map[string][]byte
@@ -90,7 +90,7 @@ type crashModel struct {
 func powerCuts(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	m := &crashModel{
-		t: t, seed: seed, rnd: rnd, facts: metatest.NewMemory(), mem: vfs.NewMem(), may: map[string][][]byte{},
+		t: t, seed: seed, rnd: rnd, entries: metatest.NewMemory(), mem: vfs.NewMem(), may: map[string][][]byte{},
 		parts: map[string]map[string][]byte{},
 	}
 	m.mem.SetRand(rand.New(rand.NewPCG(seed, 2)))
@@ -105,7 +105,7 @@ func powerCuts(t *testing.T, seed uint64) {
 
 // live is one life: open, check, work until the power goes.
 func (m *crashModel) live() {
-	store := &mortalMeta{Store: m.facts, rnd: m.rnd, mem: m.mem, left: -1}
+	store := &mortalMeta{Store: m.entries, rnd: m.rnd, mem: m.mem, left: -1}
 	s, err := Open(Config{Meta: store, FS: m.mem, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	must(m.t, err)
 	if _, err := s.CreateContainer(m.t.Context(), box, nil); err != nil && !errors.Is(err, ErrContainerExists) {
@@ -151,12 +151,12 @@ func (m *crashModel) reconcile(s *Service) {
 
 // wantNoStrays checks that a sweep has left no file but those of blobs and blocks.
 func (m *crashModel) wantNoStrays(s *Service) {
-	named, err := s.sweepFacts(m.t.Context())
+	named, err := s.sweepEntries(m.t.Context())
 	must(m.t, err)
 	entries, err := m.mem.List(".")
 	must(m.t, err)
 	if len(entries) != len(named) {
-		m.t.Errorf("there are %d files, and facts name %d", len(entries), len(named))
+		m.t.Errorf("there are %d files, and entries name %d", len(entries), len(named))
 	}
 }
 

@@ -110,7 +110,7 @@ func TestADeletedContainerIsClearedAwayLater(t *testing.T) {
 	})
 }
 
-// The largest list of blocks, with the longest of everything, is a fact that the store takes.
+// The largest list of blocks, with the longest of everything, is an entry that the store takes.
 func TestTheLargestBlob(t *testing.T) {
 	y := newYard(t)
 	body := noise(1, 1)

@@ -21,7 +21,7 @@ const copyBytes = 128 << 10
 // files are the bodies, one folder of them. A file is written once, under a name that is
 // never used again.
 //
-// Who writes a file that no fact names yet, or reads one that may be replaced meanwhile,
+// Who writes a file that no entry names yet, or reads one that may be replaced meanwhile,
 // pins it. What is pinned is not removed: it is left to the next sweep.
 type files struct {
 	fs    vfs.FS
@@ -212,7 +212,7 @@ func isBody(name string) bool {
 	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// endSweep removes the files of the list that no fact names, and tells how many.
+// endSweep removes the files of the list that no entry names, and tells how many.
 func (f *files) endSweep(names []string, named map[string]bool) int {
 	removed := 0
 	for _, name := range names {

@@ -28,9 +28,9 @@ type yard struct {
 	fs   *vfs.Faulty
 }
 
-var box = Place{Account: "a", Container: "box"}
+var box = Path{Account: "a", Container: "box"}
 
-func in(name string) Place { return Place{"a", "box", name} }
+func in(name string) Path { return Path{"a", "box", name} }
 
 func newYard(t testing.TB) *yard {
 	t.Helper()
@@ -69,7 +69,7 @@ func (y *yard) body(name string) ([]byte, error) {
 	return readAll(y.t.Context(), y.Service, in(name))
 }
 
-func readAll(ctx context.Context, s *Service, at Place) ([]byte, error) {
+func readAll(ctx context.Context, s *Service, at Path) ([]byte, error) {
 	b, err := s.Open(ctx, at, Conditions{})
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 )
 
 // Keys of the meta store. A container has an id besides its name, so that to delete its
-// one fact deletes all its blobs: none of another container of that name is beneath the
+// one entry deletes all its blobs: none of another container of that name is beneath the
 // same id.
 const (
 	containersPrefix = "blobs/containers/" // ACCOUNT/NAME
@@ -25,7 +25,7 @@ const (
 
 func containerKey(account, name string) string { return containersPrefix + account + "/" + name }
 
-// blobKey is where a blob's fact is. The name's slashes are kept, so that a list by folder
+// blobKey is where a blob's entry is. The name's slashes are kept, so that a list by folder
 // reads that folder only.
 func blobKey(container, name string) string {
 	key := blobsPrefix + container + "/" + escapeName(name)

@@ -21,7 +21,7 @@ type Page struct {
 
 // List gives a page of a container's blobs. Pages are not of one moment: a blob that is
 // there all the while is in exactly one of them.
-func (s *Service) List(ctx context.Context, at Place, q ListQuery) (Page, error) {
+func (s *Service) List(ctx context.Context, at Path, q ListQuery) (Page, error) {
 	after, err := parseMarker(q.Marker)
 	if err != nil {
 		return Page{}, err
@@ -43,7 +43,7 @@ func (s *Service) List(ctx context.Context, at Place, q ListQuery) (Page, error)
 	return p.page, nil
 }
 
-// finding is a fact with the name that its key tells.
+// finding is an entry with the name that its key tells.
 type finding struct {
 	name  string
 	entry meta.Entry
@@ -73,7 +73,7 @@ func (s *Service) named(ctx context.Context, container, prefix string) ([]findin
 	return found, nil
 }
 
-// nameOf reads a name off the key if it is there, which spares reading the fact.
+// nameOf reads a name off the key if it is there, which spares reading the entry.
 func nameOf(container string, e meta.Entry) (string, error) {
 	if text, ok := strings.CutPrefix(e.Key, blobsPrefix+container+"/"); ok {
 		return unescapeName(text)

@@ -84,7 +84,7 @@ func listPages(y *yard, q ListQuery) []string {
 func TestContainersArePaged(t *testing.T) {
 	y := newYard(t)
 	for i := range 5 {
-		_, err := y.CreateContainer(t.Context(), Place{Account: "other", Container: fmt.Sprintf("c-%d", i)}, nil)
+		_, err := y.CreateContainer(t.Context(), Path{Account: "other", Container: fmt.Sprintf("c-%d", i)}, nil)
 		must(t, err)
 	}
 	var names []string

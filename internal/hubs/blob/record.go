@@ -81,25 +81,25 @@ func newID() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// now has the precision that facts keep.
+// now has the precision that entries keep.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // encode cannot fail: the fields are plain values. It escapes no more than it has to, as a
-// fact has a greatest length and the limits of its parts are to fit in it.
-func encode(fact any) []byte {
+// entry has a greatest length and the limits of its parts are to fit in it.
+func encode(stored any) []byte {
 	var value bytes.Buffer
 	encoder := json.NewEncoder(&value)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(fact); err != nil {
+	if err := encoder.Encode(stored); err != nil {
 		panic(fmt.Sprintf("encode blob: %v", err))
 	}
 	return bytes.TrimSuffix(value.Bytes(), []byte("\n"))
 }
 
 func decode[T any](e meta.Entry) (*T, error) {
-	fact := new(T)
-	if err := json.Unmarshal(e.Value, fact); err != nil {
+	stored := new(T)
+	if err := json.Unmarshal(e.Value, stored); err != nil {
 		return nil, fmt.Errorf("read %s: %w", e.Key, err)
 	}
-	return fact, nil
+	return stored, nil
 }

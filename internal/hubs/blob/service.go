@@ -13,7 +13,7 @@ import (
 
 // Config is what the store works with.
 type Config struct {
-	// Meta keeps the facts; required.
+	// Meta keeps the entries; required.
 	Meta meta.Store
 	// FS is the folder of the larger bodies, which holds nothing else; required.
 	FS vfs.FS
@@ -49,22 +49,22 @@ func Open(cfg Config) (*Service, error) {
 	return &Service{meta: cfg.Meta, files: files, every: cfg.SweepEvery, log: cfg.Log}, nil
 }
 
-// set stores a fact, or deletes it where there is none to store. It waits for the outcome
+// set stores an entry, or deletes it where there is none to store. It waits for the outcome
 // also where its caller has gone: a change that is under way cannot be taken back, and until
 // it is made or not nobody can tell whether its file has a name.
-func (s *Service) set(ctx context.Context, key string, expected meta.Revision, fact any) error {
+func (s *Service) set(ctx context.Context, key string, expected meta.Revision, stored any) error {
 	err := ctx.Err()
 	if err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	if fact == nil {
+	if stored == nil {
 		if expected == 0 {
 			return nil
 		}
 		err = s.meta.Delete(ctx, key, expected)
 	} else {
-		_, err = s.meta.CompareAndSet(ctx, key, expected, encode(fact))
+		_, err = s.meta.CompareAndSet(ctx, key, expected, encode(stored))
 	}
 	if errors.Is(err, meta.ErrNoSpace) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)
@@ -82,7 +82,7 @@ func lost(err error) bool {
 	return errors.Is(err, meta.ErrConflict) || errors.Is(err, meta.ErrNotFound)
 }
 
-// get reads a fact; a nil one and revision zero if there is none.
+// get reads an entry; a nil one and revision zero if there is none.
 func get[T any](ctx context.Context, s *Service, key string) (*T, meta.Revision, error) {
 	entry, err := s.meta.Get(ctx, key)
 	if errors.Is(err, meta.ErrNotFound) {
@@ -91,11 +91,11 @@ func get[T any](ctx context.Context, s *Service, key string) (*T, meta.Revision,
 	if err != nil {
 		return nil, 0, err
 	}
-	fact, err := decode[T](entry)
-	return fact, entry.Revision, err
+	stored, err := decode[T](entry)
+	return stored, entry.Revision, err
 }
 
-// change reads a fact and lets it be changed, again if somebody else was faster: each time
+// change reads an entry and lets it be changed, again if somebody else was faster: each time
 // that happens somebody has got on. What decide returns as nil is deleted.
 func change[T any](ctx context.Context, s *Service, key string, decide func(old *T) (*T, error)) (old, changed *T, err error) {
 	for {
@@ -107,11 +107,11 @@ func change[T any](ctx context.Context, s *Service, key string, decide func(old 
 		if err != nil {
 			return nil, nil, err
 		}
-		var fact any
+		var stored any
 		if changed != nil {
-			fact = changed
+			stored = changed
 		}
-		err = s.set(ctx, key, revision, fact)
+		err = s.set(ctx, key, revision, stored)
 		if err == nil {
 			return old, changed, nil
 		}

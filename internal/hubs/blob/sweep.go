@@ -25,20 +25,20 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Sweep removes the facts of deleted containers, blocks that nobody can commit any more,
-// and the files that no fact names. No two may run at once.
+// Sweep removes the entries of deleted containers, blocks that nobody can commit any more,
+// and the files that no entry names. No two may run at once.
 //
-// The order of looking is what makes it safe. A file is there before the fact that names
-// it, a block's fact after that of its blob, a blob's after that of its container: so what
+// The order of looking is what makes it safe. A file is there before the entry that names
+// it, a block's entry after that of its blob, a blob's after that of its container: so what
 // was found, and is not named by what is read later, has lost its name for good. A file
-// moves from a block's fact to its blob's: hence these are read in that order. Who writes
+// moves from a block's entry to its blob's: hence these are read in that order. Who writes
 // has its file pinned until it is named.
 func (s *Service) Sweep(ctx context.Context) error {
 	names, err := s.files.beginSweep()
 	if err != nil {
 		return err
 	}
-	named, err := s.sweepFacts(ctx)
+	named, err := s.sweepEntries(ctx)
 	if err != nil {
 		s.files.endSweep(nil, nil)
 		return err
@@ -49,8 +49,8 @@ func (s *Service) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweepFacts gives the files that facts name.
-func (s *Service) sweepFacts(ctx context.Context) (map[string]bool, error) {
+// sweepEntries gives the files that entries name.
+func (s *Service) sweepEntries(ctx context.Context) (map[string]bool, error) {
 	named := map[string]bool{}
 	blocks, err := s.meta.List(ctx, blocksPrefix)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package broker is what every door calls: it knows hubs, their partitions and their
+// Package broker is what every listener calls: it knows hubs, their partitions and their
 // consumer groups, and no protocol.
 //
-// Definitions of hubs are facts in a meta.Store; events are in the logs of an
+// Definitions of hubs are entries in a meta.Store; events are in the logs of an
 // eventlog.Engine. The broker keeps all definitions in memory as one immutable
 // snapshot, so that publishing and reading take no lock and ask no store. Changes go
 // to the store by compare-and-set first and into the snapshot afterwards; what other
@@ -72,7 +72,7 @@ type Broker struct {
 	log       *slog.Logger
 	metrics   *metrics
 	hubs      *registry
-	places    *places
+	slots     *slots
 	ledgers   *ledgers
 }
 
@@ -94,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		log:       cfg.Log,
 		metrics:   metrics,
 		hubs:      newRegistry(cfg.Engine, metrics),
-		places:    newPlaces(metrics.receivers),
+		slots:     newSlots(metrics.receivers),
 		ledgers:   newLedgers(),
 	}
 	if err := b.load(ctx); err != nil {
@@ -205,7 +205,7 @@ func (b *Broker) watch(ctx context.Context) error {
 func (b *Broker) sightings(changes []meta.Change) []sighting {
 	seen := make([]sighting, 0, len(changes))
 	for _, c := range changes {
-		s := sighting{name: nameOfHubKey(c.Key), revision: c.Revision, gone: c.Deleted, told: true}
+		s := sighting{name: nameOfHubKey(c.Key), revision: c.Revision, gone: c.Deleted, watched: true}
 		if !c.Deleted {
 			def, err := decodeDefinition(c.Entry)
 			if err != nil {

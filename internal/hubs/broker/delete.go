@@ -64,18 +64,18 @@ func (b *Broker) finishDeletion(ctx context.Context, marked sighting) error {
 	}
 	b.ledgers.forget(marked.def.Log)
 	for _, prefix := range []string{groupKeys(marked.def.Log), hubRecordKeys(marked.def.Log), producerKeys(marked.def.Log)} {
-		if err := b.deleteFacts(ctx, prefix); err != nil {
+		if err := b.deleteEntries(ctx, prefix); err != nil {
 			return err
 		}
 	}
 	return b.forget(ctx, marked)
 }
 
-// deleteFacts removes what the store has about a hub or group that is being deleted, until
+// deleteEntries removes what the store has about a hub or group that is being deleted, until
 // nothing is left: what is changed between the list and the deletion is deleted in the
 // next round, and what is gone cannot be changed. Who creates one of them meanwhile notices
 // the deletion and takes it back.
-func (b *Broker) deleteFacts(ctx context.Context, prefix string) error {
+func (b *Broker) deleteEntries(ctx context.Context, prefix string) error {
 	for range maxTries {
 		entries, err := b.meta.List(ctx, prefix)
 		if err != nil {

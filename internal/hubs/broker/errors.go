@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// What a door branches on. Everything else that a call returns is the log's or the
+// What a listener branches on. Everything else that a call returns is the log's or the
 // store's own error, wrapped with what was being done.
 var (
 	// ErrInvalidName: the name of a hub or group is not of the form allowed.
 	ErrInvalidName = errors.New("name is not allowed")
-	// ErrReservedName: the hub's name would hide a path of the HTTP door.
+	// ErrReservedName: the hub's name would hide a path of the HTTP listener.
 	ErrReservedName = errors.New("name is reserved")
 	// ErrInvalidPartitionCount: fewer than 1 or more than MaxPartitions.
 	ErrInvalidPartitionCount = errors.New("partition count is not allowed")

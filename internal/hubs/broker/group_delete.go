@@ -51,7 +51,7 @@ func (b *Broker) deleteGroup(ctx context.Context, h *hub, group string) error {
 // done twice, or by two nodes at once: the records' keys are never used again. The
 // group's own key goes last.
 func (b *Broker) finishGroupDeletion(ctx context.Context, log string, marked storedGroup, revision meta.Revision) error {
-	if err := b.deleteFacts(ctx, recordKeys(log, marked.incarnation())); err != nil {
+	if err := b.deleteEntries(ctx, recordKeys(log, marked.incarnation())); err != nil {
 		return err
 	}
 	key := groupKey(log, marked.Name)

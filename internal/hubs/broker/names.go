@@ -16,7 +16,7 @@ const MaxNameCharacters = 256
 // nameRule is what a refused name is told.
 const nameRule = "use 1 to 256 of letters, digits, '-', '_', '.' and '/', beginning and ending with a letter or digit"
 
-// ReservedNames are the first path segments that the HTTP door keeps for itself. No
+// ReservedNames are the first path segments that the HTTP listener keeps for itself. No
 // hub has such a name, nor one that begins with it and a slash.
 func ReservedNames() []string {
 	return []string{"api", "topics", "blob", "console", "resume", "healthz", "readyz", "metrics"}

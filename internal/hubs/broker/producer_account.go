@@ -50,7 +50,7 @@ var (
 // submit gives a batch its place, or finds the place that it has already.
 func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first int32, events []eventlog.Event) error {
 	for {
-		start, wait, err := l.place(who, p, first, events)
+		start, wait, err := l.slot(who, p, first, events)
 		switch {
 		case start != nil:
 			return l.start(ctx, start)
@@ -79,9 +79,9 @@ func until(ctx context.Context, closed <-chan struct{}) error {
 	}
 }
 
-// place judges a batch. It comes back with a flight that the caller has to start, or with
+// slot judges a batch. It comes back with a flight that the caller has to start, or with
 // what has to end first; with neither of them the batch has its place.
-func (l *ledger) place(who *Producer, p *Pending, first int32, events []eventlog.Event) (start *flight, wait <-chan struct{}, err error) {
+func (l *ledger) slot(who *Producer, p *Pending, first int32, events []eventlog.Event) (start *flight, wait <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a, err := l.accountLocked(who)

@@ -110,7 +110,7 @@ func (l *ledger) readRun(ctx context.Context, from *eventlog.Sequence, to eventl
 			return nil
 		}
 		l.learn(run)
-		*from = cursor.Place()
+		*from = cursor.At()
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ type steeredCursor struct {
 
 func (c steeredCursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 	if c.s.read != nil {
-		if err := c.s.read(c.Place()); err != nil {
+		if err := c.s.read(c.At()); err != nil {
 			return eventlog.Run{}, err
 		}
 	}

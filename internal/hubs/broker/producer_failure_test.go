@@ -242,8 +242,8 @@ func TestDeletedHubLeavesNoProducers(t *testing.T) {
 	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{}); !isNotFound(err, KindHub) {
 		t.Errorf("got %v", err)
 	}
-	if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 0 {
-		t.Errorf("%d facts are left, %v", len(facts), err)
+	if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 {
+		t.Errorf("%d entries are left, %v", len(entries), err)
 	}
 }
 

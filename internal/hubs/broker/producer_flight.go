@@ -75,11 +75,11 @@ func (l *ledger) start(ctx context.Context, f *flight) error {
 		go l.follow(f, receipt)
 		return nil
 	}
-	told := err
+	watched := err
 	if ctx.Err() != nil { // others may wait for it who have not lost patience
-		told = fmt.Errorf("%w: its sender gave up", eventlog.ErrFenced)
+		watched = fmt.Errorf("%w: its sender gave up", eventlog.ErrFenced)
 	}
-	l.crash(f, told, false)
+	l.crash(f, watched, false)
 	return err
 }
 

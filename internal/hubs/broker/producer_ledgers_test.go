@@ -43,17 +43,17 @@ func TestLittleIsRead(t *testing.T) {
 		t.Errorf("%d cursors for the first producer", n)
 	}
 	mustStore(t, p, 0, "a", "b")
-	var places []eventlog.Sequence
+	var slots []eventlog.Sequence
 	engine.read = func(from eventlog.Sequence) error {
-		places = append(places, from)
+		slots = append(slots, from)
 		return nil
 	}
 	b = y.steer(t, engine)
 	if last := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID()), Epoch: new(int16(0))}).Last(); last != 1 {
 		t.Errorf("last is %d", last)
 	}
-	if !slices.Equal(places, []eventlog.Sequence{20}) {
-		t.Errorf("read at %d, want 20", places)
+	if !slices.Equal(slots, []eventlog.Sequence{20}) {
+		t.Errorf("read at %d, want 20", slots)
 	}
 }
 
@@ -111,8 +111,8 @@ func TestRunKeepsSnapshots(t *testing.T) {
 		}
 		time.Sleep(saveInterval + time.Second)
 		stop()
-		if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 0 {
-			t.Errorf("%d facts of a deleted hub, %v", len(facts), err)
+		if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 {
+			t.Errorf("%d entries of a deleted hub, %v", len(entries), err)
 		}
 	})
 }

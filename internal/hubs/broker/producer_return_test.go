@@ -12,7 +12,7 @@ import (
 
 // H2: who comes back is told the number that it gave, though more is stored than it knows
 // of: it numbers anew from the answer, and what it sends again has to meet its old numbers.
-func TestProducerIsToldItsOwnNumber(t *testing.T) {
+func TestProducerIsReportedItsOwnNumber(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{})
@@ -142,12 +142,12 @@ func TestWhoStoredNothingBeginsAnywhere(t *testing.T) {
 	mustCreate(t, b, "orders", 1)
 	id := int64(5)
 	for i, begin := range []struct {
-		epoch int16
-		last  *int32
-		told  int32
+		epoch   int16
+		last    *int32
+		watched int32
 	}{{0, nil, 0}, {1, nil, 0}, {1, new(int32(-1)), -1}, {1, new(int32(41)), 41}} {
 		p := mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: &begin.epoch, Last: begin.last})
-		if p.Last() != begin.told {
+		if p.Last() != begin.watched {
 			t.Errorf("%d: told %d", i, p.Last())
 		}
 	}

@@ -62,7 +62,7 @@ func TestSnapshotOfVersion1(t *testing.T) {
 	}
 }
 
-// A partition's producers, as many as are remembered, fit into one fact.
+// A partition's producers, as many as are remembered, fit into one entry.
 func TestSnapshotFits(t *testing.T) {
 	const largest = eventlog.MaxBatchBytes / eventlog.EventOverheadBytes
 	s := snapshot{upTo: math.MaxInt64, producers: make(map[int64]record)}

@@ -154,8 +154,8 @@ func TestProducersAreApart(t *testing.T) {
 	if err != nil || other.Epoch() != 0 || other.Last() != 0 {
 		t.Errorf("%+v, %v", other, err)
 	}
-	if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 2 {
-		t.Errorf("%d facts, %v", len(facts), err)
+	if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 2 {
+		t.Errorf("%d entries, %v", len(entries), err)
 	}
 	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
@@ -163,8 +163,8 @@ func TestProducersAreApart(t *testing.T) {
 	if _, err := store(t.Context(), p, 1, "x"); !isNotFound(err, KindHub) {
 		t.Errorf("after the hub was deleted: %v", err)
 	}
-	if facts, err := y.store.List(t.Context(), producersPrefix); err != nil || len(facts) != 0 || len(b.ledgers.all) != 0 {
-		t.Errorf("%d facts and %d ledgers are left, %v", len(facts), len(b.ledgers.all), err)
+	if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 || len(b.ledgers.all) != 0 {
+		t.Errorf("%d entries and %d ledgers are left, %v", len(entries), len(b.ledgers.all), err)
 	}
 	mustCreate(t, b, "orders", 1)
 	if _, err := store(t.Context(), p, 1, "x"); !errors.Is(err, eventlog.ErrRemoved) {

@@ -165,7 +165,7 @@ func (b *Broker) gone(h *hub, err error) error {
 	return err
 }
 
-// checkKeys looks at every key that would be stored: doors show keys as text, and no
+// checkKeys looks at every key that would be stored: listeners show keys as text, and no
 // reader should meet one that no sender could repeat.
 func checkKeys(key string, events []eventlog.Event) error {
 	if err := checkKey(key, utf8.ValidString(key)); err != nil {

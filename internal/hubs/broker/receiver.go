@@ -33,8 +33,8 @@ type Receiver struct {
 	partition string
 	log       eventlog.Partition
 
-	places *places
-	at     placeID
+	slots *slots
+	at    slotID
 	// seated is guarded by places.mu.
 	seated bool
 }
@@ -60,9 +60,9 @@ func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, er
 	r := &Receiver{
 		Cursor: cursor, claim: claim{cfg.Name, cfg.Epoch}, evict: cfg.Evict,
 		hub: h.Name, partition: cfg.Partition, log: p,
-		places: b.places, at: placeID{log: h.log, group: group.Name, partition: cfg.Partition},
+		slots: b.slots, at: slotID{log: h.log, group: group.Name, partition: cfg.Partition},
 	}
-	if err := b.places.take(ctx, r); err != nil {
+	if err := b.slots.take(ctx, r); err != nil {
 		cursor.Close()
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, er
 
 // Close frees the place at once. Safe twice, also after an eviction. It leaves the cursor
 // open: the place is to be freed when nothing more goes to the client.
-func (r *Receiver) Close() { r.places.free(r) }
+func (r *Receiver) Close() { r.slots.free(r) }
 
 // Newest tells the newest event of the receiver's partition, for who was asked to tell
 // it beside each delivery (H10). It costs no I/O once the partition is open.

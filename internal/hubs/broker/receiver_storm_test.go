@@ -71,8 +71,8 @@ func TestReceiverStorm(t *testing.T) {
 	if h.evicted == 0 {
 		t.Error("nobody was ever evicted")
 	}
-	if len(b.places.all) != 0 {
-		t.Errorf("%d places are kept", len(b.places.all))
+	if len(b.slots.all) != 0 {
+		t.Errorf("%d places are kept", len(b.slots.all))
 	}
 }
 
@@ -134,12 +134,12 @@ func TestOneOfManyStays(t *testing.T) {
 	wg.Wait()
 	staying := 0
 	for i, r := range readers {
-		switch told := len(r.evictions()); told {
+		switch watched := len(r.evictions()); watched {
 		case 0:
 			staying++
 		case 1:
 		default:
-			t.Errorf("%d was told %d times", i, told)
+			t.Errorf("%d was told %d times", i, watched)
 		}
 	}
 	if staying != 1 {

@@ -17,14 +17,14 @@ import (
 // reader is a receiver in a test, with what it was told.
 type reader struct {
 	*Receiver
-	mu   sync.Mutex
-	told []*EvictedError // guarded by mu
+	mu      sync.Mutex
+	watched []*EvictedError // guarded by mu
 }
 
 func (r *reader) evictions() []*EvictedError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.told)
+	return slices.Clone(r.watched)
 }
 
 // receive asks for a place at partition 0 of hub "orders".
@@ -36,7 +36,7 @@ func receive(t *testing.T, b *Broker, group, name string, epoch *int64) (*reader
 		Evict: func(err *EvictedError) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.told = append(r.told, err)
+			r.watched = append(r.watched, err)
 		},
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func refusedByEpoch(err error) bool {
 
 // H5: a receiver loses its place to one of an equal or higher epoch, and is told once, by
 // the time the other has it.
-func TestEpochTakesThePlace(t *testing.T) {
+func TestEpochTakesTheSlot(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
 	first := mustReceive(t, b, DefaultGroup, "first", new(int64(4)))
@@ -123,7 +123,7 @@ func TestReceiversWithoutEpoch(t *testing.T) {
 
 // H1, H5: a place belongs to a group and a partition of one hub. $Default is one group in
 // any case, others differ by it.
-func TestPlacesAreApart(t *testing.T) {
+func TestSlotsAreApart(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 2)
 	for _, group := range []string{"billing", "Billing"} {
@@ -233,7 +233,7 @@ func TestReceiveFromTheEnd(t *testing.T) {
 }
 
 // H10: the newest event is told beside deliveries.
-func TestReceiverTellsTheNewest(t *testing.T) {
+func TestReceiverNotifiesTheNewest(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "Orders", 1)
 	r := mustReceive(t, b, DefaultGroup, "", nil)
@@ -297,7 +297,7 @@ func TestNewcomersTakeTurns(t *testing.T) {
 
 // H5: closing inside the eviction, and closing twice, is fine; places that nobody has or
 // wants are forgotten; the gauge counts those who have one.
-func TestPlacesAreForgotten(t *testing.T) {
+func TestSlotsAreForgotten(t *testing.T) {
 	y := newYard(t)
 	registry := prometheus.NewPedanticRegistry()
 	b := open(t, Config{Engine: y.engine, Meta: y.store, Metrics: registry})
@@ -326,7 +326,7 @@ func TestPlacesAreForgotten(t *testing.T) {
 	for _, r := range []*Receiver{self, quiet, owner.Receiver, owner.Receiver} {
 		r.Close()
 	}
-	if count() != 0 || len(b.places.all) != 0 {
-		t.Errorf("%v receivers are counted, %d places are kept", count(), len(b.places.all))
+	if count() != 0 || len(b.slots.all) != 0 {
+		t.Errorf("%v receivers are counted, %d places are kept", count(), len(b.slots.all))
 	}
 }

@@ -24,13 +24,13 @@ func (b *Broker) Receivers(ctx context.Context, hub, group string) ([]ReceiverIn
 	}
 	var all []ReceiverInfo
 	for _, partition := range h.PartitionIDs() {
-		all = append(all, b.places.present(placeID{log: h.log, group: g.Name, partition: partition})...)
+		all = append(all, b.slots.present(slotID{log: h.log, group: g.Name, partition: partition})...)
 	}
 	return all, nil
 }
 
 // present tells who has the place.
-func (ps *places) present(at placeID) (there []ReceiverInfo) {
+func (ps *slots) present(at slotID) (there []ReceiverInfo) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.all[at]

@@ -45,7 +45,7 @@ type sighting struct {
 	// of the state before, since a store does not say which one a deletion got.
 	gone bool
 	// told: it came from the watch.
-	told bool
+	watched bool
 }
 
 // visible tells whether users may see the hub.
@@ -137,7 +137,7 @@ func (r *registry) noteLocked(s sighting) bool {
 		return false
 	}
 	r.seen[s.name] = s
-	if s.gone && s.told {
+	if s.gone && s.watched {
 		r.departed = append(r.departed, s.name)
 	}
 	return true
@@ -148,7 +148,7 @@ func (r *registry) forgetDepartedLocked() {
 		return
 	}
 	for _, name := range r.departed {
-		if s := r.seen[name]; s.gone && s.told {
+		if s := r.seen[name]; s.gone && s.watched {
 			delete(r.seen, name)
 		}
 	}

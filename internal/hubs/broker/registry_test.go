@@ -31,8 +31,8 @@ func gone(revision meta.Revision) sighting {
 	return sighting{name: "orders", revision: revision, gone: true}
 }
 
-func told(s sighting) sighting {
-	s.told = true
+func watched(s sighting) sighting {
+	s.watched = true
 	return s
 }
 
@@ -47,9 +47,9 @@ func TestLateNews(t *testing.T) {
 		{"an older one is ignored", []sighting{live(2), live(1)}, "orders-2"},
 		{"a marked hub is not seen", []sighting{live(1), deleting(2)}, ""},
 		{"nor is it brought back by what was before", []sighting{deleting(2), live(1)}, ""},
-		{"our own deletion has the revision of the mark", []sighting{deleting(2), gone(2), told(live(1)), told(deleting(2))}, ""},
+		{"our own deletion has the revision of the mark", []sighting{deleting(2), gone(2), watched(live(1)), watched(deleting(2))}, ""},
 		{"a new incarnation is seen", []sighting{deleting(2), gone(2), live(4)}, "orders-4"},
-		{"the deletion of the old one does not harm it", []sighting{deleting(2), live(4), told(gone(3))}, "orders-4"},
+		{"the deletion of the old one does not harm it", []sighting{deleting(2), live(4), watched(gone(3))}, "orders-4"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestAnyOrderOfNewsEndsInTheTruth(t *testing.T) {
 		}
 		for len(watch)+len(own) > 0 {
 			if len(own) == 0 || len(watch) > 0 && rapid.Bool().Draw(t, "watch first") {
-				r.apply(told(watch[0]))
+				r.apply(watched(watch[0]))
 				watch = watch[1:]
 				continue
 			}

@@ -22,13 +22,13 @@ func (s forgetful) Watch(ctx context.Context, prefix string) (meta.Watcher, erro
 
 type forgetfulWatcher struct {
 	meta.Watcher
-	store forgetful
-	told  bool
+	store   forgetful
+	watched bool
 }
 
 func (w *forgetfulWatcher) Next() ([]meta.Change, error) {
-	if !w.told {
-		w.told = true
+	if !w.watched {
+		w.watched = true
 		return w.Watcher.Next()
 	}
 	w.store.begun <- struct{}{}

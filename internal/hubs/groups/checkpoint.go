@@ -12,7 +12,7 @@ import (
 
 // Checkpoints reads all checkpoints of a group. A partition that was begun and never saved is
 // among them, without a position.
-func (k *Keeper) Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error) {
+func (k *Registry) Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error) {
 	at, err := k.find(ctx, g)
 	if err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func (k *Keeper) Checkpoints(ctx context.Context, g processor.Group) ([]processo
 	return k.checkpoints(ctx, at)
 }
 
-func (k *Keeper) checkpoints(ctx context.Context, at place) ([]processor.Checkpoint, error) {
+func (k *Registry) checkpoints(ctx context.Context, at location) ([]processor.Checkpoint, error) {
 	entries, err := k.meta.List(ctx, at.checkpoints())
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoints: %w", err)
@@ -37,7 +37,7 @@ func (k *Keeper) checkpoints(ctx context.Context, at place) ([]processor.Checkpo
 }
 
 // Begin raises the fence to the lease's epoch and gives the checkpoint.
-func (k *Keeper) Begin(ctx context.Context, g processor.Group, l processor.Lease) (processor.Checkpoint, error) {
+func (k *Registry) Begin(ctx context.Context, g processor.Group, l processor.Lease) (processor.Checkpoint, error) {
 	at, err := k.find(ctx, g)
 	if err != nil {
 		return processor.Checkpoint{}, err
@@ -58,7 +58,7 @@ func (k *Keeper) Begin(ctx context.Context, g processor.Group, l processor.Lease
 	}
 }
 
-func (k *Keeper) begin(ctx context.Context, at place, l processor.Lease) (processor.Checkpoint, error) {
+func (k *Registry) begin(ctx context.Context, at location, l processor.Lease) (processor.Checkpoint, error) {
 	if err := k.holds(ctx, at, l); err != nil {
 		return processor.Checkpoint{}, err
 	}
@@ -74,7 +74,7 @@ func (k *Keeper) begin(ctx context.Context, at place, l processor.Lease) (proces
 }
 
 // checkpoint reads one; revision zero if there is none.
-func (k *Keeper) checkpoint(ctx context.Context, at place, partition string) (checkpointRecord, meta.Revision, error) {
+func (k *Registry) checkpoint(ctx context.Context, at location, partition string) (checkpointRecord, meta.Revision, error) {
 	entry, err := k.meta.Get(ctx, at.checkpoint(partition))
 	if errors.Is(err, meta.ErrNotFound) {
 		return checkpointRecord{V: recordVersion, Sequence: -1}, 0, nil
@@ -87,7 +87,7 @@ func (k *Keeper) checkpoint(ctx context.Context, at place, partition string) (ch
 }
 
 // write stores a checkpoint's record; meta.ErrConflict if the revision is another.
-func (k *Keeper) write(ctx context.Context, at place, partition string, expected meta.Revision, record checkpointRecord) (processor.Checkpoint, error) {
+func (k *Registry) write(ctx context.Context, at location, partition string, expected meta.Revision, record checkpointRecord) (processor.Checkpoint, error) {
 	key := at.checkpoint(partition)
 	revision, err := k.meta.CompareAndSet(ctx, key, expected, encode(record))
 	if err != nil {
@@ -102,7 +102,7 @@ func (k *Keeper) write(ctx context.Context, at place, partition string, expected
 }
 
 // Save stores a checkpoint under a lease.
-func (k *Keeper) Save(ctx context.Context, g processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
+func (k *Registry) Save(ctx context.Context, g processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
 	c.Partition = l.Partition
 	at, err := k.findFor(ctx, g, c)
 	if err != nil {
@@ -127,7 +127,7 @@ func (k *Keeper) Save(ctx context.Context, g processor.Group, l processor.Lease,
 }
 
 // lost tells why a save lost its comparison: ErrFenced if the partition is another's.
-func (k *Keeper) lost(ctx context.Context, at place, l processor.Lease) error {
+func (k *Registry) lost(ctx context.Context, at location, l processor.Lease) error {
 	record, _, err := k.checkpoint(ctx, at, l.Partition)
 	switch {
 	case err != nil:
@@ -142,7 +142,7 @@ func (k *Keeper) lost(ctx context.Context, at place, l processor.Lease) error {
 }
 
 // Force stores a checkpoint for an operator. The fence stays as it is.
-func (k *Keeper) Force(ctx context.Context, g processor.Group, c processor.Checkpoint) (processor.Checkpoint, error) {
+func (k *Registry) Force(ctx context.Context, g processor.Group, c processor.Checkpoint) (processor.Checkpoint, error) {
 	at, err := k.findFor(ctx, g, c)
 	if err != nil {
 		return processor.Checkpoint{}, err
@@ -150,7 +150,7 @@ func (k *Keeper) Force(ctx context.Context, g processor.Group, c processor.Check
 	return k.force(ctx, at, c)
 }
 
-func (k *Keeper) force(ctx context.Context, at place, c processor.Checkpoint) (processor.Checkpoint, error) {
+func (k *Registry) force(ctx context.Context, at location, c processor.Checkpoint) (processor.Checkpoint, error) {
 	expected, fence, ok := fencedRevisionOf(c.Version)
 	if !ok {
 		return processor.Checkpoint{}, processor.ErrConflict
@@ -164,13 +164,13 @@ func (k *Keeper) force(ctx context.Context, at place, c processor.Checkpoint) (p
 }
 
 // findFor also looks at what is to be written.
-func (k *Keeper) findFor(ctx context.Context, g processor.Group, c processor.Checkpoint) (place, error) {
+func (k *Registry) findFor(ctx context.Context, g processor.Group, c processor.Checkpoint) (location, error) {
 	at, err := k.find(ctx, g)
 	if err != nil {
-		return place{}, err
+		return location{}, err
 	}
 	if c.Sequence < -1 {
-		return place{}, fmt.Errorf("checkpoint of partition %s: %w: sequence number %d", c.Partition, ErrInvalid, c.Sequence)
+		return location{}, fmt.Errorf("checkpoint of partition %s: %w: sequence number %d", c.Partition, ErrInvalid, c.Sequence)
 	}
 	return at, errors.Join(at.has(c.Partition), checkText("offset", c.Offset, maxOffsetBytes), checkText("hub id", c.HubID, maxHubIDBytes))
 }

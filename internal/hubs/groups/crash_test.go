@@ -146,7 +146,7 @@ func workUntilKilled(path string) error {
 	return saveForEver(ctx, k, processor.Group{Hub: "orders", Group: "billing"})
 }
 
-func saveForEver(ctx context.Context, k *Keeper, g processor.Group) error {
+func saveForEver(ctx context.Context, k *Registry, g processor.Group) error {
 	epoch := int64(1)
 	all := make([]processor.Lease, crashPartitions)
 	for i := range all {
@@ -176,7 +176,7 @@ func saveForEver(ctx context.Context, k *Keeper, g processor.Group) error {
 	return errors.Join(errs...)
 }
 
-func savePartition(ctx context.Context, k *Keeper, g processor.Group, l processor.Lease) error {
+func savePartition(ctx context.Context, k *Registry, g processor.Group, l processor.Lease) error {
 	c, err := k.Begin(ctx, g, l)
 	for err == nil {
 		fmt.Println(c.Partition, l.Epoch, c.Sequence, c.Version)
@@ -224,7 +224,7 @@ func TestLostAnswers(t *testing.T) {
 }
 
 // claimShaky takes the partition and, if the answer is lost, looks whether it has.
-func claimShaky(t *testing.T, y *yard, shaky *Keeper, g processor.Group, epoch int64) (processor.Lease, bool) {
+func claimShaky(t *testing.T, y *yard, shaky *Registry, g processor.Group, epoch int64) (processor.Lease, bool) {
 	t.Helper()
 	l := processor.Lease{Partition: "0", Owner: owner(epoch), Epoch: epoch}
 	look := func() (had processor.Lease) {

@@ -1,11 +1,11 @@
 // Package groups keeps what the yard knows of consumer groups: who owns which partition, how
-// far each has come, and the small facts that the instances of a processor tell each other.
-// It is the yard's own processor.Store, for every door alike, and makes of it the table that
+// far each has come, and the small entries that the instances of a processor tell each other.
+// It is the yard's own processor.Store, for every listener alike, and makes of it the table that
 // operators see.
 //
 // # Records
 //
-// All records are facts of the meta store, under a prefix that the broker gives to one
+// All records are entries of the meta store, under a prefix that the broker gives to one
 // incarnation of a group of one incarnation of a hub. It deletes them with either, and
 // a new hub or group of the same name begins with none. docs/internals/format/groups.md
 // shows them.
@@ -13,7 +13,7 @@
 // # The fence
 //
 // A checkpoint must not be moved by who lost the partition. Lease and checkpoint are two
-// facts, and the store changes one at a time, so looking at the lease and then writing the
+// entries, and the store changes one at a time, so looking at the lease and then writing the
 // checkpoint proves nothing: the lease may be lost in between. Instead the checkpoint has a
 // fence of its own, the highest epoch that has begun. Begin writes it, creating the
 // checkpoint's record if there is none, and every write of a checkpoint is a compare-and-set on
@@ -44,22 +44,22 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// DefaultMaxFacts is how many facts a group may have, and DefaultMaxFactBytes what they may
+// DefaultMaxFacts is how many entries a group may have, and DefaultMaxFactBytes what they may
 // measure together, that asks for no other number. Whoever reads them reads all at once.
 const (
-	DefaultMaxFacts     = 10_000
-	DefaultMaxFactBytes = 16 << 20
+	DefaultMaxEntries    = 10_000
+	DefaultMaxEntryBytes = 16 << 20
 )
 
 // What callers branch on, beside what processor.Store and the broker answer.
 var (
 	// ErrInvalid: a record that was to be written is not of the form allowed.
 	ErrInvalid = errors.New("invalid record")
-	// ErrTooManyFacts: the group has as many facts as it may have, or as large ones.
-	ErrTooManyFacts = errors.New("the group has too many facts")
+	// ErrTooManyEntries: the group has as many entries as it may have, or as large ones.
+	ErrTooManyEntries = errors.New("the group has too many entries")
 )
 
-// Broker is what a keeper asks about hubs and groups. *broker.Broker is one.
+// Broker is what a registry asks about hubs and groups. *broker.Broker is one.
 type Broker interface {
 	Namespace() string
 	Hubs() []broker.Hub
@@ -71,31 +71,31 @@ type Broker interface {
 	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
 }
 
-// Config is what a keeper works with.
+// Config is what a registry works with.
 type Config struct {
-	// Meta keeps the records and Broker knows the groups. Both are required; the keeper closes
+	// Meta keeps the records and Broker knows the groups. Both are required; the registry closes
 	// neither.
 	Meta   meta.Store
 	Broker Broker
-	// MaxFacts is how many facts a group may have; 0 means DefaultMaxFacts. With several
+	// MaxEntries is how many entries a group may have; 0 means DefaultMaxFacts. With several
 	// nodes it is a bound for each.
-	MaxFacts int
-	// MaxFactBytes is what a group's facts may measure together, as they are stored; 0 means
+	MaxEntries int
+	// MaxEntryBytes is what a group's entries may measure together, as they are stored; 0 means
 	// DefaultMaxFactBytes.
-	MaxFactBytes int
-	// Log takes what the keeper carries on from; nil means slog.Default().
+	MaxEntryBytes int
+	// Log takes what the registry carries on from; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where lag and ownership are collected; nil means nowhere.
 	Metrics prometheus.Registerer
 }
 
-// Keeper keeps the records of all groups. All methods may be called by many goroutines at
+// Registry keeps the records of all groups. All methods may be called by many goroutines at
 // once. It has no goroutines of its own, and nothing to close.
 //
 // The namespace of a processor.Group is ignored: a yard has one. Hubs are found in any spelling,
 // and so is $Default; the errors are a *broker.NotFoundError where there is no such hub,
 // group or partition.
-type Keeper struct {
+type Registry struct {
 	meta   meta.Store
 	broker Broker
 	log    *slog.Logger
@@ -103,18 +103,18 @@ type Keeper struct {
 }
 
 var (
-	_ processor.Store   = (*Keeper)(nil)
-	_ processor.Watcher = (*Keeper)(nil)
+	_ processor.Store   = (*Registry)(nil)
+	_ processor.Watcher = (*Registry)(nil)
 )
 
-// New makes a keeper.
-func New(cfg Config) (*Keeper, error) {
+// New makes a registry.
+func New(cfg Config) (*Registry, error) {
 	if cfg.Meta == nil || cfg.Broker == nil {
 		return nil, errors.New("keep groups: both a meta store and a broker are required")
 	}
-	k := &Keeper{
+	k := &Registry{
 		meta: cfg.Meta, broker: cfg.Broker, log: cfg.Log,
-		tally: newTally(size{cmp.Or(cfg.MaxFacts, DefaultMaxFacts), cmp.Or(cfg.MaxFactBytes, DefaultMaxFactBytes)}),
+		tally: newTally(size{cmp.Or(cfg.MaxEntries, DefaultMaxEntries), cmp.Or(cfg.MaxEntryBytes, DefaultMaxEntryBytes)}),
 	}
 	if k.log == nil {
 		k.log = slog.Default()
@@ -128,27 +128,27 @@ func New(cfg Config) (*Keeper, error) {
 }
 
 // find gives the place of a group's records.
-func (k *Keeper) find(ctx context.Context, g processor.Group) (place, error) {
+func (k *Registry) find(ctx context.Context, g processor.Group) (location, error) {
 	if err := context.Cause(ctx); err != nil {
-		return place{}, err
+		return location{}, err
 	}
 	r, err := k.broker.GroupRecords(ctx, g.Hub, g.Group)
-	return place{r}, err
+	return location{r}, err
 }
 
-// place is where a group's records are.
-type place struct{ broker.GroupRecords }
+// location is where a group's records are.
+type location struct{ broker.GroupRecords }
 
-func (p place) leases() string                     { return p.Prefix + "lease/" }
-func (p place) lease(partition string) string      { return p.leases() + partition }
-func (p place) checkpoints() string                { return p.Prefix + "checkpoint/" }
-func (p place) checkpoint(partition string) string { return p.checkpoints() + partition }
-func (p place) facts() string                      { return p.Prefix + "fact/" }
-func (p place) fact(key string) string             { return p.facts() + key }
+func (p location) leases() string                     { return p.Prefix + "lease/" }
+func (p location) lease(partition string) string      { return p.leases() + partition }
+func (p location) checkpoints() string                { return p.Prefix + "checkpoint/" }
+func (p location) checkpoint(partition string) string { return p.checkpoints() + partition }
+func (p location) stored() string                     { return p.Prefix + "fact/" }
+func (p location) entry(key string) string            { return p.stored() + key }
 
 // has wants the partition to be one of the hub's, so that a group has no more leases and
 // checkpoints than the hub has partitions.
-func (p place) has(partition string) error {
+func (p location) has(partition string) error {
 	if n, ok := partitionNumber(partition); ok && n < p.Hub.Partitions {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (p place) has(partition string) error {
 }
 
 // gone is what is answered when the group was deleted under a call.
-func (p place) gone() error {
+func (p location) gone() error {
 	return &broker.NotFoundError{Kind: broker.KindGroup, Hub: p.Hub.Name, Name: p.Group.Name}
 }
 
@@ -168,7 +168,7 @@ type created struct {
 
 // settle takes records back that were created while their group was deleted: the deletion
 // may have listed the records before, and would not know of them.
-func (k *Keeper) settle(ctx context.Context, at place, records ...created) error {
+func (k *Registry) settle(ctx context.Context, at location, records ...created) error {
 	if len(records) == 0 {
 		return nil
 	}

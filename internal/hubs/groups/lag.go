@@ -34,7 +34,7 @@ func pending(done int64, info broker.PartitionInfo) int64 {
 func beforeFirst(info broker.PartitionInfo) int64 { return max(int64(info.First), 0) - 1 }
 
 // lag also reads the oldest event that is pending, for its time.
-func (k *Keeper) lag(ctx context.Context, at place, info broker.PartitionInfo, done int64, now time.Time) (*Lag, error) {
+func (k *Registry) lag(ctx context.Context, at location, info broker.PartitionInfo, done int64, now time.Time) (*Lag, error) {
 	lag := &Lag{Events: pending(done, info)}
 	if lag.Events == 0 {
 		return lag, nil
@@ -50,7 +50,7 @@ func (k *Keeper) lag(ctx context.Context, at place, info broker.PartitionInfo, d
 }
 
 // timeOf is when an event was stored; zero if it is not there any more.
-func (k *Keeper) timeOf(ctx context.Context, at place, partition string, sequence eventlog.Sequence) (time.Time, error) {
+func (k *Registry) timeOf(ctx context.Context, at location, partition string, sequence eventlog.Sequence) (time.Time, error) {
 	cursor, err := k.broker.Cursor(ctx, at.Hub.Name, at.Group.Name, partition, eventlog.At(sequence))
 	if err != nil {
 		return time.Time{}, err

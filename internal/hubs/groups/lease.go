@@ -11,7 +11,7 @@ import (
 )
 
 // Leases reads all leases of a group.
-func (k *Keeper) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
+func (k *Registry) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
 	at, err := k.find(ctx, g)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (k *Keeper) Leases(ctx context.Context, g processor.Group) ([]processor.Lea
 	return k.leases(ctx, at)
 }
 
-func (k *Keeper) leases(ctx context.Context, at place) ([]processor.Lease, error) {
+func (k *Registry) leases(ctx context.Context, at location) ([]processor.Lease, error) {
 	entries, err := k.meta.List(ctx, at.leases())
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
@@ -38,7 +38,7 @@ func (k *Keeper) leases(ctx context.Context, at place) ([]processor.Lease, error
 // Claim writes leases, each by a compare-and-set. They are made at once, since a store that
 // writes many changes together needs them together. An acquisition that does not raise the epoch is a
 // failed condition, too.
-func (k *Keeper) Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
+func (k *Registry) Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
 	at, err := k.find(ctx, g)
 	if err != nil || len(leases) == 0 {
 		return nil, err
@@ -59,7 +59,7 @@ func (k *Keeper) Claim(ctx context.Context, g processor.Group, leases []processo
 	return k.conclude(ctx, at, outcomes)
 }
 
-func checkLease(at place, l processor.Lease) error {
+func checkLease(at location, l processor.Lease) error {
 	if l.Epoch < 0 {
 		return fmt.Errorf("lease of partition %s: %w: epoch %d is below zero", l.Partition, ErrInvalid, l.Epoch)
 	}
@@ -67,7 +67,7 @@ func checkLease(at place, l processor.Lease) error {
 }
 
 // recorded reads the leases that are to be written.
-func (k *Keeper) recorded(ctx context.Context, at place, leases []processor.Lease) (map[string]processor.Lease, error) {
+func (k *Registry) recorded(ctx context.Context, at location, leases []processor.Lease) (map[string]processor.Lease, error) {
 	byPartition := make(map[string]processor.Lease, len(leases))
 	if len(leases) > 1 {
 		all, err := k.leases(ctx, at)
@@ -82,7 +82,7 @@ func (k *Keeper) recorded(ctx context.Context, at place, leases []processor.Leas
 }
 
 // lease reads one; without a version if there is none.
-func (k *Keeper) lease(ctx context.Context, at place, partition string) (processor.Lease, error) {
+func (k *Registry) lease(ctx context.Context, at location, partition string) (processor.Lease, error) {
 	entry, err := k.meta.Get(ctx, at.lease(partition))
 	if errors.Is(err, meta.ErrNotFound) {
 		return processor.Lease{Partition: partition}, nil
@@ -103,7 +103,7 @@ type outcome struct {
 }
 
 // claim writes one lease.
-func (k *Keeper) claim(ctx context.Context, at place, had, l processor.Lease) outcome {
+func (k *Registry) claim(ctx context.Context, at location, had, l processor.Lease) outcome {
 	expected, ok := revisionOf(l.Version)
 	if !ok || !mayFollow(had, l, expected) {
 		return outcome{}
@@ -152,7 +152,7 @@ func mayFollow(had, l processor.Lease, expected meta.Revision) bool {
 }
 
 // conclude gathers what was written.
-func (k *Keeper) conclude(ctx context.Context, at place, outcomes []outcome) ([]processor.Lease, error) {
+func (k *Registry) conclude(ctx context.Context, at location, outcomes []outcome) ([]processor.Lease, error) {
 	var won []processor.Lease
 	var first []created
 	var errs []error
@@ -192,7 +192,7 @@ func joined(errs []error) error {
 
 // holds wants the lease to be the partition's, in whatever version: ErrFenced if not. Where
 // the read is older than the version that the caller was given by its claim, the caller knows better.
-func (k *Keeper) holds(ctx context.Context, at place, l processor.Lease) error {
+func (k *Registry) holds(ctx context.Context, at location, l processor.Lease) error {
 	had, err := k.lease(ctx, at, l.Partition)
 	if err != nil {
 		return err

@@ -17,17 +17,17 @@ const (
 // collector tells of groups when it is asked, so that nothing has to be kept and what is gone
 // is not told any more.
 type collector struct {
-	keeper     *Keeper
+	registry   *Registry
 	lagEvents  *prometheus.Desc
 	lagSeconds *prometheus.Desc
 	owned      *prometheus.Desc
 	omitted    *prometheus.Desc
 }
 
-func newCollector(k *Keeper) *collector {
+func newCollector(k *Registry) *collector {
 	partition := []string{"hub", "group", "partition"}
 	return &collector{
-		keeper: k,
+		registry: k,
 		lagEvents: prometheus.NewDesc("eventyard_group_lag_events",
 			"Events of a partition behind the checkpoint of a consumer group.", partition, nil),
 		lagSeconds: prometheus.NewDesc("eventyard_group_lag_seconds",
@@ -51,18 +51,18 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	told, omitted := 0, 0
-	for _, hub := range c.keeper.broker.Hubs() {
-		groups, err := c.keeper.used(ctx, hub)
+	reported, omitted := 0, 0
+	for _, hub := range c.registry.broker.Hubs() {
+		groups, err := c.registry.used(ctx, hub)
 		if err != nil {
-			c.keeper.log.Warn("the lag of groups cannot be told", "hub", hub.Name, "error", err)
+			c.registry.log.Warn("the lag of groups cannot be told", "hub", hub.Name, "error", err)
 		}
 		for _, group := range groups {
-			if told+hub.Partitions > maxSeries {
+			if reported+hub.Partitions > maxSeries {
 				omitted += hub.Partitions
 				continue
 			}
-			told += hub.Partitions
+			reported += hub.Partitions
 			c.group(ctx, to, hub.Name, group)
 		}
 	}
@@ -70,9 +70,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *collector) group(ctx context.Context, to chan<- prometheus.Metric, hub, group string) {
-	t, err := c.keeper.Table(ctx, hub, group)
+	t, err := c.registry.Table(ctx, hub, group)
 	if err != nil {
-		c.keeper.log.Warn("the lag of a group cannot be told", "hub", hub, "group", group, "error", err)
+		c.registry.log.Warn("the lag of a group cannot be told", "hub", hub, "group", group, "error", err)
 		return
 	}
 	gauge := func(d *prometheus.Desc, value float64, label string) {

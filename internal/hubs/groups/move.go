@@ -69,7 +69,7 @@ type MoveConfig struct {
 // Move sets checkpoints for an operator (P7). First all steps are looked at: if one cannot be
 // done, with an *OwnedError, ErrOutOfRange, ErrInvalid or a *broker.NotFoundError, none is.
 // Then each is written by itself, several at once; with an error those that were are returned.
-func (k *Keeper) Move(ctx context.Context, hub, group string, steps []Step, cfg MoveConfig) ([]Moved, error) {
+func (k *Registry) Move(ctx context.Context, hub, group string, steps []Step, cfg MoveConfig) ([]Moved, error) {
 	at, err := k.find(ctx, processor.Group{Hub: hub, Group: group})
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (k *Keeper) Move(ctx context.Context, hub, group string, steps []Step, cfg 
 	return moved, joined(errs)
 }
 
-func (k *Keeper) plan(ctx context.Context, at place, steps []Step, cfg MoveConfig) ([]Moved, error) {
+func (k *Registry) plan(ctx context.Context, at location, steps []Step, cfg MoveConfig) ([]Moved, error) {
 	owned := map[string]*OwnedError{}
 	if !cfg.Force {
 		var err error
@@ -117,7 +117,7 @@ func (k *Keeper) plan(ctx context.Context, at place, steps []Step, cfg MoveConfi
 	return plan, nil
 }
 
-func (k *Keeper) planOne(ctx context.Context, at place, s Step) (Moved, error) {
+func (k *Registry) planOne(ctx context.Context, at location, s Step) (Moved, error) {
 	if err := at.has(s.Partition); err != nil {
 		return Moved{}, err
 	}
@@ -144,7 +144,7 @@ func (k *Keeper) planOne(ctx context.Context, at place, s Step) (Moved, error) {
 
 // move writes one step. Where a checkpoint was saved or begun meanwhile, the step is looked at
 // again: whoever did it may own the partition now.
-func (k *Keeper) move(ctx context.Context, at place, s Step, m Moved, cfg MoveConfig) (Moved, error) {
+func (k *Registry) move(ctx context.Context, at location, s Step, m Moved, cfg MoveConfig) (Moved, error) {
 	const tries = 16
 	for try := 1; ; try++ {
 		forced, err := k.force(ctx, at, m.To)
@@ -164,7 +164,7 @@ func (k *Keeper) move(ctx context.Context, at place, s Step, m Moved, cfg MoveCo
 }
 
 // owned tells which partitions somebody alive has.
-func (k *Keeper) owned(ctx context.Context, at place) (map[string]*OwnedError, error) {
+func (k *Registry) owned(ctx context.Context, at location) (map[string]*OwnedError, error) {
 	leases, err := k.leases(ctx, at)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (k *Keeper) owned(ctx context.Context, at place) (map[string]*OwnedError, e
 }
 
 // resolve finds the newest event that is to count as done; -1 for none.
-func (k *Keeper) resolve(ctx context.Context, at place, s Step) (int64, error) {
+func (k *Registry) resolve(ctx context.Context, at location, s Step) (int64, error) {
 	if err := s.To.check(s.Partition); err != nil {
 		return 0, err
 	}
@@ -239,11 +239,11 @@ func inRange(info broker.PartitionInfo, sequence int64) (int64, error) {
 }
 
 // before is the newest event stored before a time.
-func (k *Keeper) before(ctx context.Context, at place, partition string, t time.Time) (int64, error) {
+func (k *Registry) before(ctx context.Context, at location, partition string, t time.Time) (int64, error) {
 	cursor, err := k.broker.Cursor(ctx, at.Hub.Name, at.Group.Name, partition, eventlog.Since(t))
 	if err != nil {
 		return 0, err
 	}
 	defer cursor.Close()
-	return int64(cursor.Place()) - 1, nil
+	return int64(cursor.At()) - 1, nil
 }

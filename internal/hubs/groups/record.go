@@ -48,13 +48,13 @@ type checkpointRecord struct {
 
 func (r checkpointRecord) version() int { return r.V }
 
-type factRecord struct {
+type entryRecord struct {
 	V     int       `json:"v"`
 	Put   time.Time `json:"put"`
 	Value []byte    `json:"value,omitempty"`
 }
 
-func (r factRecord) version() int { return r.V }
+func (r entryRecord) version() int { return r.V }
 
 // decode reads a record and refuses one of a later form rather than guess at it.
 func decode[R interface{ version() int }](e meta.Entry) (R, error) {

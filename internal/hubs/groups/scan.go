@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/hubs/fact"
+	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -16,30 +16,30 @@ import (
 // recordsPrefix is where the broker keeps the records of all groups (broker.GroupRecords).
 const recordsPrefix = "records/"
 
-// GroupFact is a fact and whose it is: of which hub and group, in their own spelling.
-type GroupFact struct {
+// GroupEntry is an entry and whose it is: of which hub and group, in their own spelling.
+type GroupEntry struct {
 	Group processor.Group
-	processor.Fact
+	processor.Entry
 	// Gone: it was removed. It has neither value nor version then.
 	Gone bool
 }
 
-// FindFacts reads the facts of all groups of all hubs whose key begins with one of the prefixes. It asks the store once, whatever the
+// FindEntries reads the entries of all groups of all hubs whose key begins with one of the prefixes. It asks the store once, whatever the
 // number of hubs. What cannot be read, or is of a group that is gone, is left out.
-func (k *Keeper) FindFacts(ctx context.Context, prefixes ...string) ([]GroupFact, error) {
+func (k *Registry) FindEntries(ctx context.Context, prefixes ...string) ([]GroupEntry, error) {
 	for _, prefix := range prefixes {
-		if err := checkFact(fact.CheckPrefix(prefix)); err != nil {
+		if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
 			return nil, err
 		}
 	}
 	entries, err := k.meta.List(ctx, recordsPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("read facts of all groups: %w", err)
+		return nil, fmt.Errorf("read entries of all groups: %w", err)
 	}
-	var found []GroupFact
+	var found []GroupEntry
 	owners := newOwners(k.broker)
 	for _, e := range entries {
-		f, err := owners.fact(ctx, meta.Change{Entry: e}, prefixes)
+		f, err := owners.entry(ctx, meta.Change{Entry: e}, prefixes)
 		if err == nil {
 			found = append(found, f)
 		} else if err := k.leaveOut(ctx, e.Key, err); err != nil {
@@ -49,15 +49,15 @@ func (k *Keeper) FindFacts(ctx context.Context, prefixes ...string) ([]GroupFact
 	return found, nil
 }
 
-// FollowFacts tells the facts of all groups whose key begins with prefix, all at once, and then each that is put or removed, until
+// FollowEntries tells the entries of all groups whose key begins with prefix, all at once, and then each that is put or removed, until
 // ctx ends or the watch is lost (meta.ErrWatchLost): changes may have been missed then; begin anew.
-func (k *Keeper) FollowFacts(ctx context.Context, prefix string, tell func([]GroupFact)) error {
-	if err := checkFact(fact.CheckPrefix(prefix)); err != nil {
+func (k *Registry) FollowEntries(ctx context.Context, prefix string, notify func([]GroupEntry)) error {
+	if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
 		return err
 	}
 	watch, err := k.meta.Watch(ctx, recordsPrefix)
 	if err != nil {
-		return fmt.Errorf("watch facts of all groups: %w", err)
+		return fmt.Errorf("watch entries of all groups: %w", err)
 	}
 	owners := newOwners(k.broker)
 	for first := true; ; first = false {
@@ -65,42 +65,42 @@ func (k *Keeper) FollowFacts(ctx context.Context, prefix string, tell func([]Gro
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		facts, err := k.told(ctx, owners, prefix, changes, !first)
+		stored, err := k.reported(ctx, owners, prefix, changes, !first)
 		if err != nil {
 			return err
 		}
-		if first || len(facts) > 0 {
-			tell(facts)
+		if first || len(stored) > 0 {
+			notify(stored)
 		}
 	}
 }
 
-// told makes facts of those changes that are about any.
-func (k *Keeper) told(ctx context.Context, owners *owners, prefix string, changes []meta.Change, patient bool) ([]GroupFact, error) {
-	var facts []GroupFact
+// reported makes entries of those changes that are about any.
+func (k *Registry) reported(ctx context.Context, owners *owners, prefix string, changes []meta.Change, patient bool) ([]GroupEntry, error) {
+	var stored []GroupEntry
 	for _, c := range changes {
-		f, err := owners.fact(ctx, c, []string{prefix})
+		f, err := owners.entry(ctx, c, []string{prefix})
 		if errors.Is(err, errNobody) && patient && !c.Deleted {
 			f, err = owners.await(ctx, c, prefix)
 		}
 		if err == nil {
-			facts = append(facts, f)
+			stored = append(stored, f)
 		} else if err := k.leaveOut(ctx, c.Key, err); err != nil {
 			return nil, err
 		}
 	}
-	return facts, nil
+	return stored, nil
 }
 
 // Why a record is left out.
 var (
-	errOther  = errors.New("not one of the facts asked for")
+	errOther  = errors.New("not one of the entries asked for")
 	errNobody = errors.New("no group has these records")
 	errBroken = errors.New("not readable")
 )
 
-// leaveOut gives the error if it is none of those: a store that does not answer must not look like one without facts.
-func (k *Keeper) leaveOut(ctx context.Context, key string, err error) error {
+// leaveOut gives the error if it is none of those: a store that does not answer must not look like one without entries.
+func (k *Registry) leaveOut(ctx context.Context, key string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -122,21 +122,21 @@ type owners struct {
 
 func newOwners(b Broker) *owners { return &owners{broker: b, groups: map[string]processor.Group{}} }
 
-// fact reads a record; errOther for one that is no such fact.
-func (o *owners) fact(ctx context.Context, c meta.Change, prefixes []string) (GroupFact, error) {
+// entry reads a record; errOther for one that is no such entry.
+func (o *owners) entry(ctx context.Context, c meta.Change, prefixes []string) (GroupEntry, error) {
 	at, key, ok := strings.Cut(c.Key, "/fact/")
 	if !ok || strings.Count(at, "/") != 2 || !beginsWithOne(key, prefixes) {
-		return GroupFact{}, errOther
+		return GroupEntry{}, errOther
 	}
 	group, err := o.of(ctx, at+"/")
 	if err != nil {
-		return GroupFact{}, err
+		return GroupEntry{}, err
 	}
-	f := GroupFact{Group: group, Fact: processor.Fact{Key: key}, Gone: c.Deleted}
+	f := GroupEntry{Group: group, Entry: processor.Entry{Key: key}, Gone: c.Deleted}
 	if c.Deleted {
 		return f, nil
 	}
-	record, err := decode[factRecord](c.Entry)
+	record, err := decode[entryRecord](c.Entry)
 	if err != nil {
 		return f, fmt.Errorf("%w: %w", errBroken, err)
 	}
@@ -211,14 +211,14 @@ func (o *owners) hub(ctx context.Context, prefix string) (string, error) {
 // logOf is the part of a prefix that all groups of a hub have in common.
 func logOf(prefix string) string { return prefix[:strings.LastIndex(prefix[:len(prefix)-1], "/")+1] }
 
-// How long to wait for a hub of whose group a fact was told: its definition may reach this node a little later.
+// How long to wait for a hub of whose group an entry was told: its definition may reach this node a little later.
 const (
 	ownerTries = 8
 	ownerPause = 50 * time.Millisecond
 )
 
 // await tries until the hub is known, or it seems to be gone.
-func (o *owners) await(ctx context.Context, c meta.Change, prefix string) (f GroupFact, err error) {
+func (o *owners) await(ctx context.Context, c meta.Change, prefix string) (f GroupEntry, err error) {
 	err = errNobody
 	for try := 0; try < ownerTries && errors.Is(err, errNobody) && ctx.Err() == nil; try++ {
 		timer := time.NewTimer(ownerPause << min(try, 3))
@@ -227,7 +227,7 @@ func (o *owners) await(ctx context.Context, c meta.Change, prefix string) (f Gro
 		case <-timer.C:
 		}
 		timer.Stop()
-		f, err = o.fact(ctx, c, []string{prefix})
+		f, err = o.entry(ctx, c, []string{prefix})
 	}
 	return f, err
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-func (y *yard) putFact(t testing.TB, g processor.Group, key, value string) processor.Fact {
+func (y *yard) putEntry(t testing.TB, g processor.Group, key, value string) processor.Entry {
 	t.Helper()
-	f := processor.Fact{Key: key, Value: []byte(value)}
-	there, err := y.Facts(t.Context(), g, "")
+	f := processor.Entry{Key: key, Value: []byte(value)}
+	there, err := y.Entries(t.Context(), g, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,9 @@ func (y *yard) putFact(t testing.TB, g processor.Group, key, value string) proce
 	return f
 }
 
-func words(facts []GroupFact) []string {
-	all := make([]string, len(facts))
-	for i, f := range facts {
+func words(stored []GroupEntry) []string {
+	all := make([]string, len(stored))
+	for i, f := range stored {
 		all[i] = fmt.Sprintf("%s %s %s=%s", f.Group.Hub, f.Group.Group, f.Key, f.Value)
 		if f.Gone {
 			all[i] += " gone"
@@ -60,17 +60,17 @@ func TestRecordsAreWhereTheyAreLookedFor(t *testing.T) {
 }
 
 // F5: an operator sees the circuits of all groups.
-func TestFactsOfAllGroupsAreFound(t *testing.T) {
+func TestEntriesOfAllGroupsAreFound(t *testing.T) {
 	y := newYard(t, nil)
 	billing, other := y.group(t, "Team/Orders", "Billing", 2), y.group(t, "images", "$default", 1)
 	y.group(t, "empty", "none", 1)
-	y.putFact(t, billing, "circuit/a", "1")
-	y.putFact(t, billing, "failures/a/i", "2")
-	y.putFact(t, billing, "circuits/no", "3")
-	y.putFact(t, other, "circuit/b", "4")
+	y.putEntry(t, billing, "circuit/a", "1")
+	y.putEntry(t, billing, "failures/a/i", "2")
+	y.putEntry(t, billing, "circuits/no", "3")
+	y.putEntry(t, other, "circuit/b", "4")
 	y.own(t, billing, "0", "somebody", 1)
 
-	found, err := y.FindFacts(t.Context(), "circuit/", "failures/")
+	found, err := y.FindEntries(t.Context(), "circuit/", "failures/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,19 +79,19 @@ func TestFactsOfAllGroupsAreFound(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, f := range found {
-		if _, err := y.Put(t.Context(), f.Group, f.Fact); err != nil {
+		if _, err := y.Put(t.Context(), f.Group, f.Entry); err != nil {
 			t.Errorf("%s cannot be put again: %v", f.Key, err)
 		}
 	}
-	if _, err := y.FindFacts(t.Context(), "circuit"); !errors.Is(err, ErrInvalid) {
+	if _, err := y.FindEntries(t.Context(), "circuit"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a prefix without end: %v", err)
 	}
 }
 
-func TestFactsThatCannotBeReadDoNotHideOthers(t *testing.T) {
+func TestEntriesThatCannotBeReadDoNotHideOthers(t *testing.T) {
 	y := newYard(t, nil)
 	g := y.group(t, "orders", "billing", 1)
-	y.putFact(t, g, "circuit/a", "1")
+	y.putEntry(t, g, "circuit/a", "1")
 	r, err := y.broker.GroupRecords(t.Context(), "orders", "billing")
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestFactsThatCannotBeReadDoNotHideOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found, err := y.FindFacts(t.Context(), "circuit/")
+	found, err := y.FindEntries(t.Context(), "circuit/")
 	if diff := cmp.Diff([]string{"orders billing circuit/a=1"}, words(found)); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
@@ -123,10 +123,10 @@ func (s unanswering) List(ctx context.Context, prefix string) ([]meta.Entry, err
 }
 
 // "Cannot be read" is never "does not exist".
-func TestAStoreThatDoesNotAnswerIsNotOneWithoutFacts(t *testing.T) {
+func TestAStoreThatDoesNotAnswerIsNotOneWithoutEntries(t *testing.T) {
 	store := metatest.NewMemory()
 	y := newYard(t, store)
-	y.putFact(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
+	y.putEntry(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
 	for _, prefix := range []string{"records/", "groups/"} {
 		k, err := New(Config{Meta: unanswering{store, prefix}, Broker: openYard(t, unanswering{store, ""}, y.engine).broker, Log: quiet()})
 		if err != nil {
@@ -139,26 +139,26 @@ func TestAStoreThatDoesNotAnswerIsNotOneWithoutFacts(t *testing.T) {
 			}
 			k.broker = b
 		}
-		if found, err := k.FindFacts(t.Context(), "circuit/"); !errors.Is(err, errUnanswering) {
+		if found, err := k.FindEntries(t.Context(), "circuit/"); !errors.Is(err, errUnanswering) {
 			t.Errorf("%s: found %v, %v", prefix, found, err)
 		}
 	}
 }
 
 // F6: changes of circuits are told, whoever makes them.
-func TestFactsAreFollowed(t *testing.T) {
+func TestEntriesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, nil)
 		g := y.group(t, "orders", "billing", 1)
-		y.putFact(t, g, "circuit/a", "1")
+		y.putEntry(t, g, "circuit/a", "1")
 		ctx, stop := context.WithCancel(t.Context())
-		told, ended := make(chan []GroupFact, 100), make(chan error, 1)
-		go func() { ended <- y.FollowFacts(ctx, "circuit/", func(f []GroupFact) { told <- f }) }()
+		reported, ended := make(chan []GroupEntry, 100), make(chan error, 1)
+		go func() { ended <- y.FollowEntries(ctx, "circuit/", func(f []GroupEntry) { reported <- f }) }()
 		expect := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
 			select {
-			case got := <-told:
+			case got := <-reported:
 				if diff := cmp.Diff(want, words(got)); diff != "" {
 					t.Error(diff)
 				}
@@ -167,12 +167,12 @@ func TestFactsAreFollowed(t *testing.T) {
 			}
 		}
 		expect("orders billing circuit/a=1")
-		y.putFact(t, g, "work/a/0", "x")
+		y.putEntry(t, g, "work/a/0", "x")
 		y.own(t, g, "0", "somebody", 1)
-		y.putFact(t, g, "circuit/a", "2")
+		y.putEntry(t, g, "circuit/a", "2")
 		expect("orders billing circuit/a=2")
 		late := y.group(t, "late", "new", 1)
-		f := y.putFact(t, late, "circuit/b", "3")
+		f := y.putEntry(t, late, "circuit/b", "3")
 		expect("late new circuit/b=3")
 		if err := y.Remove(t.Context(), late, f); err != nil {
 			t.Fatal(err)
@@ -189,24 +189,24 @@ func TestFactsAreFollowed(t *testing.T) {
 	})
 }
 
-// F6: a fact may be told before the hub is that it is of, where another node made it.
-func TestAFactOfAHubNotKnownYetIsWaitedFor(t *testing.T) {
+// F6: an entry may be told before the hub is that it is of, where another node made it.
+func TestAEntryOfAHubNotKnownYetIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := metatest.NewMemory()
 		y := newYard(t, store)
 		other := openYard(t, store, y.engine) // knows what there was when it was opened
-		told, ended := make(chan []GroupFact, 100), make(chan error, 1)
+		reported, ended := make(chan []GroupEntry, 100), make(chan error, 1)
 		ctx, stop := context.WithCancel(t.Context())
-		go func() { ended <- other.FollowFacts(ctx, "circuit/", func(f []GroupFact) { told <- f }) }()
-		<-told
-		y.putFact(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
+		go func() { ended <- other.FollowEntries(ctx, "circuit/", func(f []GroupEntry) { reported <- f }) }()
+		<-reported
+		y.putEntry(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
 		synctest.Wait()
-		if len(told) > 0 {
-			t.Errorf("told %v of a hub that is not known", <-told)
+		if len(reported) > 0 {
+			t.Errorf("told %v of a hub that is not known", <-reported)
 		}
 		running := make(chan error, 1)
 		go func() { running <- other.broker.Run(ctx) }()
-		if diff := cmp.Diff([]string{"orders billing circuit/a=1"}, words(<-told)); diff != "" {
+		if diff := cmp.Diff([]string{"orders billing circuit/a=1"}, words(<-reported)); diff != "" {
 			t.Error(diff)
 		}
 		stop()

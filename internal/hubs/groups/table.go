@@ -87,7 +87,7 @@ func (t Table) Recommended(targetPerInstance int) int {
 
 // Table gathers what there is to know of a group. It is not one moment in the strict sense:
 // while it is read, things change.
-func (k *Keeper) Table(ctx context.Context, hub, group string) (Table, error) {
+func (k *Registry) Table(ctx context.Context, hub, group string) (Table, error) {
 	at, err := k.find(ctx, processor.Group{Hub: hub, Group: group})
 	if err != nil {
 		return Table{}, err
@@ -112,10 +112,10 @@ type records struct {
 	checkpoints map[string]processor.Checkpoint
 	readers     map[string][]broker.ReceiverInfo
 	next        map[string]string
-	presence    []datedFact
+	presence    []datedEntry
 }
 
-func (k *Keeper) read(ctx context.Context, at place) (records, error) {
+func (k *Registry) read(ctx context.Context, at location) (records, error) {
 	r := records{
 		leases: map[string]processor.Lease{}, checkpoints: map[string]processor.Checkpoint{},
 		readers: map[string][]broker.ReceiverInfo{}, next: map[string]string{},
@@ -143,13 +143,13 @@ func (k *Keeper) read(ctx context.Context, at place) (records, error) {
 	for _, reader := range receivers {
 		r.readers[reader.Partition] = append(r.readers[reader.Partition], reader)
 	}
-	return r, k.readFacts(ctx, at, &r)
+	return r, k.readEntries(ctx, at, &r)
 }
 
-// readFacts takes what processors tell each other. What is not of the form expected was
+// readEntries takes what processors tell each other. What is not of the form expected was
 // written by something else, and left out.
-func (k *Keeper) readFacts(ctx context.Context, at place, r *records) (err error) {
-	next, err := k.facts(ctx, at, nextPrefix)
+func (k *Registry) readEntries(ctx context.Context, at location, r *records) (err error) {
+	next, err := k.stored(ctx, at, nextPrefix)
 	if err != nil {
 		return err
 	}
@@ -161,17 +161,17 @@ func (k *Keeper) readFacts(ctx context.Context, at place, r *records) (err error
 			r.next[strings.TrimPrefix(f.key, nextPrefix)] = wanted.Instance
 		}
 	}
-	r.presence, err = k.facts(ctx, at, presencePrefix)
+	r.presence, err = k.stored(ctx, at, presencePrefix)
 	return err
 }
 
-// Keys of the facts that processors write.
+// Keys of the entries that processors write.
 const (
 	nextPrefix     = "next/"
 	presencePrefix = "presence/"
 )
 
-func (k *Keeper) row(ctx context.Context, at place, r records, partition string, now time.Time) (Row, error) {
+func (k *Registry) row(ctx context.Context, at location, r records, partition string, now time.Time) (Row, error) {
 	info, err := k.broker.Partition(ctx, at.Hub.Name, partition)
 	if err != nil {
 		return Row{}, err
@@ -212,11 +212,11 @@ func (r records) instances(now time.Time) []Instance {
 	for _, f := range r.presence {
 		i := get(strings.TrimPrefix(f.key, presencePrefix))
 		i.Present, i.Seen = true, f.Put
-		var told struct {
+		var reported struct {
 			Started time.Time `json:"started"`
 		}
-		if json.Unmarshal(f.Value, &told) == nil {
-			i.Started = told.Started
+		if json.Unmarshal(f.Value, &reported) == nil {
+			i.Started = reported.Started
 		}
 	}
 	for _, l := range r.leases {
@@ -239,7 +239,7 @@ func (r records) instances(now time.Time) []Instance {
 }
 
 // used gives those groups of a hub that have a checkpoint.
-func (k *Keeper) used(ctx context.Context, hub broker.Hub) (used []string, err error) {
+func (k *Registry) used(ctx context.Context, hub broker.Hub) (used []string, err error) {
 	groups, err := k.broker.Groups(ctx, hub.Name)
 	if err != nil {
 		return nil, fmt.Errorf("groups of hub %q: %w", hub.Name, err)

@@ -73,9 +73,9 @@ func TestTheTable(t *testing.T) {
 	})
 }
 
-func (y *yard) put(t testing.TB, g processor.Group, key, value string) processor.Fact {
+func (y *yard) put(t testing.TB, g processor.Group, key, value string) processor.Entry {
 	t.Helper()
-	f, err := y.Put(t.Context(), g, processor.Fact{Key: key, Value: []byte(value)})
+	f, err := y.Put(t.Context(), g, processor.Entry{Key: key, Value: []byte(value)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// size is how many facts there are, and what they measure as they are stored.
-type size struct{ facts, bytes int }
+// size is how many entries there are, and what they measure as they are stored.
+type size struct{ stored, bytes int }
 
-func (s size) plus(more size) size { return size{s.facts + more.facts, s.bytes + more.bytes} }
+func (s size) plus(more size) size { return size{s.stored + more.stored, s.bytes + more.bytes} }
 
-// tally knows about how many facts the groups have, so that not every new one has them
+// tally knows about how many entries the groups have, so that not every new one has them
 // counted. It is a bound against runaways: with several nodes, and where an answer is lost, it may be
 // passed a little.
 type tally struct {
@@ -20,7 +20,7 @@ type tally struct {
 	groups map[string]counted // by prefix of the records; guarded by mu
 }
 
-// counted is a group's size and when the facts were last looked at for it.
+// counted is a group's size and when the entries were last looked at for it.
 type counted struct {
 	size
 	at time.Time
@@ -42,7 +42,7 @@ func (t *tally) room(prefix string, more size) (room, sure bool) {
 	defer t.mu.Unlock()
 	n, known := t.groups[prefix]
 	then := n.plus(more)
-	room = known && then.facts <= t.most.facts && then.bytes <= t.most.bytes
+	room = known && then.stored <= t.most.stored && then.bytes <= t.most.bytes
 	return room, known && time.Since(n.at) < recountAfter
 }
 
@@ -60,7 +60,7 @@ func (t *tally) add(prefix string, more size) {
 	defer t.mu.Unlock()
 	if n, known := t.groups[prefix]; known {
 		then := n.plus(more)
-		n.size = size{max(0, then.facts), max(0, then.bytes)}
+		n.size = size{max(0, then.stored), max(0, then.bytes)}
 		t.groups[prefix] = n
 	}
 }

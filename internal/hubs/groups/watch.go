@@ -13,7 +13,7 @@ import (
 // Watch tells of changes until ctx ends. It ends with a *broker.NotFoundError when it sees
 // records go because the group was deleted: one of the same name that comes after it has other
 // records. Saved checkpoints are no change, nor are renewals, or each would wake all instances.
-func (k *Keeper) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
+func (k *Registry) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
 	at, err := k.find(ctx, g)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (k *Keeper) Watch(ctx context.Context, g processor.Group, ready func(), cha
 			return watchError(ctx, err)
 		}
 		if seen.changes(changes) {
-			tell(changed)
+			notify(changed)
 		}
 		if anyDeleted(changes) && k.broker.GroupGone(ctx, at.GroupRecords) {
 			return at.gone()
@@ -50,15 +50,15 @@ func watchError(ctx context.Context, err error) error {
 	return fmt.Errorf("watch group: %w", err)
 }
 
-// watched is what a watcher has seen of a group's leases and facts: without what changes
-// when a lease is renewed or a fact put once more.
+// watched is what a watcher has seen of a group's leases and entries: without what changes
+// when a lease is renewed or an entry put once more.
 type watched struct {
-	place
+	location
 	values map[string]string
 }
 
 // changes takes changes in and reports whether any is to be told.
-func (w watched) changes(all []meta.Change) (told bool) {
+func (w watched) changes(all []meta.Change) (reported bool) {
 	for _, c := range all {
 		if strings.HasPrefix(c.Key, w.checkpoints()) {
 			continue
@@ -66,14 +66,14 @@ func (w watched) changes(all []meta.Change) (told bool) {
 		had, known := w.values[c.Key]
 		if c.Deleted {
 			delete(w.values, c.Key)
-			told = told || known
+			reported = reported || known
 			continue
 		}
 		now := w.essence(c.Entry)
 		w.values[c.Key] = now
-		told = told || !known || had != now
+		reported = reported || !known || had != now
 	}
-	return told
+	return reported
 }
 
 // essence is what of a record is told when it changes; of one that cannot be read, all.
@@ -83,16 +83,16 @@ func (w watched) essence(e meta.Entry) string {
 			return fmt.Sprint(r.Epoch, " ", r.Owner)
 		}
 	}
-	if strings.HasPrefix(e.Key, w.facts()) {
-		if r, err := decode[factRecord](e); err == nil {
+	if strings.HasPrefix(e.Key, w.stored()) {
+		if r, err := decode[entryRecord](e); err == nil {
 			return string(r.Value)
 		}
 	}
 	return string(e.Value)
 }
 
-// tell passes it on that something has changed.
-func tell(changed chan<- struct{}) {
+// notify passes it on that something has changed.
+func notify(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
 	default: // it has yet to hear of an earlier one and will read both

@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// yard is a keeper with a real broker and engine behind it.
+// yard is a registry with a real broker and engine behind it.
 type yard struct {
-	*Keeper
+	*Registry
 	broker *broker.Broker
 	meta   meta.Store
 	engine eventlog.Engine
@@ -73,7 +73,7 @@ func openYard(t testing.TB, store meta.Store, engine eventlog.Engine) *yard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &yard{Keeper: k, broker: b, meta: store, engine: engine}
+	return &yard{Registry: k, broker: b, meta: store, engine: engine}
 }
 
 func newBolt(t testing.TB, path string) *bolt.Store {

@@ -1,5 +1,5 @@
 // Package groupwire is what a processor and a yard say to each other about the leases,
-// checkpoints and facts of a consumer group: the bodies of requests to the node $yard and of
+// checkpoints and entries of a consumer group: the bodies of requests to the node $yard and of
 // its replies, in JSON. It is pure: it knows neither of the two, nor the protocol between.
 //
 // A request names an operation and a hub outside of its body. The reply has a status; with
@@ -22,7 +22,7 @@ const (
 	OpCheckpoints = "checkpoints" // CheckpointsRequest, CheckpointsReply
 	OpBegin       = "begin"       // BeginRequest, CheckpointReply
 	OpSave        = "save"        // SaveRequest, CheckpointReply
-	OpFacts       = "facts"       // FactsRequest, FactsReply
+	OpEntries     = "facts"       // FactsRequest, FactsReply
 	OpPut         = "put"         // PutRequest, FactReply
 	OpRemove      = "remove"      // RemoveRequest, RemoveReply
 	OpWatch       = "watch"       // WatchRequest, WatchReply
@@ -30,7 +30,7 @@ const (
 
 // Operations are all of them.
 func Operations() []string {
-	return []string{OpLeases, OpClaim, OpCheckpoints, OpBegin, OpSave, OpFacts, OpPut, OpRemove, OpWatch}
+	return []string{OpLeases, OpClaim, OpCheckpoints, OpBegin, OpSave, OpEntries, OpPut, OpRemove, OpWatch}
 }
 
 // The statuses of replies. Of any other but these nothing is known: what was asked for may have
@@ -54,11 +54,11 @@ const (
 	MaxReplyBytes   = 1 << 20
 	// MaxLeases is the most leases of one claim.
 	MaxLeases = 2048
-	// MaxTextBytes is the longest text but for a fact's value: names, ids, versions.
+	// MaxTextBytes is the longest text but for an entry's value: names, ids, versions.
 	MaxTextBytes = 1024
-	// MaxValueBytes is the longest value of a fact.
+	// MaxValueBytes is the longest value of an entry.
 	MaxValueBytes = 16 << 10
-	// PageBytes is about how much of facts a reply holds; for more one asks again.
+	// PageBytes is about how much of entries a reply holds; for more one asks again.
 	PageBytes = 512 << 10
 )
 

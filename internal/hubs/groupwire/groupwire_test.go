@@ -17,7 +17,7 @@ var (
 	someTime = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	lease    = Lease{Partition: "3", Owner: "a", Epoch: 7, Acquired: someTime, Renewed: someTime.Add(time.Second), Version: "12"}
 	point    = Checkpoint{Partition: "3", Sequence: -1, Offset: "x", Epoch: 7, HubID: "h", Updated: someTime, Version: "13"}
-	fact     = Fact{Key: "presence/a", Value: []byte{0, 1, 255}, Version: "14"}
+	entry    = Entry{Key: "presence/a", Value: []byte{0, 1, 255}, Version: "14"}
 	about    = About{Group: "$Default"}
 )
 
@@ -40,7 +40,7 @@ func reply[T any](value T, wire string) codec {
 const (
 	leaseWire = `{"partition":"3","owner":"a","epoch":7,"acquired":"2026-03-01T12:00:00.123456789Z","renewed":"2026-03-01T12:00:01.123456789Z","version":"12"}`
 	pointWire = `{"partition":"3","sequence":-1,"offset":"x","epoch":7,"hubId":"h","updated":"2026-03-01T12:00:00.123456789Z","version":"13"}`
-	factWire  = `{"key":"presence/a","value":"AAH/","version":"14"}`
+	entryWire = `{"key":"presence/a","value":"AAH/","version":"14"}`
 )
 
 var codecs = []codec{
@@ -49,16 +49,16 @@ var codecs = []codec{
 	request(CheckpointsRequest{about}, `{"group":"$Default"}`),
 	request(BeginRequest{about, lease}, `{"group":"$Default","lease":`+leaseWire+`}`),
 	request(SaveRequest{about, lease, point}, `{"group":"$Default","lease":`+leaseWire+`,"checkpoint":`+pointWire+`}`),
-	request(FactsRequest{about, "presence/", "presence/a"}, `{"group":"$Default","prefix":"presence/","after":"presence/a"}`),
-	request(PutRequest{about, fact}, `{"group":"$Default","fact":`+factWire+`}`),
-	request(RemoveRequest{about, fact}, `{"group":"$Default","fact":`+factWire+`}`),
+	request(EntriesRequest{about, "presence/", "presence/a"}, `{"group":"$Default","prefix":"presence/","after":"presence/a"}`),
+	request(PutRequest{about, entry}, `{"group":"$Default","fact":`+entryWire+`}`),
+	request(RemoveRequest{about, entry}, `{"group":"$Default","fact":`+entryWire+`}`),
 	request(WatchRequest{about, "t-1"}, `{"group":"$Default","since":"t-1"}`),
 	reply(LeasesReply{[]Lease{lease}}, `{"leases":[`+leaseWire+`]}`),
 	reply(ClaimReply{[]Lease{lease}, "in doubt"}, `{"leases":[`+leaseWire+`],"failed":"in doubt"}`),
 	reply(CheckpointsReply{[]Checkpoint{point}}, `{"checkpoints":[`+pointWire+`]}`),
 	reply(CheckpointReply{point}, `{"checkpoint":`+pointWire+`}`),
-	reply(FactsReply{[]Fact{fact}, true}, `{"facts":[`+factWire+`],"more":true}`),
-	reply(FactReply{fact}, `{"fact":`+factWire+`}`),
+	reply(EntriesReply{[]Entry{entry}, true}, `{"facts":[`+entryWire+`],"more":true}`),
+	reply(EntryReply{entry}, `{"fact":`+entryWire+`}`),
 	reply(RemoveReply{}, `{}`),
 	reply(WatchReply{true, "t-2"}, `{"changed":true,"token":"t-2"}`),
 }
@@ -124,9 +124,9 @@ func TestBounds(t *testing.T) {
 		ClaimRequest{about, []Lease{{Owner: long}}},
 		BeginRequest{about, Lease{Version: long}},
 		SaveRequest{about, lease, Checkpoint{HubID: long}},
-		FactsRequest{about, long, ""},
-		PutRequest{about, Fact{Key: "k", Value: make([]byte, MaxValueBytes+1)}},
-		RemoveRequest{about, Fact{Key: long}},
+		EntriesRequest{about, long, ""},
+		PutRequest{about, Entry{Key: "k", Value: make([]byte, MaxValueBytes+1)}},
+		RemoveRequest{about, Entry{Key: long}},
 		WatchRequest{about, long},
 	} {
 		if _, err := EncodeRequest(r); !errors.Is(err, ErrTooLarge) {

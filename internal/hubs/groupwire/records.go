@@ -27,8 +27,8 @@ type Checkpoint struct {
 	Version   string    `json:"version,omitempty"`
 }
 
-// Fact is a small record of a group.
-type Fact struct {
+// Entry is a small record of a group.
+type Entry struct {
 	Key     string `json:"key"`
 	Value   []byte `json:"value,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -42,9 +42,9 @@ func (c Checkpoint) check() error {
 	return checkTexts(c.Partition, c.Offset, c.HubID, c.Version)
 }
 
-func (f Fact) check() error {
+func (f Entry) check() error {
 	if len(f.Value) > MaxValueBytes {
-		return fmt.Errorf("%w: a fact of %d bytes, at most %d are allowed", ErrTooLarge, len(f.Value), MaxValueBytes)
+		return fmt.Errorf("%w: an entry of %d bytes, at most %d are allowed", ErrTooLarge, len(f.Value), MaxValueBytes)
 	}
 	return checkTexts(f.Key, f.Version)
 }

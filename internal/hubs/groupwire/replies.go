@@ -22,21 +22,21 @@ type CheckpointReply struct {
 	Checkpoint Checkpoint `json:"checkpoint"`
 }
 
-// FactsReply has facts. More: there are others behind the last of these.
-type FactsReply struct {
-	Facts []Fact `json:"facts"`
-	More  bool   `json:"more,omitempty"`
+// EntriesReply has entries. More: there are others behind the last of these.
+type EntriesReply struct {
+	Entries []Entry `json:"facts"`
+	More    bool    `json:"more,omitempty"`
 }
 
-// FactReply has a fact as it is now, without its value.
-type FactReply struct {
-	Fact Fact `json:"fact"`
+// EntryReply has an entry as it is now, without its value.
+type EntryReply struct {
+	Entry Entry `json:"fact"`
 }
 
 // RemoveReply has nothing to say.
 type RemoveReply struct{}
 
-// WatchReply says that leases or facts may have changed, or that nothing has for a while.
+// WatchReply says that leases or entries may have changed, or that nothing has for a while.
 type WatchReply struct {
 	Changed bool `json:"changed,omitempty"`
 	// Token is what the next request names.

@@ -48,24 +48,24 @@ type SaveRequest struct {
 	Checkpoint Checkpoint `json:"checkpoint"`
 }
 
-// FactsRequest asks for facts whose key begins with Prefix and comes after After, in the byte
+// EntriesRequest asks for entries whose key begins with Prefix and comes after After, in the byte
 // order of the keys.
-type FactsRequest struct {
+type EntriesRequest struct {
 	About
 	Prefix string `json:"prefix,omitempty"`
 	After  string `json:"after,omitempty"`
 }
 
-// PutRequest stores a fact on condition of its version.
+// PutRequest stores an entry on condition of its version.
 type PutRequest struct {
 	About
-	Fact Fact `json:"fact"`
+	Entry Entry `json:"fact"`
 }
 
-// RemoveRequest deletes a fact on condition of its version. It has no value.
+// RemoveRequest deletes an entry on condition of its version. It has no value.
 type RemoveRequest struct {
 	About
-	Fact Fact `json:"fact"`
+	Entry Entry `json:"fact"`
 }
 
 // WatchRequest asks to be answered when something has changed since the reply whose token
@@ -94,12 +94,12 @@ func (r SaveRequest) check() error {
 	return first(r.About.check(), r.Lease.check(), r.Checkpoint.check())
 }
 
-func (r FactsRequest) check() error {
+func (r EntriesRequest) check() error {
 	return first(r.About.check(), checkTexts(r.Prefix, r.After))
 }
 
-func (r PutRequest) check() error    { return first(r.About.check(), r.Fact.check()) }
-func (r RemoveRequest) check() error { return first(r.About.check(), r.Fact.check()) }
+func (r PutRequest) check() error    { return first(r.About.check(), r.Entry.check()) }
+func (r RemoveRequest) check() error { return first(r.About.check(), r.Entry.check()) }
 func (r WatchRequest) check() error  { return first(r.About.check(), checkTexts(r.Since)) }
 
 func first(errs ...error) error {

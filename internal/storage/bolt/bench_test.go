@@ -12,7 +12,7 @@ import (
 )
 
 // Durable compare-and-sets of 300 bytes, each writer on a key of its own, in a store of
-// ten thousand facts.
+// ten thousand entries.
 func BenchmarkCompareAndSet(b *testing.B) {
 	for _, writers := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -33,12 +33,12 @@ func BenchmarkCompareAndSet(b *testing.B) {
 	}
 }
 
-// fill stores facts, many in one commit.
-func fill(b *testing.B, s *Store, facts int) {
+// fill stores entries, many in one commit.
+func fill(b *testing.B, s *Store, entriesBucket int) {
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	var changes []*change
-	for i := range facts {
+	for i := range entriesBucket {
 		changes = append(changes, &change{key: fmt.Sprintf("facts/%05d", i), record: newRecord(make([]byte, 300))})
 	}
 	s.commitChanges(changes)
@@ -95,11 +95,11 @@ func BenchmarkChangeWithWatchers(b *testing.B) {
 
 // What Open costs by looking at every page before bbolt trusts them.
 func BenchmarkOpen(b *testing.B) {
-	for _, facts := range []int{1_000, 100_000} {
-		b.Run(fmt.Sprintf("facts=%d", facts), func(b *testing.B) {
+	for _, entriesBucket := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("facts=%d", entriesBucket), func(b *testing.B) {
 			path := storePath(b)
 			s := openStore(b, Config{Path: path, NoSync: true})
-			fill(b, s, facts)
+			fill(b, s, entriesBucket)
 			if err := s.Close(); err != nil {
 				b.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 const maxProblems = 20
 
 // Check reads a whole store and verifies all that can be verified: the file's
-// structure, bbolt's own account of its pages, the checksum of every fact. It changes
+// structure, bbolt's own account of its pages, the checksum of every entry. It changes
 // nothing, and fails with vfs.ErrLocked while a process has the store open.
 func Check(path string) error {
 	db, err := openToRead(path)
@@ -34,7 +34,7 @@ func checkDatabase(db *database) error {
 		if err := checkFormat(tx); err != nil {
 			return err
 		}
-		return errors.Join(checkPages(tx), checkFacts(tx))
+		return errors.Join(checkPages(tx), checkEntries(tx))
 	})
 }
 
@@ -48,16 +48,16 @@ func checkPages(tx *bbolt.Tx) error {
 	return errors.Join(problems...)
 }
 
-// checkFacts verifies each fact, and that none is missing.
-func checkFacts(tx *bbolt.Tx) error {
+// checkEntries verifies each entry, and that none is missing.
+func checkEntries(tx *bbolt.Tx) error {
 	want, err := loadTally(tx)
 	if err != nil {
 		return err
 	}
 	got := tally{revision: want.revision}
 	var problems []error
-	err = tx.Bucket(factsBucket()).ForEach(func(key, record []byte) error {
-		if err := checkFact(string(key), record, want.revision); err != nil {
+	err = tx.Bucket(entriesBucket()).ForEach(func(key, record []byte) error {
+		if err := checkEntry(string(key), record, want.revision); err != nil {
 			problems = appendProblem(problems, err)
 			return nil
 		}
@@ -65,13 +65,13 @@ func checkFacts(tx *bbolt.Tx) error {
 		return nil
 	})
 	if len(problems) == 0 && got != want {
-		problems = appendProblem(problems, fmt.Errorf("%w: it holds %d facts with the sum %d, but %d with the sum %d were stored",
-			ErrCorrupt, got.facts, got.sums, want.facts, want.sums))
+		problems = appendProblem(problems, fmt.Errorf("%w: it holds %d entries with the sum %d, but %d with the sum %d were stored",
+			ErrCorrupt, got.entriesBucket, got.sums, want.entriesBucket, want.sums))
 	}
 	return errors.Join(append(problems, err)...)
 }
 
-func checkFact(key string, record []byte, newest meta.Revision) error {
+func checkEntry(key string, record []byte, newest meta.Revision) error {
 	revision, value, err := openRecord(record, key)
 	if err != nil {
 		return err

@@ -146,14 +146,14 @@ func (s *Store) commitChanges(changes []*change) {
 // apply judges each change against the transaction's state, in which those before it
 // have been made already, and makes it or notes why not.
 func apply(tx *bbolt.Tx, changes []*change) error {
-	facts := tx.Bucket(factsBucket())
+	entriesBucket := tx.Bucket(entriesBucket())
 	sum, err := loadTally(tx)
 	if err != nil {
 		return err
 	}
 	before := sum.revision
 	for _, c := range changes {
-		present := facts.Get([]byte(c.key))
+		present := entriesBucket.Get([]byte(c.key))
 		if c.err = c.judge(present); c.err != nil {
 			continue
 		}
@@ -162,7 +162,7 @@ func apply(tx *bbolt.Tx, changes []*change) error {
 		if present != nil {
 			sum.remove(present)
 		}
-		if err := c.write(facts, &sum); err != nil {
+		if err := c.write(entriesBucket, &sum); err != nil {
 			return err
 		}
 	}
@@ -188,23 +188,23 @@ func (c *change) judge(present []byte) error {
 	return nil
 }
 
-func (c *change) write(facts *bbolt.Bucket, sum *tally) error {
+func (c *change) write(entriesBucket *bbolt.Bucket, sum *tally) error {
 	if c.record == nil {
-		return facts.Delete([]byte(c.key))
+		return entriesBucket.Delete([]byte(c.key))
 	}
 	sealRecord(c.record, c.key, c.revision)
 	sum.add(c.record)
-	return facts.Put([]byte(c.key), c.record)
+	return entriesBucket.Put([]byte(c.key), c.record)
 }
 
-// told is the change as watchers are told it. The value is shared among them: each
+// reported is the change as watchers are told it. The value is shared among them: each
 // copies it for its reader.
-func (c *change) told() meta.Change {
-	told := meta.Change{Entry: meta.Entry{Key: c.key, Revision: c.revision}, Deleted: c.record == nil}
-	if !told.Deleted {
-		told.Value = c.record[recordValue:]
+func (c *change) reported() meta.Change {
+	reported := meta.Change{Entry: meta.Entry{Key: c.key, Revision: c.revision}, Deleted: c.record == nil}
+	if !reported.Deleted {
+		reported.Value = c.record[recordValue:]
 	}
-	return told
+	return reported
 }
 
 // publish marks the changes that were made as durable and tells the watchers.
@@ -212,11 +212,11 @@ func (s *Store) publish(changes []*change) {
 	made := make([]meta.Change, 0, len(changes))
 	for _, c := range changes {
 		if c.err == nil {
-			made = append(made, c.told())
+			made = append(made, c.reported())
 		}
 	}
 	s.durable.Store(uint64(made[len(made)-1].Revision))
-	s.board.tell(made)
+	s.board.notify(made)
 }
 
 func answerAll(changes []*change, err error) {

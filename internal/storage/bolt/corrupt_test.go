@@ -16,12 +16,12 @@ import (
 )
 
 // soundStore makes a store with branch pages, long values and deletions, and gives its
-// bytes with its facts: those of now, and those before its last commit.
-func soundStore(t testing.TB, facts int) (content []byte, now, before map[string]meta.Entry) {
+// bytes with its entries: those of now, and those before its last commit.
+func soundStore(t testing.TB, entriesBucket int) (content []byte, now, before map[string]meta.Entry) {
 	t.Helper()
 	path := storePath(t)
 	s := openStore(t, Config{Path: path, NoSync: true})
-	for i := range facts {
+	for i := range entriesBucket {
 		key := fmt.Sprintf("hubs/%03d/%s", i, strings.Repeat("k", 1+i%60))
 		value := strings.Repeat(key, 1+i%7)
 		if i%50 == 7 {
@@ -33,30 +33,30 @@ func soundStore(t testing.TB, facts int) (content []byte, now, before map[string
 			}
 		}
 	}
-	before = allFacts(t, s)
+	before = allEntries(t, s)
 	set(t, s, "last", 0, "change")
-	now = allFacts(t, s)
+	now = allEntries(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return readFile(t, path), now, before
 }
 
-func allFacts(t testing.TB, s *Store) map[string]meta.Entry {
+func allEntries(t testing.TB, s *Store) map[string]meta.Entry {
 	t.Helper()
 	entries, err := s.List(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts := make(map[string]meta.Entry)
+	entriesBucket := make(map[string]meta.Entry)
 	for _, entry := range entries {
-		facts[entry.Key] = entry
+		entriesBucket[entry.Key] = entry
 	}
-	return facts
+	return entriesBucket
 }
 
 // wantFoundOrHarmless holds a damaged file to this: Check and Open bring no process
-// down, and what Check lets pass has every fact as it was stored. A damaged newest meta
+// down, and what Check lets pass has every entry as it was stored. A damaged newest meta
 // page looks like a power cut during the last commit, and gives the state before it.
 func wantFoundOrHarmless(t *testing.T, what, path string, content []byte, now, before map[string]meta.Entry) {
 	t.Helper()
@@ -77,7 +77,7 @@ func wantFoundOrHarmless(t *testing.T, what, path string, content []byte, now, b
 	defer func() { _ = s.Close() }()
 	entries, err := s.List(t.Context(), "")
 	if checked == nil && (err != nil || !holds(entries, now) && !holds(entries, before)) {
-		t.Errorf("%s: Check passed, but the facts are not what was stored (%v)", what, err)
+		t.Errorf("%s: Check passed, but the entries are not what was stored (%v)", what, err)
 	}
 }
 
@@ -110,29 +110,29 @@ func TestDamageThatLooksSoundIsFound(t *testing.T) {
 		name   string
 		damage func(t *testing.T, tx *bbolt.Tx) error
 	}{
-		{"a fact is missing", func(t *testing.T, tx *bbolt.Tx) error {
-			return tx.Bucket(factsBucket()).Delete([]byte("last"))
+		{"an entry is missing", func(t *testing.T, tx *bbolt.Tx) error {
+			return tx.Bucket(entriesBucket()).Delete([]byte("last"))
 		}},
-		{"a fact is older than it should be", func(t *testing.T, tx *bbolt.Tx) error {
+		{"an entry is older than it should be", func(t *testing.T, tx *bbolt.Tx) error {
 			record := newRecord([]byte("older"))
 			sealRecord(record, "last", 1)
-			return tx.Bucket(factsBucket()).Put([]byte("last"), record)
+			return tx.Bucket(entriesBucket()).Put([]byte("last"), record)
 		}},
-		{"a fact is newer than the store", func(t *testing.T, tx *bbolt.Tx) error {
+		{"an entry is newer than the store", func(t *testing.T, tx *bbolt.Tx) error {
 			record := newRecord([]byte("newer"))
 			sealRecord(record, "last", 1<<40)
-			return tx.Bucket(factsBucket()).Put([]byte("last"), record)
+			return tx.Bucket(entriesBucket()).Put([]byte("last"), record)
 		}},
 		{"the revision went back", func(t *testing.T, tx *bbolt.Tx) error {
-			return tx.Bucket(factsBucket()).SetSequence(1)
+			return tx.Bucket(entriesBucket()).SetSequence(1)
 		}},
 		{"a record is too short", func(t *testing.T, tx *bbolt.Tx) error {
-			return tx.Bucket(factsBucket()).Put([]byte("last"), []byte("short"))
+			return tx.Bucket(entriesBucket()).Put([]byte("last"), []byte("short"))
 		}},
 		{"a key has not the form of one", func(t *testing.T, tx *bbolt.Tx) error {
 			record := newRecord(nil)
 			sealRecord(record, "a//b", 1)
-			return tx.Bucket(factsBucket()).Put([]byte("a//b"), record)
+			return tx.Bucket(entriesBucket()).Put([]byte("a//b"), record)
 		}},
 		{"the tally is missing", func(t *testing.T, tx *bbolt.Tx) error {
 			return tx.Bucket(aboutBucket()).Delete(tallyKey())
@@ -166,13 +166,13 @@ func editedStore(t *testing.T, content []byte, edit func(*bbolt.Tx) error) strin
 	return path
 }
 
-// One damaged fact is one error; the others are read and changed as ever.
-func TestADamagedFactDoesNotAffectOthers(t *testing.T) {
+// One damaged entry is one error; the others are read and changed as ever.
+func TestADamagedEntryDoesNotAffectOthers(t *testing.T) {
 	content, _, _ := soundStore(t, 30)
 	path := editedStore(t, content, func(tx *bbolt.Tx) error {
-		record := append([]byte(nil), tx.Bucket(factsBucket()).Get([]byte("last"))...)
+		record := append([]byte(nil), tx.Bucket(entriesBucket()).Get([]byte("last"))...)
 		record[len(record)-1] ^= 1
-		return tx.Bucket(factsBucket()).Put([]byte("last"), record)
+		return tx.Bucket(entriesBucket()).Put([]byte("last"), record)
 	})
 	s := openStore(t, Config{Path: path})
 	if _, err := s.Get(t.Context(), "last"); !errors.Is(err, ErrCorrupt) {
@@ -190,7 +190,7 @@ func TestFilesThatAreNoStoreAreRefused(t *testing.T) {
 	later := editedStore(t, content, func(tx *bbolt.Tx) error {
 		return tx.Bucket(aboutBucket()).Put(formatKey(), []byte("2"))
 	})
-	foreign := editedStore(t, content, func(tx *bbolt.Tx) error { return tx.DeleteBucket(factsBucket()) })
+	foreign := editedStore(t, content, func(tx *bbolt.Tx) error { return tx.DeleteBucket(entriesBucket()) })
 	tests := []struct {
 		name    string
 		content []byte

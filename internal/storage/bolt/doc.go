@@ -1,4 +1,4 @@
-// Package bolt keeps the facts of package meta in one bbolt file.
+// Package bolt keeps the entries of package meta in one bbolt file.
 //
 // # Changes
 //
@@ -37,9 +37,9 @@
 //
 // # File
 //
-// Bucket "facts" holds the facts; its bbolt sequence is the newest revision, also when
+// Bucket "entries" holds the entries; its bbolt sequence is the newest revision, also when
 // that was a deletion. Bucket "about" holds the format's number under "format" and,
-// under "tally", how many facts there are and what their checksums add up to. A fact's
+// under "tally", how many entries there are and what their checksums add up to. An entry's
 // value is this record, and so is the tally:
 //
 //	byte 0      1, the record's version

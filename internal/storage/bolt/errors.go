@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrCorrupt: the file, or one fact in it, is not what was written. The other
-	// facts are not affected when it comes from reading one.
+	// ErrCorrupt: the file, or one entry in it, is not what was written. The other
+	// entries are not affected when it comes from reading one.
 	ErrCorrupt = errors.New("meta store is damaged")
 	// ErrFormat: the file is a sound bbolt file, but not one that this version keeps.
 	ErrFormat = errors.New("not a meta store this version can use")

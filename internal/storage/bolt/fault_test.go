@@ -82,7 +82,7 @@ func TestACommitThatFailsIsNeverAnsweredWithSuccess(t *testing.T) {
 	}
 }
 
-func TestEveryoneInAFailedCommitIsToldSo(t *testing.T) {
+func TestEveryoneInAFailedCommitIsReportedSo(t *testing.T) {
 	s := openStore(t, Config{})
 	mend := failBefore(s, syscall.EIO)
 	held := holdCommits(s)
@@ -98,7 +98,7 @@ func TestEveryoneInAFailedCommitIsToldSo(t *testing.T) {
 	}
 	mend()
 	if entries, err := s.List(t.Context(), ""); err != nil || len(entries) != 0 {
-		t.Errorf("%d facts are there, %v, want none", len(entries), err)
+		t.Errorf("%d entries are there, %v, want none", len(entries), err)
 	}
 }
 

@@ -23,10 +23,10 @@ const lockTimeout = time.Second
 const format = "1"
 
 // The names of the file's buckets; doc.go says what they hold.
-func factsBucket() []byte { return []byte("facts") }
-func aboutBucket() []byte { return []byte("about") }
-func formatKey() []byte   { return []byte("format") }
-func tallyKey() []byte    { return []byte("tally") }
+func entriesBucket() []byte { return []byte("facts") }
+func aboutBucket() []byte   { return []byte("about") }
+func formatKey() []byte     { return []byte("format") }
+func tallyKey() []byte      { return []byte("tally") }
 
 // database is the open file: bbolt's view of it, and the handle beneath, which bbolt
 // keeps to itself.
@@ -120,7 +120,7 @@ func fillDatabase(path string) error {
 		return err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		if _, err := tx.CreateBucket(factsBucket()); err != nil {
+		if _, err := tx.CreateBucket(entriesBucket()); err != nil {
 			return err
 		}
 		about, err := tx.CreateBucket(aboutBucket())
@@ -146,13 +146,13 @@ func (db *database) prepare(path string) error {
 	if err := removeUnfinished(path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path)) // the file's name must be as durable as its facts
+	return syncDir(filepath.Dir(path)) // the file's name must be as durable as its entries
 }
 
 func checkFormat(tx *bbolt.Tx) error {
 	about := tx.Bucket(aboutBucket())
-	if about == nil || tx.Bucket(factsBucket()) == nil {
-		return fmt.Errorf("%w: it has no bucket %q or %q", ErrFormat, aboutBucket(), factsBucket())
+	if about == nil || tx.Bucket(entriesBucket()) == nil {
+		return fmt.Errorf("%w: it has no bucket %q or %q", ErrFormat, aboutBucket(), entriesBucket())
 	}
 	if got := string(about.Get(formatKey())); got != format {
 		return fmt.Errorf("%w: it has format %q, want %q", ErrFormat, got, format)
@@ -185,7 +185,7 @@ func (db *database) resync() error {
 // revision is the newest one that can be seen.
 func (db *database) revision() (revision meta.Revision, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
-		revision = meta.Revision(tx.Bucket(factsBucket()).Sequence())
+		revision = meta.Revision(tx.Bucket(entriesBucket()).Sequence())
 		return nil
 	})
 	return revision, err

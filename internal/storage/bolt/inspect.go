@@ -79,27 +79,27 @@ func inspect(db *database) error {
 
 // inspector walks all pages in use, each once.
 type inspector struct {
-	file      io.ReaderAt
-	pageBytes uint64
-	fileBytes uint64
-	pages     uint64 // page ids are below this
-	seen      []bool // by page id
-	shelves   []*shelf
+	file        io.ReaderAt
+	pageBytes   uint64
+	fileBytes   uint64
+	pages       uint64 // page ids are below this
+	seen        []bool // by page id
+	pageBuffers []*pageBuffer
 }
 
-// shelf has room for the page that the walk is at in one depth of the tree. Pages there
+// page buffer has room for the page that the walk is at in one depth of the tree. Pages there
 // follow each other on it, so that a large file costs no more memory than a small one.
-type shelf struct {
+type pageBuffer struct {
 	bytes    []byte
 	elements []element
 }
 
-// shelf gives the room of a depth, 0 for the root.
-func (in *inspector) shelf(depth int) *shelf {
-	if depth == len(in.shelves) {
-		in.shelves = append(in.shelves, &shelf{bytes: make([]byte, in.pageBytes)})
+// page buffer gives the room of a depth, 0 for the root.
+func (in *inspector) pageBuffer(depth int) *pageBuffer {
+	if depth == len(in.pageBuffers) {
+		in.pageBuffers = append(in.pageBuffers, &pageBuffer{bytes: make([]byte, in.pageBytes)})
 	}
-	return in.shelves[depth]
+	return in.pageBuffers[depth]
 }
 
 // metaPage is what a meta page says of the rest.
@@ -141,8 +141,8 @@ func parseMeta(b []byte) (metaPage, bool) {
 	return m, order.Uint32(b) == metaMagic && order.Uint32(b[4:]) == metaVersion && order.Uint64(b[metaSum:]) == sum.Sum64()
 }
 
-// read gives a page with all that continues it, on the shelf given.
-func (in *inspector) read(id uint64, on *shelf) (page, error) {
+// read gives a page with all that continues it, on the page buffer given.
+func (in *inspector) read(id uint64, on *pageBuffer) (page, error) {
 	if id < 2 || id >= in.pages {
 		return nil, in.damage(id, "it is referred to, but the pages in use are 2 to %d", in.pages-1)
 	}
@@ -176,7 +176,7 @@ func (in *inspector) read(id uint64, on *shelf) (page, error) {
 // tree checks a page, so deep in the tree, and all below it. Keys are at least low and
 // below high, if given.
 func (in *inspector) tree(id uint64, depth int, low, high []byte) error {
-	on := in.shelf(depth)
+	on := in.pageBuffer(depth)
 	p, err := in.read(id, on)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (in *inspector) bucket(id uint64, depth int, e element) error {
 
 // freelist checks the page of free pages, which other tools leave in the file.
 func (in *inspector) freelist(id uint64) error {
-	p, err := in.read(id, in.shelf(0))
+	p, err := in.read(id, in.pageBuffer(0))
 	if err != nil {
 		return err
 	}

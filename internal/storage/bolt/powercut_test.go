@@ -29,12 +29,12 @@ func TestAPowerCutLeavesTheStateBeforeOrAfterACommit(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	path, imagePath := storePath(t), storePath(t)
 	s := openStore(t, Config{Path: path, NoSync: true})
-	facts := make(map[string]meta.Entry)
+	entriesBucket := make(map[string]meta.Entry)
 	pageBytes := s.db.Info().PageSize
 
 	for commit := range cutCommits {
-		before, stateBefore := readFile(t, path), maps.Clone(facts)
-		changeSome(t, s, random, facts)
+		before, stateBefore := readFile(t, path), maps.Clone(entriesBucket)
+		changeSome(t, s, random, entriesBucket)
 		after := readFile(t, path)
 		cut := &powerCut{random: random, pageBytes: pageBytes, before: before, after: after}
 		check := func(moment string, image []byte, states ...map[string]meta.Entry) {
@@ -46,13 +46,13 @@ func TestAPowerCutLeavesTheStateBeforeOrAfterACommit(t *testing.T) {
 			check("while pages were written", cut.somePages(), stateBefore)
 		}
 		check("before the meta page was written", cut.allPages(), stateBefore)
-		check("while the meta page was written", cut.tornMeta(), stateBefore, facts)
-		check("after the last sync", after, facts)
+		check("while the meta page was written", cut.tornMeta(), stateBefore, entriesBucket)
+		check("after the last sync", after, entriesBucket)
 	}
 }
 
 // changeSome commits a few changes at once: small and large values, deletions.
-func changeSome(t *testing.T, s *Store, random *rand.Rand, facts map[string]meta.Entry) {
+func changeSome(t *testing.T, s *Store, random *rand.Rand, entriesBucket map[string]meta.Entry) {
 	t.Helper()
 	var changes []*change
 	for range 1 + random.IntN(6) {
@@ -60,7 +60,7 @@ func changeSome(t *testing.T, s *Store, random *rand.Rand, facts map[string]meta
 		if slices.ContainsFunc(changes, func(c *change) bool { return c.key == key }) {
 			continue
 		}
-		c := &change{key: key, expected: facts[key].Revision}
+		c := &change{key: key, expected: entriesBucket[key].Revision}
 		if c.expected == 0 || random.IntN(4) > 0 {
 			value := make([]byte, random.IntN(300))
 			if random.IntN(5) == 0 {
@@ -80,8 +80,8 @@ func changeSome(t *testing.T, s *Store, random *rand.Rand, facts map[string]meta
 		if c.err != nil {
 			t.Fatal(c.err)
 		}
-		if delete(facts, c.key); c.record != nil {
-			facts[c.key] = c.told().Entry
+		if delete(entriesBucket, c.key); c.record != nil {
+			entriesBucket[c.key] = c.reported().Entry
 		}
 	}
 }
@@ -148,7 +148,7 @@ func wantImage(t *testing.T, name, path string, image []byte, states ...map[stri
 		t.Fatalf("%s: %v", name, err)
 	}
 	if !slices.ContainsFunc(states, func(state map[string]meta.Entry) bool { return holds(entries, state) }) {
-		t.Fatalf("%s: the %d facts are those of none of the %d states allowed", name, len(entries), len(states))
+		t.Fatalf("%s: the %d entries are those of none of the %d states allowed", name, len(entries), len(states))
 	}
 }
 

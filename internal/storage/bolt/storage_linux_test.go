@@ -186,7 +186,7 @@ func liveWithAFullDisk(dir string) error {
 
 func fullKey(i int) string { return fmt.Sprintf("k/%03d", i) }
 
-// fillDisk stores facts until there is no more room, and tries thrice in vain. It gives
+// fillDisk stores entries until there is no more room, and tries thrice in vain. It gives
 // how many were stored.
 func fillDisk(s *Store) (stored int, err error) {
 	ctx := context.Background()
@@ -201,7 +201,7 @@ func fillDisk(s *Store) (stored int, err error) {
 		}
 		entries, listErr := s.List(ctx, "")
 		if listErr != nil || len(entries) != stored || stored == 0 {
-			return 0, fmt.Errorf("%d facts are there, %w, want %d", len(entries), listErr, stored)
+			return 0, fmt.Errorf("%d entries are there, %w, want %d", len(entries), listErr, stored)
 		}
 		_, err = s.CompareAndSet(ctx, fullKey(stored), 0, make([]byte, 8<<10))
 	}

@@ -89,7 +89,7 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Get reads one fact.
+// Get reads one entry.
 func (s *Store) Get(ctx context.Context, key string) (meta.Entry, error) {
 	if err := meta.CheckKey(key); err != nil {
 		return meta.Entry{}, fmt.Errorf("get: %w", err)
@@ -98,8 +98,8 @@ func (s *Store) Get(ctx context.Context, key string) (meta.Entry, error) {
 		return meta.Entry{}, fmt.Errorf("get %q: %w", key, err)
 	}
 	var entry meta.Entry
-	err := s.view(func(facts *bbolt.Bucket) (err error) {
-		record := facts.Get([]byte(key))
+	err := s.view(func(entriesBucket *bbolt.Bucket) (err error) {
+		record := entriesBucket.Get([]byte(key))
 		if record == nil {
 			return meta.ErrNotFound
 		}
@@ -112,7 +112,7 @@ func (s *Store) Get(ctx context.Context, key string) (meta.Entry, error) {
 	return entry, nil
 }
 
-// List reads all facts under a prefix.
+// List reads all entries under a prefix.
 func (s *Store) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 	if err := meta.CheckPrefix(prefix); err != nil {
 		return nil, fmt.Errorf("list: %w", err)
@@ -173,9 +173,9 @@ func (s *Store) Close() error {
 
 // list reads a prefix together with the revision at which it was so.
 func (s *Store) list(ctx context.Context, prefix string) (entries []meta.Entry, at meta.Revision, err error) {
-	err = s.view(func(facts *bbolt.Bucket) error {
-		at = meta.Revision(facts.Sequence())
-		cursor := facts.Cursor()
+	err = s.view(func(entriesBucket *bbolt.Bucket) error {
+		at = meta.Revision(entriesBucket.Sequence())
+		cursor := entriesBucket.Cursor()
 		for key, record := cursor.Seek([]byte(prefix)); key != nil && bytes.HasPrefix(key, []byte(prefix)); key, record = cursor.Next() {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -192,7 +192,7 @@ func (s *Store) list(ctx context.Context, prefix string) (entries []meta.Entry, 
 }
 
 // view reads from a snapshot in which everything is durable.
-func (s *Store) view(read func(facts *bbolt.Bucket) error) error {
+func (s *Store) view(read func(entriesBucket *bbolt.Bucket) error) error {
 	durable, err := s.viewIfDurable(read)
 	if durable || err != nil {
 		return err
@@ -207,15 +207,15 @@ func (s *Store) view(read func(facts *bbolt.Bucket) error) error {
 	return err
 }
 
-func (s *Store) viewIfDurable(read func(facts *bbolt.Bucket) error) (durable bool, err error) {
+func (s *Store) viewIfDurable(read func(entriesBucket *bbolt.Bucket) error) (durable bool, err error) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	err = s.db.View(func(tx *bbolt.Tx) error {
-		facts := tx.Bucket(factsBucket())
-		if durable = facts.Sequence() <= s.durable.Load(); !durable {
+		entriesBucket := tx.Bucket(entriesBucket())
+		if durable = entriesBucket.Sequence() <= s.durable.Load(); !durable {
 			return nil
 		}
-		return read(facts)
+		return read(entriesBucket)
 	})
 	if errors.Is(err, bbolterrors.ErrDatabaseNotOpen) {
 		err = meta.ErrClosed
@@ -223,7 +223,7 @@ func (s *Store) viewIfDurable(read func(facts *bbolt.Bucket) error) (durable boo
 	return durable, err
 }
 
-// copyEntry takes a fact out of a transaction.
+// copyEntry takes an entry out of a transaction.
 func copyEntry(key string, record []byte) (meta.Entry, error) {
 	revision, value, err := openRecord(record, key)
 	if err != nil {

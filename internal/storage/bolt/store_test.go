@@ -18,7 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// Facts that H1 (hubs, groups), P1 (leases) and P7 (checkpoints) rest upon.
+// Entries that H1 (hubs, groups), P1 (leases) and P7 (checkpoints) rest upon.
 func TestContract(t *testing.T) {
 	for name, noSync := range map[string]bool{"synced": false, "left to the operating system": true} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAStoreThatMustExistIsNotCreated(t *testing.T) {
 	set(t, openStore(t, Config{Path: path}), "a", 0, "made without the demand")
 }
 
-func TestASecondOpenerIsToldThatTheStoreIsLocked(t *testing.T) {
+func TestASecondOpenerIsReportedThatTheStoreIsLocked(t *testing.T) {
 	path := storePath(t)
 	s := openStore(t, Config{Path: path})
 	if _, err := Open(Config{Path: path}); !errors.Is(err, vfs.ErrLocked) {
@@ -186,7 +186,7 @@ func TestABatchIsBounded(t *testing.T) {
 	}
 }
 
-func TestASlowWatcherIsToldOneChangePerKey(t *testing.T) {
+func TestASlowWatcherIsReportedOneChangePerKey(t *testing.T) {
 	s := openStore(t, Config{NoSync: true})
 	watcher, err := s.Watch(t.Context(), "k/")
 	if err != nil {

@@ -71,9 +71,9 @@ func (b *board) clear() {
 	b.watchers, b.lengths, b.cleared = nil, nil, true
 }
 
-// tell hands changes to the watchers that they concern. It is called in the order of the
+// notify hands changes to the watchers that they concern. It is called in the order of the
 // commits and never waits for a reader.
-func (b *board) tell(changes []meta.Change) {
+func (b *board) notify(changes []meta.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range changes {

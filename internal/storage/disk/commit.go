@@ -313,7 +313,7 @@ func isNoSpace(err error) bool {
 func (e *Engine) noSpace(err error) {
 	e.metrics.noSpace()
 	now := time.Now().Unix()
-	if last := e.toldNoSpace.Load(); now-last >= 30 && e.toldNoSpace.CompareAndSwap(last, now) {
+	if last := e.reportedNoSpace.Load(); now-last >= 30 && e.reportedNoSpace.CompareAndSwap(last, now) {
 		e.log.Error("storage is full: events are refused until there is room; retention and reading go on", "error", err)
 	}
 }

@@ -525,7 +525,7 @@ func (y *yard) contents(m *model) ([]batch, error) {
 	}
 	defer c.Close()
 	var found []batch
-	for next := c.Place(); ; {
+	for next := c.At(); ; {
 		run, err := c.TryNext(y.t.Context())
 		if err != nil || len(run.Events) == 0 {
 			return found, err

@@ -36,8 +36,8 @@ func (c *chunk) keep(buf []byte) {
 
 // cursor implements eventlog.Cursor.
 type cursor struct {
-	p     *partition
-	place eventlog.Sequence
+	p       *partition
+	nextSeq eventlog.Sequence
 	// file is the segment being read, acquired; nil before the first read and after
 	// errors. The limit of scan is what may be read of it.
 	file   *file
@@ -58,23 +58,23 @@ func (p *partition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.
 	}
 	first, next := p.firstLocked(), p.visible.next
 	p.mu.Unlock()
-	place := first
+	nextSeq := first
 	if at.IsLatest() {
-		place = next
+		nextSeq = next
 	}
 	if seq, ok := at.Sequence(); ok {
 		if seq > next {
 			return nil, &eventlog.PositionError{Asked: seq, Last: next - 1}
 		}
-		place = max(seq, first)
+		nextSeq = max(seq, first)
 	}
 	if t, ok := at.Time(); ok {
 		var err error
-		if place, err = p.sequenceAt(t); err != nil {
+		if nextSeq, err = p.sequenceAt(t); err != nil {
 			return nil, err
 		}
 	}
-	return &cursor{p: p, place: place}, nil
+	return &cursor{p: p, nextSeq: nextSeq}, nil
 }
 
 // Next waits for events; see eventlog.Cursor.
@@ -94,7 +94,7 @@ func (c *cursor) Next(ctx context.Context) (eventlog.Run, error) {
 func (c *cursor) wait(ctx context.Context) error {
 	p := c.p
 	p.mu.Lock()
-	if p.gone != nil || p.visible.next > c.place {
+	if p.gone != nil || p.visible.next > c.nextSeq {
 		p.mu.Unlock()
 		return nil
 	}
@@ -133,7 +133,7 @@ func (c *cursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 			continue
 		}
 		if len(run.Events) > 0 {
-			c.place = run.Next()
+			c.nextSeq = run.Next()
 			return run, nil
 		}
 	}
@@ -153,7 +153,7 @@ func (c *cursor) position() (bool, error) {
 	case gone != nil:
 		c.leave()
 		return false, gone
-	case c.place >= visible.next:
+	case c.nextSeq >= visible.next:
 		c.rest()
 		return false, nil
 	case inActive:
@@ -179,27 +179,27 @@ func (c *cursor) enter() (bool, error) {
 		p.mu.Unlock()
 		return false, p.gone
 	}
-	c.place = max(c.place, p.firstLocked())
-	if c.place >= p.visible.next {
+	c.nextSeq = max(c.nextSeq, p.firstLocked())
+	if c.nextSeq >= p.visible.next {
 		p.mu.Unlock()
 		return false, nil
 	}
-	f := p.fileOfLocked(c.place)
+	f := p.fileOfLocked(c.nextSeq)
 	var offset, limit int64
 	active := f == p.active
 	if active {
-		offset, limit = f.index.Sequence(int64(c.place)), p.visible.offset
+		offset, limit = f.index.Sequence(int64(c.nextSeq)), p.visible.offset
 	}
 	p.mu.Unlock()
 	if err := f.acquire(); err != nil {
 		return false, err
 	}
 	if !active {
-		if int64(c.place) >= f.tail.Next {
+		if int64(c.nextSeq) >= f.tail.Next {
 			f.release()
-			return false, f.corrupt(c.place, f.stop, segment.ErrInvalid)
+			return false, f.corrupt(c.nextSeq, f.stop, segment.ErrInvalid)
 		}
-		offset, limit = f.lookup().Sequence(int64(c.place)), f.tail.Offset
+		offset, limit = f.lookup().Sequence(int64(c.nextSeq)), f.tail.Offset
 	}
 	c.file = f
 	c.scan.Reset(f.handle, f.head.Salt, offset, limit, nil)
@@ -208,14 +208,14 @@ func (c *cursor) enter() (bool, error) {
 }
 
 // fileOfLocked finds the segment that holds a number: the last one whose base is not past it.
-func (p *partition) fileOfLocked(place eventlog.Sequence) *file {
-	i := sort.Search(len(p.files), func(i int) bool { return p.files[i].base > place })
+func (p *partition) fileOfLocked(nextSeq eventlog.Sequence) *file {
+	i := sort.Search(len(p.files), func(i int) bool { return p.files[i].base > nextSeq })
 	return p.files[max(i-1, 0)]
 }
 
 // decode gives the events of a batch from the cursor's place on.
 func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
-	skip := c.place - eventlog.Sequence(b.First)
+	skip := c.nextSeq - eventlog.Sequence(b.First)
 	if skip >= eventlog.Sequence(b.Count) {
 		return eventlog.Run{}, nil // the index led to a batch before the place
 	}
@@ -227,7 +227,7 @@ func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 	if err != nil {
 		return eventlog.Run{}, err
 	}
-	run := eventlog.Run{First: c.place, Time: time.UnixMilli(b.Time).UTC(), Events: events[skip:]}
+	run := eventlog.Run{First: c.nextSeq, Time: time.UnixMilli(b.Time).UTC(), Events: events[skip:]}
 	if b.HasProducer {
 		run.Producer = eventlog.Producer{
 			ID: b.ProducerID, Epoch: b.ProducerEpoch, First: b.ProducerFirst + int32(skip), Set: true,
@@ -253,7 +253,7 @@ func (c *cursor) passDamage(offset int64, reason error) error {
 	batch, at, err := segment.Resync(f.handle, f.head.Salt, offset+1, c.scan.Limit())
 	if err == nil {
 		next = eventlog.Sequence(batch.First)
-		if next <= c.place {
+		if next <= c.nextSeq {
 			c.scan.MoveTo(at)
 			return nil
 		}
@@ -263,11 +263,11 @@ func (c *cursor) passDamage(offset int64, reason error) error {
 	if errors.Is(reason, io.EOF) {
 		reason = segment.ErrInvalid // there should be more than there is
 	}
-	return f.corruptAt(offset, c.place, max(next, eventlog.NoSequence), reason)
+	return f.corruptAt(offset, c.nextSeq, max(next, eventlog.NoSequence), reason)
 }
 
-// Place is the number of the next event.
-func (c *cursor) Place() eventlog.Sequence { return c.place }
+// At is the number of the next event.
+func (c *cursor) At() eventlog.Sequence { return c.nextSeq }
 
 // Close frees the cursor.
 func (c *cursor) Close() error {
@@ -310,9 +310,9 @@ func (p *partition) sequenceAt(t time.Time) (eventlog.Sequence, error) {
 		ms++
 	}
 	for {
-		place, err := p.searchTime(ms)
+		nextSeq, err := p.searchTime(ms)
 		if !errors.Is(err, errDropped) {
-			return place, err
+			return nextSeq, err
 		}
 	}
 }

@@ -70,8 +70,8 @@ func TestADamagedSegmentDoesNotCloseTheSearchForATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Place() != 300 {
-		t.Errorf("in an hour begins with %d, want 300", c.Place())
+	if c.At() != 300 {
+		t.Errorf("in an hour begins with %d, want 300", c.At())
 	}
 }
 

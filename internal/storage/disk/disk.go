@@ -160,11 +160,11 @@ type Engine struct {
 	journal *journal
 	syncs   chan struct{} // a place for each sync of a segment that may run at once
 	busy    atomic.Int32  // how many partitions are committing
-	// toldNoSpace is when the log was last told that storage is full, in Unix seconds.
-	toldNoSpace atomic.Int64
-	groups      sync.Pool // *group
-	chunks      sync.Pool // *chunk: what cursors read into
-	tickets     sync.Pool // *ticket
+	// reportedNoSpace is when the log was last told that storage is full, in Unix seconds.
+	reportedNoSpace atomic.Int64
+	groups          sync.Pool // *group
+	chunks          sync.Pool // *chunk: what cursors read into
+	tickets         sync.Pool // *ticket
 	// committers counts the goroutines that commit or work for the journal, and removals.
 	committers sync.WaitGroup
 

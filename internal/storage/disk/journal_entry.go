@@ -28,7 +28,7 @@ const (
 
 	entryOffSum      = 4
 	entryOffJournal  = 8
-	entryOffPlace    = 16
+	entryOffPosition = 16
 	entryOffSalt     = 24
 	entryOffBase     = 32
 	entryOffOffset   = 40
@@ -65,7 +65,7 @@ func sealEntries(buf []byte, journal uint64, offset int64) {
 		total, unpadded := entrySize(buf[at:])
 		e := buf[at : at+unpadded]
 		binary.LittleEndian.PutUint64(e[entryOffJournal:], journal)
-		binary.LittleEndian.PutUint64(e[entryOffPlace:], uint64(offset+int64(at)))
+		binary.LittleEndian.PutUint64(e[entryOffPosition:], uint64(offset+int64(at)))
 		binary.LittleEndian.PutUint32(e[entryOffSum:], crc32.Checksum(e[entryOffJournal:], castagnoli))
 		at += total
 	}
@@ -116,7 +116,7 @@ func readEntries(f vfs.File, size int64, give func(entry) error) error {
 // parseEntry decodes an entry, given whole, and checks its sum and that it is for this place.
 func parseEntry(b []byte, at int64) (e entry, journal uint64, ok bool) {
 	if crc32.Checksum(b[entryOffJournal:], castagnoli) != binary.LittleEndian.Uint32(b[entryOffSum:]) ||
-		binary.LittleEndian.Uint64(b[entryOffPlace:]) != uint64(at) {
+		binary.LittleEndian.Uint64(b[entryOffPosition:]) != uint64(at) {
 		return entry{}, 0, false
 	}
 	log := int(binary.LittleEndian.Uint32(b[entryOffLogBytes:]))

@@ -151,7 +151,7 @@ type Engine interface {
 type Partition interface {
 	// Submit gives the batch its place behind all earlier ones and returns without
 	// waiting for the storage. Nothing is promised until the receipt says so. The
-	// batch's bytes have been copied when it returns: doors use their buffers again. It
+	// batch's bytes have been copied when it returns: listeners use their buffers again. It
 	// waits, until ctx ends, only while too much is under way already. Somebody has to
 	// call Wait on the receipt for the batch to make progress.
 	//
@@ -203,7 +203,7 @@ type Cursor interface {
 	TryNext(ctx context.Context) (Run, error)
 
 	// Place is the number of the next event to be given.
-	Place() Sequence
+	At() Sequence
 
 	// Close frees the cursor. Safe twice.
 	Close() error

@@ -14,7 +14,7 @@ var (
 	ErrInvalid = errors.New("invalid key or value")
 	// ErrNoSpace: storage is full. Nothing was changed; reads go on, and the same change
 	// succeeds once there is room.
-	ErrNoSpace = errors.New("no space left for facts")
+	ErrNoSpace = errors.New("no space left for entries")
 	// ErrUncertain: storage failed under the change. It may or may not have been made.
 	ErrUncertain = errors.New("outcome of the change is unknown")
 	// ErrWatchLost: the watch may have missed a change, as when the connection to the

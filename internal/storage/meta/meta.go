@@ -1,4 +1,4 @@
-// Package meta says what the store of small durable facts is: hub definitions,
+// Package meta says what the store of small durable entries is: hub definitions,
 // groups, policies, leases, checkpoints, cursors, breaker states. It is a contract,
 // with its conformance suite in metatest, and holds no I/O.
 //
@@ -13,13 +13,13 @@ import "context"
 // change before it, whatever the key. Zero means that the key does not exist.
 type Revision uint64
 
-// MaxKeyBytes and MaxValueBytes bound what one fact may measure.
+// MaxKeyBytes and MaxValueBytes bound what one entry may measure.
 const (
 	MaxKeyBytes   = 1024
 	MaxValueBytes = 512 << 10
 )
 
-// Entry is one fact.
+// Entry is one entry.
 type Entry struct {
 	// Key is segments joined by '/', none of them empty. A segment is any text
 	// without '/' and without control characters.
@@ -35,14 +35,14 @@ type Change struct {
 	Deleted bool
 }
 
-// Store keeps facts. All methods may be called by many goroutines at once. Slices
+// Store keeps entries. All methods may be called by many goroutines at once. Slices
 // given and taken belong to the caller.
 type Store interface {
-	// Get reads one fact. It may be stale, but never older than what this process
+	// Get reads one entry. It may be stale, but never older than what this process
 	// has seen the store acknowledge. Errors: ErrNotFound, ErrInvalid, ErrClosed.
 	Get(ctx context.Context, key string) (Entry, error)
 
-	// List reads all facts whose key begins with prefix, in byte order of the keys.
+	// List reads all entries whose key begins with prefix, in byte order of the keys.
 	// The prefix is empty or ends in '/'. Stale as Get.
 	List(ctx context.Context, prefix string) ([]Entry, error)
 

@@ -55,7 +55,7 @@ func TestFailAfterLetsExactlySoManyOperationsPass(t *testing.T) {
 	}
 }
 
-func TestFailAfterTellsReadsApart(t *testing.T) {
+func TestFailAfterNotifiesReadsApart(t *testing.T) {
 	m := vfs.NewMem()
 	f := createWith(t, m, "f", "x")
 	m.FailAfter(0)

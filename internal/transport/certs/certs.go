@@ -1,4 +1,4 @@
-// Package certs has the certificates of the doors with TLS: a certificate authority of
+// Package certs has the certificates of the listeners with TLS: a certificate authority of
 // the yard's own and a certificate signed by it, made on first start and renewed before
 // it ends, or those of the operator, read again when their files change.
 package certs
@@ -23,7 +23,7 @@ type Config struct {
 	// Host is a further name for the yard's own certificate; localhost, the loopback
 	// addresses and this machine's name are always in it.
 	Host string
-	// Addresses are what the doors listen on, names or addresses, with or without a port:
+	// Addresses are what the listeners listen on, names or addresses, with or without a port:
 	// they are in the yard's own certificate, too. One that stands for all addresses of
 	// this machine, such as 0.0.0.0, brings all of them in.
 	Addresses []string

@@ -65,7 +65,7 @@ func (n *names) addAddress(address netip.Addr) {
 	}
 }
 
-// addListener takes what a door listens on.
+// addListener takes what a listener listens on.
 func (n *names) addListener(listener string) bool {
 	host := listener
 	if before, _, err := net.SplitHostPort(listener); err == nil {

@@ -20,7 +20,7 @@ func TestNames(t *testing.T) {
 		{"a host", Config{Host: "Yard.Example.NET."}, []string{"yard.example.net"}},
 		{"an address as the host", Config{Host: "10.1.2.3"}, []string{"10.1.2.3"}},
 		{"a wildcard", Config{Host: "*.example.net"}, []string{"*.example.net"}},
-		{"what doors listen on", Config{Addresses: []string{"127.0.0.2:5671", "doors:8443", "[fd00::1]:443", "fd00::2", "[fd00::3]"}}, []string{"127.0.0.2", "doors", "fd00::1", "fd00::2", "fd00::3"}},
+		{"what listeners listen on", Config{Addresses: []string{"127.0.0.2:5671", "doors:8443", "[fd00::1]:443", "fd00::2", "[fd00::3]"}}, []string{"127.0.0.2", "doors", "fd00::1", "fd00::2", "fd00::3"}},
 		{"each once", Config{Host: "a", Addresses: []string{"A:1", "a:2", "::ffff:127.0.0.1"}}, []string{"a"}},
 		{"a zone is left out", Config{Addresses: []string{"[fe80::1%eth0]:1"}}, []string{"fe80::1"}},
 	}
@@ -43,7 +43,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A door on all addresses is reached by each of them.
+// A listener on all addresses is reached by each of them.
 func TestNamesOfAllInterfaces(t *testing.T) {
 	interfaces, err := net.InterfaceAddrs()
 	if err != nil {

@@ -35,8 +35,8 @@ func (c *Client) doAndLeave(ctx context.Context, r Request, began time.Time) Ans
 	return <-x.done
 }
 
-// runAndTell runs the exchange and gives the answer to whoever waits for it.
-func (x *exchange) runAndTell() {
+// runAndNotify runs the exchange and gives the answer to whoever waits for it.
+func (x *exchange) runAndNotify() {
 	x.start()
 	a := x.run()
 	x.mu.Lock()

@@ -43,7 +43,7 @@ func late() Request {
 }
 
 // G5: a late success is told, after the caller has gone on.
-func TestALateAnswerIsTold(t *testing.T) {
+func TestALateAnswerIsReported(t *testing.T) {
 	for name, x := range map[string]struct {
 		after  time.Duration
 		want   retry.Outcome
@@ -64,8 +64,8 @@ func TestALateAnswerIsTold(t *testing.T) {
 				if a.Outcome != retry.TimedOut || a.Status != 0 || a.Late == nil || time.Since(began) != 30*time.Second || a.Took != 30*time.Second {
 					t.Fatalf("after %v: %+v", time.Since(began), a)
 				}
-				told := make(chan Answer, 2)
-				a.Then(func(l Answer) { told <- l })
+				reported := make(chan Answer, 2)
+				a.Then(func(l Answer) { reported <- l })
 				l, ok := <-a.Late
 				if !ok || l.Outcome != x.want || l.Status != x.status || l.Took != x.took || time.Since(began) != x.took {
 					t.Errorf("after %v: %+v", time.Since(began), l)
@@ -73,11 +73,11 @@ func TestALateAnswerIsTold(t *testing.T) {
 				if _, more := <-a.Late; more {
 					t.Error("there is a second answer")
 				}
-				if h := <-told; h.Outcome != x.want {
+				if h := <-reported; h.Outcome != x.want {
 					t.Errorf("the function was told %+v", h)
 				}
-				a.Then(func(l Answer) { told <- l })
-				if h := <-told; h.Outcome != x.want {
+				a.Then(func(l Answer) { reported <- l })
+				if h := <-reported; h.Outcome != x.want {
 					t.Errorf("afterwards it was told %+v", h)
 				}
 			})

@@ -22,7 +22,7 @@ func (c *Client) worker(x *exchange) {
 	idle := time.NewTimer(workerIdle)
 	defer idle.Stop()
 	for {
-		x.runAndTell()
+		x.runAndNotify()
 		x = nil // nothing of it is kept while there is nothing to do
 		idle.Reset(workerIdle)
 		select {

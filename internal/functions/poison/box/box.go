@@ -1,9 +1,9 @@
 // Package box finds, shows and redrives the poison events that lie in a yard's hubs. It reads them as any
 // reader would, disturbing none, and remembers which of them were redriven.
 //
-// The newest letters are what people look for, so a hub is read from its end, in steps that grow (newest.go). Redriving
+// The newest poison events are what people look for, so a hub is read from its end, in steps that grow (newest.go). Redriving
 // begins with the oldest (oldest.go, redrive.go). What was redriven is remembered by ranges of the poison hub's own sequence numbers, in
-// facts of the meta store that belong to one incarnation of the hub (marks.go).
+// entries of the meta store that belong to one incarnation of the hub (marks.go).
 package box
 
 import (
@@ -28,11 +28,11 @@ import (
 
 // What callers branch on.
 var (
-	// ErrNoLetter: there is no such letter in the hub.
-	ErrNoLetter = errors.New("no such poison event")
+	// ErrNoPoisonEvent: there is no such poison event in the hub.
+	ErrNoPoisonEvent = errors.New("no such poison event")
 	// ErrLoop: it was redriven as often as is allowed already.
 	ErrLoop = errors.New("redriven too often")
-	// ErrNotKept: the letter is without its event, which was too large, and the hub does not keep that any more.
+	// ErrNotKept: the poison event is without its event, which was too large, and the hub does not keep that any more.
 	ErrNotKept = errors.New("the event is not kept any more")
 )
 
@@ -70,7 +70,7 @@ type Box struct {
 	cfg Config
 
 	mu        sync.Mutex
-	redriving map[string]chan struct{} // by hub: held while its letters are redriven; guarded by mu
+	redriving map[string]chan struct{} // by hub: held while its poison events are redriven; guarded by mu
 }
 
 // New makes a box.
@@ -82,9 +82,9 @@ func New(cfg Config) *Box {
 	return &Box{cfg: cfg, redriving: make(map[string]chan struct{})}
 }
 
-// Entry is a letter and where it lies.
+// Entry is a poison event and where it lies.
 type Entry struct {
-	poison.Letter
+	poison.Record
 	// Hub, Partition and Sequence in the poison hub.
 	PoisonHub       string
 	PoisonPartition string
@@ -96,7 +96,7 @@ type Entry struct {
 	Bodiless bool
 }
 
-// Query selects letters.
+// Query selects poison events.
 type Query struct {
 	Function string    // empty: all
 	Source   string    // the hub they came from, whatever its case; empty: all, and for Redrive the one that all name
@@ -107,8 +107,8 @@ type Query struct {
 	Limit    int // 0: 100; for Redrive no limit
 }
 
-// chooses tells whether a letter is one of those asked for.
-func (q *Query) chooses(l *poison.Letter) bool {
+// chooses tells whether a poison event is one of those asked for.
+func (q *Query) chooses(l *poison.Record) bool {
 	return (q.Function == "" || q.Function == l.Function) && (q.Source == "" || auth.Fold(q.Source) == auth.Fold(l.Hub)) &&
 		(len(q.IDs) == 0 || slices.Contains(q.IDs, l.ID))
 }
@@ -152,7 +152,7 @@ func (b *Box) Count(ctx context.Context, hub, function string, limit int) (n int
 	return n, more, nil
 }
 
-// Show gives one letter by its id (the newest with it). ErrNoLetter.
+// Show gives one poison event by its id (the newest with it). ErrNoPoisonEvent.
 func (b *Box) Show(ctx context.Context, hub, id string) (Entry, error) {
 	h, err := b.cfg.Broker.Hub(hub)
 	if err != nil {
@@ -172,10 +172,10 @@ func (b *Box) Show(ctx context.Context, hub, id string) (Entry, error) {
 			return *found, nil
 		}
 	}
-	return Entry{}, fmt.Errorf("%w: %.200q is not in hub %q: `eventyard poison list` shows what is; it may be too old", ErrNoLetter, id, h.Name)
+	return Entry{}, fmt.Errorf("%w: %.200q is not in hub %q: `eventyard poison list` shows what is; it may be too old", ErrNoPoisonEvent, id, h.Name)
 }
 
-// likely is the partition of a poison hub where a function host puts the letter of that id: the source's number, as far as there are
+// likely is the partition of a poison hub where a function host puts the poison event of that id: the source's number, as far as there are
 // so many.
 func likely(h broker.Hub, id string) string {
 	parts := strings.Split(id, "/")
@@ -194,7 +194,7 @@ type item struct {
 	message  []byte
 }
 
-// entry reads the letter; false: it is none.
+// entry reads the poison event; false: it is none.
 func (i *item) entry(hub, partition string) (Entry, bool) {
 	ev, err := message.Decode(i.message)
 	if err != nil {
@@ -203,7 +203,7 @@ func (i *item) entry(hub, partition string) (Entry, bool) {
 	ev.Key, ev.Partition, ev.Sequence, ev.Enqueued = i.key, partition, i.sequence, i.time
 	ev.Offset = strconv.FormatInt(i.sequence, 10)
 	l, ok := poison.Read(ev)
-	return Entry{Letter: l, PoisonHub: hub, PoisonPartition: partition, PoisonSequence: i.sequence}, ok
+	return Entry{Record: l, PoisonHub: hub, PoisonPartition: partition, PoisonSequence: i.sequence}, ok
 }
 
 // items are the events of a run, without sharing its bytes, from first to before next.

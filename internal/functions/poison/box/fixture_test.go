@@ -100,9 +100,9 @@ func (y *yard) hub(name string, partitions int) {
 	must(y.t, err)
 }
 
-// letter is one of a function that reads hub orders.
-func letter(function string, n int) poison.Letter {
-	return poison.Letter{
+// poisonEvent is one of a function that reads hub orders.
+func poisonEvent(function string, n int) poison.Record {
+	return poison.Record{
 		ID: poison.ID(function, "orders", "1", int64(n)), Function: function, Hub: "orders", Group: "billing", Partition: "1", Sequence: int64(n),
 		Reason: "no", Attempts: 4, At: time.Now().UTC().Truncate(time.Millisecond),
 		Event: event.Event{Body: fmt.Appendf(nil, "body %d", n), Partition: "1", Sequence: int64(n)},
@@ -121,10 +121,10 @@ func (y *yard) publish(hub, partition string, events ...event.Event) {
 	must(y.t, err)
 }
 
-// die puts letters away, each by itself.
-func (y *yard) die(hub, partition string, letters ...poison.Letter) {
+// die puts poison events away, each by itself.
+func (y *yard) die(hub, partition string, poisonEvents ...poison.Record) {
 	y.t.Helper()
-	for _, l := range letters {
+	for _, l := range poisonEvents {
 		y.publish(hub, partition, l.Message())
 	}
 }
@@ -163,7 +163,7 @@ func (y *yard) list(hub string, q Query) []Entry {
 	return list
 }
 
-// ids are the letters' functions and numbers in short.
+// ids are the poison events' functions and numbers in short.
 func ids(list []Entry) string {
 	var all []string
 	for _, e := range list {
@@ -181,12 +181,12 @@ func bodies(events []event.Event) string {
 }
 
 // redrive redrives, and gives what was told.
-func (y *yard) redrive(hub string, cfg RedriveConfig) (told []Redriven, done, failed int) {
+func (y *yard) redrive(hub string, cfg RedriveConfig) (reported []Redriven, done, failed int) {
 	y.t.Helper()
-	cfg.Each = func(r Redriven) { told = append(told, r) }
+	cfg.Each = func(r Redriven) { reported = append(reported, r) }
 	done, failed, err := y.Redrive(y.t.Context(), hub, cfg)
 	must(y.t, err)
-	return told, done, failed
+	return reported, done, failed
 }
 
 var errBroken = errors.New("broken")

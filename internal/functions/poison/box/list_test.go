@@ -27,10 +27,10 @@ func TestList(t *testing.T) {
 			if n%3 == 2 {
 				function = "b"
 			}
-			y.die("bad", fmt.Sprint(n%2), letter(function, n))
+			y.die("bad", fmt.Sprint(n%2), poisonEvent(function, n))
 			time.Sleep(time.Minute)
 		}
-		y.publish("bad", "2", event.Text("no letter"))
+		y.publish("bad", "2", event.Text("no poison event"))
 		began := time.Now()
 		for _, test := range []struct {
 			name string
@@ -49,7 +49,7 @@ func TestList(t *testing.T) {
 			}
 		}
 		one := y.list("bad", Query{Limit: 1})[0]
-		want := Entry{Letter: letter("b", 5), PoisonHub: "bad", PoisonPartition: "1", PoisonSequence: 2}
+		want := Entry{Record: poisonEvent("b", 5), PoisonHub: "bad", PoisonPartition: "1", PoisonSequence: 2}
 		want.At = one.At
 		if diff := cmp.Diff(want, one); diff != "" {
 			t.Error(diff)
@@ -82,7 +82,7 @@ func TestAListReadsNoMoreThanItNeeds(t *testing.T) {
 	for n := range 50 {
 		var some []event.Event
 		for m := range 100 {
-			some = append(some, letter("a", 100*n+m).Message())
+			some = append(some, poisonEvent("a", 100*n+m).Message())
 		}
 		y.publish("bad", "0", some...)
 	}
@@ -101,7 +101,7 @@ func TestAListHasRoomForSoManyBodies(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	for n := range 20 {
-		l := letter("a", n)
+		l := poisonEvent("a", n)
 		l.Event.Body = bytes.Repeat([]byte("x"), 1<<20-100_000)
 		y.die("bad", "0", l)
 	}
@@ -118,25 +118,25 @@ func TestAListHasRoomForSoManyBodies(t *testing.T) {
 func TestShow(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 4)
-	y.die("bad", "1", letter("a", 7)) // where hosts put those of partition 1
-	y.die("bad", "3", letter("a", 8)) // somewhere else
+	y.die("bad", "1", poisonEvent("a", 7)) // where hosts put those of partition 1
+	y.die("bad", "3", poisonEvent("a", 8)) // somewhere else
 	for range 300 {
-		y.die("bad", "1", letter("b", 1))
+		y.die("bad", "1", poisonEvent("b", 1))
 	}
-	again := letter("a", 7)
+	again := poisonEvent("a", 7)
 	again.Reason = "again"
 	y.die("bad", "1", again)
-	for id, want := range map[string]struct{ place, reason string }{
+	for id, want := range map[string]struct{ reference, reason string }{
 		"a/orders/1/7": {"1/301", "again"},
 		"a/orders/1/8": {"3/0", "no"},
 	} {
 		e, err := y.Show(t.Context(), "bad", id)
-		if at := fmt.Sprintf("%s/%d", e.PoisonPartition, e.PoisonSequence); err != nil || at != want.place || e.Reason != want.reason || e.ID != id {
+		if at := fmt.Sprintf("%s/%d", e.PoisonPartition, e.PoisonSequence); err != nil || at != want.reference || e.Reason != want.reason || e.ID != id {
 			t.Errorf("%s: got %s %s, %v", id, at, e.Reason, err)
 		}
 	}
 	for _, id := range []string{"a/orders/1/9", "", "x", "a/orders/x/9", "a/orders/-1/9"} {
-		if _, err := y.Show(t.Context(), "bad", id); !errors.Is(err, ErrNoLetter) {
+		if _, err := y.Show(t.Context(), "bad", id); !errors.Is(err, ErrNoPoisonEvent) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
@@ -147,8 +147,8 @@ func TestCount(t *testing.T) {
 	y.hub("bad", 2)
 	y.hub("orders", 2)
 	for n := range 30 {
-		y.die("bad", "0", letter("a", n))
-		y.die("bad", "1", letter("b", n))
+		y.die("bad", "0", poisonEvent("a", n))
+		y.die("bad", "1", poisonEvent("b", n))
 	}
 	count := func(function string, limit int) string {
 		t.Helper()
@@ -170,12 +170,12 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// F4: functions are listed while somebody waits, so large letters are not all read to count them.
+// F4: functions are listed while somebody waits, so large poison events are not all read to count them.
 func TestACountReadsNoMoreThanItMay(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	for n := range 50 {
-		l := letter("a", n)
+		l := poisonEvent("a", n)
 		l.Event.Body = bytes.Repeat([]byte("x"), 1<<19)
 		y.die("bad", "0", l)
 	}
@@ -197,19 +197,19 @@ func (o overtaken) Cursor(ctx context.Context, hub, group, partition string, at 
 		return nil, err
 	}
 	asked, err := o.counting.Cursor(ctx, hub, group, partition, at)
-	if err != nil || asked.Place() >= kept.Place() {
+	if err != nil || asked.At() >= kept.At() {
 		return asked, errors.Join(err, kept.Close())
 	}
 	return kept, asked.Close()
 }
 
 // F4: retention removes the oldest while they are listed, or redriven.
-func TestLettersThatAreRemovedMeanwhile(t *testing.T) {
+func TestPoisonEventsThatAreRemovedMeanwhile(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.hub("orders", 2)
 	for n := range 500 {
-		y.die("bad", "0", letter("a", n))
+		y.die("bad", "0", poisonEvent("a", n))
 	}
 	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Limit: 150}}); done != 150 {
 		t.Fatalf("%d redriven", done)
@@ -233,7 +233,7 @@ func TestLettersThatAreRemovedMeanwhile(t *testing.T) {
 func TestACallerWhoLeavesIsNotKept(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
-	y.die("bad", "0", letter("a", 1))
+	y.die("bad", "0", poisonEvent("a", 1))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errBroken)
 	if _, err := y.List(ctx, "bad", Query{}); err == nil {
@@ -249,7 +249,7 @@ func TestStrangersInAPoisonHub(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.publish("bad", "0", event.Event{Properties: map[string]any{poison.PropertyID: "x"}}, event.Text("hello"))
-	y.die("bad", "0", letter("a", 1))
+	y.die("bad", "0", poisonEvent("a", 1))
 	y.publish("bad", "0", event.Event{Value: []any{nil}})
 	if got := ids(y.list("bad", Query{})); got != "a1" {
 		t.Errorf("got %s", got)

@@ -18,12 +18,12 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// Marks are facts: poison/HUB/INCARNATION/PARTITION/LEAF, where HUB is the poison hub's name and INCARNATION when it was created, so that a
-// hub that is made anew begins without any; LEAF counts stretches of leafLetters letters: so few that each of them may be redriven at another time
-// and the fact is still not too large.
+// Marks are entries: poison/HUB/INCARNATION/PARTITION/LEAF, where HUB is the poison hub's name and INCARNATION when it was created, so that a
+// hub that is made anew begins without any; LEAF counts stretches of leafLetters poison events: so few that each of them may be redriven at another time
+// and the entry is still not too large.
 const (
-	marksPrefix = "poison/"
-	leafLetters = 4096
+	marksPrefix      = "poison/"
+	leafPoisonEvents = 4096
 )
 
 func hubMarks(h broker.Hub) string { return marksPrefix + url.PathEscape(auth.Fold(h.Name)) + "/" }
@@ -36,7 +36,7 @@ func leafKey(h broker.Hub, partition string, leaf int64) string {
 	return marksOf(h) + partition + "/" + strconv.FormatInt(leaf, 10)
 }
 
-// mark is a stretch of letters and when they were redriven, in Unix milliseconds.
+// mark is a stretch of poison events and when they were redriven, in Unix milliseconds.
 type mark struct {
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
@@ -46,7 +46,7 @@ type mark struct {
 // spans are in order and do not overlap.
 type spans []mark
 
-// leaf is a fact.
+// leaf is an entry.
 type leaf struct {
 	Redriven spans `json:"redriven"`
 }
@@ -56,7 +56,7 @@ type marks map[string]spans
 
 func (m marks) of(partition string) spans { return m[partition] }
 
-// find gives the stretch that a letter is in.
+// find gives the stretch that a poison event is in.
 func (s spans) find(n int64) (mark, bool) {
 	i, found := slices.BinarySearchFunc(s, n, func(m mark, n int64) int {
 		switch {
@@ -73,8 +73,8 @@ func (s spans) find(n int64) (mark, bool) {
 	return s[i], true
 }
 
-// at tells when a letter was redriven that is in the hub since a time. The log may have lost its end, where the operator has told the engine not
-// to wait for the disk and the power failed; marks are never lost. So a mark that is older than the letter is about one that had its number.
+// at tells when a poison event was redriven that is in the hub since a time. The log may have lost its end, where the operator has told the engine not
+// to wait for the disk and the power failed; marks are never lost. So a mark that is older than the poison event is about one that had its number.
 func (s spans) at(n int64, since time.Time) (time.Time, bool) {
 	m, found := s.find(n)
 	if !found || since.UnixMilli() > m.At {
@@ -83,7 +83,7 @@ func (s spans) at(n int64, since time.Time) (time.Time, bool) {
 	return time.UnixMilli(m.At).UTC(), true
 }
 
-// before is the first of the stretch of letters up to n that were all redriven, as n was: what is before it in the hub is older, and no
+// before is the first of the stretch of poison events up to n that were all redriven, as n was: what is before it in the hub is older, and no
 // younger than its mark.
 func (s spans) before(n int64) int64 {
 	if m, found := s.find(n); found {
@@ -92,7 +92,7 @@ func (s spans) before(n int64) int64 {
 	return n
 }
 
-// with adds letters, whose numbers rise. Neighbours of one time become one.
+// with adds poison events, whose numbers rise. Neighbours of one time become one.
 func (s spans) with(numbers []int64, at int64) spans {
 	all := s.without(numbers)
 	for _, n := range numbers {
@@ -110,7 +110,7 @@ func (s spans) with(numbers []int64, at int64) spans {
 	return out
 }
 
-// without takes letters out, whose numbers rise.
+// without takes poison events out, whose numbers rise.
 func (s spans) without(numbers []int64) spans {
 	rest := make(spans, 0, len(s)+len(numbers))
 	for _, m := range s {
@@ -153,9 +153,9 @@ func (b *Box) marks(ctx context.Context, h broker.Hub) (marks, error) {
 // mark notes that letters of a partition were redriven. Their numbers rise.
 func (b *Box) mark(ctx context.Context, h broker.Hub, partition string, numbers []int64, at int64) error {
 	for len(numbers) > 0 {
-		place := numbers[0] / leafLetters
-		n, _ := slices.BinarySearch(numbers, (place+1)*leafLetters)
-		if err := b.markLeaf(ctx, leafKey(h, partition, place), numbers[:n], at); err != nil {
+		reference := numbers[0] / leafPoisonEvents
+		n, _ := slices.BinarySearch(numbers, (reference+1)*leafPoisonEvents)
+		if err := b.markLeaf(ctx, leafKey(h, partition, reference), numbers[:n], at); err != nil {
 			return fmt.Errorf("note which were redriven: %w", err)
 		}
 		numbers = numbers[n:]
@@ -187,7 +187,7 @@ func (b *Box) markLeaf(ctx context.Context, key string, numbers []int64, at int6
 	}
 }
 
-// tidy removes marks of earlier hubs of that name, and of letters that the hub does not keep any more. Nobody misses them; what fails
+// tidy removes marks of earlier hubs of that name, and of poison events that the hub does not keep any more. Nobody misses them; what fails
 // is left to the next time.
 func (b *Box) tidy(ctx context.Context, h broker.Hub, first map[string]int64) {
 	entries, err := b.cfg.Meta.List(ctx, hubMarks(h))
@@ -204,7 +204,7 @@ func (b *Box) tidy(ctx context.Context, h broker.Hub, first map[string]int64) {
 	}
 }
 
-// useless: the key is of an earlier hub, or all its letters are gone. That of a later hub, which this node has not heard of, is neither.
+// useless: the key is of an earlier hub, or all its poison events are gone. That of a later hub, which this node has not heard of, is neither.
 func (b *Box) useless(h broker.Hub, key string, first map[string]int64) bool {
 	parts := strings.Split(strings.TrimPrefix(key, hubMarks(h)), "/")
 	if len(parts) != 3 {
@@ -214,7 +214,7 @@ func (b *Box) useless(h broker.Hub, key string, first map[string]int64) bool {
 	if err != nil || created != h.Created.UnixMilli() {
 		return err == nil && created < h.Created.UnixMilli()
 	}
-	place, err := strconv.ParseInt(parts[2], 10, 64)
+	reference, err := strconv.ParseInt(parts[2], 10, 64)
 	oldest, known := first[parts[1]]
-	return err == nil && known && place < math.MaxInt64/leafLetters-1 && (place+1)*leafLetters <= oldest
+	return err == nil && known && reference < math.MaxInt64/leafPoisonEvents-1 && (reference+1)*leafPoisonEvents <= oldest
 }

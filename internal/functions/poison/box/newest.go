@@ -48,7 +48,7 @@ func (b *Box) newestOf(ctx context.Context, h broker.Hub, partitions []string, q
 	return nil
 }
 
-// next gives the newest letter of a page, if it is one of those asked for. What need not be looked at behind it is left out.
+// next gives the newest poison event of a page, if it is one of those asked for. What need not be looked at behind it is left out.
 func (w *wayBack) next(q *Query, marked spans) (Entry, bool) {
 	i := w.pop()
 	at, redriven := marked.at(i.sequence, i.time)
@@ -62,7 +62,7 @@ func (w *wayBack) next(q *Query, marked spans) (Entry, bool) {
 	}
 	e, ok := i.entry(w.hub, w.partition)
 	e.WasRedriven, e.RedrivenAt = redriven, at
-	return e, ok && q.chooses(&e.Letter)
+	return e, ok && q.chooses(&e.Record)
 }
 
 // wayBack reads a partition from its end, page by page. Who wants only the last few has read only them.
@@ -127,7 +127,7 @@ func (w *wayBack) load(ctx context.Context) error {
 	}
 	defer cursor.Close()
 	w.page = w.page[:0]
-	for int64(cursor.Place()) < w.end {
+	for int64(cursor.At()) < w.end {
 		run, err := cursor.TryNext(ctx)
 		if err != nil {
 			return err

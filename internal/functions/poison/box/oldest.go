@@ -75,7 +75,7 @@ func (w *way) close() {
 
 // load reads on if nothing is at hand. At the end nothing is.
 func (w *way) load(ctx context.Context) error {
-	for len(w.page) == 0 && int64(w.cursor.Place()) < w.end {
+	for len(w.page) == 0 && int64(w.cursor.At()) < w.end {
 		if err := w.passOver(ctx); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (w *way) load(ctx context.Context) error {
 			return err
 		}
 		if len(run.Events) == 0 {
-			w.end = int64(w.cursor.Place())
+			w.end = int64(w.cursor.At())
 			return nil
 		}
 		w.page = items(w.page[:0], run, w.end)
@@ -92,14 +92,14 @@ func (w *way) load(ctx context.Context) error {
 	return nil
 }
 
-// worthwhile is how many letters have to be passed over for it to be cheaper than to read them.
+// worthwhile is how many poison events have to be passed over for it to be cheaper than to read them.
 const worthwhile = 100
 
-// passOver goes behind a long stretch of letters that were redriven: if the last of them is older than its mark, all are.
+// passOver goes behind a long stretch of poison events that were redriven: if the last of them is older than its mark, all are.
 func (w *way) passOver(ctx context.Context) error {
-	place := int64(w.cursor.Place())
-	m, found := w.spans.find(place)
-	if !found || m.Last-place < worthwhile {
+	reference := int64(w.cursor.At())
+	m, found := w.spans.find(reference)
+	if !found || m.Last-reference < worthwhile {
 		return nil
 	}
 	last := min(m.Last, w.end-1)
@@ -114,7 +114,7 @@ func (w *way) passOver(ctx context.Context) error {
 		return w.moveTo(ctx, eventlog.After(eventlog.Sequence(last)))
 	}
 	w.spans = nil // they are about others
-	return w.moveTo(ctx, eventlog.At(eventlog.Sequence(place)))
+	return w.moveTo(ctx, eventlog.At(eventlog.Sequence(reference)))
 }
 
 // waysOn is a heap with the oldest event on top.

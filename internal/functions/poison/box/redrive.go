@@ -29,7 +29,7 @@ type RedriveConfig struct {
 	// Force goes past the loop guard. PerSecond limits the rate; 0: no limit.
 	Force     bool
 	PerSecond int
-	// Each is told of every letter as it is done; nil: nobody.
+	// Each is told of every poison event as it is done; nil: nobody.
 	Each func(Redriven)
 }
 
@@ -43,11 +43,11 @@ const (
 	markTimeout = 10 * time.Second
 )
 
-// Redrive publishes letters again to the hub they came from, oldest first: by their key, else to the partition they came from. It is at least once: a
-// letter is marked after it was published. Errors: *SourcesError, ctx's, the hub's, the store's; what fails of single letters is told, and they can be
+// Redrive publishes poison events again to the hub they came from, oldest first: by their key, else to the partition they came from. It is at least once: a
+// poison event is marked after it was published. Errors: *SourcesError, ctx's, the hub's, the store's; what fails of single poison events is told, and they can be
 // redriven again: ErrLoop, ErrNotKept, *broker.NotFoundError where the hub is gone they came from, and whatever the hub says.
 //
-// Letters of one hub are redriven by one caller at a time; a second one waits, and finds what is left.
+// Poison events of one hub are redriven by one caller at a time; a second one waits, and finds what is left.
 func (b *Box) Redrive(ctx context.Context, hub string, cfg RedriveConfig) (done, failed int, err error) {
 	h, err := b.cfg.Broker.Hub(hub)
 	if err != nil {
@@ -90,7 +90,7 @@ type redrive struct {
 	cfg   RedriveConfig
 	limit *rate.Limiter // nil: none
 	most  int           // letters of a batch: no more than may go in a second
-	at    int64         // what letters are marked with: no letter is younger
+	at    int64         // what poison events are marked with: no poison event is younger
 	marks marks
 
 	batch        []Entry
@@ -150,13 +150,13 @@ func (r *redrive) chosen(partition string, i item) (Entry, bool) {
 	}
 	e, ok := i.entry(r.hub.Name, partition)
 	e.WasRedriven, e.RedrivenAt = redriven, at
-	return e, ok && r.cfg.chooses(&e.Letter)
+	return e, ok && r.cfg.chooses(&e.Record)
 }
 
-// add takes a letter in, and publishes when there are enough. One that went round too often is refused: it would for ever.
+// add takes a poison event in, and publishes when there are enough. One that went round too often is refused: it would for ever.
 func (r *redrive) add(ctx context.Context, e Entry, bytes int) error {
-	if e.Letter.Redriven >= r.box.cfg.MaxRedrives && !r.cfg.Force {
-		r.tell(e, fmt.Errorf("%w: %d times, and %d are allowed: mend what is wrong, then force it", ErrLoop, e.Letter.Redriven, r.box.cfg.MaxRedrives))
+	if e.Record.Redriven >= r.box.cfg.MaxRedrives && !r.cfg.Force {
+		r.notify(e, fmt.Errorf("%w: %d times, and %d are allowed: mend what is wrong, then force it", ErrLoop, e.Record.Redriven, r.box.cfg.MaxRedrives))
 		return nil
 	}
 	if e.Reference {
@@ -182,65 +182,65 @@ func (r *redrive) flush(ctx context.Context) error {
 		}
 	}
 	errs := make([]error, len(batch))
-	for _, p := range r.parcels(batch, errs) {
+	for _, p := range r.deliveries(batch, errs) {
 		r.publish(ctx, p, batch, errs)
 	}
 	marked := r.mark(ctx, batch, errs)
 	for i, e := range batch {
 		if errs[i] == nil || ctx.Err() == nil {
-			r.tell(e, errs[i])
+			r.notify(e, errs[i])
 		}
 	}
 	return errors.Join(marked, context.Cause(ctx))
 }
 
-// parcel is letters of a batch that go to one partition, in order.
-type parcel struct {
-	hub       string
-	partition string
-	letters   []int // places in the batch
+// delivery is letters of a batch that go to one partition, in order.
+type delivery struct {
+	hub          string
+	partition    string
+	poisonEvents []int // places in the batch
 }
 
-// parcels divides a batch by where its letters go. What is wrong with single ones is noted.
-func (r *redrive) parcels(batch []Entry, errs []error) (all []*parcel) {
+// deliveries divides a batch by where its poison events go. What is wrong with single ones is noted.
+func (r *redrive) deliveries(batch []Entry, errs []error) (all []*delivery) {
 	for i := range batch {
-		l := &batch[i].Letter
+		l := &batch[i].Record
 		h, err := r.box.cfg.Broker.Hub(l.Hub)
 		if err != nil {
 			errs[i] = err
 			continue
 		}
-		to := parcel{hub: h.Name, partition: l.Partition}
+		to := delivery{hub: h.Name, partition: l.Partition}
 		if l.Event.Key != "" {
 			to.partition = strconv.Itoa(broker.PartitionForKey(l.Event.Key, h.Partitions))
 		}
-		at := slices.IndexFunc(all, func(p *parcel) bool { return p.hub == to.hub && p.partition == to.partition })
+		at := slices.IndexFunc(all, func(p *delivery) bool { return p.hub == to.hub && p.partition == to.partition })
 		if at < 0 {
 			at, all = len(all), append(all, &to)
 		}
-		all[at].letters = append(all[at].letters, i)
+		all[at].poisonEvents = append(all[at].poisonEvents, i)
 	}
 	return all
 }
 
-// publish publishes a parcel whole, or, where that is refused, each letter by itself: one that is must not keep the others.
-func (r *redrive) publish(ctx context.Context, p *parcel, batch []Entry, errs []error) {
-	err := r.send(ctx, p, p.letters, batch)
+// publish publishes a pending delivery whole, or, where that is refused, each poison event by itself: one that is must not keep the others.
+func (r *redrive) publish(ctx context.Context, p *delivery, batch []Entry, errs []error) {
+	err := r.send(ctx, p, p.poisonEvents, batch)
 	if err == nil {
 		return
 	}
-	for _, i := range p.letters {
+	for _, i := range p.poisonEvents {
 		errs[i] = err
-		if len(p.letters) > 1 && ctx.Err() == nil {
+		if len(p.poisonEvents) > 1 && ctx.Err() == nil {
 			errs[i] = r.send(ctx, p, []int{i}, batch)
 		}
 	}
 }
 
-func (r *redrive) send(ctx context.Context, p *parcel, letters []int, batch []Entry) error {
-	events := make([]eventlog.Event, len(letters))
-	for n, i := range letters {
-		l, err := r.whole(ctx, batch[i].Letter)
+func (r *redrive) send(ctx context.Context, p *delivery, poisonEvents []int, batch []Entry) error {
+	events := make([]eventlog.Event, len(poisonEvents))
+	for n, i := range poisonEvents {
+		l, err := r.whole(ctx, batch[i].Record)
 		if err != nil {
 			return err
 		}
@@ -272,7 +272,7 @@ func (r *redrive) mark(ctx context.Context, batch []Entry, errs []error) error {
 	return failed
 }
 
-func (r *redrive) tell(e Entry, err error) {
+func (r *redrive) notify(e Entry, err error) {
 	if err != nil {
 		r.failed++
 	} else {

@@ -25,16 +25,16 @@ func TestRedrive(t *testing.T) {
 		y := newYard(t)
 		y.hub("bad", 2)
 		y.hub("Orders", 4)
-		keyed := letter("a", 100)
+		keyed := poisonEvent("a", 100)
 		keyed.Event.Key, keyed.Event.Properties = "customer-42", map[string]any{"x": int32(1)}
 		for n := range 4 {
-			y.die("bad", strconv.Itoa(n%2), letter("a", n))
+			y.die("bad", strconv.Itoa(n%2), poisonEvent("a", n))
 			time.Sleep(time.Second)
 		}
 		y.die("bad", "0", keyed)
-		told, done, failed := y.redrive("bad", RedriveConfig{})
-		if done != 5 || failed != 0 || len(told) != 5 || told[0].Sequence != 0 || told[4].Sequence != 100 || told[0].Err != nil || !told[0].WasRedriven {
-			t.Fatalf("done %d, failed %d: %+v", done, failed, told)
+		reported, done, failed := y.redrive("bad", RedriveConfig{})
+		if done != 5 || failed != 0 || len(reported) != 5 || reported[0].Sequence != 0 || reported[4].Sequence != 100 || reported[0].Err != nil || !reported[0].WasRedriven {
+			t.Fatalf("done %d, failed %d: %+v", done, failed, reported)
 		}
 		orders := y.events("orders")
 		if got := bodies(orders["1"]); got != "0 1 2 3" {
@@ -52,7 +52,7 @@ func TestWhatWasRedrivenIsRemembered(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.hub("orders", 2)
-	y.die("bad", "0", letter("a", 1), letter("b", 2), letter("a", 3))
+	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("b", 2), poisonEvent("a", 3))
 	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Function: "a"}}); done != 2 {
 		t.Errorf("%d were redriven", done)
 	}
@@ -86,13 +86,13 @@ func TestTheLoopGuard(t *testing.T) {
 	y.hub("bad", 1)
 	y.hub("orders", 2)
 	for n := range 5 {
-		l := letter("a", n)
+		l := poisonEvent("a", n)
 		l.Redriven = n
 		y.die("bad", "0", l)
 	}
-	told, done, failed := y.redrive("bad", RedriveConfig{})
-	if done != 3 || failed != 2 || !errors.Is(told[0].Err, ErrLoop) {
-		t.Errorf("done %d, failed %d, %v", done, failed, told[0].Err)
+	reported, done, failed := y.redrive("bad", RedriveConfig{})
+	if done != 3 || failed != 2 || !errors.Is(reported[0].Err, ErrLoop) {
+		t.Errorf("done %d, failed %d, %v", done, failed, reported[0].Err)
 	}
 	if got := ids(y.list("bad", Query{})); got != "a4 a3" {
 		t.Errorf("left are %s", got)
@@ -106,18 +106,18 @@ func TestTheLoopGuard(t *testing.T) {
 }
 
 // F4: one that cannot be redriven does not keep the others.
-func TestALetterWhosePartitionIsGone(t *testing.T) {
+func TestAPoisonEventWhosePartitionIsGone(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.hub("orders", 2)
-	nowhere := letter("a", 3)
+	nowhere := poisonEvent("a", 3)
 	nowhere.ID, nowhere.Partition = "a/orders/9/3", "9"
-	y.die("bad", "0", letter("a", 1), nowhere, letter("a", 4))
-	told, done, failed := y.redrive("bad", RedriveConfig{})
+	y.die("bad", "0", poisonEvent("a", 1), nowhere, poisonEvent("a", 4))
+	reported, done, failed := y.redrive("bad", RedriveConfig{})
 	if done != 2 || failed != 1 {
 		t.Fatalf("done %d, failed %d", done, failed)
 	}
-	for _, r := range told {
+	for _, r := range reported {
 		var missing *broker.NotFoundError
 		if (r.Sequence == 3) != errors.As(r.Err, &missing) {
 			t.Errorf("%s: %v", r.ID, r.Err)
@@ -128,22 +128,22 @@ func TestALetterWhosePartitionIsGone(t *testing.T) {
 	}
 }
 
-// from is a letter that names another hub than orders.
-func from(hub string, n int) poison.Letter {
-	l := letter("a", n)
+// from is a poison event that names another hub than orders.
+func from(hub string, n int) poison.Record {
+	l := poisonEvent("a", n)
 	l.Hub, l.ID = hub, poison.ID("a", hub, "1", int64(n))
 	return l
 }
 
-// F4: whoever may send to a poison hub may write what looks like a letter from any hub; where those of several lie together, who redrives says
+// F4: whoever may send to a poison hub may write what looks like a poison event from any hub; where those of several lie together, who redrives says
 // which is meant.
-func TestLettersOfSeveralHubsAreNotRedrivenTogether(t *testing.T) {
+func TestPoisonEventsOfSeveralHubsAreNotRedrivenTogether(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 2)
 	for _, name := range []string{"orders", "payroll"} {
 		y.hub(name, 2)
 	}
-	y.die("bad", "0", letter("a", 1), from("Orders", 2), letter("b", 3), from("gone", 4), from("payroll", 5))
+	y.die("bad", "0", poisonEvent("a", 1), from("Orders", 2), poisonEvent("b", 3), from("gone", 4), from("payroll", 5))
 	var several *SourcesError
 	_, _, err := y.Redrive(t.Context(), "bad", RedriveConfig{Query: Query{Limit: 2}})
 	if !errors.As(err, &several) || !slices.Equal(several.Hubs, []string{"gone", "orders", "payroll"}) {
@@ -161,8 +161,8 @@ func TestLettersOfSeveralHubsAreNotRedrivenTogether(t *testing.T) {
 	if _, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Source: "ORDERS"}}); done != 2 || failed != 0 {
 		t.Errorf("of orders: done %d, failed %d", done, failed)
 	}
-	told, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Source: "gone"}})
-	if missing := (*broker.NotFoundError)(nil); done != 0 || failed != 1 || !errors.As(told[0].Err, &missing) {
+	reported, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Source: "gone"}})
+	if missing := (*broker.NotFoundError)(nil); done != 0 || failed != 1 || !errors.As(reported[0].Err, &missing) {
 		t.Errorf("of one that is gone: done %d, failed %d", done, failed)
 	}
 	if got := bodies(y.events("orders")["1"]); got != "3 1 2" || len(y.events("payroll")["1"]) != 0 {
@@ -182,13 +182,13 @@ func TestAListOfHubsIsShort(t *testing.T) {
 	}
 }
 
-// F4: letters that may not be redriven, however many, do not keep those behind them.
+// F4: poison events that may not be redriven, however many, do not keep those behind them.
 func TestManyThatFailDoNotKeepTheRest(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.hub("orders", 2)
 	for n := range 30 {
-		l := letter("a", n)
+		l := poisonEvent("a", n)
 		if n < 20 {
 			l.Redriven = 9
 		}
@@ -201,15 +201,15 @@ func TestManyThatFailDoNotKeepTheRest(t *testing.T) {
 	}
 }
 
-// F4: a letter that had no room for its event brings it back all the same, if its hub still has it.
-func TestALetterWithoutItsEvent(t *testing.T) {
+// F4: a poison event that had no room for its event brings it back all the same, if its hub still has it.
+func TestAPoisonEventWithoutItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		y.hub("bad", 1)
 		y.hub("orders", 2)
 		large := event.Event{Body: append(bytes.Repeat([]byte("x"), 1<<20), " 7"...), Key: "home-1", Properties: map[string]any{"p": int32(1)}}
 		refer := func(n int, enqueued time.Time) {
-			l := letter("a", n)
+			l := poisonEvent("a", n)
 			l.Event, l.Enqueued = large, enqueued
 			y.die("bad", "0", l)
 		}
@@ -225,9 +225,9 @@ func TestALetterWithoutItsEvent(t *testing.T) {
 		if list := y.list("bad", Query{}); len(list) != 4 || !list[0].Reference || string(list[0].Event.Body) != `{"hub":"orders","partition":"1","sequence":9}` {
 			t.Fatalf("listed are %+v", list)
 		}
-		told, done, failed := y.redrive("bad", RedriveConfig{})
-		if done != 2 || failed != 2 || !errors.Is(told[2].Err, ErrNotKept) || !errors.Is(told[3].Err, ErrNotKept) {
-			t.Fatalf("done %d, failed %d: %v, %v", done, failed, told[2].Err, told[3].Err)
+		reported, done, failed := y.redrive("bad", RedriveConfig{})
+		if done != 2 || failed != 2 || !errors.Is(reported[2].Err, ErrNotKept) || !errors.Is(reported[3].Err, ErrNotKept) {
+			t.Fatalf("done %d, failed %d: %v, %v", done, failed, reported[2].Err, reported[3].Err)
 		}
 		of := y.events("orders")[strconv.Itoa(broker.PartitionForKey("home-1", 2))]
 		back := of[slices.IndexFunc(of, func(ev event.Event) bool { return ev.Properties["p"] != nil && poison.For(ev) == "a" })]
@@ -252,15 +252,15 @@ func (r refusing) Publish(ctx context.Context, hub string, to broker.Target, eve
 	return r.counting.Publish(ctx, hub, to, events)
 }
 
-func TestALetterThatIsRefusedDoesNotKeepThoseBesideIt(t *testing.T) {
+func TestAPoisonEventThatIsRefusedDoesNotKeepThoseBesideIt(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.hub("orders", 2)
 	y.cfg.Broker = refusing{counting{y.broker, y.read}, "body 2"}
-	y.die("bad", "0", letter("a", 1), letter("a", 2), letter("a", 3))
-	told, done, failed := y.redrive("bad", RedriveConfig{})
-	if done != 2 || failed != 1 || !errors.Is(told[1].Err, errBroken) {
-		t.Errorf("done %d, failed %d: %+v", done, failed, told)
+	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("a", 2), poisonEvent("a", 3))
+	reported, done, failed := y.redrive("bad", RedriveConfig{})
+	if done != 2 || failed != 1 || !errors.Is(reported[1].Err, errBroken) {
+		t.Errorf("done %d, failed %d: %+v", done, failed, reported)
 	}
 	if got := bodies(y.events("orders")["1"]); got != "1 3" {
 		t.Errorf("orders got %s", got)
@@ -272,12 +272,12 @@ func TestACrashBetweenPublishingAndMarking(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.hub("orders", 2)
-	y.die("bad", "0", letter("a", 1), letter("a", 2))
+	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("a", 2))
 	y.meta.fail.Store(new(error(errBroken)))
-	told := 0
-	done, failed, err := y.Redrive(t.Context(), "bad", RedriveConfig{Each: func(Redriven) { told++ }})
-	if !errors.Is(err, errBroken) || done != 2 || failed != 0 || told != 2 {
-		t.Fatalf("done %d, failed %d, told %d, %v", done, failed, told, err)
+	reported := 0
+	done, failed, err := y.Redrive(t.Context(), "bad", RedriveConfig{Each: func(Redriven) { reported++ }})
+	if !errors.Is(err, errBroken) || done != 2 || failed != 0 || reported != 2 {
+		t.Fatalf("done %d, failed %d, told %d, %v", done, failed, reported, err)
 	}
 	y.meta.fail.Store(nil)
 	after := New(y.cfg) // as after a start
@@ -298,7 +298,7 @@ func TestACallerWhoLeavesInTheMiddle(t *testing.T) {
 	y.hub("bad", 1)
 	y.hub("orders", 2)
 	for n := range 250 {
-		y.die("bad", "0", letter("a", n))
+		y.die("bad", "0", poisonEvent("a", n))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -317,7 +317,7 @@ func TestTheRate(t *testing.T) {
 		y.hub("bad", 1)
 		y.hub("orders", 2)
 		for n := range 50 {
-			y.die("bad", "0", letter("a", n))
+			y.die("bad", "0", poisonEvent("a", n))
 		}
 		began := time.Now()
 		if _, done, _ := y.redrive("bad", RedriveConfig{PerSecond: 10}); done != 50 {
@@ -336,16 +336,16 @@ func TestAHubMadeAnewHasNoMarks(t *testing.T) {
 		y.hub("orders", 2)
 		for range 2 {
 			y.hub("Bad", 1)
-			y.die("bad", "0", letter("a", 1))
+			y.die("bad", "0", poisonEvent("a", 1))
 			if got := ids(y.list("bad", Query{})); got != "a1" {
 				t.Errorf("listed %q", got)
 			}
 			if _, done, _ := y.redrive("BAD", RedriveConfig{}); done != 1 {
 				t.Errorf("%d redriven", done)
 			}
-			facts, err := y.meta.List(t.Context(), marksPrefix)
-			if err != nil || len(facts) != 1 {
-				t.Errorf("%d facts, %v", len(facts), err)
+			entries, err := y.meta.List(t.Context(), marksPrefix)
+			if err != nil || len(entries) != 1 {
+				t.Errorf("%d entries, %v", len(entries), err)
 			}
 			must(t, y.broker.DeleteHub(t.Context(), "bad"))
 			time.Sleep(time.Second)
@@ -353,8 +353,8 @@ func TestAHubMadeAnewHasNoMarks(t *testing.T) {
 	})
 }
 
-// A log that lost its end numbers other letters as those that were redriven.
-func TestAMarkThatIsOlderThanItsLetter(t *testing.T) {
+// A log that lost its end numbers other poison events as those that were redriven.
+func TestAMarkThatIsOlderThanItsPoisonEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		y.hub("bad", 1)
@@ -368,7 +368,7 @@ func TestAMarkThatIsOlderThanItsLetter(t *testing.T) {
 		must(t, y.mark(t.Context(), h, "0", numbers, time.Now().UnixMilli()))
 		time.Sleep(time.Second)
 		for n := range 300 {
-			y.die("bad", "0", letter("a", n))
+			y.die("bad", "0", poisonEvent("a", n))
 		}
 		if n := len(y.list("bad", Query{Limit: 1000})); n != 300 {
 			t.Errorf("listed %d", n)
@@ -380,14 +380,14 @@ func TestAMarkThatIsOlderThanItsLetter(t *testing.T) {
 }
 
 // F4: to redrive some at a time costs no more than to redrive all at once.
-func TestLettersThatWereRedrivenArePassedOver(t *testing.T) {
+func TestPoisonEventsThatWereRedrivenArePassedOver(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.hub("orders", 2)
 	for n := range 100 {
 		var some []event.Event
 		for m := range 100 {
-			some = append(some, letter("a", 100*n+m).Message())
+			some = append(some, poisonEvent("a", 100*n+m).Message())
 		}
 		y.publish("bad", "0", some...)
 	}
@@ -398,14 +398,14 @@ func TestLettersThatWereRedrivenArePassedOver(t *testing.T) {
 	if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 10 || y.read.Load() > 500 {
 		t.Errorf("%d redriven, %d read", done, y.read.Load())
 	}
-	y.die("bad", "0", letter("a", 1))
+	y.die("bad", "0", poisonEvent("a", 1))
 	y.read.Store(0)
 	if n, _, err := y.Count(t.Context(), "bad", "a", 1000); n != 1 || err != nil || y.read.Load() > 1000 {
 		t.Errorf("counted %d, %v, %d read", n, err, y.read.Load())
 	}
-	facts, err := y.meta.List(t.Context(), marksPrefix)
-	if err != nil || len(facts) != 3 {
-		t.Errorf("%d facts, %v", len(facts), err)
+	entries, err := y.meta.List(t.Context(), marksPrefix)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("%d entries, %v", len(entries), err)
 	}
 }
 
@@ -415,7 +415,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 	y.hub("bad", 2)
 	y.hub("orders", 2)
 	for n := range 200 {
-		y.die("bad", strconv.Itoa(n%2), letter("a", n))
+		y.die("bad", strconv.Itoa(n%2), poisonEvent("a", n))
 	}
 	var wg sync.WaitGroup
 	for range 4 {
@@ -431,8 +431,8 @@ func TestRedrivesAtOnce(t *testing.T) {
 	}
 }
 
-// Letters whose retention is over take their marks along.
-func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
+// Poison events whose retention is over take their marks along.
+func TestMarksOfPoisonEventsThatAreGoneAreForgotten(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	h, err := y.broker.Hub("bad")
@@ -446,7 +446,7 @@ func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
 		}
 	}
 	if y.useless(h, leafKey(h, "0", 0), map[string]int64{"0": 4095}) {
-		t.Error("the last of its letters is there")
+		t.Error("the last of its poison events is there")
 	}
 	later := h
 	later.Created = h.Created.Add(time.Second)
@@ -485,7 +485,7 @@ func TestSpansAreASet(t *testing.T) {
 	})
 }
 
-// F4: whatever is put away and redriven in whatever order, each letter is listed until it was redriven, and published once for each time.
+// F4: whatever is put away and redriven in whatever order, each poison event is listed until it was redriven, and published once for each time.
 func TestAnyCourseOfRedrives(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		y := newYard(t)
@@ -496,7 +496,7 @@ func TestAnyCourseOfRedrives(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			if rapid.Bool().Draw(rt, "die") {
 				for range rapid.IntRange(1, 30).Draw(rt, "letters") {
-					l := letter(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "function"), next)
+					l := poisonEvent(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "function"), next)
 					y.die("bad", strconv.Itoa(rapid.IntRange(0, 1).Draw(rt, "partition")), l)
 					left[l.ID] = true
 					next++
@@ -504,11 +504,11 @@ func TestAnyCourseOfRedrives(t *testing.T) {
 				continue
 			}
 			q := Query{Function: rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "of"), Limit: rapid.IntRange(0, 20).Draw(rt, "limit")}
-			told, done, failed := y.redrive("bad", RedriveConfig{Query: q})
+			reported, done, failed := y.redrive("bad", RedriveConfig{Query: q})
 			if failed != 0 || q.Limit > 0 && done > q.Limit {
 				rt.Fatalf("done %d, failed %d of %d", done, failed, q.Limit)
 			}
-			for _, r := range told {
+			for _, r := range reported {
 				if !left[r.ID] {
 					rt.Fatalf("%s was redriven twice", r.ID)
 				}
@@ -530,13 +530,13 @@ func TestAnyCourseOfRedrives(t *testing.T) {
 
 func rising(numbers []int64) []int64 { return slices.Compact(slices.Sorted(slices.Values(numbers))) }
 
-// F4: two nodes note what they redrove in the same facts.
+// F4: two nodes note what they redrove in the same entries.
 func TestMarksOfTwoNodes(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)
 	y.hub("orders", 2)
 	for n := range 400 {
-		y.die("bad", "0", letter([]string{"a", "b"}[n%2], n))
+		y.die("bad", "0", poisonEvent([]string{"a", "b"}[n%2], n))
 	}
 	var wg sync.WaitGroup
 	for _, function := range []string{"a", "b"} {

@@ -126,8 +126,8 @@ func (f *fixture) rest(c eventlog.Cursor) (texts []string) {
 		for _, e := range run.Events {
 			texts = append(texts, string(e.Message))
 		}
-		if c.Place() != run.Next() {
-			f.t.Fatalf("after events up to %d the cursor stands at %d", run.Next()-1, c.Place())
+		if c.At() != run.Next() {
+			f.t.Fatalf("after events up to %d the cursor stands at %d", run.Next()-1, c.At())
 		}
 	}
 }

@@ -146,7 +146,7 @@ func testOvertaken(t *testing.T, f *fixture) {
 		t.Fatal(err)
 	}
 	var got []string
-	for next := c.Place(); next < 500; next = c.Place() {
+	for next := c.At(); next < 500; next = c.At() {
 		run, err := c.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)

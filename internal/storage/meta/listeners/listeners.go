@@ -33,8 +33,8 @@ func (l *List) Add(f func()) (remove func()) {
 	}
 }
 
-// Tell calls each function, without the lock: it may take itself out.
-func (l *List) Tell() {
+// Notify calls each function, without the lock: it may take itself out.
+func (l *List) Notify() {
 	l.mu.Lock()
 	all := slices.Collect(maps.Values(l.all))
 	l.mu.Unlock()

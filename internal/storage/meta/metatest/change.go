@@ -239,7 +239,7 @@ func testDeletionRevision(t *testing.T, s meta.Store) {
 		mustDelete(t, s, "a", revision)
 		f.until("a", revision+1)
 		f.wantDeleted("a", revision)
-		deletion := f.told["a"].Revision
+		deletion := f.reported["a"].Revision
 
 		_, err := s.CompareAndSet(t.Context(), "a", deletion, []byte("undead"))
 		wantError(t, "update at the revision of the deletion", err, meta.ErrConflict)

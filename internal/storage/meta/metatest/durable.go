@@ -8,7 +8,7 @@ import (
 )
 
 // OpenDurable gives a new empty store, and what closes the store given last and opens
-// the same facts again. It arranges for the closing of the last one by t.Cleanup.
+// the same entries again. It arranges for the closing of the last one by t.Cleanup.
 type OpenDurable func(t *testing.T) (store meta.Store, reopen func() meta.Store)
 
 // RunDurable tests what must hold from one opening of a store to the next.

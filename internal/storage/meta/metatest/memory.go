@@ -16,29 +16,29 @@ import (
 type Memory struct {
 	mu       sync.Mutex
 	changed  sync.Cond              // of mu
-	facts    map[string]meta.Change // newest state of each key ever used; guarded by mu
+	entries  map[string]meta.Change // newest state of each key ever used; guarded by mu
 	revision meta.Revision          // guarded by mu
 }
 
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	s := &Memory{facts: make(map[string]meta.Change)}
+	s := &Memory{entries: make(map[string]meta.Change)}
 	s.changed.L = &s.mu
 	return s
 }
 
-// Get reads one fact; see meta.Store, as for all methods.
+// Get reads one entry; see meta.Store, as for all methods.
 func (s *Memory) Get(ctx context.Context, key string) (meta.Entry, error) {
 	if err := errors.Join(ctx.Err(), meta.CheckKey(key)); err != nil {
 		return meta.Entry{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fact, ok := s.facts[key]
-	if !ok || fact.Deleted {
+	entry, ok := s.entries[key]
+	if !ok || entry.Deleted {
 		return meta.Entry{}, meta.ErrNotFound
 	}
-	return copyOf(fact.Entry), nil
+	return copyOf(entry.Entry), nil
 }
 
 func copyOf(e meta.Entry) meta.Entry {
@@ -46,7 +46,7 @@ func copyOf(e meta.Entry) meta.Entry {
 	return e
 }
 
-// List reads all facts under a prefix.
+// List reads all entries under a prefix.
 func (s *Memory) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 	if err := errors.Join(ctx.Err(), meta.CheckPrefix(prefix)); err != nil {
 		return nil, err
@@ -54,9 +54,9 @@ func (s *Memory) List(ctx context.Context, prefix string) ([]meta.Entry, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var entries []meta.Entry
-	for key, fact := range s.facts {
-		if strings.HasPrefix(key, prefix) && !fact.Deleted {
-			entries = append(entries, copyOf(fact.Entry))
+	for key, entry := range s.entries {
+		if strings.HasPrefix(key, prefix) && !entry.Deleted {
+			entries = append(entries, copyOf(entry.Entry))
 		}
 	}
 	slices.SortFunc(entries, func(x, y meta.Entry) int { return strings.Compare(x.Key, y.Key) })
@@ -89,7 +89,7 @@ func (s *Memory) change(ctx context.Context, c meta.Change, expected meta.Revisi
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	present := s.facts[c.Key]
+	present := s.entries[c.Key]
 	if present.Deleted {
 		present.Revision = 0
 	}
@@ -98,7 +98,7 @@ func (s *Memory) change(ctx context.Context, c meta.Change, expected meta.Revisi
 	}
 	s.revision++
 	c.Revision = s.revision
-	s.facts[c.Key] = c
+	s.entries[c.Key] = c
 	s.changed.Broadcast()
 	return c.Revision, nil
 }
@@ -117,11 +117,11 @@ func (s *Memory) Watch(ctx context.Context, prefix string) (meta.Watcher, error)
 }
 
 type memWatcher struct {
-	store  *Memory
-	ctx    context.Context
-	prefix string
-	told   meta.Revision
-	begun  bool
+	store    *Memory
+	ctx      context.Context
+	prefix   string
+	reported meta.Revision
+	begun    bool
 }
 
 // Next waits for changes.
@@ -134,7 +134,7 @@ func (w *memWatcher) Next() ([]meta.Change, error) {
 		}
 		if news := w.newsLocked(); len(news) > 0 || !w.begun {
 			w.begun = true
-			w.told = w.store.revision
+			w.reported = w.store.revision
 			return news, nil
 		}
 		w.store.changed.Wait()
@@ -143,12 +143,12 @@ func (w *memWatcher) Next() ([]meta.Change, error) {
 
 func (w *memWatcher) newsLocked() []meta.Change {
 	var news []meta.Change
-	for key, fact := range w.store.facts {
-		if !strings.HasPrefix(key, w.prefix) || fact.Revision <= w.told || !w.begun && fact.Deleted {
+	for key, entry := range w.store.entries {
+		if !strings.HasPrefix(key, w.prefix) || entry.Revision <= w.reported || !w.begun && entry.Deleted {
 			continue
 		}
-		fact.Entry = copyOf(fact.Entry)
-		news = append(news, fact)
+		entry.Entry = copyOf(entry.Entry)
+		news = append(news, entry)
 	}
 	slices.SortFunc(news, func(x, y meta.Change) int { return int(x.Revision) - int(y.Revision) })
 	return news

@@ -22,8 +22,8 @@ func TestEveryChoiceOfAStorePasses(t *testing.T) {
 	}{
 		{"the present state is that of the first answer", manner{}},
 		{"the present state is fixed when the watch begins", manner{fixesStateAtWatch: true}},
-		{"the present state tells deletions of before", manner{tellsOldDeletions: true}},
-		{"it is fixed when the watch begins and tells deletions", manner{fixesStateAtWatch: true, tellsOldDeletions: true}},
+		{"the present state tells deletions of before", manner{notifiesOldDeletions: true}},
+		{"it is fixed when the watch begins and tells deletions", manner{fixesStateAtWatch: true, notifiesOldDeletions: true}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

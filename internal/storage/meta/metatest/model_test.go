@@ -15,8 +15,8 @@ import (
 // manner is how a model differs from the plainest store.
 type manner struct {
 	// What the contract leaves to a store.
-	fixesStateAtWatch bool // and not at the first Next
-	tellsOldDeletions bool // in the present state
+	fixesStateAtWatch    bool // and not at the first Next
+	notifiesOldDeletions bool // in the present state
 
 	// What it forbids.
 	takesDeletionRevision bool // for that of a value
@@ -48,15 +48,15 @@ func (s *model) Get(ctx context.Context, key string) (meta.Entry, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	facts := s.newest
+	entries := s.newest
 	if s.lags {
-		facts, s.lags = s.before, false
+		entries, s.lags = s.before, false
 	}
-	fact, ok := facts[key]
-	if !ok || fact.Deleted {
+	entry, ok := entries[key]
+	if !ok || entry.Deleted {
 		return meta.Entry{}, meta.ErrNotFound
 	}
-	return own(fact).Entry, nil
+	return own(entry).Entry, nil
 }
 
 // own gives a change in bytes of the caller's.
@@ -73,8 +73,8 @@ func (s *model) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 	defer s.mu.Unlock()
 	var entries []meta.Entry
 	for _, key := range slices.Sorted(maps.Keys(s.newest)) {
-		if fact := s.newest[key]; strings.HasPrefix(key, prefix) && !fact.Deleted {
-			entries = append(entries, own(fact).Entry)
+		if entry := s.newest[key]; strings.HasPrefix(key, prefix) && !entry.Deleted {
+			entries = append(entries, own(entry).Entry)
 		}
 	}
 	return entries, nil
@@ -134,7 +134,7 @@ func (s *model) Watch(ctx context.Context, prefix string) (meta.Watcher, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.manner.fixesStateAtWatch {
-		w.state, w.told, w.fixed = w.stateLocked(), s.revision, true
+		w.state, w.reported, w.fixed = w.stateLocked(), s.revision, true
 	}
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -145,13 +145,13 @@ func (s *model) Watch(ctx context.Context, prefix string) (meta.Watcher, error) 
 }
 
 type modelWatcher struct {
-	store  *model
-	ctx    context.Context
-	prefix string
-	state  []meta.Change
-	fixed  bool // state is what the first Next gives
-	begun  bool
-	told   meta.Revision
+	store    *model
+	ctx      context.Context
+	prefix   string
+	state    []meta.Change
+	fixed    bool // state is what the first Next gives
+	begun    bool
+	reported meta.Revision
 }
 
 func (w *modelWatcher) Next() ([]meta.Change, error) {
@@ -161,8 +161,8 @@ func (w *modelWatcher) Next() ([]meta.Change, error) {
 		if !w.begun {
 			return w.beginLocked(), nil
 		}
-		if news := w.sinceLocked(w.store.newest, w.told); len(news) > 0 {
-			w.told = w.store.revision
+		if news := w.sinceLocked(w.store.newest, w.reported); len(news) > 0 {
+			w.reported = w.store.revision
 			return news, nil
 		}
 		w.store.changed.Wait()
@@ -173,29 +173,29 @@ func (w *modelWatcher) Next() ([]meta.Change, error) {
 func (w *modelWatcher) beginLocked() []meta.Change {
 	w.begun = true
 	if !w.fixed {
-		w.state, w.told = w.stateLocked(), w.store.revision
+		w.state, w.reported = w.stateLocked(), w.store.revision
 	}
 	return w.state
 }
 
 func (w *modelWatcher) stateLocked() []meta.Change {
-	facts := w.store.newest
+	entries := w.store.newest
 	if w.store.manner.lagsAtWatch {
-		facts = w.store.before
+		entries = w.store.before
 	}
-	state := w.sinceLocked(facts, 0)
-	if w.store.manner.tellsOldDeletions {
+	state := w.sinceLocked(entries, 0)
+	if w.store.manner.notifiesOldDeletions {
 		return state
 	}
 	return slices.DeleteFunc(state, func(c meta.Change) bool { return c.Deleted })
 }
 
 // sinceLocked gives what happened under the prefix after a revision, oldest first.
-func (w *modelWatcher) sinceLocked(facts map[string]meta.Change, after meta.Revision) []meta.Change {
+func (w *modelWatcher) sinceLocked(entries map[string]meta.Change, after meta.Revision) []meta.Change {
 	var news []meta.Change
-	for key, fact := range facts {
-		if strings.HasPrefix(key, w.prefix) && fact.Revision > after {
-			news = append(news, own(fact))
+	for key, entry := range entries {
+		if strings.HasPrefix(key, w.prefix) && entry.Revision > after {
+			news = append(news, own(entry))
 		}
 	}
 	slices.SortFunc(news, func(x, y meta.Change) int { return int(x.Revision) - int(y.Revision) })

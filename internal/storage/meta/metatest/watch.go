@@ -30,11 +30,11 @@ func watchTests() []test {
 // telling breaks the contract: a key outside of the prefix, a key twice in one
 // answer, a revision that does not rise.
 type follower struct {
-	t       *testing.T
-	watcher meta.Watcher
-	prefix  string
-	begun   bool // the first answer was taken
-	told    map[string]meta.Change
+	t        *testing.T
+	watcher  meta.Watcher
+	prefix   string
+	begun    bool // the first answer was taken
+	reported map[string]meta.Change
 }
 
 func newFollower(t *testing.T, s meta.Store, prefix string) *follower {
@@ -43,7 +43,7 @@ func newFollower(t *testing.T, s meta.Store, prefix string) *follower {
 	if err != nil {
 		t.Fatalf("watch %q: %v", prefix, err)
 	}
-	return &follower{t: t, watcher: watcher, prefix: prefix, told: make(map[string]meta.Change)}
+	return &follower{t: t, watcher: watcher, prefix: prefix, reported: make(map[string]meta.Change)}
 }
 
 // next takes one answer and gives it.
@@ -63,7 +63,7 @@ func (f *follower) next() []meta.Change {
 func (f *follower) take(changes []meta.Change) error {
 	seen := make(map[string]bool)
 	for _, c := range changes {
-		before := f.told[c.Key].Revision
+		before := f.reported[c.Key].Revision
 		switch {
 		case !strings.HasPrefix(c.Key, f.prefix):
 			return fmt.Errorf("watch %q told of %q", f.prefix, c.Key)
@@ -76,7 +76,7 @@ func (f *follower) take(changes []meta.Change) error {
 		}
 		seen[c.Key] = true
 		c.Value = slices.Clone(c.Value)
-		f.told[c.Key] = c
+		f.reported[c.Key] = c
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (f *follower) take(changes []meta.Change) error {
 // answer may be empty: a store may fix the present state when the watch begins.
 func (f *follower) until(key string, revision meta.Revision) {
 	f.t.Helper()
-	for f.told[key].Revision < revision {
+	for f.reported[key].Revision < revision {
 		first := !f.begun
 		if len(f.next()) == 0 && !first {
 			f.t.Fatalf("watch %q gave an answer without a change", f.prefix)
@@ -96,7 +96,7 @@ func (f *follower) until(key string, revision meta.Revision) {
 // want checks the newest that was told of a key.
 func (f *follower) want(key, value string, revision meta.Revision) {
 	f.t.Helper()
-	if c := f.told[key]; c.Deleted || string(c.Value) != value || c.Revision != revision {
+	if c := f.reported[key]; c.Deleted || string(c.Value) != value || c.Revision != revision {
 		f.t.Errorf("watch %q told %q = %q at revision %d (deleted: %t), want %q at %d",
 			f.prefix, key, c.Value, c.Revision, c.Deleted, value, revision)
 	}
@@ -105,7 +105,7 @@ func (f *follower) want(key, value string, revision meta.Revision) {
 // wantDeleted checks that the newest that was told of a key is its deletion.
 func (f *follower) wantDeleted(key string, after meta.Revision) {
 	f.t.Helper()
-	if c := f.told[key]; !c.Deleted || c.Revision <= after {
+	if c := f.reported[key]; !c.Deleted || c.Revision <= after {
 		f.t.Errorf("watch %q told %q at revision %d (deleted: %t), want its deletion after %d",
 			f.prefix, key, c.Revision, c.Deleted, after)
 	}
@@ -119,7 +119,7 @@ func testWatchState(t *testing.T, s meta.Store) {
 	f.next()
 	f.want("k/a", "one", a)
 	f.want("k/b", "two", b)
-	if c, told := f.told["k/gone"]; told && !c.Deleted {
+	if c, reported := f.reported["k/gone"]; reported && !c.Deleted {
 		t.Errorf("a key deleted before was told as %q", c.Value)
 	}
 }
@@ -162,7 +162,7 @@ func testWatchDeletes(t *testing.T, s meta.Store) {
 	mustDelete(t, s, "a", first)
 	f.until("a", first+1)
 	f.wantDeleted("a", first)
-	deletion := f.told["a"].Revision
+	deletion := f.reported["a"].Revision
 
 	second := mustSet(t, s, "a", 0, "two")
 	if second <= deletion {
@@ -186,8 +186,8 @@ func testWatchPrefix(t *testing.T, s meta.Store) {
 	}
 	revision := mustSet(t, s, "a/b/c", 0, "ours")
 	f.until("a/b/c", revision)
-	if len(f.told) != 1 {
-		t.Errorf("told of %d keys, want 1", len(f.told))
+	if len(f.reported) != 1 {
+		t.Errorf("told of %d keys, want 1", len(f.reported))
 	}
 }
 
@@ -225,7 +225,7 @@ func testWatchUnread(t *testing.T, s meta.Store) {
 	f.want("k/before", "one", before)
 	f.want("k/changed", "two", changed)
 	f.want("k/after", "one", after)
-	if _, told := f.told["k/gone"]; told {
+	if _, reported := f.reported["k/gone"]; reported {
 		f.until("k/gone", gone+1)
 		f.wantDeleted("k/gone", gone)
 	}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/server"
+)
+
+// examineListeners sees whether each listener could be opened, and who has its address if not.
+func (d *doctor) examineListeners(ctx context.Context) {
+	for _, listener := range d.cfg.Listeners() {
+		d.examineListener(ctx, listener)
+	}
+}
+
+func (d *doctor) examineListener(ctx context.Context, listener config.Listener) {
+	if !listener.Open() {
+		d.note(listener.Name, skipped, "", "the listener is off")
+		return
+	}
+	flag := "--" + listener.Name
+	err := server.CheckAddress(listener.Address)
+	switch {
+	case err == nil:
+		d.note(listener.Name, fine, "", "%s is free", listener.Address)
+	case errors.Is(err, syscall.EADDRINUSE):
+		d.judgeTenant(ctx, listener)
+	case errors.Is(err, syscall.EACCES):
+		d.note(listener.Name, problem, "choose a port above 1023 with "+flag, "%v", err)
+	default:
+		d.note(listener.Name, problem, "choose another address with "+flag, "%v", err)
+	}
+}
+
+// tenantPatience is how long whoever has the address may take to say who it is.
+const tenantPatience = 2 * time.Second
+
+// judgeTenant tells the yard of this folder from another's, which would keep this one
+// from starting: a yard that runs holds the lock of its folder.
+func (d *doctor) judgeTenant(ctx context.Context, listener config.Listener) {
+	next := fmt.Sprintf("stop it, choose another address with --%s, or close the listener with --%s off", listener.Name, listener.Name)
+	tenant := askTenant(ctx, listener)
+	running, err := server.Running(d.cfg.Data)
+	switch {
+	case tenant == "":
+		d.note(listener.Name, problem, next, "another program listens at %s", listener.Address)
+	case err == nil && !running:
+		d.note(listener.Name, problem, next, "%s is in use by another yard, of another data folder", listener.Address)
+	default:
+		d.note(listener.Name, fine, "", "%s is running at %s", tenant, listener.Address)
+	}
+}
+
+// askTenant says who has the address of a listener, or nothing where it is no yard.
+func askTenant(ctx context.Context, listener config.Listener) string {
+	ctx, cancel := context.WithTimeout(ctx, tenantPatience)
+	defer cancel()
+	if strings.HasPrefix(listener.Name, "amqp") {
+		return askAMQP(ctx, listener)
+	}
+	return askHTTP(ctx, listener)
+}
+
+// askAMQP begins as clients do and sees whether it is answered in AMQP. Which broker it
+// is would take a key to find out; that it holds our folder, or not, is told by the lock.
+func askAMQP(ctx context.Context, listener config.Listener) string {
+	const header = "AMQP\x03\x01\x00\x00"
+	conn, err := dialListener(ctx, listener)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	answer := make([]byte, len(header))
+	if _, err := io.WriteString(conn, header); err != nil {
+		return ""
+	}
+	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != header {
+		return ""
+	}
+	return "an AMQP 1.0 broker"
+}
+
+// unverified does not ask for whose certificate it is: nothing is told but a greeting.
+var unverified = &tls.Config{InsecureSkipVerify: true}
+
+func dialListener(ctx context.Context, listener config.Listener) (net.Conn, error) {
+	if !listener.TLS {
+		return new(net.Dialer).DialContext(ctx, "tcp", listener.Address)
+	}
+	return (&tls.Dialer{Config: unverified}).DialContext(ctx, "tcp", listener.Address)
+}
+
+// askHTTP asks without a key, which a yard refuses in words of its own.
+func askHTTP(ctx context.Context, listener config.Listener) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, listener.Name+"://"+listener.Address+"/api/v1", nil)
+	if err != nil {
+		return ""
+	}
+	transport := &http.Transport{TLSClientConfig: unverified}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err != nil || !bytes.Contains(body, []byte("urn:eventyard:")) {
+		return ""
+	}
+	return "a yard"
+}
+
+// soon is how long before its end a certificate is worth a word.
+const soon = 14 * 24 * time.Hour
+
+// examineCertificates sees whether the listeners with TLS have something to show. The yard
+// renews its own; those of the operator are his to renew.
+func (d *doctor) examineCertificates() {
+	if d.cfg.AMQPS == config.Off && d.cfg.HTTPS == config.Off {
+		return
+	}
+	own := d.cfg.TLS.CertFile == ""
+	info, err := describeCertificates(d.cfg)
+	if err == nil && !own {
+		_, err = tls.LoadX509KeyPair(d.cfg.TLS.CertFile, d.cfg.TLS.KeyFile)
+	}
+	text := fmt.Sprintf("the certificate for %s is good until %s", oneLine(strings.Join(info.Names, ", ")), showTime(info.NotAfter))
+	switch left := time.Until(info.NotAfter); {
+	case own && errors.As(err, new(*advisedError)):
+		d.note("tls", fine, "", "there is no certificate yet; serve will make one")
+	case err != nil:
+		d.note("tls", problem, "see whether the files of certificate and key are whole and belong together", "%v", err)
+	case !own && left <= 0:
+		d.note("tls", problem, "get a new one: clients refuse this", "%s", strings.Replace(text, " is good ", " was good ", 1))
+	case !own && left < soon:
+		d.note("tls", warning, "get a new one in time; it is read when its file changes", "%s", text)
+	default:
+		d.note("tls", fine, "", "%s", text)
+	}
+}

@@ -1,0 +1,133 @@
+package eventhubs
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+)
+
+// Config is what the listener works with.
+type Config struct {
+	// Broker and Access are required.
+	Broker *broker.Broker
+	Access *access.Registry
+	// Groups is what stands behind $yard; nil: there is no such node.
+	Groups Groups
+	// MaxMessageBytes of a publication; zero means 1 MiB.
+	MaxMessageBytes int
+	// TokenTimeout is how long a connection may have no rights, from its beginning or since
+	// it lost them, before it is closed; zero means a minute.
+	TokenTimeout time.Duration
+	// Log is used where no connection is known; nil means slog.Default().
+	Log *slog.Logger
+	// Metrics is where the counters are registered; nil means nowhere.
+	Metrics prometheus.Registerer
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxMessageBytes == 0 {
+		c.MaxMessageBytes = 1 << 20
+	}
+	if c.TokenTimeout == 0 {
+		c.TokenTimeout = time.Minute
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// Handler is an amqp.Handler and amqp.Authenticator.
+type Handler struct {
+	broker          *broker.Broker
+	access          *access.Registry
+	groups          Groups // nil: there is no $yard
+	maxMessageBytes int
+	tokenTimeout    time.Duration
+	log             *slog.Logger
+	metrics         *metrics
+	// batches are *batch, for whoever decodes one next.
+	batches sync.Pool
+}
+
+var (
+	_ amqp.Handler       = (*Handler)(nil)
+	_ amqp.Authenticator = (*Handler)(nil)
+)
+
+// New makes a listener; it starts nothing.
+func New(cfg Config) (*Handler, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Broker == nil || cfg.Access == nil {
+		return nil, errors.New("make the AMQP listener: both a broker and access are required")
+	}
+	if cfg.MaxMessageBytes < 0 {
+		return nil, fmt.Errorf("make the AMQP listener: a message of %d bytes cannot be", cfg.MaxMessageBytes)
+	}
+	if cfg.TokenTimeout < 0 {
+		return nil, fmt.Errorf("make the AMQP listener: no token can come within %s", cfg.TokenTimeout)
+	}
+	metrics, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("make the AMQP listener: %w", err)
+	}
+	return &Handler{
+		broker:          cfg.Broker,
+		access:          cfg.Access,
+		groups:          cfg.Groups,
+		maxMessageBytes: cfg.MaxMessageBytes,
+		tokenTimeout:    cfg.TokenTimeout,
+		log:             cfg.Log,
+		metrics:         metrics,
+		batches:         sync.Pool{New: func() any { return new(batch) }},
+	}, nil
+}
+
+// Connected decides on a connection's links. Who brought a key or a certificate has its
+// rights from the start; all others have none until they put a token.
+func (d *Handler) Connected(c *amqp.Conn) (amqp.Peer, error) {
+	p := newPeer(d, c)
+	if g, ok := c.Identity().Value.(auth.Grant); ok {
+		if err := p.rights.add(g); err != nil {
+			p.Disconnected()
+			return nil, err
+		}
+		p.log.Debug("connection has the rights of a policy", "holder", g.Holder, "mechanism", c.Identity().Mechanism)
+	}
+	return p, nil
+}
+
+// Plain takes a policy's name and key.
+func (d *Handler) Plain(_ context.Context, user, password string) (any, error) {
+	g, err := d.access.Key(user, password)
+	if err != nil {
+		d.log.Debug("log in refused", "policy", shown(user), "error", err)
+		return nil, fmt.Errorf("log in as %.64q: %w", user, err)
+	}
+	return g, nil
+}
+
+// External takes a client certificate whose common name is a policy's.
+func (d *Handler) External(_ context.Context, state tls.ConnectionState) (any, error) {
+	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return nil, errors.New("log in by certificate: none was verified")
+	}
+	name := state.VerifiedChains[0][0].Subject.CommonName
+	g, err := d.access.Named(name)
+	if err != nil {
+		d.log.Debug("log in by certificate refused", "policy", shown(name), "error", err)
+		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, err)
+	}
+	return g, nil
+}

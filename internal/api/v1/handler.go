@@ -1,0 +1,243 @@
+// Package v1 is the HTTP listener: management and runtime information of hubs,
+// shared-access policies, sending, reading (pages, JSON lines and a live tail), the send
+// calls of the Event Hubs REST API, health and metrics.
+//
+// A listener translates and keeps no state of its own: every call ends in the broker,
+// and a 2xx answer to a send means that the broker said stored. The routes stand in
+// one table (routes.go) with what each needs to be let in (need.go, admit.go), the
+// answers to errors in another (errors.go); openapi.json describes all of it, and
+// tests hold these together.
+package v1
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Broker is what the listener asks of the broker. All methods may be called by many
+// goroutines at once.
+type Broker interface {
+	Namespace() string
+
+	CreateHub(ctx context.Context, cfg broker.HubConfig) (broker.Hub, error)
+	Hub(name string) (broker.Hub, error)
+	Hubs() []broker.Hub
+	UpdateHub(ctx context.Context, name string, change broker.HubChange) (broker.Hub, error)
+	DeleteHub(ctx context.Context, name string) error
+
+	CreateGroup(ctx context.Context, hub, group string) (broker.Group, error)
+	Group(ctx context.Context, hub, group string) (broker.Group, error)
+	Groups(ctx context.Context, hub string) ([]broker.Group, error)
+	DeleteGroup(ctx context.Context, hub, group string) error
+
+	Publish(ctx context.Context, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error)
+	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
+	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
+}
+
+var _ Broker = (*broker.Broker)(nil)
+
+// Config says what a listener serves and how.
+type Config struct {
+	// Broker does the work. Required.
+	Broker Broker
+	// Access says who may do what. Required.
+	Access Access
+	// Groups keeps the leases and checkpoints of consumer groups; a *groups.Keeper is one,
+	// and has its metrics in Registry if it was made with it. nil means that the
+	// yard keeps none: the routes of ownership and checkpoints answer 501.
+	Groups Groups
+	// Grid is what serves topics and subscriptions; nil: they are not served.
+	Grid *Grid
+	// Functions, Poison and Notices serve functions, circuits and what they put away; nil: they are not served.
+	Functions Functions
+	Poison    Poison
+	Notices   Notices
+
+	// Version and Engine are shown by GET /api/v1.
+	Version string
+	Engine  string
+	// Listeners gives the addresses the yard listens on, by listener, for GET /api/v1. It is a
+	// function because addresses are known only once listening. nil leaves them out.
+	Listeners func() map[string]string
+	// Endpoint gives the endpoint of connection strings, such as sb://localhost:5672/,
+	// for a client that reached the listener with this request: that of AMQP over TLS, or
+	// of plain AMQP. Empty where there is no such listener. nil means that there is none.
+	Endpoint func(r *http.Request, tls bool) string
+	// BlobEndpoint gives the URL of the blob account in the same way, over TLS or without.
+	// nil means that there is none.
+	BlobEndpoint func(r *http.Request, tls bool) string
+
+	// Log takes what the listener cannot tell its client. nil means slog.Default().
+	Log *slog.Logger
+	// Registry takes the listener's metrics and is what GET /metrics shows. nil means one
+	// of the listener's own.
+	Registry *prometheus.Registry
+
+	// Ready says why the yard is not ready to serve yet. nil means always ready.
+	Ready func() error
+	// Stopping ends when the yard begins to stop: long polls then answer with what
+	// they have, and streams end with a word. It is a field because it belongs to the
+	// listener's life and to no request. nil means never.
+	Stopping context.Context
+
+	// MaxEventBytes bounds what one send may store, and the body of a REST send. 0
+	// means 1048576, as Event Hubs has it.
+	MaxEventBytes int
+	// LoopbackOnly refuses requests whose Host is neither an IP address nor a name of
+	// this machine, so that no web page reaches the yard by rebinding its own name. It
+	// is for a yard on loopback, whose key everybody knows.
+	LoopbackOnly bool
+	// Host is a name that the operator has given the yard, as good as one of this
+	// machine's; empty if none.
+	Host string
+	// WriteTimeout is how long a reader of a stream may leave one write waiting before
+	// it is let go. 0 means 30 s.
+	WriteTimeout time.Duration
+	// Heartbeat is how often a silent tail sends a comment. 0 means 15 s.
+	Heartbeat time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.Ready == nil {
+		c.Ready = func() error { return nil }
+	}
+	if c.Listeners == nil {
+		c.Listeners = func() map[string]string { return nil }
+	}
+	if c.Endpoint == nil {
+		c.Endpoint = func(*http.Request, bool) string { return "" }
+	}
+	if c.BlobEndpoint == nil {
+		c.BlobEndpoint = func(*http.Request, bool) string { return "" }
+	}
+	if c.Stopping == nil {
+		c.Stopping = context.Background()
+	}
+	if c.MaxEventBytes == 0 {
+		c.MaxEventBytes = 1 << 20
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 30 * time.Second
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = 15 * time.Second
+	}
+	return c
+}
+
+// Handler serves HTTP. It starts no goroutine that outlives a request.
+type Handler struct {
+	cfg     Config
+	mux     *http.ServeMux
+	calls   map[string]http.Handler // the Event Hubs calls, by route; read only
+	guard   guard
+	metrics *metrics
+	// unrouted answers where there is nothing.
+	unrouted http.Handler
+}
+
+// New makes a listener. It listens on nothing: mount it in an http.Server.
+func New(cfg Config) *Handler {
+	if cfg.Broker == nil || cfg.Access == nil {
+		panic("httpapi: a listener needs both a broker and access")
+	}
+	cfg = cfg.withDefaults()
+	d := &Handler{
+		cfg:     cfg,
+		guard:   newGuard(cfg.LoopbackOnly, cfg.Host),
+		metrics: newMetrics(cfg.Registry),
+	}
+	d.register()
+	return d
+}
+
+// ServeHTTP answers one request.
+func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rec := &recorder{ResponseWriter: w, route: unrouted}
+	defer d.observe(rec, r, time.Now())
+	defer d.survive(rec, r)
+
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := d.guard.check(r); err != nil {
+		d.metrics.refused.WithLabelValues(judge(err).kind()).Inc()
+		d.refuse(rec, r, err)
+		return
+	}
+	d.find(r).ServeHTTP(rec, r)
+}
+
+// errPanicked is what a client is told of a panic; the log has the rest.
+var errPanicked = errors.New("the yard made a mistake of its own in answering this request")
+
+// survive keeps a panic of one request from the others. Where the answer has begun
+// the connection is cut, so that no client takes the half for the whole.
+func (d *Handler) survive(rec *recorder, r *http.Request) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if reason == http.ErrAbortHandler {
+		panic(reason)
+	}
+	d.cfg.Log.Error("a request made its handler panic", "method", r.Method, "route", rec.route, "panic", reason, "stack", string(debug.Stack()))
+	if rec.status == 0 {
+		answerProblem(rec, r, judge(errPanicked))
+		return
+	}
+	rec.status = http.StatusInternalServerError
+	panic(http.ErrAbortHandler)
+}
+
+// observe writes down what became of a request.
+func (d *Handler) observe(rec *recorder, r *http.Request, began time.Time) {
+	took := time.Since(began)
+	d.metrics.observe(rec, r.Method, took)
+	if d.cfg.Log.Enabled(r.Context(), slog.LevelDebug) {
+		d.cfg.Log.Debug("request answered", "method", r.Method, "path", r.URL.Path, "status", rec.status, "took", took)
+	}
+}
+
+// untilOver gives the request's context, ended also when the yard begins to stop, and
+// when the token that the request was let in with expires or is revoked; its cause then
+// says which. An error says that it was revoked by now: what was opened since it was let
+// in is not to be used.
+func (d *Handler) untilOver(r *http.Request) (context.Context, context.CancelFunc, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	release := context.AfterFunc(d.cfg.Stopping, func() { cancel(errStopping) })
+	expire := func() {}
+	if at := grantOf(r).Expires; !at.IsZero() {
+		ctx, expire = context.WithDeadlineCause(ctx, at, &auth.ExpiredError{At: at})
+	}
+	forget := d.cfg.Access.OnChange(func() {
+		if err := stillLetIn(r); err != nil {
+			cancel(err)
+		}
+	})
+	end := func() {
+		forget()
+		release()
+		expire()
+		cancel(nil)
+	}
+	if err := stillLetIn(r); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return ctx, end, nil
+}

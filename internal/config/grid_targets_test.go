@@ -1,0 +1,76 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// G8: a folder that the yard would refuse is found before it starts.
+func TestDeadLetterFoldersThatAreElsewhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("real", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", "data"); err != nil {
+		t.Fatal(err)
+	}
+	c := Default()
+	c.Data, c.Grid.DeadLetterFolders = "data", "/srv/dead"
+	for position, right := range map[string]bool{
+		"": true, "yard": true, "hub:x": true, "none": true,
+		"folder:dead": true, "folder:a/b": true, "folder:" + filepath.Join(here, "data", "dead"): true, "folder:/srv/dead/x": true,
+		"folder:" + filepath.Join(here, "real", "dead"): true, // which is where the link leads
+		"folder:/etc": false, "folder:../x": false, "Folder:/srv": false, "folder:/srv/deadly": false,
+	} {
+		c.Subscriptions = []Subscription{{Name: "a", DeadLetter: position}}
+		if found := c.foreignFolders(); (len(found) == 0) != right {
+			t.Errorf("%q: %v", position, found)
+		}
+	}
+	write(t, DefaultFile, "subscriptions: [{name: abc, topic: t, pull: true, deadLetter: 'folder:/etc'}]")
+	if _, err := Load(Sources{}); err == nil || !strings.Contains(err.Error(), "subscriptions[0].deadLetter: folder /etc is not inside the data folder eventyard-data") {
+		t.Errorf("loading gave %v", err)
+	}
+}
+
+// Sources that a file does not declare may be there, or misspelt.
+func TestNotesOnSourcesThatAreNotDeclared(t *testing.T) {
+	write(t, DefaultFile, `
+topics: [{name: orders}]
+hubs: [{name: clicks}]
+subscriptions:
+  - {name: fine, topic: ORDERS, pull: true}
+  - {name: own, topic: yard-events, pull: true}
+  - {name: fed, sourceHub: clicks, pull: true}
+  - {name: near, topic: order, pull: true}
+  - {name: far, sourceHub: payments, pull: true}
+`)
+	loaded, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"eventyard.yaml:8:25: subscriptions[3].topic: order is not declared in this file; did you mean orders?",
+		"eventyard.yaml:9:28: subscriptions[4].sourceHub: payments is not declared in this file: the subscription waits until the yard has a hub of that name",
+	}
+	if !slices.Equal(loaded.Notes, want) || len(loaded.Warnings) != 0 {
+		t.Errorf("the notes are %q, the warnings %q", loaded.Notes, loaded.Warnings)
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	for word, want := range map[string]string{
+		"order": "orders", "ODRERS": "orders", "orders": "orders", "fliter": "filter", "filer": "filter", "x": "", "": "", "payments": "",
+	} {
+		if got := DidYouMean(word, []string{"filter", "orders", "subscription"}); got != want {
+			t.Errorf("%q: %q", word, got)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Listener is a listener with the address that it is given, which may be Off.
+type Listener struct {
+	// Name is that of the setting and of the flag.
+	Name    string
+	Address string
+	TLS     bool
+}
+
+// Listeners lists the listeners of a configuration, closed ones included.
+func (c Config) Listeners() []Listener {
+	return []Listener{
+		{"amqp", c.AMQP, false}, {"amqps", c.AMQPS, true}, {"http", c.HTTP, false}, {"https", c.HTTPS, true},
+	}
+}
+
+// Open tells whether the listener is to be opened.
+func (d Listener) Open() bool { return d.Address != Off }
+
+// OnLoopback tells whether nobody but this machine can reach the listener. A name other than
+// localhost may mean anything.
+func (d Listener) OnLoopback() bool {
+	host, _, err := net.SplitHostPort(d.Address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// Check says what is wrong with the address, if anything: it has to be a host and a port.
+func (d Listener) Check() error {
+	_, port, err := net.SplitHostPort(d.Address)
+	if err != nil {
+		return fmt.Errorf("%q is no address: write it like 127.0.0.1:8080, or off", d.Address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q is no port: it goes from 0 (any free one) to 65535", port)
+	}
+	return nil
+}
+
+// CheckPlaintext refuses a listener without TLS that others can reach, unless that is allowed.
+func (d Listener) CheckPlaintext(allowed bool) error {
+	if d.TLS || allowed || d.OnLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%q can be reached from other machines, and what goes through this listener is not encrypted: "+
+		"use %ss, or set allowPlaintext if everybody in between is trusted", d.Address, d.Name)
+}
+
+// CheckAnyJWT refuses to take every bearer token where others can reach the listener.
+func (d Listener) CheckAnyJWT() error {
+	if d.OnLoopback() {
+		return nil
+	}
+	return fmt.Errorf("it lets everybody in and is for development only, while the listener %s at %q can be reached from other machines", d.Name, d.Address)
+}
+
+func (c Config) validateListeners(found *complaints) {
+	if c.Kafka != Off {
+		found.add("kafka", "this listener is not built yet: it takes only off")
+	}
+	for _, listener := range c.Listeners() {
+		if !listener.Open() {
+			continue
+		}
+		if err := listener.Check(); err != nil {
+			found.addError(listener.Name, err)
+			continue
+		}
+		found.addError(listener.Name, listener.CheckPlaintext(c.AllowPlaintext))
+		if c.AcceptAnyJWT {
+			found.addError("acceptAnyJwt", listener.CheckAnyJWT())
+		}
+	}
+	if d := time.Duration(c.AMQPIdleTimeout); d < minIdleTimeout || d > time.Hour {
+		found.add("amqpIdleTimeout", "%s is not between %s and 1h", c.AMQPIdleTimeout, Duration(minIdleTimeout))
+	}
+	if c.AMQPMaxConnections < 1 {
+		found.add("amqpMaxConnections", "%d is not at least 1", c.AMQPMaxConnections)
+	}
+}
+
+// minIdleTimeout is what the .NET client insists on: it refuses servers that ask for less.
+const minIdleTimeout = 5 * time.Second
+
+func (c Config) validateTLS(found *complaints) {
+	switch {
+	case c.TLS.CertFile != "" && c.TLS.KeyFile == "":
+		found.add("tls.certFile", "it needs its private key, tls.keyFile")
+	case c.TLS.CertFile == "" && c.TLS.KeyFile != "":
+		found.add("tls.keyFile", "it needs its certificate, tls.certFile")
+	}
+}
+
+func (c Config) validateBearer(found *complaints) {
+	found.addError("oidc.issuer", c.OIDC.checkIssuer())
+	switch {
+	case c.OIDC.Issuer != "" && c.OIDC.Audience == "":
+		found.add("oidc.issuer", "it needs oidc.audience, else tokens made for others would be taken")
+	case c.OIDC.Issuer == "" && c.OIDC.Audience != "":
+		found.add("oidc.audience", "it needs oidc.issuer")
+	case c.OIDC.Issuer != "" && c.AcceptAnyJWT:
+		found.add("acceptAnyJwt", "it would take every token, also those that are not from oidc.issuer: choose one")
+	}
+}
+
+func (o OIDC) checkIssuer() error {
+	if o.Issuer == "" {
+		return nil
+	}
+	u, err := url.Parse(o.Issuer)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return fmt.Errorf("%q is no URL: write it like https://login.example.com", o.Issuer)
+	}
+	if u.Scheme == "http" && !(Listener{Address: net.JoinHostPort(u.Hostname(), "0")}).OnLoopback() {
+		return errors.New("its keys would be fetched without TLS, so that anybody in between could let himself in: use https")
+	}
+	return nil
+}

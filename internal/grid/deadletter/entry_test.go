@@ -1,0 +1,454 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// However many letters are purged and redriven, and however far apart, all of it is remembered, and
+// the entries stay within their bounds. // G8
+func TestEveryMarkIsRemembered(t *testing.T) {
+	y := newYard(t)
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	const letters = 18_000
+	for first := 0; first < letters; first += 1000 {
+		var some []pending.Delivery
+		for i := range 1000 {
+			p := letter(sub, first+i)
+			p.Reason = []string{"A", "B", "C"}[i%3]
+			some = append(some, p)
+		}
+		must(t, y.Put(t.Context(), sub, some))
+	}
+	n, err := y.Purge(t.Context(), sub.ID, Query{Reason: "A"})
+	must(t, err)
+	done, err := y.Redrive(t.Context(), sub.ID, Query{Reason: "B"}, RedriveOptions{Rate: 1e9, Deliver: func(context.Context, []pending.Delivery) error { return nil }})
+	must(t, err)
+	for range 2 {
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Kept != letters-int64(n) {
+			t.Errorf("%d were purged, and %d of %d are kept", n, counts.Kept, letters)
+		}
+		again, err := y.Redrive(t.Context(), sub.ID, Query{Reason: "B"}, RedriveOptions{Dry: true})
+		must(t, err)
+		if again.Count != 0 || done.Count == 0 {
+			t.Errorf("%d of %d are not known to be redriven", again.Count, done.Count)
+		}
+		entries, err := y.meta.List(t.Context(), "grid/")
+		must(t, err)
+		for _, f := range entries {
+			if len(f.Value) > meta.MaxValueBytes {
+				t.Errorf("%s has %d bytes", f.Key, len(f.Value))
+			}
+		}
+		must(t, y.engine.Close())
+		y.open()
+	}
+}
+
+// The names of where letters went are long, and many: the entry has room for them.
+func TestLongNamesOfPositionsHaveRoom(t *testing.T) {
+	y := newYard(t)
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y.die(sub, 1)
+	b := y.box(sub.ID)
+	for i := range int64(300) {
+		b.wrote(write{First: i, Next: i + 1, Where: strings.Repeat("x", 4000)})
+		must(t, b.note(t.Context()))
+	}
+	entry, err := y.meta.Get(t.Context(), entryPrefix+sub.ID)
+	must(t, err)
+	if len(entry.Value) > meta.MaxValueBytes/2 {
+		t.Errorf("the entry has %d bytes", len(entry.Value))
+	}
+}
+
+// What was written and could not be noted is not written again by the same process: it is noted later.
+func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &plug{}
+		y := newYard(t, func(c *Config) { store.Store = c.Meta; c.Meta = store; c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.die(sub, 1)
+		store.set(func(string) error { return meta.ErrNoSpace })
+		stop := y.run()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := len(y.hubs.sent); n != 1 {
+			t.Errorf("it was sent %d times", n)
+		}
+		if n := len(y.topics.published); n != 1 {
+			t.Errorf("it was announced %d times", n)
+		}
+		store.set(nil)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		page, err := y.List(t.Context(), sub.ID, Query{})
+		must(t, err)
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if page.Letters[0].Written != "hub failures" || counts.Problem != "" || counts.Unwritten != 0 {
+			t.Errorf("written to %q, counts %+v", page.Letters[0].Written, counts)
+		}
+		stop()
+		must(t, y.engine.Close())
+		y.open()
+		defer y.run()()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := len(y.hubs.sent); n != 1 {
+			t.Errorf("after a restart it was sent %d times", n)
+		}
+	})
+}
+
+// What is written when the yard stops is noted before it has stopped.
+func TestAWriteUnderWayIsNotedWhenTheYardStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.hubs.takes = time.Second
+		stop := y.run()
+		y.die(sub, 1)
+		time.Sleep(time.Millisecond)
+		stop()
+		must(t, y.engine.Close())
+		y.hubs.takes = 0
+		y.open()
+		defer y.run()()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := len(y.hubs.sent); n != 1 {
+			t.Errorf("it was sent %d times", n)
+		}
+	})
+}
+
+// Run may be called again after it ended.
+func TestRunMayBeCalledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		stop := y.run()
+		y.die(sub, 1)
+		time.Sleep(time.Minute)
+		stop()
+		defer y.run()()
+		y.die(sub, 2)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := len(y.hubs.sent); n != 2 {
+			t.Errorf("%d letters of 2 were sent", n)
+		}
+	})
+}
+
+// A deleted subscription leaves nothing behind, whatever is under way.
+func TestNothingIsNotedOfADeletedSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.hubs.takes = time.Second
+		defer y.run()()
+		y.die(sub, 1)
+		time.Sleep(time.Millisecond)
+		y.topics.set(sub.ID, nil)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 2)}))
+		entries, err := y.meta.List(t.Context(), "grid/")
+		must(t, err)
+		if len(entries) != 0 {
+			t.Errorf("%s is left", entries[0].Key)
+		}
+	})
+}
+
+// A place that took over has four hours of its own, and is tried at once.
+func TestANewTargetIsTriedAtOnceAndHasItsOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.hubs.fail = errors.New("the hub is gone")
+		defer y.run()()
+		y.die(sub, 1)
+		time.Sleep(3*time.Hour + 59*time.Minute)
+		y.change(sub, "hub:others")
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Dropped != 0 || counts.Unwritten != 1 {
+			t.Errorf("the new place had 2 hours: %+v", counts)
+		}
+		y.hubs.set(nil)
+		y.change(sub, "hub:third")
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if len(y.hubs.sent) != 1 || !strings.HasPrefix(y.hubs.sent[0], "third") {
+			t.Errorf("sent %v", y.hubs.sent)
+		}
+	})
+}
+
+// What waited in the yard alone is written once there is a place, and problems of a place that is none
+// any more are forgotten.
+func TestATargetThatComesLaterGetsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.hubs.fail = errors.New("the hub is gone")
+		defer y.run()()
+		y.die(sub, 1)
+		time.Sleep(time.Hour)
+		y.change(sub, "yard")
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Problem != "" || !counts.Since.IsZero() || counts.Unwritten != 0 {
+			t.Errorf("in the yard: %+v", counts)
+		}
+		y.change(sub, "folder:dead")
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 1 {
+			t.Errorf("%d letters were written", n)
+		}
+	})
+}
+
+// Letters are given up one by one, each when it has waited for four hours. // G8
+func TestOnlyWhatWaitedFourHoursIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.hubs.fail = errors.New("the hub is gone")
+		defer y.run()()
+		y.die(sub, 1)
+		time.Sleep(2 * time.Hour)
+		y.die(sub, 2)
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Dropped != 1 || counts.Unwritten != 1 {
+			t.Errorf("after five hours: %+v", counts)
+		}
+		y.hubs.set(nil)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if len(y.hubs.sent) != 1 || !strings.Contains(y.hubs.sent[0], `"e2"`) {
+			t.Errorf("sent %v", y.hubs.sent)
+		}
+	})
+}
+
+// Trouble with the yard's own disk is no trouble with the place: nothing is given up for it.
+func TestAnUnreadableLogIsNotThePositionsFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blind := &blindEngine{}
+		y := newYard(t, func(c *Config) { blind.Engine = c.Engine; c.Engine = blind; c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		blind.fail.Store(true)
+		defer y.run()()
+		y.die(sub, 1)
+		time.Sleep(5 * time.Hour)
+		blind.fail.Store(false)
+		y.hubs.set(errors.New("the hub is gone"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Dropped != 0 {
+			t.Errorf("the place was out of reach for an hour: %+v", counts)
+		}
+		y.hubs.set(nil)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(y.hubs.sent) != 1 {
+			t.Errorf("sent %v", y.hubs.sent)
+		}
+	})
+}
+
+// A letter that cannot be read is passed, counted and told of; the others are written.
+func TestALetterThatCannotBeReadIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		broken := letter(sub, 2)
+		broken.Event = []byte("{")
+		must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 1), broken, letter(sub, 3)}))
+		defer y.run()()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		page, err := y.List(t.Context(), sub.ID, Query{})
+		must(t, err)
+		if len(y.hubs.sent) != 2 || counts.Dropped != 1 || len(page.Letters) != 3 {
+			t.Fatalf("sent %d, counts %+v, listed %v", len(y.hubs.sent), counts, numbersOf(page))
+		}
+		if page.Letters[1].Written != "" {
+			t.Errorf("it is said to be written to %s", page.Letters[1].Written)
+		}
+	})
+}
+
+// An event that cannot be written in the schema of its subscription may have died of that: it is written in
+// its own.
+func TestALetterThatDiedOfItsSchemaIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		timeless := letter(sub, 1)
+		timeless.Form, timeless.Event = schema.CloudEventForm, []byte(`{"specversion":"1.0","id":"e1","source":"/s","type":"order","data":1}`)
+		must(t, y.Put(t.Context(), sub, []pending.Delivery{timeless}))
+		defer y.run()()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(y.hubs.sent) != 1 || !strings.Contains(y.hubs.sent[0], `"deadletterreason":"UndeliverableDueToClientError"`) {
+			t.Errorf("sent %v", y.hubs.sent)
+		}
+	})
+}
+
+// Marks of letters that are gone go with the next ones.
+func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
+	y := newYard(t)
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	var some []pending.Delivery
+	for i := range 2*leafLetters + 10 {
+		some = append(some, letter(sub, i))
+	}
+	must(t, y.Put(t.Context(), sub, some))
+	_, err := y.Purge(t.Context(), sub.ID, Query{Numbers: []int64{5, leafLetters + 5}})
+	must(t, err)
+	leaves := func() int {
+		entries, err := y.meta.List(t.Context(), entryPrefix+sub.ID+"/")
+		must(t, err)
+		return len(entries)
+	}
+	if n := leaves(); n != 2 {
+		t.Fatalf("%d entries, want 2", n)
+	}
+	must(t, y.box(sub.ID).log.Trim(t.Context(), 2*leafLetters+10)) // as retention does
+	y.die(sub, 1)
+	_, err = y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Deliver: func(context.Context, []pending.Delivery) error { return nil }})
+	must(t, err)
+	if n := leaves(); n != 1 {
+		t.Errorf("%d entries, want that of the letter just redriven", n)
+	}
+}
+
+// A hub that is being deleted is a place out of reach, and nothing worse.
+func TestAHubThatIsBeingDeletedIsOutOfReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.hubs.fail = fmt.Errorf("publish to hub failures: %w", eventlog.ErrRemoved)
+		defer y.run()()
+		y.die(sub, 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Problem == "" || counts.Since.IsZero() {
+			t.Errorf("counts %+v", counts)
+		}
+		y.hubs.set(nil)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if len(y.hubs.sent) != 1 {
+			t.Errorf("%d letters of 1 were sent", len(y.hubs.sent))
+		}
+	})
+}
+
+// A letter that is too large for a hub does not hold up the others.
+func TestALetterTooLargeForAHubIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		large := letter(sub, 2)
+		large.Event = fmt.Appendf(nil, `{"id":"e2","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`, strings.Repeat("x", eventlog.MaxBatchBytes-400))
+		for _, p := range []pending.Delivery{letter(sub, 1), large, letter(sub, 3)} {
+			must(t, y.Put(t.Context(), sub, []pending.Delivery{p}))
+		}
+		defer y.run()()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if len(y.hubs.sent) != 2 || counts.Dropped != 1 || counts.Unwritten != 0 || counts.Kept != 3 {
+			t.Errorf("%d were sent, counts %+v", len(y.hubs.sent), counts)
+		}
+	})
+}
+
+// A letter in a hub has the same id however often it is sent.
+func TestLettersInHubsHaveIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.die(sub, 1, 2)
+		stop := y.run()
+		time.Sleep(time.Minute)
+		stop()
+		must(t, y.box(sub.ID).change(t.Context(), func(st *state) { st.cut(0) }))
+		defer y.run()()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(y.hubs.ids) != 4 || y.hubs.ids[0] == nil || y.hubs.ids[0] == y.hubs.ids[1] || y.hubs.ids[0] != y.hubs.ids[2] || y.hubs.ids[1] != y.hubs.ids[3] {
+			t.Errorf("ids are %v", y.hubs.ids)
+		}
+	})
+}
+
+// An announcement that a crash could have swallowed is made again, with the same id.
+func TestAnnouncementsSurviveACrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &plug{}
+		y := newYard(t, func(c *Config) { store.Store = c.Meta; c.Meta = store; c.Delay = -1 })
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		y.die(sub, 1)
+		store.set(func(string) error { return meta.ErrNoSpace })
+		stop := y.run()
+		time.Sleep(time.Second / 2)
+		stop() // the file is there, and no note of it: as after a crash
+		must(t, y.engine.Close())
+		y.open(func(c *Config) { c.Delay = -1 })
+		defer y.run()()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(y.topics.published); n < 1 || !strings.Contains(y.topics.published[n-1], `"letters":1`) {
+			t.Fatalf("announced: %v", y.topics.published)
+		}
+		if n := len(files(t, filepath.Join(y.data, "dead"))); n != 1 {
+			t.Errorf("%d files", n)
+		}
+	})
+}
+
+func (y *yard) change(sub *topics.Subscription, target string) {
+	y.t.Helper()
+	p, err := topics.ParseTarget(target)
+	must(y.t, err)
+	changed := *sub
+	changed.DeadLetter = p
+	y.topics.set(sub.ID, &changed)
+}

@@ -1,0 +1,107 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// target is where letters are written.
+type target interface {
+	// write is durable when it returns nil. It ends with ctx, if it can.
+	write(ctx context.Context, name string, l load) (put, error)
+}
+
+// put is where letters went: for people, and as the announcement has it.
+type put struct {
+	show, url, subject string
+	bytes              int
+	without            []int64 // letters that do not fit there
+}
+
+func (s *Service) targetOf(p topics.Target) (target, error) {
+	switch p.Kind {
+	case topics.TargetFolder:
+		return s.folder(p.Where)
+	case topics.TargetBlob:
+		return newContainer(p, s.cfg.Transport)
+	case topics.TargetHub:
+		return hubTarget{s.cfg.Broker, p.Where}, nil
+	}
+	return nil, fmt.Errorf("%w: %q is no place for dead letters", topics.ErrInvalid, p.Kind)
+}
+
+// CheckTarget says whether a place may be used: a folder under the data folder or one of those allowed, a
+// URL that can be read, a hub's name.
+func (s *Service) CheckTarget(p topics.Target) error {
+	if !written(p) {
+		return nil
+	}
+	_, err := s.targetOf(p)
+	return err
+}
+
+// hubTarget sends letters to a hub, an event each. Where only some could be sent all are sent again, with
+// the same ids.
+type hubTarget struct {
+	broker Broker
+	hub    string
+}
+
+func (h hubTarget) write(ctx context.Context, _ string, l load) (put, error) {
+	at := put{show: "hub " + h.hub, url: "/hubs/" + h.hub, subject: "/hubs/" + h.hub}
+	var batch []eventlog.Event
+	size := 0
+	for i := range l.letters {
+		stored, err := asEvent(&l, i)
+		if err != nil {
+			return put{}, fmt.Errorf("write dead letter %d: %w", l.letters[i].Number, err)
+		}
+		room := len(stored) + eventlog.EventOverheadBytes
+		if room > eventlog.MaxBatchBytes {
+			at.without = append(at.without, l.letters[i].Number)
+			continue
+		}
+		if size+room > eventlog.MaxBatchBytes {
+			if err := h.send(ctx, batch); err != nil {
+				return put{}, err
+			}
+			batch, size = nil, 0
+		}
+		batch, size, at.bytes = append(batch, eventlog.Event{Message: stored}), size+room, at.bytes+len(l.body(i))
+	}
+	return at, h.send(ctx, batch)
+}
+
+func (h hubTarget) send(ctx context.Context, batch []eventlog.Event) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	_, err := h.broker.Publish(ctx, h.hub, broker.Target{}, batch)
+	var missing *broker.NotFoundError
+	if errors.As(err, &missing) {
+		return fmt.Errorf("send dead letters to hub %s: %w: create it, or name another place", h.hub, err)
+	}
+	if err != nil {
+		return fmt.Errorf("send dead letters to hub %s: %w", h.hub, err)
+	}
+	return nil
+}
+
+// asEvent is a letter as hubs keep it.
+func asEvent(l *load, i int) ([]byte, error) {
+	letter := &l.letters[i]
+	return message.Append(nil, event.Event{
+		Body: l.body(i), ContentType: "application/json", MessageID: letter.guid(letter.Subscription),
+		Properties: map[string]any{
+			"deadLetterReason": letter.Reason, "deliveryAttempts": int64(letter.Attempts),
+			"lastDeliveryOutcome": string(letter.LastOutcome), "subscription": letter.Subscription, "subscriptionName": l.subscription,
+		},
+	})
+}

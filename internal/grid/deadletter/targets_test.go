@@ -1,0 +1,251 @@
+package deadletter
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+)
+
+// Letters of a hub's subscription are written inside the folder whatever the hub is called.
+func TestHubsWithOddNamesHaveFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		defer y.run()()
+		names := []string{"a/../b", "a/./b", "a//b", "a/b", "a..b", "a.b-c_d", "a/../../../b"}
+		for i, hub := range names {
+			sub := y.subscribe("sub"+string(rune('a'+i)), "folder:dead", schema.CloudEvents)
+			sub.Source = topics.Source{Hub: hub}
+			y.die(sub, i)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		found := files(t, y.data)
+		if len(found) != len(names) {
+			t.Errorf("%d files of %d", len(found), len(names))
+		}
+		for name := range found {
+			if !strings.HasPrefix(name, "dead/A") {
+				t.Errorf("%s is not where it should be", name)
+			}
+		}
+	})
+}
+
+// What the yard keeps in its data folder is its own.
+func TestTheYardsOwnFoldersAreRefused(t *testing.T) {
+	y := newYard(t)
+	for _, own := range []string{"log", "journal", "spare", "trash", "blobs", "tls", "TLS/x", "meta.db", "LOCK", "lock", "connection-string", "connection-string.part", "node", "node.new"} {
+		if err := y.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: own}); !errors.Is(err, topics.ErrInvalid) {
+			t.Errorf("folder %s: %v", own, err)
+		}
+	}
+}
+
+// A link that is put where a folder was does not lead letters elsewhere.
+func TestALinkInsideTheFolderLeadsNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1 })
+		elsewhere := t.TempDir()
+		must(t, os.Mkdir(filepath.Join(y.data, "dead"), 0o700))
+		must(t, os.Symlink(elsewhere, filepath.Join(y.data, "dead", "ORDERS")))
+		defer y.run()()
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		y.die(sub, 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if found := files(t, elsewhere); len(found) != 0 {
+			t.Errorf("it led to %v", found)
+		}
+		counts, err := y.Counts(t.Context(), sub.ID)
+		must(t, err)
+		if counts.Problem == "" {
+			t.Error("nobody is told")
+		}
+		must(t, os.Remove(filepath.Join(y.data, "dead", "ORDERS")))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 1 {
+			t.Errorf("%d letters were written once the link was gone", n)
+		}
+	})
+}
+
+// An operator may have the folder on another disk, by a link to one that is allowed.
+func TestALinkToAnAllowedFolderIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		allowed := t.TempDir()
+		y := newYard(t, func(c *Config) { c.Delay = -1; c.AllowDirs = []string{allowed} })
+		must(t, os.Symlink(allowed, filepath.Join(y.data, "dead")))
+		defer y.run()()
+		y.die(y.subscribe("billing", "folder:dead/x", schema.EventGrid), 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(lettersOf(t, files(t, filepath.Join(allowed, "x")))); n != 1 {
+			t.Errorf("%d letters were written", n)
+		}
+	})
+}
+
+// Files and folders are their owner's only, and nothing half-written stays.
+func TestFilesAreTheOwnersAndWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(c *Config) { c.Delay = -1; c.GiveUp = time.Hour })
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		y.die(sub, 1)
+		l, err := y.box(sub.ID).gather(t.Context(), sub, "")
+		must(t, err)
+		in := filepath.Join(y.data, "dead", filepath.FromSlash(name(sub, l)))
+		must(t, os.MkdirAll(filepath.Join(in, "in the way"), 0o700))
+		stop := y.run()
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		stop()
+		if found := files(t, y.data); len(found) != 0 {
+			t.Errorf("left behind: %v", found)
+		}
+		must(t, os.RemoveAll(filepath.Join(y.data, "dead")))
+		defer y.run()()
+		y.die(sub, 2)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		seen := 0
+		must(t, filepath.WalkDir(filepath.Join(y.data, "dead"), func(_ string, d os.DirEntry, err error) error {
+			must(t, err)
+			info, err := d.Info()
+			must(t, err)
+			if info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s is %v", d.Name(), info.Mode())
+			}
+			seen++
+			return nil
+		}))
+		if seen < 8 {
+			t.Errorf("%d files and folders", seen)
+		}
+	})
+}
+
+// storage is a blob storage that answers as told; what it gives writes a letter to a container there.
+func storage(t *testing.T, answer http.HandlerFunc) (write func(where string) error) {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	y := newYard(t, func(c *Config) { c.Transport = server.Client().Transport })
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y.die(sub, 1)
+	l, err := y.box(sub.ID).gather(t.Context(), sub, "")
+	must(t, err)
+	return func(where string) error {
+		p, err := y.targetOf(topics.Target{Kind: topics.TargetBlob, Where: strings.Replace(where, "HOST", strings.TrimPrefix(server.URL, "http://"), 1)})
+		if err != nil {
+			return err
+		}
+		_, err = p.write(t.Context(), "ORDERS/BILLING/x.json", l)
+		return err
+	}
+}
+
+// What a storage answers is told in a line that people can read, without a secret of the URL.
+func TestErrorsOfBlobStorage(t *testing.T) {
+	const signed = "http://HOST/account/dead?sv=2024-01-01&sig=very%2Fsecret"
+	for what, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"a signature that has expired": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("x-ms-error-code", "AuthenticationFailed")
+			w.WriteHeader(http.StatusForbidden)
+		}, "403 Forbidden (AuthenticationFailed)"},
+		"a container that is not there": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `<?xml version="1.0"?><Error><Code>ContainerNotFound</Code><Message>sig=very/secret</Message></Error>`)
+		}, "404 Not Found (ContainerNotFound)"},
+		"a code that is a story": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("x-ms-error-code", r.URL.RawQuery+strings.Repeat("x", 5000))
+			w.WriteHeader(http.StatusBadRequest)
+		}, "400 Bad Request"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/stolen?"+r.URL.RawQuery, http.StatusTemporaryRedirect)
+		}, "307 Temporary Redirect"},
+		"somebody who hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			err := storage(t, c.answer)(signed)
+			if err == nil {
+				t.Fatal("it is taken for written")
+			}
+			text := err.Error()
+			if !strings.Contains(text, c.want) || !strings.Contains(text, "/account/dead") {
+				t.Errorf("it says %s, want %s", text, c.want)
+			}
+			for _, no := range []string{"secret", "sig=", "\n", "----", "xxxxx"} {
+				if strings.Contains(text, no) {
+					t.Errorf("%s has %q in it", text, no)
+				}
+			}
+			if len(text) > 400 {
+				t.Errorf("%d characters", len(text))
+			}
+		})
+	}
+}
+
+// An answer without end does not fill the memory.
+func TestAnEndlessAnswerOfBlobStorage(t *testing.T) {
+	var sent atomic.Int64
+	write := storage(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		for block := make([]byte, 64<<10); sent.Load() < 200<<20; sent.Add(int64(len(block))) {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	})
+	if err := write("http://HOST/account/dead?sig=x"); err == nil {
+		t.Fatal("it is taken for written")
+	}
+	if sent.Load() > 20<<20 {
+		t.Errorf("%d MiB were read", sent.Load()>>20)
+	}
+}
+
+// Accounts are found in hosts and paths, and places without credentials are refused.
+func TestAccountsOfContainers(t *testing.T) {
+	y := newYard(t, func(c *Config) { c.Transport = http.DefaultTransport })
+	for where, key := range map[string]string{
+		"https://account.blob.core.windows.net/dead":            "a2V5",
+		"https://account.z1.blob.storage.azure.net/dead/":       "a2V5",
+		"http://127.0.0.1:10000/devstoreaccount1/dead":          "",
+		"http://azurite:10000/devstoreaccount1/dead":            "",
+		"http://devstoreaccount1.blob.localhost:10000/dead":     "",
+		"https://yard.example/blob/eventyard/dead":              "a2V5",
+		"https://account.blob.core.windows.net/dead?sv=1&sig=x": "",
+	} {
+		if err := y.CheckTarget(topics.Target{Kind: topics.TargetBlob, Where: where, Key: key}); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+	for where, key := range map[string]string{
+		"https://account.blob.core.windows.net/dead":        "",
+		"https://account.blob.core.windows.net/dead/":       "not base64!",
+		"https://account.blob.core.windows.net/dead?sv=1":   "",
+		"https://account.blob.core.windows.net/dead?secret": "",
+	} {
+		err := y.CheckTarget(topics.Target{Kind: topics.TargetBlob, Where: where, Key: key})
+		if !errors.Is(err, topics.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package retrylog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+func parkedID(subscription string) eventlog.PartitionID {
+	return eventlog.PartitionID{Log: "shelf-" + subscription}
+}
+
+// Parked is a durable queue of one subscription: first in, first out. Methods may be called by
+// many goroutines at once, TryTake by one at a time.
+type Parked struct {
+	queue
+	taking sync.Mutex
+}
+
+func newParked(t *Logs, subscription string) *Parked {
+	s := &Parked{}
+	s.init(t, parkedID(subscription), t.parkedBook(subscription), subscription)
+	return s
+}
+
+// Put stores pending deliveries; durable when it returns nil. What Logs.Put says of errors and of many
+// pending deliveries at once holds here too. Of a parked log that was forgotten it is eventlog.ErrRemoved.
+func (s *Parked) Put(ctx context.Context, deliveries []pending.Delivery) error {
+	if len(deliveries) == 0 {
+		return nil
+	}
+	return s.append(ctx, deliveries, func(_ int64, batch []pending.Delivery) {
+		s.t.metrics.shelved.Add(float64(len(batch)))
+	})
+}
+
+// TryTake gives up to limit next entries (and about maxBytes, but at least one) without
+// waiting for any; none: empty. What it has given and is not done it does not give again, but
+// a later process does.
+func (s *Parked) TryTake(ctx context.Context, limit, maxBytes int) ([]Entry, error) {
+	if !s.used.Load() {
+		return nil, nil
+	}
+	s.taking.Lock()
+	defer s.taking.Unlock()
+	part, bounds, err := s.bounds(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("take from %s: %w", s.id, err)
+	}
+	if s.unread() >= int64(bounds.Next) {
+		return nil, nil
+	}
+	from := reader{part: part, position: s.unread(), damaged: s.damaged}
+	defer from.close()
+	entries, err := s.take(ctx, &from, limit, maxBytes)
+	if err != nil && len(entries) == 0 {
+		return nil, fmt.Errorf("take from %s: %w", s.id, err)
+	}
+	return entries, nil // the error comes back with the next call, if it stays
+}
+
+func (s *Parked) take(ctx context.Context, from *reader, limit, maxBytes int) ([]Entry, error) {
+	var entries []Entry
+	for size := 0; len(entries) < limit && (size < maxBytes || len(entries) == 0); {
+		run, err := from.next(ctx)
+		if err != nil {
+			return entries, err
+		}
+		if len(run.Events) == 0 {
+			s.passTo(from.position)
+			break
+		}
+		n := fitting(run.Events, limit-len(entries), maxBytes-size)
+		for _, h := range s.hold(int64(run.First), run.Events[:n]) {
+			entries = append(entries, h.entry())
+			size += h.size - heldBytes
+		}
+		from.goTo(int64(run.First) + int64(n))
+	}
+	return entries, nil
+}
+
+// fitting is how many of the events are within the limits: one at least.
+func fitting(events []eventlog.Event, limit, maxBytes int) int {
+	n := 1
+	for size := len(events[0].Message); n < min(len(events), limit) && size < maxBytes; n++ {
+		size += len(events[n].Message)
+	}
+	return n
+}
+
+// Len is how many were put and are not done; after a start those that were done out of order
+// and not yet passed are among them. A parked log that was never used is not looked at.
+func (s *Parked) Len(ctx context.Context) (int64, error) {
+	if !s.used.Load() {
+		return 0, nil
+	}
+	_, bounds, err := s.bounds(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count %s: %w", s.id, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, int64(bounds.Next)-s.mark.Next()) + int64(s.mark.Open()), nil
+}
+
+// bounds opens the log and tells what it holds.
+func (s *Parked) bounds(ctx context.Context) (eventlog.Partition, eventlog.Bounds, error) {
+	part, err := s.open(ctx)
+	if err != nil {
+		return nil, eventlog.Bounds{}, err
+	}
+	bounds, err := part.Bounds(ctx)
+	return part, bounds, err
+}

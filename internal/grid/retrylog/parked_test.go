@@ -1,0 +1,261 @@
+package retrylog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+func (y *yard) wantTaken(s *Parked, limit, maxBytes int, want string) []Entry {
+	y.t.Helper()
+	got, err := s.TryTake(context.Background(), limit, maxBytes)
+	must(y.t, err)
+	var found []string
+	for _, e := range got {
+		found = append(found, nameOf(e.Delivery))
+	}
+	if strings.Join(found, " ") != want {
+		y.t.Errorf("taken: %q, want %q", found, want)
+	}
+	return got
+}
+
+func (y *yard) wantLen(s *Parked, want int64) {
+	y.t.Helper()
+	if n, err := s.Len(context.Background()); err != nil || n != want {
+		y.t.Errorf("the parked log has %d, %v, want %d", n, err, want)
+	}
+}
+
+func (y *yard) shelve(s *Parked, names ...string) {
+	y.t.Helper()
+	var all []pending.Delivery
+	for _, name := range names {
+		all = append(all, thing(name))
+	}
+	must(y.t, s.Put(context.Background(), all))
+}
+
+// G7: what cannot be sent waits on the parked log, first in, first out.
+func TestParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		s := y.Parked("s")
+		if y.Parked("s") != s || y.Parked("t") == s {
+			t.Error("parked logs are mixed up")
+		}
+		y.wantTaken(s, 10, 1<<20, "")
+		y.wantLen(s, 0)
+		y.shelve(s, "a", "b", "c")
+		y.shelve(s, "d")
+		y.shelve(y.Parked("t"), "x")
+		y.wantLen(s, 4)
+		first := y.wantTaken(s, 2, 1<<20, "a b")
+		y.wantLen(s, 4)
+		y.wantTaken(s, 10, 1<<20, "c d") // and not again what was given
+		y.wantTaken(s, 10, 1<<20, "")
+		first[1].Done()
+		first[1].Done()
+		y.wantLen(s, 3)
+		y.shelve(s, "e")
+		last := y.wantTaken(s, 10, 1<<20, "e")
+		y.wantLen(s, 4)
+		must(t, y.Save(t.Context()))
+
+		y.restart() // a holds the cursor
+		s = y.Parked("s")
+		y.wantLen(s, 5)
+		for _, e := range y.wantTaken(s, 3, 1<<20, "a b c") {
+			e.Done()
+		}
+		last[0].Done() // of a process that has ended: nobody minds
+		y.wantLen(s, 2)
+		must(t, y.Save(t.Context()))
+		y.kill()
+		s = y.Parked("s")
+		y.wantLen(s, 2)
+		y.wantTaken(s, 100, 1<<20, "d e")
+		y.wantTaken(y.Parked("t"), 100, 1<<20, "x")
+	})
+}
+
+func TestParkedGivesAboutSoManyBytes(t *testing.T) {
+	y := newYard(t, Config{})
+	s := y.Parked("s")
+	for i := range 6 {
+		p := thing(fmt.Sprint(i))
+		p.Event = append(p.Event, make([]byte, 1000)...)
+		must(t, s.Put(t.Context(), []pending.Delivery{p}))
+	}
+	y.wantTaken(s, 10, 2000, "0 1")
+	y.wantTaken(s, 10, 2, "2") // one at least
+	y.wantTaken(s, 0, 2000, "")
+	y.wantTaken(s, 10, 1<<20, "3 4 5")
+}
+
+// What is no pending delivery is passed, and does not make a parked log seem empty.
+func TestStrangersOnAParked(t *testing.T) {
+	y := newYard(t, Config{})
+	s := y.Parked("s")
+	y.shelve(s, "a")
+	strangers := make([]eventlog.Event, 5)
+	for i := range strangers {
+		strangers[i].Message = []byte("what?")
+	}
+	_, err := eventlog.Append(t.Context(), s.part, eventlog.Batch{Events: strangers})
+	must(t, err)
+	y.shelve(s, "b")
+	y.wantTaken(s, 1, 1, "a")
+	y.wantTaken(s, 1, 1, "b")
+	y.wantTaken(s, 1, 1, "")
+	if n := testutil.ToFloat64(y.metrics.damaged); n != 5 {
+		t.Errorf("%v told as damaged, want 5", n)
+	}
+}
+
+// countingEngine counts the logs that are touched.
+type countingEngine struct {
+	eventlog.Engine
+	touched atomic.Int64
+}
+
+func (e *countingEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	e.touched.Add(1)
+	return e.Engine.Partition(id, r)
+}
+
+// Ten thousand subscriptions that never shelve anything cost nothing, nor do retry logs that are
+// not used.
+func TestWhatIsNotUsedIsNotTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		y.put(time.Minute, thing("a"))
+		y.shelve(y.Parked("used"), "a")
+		must(t, y.engine.Close())
+		engine := &countingEngine{}
+		y.openWith(func(e eventlog.Engine) eventlog.Engine { engine.Engine = e; return engine })
+		y.run()
+		for i := range 10_000 {
+			s := y.Parked(fmt.Sprintf("sub%d", i))
+			y.wantTaken(s, 10, 1000, "")
+			y.wantLen(s, 0)
+		}
+		time.Sleep(time.Hour)
+		y.wantHanded("a")
+		y.wantTaken(y.Parked("used"), 10, 1000, "a")
+		if n := engine.touched.Load(); n != 2 {
+			t.Errorf("%d logs were touched, want those two that were used", n)
+		}
+	})
+}
+
+// A parked log that is forgotten is gone, with its cursor, and stays so.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, Config{})
+		y.run()
+		s := y.Parked("s")
+		y.shelve(s, "a", "b")
+		y.shelve(y.Parked("t"), "x")
+		taken := y.wantTaken(s, 1, 1000, "a")
+		must(t, y.Forget(t.Context(), "s"))
+		must(t, y.Forget(t.Context(), "s"))
+		must(t, y.Forget(t.Context(), "never used"[:5]))
+		taken[0].Done()
+		for _, s := range []*Parked{s, y.Parked("s")} {
+			if err := s.Put(t.Context(), things(1)); !errors.Is(err, eventlog.ErrRemoved) {
+				t.Errorf("a put on a forgotten parked log: %v", err)
+			}
+		}
+		if _, err := s.TryTake(t.Context(), 1, 1); !errors.Is(err, eventlog.ErrRemoved) {
+			t.Errorf("a take from a forgotten parked log: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := y.mem.List("log/shelf-s"); err == nil {
+			t.Error("its log is still there")
+		}
+		y.restart()
+		if _, known := y.parkedBook("s").find("s"); known {
+			t.Error("its cursor is still there")
+		}
+		y.wantLen(y.Parked("s"), 0)
+		y.wantTaken(y.Parked("t"), 10, 1000, "x")
+	})
+}
+
+// A removal that failed half way can be done again.
+func TestForgetAgain(t *testing.T) {
+	store := newCountingStore()
+	y := newYard(t, Config{Meta: store})
+	y.shelve(y.Parked("s"), "a")
+	store.failWith(meta.ErrNoSpace)
+	if err := y.Forget(t.Context(), "s"); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("forget gave %v", err)
+	}
+	store.fail.Store(nil)
+	y.restart()
+	y.wantLen(y.Parked("s"), 0)
+	must(t, y.Forget(t.Context(), "s"))
+	if _, known := y.parkedBook("s").find("s"); known {
+		t.Error("its cursor is still there")
+	}
+}
+
+// meddlingEngine does something whenever a log is about to be used.
+type meddlingEngine struct {
+	eventlog.Engine
+	meddle func()
+}
+
+func (e *meddlingEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := e.Engine.Partition(id, r)
+	e.meddle()
+	return p, err
+}
+
+// A parked log that is forgotten while it comes into being leaves no cursor, which nobody would
+// ever remove.
+func TestForgetDuringTheFirstPut(t *testing.T) {
+	y := newYard(t, Config{})
+	must(t, y.engine.Close())
+	engine := &meddlingEngine{}
+	y.openWith(func(e eventlog.Engine) eventlog.Engine { engine.Engine = e; return engine })
+	var forgetting sync.WaitGroup
+	for i := range 20 {
+		name := fmt.Sprint("s", i)
+		engine.meddle = sync.OnceFunc(func() {
+			forgetting.Go(func() {
+				if err := y.Forget(context.Background(), name); err != nil {
+					t.Error(err)
+				}
+			})
+			for range 1000 {
+				runtime.Gosched() // it may get as far as it can
+			}
+		})
+		if err := y.Parked(name).Put(t.Context(), things(1)); err != nil && !errors.Is(err, eventlog.ErrRemoved) {
+			t.Error(err)
+		}
+		forgetting.Wait()
+		must(t, y.Save(t.Context()))
+		if _, known := y.parkedBook(name).find(name); known {
+			t.Fatalf("the cursor of %s is still there", name)
+		}
+		if err := y.Parked(name).Put(t.Context(), things(1)); !errors.Is(err, eventlog.ErrRemoved) {
+			t.Errorf("a put on a forgotten parked log: %v", err)
+		}
+	}
+}

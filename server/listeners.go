@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
+	"github.com/eventyard/eventyard/internal/api/v1"
+	"github.com/eventyard/eventyard/internal/service"
+)
+
+// Bounds on what a slow or idle HTTP client may cost. Streams move their own write
+// deadline along with each write, and a WebSocket that was taken over has none of these.
+const (
+	headerTimeout  = 10 * time.Second
+	bodyTimeout    = 2 * time.Minute
+	answerTimeout  = 2 * time.Minute
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 64 << 10
+)
+
+// listeners are all listeners of a yard: one AMQP server behind the AMQP listeners and the
+// WebSockets of both HTTP ones, and one HTTP server. They open and stop together: a
+// stopping yard lets nobody in at any listener while it lets those inside finish. The AMQP
+// server is also behind the way in from this process, which is there with every listener off.
+type listeners struct {
+	open   openListeners
+	inside *inside
+	amqp   *amqp.Server
+	http   *http.Server
+	// api answers what is no WebSocket.
+	api http.Handler
+	// development: guarded against web pages, as the key is known to everybody.
+	development bool
+	host        string      // the operator's name for the yard; empty if none
+	tls         *tls.Config // nil where no listener has TLS
+
+	// stopping ends when announce is called: tails and long polls end, and probes hear
+	// that the yard is not ready. There is no state before that: who is let in finds
+	// everything open.
+	stopping context.Context
+	announce func()
+	// cut ends the contexts of all requests.
+	cut context.CancelFunc
+	// active is held for reading by each request; who gets it for writing knows that
+	// all have ended.
+	active sync.RWMutex
+}
+
+func (s *Server) newListeners(open openListeners, in *inside) (*listeners, error) {
+	y := in.yard
+	stopping, announce := context.WithCancelCause(context.Background())
+	requests, cut := context.WithCancel(context.Background())
+	d := &listeners{
+		open: open, inside: in, tls: y.tlsConfig(), development: open.development(), host: s.cfg.Host,
+		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
+	}
+	var err error
+	if d.amqp, err = newAMQP(s.cfg, y); err != nil {
+		cut()
+		return nil, err
+	}
+	d.api = v1.New(v1.Config{
+		Broker: y.broker, Groups: y.groups, Version: s.cfg.Version, Engine: "disk",
+		Access:    &rootRegistry{y.access, y.root, s.cfg.Log},
+		Listeners: s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), BlobEndpoint: open.blobEndpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,
+		Stopping: stopping, LoopbackOnly: d.development, Host: s.cfg.Host, Grid: y.gridAPI(),
+		Functions: y.functions.runner, Poison: y.functions.box, Notices: y.functions.notices,
+	})
+	d.api = y.withNotices(y.withGrid(s.cfg, d, y.withBlobs(s.cfg, d.development, d.api)))
+	d.http = &http.Server{
+		Handler:           d,
+		TLSConfig:         httpTLS(d.tls),
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ReadHeaderTimeout: headerTimeout,
+		WriteTimeout:      answerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+	}
+	return d, nil
+}
+
+// httpTLS names the versions of HTTP: one server behind a plain and a TLS listener makes
+// itself ready for HTTP/2 only if it is named before either begins. WebSockets come over
+// HTTP/1.1, for which their clients ask.
+func httpTLS(base *tls.Config) *tls.Config {
+	if base == nil {
+		return nil
+	}
+	own := base.Clone()
+	own.NextProtos = []string{"h2", "http/1.1"}
+	return own
+}
+
+func newAMQP(cfg Config, y *yard) (*amqp.Server, error) {
+	listener, err := eventhubs.New(eventhubs.Config{
+		Broker: y.broker, Access: y.access, Groups: y.groups, Log: cfg.Log, Metrics: y.registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the AMQP listener: %w", err)
+	}
+	server, err := amqp.New(amqp.Config{
+		Handler: listener, Auth: listener, IdleTimeout: cfg.AMQPIdleTimeout, MaxConnections: cfg.AMQPMaxConnections,
+		Log: cfg.Log, Metrics: y.registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the AMQP server: %w", err)
+	}
+	return server, nil
+}
+
+func (d *listeners) part() service.Part {
+	return service.Part{Name: "doors", Run: d.run, Stop: d.stop}
+}
+
+// run serves at every listener until it is stopped, ctx ends or any listener fails, and returns
+// when no connection and no request is left.
+func (d *listeners) run(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	defer context.AfterFunc(ctx, func() {
+		d.cut()
+		_ = d.http.Close()
+	})()
+	defer d.cut()
+	var all sync.WaitGroup
+	failures := make(chan error, len(d.open)) // the way from inside cannot fail
+	all.Go(func() { _ = d.amqp.Serve(ctx, d.inside.listener) })
+	for _, listener := range d.open {
+		all.Go(func() {
+			if err := d.serve(ctx, listener); err != nil {
+				failures <- fmt.Errorf("%s: %w", listener.Name, err)
+				fail(err)
+			}
+		})
+	}
+	all.Wait()
+	d.active.Lock() // the HTTP server returns when stopping begins; requests may go on
+	defer d.active.Unlock()
+	close(failures)
+	return <-failures
+}
+
+// serve returns when the listener takes nobody more. Only what was not asked for is an error.
+func (d *listeners) serve(ctx context.Context, listener openListener) error {
+	var err error
+	switch listener.Name {
+	case "amqp":
+		err = d.amqp.Serve(ctx, listener.listener)
+	case "amqps":
+		err = d.amqp.Serve(ctx, tls.NewListener(listener.listener, d.tls))
+	case "http":
+		err = d.http.Serve(listener.listener)
+	case "https":
+		err = d.http.ServeTLS(listener.listener, "", "")
+	}
+	if ctx.Err() != nil || d.stopping.Err() != nil || errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// stop closes all listeners at once, then lets links and requests finish, none waiting
+// for the other.
+func (d *listeners) stop(ctx context.Context) error {
+	d.announce()
+	d.open.close()
+	var all sync.WaitGroup
+	var links, requests error
+	all.Go(func() {
+		links = d.amqp.Stop(ctx) // which closes the listener from inside, too
+		d.inside.close()         // now that they have heard what became of all they sent
+	})
+	all.Go(func() {
+		requests = d.http.Shutdown(ctx)
+		if errors.Is(requests, net.ErrClosed) { // a listener of those above, which Serve had not let go of yet
+			requests = nil
+		}
+	})
+	all.Wait()
+	return errors.Join(links, requests)
+}
+
+// ServeHTTP bounds how long a body may take to arrive. http.Server's own bound would
+// also end streams, which read nothing and last.
+func (d *listeners) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.active.RLock()
+	defer d.active.RUnlock()
+	if isWebSocket(r) {
+		d.serveWebSocket(w, r)
+		return
+	}
+	if r.Body != http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	}
+	d.api.ServeHTTP(w, r)
+}
