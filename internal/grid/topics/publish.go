@@ -14,9 +14,6 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// maxAppends bounds how often a batch is appended that was certainly not stored.
-const maxAppends = 4
-
 // Publish stores events (as schema.Read gives them) in the topic's log, whole or not at all; they
 // are durable when it returns. No events are stored at once.
 //
@@ -75,18 +72,8 @@ func publish(ctx context.Context, log eventlog.Partition, contentType string, ev
 	if err != nil {
 		return err
 	}
-	for try := 1; ; try++ {
-		_, err := eventlog.Append(ctx, log, batch)
-		if err == nil || !fenced(err) || try == maxAppends {
-			return err
-		}
-	}
-}
-
-// fenced: the partition's writer changed before the batch got there, so that it may be appended
-// again without storing twice.
-func fenced(err error) bool {
-	return errors.Is(err, eventlog.ErrFenced) && !errors.Is(err, eventlog.ErrUncertain)
+	_, err = eventlog.Append(ctx, log, batch)
+	return err
 }
 
 // write puts all messages behind each other into a buffer that has room for them.

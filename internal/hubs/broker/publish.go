@@ -34,9 +34,6 @@ type Published struct {
 	Count int
 }
 
-// maxAppends bounds how often a batch is appended that was certainly not stored.
-const maxAppends = 4
-
 // Publish stores events in one partition of a hub, in order, whole or not at all. They
 // are as durable as the engine promises when it returns. The slice and what it holds
 // are taken over: keys may be filled in.
@@ -54,20 +51,18 @@ func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []ev
 	return p, err
 }
 
-func (b *Broker) publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (Published, error) {
+func (b *Broker) publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (stored Published, err error) {
 	if err := prepare(hub, to, events); err != nil {
 		return Published{}, err
 	}
-	for try := 1; ; try++ {
-		var stored Published
-		p, err := b.submit(ctx, hub, to, events)
-		if err == nil {
+	var p Pending
+	err = eventlog.Again(func() (err error) {
+		if p, err = b.submit(ctx, hub, to, events); err == nil {
 			stored, err = p.wait(ctx)
 		}
-		if err == nil || !notStored(err) || try == maxAppends {
-			return stored, b.gone(p.hub, err)
-		}
-	}
+		return err
+	}, eventlog.ErrFenced, eventlog.ErrRemoved)
+	return stored, b.gone(p.hub, err)
 }
 
 // Submit is Publish without the waiting, for who has several publications under way. The
@@ -92,16 +87,15 @@ func (b *Broker) Submit(ctx context.Context, hub string, to Target, events []eve
 // submitAgain goes on with the new incarnation where a hub was deleted and made anew
 // between finding and using it. Nothing overtakes anything by that: what is under way to
 // the old one is lost with it.
-func (b *Broker) submitAgain(ctx context.Context, hub string, to Target, events []eventlog.Event) (Pending, error) {
+func (b *Broker) submitAgain(ctx context.Context, hub string, to Target, events []eventlog.Event) (p Pending, err error) {
 	if err := prepare(hub, to, events); err != nil {
 		return Pending{}, err
 	}
-	for try := 1; ; try++ {
-		p, err := b.submit(ctx, hub, to, events)
-		if err == nil || !notStored(err) || try == maxAppends {
-			return p, b.gone(p.hub, err)
-		}
-	}
+	err = eventlog.Again(func() (err error) {
+		p, err = b.submit(ctx, hub, to, events)
+		return err
+	}, eventlog.ErrFenced, eventlog.ErrRemoved)
+	return p, b.gone(p.hub, err)
 }
 
 // prepare checks the keys and fills them in.
@@ -147,13 +141,6 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 func tooLarge(p *Pending) error {
 	return fmt.Errorf("%w: %d events with their partition keys take %d bytes, at most %d are allowed",
 		eventlog.ErrTooLarge, p.count, p.bytes, eventlog.MaxBatchBytes)
-}
-
-// notStored tells whether an append may be done again without storing twice: the
-// partition's writer changed, or the hub was deleted, before the batch got there.
-func notStored(err error) bool {
-	return !errors.Is(err, eventlog.ErrUncertain) &&
-		(errors.Is(err, eventlog.ErrFenced) || errors.Is(err, eventlog.ErrRemoved))
 }
 
 // gone says of a hub that was deleted under a publication what would have been said a

@@ -159,7 +159,7 @@ func TestPublishAgain(t *testing.T) {
 		appends int
 	}{
 		{"a fenced writer is asked again", once(eventlog.ErrFenced), nil, 2},
-		{"but not for ever", always(eventlog.ErrFenced), eventlog.ErrFenced, maxAppends},
+		{"but not for ever", always(eventlog.ErrFenced), eventlog.ErrFenced, eventlog.MaxAppends},
 		{"a removed log is looked up again", once(eventlog.ErrRemoved), nil, 2},
 		{"doubt is passed on", always(eventlog.ErrUncertain), eventlog.ErrUncertain, 1},
 		{"also when fencing was its cause", always(fmt.Errorf("%w: %w", eventlog.ErrFenced, eventlog.ErrUncertain)), eventlog.ErrUncertain, 1},

@@ -208,12 +208,3 @@ type Cursor interface {
 	// Close frees the cursor. Safe twice.
 	Close() error
 }
-
-// Append submits one batch and waits for it.
-func Append(ctx context.Context, p Partition, b Batch) (Appended, error) {
-	receipt, err := p.Submit(ctx, b)
-	if err != nil {
-		return Appended{}, err
-	}
-	return receipt.Wait(ctx)
-}
