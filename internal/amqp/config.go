@@ -89,3 +89,8 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+// channelMax and handleMax are what the peer is told.
+func (c *Config) channelMax() uint16 { return uint16(max(minChannelMax, c.MaxSessions)) }
+
+func (c *Config) handleMax() uint32 { return uint32(max(minHandleMax, c.MaxLinks)) }

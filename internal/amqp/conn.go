@@ -2,25 +2,24 @@ package amqp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// Conn is one connection.
+// Conn is one connection. Its state is divided by owner: what the reading goroutine alone has is
+// in reader, what the writing goroutine alone has in writer, and what they share with the
+// sources, the handlers and the timers is guarded by mu, in one piece for each purpose.
 type Conn struct {
 	server *Server
 	nc     net.Conn
 	id     string
 	log    *slog.Logger
-	tls    *tls.ConnectionState // nil without such a layer
 	// refusal is what the peer is told when it opens a connection that is beyond a limit.
 	refusal *Error
 
@@ -28,40 +27,20 @@ type Conn struct {
 	cancel context.CancelCauseFunc
 	runs   sync.WaitGroup // the sources' goroutines
 
-	// The reading goroutine's, until the peer's open; fixed from then on.
-	identity  Identity
+	// The reading goroutine's until the peer's open; fixed from then on.
+	handshake handshake
 	hostname  string
 	frameSize int // the largest frame that the peer takes
 
-	// The reading goroutine's alone.
-	in      *input
-	layered bool     // all protocol headers have been agreed on
-	peer    Peer     // nil until the connection is open
-	last    *session // the one that was last used
-	parts   int      // bytes that unfinished messages hold
-	heirs   int      // bytes of attaches that wait for their handles
+	reader reader
+	writer writer
 
-	// ignoring: we have closed, and all frames but the peer's close are ignored.
-	ignoring atomic.Bool
-
-	// The writing goroutine's alone.
-	wrote time.Time // when it last wrote
-
-	// writing: it is in the midst of a write.
-	writing atomic.Bool
-
-	// mu guards what follows, and the sessions and links. The reading goroutine alone
-	// changes the table of sessions, and reads it without mu.
+	// mu guards what follows, and of sessions and links what says so.
 	mu        sync.Mutex
 	out       output
-	opened    bool          // our open is in the output, or was
-	heartbeat time.Duration // the longest we are silent
-	vigil     vigil
-	sessions  map[uint16]*session
-	live      int         // sessions that have not ended
-	links     int         // links of all sessions, those included whose detach we await
-	opening   *time.Timer // cuts off who does not open in time
-	closing   *time.Timer // cuts off who does not answer our last word
+	sessions  sessions
+	pulse     pulse
+	deadlines deadlines
 }
 
 func newConn(ctx context.Context, s *Server, nc net.Conn, id string) *Conn {
@@ -70,12 +49,17 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string) *Conn {
 		nc:        nc,
 		id:        id,
 		log:       s.cfg.Log.With("conn", id, "remote", remoteOf(nc)),
-		in:        newInput(nc, int(min(s.cfg.MaxFrameBytes, strangerFrameBytes)), s.reading, s.metrics.bytesIn),
 		frameSize: wire.MinMaxFrameBytes,
-		sessions:  map[uint16]*session{},
-		wrote:     time.Now(),
-		out:       output{pool: s.writing, wake: make(chan struct{}, 1)},
+		sessions:  sessions{byChannel: map[uint16]*session{}},
+		out:       output{pool: s.writing, answers: answers{all: &s.answers}, wake: make(chan struct{}, 1)},
 	}
+	c.handshake.conn = c
+	c.reader = reader{
+		conn:  c,
+		in:    newInput(nc, int(min(s.cfg.MaxFrameBytes, strangerFrameBytes)), s.reading, s.metrics.bytesIn),
+		parts: reassembly{all: &s.parts, pool: &s.partBuffers},
+	}
+	c.writer.conn, c.writer.wrote = c, time.Now()
 	// When ctx ends the connection is closed politely, and its own context ends then.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return c
@@ -95,7 +79,7 @@ func (c *Conn) ID() string { return c.id }
 func (c *Conn) Hostname() string { return c.hostname }
 
 // Identity is who the peer is as far as SASL told.
-func (c *Conn) Identity() Identity { return c.identity }
+func (c *Conn) Identity() Identity { return c.handshake.identity }
 
 // Context ends when the connection does.
 func (c *Conn) Context() context.Context { return c.ctx }
@@ -105,56 +89,25 @@ func (c *Conn) Log() *slog.Logger { return c.log }
 
 // run is the connection's life, in the reading goroutine.
 func (c *Conn) run(ctx context.Context) {
-	var writer sync.WaitGroup
-	writer.Go(c.writeGuarded)
-	err := c.read(ctx)
+	var writing sync.WaitGroup
+	writing.Go(c.writer.run)
+	err := c.reader.run(ctx)
 	c.log.Debug("AMQP connection ends", "why", err)
-	c.say(err)
+	c.endAll(err)
+	c.reader.say(err)
 	c.finish()
-	writer.Wait()
+	writing.Wait()
 	c.nc.Close()
-	c.in.giveBack()
+	c.reader.in.giveBack()
 	c.cut(errEnded)
-	c.giveBack()
-	c.runs.Wait()
-	if c.peer != nil {
-		c.guard("Disconnected", c.peer.Disconnected)
-	}
-}
-
-// giveBack returns what the connection has of the shared budgets, when nothing is added any
-// more.
-func (c *Conn) giveBack() {
-	c.server.parts.giveBack(c.parts)
+	c.reader.parts.giveBack()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.server.answers.giveBack(c.out.reserved + c.out.taken)
-	c.out.reserved, c.out.taken = 0, 0
-}
-
-// read goes through the layers and then takes frames, until there is a reason to end.
-func (c *Conn) read(ctx context.Context) (err error) {
-	defer c.rescue("reading", &err)
-	c.mu.Lock()
-	c.opening = time.AfterFunc(c.server.cfg.OpenTimeout, c.openTimedOut)
+	c.out.answers.giveBack() // nothing is added any more
 	c.mu.Unlock()
-	tune(c.nc)
-	if err := c.handshake(ctx); err != nil {
-		return err
+	c.runs.Wait()
+	if peer := c.reader.peer; peer != nil {
+		c.guard("Disconnected", peer.Disconnected)
 	}
-	if err := c.layers(); err != nil {
-		return err
-	}
-	for {
-		if err := c.next(); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *Conn) openTimedOut() {
-	c.server.metrics.refuse(reasonOpenTimeout)
-	c.cut(errors.New("no open in time"))
 }
 
 // rescue makes a panic, be it a handler's or our own, an error of this connection instead
@@ -178,4 +131,87 @@ func (c *Conn) guarded(doing string, call func()) (err error) {
 	defer c.rescue(doing, &err)
 	call()
 	return nil
+}
+
+// frameLocked appends a frame: what body appends to the frame's head. Where that is one answer
+// too many the connection is closed.
+func (c *Conn) frameLocked(t wire.FrameType, channel uint16, body func(dst []byte) []byte) {
+	if c.out.deaf() {
+		return
+	}
+	dst, mark := wire.BeginFrame(c.out.open(), t, channel)
+	c.answeredLocked(wire.EndFrame(body(dst), mark), mark)
+}
+
+// answeredLocked has an answer appended, whose frame begins at mark.
+func (c *Conn) answeredLocked(buf []byte, mark wire.Mark) {
+	if !c.out.answer(buf, mark) {
+		c.refuse(errOutputFull)
+		c.closeLocked(asError(errOutputFull))
+	}
+}
+
+// answerOpen sends our open, once.
+func (c *Conn) answerOpen() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out.opened {
+		return
+	}
+	cfg := &c.server.cfg
+	c.frameLocked(wire.FrameAMQP, 0, func(dst []byte) []byte {
+		return wire.AppendOpen(dst, &wire.Open{
+			ContainerID:  c.server.container,
+			MaxFrameSize: wire.Some(cfg.MaxFrameBytes),
+			ChannelMax:   wire.Some(cfg.channelMax()),
+			IdleTimeout:  wire.Some(uint32(cfg.IdleTimeout.Milliseconds())),
+		})
+	})
+	c.out.opened = true
+	c.pulse.every = maxHeartbeat
+	c.deadlines.opening.Stop()
+}
+
+// beatFor makes our silences as short as the peer asks for: half of what it would bear.
+func (c *Conn) beatFor(bears wire.Opt[uint32]) {
+	if !bears.Set || bears.Value == 0 {
+		return
+	}
+	half := time.Duration(bears.Value) * time.Millisecond / 2
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pulse.every = max(minHeartbeat, min(half, maxHeartbeat))
+	c.out.signal() // the writing goroutine may have gone to sleep for longer already
+}
+
+// vanishedLocked looks after the peer's machine, and cuts the connection off if there is
+// none any more. Where the kernel tells nothing, the idle time-out has to do.
+func (c *Conn) vanishedLocked(now time.Time) bool {
+	state, ok := c.server.tcpState(c.nc)
+	if !ok {
+		c.pulse.vigil = vigil{}
+		return false
+	}
+	if !c.pulse.vigil.look(now, state, c.server.vanishedAfter) {
+		return false
+	}
+	c.server.metrics.refuse(reasonVanished)
+	c.cutLocked(errVanished)
+	return true
+}
+
+// silentLocked closes the connection if the peer has been silent for too long.
+func (c *Conn) silentLocked(now time.Time) bool {
+	idle := c.server.cfg.IdleTimeout
+	if c.reader.in.silent(now) < idle {
+		return false
+	}
+	c.server.metrics.refuse(reasonIdle)
+	c.closeLocked(errorIdle(idle.Milliseconds(), c.server.container))
+	return true
+}
+
+func (c *Conn) openTimedOut() {
+	c.server.metrics.refuse(reasonOpenTimeout)
+	c.cut(errors.New("no open in time"))
 }

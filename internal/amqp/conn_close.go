@@ -1,8 +1,6 @@
 package amqp
 
 import (
-	"errors"
-	"net"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,47 +8,26 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// say tells the peer why the connection ends, ends what is on it, and hears the peer's
-// last word if there is one to come.
-func (c *Conn) say(err error) {
-	c.endAll(err)
-	_, ours := judge(err)
-	switch {
-	case ours && !c.layered:
-		c.refuse(err)
-		return // there is no language yet to say it in
-	case ours:
-		c.refuse(err)
-		c.answerOpen()
-		c.shut(asError(err))
-	case errors.Is(err, errPeerClosed):
-		c.shut(nil)
-		return
-	case !errors.Is(err, errSaid):
-		return // the connection is broken, or was cut
-	}
-	c.allow(closeWait)
-	if !c.opened || errors.Is(err, errFrameHeader) || errors.Is(err, errFrameTooLarge) {
-		c.in.discard() // there are no frames to be told apart
-		return
-	}
-	c.awaitClose()
+// deadlines cut off a peer that does not open in time, or does not answer our last word. The
+// connection is their owner; guarded by Conn.mu.
+type deadlines struct {
+	opening *time.Timer // set when reading begins
+	closing *time.Timer // set with the first of our last words
 }
 
-// awaitClose ignores all frames but the peer's close.
-func (c *Conn) awaitClose() {
-	var err error
-	defer c.rescue("reading", &err)
-	for err == nil {
-		err = c.next()
+func (d *deadlines) stop() {
+	for _, t := range []*time.Timer{d.opening, d.closing} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 }
 
 // finish lets the writing goroutine write the rest.
 func (c *Conn) finish() {
-	c.allow(closeWait)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.allowLocked(closeWait)
 	c.out.finish = true
 	c.out.signal()
 }
@@ -60,7 +37,7 @@ func (c *Conn) finish() {
 func (c *Conn) Close(err *Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.opened {
+	if !c.out.opened {
 		c.cutLocked(endedBecause(err))
 		return
 	}
@@ -70,10 +47,10 @@ func (c *Conn) Close(err *Error) {
 // closeLocked detaches all links and closes. What comes from the peer after is ignored but
 // its close, for which we wait a while.
 func (c *Conn) closeLocked(err *Error) {
-	if c.out.closed {
+	if c.out.closed.Load() {
 		return
 	}
-	for _, s := range c.sessions {
+	for _, s := range c.sessions.byChannel {
 		s.detachAllLocked(err)
 	}
 	c.shutLocked(err)
@@ -88,15 +65,14 @@ func (c *Conn) shut(err *Error) {
 }
 
 func (c *Conn) shutLocked(err *Error) {
-	if !c.opened || c.out.closed {
+	if !c.out.opened || c.out.closed.Load() {
 		return
 	}
-	c.ackAllLocked()
+	c.out.acknowledge()
 	c.frameLocked(wire.FrameAMQP, 0, func(dst []byte) []byte {
 		return wire.AppendClose(dst, &wire.Close{Error: c.fitting(err)})
 	})
-	c.out.closed = true
-	c.ignoring.Store(true)
+	c.out.closed.Store(true)
 	c.allowLocked(closeWait)
 }
 
@@ -107,16 +83,10 @@ func endedBecause(err *Error) error {
 	return err
 }
 
-// allow gives the peer so long until it is cut off, whatever happens.
-func (c *Conn) allow(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.allowLocked(d)
-}
-
+// allowLocked gives the peer so long until it is cut off, whatever happens.
 func (c *Conn) allowLocked(d time.Duration) {
-	if c.closing == nil {
-		c.closing = time.AfterFunc(d, func() { c.cut(errEnded) })
+	if c.deadlines.closing == nil {
+		c.deadlines.closing = time.AfterFunc(d, func() { c.cut(errEnded) })
 	}
 }
 
@@ -130,16 +100,9 @@ func (c *Conn) cut(why error) {
 func (c *Conn) cutLocked(why error) {
 	c.cancel(why)
 	c.out.failed = true
-	for _, t := range []*time.Timer{c.opening, c.closing} {
-		if t != nil {
-			t.Stop()
-		}
-	}
-	abort(c.nc)
+	c.deadlines.stop()
+	bottom(c.nc).Close() // without the ceremonies of the layers, for which the peer may have no time
 }
-
-// abort closes without the ceremonies of the layers, for which the peer may have no time.
-func abort(nc net.Conn) { bottom(nc).Close() }
 
 // refuse counts what the peer is refused for.
 func (c *Conn) refuse(err error) {

@@ -6,10 +6,10 @@
 //
 // A connection has two, and one more for each source:
 //
-//	reading   ServeConn's caller. It owns the sessions and links, takes one frame at a
+//	reading   ServeConn's caller (reader). It owns the sessions and links, takes one frame at a
 //	          time, and calls the handler: Connected, Attach, Deliver, Closed,
 //	          Disconnected. While a handler runs nothing else of the connection is read.
-//	writing   writes what waits in the output, sends heartbeats, and watches for silence
+//	writing   (writer) writes what waits in the output, sends heartbeats, and watches for silence
 //	          and for machines that have vanished. While it is in the midst of a write, a
 //	          timer of the server's watches in its place.
 //	a source  its Run. Send appends to the output; it never touches the network.
@@ -19,8 +19,15 @@
 //
 // # One lock
 //
-// Conn.mu guards the output and whatever more than one goroutine touches of sessions and
-// links. It is held for short, never while the network or a handler is waited for; the one
+// Conn.mu guards what more than one goroutine touches, in pieces that each have one purpose and
+// one owner: the output, with its answers and the queue of links that wait for room; the table of
+// sessions, and of each session its windows and of each link its state and its credit; the pulse,
+// which is heartbeats and the vigil for the peer's machine; and the deadlines. What one goroutine
+// has for itself is in reader (the input, reassembly) and in writer, and needs no lock; handshake
+// is the reader's and does not change after the open.
+//
+// It is one lock because the order of the frames is the order of the changes that they tell of.
+// It is held for short, never while the network or a handler is waited for; the one
 // function of a handler's that runs under it is Send's appendMessage. Because every frame
 // is appended under it, what is done first is written first, and after Detach nothing
 // more of the link is written. Server.mu is taken before a Conn.mu, never after.

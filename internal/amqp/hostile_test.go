@@ -45,7 +45,7 @@ func TestAttachesAreNotKept(t *testing.T) {
 	}
 	c := f.only()
 	c.mu.Lock()
-	c.sessions[0].detachAllLocked(nil)
+	c.sessions.byChannel[0].detachAllLocked(nil)
 	c.mu.Unlock()
 	for range links {
 		expect[wire.Detach](p)

@@ -120,6 +120,17 @@ func (l *Link) endLocked() {
 	}
 }
 
+// flowLocked takes a flow of the peer's for the link (§2.6.7).
+func (l *Link) flowLocked(f *wire.Flow) {
+	switch {
+	case l.state != linkAttached:
+	case l.in != nil:
+		l.in.flowLocked(f)
+	default:
+		l.out.flowLocked(f)
+	}
+}
+
 // detach is the peer's: the link has ended, and we say so too unless we have (§2.7.7).
 // That the peer did not mean it for good makes no difference: we keep nothing of a link.
 func (s *session) detach(d *wire.Detach) error {
@@ -136,7 +147,7 @@ func (s *session) detach(d *wire.Detach) error {
 	l.endLocked()
 	c.mu.Unlock()
 	l.closeTerminus()
-	l.dropPart()
+	l.in.dropPart()
 	c.mu.Lock()
 	if ours {
 		l.appendDetachLocked(nil)

@@ -38,7 +38,7 @@ func readAttachHead(r *wire.Reader) (*wire.Attach, error) {
 // attach asks the handler for a link, and answers (§2.7.3). body is the attach's encoding.
 func (s *session) attach(a *wire.Attach, body []byte) error {
 	c := s.conn
-	if a.Handle > c.handleMax() {
+	if a.Handle > c.server.cfg.handleMax() {
 		return fmt.Errorf("%w: %d", errHandleMax, a.Handle)
 	}
 	if l, _ := s.link(a.Handle); l != nil {
@@ -67,11 +67,11 @@ func (l *Link) bequeath(handle uint32, body []byte) error {
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.state != linkEnded || l.heir != nil || len(body) > min(maxAttachBytes, maxHeirBytes-c.heirs) {
+	if l.state != linkEnded || l.heir != nil || len(body) > min(maxAttachBytes, maxHeirBytes-c.sessions.heirs) {
 		return fmt.Errorf("%w: %d", errHandleInUse, handle)
 	}
 	l.heir = body
-	c.heirs += len(body)
+	c.sessions.heirs += len(body)
 	return nil
 }
 
@@ -92,10 +92,10 @@ func (s *session) add(l *Link) error {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.links >= 2*c.server.cfg.MaxLinks {
+	if c.sessions.links >= 2*c.server.cfg.MaxLinks {
 		return errLinks
 	}
-	c.links++
+	c.sessions.links++
 	for int64(len(s.links)) <= int64(l.request.Handle) {
 		s.links = append(s.links, nil)
 	}
@@ -110,8 +110,8 @@ func (s *session) removeLocked(l *Link) {
 }
 
 func (s *session) uncountLocked(l *Link) {
-	s.conn.links--
-	s.conn.heirs -= len(l.heir)
+	s.conn.sessions.links--
+	s.conn.sessions.heirs -= len(l.heir)
 }
 
 // admit decides, first by our own rules and then by the handler's.
@@ -120,14 +120,14 @@ func (s *session) admit(l *Link, size int) (Terminus, error) {
 	switch {
 	case size > maxAttachBytes:
 		return Terminus{}, fmt.Errorf("%w: %d bytes, %d are allowed", errAttachSize, size, maxAttachBytes)
-	case s.conn.links > s.conn.server.cfg.MaxLinks:
+	case s.conn.sessions.links > s.conn.server.cfg.MaxLinks:
 		return Terminus{}, errLinks
 	case a.Target != nil && a.Target.Coordinator:
 		return Terminus{}, errCoordinator
 	case s.named(l):
 		return Terminus{}, fmt.Errorf("%w: %q", errNameInUse, a.Name)
 	}
-	t, err := s.conn.peer.Attach(l)
+	t, err := s.conn.reader.peer.Attach(l)
 	if err != nil {
 		return t, err
 	}
@@ -168,10 +168,9 @@ func (l *Link) refuse(err error) error {
 	defer c.mu.Unlock()
 	l.state = linkEnded
 	// What the peer asked for is not kept while its detach is awaited.
-	s.links[l.request.Handle] = &Link{
-		session: s, state: linkEnded, request: &wire.Attach{Handle: l.request.Handle},
-		in: &incoming{}, out: &outgoing{},
-	}
+	awaited := &Link{session: s, state: linkEnded, request: &wire.Attach{Handle: l.request.Handle}}
+	awaited.in = &incoming{link: awaited} // to take whatever is still sent
+	s.links[l.request.Handle] = awaited
 	answer := wire.AppendAttach(nil, &wire.Attach{Name: l.request.Name, Handle: l.request.Handle, Role: !l.request.Role})
 	if len(answer)+wire.FrameHeaderBytes > c.frameSize {
 		return fmt.Errorf("%w: it has %d bytes", errNameSize, len(l.request.Name))
@@ -182,34 +181,27 @@ func (l *Link) refuse(err error) error {
 }
 
 // accept answers the attach, then sets the link going. It fails where the answer does
-// not fit a frame of the peer's.
+// not fit a frame of the peer's: the link's end is closed then.
 func (l *Link) accept(t Terminus) error {
 	c := l.session.conn
 	answer := l.answer(&t)
-	var run func()
 	if l.request.Role == wire.RoleSender {
 		l.in, l.terminus = newIncoming(l, &t, &answer), t.Sink
 	} else {
-		l.out, l.terminus = newOutgoing(c.ctx), t.Source
-		run = func() { l.run(t.Source) }
+		l.out, l.terminus = newOutgoing(l, c.ctx), t.Source
 	}
 	if err := l.start(&answer); err != nil {
-		l.abandon()
+		if l.out != nil {
+			l.out.cancel(ErrLinkEnded)
+		}
+		l.closeTerminus()
 		return err
 	}
-	if run != nil {
+	if l.out != nil {
 		l.forget()
-		c.runs.Go(run)
+		c.runs.Go(func() { l.run(t.Source) })
 	}
 	return nil
-}
-
-// abandon closes the end of a link that could not be answered.
-func (l *Link) abandon() {
-	if l.out != nil {
-		l.out.cancel(ErrLinkEnded)
-	}
-	l.closeTerminus()
 }
 
 // start sends the answer, and what has its place right behind it.
@@ -223,7 +215,7 @@ func (l *Link) start(answer *wire.Attach) error {
 		return fmt.Errorf("%w: %d bytes, %d are allowed", errAnswerSize, size, c.frameSize)
 	}
 	if !c.out.deaf() {
-		c.wroteLocked(dst, mark)
+		c.answeredLocked(dst, mark)
 	}
 	l.state = linkAttached
 	c.server.metrics.linksOf(l.request.Role).Inc()
@@ -233,7 +225,7 @@ func (l *Link) start(answer *wire.Attach) error {
 	case l.early != nil:
 		l.detachLocked(l.early.Error)
 	case l.in != nil:
-		l.creditLocked()
+		l.in.creditLocked()
 	}
 	return nil
 }

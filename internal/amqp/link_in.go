@@ -14,6 +14,7 @@ import (
 // that keeps to it. It is not enforced, for some clients do not: what bounds what a sink
 // holds is the sink, by not returning from Deliver.
 type incoming struct {
+	link *Link
 	sink Sink
 	// maxBytes of a message. limit of deliveries that are not settled. Both are fixed.
 	maxBytes uint64
@@ -45,7 +46,9 @@ type part struct {
 
 func newIncoming(l *Link, t *Terminus, answer *wire.Attach) *incoming {
 	start := l.request.InitialDeliveryCount.Or(0)
-	in := &incoming{sink: t.Sink, maxBytes: answer.MaxMessageSize.Value, limit: t.Credit, count: start, allowed: start}
+	in := &incoming{
+		link: l, sink: t.Sink, maxBytes: answer.MaxMessageSize.Value, limit: t.Credit, count: start, allowed: start,
+	}
 	if in.maxBytes == 0 {
 		in.maxBytes = l.session.conn.server.cfg.MaxMessageBytes
 	}
@@ -56,138 +59,109 @@ func newIncoming(l *Link, t *Terminus, answer *wire.Attach) *incoming {
 }
 
 // transfer takes a frame of a delivery.
-func (l *Link) transfer(t *wire.Transfer, payload []byte) error {
-	p := &l.in.part
-	if !l.received(!p.open) {
-		l.dropPart()
+func (in *incoming) transfer(t *wire.Transfer, payload []byte) error {
+	p := &in.part
+	if !in.received(!p.open) {
+		in.dropPart()
 		return nil
 	}
 	if p.open || t.More || t.Aborted {
-		return l.gather(t, payload)
+		return in.gather(t, payload)
 	}
 	if !t.DeliveryID.Set {
-		return l.misbehaved(errDeliveryID)
+		return in.misbehaved(errDeliveryID)
 	}
-	l.deliver(&Delivery{
-		ID: t.DeliveryID.Value, Format: t.MessageFormat.Value, Settled: t.Settled.Value, Payload: payload, link: l,
+	in.deliver(&Delivery{
+		ID: t.DeliveryID.Value, Format: t.MessageFormat.Value, Settled: t.Settled.Value, Payload: payload, link: in.link,
 	}, uint64(len(payload)))
 	return nil
 }
 
 // received counts a transfer, and tells whether the link still takes any.
-func (l *Link) received(first bool) bool {
-	c := l.session.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l.session.receivedLocked()
-	if l.state != linkAttached {
+func (in *incoming) received(first bool) bool {
+	s := in.link.session
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.receivedLocked()
+	if in.link.state != linkAttached {
 		return false
 	}
 	if first {
-		l.in.count++
-		l.in.unsettled++
+		in.count++
+		in.unsettled++
 	}
 	return true
 }
 
-// gather adds a frame to a delivery of several. Those of other links may come between.
-func (l *Link) gather(t *wire.Transfer, payload []byte) error {
-	p := &l.in.part
-	if !p.open {
-		if !t.DeliveryID.Set {
-			return l.misbehaved(errDeliveryID)
-		}
+// gather adds a frame to a delivery of several, and delivers it when it has come whole. Those of
+// other links may come between.
+func (in *incoming) gather(t *wire.Transfer, payload []byte) error {
+	p := &in.part
+	switch {
+	case !p.open && !t.DeliveryID.Set:
+		return in.misbehaved(errDeliveryID)
+	case !p.open:
 		*p = part{open: true, id: t.DeliveryID.Value, format: t.MessageFormat.Value}
-	}
-	if t.DeliveryID.Set && t.DeliveryID.Value != p.id {
-		return l.misbehaved(fmt.Errorf("%w: %d after %d", errDeliveryID, t.DeliveryID.Value, p.id))
+	case t.DeliveryID.Set && t.DeliveryID.Value != p.id:
+		return in.misbehaved(fmt.Errorf("%w: %d after %d", errDeliveryID, t.DeliveryID.Value, p.id))
 	}
 	p.settled = p.settled || t.Settled.Value
 	if t.Aborted {
-		l.dropPart()
-		l.settled()
+		in.dropPart()
+		c := in.link.session.conn
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		in.settledLocked() // nobody is told of it
 		return nil
 	}
-	if err := l.keep(payload); err != nil {
+	if err := in.keep(payload); err != nil || t.More {
 		return err
 	}
-	if t.More {
-		return nil
+	defer in.dropPart() // when the sink is done with the bytes
+	d := &Delivery{ID: p.id, Format: p.format, Settled: p.settled, Payload: p.buf, link: in.link}
+	if p.busy && p.size <= in.maxBytes {
+		d.turnDown(asError(errAllPartsFull))
+	} else {
+		in.deliver(d, p.size)
 	}
-	l.deliverPart()
 	return nil
 }
 
-// keep adds bytes to the part, or only counts them when there are too many.
-func (l *Link) keep(payload []byte) error {
-	p := &l.in.part
+// keep adds bytes to the part, or only counts them when there are too many: for the link, or
+// for the server, whose limit is not the peer's fault.
+func (in *incoming) keep(payload []byte) error {
+	p, c := &in.part, in.link.session.conn
 	p.size += uint64(len(payload))
 	if p.dropped {
 		return nil
 	}
-	if p.size > l.in.maxBytes {
-		l.freePart()
-		p.dropped = true
-		return nil
+	var err error
+	if p.size <= in.maxBytes {
+		p.buf, err = c.reader.parts.grow(p.buf, int(p.size), in.maxBytes)
+		if err == nil {
+			p.buf = append(p.buf, payload...)
+			return nil
+		}
+		if !errors.Is(err, errAllPartsFull) {
+			return err
+		}
+		c.refuse(err)
 	}
-	err := l.growPart(int(p.size))
-	switch {
-	case err == nil:
-		p.buf = append(p.buf, payload...)
-	case errors.Is(err, errAllPartsFull):
-		l.session.conn.refuse(err)
-		l.freePart()
-		p.dropped, p.busy = true, true
-	default:
-		return err
-	}
+	c.reader.parts.free(p.buf)
+	p.buf, p.dropped, p.busy = nil, true, err != nil
 	return nil
-}
-
-// growPart makes room for so many bytes, and for twice as many as there was room for
-// before, within the limits.
-func (l *Link) growPart(size int) error {
-	p, c := &l.in.part, l.session.conn
-	was := cap(p.buf)
-	if size <= was {
-		return nil
-	}
-	room := partRoom(max(size, int(min(2*uint64(was), l.in.maxBytes))))
-	if limit := max(uint64(maxPartBytes), l.in.maxBytes); uint64(c.parts+room-was) > limit {
-		return fmt.Errorf("%w: %d bytes are allowed", errPartsFull, limit)
-	}
-	if !c.server.parts.take(room - was) {
-		return errAllPartsFull
-	}
-	c.parts += room - was
-	old := p.buf
-	p.buf = append(c.server.partBuffers.get(room), old...)
-	c.server.partBuffers.put(old)
-	return nil
-}
-
-// deliverPart delivers what has now come whole.
-func (l *Link) deliverPart() {
-	p := l.in.part
-	d := &Delivery{ID: p.id, Format: p.format, Settled: p.settled, Payload: p.buf, link: l}
-	defer l.dropPart() // when the sink is done with the bytes
-	if p.busy && p.size <= l.in.maxBytes {
-		d.turnDown(asError(errAllPartsFull))
-		return
-	}
-	l.deliver(d, p.size)
 }
 
 // deliver gives a message to the sink, unless it is too large.
-func (l *Link) deliver(d *Delivery, size uint64) {
-	c := l.session.conn
-	if size <= l.in.maxBytes {
-		c.server.metrics.messagesIn.Inc()
-		l.in.sink.Deliver(d)
+func (in *incoming) deliver(d *Delivery, size uint64) {
+	m := in.link.session.conn.server.metrics
+	if size <= in.maxBytes {
+		m.messagesIn.Inc()
+		in.sink.Deliver(d)
 		return
 	}
-	c.server.metrics.refuse(reasonMessageSize)
-	d.turnDown(errorTooLarge(d.ID, size, l.in.maxBytes))
+	m.refuse(reasonMessageSize)
+	d.turnDown(errorTooLarge(d.ID, size, in.maxBytes))
 }
 
 // turnDown refuses a message that the sink does not get to see. The peer is told that on
@@ -199,78 +173,56 @@ func (d *Delivery) turnDown(err *Error) {
 	}
 }
 
-// freePart gives back the memory of an unfinished message.
-func (l *Link) freePart() {
-	p, c := &l.in.part, l.session.conn
-	c.parts -= cap(p.buf)
-	c.server.parts.giveBack(cap(p.buf))
-	c.server.partBuffers.put(p.buf)
-	p.buf = nil
-}
-
-// dropPart forgets an unfinished message.
-func (l *Link) dropPart() {
-	if l.in != nil {
-		l.freePart()
-		l.in.part = part{}
+// dropPart forgets an unfinished message, if there is one.
+func (in *incoming) dropPart() {
+	if in != nil && in.part.open {
+		in.link.session.conn.reader.parts.free(in.part.buf)
+		in.part = part{}
 	}
 }
 
 // misbehaved ends the link for what the peer did on it.
-func (l *Link) misbehaved(err error) error {
-	l.session.conn.refuse(err)
-	l.dropPart()
-	l.Detach(asError(err))
+func (in *incoming) misbehaved(err error) error {
+	in.link.session.conn.refuse(err)
+	in.dropPart()
+	in.link.Detach(asError(err))
 	return nil
 }
 
-// settled frees the place of a delivery that nobody is told of.
-func (l *Link) settled() {
-	c := l.session.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l.settledLocked()
-}
-
-func (l *Link) settledLocked() {
-	l.in.unsettled--
-	if l.state != linkAttached {
+// settledLocked frees the place of a delivery.
+func (in *incoming) settledLocked() {
+	in.unsettled--
+	if in.link.state != linkAttached {
 		return
 	}
-	// Half of the limit at once: a flow for each delivery would be as much traffic again.
-	if grant := l.spareLocked(); grant > 0 && grant >= (l.in.limit+1)/2 {
-		l.creditLocked()
-	}
-}
-
-// spareLocked is how many more deliveries the peer could be allowed than it knows of.
-func (l *Link) spareLocked() uint32 {
-	in := l.in
+	// How many more deliveries the peer could be allowed than it knows of. Half of the limit at
+	// once: a flow for each delivery would be as much traffic again.
 	known := uint32(max(0, int32(in.allowed-in.count)))
-	return in.limit - min(in.limit, in.unsettled+known)
+	if grant := in.limit - min(in.limit, in.unsettled+known); grant > 0 && grant >= (in.limit+1)/2 {
+		in.creditLocked()
+	}
 }
 
 // creditLocked tells the peer how many deliveries it may send.
-func (l *Link) creditLocked() {
-	in := l.in
+func (in *incoming) creditLocked() {
 	credit := in.limit - min(in.limit, in.unsettled)
 	in.allowed = in.count + credit
-	l.session.flowLocked(func(f *wire.Flow) {
-		f.Handle = wire.Some(l.request.Handle)
+	in.link.session.flowLocked(func(f *wire.Flow) {
+		f.Handle = wire.Some(in.link.request.Handle)
 		f.DeliveryCount = wire.Some(in.count)
 		f.LinkCredit = wire.Some(credit)
 		f.Available = wire.Some(uint32(0))
 	})
 }
 
-// peerCountLocked takes the peer's word for how many deliveries it has begun where that is
-// more than we know of: it may have skipped some. To believe in less could stall the link.
-func (l *Link) peerCountLocked(f *wire.Flow) {
-	if f.DeliveryCount.Set && int32(f.DeliveryCount.Value-l.in.count) > 0 {
-		l.in.count = f.DeliveryCount.Value
+// flowLocked takes the peer's word for how many deliveries it has begun where that is more than
+// we know of: it may have skipped some. To believe in less could stall the link.
+func (in *incoming) flowLocked(f *wire.Flow) {
+	if f.DeliveryCount.Set && int32(f.DeliveryCount.Value-in.count) > 0 {
+		in.count = f.DeliveryCount.Value
 	}
 	if f.Echo {
-		l.creditLocked()
+		in.creditLocked()
 	}
 }
 
@@ -309,5 +261,5 @@ func (d *Delivery) settle(notifyLocked func()) {
 	if l.state == linkAttached && !d.Settled {
 		notifyLocked()
 	}
-	l.settledLocked()
+	l.in.settledLocked()
 }

@@ -471,7 +471,7 @@ func TestSettledAfterTheEnd(t *testing.T) {
 func TestPayloadIsNotCopied(t *testing.T) {
 	same := make(chan bool, 1)
 	in := &sink{deliver: func(d *Delivery) {
-		read := d.link.session.conn.in.buf
+		read := d.link.session.conn.reader.in.buf
 		payload := d.Payload[:cap(d.Payload)]
 		same <- &payload[len(payload)-1] == &read[:cap(read)][cap(read)-1]
 		d.Accept()

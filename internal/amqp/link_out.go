@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
@@ -13,6 +12,7 @@ import (
 // credit, which is the link's; the window, which is the session's; and room in the
 // output, which is the connection's and is shared in turns.
 type outgoing struct {
+	link *Link
 	// ctx is that of the source's Run; it ends with the link.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -25,21 +25,15 @@ type outgoing struct {
 	// restID its delivery.
 	rest   []byte
 	restID uint32
-	// drain: the peer wants its credit used up, or back; unanswered: it has not been told
-	// yet that there is none any more. drainer gives it back when nothing has been sent for
-	// a moment; drains tells it whether it is the last that was set. dry: the source has
-	// said that it has nothing, and has sent nothing since.
-	drain, unanswered, dry bool
-	drainer                *time.Timer
-	drains                 uint64
+	drain  draining
 
 	blocked    bool // Send or WaitCredit waits
 	queued     bool // in linkQueue
-	next, prev *Link
+	next, prev *outgoing
 }
 
-func newOutgoing(ctx context.Context) *outgoing {
-	o := &outgoing{wake: make(chan struct{}, 1)}
+func newOutgoing(l *Link, ctx context.Context) *outgoing {
+	o := &outgoing{link: l, wake: make(chan struct{}, 1)}
 	o.ctx, o.cancel = context.WithCancelCause(ctx)
 	return o
 }
@@ -55,8 +49,8 @@ func (o *outgoing) wakeUp() {
 // stopLocked is called once, when the link ends.
 func (o *outgoing) stopLocked() {
 	o.rest = nil
-	if o.drainer != nil {
-		o.drainer.Stop()
+	if o.drain.timer != nil {
+		o.drain.timer.Stop()
 	}
 	o.cancel(ErrLinkEnded)
 }
@@ -75,17 +69,18 @@ func (l *Link) Send(ctx context.Context, count int, appendMessage func(dst []byt
 	if err := l.sourceLocked(); err != nil {
 		return 0, err
 	}
-	l.out.dry = false
-	defer l.stepBackLocked()
+	o := l.out
+	o.drain.dry = false
+	defer o.stepBackLocked()
 	for l.state == linkAttached {
-		if l.readyLocked() {
-			if n := l.sendLocked(count, appendMessage); n > 0 {
+		if o.readyLocked() {
+			if n := o.sendLocked(count, appendMessage); n > 0 {
 				c.server.metrics.messagesOut.Add(float64(n))
 				return n, nil
 			}
 			continue
 		}
-		if err := l.waitLocked(ctx); err != nil {
+		if err := o.waitLocked(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -102,11 +97,11 @@ func (l *Link) WaitCredit(ctx context.Context) error {
 		return err
 	}
 	for l.state == linkAttached {
-		if l.wantedLocked() {
+		if l.out.wantedLocked() {
 			return nil
 		}
-		if err := l.waitLocked(ctx); err != nil {
-			l.drainOnLocked()
+		if err := l.out.waitLocked(ctx); err != nil {
+			l.out.drainOnLocked()
 			return err
 		}
 	}
@@ -128,53 +123,61 @@ func (l *Link) sourceLocked() error {
 }
 
 // wantedLocked: the peer wants a message.
-func (l *Link) wantedLocked() bool {
-	return l.session.outgoing > 0 && (l.out.credit > 0 || l.out.rest != nil)
+func (o *outgoing) wantedLocked() bool {
+	return o.link.session.outgoing > 0 && (o.credit > 0 || o.rest != nil)
 }
 
 // readyLocked: the peer wants a message, there is room, and it is our turn.
-func (l *Link) readyLocked() bool {
-	q := &l.session.conn.out.queue
-	full := len(l.session.conn.out.buf) >= highWaterBytes
-	if !l.wantedLocked() {
-		q.pass(l, full)
+func (o *outgoing) readyLocked() bool {
+	out := &o.link.session.conn.out
+	q, full := &out.queue, out.full()
+	if !o.wantedLocked() {
+		q.pass(o, full)
 		return false
 	}
-	if !full && (q.turn == l || q.empty()) {
+	if !full && (q.turn == o || q.empty()) {
 		return true
 	}
-	q.join(l)
+	q.join(o)
 	if !full {
 		q.next()
 	}
-	return q.turn == l
+	return q.turn == o
 }
 
 // stepBackLocked leaves the queue, and lets the next have its turn. A message that is
-// half sent will not be finished.
-func (l *Link) stepBackLocked() {
-	out := &l.session.conn.out
-	out.queue.leave(l)
-	out.queue.pass(l, len(out.buf) >= highWaterBytes)
-	if l.out.rest != nil {
-		l.abortLocked()
+// half sent will not be finished: it is taken back, which goes beyond the window by one
+// frame, or it could not be said at all.
+func (o *outgoing) stepBackLocked() {
+	s := o.link.session
+	out := &s.conn.out
+	out.queue.leave(o)
+	out.queue.pass(o, out.full())
+	if o.rest != nil {
+		o.rest = nil
+		s.nextOutgoing++
+		s.frameLocked(func(dst []byte) []byte {
+			return wire.AppendTransfer(dst, &wire.Transfer{
+				Handle: o.link.request.Handle, DeliveryID: wire.Some(o.restID), Settled: wire.Some(true), Aborted: true,
+			})
+		})
 	}
-	l.drainOnLocked()
+	o.drainOnLocked()
 }
 
 // waitLocked waits, without the lock, for a change.
-func (l *Link) waitLocked(ctx context.Context) error {
-	mu := &l.session.conn.mu
-	l.out.blocked = true
+func (o *outgoing) waitLocked(ctx context.Context) error {
+	mu := &o.link.session.conn.mu
+	o.blocked = true
 	mu.Unlock()
 	defer func() {
 		mu.Lock()
-		l.out.blocked = false
+		o.blocked = false
 	}()
 	select {
-	case <-l.out.wake:
+	case <-o.wake:
 		return nil
-	case <-l.out.ctx.Done():
+	case <-o.ctx.Done():
 		return ErrLinkEnded
 	case <-ctx.Done():
 		return fmt.Errorf("send: %w", context.Cause(ctx))
@@ -182,18 +185,20 @@ func (l *Link) waitLocked(ctx context.Context) error {
 }
 
 // sendLocked sends what it can at once. It may be nothing, or only a part of a message.
-func (l *Link) sendLocked(count int, appendMessage func([]byte, int) []byte) int {
-	o, s, out := l.out, l.session, &l.session.conn.out
-	if o.rest != nil {
-		if !l.goOnLocked() {
+func (o *outgoing) sendLocked(count int, appendMessage func([]byte, int) []byte) int {
+	s, out := o.link.session, &o.link.session.conn.out
+	if o.rest != nil { // the message that was begun comes first
+		o.rest = o.continueLocked(o.rest)
+		out.signal()
+		if len(o.rest) > 0 {
 			return 0
 		}
-		out.signal()
+		o.rest = nil
 		return 1
 	}
 	n := 0
-	for n < count && o.credit > 0 && s.outgoing > 0 && len(out.buf) < highWaterBytes {
-		if !l.messageLocked(appendMessage, n) {
+	for n < count && o.credit > 0 && s.outgoing > 0 && !out.full() {
+		if !o.messageLocked(appendMessage, n) {
 			break
 		}
 		n++
@@ -202,18 +207,19 @@ func (l *Link) sendLocked(count int, appendMessage func([]byte, int) []byte) int
 	return n
 }
 
-// messageLocked sends one message. It is false when the window is too small for all of it:
-// the first of a Send is then begun, and a later one left alone.
-func (l *Link) messageLocked(appendMessage func([]byte, int) []byte, i int) bool {
-	s, c := l.session, l.session.conn
+// messageLocked sends one message, in several frames where it has to be, as many as the window
+// allows. It is false when the window is too small for all of it: the first of a Send is then
+// begun, and a later one left alone.
+func (o *outgoing) messageLocked(appendMessage func([]byte, int) []byte, i int) bool {
+	s, c := o.link.session, o.link.session.conn
 	dst, mark := wire.BeginFrame(c.out.open(), wire.FrameAMQP, s.channel)
-	dst = l.appendTransfer(dst, false)
+	dst = o.appendTransfer(dst, false)
 	head := len(dst)
 	dst = appendMessage(dst, i)
 	if len(dst)-int(mark) <= c.frameSize {
 		c.out.buf = wire.EndFrame(dst, mark)
 		s.sentLocked()
-		l.out.beginLocked(s)
+		o.beginLocked(s)
 		return true
 	}
 	message := dst[head:]
@@ -223,16 +229,23 @@ func (l *Link) messageLocked(appendMessage func([]byte, int) []byte, i int) bool
 	b := c.server.writing.get() // the frames' heads have to go between
 	defer c.server.writing.put(b)
 	b.bytes = append(b.bytes[:0], message...)
-	return l.splitLocked(b.bytes)
+	rest := o.pieceLocked(b.bytes, o.appendTransfer)
+	o.restID = s.nextDelivery
+	o.beginLocked(s)
+	if rest = o.continueLocked(rest); len(rest) > 0 {
+		o.rest = append([]byte(nil), rest...)
+		return false
+	}
+	return true
 }
 
 // appendTransfer writes the head of a delivery's first frame.
-func (l *Link) appendTransfer(dst []byte, more bool) []byte {
-	id := l.session.nextDelivery
+func (o *outgoing) appendTransfer(dst []byte, more bool) []byte {
+	id := o.link.session.nextDelivery
 	var tag [4]byte
 	binary.BigEndian.PutUint32(tag[:], id)
 	return wire.AppendTransfer(dst, &wire.Transfer{
-		Handle: l.request.Handle, DeliveryID: wire.Some(id), DeliveryTag: tag[:],
+		Handle: o.link.request.Handle, DeliveryID: wire.Some(id), DeliveryTag: tag[:],
 		MessageFormat: wire.Some(uint32(0)), Settled: wire.Some(true), More: more,
 	})
 }
@@ -250,38 +263,18 @@ func (o *outgoing) beginLocked(s *session) {
 	o.credit--
 }
 
-// splitLocked sends a message in several frames, as many as the window allows.
-func (l *Link) splitLocked(message []byte) bool {
-	s, o := l.session, l.out
-	message = l.pieceLocked(message, l.appendTransfer)
-	o.restID = s.nextDelivery
-	o.beginLocked(s)
-	for len(message) > 0 && s.outgoing > 0 {
-		message = l.pieceLocked(message, l.appendContinuation)
+// continueLocked sends more of a message that was begun, while the window allows it, and gives
+// the rest.
+func (o *outgoing) continueLocked(message []byte) []byte {
+	for len(message) > 0 && o.link.session.outgoing > 0 {
+		message = o.pieceLocked(message, o.appendContinuation)
 	}
-	if len(message) > 0 {
-		o.rest = append([]byte(nil), message...)
-		return false
-	}
-	return true
-}
-
-// goOnLocked sends more of a message that was begun, and tells whether that was all.
-func (l *Link) goOnLocked() bool {
-	for len(l.out.rest) > 0 && l.session.outgoing > 0 {
-		l.out.rest = l.pieceLocked(l.out.rest, l.appendContinuation)
-	}
-	l.session.conn.out.signal()
-	if len(l.out.rest) > 0 {
-		return false
-	}
-	l.out.rest = nil
-	return true
+	return message
 }
 
 // pieceLocked sends as much of a message as one frame holds, and gives the rest.
-func (l *Link) pieceLocked(message []byte, appendHead func(dst []byte, more bool) []byte) []byte {
-	s, c := l.session, l.session.conn
+func (o *outgoing) pieceLocked(message []byte, appendHead func(dst []byte, more bool) []byte) []byte {
+	s, c := o.link.session, o.link.session.conn
 	dst, mark := wire.BeginFrame(c.out.open(), wire.FrameAMQP, s.channel)
 	body := len(dst)
 	dst = appendHead(dst, true)
@@ -298,21 +291,8 @@ func (l *Link) pieceLocked(message []byte, appendHead func(dst []byte, more bool
 
 // appendContinuation writes the head of a delivery's later frames. Some clients look at
 // settled on the last one.
-func (l *Link) appendContinuation(dst []byte, more bool) []byte {
+func (o *outgoing) appendContinuation(dst []byte, more bool) []byte {
 	return wire.AppendTransfer(dst, &wire.Transfer{
-		Handle: l.request.Handle, DeliveryID: wire.Some(l.out.restID), Settled: wire.Some(true), More: more,
-	})
-}
-
-// abortLocked takes back a message of which only a part was sent. It goes beyond the
-// window by one frame, or it could not be said at all.
-func (l *Link) abortLocked() {
-	l.out.rest = nil
-	s := l.session
-	s.nextOutgoing++
-	s.frameLocked(func(dst []byte) []byte {
-		return wire.AppendTransfer(dst, &wire.Transfer{
-			Handle: l.request.Handle, DeliveryID: wire.Some(l.out.restID), Settled: wire.Some(true), Aborted: true,
-		})
+		Handle: o.link.request.Handle, DeliveryID: wire.Some(o.restID), Settled: wire.Some(true), More: more,
 	})
 }

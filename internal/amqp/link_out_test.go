@@ -153,12 +153,12 @@ func TestCreditArithmetic(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l := &Link{session: &session{outgoing: 1}, out: newOutgoing(t.Context()), state: linkAttached}
-			defer l.out.cancel(nil)
-			l.out.count, l.out.credit = tt.count, 77
-			l.flowLocked(tt.flow)
-			if l.out.credit != tt.want {
-				t.Fatalf("got %d, want %d", l.out.credit, tt.want)
+			o := newOutgoing(&Link{session: &session{outgoing: 1}, state: linkAttached}, t.Context())
+			defer o.cancel(nil)
+			o.count, o.credit = tt.count, 77
+			o.flowLocked(tt.flow)
+			if o.credit != tt.want {
+				t.Fatalf("got %d, want %d", o.credit, tt.want)
 			}
 		})
 	}

@@ -6,8 +6,8 @@ package amqp
 // While the queue is not empty, someone has the turn, or the output is full; then the
 // writing goroutine will take it and call next. So whoever gives up the turn has to pass it.
 type linkQueue struct {
-	first, last *Link
-	turn        *Link // may fill in what it has, alone
+	first, last *outgoing
+	turn        *outgoing // may fill in what it has, alone
 }
 
 // empty: nobody waits and nobody has the turn.
@@ -15,38 +15,37 @@ func (q *linkQueue) empty() bool { return q.first == nil && q.turn == nil }
 
 // join puts a link at the end, unless it is in the queue already. One that has the turn,
 // and finds no room, gives it up.
-func (q *linkQueue) join(l *Link) {
-	if q.turn == l {
+func (q *linkQueue) join(o *outgoing) {
+	if q.turn == o {
 		q.turn = nil
 	}
-	if l.out.queued {
+	if o.queued {
 		return
 	}
-	l.out.queued = true
-	l.out.prev, l.out.next = q.last, nil
+	o.queued = true
+	o.prev, o.next = q.last, nil
 	if q.last == nil {
-		q.first = l
+		q.first = o
 	} else {
-		q.last.out.next = l
+		q.last.next = o
 	}
-	q.last = l
+	q.last = o
 }
 
 // leave takes a link out, if it is in.
-func (q *linkQueue) leave(l *Link) {
-	o := l.out
+func (q *linkQueue) leave(o *outgoing) {
 	if !o.queued {
 		return
 	}
 	if o.prev == nil {
 		q.first = o.next
 	} else {
-		o.prev.out.next = o.next
+		o.prev.next = o.next
 	}
 	if o.next == nil {
 		q.last = o.prev
 	} else {
-		o.next.out.prev = o.prev
+		o.next.prev = o.prev
 	}
 	o.queued, o.prev, o.next = false, nil, nil
 }
@@ -58,12 +57,12 @@ func (q *linkQueue) next() {
 	}
 	q.turn = q.first
 	q.leave(q.turn)
-	q.turn.out.wakeUp()
+	q.turn.wakeUp()
 }
 
 // pass gives up the turn, if the link has it: to the next, while there is room.
-func (q *linkQueue) pass(l *Link, full bool) {
-	if q.turn != l {
+func (q *linkQueue) pass(o *outgoing, full bool) {
+	if q.turn != o {
 		return
 	}
 	q.turn = nil

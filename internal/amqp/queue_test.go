@@ -21,9 +21,9 @@ func (m *modelQueue) next() {
 
 func TestQueueIsFirstComeFirstServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		links := make([]*Link, 5)
+		links := make([]*outgoing, 5)
 		for i := range links {
-			links[i] = &Link{out: &outgoing{wake: make(chan struct{}, 1)}}
+			links[i] = &outgoing{wake: make(chan struct{}, 1)}
 		}
 		var q linkQueue
 		m := modelQueue{turn: -1}
@@ -61,11 +61,11 @@ func TestQueueIsFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-func compareQueues(t *rapid.T, q *linkQueue, m *modelQueue, links []*Link) {
+func compareQueues(t *rapid.T, q *linkQueue, m *modelQueue, links []*outgoing) {
 	var got []int
-	var before *Link
-	for l := q.first; l != nil; l = l.out.next {
-		if l.out.prev != before || !l.out.queued {
+	var before *outgoing
+	for l := q.first; l != nil; l = l.next {
+		if l.prev != before || !l.queued {
 			t.Fatal("the queue is not linked both ways")
 		}
 		before = l

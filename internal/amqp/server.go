@@ -134,7 +134,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionSt
 		return
 	}
 	defer s.leave(c)
-	c.tls = state
+	c.handshake.tls = state
 	defer context.AfterFunc(ctx, func() { c.Close(errorStopping()) })()
 	c.run(ctx)
 }

@@ -6,6 +6,36 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
+// sessions is the table of a connection's sessions. The reading goroutine is its owner: it alone
+// changes it, with Conn.mu held, and reads it without; others read it with mu.
+type sessions struct {
+	byChannel map[uint16]*session
+	last      *session // the one that was last used; the reading goroutine's alone
+	live      int      // sessions that have not ended
+	links     int      // links of all sessions, those included whose detach we await
+	heirs     int      // bytes of attaches that wait for their handles
+}
+
+// find gives the session of a channel, nil if there is none. Mostly it is the same as before.
+func (t *sessions) find(channel uint16) *session {
+	if t.last == nil || t.last.channel != channel {
+		s := t.byChannel[channel]
+		if s == nil {
+			return nil
+		}
+		t.last = s
+	}
+	return t.last
+}
+
+// forget frees the channel of a session that both sides have ended.
+func (t *sessions) forget(s *session) {
+	delete(t.byChannel, s.channel)
+	if t.last == s {
+		t.last = nil
+	}
+}
+
 // session is one session (§2.5). Its channel is the peer's and ours alike, and so are its
 // links' handles, which spares us a table for each direction.
 type session struct {
@@ -44,8 +74,8 @@ func (c *Conn) begin(channel uint16, b *wire.Begin) *session {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sessions[channel] = s
-	c.live++
+	c.sessions.byChannel[channel] = s
+	c.sessions.live++
 	c.server.metrics.sessions.Inc()
 	s.frameLocked(func(dst []byte) []byte {
 		return wire.AppendBegin(dst, &wire.Begin{
@@ -53,7 +83,7 @@ func (c *Conn) begin(channel uint16, b *wire.Begin) *session {
 			NextOutgoingID: s.nextOutgoing,
 			IncomingWindow: s.incoming,
 			OutgoingWindow: b.IncomingWindow,
-			HandleMax:      wire.Some(c.handleMax()),
+			HandleMax:      wire.Some(c.server.cfg.handleMax()),
 		})
 	})
 	return s
@@ -85,11 +115,14 @@ func (s *session) end(err *Error) {
 		return
 	}
 	s.over = true
-	s.closeLinks()
 	c := s.conn
 	c.mu.Lock()
+	s.endLinksLocked()
+	c.mu.Unlock()
+	s.notifyLinks()
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.live--
+	c.sessions.live--
 	c.server.metrics.sessions.Dec()
 	for _, l := range s.links {
 		if l != nil {
@@ -101,24 +134,7 @@ func (s *session) end(err *Error) {
 	s.frameLocked(func(dst []byte) []byte { return wire.AppendEnd(dst, &wire.End{Error: c.fitting(err)}) })
 }
 
-// forget frees the channel of a session that both sides have ended.
-func (c *Conn) forget(s *session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.sessions, s.channel)
-	if c.last == s {
-		c.last = nil
-	}
-}
-
-// closeLinks ends the links and tells their ends. Nothing is sent on them from then on.
-func (s *session) closeLinks() {
-	s.conn.mu.Lock()
-	s.endLinksLocked()
-	s.conn.mu.Unlock()
-	s.notifyLinks()
-}
-
+// endLinksLocked ends the links: nothing is sent on them from then on.
 func (s *session) endLinksLocked() {
 	for _, l := range s.links {
 		if l != nil {
@@ -127,11 +143,12 @@ func (s *session) endLinksLocked() {
 	}
 }
 
+// notifyLinks closes the links' ends, when the links have ended.
 func (s *session) notifyLinks() {
 	for _, l := range s.links {
 		if l != nil {
 			l.closeTerminus()
-			l.dropPart()
+			l.in.dropPart()
 		}
 	}
 }
@@ -139,21 +156,21 @@ func (s *session) notifyLinks() {
 // endAll ends all that is on the connection, before the peer hears of it. The links end
 // before the connection's context does, or sources would say that as their last word.
 func (c *Conn) endAll(why error) {
+	t := &c.sessions
 	c.mu.Lock()
-	for _, s := range c.sessions {
+	for _, s := range t.byChannel {
 		s.endLinksLocked()
 	}
 	c.cancel(why)
 	c.mu.Unlock()
-	for _, s := range c.sessions {
+	for _, s := range t.byChannel {
 		s.notifyLinks()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.server.metrics.sessions.Sub(float64(c.live))
-	c.live = 0
-	clear(c.sessions)
-	c.last = nil
+	c.server.metrics.sessions.Sub(float64(t.live))
+	t.live, t.last = 0, nil
+	clear(t.byChannel)
 }
 
 // detachAllLocked detaches the links that are there.
@@ -176,7 +193,7 @@ func (s *session) link(handle uint32) (*Link, error) {
 }
 
 // flow takes windows and credit (§2.7.4).
-func (s *session) flow(f *wire.Flow) error {
+func (s *session) flow(f *wire.Flow) {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,14 +202,13 @@ func (s *session) flow(f *wire.Flow) error {
 		if f.Echo {
 			s.flowLocked(nil)
 		}
-		return nil
+		return
 	}
 	// One client may give credit to a link that it has just detached: what it says of the
 	// session counts, the rest is about nothing.
 	if l, err := s.link(f.Handle.Value); err == nil {
 		l.flowLocked(f)
 	}
-	return nil
 }
 
 // windowLocked learns how many transfers the peer wants to have (§2.5.6): as many as it
@@ -208,7 +224,7 @@ func (s *session) windowLocked(f *wire.Flow) {
 	for _, l := range s.links {
 		if l != nil && l.out != nil && l.state == linkAttached {
 			l.out.wakeUp()
-			l.drainOnLocked()
+			l.out.drainOnLocked()
 		}
 	}
 }
@@ -241,18 +257,6 @@ func (s *session) receivedLocked() {
 	}
 }
 
-// transfer takes a message or a part of one (§2.7.5).
-func (s *session) transfer(t *wire.Transfer, payload []byte) error {
-	l, err := s.link(t.Handle)
-	if err != nil {
-		return err
-	}
-	if l.in == nil {
-		return fmt.Errorf("%w: %d", errDirection, t.Handle)
-	}
-	return l.transfer(t, payload)
-}
-
 // acceptLocked notes that a delivery has been accepted. The peer is told of as many as
 // possible at once, when the output is taken to be written.
 func (s *session) acceptLocked(id uint32) {
@@ -282,15 +286,4 @@ func (s *session) ackLocked() {
 		d.Last = wire.Some(s.ackLast)
 	}
 	s.frameLocked(func(dst []byte) []byte { return wire.AppendDisposition(dst, &d) })
-}
-
-// ackAllLocked tells of all accepted deliveries.
-func (c *Conn) ackAllLocked() {
-	for n := len(c.out.acks); n > 0; n = len(c.out.acks) {
-		s := c.out.acks[n-1]
-		c.out.acks[n-1] = nil
-		c.out.acks = c.out.acks[:n-1]
-		s.listed = false
-		s.ackLocked() // may close the connection, which comes here again
-	}
 }

@@ -80,33 +80,6 @@ func (v *vigil) wait(now time.Time) time.Duration {
 	return v.next.Sub(now)
 }
 
-// vanishedLocked looks after the peer's machine, and cuts the connection off if there is
-// none any more. Where the kernel tells nothing, the idle time-out has to do.
-func (c *Conn) vanishedLocked(now time.Time) bool {
-	state, ok := c.server.tcpState(c.nc)
-	if !ok {
-		c.vigil = vigil{}
-		return false
-	}
-	if !c.vigil.look(now, state, c.server.vanishedAfter) {
-		return false
-	}
-	c.server.metrics.refuse(reasonVanished)
-	c.cutLocked(errVanished)
-	return true
-}
-
-// silentLocked closes the connection if the peer has been silent for too long.
-func (c *Conn) silentLocked(now time.Time) bool {
-	idle := c.server.cfg.IdleTimeout
-	if c.in.silent(now) < idle {
-		return false
-	}
-	c.server.metrics.refuse(reasonIdle)
-	c.closeLocked(errorIdle(idle.Milliseconds(), c.server.container))
-	return true
-}
-
 // watch looks after the peers of connections whose writing goroutine cannot, because it is
 // in the midst of a write: it may not get on. Deadlines for each write would do for TCP,
 // but TLS does not survive one; and one timer for all costs less than one for each.
@@ -114,7 +87,7 @@ func (s *Server) watch() {
 	now := time.Now()
 	for _, c := range s.writers() {
 		c.mu.Lock()
-		if c.opened && !c.out.deaf() && !c.vanishedLocked(now) {
+		if c.out.opened && !c.out.deaf() && !c.vanishedLocked(now) {
 			c.silentLocked(now)
 		}
 		c.mu.Unlock()
@@ -128,7 +101,7 @@ func (s *Server) writers() (writing []*Conn) {
 	s.watching = false
 	s.watchLocked()
 	for c := range s.conns {
-		if c.writing.Load() {
+		if c.writer.busy.Load() {
 			writing = append(writing, c)
 		}
 	}

@@ -30,10 +30,10 @@ func TestCloseInTheMidstOfAcknowledging(t *testing.T) { // H2
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for channel := range uint16(sessions) {
-			c.sessions[channel].acceptLocked(7)
+			c.sessions.byChannel[channel].acceptLocked(7)
 		}
-		c.out.answers = maxAnswerBytes // as if nothing had been taken
-		c.ackAllLocked()
+		c.out.answers.waiting = maxAnswerBytes // as if nothing had been taken
+		c.out.acknowledge()
 	}()
 	for range sessions {
 		if d := expect[wire.Disposition](p); d.First != 7 || d.State.Outcome != wire.OutcomeAccepted {
