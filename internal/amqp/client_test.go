@@ -107,7 +107,7 @@ func TestAzureClientReceives(t *testing.T) { // H8
 	}
 }
 
-func TestAzureClientIsReportedOfARejection(t *testing.T) {
+func TestAzureClientHearsOfARejection(t *testing.T) {
 	in := &sink{deliver: func(d *Delivery) {
 		go d.Reject(&Error{Condition: "com.microsoft:server-busy", Description: "later"})
 	}}

@@ -28,8 +28,7 @@ func (p *rawPeer) expectDrained(count uint32) {
 // The peer hears that its credit is used up also when messages have done it.
 func TestDrainByMessages(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		f := serve(t, accept(nil, counting(t, 10, 10)))
-		p := f.raw()
+		p := serve(t, accept(nil, counting(t, 10, 10))).raw()
 		p.attachReceiver()
 		p.send(0, drain(0, 5))
 		for range 5 {
@@ -38,8 +37,6 @@ func TestDrainByMessages(t *testing.T) {
 		p.expectDrained(5)
 		time.Sleep(5 * time.Second)
 		p.empty("the drain was answered once")
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -47,8 +44,7 @@ func TestDrainByMessages(t *testing.T) {
 func TestDrainInTheMiddleOfAMessage(t *testing.T) {
 	for name, n := range map[string]uint32{"the last": 1, "one of several": 5} {
 		inBubble(t, func(t *testing.T) {
-			f := serve(t, accept(nil, counting(t, 1, 3000)))
-			p := f.raw()
+			p := serve(t, accept(nil, counting(t, 1, 3000))).raw()
 			p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 			p.send(0, newBegin(), receiver("r", 0))
 			expect[wire.Begin](p)
@@ -64,8 +60,6 @@ func TestDrainInTheMiddleOfAMessage(t *testing.T) {
 			for expect[wire.Transfer](p).More {
 			}
 			p.expectDrained(n)
-			p.leave()
-			f.stop()
 		})
 	}
 }
@@ -73,8 +67,7 @@ func TestDrainInTheMiddleOfAMessage(t *testing.T) {
 // While the window is closed a message may wait for it, which then comes first.
 func TestDrainWhileTheWindowIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		f := serve(t, accept(nil, counting(t, 1, 10)))
-		p := f.raw()
+		p := serve(t, accept(nil, counting(t, 1, 10))).raw()
 		p.attachReceiver()
 		fl := drain(0, 5)
 		fl.IncomingWindow = 0
@@ -84,8 +77,6 @@ func TestDrainWhileTheWindowIsClosed(t *testing.T) {
 		p.send(0, &wire.Flow{NextIncomingID: wire.Some(uint32(firstOutgoing)), IncomingWindow: 1})
 		p.expectMessage()
 		p.expectDrained(5)
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -104,8 +95,6 @@ func TestDrainOfADrySourceWhileTheWindowIsClosed(t *testing.T) {
 		fl.IncomingWindow = 0
 		p.send(0, fl)
 		p.expectDrained(5)
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -131,8 +120,6 @@ func TestDrainWhileAMessageWaitsForRoom(t *testing.T) {
 			}
 		}
 		p.expectDrained(50)
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -160,8 +147,6 @@ func TestDrainOfASendGivenUp(t *testing.T) {
 		}
 		p.send(0, &wire.Flow{NextIncomingID: wire.Some(uint32(firstOutgoing + 3)), IncomingWindow: 1000})
 		p.expectDrained(5)
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -183,7 +168,5 @@ func TestDrainOfAWaitGivenUp(t *testing.T) {
 		time.Sleep(time.Second)
 		p.empty("the source may have something")
 		p.expectDrained(5)
-		p.leave()
-		f.stop()
 	})
 }

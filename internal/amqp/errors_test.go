@@ -14,8 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// notReported are the errors that need no row, and why.
-var notReported = map[string]string{
+// withoutRow are the errors that need no row, and why.
+var withoutRow = map[string]string{
 	"errPeerClosed": "the peer knows",
 	"errSaid":       "the peer has been told",
 	"errEnded":      "there is nobody left to tell",
@@ -37,7 +37,7 @@ func TestFaultsAreTotal(t *testing.T) {
 			return true
 		}
 		name := spec.Names[0].Name
-		_, excused := notReported[name]
+		_, excused := withoutRow[name]
 		if rows[name] != 1 && !excused || rows[name] > 0 && excused {
 			t.Errorf("%s has %d rows, excused: %v", name, rows[name], excused)
 		}
@@ -70,7 +70,7 @@ func TestRowsNameTheirErrors(t *testing.T) {
 	}
 }
 
-func TestReported(t *testing.T) {
+func TestErrorsAsThePeerHearsThem(t *testing.T) {
 	own := &Error{Condition: ConditionStolen, Description: "text"}
 	r := wire.NewReader([]byte{0x40})
 	_, decoding := r.ReadDescriptor()

@@ -119,8 +119,7 @@ func TestSessionEndsWhileALinkWaitsForItsHandle(t *testing.T) {
 		l.Detach(nil)
 		return Terminus{Sink: &sink{}}, nil
 	}}
-	f := serve(t, h, func(c *Config) { c.MaxLinks = 1 })
-	p := f.raw()
+	p := serve(t, h, func(c *Config) { c.MaxLinks = 1 }).raw()
 	p.begin()
 	for range 10 { // more often than there are links allowed
 		p.send(0, sender("old", 0))

@@ -80,8 +80,7 @@ func (f *fixture) only() *Conn {
 func TestTooMuchWaitsForHandles(t *testing.T) {
 	h := accept(&sink{}, nil)
 	h.attach = func(l *Link) (Terminus, error) { return Terminus{}, &Error{Condition: ConditionNotFound} }
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.begin()
 	for range 3 { // what waited is not counted any more when the session has ended
 		const fit = maxHeirBytes / 15_100
@@ -119,8 +118,7 @@ func TestAttachThatIsTooLarge(t *testing.T) {
 
 // A byte of an unfinished message holds no more than a byte, whatever was sent before.
 func TestUnfinishedMessagesHoldWhatTheySay(t *testing.T) {
-	f := serve(t, accept(&sink{}, nil))
-	p := f.raw()
+	p := serve(t, accept(&sink{}, nil)).raw()
 	p.begin()
 	const links = 100
 	for h := range uint32(links + 1) {
@@ -266,8 +264,7 @@ func TestStrangersInputStaysSmall(t *testing.T) {
 // A link whose name does not fit the peer's frames cannot even be refused: its session ends.
 func TestNameThatDoesNotFit(t *testing.T) {
 	in := &sink{}
-	f := serve(t, accept(in, nil))
-	p := f.raw()
+	p := serve(t, accept(in, nil)).raw()
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 	p.send(0, newBegin(), sender(strings.Repeat("n", 5000), 0))
 	expect[wire.Begin](p)
@@ -288,8 +285,7 @@ func TestBadTextInASmallFrame(t *testing.T) {
 			h.attach = func(*Link) (Terminus, error) {
 				return Terminus{}, &Error{Condition: ConditionNotFound, Description: words}
 			}
-			f := serve(t, h)
-			p := f.raw()
+			p := serve(t, h).raw()
 			p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 			p.send(0, newBegin(), sender("s", 0))
 			expect[wire.Begin](p)

@@ -41,16 +41,13 @@ func TestAnswersThatNobodyTakes(t *testing.T) {
 		if f.refused(reasonOutput) != 1 || in.closed.Load() != 1 {
 			t.Error("not counted, or the sink was not closed")
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
 // What was unfinished when a session ended does not count any more.
 func TestUnfinishedMessagesEndWithTheirSession(t *testing.T) {
 	h, _ := holding(1<<20, 0)
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.open()
 	part := message(0, 0)
 	part.More = true

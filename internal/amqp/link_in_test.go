@@ -26,6 +26,15 @@ func holding(max uint64, credit uint32) (*handler, chan taken) {
 	return h, got
 }
 
+// attachedTo is a client by which such a sink is sent to.
+func attachedTo(t *testing.T, max uint64, credit uint32) (*rawPeer, chan taken) {
+	t.Helper()
+	h, got := holding(max, credit)
+	p := serve(t, h).raw()
+	p.attachSender()
+	return p, got
+}
+
 func TestFirstCredit(t *testing.T) {
 	for given, want := range map[uint32]uint32{0: 1000, 1: 1, 7: 7} {
 		h, _ := holding(0, given)
@@ -40,10 +49,7 @@ func TestFirstCredit(t *testing.T) {
 
 // Credit counts what has been settled: a sink never has more than its credit in hand.
 func TestCreditFollowsSettlement(t *testing.T) {
-	h, got := holding(0, 4)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 0, 4)
 	var held []taken
 	for id := range uint32(4) {
 		p.transfer(0, message(0, id), nil)
@@ -75,10 +81,7 @@ func TestCreditFollowsSettlement(t *testing.T) {
 
 // A client that sends more than it may is not punished; it gets no credit either.
 func TestMoreThanTheCredit(t *testing.T) {
-	h, got := holding(0, 2)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 0, 2)
 	var held []taken
 	for id := range uint32(5) {
 		p.transfer(0, message(0, id), nil)
@@ -97,8 +100,7 @@ func TestMoreThanTheCredit(t *testing.T) {
 
 func TestDeliveryCountWrapsAround(t *testing.T) {
 	h, got := holding(0, 2)
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	_, fl := p.attachSender(func(a *wire.Attach) { a.InitialDeliveryCount = wire.Some(uint32(0xffffffff)) })
 	if fl.DeliveryCount.Value != 0xffffffff {
 		t.Fatalf("got %+v", fl)
@@ -115,10 +117,7 @@ func TestDeliveryCountWrapsAround(t *testing.T) {
 
 // A sender may skip numbers; that it has counted less than we have is not believed.
 func TestSendersCount(t *testing.T) {
-	h, _ := holding(0, 10)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, _ := attachedTo(t, 0, 10)
 	for _, step := range []struct{ says, want uint32 }{{5, 5}, {3, 5}, {5, 5}, {6, 6}} {
 		fl := credit(0, step.says, 0)
 		fl.Echo = true
@@ -130,10 +129,7 @@ func TestSendersCount(t *testing.T) {
 }
 
 func TestSettledDeliveries(t *testing.T) {
-	h, got := holding(0, 2)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 0, 2)
 	m := message(0, 0)
 	m.Settled = wire.Some(true)
 	p.transfer(0, m, []byte("x"))
@@ -149,10 +145,7 @@ func TestSettledDeliveries(t *testing.T) {
 }
 
 func TestSettlingTwiceCountsOnce(t *testing.T) {
-	h, got := holding(0, 3)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 0, 3)
 	p.transfer(0, message(0, 0), nil)
 	d := receive(t, got, "delivery")
 	d.Accept()
@@ -202,16 +195,16 @@ func TestRangesOfAcceptances(t *testing.T) {
 	expect[wire.Begin](p)
 	expect[wire.Attach](p)
 	expect[wire.Flow](p)
-	type asError struct {
+	type outcome struct {
 		first, last uint32
 		outcome     wire.Outcome
 	}
-	seen := map[asError]bool{}
+	seen := map[outcome]bool{}
 	for range 5 {
 		d := expect[wire.Disposition](p)
-		seen[asError{d.First, d.Last.Or(d.First), d.State.Outcome}] = true
+		seen[outcome{d.First, d.Last.Or(d.First), d.State.Outcome}] = true
 	}
-	for _, want := range []asError{
+	for _, want := range []outcome{
 		{0, 2, wire.OutcomeAccepted}, {4, 5, wire.OutcomeAccepted}, {7, 7, wire.OutcomeAccepted}, {3, 3, wire.OutcomeAccepted},
 		{6, 6, wire.OutcomeRejected},
 	} {
@@ -222,10 +215,7 @@ func TestRangesOfAcceptances(t *testing.T) {
 }
 
 func TestRejection(t *testing.T) {
-	h, got := holding(0, 0)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 0, 0)
 	p.transfer(0, message(0, 9), nil)
 	receive(t, got, "delivery").Reject(nil)
 	d := expect[wire.Disposition](p)
@@ -246,10 +236,7 @@ func (p *rawPeer) part(handle, id uint32, i, n int, payload string) {
 }
 
 func TestDeliveriesInSeveralFrames(t *testing.T) {
-	h, got := holding(100, 0)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 100, 0)
 	p.part(0, 0, 0, 3, "one ")
 	p.part(0, 0, 1, 3, "two ")
 	p.part(0, 0, 2, 3, "three")
@@ -271,10 +258,7 @@ func TestDeliveriesInSeveralFrames(t *testing.T) {
 }
 
 func TestInterleavedDeliveries(t *testing.T) {
-	h, got := holding(1<<20, 0)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 1<<20, 0)
 	const links = 5
 	for handle := uint32(1); handle < links; handle++ {
 		p.send(0, sender(fmt.Sprint(handle), handle))
@@ -298,10 +282,7 @@ func TestInterleavedDeliveries(t *testing.T) {
 }
 
 func TestAbortedDeliveries(t *testing.T) {
-	h, got := holding(100, 2)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 100, 2)
 	p.part(0, 0, 0, 2, "never finished")
 	p.transfer(0, &wire.Transfer{Handle: 0, Aborted: true}, nil)
 	if fl := expect[wire.Flow](p); fl.DeliveryCount.Value != 1 || fl.LinkCredit.Value != 2 {
@@ -355,10 +336,7 @@ func TestMessagesThatAreTooLarge(t *testing.T) { // H2
 
 // A peer that does not listen on the delivery is told on the link.
 func TestSettledMessageThatIsTooLarge(t *testing.T) {
-	h, _ := holding(10, 2)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, _ := attachedTo(t, 10, 2)
 	m := message(0, 0)
 	m.Settled = wire.Some(true)
 	p.transfer(0, m, make([]byte, 11))
@@ -373,8 +351,7 @@ func TestSettledMessageThatIsTooLarge(t *testing.T) {
 // Where the sink names no limit the server's holds.
 func TestTheServersOwnLimit(t *testing.T) {
 	h, _ := holding(0, 2)
-	f := serve(t, h, func(c *Config) { c.MaxMessageBytes = 20 })
-	p := f.raw()
+	p := serve(t, h, func(c *Config) { c.MaxMessageBytes = 20 }).raw()
 	a, _ := p.attachSender()
 	if a.MaxMessageSize.Set {
 		t.Errorf("it was told: %v", a.MaxMessageSize)
@@ -399,10 +376,7 @@ func TestDeliveryIDs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h, _ := holding(0, 0)
-			f := serve(t, h)
-			p := f.raw()
-			p.attachSender()
+			p, _ := attachedTo(t, 0, 0)
 			tt.send(p)
 			p.expectDetach(0, ConditionInvalidField)
 			p.send(0, &wire.Detach{Handle: 0, Closed: true})
@@ -447,10 +421,7 @@ func TestTooMuchUnfinished(t *testing.T) {
 // What is settled after the link's end is nobody's business any more: some clients end
 // the session when they are told of a link that they do not have.
 func TestSettledAfterTheEnd(t *testing.T) {
-	h, got := holding(0, 0)
-	f := serve(t, h)
-	p := f.raw()
-	p.attachSender()
+	p, got := attachedTo(t, 0, 0)
 	p.transfer(0, message(0, 0), nil)
 	p.transfer(0, message(0, 1), nil)
 	first, second := receive(t, got, "delivery"), receive(t, got, "delivery")
@@ -476,8 +447,7 @@ func TestPayloadIsNotCopied(t *testing.T) {
 		same <- &payload[len(payload)-1] == &read[:cap(read)][cap(read)-1]
 		d.Accept()
 	}}
-	f := serve(t, accept(in, nil))
-	p := f.raw()
+	p := serve(t, accept(in, nil)).raw()
 	p.attachSender()
 	for _, size := range []int{1, 1000, 60_000} {
 		p.transfer(0, message(0, 0), make([]byte, size))

@@ -24,6 +24,15 @@ func sending() (*handler, chan *Link) {
 	}}), links
 }
 
+// attached is a client that receives, and the link by which the test may send.
+func attached(t *testing.T) (*rawPeer, *Link) {
+	t.Helper()
+	h, links := sending()
+	p := serve(t, h).raw()
+	p.attachReceiver()
+	return p, receive(t, links, "Run")
+}
+
 // text sends a message of that text.
 func text(s string) func(dst []byte, i int) []byte {
 	return func(dst []byte, _ int) []byte { return append(dst, s...) }
@@ -59,8 +68,7 @@ func (p *rawPeer) expectMessage() (first *wire.Transfer, payload []byte, frames 
 
 func TestTransfersAreCompleteAndSettled(t *testing.T) { // H8
 	h, links := sending()
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.attachReceiver(func(a *wire.Attach) { a.Handle = 3 })
 	l := receive(t, links, "Run")
 	p.send(0, credit(3, 0, 10))
@@ -79,11 +87,7 @@ func TestTransfersAreCompleteAndSettled(t *testing.T) { // H8
 }
 
 func TestNothingIsSentWithoutCredit(t *testing.T) {
-	h, links := sending()
-	f := serve(t, h)
-	p := f.raw()
-	p.attachReceiver()
-	l := receive(t, links, "Run")
+	p, l := attached(t)
 	for _, step := range []struct{ count, credit, want uint32 }{
 		{0, 2, 2}, {2, 1, 1}, {3, 5, 5},
 		{3, 7, 2}, // five were under way when it said so
@@ -120,8 +124,7 @@ func TestOnlySourcesSend(t *testing.T) {
 		links <- l
 		return plain(l)
 	}
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.attachSender()
 	l := <-links
 	if _, err := l.Send(t.Context(), 1, numbered); !errors.Is(err, errNotSource) {
@@ -165,11 +168,7 @@ func TestCreditArithmetic(t *testing.T) {
 }
 
 func TestOurCountWrapsAround(t *testing.T) {
-	h, links := sending()
-	f := serve(t, h)
-	p := f.raw()
-	p.attachReceiver()
-	l := receive(t, links, "Run")
+	p, l := attached(t)
 	c := l.Conn()
 	c.mu.Lock()
 	l.out.count, l.session.nextDelivery, l.session.nextOutgoing = math.MaxUint32-1, math.MaxUint32-1, math.MaxUint32
@@ -199,8 +198,7 @@ func TestOurCountWrapsAround(t *testing.T) {
 
 func TestEchoOnALink(t *testing.T) {
 	h, _ := sending()
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.attachReceiver()
 	fl := credit(0, 0, 9)
 	fl.Echo = true
@@ -268,8 +266,7 @@ func TestLargeMessagesInSmallFrames(t *testing.T) { // H8
 		for _, size := range []int{0, 1, 400, 450, 460, 470, 500, 4000, 4096, 10_000, 65_480, 65_500, 200_000, 1 << 20} {
 			t.Run(fmt.Sprintf("%d in %d", size, frameSize), func(t *testing.T) {
 				h, links := sending()
-				f := serve(t, h)
-				p := f.raw()
+				p := serve(t, h).raw()
 				p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(frameSize) })
 				p.send(0, newBegin(), receiver("r", 0), credit(0, 0, 10))
 				expect[wire.Begin](p)
@@ -357,8 +354,7 @@ func TestMessageLargerThanTheWindow(t *testing.T) {
 // Where the window has room for some messages only, the next is not begun.
 func TestWindowIsNotFilledWithHalves(t *testing.T) {
 	h, links := sending()
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 	b := newBegin()
 	b.IncomingWindow = 3
@@ -379,8 +375,7 @@ func TestWindowIsNotFilledWithHalves(t *testing.T) {
 // Whoever gives up in the middle of a message takes it back.
 func TestSendGivenUpInTheMiddle(t *testing.T) {
 	h, links := sending()
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 	b := newBegin()
 	b.IncomingWindow = 1
@@ -428,8 +423,7 @@ func TestNothingAfterDetach(t *testing.T) { // H5
 			}
 		}
 	}}
-	f := serve(t, accept(nil, out))
-	p := f.raw()
+	p := serve(t, accept(nil, out)).raw()
 	p.attachReceiver()
 	p.send(0, credit(0, 0, 1<<30))
 	l := receive(t, started, "Run")

@@ -71,8 +71,7 @@ func TestAnswersToAttach(t *testing.T) { // H8
 				tt.terminus.Sink, tt.terminus.Source = &sink{}, &source{}
 				return tt.terminus, nil
 			}
-			f := serve(t, h)
-			p := f.raw()
+			p := serve(t, h).raw()
 			p.begin()
 			a := sender("n", 3)
 			if tt.role == wire.RoleReceiver {
@@ -100,8 +99,7 @@ func TestWhatAHandlerSeesOfALink(t *testing.T) {
 		links <- l
 		return Terminus{Sink: &sink{}}, nil
 	}
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.open()
 	p.send(5, newBegin(), sender("n", 3))
 	l := receive(t, links, "Attach")
@@ -129,8 +127,7 @@ func TestRefusals(t *testing.T) { // H8
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := accept(&sink{}, nil)
-			f := serve(t, h)
-			p := f.raw()
+			p := serve(t, h).raw()
 			p.attachSender()
 			if tt.err != nil {
 				h.attach = func(*Link) (Terminus, error) { return Terminus{}, tt.err }
@@ -163,8 +160,7 @@ func TestHandlerGivesTheWrongEnd(t *testing.T) {
 	in := &sink{}
 	h := accept(nil, nil)
 	h.attach = func(*Link) (Terminus, error) { return Terminus{Sink: in}, nil }
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.begin()
 	p.send(0, receiver("r", 0))
 	expect[wire.Attach](p)
@@ -175,8 +171,7 @@ func TestHandlerGivesTheWrongEnd(t *testing.T) {
 }
 
 func TestEqualNames(t *testing.T) {
-	f := serve(t, accept(&sink{}, &source{}))
-	p := f.raw()
+	p := serve(t, accept(&sink{}, &source{})).raw()
 	p.attachSender()
 	// Java has the same name for both directions.
 	p.send(0, receiver("s", 1))
@@ -230,8 +225,7 @@ func TestTooManyLinks(t *testing.T) {
 // The answer has to fit a frame of the peer's.
 func TestAnswerThatDoesNotFit(t *testing.T) {
 	out := &source{}
-	f := serve(t, accept(nil, out))
-	p := f.raw()
+	p := serve(t, accept(nil, out)).raw()
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 	a := receiver("r", 0)
 	a.Source.Address = wire.Some(strings.Repeat("x", 600))
@@ -261,8 +255,7 @@ func TestClosedBeforeTheAnswer(t *testing.T) {
 		for _, role := range []string{"sink", "source"} {
 			t.Run(role+" "+name, func(t *testing.T) {
 				in, out := &sink{}, &source{}
-				f := serve(t, accept(in, out))
-				p := f.raw()
+				p := serve(t, accept(in, out)).raw()
 				if role == "sink" {
 					p.attachSender()
 					in.onClose = func() { p.empty("Closed") }
@@ -290,8 +283,7 @@ func TestConnectionLossClosesTheLinks(t *testing.T) { // H7
 		}
 		close(gone)
 	}
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.attachSender()
 	p.send(0, receiver("r", 1))
 	expect[wire.Attach](p)
@@ -305,8 +297,7 @@ func TestDetachByUs(t *testing.T) {
 	h := accept(in, out)
 	plain := h.attach
 	h.attach = func(l *Link) (Terminus, error) { links <- l; return plain(l) }
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.attachSender()
 	p.send(0, receiver("r", 1))
 	expect[wire.Attach](p)
@@ -346,8 +337,7 @@ func TestDetachBeforeTheAnswer(t *testing.T) { // H5
 		l.Detach(nil)
 		return plain(l)
 	}
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.begin()
 	p.send(0, receiver("r", 0), sender("s", 1))
 	for handle := range uint32(2) {
@@ -378,8 +368,7 @@ func TestSourceThatReturns(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			out := &source{run: func(context.Context, *Link) error { return tt.err }}
 			out.onClose = func() {}
-			f := serve(t, accept(nil, out))
-			p := f.raw()
+			p := serve(t, accept(nil, out)).raw()
 			p.attachReceiver()
 			p.expectDetach(0, tt.want)
 			if out.closed.Load() != 1 {
@@ -393,8 +382,7 @@ func TestConnClose(t *testing.T) {
 	conns := make(chan *Conn, 1)
 	h := accept(&sink{}, &source{})
 	h.connected = func(c *Conn) error { conns <- c; return nil }
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.attachSender()
 	c := <-conns
 	c.Close(&Error{Condition: ConditionConnectionForced, Description: "enough"})

@@ -13,8 +13,7 @@ func TestAnswerToAnOpen(t *testing.T) {
 	var seen *Conn
 	h := accept(nil, nil)
 	h.connected = func(c *Conn) error { seen = c; return nil }
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	o := p.open()
 	if o.MaxFrameSize.Value != 65536 || o.ChannelMax.Value != 4999 || o.IdleTimeout.Value != 60000 {
 		t.Errorf("got %+v", o)
@@ -38,8 +37,7 @@ func TestAnswerToAnOpen(t *testing.T) {
 // Python sends open, begin and attach before it has read anything; others may send the
 // whole SASL exchange ahead as well.
 func TestEverythingAtOnce(t *testing.T) { // H8
-	f := serve(t, accept(&sink{}, nil))
-	p := f.raw()
+	p := serve(t, accept(&sink{}, nil)).raw()
 	b := append([]byte(nil), wire.ProtocolSASL[:]...)
 	b = appendFrame(b, 0, &wire.SASLInit{Mechanism: "ANONYMOUS", HasResponse: true}, nil)
 	b = append(b, wire.ProtocolAMQP[:]...)
@@ -79,8 +77,7 @@ func TestMechanisms(t *testing.T) { // H8
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := serve(t, accept(nil, nil), func(c *Config) { c.Auth = tt.auth })
-			p := f.raw()
+			p := serve(t, accept(nil, nil), func(c *Config) { c.Auth = tt.auth }).raw()
 			p.write(wire.ProtocolSASL[:])
 			receive(t, p.headers, "header")
 			got := receive(t, p.sasl, "mechanisms").body.([]wire.Symbol)
@@ -155,8 +152,7 @@ func TestWrongHeaders(t *testing.T) {
 }
 
 func TestWrongHeaderAfterSASL(t *testing.T) {
-	f := serve(t, accept(nil, nil))
-	p := f.raw()
+	p := serve(t, accept(nil, nil)).raw()
 	p.write(wire.ProtocolSASL[:])
 	p.send(0, &wire.SASLInit{Mechanism: "ANONYMOUS"})
 	p.write(wire.ProtocolSASL[:]) // a second time
@@ -220,8 +216,7 @@ func TestConnectionsThatEndWithAnError(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := accept(&sink{}, nil)
 			h.connected = func(*Conn) error { return tt.handler }
-			f := serve(t, h)
-			p := f.raw()
+			p := serve(t, h).raw()
 			tt.open.ContainerID = "test"
 			p.write(wire.ProtocolAMQP[:])
 			p.send(0, append([]any{&tt.open}, tt.after...)...)
@@ -238,8 +233,7 @@ func TestConnectionsThatEndWithAnError(t *testing.T) {
 
 func TestBeforeTheOpen(t *testing.T) {
 	for _, body := range []any{newBegin(), sender("s", 0), &wire.End{}, message(0, 0), credit(0, 0, 1)} {
-		f := serve(t, accept(&sink{}, nil))
-		p := f.raw()
+		p := serve(t, accept(&sink{}, nil)).raw()
 		p.write(wire.ProtocolAMQP[:])
 		p.send(0, body)
 		expect[wire.Open](p) // a close has to have one before it
@@ -288,8 +282,7 @@ func TestFrames(t *testing.T) {
 // After our close all that comes is ignored, but for the peer's.
 func TestFramesAfterOurClose(t *testing.T) {
 	in := &sink{}
-	f := serve(t, accept(in, nil))
-	p := f.raw()
+	p := serve(t, accept(in, nil)).raw()
 	p.attachSender()
 	p.send(7, &wire.End{}) // no such session
 	p.expectClose(ConditionIllegalState)
@@ -307,8 +300,7 @@ func TestLongErrorInASmallFrame(t *testing.T) {
 	h.attach = func(*Link) (Terminus, error) {
 		return Terminus{}, &Error{Condition: ConditionNotFound, Description: strings.Repeat("very ", 500) + "long"}
 	}
-	f := serve(t, h)
-	p := f.raw()
+	p := serve(t, h).raw()
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 	p.send(0, newBegin(), sender("s", 0))
 	expect[wire.Begin](p)

@@ -60,11 +60,11 @@ func TestTooManyConnections(t *testing.T) {
 	first.open()
 	receive(t, connected, "Connected")
 
-	asError := f.raw()
-	asError.open()
-	asError.expectClose(ConditionResourceLimitExceeded)
-	asError.send(0, &wire.Close{})
-	asError.expectGone()
+	refused := f.raw()
+	refused.open()
+	refused.expectClose(ConditionResourceLimitExceeded)
+	refused.send(0, &wire.Close{})
+	refused.expectGone()
 	// Whatever it shows, nobody looks at it.
 	_, err := azure.NewConn(t.Context(), f.pipe(), &azure.ConnOptions{SASLType: azure.SASLTypePlain("x", "y")})
 	must(t, err)

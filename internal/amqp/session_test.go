@@ -8,8 +8,7 @@ import (
 )
 
 func TestAnswerToABegin(t *testing.T) {
-	f := serve(t, accept(nil, nil))
-	p := f.raw()
+	p := serve(t, accept(nil, nil)).raw()
 	b := p.begin(func(b *wire.Begin) { b.NextOutgoingID, b.IncomingWindow = 42, 77 })
 	want := wire.Begin{
 		RemoteChannel: wire.Some(uint16(0)), NextOutgoingID: 1, IncomingWindow: 5000, OutgoingWindow: 77, HandleMax: wire.Some(uint32(2048)),
@@ -28,8 +27,7 @@ func TestAnswerToABegin(t *testing.T) {
 // The session ends with all its links; its place and theirs are free before it is answered.
 func TestEndOfASession(t *testing.T) { // H5
 	in, out := &sink{}, &source{}
-	f := serve(t, accept(in, out))
-	p := f.raw()
+	p := serve(t, accept(in, out)).raw()
 	p.attachSender()
 	p.send(0, receiver("r", 1))
 	expect[wire.Attach](p)
@@ -95,8 +93,7 @@ func TestSessionsThatEndWithAnError(t *testing.T) {
 
 // One client may still give credit to a link that it has just detached.
 func TestCreditForALinkThatIsGone(t *testing.T) { // H8
-	f := serve(t, accept(nil, &source{}))
-	p := f.raw()
+	p := serve(t, accept(nil, &source{})).raw()
 	p.begin()
 	p.send(0, receiver("r", 0))
 	expect[wire.Attach](p)
@@ -139,8 +136,7 @@ func TestTooManySessions(t *testing.T) {
 
 // The window is told anew when half of it is used, so that it never closes.
 func TestIncomingWindow(t *testing.T) {
-	f := serve(t, accept(&sink{deliver: func(*Delivery) {}}, nil))
-	p := f.raw()
+	p := serve(t, accept(&sink{deliver: func(*Delivery) {}}, nil)).raw()
 	p.attachSender()
 	for id := range uint32(incomingWindow / 2) {
 		p.transfer(0, message(0, id), nil)
@@ -170,8 +166,7 @@ func sendAll(count int, sent func()) *source {
 // We send no more transfers than the session wants, whatever its links want; a flow of the
 // session opens the window for all of its links.
 func TestOutgoingWindow(t *testing.T) {
-	f := serve(t, accept(nil, sendAll(10, nil)))
-	p := f.raw()
+	p := serve(t, accept(nil, sendAll(10, nil))).raw()
 	p.begin(func(b *wire.Begin) { b.IncomingWindow = 3 })
 	p.send(0, receiver("a", 0), receiver("b", 1))
 	expect[wire.Attach](p)
@@ -205,8 +200,7 @@ func TestOutgoingWindow(t *testing.T) {
 
 // Transfers are counted from where the peer begins, across the end of the numbers.
 func TestIncomingNumbersWrapAround(t *testing.T) {
-	f := serve(t, accept(&sink{}, nil))
-	p := f.raw()
+	p := serve(t, accept(&sink{}, nil)).raw()
 	p.begin(func(b *wire.Begin) { b.NextOutgoingID = 0xffffffff })
 	p.send(0, sender("s", 0))
 	expect[wire.Attach](p)

@@ -37,8 +37,6 @@ func TestNoOpenInTime(t *testing.T) {
 				if f.refused(reasonOpenTimeout) != 1 {
 					t.Error("not counted")
 				}
-				p.leave()
-				f.stop()
 			})
 		})
 	}
@@ -69,16 +67,13 @@ func TestSilentPeerIsClosed(t *testing.T) { // H7
 		if in.closed.Load() != 1 || f.refused(reasonIdle) != 1 {
 			t.Error("not closed, or not counted")
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
 // Heartbeats keep a connection, bytes of a frame that never ends do not.
 func TestSlowFrame(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		f := serve(t, accept(&sink{}, nil))
-		p := f.raw()
+		p := serve(t, accept(&sink{}, nil)).raw()
 		p.open()
 		for range 10 {
 			time.Sleep(50 * time.Second)
@@ -94,8 +89,6 @@ func TestSlowFrame(t *testing.T) {
 		if took := time.Since(start); took != time.Minute {
 			t.Errorf("closed after %v", took)
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -119,8 +112,6 @@ func TestBusySinkIsNoSilence(t *testing.T) {
 		if took := time.Since(start); took != 11*time.Minute {
 			t.Errorf("closed after %v", took)
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -154,8 +145,7 @@ func TestHeartbeats(t *testing.T) { // H8
 		0: 10 * time.Second, 240_000: 10 * time.Second, 20_000: 10 * time.Second, 5000: 2500 * time.Millisecond, 1: minHeartbeat,
 	} {
 		inBubble(t, func(t *testing.T) {
-			f := serve(t, accept(nil, nil), func(c *Config) { c.IdleTimeout = time.Hour })
-			p := f.raw()
+			p := serve(t, accept(nil, nil), func(c *Config) { c.IdleTimeout = time.Hour }).raw()
 			p.open(func(o *wire.Open) {
 				if says > 0 {
 					o.IdleTimeout = wire.Some(says)
@@ -179,8 +169,6 @@ func TestHeartbeats(t *testing.T) { // H8
 			if beat := <-p.frames; beat.body != nil || time.Since(last) != want {
 				t.Fatalf("got %v after %v", beat, time.Since(last))
 			}
-			p.leave()
-			f.stop()
 		})
 	}
 }
@@ -212,8 +200,6 @@ func TestPeerThatTakesNothing(t *testing.T) {
 		if out.closed.Load() != 1 {
 			t.Error("the source was not closed")
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -233,8 +219,7 @@ func TestDrainGivesTheSourceAMoment(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}}
-		f := serve(t, accept(nil, out))
-		p := f.raw()
+		p := serve(t, accept(nil, out)).raw()
 		p.attachReceiver()
 		fl := credit(0, 0, 10)
 		fl.Drain = true
@@ -245,8 +230,6 @@ func TestDrainGivesTheSourceAMoment(t *testing.T) {
 		if fl := expect[wire.Flow](p); !fl.Drain || fl.DeliveryCount != wire.Some(uint32(10)) || fl.LinkCredit != wire.Some(uint32(0)) {
 			t.Fatalf("got %+v", fl)
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -268,8 +251,7 @@ func TestDrainOfADrySource(t *testing.T) {
 				}
 			}
 		}}
-		f := serve(t, accept(nil, out))
-		p := f.raw()
+		p := serve(t, accept(nil, out)).raw()
 		p.attachReceiver()
 		drain := func(count, n uint32) {
 			fl := credit(0, count, n)
@@ -287,8 +269,6 @@ func TestDrainOfADrySource(t *testing.T) {
 				t.Errorf("got %+v after %v", fl, time.Since(start))
 			}
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -318,8 +298,6 @@ func TestStopIsPolite(t *testing.T) {
 		late := f.raw()
 		late.expectGone()
 		must(t, f.server.Stop(t.Context())) // safe twice
-		p.leave()
-		f.stop()
 	})
 }
 

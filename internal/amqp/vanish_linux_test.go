@@ -111,7 +111,7 @@ func TestClosedWindowIsNoVanishedMachine(t *testing.T) { // H7
 }
 
 // A machine that is gone is noticed, when all that is under way is a heartbeat.
-func TestKernelNotifiesOfAVanishedMachine(t *testing.T) { // H7
+func TestKernelNoticesAVanishedMachine(t *testing.T) { // H7
 	t.Parallel()
 	for name := range overNetwork {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestKernelNotifiesOfAVanishedMachine(t *testing.T) { // H7
 }
 
 // So is one that had no room left.
-func TestKernelNotifiesOfAVanishedMachineWithoutRoom(t *testing.T) { // H7
+func TestKernelNoticesAVanishedMachineWithoutRoom(t *testing.T) { // H7
 	t.Parallel()
 	testVanish(t, "TLS", endless(nil, 1000), vanishedSoon, func(p *rawPeer) { p.write(greedy()) })
 }

@@ -165,8 +165,6 @@ func TestVanishedMachineIsNoticed(t *testing.T) { // H7
 					if f.refused(reasonVanished) != 1 {
 						t.Error("not counted")
 					}
-					p.leave()
-					f.stop()
 				})
 			})
 		}
@@ -208,8 +206,6 @@ func TestClientThatReadsNothingStays(t *testing.T) { // H7
 		if looks := m.looks.Load(); looks < 9*60/5 {
 			t.Errorf("it was looked at only %d times", looks)
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -227,8 +223,6 @@ func TestFrozenClientWhileAWriteIsStuck(t *testing.T) { // H7
 		if f.refused(reasonIdle) != 1 {
 			t.Error("not counted")
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -245,7 +239,5 @@ func TestLookingCostsLittle(t *testing.T) {
 		if looks := m.looks.Load(); looks != 60 {
 			t.Errorf("looked %d times in ten minutes", looks)
 		}
-		p.leave()
-		f.stop()
 	})
 }

@@ -55,8 +55,6 @@ func TestHeartbeatsBecomeMoreFrequent(t *testing.T) { // H8
 		if beat := <-p.frames; beat.body != nil || time.Since(start) != 500*time.Millisecond {
 			t.Errorf("got %v after %v", beat, time.Since(start))
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
@@ -128,8 +126,6 @@ func TestWriteTimeoutInOtherWords(t *testing.T) {
 		if f.refused(reasonWrite) != 1 {
 			t.Error("not counted")
 		}
-		p.leave()
-		f.stop()
 	})
 }
 
