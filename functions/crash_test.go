@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/triage"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -260,7 +261,7 @@ func (w *world) left(u triage.Unit) {
 func TestProbesThatEndPutAnEndToSuspicion(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.sendN("0", 2)
-		w.left(triage.Unit{Events: triage.SetOf(0), Deaths: 2, Counted: 2})
+		w.left(triage.Unit{Events: ranges.SetOf(0), Deaths: 2, Counted: 2})
 		b := binding()
 		b.Breaker = Breaker{Failures: 1, Probe: time.Second, ProbeMax: time.Second}
 		in := w.start("a", failOn("0"), b)
@@ -275,7 +276,7 @@ func TestProbesThatEndPutAnEndToSuspicion(t *testing.T) {
 
 // F4, F5: an event that instances have died of is not called again because the circuit is open, nor put away meanwhile. Others try the circuit.
 func TestAnEventThatKillsIsNoProbe(t *testing.T) {
-	killer := triage.Unit{Events: triage.SetOf(0), Deaths: 3, Counted: 3}
+	killer := triage.Unit{Events: ranges.SetOf(0), Deaths: 3, Counted: 3}
 	b := binding()
 	b.Breaker = Breaker{Failures: 1, Probe: time.Second, ProbeMax: time.Second}
 	bubble(t, 1, func(w *world) {

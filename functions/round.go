@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/triage"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -59,7 +60,7 @@ func (r *round) plan() {
 	}
 	work := r.w.record.look()
 	var intended, others []part
-	var todo triage.Set
+	var todo ranges.Set
 	for _, u := range work.Plan(numbers) {
 		todo = todo.Union(u.Events)
 		switch p := (part{Part: triage.Part{Unit: u, Do: triage.Call}}); {
@@ -128,7 +129,7 @@ func (r *round) finish() {
 }
 
 // settled marks events as done.
-func (r *round) settled(events triage.Set) {
+func (r *round) settled(events ranges.Set) {
 	for _, span := range events {
 		for i := r.target(span.First); i < len(r.done) && r.b.Events[i].Sequence <= span.Last; i++ {
 			r.done[i] = true
@@ -200,7 +201,7 @@ func (r *round) persist() error {
 }
 
 // events are those of a set, which is a part of the batch. They are copied only where others are in between.
-func (r *round) events(set triage.Set) []event.Event {
+func (r *round) events(set ranges.Set) []event.Event {
 	from, n := r.target(set.First()), int(set.Len())
 	if end := from + n; end <= len(r.b.Events) && r.b.Events[end-1].Sequence == set.Last() {
 		return r.b.Events[from:end:end]

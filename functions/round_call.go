@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/triage"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // call waits for the retry's time and for the circuit, and calls.
@@ -162,7 +163,7 @@ func (r *round) replace(parts []triage.Part, out outcome) {
 // interrupted is after a call that was cancelled: it counts for nothing (F2), but for what Each had done before.
 func (r *round) interrupted(u triage.Unit, finished int) error {
 	for _, ev := range r.events(u.Events)[:finished] {
-		done := triage.SetOf(ev.Sequence)
+		done := ranges.SetOf(ev.Sequence)
 		r.settled(done)
 		u.Events = u.Events.Minus(done)
 	}

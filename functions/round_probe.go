@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/triage"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // probe tries the circuit with the first event of the first part.
@@ -42,7 +43,7 @@ func (r *round) probe(pass circuit.Pass) error {
 // split makes the first event of the first part one of its own.
 func (r *round) split() {
 	p := r.parts[0]
-	first := triage.SetOf(p.Events.First())
+	first := ranges.SetOf(p.Events.First())
 	rest := p.Events.Minus(first)
 	if len(rest) == 0 {
 		return

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/triage"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
@@ -132,7 +133,7 @@ func (w *world) noted(l *life, handle Handler) Handler {
 
 // texts are a batch's, such as "0-3,5".
 func texts(b *Batch) string {
-	var set triage.Set
+	var set ranges.Set
 	for _, ev := range b.Events {
 		set = set.Add(ev.Sequence)
 	}

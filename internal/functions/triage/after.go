@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // Verdict is what a call says of an event (or of all).
@@ -77,7 +79,7 @@ func (p Policy) After(u Unit, whole Result, each map[int64]Result, random float6
 
 // sortOut gives the events that have results of their own by verdict, and the rest, which failed together; where the
 // rest did not fail it is the same as if each had that result.
-func sortOut(events Set, whole Result, each map[int64]Result) (by [Untouched + 1]Set, rest Set) {
+func sortOut(events ranges.Set, whole Result, each map[int64]Result) (by [Untouched + 1]ranges.Set, rest ranges.Set) {
 	rest = events
 	if len(each) > 0 {
 		by = byVerdict(events, each)
@@ -92,7 +94,7 @@ func sortOut(events Set, whole Result, each map[int64]Result) (by [Untouched + 1
 	return by, rest
 }
 
-func byVerdict(events Set, each map[int64]Result) (by [Untouched + 1]Set) {
+func byVerdict(events ranges.Set, each map[int64]Result) (by [Untouched + 1]ranges.Set) {
 	var numbers [Untouched + 1][]int64
 	for n, r := range each {
 		if events.Has(n) {
@@ -101,7 +103,7 @@ func byVerdict(events Set, each map[int64]Result) (by [Untouched + 1]Set) {
 		}
 	}
 	for v := range by {
-		by[v] = SetOf(numbers[v]...)
+		by[v] = ranges.SetOf(numbers[v]...)
 	}
 	return by
 }
@@ -115,7 +117,7 @@ func (v Verdict) known() Verdict {
 }
 
 // finished gives those that need nothing more.
-func finished(u Unit, by [Untouched + 1]Set, whole Result, each map[int64]Result) []Part {
+func finished(u Unit, by [Untouched + 1]ranges.Set, whole Result, each map[int64]Result) []Part {
 	var parts []Part
 	if len(by[Done]) > 0 {
 		parts = append(parts, Part{Unit: u.part(by[Done]), Do: Finish})
@@ -133,9 +135,9 @@ func finished(u Unit, by [Untouched + 1]Set, whole Result, each map[int64]Result
 }
 
 // afterOwn is for events that failed with results of their own.
-func (p Policy) afterOwn(u Unit, by [Untouched + 1]Set, each map[int64]Result, random float64) []Part {
+func (p Policy) afterOwn(u Unit, by [Untouched + 1]ranges.Set, each map[int64]Result, random float64) []Part {
 	tried := u.failed("")
-	away, again, wait := by[Poison], Set(nil), time.Duration(0)
+	away, again, wait := by[Poison], ranges.Set(nil), time.Duration(0)
 	switch {
 	case len(by[Failed]) == 0:
 	case p.decided(tried):
@@ -156,18 +158,18 @@ func (p Policy) afterOwn(u Unit, by [Untouched + 1]Set, each map[int64]Result, r
 }
 
 // putAway gives a part for each event. They have results of their own, so there are not many.
-func putAway(u Unit, events Set, each map[int64]Result) []Part {
+func putAway(u Unit, events ranges.Set, each map[int64]Result) []Part {
 	var parts []Part
 	for _, r := range events {
 		for n := r.First; n <= r.Last; n++ {
-			parts = append(parts, Part{Unit: u.part(Set{{n, n}}).failed(each[n].Reason), Do: PutAway})
+			parts = append(parts, Part{Unit: u.part(ranges.SetOf(n)).failed(each[n].Reason), Do: PutAway})
 		}
 	}
 	return parts
 }
 
 // longest is the longest wait that any of the events asked for.
-func longest(events Set, each map[int64]Result) (wait time.Duration) {
+func longest(events ranges.Set, each map[int64]Result) (wait time.Duration) {
 	for _, r := range events {
 		for n := r.First; n <= r.Last; n++ {
 			wait = max(wait, each[n].Wait)

@@ -9,11 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // set reads a set, for tables.
-func set(text string) Set {
-	var s Set
+func set(text string) ranges.Set {
+	var s ranges.Set
 	if err := s.UnmarshalText([]byte(text)); err != nil {
 		panic(err)
 	}
@@ -201,7 +203,7 @@ func TestPartsAreThePartition(t *testing.T) {
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		events, _ := modelSet(t, "events")
+		events := drawSet(t, "events")
 		if len(events) == 0 {
 			t.Skip("nothing to call")
 		}
@@ -221,7 +223,7 @@ func TestPartsAreThePartition(t *testing.T) {
 
 func parted(t *rapid.T, u Unit, parts []Part) {
 	t.Helper()
-	var all Set
+	var all ranges.Set
 	for i, part := range parts {
 		if len(part.Events) == 0 || len(all.Intersect(part.Events)) > 0 {
 			t.Errorf("part %d of %v is empty or shared", i, shows(parts))
@@ -243,9 +245,9 @@ func parted(t *rapid.T, u Unit, parts []Part) {
 func TestBisectingIsQuick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 200).Draw(t, "events")
-		guilty := SetOf(rapid.SliceOfN(rapid.Int64Range(0, n-1), 0, 8).Draw(t, "guilty")...)
+		guilty := ranges.SetOf(rapid.SliceOfN(rapid.Int64Range(0, n-1), 0, 8).Draw(t, "guilty")...)
 		p := Policy{Retries: rapid.IntRange(0, 4).Draw(t, "retries")}
-		queue, away, calls := []Unit{{Events: Set{{0, n - 1}}}}, Set(nil), 0
+		queue, away, calls := []Unit{{Events: ranges.Between(0, n-1)}}, ranges.Set(nil), 0
 		for len(queue) > 0 {
 			u := queue[0]
 			result := done

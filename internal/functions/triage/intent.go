@@ -3,6 +3,8 @@ package triage
 import (
 	"math"
 	"slices"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // Intent is what was about to be written when it was stored.
@@ -58,7 +60,7 @@ func (w *Work) Sent(sequence int64) {
 		return
 	}
 	w.Away = w.Away.Add(sequence)
-	w.Drop(Set{{sequence, sequence}})
+	w.Drop(ranges.SetOf(sequence))
 	if w.Intent == nil || w.Intent.Sequence != sequence {
 		w.Waiting = without(w.Waiting, func(i Intent) bool { return i.Sequence == sequence })
 		return

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // F4: one poison event for each event, each under a number of its own.
@@ -97,7 +99,7 @@ func TestRenumber(t *testing.T) {
 func TestNotManyWait(t *testing.T) {
 	var w Work
 	for n := range int64(20) {
-		u := Unit{Events: SetOf(n), Attempts: 4, Used: 4, Reason: "no"}
+		u := Unit{Events: ranges.SetOf(n), Attempts: 4, Used: 4, Reason: "no"}
 		w.Put(u)
 		w.Intend(u, "", n+1)
 	}

@@ -1,5 +1,7 @@
 package triage
 
+import "github.com/eventyard/eventyard/internal/setaside/ranges"
+
 import "slices"
 
 // Plan divides events that have come (their sequence numbers, in order) into units to call, left to right: those of recorded units
@@ -13,7 +15,7 @@ func (w Work) Plan(events []int64) []Unit {
 		events = slices.DeleteFunc(slices.Clone(events), w.Away.Has)
 	}
 	if len(w.Units) == 0 && w.Intent == nil && len(w.Waiting) == 0 && len(events) > 0 {
-		return w.fresh(SetOf(events...))
+		return w.fresh(ranges.SetOf(events...))
 	}
 	var units []Unit
 	for len(events) > 0 {
@@ -21,7 +23,7 @@ func (w Work) Plan(events []int64) []Unit {
 		for n < len(events) && w.kind(events[n]) == kind {
 			n++
 		}
-		units = append(units, w.planned(kind, SetOf(events[:n]...))...)
+		units = append(units, w.planned(kind, ranges.SetOf(events[:n]...))...)
 		events = events[n:]
 	}
 	return units
@@ -32,7 +34,7 @@ func (w Work) Plan(events []int64) []Unit {
 const mostRanges = 64
 
 // fresh are units of events of which nothing is known.
-func (w Work) fresh(events Set) (units []Unit) {
+func (w Work) fresh(events ranges.Set) (units []Unit) {
 	if !w.Suspect() {
 		return []Unit{{Events: events}}
 	}
@@ -58,7 +60,7 @@ func (w Work) kind(n int64) int {
 	return slices.IndexFunc(w.Units, func(u Unit) bool { return u.Events.Has(n) }) // fresh, if there is none
 }
 
-func (w Work) planned(kind int, events Set) []Unit {
+func (w Work) planned(kind int, events ranges.Set) []Unit {
 	switch {
 	case kind == fresh:
 		return w.fresh(events)

@@ -3,11 +3,13 @@ package triage
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // Unit is events that are called together, and what is known of their failures.
 type Unit struct {
-	Events Set `json:"events"`
+	Events ranges.Set `json:"events"`
 	// Attempts are the calls that failed in all, Used those since the circuit was last closed, or it was divided, which the policy counts.
 	Attempts int `json:"attempts,omitempty"`
 	Used     int `json:"used,omitempty"`
@@ -51,7 +53,7 @@ func (u Unit) blank() bool {
 
 // part gives some of the unit's events with what is known of them all. Deaths in company do not count
 // against a single event: they may have been the others'. Several are only divided for it, which harms none.
-func (u Unit) part(events Set) Unit {
+func (u Unit) part(events ranges.Set) Unit {
 	if events.Len() == 1 && !events.Equal(u.Events) {
 		u.Counted = 0
 	}
@@ -77,7 +79,7 @@ func (u Unit) divide() []Part {
 	if u.Events.Len() == 1 {
 		return []Part{{Unit: u, Do: PutAway}}
 	}
-	left, right := u.Events.halves()
+	left, right := u.Events.Halves()
 	return []Part{{Unit: u.part(left), Do: Call}, {Unit: u.part(right), Do: Call}}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // Work is the record of a function's work on one partition, an entry in the processor's store beside the
@@ -22,7 +24,7 @@ type Work struct {
 	// Units are those that have failed, or are under suspicion, and are not done, by their first event. No event is in two.
 	Units []Unit `json:"units,omitempty"`
 	// Away are events above the checkpoint that were put away: they are not called, or put away, again.
-	Away Set `json:"away,omitempty"`
+	Away ranges.Set `json:"away,omitempty"`
 	// Intent is the put-away under way; nil: none. Waiting are those of owners that died in the midst of it, where another event's could not
 	// wait until theirs came again.
 	Intent  *Intent  `json:"intent,omitempty"`
@@ -64,11 +66,11 @@ func (w *Work) Put(u Unit) {
 }
 
 // Drop forgets what is recorded of events. Others of their units keep their numbers.
-func (w *Work) Drop(s Set) {
+func (w *Work) Drop(s ranges.Set) {
 	if len(s) == 0 || len(w.Units) == 0 {
 		return
 	}
-	w.keep(func(events Set) Set { return events.Minus(s) })
+	w.keep(func(events ranges.Set) ranges.Set { return events.Minus(s) })
 }
 
 // Settle records what becomes of a unit's parts: what is finished is forgotten, the rest is kept.
@@ -87,7 +89,7 @@ func (w *Work) Passed(checkpoint int64) {
 	if checkpoint > w.Begun {
 		w.Begun, w.Stalls = checkpoint, 0
 	}
-	w.keep(func(events Set) Set { return events.Above(checkpoint) })
+	w.keep(func(events ranges.Set) ranges.Set { return events.Above(checkpoint) })
 	w.Away = w.Away.Above(checkpoint)
 	if w.Intent != nil && w.Intent.Sequence <= checkpoint {
 		w.abandon()
@@ -96,7 +98,7 @@ func (w *Work) Passed(checkpoint int64) {
 }
 
 // keep reduces each unit to what rest gives of its events.
-func (w *Work) keep(rest func(Set) Set) {
+func (w *Work) keep(rest func(ranges.Set) ranges.Set) {
 	var units []Unit
 	for _, u := range w.Units {
 		if events := rest(u.Events); len(events) > 0 {

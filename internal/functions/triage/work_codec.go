@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // maxWorkBytes is what an entry may have.
@@ -120,7 +122,7 @@ func (w Work) check() error {
 	case w.Epoch < 0 || w.Begun < -1 || w.Producer < 0 || w.Number < 0 || !isCount(w.Stalls):
 		return fmt.Errorf("epoch %d, begun %d, stalls %d, producer %d or number %d is impossible",
 			w.Epoch, w.Begun, w.Stalls, w.Producer, w.Number)
-	case !w.Away.valid():
+	case !w.Away.Valid():
 		return fmt.Errorf("away %.64v is no set", w.Away)
 	}
 	if err := w.checkIntents(); err != nil {
@@ -151,10 +153,10 @@ func (w Work) checkIntents() error {
 
 // checkUnits tells of units that are out of order, overlap or have impossible numbers.
 func checkUnits(units []Unit) error {
-	var all []Range
+	var all []ranges.Range
 	for i, u := range units {
 		switch {
-		case len(u.Events) == 0 || !u.Events.valid():
+		case len(u.Events) == 0 || !u.Events.Valid():
 			return fmt.Errorf("unit %d: its events %.64v are no set", i, u.Events)
 		case !isCount(u.Attempts) || !isCount(u.Used) || !isCount(u.Deaths) || !isCount(u.Counted) || !isCount(u.Ended):
 			return fmt.Errorf("unit %d: attempts %d, used %d, deaths %d, counted %d or ended %d is impossible",
@@ -164,7 +166,7 @@ func checkUnits(units []Unit) error {
 		}
 		all = append(all, u.Events...)
 	}
-	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
+	slices.SortFunc(all, func(a, b ranges.Range) int { return cmp.Compare(a.First, b.First) })
 	for i := 1; i < len(all); i++ {
 		if all[i].First <= all[i-1].Last {
 			return fmt.Errorf("event %d is in two units", all[i].First)

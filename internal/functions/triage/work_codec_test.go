@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 func TestWorkOnTheWire(t *testing.T) {
@@ -90,7 +92,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 	next.Away = nil
-	next.Put(Unit{Events: SetOf(scattered(50)...), Attempts: 1})
+	next.Put(Unit{Events: ranges.SetOf(scattered(50)...), Attempts: 1})
 	if b, err := EncodeWork(next); !errors.Is(err, errNoRoom) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
@@ -98,11 +100,11 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 
 func TestWhatMakesNoSenseIsNotStored(t *testing.T) {
 	for name, w := range map[string]Work{
-		"a set that falls":   {Away: Set{{5, 3}}},
-		"a set that touches": {Away: Set{{1, 2}, {3, 4}}},
+		"a set that falls":   {Away: ranges.Between(5, 3)},
+		"a set that touches": {Away: append(ranges.Between(1, 2), ranges.Between(3, 4)...)},
 		"a unit of nothing":  {Units: []Unit{{Attempts: 1}}},
 		"an event in two":    {Units: []Unit{{Events: set("1-3")}, {Events: set("3")}}},
-		"a negative event":   {Units: []Unit{{Events: Set{{-1, 0}}}}},
+		"a negative event":   {Units: []Unit{{Events: ranges.Between(-1, 0)}}},
 	} {
 		if b, err := EncodeWork(w); err == nil {
 			t.Errorf("%s: %s", name, b)
@@ -114,7 +116,7 @@ func TestWhatMakesNoSenseIsNotStored(t *testing.T) {
 func manyUnits(n int) Work {
 	w := Work{Epoch: 7, Instance: "a", Begun: 9}
 	for i := range n {
-		w.Units = append(w.Units, Unit{Events: SetOf(int64(10 + 2*i)), Attempts: 1 + i%5, Reason: strings.Repeat("\x00", 100)})
+		w.Units = append(w.Units, Unit{Events: ranges.SetOf(int64(10 + 2*i)), Attempts: 1 + i%5, Reason: strings.Repeat("\x00", 100)})
 		if i%3 == 0 {
 			w.Units[i].Deaths = 1
 		}
@@ -177,12 +179,12 @@ func scattered(n int) (events []int64) {
 // F2: a crash loop ends only if the call is recorded, however many events lanes have in a batch and however much is away.
 func TestACallUnderSuspicionIsRecorded(t *testing.T) {
 	for _, away := range []int{0, 400, 700, 900} {
-		w := Work{Epoch: 7, Instance: "a", Begun: 9, Stalls: 3, Away: SetOf(scattered(away)...)}
+		w := Work{Epoch: 7, Instance: "a", Begun: 9, Stalls: 3, Away: ranges.SetOf(scattered(away)...)}
 		events := scattered(away + 5000)[away:]
 		for i := range int64(50) { // other lanes
-			w.Put(Unit{Events: SetOf(10*i+1, 10*i+3), Attempts: 1, Reason: "no"})
+			w.Put(Unit{Events: ranges.SetOf(10*i+1, 10*i+3), Attempts: 1, Reason: "no"})
 		}
-		var all Set
+		var all ranges.Set
 		for _, u := range w.Plan(events) {
 			all = all.Union(u.Events)
 			u.Calling = true
@@ -201,7 +203,7 @@ func TestACallUnderSuspicionIsRecorded(t *testing.T) {
 				t.Fatalf("of other units %d are recorded", len(stored.Units))
 			}
 		}
-		if !all.Equal(SetOf(events...)) {
+		if !all.Equal(ranges.SetOf(events...)) {
 			t.Fatalf("%d of %d events are planned", all.Len(), len(events))
 		}
 	}
@@ -210,7 +212,7 @@ func TestACallUnderSuspicionIsRecorded(t *testing.T) {
 // F2: a unit that is too large is left out, and not what comes behind it.
 func TestAUnitThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	w := Work{Epoch: 7, Instance: "a", Begun: 9}
-	w.Put(Unit{Events: SetOf(scattered(2000)...), Attempts: 1, Deaths: 1, Calling: true})
+	w.Put(Unit{Events: ranges.SetOf(scattered(2000)...), Attempts: 1, Deaths: 1, Calling: true})
 	w.Put(Unit{Events: set("7"), Deaths: 2, Counted: 1})
 	b, err := EncodeWork(w)
 	if err != nil {
@@ -235,7 +237,7 @@ func TestTooMuchAway(t *testing.T) {
 	for i := range int64(4000) {
 		away = append(away, 1_000_000+2*i)
 	}
-	if b, err := EncodeWork(Work{Away: SetOf(away...)}); !errors.Is(err, ErrTooLarge) {
+	if b, err := EncodeWork(Work{Away: ranges.SetOf(away...)}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
@@ -244,7 +246,7 @@ func TestTooMuchAway(t *testing.T) {
 func TestWhatWasIntendedCanBeSettled(t *testing.T) {
 	w := Work{Epoch: 1, Instance: "a", Producer: 5}
 	for sequence := int64(1e15); ; sequence += 2 {
-		w.Intend(Unit{Events: SetOf(sequence)}, "", 1)
+		w.Intend(Unit{Events: ranges.SetOf(sequence)}, "", 1)
 		if _, err := EncodeWork(w); err != nil {
 			if !errors.Is(err, ErrTooLarge) || w.Away.Len() < 500 {
 				t.Errorf("with %d away: %v", w.Away.Len(), err)
@@ -268,20 +270,23 @@ func drawWork(t *rapid.T) Work {
 		Producer: rapid.Int64Range(0, 1<<62).Draw(t, "producer"), Number: rapid.Int32Range(0, 1<<30).Draw(t, "number"),
 	}
 	for range count.Draw(t, "units") {
-		events, _ := modelSet(t, "events")
 		w.Put(Unit{
-			Events: events, Attempts: count.Draw(t, "attempts"), Used: count.Draw(t, "used"),
+			Events: drawSet(t, "events"), Attempts: count.Draw(t, "attempts"), Used: count.Draw(t, "used"),
 			Deaths: count.Draw(t, "deaths"), Counted: count.Draw(t, "counted"), Ended: count.Draw(t, "ended"),
 			Calling: rapid.Bool().Draw(t, "calling"), Halved: rapid.Bool().Draw(t, "halved"), Reason: rapid.StringN(0, 40, 120).Draw(t, "reason"),
 		})
 	}
-	w.Away, _ = modelSet(t, "away")
+	w.Away = drawSet(t, "away")
 	for range rapid.IntRange(0, 3).Draw(t, "intents") {
 		if n := rapid.Int64Range(0, 30).Draw(t, "intent"); !w.Away.Has(n) {
-			w.Intend(Unit{Events: SetOf(n), Attempts: count.Draw(t, "attempts"), Reason: "why"}, "0", 9)
+			w.Intend(Unit{Events: ranges.SetOf(n), Attempts: count.Draw(t, "attempts"), Reason: "why"}, "0", 9)
 		}
 	}
 	return w
+}
+
+func drawSet(t *rapid.T, name string) ranges.Set {
+	return ranges.SetOf(rapid.SliceOfN(rapid.Int64Range(0, 30), 0, 20).Draw(t, name)...)
 }
 
 func TestWhatIsStoredIsRead(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // show is a record in lines.
@@ -13,10 +15,10 @@ func (w Work) show() []string {
 		lines = append(lines, "away "+w.Away.String())
 	}
 	if w.Intent != nil {
-		lines = append(lines, "intent "+Set{{w.Intent.Sequence, w.Intent.Sequence}}.String())
+		lines = append(lines, "intent "+ranges.SetOf(w.Intent.Sequence).String())
 	}
 	for _, i := range w.Waiting {
-		lines = append(lines, "waiting "+Set{{i.Sequence, i.Sequence}}.String())
+		lines = append(lines, "waiting "+ranges.SetOf(i.Sequence).String())
 	}
 	if w.Suspect() {
 		lines = append(lines, "suspect")
@@ -257,7 +259,7 @@ func TestPutOfAPart(t *testing.T) {
 func TestCopiesAreApart(t *testing.T) {
 	a := Work{Producer: 5}
 	for i := range int64(5) { // so that the slices have room
-		a.Put(Unit{Events: SetOf(i * 10), Attempts: 1})
+		a.Put(Unit{Events: ranges.SetOf(i * 10), Attempts: 1})
 	}
 	a.Intend(a.Units[0], "0", 5)
 	before := a.show()

@@ -1,5 +1,7 @@
 package triage
 
+import "github.com/eventyard/eventyard/internal/setaside/ranges"
+
 import "fmt"
 
 // instance does what package functions does, in steps between which it may die. Its lanes are worked on in turn, as
@@ -8,7 +10,7 @@ type instance struct {
 	*world
 	work  Work
 	lanes []*lane
-	done  Set // in this life
+	done  ranges.Set // in this life
 }
 
 // lane is the events of some keys.
@@ -20,7 +22,7 @@ type lane struct {
 }
 
 func newInstance(w *world) *instance {
-	in := &instance{world: w, done: Set{{0, w.checkpoint}}}
+	in := &instance{world: w, done: ranges.Between(0, w.checkpoint)}
 	if w.checkpoint < 0 {
 		in.done = nil
 	}
@@ -104,7 +106,7 @@ func (in *instance) moved() {
 	in.work, _ = in.work.Begin(in.policy, in.epoch, in.work.Instance, in.checkpoint)
 	in.done, in.lanes = nil, nil
 	if in.checkpoint >= 0 {
-		in.done = Set{{0, in.checkpoint}}
+		in.done = ranges.Between(0, in.checkpoint)
 	}
 	in.store()
 	in.deal()
@@ -159,7 +161,7 @@ func (in *instance) take(l *lane) {
 	if !in.even {
 		n = 1 + in.random.IntN(n)
 	}
-	var planned Set
+	var planned ranges.Set
 	for _, u := range in.work.Plan(l.queue[:n]) {
 		part := Part{Unit: u, Do: Call}
 		if in.work.Intended(u) || in.policy.Condemned(u) {
@@ -168,7 +170,7 @@ func (in *instance) take(l *lane) {
 		l.todo = append(l.todo, part)
 		planned = planned.Union(u.Events)
 	}
-	in.finish(SetOf(l.queue[:n]...).Minus(planned))
+	in.finish(ranges.SetOf(l.queue[:n]...).Minus(planned))
 	l.queue = l.queue[n:]
 }
 
@@ -198,7 +200,7 @@ func (in *instance) putAway(u Unit) {
 }
 
 // finish is told of events that are done; what is done from the first on moves the checkpoint.
-func (in *instance) finish(events Set) {
+func (in *instance) finish(events ranges.Set) {
 	in.done = in.done.Union(events)
 	if !in.lazy || in.random.IntN(4) == 0 {
 		in.save()

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
 // world is a partition, a function and everything that survives its instances. Who breaks a promise panics with a broken.
@@ -263,7 +265,7 @@ func (w *world) keys() []int {
 	return keys
 }
 
-func numbers(s Set) []int64 {
+func numbers(s ranges.Set) []int64 {
 	var list []int64
 	for _, r := range s {
 		for n := r.First; n <= r.Last; n++ {

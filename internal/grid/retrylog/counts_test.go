@@ -147,30 +147,3 @@ func TestCountsProperty(t *testing.T) {
 		}
 	})
 }
-
-// Each number is claimed once.
-func TestSpansProperty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var s spans
-		taken := map[int64]bool{}
-		for range rapid.IntRange(0, 60).Draw(t, "claims") {
-			from := rapid.Int64Range(0, 40).Draw(t, "from")
-			to := from + rapid.Int64Range(0, 4).Draw(t, "length")
-			free := from < to
-			for n := from; n < to; n++ {
-				free = free && !taken[n]
-			}
-			if s.claim(from, to) != free {
-				t.Fatalf("claim of %d to %d among %v: want %t", from, to, s, free)
-			}
-			for n := from; free && n < to; n++ {
-				taken[n] = true
-			}
-			for i := range s {
-				if s[i].from >= s[i].to || i > 0 && s[i-1].to >= s[i].from {
-					t.Fatalf("spans that touch: %v", s)
-				}
-			}
-		}
-	})
-}

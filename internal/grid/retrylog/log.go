@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -42,7 +43,7 @@ type retryLog struct {
 	doubt time.Time
 	// claimed are the numbers of those that were counted, or are by the count at the start,
 	// which has come to scanned and ends at scanEnd. Guarded by mu.
-	claimed          spans
+	claimed          ranges.Set
 	scanned, scanEnd int64
 }
 
@@ -59,7 +60,7 @@ func newRetryLog(t *Logs, position int, wait time.Duration, room int) *retryLog 
 func (r *retryLog) toCount(low, next int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.claimed.claim(0, next)
+	r.claimed.Claim(ranges.Range{First: 0, Last: next - 1})
 	r.scanned, r.scanEnd = low, next
 	if low < next {
 		r.keep = low // so that it finds what was done meanwhile
@@ -87,7 +88,7 @@ func (r *retryLog) stored(first int64, batch []pending.Delivery) {
 	r.t.metrics.put.Add(float64(len(batch)))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.claimed.claim(first, first+int64(len(batch))) {
+	if r.claimed.Claim(ranges.Range{First: first, Last: first + int64(len(batch)) - 1}) {
 		for i := range batch {
 			r.t.counts.add(&batch[i], r.position, 1)
 		}
@@ -220,7 +221,7 @@ func (r *retryLog) retime(now time.Time) {
 func (r *retryLog) takeIn(run eventlog.Run, now time.Time) {
 	all := r.hold(int64(run.First), run.Events)
 	r.mu.Lock()
-	if r.claimed.claim(int64(run.First), int64(run.Next())) {
+	if r.claimed.Claim(ranges.Range{First: int64(run.First), Last: int64(run.Next()) - 1}) {
 		for _, h := range all {
 			r.t.counts.add(&h.delivery, r.position, 1)
 		}

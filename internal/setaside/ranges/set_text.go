@@ -1,4 +1,4 @@
-package triage
+package ranges
 
 import (
 	"fmt"
@@ -67,14 +67,4 @@ func parseNumber(word string) (int64, error) {
 		return 0, fmt.Errorf("number %.41q is none of a sequence", word)
 	}
 	return int64(n), nil
-}
-
-// valid tells whether it is as sets are: not negative, rising, apart.
-func (s Set) valid() bool {
-	for i, r := range s {
-		if r.First < 0 || r.Last < r.First || i > 0 && r.First-1 <= s[i-1].Last {
-			return false
-		}
-	}
-	return true
 }

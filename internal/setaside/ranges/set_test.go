@@ -1,4 +1,4 @@
-package triage
+package ranges
 
 import (
 	"maps"
@@ -60,10 +60,10 @@ func FuzzSet(f *testing.F) {
 		if s.String() != string(text) {
 			t.Fatalf("%q has another spelling: %q", text, s)
 		}
-		if !s.valid() {
+		if !s.Valid() {
 			t.Fatalf("%q was read as %v, which is no set", text, s)
 		}
-		if left, right := s.halves(); !left.Union(right).Equal(s) || len(left.Intersect(right)) > 0 {
+		if left, right := s.Halves(); !left.Union(right).Equal(s) || len(left.Intersect(right)) > 0 {
 			t.Fatalf("%q has halves %v and %v", text, left, right)
 		}
 	})
@@ -103,6 +103,19 @@ func TestSetIsASet(t *testing.T) {
 				t.Errorf("from %d to %d, want %d to %d", a.First(), a.Last(), sorted[0], sorted[len(sorted)-1])
 			}
 		}
+		if r := (Range{max(n, 0), max(n, 0) + 2}); a.Overlaps(r) != (inA[r.First] || inA[r.First+1] || inA[r.Last]) {
+			t.Errorf("%v overlaps %v: %t", a, r, a.Overlaps(r))
+		}
+		next := n
+		for next < 31 && !inA[next] {
+			next++
+		}
+		if next == 31 {
+			next = -1
+		}
+		if got := a.Next(n); got != next {
+			t.Errorf("%v: next from %d is %d, want %d", a, n, got, next)
+		}
 		halvesFit(t, a)
 		if after := a.String() + " " + b.String(); after != before {
 			t.Errorf("the sets were %s and are %s", before, after)
@@ -112,7 +125,7 @@ func TestSetIsASet(t *testing.T) {
 
 func same(t *rapid.T, name string, s Set, in func(int64) bool) {
 	t.Helper()
-	if !s.valid() {
+	if !s.Valid() {
 		t.Errorf("%s: %v is no set", name, s)
 	}
 	if len(s) == 0 && s != nil {
@@ -126,7 +139,7 @@ func same(t *rapid.T, name string, s Set, in func(int64) bool) {
 }
 
 func halvesFit(t *rapid.T, s Set) {
-	left, right := s.halves()
+	left, right := s.Halves()
 	if !left.Union(right).Equal(s) || len(left.Intersect(right)) > 0 || len(right) > 0 && left.Last() >= right.First() {
 		t.Errorf("%v has halves %v and %v", s, left, right)
 	}
@@ -156,7 +169,7 @@ func TestGreatSetsDoNotOverflow(t *testing.T) {
 	if got := (Set{{math.MaxInt64, math.MaxInt64}}).Union(Set{{0, math.MaxInt64 - 1}}); !got.Equal(all) {
 		t.Errorf("union %v", got)
 	}
-	if left, right := all.halves(); !left.Union(right).Equal(all) {
+	if left, right := all.Halves(); !left.Union(right).Equal(all) {
 		t.Errorf("halves %v, %v", left, right)
 	}
 }
@@ -166,5 +179,84 @@ func TestAddLeavesCopiesAlone(t *testing.T) {
 	b, c := a.Add(3), a.Add(6)
 	if a.String() != "1-2,5" || b.String() != "1-3,5" || c.String() != "1-2,5-6" {
 		t.Errorf("%v, %v, %v", a, b, c)
+	}
+}
+
+// What is claimed was free, and is claimed whole or not at all.
+func TestClaim(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var claimed Set
+		taken := map[int64]bool{}
+		for range rapid.IntRange(0, 30).Draw(t, "claims") {
+			r := Range{First: rapid.Int64Range(0, 28).Draw(t, "first")}
+			r.Last = r.First - 1 + rapid.Int64Range(0, 4).Draw(t, "length")
+			free := r.First <= r.Last
+			for n := r.First; n <= r.Last; n++ {
+				free = free && !taken[n]
+			}
+			if got := claimed.Claim(r); got != free {
+				t.Fatalf("%v claimed of %v: %t", r, claimed, got)
+			}
+			for n := r.First; free && n <= r.Last; n++ {
+				taken[n] = true
+			}
+		}
+		same(t, "claimed", claimed, func(n int64) bool { return taken[n] })
+	})
+}
+
+// Each number has the time that it was given last.
+func TestTimedIsASetWithTimes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var timed Timed
+		times := map[int64]int64{}
+		for range rapid.IntRange(1, 8).Draw(t, "rounds") {
+			numbers, in := modelSet(t, "numbers")
+			before := slices.Clone(timed)
+			next := timed
+			switch at := rapid.Int64Range(0, 4).Draw(t, "at"); at {
+			case 0:
+				next = timed.Without(numbers)
+				maps.DeleteFunc(times, func(n, _ int64) bool { return in[n] })
+			default:
+				next = timed.With(numbers, at)
+				for n := range in {
+					times[n] = at
+				}
+			}
+			if !slices.Equal(timed, before) {
+				t.Fatalf("%v became %v", before, timed)
+			}
+			timed = next
+		}
+		below := rapid.Int64Range(0, 31).Draw(t, "below")
+		sameTimes(t, timed, times)
+		maps.DeleteFunc(times, func(n, _ int64) bool { return n >= below })
+		if got := timed.Within(Range{0, below - 1}); got != int64(len(times)) {
+			t.Errorf("%d of %v are below %d, want %d", got, timed, below, len(times))
+		}
+		sameTimes(t, timed.Below(below), times)
+	})
+}
+
+func sameTimes(t *rapid.T, timed Timed, want map[int64]int64) {
+	t.Helper()
+	last := int64(-1)
+	for n := range int64(33) {
+		s, found := timed.Find(n)
+		if at, wanted := want[n]; found != wanted || found && (s.At != at || n < s.First || n > s.Last) {
+			t.Fatalf("%v: %d is in %v, %t, want %d, %t", timed, n, s, found, at, wanted)
+		}
+		if found {
+			last = n
+		}
+	}
+	if timed.Last() != last {
+		t.Errorf("%v: the last is %d, want %d", timed, timed.Last(), last)
+	}
+	for i := 1; i < len(timed); i++ {
+		if a, b := timed[i-1], timed[i]; a.Last >= b.First || a.Last+1 == b.First && a.At == b.At {
+			t.Errorf("%v is not in order, or not joined", timed)
+		}
 	}
 }
