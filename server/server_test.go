@@ -229,7 +229,7 @@ func TestStoppingEndsTailsAndLongPolls(t *testing.T) {
 	}
 	defer response.Body.Close()
 	polled := longPoll(r)
-	waitForCall("httpapi.(*page).fill")
+	waitForCall("v1.(*page).fill")
 	r.shutdown()
 	rest, err := io.ReadAll(response.Body)
 	if err != nil || !strings.Contains(string(rest), `"reason":"stopping"`) {
