@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/azureblob"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -24,18 +25,9 @@ func (y *yard) openBlobs(cfg Config) (err error) {
 // blobPart clears away what blobs leave.
 func (y *yard) blobPart() service.Part { return service.Part{Name: "blobs", Run: y.blobs.Run} }
 
-// withBlobs puts the blob listener before the HTTP listener: its paths are its own.
-func (y *yard) withBlobs(cfg Config, development bool, api http.Handler) http.Handler {
-	listener := azureblob.New(azureblob.Config{
-		Blobs: y.blobs, Access: y.access, LoopbackOnly: development, Host: cfg.Host, Log: cfg.Log, Metrics: y.registry,
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if azureblob.Serves(r) {
-			listener.ServeHTTP(w, r)
-			return
-		}
-		api.ServeHTTP(w, r)
-	})
+// blobAPI is what the HTTP listeners serve of blobs.
+func (y *yard) blobAPI(cfg Config) frame.API {
+	return azureblob.New(azureblob.Config{Blobs: y.blobs, Access: y.access, Log: cfg.Log, Metrics: y.registry}).API()
 }
 
 // blobEndpointFor gives the HTTP listener what it writes into connection strings for storage

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/api/define"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/functions/notify"
@@ -198,15 +199,12 @@ func (y *yard) functionParts() []service.Part {
 	return []service.Part{{Name: "notices", Run: y.functions.notices.Run}}
 }
 
-// withNotices puts the pages that links lead to before the other paths.
-func (y *yard) withNotices(api http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if notify.Serves(r) {
-			y.functions.notices.ServeHTTP(w, r)
-			return
-		}
-		api.ServeHTTP(w, r)
-	})
+// noticeAPI is the page that links in notices lead to.
+func (y *yard) noticeAPI() frame.API {
+	need := frame.Open("the link's signed token is what lets in")
+	return frame.Plain("notices", notify.Serves, y.functions.notices,
+		frame.Route{Method: http.MethodGet, Path: notify.PathPrefix + "{token}", Need: need},
+		frame.Route{Method: http.MethodPost, Path: notify.PathPrefix + "{token}", Need: need})
 }
 
 // settings puts it into the words of the settings; what is not given has its default.

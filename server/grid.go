@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
@@ -160,22 +161,15 @@ func (y *yard) gridParts(cfg Config) []service.Part {
 	}
 }
 
-// withGrid puts the grid's listener before the others: its paths are its own.
-func (y *yard) withGrid(cfg Config, d *listeners, api http.Handler) http.Handler {
-	listener := eventgrid.New(eventgrid.Config{
-		Topics: y.grid.deletionNotice, Pull: y.grid.delivery, Access: y.access, LoopbackOnly: d.development, Host: cfg.Host,
+// eventGridAPI is what the HTTP listeners serve of the grid in Event Grid's own forms.
+func (y *yard) eventGridAPI(cfg Config, stopping context.Context) frame.API {
+	return eventgrid.New(eventgrid.Config{
+		Topics: y.grid.deletionNotice, Pull: y.grid.delivery, Access: y.access,
 		Endpoint: func(r *http.Request, topic string) string {
 			return cmp.Or(y.grid.publish(r, topic, false), y.grid.publish(r, topic, true))
 		},
-		Stopping: d.stopping, Log: cfg.Log, Metrics: y.registry,
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if eventgrid.Serves(r) {
-			listener.ServeHTTP(w, r)
-			return
-		}
-		api.ServeHTTP(w, r)
-	})
+		Stopping: stopping, Log: cfg.Log, Metrics: y.registry,
+	}).API()
 }
 
 // gridAPI is what the HTTP listener serves of the grid.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/service"
 )
@@ -36,8 +37,8 @@ type listeners struct {
 	inside *inside
 	amqp   *amqp.Server
 	http   *http.Server
-	// api answers what is no WebSocket.
-	api http.Handler
+	// api answers every request.
+	api *frame.Frame
 	// development: guarded against web pages, as the key is known to everybody.
 	development bool
 	host        string      // the operator's name for the yard; empty if none
@@ -68,14 +69,15 @@ func (s *Server) newListeners(open openListeners, in *inside) (*listeners, error
 		cut()
 		return nil, err
 	}
-	d.api = v1.New(v1.Config{
+	api := v1.New(v1.Config{
 		Broker: y.broker, Groups: y.groups, Version: s.cfg.Version, Engine: "disk",
 		Access:    &rootRegistry{y.access, y.root, s.cfg.Log},
 		Listeners: s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), BlobEndpoint: open.blobEndpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,
-		Stopping: stopping, LoopbackOnly: d.development, Host: s.cfg.Host, Grid: y.gridAPI(),
+		Stopping: stopping, Grid: y.gridAPI(),
 		Functions: y.functions.runner, Poison: y.functions.box, Notices: y.functions.notices,
 	})
-	d.api = y.withNotices(y.withGrid(s.cfg, d, y.withBlobs(s.cfg, d.development, d.api)))
+	apis := []frame.API{d.webSockets(), y.noticeAPI(), y.eventGridAPI(s.cfg, stopping), y.blobAPI(s.cfg)}
+	d.api = frame.New(frame.Config{LoopbackOnly: d.development, Host: s.cfg.Host, Stopping: stopping, Log: s.cfg.Log}, append(apis, api.APIs()...)...)
 	d.http = &http.Server{
 		Handler:           d,
 		TLSConfig:         httpTLS(d.tls),
@@ -195,10 +197,6 @@ func (d *listeners) stop(ctx context.Context) error {
 func (d *listeners) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.active.RLock()
 	defer d.active.RUnlock()
-	if isWebSocket(r) {
-		d.serveWebSocket(w, r)
-		return
-	}
 	if r.Body != http.NoBody {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	}

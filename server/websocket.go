@@ -4,12 +4,20 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // webSocketPath is where clients of Event Hubs expect AMQP over WebSockets. .NET asks
 // for it with a slash at its end.
 const webSocketPath = "/$servicebus/websocket"
+
+// webSockets is the way to the AMQP server by HTTP.
+func (d *listeners) webSockets() frame.API {
+	return frame.Plain("amqp", isWebSocket, http.HandlerFunc(d.serveWebSocket), frame.Route{
+		Method: http.MethodGet, Path: webSocketPath, Need: frame.Open("AMQP lets in by itself: SASL and $cbs"), Long: true,
+	})
+}
 
 func isWebSocket(r *http.Request) bool {
 	return strings.TrimSuffix(r.URL.Path, "/") == webSocketPath

@@ -69,9 +69,16 @@ func failed(message string) error {
 	return refusal(http.StatusForbidden, "AuthenticationFailed", "the request could not be authenticated: "+message)
 }
 
-// admit finds out who asks.
+// Admit finds out who asks, and whether that is enough.
+func (c *call) Admit() (err error) {
+	if c.grant, err = c.handler.admit(c); err != nil {
+		return err
+	}
+	return c.grant.allow(c)
+}
+
 func (d *Handler) admit(c *call) (grant, error) {
-	shown := c.r.Header.Get("Authorization")
+	shown := c.R.Header.Get("Authorization")
 	scheme, rest, _ := strings.Cut(shown, " ")
 	switch {
 	case shown == "" && c.query.Has("sig"):
@@ -91,7 +98,7 @@ func (d *Handler) admit(c *call) (grant, error) {
 
 // admitBearer lets in who may manage the namespace: blobs belong to all of it.
 func (d *Handler) admitBearer(c *call, token string) (grant, error) {
-	given, err := d.cfg.Access.Token(c.r.Context(), token, "")
+	given, err := d.cfg.Access.Token(c.R.Context(), token, "")
 	if err != nil {
 		return grant{}, refusal(http.StatusUnauthorized, "InvalidAuthenticationInfo", "the token is not good: "+err.Error())
 	}
@@ -101,16 +108,17 @@ func (d *Handler) admitBearer(c *call, token string) (grant, error) {
 	return grant{everything: true}, nil
 }
 
-// allow tells whether the grant reaches an operation.
-func (g *grant) allow(c *call, op operation) error {
+// allow tells whether the grant reaches the operation.
+func (g *grant) allow(c *call) error {
+	need := c.operation.need
 	if g.everything {
 		return nil
 	}
-	if !strings.ContainsRune(g.levels, rune(c.level)) || op.need.owner && !g.owner {
+	if !strings.ContainsRune(g.levels, rune(c.level)) || need.Account && !g.owner {
 		return refusal(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "the signature is not for this kind of resource")
 	}
-	if !strings.ContainsAny(g.permissions, op.need.permissions) {
-		return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "the signature does not permit this: it takes one of "+op.need.permissions)
+	if !strings.ContainsAny(g.permissions, need.Permissions) {
+		return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "the signature does not permit this: it takes one of "+need.Permissions)
 	}
 	return nil
 }

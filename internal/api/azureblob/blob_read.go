@@ -22,35 +22,35 @@ func (c *call) getBlob() error {
 	if err != nil {
 		return err
 	}
-	part, err := rangeOf(c.r)
+	part, err := rangeOf(c.R)
 	if err != nil {
 		return err
 	}
-	body, err := c.handler.blobs.Open(c.r.Context(), c.at, when)
+	body, err := c.handler.blobs.Open(c.R.Context(), c.at, when)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	offset, length, err := part.within(body.Bytes)
 	if err != nil {
-		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", body.Bytes))
+		c.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", body.Bytes))
 		return err
 	}
 	status := http.StatusOK
 	c.sendBlob(body.Blob)
 	if part != nil {
 		status = http.StatusPartialContent
-		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", offset, offset+length-1, body.Bytes))
+		c.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", offset, offset+length-1, body.Bytes))
 		if err := c.sendRangeChecksum(body, offset, length); err != nil {
 			return err
 		}
 	}
 	c.sendMD5(body.Blob, part != nil)
-	c.w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
+	c.Header().Set("Content-Length", strconv.FormatInt(length, 10))
 	_ = c.reply(status)
 	if err := body.WriteRange(&download{c: c}, offset, length); err != nil {
-		if c.r.Context().Err() == nil {
-			c.handler.cfg.Log.Debug("a blob was not sent to its end", "request", c.id, "error", err)
+		if c.R.Context().Err() == nil {
+			c.handler.cfg.Log.Debug("a blob was not sent to its end", "request", c.ID, "error", err)
 		}
 		panic(http.ErrAbortHandler) // so that nobody takes it for whole
 	}
@@ -66,13 +66,13 @@ func (c *call) sendMD5(b blob.Blob, part bool) {
 	if part {
 		name = "x-ms-blob-content-md5"
 	}
-	c.w.Header().Set(name, base64.StdEncoding.EncodeToString(b.Properties.ContentMD5))
+	c.Header().Set(name, base64.StdEncoding.EncodeToString(b.Properties.ContentMD5))
 }
 
 // sendRangeChecksum reads the range once more for it, if it is asked for.
 func (c *call) sendRangeChecksum(body *blob.Body, offset, length int64) error {
-	wantMD5 := c.r.Header.Get("x-ms-range-get-content-md5") == "true"
-	wantCRC := c.r.Header.Get("x-ms-range-get-content-crc64") == "true"
+	wantMD5 := c.R.Header.Get("x-ms-range-get-content-md5") == "true"
+	wantCRC := c.R.Header.Get("x-ms-range-get-content-crc64") == "true"
 	if !wantMD5 && !wantCRC {
 		return nil
 	}
@@ -85,11 +85,11 @@ func (c *call) sendRangeChecksum(body *blob.Body, offset, length int64) error {
 	}
 	if wantMD5 {
 		sum := md5.Sum(buffer.Bytes())
-		c.w.Header().Set("Content-MD5", base64.StdEncoding.EncodeToString(sum[:]))
+		c.Header().Set("Content-MD5", base64.StdEncoding.EncodeToString(sum[:]))
 	}
 	if wantCRC {
 		sum := binary.LittleEndian.AppendUint64(nil, crc64.Checksum(buffer.Bytes(), crcTable))
-		c.w.Header().Set("x-ms-content-crc64", base64.StdEncoding.EncodeToString(sum))
+		c.Header().Set("x-ms-content-crc64", base64.StdEncoding.EncodeToString(sum))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (c *call) blobProperties() error {
 	}
 	c.sendBlob(b)
 	c.sendMD5(b, false)
-	c.w.Header().Set("Content-Length", strconv.FormatInt(b.Bytes, 10))
+	c.Header().Set("Content-Length", strconv.FormatInt(b.Bytes, 10))
 	return c.reply(http.StatusOK)
 }
 
@@ -122,7 +122,7 @@ func (c *call) stat() (blob.Blob, error) {
 	if err != nil {
 		return blob.Blob{}, err
 	}
-	return c.handler.blobs.Blob(c.r.Context(), c.at, when)
+	return c.handler.blobs.Blob(c.R.Context(), c.at, when)
 }
 
 // wrongBlobType answers what is asked of append and page blobs.

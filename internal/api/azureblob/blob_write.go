@@ -8,7 +8,7 @@ import (
 
 // putBlob writes a blob as a whole.
 func (c *call) putBlob() error {
-	switch kind := c.r.Header.Get("x-ms-blob-type"); kind {
+	switch kind := c.R.Header.Get("x-ms-blob-type"); kind {
 	case "BlockBlob":
 	case "":
 		return missingHeader("x-ms-blob-type")
@@ -29,7 +29,7 @@ func (c *call) putBlob() error {
 	if len(content.Properties.ContentMD5) == 0 {
 		content.Properties.ContentMD5 = body.wantMD5
 	}
-	b, err := c.handler.blobs.Put(c.r.Context(), c.at, body, content, when)
+	b, err := c.handler.blobs.Put(c.R.Context(), c.at, body, content, when)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *call) setMetadata() error {
 	if err != nil {
 		return err
 	}
-	b, err := c.handler.blobs.SetMetadata(c.r.Context(), c.at, content.Metadata, when)
+	b, err := c.handler.blobs.SetMetadata(c.R.Context(), c.at, content.Metadata, when)
 	if err != nil {
 		return err
 	}
@@ -64,14 +64,14 @@ func (c *call) setMetadata() error {
 }
 
 func (c *call) setProperties() error {
-	if c.r.Header.Get("x-ms-blob-content-length") != "" || c.r.Header.Get("x-ms-sequence-number-action") != "" {
+	if c.R.Header.Get("x-ms-blob-content-length") != "" || c.R.Header.Get("x-ms-sequence-number-action") != "" {
 		return refusal(http.StatusConflict, "InvalidBlobType", "only page blobs have a length or number to set")
 	}
 	content, when, err := c.writing(false)
 	if err != nil {
 		return err
 	}
-	b, err := c.handler.blobs.SetProperties(c.r.Context(), c.at, content.Properties, when)
+	b, err := c.handler.blobs.SetProperties(c.R.Context(), c.at, content.Properties, when)
 	if err != nil {
 		return err
 	}
@@ -80,16 +80,16 @@ func (c *call) setProperties() error {
 }
 
 func (c *call) deleteBlob() error {
-	if text := c.r.Header.Get("x-ms-delete-snapshots"); text != "" && text != "include" {
+	if text := c.R.Header.Get("x-ms-delete-snapshots"); text != "" && text != "include" {
 		return refusal(http.StatusBadRequest, "UnsupportedHeader", "blobs have no snapshots here that could be deleted alone")
 	}
 	when, err := c.conditions()
 	if err != nil {
 		return err
 	}
-	if err := c.handler.blobs.Delete(c.r.Context(), c.at, when); err != nil {
+	if err := c.handler.blobs.Delete(c.R.Context(), c.at, when); err != nil {
 		return err
 	}
-	c.w.Header().Set("x-ms-delete-type-permanent", "true")
+	c.Header().Set("x-ms-delete-type-permanent", "true")
 	return c.reply(http.StatusAccepted)
 }

@@ -34,11 +34,11 @@ func (c *call) putBlock() error {
 		return err
 	}
 	defer done()
-	sum, err := c.handler.blobs.PutBlock(c.r.Context(), c.at, id, body, when)
+	sum, err := c.handler.blobs.PutBlock(c.R.Context(), c.at, id, body, when)
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("x-ms-request-server-encrypted", "true")
+	c.Header().Set("x-ms-request-server-encrypted", "true")
 	c.sendChecksum(body, sum)
 	return c.reply(http.StatusCreated)
 }
@@ -70,7 +70,7 @@ func (c *call) putBlockList() error {
 	if err != nil {
 		return err
 	}
-	b, err := c.handler.blobs.Commit(c.r.Context(), c.at, list, content, when)
+	b, err := c.handler.blobs.Commit(c.R.Context(), c.at, list, content, when)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (c *call) getBlockList() error {
 	if err != nil {
 		return err
 	}
-	list, err := c.handler.blobs.Blocks(c.r.Context(), c.at, when)
+	list, err := c.handler.blobs.Blocks(c.R.Context(), c.at, when)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (c *call) getBlockList() error {
 	if !list.Uncommitted {
 		c.sendVersion(list.ETag, list.Modified)
 	}
-	c.w.Header().Set("x-ms-blob-content-length", strconv.FormatInt(list.Bytes, 10))
+	c.Header().Set("x-ms-blob-content-length", strconv.FormatInt(list.Bytes, 10))
 	return c.replyXML(http.StatusOK, document)
 }
 

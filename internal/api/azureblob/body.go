@@ -43,17 +43,17 @@ type upload struct {
 // newUpload checks the announcements. The caller's turn to upload has come if it is not
 // small; done gives it back.
 func (c *call) newUpload() (_ *upload, done func(), err error) {
-	u := &upload{c: c, left: c.r.ContentLength, began: time.Now()}
+	u := &upload{c: c, left: c.R.ContentLength, began: time.Now()}
 	switch {
 	case u.left < 0:
 		return nil, nil, refusal(http.StatusLengthRequired, "MissingContentLengthHeader", "the request does not say how long its body is")
-	case u.left > blob.MaxPutBytes:
+	case u.left > c.Route.MaxBody:
 		return nil, nil, blob.ErrTooLarge
 	}
-	if u.wantMD5, err = announced(c.r, "Content-MD5", md5.Size, "InvalidMd5"); err != nil {
+	if u.wantMD5, err = announced(c.R, "Content-MD5", md5.Size, "InvalidMd5"); err != nil {
 		return nil, nil, err
 	}
-	if u.wantCRC, err = announced(c.r, "x-ms-content-crc64", crc64.Size, "InvalidHeaderValue"); err != nil {
+	if u.wantCRC, err = announced(c.R, "x-ms-content-crc64", crc64.Size, "InvalidHeaderValue"); err != nil {
 		return nil, nil, err
 	}
 	if u.wantMD5 != nil {
@@ -91,14 +91,14 @@ func (c *call) turn(positions chan struct{}) (done func(), err error) {
 		return sync.OnceFunc(func() { <-positions }), nil
 	case <-patience.C:
 		return nil, errBusy
-	case <-c.r.Context().Done():
-		return nil, c.r.Context().Err()
+	case <-c.R.Context().Done():
+		return nil, c.R.Context().Err()
 	}
 }
 
 func (u *upload) Read(p []byte) (int, error) {
 	u.moveDeadline()
-	n, err := u.c.r.Body.Read(p)
+	n, err := u.c.R.Body.Read(p)
 	u.left, u.received = u.left-int64(n), u.received+int64(n)
 	for _, sum := range []hash.Hash{u.md5, u.crc} {
 		if sum != nil {
@@ -107,7 +107,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	if err == io.EOF {
 		// From here on the disk counts: its time must not be taken for the client's.
-		_ = http.NewResponseController(u.c.w).SetReadDeadline(time.Now().Add(u.c.handler.cfg.Patience + diskTime))
+		_ = http.NewResponseController(u.c.Call).SetReadDeadline(time.Now().Add(u.c.handler.cfg.Patience + diskTime))
 		err = u.end()
 	}
 	return n, err
@@ -143,7 +143,7 @@ func (u *upload) moveDeadline() {
 	if !now.After(u.next) {
 		return
 	}
-	connection := http.NewResponseController(u.c.w)
+	connection := http.NewResponseController(u.c.Call)
 	_ = connection.SetReadDeadline(uploadDue(u.began, now, u.received, patience))
 	_ = connection.SetWriteDeadline(now.Add(patience + diskTime))
 	u.next = now.Add(patience / 8)
@@ -152,10 +152,10 @@ func (u *upload) moveDeadline() {
 // sendChecksum answers an upload with the checksum that was verified, or the MD5.
 func (c *call) sendChecksum(u *upload, sum []byte) {
 	if u.wantCRC != nil {
-		c.w.Header().Set("x-ms-content-crc64", base64.StdEncoding.EncodeToString(u.wantCRC))
+		c.Header().Set("x-ms-content-crc64", base64.StdEncoding.EncodeToString(u.wantCRC))
 	}
 	if u.wantCRC == nil || u.wantMD5 != nil {
-		c.w.Header().Set("Content-MD5", base64.StdEncoding.EncodeToString(sum))
+		c.Header().Set("Content-MD5", base64.StdEncoding.EncodeToString(sum))
 	}
 }
 
@@ -167,8 +167,8 @@ type download struct {
 
 func (d *download) Write(p []byte) (int, error) {
 	if now := time.Now(); now.After(d.next) {
-		_ = http.NewResponseController(d.c.w).SetWriteDeadline(now.Add(d.c.handler.cfg.Patience))
+		_ = http.NewResponseController(d.c.Call).SetWriteDeadline(now.Add(d.c.handler.cfg.Patience))
 		d.next = now.Add(d.c.handler.cfg.Patience / 8)
 	}
-	return d.c.w.Write(p)
+	return d.c.Write(p)
 }

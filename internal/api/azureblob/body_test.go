@@ -85,7 +85,7 @@ func TestTheDiskMayBeSlow(t *testing.T) {
 	y.own()(r)
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	began := time.Now()
-	y.handler.ServeHTTP(w, r)
+	y.frame.ServeHTTP(w, r)
 	if w.Code != 201 || w.read.Before(began.Add(diskTime)) {
 		t.Errorf("status %d, the client is given up after %v", w.Code, w.read.Sub(began))
 	}

@@ -1,9 +1,7 @@
 package azureblob
 
 import (
-	"crypto/rand"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
@@ -20,25 +19,17 @@ import (
 // them are alike in what is offered here.
 const defaultVersion = "2021-12-02"
 
-// maxDrain is how much of a body is read that is not wanted: a client that is still
-// sending when its connection is closed never sees the answer.
-const maxDrain = 16 << 20
-
-// call is one request on its way through the listener.
+// call is one request to the API.
 type call struct {
+	*frame.Call
 	handler *Handler
-	w       http.ResponseWriter
-	r       *http.Request
 
-	id    string
 	query url.Values
 	at    blob.Path
 	level level
 
-	operation string // name, for the metrics
+	operation operation
 	grant     grant
-	admitted  bool
-	status    int // 0 until it is answered
 }
 
 // level is what a path names.
@@ -50,29 +41,30 @@ const (
 	atBlob      level = 'o'
 )
 
-func (d *Handler) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{handler: d, w: w, r: r, id: newRequestID(), operation: "none"}
-	h := w.Header()
-	h.Set("x-ms-request-id", c.id)
-	h.Set("x-ms-version", versionOf(r))
+func (d *Handler) newCall(fc *frame.Call) *call {
+	c := &call{Call: fc, handler: d}
+	c.ID = frame.NewID()
+	h := c.Header()
+	h.Set("x-ms-request-id", c.ID)
+	h.Set("x-ms-version", versionOf(c.R))
 	h.Set("Server", "Eventyard-Blob/1.0")
-	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox") // what users store is no page of the yard's
-	if own := r.Header.Get("x-ms-client-request-id"); len(own) <= 1024 {
-		if own != "" {
-			h.Set("x-ms-client-request-id", own)
-		}
+	if own := c.R.Header.Get("x-ms-client-request-id"); own != "" && len(own) <= 1024 {
+		h.Set("x-ms-client-request-id", own)
 	}
 	return c
 }
 
-// newRequestID is a random UUID.
-func newRequestID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+// Serve names what is asked for and not offered before it does anything.
+func (c *call) Serve() error {
+	if err := c.refuseUnsupported(); err != nil {
+		return err
+	}
+	return c.operation.serve(c)
 }
+
+// Ended counts the call.
+func (c *call) Ended(took time.Duration) { c.handler.metrics.Observe(c.Call, took) }
 
 var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 
@@ -85,11 +77,11 @@ func versionOf(r *http.Request) string {
 
 // locate reads the path and the query.
 func (c *call) locate() (err error) {
-	if c.query, err = parseQuery(c.r.URL.RawQuery); err != nil {
+	if c.query, err = parseQuery(c.R.URL.RawQuery); err != nil {
 		return err
 	}
-	path := rawPath(c.r)
-	if account, ok := accountOfHost(c.r.Host); ok {
+	path := rawPath(c.R)
+	if account, ok := accountOfHost(c.R.Host); ok {
 		path = Prefix + account + path
 	} else if path, err = c.handler.withAccount(path); err != nil {
 		return err
@@ -204,13 +196,13 @@ func (c *call) refuseUnsupported() error {
 			return refusal(http.StatusBadRequest, "UnsupportedQueryParameter", "blobs have neither snapshots nor versions here: leave out "+name)
 		}
 	}
-	if c.r.Method != http.MethodPut {
+	if c.R.Method != http.MethodPut {
 		return nil
 	}
-	if c.r.Header.Get("x-ms-copy-source") != "" {
+	if c.R.Header.Get("x-ms-copy-source") != "" {
 		return notOffered("to copy from a URL")
 	}
-	for name := range c.r.Header {
+	for name := range c.R.Header {
 		lower := strings.ToLower(name)
 		for _, prefix := range []string{"x-ms-access-tier", "x-ms-tags", "x-ms-encryption-", "x-ms-default-encryption-", "x-ms-immutability-policy-",
 			"x-ms-legal-hold", "x-ms-structured-", "x-ms-expiry-", "x-ms-source-"} {
@@ -224,8 +216,7 @@ func (c *call) refuseUnsupported() error {
 
 // reply ends a call that has no body to give.
 func (c *call) reply(status int) error {
-	c.status = status
-	c.w.WriteHeader(status)
+	c.WriteHeader(status)
 	return nil
 }
 
@@ -235,41 +226,35 @@ func (c *call) replyXML(status int, document any) error {
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
-	h := c.w.Header()
+	h := c.Header()
 	h.Set("Content-Type", "application/xml")
 	h.Set("Content-Length", fmt.Sprint(len(xml.Header)+len(text)))
 	_ = c.reply(status)
-	if c.r.Method != http.MethodHead {
-		_, _ = io.WriteString(c.w, xml.Header)
-		_, _ = c.w.Write(text)
+	if c.R.Method != http.MethodHead {
+		_, _ = io.WriteString(c, xml.Header)
+		_, _ = c.Write(text)
 	}
 	return nil
 }
 
-// refuse answers with an error.
-func (c *call) refuse(err error) {
-	fault := c.judge(err)
-	if fault.status >= http.StatusInternalServerError && !errors.Is(err, errBusy) {
-		c.handler.cfg.Log.Warn("a blob request could not be served", "operation", c.operation, "request", c.id, "error", err)
-	}
-	if c.admitted && c.r.Body != nil && c.r.ContentLength <= maxDrain {
-		_, _ = io.CopyN(io.Discard, c.r.Body, maxDrain)
-	}
-	h := c.w.Header()
+// Refuse writes a refusal as the service does.
+func (c *call) Refuse(said frame.Refusal) {
+	c.Drain()
+	h := c.Header()
 	for _, name := range []string{"ETag", "Last-Modified", "Content-Length", "Content-Encoding", "Content-MD5"} {
 		h.Del(name)
 	}
-	h.Set("x-ms-error-code", fault.code)
-	if fault.status == http.StatusUnauthorized {
+	h.Set("x-ms-error-code", said.Code)
+	if said.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="eventyard"`)
 	}
-	if fault.status == http.StatusNotModified {
-		_ = c.reply(fault.status)
+	if said.Status == http.StatusNotModified {
+		_ = c.reply(said.Status)
 		return
 	}
-	_ = c.replyXML(fault.status, errorDocument{
-		Code:    fault.code,
-		Message: fmt.Sprintf("%s\nRequestId:%s\nTime:%s", fault.message, c.id, time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")),
+	_ = c.replyXML(said.Status, errorDocument{
+		Code:    said.Code,
+		Message: fmt.Sprintf("%s\nRequestId:%s\nTime:%s", said.Detail, c.ID, time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")),
 	})
 }
 

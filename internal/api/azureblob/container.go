@@ -6,7 +6,7 @@ import (
 )
 
 func (c *call) createContainer() error {
-	if access := c.r.Header.Get("x-ms-blob-public-access"); access != "" {
+	if access := c.R.Header.Get("x-ms-blob-public-access"); access != "" {
 		return refusal(http.StatusConflict, "PublicAccessNotPermitted", "nothing is public in this yard: leave out x-ms-blob-public-access")
 	}
 	if c.at.Container == Account || c.at.Container == DevelopmentAccount {
@@ -16,7 +16,7 @@ func (c *call) createContainer() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.handler.blobs.CreateContainer(c.r.Context(), c.at, metadata)
+	container, err := c.handler.blobs.CreateContainer(c.R.Context(), c.at, metadata)
 	if err != nil {
 		return err
 	}
@@ -29,11 +29,11 @@ func (c *call) containerProperties() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.handler.blobs.Container(c.r.Context(), c.at, when)
+	container, err := c.handler.blobs.Container(c.R.Context(), c.at, when)
 	if err != nil {
 		return err
 	}
-	h := c.w.Header()
+	h := c.Header()
 	c.sendVersion(container.ETag, container.Modified)
 	c.sendMetadata(container.Metadata)
 	c.sendLease(container.Lease)
@@ -47,7 +47,7 @@ func (c *call) setContainerMetadata() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.handler.blobs.SetContainerMetadata(c.r.Context(), c.at, content.Metadata, when)
+	container, err := c.handler.blobs.SetContainerMetadata(c.R.Context(), c.at, content.Metadata, when)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *call) deleteContainer() error {
 	if err != nil {
 		return err
 	}
-	if err := c.handler.blobs.DeleteContainer(c.r.Context(), c.at, when); err != nil {
+	if err := c.handler.blobs.DeleteContainer(c.R.Context(), c.at, when); err != nil {
 		return err
 	}
 	return c.reply(http.StatusAccepted)
@@ -72,7 +72,7 @@ func (c *call) containerACL() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.handler.blobs.Container(c.r.Context(), c.at, when)
+	container, err := c.handler.blobs.Container(c.R.Context(), c.at, when)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *call) containerACL() error {
 
 // accountInformation tells what kind of account this would be in Azure.
 func (c *call) accountInformation() error {
-	h := c.w.Header()
+	h := c.Header()
 	h.Set("x-ms-sku-name", "Standard_LRS")
 	h.Set("x-ms-account-kind", "StorageV2")
 	h.Set("x-ms-is-hns-enabled", "false")

@@ -1,25 +1,16 @@
 package azureblob
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
 	"net/http"
-	"os"
 
-	"github.com/eventyard/eventyard/internal/hubs/blob"
+	"github.com/eventyard/eventyard/internal/api/frame"
 )
 
-// fault is an error as clients are told it, by the service's codes.
-type fault struct {
-	status  int
-	code    string
-	message string
+func refusal(status int, code, detail string) error {
+	return &frame.Refusal{Status: status, Code: code, Detail: detail}
 }
-
-func (f *fault) Error() string { return f.code + ": " + f.message }
-
-func refusal(status int, code, message string) error { return &fault{status, code, message} }
 
 // notOffered is what is told of operations that the service has and this listener has not.
 func notOffered(what string) error {
@@ -39,71 +30,19 @@ func missingHeader(name string) error {
 }
 
 // errBusy: as many uploads, or lists, as are allowed are under way.
-var errBusy = errors.New("too many uploads or lists at once, try again")
+var errBusy = refusal(http.StatusServiceUnavailable, "ServerBusy", "too many uploads or lists at once, try again")
 
-// verdict is how an error of the store is told.
-type verdict struct {
-	err    error
-	status int
-	code   string
-	// atContainer is the code where the request is about a container, if it is another.
-	atContainer string
+// ofContainers are the codes that are others where a request is about a container.
+var ofContainers = map[string]string{
+	"LeaseIdMismatchWithBlobOperation": "LeaseIdMismatchWithContainerOperation",
+	"LeaseNotPresentWithBlobOperation": "LeaseNotPresentWithContainerOperation",
 }
 
-// verdicts has every error of the store.
-var verdicts = []verdict{
-	{blob.ErrContainerNotFound, http.StatusNotFound, "ContainerNotFound", ""},
-	{blob.ErrContainerExists, http.StatusConflict, "ContainerAlreadyExists", ""},
-	{blob.ErrBlobNotFound, http.StatusNotFound, "BlobNotFound", ""},
-	{blob.ErrBlobExists, http.StatusConflict, "BlobAlreadyExists", ""},
-	{blob.ErrOverwrite, http.StatusForbidden, "UnauthorizedBlobOverwrite", ""},
-	{blob.ErrConditionNotMet, http.StatusPreconditionFailed, "ConditionNotMet", ""},
-	{blob.ErrNotModified, http.StatusNotModified, "ConditionNotMet", ""},
-	{blob.ErrName, http.StatusBadRequest, "InvalidResourceName", ""},
-	{blob.ErrMetadata, http.StatusBadRequest, "InvalidMetadata", ""},
-	{blob.ErrProperties, http.StatusBadRequest, "InvalidHeaderValue", ""},
-	{blob.ErrTooLarge, http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", ""},
-	{blob.ErrCutShort, http.StatusBadRequest, "InvalidInput", ""},
-	{blob.ErrRange, http.StatusRequestedRangeNotSatisfiable, "InvalidRange", ""},
-	{blob.ErrBlockList, http.StatusBadRequest, "InvalidBlockList", ""},
-	{blob.ErrTooMany, http.StatusBadRequest, "BlockListTooLong", ""},
-	{blob.ErrMarker, http.StatusBadRequest, "InvalidQueryParameterValue", ""},
-	{blob.ErrNoSpace, http.StatusServiceUnavailable, "ServerBusy", ""},
-
-	{blob.ErrLeaseDuration, http.StatusBadRequest, "InvalidHeaderValue", ""},
-	{blob.ErrLeasePresent, http.StatusConflict, "LeaseAlreadyPresent", ""},
-	{blob.ErrLeaseMismatch, http.StatusConflict, "LeaseIdMismatchWithLeaseOperation", ""},
-	{blob.ErrLeaseNotPresent, http.StatusConflict, "LeaseNotPresentWithLeaseOperation", ""},
-	{blob.ErrLeaseBreaking, http.StatusConflict, "LeaseIsBreakingAndCannotBeAcquired", ""},
-	{blob.ErrLeaseUnchangeable, http.StatusConflict, "LeaseIsBreakingAndCannotBeChanged", ""},
-	{blob.ErrLeaseBroken, http.StatusConflict, "LeaseIsBrokenAndCannotBeRenewed", ""},
-
-	{blob.ErrLeaseNeeded, http.StatusPreconditionFailed, "LeaseIdMissing", ""},
-	{blob.ErrLeaseOther, http.StatusPreconditionFailed, "LeaseIdMismatchWithBlobOperation", "LeaseIdMismatchWithContainerOperation"},
-	{blob.ErrLeaseAbsent, http.StatusPreconditionFailed, "LeaseNotPresentWithBlobOperation", "LeaseNotPresentWithContainerOperation"},
-	{blob.ErrLeaseLost, http.StatusPreconditionFailed, "LeaseLost", ""},
-
-	{os.ErrDeadlineExceeded, http.StatusRequestTimeout, "OperationTimedOut", ""}, // the client's, of its body
-	{errBusy, http.StatusServiceUnavailable, "ServerBusy", ""},
-	{context.Canceled, http.StatusServiceUnavailable, "OperationTimedOut", ""},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "OperationTimedOut", ""},
-}
-
-// judge finds how an error is told. What is in no table is the yard's own trouble.
-func (c *call) judge(err error) *fault {
-	var reported *fault
-	if errors.As(err, &reported) {
-		return reported
+// Judge says how an error is told.
+func (c *call) Judge(err error) frame.Refusal {
+	said := frame.Judge(frame.Blob, err)
+	if c.level == atContainer {
+		said.Code = cmp.Or(ofContainers[said.Code], said.Code)
 	}
-	for _, v := range verdicts {
-		if !errors.Is(err, v.err) {
-			continue
-		}
-		code := v.code
-		if c.level == atContainer && v.atContainer != "" {
-			code = v.atContainer
-		}
-		return &fault{v.status, code, err.Error()}
-	}
-	return &fault{http.StatusInternalServerError, "InternalError", "the yard could not do it; its log says more"}
+	return said
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"go.uber.org/goleak"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
@@ -39,6 +40,7 @@ type yard struct {
 	registry *access.Registry
 	blobs    *blob.Service
 	handler  *Handler
+	frame    *frame.Frame
 	server   *httptest.Server
 }
 
@@ -49,7 +51,7 @@ func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 	settings := access.Config{
 		Meta: store, Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Development: true, AnyBearer: true, Log: log,
 	}
-	cfg := Config{Log: log, LoopbackOnly: true}
+	cfg := Config{Log: log}
 	for _, c := range change {
 		c(&cfg, &settings)
 	}
@@ -61,7 +63,10 @@ func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 	must(t, err)
 	cfg.Blobs, cfg.Access = y.blobs, y.registry
 	y.handler = New(cfg)
-	y.server = httptest.NewUnstartedServer(y.handler)
+	api := y.handler.API()
+	api.Serves = nil // whatever is asked
+	y.frame = frame.New(frame.Config{LoopbackOnly: true, Log: log}, api)
+	y.server = httptest.NewUnstartedServer(y.frame)
 	y.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	y.server.StartTLS()
 	t.Cleanup(y.server.Close)

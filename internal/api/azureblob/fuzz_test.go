@@ -119,7 +119,7 @@ func FuzzRequest(f *testing.F) {
 		r.Host = "127.0.0.1"
 		r.Header = http.Header{"X-Ms-Date": {time.Now().UTC().Format(http.TimeFormat)}, "Authorization": {authorization}, http.CanonicalHeaderKey(name): {value}}
 		w := httptest.NewRecorder()
-		y.handler.ServeHTTP(w, r)
+		y.frame.ServeHTTP(w, r)
 		if w.Code < 400 || w.Header().Get("x-ms-error-code") == "" {
 			t.Fatalf("answered %d %v", w.Code, w.Header())
 		}

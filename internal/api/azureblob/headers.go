@@ -18,7 +18,7 @@ var conditionHeaders = []string{"If-Match", "If-None-Match", "If-Modified-Since"
 
 // conditions reads what a request depends on.
 func (c *call) conditions() (blob.Conditions, error) {
-	h := c.r.Header
+	h := c.R.Header
 	for _, name := range conditionHeaders {
 		if values := h.Values(name); len(values) > 1 || len(values) == 1 && strings.TrimSpace(values[0]) == "" {
 			return blob.Conditions{}, invalidHeader(name, strings.Join(values, ", "))
@@ -78,7 +78,7 @@ func isGUID(text string) bool {
 // libraries look for them; the case that a client wrote does not reach this listener anyhow.
 func (c *call) metadata() (map[string]string, error) {
 	all := map[string]string{}
-	for name, values := range c.r.Header {
+	for name, values := range c.R.Header {
 		short, ok := strings.CutPrefix(strings.ToLower(name), metaPrefix)
 		if !ok {
 			continue
@@ -93,7 +93,7 @@ func (c *call) metadata() (map[string]string, error) {
 
 // properties reads those of a request, which for a body may be told by the usual headers.
 func (c *call) properties(withUsual bool) (blob.Properties, error) {
-	h := c.r.Header
+	h := c.R.Header
 	either := func(own, usual string) string {
 		if value := h.Get(own); value != "" || !withUsual {
 			return value
@@ -119,7 +119,7 @@ func (c *call) properties(withUsual bool) (blob.Properties, error) {
 
 // sendVersion sets the headers that name a state.
 func (c *call) sendVersion(etag string, modified time.Time) {
-	h := c.w.Header()
+	h := c.Header()
 	h.Set("ETag", `"`+etag+`"`)
 	h.Set("Last-Modified", httpTime(modified))
 }
@@ -127,14 +127,14 @@ func (c *call) sendVersion(etag string, modified time.Time) {
 // sendWritten sets those of an answer to a write.
 func (c *call) sendWritten(etag string, modified time.Time) {
 	c.sendVersion(etag, modified)
-	c.w.Header().Set("x-ms-request-server-encrypted", "true")
+	c.Header().Set("x-ms-request-server-encrypted", "true")
 }
 
 func httpTime(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
 
 // sendMetadata writes names as they are kept, in small letters.
 func (c *call) sendMetadata(all map[string]string) {
-	h := c.w.Header()
+	h := c.Header()
 	for name, value := range all {
 		h[metaPrefix+name] = []string{value}
 	}
@@ -159,7 +159,7 @@ func leaseWords(l blob.Lease, now time.Time) (status, state, duration string) {
 }
 
 func (c *call) sendLease(l blob.Lease) {
-	h := c.w.Header()
+	h := c.Header()
 	status, state, duration := leaseWords(l, time.Now())
 	h.Set("x-ms-lease-status", status)
 	h.Set("x-ms-lease-state", state)
@@ -171,7 +171,7 @@ func (c *call) sendLease(l blob.Lease) {
 // sendBlob sets all that is known of a blob besides its body and length. A signature may
 // say what readers are told in place of the blob's properties.
 func (c *call) sendBlob(b blob.Blob) {
-	h := c.w.Header()
+	h := c.Header()
 	c.sendVersion(b.ETag, b.Modified)
 	c.sendMetadata(b.Metadata)
 	c.sendLease(b.Lease)

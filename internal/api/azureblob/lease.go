@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
@@ -26,7 +27,7 @@ func (c *call) leaseBlob() error {
 	if err != nil {
 		return err
 	}
-	b, err := c.handler.blobs.Lease(c.r.Context(), c.at, action, when)
+	b, err := c.handler.blobs.Lease(c.R.Context(), c.at, action, when)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (c *call) leaseContainer() error {
 	if err != nil {
 		return err
 	}
-	container, err := c.handler.blobs.LeaseContainer(c.r.Context(), c.at, action, when)
+	container, err := c.handler.blobs.LeaseContainer(c.R.Context(), c.at, action, when)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (c *call) leaseContainer() error {
 
 // leaseAction reads what is to be done to a lease.
 func (c *call) leaseAction() (action blob.LeaseAction, when blob.Conditions, err error) {
-	h := c.r.Header
+	h := c.R.Header
 	name := strings.ToLower(h.Get("x-ms-lease-action"))
 	known, ok := leaseKinds[name]
 	if !ok {
@@ -70,7 +71,7 @@ func (c *call) leaseAction() (action blob.LeaseAction, when blob.Conditions, err
 	switch name {
 	case "acquire":
 		if action.Proposed == "" {
-			action.Proposed = newRequestID()
+			action.Proposed = frame.NewID()
 		}
 		action.Duration, err = leaseDuration(h)
 	case "break":
@@ -104,8 +105,8 @@ func breakPeriod(h http.Header) (*time.Duration, error) {
 }
 
 func (c *call) sendLeased(l blob.Lease, etag string, modified time.Time) error {
-	name := strings.ToLower(c.r.Header.Get("x-ms-lease-action"))
-	h := c.w.Header()
+	name := strings.ToLower(c.R.Header.Get("x-ms-lease-action"))
+	h := c.Header()
 	c.sendVersion(etag, modified)
 	switch name {
 	case "acquire", "renew", "change":

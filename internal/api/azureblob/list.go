@@ -56,11 +56,11 @@ type listDocument struct {
 
 func (c *call) newList(q blob.ListQuery, next string) listDocument {
 	scheme := "http"
-	if c.r.TLS != nil {
+	if c.R.TLS != nil {
 		scheme = "https"
 	}
 	return listDocument{
-		ServiceEndpoint: scheme + "://" + c.r.Host + Prefix + c.at.Account + "/", ContainerName: c.at.Container,
+		ServiceEndpoint: scheme + "://" + c.R.Host + Prefix + c.at.Account + "/", ContainerName: c.at.Container,
 		Prefix: xmlText(q.Prefix), Marker: xmlText(q.Marker), MaxResults: q.Max, Delimiter: xmlText(q.Delimiter), NextMarker: next,
 	}
 }
@@ -91,7 +91,7 @@ func (c *call) listContainers() error {
 		return err
 	}
 	defer done()
-	page, next, err := c.handler.blobs.Containers(c.r.Context(), c.at.Account, q)
+	page, next, err := c.handler.blobs.Containers(c.R.Context(), c.at.Account, q)
 	done() // a client that is slow to read the list holds up nobody
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (c *call) listBlobs() error {
 		return err
 	}
 	defer done()
-	page, err := c.handler.blobs.List(c.r.Context(), c.at, q)
+	page, err := c.handler.blobs.List(c.R.Context(), c.at, q)
 	done()
 	if err != nil {
 		return err

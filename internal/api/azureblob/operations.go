@@ -1,6 +1,13 @@
 package azureblob
 
-import "net/http"
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
+)
 
 // selector is how a request names what it wants.
 type selector struct {
@@ -8,65 +15,84 @@ type selector struct {
 	method, restype, comp string
 }
 
+// routeOf is what the frame knows of an operation, which is asked for by what the path names and by two words of
+// the query.
+func routeOf(at selector, op operation) frame.Route {
+	path := map[level]string{
+		atService: Prefix + "{account}", atContainer: Prefix + "{account}/{container}", atBlob: Prefix + "{account}/{container}/{blob}",
+	}[at.level]
+	query := url.Values{}
+	if at.restype != "" {
+		query.Set("restype", at.restype)
+	}
+	if at.comp != "" {
+		query.Set("comp", at.comp)
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	rt := frame.Route{Method: at.method, Path: path, Name: op.name, Need: op.need}
+	if at.method == http.MethodPut {
+		rt.MaxBody = blob.MaxPutBytes
+	}
+	return rt
+}
+
 // operation is one call of the API.
 type operation struct {
 	name string
-	need need
+	need frame.Need
 	// serve answers, or says why not.
 	serve func(*call) error
 }
 
-// need is what a shared-access signature has to have.
-type need struct {
-	// any one of these permissions
-	permissions string
-	// owner: no signature for a container or blob will do, only one for the account.
-	owner bool
+// signed is the need of who manages the namespace, or shows a shared-access signature with any one
+// of these permissions; of an account's, where a container is no longer enough.
+func signed(permissions string, account bool) frame.Need {
+	return frame.Need{Reach: frame.Namespace, OneOf: []auth.Rights{auth.Manage}, Permissions: permissions, Account: account}
 }
 
-// What signatures are asked for.
+// What operations need.
 var (
-	toRead   = need{permissions: "r"}
-	toWrite  = need{permissions: "w"}
-	toPut    = need{permissions: "wc"} // c alone may not overwrite
-	toDelete = need{permissions: "d"}
-	toLease  = need{permissions: "wd"} // d for a break
-	toList   = need{permissions: "l"}
+	toRead   = signed("r", false)
+	toWrite  = signed("w", false)
+	toPut    = signed("wc", false) // c alone may not overwrite
+	toDelete = signed("d", false)
+	toLease  = signed("wd", false) // d for a break
+	toList   = signed("l", false)
 
-	toReadContainer   = need{permissions: "r", owner: true}
-	toWriteContainer  = need{permissions: "w", owner: true}
-	toMakeContainer   = need{permissions: "wc", owner: true}
-	toDeleteContainer = need{permissions: "d", owner: true}
-	toListContainers  = need{permissions: "l", owner: true}
+	toReadContainer   = signed("r", true)
+	toWriteContainer  = signed("w", true)
+	toMakeContainer   = signed("wc", true)
+	toDeleteContainer = signed("d", true)
+	toListContainers  = signed("l", true)
 )
 
 // operations is the whole listener.
 func operations() map[selector]operation {
 	const get, head, put, del, post = http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodPost
 	table := map[selector]operation{
-		{atService, get, "", "list"}:              {"ListContainers", toListContainers, (*call).listContainers},
-		{atService, get, "service", "properties"}: {"GetServiceProperties", toReadContainer, (*call).serviceProperties},
-		{atService, put, "service", "properties"}: {"SetServiceProperties", toWriteContainer, unoffered("to set properties of the service")},
-		{atService, get, "service", "stats"}:      {"GetServiceStats", toReadContainer, unoffered("a second region")},
-		{atService, post, "service", "userdelegationkey"}: {"GetUserDelegationKey", toReadContainer,
-			unoffered("a signature by a user delegation key")},
-		{atService, post, "", "batch"}: {"SubmitBatch", toWriteContainer, unoffered("a batch of requests")},
-		{atService, get, "", "blobs"}:  {"FindBlobsByTags", toReadContainer, unoffered("to find blobs by tags")},
+		{atService, get, "", "list"}:                      {"ListContainers", toListContainers, (*call).listContainers},
+		{atService, get, "service", "properties"}:         {"GetServiceProperties", toReadContainer, (*call).serviceProperties},
+		{atService, put, "service", "properties"}:         {"SetServiceProperties", toWriteContainer, unoffered("to set properties of the service")},
+		{atService, get, "service", "stats"}:              {"GetServiceStats", toReadContainer, unoffered("a second region")},
+		{atService, post, "service", "userdelegationkey"}: {"GetUserDelegationKey", toReadContainer, unoffered("a signature by a user delegation key")},
+		{atService, post, "", "batch"}:                    {"SubmitBatch", toWriteContainer, unoffered("a batch of requests")},
+		{atService, get, "", "blobs"}:                     {"FindBlobsByTags", toReadContainer, unoffered("to find blobs by tags")},
 
-		{atContainer, put, "container", ""}:         {"CreateContainer", toMakeContainer, (*call).createContainer},
-		{atContainer, get, "container", ""}:         {"GetContainerProperties", toReadContainer, (*call).containerProperties},
-		{atContainer, head, "container", ""}:        {"GetContainerProperties", toReadContainer, (*call).containerProperties},
-		{atContainer, get, "container", "metadata"}: {"GetContainerProperties", toReadContainer, (*call).containerProperties},
-		{atContainer, head, "container", "metadata"}: {"GetContainerProperties", toReadContainer,
-			(*call).containerProperties},
-		{atContainer, put, "container", "metadata"}: {"SetContainerMetadata", toWriteContainer, (*call).setContainerMetadata},
-		{atContainer, del, "container", ""}:         {"DeleteContainer", toDeleteContainer, (*call).deleteContainer},
-		{atContainer, put, "container", "lease"}:    {"LeaseContainer", toWriteContainer, (*call).leaseContainer},
-		{atContainer, get, "container", "list"}:     {"ListBlobs", toList, (*call).listBlobs},
-		{atContainer, get, "container", "acl"}:      {"GetContainerACL", toReadContainer, (*call).containerACL},
-		{atContainer, head, "container", "acl"}:     {"GetContainerACL", toReadContainer, (*call).containerACL},
-		{atContainer, put, "container", "acl"}:      {"SetContainerACL", toWriteContainer, unoffered("a stored access policy or public access")},
-		{atContainer, put, "container", "undelete"}: {"RestoreContainer", toWriteContainer, unoffered("to restore what was deleted")},
+		{atContainer, put, "container", ""}:          {"CreateContainer", toMakeContainer, (*call).createContainer},
+		{atContainer, get, "container", ""}:          {"GetContainerProperties", toReadContainer, (*call).containerProperties},
+		{atContainer, head, "container", ""}:         {"GetContainerProperties", toReadContainer, (*call).containerProperties},
+		{atContainer, get, "container", "metadata"}:  {"GetContainerProperties", toReadContainer, (*call).containerProperties},
+		{atContainer, head, "container", "metadata"}: {"GetContainerProperties", toReadContainer, (*call).containerProperties},
+		{atContainer, put, "container", "metadata"}:  {"SetContainerMetadata", toWriteContainer, (*call).setContainerMetadata},
+		{atContainer, del, "container", ""}:          {"DeleteContainer", toDeleteContainer, (*call).deleteContainer},
+		{atContainer, put, "container", "lease"}:     {"LeaseContainer", toWriteContainer, (*call).leaseContainer},
+		{atContainer, get, "container", "list"}:      {"ListBlobs", toList, (*call).listBlobs},
+		{atContainer, get, "container", "acl"}:       {"GetContainerACL", toReadContainer, (*call).containerACL},
+		{atContainer, head, "container", "acl"}:      {"GetContainerACL", toReadContainer, (*call).containerACL},
+		{atContainer, put, "container", "acl"}:       {"SetContainerACL", toWriteContainer, unoffered("a stored access policy or public access")},
+		{atContainer, put, "container", "undelete"}:  {"RestoreContainer", toWriteContainer, unoffered("to restore what was deleted")},
 
 		{atBlob, put, "", ""}:           {"PutBlob", toPut, (*call).putBlob},
 		{atBlob, get, "", ""}:           {"GetBlob", toRead, (*call).getBlob},
@@ -102,19 +128,23 @@ func unoffered(what string) func(*call) error {
 	return func(*call) error { return notOffered(what) }
 }
 
-// find gives the operation of a request.
-func (d *Handler) find(c *call) (operation, error) {
-	want := selector{c.level, c.r.Method, c.query.Get("restype"), c.query.Get("comp")}
-	if op, ok := d.operations[want]; ok {
-		return op, nil
+// Find reads the path and the query, and looks for the operation.
+func (c *call) Find() error {
+	if err := c.locate(); err != nil {
+		return err
 	}
-	for known := range d.operations {
+	want := selector{c.level, c.R.Method, c.query.Get("restype"), c.query.Get("comp")}
+	if op, ok := c.handler.operations[want]; ok {
+		c.operation, c.Route = op, c.handler.routes[want]
+		return nil
+	}
+	for known := range c.handler.operations {
 		if known.level == want.level && known.restype == want.restype && known.comp == want.comp {
-			return operation{}, refusal(http.StatusMethodNotAllowed, "UnsupportedHttpVerb", c.r.Method+" is no method of this resource")
+			return refusal(http.StatusMethodNotAllowed, "UnsupportedHttpVerb", c.R.Method+" is no method of this resource")
 		}
 	}
 	if want.comp != "" {
-		return operation{}, invalidQuery("comp", want.comp)
+		return invalidQuery("comp", want.comp)
 	}
-	return operation{}, refusal(http.StatusBadRequest, "InvalidUri", "nothing is known to do by this request; what a container is asked needs restype=container")
+	return refusal(http.StatusBadRequest, "InvalidUri", "nothing is known to do by this request; what a container is asked needs restype=container")
 }

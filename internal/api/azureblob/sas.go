@@ -99,13 +99,13 @@ func checkTerms(q url.Values, c *call) error {
 	if !ok || !now.Before(end) {
 		return failed("the signature has expired")
 	}
-	if text := q.Get("sip"); text != "" && !fromAddress(text, c.r.RemoteAddr) {
+	if text := q.Get("sip"); text != "" && !fromAddress(text, c.R.RemoteAddr) {
 		return failed("the signature is not for this address")
 	}
 	switch q.Get("spr") {
 	case "", "https,http", "http,https":
 	case "https":
-		if c.r.TLS == nil {
+		if c.R.TLS == nil {
 			return failed("the signature is for https only")
 		}
 	default:

@@ -24,10 +24,10 @@ func (d *Handler) admitSharedKey(c *call, shown string, forms func(r *http.Reque
 	if account != c.at.Account {
 		return grant{}, failed("it is signed for account " + strconv.Quote(account))
 	}
-	if err := checkDate(c.r); err != nil {
+	if err := checkDate(c.R); err != nil {
 		return grant{}, err
 	}
-	if !signedBy(d.keysOf(account), signature, forms(c.r, c.query, account)...) {
+	if !signedBy(d.keysOf(account), signature, forms(c.R, c.query, account)...) {
 		return grant{}, failed("the signature fits no key of the account, or what was signed is not what arrived")
 	}
 	return grant{everything: true}, nil

@@ -19,7 +19,7 @@ func (y *yard) send(method, path string, prepare func(*http.Request)) *httptest.
 	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
 	prepare(r)
 	w := httptest.NewRecorder()
-	y.handler.ServeHTTP(w, r)
+	y.frame.ServeHTTP(w, r)
 	return w
 }
 

@@ -7,26 +7,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // Why a request is not let in, besides what is wrong with a token.
 var (
-	// errNoCredential: it shows nothing.
-	errNoCredential = errors.New("the request shows neither a key nor a token")
-	// errKey: the key is none of the topic's.
-	errKey = errors.New("the key is none of the topic's")
-	// errKeysDisabled: the topic takes no keys, nor what is made with them.
-	errKeysDisabled = errors.New("the topic takes neither access keys nor signatures made with them")
-	// errResource: the signature is good, but for something else.
-	errResource = errors.New("the token was made for another resource")
-	// errRights: the policy is good, but may not do this.
-	errRights = errors.New("the policy gives too few rights")
+	errNoCredential = notLetIn("the request shows neither a key nor a token",
+		"show one of the topic's keys in the header aeg-sas-key, a token made with one in aeg-sas-token, or a policy of the namespace or a bearer token in Authorization")
+	errKey = notLetIn("the key is none of the topic's",
+		"use key1 or key2 of this topic: eventyard topic show NAME, or POST /topics/NAME/listKeys, shows them to who may manage; a key that was made anew ended the old one")
+	errKeysDisabled = notLetIn("the topic takes neither access keys nor signatures made with them",
+		"use a policy of the namespace or a bearer token, or set disableLocalAuth of the topic to false")
 )
 
-// challenges are the ways to be let in that the header has words for.
-var challenges = []string{`SharedAccessSignature realm="eventyard"`, `Bearer realm="eventyard"`, `Basic realm="eventyard", charset="UTF-8"`}
+func notLetIn(detail, next string) error {
+	return &frame.Refusal{Status: http.StatusUnauthorized, Code: "Unauthorized", Detail: detail, Next: next}
+}
 
 // howToEnter ends what a client is told that showed nothing good. Where the well-known key works
 // it is no secret.
@@ -53,16 +51,15 @@ type credential struct {
 	text   string
 }
 
-// admit lets a call in or says why not. It is the one place where that is decided, and comes
-// before anything is read of the request but its head.
-func (c *call) admit() error {
-	switch c.route.need {
-	case nothing:
+// Admit lets a call in or says why not. It is the one place where that is decided.
+func (c *call) Admit() error {
+	switch {
+	case c.Route.Need.Reach == frame.Nobody:
 		return nil
-	case toManage:
+	case !c.Route.Need.TopicKey:
 		return c.admitPolicy()
 	}
-	shown, err := credentialOf(c.r)
+	shown, err := credentialOf(c.R)
 	if err != nil {
 		return err
 	}
@@ -101,7 +98,7 @@ func credentialOf(r *http.Request) (credential, error) {
 // shownKey refuses an empty one the way that Event Grid does.
 func shownKey(key string) (credential, error) {
 	if key == "" {
-		return credential{}, &fault{status: http.StatusBadRequest, code: "InvalidSas", message: "aeg-sas-key is empty", next: "send one of the topic's keys in it"}
+		return credential{}, &frame.Refusal{Status: http.StatusBadRequest, Code: "InvalidSas", Detail: "aeg-sas-key is empty", Next: "send one of the topic's keys in it"}
 	}
 	return credential{byKey, key}, nil
 }
@@ -158,15 +155,15 @@ func (c *call) admitToken(text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: it is for %.128q", errResource, token.Resource)
+	return notLetIn(fmt.Sprintf("the token was made for another resource: it is for %.128q", token.Resource), "make one for the URL that you publish to")
 }
 
 // urls are those by which what is asked for is known, here and to the outside: a signature is
 // good for any of them.
 func (c *call) urls() (urls []string) {
-	here := "https://" + c.r.Host
+	here := "https://" + c.R.Host
 	bases := []string{here + "/topics/" + c.topic.Name}
-	if public := c.handler.cfg.Endpoint(c.r, c.topic.Name); public != "" {
+	if public := c.handler.cfg.Endpoint(c.R, c.topic.Name); public != "" {
 		bases = append(bases, strings.TrimSuffix(public, "/api/events"))
 	}
 	for _, base := range bases {
@@ -177,57 +174,35 @@ func (c *call) urls() (urls []string) {
 		urls = append(urls, base+"/api/events", base+"/events")
 	}
 	if c.names.subscription == "" {
-		urls = append(urls, here+c.r.URL.EscapedPath())
+		urls = append(urls, here+c.R.URL.EscapedPath())
 	}
 	return urls
 }
 
 // admitPolicy lets in who has the right by a policy of the namespace, or a bearer token.
 func (c *call) admitPolicy() error {
-	grant, err := c.authenticate()
+	grant, err := frame.Authenticate(c.handler.cfg.Access, c.R)
+	if errors.Is(err, frame.ErrNoToken) {
+		return errNoCredential
+	}
 	if err != nil {
 		return err
 	}
 	return c.allow(grant)
 }
 
-// authenticate reads the Authorization header as the HTTP listener does.
-func (c *call) authenticate() (auth.Grant, error) {
-	given := c.r.Header.Values("Authorization")
-	switch len(given) {
-	case 0:
-		return auth.Grant{}, errNoCredential
-	case 1:
-	default:
-		return auth.Grant{}, fmt.Errorf("%w: the request has %d Authorization headers", auth.ErrMalformed, len(given))
-	}
-	word, rest, _ := strings.Cut(strings.TrimSpace(given[0]), " ")
-	access := c.handler.cfg.Access
-	switch auth.Fold(word) {
-	case "":
-		return auth.Grant{}, errNoCredential
-	case "basic":
-		name, key, ok := c.r.BasicAuth()
-		if !ok {
-			return auth.Grant{}, fmt.Errorf("%w: Basic wants the base64 of a policy's name, a colon and its key", auth.ErrMalformed)
-		}
-		return access.Key(name, key)
-	case "bearer":
-		return access.Token(c.r.Context(), strings.TrimSpace(rest), "")
-	case "sharedaccesssignature":
-		return access.Token(c.r.Context(), "SharedAccessSignature "+strings.TrimSpace(rest), "")
-	}
-	return auth.Grant{}, fmt.Errorf("%w: the Authorization header begins with %.32q", auth.ErrUnsupported, word)
-}
-
 // allow tells whether a grant is enough. Topics belong to the namespace.
 func (c *call) allow(grant auth.Grant) error {
-	now, need := time.Now(), c.route.need.rights()
+	now, need := time.Now(), c.Route.Need.OneOf[0]
 	switch {
 	case grant.Allows(auth.Entity{}, need, now):
 		return nil
 	case grant.Allows(auth.Entity{}, 0, now):
-		return fmt.Errorf("%w: it takes %s, and %q gives %s to the namespace", errRights, strings.Join(need.Names(), " and "), grant.Holder, grant.Rights(auth.Entity{}))
+		return &frame.Refusal{
+			Status: http.StatusForbidden, Code: "InsufficientRights", Next: "use a policy that has the right",
+			Detail: fmt.Sprintf("the policy gives too few rights: it takes %s, and %q gives %s to the namespace",
+				strings.Join(need.Names(), " and "), grant.Holder, grant.Rights(auth.Entity{})),
+		}
 	}
 	return fmt.Errorf("%w: what %q shows is not for the whole namespace", auth.ErrAudience, grant.Holder)
 }

@@ -21,7 +21,7 @@ func BenchmarkPublish(b *testing.B) {
 		r := httptest.NewRequest("POST", "https://localhost/topics/orders/api/events?api-version=2018-01-01", strings.NewReader(body))
 		withKey(r)
 		w := httptest.NewRecorder()
-		if y.handler.ServeHTTP(w, r); w.Code != 200 {
+		if y.frame.ServeHTTP(w, r); w.Code != 200 {
 			b.Fatal(w.Body)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -47,6 +48,7 @@ type yard struct {
 	topicRegistry *access.Registry
 	registry      *prometheus.Registry
 	handler       *Handler
+	frame         *frame.Frame
 	server        *httptest.Server
 	stopping      context.CancelFunc
 	errors        *errorLog
@@ -60,16 +62,23 @@ func newYard(t testing.TB, change ...func(*Config)) *yard {
 	y.topicRegistry = newAccess(t, log)
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
-	cfg := Config{Topics: y.topics, Pull: y.pull, Access: y.topicRegistry, LoopbackOnly: true, Stopping: stopping, Log: log, Metrics: y.registry}
+	cfg := Config{Topics: y.topics, Pull: y.pull, Access: y.topicRegistry, Stopping: stopping, Log: log, Metrics: y.registry}
 	for _, c := range change {
 		c(&cfg)
 	}
-	y.handler = New(cfg)
-	y.server = httptest.NewUnstartedServer(y.handler)
+	y.serve(New(cfg))
+	y.server = httptest.NewUnstartedServer(y.frame)
 	y.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	y.server.StartTLS()
 	t.Cleanup(func() { stop(); y.server.Close() })
 	return y
+}
+
+// serve puts the API into a frame, where it gets every request.
+func (y *yard) serve(d *Handler) {
+	api := d.API()
+	api.Serves = nil
+	y.handler, y.frame = d, frame.New(frame.Config{LoopbackOnly: true, Stopping: d.cfg.Stopping, Log: d.cfg.Log}, api)
 }
 
 func newAccess(t testing.TB, log *slog.Logger) *access.Registry {

@@ -22,7 +22,7 @@ func FuzzPath(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	all := routes()
+	all := routes(Config{})
 	f.Fuzz(func(t *testing.T, escaped string) {
 		path, err := splitPath(escaped)
 		if err != nil {
@@ -79,8 +79,8 @@ func FuzzLockTokens(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		tokens, err := parseLockTokens(text)
 		if err != nil {
-			if fault := judge(err); fault.status != 400 {
-				t.Fatalf("refused as %d", fault.status)
+			if said := (&call{}).Judge(err); said.Status != 400 {
+				t.Fatalf("refused as %d", said.Status)
 			}
 			return
 		}
@@ -118,7 +118,7 @@ func FuzzRequest(f *testing.F) {
 		r.Method, r.URL, r.Host = method, &url.URL{Path: path, RawQuery: query}, host
 		r.Header = http.Header{http.CanonicalHeaderKey(name): {value}}
 		w := httptest.NewRecorder()
-		y.handler.ServeHTTP(w, r)
+		y.frame.ServeHTTP(w, r)
 		_ = Serves(r)
 		text, _ := io.ReadAll(w.Body)
 		if w.Code == 500 {

@@ -1,77 +1,126 @@
+// Package eventgrid is Event Grid's HTTP API: publishing the way Event Grid's clients do it, pull
+// delivery the way its namespace clients do it, validation links, and the management calls and
+// JSON of Event Grid. All of it is under /topics/, and under the paths of Azure's resource manager.
+//
+// It translates and keeps no state of its own. A frame has a request found in one table
+// (routes.go), let in by a topic's key, a signature made with one, or a policy of the namespace
+// (admit.go), and served; errors are told in Event Grid's form (refuse.go).
+// A publication is answered 200 only when the topic's log has said that it is stored.
 package eventgrid
 
 import (
-	"errors"
+	"context"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
-// Handler is an http.Handler. It starts no goroutine.
-type Handler struct {
-	cfg         Config
-	routes      []route // read only
-	crossOrigin *http.CrossOriginProtection
-	metrics     *metrics
+// Topics is what the listener asks of the definitions. All methods may be called by many
+// goroutines at once.
+type Topics interface {
+	Topic(name string) (topics.Topic, error)
+	Topics() []topics.Topic
+	CreateTopic(ctx context.Context, cfg topics.TopicConfig) (topics.Topic, error)
+	EnsureTopic(ctx context.Context, cfg topics.TopicConfig) (topics.Topic, error)
+	UpdateTopic(ctx context.Context, name string, change func(*topics.Topic) error) (topics.Topic, error)
+	DeleteTopic(ctx context.Context, name string) error
+	RegenerateKey(ctx context.Context, topic, key string) (topics.Topic, error)
+	Publish(ctx context.Context, topic string, events [][]byte) error
+	Find(source topics.Source, name string) (topics.Subscription, error)
+	Subscriptions(source topics.Source) ([]topics.Subscription, error)
+	Create(ctx context.Context, source topics.Source, name string, s topics.Settings) (topics.Subscription, error)
+	Update(ctx context.Context, source topics.Source, name string, change func(*topics.Settings) error) (topics.Subscription, error)
+	Delete(ctx context.Context, source topics.Source, name string) error
+	Confirm(ctx context.Context, id, token string, rate int) (topics.Subscription, error)
 }
 
-// New makes a listener. It listens on nothing: put it before the HTTP listener for what it Serves.
+var _ Topics = (*topics.Registry)(nil)
+
+// Puller is what it asks of the delivery service. All methods may be called by many
+// goroutines at once.
+type Puller interface {
+	Receive(ctx context.Context, subscription string, max int, wait time.Duration) ([]delivery.Received, error)
+	Settle(ctx context.Context, subscription string, how delivery.Settlement, delay time.Duration, tokens []string) ([]delivery.Settled, error)
+}
+
+var _ Puller = (*delivery.Service)(nil)
+
+// Access lets in whoever shows a namespace policy's signature or key, or a bearer token.
+type Access interface {
+	frame.Access
+	Development() bool
+}
+
+// Config says what the listener serves.
+type Config struct {
+	// Topics, Pull and Access are required.
+	Topics Topics
+	Pull   Puller
+	Access Access
+	// Endpoint is the publish URL of a topic as a client of this request reaches it. nil, or
+	// an empty answer, means that it is made of the request itself.
+	Endpoint func(r *http.Request, topic string) string
+	// MaxBytes of a publication; zero: 1 MiB. A little more is taken, as Event Grid does
+	// (1,049,600 in all for 1 MiB).
+	MaxBytes int
+	// Stopping ends long polls. It is a field because it belongs to the listener's life and to no
+	// request. nil means never.
+	Stopping context.Context
+	// Log takes what the listener cannot tell its client. nil means slog.Default().
+	Log *slog.Logger
+	// Metrics takes the listener's counts; nil means nobody.
+	Metrics prometheus.Registerer
+}
+
+func (c Config) withDefaults() Config {
+	if c.Endpoint == nil {
+		c.Endpoint = func(*http.Request, string) string { return "" }
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 1 << 20
+	}
+	if c.Stopping == nil {
+		c.Stopping = context.Background()
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
+	return c
+}
+
+// Handler is Event Grid's API. It starts no goroutine.
+type Handler struct {
+	cfg     Config
+	routes  []route // read only
+	metrics *metrics
+}
+
+// New makes the API. It listens on nothing: give what API returns to a frame.
 func New(cfg Config) *Handler {
 	if cfg.Topics == nil || cfg.Pull == nil || cfg.Access == nil {
-		panic("gridapi: a listener needs topics, somebody to pull from, and access")
+		panic("eventgrid: the API needs topics, somebody to pull from, and access")
 	}
 	cfg = cfg.withDefaults()
-	return &Handler{
-		cfg: cfg, routes: routes(), crossOrigin: http.NewCrossOriginProtection(), metrics: newMetrics(cfg.Metrics),
-	}
+	return &Handler{cfg: cfg, routes: routes(cfg), metrics: newMetrics(cfg.Metrics)}
 }
 
-// ServeHTTP answers one request.
-func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
-	c := d.newCall(w, r)
-	defer func() { d.observe(c, time.Since(began)) }()
-	defer d.survive(c)
-	if err := d.answer(c); err != nil {
-		c.refuse(err)
+// API is what a frame serves.
+func (d *Handler) API() frame.API {
+	api := frame.API{Name: "eventgrid", Serves: Serves, Trusts: isDelivery}
+	api.Begin = func(c *frame.Call) frame.Exchange { return d.newCall(c) }
+	for _, rt := range d.routes {
+		api.Routes = append(api.Routes, rt.Route)
 	}
-}
-
-func (d *Handler) answer(c *call) error {
-	if err := d.guard(c.r); err != nil {
-		return err
-	}
-	if err := d.find(c); err != nil {
-		return err
-	}
-	if err := c.admit(); err != nil {
-		return err
-	}
-	c.admitted = true
-	return c.route.serve(c)
-}
-
-// guard keeps web pages out, as that of the HTTP listener does: in development everybody knows the
-// key, and a page of another name may be pointed at this machine (DNS rebinding).
-func (d *Handler) guard(r *http.Request) error {
-	if d.cfg.LoopbackOnly && !auth.IsLocalName(r.Host, d.cfg.Host) {
-		return &fault{
-			status: http.StatusForbidden, code: "ForeignHost",
-			message: "this yard answers to local names only",
-			next:    "use 127.0.0.1, localhost, or a name beneath it such as orders.localhost",
-		}
-	}
-	if err := d.crossOrigin.Check(r); err != nil && !isDelivery(r) {
-		return &fault{
-			status: http.StatusForbidden, code: "CrossOrigin",
-			message: "a page of another origin may not change anything here: " + err.Error(),
-			next:    "send the request from a program, or from a page that this yard serves",
-		}
-	}
-	return nil
+	return api
 }
 
 // isDelivery tells a grid that delivers CloudEvents to a topic of ours: it names itself in Origin,
@@ -80,35 +129,4 @@ func (d *Handler) guard(r *http.Request) error {
 // believed.
 func isDelivery(r *http.Request) bool {
 	return r.Header.Get("WebHook-Request-Origin") != "" && r.Header.Get("Sec-Fetch-Site") == ""
-}
-
-// errPanicked is what a client is told of a panic; the log has the rest.
-var errPanicked = errors.New("the yard made a mistake of its own in answering this request")
-
-// survive keeps a panic of one request from the others. Where the answer has begun the
-// connection is cut, so that no client takes the half for the whole.
-func (d *Handler) survive(c *call) {
-	reason := recover()
-	if reason == nil {
-		return
-	}
-	if reason == http.ErrAbortHandler {
-		panic(reason)
-	}
-	d.cfg.Log.Error("a grid request made its handler panic", "operation", c.route.name, "request", c.id, "panic", reason, "stack", string(debug.Stack()))
-	if c.status == 0 {
-		c.report(judge(errPanicked))
-		return
-	}
-	c.status = http.StatusInternalServerError
-	panic(http.ErrAbortHandler)
-}
-
-// observe writes down what became of a request.
-func (d *Handler) observe(c *call, took time.Duration) {
-	d.metrics.observe(c, took)
-	if d.cfg.Log.Enabled(c.r.Context(), slog.LevelDebug) {
-		d.cfg.Log.Debug("grid request answered", "operation", c.route.name, "request", c.id, "method", c.r.Method,
-			"topic", c.topic.Name, "subscription", c.names.subscription, "events", c.events, "status", c.status, "took", took)
-	}
 }

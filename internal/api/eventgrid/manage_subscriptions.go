@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -119,7 +120,7 @@ func (c *call) updateSubscription() error {
 // are there when it is stored, so that what others change meanwhile stays.
 func (c *call) changeSubscription(text []byte, base func(topics.Settings) topics.Settings) error {
 	c.takeUntil(time.Now().Add(handshakeTime))
-	s, err := c.handler.cfg.Topics.Update(c.r.Context(), c.source(), c.names.subscription, func(s *topics.Settings) error {
+	s, err := c.handler.cfg.Topics.Update(c.R.Context(), c.source(), c.names.subscription, func(s *topics.Settings) error {
 		next, err := topics.ParseSubscriptionARM(text, base(*s))
 		if err == nil {
 			*s = next
@@ -138,7 +139,7 @@ func (c *call) createSubscription(text []byte) error {
 		return err
 	}
 	c.takeUntil(time.Now().Add(handshakeTime))
-	s, err := c.handler.cfg.Topics.Create(c.r.Context(), c.source(), c.names.subscription, settings)
+	s, err := c.handler.cfg.Topics.Create(c.R.Context(), c.source(), c.names.subscription, settings)
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (c *call) createSubscription(text []byte) error {
 }
 
 func (c *call) deleteSubscription() error {
-	err := c.handler.cfg.Topics.Delete(c.r.Context(), c.source(), c.names.subscription)
+	err := c.handler.cfg.Topics.Delete(c.R.Context(), c.source(), c.names.subscription)
 	if errors.Is(err, topics.ErrTopicNotFound) { // and so its subscriptions are not there, either
 		return c.replyDeleted(err, topics.ErrTopicNotFound)
 	}
@@ -160,9 +161,9 @@ func (c *call) getFullURL() error {
 		return err
 	}
 	if s.Webhook == nil {
-		return &fault{
-			status: http.StatusBadRequest, code: codeInvalid,
-			message: "subscription " + s.Name + " has no webhook", next: "ask this of one whose endpointType is WebHook",
+		return &frame.Refusal{
+			Status: http.StatusBadRequest, Code: codeInvalid,
+			Detail: "subscription " + s.Name + " has no webhook", Next: "ask this of one whose endpointType is WebHook",
 		}
 	}
 	return c.replyJSON(http.StatusOK, map[string]string{"endpointUrl": s.Webhook.URL})

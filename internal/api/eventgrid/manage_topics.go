@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -45,14 +46,14 @@ func (c *call) showTopic(t topics.Topic) any { return topics.RenderTopicARM(t, c
 
 // endpoint is where a topic's events are published, as this client reaches it.
 func (c *call) endpoint(topic string) string {
-	if public := c.handler.cfg.Endpoint(c.r, topic); public != "" {
+	if public := c.handler.cfg.Endpoint(c.R, topic); public != "" {
 		return public
 	}
 	scheme := "http://"
-	if c.r.TLS != nil {
+	if c.R.TLS != nil {
 		scheme = "https://"
 	}
-	return scheme + c.r.Host + "/topics/" + topic + "/api/events"
+	return scheme + c.R.Host + "/topics/" + topic + "/api/events"
 }
 
 // putTopic makes a topic, or changes what may be changed of the one that is there.
@@ -65,7 +66,7 @@ func (c *call) putTopic() error {
 	t, err := c.createTopic(cfg)
 	if errors.Is(err, topics.ErrTopicExists) {
 		status = http.StatusOK
-		t, err = c.handler.cfg.Topics.EnsureTopic(c.r.Context(), cfg)
+		t, err = c.handler.cfg.Topics.EnsureTopic(c.R.Context(), cfg)
 	}
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func (c *call) createTopic(cfg topics.TopicConfig) (topics.Topic, error) {
 	if _, err := c.handler.cfg.Topics.Topic(cfg.Name); err == nil {
 		return topics.Topic{}, topics.ErrTopicExists
 	}
-	return c.handler.cfg.Topics.CreateTopic(c.r.Context(), cfg)
+	return c.handler.cfg.Topics.CreateTopic(c.R.Context(), cfg)
 }
 
 // topicConfig reads the body of a PUT. The path has the name; no body at all asks for the
@@ -110,7 +111,7 @@ func (c *call) updateTopic() error {
 	if err != nil {
 		return err
 	}
-	t, err := c.handler.cfg.Topics.UpdateTopic(c.r.Context(), c.names.topic, func(t *topics.Topic) error {
+	t, err := c.handler.cfg.Topics.UpdateTopic(c.R.Context(), c.names.topic, func(t *topics.Topic) error {
 		if mentions(text, "tags") {
 			t.Tags = asked.Tags
 		}
@@ -128,7 +129,7 @@ func (c *call) updateTopic() error {
 func (c *call) deleteTopic() error {
 	t, err := c.handler.cfg.Topics.Topic(c.names.topic)
 	if err == nil {
-		err = c.handler.cfg.Topics.DeleteTopic(c.r.Context(), t.Name)
+		err = c.handler.cfg.Topics.DeleteTopic(c.R.Context(), t.Name)
 	}
 	if err == nil {
 		c.handler.metrics.forget(t.Name)
@@ -170,12 +171,12 @@ func (c *call) regenerateKey() error {
 		KeyName string `json:"keyName"`
 	}
 	if err := json.Unmarshal(text, &request); err != nil || request.KeyName != "key1" && request.KeyName != "key2" {
-		return &fault{
-			status: http.StatusBadRequest, code: codeInvalid,
-			message: fmt.Sprintf("the body names no key, but %.32q", request.KeyName), next: `send {"keyName":"key1"} or {"keyName":"key2"}`,
+		return &frame.Refusal{
+			Status: http.StatusBadRequest, Code: codeInvalid,
+			Detail: fmt.Sprintf("the body names no key, but %.32q", request.KeyName), Next: `send {"keyName":"key1"} or {"keyName":"key2"}`,
 		}
 	}
-	t, err := c.handler.cfg.Topics.RegenerateKey(c.r.Context(), c.names.topic, request.KeyName)
+	t, err := c.handler.cfg.Topics.RegenerateKey(c.R.Context(), c.names.topic, request.KeyName)
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (c *call) regenerateKey() error {
 
 // document reads a body that has to be a JSON object; none at all is an empty one.
 func (c *call) document() ([]byte, error) {
-	text, err := c.body(maxManageBytes)
+	text, err := c.body()
 	if err != nil {
 		return nil, err
 	}
@@ -193,9 +194,9 @@ func (c *call) document() ([]byte, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(text, &object); err != nil || object == nil {
-		return nil, &fault{
-			status: http.StatusBadRequest, code: "InputJsonInvalid",
-			message: "the body is no JSON object", next: "send the resource as GET shows it, with its properties",
+		return nil, &frame.Refusal{
+			Status: http.StatusBadRequest, Code: "InputJsonInvalid",
+			Detail: "the body is no JSON object", Next: "send the resource as GET shows it, with its properties",
 		}
 	}
 	return text, nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -43,7 +44,7 @@ const maxPath = 2048
 // of a name (of a hub), a colon that was escaped is a colon. One slash at the end is nothing.
 func splitPath(escaped string) ([]string, error) {
 	wrong := func(what string) error {
-		return &fault{status: http.StatusBadRequest, code: "InvalidUri", message: "the path " + what, next: "escape it as URLs are"}
+		return &frame.Refusal{Status: http.StatusBadRequest, Code: "InvalidUri", Detail: "the path " + what, Next: "escape it as URLs are"}
 	}
 	if len(escaped) > maxPath {
 		return nil, wrong("is too long")

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
@@ -27,10 +28,10 @@ func (c *call) publish() error {
 // JSON (reference §19).
 func (c *call) publishToNamespace() error {
 	if c.topic.Schema != schema.CloudEvents {
-		return &fault{
-			status: http.StatusBadRequest, code: "InvalidRequest",
-			message: "topic " + c.topic.Name + " takes " + c.topic.Schema.InputName() + ", and this call publishes CloudEvents",
-			next:    "publish to /topics/" + c.topic.Name + "/api/events, or to a topic whose schema is CloudEvents",
+		return &frame.Refusal{
+			Status: http.StatusBadRequest, Code: "InvalidRequest",
+			Detail: "topic " + c.topic.Name + " takes " + c.topic.Schema.InputName() + ", and this call publishes CloudEvents",
+			Next:   "publish to /topics/" + c.topic.Name + "/api/events, or to a topic whose schema is CloudEvents",
 		}
 	}
 	if err := c.store(true); err != nil {
@@ -42,13 +43,13 @@ func (c *call) publishToNamespace() error {
 // store reads a publication and has it made durable.
 func (c *call) store(cloudEventsOnly bool) error {
 	most := c.handler.cfg.MaxBytes + slackBytes
-	body, err := c.body(most)
+	body, err := c.body()
 	if err != nil {
 		return err
 	}
 	events, err := schema.Read(schema.Publication{
 		Kind: c.topic.Schema, Mapping: c.topic.Mapping, TopicID: c.topic.Resource, TopicName: c.topic.Name,
-		Header: c.r.Header, Body: body, Now: time.Now(), NewID: newID,
+		Header: c.R.Header, Body: body, Now: time.Now(), NewID: frame.NewID,
 		MaxEvents: maxEvents, MaxEventBytes: most, CloudEventsOnly: cloudEventsOnly,
 	})
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *call) store(cloudEventsOnly bool) error {
 	if len(events) == 0 { // an empty array: nothing to store is stored
 		return nil
 	}
-	if err := c.handler.cfg.Topics.Publish(c.r.Context(), c.topic.Name, events); err != nil {
+	if err := c.handler.cfg.Topics.Publish(c.R.Context(), c.topic.Name, events); err != nil {
 		return err
 	}
 	c.handler.metrics.published.WithLabelValues(c.topic.Name, stored).Add(float64(len(events)))
@@ -76,7 +77,7 @@ func (c *call) publishOptions() error {
 	if err != nil {
 		return err
 	}
-	h := c.w.Header()
+	h := c.Header()
 	h.Set("Allow", "POST, OPTIONS")
 	h.Set("api-supported-versions", publishVersion)
 	h.Set("aeg-input-event-schema", inputSchemas[topic.Schema])

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -216,10 +217,10 @@ func TestAnswersToWhoHasLeft(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(ended, "POST", "https://localhost/topics/orders/api/events", strings.NewReader("["+event("a")+"]"))
 		withKey(r)
-		y.handler.ServeHTTP(w, r)
+		y.frame.ServeHTTP(w, r)
 		return w
 	}
-	if w := ask(); w.Code != statusClientGone || w.Body.Len() != 0 {
+	if w := ask(); w.Code != frame.StatusClientGone || w.Body.Len() != 0 {
 		t.Errorf("a client that left was answered %d %s", w.Code, w.Body)
 	}
 	y.stopping()
@@ -235,7 +236,7 @@ func TestABodyThatStops(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("POST", "https://localhost/topics/orders/api/events", io.MultiReader(strings.NewReader("["+event("a")+"]"), iotest.ErrReader(end)))
 		withKey(r)
-		y.handler.ServeHTTP(w, r)
+		y.frame.ServeHTTP(w, r)
 		if w.Code != status || !strings.Contains(w.Body.String(), "RequestBodyIncomplete") || len(y.topics.stored("orders")) != 0 {
 			t.Errorf("%v is answered %d %s", end, w.Code, w.Body)
 		}

@@ -35,7 +35,7 @@ func (c *call) receive() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.body(maxManageBytes); err != nil { // it has none; but who leaves is noticed only behind it
+	if _, err := c.body(); err != nil { // it has none; but who leaves is noticed only behind it
 		return err
 	}
 	began, wait := time.Now(), time.Duration(seconds)*time.Second
@@ -45,10 +45,10 @@ func (c *call) receive() error {
 		return err
 	}
 	if time.Since(began) > longPoll {
-		err = c.admit() // the key may have been made anew meanwhile
+		err = c.Admit() // the key may have been made anew meanwhile
 	}
 	if err == nil {
-		err = c.r.Context().Err()
+		err = c.R.Context().Err()
 	}
 	if err != nil {
 		c.giveBack(s.ID, events)
@@ -59,11 +59,11 @@ func (c *call) receive() error {
 
 // wait is a long poll that ends, with nothing, when the yard begins to stop.
 func (c *call) wait(subscription string, most int, wait time.Duration) ([]delivery.Received, error) {
-	ctx, cancel := context.WithCancel(c.r.Context())
+	ctx, cancel := context.WithCancel(c.R.Context())
 	defer cancel()
 	defer context.AfterFunc(c.handler.cfg.Stopping, cancel)()
 	events, err := c.handler.cfg.Pull.Receive(ctx, subscription, most, wait)
-	if err != nil && len(events) == 0 && ctx.Err() != nil && c.r.Context().Err() == nil {
+	if err != nil && len(events) == 0 && ctx.Err() != nil && c.R.Context().Err() == nil {
 		return nil, nil
 	}
 	return events, err
@@ -75,7 +75,7 @@ func (c *call) giveBack(subscription string, events []delivery.Received) {
 	if len(events) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), maxLate)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.R.Context()), maxLate)
 	defer cancel()
 	tokens := make([]string, len(events))
 	for i, e := range events {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
@@ -113,7 +114,7 @@ func (y *yard) poll(ctx context.Context, query string) *httptest.ResponseRecorde
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(ctx, "POST", "https://localhost"+jobs+":receive"+query, nil)
 	withKey(r)
-	y.handler.ServeHTTP(w, r)
+	y.frame.ServeHTTP(w, r)
 	return w
 }
 
@@ -123,7 +124,7 @@ func pollYard(t *testing.T) *yard {
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
 	t.Cleanup(stop)
-	y.handler = New(Config{Topics: y.topics, Pull: y.pull, Access: nobody{}, Stopping: stopping})
+	y.serve(New(Config{Topics: y.topics, Pull: y.pull, Access: nobody{}, Stopping: stopping}))
 	return y
 }
 
@@ -158,7 +159,7 @@ func TestWhatNobodyTakesIsGivenBack(t *testing.T) {
 		y.offer(received)
 		ctx, leave := context.WithCancel(t.Context())
 		y.pull.waiting = leave
-		if w := y.poll(ctx, ""); w.Code != statusClientGone || !strings.HasSuffix(y.pull.seen(), given) {
+		if w := y.poll(ctx, ""); w.Code != frame.StatusClientGone || !strings.HasSuffix(y.pull.seen(), given) {
 			t.Errorf("who left was answered %d %s; %s", w.Code, w.Body, y.pull.seen())
 		}
 
@@ -291,7 +292,7 @@ func TestPullErrors(t *testing.T) {
 // A long poll outlives the time that the server gives other answers and bodies.
 func TestLongPollsOutliveTheServersPatience(t *testing.T) {
 	y := newYard(t)
-	impatient := httptest.NewUnstartedServer(y.handler)
+	impatient := httptest.NewUnstartedServer(y.frame)
 	impatient.Config.WriteTimeout, impatient.Config.ReadTimeout = 200*time.Millisecond, 200*time.Millisecond
 	impatient.StartTLS()
 	defer impatient.Close()

@@ -1,23 +1,21 @@
 package eventgrid
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// route is one operation of the listener.
+// route is one operation of the API.
 type route struct {
-	method string
-	// pattern's words are found in any case; a name in braces stands for one segment.
+	frame.Route
+	// pattern is the path, whose words are found in any case.
 	pattern pattern
-	name    string // for metrics and logs
-	need    need
 	serve   func(*call) error
-	// poll marks what waits by design: it is not timed.
-	poll bool
 	// manager: it is the resource manager's, which frames lists. namespaced: its topics are a
 	// namespace's, and take CloudEvents if nothing else is said.
 	manager, namespaced bool
@@ -25,27 +23,12 @@ type route struct {
 	silentHead bool
 }
 
-// need is what a caller has to show.
-type need byte
-
-const (
-	undeclared need = iota // somebody forgot; such a route is never served
-	nothing                // anybody may
-	toPublish              // the topic's key, or the right to send to the namespace
-	toPull                 // the topic's key, or the right to listen
-	toManage               // the right to manage the namespace
+// What routes need: a topic's key, or a right to the namespace, which topics belong to.
+var (
+	toPublish = frame.Need{Reach: frame.Namespace, OneOf: []auth.Rights{auth.Send}, TopicKey: true}
+	toPull    = frame.Need{Reach: frame.Namespace, OneOf: []auth.Rights{auth.Listen}, TopicKey: true}
+	toManage  = frame.Of(frame.Namespace, auth.Manage)
 )
-
-// rights are those that a policy of the namespace has to have.
-func (n need) rights() auth.Rights {
-	switch n {
-	case toPublish:
-		return auth.Send
-	case toPull:
-		return auth.Listen
-	}
-	return auth.Manage
-}
 
 // The beginnings of the resource manager's paths (reference §18). A yard is one subscription and
 // one resource group, so that any stand for it.
@@ -56,45 +39,51 @@ const (
 	ofHub      = ofGroup + "/providers/Microsoft.EventHub/namespaces/{namespace}/eventhubs/{hub}"
 )
 
-// routes is the whole listener. It is searched from the top; publishing comes first.
-func routes() []route {
-	list := slices.Concat(publishRoutes(), pullRoutes(), edgeRoutes(), managerRoutes())
-	for _, rt := range list {
-		if rt.need == undeclared {
-			panic("gridapi: route " + rt.name + " does not say what it needs")
-		}
+// routes is the whole API. It is searched from the top; publishing comes first.
+func routes(cfg Config) []route {
+	list := slices.Concat(publishRoutes(int64(cfg.MaxBytes)+slackBytes), pullRoutes(), edgeRoutes(), managerRoutes())
+	for i := range list {
+		list[i].pattern = newPattern(list[i].Path)
+		list[i].MaxBody = cmp.Or(list[i].MaxBody, maxManageBytes)
 	}
 	return list
 }
 
-func publishRoutes() (list []route) {
+func publishRoutes(maxBytes int64) (list []route) {
+	publish := frame.Route{Method: "POST", Name: "Publish", Need: toPublish, MaxBody: maxBytes}
+	options := frame.Route{Method: "OPTIONS", Name: "PublishOptions", Need: frame.Open("publishers ask it before they show a key; it tells a topic's schema")}
 	for _, path := range []string{"/topics/{topic}/api/events", "/topics/{topic}/events", "/api/events", "/"} {
-		p := newPattern(path)
+		publish.Path, options.Path = path, path
 		list = append(list,
-			route{method: "POST", pattern: p, name: "Publish", need: toPublish, serve: (*call).publish, silentHead: true},
-			route{method: "OPTIONS", pattern: p, name: "PublishOptions", need: nothing, serve: (*call).publishOptions, silentHead: true},
-		)
+			route{Route: publish, serve: (*call).publish, silentHead: true},
+			route{Route: options, serve: (*call).publishOptions, silentHead: true})
 	}
-	validate := newPattern("/topics/{topic}/validate")
-	return append(list,
-		route{method: "POST", pattern: newPattern("/topics/{topic}:publish"), name: "NamespacePublish", need: toPublish, serve: (*call).publishToNamespace},
-		route{method: "GET", pattern: validate, name: "Validate", need: nothing, serve: (*call).validate},
-		route{method: "POST", pattern: validate, name: "Validate", need: nothing, serve: (*call).validate},
-	)
+	publish.Path, publish.Name = "/topics/{topic}:publish", "NamespacePublish"
+	list = append(list, route{Route: publish, serve: (*call).publishToNamespace})
+	for _, method := range []string{"GET", "POST"} {
+		list = append(list, route{serve: (*call).validate, Route: frame.Route{
+			Method: method, Path: "/topics/{topic}/validate", Name: "Validate", Need: frame.Open("the link's token is what lets in"),
+		}})
+	}
+	return list
 }
 
 func pullRoutes() (list []route) {
-	const base = "/topics/{topic}/eventsubscriptions/{subscription}:"
-	for _, rt := range []route{
-		{name: "receive", serve: (*call).receive, poll: true},
-		{name: "acknowledge", serve: (*call).acknowledge},
-		{name: "release", serve: (*call).release},
-		{name: "reject", serve: (*call).reject},
-		{name: "renewLock", serve: (*call).renewLock},
+	for _, rt := range []struct {
+		name  string
+		serve func(*call) error
+		waits bool
+	}{
+		{"Receive", (*call).receive, true},
+		{"Acknowledge", (*call).acknowledge, false},
+		{"Release", (*call).release, false},
+		{"Reject", (*call).reject, false},
+		{"RenewLock", (*call).renewLock, false},
 	} {
-		rt.method, rt.need, rt.pattern = "POST", toPull, newPattern(base+rt.name)
-		rt.name = strings.ToUpper(rt.name[:1]) + rt.name[1:]
-		list = append(list, rt)
+		verb := strings.ToLower(rt.name[:1]) + rt.name[1:]
+		list = append(list, route{serve: rt.serve, Route: frame.Route{
+			Method: "POST", Path: "/topics/{topic}/eventsubscriptions/{subscription}:" + verb, Name: rt.name, Need: toPull, Long: rt.waits,
+		}})
 	}
 	return list
 }
@@ -162,61 +151,62 @@ func subscriptionRoutes(base string) []route {
 }
 
 func managed(method, path, name string, serve func(*call) error) []route {
-	return []route{{method: method, pattern: newPattern(path), name: name, need: toManage, serve: serve}}
+	return []route{{serve: serve, Route: frame.Route{Method: method, Path: path, Name: name, Need: toManage}}}
 }
 
-// find gives a call its route and the names in its path.
-func (d *Handler) find(c *call) error {
-	path, err := splitPath(c.r.URL.EscapedPath())
+// Find looks for the route and the names in the path.
+func (c *call) Find() error {
+	path, err := splitPath(c.R.URL.EscapedPath())
 	if err != nil {
 		return err
 	}
 	var allowed []string
-	for _, rt := range d.routes {
+	for i := range c.handler.routes {
+		rt := &c.handler.routes[i]
 		found, ok := rt.pattern.match(path)
 		switch {
 		case !ok:
 			continue
-		case rt.silentHead && c.r.Method == http.MethodHead:
-			return noSuchPath(c.r)
-		case rt.takes(c.r.Method):
-			c.route, c.names = rt, found
+		case rt.silentHead && c.R.Method == http.MethodHead:
+			return noSuchPath(c.R)
+		case rt.takes(c.R.Method):
+			c.route, c.Route, c.names = rt, rt.Route, found
 			return c.nameByHost()
 		}
-		allowed = append(allowed, rt.method)
+		allowed = append(allowed, rt.Method)
 	}
 	if len(allowed) == 0 {
-		return noSuchPath(c.r)
+		return noSuchPath(c.R)
 	}
 	return c.wrongMethod(allowed)
 }
 
 // takes tells whether the route is for a method. HEAD is GET without a body, but not where GET
 // changes something.
-func (rt route) takes(method string) bool {
-	return rt.method == method || method == http.MethodHead && rt.method == http.MethodGet && rt.need == toManage
+func (rt *route) takes(method string) bool {
+	return rt.Method == method || method == http.MethodHead && rt.Method == http.MethodGet && rt.Need.Reach != frame.Nobody
 }
 
 // nameByHost takes the topic from the host where the path names none.
 func (c *call) nameByHost() error {
-	if c.route.name != "Publish" && c.route.name != "PublishOptions" || c.names.topic != "" {
+	if c.Route.Name != "Publish" && c.Route.Name != "PublishOptions" || c.names.topic != "" {
 		return nil
 	}
-	if c.names.topic = topicOfHost(c.r.Host); c.names.topic == "" {
-		return &fault{
-			status: http.StatusNotFound, code: codeNotFound,
-			message: "neither the path nor the host's first label names a topic",
-			next:    "publish to /topics/NAME/api/events, or to /api/events at a host such as NAME.localhost",
+	if c.names.topic = topicOfHost(c.R.Host); c.names.topic == "" {
+		return &frame.Refusal{
+			Status: http.StatusNotFound, Code: codeNotFound,
+			Detail: "neither the path nor the host's first label names a topic",
+			Next:   "publish to /topics/NAME/api/events, or to /api/events at a host such as NAME.localhost",
 		}
 	}
 	return nil
 }
 
 func noSuchPath(r *http.Request) error {
-	return &fault{
-		status: http.StatusNotFound, code: codeNotFound,
-		message: "there is nothing at " + shorten(r.URL.Path),
-		next:    "publish to /topics/NAME/api/events; GET /topics lists the topics",
+	return &frame.Refusal{
+		Status: http.StatusNotFound, Code: codeNotFound,
+		Detail: "there is nothing at " + shorten(r.URL.Path),
+		Next:   "publish to /topics/NAME/api/events; GET /topics lists the topics",
 	}
 }
 
@@ -224,10 +214,10 @@ func (c *call) wrongMethod(allowed []string) error {
 	slices.Sort(allowed)
 	slices.Reverse(allowed) // POST before OPTIONS, as Event Grid has it
 	methods := strings.Join(slices.Compact(allowed), ", ")
-	c.w.Header().Set("Allow", methods)
-	return &fault{
-		status: http.StatusMethodNotAllowed, code: "MethodNotAllowed",
-		message: shorten(c.r.Method) + " is not a method of " + shorten(c.r.URL.Path),
-		next:    "use " + methods,
+	c.Header().Set("Allow", methods)
+	return &frame.Refusal{
+		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
+		Detail: shorten(c.R.Method) + " is not a method of " + shorten(c.R.URL.Path),
+		Next:   "use " + methods,
 	}
 }

@@ -7,13 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
-)
-
-// The codes of tokens that could not be settled, as Event Grid's clients know them.
-const (
-	codeLost     = "TokenLost"
-	codeBadToken = "BadToken"
 )
 
 // maxTokens bounds one request to settle; that many events are received at once at most.
@@ -44,7 +39,7 @@ type failedToken struct {
 }
 
 func (c *call) settle(how delivery.Settlement, delay time.Duration) error {
-	text, err := c.body(maxManageBytes)
+	text, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -56,7 +51,7 @@ func (c *call) settle(how delivery.Settlement, delay time.Duration) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := c.handler.cfg.Pull.Settle(c.r.Context(), s.ID, how, delay, tokens)
+	outcomes, err := c.handler.cfg.Pull.Settle(c.R.Context(), s.ID, how, delay, tokens)
 	if err != nil {
 		return err
 	}
@@ -75,21 +70,21 @@ func (c *call) settle(how delivery.Settlement, delay time.Duration) error {
 // text, which its clients' tests look for.
 func (c *call) tokenError(err error) errorDetail {
 	if errors.Is(err, delivery.ErrLockLost) {
-		return errorDetail{codeLost, "Token has expired."}
+		return errorDetail{"TokenLost", "Token has expired."}
 	}
-	f := judge(err)
-	if f.status == http.StatusInternalServerError {
+	said := c.Judge(err)
+	if said.Status == http.StatusInternalServerError {
 		c.handler.cfg.Log.Error("a lock token could not be settled", "topic", c.topic.Name, "subscription", c.names.subscription, "error", err)
 	}
-	return errorDetail{f.code, f.text()}
+	return errorDetail{said.Code, wholeText(said)}
 }
 
 // parseLockTokens reads {"lockTokens":["…"]}.
 func parseLockTokens(text []byte) ([]string, error) {
 	wrong := func(what string) error {
-		return &fault{
-			status: http.StatusBadRequest, code: "InputJsonInvalid",
-			message: "the body is no list of lock tokens: " + what, next: `send {"lockTokens":["…"]} with the tokens that receive gave`,
+		return &frame.Refusal{
+			Status: http.StatusBadRequest, Code: "InputJsonInvalid",
+			Detail: "the body is no list of lock tokens: " + what, Next: `send {"lockTokens":["…"]} with the tokens that receive gave`,
 		}
 	}
 	var request struct {

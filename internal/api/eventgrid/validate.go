@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
@@ -15,24 +16,24 @@ import (
 // §10). Whoever has it may: its token cannot be guessed. GET has to do it, because Event Grid's
 // does, and POST, because CloudEvents' does.
 func (c *call) validate() error {
-	rate, err := allowedRate(c.r.Header.Get("WebHook-Allowed-Rate"))
+	rate, err := allowedRate(c.R.Header.Get("WebHook-Allowed-Rate"))
 	if err != nil {
 		return err
 	}
 	id, _ := c.parameter("id")
 	token, _ := c.parameter("token")
 	if id == "" || token == "" {
-		return &fault{
-			status: http.StatusBadRequest, code: "InvalidValidationLink",
-			message: "the link has lost its id or its token", next: "open it whole, as the endpoint was sent it",
+		return &frame.Refusal{
+			Status: http.StatusBadRequest, Code: "InvalidValidationLink",
+			Detail: "the link has lost its id or its token", Next: "open it whole, as the endpoint was sent it",
 		}
 	}
-	s, err := c.handler.cfg.Topics.Confirm(c.r.Context(), id, token, rate)
+	s, err := c.handler.cfg.Topics.Confirm(c.R.Context(), id, token, rate)
 	if err != nil {
 		return err
 	}
 	message := fmt.Sprintf("The endpoint of subscription %s is confirmed: events of %s are delivered to it from now on.", s.Name, sourceText(s.Source))
-	if wantsPage(c.r) {
+	if wantsPage(c.R) {
 		c.page(http.StatusOK, "The endpoint is confirmed", message)
 		return nil
 	}
@@ -46,9 +47,9 @@ func allowedRate(text string) (int, error) {
 	}
 	rate, err := strconv.Atoi(text)
 	if err != nil || rate < 1 {
-		return 0, &fault{
-			status: http.StatusBadRequest, code: "InvalidHeaderValue",
-			message: fmt.Sprintf("WebHook-Allowed-Rate is %.32q", text), next: "send a number of requests a minute, or *",
+		return 0, &frame.Refusal{
+			Status: http.StatusBadRequest, Code: "InvalidHeaderValue",
+			Detail: fmt.Sprintf("WebHook-Allowed-Rate is %.32q", text), Next: "send a number of requests a minute, or *",
 		}
 	}
 	return rate, nil
@@ -76,7 +77,7 @@ func (c *call) page(status int, title, text string) {
 	if err := pageTemplate.Execute(&page, struct{ Title, Text string }{title, text}); err != nil {
 		panic(err) // a buffer takes everything
 	}
-	h := c.w.Header()
+	h := c.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	_ = c.reply(status, "text/html; charset=utf-8", page.Bytes())

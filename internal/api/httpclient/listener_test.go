@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -46,10 +47,11 @@ func realYardWithGroups(t *testing.T) (string, *groups.Registry) {
 	must(t, err)
 	records, err := groups.New(groups.Config{Meta: store, Broker: b, Log: log})
 	must(t, err)
-	server := httptest.NewServer(v1.New(v1.Config{
+	api := v1.New(v1.Config{
 		Broker: b, Access: registry, Groups: records, Log: log,
 		Endpoint: func(*http.Request, bool) string { return "sb://localhost:5672/" },
-	}))
+	})
+	server := httptest.NewServer(frame.New(frame.Config{Log: log}, api.APIs()...))
 	t.Cleanup(server.Close)
 	return server.URL, records
 }

@@ -115,7 +115,7 @@ func (d *Handler) moveCheckpoint(w http.ResponseWriter, r *http.Request) error {
 		Force  bool       `json:"force"`
 		DryRun bool       `json:"dryRun"`
 	}
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	to, err := q.To.target()
@@ -141,7 +141,7 @@ func (d *Handler) importCheckpoints(w http.ResponseWriter, r *http.Request) erro
 		Force  bool `json:"force"`
 		DryRun bool `json:"dryRun"`
 	}
-	if err := readJSONUpTo(w, r, &q, maxImportBytes); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	if err := d.fits(r.PathValue("hub"), q.checkpointListJSON, q.Force); err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -54,10 +55,10 @@ func (d *Handler) choose(r *http.Request, endpointOf func(*http.Request, bool) s
 		return at, badRequest("use tls=true or tls=false", "tls=%s says neither yes nor no", text)
 	}
 	if at.address == "" {
-		return at, &refusal{
-			status: http.StatusNotFound, kind: "no-endpoint", title: "There is no such listener",
-			detail: "the yard has no " + kind + " that such a connection string could lead to",
-			next:   "GET /api/v1 shows the listeners there are; tls=true asks for TLS, tls=false for none",
+		return at, &frame.Refusal{
+			Status: http.StatusNotFound, Code: "no-endpoint", Title: "There is no such listener",
+			Detail: "the yard has no " + kind + " that such a connection string could lead to",
+			Next:   "GET /api/v1 shows the listeners there are; tls=true asks for TLS, tls=false for none",
 		}
 	}
 	return at, nil

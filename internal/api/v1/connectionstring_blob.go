@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/base64"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"net/http"
 	"path"
 	"strings"
@@ -30,10 +31,10 @@ func (d *Handler) getBlobConnectionString(w http.ResponseWriter, r *http.Request
 		key = root.Secondary
 	}
 	if _, err := base64.StdEncoding.Strict().DecodeString(key); err != nil {
-		return &refusal{
-			status: http.StatusConflict, kind: "no-account-key", title: "The key cannot be that of a blob account",
-			detail: "the " + string(which) + " key of " + auth.RootPolicy + " was chosen by somebody and is no base64, as storage clients want it",
-			next:   "make it anew, or use the other one",
+		return &frame.Refusal{
+			Status: http.StatusConflict, Code: "no-account-key", Title: "The key cannot be that of a blob account",
+			Detail: "the " + string(which) + " key of " + auth.RootPolicy + " was chosen by somebody and is no base64, as storage clients want it",
+			Next:   "make it anew, or use the other one",
 		}
 	}
 	at, err := d.choose(r, d.cfg.BlobEndpoint, "HTTP listener")

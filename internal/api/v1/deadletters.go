@@ -143,7 +143,7 @@ const maxRedrive = 1000
 // endpoint that is still down would get each of them until it has come back too often.
 func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.RedriveRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	s, err := d.findSubscription(r)
@@ -198,7 +198,7 @@ func redriveQuery(q gridwire.RedriveRequest) (deadletter.Query, error) {
 
 func (d *Handler) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.DeadChoice
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	s, err := d.findSubscription(r)

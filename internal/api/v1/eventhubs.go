@@ -77,7 +77,7 @@ const batchType = "application/vnd.microsoft.servicebus.json"
 func (d *Handler) postMessages(w http.ResponseWriter, r *http.Request) error {
 	a, _ := parseAddress(r.URL.EscapedPath())
 	box := outbox{limit: d.cfg.MaxEventBytes}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(d.cfg.MaxEventBytes)))
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
 	}

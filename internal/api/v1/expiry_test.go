@@ -23,7 +23,7 @@ func TestTailEndsWhenItsTokenExpires(t *testing.T) {
 		f := y.as(signed("orders", 50*time.Second)).follow(t, "/api/v1/hubs/orders/events")
 		f.event()
 		for range 3 {
-			f.frame() // heartbeats
+			f.message() // heartbeats
 		}
 		end := f.end()
 		if end.Reason != "expired" || end.Resume != "0:1" || !strings.Contains(end.Detail, "expired") {
@@ -47,7 +47,7 @@ func TestTailOfAKeyGoesOn(t *testing.T) {
 		y.hub("orders", 1)
 		f := y.follow(t, "/api/v1/hubs/orders/events")
 		for range 1000 {
-			if got, ok := f.frame(); !ok || got.comment == "" {
+			if got, ok := f.message(); !ok || got.comment == "" {
 				t.Fatalf("no heartbeat but %+v", got)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -177,17 +178,17 @@ func (x *export) report(l problemLine) error {
 func (x *export) reportDamage(id string, err error) error {
 	x.damages++
 	x.handler.logOurs("reading a hub met damage", err, "hub", x.hub, "partition", id)
-	return x.report(problemLine{Problem: judge(err), Partition: id})
+	return x.report(problemLine{Problem: problemOf(judge(err)), Partition: id})
 }
 
 // incomplete is how an answer ends that could not give all.
 func (x *export) incomplete() error {
-	return &refusal{
-		status: http.StatusInternalServerError,
-		kind:   "damaged-events",
-		title:  "Stored events are damaged",
-		detail: fmt.Sprintf("%d stretches of events cannot be read and are left out; all others were given", x.damages),
-		next:   "the lines with a problem and a partition say which",
+	return &frame.Refusal{
+		Status: http.StatusInternalServerError,
+		Code:   "damaged-events",
+		Title:  "Stored events are damaged",
+		Detail: fmt.Sprintf("%d stretches of events cannot be read and are left out; all others were given", x.damages),
+		Next:   "the lines with a problem and a partition say which",
 	}
 }
 
@@ -201,10 +202,10 @@ func (x *export) breakOff(ctx context.Context, err error) {
 	if errors.Is(err, errClientGone) {
 		panic(http.ErrAbortHandler)
 	}
-	if !as[*refusal](err) { // damage has been logged where it was met
+	if !as[*frame.Refusal](err) { // damage has been logged where it was met
 		x.handler.logOurs("reading a hub broke off", err, "hub", x.hub)
 	}
-	if x.report(problemLine{Problem: judge(err)}) == nil {
+	if x.report(problemLine{Problem: problemOf(judge(err))}) == nil {
 		_ = x.out.flush()
 	}
 	panic(http.ErrAbortHandler)

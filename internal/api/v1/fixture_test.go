@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -36,6 +37,7 @@ type yard struct {
 	registry *access.Registry
 	groups   *groups.Registry
 	handler  *Handler
+	frame    *frame.Frame
 	client   *http.Client
 	// stopping makes the listener drain.
 	stopping context.CancelFunc
@@ -86,6 +88,7 @@ func (y *yard) openHandler(change ...func(*Config)) {
 		c(&cfg)
 	}
 	y.handler = New(cfg)
+	y.frame = frame.New(frame.Config{Stopping: stopping, Log: y.log}, y.handler.APIs()...)
 	y.serve()
 }
 
@@ -105,7 +108,7 @@ func (y *yard) as(authorization string) *yard {
 // against openapi.json.
 func (y *yard) serve() {
 	listener := newMemoryListener()
-	server := &http.Server{Handler: y.handler, ErrorLog: slog.NewLogLogger(y.handler.cfg.Log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: y.frame, ErrorLog: slog.NewLogLogger(y.log.Handler(), slog.LevelDebug)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

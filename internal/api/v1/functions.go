@@ -6,13 +6,14 @@ import (
 	"net/url"
 
 	"github.com/eventyard/eventyard/internal/api/define"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functions/runner"
 )
 
-// Functions runs functions and knows the circuits of all. *runner.Keeper is one.
+// Functions runs functions and knows the circuits of all. *runner.Registry is one.
 type Functions interface {
 	Create(ctx context.Context, d runner.Definition) (runner.Function, error)
 	Update(ctx context.Context, name string, change func(*runner.Definition) error) (runner.Function, error)
@@ -52,9 +53,9 @@ func (d *Handler) withFunctions(serve handler) handler {
 		return serve
 	}
 	return func(http.ResponseWriter, *http.Request) error {
-		return &refusal{
-			status: http.StatusNotImplemented, kind: "no-functions", title: "This yard runs no functions",
-			detail: "functions and circuits are not served here", next: "ask another yard",
+		return &frame.Refusal{
+			Status: http.StatusNotImplemented, Code: "no-functions", Title: "This yard runs no functions",
+			Detail: "functions and circuits are not served here", Next: "ask another yard",
 		}
 	}
 }
@@ -75,7 +76,7 @@ func (d *Handler) listFunctions(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Handler) createFunction(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.FunctionRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	var definition runner.Definition
@@ -101,7 +102,7 @@ func (d *Handler) getFunction(w http.ResponseWriter, r *http.Request) error {
 // updateFunction changes what is given. Hub and group are what a function is: its checkpoints and its circuit are theirs.
 func (d *Handler) updateFunction(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.FunctionRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	if q.Name != "" || q.Hub != "" || q.Group != "" {
@@ -124,7 +125,7 @@ func (d *Handler) deleteFunction(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Handler) pauseFunction(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.CircuitRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	f, err := d.cfg.Functions.Pause(r.Context(), r.PathValue("function"), operator(r), q.Reason)
@@ -179,7 +180,7 @@ func (d *Handler) closeCircuit(w http.ResponseWriter, r *http.Request) error {
 func (d *Handler) changeCircuit(w http.ResponseWriter, r *http.Request,
 	change func(ctx context.Context, hub, group, function, by, reason string) (runner.Circuit, error)) error {
 	var q functionwire.CircuitRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	query := r.URL.Query()
@@ -195,13 +196,13 @@ func (d *Handler) testNotice(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Target string `json:"target"`
 	}
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	if err := d.cfg.Notices.Test(r.Context(), q.Target); err != nil {
-		return &refusal{
-			status: http.StatusUnprocessableEntity, kind: "notice-failed", title: "The notice could not be sent",
-			detail: err.Error(), next: "look at the target, and at the settings notify.smtp of the yard (eventyard config doc)",
+		return &frame.Refusal{
+			Status: http.StatusUnprocessableEntity, Code: "notice-failed", Title: "The notice could not be sent",
+			Detail: err.Error(), Next: "look at the target, and at the settings notify.smtp of the yard (eventyard config doc)",
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)

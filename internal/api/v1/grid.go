@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/pending"
@@ -71,9 +72,9 @@ func (d *Handler) withGrid(serve handler) handler {
 		return serve
 	}
 	return func(http.ResponseWriter, *http.Request) error {
-		return &refusal{
-			status: http.StatusNotImplemented, kind: "no-grid", title: "This yard has no grid",
-			detail: "topics and subscriptions are not served here", next: "ask another yard",
+		return &frame.Refusal{
+			Status: http.StatusNotImplemented, Code: "no-grid", Title: "This yard has no grid",
+			Detail: "topics and subscriptions are not served here", Next: "ask another yard",
 		}
 	}
 }

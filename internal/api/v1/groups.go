@@ -34,7 +34,7 @@ func (d *Handler) createGroup(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Name string `json:"name"`
 	}
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	hub := r.PathValue("hub")

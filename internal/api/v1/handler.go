@@ -1,22 +1,21 @@
-// Package v1 is the HTTP listener: management and runtime information of hubs,
+// Package v1 is the yard's own HTTP API: management and runtime information of hubs,
 // shared-access policies, sending, reading (pages, JSON lines and a live tail), the send
 // calls of the Event Hubs REST API, health and metrics.
 //
-// A listener translates and keeps no state of its own: every call ends in the broker,
-// and a 2xx answer to a send means that the broker said stored. The routes stand in
-// one table (routes.go) with what each needs to be let in (need.go, admit.go), the
-// answers to errors in another (errors.go); openapi.json describes all of it, and
+// It translates and keeps no state of its own: every call ends in the broker, and a 2xx
+// answer to a send means that the broker said stored. The routes stand in one table
+// (routes.go) with what each needs (need.go); a frame finds the route of a request, lets
+// the caller in and tells errors (exchange.go). openapi.json describes all of it, and
 // tests hold these together.
 package v1
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -52,7 +51,7 @@ type Config struct {
 	Broker Broker
 	// Access says who may do what. Required.
 	Access Access
-	// Groups keeps the leases and checkpoints of consumer groups; a *groups.Keeper is one,
+	// Groups keeps the leases and checkpoints of consumer groups; a *groups.Registry is one,
 	// and has its metrics in Registry if it was made with it. nil means that the
 	// yard keeps none: the routes of ownership and checkpoints answer 501.
 	Groups Groups
@@ -93,13 +92,6 @@ type Config struct {
 	// MaxEventBytes bounds what one send may store, and the body of a REST send. 0
 	// means 1048576, as Event Hubs has it.
 	MaxEventBytes int
-	// LoopbackOnly refuses requests whose Host is neither an IP address nor a name of
-	// this machine, so that no web page reaches the yard by rebinding its own name. It
-	// is for a yard on loopback, whose key everybody knows.
-	LoopbackOnly bool
-	// Host is a name that the operator has given the yard, as good as one of this
-	// machine's; empty if none.
-	Host string
 	// WriteTimeout is how long a reader of a stream may leave one write waiting before
 	// it is let go. 0 means 30 s.
 	WriteTimeout time.Duration
@@ -141,76 +133,42 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Handler serves HTTP. It starts no goroutine that outlives a request.
+// Handler is the management API. It starts no goroutine that outlives a request.
 type Handler struct {
 	cfg     Config
-	mux     *http.ServeMux
-	calls   map[string]http.Handler // the Event Hubs calls, by route; read only
-	guard   guard
 	metrics *metrics
+	mux     *http.ServeMux    // which finds routes and serves nothing
+	calls   map[string]*route // the Event Hubs calls, by path; read only
 	// unrouted answers where there is nothing.
-	unrouted http.Handler
+	unrouted *route
 }
 
-// New makes a listener. It listens on nothing: mount it in an http.Server.
+// New makes the API. It listens on nothing: give what APIs returns to a frame.
 func New(cfg Config) *Handler {
 	if cfg.Broker == nil || cfg.Access == nil {
-		panic("httpapi: a listener needs both a broker and access")
+		panic("v1: the API needs both a broker and access")
 	}
 	cfg = cfg.withDefaults()
-	d := &Handler{
-		cfg:     cfg,
-		guard:   newGuard(cfg.LoopbackOnly, cfg.Host),
-		metrics: newMetrics(cfg.Registry),
-	}
+	d := &Handler{cfg: cfg, metrics: newMetrics(cfg.Registry)}
 	d.register()
 	return d
 }
 
-// ServeHTTP answers one request.
-func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rec := &recorder{ResponseWriter: w, route: unrouted}
-	defer d.observe(rec, r, time.Now())
-	defer d.survive(rec, r)
-
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if err := d.guard.check(r); err != nil {
-		d.metrics.refused.WithLabelValues(judge(err).kind()).Inc()
-		d.refuse(rec, r, err)
-		return
+// APIs are the Event Hubs REST calls, which have errors in a form of their own, and the rest, which
+// serves whatever nobody else does.
+func (d *Handler) APIs() []frame.API {
+	calls, rest := frame.API{Name: "eventhubs"}, frame.API{Name: "v1"}
+	calls.Serves = func(r *http.Request) bool { _, ok := parseAddress(r.URL.EscapedPath()); return ok }
+	calls.Begin = func(c *frame.Call) frame.Exchange { return &exchange{Call: c, handler: d, eventHubs: true} }
+	rest.Begin = func(c *frame.Call) frame.Exchange { return &exchange{Call: c, handler: d} }
+	for _, rt := range d.routes() {
+		api := &rest
+		if rt.eventHubs {
+			api = &calls
+		}
+		api.Routes = append(api.Routes, rt.row())
 	}
-	d.find(r).ServeHTTP(rec, r)
-}
-
-// errPanicked is what a client is told of a panic; the log has the rest.
-var errPanicked = errors.New("the yard made a mistake of its own in answering this request")
-
-// survive keeps a panic of one request from the others. Where the answer has begun
-// the connection is cut, so that no client takes the half for the whole.
-func (d *Handler) survive(rec *recorder, r *http.Request) {
-	reason := recover()
-	if reason == nil {
-		return
-	}
-	if reason == http.ErrAbortHandler {
-		panic(reason)
-	}
-	d.cfg.Log.Error("a request made its handler panic", "method", r.Method, "route", rec.route, "panic", reason, "stack", string(debug.Stack()))
-	if rec.status == 0 {
-		answerProblem(rec, r, judge(errPanicked))
-		return
-	}
-	rec.status = http.StatusInternalServerError
-	panic(http.ErrAbortHandler)
-}
-
-// observe writes down what became of a request.
-func (d *Handler) observe(rec *recorder, r *http.Request, began time.Time) {
-	took := time.Since(began)
-	d.metrics.observe(rec, r.Method, took)
-	if d.cfg.Log.Enabled(r.Context(), slog.LevelDebug) {
-		d.cfg.Log.Debug("request answered", "method", r.Method, "path", r.URL.Path, "status", rec.status, "took", took)
-	}
+	return []frame.API{calls, rest}
 }
 
 // untilOver gives the request's context, ended also when the yard begins to stop, and
@@ -219,7 +177,7 @@ func (d *Handler) observe(rec *recorder, r *http.Request, began time.Time) {
 // in is not to be used.
 func (d *Handler) untilOver(r *http.Request) (context.Context, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	release := context.AfterFunc(d.cfg.Stopping, func() { cancel(errStopping) })
+	release := context.AfterFunc(d.cfg.Stopping, func() { cancel(frame.ErrStopping) })
 	expire := func() {}
 	if at := grantOf(r).Expires; !at.IsZero() {
 		ctx, expire = context.WithDeadlineCause(ctx, at, &auth.ExpiredError{At: at})

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"fmt"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"net/http"
 )
 
@@ -18,15 +19,15 @@ func (d *Handler) healthy(w http.ResponseWriter, _ *http.Request) error {
 // once the yard is stopping, so that a balancer looks elsewhere in time.
 func (d *Handler) ready(w http.ResponseWriter, _ *http.Request) error {
 	if d.cfg.Stopping.Err() != nil {
-		return fmt.Errorf("not ready: %w", errStopping)
+		return fmt.Errorf("not ready: %w", frame.ErrStopping)
 	}
 	if err := d.cfg.Ready(); err != nil {
-		return &refusal{
-			status: http.StatusServiceUnavailable,
-			kind:   "not-ready",
-			title:  "The yard is not ready yet",
-			detail: err.Error(),
-			next:   "ask again in a moment",
+		return &frame.Refusal{
+			Status: http.StatusServiceUnavailable,
+			Code:   "not-ready",
+			Title:  "The yard is not ready yet",
+			Detail: err.Error(),
+			Next:   "ask again in a moment",
 		}
 	}
 	return writeJSON(w, http.StatusOK, statusJSON{Status: "ready"})

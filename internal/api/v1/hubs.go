@@ -12,11 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
-// maxManagementBytes bounds the body of a management request.
+// maxManagementBytes bounds the body of a request whose route says nothing else.
 const maxManagementBytes = 64 << 10
 
 // timeFormat writes times the way the log keeps them: in whole milliseconds.
@@ -115,7 +116,7 @@ func (d *Handler) listHubs(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 	var q hubRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	cfg := broker.HubConfig{Name: q.Name}
@@ -148,7 +149,7 @@ func (d *Handler) getHub(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Handler) updateHub(w http.ResponseWriter, r *http.Request) error {
 	var q hubRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
@@ -208,12 +209,8 @@ func showTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 // readJSON reads the whole body of a management request into v.
 // The client may take its time over the body, so what it was let in with is looked at
 // again.
-func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	return readJSONUpTo(w, r, v, maxManagementBytes)
-}
-
-func readJSONUpTo(w http.ResponseWriter, r *http.Request, v any, limit int64) error {
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
+func readJSON(r *http.Request, v any) error {
+	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		return notJSON(err)
@@ -239,7 +236,7 @@ func endOfJSON(dec *json.Decoder) error {
 func notJSON(err error) error {
 	const next = "all bodies are described at /api/v1/openapi.json"
 	switch {
-	case as[*http.MaxBytesError](err), as[*refusal](err):
+	case as[*http.MaxBytesError](err), as[*frame.Refusal](err):
 		return err
 	case errors.Is(err, io.EOF):
 		return badRequest(next, "the body is empty, and JSON is wanted")

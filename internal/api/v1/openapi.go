@@ -3,6 +3,8 @@ package v1
 import (
 	_ "embed"
 	"net/http"
+
+	"github.com/eventyard/eventyard/internal/api/frame"
 )
 
 // openAPIDocument describes every route; openapi_test.go holds it to the truth.
@@ -11,6 +13,6 @@ import (
 var openAPIDocument []byte
 
 func (d *Handler) openAPI(w http.ResponseWriter, _ *http.Request) error {
-	writeBody(w, http.StatusOK, "application/json", openAPIDocument)
+	frame.Reply(w, http.StatusOK, "application/json", openAPIDocument)
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/eventyard/eventyard/internal/api/frame"
 )
 
 // loadDocument parses openapi.json once for all tests.
@@ -170,15 +172,15 @@ func TestOpenAPIDescribesEveryRouteAndNoOther(t *testing.T) {
 // Every operation says what it needs to be let in, and that it is open if it is.
 func TestOpenAPISaysWhatRoutesNeed(t *testing.T) {
 	doc, _ := loadDocument()
-	if len(doc.Security) != len(challenges) || len(doc.Components.SecuritySchemes) != len(challenges) {
-		t.Errorf("the document has %d ways to be let in, the listener %d", len(doc.Security), len(challenges))
+	if len(doc.Security) != len(frame.Challenges) || len(doc.Components.SecuritySchemes) != len(frame.Challenges) {
+		t.Errorf("the document has %d ways to be let in, the listener %d", len(doc.Security), len(frame.Challenges))
 	}
 	for _, rt := range newYard(t).handler.routes() {
 		op := doc.Paths.Value(rt.path).GetOperation(rt.method)
 		if got := op.Extensions["x-needs"]; got != rt.need.String() {
 			t.Errorf("%s %s needs %q, and the document says %q", rt.method, rt.path, rt.need, got)
 		}
-		if open := op.Security != nil && len(*op.Security) == 0; open != (rt.need.reach == ofNobody) {
+		if open := op.Security != nil && len(*op.Security) == 0; open != (rt.need.Reach == frame.Nobody) {
 			t.Errorf("%s %s needs %q, and the document says that it is open: %v", rt.method, rt.path, rt.need, open)
 		}
 	}

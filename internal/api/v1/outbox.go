@@ -6,6 +6,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -40,10 +41,10 @@ func (o *outbox) add(ev event.Event) error {
 	o.bytes += size
 	o.mixed = o.mixed || ev.Key != o.firstKey()
 	if size > o.limit {
-		return &refusal{
-			status: http.StatusRequestEntityTooLarge, kind: "too-large", title: "An event is too large",
-			detail: fmt.Sprintf("event %d takes %d bytes as stored, and an event may take %d bytes", len(o.events)-1, size, o.limit),
-			next:   "nothing was stored; send a smaller body, or the body in parts",
+		return &frame.Refusal{
+			Status: http.StatusRequestEntityTooLarge, Code: "too-large", Title: "An event is too large",
+			Detail: fmt.Sprintf("event %d takes %d bytes as stored, and an event may take %d bytes", len(o.events)-1, size, o.limit),
+			Next:   "nothing was stored; send a smaller body, or the body in parts",
 		}
 	}
 	if o.bytes > o.limit {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -30,12 +31,12 @@ func (d *Handler) withGroups(serve handler) handler {
 		return serve
 	}
 	return func(http.ResponseWriter, *http.Request) error {
-		return &refusal{
-			status: http.StatusNotImplemented,
-			kind:   "not-kept-here",
-			title:  "This yard keeps no leases and checkpoints",
-			detail: "what consumer groups own and have done is not kept by this yard",
-			next:   "look into the store that the group's processors use",
+		return &frame.Refusal{
+			Status: http.StatusNotImplemented,
+			Code:   "not-kept-here",
+			Title:  "This yard keeps no leases and checkpoints",
+			Detail: "what consumer groups own and have done is not kept by this yard",
+			Next:   "look into the store that the group's processors use",
 		}
 	}
 }
@@ -308,6 +309,6 @@ func (v *ownershipView) sayEnd(reason string, err error) {
 	data, _ := json.Marshal(struct {
 		Reason string `json:"reason"`
 		Detail string `json:"detail"`
-	}{reason, words(err)})
+	}{reason, frame.Words(err)})
 	_ = v.write("event: end\ndata: " + string(data) + "\n\n")
 }

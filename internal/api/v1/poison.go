@@ -82,7 +82,7 @@ const maxPoisonRedrive = 1000
 
 func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.RedriveRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	cfg, err := redriveConfig(q)

@@ -55,7 +55,7 @@ func (d *Handler) listPolicies(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Handler) createPolicy(w http.ResponseWriter, r *http.Request) error {
 	var q policyRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	rights, err := auth.ParseRights(q.Rights)
@@ -113,7 +113,7 @@ func (d *Handler) regeneratePolicy(w http.ResponseWriter, r *http.Request) error
 	var q struct {
 		Key string `json:"key"`
 	}
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	key, err := parseKey(q.Key)

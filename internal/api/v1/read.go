@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -48,7 +49,7 @@ func (d *Handler) readPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	// The wait may have used up the server's own time-out for writing.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d.cfg.WriteTimeout))
-	writeBody(w, http.StatusOK, "application/json", p.finish())
+	frame.Reply(w, http.StatusOK, "application/json", p.finish())
 	return nil
 }
 
@@ -229,7 +230,7 @@ func (d *Handler) readHub(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case d.cfg.Stopping.Err() != nil:
-		return errStopping // nothing long is begun any more
+		return frame.ErrStopping // nothing long is begun any more
 	case follow:
 		return d.tail(w, r, q)
 	default:

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -175,7 +176,7 @@ func TestSlowBodies(t *testing.T) {
 				if text := resp.Body.String(); resp.Code != 401 || !strings.Contains(strings.ToLower(text), "revoked") {
 					t.Errorf("answered %d %s", resp.Code, text)
 				}
-				if asked := resp.Header().Values("Www-Authenticate"); len(asked) != len(challenges) {
+				if asked := resp.Header().Values("Www-Authenticate"); len(asked) != len(frame.Challenges) {
 					t.Errorf("it asks for %q", asked)
 				}
 				policies, err := y.registry.Policies("orders")
@@ -218,6 +219,6 @@ func (y *yard) slowly(method, path string, body [2]string, meanwhile func()) *ht
 	r := httptest.NewRequestWithContext(y.t.Context(), method, path, reader)
 	r.Header.Set("Authorization", y.authorization)
 	r.Header.Set("Content-Type", "application/json")
-	y.handler.ServeHTTP(w, r)
+	y.frame.ServeHTTP(w, r)
 	return w
 }

@@ -1,26 +1,27 @@
 package v1
 
 import (
-	"errors"
+	"cmp"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/api/frame"
 )
 
 // handler answers a request or says why not. After the first byte of an answer it
 // returns nil: what goes wrong then is the stream's own affair.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// route is one operation of the listener, as openapi.json describes it too.
+// route is one operation of the API, as openapi.json describes it too.
 type route struct {
 	method string
 	path   string
 	// need is what whoever calls has to show; it is checked before serve.
-	need  need
+	need  frame.Need
 	serve handler
+	// maxBody bounds the body; zero means maxManagementBytes.
+	maxBody int64
 	// stream marks answers that may take long by design: they are not timed, and HEAD
 	// makes no sense for them.
 	stream bool
@@ -29,11 +30,17 @@ type route struct {
 	eventHubs bool
 }
 
+// row is what the frame knows of a route.
+func (rt route) row() frame.Route {
+	return frame.Route{Method: rt.method, Path: rt.path, Need: rt.need, MaxBody: cmp.Or(rt.maxBody, maxManagementBytes), Long: rt.stream}
+}
+
 // routes is the whole listener.
 func (d *Handler) routes() []route {
+	eventBytes := int64(d.cfg.MaxEventBytes)
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
-		{method: "GET", path: "/api/v1/openapi.json", need: nothing, serve: d.openAPI},
+		{method: "GET", path: "/api/v1/openapi.json", need: frame.Open("it describes the API, and the API is no secret"), serve: d.openAPI},
 
 		{method: "GET", path: "/api/v1/hubs", need: anyGrant, serve: d.listHubs},
 		{method: "POST", path: "/api/v1/hubs", need: manageAll, serve: d.createHub},
@@ -48,13 +55,13 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/ownership", need: listenToHub, serve: d.withGroups(d.showOwnership), stream: true},
 		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: listenToHub, serve: d.withGroups(d.listCheckpoints)},
-		{method: "POST", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: manageHub, serve: d.withGroups(d.importCheckpoints)},
+		{method: "POST", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: manageHub, serve: d.withGroups(d.importCheckpoints), maxBody: maxImportBytes},
 		{method: "PUT", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}", need: manageHub, serve: d.withGroups(d.moveCheckpoint)},
 
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions", need: lookAtHub, serve: d.listPartitions},
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}", need: lookAtHub, serve: d.getPartition},
 
-		{method: "POST", path: "/api/v1/hubs/{hub}/events", need: sendToHub, serve: d.sendEvents},
+		{method: "POST", path: "/api/v1/hubs/{hub}/events", need: sendToHub, serve: d.sendEvents, maxBody: 2 * eventBytes},
 		{method: "GET", path: "/api/v1/hubs/{hub}/events", need: listenToHub, serve: d.readHub, stream: true},
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}/events", need: listenToHub, serve: d.readPage, stream: true},
 
@@ -109,12 +116,12 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/api/v1/connection-string", need: manageAll, serve: d.getConnectionString},
 
-		{method: "POST", path: "/{hub}/messages", need: sendToHub, serve: d.postMessages, eventHubs: true},
-		{method: "POST", path: "/{hub}/partitions/{partition}/messages", need: sendToHub, serve: d.postMessages, eventHubs: true},
-		{method: "POST", path: "/{hub}/publishers/{publisher}/messages", need: sendToHub, serve: d.postMessages, eventHubs: true},
+		{method: "POST", path: "/{hub}/messages", need: sendToHub, serve: d.postMessages, maxBody: eventBytes, eventHubs: true},
+		{method: "POST", path: "/{hub}/partitions/{partition}/messages", need: sendToHub, serve: d.postMessages, maxBody: eventBytes, eventHubs: true},
+		{method: "POST", path: "/{hub}/publishers/{publisher}/messages", need: sendToHub, serve: d.postMessages, maxBody: eventBytes, eventHubs: true},
 
-		{method: "GET", path: "/healthz", need: nothing, serve: d.healthy},
-		{method: "GET", path: "/readyz", need: nothing, serve: d.ready},
+		{method: "GET", path: "/healthz", need: toProbe, serve: d.healthy},
+		{method: "GET", path: "/readyz", need: toProbe, serve: d.ready},
 		{method: "GET", path: "/metrics", need: namespaceGrant, serve: d.showMetrics},
 	}
 }
@@ -123,84 +130,48 @@ func (d *Handler) routes() []route {
 // path without one, so that a wrong method is told in our own words and not in the
 // mux's. The Event Hubs calls are kept apart, by path.
 func (d *Handler) register() {
-	d.mux, d.calls = http.NewServeMux(), map[string]http.Handler{}
+	d.mux, d.calls = http.NewServeMux(), map[string]*route{}
 	allowed := map[string][]string{}
 	for _, rt := range d.routes() {
 		if rt.eventHubs {
-			d.calls[rt.path] = d.handle(rt)
+			d.calls[rt.path] = &rt
 			continue
 		}
-		d.mux.Handle(rt.method+" "+rt.path, d.handle(rt))
+		d.mux.Handle(rt.method+" "+rt.path, finds(&rt))
 		allowed[rt.path] = append(allowed[rt.path], rt.method)
 	}
 	for path, methods := range allowed {
 		slices.Sort(methods)
-		d.mux.Handle(path, d.handle(route{path: path, need: nothing, serve: wrongMethod(methods)}))
+		d.mux.Handle(path, finds(&route{path: path, need: toRefuse, serve: wrongMethod(methods)}))
 	}
-	d.unrouted = d.handle(route{path: unrouted, need: nothing, serve: noSuchPath})
-	d.mux.Handle("/", d.unrouted)
+	d.unrouted = &route{need: toRefuse, serve: noSuchPath}
+	d.mux.Handle("/", finds(d.unrouted))
 }
 
-// find gives the handler of a request. The Event Hubs calls come first, because the
-// mux would clean their paths, and "a//b" is a hub's name. It would clean the others, too, and send
-// clients there: who deletes the group ".." does not mean the hub.
-func (d *Handler) find(r *http.Request) http.Handler {
-	if a, ok := parseAddress(r.URL.EscapedPath()); ok {
-		return d.calls[a.route()]
-	}
-	if p := r.URL.EscapedPath(); path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" {
-		return d.unrouted
-	}
-	return d.mux
-}
-
-// handle is the frame around every handler: it names the route for the metrics, lets
-// in whoever has what the route needs, and turns the error into an answer.
-func (d *Handler) handle(rt route) http.Handler {
-	if rt.need.reach == undeclared {
-		panic("httpapi: route " + rt.method + " " + rt.path + " does not say what it needs")
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if rec, ok := w.(*recorder); ok {
-			rec.route, rec.stream = rt.path, rt.stream
-		}
-		rt := rt
-		if (rt.stream || rt.eventHubs) && r.Method != rt.method {
-			rt.need, rt.serve = nothing, wrongMethod([]string{rt.method})
-		}
-		r, err := d.admit(rt, r)
-		if err != nil {
-			d.turnAway(w, r, rt, err)
-			return
-		}
-		switch err := rt.serve(w, r); {
-		case errors.Is(err, auth.ErrRevoked): // since it was let in
-			d.turnAway(w, r, rt, err)
-		case err != nil:
-			d.refuse(w, r, err)
-		}
-	})
+// finds tells the exchange that asks the mux what it found.
+func finds(rt *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.(*exchange).route = rt })
 }
 
 func wrongMethod(allowed []string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return &refusal{
-			status: http.StatusMethodNotAllowed,
-			kind:   "method-not-allowed",
-			title:  "This path does not take that method",
-			detail: r.Method + " is not a method of " + r.URL.Path,
-			next:   "use " + strings.Join(allowed, ", ") + "; all operations are described at /api/v1/openapi.json",
+		return &frame.Refusal{
+			Status: http.StatusMethodNotAllowed,
+			Code:   "method-not-allowed",
+			Title:  "This path does not take that method",
+			Detail: r.Method + " is not a method of " + r.URL.Path,
+			Next:   "use " + strings.Join(allowed, ", ") + "; all operations are described at /api/v1/openapi.json",
 		}
 	}
 }
 
 func noSuchPath(_ http.ResponseWriter, r *http.Request) error {
-	return &refusal{
-		status: http.StatusNotFound,
-		kind:   "no-such-path",
-		title:  "There is nothing at this path",
-		detail: "no operation of this yard has the path " + r.URL.Path,
-		next:   "begin at /api/v1; all paths are described at /api/v1/openapi.json, and a '/' in a hub's name is written %2F there",
+	return &frame.Refusal{
+		Status: http.StatusNotFound,
+		Code:   "no-such-path",
+		Title:  "There is nothing at this path",
+		Detail: "no operation of this yard has the path " + r.URL.Path,
+		Next:   "begin at /api/v1; all paths are described at /api/v1/openapi.json, and a '/' in a hub's name is written %2F there",
 	}
 }

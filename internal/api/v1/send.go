@@ -19,7 +19,7 @@ type sentJSON struct {
 // 201 means that they are as durable as the engine promises.
 func (d *Handler) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	send := newSend(d.cfg.MaxEventBytes)
-	if err := send.read(w, r); err != nil {
+	if err := send.read(r); err != nil {
 		return err
 	}
 	to, err := send.target()
@@ -64,11 +64,11 @@ func newSend(limit int) *send { return &send{outbox: outbox{limit: limit}} }
 // read takes in the request. Events are encoded as they come, so that a body of many
 // small events never stands in memory decoded. The body may be twice as large as what
 // it stores, because JSON escapes and base64 take room.
-func (s *send) read(w http.ResponseWriter, r *http.Request) error {
+func (s *send) read(r *http.Request) error {
 	query := r.URL.Query()
 	s.key, s.partition = query.Get("key"), query.Get("partition")
 
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 2*int64(s.outbox.limit)))
+	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
 	opening, err := nextToken(dec)
 	if err != nil {

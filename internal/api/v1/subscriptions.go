@@ -57,7 +57,7 @@ func (d *Handler) listSubscriptions(w http.ResponseWriter, r *http.Request) erro
 
 func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.SubscriptionRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	var settings topics.Settings
@@ -149,7 +149,7 @@ func orEmpty(counts map[string]int64) map[string]int64 {
 
 func (d *Handler) updateSubscription(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.SubscriptionRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	s, err := d.findSubscription(r)
@@ -214,7 +214,7 @@ func (d *Handler) rotateSigningKey(w http.ResponseWriter, r *http.Request) error
 		Algorithm string `json:"algorithm"`
 		Overlap   string `json:"overlap"`
 	}
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	overlap := defaultOverlap

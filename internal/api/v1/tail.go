@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -223,7 +224,7 @@ const (
 func (t *tail) sayEnd(reason string, err error) {
 	data, _ := json.Marshal(endJSON{
 		Reason: reason,
-		Detail: words(err),
+		Detail: frame.Words(err),
 		Resume: string(appendPositions(nil, t.partitions, t.next)),
 	})
 	text := append([]byte("event: end\ndata: "), data...)
@@ -237,7 +238,7 @@ func endReason(err error) string {
 		return endCount
 	case errors.Is(err, eventlog.ErrRemoved), as[*broker.NotFoundError](err):
 		return endDeleted
-	case errors.Is(err, errStopping), errors.Is(err, eventlog.ErrClosed):
+	case errors.Is(err, frame.ErrStopping), errors.Is(err, eventlog.ErrClosed):
 		return endStopping
 	case errors.Is(err, auth.ErrExpired):
 		return endExpired

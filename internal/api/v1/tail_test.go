@@ -28,8 +28,8 @@ type follower struct {
 	id   string // of the newest event
 }
 
-// frame is one server-sent event, or a comment.
-type frame struct {
+// serverSent is one server-sent event, or a comment.
+type serverSent struct {
 	name, data, comment string
 }
 
@@ -48,14 +48,14 @@ func (y *yard) follow(t *testing.T, path string, header ...string) *follower {
 
 func (f *follower) leave() { f.body.Close() }
 
-// frame reads up to the next empty line; false at the end. One with an id alone is
+// message reads up to the next empty line; false at the end. One with an id alone is
 // taken note of and not given, as browsers do.
-func (f *follower) frame() (got frame, ok bool) {
+func (f *follower) message() (got serverSent, ok bool) {
 	for f.scan.Scan() {
 		line := f.scan.Text()
 		field, value, _ := strings.Cut(line, ": ")
 		switch {
-		case line == "" && got == (frame{}):
+		case line == "" && got == (serverSent{}):
 		case line == "":
 			return got, true
 		case field == "id":
@@ -77,7 +77,7 @@ func (f *follower) frame() (got frame, ok bool) {
 func (f *follower) event() shown {
 	f.t.Helper()
 	for {
-		got, ok := f.frame()
+		got, ok := f.message()
 		if !ok || got.comment == "" && got.name != "event" {
 			f.t.Fatalf("no event but %+v", got)
 		}
@@ -93,16 +93,16 @@ func (f *follower) event() shown {
 	}
 }
 
-// end reads the last frame, behind which there is nothing.
+// end reads the last message, behind which there is nothing.
 func (f *follower) end() endJSON {
 	f.t.Helper()
-	got, ok := f.frame()
+	got, ok := f.message()
 	if !ok || got.name != "end" {
 		f.t.Fatalf("no end but %+v", got)
 	}
 	var e endJSON
 	must(f.t, json.Unmarshal([]byte(got.data), &e))
-	if more, ok := f.frame(); ok {
+	if more, ok := f.message(); ok {
 		f.t.Errorf("after the end comes %+v", more)
 	}
 	if err := f.scan.Err(); err != nil {
@@ -207,7 +207,7 @@ func TestTailHeartbeat(t *testing.T) {
 		f := y.follow(t, "/api/v1/hubs/orders/events")
 		began := time.Now()
 		for i := range 3 {
-			got, ok := f.frame()
+			got, ok := f.message()
 			if !ok || got.comment == "" {
 				t.Fatalf("no comment but %+v", got)
 			}

@@ -167,7 +167,7 @@ func TestTailEndsThoughTheHubIsBack(t *testing.T) {
 			y.send("orders", fmt.Sprint(p), "of the new hub")
 		}
 		for {
-			got, ok := f.frame()
+			got, ok := f.message()
 			if !ok || got.name == "end" {
 				if !strings.Contains(got.data, `"reason":"deleted"`) {
 					t.Errorf("ended with %+v", got)

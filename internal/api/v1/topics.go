@@ -37,7 +37,7 @@ func (d *Handler) listTopics(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Handler) createTopic(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.TopicRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	cfg := topics.Topic{Name: q.Name}
@@ -124,7 +124,7 @@ func (d *Handler) getTopic(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Handler) updateTopic(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.TopicRequest
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	t, err := d.cfg.Grid.Topics.UpdateTopic(r.Context(), r.PathValue("topic"), func(t *topics.Topic) error {
@@ -151,7 +151,7 @@ func (d *Handler) regenerateTopicKey(w http.ResponseWriter, r *http.Request) err
 	var q struct {
 		Key string `json:"key"`
 	}
-	if err := readJSON(w, r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	t, err := d.cfg.Grid.Topics.RegenerateKey(r.Context(), r.PathValue("topic"), q.Key)

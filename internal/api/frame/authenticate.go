@@ -1,0 +1,52 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// ErrNoToken: the request has no Authorization header.
+var ErrNoToken = errors.New("the request has no Authorization header")
+
+// Challenges are the ways to be let in, in the order in which they are recommended.
+var Challenges = []string{`SharedAccessSignature realm="eventyard"`, `Bearer realm="eventyard"`, `Basic realm="eventyard", charset="UTF-8"`}
+
+// Access knows who may do what. All methods may be called by many goroutines at once.
+type Access interface {
+	Token(ctx context.Context, token, audience string) (auth.Grant, error)
+	Key(name, key string) (auth.Grant, error)
+}
+
+// Authenticate reads the Authorization header. Nothing else is looked at: a token in a query would
+// end up in logs, histories and Referer headers.
+func Authenticate(access Access, r *http.Request) (auth.Grant, error) {
+	given := r.Header.Values("Authorization")
+	switch len(given) {
+	case 0:
+		return auth.Grant{}, ErrNoToken
+	case 1:
+	default:
+		return auth.Grant{}, fmt.Errorf("%w: the request has %d Authorization headers", auth.ErrMalformed, len(given))
+	}
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(given[0]), " ")
+	switch strings.ToLower(scheme) {
+	case "":
+		return auth.Grant{}, ErrNoToken
+	case "basic":
+		name, key, ok := r.BasicAuth()
+		if !ok {
+			return auth.Grant{}, fmt.Errorf("%w: Basic wants the base64 of a policy's name, a colon and its key", auth.ErrMalformed)
+		}
+		return access.Key(name, key)
+	case "bearer":
+		return access.Token(r.Context(), strings.TrimSpace(rest), "")
+	case "sharedaccesssignature":
+		return access.Token(r.Context(), "SharedAccessSignature "+strings.TrimSpace(rest), "")
+	}
+	return auth.Grant{}, fmt.Errorf("%w: the Authorization header begins with %.32q", auth.ErrUnsupported, scheme)
+}

@@ -1,0 +1,146 @@
+package frame
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// Refusal is an error as clients are told it. An API makes those of its own, and the table those of
+// the services.
+type Refusal struct {
+	Status int
+	// Code is the API's word for it: the last part of a problem's type, the finer code of Event
+	// Grid, the code of the blob service.
+	Code string
+	// Title is the code in words, for problem details alone.
+	Title  string
+	Detail string
+	// Next is what to do about it; empty where the detail says it.
+	Next string
+	// RetryAfter, where not zero, means that the same request may succeed later without anyone
+	// mending anything in it.
+	RetryAfter time.Duration
+	// Cause is the error of the services that it tells of; nil where there is none.
+	Cause error
+}
+
+func (r *Refusal) Error() string { return r.Code + ": " + r.Detail }
+
+// Wire is a form in which errors are told.
+type Wire int
+
+// The forms.
+const (
+	Problem   Wire = iota // problem details (RFC 9457): the management API
+	EventGrid             // Event Grid's error JSON
+	Blob                  // the blob service's error XML
+)
+
+// row is how one error is told, in every form.
+type row struct {
+	match func(error) bool
+
+	// What problem details say; kind empty: they never tell it.
+	status            int
+	kind, title, next string
+	retryAfter        time.Duration
+	// What the other two say; code empty: they never tell it.
+	grid, blob told
+}
+
+// told is an error in the words of Event Grid or of the blob service.
+type told struct {
+	status     int // zero: as problem details have it
+	code       string
+	detail     string // empty: the error's own words
+	next       string
+	retryAfter time.Duration // zero: as problem details have it
+}
+
+// table is read from the top, and the first match counts. Who was not let in has changed nothing,
+// whatever time-out it was for; then doubt before certainty, because an error in doubt often wraps
+// the certain one that caused it. The last row is for what no other knows: that is our own fault.
+var table = slices.Concat(guardRows, authRows, blobRows, storageRows, brokerRows, policyRows, groupRows, gridRows, functionRows, ownRows)
+
+// guardRows are for what the guard keeps out.
+var guardRows = []row{
+	{match: is(errForeignHost), status: 403, kind: "foreign-host", title: "This listener answers to local names only",
+		next: "use http://127.0.0.1 or http://localhost with the listener's port",
+		grid: told{code: "ForeignHost", detail: "this yard answers to local names only",
+			next: "use 127.0.0.1, localhost, or a name beneath it such as orders.localhost"},
+		blob: told{code: "AuthorizationFailure", detail: "this yard answers to local names only: use 127.0.0.1 or localhost"}},
+	{match: is(errCrossOrigin), status: 403, kind: "cross-origin", title: "A page of another origin may not change anything here",
+		next: "send the request from a program, or from a page that this yard serves",
+		grid: told{code: "CrossOrigin", next: "send the request from a program, or from a page that this yard serves"},
+		blob: told{code: "AuthorizationFailure"}},
+}
+
+const (
+	internalNext       = "the yard's log has more; if it was a send, the events may or may not have been stored"
+	gridInternalDetail = "the yard could not do it"
+	gridInternalNext   = "look into the yard's log for the request's id; if it was a publication, its events may or may not have been stored"
+)
+
+// ownRows are for the yard's own mistakes: a panic, and whatever no row above knows.
+var ownRows = []row{
+	{match: is(errPanicked), status: 500, kind: "internal", title: "The yard could not do it", next: internalNext,
+		grid: told{code: "InternalError", detail: gridInternalDetail, next: gridInternalNext},
+		blob: told{code: "InternalError"}},
+	{match: func(error) bool { return true }, status: 500, kind: "internal", title: "The yard could not do it", next: internalNext,
+		grid: told{code: "InternalError", detail: gridInternalDetail, next: gridInternalNext},
+		blob: told{code: "InternalError", detail: "the yard could not do it; its log says more"}},
+}
+
+// Judge says what a client is told of an error, in the words of a form.
+func Judge(wire Wire, err error) Refusal {
+	if own, ok := errors.AsType[*Refusal](err); ok {
+		return *own
+	}
+	i := slices.IndexFunc(table, func(r row) bool { return r.tells(wire) && r.match(err) })
+	return table[i].refusal(wire, err)
+}
+
+func (r row) tells(wire Wire) bool {
+	switch wire {
+	case Problem:
+		return r.kind != ""
+	case EventGrid:
+		return r.grid.code != ""
+	}
+	return r.blob.code != ""
+}
+
+func (r row) refusal(wire Wire, err error) Refusal {
+	said := r.grid
+	switch wire {
+	case Problem:
+		return Refusal{Status: r.status, Code: r.kind, Title: r.title, Detail: Words(err), Next: r.next, RetryAfter: r.retryAfter, Cause: err}
+	case Blob:
+		said = r.blob
+	}
+	return Refusal{
+		Status: cmp.Or(said.status, r.status), Code: said.code, Detail: cmp.Or(said.detail, err.Error()), Next: said.next,
+		RetryAfter: cmp.Or(said.retryAfter, r.retryAfter), Cause: err,
+	}
+}
+
+func is(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+func as[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
+
+// Words tells of an error in the terms of the management API, which has hubs where storage has
+// logs, and a title that says what a page may not do.
+func Words(err error) string {
+	text := strings.ReplaceAll(err.Error(), eventlog.ErrRemoved.Error(), "the hub was deleted")
+	return strings.TrimPrefix(text, errCrossOrigin.Error()+": ")
+}

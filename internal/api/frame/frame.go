@@ -1,0 +1,187 @@
+// Package frame is what every HTTP request to a yard passes through, whichever API it is for: the
+// guard against web pages, the search for its route, admission, recovery from panics, the answer
+// to an error, and observation.
+//
+// An API brings its routes, each with what it needs of a caller (route.go, need.go), and the form
+// in which it speaks. What an error of the services means is the same everywhere and stands in one
+// table (errors*.go); an API only renders what the table says.
+package frame
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// Config says how a frame serves.
+type Config struct {
+	// LoopbackOnly refuses requests whose Host is neither an IP address nor a name of this machine,
+	// so that no web page reaches the yard by rebinding its own name. It is for a yard on loopback,
+	// whose key everybody knows.
+	LoopbackOnly bool
+	// Host is a name that the operator has given the yard, as good as one of this machine's; empty
+	// if none.
+	Host string
+	// Stopping ends when the yard begins to stop. It is a field because it belongs to the frame's
+	// life and to no request. nil means never.
+	Stopping context.Context
+	// Log takes what a client cannot be told. nil means slog.Default().
+	Log *slog.Logger
+}
+
+// API is one set of routes and the form in which they speak.
+type API struct {
+	// Name is what the log calls it.
+	Name string
+	// Serves tells whether a request is for this API. nil: it serves whatever no API before it does.
+	Serves func(*http.Request) bool
+	// Routes are all operations. Begin's exchanges find their route among them.
+	Routes []Route
+	// Begin makes the exchange of one request.
+	Begin func(*Call) Exchange
+	// Unguarded: it keeps web pages out by itself.
+	Unguarded bool
+	// Trusts tells requests that name a foreign origin and are no page's all the same; nil: none.
+	Trusts func(*http.Request) bool
+}
+
+// Exchange is one request as its API sees it. The frame calls the methods in this order, on the
+// request's own goroutine, and each of Find, Admit and Serve only if nothing has failed before.
+type Exchange interface {
+	// Find sets the call's Route. Its error says that there is none.
+	Find() error
+	// Admit lets the caller in or says why not. It looks at nothing but the request's head.
+	Admit() error
+	// Serve answers or says why not. After the first byte of an answer it returns nil: what goes
+	// wrong then is the stream's own affair.
+	Serve() error
+	// Judge says what a client is told of an error; mostly what the function Judge says.
+	Judge(error) Refusal
+	// Refuse writes a refusal in the API's form.
+	Refuse(Refusal)
+	// Ended counts the request, after it was answered or cut off.
+	Ended(took time.Duration)
+}
+
+// Frame serves APIs. It starts no goroutine.
+type Frame struct {
+	cfg   Config
+	apis  []API
+	guard guard
+}
+
+// New makes a frame around APIs, of which the first that serves a request gets it. A route that
+// does not say what it needs would let everybody in, so that it panics.
+func New(cfg Config, apis ...API) *Frame {
+	if cfg.Stopping == nil {
+		cfg.Stopping = context.Background()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	f := &Frame{cfg: cfg, apis: apis, guard: newGuard(cfg)}
+	for _, route := range f.Routes() {
+		if err := route.check(); err != nil {
+			panic("frame: " + err.Error())
+		}
+	}
+	return f
+}
+
+// Routes are those of all APIs.
+func (f *Frame) Routes() []Route {
+	var all []Route
+	for _, api := range f.apis {
+		for _, route := range api.Routes {
+			route.API = api.Name
+			all = append(all, route)
+		}
+	}
+	return all
+}
+
+// ServeHTTP answers one request.
+func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for i := range f.apis {
+		if api := &f.apis[i]; api.Serves == nil || api.Serves(r) {
+			f.serve(api, w, r)
+			return
+		}
+	}
+	http.NotFound(w, r)
+}
+
+func (f *Frame) serve(api *API, w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	c := &Call{ResponseWriter: w, R: r, Route: unrouted}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	x := api.Begin(c)
+	defer func() {
+		took := time.Since(began)
+		x.Ended(took)
+		if f.cfg.Log.Enabled(r.Context(), slog.LevelDebug) {
+			f.cfg.Log.Debug("request answered", c.about(api, "status", c.status, "took", took)...)
+		}
+	}()
+	defer f.survive(api, c, x)
+	if err := f.answer(api, c, x); err != nil {
+		f.refuse(api, c, x, err)
+	}
+}
+
+func (f *Frame) answer(api *API, c *Call, x Exchange) error {
+	if err := f.guard.check(api, c.R); err != nil {
+		return err
+	}
+	if err := x.Find(); err != nil {
+		return err
+	}
+	if err := x.Admit(); err != nil {
+		return err
+	}
+	c.Admitted = true
+	return x.Serve()
+}
+
+// refuse answers with an error, unless nobody is left to hear it. What only an operator can mend
+// is logged; everything else is told to the client, who can do something about it.
+func (f *Frame) refuse(api *API, c *Call, x Exchange, err error) {
+	said := x.Judge(err)
+	c.Refused = &said
+	if said.Status == http.StatusInternalServerError {
+		f.cfg.Log.Error("request could not be served", c.about(api, "error", err)...)
+	}
+	if c.R.Context().Err() != nil && f.cfg.Stopping.Err() == nil && said.Status != http.StatusRequestTimeout {
+		// The client is gone; the status is for the metrics alone. While the yard is stopping it
+		// may be the yard that gave up, and the client waits for a word. So does one whose body
+		// did not come in time, which ends the request's context, too.
+		c.WriteHeader(StatusClientGone)
+		return
+	}
+	x.Refuse(said)
+}
+
+// errPanicked is what a client is told of a panic; the log has the rest.
+var errPanicked = errors.New("the yard made a mistake of its own in answering this request")
+
+// survive keeps a panic of one request from the others. Where the answer has begun the connection
+// is cut, so that no client takes the half for the whole.
+func (f *Frame) survive(api *API, c *Call, x Exchange) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if reason == http.ErrAbortHandler {
+		panic(reason)
+	}
+	f.cfg.Log.Error("a request made its handler panic", c.about(api, "panic", reason, "stack", string(debug.Stack()))...)
+	if c.status == 0 {
+		x.Refuse(x.Judge(errPanicked))
+		return
+	}
+	c.status = http.StatusInternalServerError
+	panic(http.ErrAbortHandler)
+}

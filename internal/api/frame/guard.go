@@ -1,0 +1,43 @@
+package frame
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+var (
+	errForeignHost = errors.New("neither an address nor a name of this machine")
+	errCrossOrigin = errors.New("a page of another origin may not change anything here")
+)
+
+// guard keeps foreign web pages out. A page open in the user's browser may send requests to
+// loopback as freely as the user may, and everybody knows the key of a yard there. And a browser
+// that was once told a key (Basic) shows it for any page that asks.
+type guard struct {
+	loopbackOnly bool
+	host         string // the yard's own name; empty if it has none
+	crossOrigin  *http.CrossOriginProtection
+}
+
+func newGuard(cfg Config) guard {
+	return guard{loopbackOnly: cfg.LoopbackOnly, host: cfg.Host, crossOrigin: http.NewCrossOriginProtection()}
+}
+
+// check refuses a request that changes something on behalf of another origin and, on loopback, one
+// that came by a foreign name: such a name was pointed at this machine by somebody else (DNS
+// rebinding), and makes every page of his a page of ours, whose answers it may read.
+func (g guard) check(api *API, r *http.Request) error {
+	if api.Unguarded {
+		return nil
+	}
+	if g.loopbackOnly && !auth.IsLocalName(r.Host, g.host) {
+		return fmt.Errorf("the request came for host %s, which is %w: it could be a web page that points its own name here", r.Host, errForeignHost)
+	}
+	if err := g.crossOrigin.Check(r); err != nil && (api.Trusts == nil || !api.Trusts(r)) {
+		return fmt.Errorf("%w: %w", errCrossOrigin, err)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/api/frame"
+)
+
+// Every route that a yard serves by HTTP stands in one table and says what it needs; what is open to
+// all says why, and is one of these.
+func TestEveryRouteSaysWhatItNeeds(t *testing.T) {
+	s, err := New(quick(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := openYard(t.Context(), s.cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.close()
+	all, err := s.newListeners(nil, newInside(y, "sb://localhost/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, open := map[string]bool{}, []string{}
+	for _, rt := range all.api.Routes() {
+		name := rt.API + " " + rt.Method + " " + rt.Path
+		if seen[name] {
+			t.Errorf("%s stands twice in the table", name)
+		}
+		seen[name] = true
+		switch {
+		case rt.Need.Reach == frame.Undeclared, rt.Need.Reach == frame.Nobody && rt.Need.Why == "":
+			t.Errorf("%s does not say what it needs", name)
+		case rt.Need.Reach == frame.Nobody:
+			open = append(open, rt.API+" "+rt.Label())
+		}
+	}
+	slices.Sort(open)
+	want := []string{
+		"amqp /$servicebus/websocket", "eventgrid PublishOptions", "eventgrid Validate", "notices /resume/{token}",
+		"v1 /api/v1/openapi.json", "v1 /healthz", "v1 /readyz",
+	}
+	if open = slices.Compact(open); !slices.Equal(open, want) {
+		t.Errorf("open to everybody are %q", open)
+	}
+}
