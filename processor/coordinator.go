@@ -153,7 +153,7 @@ func (c *coordinator) leave() error {
 	c.leaving = true
 	for _, h := range c.held {
 		h.pump.drain(ErrShutdown, c.cfg.Stop*3/4)
-		h.pump.hurry(c.cfg.Stop * 3 / 4)
+		h.pump.ownership.hurry(c.cfg.Stop * 3 / 4)
 	}
 	c.sayLeaving(ctx)
 	for (len(c.held) > 0 || c.unsure) && ctx.Err() == nil {
@@ -245,7 +245,7 @@ func (c *coordinator) abandon() error {
 		if why := h.pump.left(); why != nil {
 			left[why] = append(left[why], id)
 		}
-		h.pump.lose()
+		h.pump.ownership.lose(ErrLeaseLost)
 	}
 	var parts []string
 	for _, why := range []error{errNotReturned, errNotEnded} {
@@ -258,20 +258,4 @@ func (c *coordinator) abandon() error {
 		return nil
 	}
 	return fmt.Errorf("stop processor: %w: %s", ErrNotHandedOver, strings.Join(parts, "; "))
-}
-
-// left is why a partition is not handed over; nil: all that may be missing is the release of its lease, which was told
-// when it was tried.
-func (p *pump) left() error {
-	if p.hasEnded() {
-		return nil
-	}
-	why := errNotEnded
-	p.mu.Lock()
-	if p.inCallLocked() {
-		why = errNotReturned
-	}
-	p.mu.Unlock()
-	p.in.reportError(&Error{p.id, "stop", why})
-	return why
 }

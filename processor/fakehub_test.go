@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/event"
@@ -23,6 +24,7 @@ type fakeHub struct {
 	// openErr, where it is set, is asked before a reader is opened.
 	openErr func(cfg hub.ReadConfig) error
 	infoErr error
+	waits   atomic.Int64 // calls of readers' Next
 }
 
 type fakePartition struct {
@@ -255,6 +257,7 @@ func (r *fakeReader) endLocked(err error) {
 }
 
 func (r *fakeReader) Next(ctx context.Context, dst []event.Event, max int) ([]event.Event, error) {
+	r.hub.waits.Add(1)
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return dst, err

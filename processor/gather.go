@@ -2,7 +2,11 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/hub"
 )
 
 // gathering says when a batch is full enough.
@@ -24,6 +28,70 @@ func (g gathering) enough(have int, quiet, first, now time.Time) (bool, time.Tim
 		until = first.Add(g.wait)
 	}
 	return !now.Before(until), until
+}
+
+// gatherer reads batches into one buffer. The pump's goroutine alone uses it. While the partition
+// rests it holds neither a buffer nor a timer.
+type gatherer struct {
+	rule     gathering
+	progress *progress
+	report   func(doing string, err error)
+	buf      []event.Event
+	quiet    time.Time // when the last call ended
+	resting  bool      // nothing is to be done before an event comes
+	patience patience
+}
+
+// begin is for a new reader.
+func (g *gatherer) begin() { g.quiet, g.resting = time.Now(), false }
+
+// done tells that what was gathered is dealt with.
+func (g *gatherer) done() { g.quiet = time.Now() }
+
+// rest lets the next batch be waited for without end.
+func (g *gatherer) rest() {
+	g.resting, g.buf = true, nil
+	g.patience.release()
+}
+
+// next reads a batch, which is valid until it is called again; an empty one means that nothing
+// has come for so long.
+func (g *gatherer) next(ctx context.Context, r hub.Reader) ([]event.Event, error) {
+	g.buf = g.buf[:0]
+	g.progress.wait(time.Now())
+	defer func() {
+		newest, known := r.LastEnqueued()
+		g.progress.took(len(g.buf) > 0, g.quiet, newest, known)
+	}()
+	var first time.Time
+	for {
+		wait := ctx
+		if !g.resting {
+			enough, until := g.rule.enough(len(g.buf), g.quiet, first, time.Now())
+			if enough {
+				return g.buf, nil
+			}
+			wait = g.patience.until(ctx, until)
+		}
+		had := len(g.buf)
+		var err error
+		g.buf, err = r.Next(wait, g.buf, g.rule.max-had)
+		unreadable := errors.Is(err, hub.ErrUnreadable)
+		g.progress.count(len(g.buf) > had, unreadable)
+		if g.resting && len(g.buf) > 0 {
+			g.resting, g.quiet = false, time.Now()
+		}
+		switch {
+		case unreadable: // this one event; the reader is behind it
+			g.report("read", err)
+		case err != nil && (ctx.Err() != nil || wait.Err() == nil):
+			return nil, err
+		case len(g.buf) >= g.rule.min:
+			return g.buf, nil
+		case had == 0 && len(g.buf) > 0:
+			first = time.Now()
+		}
+	}
 }
 
 // patience gives contexts that end at a certain time, making few of them: one that ends too early

@@ -117,7 +117,7 @@ func (in *instance) learn(ctx context.Context) error {
 func (in *instance) reborn() {
 	in.report("ask for the hub's partitions", errNewHub)
 	for _, p := range in.ownPumps() {
-		p.endGen(errNewHub)
+		p.control.endGeneration(errNewHub)
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
-	"time"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/hub"
 )
 
 // lanes handle the events of one partition in several goroutines: those of one key in one
@@ -15,12 +13,15 @@ import (
 // its lane only, until the window is full: no more is read than so many events beyond the
 // lowest unfinished one, as they are all held in memory and all come again after a crash.
 type lanes struct {
-	p       *pump
-	ctx     context.Context // ends with the generation
-	seed    maphash.Seed
-	window  int64
-	room    chan struct{} // capacity 1: something was finished
-	running sync.WaitGroup
+	part      *Partition
+	gen       *generation
+	ownership *ownership
+	deliver   func(*scope, *Batch) error
+	maxBatch  int
+	window    int64
+	seed      maphash.Seed
+	room      chan struct{} // capacity 1: something was finished
+	running   sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows, and the lanes' marks
 	list   []*lane
@@ -40,58 +41,15 @@ type lane struct {
 
 func startLanes(p *pump) *lanes {
 	cfg := &p.in.cfg
-	all := &lanes{p: p, ctx: p.gen, seed: maphash.MakeSeed(), room: make(chan struct{}, 1), newest: nowhere, begun: -1,
-		window: int64(max(2*cfg.Lanes*cfg.MaxBatch, 10*cfg.Prefetch))}
+	all := &lanes{part: p.part, gen: p.gen, ownership: p.ownership, deliver: p.deliver, maxBatch: cfg.MaxBatch,
+		window: int64(max(2*cfg.Lanes*cfg.MaxBatch, 10*cfg.Prefetch)),
+		seed:   maphash.MakeSeed(), room: make(chan struct{}, 1), newest: nowhere, begun: -1}
 	for range cfg.Lanes {
-		l := &lane{all: all, scope: newScope(p), wake: make(chan struct{}, 1)}
+		l := &lane{all: all, scope: p.calls.newScope(), wake: make(chan struct{}, 1)}
 		all.list = append(all.list, l)
 		all.running.Go(l.run)
 	}
 	return all
-}
-
-// pumpLanes reads and deals out.
-func (p *pump) pumpLanes(ctx context.Context, r hub.Reader) error {
-	if p.lanes == nil {
-		p.lanes = startLanes(p)
-	}
-	for {
-		if err := p.lanes.waitForRoom(ctx); err != nil {
-			return err
-		}
-		events, err := p.gather(ctx, r, 1)
-		if err != nil {
-			return err
-		}
-		if len(events) > 0 {
-			p.lanes.deal(events)
-			p.handed(positionOf(&events[len(events)-1]))
-		} else if err := p.idleLanes(); err != nil {
-			return err
-		}
-		p.quiet = time.Now()
-	}
-}
-
-// idleLanes is for when nothing has come: the empty call is made only when no other is under way.
-func (p *pump) idleLanes() error {
-	p.ledger.idle()
-	if !p.in.cfg.CallWhenIdle || !p.lanes.idle() {
-		return nil
-	}
-	return p.deliver(p.main, p.batch(nil))
-}
-
-// stopLanes waits for the calls of the lanes, whose context has ended.
-func (p *pump) stopLanes() {
-	if p.lanes == nil {
-		return
-	}
-	p.lanes.running.Wait()
-	p.lanes = nil
-	p.mu.Lock()
-	p.scopes = p.scopes[:1]
-	p.mu.Unlock()
 }
 
 // deal hands events to their lanes.
@@ -155,9 +113,9 @@ func (l *lane) undone() (position, bool)     { return l.marks.undone() }
 
 // run is the lane's goroutine.
 func (l *lane) run() {
-	p := l.all.p
+	ctx := l.all.gen.ctx
 	for {
-		ended := l.all.ctx.Err() != nil // before looking, so that nothing is overlooked
+		ended := ctx.Err() != nil // before looking, so that nothing is overlooked
 		b := l.take()
 		if b == nil {
 			if ended {
@@ -165,11 +123,11 @@ func (l *lane) run() {
 			}
 			select {
 			case <-l.wake:
-			case <-l.all.ctx.Done():
+			case <-ctx.Done():
 			}
 			continue
 		}
-		if p.deliver(l.scope, b) != nil {
+		if l.all.deliver(l.scope, b) != nil {
 			return // the partition, or its generation, has ended
 		}
 	}
@@ -180,9 +138,8 @@ func (l *lane) run() {
 func (l *lane) take() *Batch {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	p := l.all.p
-	n, catchUp := min(p.in.cfg.MaxBatch, len(l.marks.queue)), false
-	if l.all.ctx.Err() != nil {
+	n, catchUp := min(l.all.maxBatch, len(l.marks.queue)), false
+	if l.all.gen.ctx.Err() != nil {
 		n, catchUp = min(n, l.behindLocked()), true
 	}
 	if n == 0 {
@@ -191,15 +148,14 @@ func (l *lane) take() *Batch {
 	l.events, l.before = l.marks.take(n, l.events[:0], l.before[:0])
 	end := positionOf(&l.events[len(l.events)-1])
 	l.all.begun = max(l.all.begun, end.seq)
-	return &Batch{Events: l.events, Partition: p.part, lane: l, before: l.before, end: end, generation: p.generation,
-		leaving: l.all.ctx.Done(), catchUp: catchUp}
+	return &Batch{Events: l.events, Partition: l.all.part, gen: l.all.gen, end: end, lane: l, before: l.before, catchUp: catchUp}
 }
 
 // behindLocked is how many events of the queue are behind what other lanes have begun, while the partition is given up
 // in good order. After an operator's move none is.
 func (l *lane) behindLocked() int {
-	p := l.all.p
-	if p.work.Err() != nil || context.Cause(l.all.ctx) != context.Cause(p.read) {
+	t := l.all.ownership
+	if t.work.Err() != nil || context.Cause(l.all.gen.ctx) != context.Cause(t.read) {
 		return 0
 	}
 	n := 0

@@ -15,18 +15,14 @@ import (
 // stored, and it is compared with what was tried. A checkpoint that someone else has moved
 // counts: what was marked is forgotten, and the partition starts again from there. Marks belong to a
 // generation, which such a move ends.
+//
+// Handlers mark, the pump opens and closes, the survey verifies. The store is asked by one of them at a time,
+// who holds the token; the lock is for moments.
 type ledger struct {
-	store    Store
-	group    Group
-	lease    Lease // whose owner and epoch guard the writes
-	policy   Checkpoints
-	backoff  Backoff
-	timeout  time.Duration
-	report   func(doing string, err error)
-	onFenced func() // the lease is another's
-	onMoved  func() // start again
-	kick     chan struct{}
-	asking   chan struct{} // a token, held while the store is asked
+	ledgerConfig
+	asking chan struct{}  // capacity 1: a token, held while the store is asked
+	kick   chan struct{}  // capacity 1: the saver is to look again
+	saver  sync.WaitGroup // runs while something marked has a time at which it is written
 
 	mu         sync.Mutex // guards what follows
 	saved      Checkpoint
@@ -34,18 +30,36 @@ type ledger struct {
 	marked     position // seq -1: nothing since saved
 	markedAt   time.Time
 	tried      int64 // what was last tried to be written, by us or by the handler itself
-	hurry      bool  // the partition is idle: do not wait for more
+	hurry      bool  // write what is marked without waiting for more
+	resting    bool  // the partition is idle: no more will come soon of what is marked
 	generation int
 	hubID      string
 	unsure     bool // the answer to a write was lost
+	saving     bool // the saver runs
+	stopped    bool // it is started no more
 }
 
-func newLedger() *ledger {
-	return &ledger{kick: make(chan struct{}, 1), asking: make(chan struct{}, 1), marked: nowhere, saved: Checkpoint{Sequence: -1}}
+// ledgerConfig is what a ledger works with.
+type ledgerConfig struct {
+	store    Store
+	group    Group
+	lease    Lease // whose owner and epoch guard the writes
+	policy   Checkpoints
+	backoff  Backoff
+	timeout  time.Duration
+	open     context.Context // what is marked is written later until it ends
+	report   func(doing string, err error)
+	onFenced func() // the lease is another's
+	onMoved  func() // start again
 }
 
-// open fences the owners before us and reads the checkpoint, which starts a generation.
-func (l *ledger) open(ctx context.Context, hubID string) (Checkpoint, error) {
+func newLedger(cfg ledgerConfig) *ledger {
+	return &ledger{ledgerConfig: cfg, kick: make(chan struct{}, 1), asking: make(chan struct{}, 1),
+		marked: nowhere, saved: Checkpoint{Sequence: -1}}
+}
+
+// begin fences the owners before us and reads the checkpoint, which starts a generation.
+func (l *ledger) begin(ctx context.Context, hubID string) (Checkpoint, error) {
 	if err := l.acquire(ctx); err != nil {
 		return Checkpoint{}, err
 	}
@@ -98,45 +112,96 @@ func (l *ledger) mark(pos position, generation int) error {
 	if pos.seq <= max(l.marked.seq, l.base) {
 		return nil
 	}
-	if l.marked.seq < 0 {
+	first := l.marked.seq < 0
+	if first {
 		l.markedAt = time.Now()
-		l.nudge() // the saver has a time to wait for
 	}
 	l.marked = pos
-	if l.policy.Events > 0 && l.marked.seq-l.base >= int64(l.policy.Events) {
-		l.nudge()
+	l.hurry = l.hurry || l.resting
+	if first && l.policy.Every > 0 || l.hurry || l.policy.Events > 0 && l.marked.seq-l.base >= int64(l.policy.Events) {
+		l.nudgeLocked()
 	}
 	return nil
 }
 
-func (l *ledger) nudge() {
-	select {
-	case l.kick <- struct{}{}:
-	default:
-	}
-}
-
-// due tells whether what is marked has to be written now, and else when.
-func (l *ledger) due(now time.Time) (bool, time.Time) {
+// idle lets what is marked be written now. While the partition rests, so is what will be marked: nobody
+// calls idle again until it is busy.
+func (l *ledger) idle(resting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.marked.seq < 0 {
-		return false, time.Time{}
-	}
-	if l.hurry {
-		return true, time.Time{}
-	}
-	return l.policy.due(l.marked.seq-l.base, l.markedAt, now)
-}
-
-// idle lets what is marked be written now.
-func (l *ledger) idle() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.resting = resting
 	if l.marked.seq >= 0 && !l.hurry {
 		l.hurry = true
-		l.nudge()
+		l.nudgeLocked()
 	}
+}
+
+// busy ends the rest.
+func (l *ledger) busy() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resting = false
+}
+
+// nudgeLocked lets the saver look at what is marked, where saving is deferred at all. It runs only while it
+// has something to wait for: an idle partition has none.
+func (l *ledger) nudgeLocked() {
+	switch {
+	case !l.policy.deferred() || l.stopped:
+	case !l.saving:
+		l.saving = true
+		l.saver.Go(l.save)
+	default:
+		select {
+		case l.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// save is the saver: it writes what is marked when it is due, and ends when nothing has a time.
+func (l *ledger) save() {
+	for l.open.Err() == nil {
+		now, at := l.due(time.Now())
+		switch {
+		case now:
+			if err := l.flush(l.open); err != nil && l.open.Err() == nil {
+				l.report("save checkpoint", err)
+			}
+		case at.IsZero():
+			return
+		default:
+			timer := time.NewTimer(time.Until(at))
+			select {
+			case <-l.open.Done():
+			case <-timer.C:
+			case <-l.kick:
+			}
+			timer.Stop()
+		}
+	}
+}
+
+// due tells whether what is marked has to be written now, and else when; neither: the saver ends.
+func (l *ledger) due(now time.Time) (due bool, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.marked.seq >= 0 {
+		if l.hurry {
+			return true, at
+		}
+		due, at = l.policy.due(l.marked.seq-l.base, l.markedAt, now)
+	}
+	l.saving = due || !at.IsZero()
+	return due, at
+}
+
+// stop waits for the saver, which is not started again. What is marked from now on flush writes.
+func (l *ledger) stop() {
+	l.mu.Lock()
+	l.stopped = true
+	l.mu.Unlock()
+	l.saver.Wait()
 }
 
 // due is the policy: so many events marked, the first of them then. A zero time means that only
@@ -183,17 +248,17 @@ func (l *ledger) write(ctx context.Context) error {
 			return err
 		}
 	}
-	c, any := l.next()
-	if !any {
+	l.mu.Lock()
+	if l.marked.seq < 0 {
+		l.mu.Unlock()
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
-	got, err := l.store.Save(ctx, l.group, l.lease, c)
+	c := l.checkpointLocked(l.marked)
+	l.mu.Unlock()
+	saving, cancel := context.WithTimeout(ctx, l.timeout)
+	got, err := l.store.Save(saving, l.group, l.lease, c)
 	cancel()
 	switch {
-	case err == nil:
-		l.stored(got)
-		return nil
 	case errors.Is(err, ErrFenced):
 		l.onFenced()
 		return err
@@ -201,19 +266,13 @@ func (l *ledger) write(ctx context.Context) error {
 		return l.resolve(context.WithoutCancel(ctx), true)
 	}
 	l.mu.Lock()
-	l.unsure = true
-	l.mu.Unlock()
-	return err
-}
-
-// next is what is to be written, if anything is.
-func (l *ledger) next() (Checkpoint, bool) {
-	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.marked.seq < 0 {
-		return Checkpoint{}, false
+	if err != nil {
+		l.unsure = true
+		return err
 	}
-	return l.checkpointLocked(l.marked), true
+	l.storedLocked(got)
+	return nil
 }
 
 // checkpointLocked is what would be stored for a position.
@@ -225,26 +284,13 @@ func (l *ledger) checkpointLocked(pos position) Checkpoint {
 	}
 }
 
-// stored takes over what the store says it has.
-func (l *ledger) stored(c Checkpoint) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// storedLocked takes over what the store says it has.
+func (l *ledger) storedLocked(c Checkpoint) {
 	l.saved, l.unsure, l.hurry, l.base = c, false, false, c.Sequence
 	if l.marked.seq <= c.Sequence {
 		l.marked = nowhere
 	} else {
 		l.markedAt = time.Now()
-	}
-}
-
-// reread takes over what was found unchanged, unless a handler has stored something meanwhile. What is marked
-// stays to be written: where the stored checkpoint could not be right it may even be lower.
-func (l *ledger) reread(c Checkpoint, before Version) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.unsure = false
-	if l.saved.Version == before {
-		l.saved = c
 	}
 }
 
@@ -260,27 +306,28 @@ func (l *ledger) resolve(ctx context.Context, conflict bool) error {
 	}
 	l.mu.Lock()
 	tried := l.tried
-	l.mu.Unlock()
 	ours := c.Epoch == l.lease.Epoch || c.Epoch == 0
 	switch {
-	case ours && tried >= 0 && c.Sequence == tried:
-		l.stored(c) // it was written after all
+	case ours && tried >= 0 && c.Sequence == tried: // it was written after all
+		l.storedLocked(c)
+		l.mu.Unlock()
 		return nil
 	case !conflict && c.Sequence == before.Sequence && c.Offset == before.Offset:
-		l.reread(c, before.Version) // it was not, or Begin has only renewed its version
+		// It was not, or Begin has only renewed its version. What is marked stays to be written: where the stored
+		// checkpoint could not be right it may even be lower. What a handler has stored meanwhile is newer.
+		l.unsure = false
+		if l.saved.Version == before.Version {
+			l.saved = c
+		}
+		l.mu.Unlock()
 		return nil
 	}
-	l.moved(c)
-	return fmt.Errorf("checkpoint at %d: %w", tried, ErrMoved)
-}
-
-// moved forgets what was marked and lets the partition start again.
-func (l *ledger) moved(c Checkpoint) {
-	l.mu.Lock()
+	// Somebody has moved it: what was marked is forgotten, and the partition starts again.
 	l.saved, l.marked, l.unsure, l.hurry = c, nowhere, false, false
 	l.generation++
 	l.mu.Unlock()
 	l.onMoved()
+	return fmt.Errorf("checkpoint at %d: %w", tried, ErrMoved)
 }
 
 // ask reads the checkpoint as the lease's owner.
@@ -301,39 +348,29 @@ func (l *ledger) differs(seen Checkpoint) bool {
 	return seen.Version != l.saved.Version && (seen.Sequence != l.saved.Sequence || seen.Offset != l.saved.Offset)
 }
 
-// verify finds out whether someone has moved the checkpoint while nothing was to be
-// written. What was only read before our own last write is no move.
-func (l *ledger) verify(ctx context.Context) error {
+// verify finds out what is stored: after a handler that stores by itself met a conflict, or when somebody may have
+// moved the checkpoint while nothing was to be written. What was only read before our own last write is no move.
+func (l *ledger) verify(ctx context.Context, conflict bool) error {
 	if err := l.acquire(ctx); err != nil {
 		return err
 	}
 	defer l.release()
-	return l.resolve(ctx, false)
+	return l.resolve(ctx, conflict)
 }
 
-// settle finds out what is stored after a handler that stores by itself met a conflict.
-func (l *ledger) settle(ctx context.Context) error {
-	if err := l.acquire(ctx); err != nil {
-		return err
-	}
-	defer l.release()
-	return l.resolve(ctx, true)
-}
-
-// covers tells whether everything up to pos is stored.
-func (l *ledger) covers(pos position) bool {
+// savedUpTo is the stored checkpoint; -1: none.
+func (l *ledger) savedUpTo() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.saved.Sequence >= pos.seq
+	return l.saved.Sequence
 }
 
 // recorded takes a checkpoint in that the handler has stored by itself.
 func (l *ledger) recorded(c Checkpoint, generation int) {
 	l.mu.Lock()
-	stale := generation != l.generation
-	l.mu.Unlock()
-	if !stale {
-		l.stored(c)
+	defer l.mu.Unlock()
+	if generation == l.generation {
+		l.storedLocked(c)
 	}
 }
 
@@ -347,35 +384,6 @@ func (l *ledger) acquire(ctx context.Context) error {
 }
 
 func (l *ledger) release() { <-l.asking }
-
-// keep writes what is marked when it is due, until ctx ends.
-func (l *ledger) keep(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		now, at := l.due(time.Now())
-		switch {
-		case now:
-			if err := l.flush(ctx); err != nil && ctx.Err() == nil {
-				l.report("save checkpoint", err)
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			continue
-		case at.IsZero():
-			timer.Reset(time.Hour)
-		default:
-			timer.Reset(time.Until(at))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-l.kick:
-		}
-	}
-}
 
 // sleep waits unless ctx ends before.
 func sleep(ctx context.Context, d time.Duration) error {

@@ -20,7 +20,7 @@ func (p *Partition) ID() string { return p.pump.id }
 func (p *Partition) Epoch() int64 { return p.pump.epoch }
 
 // Context ends, with its cause, when the partition is given up.
-func (p *Partition) Context() context.Context { return p.pump.work }
+func (p *Partition) Context() context.Context { return p.pump.ownership.work }
 
 // Status is the partition's.
 func (p *Partition) Status() Status { return p.pump.status() }
@@ -28,38 +28,19 @@ func (p *Partition) Status() Status { return p.pump.status() }
 // Checkpoint writes the newest event that was given to the handler in a call that has returned nil, or of the
 // batch that is being handled; for Close. With Lanes it is the newest before which all calls have returned nil.
 func (p *Partition) Checkpoint(ctx context.Context) error {
-	pos, generation := p.pump.reached()
+	calls := p.pump.calls
+	inCall := p.pump.in.cfg.Lanes <= 1 && calls.underWay() && !calls.closing.Load()
+	pos, generation := p.pump.progress.reached(inCall)
 	if pos.seq < 0 {
 		return nil
 	}
-	if p.pump.taken.Load() {
+	if calls.taken.Load() {
 		return errMarkTaken
 	}
 	if err := p.pump.ledger.mark(pos, generation); err != nil {
 		return err
 	}
 	return p.pump.save(ctx)
-}
-
-// inCallLocked tells whether the handler is at work.
-func (p *pump) inCallLocked() bool {
-	for _, s := range p.scopes {
-		if s.running != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// reached is how far the partition has come, and in which generation: what was handled before an operator's
-// move says nothing after it.
-func (p *pump) reached() (position, int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.in.cfg.Lanes <= 1 && p.inCallLocked() && !p.closing.Load() && p.current.seq > p.finished.seq {
-		return p.current, p.reachedIn
-	}
-	return p.finished, p.reachedIn
 }
 
 // Batch is what a handler is called with.
@@ -71,19 +52,23 @@ type Batch struct {
 	Attempt   int
 	Partition *Partition
 
-	end        position // of the newest event
-	generation int
-	leaving    <-chan struct{} // closed when the generation ends
-	lane       *lane           // nil: in order
-	before     []position      // with lanes: the place before each event, in the partition
-	catchUp    bool            // with lanes: it is handled although the partition is being given up
+	gen     *generation
+	end     position   // of the newest event
+	lane    *lane      // nil: in order
+	before  []position // with lanes: the place before each event, in the partition
+	catchUp bool       // with lanes: it is handled although the partition is being given up
 }
 
 // Leaving is closed when no further call will start: the partition is to be given up, or it starts again because its checkpoint was
 // moved or the hub made anew. A handler that waits in the middle of its work, maybe for longer than Config.Handoff allows, stops
 // waiting then and returns ErrUndone, so that the partition goes on elsewhere at once; what it has checkpointed stays. Who does
 // not wait need not look: with Lanes a call may even begin with it closed, to catch up with what other lanes have done.
-func (b *Batch) Leaving() <-chan struct{} { return b.leaving }
+func (b *Batch) Leaving() <-chan struct{} {
+	if b.gen == nil { // made by somebody's test
+		return nil
+	}
+	return b.gen.ctx.Done()
+}
 
 // Checkpoint records that everything up to the newest event of the batch is done. With Checkpoints.Every or
 // Events it only marks it. With Lanes it counts for the batch's lane, and what is stored is the newest event
@@ -109,7 +94,7 @@ func (b *Batch) CheckpointAt(ctx context.Context, ev event.Event) error {
 var errMarkTaken = errors.New("checkpoint: this call has taken the mark to store it by itself: postgres.InTx moves the checkpoint when the function returns nil")
 
 func (b *Batch) userCheckpoint(ctx context.Context, pos position) error {
-	if b.Partition.pump.taken.Load() {
+	if b.Partition.pump.calls.taken.Load() {
 		return errMarkTaken
 	}
 	return b.checkpoint(ctx, pos)
@@ -117,7 +102,7 @@ func (b *Batch) userCheckpoint(ctx context.Context, pos position) error {
 
 func (b *Batch) checkpoint(ctx context.Context, pos position) error {
 	p := b.Partition.pump
-	if p.lost() && !p.closing.Load() {
+	if p.ownership.lost() && !p.calls.closing.Load() {
 		return fmt.Errorf("checkpoint at %d: %w", pos.seq, ErrLeaseLost)
 	}
 	if b.lane != nil {
@@ -132,7 +117,7 @@ func (b *Batch) record(ctx context.Context, pos position) error {
 	if pos.seq < 0 {
 		return nil
 	}
-	if err := p.ledger.mark(pos, b.generation); err != nil {
+	if err := p.ledger.mark(pos, b.gen.number); err != nil {
 		return err
 	}
 	if p.in.cfg.Checkpoints.deferred() {
@@ -147,7 +132,7 @@ func (b *Batch) skip() {
 		return
 	}
 	p := b.Partition.pump
-	if err := b.record(p.own, b.lane.all.skip(b)); err != nil {
+	if err := b.record(p.ownership.own, b.lane.all.skip(b)); err != nil {
 		p.report("save checkpoint", err)
 	}
 }
@@ -160,14 +145,14 @@ func (p *pump) save(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.in.cfg.storeTimeout())
 		defer cancel()
 	}
-	if !p.closing.Load() { // Close may try even after the lease was lost: the store decides
+	if !p.calls.closing.Load() { // Close may try even after the lease was lost: the store decides
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
-		defer context.AfterFunc(p.own, func() { cancel(ErrLeaseLost) })()
+		defer context.AfterFunc(p.ownership.own, func() { cancel(ErrLeaseLost) })()
 	}
 	err := p.ledger.flush(ctx)
-	if err != nil && p.lost() && !errors.Is(err, ErrLeaseLost) {
+	if err != nil && p.ownership.lost() && !errors.Is(err, ErrLeaseLost) {
 		return fmt.Errorf("%w: %w", ErrLeaseLost, err)
 	}
 	return err
@@ -194,11 +179,11 @@ func (b *Batch) Mark() (Mark, error) {
 	switch {
 	case b.lane != nil:
 		return Mark{}, errMarkLanes
-	case p.lost():
+	case p.ownership.lost():
 		return Mark{}, fmt.Errorf("mark: %w", ErrLeaseLost)
 	}
-	c, stored, err := p.ledger.intend(b.end, b.generation)
-	p.taken.Store(err == nil)
+	c, stored, err := p.ledger.intend(b.end, b.gen.number)
+	p.calls.taken.Store(err == nil)
 	return Mark{Group: p.in.group, Lease: p.ledger.lease, Checkpoint: c, Store: p.in.store, Stored: stored}, err
 }
 
@@ -207,6 +192,6 @@ var errMarkLanes = errors.New("mark: with Config.Lanes no single call knows the 
 
 // Recorded tells that the mark was stored.
 func (b *Batch) Recorded(c Checkpoint) {
-	b.Partition.pump.taken.Store(false)
-	b.Partition.pump.ledger.recorded(c, b.generation)
+	b.Partition.pump.calls.taken.Store(false)
+	b.Partition.pump.ledger.recorded(c, b.gen.number)
 }

@@ -31,8 +31,8 @@ func (w *puller) Open(ctx context.Context, p *Partition) error {
 	select {
 	case w.give <- p:
 		return nil
-	case <-p.pump.read.Done():
-		return context.Cause(p.pump.read)
+	case <-p.pump.ownership.read.Done():
+		return context.Cause(p.pump.ownership.read)
 	case <-ctx.Done():
 		return errors.New("nobody takes the partition: the loop over partitions is busy")
 	}
@@ -42,7 +42,7 @@ func (w *puller) Open(ctx context.Context, p *Partition) error {
 var errUntaken = errors.New("nobody takes the partition's batches")
 
 func (w *puller) ProcessEvents(ctx context.Context, b *Batch) error {
-	read := w.part.pump.read
+	read := w.part.pump.ownership.read
 	select {
 	case w.turn <- struct{}{}:
 	case <-read.Done():
@@ -112,7 +112,7 @@ func (p *Partition) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 // next waits for a batch; neither batch nor error: the partition is given up in good order, or ctx has
 // ended.
 func (w *puller) next(ctx context.Context) (*Batch, error) {
-	read := w.part.pump.read
+	read := w.part.pump.ownership.read
 	select {
 	case b := <-w.batches:
 		return b, nil
@@ -121,7 +121,7 @@ func (w *puller) next(ctx context.Context) (*Batch, error) {
 	case <-w.gone:
 		return nil, errLetGo
 	case <-read.Done():
-		if w.part.pump.lost() {
+		if w.part.pump.ownership.lost() {
 			return nil, ErrLeaseLost
 		}
 		return nil, nil

@@ -3,8 +3,6 @@ package processor
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/event"
@@ -17,69 +15,35 @@ import (
 // losses, and waits for it. Prefetching behind the calls is the reader's work, which has
 // up to Config.Prefetch events at hand.
 //
-// Three contexts, each ending with the one before:
-//
-//	own   the lease is ours, as far as can be proven   ends with ErrLeaseLost
-//	work  what calls see                               ends also when the time to drain is up
-//	read  new calls may start                          ends also as soon as draining begins
+// It has no lock: each of its parts has its own, and none is held while another is taken. What
+// belongs to its goroutine alone stands at the end.
 type pump struct {
-	in      *instance
-	id      string
-	epoch   int64
-	part    *Partition
-	worker  Worker // made by openWorker; others look at opened before
-	ledger  *ledger
-	done    chan struct{} // closed at the end of run
-	closing atomic.Bool   // the last call but Close has returned
-	opened  atomic.Bool   // the worker's Open has returned nil
-	taken   atomic.Bool   // the call under way has the mark, to store it by itself
+	in    *instance
+	id    string
+	epoch int64
+	part  *Partition
+	done  chan struct{} // closed at the end of run
 
-	own, work, read                   context.Context
-	cancelOwn, cancelWork, cancelRead context.CancelCauseFunc
+	ownership *ownership // how long we may
+	control   *control   // what others ask of us
+	progress  *progress  // how far we are
+	health    *health    // what is shown of us
+	calls     *calls     // the user's worker
+	ledger    *ledger    // the checkpoint
 
-	// Used by run's goroutine only, but for gen and generation, which lanes read.
-	gen        context.Context // ends with read, and when the checkpoint was moved
-	main       *scope
-	patience   patience
-	buf        []event.Event
-	quiet      time.Time // when the last call ended
-	running    time.Time // since when the session has a reader; zero: it has none
-	from       hub.Position
-	hubID      string
-	begun      bool // the checkpoint was read
-	generation int  // of the ledger's, in which it was
-	refused    bool // the position is none that the hub knows
-	lanes      *lanes
+	main     *scope // calls of the pump's goroutine
+	gatherer gatherer
+	gen      *generation // nil: the checkpoint is to be read
+	refused  bool        // the hub knows no such position as the checkpoint, or Start, says
+	lanes    *lanes      // nil: not begun, or none
+}
 
-	notifying sync.Mutex // held while OnState is told, so that it hears in order
-
-	mu        sync.Mutex // guards what follows
-	until     time.Time  // the lease is proven to here
-	expiry    *time.Timer
-	grace     *time.Timer // ends work when the time to drain is up
-	why       error       // why it is given up; nil: it is not
-	reopen    context.CancelCauseFunc
-	cancelGen context.CancelCauseFunc
-	anchored  bool          // before is certain
-	check     chan struct{} // closed when the coordinator has looked at the lease
-	scopes    []*scope
-	level0    bool
-	state     State
-	since     time.Time
-	err       error
-	attempt   int
-	retrying  int
-	before    position // the one before the first that was read
-	current   position // end of the batch that is handled
-	last      position // newest that was handed over
-	finished  position // newest handled
-	reachedIn int      // the ledger's generation that current and finished are of
-	newest    hub.LastEnqueued
-	newestAt  time.Time // when that was learnt
-	behind    time.Time // since when events are known to be there that were not read
-	waiting   time.Time // since when the reader is being waited for; zero: it is not
-	reopened  time.Time // by the watchdog
-	unread    int64     // events since the last one read that cannot be decoded
+// generation is the time between two moves of the checkpoint by somebody else, or until the hub is made anew.
+// What was begun in one counts for nothing in the next. It never changes.
+type generation struct {
+	ctx    context.Context // ends with the ownership's read, too
+	number int             // the ledger's
+	from   hub.Position    // where it begins
 }
 
 // Why a session of a reader ends although nothing is wrong with the lease.
@@ -95,109 +59,129 @@ type errOpen struct{ error }
 
 func (e errOpen) Unwrap() error { return e.error }
 
-func newPump(in *instance, l Lease, until time.Time, level0 bool) *pump {
-	p := &pump{in: in, id: l.Partition, epoch: l.Epoch, done: make(chan struct{}), until: until,
-		state: Starting, since: time.Now(), level0: level0, before: nowhere, last: nowhere, finished: nowhere, current: nowhere,
-		newest: hub.LastEnqueued{Sequence: -1}}
-	p.own, p.cancelOwn = context.WithCancelCause(in.values)
-	p.work, p.cancelWork = context.WithCancelCause(p.own)
-	p.read, p.cancelRead = context.WithCancelCause(p.work)
+func newPump(in *instance, l Lease, trustedUntil time.Time, level0 bool) *pump {
+	cfg := &in.cfg
+	p := &pump{in: in, id: l.Partition, epoch: l.Epoch, done: make(chan struct{}),
+		control: &control{level0: level0}, progress: newProgress(), calls: &calls{limit: cfg.HandlerTimeout}}
 	p.part = &Partition{pump: p}
-	p.main = newScope(p)
-	p.ledger = newLedger()
-	p.ledger.store, p.ledger.group, p.ledger.lease = in.store, in.group, l
-	p.ledger.policy, p.ledger.backoff, p.ledger.timeout = in.cfg.Checkpoints, in.cfg.Backoff, in.cfg.storeTimeout()
-	p.ledger.report, p.ledger.onFenced, p.ledger.onMoved = p.report, p.lose, func() { p.endGen(ErrMoved) }
-	p.expiry = time.AfterFunc(time.Until(until), p.expire)
+	p.health = &health{notify: p.notify, state: Starting, since: time.Now()}
+	p.ownership = newOwnership(in.values, trustedUntil, func() {
+		p.health.end()
+		in.wake()
+	})
+	p.ledger = newLedger(ledgerConfig{store: in.store, group: in.group, lease: l, policy: cfg.Checkpoints,
+		backoff: cfg.Backoff, timeout: cfg.storeTimeout(), open: p.ownership.read, report: p.report,
+		onFenced: func() { p.ownership.lose(ErrLeaseLost) }, onMoved: func() { p.control.endGeneration(ErrMoved) }})
+	p.main = p.calls.newScope()
+	p.gatherer = gatherer{progress: p.progress, report: p.report,
+		rule: gathering{min: cfg.MinBatch, max: cfg.MaxBatch, wait: cfg.MaxWait}}
+	if cfg.Lanes > 1 {
+		p.gatherer.rule.min = 1
+	}
 	return p
 }
 
-// run is the pump's goroutine.
+// run is the pump's goroutine: it keeps a reader open and the handler busy until the partition
+// is given up.
 func (p *pump) run() {
 	defer p.in.wake()
 	defer close(p.done)
-	p.notify(Starting)
-	keeping := make(chan struct{})
-	go func() {
-		defer close(keeping)
-		if p.in.cfg.Checkpoints.deferred() {
-			p.ledger.keep(p.read)
-		}
-	}()
-	p.serve()
-	p.stopLanes()
-	<-keeping
-	p.finish()
-}
-
-// serve keeps a reader open and the handler busy until the partition is given up.
-func (p *pump) serve() {
+	p.health.announce(Starting)
 	var trouble troubles
-	for p.read.Err() == nil {
-		before := p.lastRead()
-		p.running = time.Time{}
-		err := p.session()
-		if p.read.Err() != nil {
-			return
+	for read := p.ownership.read; read.Err() == nil; {
+		before := p.progress.lastRead()
+		since, err := p.session()
+		if read.Err() != nil {
+			break
 		}
 		// Where nothing comes to be read, a reader that stays open for long is all that can be had.
-		if p.lastRead() != before || !p.running.IsZero() && time.Since(p.running) > p.in.cfg.StallAfter/4 {
+		if p.progress.lastRead() != before || !since.IsZero() && time.Since(since) > p.in.cfg.StallAfter/4 {
 			trouble = troubles{}
 		}
 		if wait := p.recover(err, &trouble); wait > 0 {
-			sleep(p.read, wait)
+			sleep(read, wait)
 		}
 	}
+	p.stopLanes()
+	p.ledger.stop()
+	p.finish()
 }
 
-// session opens a reader and pumps until something is wrong.
-func (p *pump) session() error {
+// session opens a reader and the worker and pumps until something is wrong. It tells since when the reader was at
+// work; zero: it never was.
+func (p *pump) session() (since time.Time, err error) {
 	ctx, cancel, r, err := p.attach()
 	if err != nil {
-		return err
+		return since, err
 	}
 	defer cancel(nil)
 	defer p.closeWith(r)()
-	if err := p.openWorker(); err != nil {
-		return err
+	if !p.calls.opened.Load() {
+		if err := p.ownership.mayCall(false); err != nil { // to open the reader may have taken long
+			return since, err
+		}
+		err := p.main.call(p.ownership.work, func(ctx context.Context) error {
+			p.calls.worker = p.in.newWorker(p.part)
+			return p.calls.worker.Open(ctx, p.part)
+		})
+		if err != nil {
+			return since, errOpen{err}
+		}
+		p.calls.opened.Store(true)
 	}
-	p.setState(Running, nil)
-	p.running = time.Now()
-	p.quiet = p.running
-	defer p.patience.release()
+	p.health.set(Running, nil)
+	p.gatherer.begin()
+	defer p.gatherer.patience.release()
+	since = p.gatherer.quiet
 	if p.in.cfg.Lanes > 1 {
-		return ended(ctx, p.pumpLanes(ctx, r))
+		err = p.pumpLanes(ctx, r)
+	} else {
+		err = p.pumpInOrder(ctx, r)
 	}
-	return ended(ctx, p.pumpInOrder(ctx, r))
+	return since, ended(ctx, err)
 }
 
 // attach reads the checkpoint, if that is still to be done, and opens a reader, whose context
 // ends when it is to be opened anew. Only so many do that at once, so that an
 // instance that gets a thousand partitions does not ask hub and store for all in one moment.
 func (p *pump) attach() (context.Context, context.CancelCauseFunc, hub.Reader, error) {
-	if !p.begun {
-		p.endGeneration() // which may have to wait for calls
+	read := p.ownership.read
+	var next context.Context
+	if p.gen == nil {
+		p.control.endGeneration(ErrMoved)
+		p.stopLanes() // which may have to wait for calls
+		next = p.control.newGeneration(read)
 	}
 	select {
 	case p.in.attaching <- struct{}{}:
 		defer func() { <-p.in.attaching }()
-	case <-p.read.Done():
-		return nil, nil, nil, context.Cause(p.read)
+	case <-read.Done():
+		return nil, nil, nil, context.Cause(read)
 	}
-	if !p.begun {
-		if err := p.begin(); err != nil {
+	if p.gen == nil {
+		gen, err := p.begin(next)
+		if err != nil {
 			return nil, nil, nil, err
 		}
+		p.gen = gen
 	}
-	ctx, cancel := context.WithCancelCause(p.gen)
-	p.setReopen(cancel)
-	r, err := p.openReader(ctx)
+	from := p.gen.from
+	if last := p.progress.lastRead(); last.seq >= 0 {
+		from = hub.After(last.seq)
+	}
+	ctx, cancel := p.control.newSession(p.gen.ctx)
+	opening, stop := context.WithTimeout(ctx, p.in.cfg.StallAfter)
+	defer stop()
+	level := p.control.level(p.epoch)
+	r, err := p.in.hub.Open(opening, hub.ReadConfig{
+		Partition: p.id, Group: p.in.group.Group, From: from, Epoch: &level, Prefetch: p.in.cfg.Prefetch, Name: p.in.id,
+	})
 	if err != nil {
 		defer cancel(nil)
-		return nil, nil, nil, ended(ctx, err)
+		return nil, nil, nil, ended(ctx, &Error{p.id, "open reader", err})
 	}
 	p.in.opened.Store(true)
-	p.countUnread(true, nil) // the reader finds them again
+	p.progress.count(true, false)
 	return ctx, cancel, r, nil
 }
 
@@ -209,219 +193,239 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// begin fences the owners before us, reads the checkpoint, and finds where to go on.
-func (p *pump) begin() error {
+// begin starts a generation: it fences the owners before us, reads the checkpoint, and finds where to go on.
+func (p *pump) begin(ctx context.Context) (*generation, error) {
+	read := p.ownership.read
 	if p.refused {
-		_ = p.in.learn(p.read) // perhaps it is another hub by now; if not, what we know will do
+		_ = p.in.learn(read) // perhaps it is another hub by now; if not, what we know will do
 	}
-	p.hubID = p.in.hubID()
-	c, err := p.ledger.open(p.read, p.hubID)
+	hubID := p.in.hubID()
+	c, err := p.ledger.begin(read, hubID)
 	if err != nil {
-		return &Error{p.id, "read checkpoint", err}
+		return nil, &Error{p.id, "read checkpoint", err}
 	}
-	p.generation = p.ledger.current()
-	ctx, cancel := context.WithTimeout(p.read, p.in.cfg.StallAfter)
+	gen := &generation{ctx: ctx, number: p.ledger.current()}
+	asking, cancel := context.WithTimeout(read, p.in.cfg.StallAfter)
 	defer cancel()
-	info, err := p.in.hub.Partition(ctx, p.id)
+	info, err := p.in.hub.Partition(asking, p.id)
 	if err != nil {
-		return &Error{p.id, "ask for the partition's bounds", err}
+		return nil, &Error{p.id, "ask for the partition's bounds", err}
 	}
 	info.Partition = p.id
-	b, err := p.beginning(c, info)
+	var b beginning
+	if p.refused { // what the hub thinks of it counts more than what we make of it
+		p.refused = false
+		b, err = refused(c, info, p.in.cfg)
+	} else {
+		err = panics.Call(func() (err error) { // Start is the user's
+			b, err = begin(c, hubID, info, p.in.cfg)
+			return err
+		})
+	}
 	if err != nil {
-		return &Error{p.id, "find where to go on", err}
+		return nil, &Error{p.id, "find where to go on", err}
 	}
 	if b.trouble != nil {
 		p.report("find where to go on", b.trouble)
 	}
 	if b.pin {
-		if err := p.ledger.pin(p.read, b.before); err != nil {
-			return &Error{p.id, "keep where to go on", err}
+		if err := p.ledger.pin(read, b.before); err != nil {
+			return nil, &Error{p.id, "keep where to go on", err}
 		}
 	}
 	p.ledger.countFrom(b.before)
-	p.from, p.begun = b.from, true
-	p.learn(b, info)
-	return nil
-}
-
-// endGeneration waits for what the lanes have at hand, and starts afresh.
-func (p *pump) endGeneration() {
-	p.endGen(ErrMoved)
-	p.stopLanes()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gen, p.cancelGen = context.WithCancelCause(p.read)
-}
-
-// endGen lets the partition start again from its checkpoint. It is called by whoever finds out
-// why.
-func (p *pump) endGen(why error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cancelGen != nil {
-		p.cancelGen(why)
-	}
-}
-
-func (p *pump) beginning(c Checkpoint, info hub.PartitionInfo) (beginning, error) {
-	if p.refused { // what the hub thinks of it counts more than what we make of it
-		p.refused = false
-		trouble := ErrBadCheckpoint
-		if c.Sequence < 0 && c.Offset == "" {
-			trouble = ErrBadStart
-		}
-		return outOfRange(trouble, info, p.in.cfg)
-	}
-	var b beginning
-	err := panics.Call(func() (err error) { // Start is the user's
-		b, err = begin(c, p.hubID, info, p.in.cfg)
-		return err
-	})
-	return b, err
-}
-
-// learn takes in where the partition begins and ends.
-func (p *pump) learn(b beginning, info hub.PartitionInfo) {
-	before := b.before
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first := info.First - 1
-	if info.Empty {
-		first = info.Last
-	}
-	if before.seq < first {
-		before = position{seq: first}
-	}
-	p.before, p.last, p.finished, p.retrying, p.behind = before, nowhere, nowhere, 0, time.Time{}
-	p.newest = hub.LastEnqueued{Sequence: info.Last, Offset: info.LastOffset, Enqueued: info.LastEnqueued}
-	p.newestAt, p.anchored, p.reachedIn = time.Now(), b.anchored, p.generation
-}
-
-func (p *pump) openReader(ctx context.Context) (hub.Reader, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.in.cfg.StallAfter)
-	defer cancel()
-	r, err := p.in.hub.Open(ctx, hub.ReadConfig{
-		Partition: p.id, Group: p.in.group.Group, From: p.resume(), Epoch: p.level(),
-		Prefetch: p.in.cfg.Prefetch, Name: p.in.id,
-	})
-	if err != nil {
-		return nil, &Error{p.id, "open reader", err}
-	}
-	return r, nil
-}
-
-// resume is behind the last event read, or where the checkpoint says.
-func (p *pump) resume() hub.Position {
-	if last := p.lastRead(); last.seq >= 0 {
-		return hub.After(last.seq)
-	}
-	return p.from
-}
-
-// level is what the reader shows to the hub: the lease's epoch, or 0 where owners are about
-// that show nothing else.
-func (p *pump) level() *int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	level := p.epoch
-	if p.level0 {
-		level = 0
-	}
-	return &level
+	p.progress.begin(gen.number, b, info, time.Now())
+	p.health.startOver()
+	gen.from = b.from
+	return gen, nil
 }
 
 // closeWith closes the reader at the end of a session, and at once when the lease is lost:
 // a handler that takes its time must not keep it open.
 func (p *pump) closeWith(r hub.Reader) func() {
 	closed := make(chan struct{})
-	stop := context.AfterFunc(p.own, func() {
+	closeReader := func() {
 		defer close(closed)
-		p.closeReader(r)
-	})
-	return func() {
-		if !stop() {
-			<-closed
-			return
+		ctx, cancel := context.WithTimeout(p.in.values, p.in.cfg.storeTimeout())
+		defer cancel()
+		if err := r.Close(ctx); err != nil && !errors.Is(err, hub.ErrClosed) {
+			p.in.cfg.Log.Debug("a reader did not close well", "partition", p.id, "error", err)
 		}
-		p.closeReader(r)
 	}
-}
-
-func (p *pump) closeReader(r hub.Reader) {
-	ctx, cancel := context.WithTimeout(p.in.values, p.in.cfg.storeTimeout())
-	defer cancel()
-	if err := r.Close(ctx); err != nil && !errors.Is(err, hub.ErrClosed) {
-		p.in.cfg.Log.Debug("a reader did not close well", "partition", p.id, "error", err)
+	stop := context.AfterFunc(p.ownership.own, closeReader)
+	return func() {
+		if stop() {
+			closeReader()
+		}
+		<-closed
 	}
-}
-
-func (p *pump) openWorker() error {
-	if p.opened.Load() {
-		return nil
-	}
-	if err := p.mayCall(false); err != nil { // to open the reader may have taken long
-		return err
-	}
-	err := p.main.call(p.work, func(ctx context.Context) error {
-		p.worker = p.in.newWorker(p.part)
-		return p.worker.Open(ctx, p.part)
-	})
-	if err != nil {
-		return errOpen{err}
-	}
-	p.opened.Store(true)
-	return nil
 }
 
 // pumpInOrder reads and calls, one batch after the other.
 func (p *pump) pumpInOrder(ctx context.Context, r hub.Reader) error {
 	for {
-		events, err := p.gather(ctx, r, p.in.cfg.MinBatch)
+		events, err := p.gatherer.next(ctx, r)
 		if err != nil {
 			return err
 		}
-		if len(events) == 0 {
-			p.ledger.idle()
-			if !p.in.cfg.CallWhenIdle {
-				p.quiet = time.Now()
-				continue
-			}
+		if len(events) > 0 {
+			p.ledger.busy()
+		} else if p.ledger.idle(true); !p.in.cfg.CallWhenIdle {
+			p.gatherer.rest()
+			continue
 		}
 		if err := p.deliver(p.main, p.batch(events)); err != nil {
 			return err
 		}
-		p.quiet = time.Now()
+		p.gatherer.done()
 	}
 }
 
-// gather reads a batch; an empty one means that nothing has come for MaxWait.
-func (p *pump) gather(ctx context.Context, r hub.Reader, least int) ([]event.Event, error) {
-	cfg := &p.in.cfg
-	g := gathering{min: least, max: cfg.MaxBatch, wait: cfg.MaxWait}
-	var first time.Time
-	p.buf = p.buf[:0]
-	p.wait()
-	defer p.took(r)
+func (p *pump) batch(events []event.Event) *Batch {
+	b := &Batch{Events: events, Partition: p.part, gen: p.gen, end: nowhere}
+	if n := len(events); n > 0 {
+		b.end = positionOf(&events[n-1])
+	}
+	return b
+}
+
+// pumpLanes reads and deals out. The empty call is made only when no other is under way.
+func (p *pump) pumpLanes(ctx context.Context, r hub.Reader) error {
+	if p.lanes == nil {
+		p.lanes = startLanes(p)
+	}
 	for {
-		enough, until := g.enough(len(p.buf), p.quiet, first, time.Now())
-		if enough {
-			return p.buf, nil
+		if err := p.lanes.waitForRoom(ctx); err != nil {
+			return err
 		}
-		wait := p.patience.until(ctx, until)
-		had := len(p.buf)
-		var err error
-		p.buf, err = r.Next(wait, p.buf, g.max-had)
-		p.countUnread(len(p.buf) > had, err)
-		switch {
-		case errors.Is(err, hub.ErrUnreadable): // of this one event; the reader is behind it
-			p.report("read", err)
-		case err != nil && (ctx.Err() != nil || wait.Err() == nil):
-			return nil, err
-		case len(p.buf) >= least:
-			return p.buf, nil
-		case had == 0 && len(p.buf) > 0:
-			first = time.Now()
+		events, err := p.gatherer.next(ctx, r)
+		if err != nil {
+			return err
 		}
+		if len(events) > 0 {
+			p.ledger.busy()
+			p.lanes.deal(events)
+			p.progress.hand(positionOf(&events[len(events)-1]))
+			p.gatherer.done()
+			continue
+		}
+		idle := p.lanes.idle()
+		p.ledger.idle(idle)
+		if idle && !p.in.cfg.CallWhenIdle {
+			p.gatherer.rest()
+			continue
+		}
+		if idle {
+			if err := p.deliver(p.main, p.batch(nil)); err != nil {
+				return err
+			}
+		}
+		p.gatherer.done()
+	}
+}
+
+// stopLanes waits for the calls of the lanes, whose context has ended.
+func (p *pump) stopLanes() {
+	if p.lanes != nil {
+		p.lanes.running.Wait()
+		p.lanes = nil
+		p.calls.keep(1)
+	}
+}
+
+// finish ends the pump: the reader is closed already, the last call has returned. The worker is told
+// to close, and what is marked is written, before the lease is released.
+func (p *pump) finish() {
+	t, cfg := p.ownership, &p.in.cfg
+	why := t.reason()
+	p.calls.closing.Store(true)
+	if p.calls.opened.Load() {
+		within, parent := cfg.Stop/4, t.own
+		if errors.Is(why, ErrHandoff) {
+			within = cfg.Handoff
+		}
+		if t.lost() {
+			parent = p.in.values // it may try all the same
+		}
+		ctx, cancel := context.WithTimeoutCause(parent, max(within, time.Second), publicCause(why))
+		err := p.main.call(ctx, func(ctx context.Context) error {
+			return p.calls.worker.Close(ctx, p.part, t.closeReason())
+		})
+		cancel()
+		if err != nil {
+			p.report("close", err)
+		}
+	}
+	if !t.lost() {
+		ctx, cancel := context.WithTimeout(t.own, cfg.storeTimeout())
+		if err := p.ledger.flush(ctx); err != nil {
+			p.report("save checkpoint before the partition is given up", err)
+		}
+		cancel()
+	}
+	t.end()
+	p.health.set(Closed, nil)
+}
+
+// drain gives the partition up in good order.
+func (p *pump) drain(why error, within time.Duration) {
+	if p.ownership.drain(why, within) {
+		p.health.set(Draining, nil)
+	}
+}
+
+// tell tells OnState. It is called by health, one state at a time.
+func (p *pump) notify(s State) {
+	if p.in.cfg.OnState == nil {
+		return
+	}
+	st := p.status()
+	st.State = s
+	if err := panics.Call(func() error { p.in.cfg.OnState(st); return nil }); err != nil {
+		p.in.reportError(&Error{p.id, "tell of a state", err})
+	}
+}
+
+func (p *pump) status() Status {
+	s := Status{Partition: p.id, Epoch: p.epoch, Saved: p.ledger.savedUpTo()}
+	s.Done, s.Lag, s.LagTime = p.progress.lag()
+	p.health.fill(&s)
+	return s
+}
+
+// report tells of an error of this partition.
+func (p *pump) report(doing string, err error) {
+	p.reportError(&Error{p.id, doing, err})
+}
+
+func (p *pump) reportError(err error) {
+	p.health.fault(err)
+	p.in.reportError(err)
+	if p.calls.opened.Load() {
+		panics.Call(func() error { p.calls.worker.ProcessError(p.ownership.work, p.part, err); return nil })
+	}
+}
+
+// left is why a partition is not handed over; nil: all that may be missing is the release of its lease, which was told
+// when it was tried.
+func (p *pump) left() error {
+	if p.hasEnded() {
+		return nil
+	}
+	why := errNotEnded
+	if p.calls.underWay() {
+		why = errNotReturned
+	}
+	p.in.reportError(&Error{p.id, "stop", why})
+	return why
+}
+
+// hasEnded tells whether the pump's goroutine has.
+func (p *pump) hasEnded() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
 	}
 }

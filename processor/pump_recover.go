@@ -1,7 +1,6 @@
 package processor
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -20,16 +19,16 @@ type troubles struct {
 func (p *pump) recover(err error, t *troubles) time.Duration {
 	switch {
 	case errors.Is(err, ErrMoved):
-		p.begun = false
+		p.gen = nil
 		p.report("start again", ErrMoved)
 		return 0
 	case errors.Is(err, errNewHub):
-		p.begun = false
+		p.gen = nil
 		return 0
 	case errors.Is(err, errReopen):
 		return 0
 	case errors.Is(err, ErrFenced):
-		p.lose()
+		p.ownership.lose(ErrLeaseLost)
 		return 0
 	case errors.Is(err, hub.ErrEvicted), errors.Is(err, hub.ErrRefused):
 		return p.contested(err, t)
@@ -48,31 +47,26 @@ func (p *pump) troubled(err error, t *troubles) time.Duration {
 	if t.count++; t.since.IsZero() {
 		t.since = now
 	}
-	state := Starting
+	state, patient := Starting, false
 	switch {
 	case errors.Is(err, hub.ErrOutOfRange):
-		p.refused, p.begun = true, false
-		p.handed(nowhere)
-	case errors.Is(err, ErrBadCheckpoint), errors.Is(err, ErrBadStart): // Fail: only an operator can help
-		p.fault(Faulted, err)
-		return p.in.cfg.Backoff.delay(t.count)
+		p.refused, p.gen = true, nil
+		p.progress.hand(nowhere)
+	case errors.Is(err, ErrBadCheckpoint), errors.Is(err, ErrBadStart):
+		state, patient = Faulted, true // Fail: only an operator can help
 	case errors.Is(err, hub.ErrNotFound), errors.Is(err, hub.ErrUnauthorized):
 		if !p.in.opened.Load() {
 			p.in.fail(p.in.noGroup(err)) // nothing was ever read: it is set up wrongly
 		}
 		state = Faulted
 	}
-	if now.Sub(t.since) >= p.in.cfg.StallAfter {
+	if now.Sub(t.since) >= p.in.cfg.StallAfter && !patient {
 		p.stall(err)
 		return 0
 	}
-	p.fault(state, err)
-	return p.in.cfg.Backoff.delay(t.count)
-}
-
-func (p *pump) fault(s State, err error) {
 	p.reportOf(err)
-	p.setState(s, err)
+	p.health.set(state, err)
+	return p.in.cfg.Backoff.delay(t.count)
 }
 
 // reportOf tells of an error that may already say where it happened.
@@ -91,7 +85,7 @@ func (p *pump) stall(cause error) {
 		err = errors.Join(ErrStalled, cause)
 	}
 	p.report("read", err)
-	p.setState(Stalled, err)
+	p.health.set(Stalled, err)
 	p.drain(ErrStalled, 0)
 }
 
@@ -99,49 +93,16 @@ func (p *pump) stall(cause error) {
 // lease tells, and it is looked at at once.
 func (p *pump) contested(err error, t *troubles) time.Duration {
 	p.reportOf(err)
-	if p.recheck() != nil {
+	if p.control.recheck(p.ownership.read, p.in.wake) != nil {
 		return 0
 	}
 	t.count++
-	p.setState(Starting, err)
-	if errors.Is(err, hub.ErrRefused) && *p.level() > 0 {
+	p.health.set(Starting, err)
+	if errors.Is(err, hub.ErrRefused) && p.control.level(p.epoch) > 0 {
 		// The lease is ours, and yet someone reads with a higher epoch, as after the
 		// store's records were lost: a new acquisition goes above it.
 		p.drain(errRefused, 0)
 		return 0
 	}
 	return p.in.cfg.Backoff.delay(t.count)
-}
-
-// recheck waits until the coordinator has looked whether the lease is ours.
-func (p *pump) recheck() error {
-	p.mu.Lock()
-	checked := make(chan struct{})
-	p.check = checked
-	p.mu.Unlock()
-	p.in.wake()
-	select {
-	case <-checked:
-		return p.read.Err()
-	case <-p.read.Done():
-		return context.Cause(p.read)
-	}
-}
-
-// checking gives what tells recheck, if it waits.
-func (p *pump) checking() func() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.check
-	if c == nil {
-		return nil
-	}
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.check == c {
-			close(c)
-			p.check = nil
-		}
-	}
 }

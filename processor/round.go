@@ -67,7 +67,7 @@ func (c *coordinator) renew(ctx context.Context) error {
 	for _, h := range c.held {
 		l := h.lease
 		switch {
-		case h.pump.lost():
+		case h.pump.ownership.lost():
 			c.forgetEnded(h)
 			continue
 		case h.pump.hasEnded():
@@ -125,14 +125,14 @@ func (c *coordinator) wrote(l Lease, start time.Time) {
 		c.startPump(l, start)
 	default:
 		h.lease = l
-		h.pump.prove(start.Add(c.cfg.Lease))
+		h.pump.ownership.prove(start.Add(c.cfg.Lease))
 	}
 }
 
 // missed takes in that a lease was not in the expected version: another's now.
 func (c *coordinator) missed(l Lease) {
 	if h := c.held[l.Partition]; h != nil {
-		h.pump.lose()
+		h.pump.ownership.lose(ErrLeaseLost)
 		c.forgetEnded(h)
 	}
 }
@@ -160,13 +160,13 @@ func (c *coordinator) forgetEnded(h *holding) {
 	delete(c.pumps, p.id)
 	c.mu.Unlock()
 	c.cfg.Log.Info("a partition is given up", "hub", c.group.Hub, "group", c.group.Group, "partition", p.id,
-		"instance", c.id, "epoch", p.epoch, "reason", p.reason())
+		"instance", c.id, "epoch", p.epoch, "reason", p.ownership.reason())
 	c.judge(p)
 }
 
 // judge bars a partition that failed here for a while; a good run clears the record.
 func (c *coordinator) judge(p *pump) {
-	why := p.reason()
+	why := p.ownership.reason()
 	_, open := errors.AsType[errOpen](why)
 	switch {
 	case errors.Is(why, errRefused):
@@ -242,7 +242,7 @@ func (c *coordinator) reconcile(w world) {
 			h.lease = l.Lease
 			continue
 		}
-		h.pump.lose()
+		h.pump.ownership.lose(ErrLeaseLost)
 		c.forgetEnded(h)
 	}
 	c.unsure = false
@@ -307,7 +307,7 @@ func (c *coordinator) follow(d decision) {
 			h.pump.drain(ErrHandoff, c.cfg.Handoff)
 		}
 		if d.foreign {
-			h.pump.setLevel0()
+			h.pump.control.showEpoch0()
 		}
 	}
 }
@@ -378,7 +378,7 @@ func earlier(a, b time.Time) time.Time {
 func (c *coordinator) checks() []func() {
 	var list []func()
 	for _, h := range c.held {
-		if reported := h.pump.checking(); reported != nil {
+		if reported := h.pump.control.checking(); reported != nil {
 			list = append(list, reported)
 		}
 	}
@@ -390,21 +390,11 @@ func (c *coordinator) checks() []func() {
 func (c *coordinator) endStuck() {
 	now := time.Now()
 	for _, h := range c.held {
-		if !h.pump.lost() && h.pump.stuck(now, c.cfg.Lease) {
-			h.pump.setState(Stalled, ErrStalled)
+		if !h.pump.ownership.lost() && h.pump.calls.stuck(now, c.cfg.Lease) {
+			h.pump.health.set(Stalled, ErrStalled)
 			// The worker is not told: it hangs, and this goroutine must not hang with it.
 			c.reportError(&Error{h.pump.id, "wait for a call to end", ErrStalled})
-			h.pump.loseFor(ErrStalled)
+			h.pump.ownership.lose(ErrStalled)
 		}
-	}
-}
-
-// hasEnded tells whether the pump's goroutine has.
-func (p *pump) hasEnded() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
 	}
 }

@@ -61,6 +61,15 @@ func outOfRange(trouble error, info hub.PartitionInfo, cfg Config) (beginning, e
 	}
 }
 
+// refused is where to go on when the hub has refused the position that a checkpoint, or Start, gave.
+func refused(c Checkpoint, info hub.PartitionInfo, cfg Config) (beginning, error) {
+	trouble := ErrBadCheckpoint
+	if c.Sequence < 0 && c.Offset == "" {
+		trouble = ErrBadStart
+	}
+	return outOfRange(trouble, info, cfg)
+}
+
 // fromStart goes on without a checkpoint.
 func fromStart(from hub.Position, info hub.PartitionInfo) beginning {
 	switch from {
