@@ -14,18 +14,15 @@ import (
 // presence, and starts pumps and waits for them. All its fields are its goroutine's.
 type coordinator struct {
 	*instance
-	observer  *observer
-	held      map[string]*holding
-	presence  Entry
-	presentAt time.Time // when that was last written
+	observer *observer
+	held     map[string]*holding
+	presence *heartbeat
 	// unsure: the answer to a write of leases was lost; read before writing again.
 	unsure  bool
 	barred  map[string]*bar
 	floor   map[string]int64
-	wishes  map[string]Entry // next entries of ours, by key
+	wishes  *wishes
 	foreign bool
-	leaving bool
-	saidID  bool // that an instance with our id has been here
 	said    bool // what others hold, at the start
 
 	renewAt  time.Time // when leases and presence are to be renewed
@@ -48,18 +45,18 @@ type bar struct {
 }
 
 func newCoordinator(in *instance) *coordinator {
-	return &coordinator{instance: in, observer: newObserver(in.cfg.Lease), held: map[string]*holding{},
-		barred: map[string]*bar{}, floor: map[string]int64{}}
+	return &coordinator{instance: in, presence: &heartbeat{instance: in}, wishes: &wishes{instance: in},
+		observer: newObserver(in.cfg.Lease), held: map[string]*holding{}, barred: map[string]*bar{}, floor: map[string]int64{}}
 }
 
 // run is the instance's life. It returns when all that it started has ended.
 func (c *coordinator) run(ctx context.Context) error {
-	if err := c.meetHub(ctx); err != nil {
-		return endOf(ctx, err)
+	if err := c.insist(ctx, "ask for the hub's partitions", c.learn); err != nil {
+		return endOf(ctx, c.noHub(err))
 	}
-	if err := c.announce(ctx); err != nil {
-		c.vanish(c.values) // its answer may have been cut off
-		return endOf(ctx, err)
+	if err := c.insist(ctx, "announce the instance", c.presence.announce); err != nil {
+		c.presence.vanish(c.values) // its answer may have been cut off
+		return endOf(ctx, c.noGroup(err))
 	}
 	changed := make(chan struct{}, 1)
 	background, stop := context.WithCancel(c.values)
@@ -127,16 +124,16 @@ func (c *coordinator) gap() time.Duration {
 	return min(max(c.cfg.Renew/50, 4*c.lastTook, fair), c.cfg.Renew)
 }
 
-// meetHub asks the hub for its partitions until it answers. That there is no such hub, or no right
-// to read it, does not pass by waiting.
-func (c *coordinator) meetHub(ctx context.Context) error {
+// insist tries until it succeeds or that is hopeless: no such hub, or no right to read it, does not pass by
+// waiting.
+func (in *instance) insist(ctx context.Context, doing string, try func(context.Context) error) error {
 	for failures := 1; ; failures++ {
-		err := c.learn(ctx)
-		if err == nil || hopeless(err) || ctx.Err() != nil {
-			return c.noHub(err)
+		err := try(ctx)
+		if err == nil || errors.Is(err, ErrDuplicateID) || hopeless(err) || ctx.Err() != nil {
+			return err
 		}
-		c.report("ask for the hub's partitions", err)
-		if err := sleep(ctx, c.cfg.Backoff.delay(failures)); err != nil {
+		in.report(doing, err)
+		if err := sleep(ctx, in.cfg.Backoff.delay(failures)); err != nil {
 			return err
 		}
 	}
@@ -150,12 +147,16 @@ func jitter(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 func (c *coordinator) leave() error {
 	ctx, cancel := context.WithTimeout(c.values, c.cfg.Stop)
 	defer cancel()
-	c.leaving = true
+	c.presence.leaving = true
 	for _, h := range c.held {
 		h.pump.drain(ErrShutdown, c.cfg.Stop*3/4)
 		h.pump.ownership.hurry(c.cfg.Stop * 3 / 4)
 	}
-	c.sayLeaving(ctx)
+	if len(c.held) > 0 { // else the presence goes away at once
+		if err := c.presence.write(ctx); err != nil {
+			c.report("tell that the instance stops", err)
+		}
+	}
 	for (len(c.held) > 0 || c.unsure) && ctx.Err() == nil {
 		c.gatherEnded(ctx)
 		c.leavingRound(ctx)
@@ -164,8 +165,8 @@ func (c *coordinator) leave() error {
 	if len(c.held) > 0 || c.unsure {
 		return err // the presence stays to tell that the leases are not foreign; others remove it
 	}
-	c.withdraw(ctx)
-	c.vanish(ctx)
+	c.wishes.withdraw(ctx)
+	c.presence.vanish(ctx)
 	return nil
 }
 
@@ -225,7 +226,7 @@ func (c *coordinator) settle(ctx context.Context) error {
 			strays = append(strays, l.Lease)
 		}
 	}
-	if len(strays) == 0 || c.duplicated(w) != nil {
+	if len(strays) == 0 || c.presence.duplicated(w) != nil {
 		return nil
 	}
 	return c.write(ctx, time.Now(), strays)

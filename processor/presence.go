@@ -8,52 +8,49 @@ import (
 	"time"
 )
 
+// heartbeat is this instance's presence: the record by which the others see that it lives. The
+// coordinator's goroutine alone uses it.
+type heartbeat struct {
+	*instance
+	entry   Entry     // as last written
+	at      time.Time // when
+	leaving bool      // the instance stops: it is to count no more
+	said    bool      // that an instance with our id has been here
+}
+
 // announce writes the presence before anything is claimed. Where there is one of our id it is
 // watched for a while: if it changes, another process is using the id; if not, it is what an earlier life of
 // ours has left behind, and taken over.
-func (c *coordinator) announce(ctx context.Context) error {
-	for failures := 1; ; failures++ {
-		err := c.tryAnnounce(ctx)
-		if err == nil || errors.Is(err, ErrDuplicateID) || hopeless(err) || ctx.Err() != nil {
-			return c.noGroup(err)
-		}
-		c.report("announce the instance", err)
-		if err := sleep(ctx, c.cfg.Backoff.delay(failures)); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *coordinator) tryAnnounce(ctx context.Context) error {
-	there, err := c.ownPresence(ctx)
+func (a *heartbeat) announce(ctx context.Context) error {
+	there, err := a.read(ctx)
 	if err != nil {
 		return err
 	}
-	if there.Version != "" && !c.isOurs(there) {
-		c.sayBeenHere()
-		if there, err = c.observe(ctx, there); err != nil {
+	if there.Version != "" && !a.isOurs(there) {
+		a.sayBeenHere()
+		if there, err = a.observe(ctx, there); err != nil {
 			return err
 		}
 	}
-	_, err = c.putPresence(ctx, there.Version, false)
-	if errors.Is(err, ErrConflict) && there.Version != "" && !c.isOurs(there) {
-		return c.duplicate()
+	err = a.put(ctx, there.Version)
+	if errors.Is(err, ErrConflict) && there.Version != "" && !a.isOurs(there) {
+		return a.duplicate()
 	}
 	return err
 }
 
 // duplicate is ErrDuplicateID with what to do about it.
-func (c *coordinator) duplicate() error {
-	return fmt.Errorf("instance %q: %w: leave Config.ID empty, or give each instance an id of its own", c.id, ErrDuplicateID)
+func (a *heartbeat) duplicate() error {
+	return fmt.Errorf("instance %q: %w: leave Config.ID empty, or give each instance an id of its own", a.id, ErrDuplicateID)
 }
 
 // observe watches a presence for one and a half times as long as a living instance leaves it unchanged.
-func (c *coordinator) observe(ctx context.Context, there Entry) (Entry, error) {
-	for end := time.Now().Add(c.watchFor()); time.Now().Before(end); {
-		if err := sleep(ctx, min(c.cfg.Renew/4, time.Until(end))); err != nil {
+func (a *heartbeat) observe(ctx context.Context, there Entry) (Entry, error) {
+	for end := time.Now().Add(a.watchFor()); time.Now().Before(end); {
+		if err := sleep(ctx, min(a.cfg.Renew/4, time.Until(end))); err != nil {
 			return Entry{}, err
 		}
-		now, err := c.ownPresence(ctx)
+		now, err := a.read(ctx)
 		if err != nil {
 			return Entry{}, err
 		}
@@ -61,105 +58,93 @@ func (c *coordinator) observe(ctx context.Context, there Entry) (Entry, error) {
 			return now, nil // it has left
 		}
 		if now.Version != there.Version {
-			return Entry{}, c.duplicate()
+			return Entry{}, a.duplicate()
 		}
 	}
 	return there, nil
 }
 
-func (c *coordinator) watchFor() time.Duration { return c.cfg.Renew * 3 / 2 }
+func (a *heartbeat) watchFor() time.Duration { return a.cfg.Renew * 3 / 2 }
 
-// ownPresence reads the presence of our id; no Version: there is none.
-func (c *coordinator) ownPresence(ctx context.Context) (Entry, error) {
-	ctx, cancel := c.storeContext(ctx)
+// read reads the presence of our id; no Version: there is none.
+func (a *heartbeat) read(ctx context.Context) (Entry, error) {
+	ctx, cancel := a.storeContext(ctx)
 	defer cancel()
-	entries, err := c.store.Entries(ctx, c.group, presencePrefix)
+	entries, err := a.store.Entries(ctx, a.group, presencePrefix)
 	if err != nil {
 		return Entry{}, err
 	}
-	i := slices.IndexFunc(entries, func(f Entry) bool { return f.Key == presencePrefix+c.id })
+	i := slices.IndexFunc(entries, func(f Entry) bool { return f.Key == presencePrefix+a.id })
 	if i < 0 {
 		return Entry{}, nil
 	}
 	return entries[i], nil
 }
 
-func (c *coordinator) isOurs(f Entry) bool {
+func (a *heartbeat) isOurs(f Entry) bool {
 	_, p := decodePresence(f)
-	return p.Nonce == c.nonce
+	return p.Nonce == a.nonce
 }
 
-func (c *coordinator) putPresence(ctx context.Context, v Version, leaving bool) (Entry, error) {
-	ctx, cancel := c.storeContext(ctx)
+func (a *heartbeat) put(ctx context.Context, v Version) error {
+	ctx, cancel := a.storeContext(ctx)
 	defer cancel()
-	f := presenceEntry(c.id, presence{Nonce: c.nonce, Started: c.started, Version: 1, Leaving: leaving}, v)
-	f, err := c.store.Put(ctx, c.group, f)
+	f := presenceEntry(a.id, presence{Nonce: a.nonce, Started: a.started, Version: 1, Leaving: a.leaving}, v)
+	f, err := a.store.Put(ctx, a.group, f)
 	if err == nil {
-		c.presence, c.presentAt = f, time.Now()
+		a.entry, a.at = f, time.Now()
 	}
-	return f, err
-}
-
-// keepPresence rewrites the presence when it is due. After a lost answer, or when
-// someone took us for dead and removed it, what is there decides.
-func (c *coordinator) keepPresence(ctx context.Context) error {
-	if time.Since(c.presentAt) < c.cfg.Renew*9/10 {
-		return nil
-	}
-	return c.writePresence(ctx)
-}
-
-func (c *coordinator) writePresence(ctx context.Context) error {
-	_, err := c.putPresence(ctx, c.presence.Version, c.leaving)
-	if !errors.Is(err, ErrConflict) {
-		return err
-	}
-	there, err := c.ownPresence(ctx)
-	if err != nil {
-		return err
-	}
-	if there.Version != "" && !c.isOurs(there) {
-		return c.duplicate()
-	}
-	_, err = c.putPresence(ctx, there.Version, c.leaving)
 	return err
 }
 
+// keep rewrites the presence when it is due. After a lost answer, or when
+// someone took us for dead and removed it, what is there decides.
+func (a *heartbeat) keep(ctx context.Context) error {
+	if time.Since(a.at) < a.cfg.Renew*9/10 {
+		return nil
+	}
+	return a.write(ctx)
+}
+
+func (a *heartbeat) write(ctx context.Context) error {
+	err := a.put(ctx, a.entry.Version)
+	if !errors.Is(err, ErrConflict) {
+		return err
+	}
+	there, err := a.read(ctx)
+	if err != nil {
+		return err
+	}
+	if there.Version != "" && !a.isOurs(there) {
+		return a.duplicate()
+	}
+	return a.put(ctx, there.Version)
+}
+
 // duplicated: another process has written a presence under our id.
-func (c *coordinator) duplicated(w world) error {
-	i, ok := w.instances[c.id]
-	if ok && i.Nonce != c.nonce {
-		return c.duplicate()
+func (a *heartbeat) duplicated(w world) error {
+	if i, ok := w.instances[a.id]; ok && i.Nonce != a.nonce {
+		return a.duplicate()
 	}
 	return nil
 }
 
-// sayLeaving lets the others count without us from now on.
-func (c *coordinator) sayLeaving(ctx context.Context) {
-	if len(c.held) == 0 {
-		return // the presence goes away at once
-	}
-	if err := c.writePresence(ctx); err != nil {
-		c.report("tell that the instance stops", err)
-	}
-}
-
 // vanish removes the presence, unless it is another's.
-func (c *coordinator) vanish(ctx context.Context) {
-	ctx, cancel := c.storeContext(ctx)
+func (a *heartbeat) vanish(ctx context.Context) {
+	ctx, cancel := a.storeContext(ctx)
 	defer cancel()
 	err := ErrConflict // not known to have been written: what is there decides
-	if c.presence.Version != "" {
-		err = c.store.Remove(ctx, c.group, c.presence)
+	if a.entry.Version != "" {
+		err = a.store.Remove(ctx, a.group, a.entry)
 	}
 	if errors.Is(err, ErrConflict) {
-		there, rerr := c.ownPresence(ctx)
-		if rerr != nil || there.Version == "" || !c.isOurs(there) {
+		there, rerr := a.read(ctx)
+		if rerr != nil || there.Version == "" || !a.isOurs(there) {
 			return
 		}
-		err = c.store.Remove(ctx, c.group, there)
+		err = a.store.Remove(ctx, a.group, there)
 	}
 	if err != nil && !errors.Is(err, ErrConflict) {
-		c.report("remove the presence", err)
+		a.report("remove the presence", err)
 	}
 }

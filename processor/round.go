@@ -37,7 +37,7 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 		}
 	}
 	checks := c.checks()
-	if err := c.keepPresence(ctx); err != nil {
+	if err := c.presence.keep(ctx); err != nil {
 		return time.Time{}, &Error{"", "renew presence", err}
 	}
 	w, err := c.look(ctx)
@@ -45,10 +45,10 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	c.reconcile(w)
-	for _, reported := range checks {
-		reported()
+	for _, answer := range checks {
+		answer()
 	}
-	if err := c.duplicated(w); err != nil {
+	if err := c.presence.duplicated(w); err != nil {
 		return time.Time{}, err
 	}
 	if err := c.renew(ctx); err != nil {
@@ -91,7 +91,9 @@ func (c *coordinator) renew(ctx context.Context) error {
 // write claims leases of ours and takes the outcome in.
 func (c *coordinator) write(ctx context.Context, start time.Time, claim []Lease) error {
 	sortByPartition(claim, func(l Lease) string { return l.Partition })
-	written, err := c.claim(ctx, claim)
+	ctx, cancel := c.storeContext(ctx)
+	defer cancel()
+	written, err := c.store.Claim(ctx, c.group, claim)
 	for _, l := range written {
 		c.wrote(l, start)
 	}
@@ -100,17 +102,13 @@ func (c *coordinator) write(ctx context.Context, start time.Time, claim []Lease)
 		return err
 	}
 	for _, l := range claim {
-		if !slices.ContainsFunc(written, func(w Lease) bool { return w.Partition == l.Partition }) {
-			c.missed(l)
+		there := slices.ContainsFunc(written, func(w Lease) bool { return w.Partition == l.Partition })
+		if h := c.held[l.Partition]; h != nil && !there { // another's now
+			h.pump.ownership.lose(ErrLeaseLost)
+			c.forgetEnded(h)
 		}
 	}
 	return nil
-}
-
-func (c *coordinator) claim(ctx context.Context, leases []Lease) ([]Lease, error) {
-	ctx, cancel := c.storeContext(ctx)
-	defer cancel()
-	return c.store.Claim(ctx, c.group, leases)
 }
 
 // wrote takes in that a lease was written by a call that began at start.
@@ -126,14 +124,6 @@ func (c *coordinator) wrote(l Lease, start time.Time) {
 	default:
 		h.lease = l
 		h.pump.ownership.prove(start.Add(c.cfg.Lease))
-	}
-}
-
-// missed takes in that a lease was not in the expected version: another's now.
-func (c *coordinator) missed(l Lease) {
-	if h := c.held[l.Partition]; h != nil {
-		h.pump.ownership.lose(ErrLeaseLost)
-		c.forgetEnded(h)
 	}
 }
 
@@ -206,12 +196,7 @@ func (c *coordinator) look(ctx context.Context) (world, error) {
 	}
 	c.load = int64(len(presences)) * int64(len(presences)+len(nexts)+len(leases))
 	w := c.observer.look(time.Now(), leases, presences, nexts)
-	c.wishes = map[string]Entry{}
-	for _, n := range w.nexts {
-		if n.instance == c.id {
-			c.wishes[n.entry.Key] = n.entry
-		}
-	}
+	c.wishes.see(w)
 	return w, nil
 }
 
@@ -259,27 +244,20 @@ func (c *coordinator) act(ctx context.Context, w world) (time.Time, error) {
 			return time.Time{}, &Error{"", "claim leases", err}
 		}
 	}
-	d.remove = append(d.remove, c.fulfilled(d, w)...)
-	if err := c.express(ctx, d); err != nil {
+	for _, l := range d.claim { // what we have just got is wished for no more
+		if n := w.nexts[l.Partition]; n.instance == c.id && c.held[l.Partition] != nil {
+			d.remove = append(d.remove, n.entry)
+		}
+	}
+	if err := c.wishes.express(ctx, d); err != nil {
 		return time.Time{}, err
 	}
 	return c.nextRound(d), nil
 }
 
-// fulfilled are our wishes for what we have just got.
-func (c *coordinator) fulfilled(d decision, w world) []Entry {
-	var list []Entry
-	for _, l := range d.claim {
-		if n := w.nexts[l.Partition]; n.instance == c.id && c.held[l.Partition] != nil {
-			list = append(list, n.entry)
-		}
-	}
-	return list
-}
-
 func (c *coordinator) situation(w world) *situation {
 	s := &situation{world: w, self: c.id, partitions: c.partitions(), held: map[string]bool{}, barred: map[string]bool{},
-		floor: c.floor, greedy: c.cfg.Strategy == Greedy, leaving: c.leaving,
+		floor: c.floor, greedy: c.cfg.Strategy == Greedy, leaving: c.presence.leaving,
 		force: c.cfg.forceAfter(), lease: c.cfg.Lease, orphan: 2 * c.cfg.Renew, released: c.releasedFor()}
 	for id := range c.held {
 		s.held[id] = true
@@ -308,39 +286,6 @@ func (c *coordinator) follow(d decision) {
 		}
 		if d.foreign {
 			h.pump.control.showEpoch0()
-		}
-	}
-}
-
-// express writes and removes wishes. Others may be quicker, which the next round shows.
-func (c *coordinator) express(ctx context.Context, d decision) error {
-	ctx, cancel := c.storeContext(ctx)
-	defer cancel()
-	for _, f := range d.put {
-		put, err := c.store.Put(ctx, c.group, f)
-		if err == nil {
-			c.wishes[put.Key] = put
-		} else if !errors.Is(err, ErrConflict) {
-			return &Error{"", "ask for a partition", err}
-		}
-	}
-	for _, f := range d.remove {
-		if err := c.store.Remove(ctx, c.group, f); err != nil && !errors.Is(err, ErrConflict) {
-			return &Error{"", "remove a record", err}
-		}
-		delete(c.wishes, f.Key)
-	}
-	return nil
-}
-
-// withdraw takes our wishes back, as we stop. Whatever stays is removed by others in time.
-func (c *coordinator) withdraw(ctx context.Context) {
-	ctx, cancel := c.storeContext(ctx)
-	defer cancel()
-	for _, f := range c.wishes {
-		if err := c.store.Remove(ctx, c.group, f); err != nil && !errors.Is(err, ErrConflict) {
-			c.report("withdraw a wish", err)
-			return
 		}
 	}
 }
@@ -378,8 +323,8 @@ func earlier(a, b time.Time) time.Time {
 func (c *coordinator) checks() []func() {
 	var list []func()
 	for _, h := range c.held {
-		if reported := h.pump.control.checking(); reported != nil {
-			list = append(list, reported)
+		if answer := h.pump.control.checking(); answer != nil {
+			list = append(list, answer)
 		}
 	}
 	return list

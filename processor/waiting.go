@@ -3,15 +3,15 @@ package processor
 import "time"
 
 // sayWaiting tells why nothing happens, as whoever has just started an instance wants to know.
-func (c *coordinator) sayWaiting(what string, attributes ...any) {
-	c.cfg.Log.Info(what, append([]any{"hub", c.group.Hub, "group", c.group.Group, "instance", c.id}, attributes...)...)
+func (in *instance) sayWaiting(what string, attributes ...any) {
+	in.cfg.Log.Info(what, append([]any{"hub", in.group.Hub, "group", in.group.Group, "instance", in.id}, attributes...)...)
 }
 
 // sayBeenHere tells, once, that there is a presence of our id.
-func (c *coordinator) sayBeenHere() {
-	if !c.saidID {
-		c.saidID = true
-		c.sayWaiting("an instance with this id has been here: waiting to see whether it lives", "at_most", c.watchFor())
+func (a *heartbeat) sayBeenHere() {
+	if !a.said {
+		a.said = true
+		a.sayWaiting("an instance with this id has been here: waiting to see whether it lives", "at_most", a.watchFor())
 	}
 }
 
