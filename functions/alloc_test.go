@@ -72,7 +72,7 @@ func BenchmarkHost(b *testing.B) {
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
 		seen := atomic.Int64{}
-		h := newHost(space.view(&life{}), Config{Store: memory.New(), Log: slog.New(slog.DiscardHandler)})
+		h := NewHostIn(space.view(&life{}), Config{Store: memory.New(), Log: slog.New(slog.DiscardHandler)})
 		h.Handle("bill", func(_ context.Context, batch *Batch) error {
 			if seen.Add(int64(len(batch.Events))) == total {
 				cancel()

@@ -441,7 +441,7 @@ func TestNothingIsPutAwayOnWhatIsOnlyBelievedOfTheCircuit(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		l := &life{}
 		blind := struct{ processor.Store }{&store{w.store, l}} // it cannot be watched
-		h := newHost(w.space.view(l), Config{ID: "a", Store: blind, Poll: time.Hour, Renew: 10 * time.Second, OnError: w.onError, Log: discard()})
+		h := NewHostIn(w.space.view(l), Config{ID: "a", Store: blind, Poll: time.Hour, Renew: 10 * time.Second, OnError: w.onError, Log: discard()})
 		b := binding()
 		b.Retry = Fixed(2, time.Second)
 		h.Handle("bill", w.noted(l, failOn("0")), b)

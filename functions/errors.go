@@ -16,10 +16,20 @@ func (timeout) Error() string        { return "the call took too long" }
 func (timeout) Is(target error) bool { return target == context.DeadlineExceeded }
 func (timeout) Timeout() bool        { return true }
 
+// Step is what was being done when something went wrong, for who branches on it.
+type Step int
+
+const (
+	StepOther   Step = iota // reading, leases, checkpoints, the circuit
+	StepCall                // the function was called
+	StepPutAway             // an event was written to where poison goes
+)
+
 // Error is an error with its place, as Config.OnError is told.
 type Error struct {
 	Function  string
 	Partition string // empty: of none in particular
+	Step      Step
 	Doing     string // such as "call the function"
 	Err       error
 }

@@ -44,14 +44,14 @@ func (s *fakeSpace) remove(name string) {
 }
 
 // view is one host's way to the hubs; it can be cut.
-func (s *fakeSpace) view(l *life) namespace { return fakeView{s, l} }
+func (s *fakeSpace) view(l *life) Namespace { return fakeView{s, l} }
 
 type fakeView struct {
 	space *fakeSpace
 	life  *life
 }
 
-func (v fakeView) Hub(name string) source { return fakeAccess{v, name} }
+func (v fakeView) Hub(name string) Source { return fakeAccess{v, name} }
 
 // fakeAccess finds the hub by its name each time, as it may be made anew.
 type fakeAccess struct {
@@ -96,7 +96,7 @@ func (a fakeAccess) Open(_ context.Context, cfg hub.ReadConfig) (hub.Reader, err
 	return h.open(cfg, a.life)
 }
 
-func (a fakeAccess) Producer(cfg hub.ProducerConfig) producer {
+func (a fakeAccess) Producer(cfg hub.ProducerConfig) Producer {
 	a.space.producers.Add(1)
 	return &fakeProducer{a, cfg}
 }

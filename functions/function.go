@@ -27,7 +27,7 @@ type function struct {
 	http    *httpFunction // what is behind it, if it calls a program
 	handler Handler       // with the middleware around it
 	policy  triage.Policy
-	hub     source
+	hub     Source
 	store   processor.Store
 	group   processor.Group
 	circuit *circuit.Member
@@ -196,12 +196,16 @@ func (f *function) ours(ev *event.Event) bool {
 
 // report tells of what went wrong and is carried on from.
 func (f *function) report(partition, doing string, err error) {
+	f.reportStep(StepOther, partition, doing, err)
+}
+
+func (f *function) reportStep(step Step, partition, doing string, err error) {
 	f.last.set(err)
 	if f.host.cfg.OnError == nil {
 		f.log.Warn("something went wrong and is tried again", keyPartition, partition, "doing", doing, keyError, err)
 		return
 	}
-	f.notify(&Error{Function: f.name, Partition: partition, Doing: doing, Err: err})
+	f.notify(&Error{Function: f.name, Partition: partition, Step: step, Doing: doing, Err: err})
 }
 
 // failed tells of a call that did. Now and then it is logged, too, whoever hears of it: with retries for ever it is the only sign of life.
@@ -210,7 +214,7 @@ func (f *function) failed(partition string, u triage.Unit, out outcome) {
 	attempt := u.Tries() + 1
 	f.bad.warn(f.log, "a call failed", keyPartition, partition, "first", u.Events.First(), "attempt", attempt, keyError, out.err)
 	if f.host.cfg.OnError != nil {
-		f.notify(&Error{Function: f.name, Partition: partition, Doing: fmt.Sprintf("call the function, attempt %d", attempt), Err: out.err})
+		f.notify(&Error{Function: f.name, Partition: partition, Step: StepCall, Doing: fmt.Sprintf("call the function, attempt %d", attempt), Err: out.err})
 	}
 }
 

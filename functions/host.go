@@ -18,7 +18,7 @@ import (
 // Host runs functions. Many hosts with the same functions, wherever, share their partitions; a Host is one instance of them, and
 // runs once.
 type Host struct {
-	space namespace // nil: there is no client
+	space Namespace // nil: there is no client
 	cfg   Config
 	id    string
 	solo  *solo
@@ -31,15 +31,16 @@ type Host struct {
 // NewHost makes one; nothing runs before Run.
 func NewHost(client *hub.Client, cfg Config) *Host {
 	if client == nil {
-		return newHost(nil, cfg)
+		return NewHostIn(nil, cfg)
 	}
-	return newHost(dialed{client}, cfg)
+	return NewHostIn(Dialed(client), cfg)
 }
 
-func newHost(space namespace, cfg Config) *Host {
+// NewHostIn is NewHost for hubs that are reached in another way than by a client.
+func NewHostIn(space Namespace, cfg Config) *Host {
 	h := &Host{space: space, cfg: cfg.withDefaults(), id: cfg.ID, solo: newSolo()}
 	if h.id == "" {
-		h.id = processor.New(nil, processor.Config{}).ID()
+		h.id = processor.NewID()
 	}
 	return h
 }
@@ -67,17 +68,19 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	errs := make(chan error, len(functions))
-	for _, f := range functions {
-		go func() {
-			err := f.run(ctx)
-			if err != nil {
-				stop() // the others, in good order
-			}
-			errs <- err
-		}()
+	run := func(f *function) error {
+		err := f.run(ctx)
+		if err != nil {
+			stop() // the others, in good order
+		}
+		return err
 	}
-	for range functions {
+	errs := make(chan error, len(functions))
+	for _, f := range functions[1:] {
+		go func() { errs <- run(f) }()
+	}
+	err = run(functions[0])
+	for range functions[1:] {
 		if failed := <-errs; err == nil {
 			err = failed
 		}

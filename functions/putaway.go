@@ -108,7 +108,7 @@ func (w *worker) write(ctx context.Context, leaving <-chan struct{}, intent tria
 			}
 		}
 		w.fn.waiting.set(w.part.ID(), wanting(w.fn.target, err))
-		w.report("put event "+l.ID+" away in "+w.fn.target.String()+", for which the partition waits", err)
+		w.fn.reportStep(StepPutAway, w.part.ID(), "put event "+l.ID+" away in "+w.fn.target.String()+", for which the partition waits", err)
 		if err := sleep(ctx, leaving, backoff(failures)); err != nil {
 			return err
 		}

@@ -365,7 +365,7 @@ func TestLostAnswersRepeatNothing(t *testing.T) {
 		b.MaxBatch, b.Retry = 1, Fixed(1, time.Second)
 		l := &life{}
 		s := &forgetful{store: store{w.store, l}}
-		h := newHost(w.space.view(l), Config{ID: "a", Store: s, OnError: w.onError, Log: discard()})
+		h := NewHostIn(w.space.view(l), Config{ID: "a", Store: s, OnError: w.onError, Log: discard()})
 		h.Handle("bill", w.noted(l, failOn("bad")), b)
 		in := w.run(h, l)
 		after(5 * time.Minute)

@@ -43,7 +43,7 @@ func TestFailedCallsAreLoggedNowAndThen(t *testing.T) {
 func TestLogLinesSayEachThingOnce(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		l := &life{}
-		h := newHost(w.space.view(l), Config{ID: "a", Store: &store{w.store, l}, Log: slog.New(slog.NewTextHandler(w, nil))})
+		h := NewHostIn(w.space.view(l), Config{ID: "a", Store: &store{w.store, l}, Log: slog.New(slog.NewTextHandler(w, nil))})
 		h.Handle("bill", w.noted(l, failOn("0")), Binding{Hub: "orders", Retry: None()})
 		w.orders.sendN("0", 2)
 		in := w.run(h, l)

@@ -14,7 +14,7 @@ import (
 
 // hubTarget is a hub that knows producers' numbers, as a yard's: a poison event is stored once.
 type hubTarget struct {
-	hub source
+	hub Source
 	// kept has a place for each producer that stays open. All others are opened for each poison event: connections have a limit, and so many
 	// partitions may be a function's.
 	kept chan struct{}
@@ -26,7 +26,7 @@ type hubTarget struct {
 // keptProducers is how many of a function's partitions can have a producer open while they write nothing.
 const keptProducers = 8
 
-func newHubTarget(h source, partitions []string) *hubTarget {
+func newHubTarget(h Source, partitions []string) *hubTarget {
 	return &hubTarget{hub: h, kept: make(chan struct{}, keptProducers), partitions: partitions}
 }
 
@@ -72,7 +72,7 @@ func noHub(name string, err error) error {
 type hubWriter struct {
 	target   *hubTarget
 	from     string
-	producer producer // nil: none is open
+	producer Producer // nil: none is open
 	open     hub.ProducerConfig
 	keeps    bool // it has one of the places
 }
@@ -91,7 +91,7 @@ func (w *hubWriter) put(ctx context.Context, in triage.Intent, l PoisonEvent) er
 }
 
 // as gives the producer of an intent, for the partition that stands there while there is one.
-func (w *hubWriter) as(ctx context.Context, in triage.Intent) producer {
+func (w *hubWriter) as(ctx context.Context, in triage.Intent) Producer {
 	cfg := hub.ProducerConfig{Partition: in.Partition, ID: in.Producer}
 	if !w.target.has(in.Partition) {
 		cfg.Partition = w.partition()

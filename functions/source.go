@@ -8,27 +8,31 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// namespace is what a host needs of a client: hubs by name. Tests have another.
-type namespace interface{ Hub(name string) source }
+// Namespace is where a host finds hubs by name. A *hub.Client gives one by Dialed; a yard has
+// another for the functions in its own process, and so have tests.
+type Namespace interface{ Hub(name string) Source }
 
-// source is a hub that can be read by a processor and written to by numbered producers.
-type source interface {
+// Source is a hub that can be read by a processor and written to by numbered producers.
+type Source interface {
 	processor.Hub
-	Producer(cfg hub.ProducerConfig) producer
+	Producer(cfg hub.ProducerConfig) Producer
 }
 
-// producer is *hub.Producer.
-type producer interface {
+// Producer is what a host needs of *hub.Producer, whose contract holds.
+type Producer interface {
 	Send(ctx context.Context, number int32, ev event.Event) error
 	Close(ctx context.Context) error
 }
 
-// dialed is a real client's namespace.
+// Dialed is a client's namespace.
+func Dialed(client *hub.Client) Namespace { return dialed{client} }
+
 type dialed struct{ client *hub.Client }
 
-func (d dialed) Hub(name string) source { return realHub{d.client.Hub(name)} }
+func (d dialed) Hub(name string) Source { return realHub{d.client.Hub(name)} }
 
-// realHub has all methods of the client's hub, among them those by which a processor finds the yard's store.
+// realHub has all methods of the client's hub, among them those by which a processor finds the
+// yard's store.
 type realHub struct{ *hub.Hub }
 
-func (h realHub) Producer(cfg hub.ProducerConfig) producer { return h.Hub.Producer(cfg) }
+func (h realHub) Producer(cfg hub.ProducerConfig) Producer { return h.Hub.Producer(cfg) }

@@ -74,7 +74,7 @@ type instance struct {
 
 // host makes a host that is not running.
 func (w *world) host(id string, l *life) *Host {
-	return newHost(w.space.view(l), Config{
+	return NewHostIn(w.space.view(l), Config{
 		ID: id, Store: &store{w.store, l}, OnError: w.onError,
 		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

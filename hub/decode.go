@@ -28,34 +28,15 @@ func decodeEvent(ev *event.Event, raw []byte) (metrics []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode event: %w", err)
 	}
-	if err := decodeMessage(ev, raw, &m, given.foreign); err != nil {
+	if !given.foreign {
+		m.MessageAnnotations = nil
+	}
+	if err := message.DecodeSections(ev, m); err != nil {
 		ev.Sequence = given.sequence
 		return nil, err
 	}
 	ev.Key, ev.Sequence, ev.Offset, ev.Enqueued = given.key, given.sequence, given.offset, given.enqueued
 	return m.DeliveryAnnotations, nil
-}
-
-// decodeMessage reads what the sender made. A body that is one data section, as nearly all
-// are, is not copied.
-func decodeMessage(ev *event.Event, raw []byte, m *wire.Message, foreign bool) (err error) {
-	head := raw[len(m.Header)+len(m.DeliveryAnnotations):]
-	if !foreign {
-		head = head[len(m.MessageAnnotations):]
-	}
-	if m.BodyKind != wire.BodyData || m.BodyCount != 1 {
-		*ev, err = message.Decode(head)
-		return err
-	}
-	*ev = event.Event{}
-	if head = head[:len(head)-len(m.Body)-len(m.Footer)]; len(head) > 0 {
-		if *ev, err = message.Decode(head); err != nil {
-			return err
-		}
-	}
-	r := wire.NewReader(m.Body)
-	ev.Body, err = r.ReadData()
-	return err
 }
 
 // delivered is what the hub puts on an event.

@@ -33,14 +33,14 @@ type Processor struct {
 // New makes an instance; nothing runs before Run, RunHost or Partitions.
 func New(h Hub, cfg Config) *Processor {
 	if cfg.ID == "" {
-		cfg.ID = newID()
+		cfg.ID = NewID()
 	}
 	return &Processor{hub: h, cfg: cfg.withDefaults()}
 }
 
-// newID is the machine's name, for those who read the table of owners, and something
-// that nobody else has.
-func newID() string {
+// NewID is an id for an instance that has none of its own: the machine's name, for those who
+// read the table of owners, and something that nobody else has.
+func NewID() string {
 	host, _ := os.Hostname()
 	host = strings.Map(func(r rune) rune {
 		if !validID(string(r)) {

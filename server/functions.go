@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/api/functionwire"
@@ -49,8 +48,6 @@ type functionYard struct {
 	box     *box.Box
 	runner  *runner.Registry
 	notices *notify.Service
-	// dial gives a client of this yard; it is set before anything runs.
-	dial func(ctx context.Context) (*hub.Client, error)
 }
 
 // openFunctions opens poison events, functions and notices. The runner asks the notices what is wrong with a target, and
@@ -63,7 +60,7 @@ func (y *yard) openFunctions(ctx context.Context, cfg Config, open openListeners
 		cfg.Log.Warn("this yard's functions wait for their leases to run out after a crash", "error", err)
 	}
 	f.runner, err = runner.Open(ctx, runner.Config{
-		Meta: y.meta, Broker: y.broker, Groups: y.groups, Dial: func(ctx context.Context) (*hub.Client, error) { return f.dial(ctx) }, Box: f.box,
+		Meta: y.meta, Broker: y.broker, Groups: y.groups, Box: f.box,
 		HTTP:          &http.Client{Transport: y.grid.client.Transport(), CheckRedirect: notFollowed},
 		CheckEndpoint: func(url string) error { return y.grid.client.Check(egress.Endpoint{URL: url}) },
 		CheckTarget:   func(target string) error { return f.notices.CheckTarget(target) },
@@ -194,7 +191,8 @@ func (c Config) validateFunctions() error {
 	return nil
 }
 
-// functionParts is what runs of functions behind the listeners. The functions themselves come in by a listener of this process: see Server.serve.
+// functionParts is what runs of functions behind the listeners. The functions themselves stop before
+// the listeners do: see Server.serve.
 func (y *yard) functionParts() []service.Part {
 	return []service.Part{{Name: "notices", Run: y.functions.notices.Run}}
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -100,11 +99,8 @@ func (s *Server) serve(ctx context.Context, y *yard, open openListeners) error {
 		return err
 	}
 	defer inside.close()
-	y.functions.dial = func(ctx context.Context) (*hub.Client, error) {
-		return s.Dial(ctx, hub.Config{Name: "functions", Log: s.cfg.Log})
-	}
 	s.announce(open, inside)
-	// Functions read by a listener of this process, so they stop before the listeners do.
+	// Functions call programs, which may call the listeners: so they stop first.
 	parts := append(y.parts(s.cfg), listeners.part(), service.Part{Name: "functions", Run: y.functions.runner.Run})
 	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
 }

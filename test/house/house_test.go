@@ -33,7 +33,7 @@ var floors = [][]string{
 	{"internal/storage/disk", "internal/storage/bolt", "processor", "internal/grid/retrylog"},
 	{"internal/hubs/broker", "internal/hubs/access", "processor/legacy", "internal/functions/circuit"},
 	{"internal/hubs/groups", "internal/hubs/blob", "processor/...", "internal/grid/topics", "functions", "internal/functions/poison/box"},
-	{"internal/grid/handshake", "internal/grid/webhook", "internal/grid/deadletter", "internal/api/subscribe", "internal/functions/notify"},
+	{"internal/grid/handshake", "internal/grid/webhook", "internal/grid/deadletter", "internal/api/subscribe", "internal/functions/local", "internal/functions/notify"},
 	{"internal/grid/delivery", "internal/functions/runner"},
 	{"internal/api/frame", "internal/api/define", "internal/amqp/eventhubs"},
 	{"internal/api/azureblob", "internal/api/eventgrid", "internal/api/v1"},

@@ -20,13 +20,36 @@ func Decode(stored []byte) (event.Event, error) {
 		return event.Event{}, fmt.Errorf("decode event: %w", err)
 	}
 	var e event.Event
-	if err := decodeSections(&e, m); err != nil {
+	if err := decodeHead(&e, m); err != nil {
+		return event.Event{}, fmt.Errorf("decode event: %w", err)
+	}
+	if err := decodeBody(&e, m); err != nil {
 		return event.Event{}, fmt.Errorf("decode event: %w", err)
 	}
 	return e, nil
 }
 
-func decodeSections(e *event.Event, m wire.Message) error {
+// DecodeSections is Decode for a caller that has taken the message apart already and owns its
+// bytes: a body of one data section, as nearly all have, is not copied. It sets all of e.
+func DecodeSections(e *event.Event, m wire.Message) error {
+	*e = event.Event{}
+	if err := decodeHead(e, m); err != nil {
+		return fmt.Errorf("decode event: %w", err)
+	}
+	if m.BodyKind == wire.BodyData && m.BodyCount == 1 {
+		r := wire.NewReader(m.Body)
+		var err error
+		e.Body, err = r.ReadData()
+		return err
+	}
+	if err := decodeBody(e, m); err != nil {
+		return fmt.Errorf("decode event: %w", err)
+	}
+	return nil
+}
+
+// decodeHead reads what stands before the body.
+func decodeHead(e *event.Event, m wire.Message) error {
 	if m.MessageAnnotations != nil {
 		if err := eachPair(m.MessageAnnotations, func(name string, v any) { setAnnotation(e, name, v) }); err != nil {
 			return err
@@ -42,7 +65,7 @@ func decodeSections(e *event.Event, m wire.Message) error {
 			return err
 		}
 	}
-	return decodeBody(e, m)
+	return nil
 }
 
 // eachPair reads a section that is a map.

@@ -83,9 +83,9 @@ func TestWhatIsRefused(t *testing.T) {
 		change func(*Definition)
 		want   string
 	}{
-		{"no name", func(d *Definition) { d.Name = "" }, "use 1 to 100 poison events"},
-		{"a long name", func(d *Definition) { d.Name = strings.Repeat("a", 101) }, "use 1 to 100 poison events"},
-		{"a name with a slash", func(d *Definition) { d.Name = "a/b" }, "use 1 to 100 poison events"},
+		{"no name", func(d *Definition) { d.Name = "" }, "use 1 to 100 letters"},
+		{"a long name", func(d *Definition) { d.Name = strings.Repeat("a", 101) }, "use 1 to 100 letters"},
+		{"a name with a slash", func(d *Definition) { d.Name = "a/b" }, "use 1 to 100 letters"},
 		{"a name that makes no hub", func(d *Definition) { d.Name = "-a" }, "name another place for poison"},
 		{"no hub", func(d *Definition) { d.Hub = "" }, "name the one whose events"},
 		{"a group that cannot be", func(d *Definition) { d.Group = "a b" }, "consumer group"},
@@ -111,7 +111,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a target", func(d *Definition) { d.Target = -1 }, "use 1 or more"},
 		{"who is told", func(d *Definition) { d.Notify = []string{"pigeon:x"} }, "use mailto:"},
 		{"too many who are told", func(d *Definition) { d.Notify = make([]string, 51) }, "use at most 50"},
-		{"a header's name", func(d *Definition) { d.Headers = map[string]string{"a b": "c"} }, "give a name of poison events"},
+		{"a header's name", func(d *Definition) { d.Headers = map[string]string{"a b": "c"} }, "give a name of letters"},
 		{"a header of the yard's", func(d *Definition) { d.Headers = map[string]string{"Content-Type": "c"} }, "choose another name"},
 		{"an attribute as a header", func(d *Definition) { d.Headers = map[string]string{"CE-id": "c"} }, "choose another name"},
 		{"a header twice", func(d *Definition) { d.Headers = map[string]string{"X-A": "c", "x-a": "d"} }, "leave out one"},

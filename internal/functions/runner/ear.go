@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,41 +21,33 @@ const (
 // ear hears what a host carries on from, and logs it: the same trouble is a warning once in a while.
 type ear struct {
 	log *slog.Logger
-	// lost has room for one: that from which a host cannot carry on by itself, though it tries. Its client was closed, or its hub or group is gone.
-	lost chan error
-	// placeless has room for one: the hub for poison is gone.
-	placeless chan struct{}
+	// lost is called with what a host cannot carry on from by itself, though it tries: its hub or
+	// group is gone, or the log was closed.
+	lost func(error)
+	// placeless is called when the hub for poison is gone.
+	placeless func()
 
 	mu       sync.Mutex
 	reported map[string]time.Time // by partition and what was being done; guarded by mu
 }
 
-func newEar(log *slog.Logger) *ear {
-	return &ear{log: log, lost: make(chan error, 1), placeless: make(chan struct{}, 1), reported: map[string]time.Time{}}
-}
-
 func (e *ear) heard(err error) {
-	function, partition, doing := "", "", ""
-	if where := (*functions.Error)(nil); errors.As(err, &where) {
-		function, partition, doing, err = where.Function, where.Partition, where.Doing, where.Err
-	}
+	where := &functions.Error{Err: err}
+	_ = errors.As(err, &where)
 	level := slog.LevelWarn
-	if strings.HasPrefix(doing, "call ") || !e.isNews(partition+" "+doing) {
+	if where.Step == functions.StepCall || !e.isNews(where.Partition+" "+where.Doing) {
 		level = slog.LevelDebug // one failed call is a counter
 	}
-	e.log.Log(context.Background(), level, "a function goes on after an error", "function", function, "partition", partition, "doing", doing, "error", err)
-	switch missing := (*broker.NotFoundError)(nil); {
-	case errors.Is(err, hub.ErrClosed), errors.As(err, &missing):
-		offer(e.lost, err)
-	case errors.Is(err, hub.ErrNotFound) && strings.HasPrefix(doing, "put "):
-		offer(e.placeless, struct{}{})
-	}
-}
-
-func offer[T any](to chan<- T, what T) {
-	select {
-	case to <- what:
-	default: // there is one already
+	e.log.Log(context.Background(), level, "a function goes on after an error",
+		"function", where.Function, "partition", where.Partition, "doing", where.Doing, "error", where.Err)
+	_, missing := errors.AsType[*broker.NotFoundError](err)
+	switch {
+	case where.Step == functions.StepPutAway:
+		if errors.Is(err, hub.ErrNotFound) {
+			e.placeless()
+		}
+	case missing || errors.Is(err, hub.ErrClosed):
+		e.lost(where.Err)
 	}
 }
 
@@ -67,8 +58,8 @@ func (e *ear) isNews(what string) bool {
 	if at, reported := e.reported[what]; reported && now.Sub(at) < retold {
 		return false
 	}
-	if len(e.reported) >= maxReported {
-		clear(e.reported)
+	if e.reported == nil || len(e.reported) >= maxReported {
+		e.reported = map[string]time.Time{}
 	}
 	e.reported[what] = now
 	return true

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -18,16 +17,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eventyard/eventyard/event"
-	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/amqp"
-	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/grid/topics"
-	"github.com/eventyard/eventyard/internal/hubs/access"
-	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/storage/disk"
@@ -35,7 +29,6 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
-	"github.com/eventyard/eventyard/internal/transport/pipe"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -43,23 +36,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // yard is the parts of a yard that functions see, without sockets: it works inside a synctest bubble and outside.
 type yard struct {
-	t        *testing.T
-	meta     *losing
-	broker   *broker.Broker
-	groups   *groups.Registry
-	topics   *topics.Registry
-	box      *box.Box
-	listener *pipe.Listener
-	program  *program
-	dials    atomic.Int64
-	client   atomic.Pointer[hub.Client] // the last that was dialled
-	log      *slog.Logger
+	t       *testing.T
+	meta    *losing
+	broker  *broker.Broker
+	groups  *groups.Registry
+	topics  *topics.Registry
+	box     *box.Box
+	program *program
+	log     *slog.Logger
 }
 
 func newYard(t *testing.T) *yard {
 	t.Helper()
 	y := &yard{
-		t: t, meta: &losing{Memory: metatest.NewMemory()}, listener: pipe.NewListener("yard"), program: newProgram(),
+		t: t, meta: &losing{Memory: metatest.NewMemory()}, program: newProgram(),
 		log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: y.log})
@@ -89,46 +79,11 @@ func (y *yard) hub(name string, partitions int) {
 	must(y.t, err)
 }
 
-// serve opens the listener by which functions come in, for who needs it.
-func (y *yard) serve() {
-	y.t.Helper()
-	created := func(name string) (time.Time, bool) {
-		h, err := y.broker.Hub(name)
-		return h.Created, err == nil
-	}
-	registry, err := access.Open(y.t.Context(), access.Config{Meta: y.meta, Hub: created, Development: true, Log: y.log})
-	must(y.t, err)
-	listener, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: registry, Groups: y.groups, Log: y.log})
-	must(y.t, err)
-	s, err := amqp.New(amqp.Config{Handler: listener, Auth: listener, Log: y.log})
-	must(y.t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(ctx, y.listener)
-	}()
-	y.t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-}
-
-func (y *yard) dial(ctx context.Context) (*hub.Client, error) {
-	y.dials.Add(1)
-	root := auth.ConnectionString{Endpoint: "sb://yard/", Policy: auth.RootPolicy, Key: auth.DevelopmentKey, Emulator: true}
-	client, err := hub.Dial(ctx, root.String(), hub.Config{
-		Log: y.log, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return y.listener.Dial(ctx) },
-	})
-	y.client.Store(client)
-	return client, err
-}
-
 // open opens a registry on what is there, as another node, or one after a start.
 func (y *yard) open(change ...func(*Config)) *Registry {
 	y.t.Helper()
 	cfg := Config{
-		Meta: y.meta, Broker: y.broker, Groups: y.groups, Dial: y.dial, HTTP: &http.Client{Transport: y.program}, Topics: y.topics, Box: y.box,
+		Meta: y.meta, Broker: y.broker, Groups: y.groups, HTTP: &http.Client{Transport: y.program}, Topics: y.topics, Box: y.box,
 		CheckEndpoint: func(url string) error {
 			if strings.Contains(url, "forbidden") {
 				return errors.New("it may not be called")

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/functions"
-	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -26,11 +25,13 @@ type job struct {
 	done chan struct{} // closed when nothing of it runs any more
 
 	// The following are guarded by the registry's mu.
-	ran     *Definition      // that last had a host; nil: none
-	host    *functions.Host  // nil: none runs
-	before  functions.Status // counts of hosts that ended
-	problem error            // why none runs; nil: it is starting
-	over    bool             // the function was deleted; one that has its name now is another job's
+	stop    context.CancelCauseFunc // ends the host; nil: none runs
+	adrift  bool                    // the host's hub for poison is gone
+	ran     *Definition             // that last had a host; nil: none
+	host    *functions.Host         // nil: none runs
+	before  functions.Status        // counts of hosts that ended
+	problem error                   // why none runs; nil: it is starting
+	over    bool                    // the function was deleted; one that has its name now is another job's
 }
 
 func newJob(key string) *job {
@@ -160,72 +161,30 @@ func (k *Registry) forgetRan(ctx context.Context, key string, ran Definition) er
 }
 
 // host runs the function until ctx ends, its definition is another, or it cannot go on.
-func (k *Registry) host(ctx context.Context, j *job, e *entry) (err error) {
+func (k *Registry) host(ctx context.Context, j *job, e *entry) error {
 	if err := k.provide(ctx, e.Definition); err != nil { // its hub may have been made anew
 		return err
 	}
-	need := k.need(e.Definition)
-	link, err := k.links.get(ctx, need)
-	if err != nil {
-		return err
-	}
-	defer func() { k.links.giveBack(link, need, errors.Is(err, hub.ErrClosed)) }()
 	d := e.Definition
 	var sink functions.Sink
 	if topic, is := d.poisonTopic(); is {
 		sink = topicSink{k, topic}
 	}
-	ear := newEar(k.log)
-	h := functions.NewHost(link.client, functions.Config{
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ear := &ear{log: k.log, lost: func(err error) { stop(lostError{err}) }, placeless: func() { k.setAdrift(j) }}
+	h := functions.NewHostIn(k.hubs, functions.Config{
 		Store: k.cfg.Groups, ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard,
 	})
 	h.Handle(d.Name, d.handler(k.cfg.HTTP), d.binding(sink))
-	k.start(j, d, h)
+	k.start(j, d, h, stop)
 	defer k.stop(j, h)
-	err = k.runHost(ctx, j, d, h, ear)
-	if err == nil && ctx.Err() == nil && k.keeps(j, d) {
-		err = errors.New("the host ended by itself")
-	}
-	return err
-}
-
-// need is how much room a function needs on a connection: it may read each partition, and write poison events for it.
-func (k *Registry) need(d Definition) int {
-	h, err := k.cfg.Broker.Hub(d.Hub)
-	if err != nil {
-		return 1 // it says so soon enough
-	}
-	return min(2*h.Partitions, linkRoom)
-}
-
-// runHost runs a host, and ends it when the definition has changed or it cannot carry on.
-func (k *Registry) runHost(ctx context.Context, j *job, d Definition, h *functions.Host, ear *ear) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	watching := make(chan struct{})
-	var lost error
-	go func() {
-		defer close(watching)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case lost = <-ear.lost:
-				stop(lost)
-			case <-ear.placeless:
-				_ = k.provide(ctx, d) // the host goes on telling where that does not help
-			case <-j.poke:
-				if !k.keeps(j, d) {
-					stop(nil)
-				}
-			}
-		}
-	}()
 	err := h.Run(ctx)
-	stop(nil)
-	<-watching
-	if lost != nil {
-		err = lost
+	switch lost, is := errors.AsType[lostError](context.Cause(ctx)); {
+	case is:
+		err = lost.error
+	case err == nil && ctx.Err() == nil:
+		err = errors.New("the host ended by itself")
 	}
 	if err != nil {
 		return fmt.Errorf("run function: %w", err)
@@ -233,25 +192,55 @@ func (k *Registry) runHost(ctx context.Context, j *job, d Definition, h *functio
 	return nil
 }
 
-// keeps tells whether a host of this definition does what is wanted.
-func (k *Registry) keeps(j *job, d Definition) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// lostError is why a host was ended that would have tried for ever.
+type lostError struct{ error }
+
+// keepsLocked tells whether the job's host does what is wanted.
+func (k *Registry) keepsLocked(j *job) bool {
 	e := k.known[j.key]
-	return !e.gone && !e.Deleting && e.problem == nil && sameWork(e.Definition, d)
+	return !e.gone && !e.Deleting && e.problem == nil && sameWork(e.Definition, *j.ran)
 }
 
-func (k *Registry) start(j *job, d Definition, h *functions.Host) {
+// tend ends hosts whose definition has changed, and gives the definitions of those whose hub for
+// poison is gone. Whoever supervises does it for all hosts, which so need no goroutine to watch
+// over them.
+func (k *Registry) tend() (adrift []Definition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	j.ran, j.host, j.problem = &d, h, nil
+	for _, j := range k.jobs {
+		switch {
+		case j.stop == nil:
+		case !k.keepsLocked(j):
+			j.stop(nil)
+		case j.adrift:
+			adrift = append(adrift, *j.ran)
+		}
+		j.adrift = false
+	}
+	return adrift
+}
+
+func (k *Registry) setAdrift(j *job) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	j.adrift = true
+	k.report()
+}
+
+func (k *Registry) start(j *job, d Definition, h *functions.Host, stop context.CancelCauseFunc) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	j.ran, j.host, j.problem, j.stop = &d, h, nil, stop
+	if !k.keepsLocked(j) { // it has changed since it was looked at
+		stop(nil)
+	}
 }
 
 func (k *Registry) stop(j *job, h *functions.Host) {
 	last := statusOf(h)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	j.host, j.before = nil, plus(j.before, last)
+	j.host, j.stop, j.before = nil, nil, plus(j.before, last)
 }
 
 func (k *Registry) note(j *job, problem error) {

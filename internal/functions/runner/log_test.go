@@ -64,11 +64,12 @@ func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
 func TestTroubleThatLastsIsReportedNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines locked
-		e := newEar(slog.New(slog.NewTextHandler(&lines, nil)))
+		e := &ear{log: slog.New(slog.NewTextHandler(&lines, nil))}
 		for range 600 {
-			for _, doing := range []string{"renew leases", "renew presence", "call the function, attempt 1"} {
+			for _, doing := range []string{"renew leases", "renew presence"} {
 				e.heard(&functions.Error{Function: "resize", Doing: doing, Err: errBroken})
 			}
+			e.heard(&functions.Error{Function: "resize", Step: functions.StepCall, Doing: "call the function, attempt 1", Err: errBroken})
 			time.Sleep(time.Second)
 		}
 		for range maxReported + 1 {

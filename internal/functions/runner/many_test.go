@@ -3,8 +3,10 @@ package runner
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -32,44 +34,43 @@ func TestManyReaders(t *testing.T) {
 				t.Errorf("function %d is %s with a lag of %d", n, f.State, f.Lag)
 			}
 		}
-		if n := y.dials.Load(); n != functions { // two of 64 partitions have no room on one connection
-			t.Errorf("it dialled %d times", n)
-		}
 		stop()
-		if len(k.links.open) != 0 {
-			t.Errorf("%d clients are left", len(k.links.open))
-		}
 	})
 	if text := lines.String(); text != "" {
 		t.Errorf("not all went well: %.1000s", text)
 	}
 }
 
-// F1: functions that need little share a connection.
-func TestManyFunctionsShareAClient(t *testing.T) {
+// F1: a partition in which nothing happens costs a goroutine, and a function a few.
+func TestIdleFunctionsCostLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
-		const functions = 12
-		y.hub("mid", 20) // five have room on a connection
+		const functions, partitions = 12, 20
+		y.hub("mid", partitions)
 		k := y.open()
 		y.run(k)
+		synctest.Wait()
+		before := runtime.NumGoroutine()
 		for n := range functions {
 			y.create(k, Definition{Name: fmt.Sprint("f", n), Hub: "mid", Group: fmt.Sprint("g", n), Endpoint: fmt.Sprint("http://program.test/f", n), Poison: PoisonNone})
 		}
+		settle(time.Minute)
+		if n := runtime.NumGoroutine() - before; n > functions*(partitions+perFunction) {
+			t.Errorf("%d functions of %d partitions have %d goroutines", functions, partitions, n)
+		}
 		y.send("mid", "0", "1")
-		settle(30 * time.Second)
+		settle(time.Second)
 		for n := range functions {
 			if got := y.program.got(fmt.Sprint("/f", n)); got != "1" {
 				t.Errorf("function %d got %q", n, got)
 			}
-		}
-		if n := y.dials.Load(); n != 3 {
-			t.Errorf("they dialled %d times", n)
-		}
-		for n := range functions {
 			must(t, k.Delete(t.Context(), fmt.Sprint("f", n)))
 		}
-		if n := len(k.links.open); n != 0 {
-			t.Errorf("without any there are %d clients", n)
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > 0 {
+			t.Errorf("without any there are %d more goroutines than before", n)
 		}
 	})
 }
+
+// perFunction is how many goroutines a function may have besides those of its partitions.
+const perFunction = 5

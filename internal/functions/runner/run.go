@@ -53,7 +53,7 @@ func (k *Registry) end() {
 	k.running = false
 }
 
-// supervise sees to it that each definition has a job, until ctx ends.
+// supervise sees to it that each definition has a job, and each host a definition, until ctx ends.
 func (k *Registry) supervise(ctx context.Context, parts *sync.WaitGroup) {
 	for {
 		select {
@@ -62,6 +62,9 @@ func (k *Registry) supervise(ctx context.Context, parts *sync.WaitGroup) {
 		case <-k.changed:
 			for _, j := range k.missing() {
 				parts.Go(func() { k.work(ctx, j) })
+			}
+			for _, d := range k.tend() {
+				parts.Go(func() { _ = k.provide(ctx, d) }) // the host goes on reporting where that does not help
 			}
 		}
 	}

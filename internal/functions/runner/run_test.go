@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -28,13 +27,11 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
-// inBubble runs a test with a yard whose listener is open.
+// inBubble runs a test with a yard in virtual time.
 func inBubble(t *testing.T, test func(t *testing.T, y *yard)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.serve()
-		test(t, y)
+		test(t, newYard(t))
 	})
 }
 
@@ -67,9 +64,6 @@ func TestAFunctionIsCalled(t *testing.T) {
 		f := y.show(k, "resize")
 		if f.State != StateRunning || f.Problem != "" || f.Lag != 0 || f.Instances != 1 || f.Counts.Done != 3 || f.Counts.Calls == 0 || f.Recommended != 0 {
 			t.Errorf("it is %+v", f)
-		}
-		if y.dials.Load() != 1 {
-			t.Errorf("it dialled %d times", y.dials.Load())
 		}
 	})
 }
@@ -409,27 +403,19 @@ func TestAFunctionThatCannotRun(t *testing.T) {
 	})
 }
 
-// F1: while the yard cannot be dialled a function waits; one whose definition is mended is tried at once.
-func TestAYardThatCannotBeDialled(t *testing.T) {
+// F1: while its hub is away a function waits, longer each time; one whose definition is mended is tried at once.
+func TestAHubThatIsAway(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
-		var away atomic.Bool
-		away.Store(true)
-		k := y.open(func(c *Config) {
-			c.Dial = func(ctx context.Context) (*hub.Client, error) {
-				if away.Load() {
-					return nil, errors.New("away")
-				}
-				return y.dial(ctx)
-			}
-		})
-		y.run(k)
+		k := y.open()
 		y.create(k, small())
+		must(t, y.broker.DeleteHub(t.Context(), "small"))
+		y.run(k)
 		settle(5 * time.Minute)
-		if f := y.show(k, "resize"); f.State != StateFailing || !strings.Contains(f.Problem, "away") {
+		if f := y.show(k, "resize"); f.State != StateFailing || !strings.Contains(f.Problem, "small") {
 			t.Errorf("it is %s: %s", f.State, f.Problem)
 		}
-		away.Store(false)
+		y.hub("small", 1)
 		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Batch = 5 })))
 		y.send("small", "0", "1")
 		settle(12 * time.Second) // the lease, and no back-off

@@ -24,7 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/functions/local"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -48,13 +48,11 @@ const (
 	DefaultStop  = 5 * time.Second
 )
 
-// Config is the registry's. Meta, Broker and Groups are required, and Dial to run anything.
+// Config is the registry's. Meta, Broker and Groups are required.
 type Config struct {
 	Meta   meta.Store
 	Broker *broker.Broker
 	Groups *groups.Registry
-	// Dial gives a client of this yard with all rights (a pipe in this process), which is closed when it is done with.
-	Dial func(ctx context.Context) (*hub.Client, error)
 	// HTTP calls endpoints (guarded); CheckEndpoint says what is wrong with a URL.
 	HTTP          *http.Client
 	CheckEndpoint func(url string) error
@@ -103,15 +101,14 @@ func (c Config) withDefaults() Config {
 type Registry struct {
 	cfg     Config
 	log     *slog.Logger
-	id      string        // Config.Instance, or one of its own
-	changed chan struct{} // has room for one: something in known has no job
+	id      string // Config.Instance, or one of its own
+	hubs    *local.Namespace
+	changed chan struct{} // has room for one: a job or its host may have to be seen to
 
 	mu      sync.Mutex
 	known   map[string]*entry // by key, those that are gone included; guarded by mu
 	jobs    map[string]*job   // by key; guarded by mu
 	running bool              // guarded by mu
-
-	links links
 }
 
 var _ notify.Circuits = (*Registry)(nil)
@@ -125,7 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	cfg = cfg.withDefaults()
 	k := &Registry{
 		cfg: cfg, log: cfg.Log, id: cmp.Or(cfg.Instance, NewInstance("")), changed: make(chan struct{}, 1),
-		known: make(map[string]*entry), jobs: make(map[string]*job), links: links{dial: cfg.Dial},
+		known: make(map[string]*entry), jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log),
 	}
 	entries, err := cfg.Meta.List(ctx, keyPrefix)
 	if err != nil {

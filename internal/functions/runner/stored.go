@@ -136,7 +136,6 @@ func (k *Registry) apply(news *entry) {
 	}
 	if j := k.jobs[news.key]; j != nil {
 		j.wake()
-		return
 	}
 	k.report()
 }

@@ -12,26 +12,6 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// F1: a client that was closed is dialled anew.
-func TestAClientThatWasClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, y *yard) {
-		y.hub("small", 1)
-		k := y.open()
-		y.run(k)
-		y.create(k, small())
-		y.send("small", "0", "1")
-		settle(15 * time.Second)
-		must(t, y.client.Load().Close())
-		settle(time.Minute)
-		y.send("small", "0", "2")
-		settle(time.Minute)
-		f := y.show(k, "resize")
-		if got := y.program.got("/resize"); got != "1 2" || y.dials.Load() != 2 || f.State != StateRunning {
-			t.Errorf("it got %s after %d dials and is %s: %s", got, y.dials.Load(), f.State, f.Problem)
-		}
-	})
-}
-
 // F1: a definition that is mended, by whatever version, runs.
 func TestADefinitionThatIsMended(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {

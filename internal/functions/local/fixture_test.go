@@ -1,0 +1,220 @@
+package local
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/functions"
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/transport/pipe"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// yard has its hubs in two ways: here, and over AMQP.
+type yard struct {
+	t      *testing.T
+	meta   *metatest.Memory
+	engine *faulty
+	broker *broker.Broker
+	groups *groups.Registry
+	local  functions.Namespace
+	dialed functions.Namespace
+	log    *slog.Logger
+}
+
+// inBubble runs a test with a yard that has a hub orders with two partitions.
+func inBubble(t *testing.T, test func(t *testing.T, y *yard)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		y := openYard(t)
+		y.dial()
+		test(t, y)
+	})
+}
+
+// openYard opens one without a listener.
+func openYard(t *testing.T) *yard {
+	t.Helper()
+	y := &yard{t: t, log: slog.New(slog.DiscardHandler), meta: metatest.NewMemory()}
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: y.log})
+	must(t, err)
+	t.Cleanup(func() { must(t, engine.Close()) })
+	y.engine = &faulty{Engine: engine}
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.meta, Namespace: "yard", Log: y.log})
+	must(t, err)
+	y.groups, err = groups.New(groups.Config{Meta: y.meta, Broker: y.broker, Log: y.log})
+	must(t, err)
+	y.hub("orders", 2)
+	y.local = New(y.broker, y.log)
+	return y
+}
+
+// dial lets the yard be reached over AMQP, by a pipe.
+func (y *yard) dial() {
+	t := y.t
+	created := func(name string) (time.Time, bool) {
+		h, err := y.broker.Hub(name)
+		return h.Created, err == nil
+	}
+	keeper, err := access.Open(t.Context(), access.Config{Meta: y.meta, Hub: created, Development: true, Log: y.log})
+	must(t, err)
+	door, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: keeper, Groups: y.groups, Log: y.log})
+	must(t, err)
+	s, err := amqp.New(amqp.Config{Handler: door, Auth: door, Log: y.log})
+	must(t, err)
+	listener := pipe.NewListener("yard")
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(ctx, listener) })
+	t.Cleanup(func() {
+		cancel()
+		serving.Wait()
+	})
+	root := auth.ConnectionString{Endpoint: "sb://yard/", Policy: auth.RootPolicy, Key: auth.DevelopmentKey, Emulator: true}
+	client, err := hub.Dial(t.Context(), root.String(), hub.Config{
+		Log: y.log, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.Dial(ctx) },
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, client.Close()) })
+	y.dialed = functions.Dialed(client)
+}
+
+// bothWays runs a test with each way first and each second, in a yard of its own.
+func bothWays(t *testing.T, test func(t *testing.T, y *yard, one, other functions.Namespace)) {
+	t.Helper()
+	for way, name := range []string{"here, then here", "here, then over AMQP", "over AMQP, then here", "over AMQP, then over AMQP"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, y *yard) {
+				spaces := []functions.Namespace{y.local, y.dialed}
+				test(t, y, spaces[way/2], spaces[way%2])
+			})
+		})
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (y *yard) hub(name string, partitions int) {
+	y.t.Helper()
+	_, err := y.broker.EnsureHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions}, nil)
+	must(y.t, err)
+}
+
+// store publishes events as they stand, in one batch.
+func (y *yard) store(name, partition string, events ...event.Event) {
+	y.t.Helper()
+	batch := make([]eventlog.Event, len(events))
+	for i, ev := range events {
+		encoded, err := message.Append(nil, ev)
+		must(y.t, err)
+		batch[i] = eventlog.Event{Message: encoded}
+		if ev.Key != "" {
+			batch[i].Key = []byte(ev.Key)
+		}
+	}
+	_, err := y.broker.Publish(y.t.Context(), name, broker.Target{Partition: partition}, batch)
+	must(y.t, err)
+}
+
+func (y *yard) texts(partition string, texts ...string) {
+	y.t.Helper()
+	for _, text := range texts {
+		y.store("orders", partition, event.Text(text))
+	}
+}
+
+func (y *yard) open(space functions.Namespace, cfg hub.ReadConfig) hub.Reader {
+	y.t.Helper()
+	r, err := space.Hub("orders").Open(y.t.Context(), cfg)
+	must(y.t, err)
+	y.t.Cleanup(func() { must(y.t, r.Close(context.Background())) })
+	return r
+}
+
+// read gives n events.
+func read(t *testing.T, r hub.Reader, n int) (events []event.Event) {
+	t.Helper()
+	for len(events) < n {
+		var err error
+		events, err = r.Next(t.Context(), events, n-len(events))
+		must(t, err)
+	}
+	return events
+}
+
+// faulty is an engine whose cursors can be made to fail.
+type faulty struct {
+	eventlog.Engine
+	mu   sync.Mutex
+	fail []error // guarded by mu: what the next reads are told
+}
+
+func (f *faulty) set(fail ...error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail = fail
+}
+
+func (f *faulty) next() (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.fail) > 0 {
+		err, f.fail = f.fail[0], f.fail[1:]
+	}
+	return err
+}
+
+func (f *faulty) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
+	p, err := f.Engine.Partition(id, r)
+	return faultyPartition{p, f}, err
+}
+
+type faultyPartition struct {
+	eventlog.Partition
+	engine *faulty
+}
+
+func (p faultyPartition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
+	c, err := p.Partition.Cursor(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return faultyCursor{c, p.engine}, nil
+}
+
+type faultyCursor struct {
+	eventlog.Cursor
+	engine *faulty
+}
+
+func (c faultyCursor) TryNext(ctx context.Context) (eventlog.Run, error) {
+	if err := c.engine.next(); err != nil {
+		return eventlog.Run{}, err
+	}
+	return c.Cursor.TryNext(ctx)
+}
