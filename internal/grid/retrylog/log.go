@@ -145,11 +145,11 @@ func (r *retryLog) readOn(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	from := reader{part: part, position: r.unread(), damaged: r.damaged}
-	defer from.close()
+	from := eventlog.NewReader(part.Cursor, eventlog.Sequence(r.unread()))
+	defer from.Close()
 	for !r.ahead.full && !now.Add(readMore).Before(r.readAt) {
 		r.setAtEnd(true) // before the look: what is put after it clears it
-		run, err := from.next(ctx)
+		run, err := r.nextRun(ctx, from)
 		if err != nil {
 			r.setAtEnd(false)
 			return err
@@ -158,7 +158,7 @@ func (r *retryLog) readOn(ctx context.Context, now time.Time) error {
 			r.setAtEnd(false)
 			r.takeIn(run, now)
 			r.readAt = r.readAfter(run.Time, now)
-		} else if r.passTo(from.position); r.isAtEnd() {
+		} else if r.passTo(int64(from.At())); r.isAtEnd() {
 			return nil
 		}
 	}

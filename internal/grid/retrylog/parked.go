@@ -53,24 +53,24 @@ func (s *Parked) TryTake(ctx context.Context, limit, maxBytes int) ([]Entry, err
 	if s.unread() >= int64(bounds.Next) {
 		return nil, nil
 	}
-	from := reader{part: part, position: s.unread(), damaged: s.damaged}
-	defer from.close()
-	entries, err := s.take(ctx, &from, limit, maxBytes)
+	from := eventlog.NewReader(part.Cursor, eventlog.Sequence(s.unread()))
+	defer from.Close()
+	entries, err := s.take(ctx, from, limit, maxBytes)
 	if err != nil && len(entries) == 0 {
 		return nil, fmt.Errorf("take from %s: %w", s.id, err)
 	}
 	return entries, nil // the error comes back with the next call, if it stays
 }
 
-func (s *Parked) take(ctx context.Context, from *reader, limit, maxBytes int) ([]Entry, error) {
+func (s *Parked) take(ctx context.Context, from *eventlog.Reader, limit, maxBytes int) ([]Entry, error) {
 	var entries []Entry
 	for size := 0; len(entries) < limit && (size < maxBytes || len(entries) == 0); {
-		run, err := from.next(ctx)
+		run, err := s.nextRun(ctx, from)
 		if err != nil {
 			return entries, err
 		}
 		if len(run.Events) == 0 {
-			s.passTo(from.position)
+			s.passTo(int64(from.At()))
 			break
 		}
 		n := fitting(run.Events, limit-len(entries), maxBytes-size)
@@ -78,7 +78,7 @@ func (s *Parked) take(ctx context.Context, from *reader, limit, maxBytes int) ([
 			entries = append(entries, h.entry())
 			size += h.size - heldBytes
 		}
-		from.goTo(int64(run.First) + int64(n))
+		from.MoveTo(run.First + eventlog.Sequence(n))
 	}
 	return entries, nil
 }

@@ -22,7 +22,6 @@ const (
 	// trimFromBytes is what a log must hold for trimming to be worth it: a log that is always
 	// empty again would else begin a new file each time.
 	trimFromBytes = 1 << 20
-	maxFenced     = 3
 )
 
 // queue is a log of pending deliveries with a cursor: what retry logs and parked logs have in common.
@@ -168,12 +167,12 @@ func (q *queue) append(ctx context.Context, deliveries []pending.Delivery, store
 	for len(deliveries) > 0 {
 		n, size := fit(deliveries)
 		room.encode(deliveries[:n], size)
-		first, err := appendBatch(ctx, part, eventlog.Batch{Events: room.events})
+		at, err := eventlog.Append(ctx, part, eventlog.Batch{Events: room.events})
 		room.release()
 		if err != nil {
 			return fmt.Errorf("put into %s: %w", q.id, err)
 		}
-		stored(int64(first), deliveries[:n])
+		stored(int64(at.First), deliveries[:n])
 		deliveries = deliveries[n:]
 	}
 	return nil
@@ -209,16 +208,6 @@ func (r *batchRoom) release() {
 	r.events, r.bytes = r.events[:0], r.bytes[:0]
 	if cap(r.bytes) > 2*putBytes {
 		r.bytes = nil
-	}
-}
-
-// appendBatch appends, again where the writer was replaced before the batch came to the log.
-func appendBatch(ctx context.Context, part eventlog.Partition, b eventlog.Batch) (eventlog.Sequence, error) {
-	for try := 1; ; try++ {
-		at, err := eventlog.Append(ctx, part, b)
-		if !errors.Is(err, eventlog.ErrFenced) || try == maxFenced {
-			return at.First, err
-		}
 	}
 }
 
@@ -282,6 +271,17 @@ func (q *queue) hold(first int64, events []eventlog.Event) []*held {
 
 // heldBytes is about what an entry in memory takes beside its stored bytes.
 const heldBytes = 512
+
+// nextRun gives the next run, without events at the end. What is damaged is passed, loudly.
+func (q *queue) nextRun(ctx context.Context, from *eventlog.Reader) (eventlog.Run, error) {
+	for {
+		run, damage, err := from.Next(ctx)
+		if damage == nil {
+			return run, err
+		}
+		q.damaged(int64(damage.First), int64(damage.Next), damage)
+	}
+}
 
 // damaged tells of entries that cannot be read and are passed.
 func (q *queue) damaged(first, next int64, err error) {

@@ -40,14 +40,17 @@ func (r *retryLog) countOld(ctx context.Context) error {
 		return err
 	}
 	r.mu.Lock()
-	from := reader{part: part, position: r.scanned}
+	from := eventlog.NewReader(part.Cursor, eventlog.Sequence(r.scanned))
 	end := r.scanEnd
 	r.mu.Unlock()
-	defer from.close()
-	for from.position < end {
-		run, err := from.next(ctx)
+	defer from.Close()
+	for int64(from.At()) < end {
+		run, damage, err := from.Next(ctx)
 		if err != nil {
 			return err
+		}
+		if damage != nil {
+			continue // who reads it for good reports it
 		}
 		if len(run.Events) == 0 {
 			break
