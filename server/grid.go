@@ -147,6 +147,7 @@ func (y *yard) openDelivery(ctx context.Context, cfg Config, origin string) (err
 	if err != nil {
 		return fmt.Errorf("open delivery: %w", err)
 	}
+	g.dead.RedriveTo(g.delivery.Redeliver)
 	return nil
 }
 

@@ -135,12 +135,6 @@ func (d *Handler) getDeadLetter(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, showLetter(&letter, &s))
 }
 
-// maxRedrive is how many dead letters one request looks at: a client asks again, from where it
-// ended, and can show how far it is.
-const maxRedrive = 1000
-
-// redrive sends dead letters to their subscription again. Those that die of it meanwhile are left out, or an
-// endpoint that is still down would get each of them until it has come back too often.
 func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
 	var q gridwire.RedriveRequest
 	if err := readJSON(r, &q); err != nil {
@@ -150,50 +144,26 @@ func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query, err := redriveQuery(q)
-	if err != nil {
-		return err
-	}
-	done, err := d.cfg.Grid.Dead.Redrive(r.Context(), s.ID, query, deadletter.RedriveOptions{
-		Rate: q.Rate, Force: q.Force, Dry: q.DryRun, Deliver: d.cfg.Grid.Delivery.Redeliver,
-	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, gridwire.Redriven{
-		Redriven: done.Count, Skipped: done.Skipped, Next: done.Next, Until: query.Until.UTC().Format(time.RFC3339Nano), DryRun: q.DryRun,
-	})
-}
-
-// patience is how long a redrive with a rate may take before it is answered.
-const patience = 30 * time.Second
-
-// redriveQuery also says how many letters are looked at. With a rate these are so many as go out
-// within a client's patience.
-func redriveQuery(q gridwire.RedriveRequest) (deadletter.Query, error) {
-	query, err := deadQuery(q.DeadChoice)
-	if err != nil {
-		return query, err
-	}
 	for _, field := range []struct {
 		name  string
 		value float64
 	}{{"from", float64(q.From)}, {"max", float64(q.Max)}, {"rate", q.Rate}} {
 		if field.value < 0 {
-			return query, badRequest("give 0 or more, or leave it out", "%s cannot be %v", field.name, field.value)
+			return badRequest("give 0 or more, or leave it out", "%s cannot be %v", field.name, field.value)
 		}
 	}
-	if now := time.Now(); query.Until.IsZero() || query.Until.After(now) {
-		query.Until = now
+	query, err := deadQuery(q.DeadChoice)
+	if err != nil {
+		return err
 	}
-	query.From, query.Limit = q.From, maxRedrive
-	if q.Max > 0 {
-		query.Limit = min(q.Max, maxRedrive)
+	query.From, query.Limit = q.From, q.Max
+	done, err := d.cfg.Grid.Dead.Redrive(r.Context(), s.ID, query, deadletter.RedriveOptions{Rate: q.Rate, Force: q.Force, Dry: q.DryRun})
+	if err != nil {
+		return err
 	}
-	if within := q.Rate * patience.Seconds(); q.Rate > 0 && within < float64(query.Limit) {
-		query.Limit = max(int(within), 1)
-	}
-	return query, nil
+	return writeJSON(w, http.StatusOK, gridwire.Redriven{
+		Redriven: done.Count, Skipped: done.Skipped, Next: done.Next, Until: done.Until.UTC().Format(time.RFC3339Nano), DryRun: q.DryRun,
+	})
 }
 
 func (d *Handler) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error {

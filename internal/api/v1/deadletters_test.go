@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/pending"
 )
 
 // letters gives a page of dead letters.
@@ -202,7 +205,7 @@ func TestDeadLettersArePurged(t *testing.T) {
 func TestRedrivingToWhatIsNotDelivered(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.killed("", 1)
-		y.handler.cfg.Grid.Delivery = nobody{y.delivery}
+		y.dead.RedriveTo(func(context.Context, []pending.Delivery) error { return delivery.ErrNotFound })
 		p := y.refused(409, "not-delivered", "POST", billingPath+"/redrive", `{}`)
 		if !strings.Contains(p.Next, "state") {
 			t.Errorf("it says %+v", p)

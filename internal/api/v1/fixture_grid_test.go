@@ -17,7 +17,6 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/handshake"
-	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -86,6 +85,7 @@ func (y *gridYard) openGrid() {
 		Sender: webhook.New(webhook.Config{Client: client, Broker: y.broker, Origin: "eventgrid.azure.net"}),
 	})
 	must(t, err)
+	y.dead.RedriveTo(y.delivery.Redeliver)
 	for _, run := range []func(context.Context) error{y.topics.Run, y.dead.Run, y.delivery.Run} {
 		y.run(run)
 	}
@@ -140,11 +140,6 @@ func (y *gridYard) settle() {
 	time.Sleep(time.Second) // of the bubble's: some parts gather for a moment
 	synctest.Wait()
 }
-
-// nobody delivers.
-type nobody struct{ Delivery }
-
-func (nobody) Redeliver(context.Context, []pending.Delivery) error { return delivery.ErrNotFound }
 
 // hook is every endpoint there is.
 type hook struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functions/runner"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -196,7 +197,7 @@ func TestPoisonEventsAreRedrivenInPortions(t *testing.T) {
 		}
 	}
 	cfg, err := redriveConfig(functionwire.RedriveRequest{Rate: math.MaxInt})
-	if err != nil || cfg.Limit != maxPoisonRedrive {
+	if err != nil || cfg.Limit != setaside.MaxRound {
 		t.Errorf("with a rate beyond measure at most %d are redriven, %v", cfg.Limit, err)
 	}
 	if cfg, err = redriveConfig(functionwire.RedriveRequest{Rate: 2}); err != nil || cfg.Limit != 60 {

@@ -8,7 +8,6 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
-	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -48,7 +47,6 @@ type Delivery interface {
 	Stats(ctx context.Context, subscription string) (delivery.Stats, error)
 	Attempts(subscription string) ([]delivery.AttemptRecord, error)
 	Resume(subscription string) error
-	Redeliver(ctx context.Context, deliveries []pending.Delivery) error
 }
 
 // DeadLetters keeps what could not be delivered.

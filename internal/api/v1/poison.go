@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
+	"github.com/eventyard/eventyard/internal/setaside"
 )
 
 // maxPoisonPage is the most poison events that are listed at once.
@@ -77,9 +78,6 @@ func timeIfAny(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// maxPoisonRedrive is how many events one request redrives: a client asks again, and can show how far it is.
-const maxPoisonRedrive = 1000
-
 func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 	var q functionwire.RedriveRequest
 	if err := readJSON(r, &q); err != nil {
@@ -108,20 +106,16 @@ func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// redriveConfig also says how many are redriven at most. With a rate these are so many as go out within a client's patience.
+// redriveConfig is one round's: a client asks again, and can show how far it is.
 func redriveConfig(q functionwire.RedriveRequest) (cfg box.RedriveConfig, err error) {
 	if q.Rate < 0 || q.Max < 0 {
 		return cfg, badRequest("give 0 or more, or leave it out", "rate and max cannot be below 0")
 	}
-	if len(q.IDs) > maxPoisonRedrive {
-		return cfg, badRequest("ask for fewer at once", "%d ids are more than %d", len(q.IDs), maxPoisonRedrive)
+	if len(q.IDs) > setaside.MaxRound {
+		return cfg, badRequest("ask for fewer at once", "%d ids are more than %d", len(q.IDs), setaside.MaxRound)
 	}
-	cfg.Query = box.Query{Function: q.Function, Source: q.Source, IDs: q.IDs, Redriven: q.Redriven, Limit: maxPoisonRedrive}
-	if q.Max > 0 {
-		cfg.Limit = min(q.Max, maxPoisonRedrive)
-	}
-	if q.Rate > 0 {
-		cfg.Limit = min(cfg.Limit, min(q.Rate, maxPoisonRedrive)*int(patience.Seconds()))
+	cfg.Query = box.Query{
+		Function: q.Function, Source: q.Source, IDs: q.IDs, Redriven: q.Redriven, Limit: setaside.Round(q.Max, float64(q.Rate)),
 	}
 	cfg.Force, cfg.PerSecond = q.Force, q.Rate
 	if q.Since != "" {

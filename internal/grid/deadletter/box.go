@@ -2,19 +2,38 @@ package deadletter
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/setaside"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // entryPrefix is where the meta store has entries for each subscription that ever had a dead letter:
-// grid/dead/ID is its state, grid/dead/ID/N the marks of its letters from N times leafLetters on.
+// grid/dead/ID is its state, grid/dead/ID/N the marks of its letters from N times setaside.LeafSize on.
 const entryPrefix = "grid/dead/"
+
+// span is the stored form of a range of marks.
+type span struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"` // not included
+	At   int64 `json:"at,omitempty"`
+}
+
+var (
+	stateCodec = setaside.JSON[state]()
+	leafCodec  = setaside.LeafCodec(
+		func(s ranges.Span) span { return span{s.First, s.Last + 1, s.At} },
+		func(s span) ranges.Span {
+			return ranges.Span{Range: ranges.Range{First: s.From, Last: s.To - 1}, At: s.At}
+		})
+)
 
 // box is the dead letters of one subscription: a log, and entries that say what became of them.
 //
@@ -22,22 +41,30 @@ const entryPrefix = "grid/dead/"
 // power fails. Entries are never lost. So before the first letter is put the entries are cut to the log's
 // length: else a new letter would inherit what is known of the one that had its number.
 type box struct {
-	id   string
-	log  eventlog.Partition
-	meta meta.Store
+	id        string
+	log       eventlog.Partition
+	meta      meta.Store
+	redriving setaside.Turn
 
 	// changing is held while entries are being changed. It is taken before mu.
 	changing sync.Mutex
-	gone     bool // guarded by changing: the subscription was deleted
+	gone     bool           // guarded by changing: the subscription was deleted
+	book     *setaside.Book // changed by the holder of changing; its marks may be read by all
 
 	mu      sync.Mutex
-	ready   bool         // guarded by mu: the state's entry is there, and entries are no longer than the log
-	state   entry[state] // guarded by mu
-	marks   marks        // guarded by mu
-	unnoted *write       // guarded by mu: was written, which is still to be noted
-	trouble string       // guarded by mu: why nothing is written at present; empty: nothing is wrong
-	dropped int64        // guarded by mu: given up since the start
-	forever bool         // guarded by mu: retention does not remove letters at present
+	ready   bool                  // guarded by mu: the state's entry is there, and entries are no longer than the log
+	state   setaside.Entry[state] // guarded by mu
+	unnoted *write                // guarded by mu: was written, which is still to be noted
+	trouble string                // guarded by mu: why nothing is written at present; empty: nothing is wrong
+	dropped int64                 // guarded by mu: given up since the start
+	forever bool                  // guarded by mu: retention does not remove letters at present
+}
+
+func newBox(id string, log eventlog.Partition, store meta.Store) *box {
+	return &box{
+		id: id, log: log, meta: store, redriving: setaside.NewTurn(), forever: true,
+		book: setaside.NewBook(store, entryPrefix+id+"/", leafCodec),
+	}
 }
 
 // state is the entry about the letters' way to their place.
@@ -120,25 +147,33 @@ func (b *box) key() string { return entryPrefix + b.id }
 func (b *box) present() state {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.state.value
+	return b.state.Value
 }
 
-// change changes the state. Of a deleted subscription nothing is noted: ErrRemoved.
-func (b *box) change(ctx context.Context, how func(*state)) error {
+// change changes entries: nobody else does meanwhile. Of a deleted subscription nothing is noted: ErrRemoved.
+func (b *box) change(how func() error) error {
 	b.changing.Lock()
 	defer b.changing.Unlock()
-	return b.changeState(ctx, how)
-}
-
-// changeState is change for those who hold changing.
-func (b *box) changeState(ctx context.Context, how func(*state)) error {
 	if b.gone {
 		return eventlog.ErrRemoved
 	}
+	if err := how(); err != nil {
+		return fmt.Errorf("note what became of dead letters: %w", err)
+	}
+	return nil
+}
+
+// changeState changes the state.
+func (b *box) changeState(ctx context.Context, how func(*state)) error {
+	return b.change(func() error { return b.setState(ctx, how) })
+}
+
+// setState is changeState for those who hold changing.
+func (b *box) setState(ctx context.Context, how func(*state)) error {
 	b.mu.Lock()
 	present := b.state
 	b.mu.Unlock()
-	next, err := present.change(ctx, b.meta, b.key(), how)
+	next, err := stateCodec.Change(ctx, b.meta, b.key(), present, how)
 	if err != nil {
 		return err
 	}
@@ -154,42 +189,37 @@ func (b *box) prepare(ctx context.Context) error {
 	if b.isReady() {
 		return nil
 	}
-	b.changing.Lock()
-	defer b.changing.Unlock()
-	if b.isReady() {
+	return b.change(func() error {
+		if b.isReady() {
+			return nil
+		}
+		bounds, err := b.log.Bounds(ctx)
+		if err != nil {
+			return err
+		}
+		next := int64(bounds.Next)
+		b.mu.Lock()
+		present := b.state
+		b.mu.Unlock()
+		if present.Revision == 0 || present.Value.Written > next {
+			if err := b.setState(ctx, func(st *state) { st.cut(next) }); err != nil {
+				return err
+			}
+		}
+		if err := b.book.Cut(ctx, next); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.ready = true
 		return nil
-	}
-	if err := b.fitLog(ctx); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ready = true
-	return nil
+	})
 }
 
 func (b *box) isReady() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ready
-}
-
-// fitLog sees to it that there is an entry, and cuts entries to the log's length. The caller holds changing.
-func (b *box) fitLog(ctx context.Context) error {
-	bounds, err := b.log.Bounds(ctx)
-	if err != nil {
-		return err
-	}
-	next := int64(bounds.Next)
-	b.mu.Lock()
-	present := b.state
-	b.mu.Unlock()
-	if present.revision == 0 || present.value.Written > next {
-		if err := b.changeState(ctx, func(st *state) { st.cut(next) }); err != nil {
-			return err
-		}
-	}
-	return b.forgetMarksFrom(ctx, next)
 }
 
 // append stores letters, in as few batches as fit.
@@ -220,49 +250,36 @@ func (b *box) remove(ctx context.Context, engine eventlog.Engine) error {
 	if err := engine.Remove(ctx, logOf(b.id)); err != nil {
 		return err
 	}
-	for target := range b.marked() {
-		if err := b.dropLeaf(ctx, target); err != nil {
-			return err
-		}
+	err := b.book.Prune(ctx, math.MaxInt64)
+	if err == nil {
+		err = setaside.Remove(ctx, b.meta, b.key())
 	}
-	b.mu.Lock()
-	present := b.state
-	b.mu.Unlock()
-	if present.revision == 0 { // of an attempt to make it whose outcome was unknown
-		var err error
-		if present, err = reread[state](ctx, b.meta, b.key()); err != nil {
-			return err
-		}
+	if err != nil {
+		return fmt.Errorf("forget what became of dead letters: %w", err)
 	}
-	return present.remove(ctx, b.meta, b.key())
+	return nil
 }
 
 func logOf(id string) string { return "dead-" + id }
-
-// idOfEntry reads an entry's key: whose it is, and of which leaf if it is one.
-func idOfEntry(key string) (id, leaf string) {
-	id, leaf, _ = strings.Cut(strings.TrimPrefix(key, entryPrefix), "/")
-	return id, leaf
-}
 
 // reached is the first letter that still has to be written.
 func (b *box) reached() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.unnoted != nil {
-		return max(b.state.value.Written, b.unnoted.Next)
+		return max(b.state.Value.Written, b.unnoted.Next)
 	}
-	return b.state.value.Written
+	return b.state.Value.Written
 }
 
 func (b *box) counts(bounds eventlog.Bounds) Counts {
-	first, next, reached, marks := int64(bounds.First), int64(bounds.Next), b.reached(), b.marked()
+	first, next, reached, marks := int64(bounds.First), int64(bounds.Next), b.reached(), b.book.Marks()
 	waiting := min(max(first, reached), next)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return Counts{
-		Kept:      next - first - marks.purgedWithin(first, next),
-		Unwritten: next - waiting - marks.purgedWithin(waiting, next),
-		Dropped:   b.dropped, Problem: b.trouble, Since: b.state.value.Since,
+		Kept:      marks.Kept(first, next),
+		Unwritten: marks.Kept(waiting, next),
+		Dropped:   b.dropped, Problem: b.trouble, Since: b.state.Value.Since,
 	}
 }

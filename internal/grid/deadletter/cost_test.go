@@ -2,7 +2,6 @@ package deadletter
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"runtime"
 	"testing"
@@ -29,18 +28,15 @@ func (y *yard) fill(n int) (id string, eyes *watched) {
 func TestNumbersFarApartAreReadOneByOne(t *testing.T) {
 	y := newYard(t)
 	id, eyes := y.fill(3000)
-	page, err := y.List(t.Context(), id, Query{Numbers: []int64{2990, 7, 1500, 7, 1501}})
-	must(t, err)
+	page := y.list(id, Query{Numbers: []int64{2990, 7, 1500, 7, 1501}})
 	if got := fmt.Sprint(numbersOf(page)); got != "[7 1500 1501 2990]" || page.Next != 0 {
 		t.Errorf("letters %s, next %d", got, page.Next)
 	}
 	if runs := eyes.runs.Load(); runs > 50 {
 		t.Errorf("%d batches were read for 4 letters", runs)
 	}
-	page, err = y.List(t.Context(), id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2})
-	must(t, err)
-	next, err := y.List(t.Context(), id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2, From: page.Next})
-	must(t, err)
+	page = y.list(id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2})
+	next := y.list(id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2, From: page.Next})
 	if got := fmt.Sprint(numbersOf(page), numbersOf(next)); got != "[7 1500] [2990]" {
 		t.Errorf("page by page: %s", got)
 	}
@@ -63,8 +59,7 @@ func TestATimeIsFoundWithoutReadingTheWholeLog(t *testing.T) {
 		must(t, y.engine.Close())
 		var eyes *watched
 		y.open(func(c *Config) { eyes = &watched{Engine: c.Engine}; c.Engine = eyes })
-		page, err := y.List(t.Context(), id, Query{Since: since, Until: until})
-		must(t, err)
+		page := y.list(id, Query{Since: since, Until: until})
 		if got := fmt.Sprint(numbersOf(page)); got != "[2000 2001]" || page.Next != 0 {
 			t.Errorf("letters %s, next %d", got, page.Next)
 		}
@@ -80,8 +75,7 @@ func TestThePageThatEndsWithTheLogIsTheLast(t *testing.T) {
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 1, 2, 3, 4)
 	for limit, want := range map[int]int64{3: 3, 4: 0, 5: 0} {
-		page, err := y.List(t.Context(), sub.ID, Query{Limit: limit})
-		must(t, err)
+		page := y.list(sub.ID, Query{Limit: limit})
 		if page.Next != want {
 			t.Errorf("of 4 letters %d: next is %d, want %d", limit, page.Next, want)
 		}
@@ -100,8 +94,7 @@ func TestLargeLettersMakeSmallPages(t *testing.T) {
 	}
 	seen := 0
 	for q := (Query{Limit: 1000}); ; {
-		page, err := y.List(t.Context(), sub.ID, q)
-		must(t, err)
+		page := y.list(sub.ID, q)
 		size := 0
 		for _, l := range page.Letters {
 			size += len(l.Event)
@@ -115,38 +108,18 @@ func TestLargeLettersMakeSmallPages(t *testing.T) {
 		}
 	}
 	most := 0
-	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 1e6, Deliver: func(_ context.Context, ps []pending.Delivery) error {
+	y.deliver = func(ps []pending.Delivery) error {
 		size := 0
 		for _, p := range ps {
 			size += len(p.Event)
 		}
 		most = max(most, size)
 		return nil
-	}})
-	must(t, err)
+	}
+	y.redrive(sub.ID, Query{}, RedriveOptions{Rate: 1e6})
 	if seen != 20 || most > 10<<20 {
 		t.Errorf("%d letters were listed of 20; %d MiB were redriven at once", seen, most>>20)
 	}
-}
-
-// A low rate is kept to from the first letter on.
-func TestALowRateSendsFewAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		sub := y.subscribe("billing", "yard", schema.EventGrid)
-		for i := range 30 {
-			y.die(sub, i)
-		}
-		began, most := time.Now(), 0
-		_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 2, Deliver: func(_ context.Context, ps []pending.Delivery) error {
-			most = max(most, len(ps))
-			return nil
-		}})
-		must(t, err)
-		if took := time.Since(began); most > 2 || took < 14*time.Second-time.Millisecond {
-			t.Errorf("30 letters at 2 a second took %v, up to %d at once", took, most)
-		}
-	})
 }
 
 // Letters that wait for their five minutes wait on the disk.
@@ -166,8 +139,7 @@ func TestWaitingLettersTakeNoMemory(t *testing.T) {
 		}
 		before := heap()
 		defer y.run()()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if held := heap() - before; held > 2<<20 {
 			t.Errorf("%d KiB are held for 10 subscriptions whose letters wait", held>>10)
 		}
@@ -185,20 +157,17 @@ func heap() int64 {
 // Few writes are under way at once: each has its letters in memory. Places that are ill do not stand in the
 // way of those that are well.
 func TestFewWritesAreUnderWayAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		y.hubs.takes = time.Minute
 		for i := range 100 {
 			y.die(y.subscribe(fmt.Sprintf("sub%d", i), "hub:failures", schema.EventGrid), i)
 		}
 		defer y.run()()
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
+		pass(30 * time.Second)
 		if n := y.hubs.under.Load(); n == 0 || n > 16 {
 			t.Errorf("%d writes are under way", n)
 		}
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if n := len(y.hubs.sent); n != 100 {
 			t.Errorf("%d letters of 100 were written", n)
 		}

@@ -1,7 +1,6 @@
 package deadletter
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// The power is cut at any operation of the disk, and entries cannot be noted now and then. Every letter that was put
+// The power is cut at any operation of the disk, and entries cannot be changed now and then. Every letter that was put
 // is listed and reaches its place, or was purged; what was purged does not come back; and what is known to be
 // redriven stays so. // G8
 func TestPowerCuts(t *testing.T) {
@@ -96,12 +95,13 @@ func (c *cuts) step() {
 	case 1:
 		n := int64(c.rnd.IntN(c.next + 1))
 		var got []int64
-		_, err := c.Redrive(ctx, c.sub.ID, Query{EventID: fmt.Sprintf("e%d", n)}, RedriveOptions{Deliver: func(_ context.Context, ps []pending.Delivery) error {
+		c.deliver = func(ps []pending.Delivery) error {
 			for _, p := range ps {
 				got = append(got, p.Sequence)
 			}
 			return nil
-		}})
+		}
+		_, err := c.Redrive(ctx, c.sub.ID, Query{EventID: fmt.Sprintf("e%d", n)}, RedriveOptions{})
 		for _, n := range got {
 			c.marked[n] = c.marked[n] || err == nil
 		}
@@ -187,7 +187,7 @@ func storm(y *yard, name string, rnd *rand.Rand) {
 					_, err := y.Purge(ctx, sub.ID, Query{Limit: 1})
 					must(y.t, err)
 				case 2:
-					_, err := y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{Deliver: func(context.Context, []pending.Delivery) error { return nil }})
+					_, err := y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{})
 					must(y.t, err)
 				case 3:
 					y.change(sub, []string{"hub:failures", "yard", "hub:others"}[i%3])

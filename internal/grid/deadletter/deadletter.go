@@ -5,7 +5,7 @@
 //
 // The log is the truth: what Put has stored is listed until it is purged or too old, whatever
 // becomes of its place. How far the letters have come on their way there, and which were redriven and
-// purged, are entries in the meta store, which refer to letters by number (box.go, marks.go).
+// purged, are entries in the meta store, which refer to letters by number (box.go, and package setaside).
 //
 // A writer, one for each subscription that has something to be written, does four things in turn: it
 // reads letters, writes them, announces that, and notes how far it came. A crash in between has it
@@ -99,22 +99,21 @@ type Page struct {
 	Total int64
 }
 
-// RedriveOptions say how.
+// RedriveOptions say how. Rate is how many a second, zero: 1,000; Force goes past the guard against loops;
+// Dry only tells how many there are.
 type RedriveOptions struct {
-	Rate    float64
-	Force   bool
-	Dry     bool
-	Deliver func(ctx context.Context, deliveries []pending.Delivery) error
-	// Progress hears how many are done; nil: nobody.
-	Progress func(done int)
+	Rate  float64
+	Force bool
+	Dry   bool
 }
 
-// Redriven is what came of it. Next is where to go on if the query's Limit ended it (Limit
-// zero: no limit here), 0 at the end of the log.
+// Redriven is what came of it. Next is where to go on, with Until, if that was not all; 0 at the end of
+// the log.
 type Redriven struct {
 	Count   int
 	Skipped int
 	Next    int64
+	Until   time.Time
 }
 
 // Counts is how much there is of a subscription.

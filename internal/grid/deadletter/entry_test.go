@@ -1,10 +1,10 @@
 package deadletter
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,49 +13,31 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/setaside"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// However many letters are purged and redriven, and however far apart, all of it is remembered, and
-// the entries stay within their bounds. // G8
-func TestEveryMarkIsRemembered(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
-	const letters = 18_000
-	for first := 0; first < letters; first += 1000 {
-		var some []pending.Delivery
-		for i := range 1000 {
-			p := letter(sub, first+i)
-			p.Reason = []string{"A", "B", "C"}[i%3]
-			some = append(some, p)
-		}
-		must(t, y.Put(t.Context(), sub, some))
+// What is marked is stored as it always was, and has room however far apart and at however many times letters
+// were redriven. // G8
+func TestMarksAsTheyAreStored(t *testing.T) {
+	var leaf setaside.Leaf
+	leaf.Redriven = leaf.Redriven.With(ranges.SetOf(3, 4, 9), 1769860800000)
+	leaf.Purged = leaf.Purged.With(ranges.SetOf(7), 0)
+	const stored = `{"redriven":[{"from":3,"to":5,"at":1769860800000},{"from":9,"to":10,"at":1769860800000}],"purged":[{"from":7,"to":8}]}`
+	value, err := leafCodec.Encode(leaf)
+	if err != nil || string(value) != stored {
+		t.Errorf("stored %s, %v", value, err)
 	}
-	n, err := y.Purge(t.Context(), sub.ID, Query{Reason: "A"})
-	must(t, err)
-	done, err := y.Redrive(t.Context(), sub.ID, Query{Reason: "B"}, RedriveOptions{Rate: 1e9, Deliver: func(context.Context, []pending.Delivery) error { return nil }})
-	must(t, err)
-	for range 2 {
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
-		if counts.Kept != letters-int64(n) {
-			t.Errorf("%d were purged, and %d of %d are kept", n, counts.Kept, letters)
-		}
-		again, err := y.Redrive(t.Context(), sub.ID, Query{Reason: "B"}, RedriveOptions{Dry: true})
-		must(t, err)
-		if again.Count != 0 || done.Count == 0 {
-			t.Errorf("%d of %d are not known to be redriven", again.Count, done.Count)
-		}
-		entries, err := y.meta.List(t.Context(), "grid/")
-		must(t, err)
-		for _, f := range entries {
-			if len(f.Value) > meta.MaxValueBytes {
-				t.Errorf("%s has %d bytes", f.Key, len(f.Value))
-			}
-		}
-		must(t, y.engine.Close())
-		y.open()
+	if read, err := leafCodec.Decode([]byte(stored)); err != nil || !reflect.DeepEqual(read, leaf) {
+		t.Errorf("read %v, %v", read, err)
+	}
+	for n := range int64(setaside.LeafSize) {
+		leaf.Redriven = append(leaf.Redriven, ranges.Span{Range: ranges.Range{First: 1<<53 + n, Last: 1<<53 + n}, At: 1769860800000 + n})
+	}
+	if value, err = leafCodec.Encode(leaf); err != nil || len(value) > meta.MaxValueBytes {
+		t.Errorf("the largest has %d bytes, %v", len(value), err)
 	}
 }
 
@@ -85,8 +67,7 @@ func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
 		y.die(sub, 1)
 		store.set(func(string) error { return meta.ErrNoSpace })
 		stop := y.run()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if n := len(y.hubs.sent); n != 1 {
 			t.Errorf("it was sent %d times", n)
 		}
@@ -94,21 +75,16 @@ func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
 			t.Errorf("it was announced %d times", n)
 		}
 		store.set(nil)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		page, err := y.List(t.Context(), sub.ID, Query{})
-		must(t, err)
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(time.Hour)
+		page := y.list(sub.ID, Query{})
+		counts := y.counts(sub.ID)
 		if page.Letters[0].Written != "hub failures" || counts.Problem != "" || counts.Unwritten != 0 {
 			t.Errorf("written to %q, counts %+v", page.Letters[0].Written, counts)
 		}
 		stop()
-		must(t, y.engine.Close())
-		y.open()
+		y.reopen()
 		defer y.run()()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if n := len(y.hubs.sent); n != 1 {
 			t.Errorf("after a restart it was sent %d times", n)
 		}
@@ -117,8 +93,7 @@ func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
 
 // What is written when the yard stops is noted before it has stopped.
 func TestAWriteUnderWayIsNotedWhenTheYardStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.hubs.takes = time.Second
 		stop := y.run()
@@ -129,8 +104,7 @@ func TestAWriteUnderWayIsNotedWhenTheYardStops(t *testing.T) {
 		y.hubs.takes = 0
 		y.open()
 		defer y.run()()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if n := len(y.hubs.sent); n != 1 {
 			t.Errorf("it was sent %d times", n)
 		}
@@ -148,8 +122,7 @@ func TestRunMayBeCalledAgain(t *testing.T) {
 		stop()
 		defer y.run()()
 		y.die(sub, 2)
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if n := len(y.hubs.sent); n != 2 {
 			t.Errorf("%d letters of 2 were sent", n)
 		}
@@ -158,16 +131,14 @@ func TestRunMayBeCalledAgain(t *testing.T) {
 
 // A deleted subscription leaves nothing behind, whatever is under way.
 func TestNothingIsNotedOfADeletedSubscription(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.hubs.takes = time.Second
 		defer y.run()()
 		y.die(sub, 1)
 		time.Sleep(time.Millisecond)
 		y.topics.set(sub.ID, nil)
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 2)}))
 		entries, err := y.meta.List(t.Context(), "grid/")
 		must(t, err)
@@ -179,25 +150,21 @@ func TestNothingIsNotedOfADeletedSubscription(t *testing.T) {
 
 // A place that took over has four hours of its own, and is tried at once.
 func TestANewTargetIsTriedAtOnceAndHasItsOwnTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.hubs.fail = errors.New("the hub is gone")
 		defer y.run()()
 		y.die(sub, 1)
 		time.Sleep(3*time.Hour + 59*time.Minute)
 		y.change(sub, "hub:others")
-		time.Sleep(2 * time.Hour)
-		synctest.Wait()
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(2 * time.Hour)
+		counts := y.counts(sub.ID)
 		if counts.Dropped != 0 || counts.Unwritten != 1 {
 			t.Errorf("the new place had 2 hours: %+v", counts)
 		}
 		y.hubs.set(nil)
 		y.change(sub, "hub:third")
-		time.Sleep(time.Millisecond)
-		synctest.Wait()
+		pass(time.Millisecond)
 		if len(y.hubs.sent) != 1 || !strings.HasPrefix(y.hubs.sent[0], "third") {
 			t.Errorf("sent %v", y.hubs.sent)
 		}
@@ -207,24 +174,20 @@ func TestANewTargetIsTriedAtOnceAndHasItsOwnTime(t *testing.T) {
 // What waited in the yard alone is written once there is a place, and problems of a place that is none
 // any more are forgotten.
 func TestATargetThatComesLaterGetsWhatWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.hubs.fail = errors.New("the hub is gone")
 		defer y.run()()
 		y.die(sub, 1)
 		time.Sleep(time.Hour)
 		y.change(sub, "yard")
-		time.Sleep(time.Millisecond)
-		synctest.Wait()
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(time.Millisecond)
+		counts := y.counts(sub.ID)
 		if counts.Problem != "" || !counts.Since.IsZero() || counts.Unwritten != 0 {
 			t.Errorf("in the yard: %+v", counts)
 		}
 		y.change(sub, "folder:dead")
-		time.Sleep(time.Millisecond)
-		synctest.Wait()
+		pass(time.Millisecond)
 		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 1 {
 			t.Errorf("%d letters were written", n)
 		}
@@ -241,16 +204,13 @@ func TestOnlyWhatWaitedFourHoursIsGivenUp(t *testing.T) {
 		y.die(sub, 1)
 		time.Sleep(2 * time.Hour)
 		y.die(sub, 2)
-		time.Sleep(3 * time.Hour)
-		synctest.Wait()
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(3 * time.Hour)
+		counts := y.counts(sub.ID)
 		if counts.Dropped != 1 || counts.Unwritten != 1 {
 			t.Errorf("after five hours: %+v", counts)
 		}
 		y.hubs.set(nil)
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		if len(y.hubs.sent) != 1 || !strings.Contains(y.hubs.sent[0], `"e2"`) {
 			t.Errorf("sent %v", y.hubs.sent)
 		}
@@ -269,16 +229,13 @@ func TestAnUnreadableLogIsNotThePositionsFault(t *testing.T) {
 		time.Sleep(5 * time.Hour)
 		blind.fail.Store(false)
 		y.hubs.set(errors.New("the hub is gone"))
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(time.Hour)
+		counts := y.counts(sub.ID)
 		if counts.Dropped != 0 {
 			t.Errorf("the place was out of reach for an hour: %+v", counts)
 		}
 		y.hubs.set(nil)
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if len(y.hubs.sent) != 1 {
 			t.Errorf("sent %v", y.hubs.sent)
 		}
@@ -287,19 +244,15 @@ func TestAnUnreadableLogIsNotThePositionsFault(t *testing.T) {
 
 // A letter that cannot be read is passed, counted and told of; the others are written.
 func TestALetterThatCannotBeReadIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		broken := letter(sub, 2)
 		broken.Event = []byte("{")
 		must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 1), broken, letter(sub, 3)}))
 		defer y.run()()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
-		page, err := y.List(t.Context(), sub.ID, Query{})
-		must(t, err)
+		pass(time.Minute)
+		counts := y.counts(sub.ID)
+		page := y.list(sub.ID, Query{})
 		if len(y.hubs.sent) != 2 || counts.Dropped != 1 || len(page.Letters) != 3 {
 			t.Fatalf("sent %d, counts %+v, listed %v", len(y.hubs.sent), counts, numbersOf(page))
 		}
@@ -312,15 +265,13 @@ func TestALetterThatCannotBeReadIsCounted(t *testing.T) {
 // An event that cannot be written in the schema of its subscription may have died of that: it is written in
 // its own.
 func TestALetterThatDiedOfItsSchemaIsWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		timeless := letter(sub, 1)
 		timeless.Form, timeless.Event = schema.CloudEventForm, []byte(`{"specversion":"1.0","id":"e1","source":"/s","type":"order","data":1}`)
 		must(t, y.Put(t.Context(), sub, []pending.Delivery{timeless}))
 		defer y.run()()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if len(y.hubs.sent) != 1 || !strings.Contains(y.hubs.sent[0], `"deadletterreason":"UndeliverableDueToClientError"`) {
 			t.Errorf("sent %v", y.hubs.sent)
 		}
@@ -332,47 +283,34 @@ func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
 	y := newYard(t)
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	var some []pending.Delivery
-	for i := range 2*leafLetters + 10 {
+	for i := range 2*setaside.LeafSize + 10 {
 		some = append(some, letter(sub, i))
 	}
 	must(t, y.Put(t.Context(), sub, some))
-	_, err := y.Purge(t.Context(), sub.ID, Query{Numbers: []int64{5, leafLetters + 5}})
-	must(t, err)
-	leaves := func() int {
-		entries, err := y.meta.List(t.Context(), entryPrefix+sub.ID+"/")
-		must(t, err)
-		return len(entries)
-	}
-	if n := leaves(); n != 2 {
-		t.Fatalf("%d entries, want 2", n)
-	}
-	must(t, y.box(sub.ID).log.Trim(t.Context(), 2*leafLetters+10)) // as retention does
+	y.purge(sub.ID, Query{Numbers: []int64{5, setaside.LeafSize + 5}})
+	must(t, y.box(sub.ID).log.Trim(t.Context(), 2*setaside.LeafSize+10)) // as retention does
 	y.die(sub, 1)
-	_, err = y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Deliver: func(context.Context, []pending.Delivery) error { return nil }})
-	must(t, err)
-	if n := leaves(); n != 1 {
-		t.Errorf("%d entries, want that of the letter just redriven", n)
+	y.redrive(sub.ID, Query{}, RedriveOptions{})
+	entries, err := y.meta.List(t.Context(), entryPrefix+sub.ID+"/")
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%d entries, want that of the letter just redriven, %v", len(entries), err)
 	}
 }
 
 // A hub that is being deleted is a place out of reach, and nothing worse.
 func TestAHubThatIsBeingDeletedIsOutOfReach(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.hubs.fail = fmt.Errorf("publish to hub failures: %w", eventlog.ErrRemoved)
 		defer y.run()()
 		y.die(sub, 1)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(time.Minute)
+		counts := y.counts(sub.ID)
 		if counts.Problem == "" || counts.Since.IsZero() {
 			t.Errorf("counts %+v", counts)
 		}
 		y.hubs.set(nil)
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		if len(y.hubs.sent) != 1 {
 			t.Errorf("%d letters of 1 were sent", len(y.hubs.sent))
 		}
@@ -381,8 +319,7 @@ func TestAHubThatIsBeingDeletedIsOutOfReach(t *testing.T) {
 
 // A letter that is too large for a hub does not hold up the others.
 func TestALetterTooLargeForAHubIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		large := letter(sub, 2)
 		large.Event = fmt.Appendf(nil, `{"id":"e2","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`, strings.Repeat("x", eventlog.MaxBatchBytes-400))
@@ -390,10 +327,8 @@ func TestALetterTooLargeForAHubIsCounted(t *testing.T) {
 			must(t, y.Put(t.Context(), sub, []pending.Delivery{p}))
 		}
 		defer y.run()()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(time.Minute)
+		counts := y.counts(sub.ID)
 		if len(y.hubs.sent) != 2 || counts.Dropped != 1 || counts.Unwritten != 0 || counts.Kept != 3 {
 			t.Errorf("%d were sent, counts %+v", len(y.hubs.sent), counts)
 		}
@@ -402,17 +337,15 @@ func TestALetterTooLargeForAHubIsCounted(t *testing.T) {
 
 // A letter in a hub has the same id however often it is sent.
 func TestLettersInHubsHaveIDs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.die(sub, 1, 2)
 		stop := y.run()
 		time.Sleep(time.Minute)
 		stop()
-		must(t, y.box(sub.ID).change(t.Context(), func(st *state) { st.cut(0) }))
+		must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
 		defer y.run()()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if len(y.hubs.ids) != 4 || y.hubs.ids[0] == nil || y.hubs.ids[0] == y.hubs.ids[1] || y.hubs.ids[0] != y.hubs.ids[2] || y.hubs.ids[1] != y.hubs.ids[3] {
 			t.Errorf("ids are %v", y.hubs.ids)
 		}
@@ -430,11 +363,9 @@ func TestAnnouncementsSurviveACrash(t *testing.T) {
 		stop := y.run()
 		time.Sleep(time.Second / 2)
 		stop() // the file is there, and no note of it: as after a crash
-		must(t, y.engine.Close())
-		y.open(func(c *Config) { c.Delay = -1 })
+		y.reopen(func(c *Config) { c.Delay = -1 })
 		defer y.run()()
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		if n := len(y.topics.published); n < 1 || !strings.Contains(y.topics.published[n-1], `"letters":1`) {
 			t.Fatalf("announced: %v", y.topics.published)
 		}

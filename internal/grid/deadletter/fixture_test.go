@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
@@ -37,6 +38,8 @@ type yard struct {
 	data   string
 	engine *disk.Engine
 	sync   disk.SyncMode
+	// deliver takes what is redriven; nil: it goes well.
+	deliver func([]pending.Delivery) error
 	*Service
 }
 
@@ -60,6 +63,58 @@ func (y *yard) open(change ...func(*Config)) {
 	}
 	y.Service, err = Open(y.t.Context(), cfg)
 	must(y.t, err)
+	y.RedriveTo(func(_ context.Context, deliveries []pending.Delivery) error {
+		if y.deliver == nil {
+			return nil
+		}
+		return y.deliver(deliveries)
+	})
+}
+
+// reopen is a restart.
+func (y *yard) reopen(change ...func(*Config)) {
+	y.t.Helper()
+	must(y.t, y.engine.Close())
+	y.open(change...)
+}
+
+// bubble runs a test in virtual time, with a service that writes letters at once.
+func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
+	synctest.Test(t, func(t *testing.T) { test(t, newYard(t, func(c *Config) { c.Delay = -1 })) })
+}
+
+// pass lets virtual time pass, and all be done that is due.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (y *yard) counts(id string) Counts {
+	y.t.Helper()
+	c, err := y.Counts(y.t.Context(), id)
+	must(y.t, err)
+	return c
+}
+
+func (y *yard) list(id string, q Query) Page {
+	y.t.Helper()
+	page, err := y.List(y.t.Context(), id, q)
+	must(y.t, err)
+	return page
+}
+
+func (y *yard) redrive(id string, q Query, o RedriveOptions) Redriven {
+	y.t.Helper()
+	done, err := y.Redrive(y.t.Context(), id, q, o)
+	must(y.t, err)
+	return done
+}
+
+func (y *yard) purge(id string, q Query) int {
+	y.t.Helper()
+	n, err := y.Purge(y.t.Context(), id, q)
+	must(y.t, err)
+	return n
 }
 
 // run runs the service until the test says stop.

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -69,136 +72,83 @@ func (l Letter) kept() Letter {
 	return l
 }
 
-// search is one look through the letters.
-type search struct {
-	Query // its numbers are rising, and those that were passed are taken out
-	marks marks
-	state state
-	// byNumber tells that only some numbers are wanted.
-	byNumber bool
-	end      int64 // of the log when it began
-	looked   int
-	most     int
-}
-
 // scan gives chosen letters, in order, until take has had enough, or, where most is not zero, so many were
-// looked at. It returns where to go on; 0 when it came to the end.
+// looked at. It returns where to go on; 0 when it came to the end. What cannot be read is left out.
 func (b *box) scan(ctx context.Context, q Query, most int, take func(Letter) bool) (next int64, err error) {
 	bounds, err := b.log.Bounds(ctx)
 	if err != nil {
 		return 0, err
 	}
-	s := search{Query: q, marks: b.marked(), state: b.present(), byNumber: len(q.Numbers) > 0, end: int64(bounds.Next), most: most}
-	s.Numbers = slices.Compact(slices.Sorted(slices.Values(q.Numbers)))
-	way, err := b.begin(ctx, q)
+	from, err := b.seek(ctx, q)
 	if err != nil {
 		return 0, err
 	}
-	defer way.close()
-	for s.goOn(way) {
-		run, err := way.next(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if len(run.Events) == 0 || s.past(run) {
-			return 0, nil
-		}
-		if last, enough := s.give(run, take); enough {
-			return s.after(last), nil
-		}
-	}
-	return 0, nil
-}
-
-// begin is where the first letter may be that a query chooses.
-func (b *box) begin(ctx context.Context, q Query) (*stroll, error) {
-	at := eventlog.At(eventlog.Sequence(q.From))
-	if q.Since.IsZero() {
-		return b.stroll(ctx, at)
-	}
-	way, err := b.stroll(ctx, eventlog.Since(q.Since))
-	if err == nil && int64(way.target) < q.From {
-		way.close()
-		return b.stroll(ctx, at)
-	}
-	return way, err
-}
-
-// goOn moves to the next letter that can be chosen. It gives false if there is none.
-func (s *search) goOn(way *stroll) bool {
-	if !s.byNumber {
-		return true
-	}
-	i, _ := slices.BinarySearch(s.Numbers, int64(way.target))
-	s.Numbers = s.Numbers[i:]
-	if len(s.Numbers) == 0 || s.Numbers[0] >= s.end {
-		return false
-	}
-	// To read a few that nobody wants is cheaper than to look for the next that is wanted.
-	const few = 100
-	if s.Numbers[0] > int64(way.target)+few {
-		way.moveTo(eventlog.Sequence(s.Numbers[0]))
-	}
-	return true
-}
-
-// past tells whether a run, and all behind it, is too young: times never go backwards.
-func (s *search) past(run eventlog.Run) bool {
-	return !s.Until.IsZero() && !run.Time.Before(s.Until)
-}
-
-// give gives the chosen letters of a run. It tells which was the last that it looked at if that is
-// enough.
-func (s *search) give(run eventlog.Run, take func(Letter) bool) (last int64, enough bool) {
-	for i := range run.Events {
-		number := int64(run.First) + int64(i)
-		s.looked++
-		if s.wants(number) {
-			l, err := readLetter(number, run.Time, run.Events[i].Message)
-			l.Redriven, l.Written = s.marks.redriven(number), s.state.where(number)
-			if err == nil && s.chooses(&l) && !take(l) {
-				return number, true
+	defer from.Close()
+	end, marks, st, numbers, looked := int64(bounds.Next), b.book.Marks(), b.present(), ranges.SetOf(q.Numbers...), 0
+	for {
+		if at := int64(from.At()); len(numbers) > 0 {
+			wanted := numbers.Next(at)
+			if wanted < 0 || wanted >= end {
+				return 0, nil
+			}
+			// To read a few that nobody wants is cheaper than to look for the next that is wanted.
+			if wanted > at+100 {
+				from.MoveTo(eventlog.Sequence(wanted))
 			}
 		}
-		if s.most > 0 && s.looked >= s.most {
-			return number, true
+		run, damage, err := from.Next(ctx)
+		if damage != nil {
+			continue
+		}
+		// Times never go backwards: what is behind a run that is too young is, too.
+		if err != nil || len(run.Events) == 0 || !q.Until.IsZero() && !run.Time.Before(q.Until) {
+			return 0, err
+		}
+		for i := range run.Events {
+			number := int64(run.First) + int64(i)
+			looked++
+			enough := most > 0 && looked >= most
+			if (len(numbers) == 0 || numbers.Has(number)) && !marks.Purged(number) {
+				l, err := readLetter(number, run.Time, run.Events[i].Message)
+				if redriven, ok := marks.Redriven(number, time.Time{}); ok {
+					l.Redriven = time.UnixMilli(redriven.At).UTC()
+				}
+				l.Written = st.where(number)
+				enough = err == nil && q.chooses(&l) && !take(l) || enough
+			}
+			switch {
+			case !enough:
+			case number+1 >= end, len(numbers) > 0 && number >= numbers.Last():
+				return 0, nil
+			default:
+				return number + 1, nil
+			}
 		}
 	}
-	return 0, false
 }
 
-// after is where to go on behind a letter; 0 where nothing more can be chosen.
-func (s *search) after(number int64) int64 {
-	if number+1 >= s.end || s.byNumber && number >= s.Numbers[len(s.Numbers)-1] {
-		return 0
+// seek begins where the first letter may be that a query chooses.
+func (b *box) seek(ctx context.Context, q Query) (*eventlog.Reader, error) {
+	from := eventlog.NewReader(b.log.Cursor, eventlog.Sequence(q.From))
+	if q.Since.IsZero() {
+		return from, nil
 	}
-	return number + 1
-}
-
-// wants tells whether a letter is worth being read.
-func (s *search) wants(number int64) bool {
-	if s.byNumber {
-		if _, wanted := slices.BinarySearch(s.Numbers, number); !wanted {
-			return false
-		}
+	if err := from.Seek(ctx, eventlog.Since(q.Since)); err != nil {
+		return nil, err
 	}
-	return !s.marks.purged(number)
+	from.MoveTo(max(from.At(), eventlog.Sequence(q.From)))
+	return from, nil
 }
 
-func (s *search) chooses(l *Letter) bool {
+func (q *Query) chooses(l *Letter) bool {
 	switch {
-	case !s.Redriven && !l.Redriven.IsZero() && !s.byNumber,
-		s.Reason != "" && !strings.EqualFold(s.Reason, l.Reason),
-		s.Outcome != "" && !strings.EqualFold(s.Outcome, string(l.LastOutcome)),
-		!s.Since.IsZero() && l.Died.Before(s.Since),
-		!s.Until.IsZero() && !l.Died.Before(s.Until):
+	case !q.Redriven && !l.Redriven.IsZero() && len(q.Numbers) == 0,
+		q.Reason != "" && !strings.EqualFold(q.Reason, l.Reason),
+		q.Outcome != "" && !strings.EqualFold(q.Outcome, string(l.LastOutcome)),
+		!q.Since.IsZero() && l.Died.Before(q.Since),
+		!q.Until.IsZero() && !l.Died.Before(q.Until):
 		return false
-	}
-	return s.choosesEvent(l)
-}
-
-func (q *Query) choosesEvent(l *Letter) bool {
-	if q.EventID == "" && q.EventType == "" {
+	case q.EventID == "" && q.EventType == "":
 		return true
 	}
 	var e schema.Envelope
@@ -206,4 +156,32 @@ func (q *Query) choosesEvent(l *Letter) bool {
 		return false
 	}
 	return (q.EventID == "" || q.EventID == string(e.ID)) && (q.EventType == "" || strings.EqualFold(q.EventType, string(e.Type)))
+}
+
+// walk gives each entry from a number on, with when it was put, until take has had enough. The message of
+// one that cannot be read is nil, and its time zero. It returns where to go on, also after an error: what
+// was given until then is good.
+func (b *box) walk(ctx context.Context, first int64, take func(number int64, died time.Time, message []byte) bool) (int64, error) {
+	from := eventlog.NewReader(b.log.Cursor, eventlog.Sequence(first))
+	defer from.Close()
+	for {
+		run, damage, err := from.Next(ctx)
+		if damage != nil {
+			run = eventlog.Run{First: damage.First, Events: make([]eventlog.Event, damage.Next-damage.First)}
+		}
+		if err != nil || len(run.Events) == 0 {
+			return int64(from.At()), err
+		}
+		for i := range run.Events {
+			if number := int64(run.First) + int64(i); !take(number, run.Time, run.Events[i].Message) {
+				return number + 1, nil
+			}
+		}
+	}
+}
+
+// readLetter reads an entry. Its event is valid as long as the message is.
+func readLetter(number int64, died time.Time, message []byte) (Letter, error) {
+	p, err := pending.Parse(message)
+	return Letter{Number: number, Delivery: p, Died: died}, err
 }

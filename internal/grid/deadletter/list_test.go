@@ -3,11 +3,11 @@ package deadletter
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
@@ -48,16 +48,14 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 			"beyond the end":   {Query{From: 99}, 0},
 			"a number too far": {Query{Numbers: []int64{99}}, 0},
 		} {
-			page, err := y.List(t.Context(), sub.ID, c.q)
-			must(t, err)
+			page := y.list(sub.ID, c.q)
 			if len(page.Letters) != c.want {
 				t.Errorf("%s: letters %v, want %d", what, numbersOf(page), c.want)
 			}
 		}
 		var seen []int64
 		for q := (Query{Limit: 3}); ; {
-			page, err := y.List(t.Context(), sub.ID, q)
-			must(t, err)
+			page := y.list(sub.ID, q)
 			seen = append(seen, numbersOf(page)...)
 			if q.From = page.Next; q.From == 0 {
 				break
@@ -87,20 +85,17 @@ func TestLettersAreRedrivenWithAGuardAgainstLoops(t *testing.T) {
 		looping := letter(sub, 4)
 		looping.Redrives = 3
 		must(t, y.Put(t.Context(), sub, []pending.Delivery{looping}))
+		time.Sleep(time.Second) // what dies now is left out
 		var sent []pending.Delivery
-		o := RedriveOptions{Deliver: func(_ context.Context, p []pending.Delivery) error {
+		y.deliver = func(p []pending.Delivery) error {
 			sent = append(sent, p...)
 			return nil
-		}}
-		dry := o
-		dry.Dry = true
-		done, err := y.Redrive(t.Context(), sub.ID, Query{}, dry)
-		must(t, err)
+		}
+		done := y.redrive(sub.ID, Query{}, RedriveOptions{Dry: true})
 		if done.Count != 3 || done.Skipped != 1 || len(sent) != 0 {
 			t.Fatalf("dry: %+v, sent %d", done, len(sent))
 		}
-		done, err = y.Redrive(t.Context(), sub.ID, Query{}, o)
-		must(t, err)
+		done = y.redrive(sub.ID, Query{}, RedriveOptions{})
 		if done.Count != 3 || done.Skipped != 1 || len(sent) != 3 {
 			t.Fatalf("redriven: %+v, sent %d", done, len(sent))
 		}
@@ -108,19 +103,15 @@ func TestLettersAreRedrivenWithAGuardAgainstLoops(t *testing.T) {
 		if p.Attempts != 0 || p.Reason != "" || p.LastOutcome != "" || !p.LastAttempt.IsZero() || p.Redrives != 1 || !p.Alive.Equal(time.Now().Truncate(time.Millisecond)) || !p.Published.Equal(letter(sub, 1).Published) {
 			t.Errorf("it does not begin anew: %+v", p)
 		}
-		done, err = y.Redrive(t.Context(), sub.ID, Query{}, o)
-		must(t, err)
+		done = y.redrive(sub.ID, Query{}, RedriveOptions{})
 		if done.Count != 0 || len(sent) != 3 {
 			t.Errorf("again: %+v", done)
 		}
-		o.Force = true
-		done, err = y.Redrive(t.Context(), sub.ID, Query{Redriven: true}, o)
-		must(t, err)
+		done = y.redrive(sub.ID, Query{Redriven: true}, RedriveOptions{Force: true})
 		if done.Count != 4 || done.Skipped != 0 {
 			t.Errorf("forced: %+v", done)
 		}
-		page, err := y.List(t.Context(), sub.ID, Query{Redriven: true})
-		must(t, err)
+		page := y.list(sub.ID, Query{Redriven: true})
 		for _, l := range page.Letters {
 			if l.Redriven.IsZero() {
 				t.Errorf("letter %d is not marked", l.Number)
@@ -135,83 +126,96 @@ func TestAFailedRedriveMarksNothing(t *testing.T) {
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 1)
 	full := errors.New("no space")
-	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Deliver: func(context.Context, []pending.Delivery) error { return full }})
+	y.deliver = func([]pending.Delivery) error { return full }
+	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{})
 	if !errors.Is(err, full) {
 		t.Fatal(err)
 	}
-	page, err := y.List(t.Context(), sub.ID, Query{})
-	must(t, err)
+	page := y.list(sub.ID, Query{})
 	if len(page.Letters) != 1 {
 		t.Error("it counts as redriven")
 	}
 }
 
-// Redriving keeps to its rate.
+// Redriving keeps to its rate, and ends a round in time.
 func TestRedrivingKeepsToItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		sub := y.subscribe("billing", "yard", schema.EventGrid)
-		for i := range 300 {
+		for i := range 400 {
 			y.die(sub, i)
 		}
-		began := time.Now()
-		done, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{Rate: 100, Deliver: func(context.Context, []pending.Delivery) error { return nil }})
-		must(t, err)
-		if took := time.Since(began); done.Count != 300 || took < 2*time.Second-time.Millisecond || took > 2100*time.Millisecond {
-			t.Errorf("%d in %v", done.Count, took)
+		time.Sleep(time.Second) // what dies now is left out
+		began, most := time.Now(), 0
+		y.deliver = func(ps []pending.Delivery) error {
+			most = max(most, len(ps))
+			return nil
+		}
+		done := y.redrive(sub.ID, Query{}, RedriveOptions{Rate: 10})
+		if took := time.Since(began); done.Count != 300 || done.Next != 300 || most > 10 || took < 29*time.Second-time.Millisecond || took > 30*time.Second {
+			t.Errorf("%+v in %v, up to %d at once", done, took, most)
 		}
 	})
+}
+
+// Two operators who press the button at once redrive each letter once.
+func TestRedrivesAtOnce(t *testing.T) {
+	y := newYard(t)
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	for i := range 200 {
+		y.die(sub, i)
+	}
+	var sent atomic.Int64
+	y.deliver = func(ps []pending.Delivery) error {
+		sent.Add(int64(len(ps)))
+		return nil
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := sent.Load(); n != 200 {
+		t.Errorf("%d were delivered of 200", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	give, err := y.box(sub.ID).redriving.Take(t.Context())
+	must(t, err)
+	defer give()
+	if _, err := y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("who does not wait: %v", err)
+	}
+}
+
+// Without anybody who delivers nothing is redriven.
+func TestNobodyDelivers(t *testing.T) {
+	y := newYard(t)
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y.die(sub, 1)
+	y.RedriveTo(nil)
+	if done, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{}); err == nil || done.Count != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
 }
 
 func TestPurgedLettersAreGone(t *testing.T) {
 	y := newYard(t)
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 1, 2, 3)
-	n, err := y.Purge(t.Context(), sub.ID, Query{Numbers: []int64{1}})
-	must(t, err)
-	page, err := y.List(t.Context(), sub.ID, Query{})
-	must(t, err)
+	n := y.purge(sub.ID, Query{Numbers: []int64{1}})
+	page := y.list(sub.ID, Query{})
 	if n != 1 || len(page.Letters) != 2 || page.Total != 2 {
 		t.Errorf("purged %d, left %v, total %d", n, numbersOf(page), page.Total)
 	}
-	must(t, y.engine.Close())
-	y.open()
-	n, err = y.Purge(t.Context(), sub.ID, Query{})
-	must(t, err)
-	page, err = y.List(t.Context(), sub.ID, Query{})
-	must(t, err)
+	y.reopen()
+	n = y.purge(sub.ID, Query{})
+	page = y.list(sub.ID, Query{})
 	if n != 2 || len(page.Letters) != 0 || page.Total != 0 {
 		t.Errorf("purged %d, left %v, total %d", n, numbersOf(page), page.Total)
 	}
-}
-
-// Spans know the same letters as a set would.
-func TestSpansAreASet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var s spans
-		model := map[int64]int64{}
-		for at := range rapid.IntRange(1, 8).Draw(t, "rounds") {
-			added := map[int64]bool{}
-			for _, n := range rapid.SliceOfN(rapid.Int64Range(0, 40), 0, 20).Draw(t, "numbers") {
-				added[n] = true
-			}
-			var numbers []int64
-			for n := range int64(41) {
-				if added[n] {
-					numbers, model[n] = append(numbers, n), int64(at)
-				}
-			}
-			s = s.with(numbers, int64(at))
-		}
-		for n := range int64(41) {
-			at, want := model[n]
-			got, found := s.find(n)
-			if found != want || found && got.At != at {
-				t.Fatalf("%d: %v %v, want %v %v, in %v", n, got, found, at, want, s)
-			}
-		}
-		if s.within(0, 41) != int64(len(model)) {
-			t.Fatalf("%d letters in %v, want %d", s.within(0, 41), s, len(model))
-		}
-	})
 }

@@ -86,16 +86,16 @@ func showDead(dst []byte, l *Letter, sub *topics.Subscription, topic string) ([]
 // oldest tells when the letter died that has waited longest to be written; false if there is none.
 // That may mean that all that waited are purged: then it is noted how far that goes.
 func (b *box) oldest(ctx context.Context) (died time.Time, found bool, err error) {
-	marks := b.marked()
+	marks := b.book.Marks()
 	end, err := b.walk(ctx, b.reached(), func(number int64, at time.Time, _ []byte) bool {
-		if marks.purged(number) {
+		if marks.Purged(number) {
 			return true
 		}
 		died, found = at, true
 		return false
 	})
 	if err == nil && !found && end > b.reached() {
-		err = b.change(ctx, func(st *state) { st.Written = max(st.Written, end) })
+		err = b.changeState(ctx, func(st *state) { st.Written = max(st.Written, end) })
 	}
 	return died, found, err
 }
@@ -103,11 +103,11 @@ func (b *box) oldest(ctx context.Context) (died time.Time, found bool, err error
 // gather reads the letters to be written next. Those that were purged are passed over. Where the log
 // cannot be read on, what was read is taken.
 func (b *box) gather(ctx context.Context, sub *topics.Subscription, topic string) (load, error) {
-	marks := b.marked()
+	marks := b.book.Marks()
 	l := load{first: b.reached(), subscription: sub.Name}
 	var err error
 	l.next, err = b.walk(ctx, l.first, func(number int64, died time.Time, message []byte) bool {
-		if marks.purged(number) {
+		if marks.Purged(number) {
 			return true
 		}
 		letter, err := readLetter(number, died, message)

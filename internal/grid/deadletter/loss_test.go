@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/disk"
@@ -45,8 +44,7 @@ func TestANewSubscriptionIsNotTakenForADeletedOne(t *testing.T) {
 	y.sweep(t.Context())
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 2)
-	page, err := y.List(t.Context(), sub.ID, Query{})
-	must(t, err)
+	page := y.list(sub.ID, Query{})
 	if len(page.Letters) != 2 {
 		t.Errorf("%d letters are left of 2", len(page.Letters))
 	}
@@ -64,14 +62,12 @@ func TestDamageCostsOnlyWhatIsDamaged(t *testing.T) {
 		y.damage(sub.ID, 3000)
 		var eyes *watched
 		y.open(func(c *Config) { eyes = &watched{Engine: c.Engine}; c.Engine = eyes })
-		page, err := y.List(t.Context(), sub.ID, Query{})
-		must(t, err)
+		page := y.list(sub.ID, Query{})
 		if n := len(page.Letters); n < 15 || n == 20 {
 			t.Errorf("%d letters of 20 are listed", n)
 		}
 		stop := y.run()
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		stop()
 		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != len(page.Letters) {
 			t.Errorf("%d letters are written, %d were listed", n, len(page.Letters))
@@ -102,12 +98,9 @@ func TestAEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
 		stop := y.run()
 		y.die(sub, 0, 1, 2, 3, 4, 5, 6, 7)
-		time.Sleep(6 * time.Minute)
-		synctest.Wait()
-		_, err := y.Purge(t.Context(), sub.ID, Query{Numbers: []int64{1, 3}})
-		must(t, err)
-		_, err = y.Redrive(t.Context(), sub.ID, Query{Numbers: []int64{0, 2}}, RedriveOptions{Deliver: func(context.Context, []pending.Delivery) error { return nil }})
-		must(t, err)
+		pass(6 * time.Minute)
+		y.purge(sub.ID, Query{Numbers: []int64{1, 3}})
+		y.redrive(sub.ID, Query{Numbers: []int64{0, 2}}, RedriveOptions{})
 		stop()
 		y.cutPower(nil)
 		y.open()
@@ -118,13 +111,11 @@ func TestAEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 			t.Fatalf("the log kept %d letters: this proves nothing", bounds.Next)
 		}
 		y.die(sub, 10, 11, 12, 13)
-		page, err := y.List(t.Context(), sub.ID, Query{})
-		must(t, err)
+		page := y.list(sub.ID, Query{})
 		if len(page.Letters) != 4 {
 			t.Errorf("letters %v are listed of 4 new ones", numbersOf(page))
 		}
-		time.Sleep(6 * time.Minute)
-		synctest.Wait()
+		pass(6 * time.Minute)
 		written := fmt.Sprint(files(t, filepath.Join(y.data, "dead")))
 		for _, id := range []string{"e0", "e7", "e10", "e11", "e12", "e13"} {
 			if !strings.Contains(written, `"`+id+`"`) {
@@ -159,14 +150,12 @@ func TestLettersAreNotTooOldBeforeTheyAreWritten(t *testing.T) {
 		go func() { ended <- y.engine.Run(ctx) }()
 		time.Sleep(time.Minute) // retention has been applied
 		stop := y.run()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 2 {
 			t.Errorf("%d letters of 2 were written", n)
 		}
 		// And then they go.
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		counts := y.counts(sub.ID)
 		if counts.Kept != 0 {
 			t.Errorf("%d are still kept", counts.Kept)
 		}

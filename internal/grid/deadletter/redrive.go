@@ -1,119 +1,120 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// redriveBatch is how many letters are delivered and marked together at most, redriveBytes about how large
-// they may be, and defaultRate how many a second there are if nobody says.
+// redriveBytes is about how large letters may be that are delivered and marked together, and defaultRate
+// how many a second there are if nobody says.
 const (
-	redriveBatch = 100
 	redriveBytes = 4 << 20
 	defaultRate  = 1000
 )
 
-// Redrive sends chosen letters to their subscription again, and to nobody else: it gives them to
-// Deliver, which stores them, with attempts at zero, a new time to live and one more redrive, and
-// marks them. Those that were redriven too often are skipped unless forced.
+// RedriveTo says who delivers what is redriven: deliver stores it, durably when it returns nil. Delivery
+// needs the dead letters before it is there itself, so that it is told here, before the first Redrive.
+func (s *Service) RedriveTo(deliver func(ctx context.Context, deliveries []pending.Delivery) error) {
+	s.deliver = deliver
+}
+
+// Redrive sends chosen letters to their subscription again, and to nobody else: with attempts at zero, a
+// new time to live and one more redrive. Those that were redriven too often are skipped unless forced.
+//
+// It is one round, of no more than setaside.Round letters, and tells where to go on. Those that die of it
+// meanwhile are left out, or an endpoint that is still down would get each of them until it has come back
+// too often. One caller at a time redrives the letters of a subscription; a second one waits, and finds what
+// is left.
 func (s *Service) Redrive(ctx context.Context, subscription string, q Query, o RedriveOptions) (Redriven, error) {
+	if now := time.Now(); q.Until.IsZero() || q.Until.After(now) {
+		q.Until = now
+	}
+	done := Redriven{Until: q.Until}
 	b := s.box(subscription)
 	if b == nil {
-		return Redriven{}, nil
+		return done, nil
 	}
-	r := newRedrive(b, o, s.cfg.MaxRedrives)
-	seen := 0
-	next, err := b.scan(ctx, q, 0, func(l Letter) bool {
-		r.add(ctx, l)
-		seen++
-		return r.failed == nil && (q.Limit == 0 || seen < q.Limit)
-	})
-	if err == nil {
-		err = r.failed
+	if err := s.redrive(ctx, b, q, o, &done); err != nil {
+		return done, fmt.Errorf("redrive dead letters: %w", err)
 	}
-	if err == nil {
-		err = r.flush(ctx)
-	}
-	if err == nil && !o.Dry {
-		err = b.tidy(ctx)
-	}
-	if err != nil {
-		return r.done, fmt.Errorf("redrive dead letters: %w", err)
-	}
-	r.done.Next = next
-	return r.done, nil
+	return done, nil
 }
 
-// redrive is one under way.
-type redrive struct {
-	box     *box
-	options RedriveOptions
-	most    int
-	// batch is how many go together: no more than may go in a second.
-	batch int
-	limit *rate.Limiter
-
-	deliveries []pending.Delivery
-	numbers    []int64
-	bytes      int
-	done       Redriven
-	failed     error
-}
-
-func newRedrive(b *box, o RedriveOptions, most int) *redrive {
+func (s *Service) redrive(ctx context.Context, b *box, q Query, o RedriveOptions, done *Redriven) error {
 	perSecond := o.Rate
 	if perSecond <= 0 {
 		perSecond = defaultRate
 	}
-	batch := int(max(1, min(perSecond, redriveBatch)))
-	return &redrive{box: b, options: o, most: most, batch: batch, limit: rate.NewLimiter(rate.Limit(perSecond), batch)}
+	send := func(ctx context.Context, batch []Letter) error {
+		deliveries, numbers := make([]pending.Delivery, len(batch)), make([]int64, len(batch))
+		for i := range batch {
+			deliveries[i], numbers[i] = batch[i].anew(), batch[i].Number
+		}
+		if err := s.deliver(ctx, deliveries); err != nil {
+			return err
+		}
+		if err := b.change(func() error { return b.book.Redriven(ctx, numbers, time.Now().UnixMilli()) }); err != nil {
+			return err
+		}
+		done.Count += len(batch)
+		return nil
+	}
+	if o.Dry {
+		perSecond = 0
+		send = func(_ context.Context, batch []Letter) error {
+			done.Count += len(batch)
+			return nil
+		}
+	} else {
+		if s.deliver == nil {
+			return errors.New("nobody delivers here")
+		}
+		give, err := b.redriving.Take(ctx)
+		if err != nil {
+			return err
+		}
+		defer give()
+	}
+	out := setaside.NewRedrive(perSecond, redriveBytes, send)
+	limit, seen := setaside.Round(q.Limit, o.Rate), 0
+	var failed error
+	next, err := b.scan(ctx, q, 0, func(l Letter) bool {
+		if l.Redrives >= s.cfg.MaxRedrives && !o.Force {
+			done.Skipped++
+		} else {
+			failed = out.Add(ctx, l.kept(), len(l.Event))
+		}
+		seen++
+		return failed == nil && seen < limit
+	})
+	if err = cmp.Or(err, failed); err != nil {
+		return err
+	}
+	if err := out.Flush(ctx); err != nil {
+		return err
+	}
+	done.Next = next
+	if o.Dry {
+		return nil
+	}
+	return b.tidy(ctx)
 }
 
-func (r *redrive) add(ctx context.Context, l Letter) {
-	if l.Redrives >= r.most && !r.options.Force {
-		r.done.Skipped++
-		return
-	}
-	p := l.kept().Delivery
+// anew is the letter as it is delivered again.
+func (l *Letter) anew() pending.Delivery {
+	p := l.Delivery
 	p.Alive = time.Now().UTC().Truncate(time.Millisecond)
 	p.Attempts, p.LastAttempt, p.LastOutcome, p.LastStatus = 0, time.Time{}, "", 0
 	p.Due, p.Reason = time.Time{}, ""
 	p.Redrives++
-	r.deliveries, r.numbers, r.bytes = append(r.deliveries, p), append(r.numbers, l.Number), r.bytes+len(p.Event)
-	if len(r.deliveries) >= r.batch || r.bytes >= redriveBytes {
-		r.failed = r.flush(ctx)
-	}
-}
-
-// flush delivers what is gathered, then marks it: after a crash between the two it is redriven
-// twice, never not at all.
-func (r *redrive) flush(ctx context.Context) error {
-	if len(r.deliveries) == 0 {
-		return nil
-	}
-	if !r.options.Dry {
-		if err := r.limit.WaitN(ctx, len(r.deliveries)); err != nil {
-			return err
-		}
-		if err := r.options.Deliver(ctx, r.deliveries); err != nil {
-			return err
-		}
-		if err := r.box.mark(ctx, r.numbers, redriven(time.Now().UnixMilli())); err != nil {
-			return err
-		}
-	}
-	r.done.Count += len(r.deliveries)
-	if r.options.Progress != nil {
-		r.options.Progress(r.done.Count)
-	}
-	r.deliveries, r.numbers, r.bytes = nil, nil, 0
-	return nil
+	return p
 }
 
 // Purge forgets chosen letters for good, and tells how many. Those that were not written to their
@@ -124,13 +125,13 @@ func (s *Service) Purge(ctx context.Context, subscription string, q Query) (int,
 		return 0, nil
 	}
 	var numbers []int64
-	if _, err := b.scan(ctx, q, 0, func(l Letter) bool {
+	_, err := b.scan(ctx, q, 0, func(l Letter) bool {
 		numbers = append(numbers, l.Number)
 		return q.Limit == 0 || len(numbers) < q.Limit
-	}); err != nil {
-		return 0, fmt.Errorf("purge dead letters: %w", err)
+	})
+	if err == nil {
+		err = b.change(func() error { return b.book.Purge(ctx, numbers) })
 	}
-	err := b.mark(ctx, numbers, purged)
 	if err == nil {
 		err = b.tidy(ctx)
 	}
@@ -148,10 +149,10 @@ func (b *box) tidy(ctx context.Context) error {
 		return err
 	}
 	first := int64(bounds.First)
-	if kept := b.marked().firstKept(first); kept > first {
+	if kept := b.book.Marks().FirstKept(first); kept > first {
 		if err := b.log.Trim(ctx, eventlog.Sequence(kept)); err != nil {
 			return err
 		}
 	}
-	return b.prune(ctx, first)
+	return b.change(func() error { return b.book.Prune(ctx, first) })
 }

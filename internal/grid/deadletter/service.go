@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +21,7 @@ type Service struct {
 	cfg     Config
 	metrics *metrics
 	turns   turns
+	deliver func(ctx context.Context, deliveries []pending.Delivery) error // set before the first Redrive
 
 	mu    sync.Mutex
 	boxes map[string]*box // guarded by mu: by the subscription's ID
@@ -63,9 +64,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// load takes one entry in.
+// load takes one entry in: a subscription's state, or, if its key goes on, marks.
 func (s *Service) load(ctx context.Context, e meta.Entry) error {
-	id, target := idOfEntry(e.Key)
+	id, _, isLeaf := strings.Cut(strings.TrimPrefix(e.Key, entryPrefix), "/")
 	b := s.boxes[id]
 	if b == nil {
 		var err error
@@ -77,17 +78,11 @@ func (s *Service) load(ctx context.Context, e meta.Entry) error {
 		}
 		s.boxes[id] = b
 	}
-	if target == "" {
-		var err error
-		b.state, err = readEntry[state](e)
-		return err
+	if isLeaf {
+		return b.book.Adopt(e)
 	}
-	n, err := strconv.ParseInt(target, 10, 64)
-	if err != nil {
-		return fmt.Errorf("read entry %s: its name is none: %w", e.Key, err)
-	}
-	l, err := readEntry[leaf](e)
-	b.replaceMarks(func(m marks) { m[n] = l })
+	var err error
+	b.state, err = stateCodec.Read(e)
 	return err
 }
 
@@ -98,7 +93,7 @@ func (s *Service) openBox(id string) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &box{id: id, log: log, meta: s.cfg.Meta, forever: true}, nil
+	return newBox(id, log, s.cfg.Meta), nil
 }
 
 // retain lets the engine remove letters that are old, or keeps it from that.

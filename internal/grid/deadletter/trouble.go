@@ -18,7 +18,7 @@ func (s *Service) troubled(ctx context.Context, b *box, sub *topics.Subscription
 	b.mu.Lock()
 	first := b.trouble == ""
 	b.trouble = err.Error()
-	st := b.state.value
+	st := b.state.Value
 	b.mu.Unlock()
 	if first {
 		s.cfg.Log.Warn("dead letters cannot be written to their place", "subscription", sub.Name, "place", sub.DeadLetter.Kind, "error", err)
@@ -33,7 +33,7 @@ func (s *Service) troubled(ctx context.Context, b *box, sub *topics.Subscription
 		}
 		return
 	}
-	if err := b.change(ctx, func(st *state) { st.Since, st.Target = now, target }); err != nil {
+	if err := b.changeState(ctx, func(st *state) { st.Since, st.Target = now, target }); err != nil {
 		s.cfg.Log.Warn("cannot note that a place is out of reach", "subscription", sub.Name, "error", err)
 	}
 }
@@ -42,13 +42,13 @@ func (s *Service) troubled(ctx context.Context, b *box, sub *topics.Subscription
 func (s *Service) giveUp(ctx context.Context, b *box, sub *topics.Subscription, now time.Time) {
 	first, next, err := b.olderThan(ctx, now.Add(-s.cfg.GiveUp))
 	if err == nil && next > first {
-		err = b.change(ctx, func(st *state) { st.Written = max(st.Written, next) })
+		err = b.changeState(ctx, func(st *state) { st.Written = max(st.Written, next) })
 	}
 	if err != nil {
 		s.cfg.Log.Warn("cannot give up dead letters", "subscription", sub.Name, "error", err)
 		return
 	}
-	count := next - first - b.marked().purgedWithin(first, next)
+	count := b.book.Marks().Kept(first, next)
 	if count <= 0 {
 		return
 	}

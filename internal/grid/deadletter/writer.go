@@ -183,7 +183,7 @@ func (b *box) note(ctx context.Context) error {
 	if w == nil {
 		return nil
 	}
-	if err := b.change(ctx, func(st *state) {
+	if err := b.changeState(ctx, func(st *state) {
 		st.add(*w)
 		if w.Where != "" {
 			st.Since, st.Target = time.Time{}, ""
@@ -203,7 +203,7 @@ func (b *box) note(ctx context.Context) error {
 // wellAgain forgets the troubles with a place that is none any more.
 func (b *box) wellAgain(ctx context.Context) error {
 	if st := b.present(); !st.Since.IsZero() {
-		if err := b.change(ctx, func(st *state) { st.Since, st.Target = time.Time{}, "" }); err != nil {
+		if err := b.changeState(ctx, func(st *state) { st.Since, st.Target = time.Time{}, "" }); err != nil {
 			return err
 		}
 	}

@@ -24,13 +24,11 @@ func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
 		y.die(sub, 1)
 		time.Sleep(4 * time.Minute)
 		y.die(sub, 2, 3)
-		time.Sleep(time.Minute - time.Millisecond)
-		synctest.Wait()
+		pass(time.Minute - time.Millisecond)
 		if found := files(t, y.data); len(found) != 0 {
 			t.Fatalf("written before five minutes were over: %v", found)
 		}
-		time.Sleep(time.Millisecond)
-		synctest.Wait()
+		pass(time.Millisecond)
 		found := files(t, filepath.Join(y.data, "dead"))
 		if len(found) != 1 {
 			t.Fatalf("%d files, want one: %v", len(found), found)
@@ -52,8 +50,7 @@ func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
 				t.Errorf("%s is %v, want %v", field, all[0][field], want)
 			}
 		}
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		counts := y.counts(sub.ID)
 		if counts.Kept != 3 || counts.Unwritten != 0 {
 			t.Errorf("counts are %+v", counts)
 		}
@@ -70,17 +67,13 @@ func TestATargetOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
 		y.hubs.fail = errors.New("the hub is gone")
 		defer y.run()()
 		y.die(sub, 1, 2)
-		time.Sleep(5*time.Minute + 3*time.Hour + 50*time.Minute)
-		synctest.Wait()
-		counts, err := y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(5*time.Minute + 3*time.Hour + 50*time.Minute)
+		counts := y.counts(sub.ID)
 		if counts.Dropped != 0 || counts.Unwritten != 2 || counts.Problem == "" || counts.Since.IsZero() {
 			t.Fatalf("before four hours: %+v", counts)
 		}
-		time.Sleep(30 * time.Minute)
-		synctest.Wait()
-		counts, err = y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(30 * time.Minute)
+		counts = y.counts(sub.ID)
 		if counts.Dropped != 2 || counts.Unwritten != 0 || counts.Kept != 2 {
 			t.Fatalf("after four hours: %+v", counts)
 		}
@@ -89,10 +82,8 @@ func TestATargetOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
 		y.hubs.fail = nil
 		y.hubs.mu.Unlock()
 		y.die(sub, 3)
-		time.Sleep(20 * time.Minute)
-		synctest.Wait()
-		counts, err = y.Counts(t.Context(), sub.ID)
-		must(t, err)
+		pass(20 * time.Minute)
+		counts = y.counts(sub.ID)
 		if len(y.hubs.sent) != 1 || !strings.Contains(y.hubs.sent[0], `"e3"`) || counts.Problem != "" || !counts.Since.IsZero() {
 			t.Fatalf("after it came back: %v, %+v", y.hubs.sent, counts)
 		}
@@ -109,23 +100,19 @@ func TestLettersSurviveARestart(t *testing.T) {
 		y.die(sub, 1, 2)
 		time.Sleep(time.Minute)
 		stop()
-		must(t, y.engine.Close())
-		y.open()
+		y.reopen()
 		stop = y.run()
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
+		pass(5 * time.Minute)
 		first := files(t, filepath.Join(y.data, "dead"))
 		if len(lettersOf(t, first)) != 2 {
 			t.Fatalf("files are %v", first)
 		}
 		// As after a crash between the file and the note of it.
-		must(t, y.box(sub.ID).change(t.Context(), func(st *state) { st.cut(0) }))
+		must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
 		stop()
-		must(t, y.engine.Close())
-		y.open()
+		y.reopen()
 		defer y.run()()
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
+		pass(5 * time.Minute)
 		if again := files(t, filepath.Join(y.data, "dead")); len(again) != 1 {
 			t.Errorf("the same letters are in %d files", len(again))
 		}
@@ -135,16 +122,14 @@ func TestLettersSurviveARestart(t *testing.T) {
 // Each write is announced on the yard's own topic, but not those of that topic's own subscriptions.
 // // G8
 func TestWritesAreAnnounced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		defer y.run()()
 		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
 		y.die(sub, 1)
 		own := y.subscribe("own", "folder:dead", schema.EventGrid)
 		own.Source.Topic = topics.YardEvents
 		y.die(own, 2)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 2 {
 			t.Fatalf("%d letters were written", n)
 		}
@@ -162,13 +147,11 @@ func TestWritesAreAnnounced(t *testing.T) {
 // A hub has no blobs: what is told of a write there says nothing about any, and who reads the hub
 // learns the subscription's name.
 func TestWhatIsReportedOfHubs(t *testing.T) { // G8
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		defer y.run()()
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.die(sub, 1)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		if len(y.topics.published) != 1 || len(y.hubs.properties) != 1 {
 			t.Fatalf("announced %v, sent %v", y.topics.published, y.hubs.properties)
 		}
@@ -184,14 +167,12 @@ func TestWhatIsReportedOfHubs(t *testing.T) { // G8
 
 // What was kept in the yard alone is written nowhere.
 func TestLettersKeptInTheYardAreWrittenNowhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		defer y.run()()
 		sub := y.subscribe("billing", "yard", schema.EventGrid)
 		y.die(sub, 1)
 		time.Sleep(time.Hour)
-		page, err := y.List(t.Context(), sub.ID, Query{})
-		must(t, err)
+		page := y.list(sub.ID, Query{})
 		if len(page.Letters) != 1 || page.Letters[0].Written != "" || len(files(t, y.data)) != 0 {
 			t.Errorf("letters %v, files %v", page.Letters, files(t, y.data))
 		}

@@ -92,6 +92,7 @@ func (y *yard) realParts() (*web, *deadletter.Service) {
 		c.Dead = letters
 	}
 	y.start()
+	letters.RedriveTo(y.service.Redeliver)
 	y.t.Cleanup(func() {
 		y.stop()
 		client.Close()
@@ -123,7 +124,7 @@ func TestWithTheRealSenderAndDeadLetters(t *testing.T) {
 			t.Fatalf("dead letters %+v, %v", page, err)
 		}
 		w.always(204)
-		done, err := letters.Redrive(t.Context(), id, deadletter.Query{}, deadletter.RedriveOptions{Deliver: y.service.Redeliver})
+		done, err := letters.Redrive(t.Context(), id, deadletter.Query{}, deadletter.RedriveOptions{})
 		if err != nil || done.Count != 1 {
 			t.Fatalf("redriven %+v, %v", done, err)
 		}

@@ -2,8 +2,8 @@
 // reader would, disturbing none, and remembers which of them were redriven.
 //
 // The newest poison events are what people look for, so a hub is read from its end, in steps that grow (newest.go). Redriving
-// begins with the oldest (oldest.go, redrive.go). What was redriven is remembered by ranges of the poison hub's own sequence numbers, in
-// entries of the meta store that belong to one incarnation of the hub (marks.go).
+// begins with the oldest (oldest.go, redrive.go). What was redriven is remembered as setaside does it, by the poison hub's own sequence
+// numbers, in entries that belong to one incarnation of the hub (marks.go).
 package box
 
 import (
@@ -22,6 +22,8 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/setaside"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -38,8 +40,7 @@ var (
 
 // Defaults and bounds.
 const (
-	DefaultMaxRedrives = 3
-	defaultLimit       = 100
+	defaultLimit = 100
 	// maxCountLooked is how many events Count looks at, and maxCountBytes what they may measure: it is asked for every function of a list.
 	maxCountLooked = 20_000
 	maxCountBytes  = 4 << 20
@@ -70,16 +71,16 @@ type Box struct {
 	cfg Config
 
 	mu        sync.Mutex
-	redriving map[string]chan struct{} // by hub: held while its poison events are redriven; guarded by mu
+	redriving map[string]setaside.Turn // by hub: taken while its poison events are redriven; guarded by mu
 }
 
 // New makes a box.
 func New(cfg Config) *Box {
-	cfg.MaxRedrives = cmp.Or(cfg.MaxRedrives, DefaultMaxRedrives)
+	cfg.MaxRedrives = cmp.Or(cfg.MaxRedrives, setaside.MaxRedrives)
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Box{cfg: cfg, redriving: make(map[string]chan struct{})}
+	return &Box{cfg: cfg, redriving: make(map[string]setaside.Turn)}
 }
 
 // Entry is a poison event and where it lies.
@@ -113,7 +114,7 @@ func (q *Query) chooses(l *poison.Record) bool {
 		(len(q.IDs) == 0 || slices.Contains(q.IDs, l.ID))
 }
 
-// List gives the newest letters of a poison hub that match, newest first. Of those that do not fit into some megabytes together it leaves out
+// List gives the newest poison events of a poison hub that match, newest first. Of those that do not fit into some megabytes together it leaves out
 // the bodies.
 //
 // Errors: *broker.NotFoundError, the hub's, the store's.
@@ -134,7 +135,7 @@ func (b *Box) List(ctx context.Context, hub string, q Query) ([]Entry, error) {
 	return list, nil
 }
 
-// Count gives how many letters of a function are in the hub and not redriven. At most limit are counted, and not all are looked at where they are
+// Count gives how many poison events of a function are in the hub and not redriven. At most limit are counted, and not all are looked at where they are
 // many or large: more tells that there may be more.
 func (b *Box) Count(ctx context.Context, hub, function string, limit int) (n int, more bool, err error) {
 	looked, bytes := 0, 0
@@ -194,8 +195,8 @@ type item struct {
 	message  []byte
 }
 
-// entry reads the poison event; false: it is none.
-func (i *item) entry(hub, partition string) (Entry, bool) {
+// entry reads the poison event, which was redriven with others of a span, or not; false: it is none.
+func (i *item) entry(hub, partition string, redriven ranges.Span) (Entry, bool) {
 	ev, err := message.Decode(i.message)
 	if err != nil {
 		return Entry{}, false
@@ -203,7 +204,11 @@ func (i *item) entry(hub, partition string) (Entry, bool) {
 	ev.Key, ev.Partition, ev.Sequence, ev.Enqueued = i.key, partition, i.sequence, i.time
 	ev.Offset = strconv.FormatInt(i.sequence, 10)
 	l, ok := poison.Read(ev)
-	return Entry{Record: l, PoisonHub: hub, PoisonPartition: partition, PoisonSequence: i.sequence}, ok
+	e := Entry{Record: l, PoisonHub: hub, PoisonPartition: partition, PoisonSequence: i.sequence}
+	if redriven != (ranges.Span{}) {
+		e.WasRedriven, e.RedrivenAt = true, time.UnixMilli(redriven.At).UTC()
+	}
+	return e, ok
 }
 
 // items are the events of a run, without sharing its bytes, from first to before next.

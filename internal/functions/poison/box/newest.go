@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// newest gives chosen letters of a hub, the newest first, until take has had enough, or look, which is asked before every event that is
+// newest gives chosen poison events of a hub, the newest first, until take has had enough, or look, which is asked before every event that is
 // looked at, with its size, and may be nil.
 func (b *Box) newest(ctx context.Context, hub string, q Query, take func(Entry) bool, look func(bytes int) bool) error {
 	h, err := b.cfg.Broker.Hub(hub)
@@ -28,40 +29,45 @@ func (b *Box) newestOf(ctx context.Context, h broker.Hub, partitions []string, q
 	if err != nil {
 		return err
 	}
-	for len(ways) > 0 {
-		w := ways[0]
-		if !w.loaded() {
+	for ways.Len() > 0 {
+		w := ways.top()
+		if len(w.page) == 0 {
 			if err := w.load(ctx); err != nil {
 				return err
 			}
-			ways.settle()
+			ways.settle(w.over())
 			continue
 		}
 		if look != nil && !look(len(w.page[len(w.page)-1].message)) {
 			return nil
 		}
-		if e, chosen := w.next(&q, marks.of(w.partition)); chosen && !take(e) {
+		if e, chosen := w.next(&q, marks.of(w.partition).Marks()); chosen && !take(e) {
 			return nil
 		}
-		ways.settle()
+		ways.settle(w.over())
 	}
 	return nil
 }
 
 // next gives the newest poison event of a page, if it is one of those asked for. What need not be looked at behind it is left out.
-func (w *wayBack) next(q *Query, marked spans) (Entry, bool) {
-	i := w.pop()
-	at, redriven := marked.at(i.sequence, i.time)
+func (w *wayBack) next(q *Query, marks setaside.Marks) (Entry, bool) {
+	last := len(w.page) - 1
+	i := w.page[last]
+	w.page, w.bound = w.page[:last], i.time
+	redriven, wasRedriven := marks.Redriven(i.sequence, i.time)
 	switch {
 	case i.time.Before(q.Since):
-		w.drop() // all that is behind it is older
+		w.page, w.end = nil, w.first // all that is behind it is older
 		return Entry{}, false
-	case redriven && !q.Redriven:
-		w.skip(marked.before(i.sequence))
+	case wasRedriven && !q.Redriven:
+		// So was all that is before it in its range, which is older, and no younger than its mark.
+		for len(w.page) > 0 && w.page[len(w.page)-1].sequence >= redriven.First {
+			w.page = w.page[:len(w.page)-1]
+		}
+		w.end = min(w.end, max(redriven.First, w.first))
 		return Entry{}, false
 	}
-	e, ok := i.entry(w.hub, w.partition)
-	e.WasRedriven, e.RedrivenAt = redriven, at
+	e, ok := i.entry(w.hub, w.partition, redriven)
 	return e, ok && q.chooses(&e.Record)
 }
 
@@ -84,9 +90,9 @@ const (
 	pageBytes = 4 << 20
 )
 
-// waysBack is one for each partition that has anything.
-func (b *Box) waysBack(ctx context.Context, h broker.Hub, partitions []string) (waysBack, error) {
-	var ways waysBack
+// waysBack is one for each partition that has anything, the one with the newest event on top.
+func (b *Box) waysBack(ctx context.Context, h broker.Hub, partitions []string) (*ways[*wayBack], error) {
+	all := &ways[*wayBack]{before: func(a, b *wayBack) bool { return a.newest().After(b.newest()) }}
 	for _, id := range partitions {
 		info, err := b.cfg.Broker.Partition(ctx, h.Name, id)
 		if err != nil {
@@ -98,22 +104,20 @@ func (b *Box) waysBack(ctx context.Context, h broker.Hub, partitions []string) (
 		count := int64(info.Last-info.First) + 1
 		average := max(info.Bytes/count, 1)
 		most := min(max(pageBytes/average, 1), maxStep)
-		ways = append(ways, &wayBack{
+		heap.Push(all, &wayBack{
 			box: b, hub: h.Name, partition: id, first: int64(info.First), end: int64(info.Last) + 1, bound: info.LastTime,
 			step: min(firstStep, most), most: most,
 		})
 	}
-	heap.Init(&ways)
-	return ways, nil
+	return all, nil
 }
 
-func (w *wayBack) loaded() bool { return len(w.page) > 0 }
-func (w *wayBack) over() bool   { return len(w.page) == 0 && w.end <= w.first }
+func (w *wayBack) over() bool { return len(w.page) == 0 && w.end <= w.first }
 
 // newest is when the next event was put there, or later.
 func (w *wayBack) newest() time.Time {
-	if w.loaded() {
-		return w.page[len(w.page)-1].time
+	if last := len(w.page) - 1; last >= 0 {
+		return w.page[last].time
 	}
 	return w.bound
 }
@@ -121,18 +125,15 @@ func (w *wayBack) newest() time.Time {
 // load reads the page before what was read.
 func (w *wayBack) load(ctx context.Context) error {
 	from := max(w.first, w.end-w.step)
-	cursor, err := w.box.cfg.Broker.Cursor(ctx, w.hub, broker.DefaultGroup, w.partition, eventlog.At(eventlog.Sequence(from)))
-	if err != nil {
-		return err
-	}
-	defer cursor.Close()
+	reader := w.box.reader(w.hub, w.partition, from)
+	defer reader.Close()
 	w.page = w.page[:0]
-	for int64(cursor.At()) < w.end {
-		run, err := cursor.TryNext(ctx)
+	for int64(reader.At()) < w.end {
+		run, damage, err := reader.Next(ctx)
 		if err != nil {
 			return err
 		}
-		if len(run.Events) == 0 {
+		if damage == nil && len(run.Events) == 0 {
 			break
 		}
 		w.page = items(w.page, run, w.end)
@@ -141,43 +142,38 @@ func (w *wayBack) load(ctx context.Context) error {
 	return nil
 }
 
-func (w *wayBack) pop() *item {
-	last := len(w.page) - 1
-	i := w.page[last]
-	w.page = w.page[:last]
-	w.bound = i.time
-	return &i
+// reader reads a partition of a hub as any reader would. What is damaged is passed.
+func (b *Box) reader(hub, partition string, from int64) *eventlog.Reader {
+	return eventlog.NewReader(func(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
+		return b.cfg.Broker.Cursor(ctx, hub, broker.DefaultGroup, partition, at)
+	}, eventlog.Sequence(from))
 }
 
-// skip leaves out everything down to a number, which is given next.
-func (w *wayBack) skip(below int64) {
-	for w.loaded() && w.page[len(w.page)-1].sequence >= below {
-		w.page = w.page[:len(w.page)-1]
-	}
-	w.end = min(w.end, max(below, w.first))
+// ways is a heap of ways through partitions, by what comes next in each.
+type ways[W any] struct {
+	all    []W
+	before func(a, b W) bool
 }
 
-func (w *wayBack) drop() { w.page, w.end = nil, w.first }
+func (w *ways[W]) top() W { return w.all[0] }
 
-// waysBack is a heap with the newest event on top.
-type waysBack []*wayBack
-
-func (w waysBack) Len() int           { return len(w) }
-func (w waysBack) Less(i, j int) bool { return w[i].newest().After(w[j].newest()) }
-func (w waysBack) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *waysBack) Push(x any)        { *w = append(*w, x.(*wayBack)) }
-func (w *waysBack) Pop() any {
-	last := len(*w) - 1
-	x := (*w)[last]
-	*w = (*w)[:last]
-	return x
-}
-
-// settle puts the one on top, which has changed, where it belongs.
-func (w *waysBack) settle() {
-	if (*w)[0].over() {
+// settle puts the one on top, which has changed, where it belongs; one that is over is left out.
+func (w *ways[W]) settle(over bool) {
+	if over {
 		heap.Pop(w)
-		return
+	} else {
+		heap.Fix(w, 0)
 	}
-	heap.Fix(w, 0)
+}
+
+// Len, Less, Swap, Push and Pop are heap's.
+func (w *ways[W]) Len() int           { return len(w.all) }
+func (w *ways[W]) Less(i, j int) bool { return w.before(w.all[i], w.all[j]) }
+func (w *ways[W]) Swap(i, j int)      { w.all[i], w.all[j] = w.all[j], w.all[i] }
+func (w *ways[W]) Push(x any)         { w.all = append(w.all, x.(W)) }
+func (w *ways[W]) Pop() any {
+	last := len(w.all) - 1
+	x := w.all[last]
+	w.all = w.all[:last]
+	return x
 }

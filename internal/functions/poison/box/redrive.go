@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -33,9 +32,8 @@ type RedriveConfig struct {
 	Each func(Redriven)
 }
 
-// Bounds of what is published and marked together.
 const (
-	redriveBatch = 100
+	// redriveBytes is what is published and marked together.
 	redriveBytes = 1 << 20
 	// maxFailed ends a redrive in which nearly nothing goes well.
 	maxFailed = 10_000
@@ -53,34 +51,23 @@ func (b *Box) Redrive(ctx context.Context, hub string, cfg RedriveConfig) (done,
 	if err != nil {
 		return 0, 0, err
 	}
-	leave, err := b.enter(ctx, h)
+	name := auth.Fold(h.Name)
+	b.mu.Lock()
+	if b.redriving[name] == nil {
+		b.redriving[name] = setaside.NewTurn()
+	}
+	turn := b.redriving[name]
+	b.mu.Unlock()
+	give, err := turn.Take(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer leave()
-	r := newRedrive(b, h, cfg)
+	defer give()
+	r := &redrive{box: b, hub: h, cfg: cfg}
 	if err := r.run(ctx); err != nil {
 		return r.done, r.failed, fmt.Errorf("redrive poison events of hub %q: %w", hub, err)
 	}
 	return r.done, r.failed, nil
-}
-
-// enter waits until nobody else redrives the letters of the hub.
-func (b *Box) enter(ctx context.Context, h broker.Hub) (leave func(), err error) {
-	name := auth.Fold(h.Name)
-	b.mu.Lock()
-	token := b.redriving[name]
-	if token == nil {
-		token = make(chan struct{}, 1)
-		b.redriving[name] = token
-	}
-	b.mu.Unlock()
-	select {
-	case token <- struct{}{}:
-		return func() { <-token }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // redrive is one under way.
@@ -88,23 +75,10 @@ type redrive struct {
 	box   *Box
 	hub   broker.Hub
 	cfg   RedriveConfig
-	limit *rate.Limiter // nil: none
-	most  int           // letters of a batch: no more than may go in a second
-	at    int64         // what poison events are marked with: no poison event is younger
-	marks marks
+	at    int64 // what poison events are marked with: none is younger
+	marks *marks
 
-	batch        []Entry
-	bytes        int
 	done, failed int
-}
-
-func newRedrive(b *Box, h broker.Hub, cfg RedriveConfig) *redrive {
-	r := &redrive{box: b, hub: h, cfg: cfg, most: redriveBatch}
-	if cfg.PerSecond > 0 {
-		r.most = min(cfg.PerSecond, redriveBatch)
-		r.limit = rate.NewLimiter(rate.Limit(cfg.PerSecond), r.most)
-	}
-	return r
 }
 
 func (r *redrive) run(ctx context.Context) (err error) {
@@ -114,14 +88,15 @@ func (r *redrive) run(ctx context.Context) (err error) {
 	if err := r.findSource(ctx); err != nil {
 		return err
 	}
-	ways, err := r.box.ways(ctx, r.hub, r.cfg.Query, r.marks)
+	ways, err := r.box.waysOn(ctx, r.hub, r.cfg.Query, r.marks)
 	if err != nil {
 		return err
 	}
 	defer ways.close()
 	r.at = max(time.Now().UnixMilli(), ways.newest.UnixMilli())
-	r.box.tidy(ctx, r.hub, ways.first)
-	for !r.enough() {
+	r.marks.tidy(ctx, ways.first)
+	out := setaside.NewRedrive(float64(r.cfg.PerSecond), redriveBytes, r.send)
+	for r.failed < maxFailed && (r.cfg.Limit == 0 || r.done+out.Len() < r.cfg.Limit) {
 		partition, i, more, err := ways.next(ctx)
 		if err != nil {
 			return err
@@ -129,58 +104,36 @@ func (r *redrive) run(ctx context.Context) (err error) {
 		if !more {
 			break
 		}
-		if e, chosen := r.chosen(partition, i); chosen {
-			if err := r.add(ctx, e, len(i.message)); err != nil {
-				return err
-			}
+		e, chosen := r.chosen(partition, i)
+		switch most := r.box.cfg.MaxRedrives; {
+		case !chosen:
+			continue
+		case e.Record.Redriven >= most && !r.cfg.Force: // it would go round for ever
+			r.notify(e, fmt.Errorf("%w: %d times, and %d are allowed: mend what is wrong, then force it", ErrLoop, e.Record.Redriven, most))
+			continue
 		}
-	}
-	return r.flush(ctx)
-}
-
-// enough: as many as were asked for are on their way, or failed.
-func (r *redrive) enough() bool {
-	return r.failed >= maxFailed || r.cfg.Limit > 0 && r.done+len(r.batch) >= r.cfg.Limit
-}
-
-func (r *redrive) chosen(partition string, i item) (Entry, bool) {
-	at, redriven := r.marks.of(partition).at(i.sequence, i.time)
-	if redriven && !r.cfg.Redriven {
-		return Entry{}, false
-	}
-	e, ok := i.entry(r.hub.Name, partition)
-	e.WasRedriven, e.RedrivenAt = redriven, at
-	return e, ok && r.cfg.chooses(&e.Record)
-}
-
-// add takes a poison event in, and publishes when there are enough. One that went round too often is refused: it would for ever.
-func (r *redrive) add(ctx context.Context, e Entry, bytes int) error {
-	if e.Record.Redriven >= r.box.cfg.MaxRedrives && !r.cfg.Force {
-		r.notify(e, fmt.Errorf("%w: %d times, and %d are allowed: mend what is wrong, then force it", ErrLoop, e.Record.Redriven, r.box.cfg.MaxRedrives))
-		return nil
-	}
-	if e.Reference {
-		bytes = redriveBytes // which is about what it refers to
-	}
-	r.batch, r.bytes = append(r.batch, e), r.bytes+bytes
-	if len(r.batch) < r.most && r.bytes < redriveBytes {
-		return nil
-	}
-	return r.flush(ctx)
-}
-
-// flush publishes what is gathered, then marks it: after a crash between the two it is redriven twice, never not at all.
-func (r *redrive) flush(ctx context.Context) error {
-	batch := r.batch
-	r.batch, r.bytes = nil, 0
-	if len(batch) == 0 {
-		return nil
-	}
-	if r.limit != nil {
-		if err := r.limit.WaitN(ctx, len(batch)); err != nil {
+		bytes := len(i.message)
+		if e.Reference {
+			bytes = redriveBytes // which is about what it refers to
+		}
+		if err := out.Add(ctx, e, bytes); err != nil {
 			return err
 		}
 	}
+	return out.Flush(ctx)
+}
+
+func (r *redrive) chosen(partition string, i item) (Entry, bool) {
+	redriven, wasRedriven := r.marks.of(partition).Marks().Redriven(i.sequence, i.time)
+	if wasRedriven && !r.cfg.Redriven {
+		return Entry{}, false
+	}
+	e, ok := i.entry(r.hub.Name, partition, redriven)
+	return e, ok && r.cfg.chooses(&e.Record)
+}
+
+// send publishes poison events, then marks them.
+func (r *redrive) send(ctx context.Context, batch []Entry) error {
 	errs := make([]error, len(batch))
 	for _, p := range r.deliveries(batch, errs) {
 		r.publish(ctx, p, batch, errs)
@@ -194,7 +147,7 @@ func (r *redrive) flush(ctx context.Context) error {
 	return errors.Join(marked, context.Cause(ctx))
 }
 
-// delivery is letters of a batch that go to one partition, in order.
+// delivery is poison events of a batch that go to one partition, in order.
 type delivery struct {
 	hub          string
 	partition    string
@@ -225,19 +178,19 @@ func (r *redrive) deliveries(batch []Entry, errs []error) (all []*delivery) {
 
 // publish publishes a pending delivery whole, or, where that is refused, each poison event by itself: one that is must not keep the others.
 func (r *redrive) publish(ctx context.Context, p *delivery, batch []Entry, errs []error) {
-	err := r.send(ctx, p, p.poisonEvents, batch)
+	err := r.publishSome(ctx, p, p.poisonEvents, batch)
 	if err == nil {
 		return
 	}
 	for _, i := range p.poisonEvents {
 		errs[i] = err
 		if len(p.poisonEvents) > 1 && ctx.Err() == nil {
-			errs[i] = r.send(ctx, p, []int{i}, batch)
+			errs[i] = r.publishSome(ctx, p, []int{i}, batch)
 		}
 	}
 }
 
-func (r *redrive) send(ctx context.Context, p *delivery, poisonEvents []int, batch []Entry) error {
+func (r *redrive) publishSome(ctx context.Context, p *delivery, poisonEvents []int, batch []Entry) error {
 	events := make([]eventlog.Event, len(poisonEvents))
 	for n, i := range poisonEvents {
 		l, err := r.whole(ctx, batch[i].Record)
@@ -267,7 +220,7 @@ func (r *redrive) mark(ctx context.Context, batch []Entry, errs []error) error {
 	}
 	var failed error
 	for partition, some := range numbers {
-		failed = errors.Join(failed, r.box.mark(ctx, r.hub, partition, some, r.at))
+		failed = errors.Join(failed, r.marks.of(partition).Redriven(ctx, some, r.at))
 	}
 	return failed
 }

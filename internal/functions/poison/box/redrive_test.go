@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,7 +17,10 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/setaside"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // F4: redriven events are the originals, where they came from, oldest first, for their function alone.
@@ -303,7 +307,7 @@ func TestACallerWhoLeavesInTheMiddle(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done, _, err := y.Redrive(ctx, "bad", RedriveConfig{Each: func(Redriven) { cancel() }})
-	if !errors.Is(err, context.Canceled) || done != redriveBatch {
+	if !errors.Is(err, context.Canceled) || done != 100 {
 		t.Errorf("done %d, %v", done, err)
 	}
 	if _, rest, _ := y.redrive("bad", RedriveConfig{}); rest != 250-done || len(y.events("orders")["1"]) != 250 {
@@ -365,7 +369,9 @@ func TestAMarkThatIsOlderThanItsPoisonEvent(t *testing.T) {
 		for n := range int64(300) {
 			numbers = append(numbers, n)
 		}
-		must(t, y.mark(t.Context(), h, "0", numbers, time.Now().UnixMilli()))
+		m, err := y.marks(t.Context(), h)
+		must(t, err)
+		must(t, m.of("0").Redriven(t.Context(), numbers, time.Now().UnixMilli()))
 		time.Sleep(time.Second)
 		for n := range 300 {
 			y.die("bad", "0", poisonEvent("a", n))
@@ -431,58 +437,47 @@ func TestRedrivesAtOnce(t *testing.T) {
 	}
 }
 
-// Poison events whose retention is over take their marks along.
-func TestMarksOfPoisonEventsThatAreGoneAreForgotten(t *testing.T) {
+// What is marked is stored as it always was, and has room. Poison events whose retention is over take their marks along, and so do earlier
+// hubs of the name; a later one's are left alone.
+func TestMarksAsTheyAreStored(t *testing.T) {
 	y := newYard(t)
-	y.hub("bad", 1)
+	y.hub("bad", 2)
 	h, err := y.broker.Hub("bad")
 	must(t, err)
-	for key, first := range map[string]int64{
-		leafKey(h, "0", 0): 4096, leafKey(h, "0", 1): 8192, leafKey(h, "1", 3): 1 << 40, marksOf(h) + "0": 1 << 40, hubMarks(h) + "x/0/0": 1 << 40,
-	} {
-		want := key == leafKey(h, "0", 0) || key == leafKey(h, "0", 1)
-		if got := y.useless(h, key, map[string]int64{"0": first}); got != want {
-			t.Errorf("%s, where %d is the first: %t", key, first, got)
+	created := h.Created.UnixMilli()
+	key := func(created int64, rest string) string { return fmt.Sprintf("poison/bad/%d/%s", created, rest) }
+	keys := map[string]bool{ // whether they stay
+		key(created, "0/0"): false, key(created, "0/1"): false, key(created, "0/2"): true, key(created, "1/0"): true,
+		key(created-1, "0/7"): false, key(created+1, "0/0"): true, "poison/bad/x/0/0": true, "poison/bad-2/0/0/0": true,
+	}
+	const stored = `{"redriven":[{"first":3,"last":4,"at":1769860800000},{"first":9,"last":9,"at":0}]}`
+	for key := range keys {
+		_, err := y.meta.CompareAndSet(t.Context(), key, 0, []byte(stored))
+		must(t, err)
+	}
+	m, err := y.marks(t.Context(), h)
+	must(t, err)
+	leaf := m.of("0").Marks()[0].Value
+	if value, err := leafCodec.Encode(leaf); err != nil || string(value) != stored {
+		t.Errorf("read %v, and stored %s, %v", leaf, value, err)
+	}
+	m.tidy(t.Context(), map[string]int64{"0": 2 * setaside.LeafSize, "1": setaside.LeafSize - 1})
+	for key, stays := range keys {
+		if _, err := y.meta.Get(t.Context(), key); (err == nil) != stays {
+			t.Errorf("%s: %v", key, err)
 		}
 	}
-	if y.useless(h, leafKey(h, "0", 0), map[string]int64{"0": 4095}) {
-		t.Error("the last of its poison events is there")
+	for n := range int64(setaside.LeafSize) {
+		leaf.Redriven = append(leaf.Redriven, ranges.Span{Range: ranges.Range{First: 1<<53 + n, Last: 1<<53 + n}, At: 1769860800000 + n})
 	}
-	later := h
-	later.Created = h.Created.Add(time.Second)
-	if y.useless(h, leafKey(later, "0", 0), nil) || !y.useless(later, leafKey(h, "0", 0), nil) {
-		t.Error("an earlier hub's are, a later one's are not")
+	if value, err := leafCodec.Encode(leaf); err != nil || len(value) > meta.MaxValueBytes {
+		t.Errorf("the largest has %d bytes, %v", len(value), err)
 	}
-}
-
-// The marks are a set of numbers, each with a time.
-func TestSpansAreASet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var s spans
-		model := map[int64]int64{}
-		for at := int64(1); at <= 6; at++ {
-			numbers := rising(rapid.SliceOfN(rapid.Int64Range(0, 40), 0, 12).Draw(t, "numbers"))
-			s = s.with(numbers, min(at, 4))
-			for _, n := range numbers {
-				model[n] = min(at, 4)
-			}
-			for i := 1; i < len(s); i++ {
-				if s[i-1].Last >= s[i].First || s[i-1].Last+1 == s[i].First && s[i-1].At == s[i].At {
-					t.Fatalf("%v is not in order, or not joined", s)
-				}
-			}
-			for n := range int64(42) {
-				got, found := s.at(n, time.UnixMilli(0))
-				want, marked := model[n]
-				if found != marked || found && got.UnixMilli() != want {
-					t.Fatalf("%v: %d is %v %t, want %d %t", s, n, got, found, want, marked)
-				}
-				if first := s.before(n); marked && (first > n || model[first] == 0) {
-					t.Fatalf("%v: before %d is %d", s, n, first)
-				}
-			}
-		}
-	})
+	_, err = y.meta.CompareAndSet(t.Context(), key(created, "0"), 0, []byte(stored))
+	must(t, err)
+	if _, err := y.List(t.Context(), "bad", Query{}); err == nil {
+		t.Error("an entry that is none is taken for one")
+	}
 }
 
 // F4: whatever is put away and redriven in whatever order, each poison event is listed until it was redriven, and published once for each time.
@@ -526,29 +521,4 @@ func TestAnyCourseOfRedrives(t *testing.T) {
 			}
 		}
 	})
-}
-
-func rising(numbers []int64) []int64 { return slices.Compact(slices.Sorted(slices.Values(numbers))) }
-
-// F4: two nodes note what they redrove in the same entries.
-func TestMarksOfTwoNodes(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
-	for n := range 400 {
-		y.die("bad", "0", poisonEvent([]string{"a", "b"}[n%2], n))
-	}
-	var wg sync.WaitGroup
-	for _, function := range []string{"a", "b"} {
-		node := New(y.cfg)
-		wg.Go(func() {
-			if done, _, err := node.Redrive(t.Context(), "bad", RedriveConfig{Query: Query{Function: function}}); done != 200 || err != nil {
-				t.Errorf("%s: %d, %v", function, done, err)
-			}
-		})
-	}
-	wg.Wait()
-	if left := y.list("bad", Query{}); len(left) != 0 || len(y.events("orders")["1"]) != 400 {
-		t.Errorf("left are %d, and %d have come", len(left), len(y.events("orders")["1"]))
-	}
 }

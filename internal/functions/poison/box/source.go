@@ -34,7 +34,7 @@ func (r *redrive) findSource(ctx context.Context) error {
 	if r.cfg.Source != "" {
 		return nil
 	}
-	ways, err := r.box.ways(ctx, r.hub, r.cfg.Query, r.marks)
+	ways, err := r.box.waysOn(ctx, r.hub, r.cfg.Query, r.marks)
 	if err != nil {
 		return err
 	}

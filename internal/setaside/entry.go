@@ -1,0 +1,88 @@
+package setaside
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// Codec is the stored form of a value.
+type Codec[T any] struct {
+	Encode func(T) ([]byte, error)
+	Decode func([]byte) (T, error)
+}
+
+// JSON is the codec of values that are stored as encoding/json writes them.
+func JSON[T any]() Codec[T] {
+	return Codec[T]{
+		Encode: func(value T) ([]byte, error) { return json.Marshal(value) },
+		Decode: func(stored []byte) (value T, err error) { return value, json.Unmarshal(stored, &value) },
+	}
+}
+
+// Entry is an entry of the meta store as this process knows it. The zero value is one that does not
+// exist. It is never changed, only replaced.
+type Entry[T any] struct {
+	Value    T
+	Revision meta.Revision
+}
+
+// Read decodes an entry.
+func (c Codec[T]) Read(e meta.Entry) (Entry[T], error) {
+	value, err := c.Decode(e.Value)
+	if err != nil {
+		return Entry[T]{}, fmt.Errorf("read entry %s: %w", e.Key, err)
+	}
+	return Entry[T]{value, e.Revision}, nil
+}
+
+// Change stores an entry with a change, which how makes to a copy of the value: it replaces lists and does
+// not write into them. Neither what others changed meanwhile nor an earlier change whose outcome was
+// unknown is overwritten: then how is called again, with what is there.
+func (c Codec[T]) Change(ctx context.Context, store meta.Store, key string, from Entry[T], how func(*T)) (Entry[T], error) {
+	for {
+		next := from.Value
+		how(&next)
+		value, err := c.Encode(next)
+		if err != nil {
+			return from, err
+		}
+		revision, err := store.CompareAndSet(ctx, key, from.Revision, value)
+		if err == nil {
+			return Entry[T]{next, revision}, nil
+		}
+		if !errors.Is(err, meta.ErrConflict) {
+			return from, err
+		}
+		there, err := store.Get(ctx, key)
+		switch {
+		case errors.Is(err, meta.ErrNotFound):
+			from = Entry[T]{}
+		case err != nil:
+			return from, err
+		default:
+			if from, err = c.Read(there); err != nil {
+				return from, err
+			}
+		}
+	}
+}
+
+// Remove deletes an entry, whatever its revision.
+func Remove(ctx context.Context, store meta.Store, key string) error {
+	for {
+		there, err := store.Get(ctx, key)
+		if errors.Is(err, meta.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			err = store.Delete(ctx, key, there.Revision)
+		}
+		if !errors.Is(err, meta.ErrConflict) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package setaside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+)
+
+const prefix = "aside/x/"
+
+// load gives the book that a new process has.
+func load(t require, store meta.Store) *Book {
+	t.Helper()
+	b := NewBook(store, prefix, LeafCodec(asIs, asIs))
+	entries, err := store.List(context.Background(), prefix)
+	must(t, err)
+	for _, e := range entries {
+		must(t, b.Adopt(e))
+	}
+	return b
+}
+
+func asIs(s ranges.Span) ranges.Span { return s }
+
+type require interface {
+	Helper()
+	Fatal(...any)
+}
+
+func must(t require, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// around are numbers at the ends of two leaves.
+var around = func() (all []int64) {
+	for n := int64(-10); n < 10; n++ {
+		all = append(all, LeafSize+n, 5*LeafSize+n)
+	}
+	return all
+}()
+
+// Whatever was marked by whichever of two nodes is known to them, and to who comes later. // F4, G8
+func TestMarksAreKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ctx, store := context.Background(), metatest.NewMemory()
+		nodes := []*Book{load(t, store), load(t, store)}
+		redriven, purged := map[int64]int64{}, map[int64]bool{}
+		number := rapid.SampledFrom(around)
+		for at := range int64(rapid.IntRange(1, 12).Draw(t, "changes")) {
+			node := nodes[rapid.IntRange(0, 1).Draw(t, "node")]
+			numbers := slices.Compact(slices.Sorted(slices.Values(rapid.SliceOfN(number, 0, 15).Draw(t, "numbers"))))
+			if rapid.Bool().Draw(t, "purge") {
+				must(t, node.Purge(ctx, numbers))
+				for _, n := range numbers {
+					purged[n] = true
+					delete(redriven, n)
+				}
+				continue
+			}
+			must(t, node.Redriven(ctx, numbers, at))
+			for _, n := range numbers {
+				redriven[n] = at
+			}
+		}
+		same(t, load(t, store).Marks(), redriven, purged)
+
+		// The log has lost its end, or its beginning.
+		end := number.Draw(t, "end")
+		cut := load(t, store)
+		must(t, cut.Cut(ctx, end))
+		maps.DeleteFunc(redriven, func(n, _ int64) bool { return n >= end })
+		maps.DeleteFunc(purged, func(n int64, _ bool) bool { return n >= end })
+		same(t, cut.Marks(), redriven, purged)
+		must(t, cut.Prune(ctx, end))
+		gone := end / LeafSize * LeafSize
+		maps.DeleteFunc(redriven, func(n, _ int64) bool { return n < gone })
+		maps.DeleteFunc(purged, func(n int64, _ bool) bool { return n < gone })
+		same(t, cut.Marks(), redriven, purged)
+		same(t, load(t, store).Marks(), redriven, purged)
+	})
+}
+
+func same(t *rapid.T, m Marks, redriven map[int64]int64, purged map[int64]bool) {
+	t.Helper()
+	for _, n := range around {
+		s, got := m.Redriven(n, time.Time{})
+		if at, want := redriven[n]; got != want || got && s.At != at {
+			t.Fatalf("%d: redriven at %d, %t, want %d, %t", n, s.At, got, at, want)
+		}
+		if got := m.Purged(n); got != purged[n] {
+			t.Fatalf("%d: purged: %t", n, got)
+		}
+	}
+	if got := m.Kept(0, 6*LeafSize); got != 6*LeafSize-int64(len(purged)) {
+		t.Errorf("%d are kept, and %d purged", got, len(purged))
+	}
+	for n := range purged {
+		kept := n
+		for purged[kept] {
+			kept++
+		}
+		if got := m.FirstKept(n); got != kept {
+			t.Errorf("from %d on the first that is kept is %d, want %d", n, got, kept)
+		}
+	}
+}
+
+// A mark that is older than the event is about another, which had its number.
+func TestAMarkThatIsOlderThanTheEvent(t *testing.T) {
+	b := load(t, metatest.NewMemory())
+	must(t, b.Redriven(t.Context(), []int64{7}, 1000))
+	for _, test := range []struct {
+		since int64
+		want  bool
+	}{{999, true}, {1000, true}, {1001, false}} {
+		if _, got := b.Marks().Redriven(7, time.UnixMilli(test.since)); got != test.want {
+			t.Errorf("of an event of %d: %t", test.since, got)
+		}
+	}
+}
+
+func TestEntriesThatAreNoLeaves(t *testing.T) {
+	b := load(t, metatest.NewMemory())
+	for name, value := range map[string]string{
+		"x": `{}`, "": `{}`, "-1": `{}`, "1/2": `{}`, fmt.Sprint(int64(math.MaxInt64 / LeafSize)): `{}`, "0": `{"Redriven":7}`, "1": ``,
+	} {
+		if err := b.Adopt(meta.Entry{Key: prefix + name, Value: []byte(value), Revision: 1}); err == nil || !strings.Contains(err.Error(), prefix+name) {
+			t.Errorf("%q with %q: %v", name, value, err)
+		}
+	}
+	if len(b.Marks()) != 0 {
+		t.Errorf("they left %v", b.Marks())
+	}
+}
+
+// faulty is a store whose changes fail as it is told.
+type faulty struct {
+	meta.Store
+	fail error
+	made bool // it seems to fail
+}
+
+func (f *faulty) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if f.fail != nil && !f.made {
+		return 0, f.fail
+	}
+	revision, err := f.Store.CompareAndSet(ctx, key, expected, value)
+	return revision, errors.Join(err, f.fail)
+}
+
+func (f *faulty) Get(ctx context.Context, key string) (meta.Entry, error) {
+	if errors.Is(f.fail, meta.ErrConflict) {
+		return meta.Entry{}, meta.ErrClosed
+	}
+	return f.Store.Get(ctx, key)
+}
+
+func (f *faulty) Delete(ctx context.Context, key string, expected meta.Revision) error {
+	return errors.Join(f.fail, f.Store.Delete(ctx, key, expected))
+}
+
+// A change that fails is not taken for made, and one that seemed to fail is not overwritten.
+func TestAStoreThatFails(t *testing.T) {
+	store := &faulty{Store: metatest.NewMemory()}
+	b := load(t, store)
+	must(t, b.Redriven(t.Context(), []int64{1}, 5))
+	for _, test := range []struct {
+		name string
+		fail error
+		made bool
+		want error
+	}{
+		{"no room", meta.ErrNoSpace, false, meta.ErrNoSpace},
+		{"nobody knows", meta.ErrUncertain, true, meta.ErrUncertain},
+		{"in conflict, and then closed", meta.ErrConflict, false, meta.ErrClosed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store.fail, store.made = test.fail, test.made
+			for what, err := range map[string]error{
+				"redriven": b.Redriven(t.Context(), []int64{2}, 6), "purged": b.Purge(t.Context(), []int64{3}), "cut": b.Cut(t.Context(), 1),
+			} {
+				if !errors.Is(err, test.want) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if m := b.Marks(); len(m) != 1 || m.Purged(3) {
+				t.Errorf("marks are %v", m)
+			}
+		})
+	}
+	store.fail = meta.ErrNoSpace
+	if err := b.Prune(t.Context(), LeafSize); !errors.Is(err, meta.ErrNoSpace) || len(b.Marks()) != 1 {
+		t.Errorf("pruned: %v", err)
+	}
+	store.fail = nil
+	must(t, b.Redriven(t.Context(), []int64{4}, 7))
+	if got := load(t, store).Marks()[0].Value; !slices.Equal(got.Redriven, b.Marks()[0].Value.Redriven) || got.Redriven.Last() != 4 {
+		t.Errorf("stored %v, known %v", got, b.Marks()[0].Value)
+	}
+}
+
+// An entry that somebody else removed begins anew, and one that is not there need not be removed.
+func TestAnEntryThatIsRemovedMeanwhile(t *testing.T) {
+	store := metatest.NewMemory()
+	b, other := load(t, store), load(t, store)
+	must(t, b.Redriven(t.Context(), []int64{1}, 5))
+	must(t, Remove(t.Context(), store, prefix+"0"))
+	must(t, Remove(t.Context(), store, prefix+"0"))
+	must(t, b.Redriven(t.Context(), []int64{2}, 6))
+	must(t, other.Redriven(t.Context(), []int64{3}, 6))
+	if got, want := load(t, store).Marks()[0].Value.Redriven, (ranges.Timed{{Range: ranges.Range{First: 2, Last: 3}, At: 6}}); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Readers need not wait for who marks.
+func TestMarksAreReadMeanwhile(t *testing.T) {
+	b := load(t, metatest.NewMemory())
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				b.Marks().Kept(0, 10*LeafSize)
+			}
+		}
+	})
+	for n := range int64(100) {
+		must(t, b.Purge(t.Context(), []int64{n * 100}))
+	}
+	close(done)
+	wg.Wait()
+}
+
+func TestARound(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		most      int
+		perSecond float64
+		want      int
+	}{
+		{"nobody says", 0, 0, 1000},
+		{"fewer", 7, 0, 7},
+		{"more than a round has", 5000, 0, 1000},
+		{"as many as go in half a minute", 0, 10, 300},
+		{"fewer than that", 7, 10, 7},
+		{"a fast one", 0, 1e9, 1000},
+		{"a slow one", 0, 0.001, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := Round(test.most, test.perSecond); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// Events are sent in order, in batches that are neither too many nor too large, and no faster than asked for.
+func TestRedrive(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		events    int
+		bytes     int
+		perSecond float64
+		batches   []int
+		took      time.Duration
+	}{
+		{"none", 0, 1, 0, nil, 0},
+		{"many small ones", 250, 1, 0, []int{100, 100, 50}, 0},
+		{"large ones", 5, 400, 0, []int{3, 2}, 0},
+		{"at a rate", 25, 1, 10, []int{10, 10, 5}, 1500 * time.Millisecond},
+		{"at a high rate", 300, 1, 100, []int{100, 100, 100}, 2 * time.Second},
+		{"at a slow one", 3, 1, 0.5, []int{1, 1, 1}, 4 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var batches, sent []int
+				r := NewRedrive(test.perSecond, 1000, func(_ context.Context, batch []int) error {
+					batches, sent = append(batches, len(batch)), append(sent, batch...)
+					return nil
+				})
+				began := time.Now()
+				for n := range test.events {
+					must(t, r.Add(t.Context(), n, test.bytes))
+					if r.Len()+len(sent) != n+1 {
+						t.Errorf("%d wait, %d are sent of %d", r.Len(), len(sent), n+1)
+					}
+				}
+				must(t, r.Flush(t.Context()))
+				if !slices.Equal(batches, test.batches) || !slices.IsSorted(sent) || r.Len() != 0 {
+					t.Errorf("batches %v, want %v", batches, test.batches)
+				}
+				if took := time.Since(began); took < test.took-time.Millisecond || took > test.took+time.Millisecond {
+					t.Errorf("it took %v, want %v", took, test.took)
+				}
+			})
+		})
+	}
+}
+
+func TestARedriveThatFails(t *testing.T) {
+	broken := errors.New("broken")
+	r := NewRedrive(1, 1000, func(context.Context, []int) error { return broken })
+	if err := r.Add(t.Context(), 1, 1); !errors.Is(err, broken) {
+		t.Errorf("sent: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Add(ctx, 2, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits: %v", err)
+	}
+}
+
+func TestATurnIsOneCallersAtATime(t *testing.T) {
+	turn := NewTurn()
+	for range 2 {
+		give, err := turn.Take(t.Context())
+		must(t, err)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("enough")
+		cancel(enough)
+		if _, err := turn.Take(ctx); !errors.Is(err, enough) {
+			t.Errorf("a second one: %v", err)
+		}
+		give()
+	}
+}
