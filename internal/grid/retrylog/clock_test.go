@@ -32,16 +32,13 @@ func TestAClockThatIsSetBack(t *testing.T) {
 				synctest.Wait()
 				clock.set(-by)
 				y.put(10*time.Second, thing("later")) // wakes it
-				time.Sleep(10 * time.Second)
-				y.wantHanded("later")
-				time.Sleep(12 * time.Second)
-				y.wantHanded("in memory")
+				y.wantAfter(10*time.Second, "later")
+				y.wantAfter(12*time.Second, "in memory")
 				for i := range 3 {
 					y.put(10*time.Second, thing(fmt.Sprint(i)))
 					time.Sleep(time.Second)
 				}
-				time.Sleep(9 * time.Second)
-				y.wantHanded("0 1 2")
+				y.wantAfter(9*time.Second, "0 1 2")
 			})
 		})
 	}
@@ -55,8 +52,7 @@ func TestAClockThatIsSetBackWhileNothingHappens(t *testing.T) {
 		y.put(time.Hour, thing("a"))
 		time.Sleep(time.Minute)
 		clock.set(-1000 * time.Hour)
-		time.Sleep(time.Hour + 10*time.Minute)
-		y.wantHanded("a")
+		y.wantAfter(time.Hour+10*time.Minute, "a")
 	})
 }
 
@@ -74,8 +70,7 @@ func TestAClockThatWasSetBackBeforeTheStart(t *testing.T) {
 		y.taker.hook = func(e Entry) { e.Done() }
 		y.run()
 		y.put(10*time.Second, thing("new"))
-		time.Sleep(9 * time.Second)
-		y.wantHanded("")
+		y.wantAfter(9*time.Second, "")
 		time.Sleep(4 * time.Second)
 		y.wantSome(501)
 	})
@@ -93,8 +88,7 @@ func TestAClockThatWasSetBackKeepsDistances(t *testing.T) {
 		y.now = clock.now
 		clock.set(-1000 * time.Hour)
 		y.run()
-		time.Sleep(2 * time.Minute)
-		got := y.wantHanded("0 1 2 3 4")
+		got := y.wantAfter(2*time.Minute, "0 1 2 3 4")
 		for i, e := range got {
 			if apart := e.at.Sub(got[0].at); apart != time.Duration(i)*3*time.Second {
 				t.Errorf("%d came %v after the first", i, apart)
@@ -112,9 +106,7 @@ func TestAClockThatIsSetForward(t *testing.T) {
 		time.Sleep(time.Second)
 		y.put(time.Hour, thing("b"))
 		clock.set(59*time.Minute - time.Second)
-		time.Sleep(time.Minute)
-		y.wantHanded("a")
-		time.Sleep(time.Second)
-		y.wantHanded("b")
+		y.wantAfter(time.Minute, "a")
+		y.wantAfter(time.Second, "b")
 	})
 }

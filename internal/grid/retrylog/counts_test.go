@@ -23,8 +23,7 @@ func (y *yard) wantWaiting(subscription string, want ...Waiting) {
 
 // G5: how much waits, and since when, also after a start.
 func TestWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		time.Sleep(90 * time.Second)
 		start := time.Now().Truncate(time.Minute).UTC()
 		y.put(time.Second, thingOf("a", "1"), thingOf("b", "2"), thingOf("a", "3"))

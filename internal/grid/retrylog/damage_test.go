@@ -14,8 +14,7 @@ import (
 
 // Damage costs what was damaged and holds up nothing.
 func TestDamageIsPassed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		for i := range 12 { // a batch each, of about 100 bytes
 			y.put(time.Second, thing(fmt.Sprint(i)))
 		}
@@ -33,13 +32,11 @@ func TestDamageIsPassed(t *testing.T) {
 		done(got)
 		time.Sleep(time.Minute)
 		y.put(time.Second, thing("z"))
-		time.Sleep(time.Second)
-		done(y.wantHanded("z"))
+		done(y.wantAfter(time.Second, "z"))
 		time.Sleep(time.Minute)
 		y.kill()
 		y.run()
-		time.Sleep(time.Minute)
-		y.wantHanded("")
+		y.wantAfter(time.Minute, "")
 		if waiting := y.Waiting("mailer2345678"); len(waiting) != 0 {
 			t.Errorf("waiting for ever: %v", waiting)
 		}
@@ -48,19 +45,16 @@ func TestDamageIsPassed(t *testing.T) {
 
 // The same where damage is the last that there is, and on a parked log.
 func TestDamageAtTheEndIsPassed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		large := things(30) // one batch
 		y.put(time.Second, large...)
 		must(t, y.Parked("s").Put(t.Context(), large))
 		y.damage(y.logs[1].id)
 		y.damage(y.Parked("s").id)
 		y.run()
-		time.Sleep(time.Second)
-		y.wantHanded("")
+		y.wantAfter(time.Second, "")
 		y.put(time.Second, thing("a"))
-		time.Sleep(time.Second)
-		done(y.wantHanded("a"))
+		done(y.wantAfter(time.Second, "a"))
 		if got, err := y.Parked("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 0 {
 			t.Errorf("the damaged parked log gave %d, %v", len(got), err)
 		}
@@ -91,8 +85,7 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 		_, err = eventlog.Append(t.Context(), part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte{1, 1}}}})
 		must(t, err)
 		y.run()
-		time.Sleep(time.Second)
-		done(y.wantHanded("a b"))
+		done(y.wantAfter(time.Second, "a b"))
 		time.Sleep(time.Minute)
 		if at, _ := y.books[0].find(retryLogName(1)); at.Next != 5 {
 			t.Errorf("the cursor is at %d, want 5", at.Next)
@@ -115,8 +108,7 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 // A release that was gone back to does not throw away what the newer one has put: it keeps it,
 // holds up nothing for it, and the newer one finds it again.
 func TestDeliveriesOfANewerRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		parked := y.Parked("s")
 		newer := func(q *queue) {
 			_, err := q.open(t.Context())
@@ -131,8 +123,7 @@ func TestDeliveriesOfANewerRelease(t *testing.T) {
 		newer(&parked.queue)
 		y.shelve(parked, "d")
 		y.run()
-		time.Sleep(time.Second)
-		done(y.wantHanded("a b"))
+		done(y.wantAfter(time.Second, "a b"))
 		for _, e := range y.wantTaken(parked, 10, 1000, "c d") {
 			e.Done()
 		}

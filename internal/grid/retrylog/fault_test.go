@@ -71,8 +71,7 @@ func TestCursorsAreSavedNowAndThen(t *testing.T) {
 		y.stop()
 		y.kill()
 		y.run()
-		time.Sleep(time.Hour)
-		y.wantHanded("")
+		y.wantAfter(time.Hour, "")
 	})
 }
 
@@ -100,23 +99,20 @@ func TestCursorsInDoubt(t *testing.T) {
 		time.Sleep(time.Minute)
 		store.failWith(meta.ErrNoSpace)
 		y.put(time.Second, thing("b"))
-		time.Sleep(time.Second)
-		done(y.wantHanded("b"))
+		done(y.wantAfter(time.Second, "b"))
 		time.Sleep(time.Minute)
 		store.lose.Store(false)
 		store.fail.Store(nil)
 		time.Sleep(time.Minute) // tried again by itself
 		y.kill()
 		y.run()
-		time.Sleep(time.Minute)
-		y.wantHanded("")
+		y.wantAfter(time.Minute, "")
 	})
 }
 
 // A full disk refuses puts and nothing else; they succeed once there is room.
 func TestAFullDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.run()
 		y.put(10*time.Second, thing("a"))
 		y.mem.SetCapacity(1)
@@ -127,19 +123,16 @@ func TestAFullDisk(t *testing.T) {
 		if err := y.Parked("s").Put(t.Context(), full); !errors.Is(err, eventlog.ErrNoSpace) {
 			t.Errorf("a put on a parked log: %v", err)
 		}
-		time.Sleep(10 * time.Second)
-		done(y.wantHanded("a"))
+		done(y.wantAfter(10*time.Second, "a"))
 		y.mem.SetCapacity(0)
 		y.put(time.Minute, thing("b"))
-		time.Sleep(time.Minute)
-		y.wantHanded("b")
+		y.wantAfter(time.Minute, "b")
 		y.mem.SetCapacity(1)
 		y.restart() // to a full disk, with b not done
 		y.run()
 		time.Sleep(time.Second)
 		y.mem.SetCapacity(0)
-		time.Sleep(time.Minute)
-		y.wantHanded("b")
+		y.wantAfter(time.Minute, "b")
 	})
 }
 
@@ -177,18 +170,14 @@ func (p brokenPartition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
 
 // Storage that cannot be read is tried again, and Run goes on.
 func TestReadingIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.put(time.Second, thing("a"))
 		must(t, y.Parked("s").Put(t.Context(), things(1)))
-		y.stop()
-		must(t, y.engine.Close())
 		broken := &brokenEngine{}
 		broken.broken.Store(true)
-		y.openWith(func(e eventlog.Engine) eventlog.Engine { broken.Engine = e; return broken })
+		y.restartWith(func(e eventlog.Engine) eventlog.Engine { broken.Engine = e; return broken })
 		y.run()
-		time.Sleep(time.Minute)
-		y.wantHanded("")
+		y.wantAfter(time.Minute, "")
 		if _, err := y.Parked("s").TryTake(t.Context(), 1, 1); !errors.Is(err, errBroken) {
 			t.Errorf("the parked log gave %v", err)
 		}
@@ -196,18 +185,15 @@ func TestReadingIsTriedAgain(t *testing.T) {
 			t.Errorf("the parked log counted %v", err)
 		}
 		broken.broken.Store(false)
-		time.Sleep(maxPause)
-		y.wantHanded("a")
+		y.wantAfter(maxPause, "a")
 		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 1 {
 			t.Errorf("waiting: %v", got)
 		}
 		broken.broken.Store(true) // in the midst of it
 		y.put(time.Second, thing("b"))
-		time.Sleep(time.Second)
-		y.wantHanded("")
+		y.wantAfter(time.Second, "")
 		broken.broken.Store(false)
-		time.Sleep(2 * firstPause)
-		y.wantHanded("b")
+		y.wantAfter(2*firstPause, "b")
 	})
 }
 
@@ -238,11 +224,8 @@ func (r uncertainReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
 // What was stored though the one who put it was not told is handed out and counted all the
 // same.
 func TestAPutInDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
-		y.stop()
-		must(t, y.engine.Close())
-		y.openWith(func(e eventlog.Engine) eventlog.Engine { return uncertainEngine{e} })
+	bubble(t, func(t *testing.T, y *yard) {
+		y.restartWith(func(e eventlog.Engine) eventlog.Engine { return uncertainEngine{e} })
 		y.run()
 		synctest.Wait()
 		if err := y.Put(t.Context(), time.Second, things(2)); !errors.Is(err, eventlog.ErrUncertain) {
@@ -252,8 +235,7 @@ func TestAPutInDoubt(t *testing.T) {
 		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 2 {
 			t.Errorf("waiting: %v", got)
 		}
-		time.Sleep(time.Second)
-		done(y.wantHanded("0 1"))
+		done(y.wantAfter(time.Second, "0 1"))
 		if got := y.Waiting("mailer2345678"); len(got) != 0 {
 			t.Errorf("waiting: %v", got)
 		}
@@ -262,8 +244,7 @@ func TestAPutInDoubt(t *testing.T) {
 
 // Disk use follows what waits, not what has ever waited.
 func TestDoneEntriesAreTrimmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.taker.hook = func(e Entry) { e.Done() }
 		y.run()
 		parked := y.Parked("s")
@@ -295,8 +276,7 @@ func TestDoneEntriesAreTrimmed(t *testing.T) {
 
 // What the count at the start has still to see stays, be it done or not.
 func TestWhatIsNotCountedIsNotTrimmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		batch := things(300)
 		for i := range batch {
 			batch[i].Event = append(batch[i].Event, make([]byte, 10_000)...)
@@ -345,8 +325,7 @@ func TestALogThatBeginsBehindItsCursor(t *testing.T) {
 // G5: where acknowledged entries may be lost (sync mode os) the log can end before its cursor.
 // What is put then has numbers that were done once, and must not be taken for done.
 func TestALogThatEndsBeforeItsCursor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		parked := y.Parked("s")
 		must(t, parked.Put(t.Context(), things(10)))
 		y.put(time.Second, things(10)...)
@@ -416,22 +395,17 @@ func (lateReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
 // What is stored only after the one who put it has given up is found, though nothing else is
 // put into that retry log: he may have put it elsewhere, but he may also be gone.
 func TestAPutThatNobodyWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
-		y.stop()
-		must(t, y.engine.Close())
+	bubble(t, func(t *testing.T, y *yard) {
 		late := make(chan struct{})
-		y.openWith(func(e eventlog.Engine) eventlog.Engine { return lateEngine{e, late} })
+		y.restartWith(func(e eventlog.Engine) eventlog.Engine { return lateEngine{e, late} })
 		y.run()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := y.Put(ctx, time.Second, things(2)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("put gave %v", err)
 		}
-		time.Sleep(5 * time.Second)
-		y.wantHanded("")
+		y.wantAfter(5*time.Second, "")
 		close(late)
-		time.Sleep(2 * time.Minute)
-		done(y.wantHanded("0 1"))
+		done(y.wantAfter(2*time.Minute, "0 1"))
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -51,8 +50,7 @@ func (y *yard) shelve(s *Parked, names ...string) {
 
 // G7: what cannot be sent waits on the parked log, first in, first out.
 func TestParked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		s := y.Parked("s")
 		if y.Parked("s") != s || y.Parked("t") == s {
 			t.Error("parked logs are mixed up")
@@ -140,8 +138,7 @@ func (e *countingEngine) Partition(id eventlog.PartitionID, r eventlog.Retention
 // Ten thousand subscriptions that never shelve anything cost nothing, nor do retry logs that are
 // not used.
 func TestWhatIsNotUsedIsNotTouched(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.put(time.Minute, thing("a"))
 		y.shelve(y.Parked("used"), "a")
 		must(t, y.engine.Close())
@@ -153,8 +150,7 @@ func TestWhatIsNotUsedIsNotTouched(t *testing.T) {
 			y.wantTaken(s, 10, 1000, "")
 			y.wantLen(s, 0)
 		}
-		time.Sleep(time.Hour)
-		y.wantHanded("a")
+		y.wantAfter(time.Hour, "a")
 		y.wantTaken(y.Parked("used"), 10, 1000, "a")
 		if n := engine.touched.Load(); n != 2 {
 			t.Errorf("%d logs were touched, want those two that were used", n)
@@ -164,8 +160,7 @@ func TestWhatIsNotUsedIsNotTouched(t *testing.T) {
 
 // A parked log that is forgotten is gone, with its cursor, and stays so.
 func TestForget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.run()
 		s := y.Parked("s")
 		y.shelve(s, "a", "b")

@@ -51,8 +51,7 @@ func TestEveryWaitOfTheLadderIsExact(t *testing.T) {
 
 // G5: the wait is the least of the ladder that is not less.
 func TestWaitsAreRoundedUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		for _, test := range []struct{ asked, got time.Duration }{
 			{0, 100 * time.Millisecond},
 			{-time.Hour, 100 * time.Millisecond},
@@ -78,38 +77,31 @@ func TestWaitsAreRoundedUp(t *testing.T) {
 }
 
 func TestWhatIsDueTogetherIsHandedOutTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.put(10*time.Second, thing("a"), thing("b"))
 		time.Sleep(9 * time.Second)
 		y.put(time.Second, thing("c"))
 		y.put(10*time.Second, thing("d"))
 		y.run()
-		time.Sleep(time.Second - time.Millisecond)
-		y.wantHanded("")
-		time.Sleep(time.Millisecond)
-		for _, e := range y.wantHanded("c a b") { // the shorter wait first, then as they were put
+		y.wantAfter(time.Second-time.Millisecond, "")
+		for _, e := range y.wantAfter(time.Millisecond, "c a b") { // the shorter wait first, then as they were put
 			if e.batch != 1 {
 				t.Errorf("%s came in batch %d", nameOf(e.Delivery), e.batch)
 			}
 		}
-		time.Sleep(9 * time.Second)
-		y.wantHanded("d")
+		y.wantAfter(9*time.Second, "d")
 	})
 }
 
 func TestAPutWakesASleeper(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.run()
 		time.Sleep(12345 * time.Millisecond)
 		y.put(time.Minute, thing("long"))
 		time.Sleep(time.Second)
 		y.put(100*time.Millisecond, thing("short"))
-		time.Sleep(100 * time.Millisecond)
-		y.wantHanded("short")
-		time.Sleep(time.Minute - 1100*time.Millisecond)
-		y.wantHanded("long")
+		y.wantAfter(100*time.Millisecond, "short")
+		y.wantAfter(time.Minute-1100*time.Millisecond, "long")
 	})
 }
 
@@ -200,13 +192,11 @@ func TestAFullLookAheadDelaysWithinTheJitter(t *testing.T) {
 
 // G5: what was not done when the process ended is handed out again, what was done is not.
 func TestAfterARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.put(time.Second, thing("a"), thing("b"), thing("c"))
 		y.put(time.Minute, thing("later"))
 		y.run()
-		time.Sleep(time.Second)
-		got := y.wantHanded("a b c")
+		got := y.wantAfter(time.Second, "a b c")
 		got[0].Done()
 		got[0].Done() // safe twice
 		got[2].Done() // above b, which holds the cursor
@@ -217,25 +207,21 @@ func TestAfterARestart(t *testing.T) {
 		y.restart()
 		y.run()
 		y.wantHanded("")
-		time.Sleep(59 * time.Second)
-		got = y.wantHanded("later")
+		got = y.wantAfter(59*time.Second, "later")
 		y.stop()
 		done(got) // after Run has ended
 		must(t, y.Save(t.Context()))
 		y.kill()
 		y.run()
-		time.Sleep(time.Hour)
-		y.wantHanded("")
+		y.wantAfter(time.Hour, "")
 		y.put(time.Second, thing("z"))
-		time.Sleep(time.Second)
-		y.wantHanded("z")
+		y.wantAfter(time.Second, "z")
 	})
 }
 
 // What fell due while nobody ran is handed out at once, in the order in which it was due.
 func TestOverdueAfterAStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.put(time.Minute, thing("3"))
 		y.put(10*time.Second, thing("2"))
 		y.put(time.Second, thing("1"))
@@ -244,14 +230,12 @@ func TestOverdueAfterAStart(t *testing.T) {
 		y.put(100*time.Millisecond, thing("4"))
 		y.run()
 		y.wantHanded("1 2 3")
-		time.Sleep(100 * time.Millisecond)
-		y.wantHanded("4")
+		y.wantAfter(100*time.Millisecond, "4")
 	})
 }
 
 func TestRunTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.run()
 		synctest.Wait()
 		if err := y.Run(t.Context(), y.taker.take); err == nil {
@@ -261,14 +245,12 @@ func TestRunTwice(t *testing.T) {
 		time.Sleep(9500 * time.Millisecond)
 		y.stop() // with a in the look-ahead
 		y.run()
-		time.Sleep(500 * time.Millisecond)
-		y.wantHanded("a")
+		y.wantAfter(500*time.Millisecond, "a")
 	})
 }
 
 func TestRunEndsWithTheEngine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.put(10*time.Second, thing("a"), thing("b"))
 		ended := make(chan error)
 		go func() { ended <- y.Run(t.Context(), y.taker.take) }()
@@ -335,8 +317,7 @@ func (y *yard) wantSome(n int) []taken {
 }
 
 func TestLargePutsAreSplit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, Config{})
+	bubble(t, func(t *testing.T, y *yard) {
 		var batch []pending.Delivery
 		for i := range 40 {
 			p := thing(fmt.Sprint(i))

@@ -61,6 +61,11 @@ func newYard(t testing.TB, cfg Config) *yard {
 	return y
 }
 
+// bubble runs a test in virtual time.
+func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
+	synctest.Test(t, func(t *testing.T) { test(t, newYard(t, Config{})) })
+}
+
 // open begins a life.
 func (y *yard) open() {
 	y.t.Helper()
@@ -70,26 +75,25 @@ func (y *yard) open() {
 func (y *yard) openWith(wrap func(eventlog.Engine) eventlog.Engine) {
 	y.t.Helper()
 	engine, err := disk.Open(disk.Config{FS: y.mem, Sync: y.sync, SegmentBytes: 64 << 10, Log: quiet()})
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	must(y.t, err)
 	y.engine = engine
 	y.cfg.Engine = wrap(engine)
 	y.Logs, err = Open(context.Background(), y.cfg)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	must(y.t, err)
 	y.taker = &taker{}
 }
 
 // restart ends the process in good order and begins another life.
 func (y *yard) restart() {
 	y.t.Helper()
+	y.restartWith(func(e eventlog.Engine) eventlog.Engine { return e })
+}
+
+func (y *yard) restartWith(wrap func(eventlog.Engine) eventlog.Engine) {
+	y.t.Helper()
 	y.stop()
-	if err := y.engine.Close(); err != nil {
-		y.t.Fatal(err)
-	}
-	y.open()
+	must(y.t, y.engine.Close())
+	y.openWith(wrap)
 }
 
 // kill ends the process as kill -9 does. What Run saves at its end is not saved.
@@ -139,9 +143,7 @@ func (y *yard) run() {
 
 func (y *yard) put(wait time.Duration, deliveries ...pending.Delivery) {
 	y.t.Helper()
-	if err := y.Put(context.Background(), wait, deliveries); err != nil {
-		y.t.Fatal(err)
-	}
+	must(y.t, y.Put(context.Background(), wait, deliveries))
 }
 
 // taker notes what it is handed, and when.
@@ -222,6 +224,13 @@ func (y *yard) wantHanded(want string) []taken {
 		y.t.Errorf("handed out: %q, want %q", found, want)
 	}
 	return got
+}
+
+// wantAfter lets time pass first.
+func (y *yard) wantAfter(d time.Duration, want string) []taken {
+	y.t.Helper()
+	time.Sleep(d)
+	return y.wantHanded(want)
 }
 
 func done(all []taken) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -50,6 +51,20 @@ func newYard(t *testing.T) *yard {
 	y := &yard{t: t, broker: b, meta: store, read: new(atomic.Int64)}
 	y.Box = New(Config{Broker: counting{b, y.read}, Meta: store, Log: quiet()})
 	return y
+}
+
+// withHubs has a hub of poison events, and orders, where they came from.
+func withHubs(t *testing.T, partitions int) *yard {
+	t.Helper()
+	y := newYard(t)
+	y.hub("bad", partitions)
+	y.hub("orders", 2)
+	return y
+}
+
+// bubble is the same in virtual time.
+func bubble(t *testing.T, partitions int, test func(t *testing.T, y *yard)) {
+	synctest.Test(t, func(t *testing.T) { test(t, withHubs(t, partitions)) })
 }
 
 func must(t testing.TB, err error) {
@@ -126,6 +141,14 @@ func (y *yard) die(hub, partition string, poisonEvents ...poison.Record) {
 	y.t.Helper()
 	for _, l := range poisonEvents {
 		y.publish(hub, partition, l.Message())
+	}
+}
+
+// dieMany puts away so many of function a, one by one.
+func (y *yard) dieMany(n int) {
+	y.t.Helper()
+	for i := range n {
+		y.die("bad", "0", poisonEvent("a", i))
 	}
 }
 

@@ -143,9 +143,7 @@ func TestShow(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 2)
-	y.hub("orders", 2)
+	y := withHubs(t, 2)
 	for n := range 30 {
 		y.die("bad", "0", poisonEvent("a", n))
 		y.die("bad", "1", poisonEvent("b", n))
@@ -205,12 +203,8 @@ func (o overtaken) Cursor(ctx context.Context, hub, group, partition string, at 
 
 // F4: retention removes the oldest while they are listed, or redriven.
 func TestPoisonEventsThatAreRemovedMeanwhile(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
-	for n := range 500 {
-		y.die("bad", "0", poisonEvent("a", n))
-	}
+	y := withHubs(t, 1)
+	y.dieMany(500)
 	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Limit: 150}}); done != 150 {
 		t.Fatalf("%d redriven", done)
 	}

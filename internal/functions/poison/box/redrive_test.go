@@ -53,9 +53,7 @@ func TestRedrive(t *testing.T) {
 
 // F4: what was redriven is not again, unless it is asked for.
 func TestWhatWasRedrivenIsRemembered(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
+	y := withHubs(t, 1)
 	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("b", 2), poisonEvent("a", 3))
 	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Function: "a"}}); done != 2 {
 		t.Errorf("%d were redriven", done)
@@ -86,9 +84,7 @@ func TestWhatWasRedrivenIsRemembered(t *testing.T) {
 
 // F4: an event that comes back again and again is not sent round for ever.
 func TestTheLoopGuard(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
+	y := withHubs(t, 1)
 	for n := range 5 {
 		l := poisonEvent("a", n)
 		l.Redriven = n
@@ -111,9 +107,7 @@ func TestTheLoopGuard(t *testing.T) {
 
 // F4: one that cannot be redriven does not keep the others.
 func TestAPoisonEventWhosePartitionIsGone(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
+	y := withHubs(t, 1)
 	nowhere := poisonEvent("a", 3)
 	nowhere.ID, nowhere.Partition = "a/orders/9/3", "9"
 	y.die("bad", "0", poisonEvent("a", 1), nowhere, poisonEvent("a", 4))
@@ -188,9 +182,7 @@ func TestAListOfHubsIsShort(t *testing.T) {
 
 // F4: poison events that may not be redriven, however many, do not keep those behind them.
 func TestManyThatFailDoNotKeepTheRest(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
+	y := withHubs(t, 1)
 	for n := range 30 {
 		l := poisonEvent("a", n)
 		if n < 20 {
@@ -207,10 +199,7 @@ func TestManyThatFailDoNotKeepTheRest(t *testing.T) {
 
 // F4: a poison event that had no room for its event brings it back all the same, if its hub still has it.
 func TestAPoisonEventWithoutItsEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("bad", 1)
-		y.hub("orders", 2)
+	bubble(t, 1, func(t *testing.T, y *yard) {
 		large := event.Event{Body: append(bytes.Repeat([]byte("x"), 1<<20), " 7"...), Key: "home-1", Properties: map[string]any{"p": int32(1)}}
 		refer := func(n int, enqueued time.Time) {
 			l := poisonEvent("a", n)
@@ -257,9 +246,7 @@ func (r refusing) Publish(ctx context.Context, hub string, to broker.Target, eve
 }
 
 func TestAPoisonEventThatIsRefusedDoesNotKeepThoseBesideIt(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
+	y := withHubs(t, 1)
 	y.cfg.Broker = refusing{counting{y.broker, y.read}, "body 2"}
 	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("a", 2), poisonEvent("a", 3))
 	reported, done, failed := y.redrive("bad", RedriveConfig{})
@@ -273,9 +260,7 @@ func TestAPoisonEventThatIsRefusedDoesNotKeepThoseBesideIt(t *testing.T) {
 
 // F4: after a crash between publishing and marking an event is redriven twice, never not at all.
 func TestACrashBetweenPublishingAndMarking(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
+	y := withHubs(t, 1)
 	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("a", 2))
 	y.meta.fail.Store(new(error(errBroken)))
 	reported := 0
@@ -298,12 +283,8 @@ func TestACrashBetweenPublishingAndMarking(t *testing.T) {
 
 // F4: who stops in the middle goes on there.
 func TestACallerWhoLeavesInTheMiddle(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
-	for n := range 250 {
-		y.die("bad", "0", poisonEvent("a", n))
-	}
+	y := withHubs(t, 1)
+	y.dieMany(250)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done, _, err := y.Redrive(ctx, "bad", RedriveConfig{Each: func(Redriven) { cancel() }})
@@ -316,13 +297,8 @@ func TestACallerWhoLeavesInTheMiddle(t *testing.T) {
 }
 
 func TestTheRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("bad", 1)
-		y.hub("orders", 2)
-		for n := range 50 {
-			y.die("bad", "0", poisonEvent("a", n))
-		}
+	bubble(t, 1, func(t *testing.T, y *yard) {
+		y.dieMany(50)
 		began := time.Now()
 		if _, done, _ := y.redrive("bad", RedriveConfig{PerSecond: 10}); done != 50 {
 			t.Errorf("%d were redriven", done)
@@ -359,10 +335,7 @@ func TestAHubMadeAnewHasNoMarks(t *testing.T) {
 
 // A log that lost its end numbers other poison events as those that were redriven.
 func TestAMarkThatIsOlderThanItsPoisonEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("bad", 1)
-		y.hub("orders", 2)
+	bubble(t, 1, func(t *testing.T, y *yard) {
 		h, err := y.broker.Hub("bad")
 		must(t, err)
 		var numbers []int64
@@ -373,9 +346,7 @@ func TestAMarkThatIsOlderThanItsPoisonEvent(t *testing.T) {
 		must(t, err)
 		must(t, m.of("0").Redriven(t.Context(), numbers, time.Now().UnixMilli()))
 		time.Sleep(time.Second)
-		for n := range 300 {
-			y.die("bad", "0", poisonEvent("a", n))
-		}
+		y.dieMany(300)
 		if n := len(y.list("bad", Query{Limit: 1000})); n != 300 {
 			t.Errorf("listed %d", n)
 		}
@@ -387,9 +358,7 @@ func TestAMarkThatIsOlderThanItsPoisonEvent(t *testing.T) {
 
 // F4: to redrive some at a time costs no more than to redrive all at once.
 func TestPoisonEventsThatWereRedrivenArePassedOver(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
-	y.hub("orders", 2)
+	y := withHubs(t, 1)
 	for n := range 100 {
 		var some []event.Event
 		for m := range 100 {
@@ -417,9 +386,7 @@ func TestPoisonEventsThatWereRedrivenArePassedOver(t *testing.T) {
 
 // F4: two operators who press the button at once.
 func TestRedrivesAtOnce(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 2)
-	y.hub("orders", 2)
+	y := withHubs(t, 2)
 	for n := range 200 {
 		y.die("bad", strconv.Itoa(n%2), poisonEvent("a", n))
 	}
@@ -483,9 +450,7 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 // F4: whatever is put away and redriven in whatever order, each poison event is listed until it was redriven, and published once for each time.
 func TestAnyCourseOfRedrives(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		y := newYard(t)
-		y.hub("bad", 2)
-		y.hub("orders", 2)
+		y := withHubs(t, 2)
 		left, sent := map[string]bool{}, 0
 		next := 0
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
