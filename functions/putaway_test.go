@@ -42,7 +42,7 @@ func TestThePartitionWaitsForThePoisonHub(t *testing.T) {
 }
 
 // F4: a stop in the middle of it repeats nothing: the next owner writes the poison event, and calls nothing before.
-func TestTheNextOwnerWritesTheLetterThatWasAboutToBe(t *testing.T) {
+func TestTheNextOwnerWritesThePoisonEventThatWasAboutToBe(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.poison.setDown(errors.New("away"))
 		w.orders.send("0", "bad", "ok")

@@ -370,7 +370,7 @@ func (m *mortal) Remove(ctx context.Context, g processor.Group, f processor.Entr
 }
 
 // F4: in a real yard's hub a poison event is stored exactly once, wherever its writer died.
-func TestInAYardALetterIsStoredExactlyOnceWhereverItsWriterDies(t *testing.T) {
+func TestInAYardAPoisonEventIsStoredExactlyOnceWhereverItsWriterDies(t *testing.T) {
 	yard := servertest.Start(t)
 	client := yard.Dial(t)
 	var all sync.WaitGroup

@@ -155,7 +155,7 @@ func (y *yard) openDelivery(ctx context.Context, cfg Config, origin string) (err
 func (y *yard) gridParts(cfg Config) []service.Part {
 	return []service.Part{
 		{Name: "topics", Run: y.grid.topics.Run},
-		{Name: "farewells", Run: y.grid.deletionNotice.Run},
+		{Name: "deletion notices", Run: y.grid.deletionNotice.Run},
 		{Name: "dead letters", Run: y.grid.dead.Run},
 		{Name: "delivery", Run: y.grid.delivery.Run},
 		{Name: "configured subscriptions", Run: func(ctx context.Context) error { return y.ensureSubscriptions(ctx, cfg) }},

@@ -9,10 +9,10 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
-// Bounds of farewells.
+// Bounds of deletion notices.
 const (
-	maxFarewells    = 1000
-	farewellsAtOnce = 4
+	maxNotices    = 1000
+	noticesAtOnce = 4
 )
 
 // farewell is the definitions for those who delete some: it tells endpoints of the Event Grid schema
@@ -26,7 +26,7 @@ type deletionNotice struct {
 }
 
 func newDeletionNotice(k *topics.Registry, asker *handshake.Asker, log *slog.Logger) *deletionNotice {
-	return &deletionNotice{Registry: k, asker: asker, gone: make(chan topics.Subscription, maxFarewells), log: log}
+	return &deletionNotice{Registry: k, asker: asker, gone: make(chan topics.Subscription, maxNotices), log: log}
 }
 
 // Delete is the registry's.
@@ -66,7 +66,7 @@ func (f *deletionNotice) bid(s topics.Subscription) {
 // Run tells endpoints until ctx ends.
 func (f *deletionNotice) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	for range farewellsAtOnce {
+	for range noticesAtOnce {
 		all.Go(func() {
 			for {
 				select {

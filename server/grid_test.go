@@ -25,7 +25,7 @@ type receiver struct {
 	t *testing.T
 	// status is what deliveries are answered with; zero: 200.
 	status atomic.Int32
-	// handshakes counts the questions; got and gone are deliveries and farewells.
+	// handshakes counts the questions; got and gone are deliveries and deletion notices.
 	handshakes atomic.Int32
 	got, gone  chan string
 	// hold, if it is not nil, keeps deliveries waiting until it is closed.

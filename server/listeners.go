@@ -121,7 +121,7 @@ func newAMQP(cfg Config, y *yard) (*amqp.Server, error) {
 }
 
 func (d *listeners) part() service.Part {
-	return service.Part{Name: "doors", Run: d.run, Stop: d.stop}
+	return service.Part{Name: "listeners", Run: d.run, Stop: d.stop}
 }
 
 // run serves at every listener until it is stopped, ctx ends or any listener fails, and returns

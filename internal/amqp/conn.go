@@ -110,9 +110,9 @@ func (c *Conn) run(ctx context.Context) {
 	}
 }
 
-// rescue makes a panic, be it a handler's or our own, an error of this connection instead
+// recoverAs makes a panic, be it a handler's or our own, an error of this connection instead
 // of the end of the process.
-func (c *Conn) rescue(doing string, err *error) {
+func (c *Conn) recoverAs(doing string, err *error) {
 	if p := recover(); p != nil {
 		c.log.Error("panic on an AMQP connection", "doing", doing, "panic", p, "stack", string(debug.Stack()))
 		*err = errPanic
@@ -128,7 +128,7 @@ func (c *Conn) guard(doing string, call func()) {
 }
 
 func (c *Conn) guarded(doing string, call func()) (err error) {
-	defer c.rescue(doing, &err)
+	defer c.recoverAs(doing, &err)
 	call()
 	return nil
 }

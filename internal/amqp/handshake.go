@@ -179,7 +179,7 @@ func (h *handshake) certified() bool { return h.tls != nil && len(h.tls.Verified
 // being told why.
 func (h *handshake) check(init wire.SASLInit) (value any, err error) {
 	c := h.conn
-	defer c.rescue("authenticating", &err)
+	defer c.recoverAs("authenticating", &err)
 	auth := c.server.cfg.Auth
 	switch init.Mechanism {
 	case mechanismCBS, mechanismAnonymous:

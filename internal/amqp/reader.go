@@ -22,7 +22,7 @@ type reader struct {
 // run goes through the layers and then takes frames, until there is a reason to end.
 func (r *reader) run(ctx context.Context) (err error) {
 	c := r.conn
-	defer c.rescue("reading", &err)
+	defer c.recoverAs("reading", &err)
 	c.mu.Lock()
 	c.deadlines.opening = time.AfterFunc(c.server.cfg.OpenTimeout, c.openTimedOut)
 	c.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *reader) say(err error) {
 		return
 	}
 	var last error // all frames are ignored but the peer's close
-	defer c.rescue("reading", &last)
+	defer c.recoverAs("reading", &last)
 	for last == nil {
 		last = r.next()
 	}

@@ -79,7 +79,7 @@ func TestPartsStopInReverseOrder(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		err := Group{Parts: []Part{
-			obedient(&d, "engine"), obedient(&d, "broker"), draining(&d, "door", time.Second),
+			obedient(&d, "engine"), obedient(&d, "broker"), draining(&d, "listener", time.Second),
 		}}.Run(ctx)
 		if err != nil {
 			t.Errorf("a stop that was asked for is no error: %v", err)
@@ -95,7 +95,7 @@ func TestTheFirstFailureStopsAllAndIsReturned(t *testing.T) {
 		err := Group{Parts: []Part{
 			{Name: "engine", Run: func(context.Context) error { time.Sleep(time.Second); return broken }},
 			{Name: "broker", Run: func(ctx context.Context) error { <-ctx.Done(); d.note("broker ended"); return late }},
-			draining(&d, "door", time.Second),
+			draining(&d, "listener", time.Second),
 		}}.Run(t.Context())
 		if !errors.Is(err, broken) || err.Error() != "engine: disk gone" {
 			t.Errorf("error is %v", err)
@@ -122,7 +122,7 @@ func TestAPartThatEndsByItselfEndsTheGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		err := Group{Parts: []Part{
-			obedient(&d, "engine"), {Name: "door", Run: func(context.Context) error { return nil }},
+			obedient(&d, "engine"), {Name: "listener", Run: func(context.Context) error { return nil }},
 		}}.Run(t.Context())
 		if !errors.Is(err, ErrEnded) || !strings.HasPrefix(err.Error(), "listener: ") {
 			t.Errorf("error is %v", err)
@@ -161,7 +161,7 @@ func TestASlowPartIsCutOffAfterTheGracePeriod(t *testing.T) {
 				cancel()
 				began := time.Now()
 				err := Group{Grace: test.grace, Log: quiet(), Parts: []Part{
-					obedient(&d, "engine"), draining(&d, "door", test.needs),
+					obedient(&d, "engine"), draining(&d, "listener", test.needs),
 				}}.Run(ctx)
 				if err != nil {
 					t.Errorf("error is %v", err)

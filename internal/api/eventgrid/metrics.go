@@ -19,7 +19,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		Metrics: frame.NewMetrics(reg, frame.MetricNames{
 			Requests: "eventyard_grid_requests_total", RequestsHelp: "Requests to the grid's endpoints, by operation and status.",
-			Seconds:     "eventyard_grid_door_request_duration_seconds",
+			Seconds:     "eventyard_grid_http_request_duration_seconds",
 			SecondsHelp: "How long requests to the grid's endpoints took, by operation. Long polls are left out.",
 		}, false),
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -17,7 +17,7 @@ func (h *hasty) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // poison events is a call with a body of so many bytes at least.
-func letters(letter string, size int) Call { return callOf(event.Text(strings.Repeat(letter, size))) }
+func letters(char string, size int) Call { return callOf(event.Text(strings.Repeat(char, size))) }
 
 func TestNoCallSeesTheBytesOfAnother(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -25,8 +25,8 @@ func TestNoCallSeesTheBytesOfAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			transport := &hasty{}
 			c := caller(t, Config{URL: "http://x/", Client: &http.Client{Transport: transport}})
-			for _, letter := range alphabet {
-				does(t, c, letters(string(letter), size))
+			for _, char := range alphabet {
+				does(t, c, letters(string(char), size))
 			}
 			for i, r := range transport.requests {
 				if got, want := readAll(t, r.Body), written(t, CloudEvents, letters(alphabet[i:i+1], size)); got != want {

@@ -32,7 +32,7 @@ func (y *yard) sendLarge(hub string, bytesInAll int) {
 }
 
 // F4: an event that fills a hub's limit, or goes beyond it because it was redriven, does not keep its partition standing.
-func TestAnEventThatLeavesNoRoomForItsLetter(t *testing.T) {
+func TestAnEventThatLeavesNoRoomForItsReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
 		k := y.open()

@@ -15,10 +15,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "eventyard_grid_" + name, Help: help}, labels)
 	}
 	m := &metrics{
-		writes:     counter("dead_letter_writes_total", "Writes of dead letters to their places, by kind of place and outcome.", "place", "outcome"),
-		letters:    counter("dead_letters_written_total", "Dead letters that were written to their places.", "place"),
-		givenUp:    counter("dead_letters_given_up_total", "Dead letters that were not written because their place was out of reach for too long.", "place"),
-		unwritable: counter("dead_letters_unwritable_total", "Dead letters that cannot be written: they are unreadable, or too large for their place.", "place"),
+		writes:     counter("dead_letter_writes_total", "Writes of dead letters to their targets, by kind of target and outcome.", "target", "outcome"),
+		letters:    counter("dead_letters_written_total", "Dead letters that were written to their targets.", "target"),
+		givenUp:    counter("dead_letters_given_up_total", "Dead letters that were not written because their target was out of reach for too long.", "target"),
+		unwritable: counter("dead_letters_unwritable_total", "Dead letters that cannot be written: they are unreadable, or too large for their target.", "target"),
 	}
 	if registry == nil {
 		return m, nil

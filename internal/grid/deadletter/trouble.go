@@ -21,7 +21,7 @@ func (s *Service) troubled(ctx context.Context, b *box, sub *topics.Subscription
 	st := b.state.Value
 	b.mu.Unlock()
 	if first {
-		s.cfg.Log.Warn("dead letters cannot be written to their place", "subscription", sub.Name, "place", sub.DeadLetter.Kind, "error", err)
+		s.cfg.Log.Warn("dead letters cannot be written to their target", "subscription", sub.Name, "target", sub.DeadLetter.Kind, "error", err)
 	}
 	if !errors.As(err, new(targetError)) {
 		return
@@ -54,7 +54,7 @@ func (s *Service) giveUp(ctx context.Context, b *box, sub *topics.Subscription, 
 	}
 	b.drop(count)
 	s.metrics.givenUp.WithLabelValues(sub.DeadLetter.Kind).Add(float64(count))
-	s.cfg.Log.Error("dead letters were not written: their place was out of reach for too long; the yard still lists them",
+	s.cfg.Log.Error("dead letters were not written: their target was out of reach for too long; the yard still lists them",
 		"subscription", sub.Name, "letters", count, "after", s.cfg.GiveUp)
 }
 
@@ -79,7 +79,7 @@ func (s *Service) countUnwritable(b *box, sub *topics.Subscription, numbers []in
 	}
 	b.drop(int64(len(numbers)))
 	s.metrics.unwritable.WithLabelValues(sub.DeadLetter.Kind).Add(float64(len(numbers)))
-	s.cfg.Log.Error("dead letters cannot be written: they are unreadable, or too large for their place; the yard keeps them",
+	s.cfg.Log.Error("dead letters cannot be written: they are unreadable, or too large for their target; the yard keeps them",
 		"subscription", sub.Name, "letters", len(numbers), "first", numbers[0])
 }
 

@@ -44,7 +44,7 @@ func TestPositionsAreKept(t *testing.T) {
 	}
 }
 
-func TestTier(t *testing.T) {
+func TestStep(t *testing.T) {
 	steps := Ladder()
 	for wait, want := range map[time.Duration]time.Duration{
 		-time.Hour: 100 * time.Millisecond, 0: 100 * time.Millisecond, 101 * time.Millisecond: 200 * time.Millisecond,
@@ -56,7 +56,7 @@ func TestTier(t *testing.T) {
 	}
 }
 
-func TestTierNeverRoundsDown(t *testing.T) {
+func TestStepNeverRoundsDown(t *testing.T) {
 	steps := Ladder()
 	rapid.Check(t, func(t *rapid.T) {
 		wait := time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "wait"))

@@ -111,7 +111,7 @@ func (r *retryLog) read(ctx context.Context, now time.Time) error {
 	}
 	r.pause = min(max(2*r.pause, firstPause), maxPause)
 	r.pausedUntil = now.Add(r.pause)
-	r.t.log.Error("retry log cannot be read, it is tried again", "tier", r.wait, "in", r.pause, "error", err)
+	r.t.log.Error("retry log cannot be read, it is tried again", "wait", r.wait, "in", r.pause, "error", err)
 	return nil
 }
 

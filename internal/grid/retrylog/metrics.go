@@ -33,7 +33,7 @@ func (m *metrics) register(registry prometheus.Registerer, t *Logs) error {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "eventyard_grid_retries_waiting",
 			Help:        "Events put aside to be tried again, by how long they wait.",
-			ConstLabels: prometheus.Labels{"tier": r.wait.String()},
+			ConstLabels: prometheus.Labels{"wait": r.wait.String()},
 		}, func() float64 { return float64(t.counts.total(r.position)) }))
 	}
 	for _, c := range all {

@@ -27,7 +27,7 @@ func (t *Logs) countAll(ctx context.Context) {
 func (r *retryLog) counted(ctx context.Context) bool {
 	err := r.countOld(ctx)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
-		r.t.log.Warn("retry log cannot be counted, it is tried again", "tier", r.wait, "error", err)
+		r.t.log.Warn("retry log cannot be counted, it is tried again", "wait", r.wait, "error", err)
 		return false
 	}
 	return err == nil || errors.Is(err, eventlog.ErrClosed)
