@@ -18,10 +18,10 @@ func TestCall(t *testing.T) {
 	}{
 		{"nothing happens", func() error { return nil }, `^$`},
 		{"an error", func() error { return errBad }, `^bad event$`},
-		{"a panic with an error", func() error { panic(errBad) }, `^panicked at rescue/rescue_test\.go:\d+: bad event$`},
-		{"a panic with a value", func() error { panic(7) }, `^panicked at rescue/rescue_test\.go:\d+: 7$`},
-		{"a panic of the runtime's", func() error { return []error{}[len(errBad.Error())] }, `^panicked at rescue/rescue_test\.go:\d+: runtime error: index out of range`},
-		{"a panic with nil", func() error { panic(nil) }, `^panicked at rescue/rescue_test\.go:\d+: panic called with nil argument`},
+		{"a panic with an error", func() error { panic(errBad) }, `^panicked at panics/panics_test\.go:\d+: bad event$`},
+		{"a panic with a value", func() error { panic(7) }, `^panicked at panics/panics_test\.go:\d+: 7$`},
+		{"a panic of the runtime's", func() error { return []error{}[len(errBad.Error())] }, `^panicked at panics/panics_test\.go:\d+: runtime error: index out of range`},
+		{"a panic with nil", func() error { panic(nil) }, `^panicked at panics/panics_test\.go:\d+: panic called with nil argument`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := Call(test.call)
@@ -32,7 +32,7 @@ func TestCall(t *testing.T) {
 			if !regexp.MustCompile(test.want).MatchString(text) {
 				t.Errorf("told as %q", text)
 			}
-			if p, ok := errors.AsType[*PanicError](err); ok && !strings.Contains(string(p.Stack), "rescue_test.go") {
+			if p, ok := errors.AsType[*PanicError](err); ok && !strings.Contains(string(p.Stack), "panics_test.go") {
 				t.Errorf("its stack is %s", p.Stack)
 			}
 		})

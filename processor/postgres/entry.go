@@ -23,7 +23,7 @@ func (s *Store) Entries(ctx context.Context, g processor.Group, prefix string) (
 		return nil, err
 	}
 	entries, err := query(ctx, s, g, scanEntry,
-		"select key, value, version from {entries} where {group} and starts_with(key, $4)", prefix)
+		"select key, value, version from {facts} where {group} and starts_with(key, $4)", prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read entries %s of %s/%s: %w", prefix, g.Hub, g.Group, err)
 	}
@@ -34,14 +34,14 @@ func (s *Store) Entries(ctx context.Context, g processor.Group, prefix string) (
 // seen in the version that is replaced, it is told, too.
 const putEntry = `
 with had as (
-	select from {entries} where {group} and key = $4 and version = $6 and value = $5
+	select from {facts} where {group} and key = $4 and version = $6 and value = $5
 ), made as (
-	insert into {entries} (namespace, hub, consumer_group, key, value, version)
+	insert into {facts} (namespace, hub, consumer_group, key, value, version)
 	select $1, $2, $3, $4, $5, gen_random_uuid()::text where $6 = ''
 	on conflict do nothing
 	returning version
 ), changed as (
-	update {entries} set value = $5, version = gen_random_uuid()::text
+	update {facts} set value = $5, version = gen_random_uuid()::text
 	where {group} and key = $4 and version = $6
 	returning version
 ), written as (
@@ -70,7 +70,7 @@ func (s *Store) Put(ctx context.Context, g processor.Group, f processor.Entry) (
 
 const removeEntry = `
 with gone as (
-	delete from {entries} where {group} and key = $4 and version = $5 returning version
+	delete from {facts} where {group} and key = $4 and version = $5 returning version
 )
 select version from gone, pg_notify($6, '')`
 

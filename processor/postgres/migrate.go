@@ -26,7 +26,7 @@ create table {checkpoints} (
 	updated timestamptz not null, version text not null, fence bigint not null,
 	primary key (namespace, hub, consumer_group, partition)
 ) with (fillfactor = 50);
-create table {entries} (
+create table {facts} (
 	namespace text not null, hub text not null, consumer_group text not null, key text collate "C" not null,
 	value bytea not null, version text not null,
 	primary key (namespace, hub, consumer_group, key)

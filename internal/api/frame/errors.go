@@ -10,7 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// Refusal is an error as clients are told it. An API makes those of its own, and the table those of
+// Refusal is an error as clients are wording it. An API makes those of its own, and the table those of
 // the services.
 type Refusal struct {
 	Status int
@@ -50,11 +50,11 @@ type row struct {
 	kind, title, next string
 	retryAfter        time.Duration
 	// What the other two say; code empty: they never tell it.
-	grid, blob told
+	grid, blob wording
 }
 
-// told is an error in the words of Event Grid or of the blob service.
-type told struct {
+// wording is an error in the words of Event Grid or of the blob service.
+type wording struct {
 	status     int // zero: as problem details have it
 	code       string
 	detail     string // empty: the error's own words
@@ -71,13 +71,13 @@ var table = slices.Concat(guardRows, authRows, blobRows, storageRows, brokerRows
 var guardRows = []row{
 	{match: is(errForeignHost), status: 403, kind: "foreign-host", title: "This listener answers to local names only",
 		next: "use http://127.0.0.1 or http://localhost with the listener's port",
-		grid: told{code: "ForeignHost", detail: "this yard answers to local names only",
+		grid: wording{code: "ForeignHost", detail: "this yard answers to local names only",
 			next: "use 127.0.0.1, localhost, or a name beneath it such as orders.localhost"},
-		blob: told{code: "AuthorizationFailure", detail: "this yard answers to local names only: use 127.0.0.1 or localhost"}},
+		blob: wording{code: "AuthorizationFailure", detail: "this yard answers to local names only: use 127.0.0.1 or localhost"}},
 	{match: is(errCrossOrigin), status: 403, kind: "cross-origin", title: "A page of another origin may not change anything here",
 		next: "send the request from a program, or from a page that this yard serves",
-		grid: told{code: "CrossOrigin", next: "send the request from a program, or from a page that this yard serves"},
-		blob: told{code: "AuthorizationFailure"}},
+		grid: wording{code: "CrossOrigin", next: "send the request from a program, or from a page that this yard serves"},
+		blob: wording{code: "AuthorizationFailure"}},
 }
 
 const (
@@ -89,23 +89,23 @@ const (
 // ownRows are for the yard's own mistakes: a panic, and whatever no row above knows.
 var ownRows = []row{
 	{match: is(errPanicked), status: 500, kind: "internal", title: "The yard could not do it", next: internalNext,
-		grid: told{code: "InternalError", detail: gridInternalDetail, next: gridInternalNext},
-		blob: told{code: "InternalError"}},
+		grid: wording{code: "InternalError", detail: gridInternalDetail, next: gridInternalNext},
+		blob: wording{code: "InternalError"}},
 	{match: func(error) bool { return true }, status: 500, kind: "internal", title: "The yard could not do it", next: internalNext,
-		grid: told{code: "InternalError", detail: gridInternalDetail, next: gridInternalNext},
-		blob: told{code: "InternalError", detail: "the yard could not do it; its log says more"}},
+		grid: wording{code: "InternalError", detail: gridInternalDetail, next: gridInternalNext},
+		blob: wording{code: "InternalError", detail: "the yard could not do it; its log says more"}},
 }
 
-// Judge says what a client is told of an error, in the words of a form.
+// Judge says what a client is wording of an error, in the words of a form.
 func Judge(wire Wire, err error) Refusal {
 	if own, ok := errors.AsType[*Refusal](err); ok {
 		return *own
 	}
-	i := slices.IndexFunc(table, func(r row) bool { return r.tells(wire) && r.match(err) })
+	i := slices.IndexFunc(table, func(r row) bool { return r.matches(wire) && r.match(err) })
 	return table[i].refusal(wire, err)
 }
 
-func (r row) tells(wire Wire) bool {
+func (r row) matches(wire Wire) bool {
 	switch wire {
 	case Problem:
 		return r.kind != ""

@@ -12,7 +12,7 @@ import (
 var brokerRows = []row{
 	{match: as[*broker.NotFoundError], status: 404, kind: "not-found", title: "It does not exist",
 		next: "GET /api/v1/hubs lists the hubs, each with its partitions and groups",
-		grid: told{code: "ResourceNotFound", next: "GET /api/v1/hubs lists the hubs"}},
+		grid: wording{code: "ResourceNotFound", next: "GET /api/v1/hubs lists the hubs"}},
 	{match: is(broker.ErrInvalidName), status: 400, kind: "invalid-name", title: "That is no name",
 		next: "use up to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit at both ends"},
 	{match: is(broker.ErrReservedName), status: 400, kind: "reserved-name", title: "That name is kept for something else",

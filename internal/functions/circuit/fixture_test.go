@@ -98,7 +98,7 @@ func call[T any](f *faulty, op, key string, fn func() (T, error)) (T, error) {
 }
 
 func (f *faulty) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
-	return call(f, "facts", prefix, func() ([]processor.Entry, error) { return f.Store.Entries(ctx, g, prefix) })
+	return call(f, "entries", prefix, func() ([]processor.Entry, error) { return f.Store.Entries(ctx, g, prefix) })
 }
 
 func (f *faulty) Put(ctx context.Context, g processor.Group, entry processor.Entry) (processor.Entry, error) {

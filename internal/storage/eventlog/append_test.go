@@ -64,7 +64,7 @@ func TestAppendIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAgainTriesWhatItIsTold(t *testing.T) {
+func TestAgainTriesWhatItIsGiven(t *testing.T) {
 	for again, want := range map[error]int{eventlog.ErrRemoved: eventlog.MaxAppends, eventlog.ErrNoSpace: 1} {
 		tries := 0
 		err := eventlog.Again(func() error { tries++; return eventlog.ErrRemoved }, eventlog.ErrFenced, again)
