@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestStatesThatAreTold(t *testing.T) {
+func TestStatesThatAreReported(t *testing.T) {
 	wrong := errors.New("wrong")
 	for name, c := range map[string]struct {
 		change func(h *health)

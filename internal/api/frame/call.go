@@ -63,11 +63,11 @@ func (c *Call) Drain() {
 
 // about is what the log says of a call, and more.
 func (c *Call) about(api *API, more ...any) []any {
-	facts := []any{"api", api.Name, "operation", c.Route.Name, "method", c.R.Method, "path", c.R.URL.Path}
+	attrs := []any{"api", api.Name, "operation", c.Route.Name, "method", c.R.Method, "path", c.R.URL.Path}
 	if c.ID != "" {
-		facts = append(facts, "request", c.ID)
+		attrs = append(attrs, "request", c.ID)
 	}
-	return append(facts, more...)
+	return append(attrs, more...)
 }
 
 // Reply writes a whole answer; body may be nil. A failed write means that the client is gone, and

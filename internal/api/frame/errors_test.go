@@ -58,7 +58,7 @@ func TestEveryErrorBeneathHasARow(t *testing.T) {
 				continue
 			}
 			for _, wire := range wires {
-				if !table[i].tells(wire) {
+				if !table[i].matches(wire) {
 					t.Errorf("%s.%s is not told in form %d", pkg, name, wire)
 				}
 			}
@@ -168,7 +168,7 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 
 // Each error has the status that a client can act on, however deep it is wrapped, in each form. A
 // form that has no words for it is left out.
-func TestErrorsAreToldByStatus(t *testing.T) {
+func TestErrorsByStatus(t *testing.T) {
 	tests := []struct {
 		what    string
 		err     error
@@ -271,7 +271,7 @@ func TestErrorsAreToldByStatus(t *testing.T) {
 }
 
 // What an API refuses by itself is told as it said.
-func TestOwnRefusalsAreToldAsTheyAre(t *testing.T) {
+func TestOwnRefusalsStay(t *testing.T) {
 	own := &Refusal{Status: 418, Code: "teapot", Detail: "short and stout"}
 	for _, wire := range []Wire{Problem, EventGrid, Blob} {
 		if said := Judge(wire, fmt.Errorf("pour: %w", own)); said != *own {
@@ -307,7 +307,7 @@ func TestUnknownOutcomeIsSaidInWords(t *testing.T) {
 func TestUnknownOutcomeHasNoRetryAfter(t *testing.T) {
 	for _, r := range table {
 		for _, wire := range []Wire{Problem, EventGrid} {
-			if !r.tells(wire) {
+			if !r.matches(wire) {
 				continue
 			}
 			said := r.refusal(wire, errPanicked)

@@ -76,11 +76,11 @@ func (y *yard) dial() {
 		h, err := y.broker.Hub(name)
 		return h.Created, err == nil
 	}
-	keeper, err := access.Open(t.Context(), access.Config{Meta: y.meta, Hub: created, Development: true, Log: y.log})
+	registry, err := access.Open(t.Context(), access.Config{Meta: y.meta, Hub: created, Development: true, Log: y.log})
 	must(t, err)
-	door, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: keeper, Groups: y.groups, Log: y.log})
+	handler, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: registry, Groups: y.groups, Log: y.log})
 	must(t, err)
-	s, err := amqp.New(amqp.Config{Handler: door, Auth: door, Log: y.log})
+	s, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Log: y.log})
 	must(t, err)
 	listener := pipe.NewListener("yard")
 	ctx, cancel := context.WithCancel(context.Background())

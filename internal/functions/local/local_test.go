@@ -192,11 +192,11 @@ func TestAReaderThatEnds(t *testing.T) {
 			inBubble(t, func(t *testing.T, y *yard) {
 				y.texts("0", "a")
 				r := y.open(y.local, hub.ReadConfig{Partition: "0"})
-				if _, told := r.LastEnqueued(); told {
-					t.Error("the newest event is told before the first")
+				if _, reported := r.LastEnqueued(); reported {
+					t.Error("the newest event is reported before the first")
 				}
 				read(t, r, 1)
-				if last, told := r.LastEnqueued(); !told || last.Sequence != 0 || last.Offset != "0" {
+				if last, reported := r.LastEnqueued(); !reported || last.Sequence != 0 || last.Offset != "0" {
 					t.Errorf("the newest is %+v", last)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -264,7 +264,7 @@ func TestTroubleOfTheLog(t *testing.T) {
 	})
 }
 
-// An event that cannot be read is told of once, in its turn.
+// An event that cannot be read is reported of once, in its turn.
 func TestAnEventThatCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.texts("0", "a")

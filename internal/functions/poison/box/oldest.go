@@ -111,9 +111,9 @@ const worthwhile = 100
 
 // passOver goes behind a long stretch of poison events that were redriven: if the last of them is older than its mark, all are.
 func (w *wayOn) passOver(ctx context.Context) error {
-	place := w.reader.At()
-	redriven, found := w.marks.Redriven(int64(place), time.Time{})
-	if !found || redriven.Last-int64(place) < worthwhile {
+	position := w.reader.At()
+	redriven, found := w.marks.Redriven(int64(position), time.Time{})
+	if !found || redriven.Last-int64(position) < worthwhile {
 		return nil
 	}
 	last := min(redriven.Last, w.end-1)
@@ -124,7 +124,7 @@ func (w *wayOn) passOver(ctx context.Context) error {
 	}
 	if _, still := w.marks.Redriven(last, run.Time); !still || len(run.Events) == 0 {
 		w.marks = nil // they are about others
-		last = int64(place) - 1
+		last = int64(position) - 1
 	}
 	w.reader.MoveTo(eventlog.Sequence(last + 1))
 	return nil
