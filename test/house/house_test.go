@@ -29,7 +29,7 @@ var floors = [][]string{
 	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/storage/meta/listeners", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/api/gridwire", "internal/api/functionwire", "internal/service", "internal/panics", "internal/transport/pipe"},
 	{"event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc"},
 	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
-	{"internal/config", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
+	{"internal/config", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "internal/storage/meta/mirror", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
 	{"internal/storage/disk", "internal/storage/bolt", "processor", "internal/grid/retrylog"},
 	{"internal/hubs/broker", "internal/hubs/access", "processor/legacy", "internal/functions/circuit"},
 	{"internal/hubs/groups", "internal/hubs/blob", "processor/...", "internal/grid/topics", "functions", "internal/functions/poison/box"},

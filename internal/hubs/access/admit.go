@@ -97,7 +97,7 @@ func (k *Registry) candidates(s auth.Signature) []record {
 	if at, err := k.level(auth.HubOf(s.Path)); err == nil && at.hub != "" {
 		levels = append(levels, at)
 	}
-	live := k.policies.live.Load()
+	live := k.live.Load()
 	var found []record
 	for _, at := range levels {
 		if r, ok := live.byKey[at.key(s.Policy)]; ok {
@@ -122,7 +122,7 @@ func (k *Registry) keysOf(r record) []string {
 func (k *Registry) Key(name, key string) (auth.Grant, error) {
 	shown := digest(key)
 	var scopes []auth.Scope
-	for _, r := range k.policies.live.Load().byName[auth.Fold(name)] {
+	for _, r := range k.live.Load().byName[auth.Fold(name)] {
 		fits := 0
 		for _, good := range k.keysOf(r) {
 			known := digest(good)
@@ -149,7 +149,7 @@ func (k *Registry) Named(name string) (auth.Grant, error) {
 	}
 	at, err := k.level(hub)
 	if err == nil {
-		if r, ok := k.policies.live.Load().byKey[at.key(policy)]; ok {
+		if r, ok := k.live.Load().byKey[at.key(policy)]; ok {
 			return auth.Grant{Scopes: []auth.Scope{r.scope(noKey)}, Holder: name}.While(k.stands), nil
 		}
 	}

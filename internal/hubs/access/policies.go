@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Policies lists those of a hub, or of the namespace for "", by name.
@@ -19,7 +20,7 @@ func (k *Registry) Policies(hub string) ([]Policy, error) {
 		return nil, err
 	}
 	var list []Policy
-	for key, r := range k.policies.live.Load().byKey {
+	for key, r := range k.live.Load().byKey {
 		if strings.HasPrefix(key, at.prefix()) {
 			list = append(list, r.Policy)
 		}
@@ -34,7 +35,7 @@ func (k *Registry) Policy(hub, name string) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	r, ok := k.policies.live.Load().byKey[at.key(name)]
+	r, ok := k.live.Load().byKey[at.key(name)]
 	if !ok {
 		return Policy{}, notFound(hub, name)
 	}
@@ -44,7 +45,7 @@ func (k *Registry) Policy(hub, name string) (Policy, error) {
 // All lists the policies of the namespace and of all hubs that exist, by hub and name.
 func (k *Registry) All() []Policy {
 	var list []Policy
-	for _, r := range k.policies.live.Load().byKey {
+	for _, r := range k.live.Load().byKey {
 		if k.inForce(r) {
 			list = append(list, r.Policy)
 		}
@@ -82,7 +83,7 @@ func (k *Registry) Create(ctx context.Context, p Policy) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("create policy: %w", err)
 	}
-	_, err = k.put(ctx, r, 0)
+	_, err = k.policies.Put(ctx, mirror.Item[record]{Key: r.key(), Value: r})
 	if errors.Is(err, meta.ErrConflict) {
 		err = fmt.Errorf("%w: choose another name, or delete it first", ErrExists)
 	}
@@ -156,13 +157,12 @@ func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
 	return changed, nil
 }
 
-func (k *Registry) renew(ctx context.Context, key string, how func(*Policy)) (changed Policy, err error) {
-	err = k.change(ctx, key, func(there sighting) (err error) {
-		how(&there.record.Policy)
-		changed, err = k.put(ctx, there.record, there.revision)
-		return err
+func (k *Registry) renew(ctx context.Context, key string, how func(*Policy)) (Policy, error) {
+	changed, err := k.policies.Change(ctx, key, func(r *record) error {
+		how(&r.Policy)
+		return nil
 	})
-	return changed, err
+	return changed.Value.Policy, err
 }
 
 // Delete removes a policy. When it returns its keys are good for nothing, and whatever
@@ -175,7 +175,7 @@ func (k *Registry) Delete(ctx context.Context, hub, name string) error {
 	if hub == "" && auth.Fold(name) == auth.Fold(auth.RootPolicy) {
 		return ErrRootPolicy
 	}
-	err = k.change(ctx, at.key(name), func(there sighting) error { return k.remove(ctx, there) })
+	err = k.policies.Remove(ctx, at.key(name))
 	if errors.Is(err, meta.ErrNotFound) {
 		return notFound(hub, name)
 	}

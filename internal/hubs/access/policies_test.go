@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -242,21 +243,23 @@ func (s *conflicting) CompareAndSet(ctx context.Context, key string, expected me
 }
 
 func TestRegenerateAmongOthers(t *testing.T) {
-	store := &conflicting{memStore: newMemStore()}
-	k := open(t, Config{Meta: store})
-	mustCreate(t, k, "", "p", auth.Send)
-	store.left = 3
-	p, err := k.Regenerate(t.Context(), "", "p", PrimaryKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := open(t, Config{Meta: store.memStore}).Policy("", "p"); got.Primary != p.Primary {
-		t.Error("another key was stored than was given out")
-	}
-	store.left = -1
-	if _, err := k.Regenerate(t.Context(), "", "p", PrimaryKey); !errors.Is(err, meta.ErrConflict) {
-		t.Errorf("got %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := &conflicting{memStore: newMemStore()}
+		k := open(t, Config{Meta: store})
+		mustCreate(t, k, "", "p", auth.Send)
+		store.left = 3
+		p, err := k.Regenerate(t.Context(), "", "p", PrimaryKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := open(t, Config{Meta: store.memStore}).Policy("", "p"); got.Primary != p.Primary {
+			t.Error("another key was stored than was given out")
+		}
+		store.left = -1
+		if _, err := k.Regenerate(t.Context(), "", "p", PrimaryKey); !errors.Is(err, meta.ErrConflict) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 func TestDelete(t *testing.T) {

@@ -1,113 +1,121 @@
 package access
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/listeners"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// registry is what this node knows of all policies.
-//
-// News of one policy comes from two sides: from our own changes, once the store has
-// acknowledged them, and from the watch. Either may be late, so each piece of news
-// carries its revision, and an older one never overwrites a newer one. Where we deleted
-// a policy ourselves a mark stays, or a late watch would let its keys in once more; it
-// goes when the watch has told the deletion.
-//
-// The watch's news is taken in only while no change of our own is between the store and
-// this registry: whoever calls apply or drop holds the registry's turn. So nothing older
-// can come after the watch has told a deletion, and no memory of it is needed.
-//
-// Readers see live only, which is never changed, but replaced as a whole.
-type registry struct {
-	live atomic.Pointer[snapshot]
-	// seen is the newest news of each key. Guarded by the registry's turn.
-	seen map[string]sighting
-	// listeners are told after live was replaced.
-	listeners listeners.List
+// Config is what access works with.
+type Config struct {
+	// Meta keeps the policies; required.
+	Meta meta.Store
+	// Hub tells whether a hub exists, its name in any case, and when it was created:
+	// policies of a hub that was deleted must not come back with a new one of that name.
+	// Required.
+	Hub func(name string) (created time.Time, exists bool)
+	// Development: auth.DevelopmentKey is good for the root policy, too.
+	Development bool
+	// AnyBearer: every bearer token has all rights. Only with Development.
+	AnyBearer bool
+	// Bearer checks bearer tokens; nil: none is accepted (unless AnyBearer).
+	Bearer TokenVerifier
+	// Log is where it tells what changed; nil means slog.Default().
+	Log *slog.Logger
 }
 
-// sighting is one piece of news: the state of a key at a revision.
-type sighting struct {
-	key      string
-	revision meta.Revision
-	record   record
-	// gone: the key does not exist. Where we deleted it ourselves the revision is that
-	// of the state before, since a store does not say which one a deletion got.
-	gone bool
-	// told: it came from the watch.
-	watched bool
-}
-
-// snapshot is what readers see.
-type snapshot struct {
-	byKey  map[string]record
-	byName map[string][]record // by folded name, of all levels
-}
-
-func newRegistry() *registry {
-	r := &registry{seen: make(map[string]sighting)}
-	r.publish()
-	return r
-}
-
-// apply takes news in, in one step for readers.
-func (r *registry) apply(news ...sighting) {
-	changed := false
-	for _, s := range news {
-		changed = r.note(s) || changed
+func (c Config) validate() error {
+	if c.Meta == nil || c.Hub == nil {
+		return errors.New("both a meta store and a view of the hubs are required")
 	}
-	if changed {
-		r.publish()
+	if c.AnyBearer && !c.Development {
+		return errors.New("to accept any bearer token is for development only, while every listener is on loopback")
 	}
+	return nil
 }
 
-// note remembers news and reports whether it is any.
-func (r *registry) note(s sighting) bool {
-	known := r.seen[s.key]
-	if s.revision < known.revision || s.revision == known.revision && !s.gone {
-		return false
-	}
-	if s.gone && s.watched {
-		delete(r.seen, s.key)
-	} else {
-		r.seen[s.key] = s
-	}
-	return true
+// Registry keeps policies and lets in. All methods may be called by many goroutines at once.
+type Registry struct {
+	hub         func(name string) (created time.Time, exists bool)
+	development bool
+	anyBearer   bool
+	bearer      TokenVerifier
+	log         *slog.Logger
+	created     bool
+
+	policies  *mirror.Table[record]
+	live      atomic.Pointer[snapshot]
+	listeners mirror.Listeners // are called after live was replaced
 }
 
-// known gives the newest news of every key, to be handed to dropMissing.
-func (r *registry) known() []sighting {
-	known := make([]sighting, 0, len(r.seen))
-	for _, s := range r.seen {
-		known = append(known, s)
+// Open reads the policies; on first start it makes the root policy with fresh keys. It
+// starts no goroutine; Run does the rest.
+func Open(ctx context.Context, cfg Config) (*Registry, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("open access: %w", err)
 	}
-	return known
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	k := &Registry{
+		hub:         cfg.Hub,
+		development: cfg.Development,
+		anyBearer:   cfg.AnyBearer,
+		bearer:      cfg.Bearer,
+		log:         cfg.Log,
+	}
+	k.policies = mirror.New(mirror.Config[record]{
+		Store: cfg.Meta, Prefix: policiesPrefix, Name: "policies", Decode: decode, Encode: record.encode, Apply: k.show, Log: cfg.Log,
+	})
+	if err := k.load(ctx); err != nil {
+		return nil, fmt.Errorf("open access: %w", err)
+	}
+	return k, nil
 }
 
-// dropMissing forgets what was known before a watch began and is not in the state that
-// it began with, unless something newer was heard of it since.
-func (r *registry) dropMissing(before []sighting, present map[string]bool) {
-	for _, s := range before {
-		if !present[s.key] && r.seen[s.key].revision == s.revision {
-			delete(r.seen, s.key)
-		}
+// Created tells whether Open made the root policy: its connection string is to be shown.
+func (k *Registry) Created() bool { return k.created }
+
+// Development tells whether the well-known key is good.
+func (k *Registry) Development() bool { return k.development }
+
+// load reads the policies. Of several nodes that find no root policy the store decides which is the
+// first.
+func (k *Registry) load(ctx context.Context) error {
+	if err := k.policies.Load(ctx); err != nil {
+		return err
 	}
-	r.publish()
+	key := level{}.key(auth.RootPolicy)
+	if _, exists := k.policies.Get(key); exists {
+		return nil
+	}
+	root := record{Policy: Policy{
+		Name: auth.RootPolicy, Rights: auth.Manage, Primary: newKey(), Secondary: newKey(), Created: now(),
+	}}
+	_, err := k.policies.Put(ctx, mirror.Item[record]{Key: key, Value: root})
+	if errors.Is(err, meta.ErrConflict) {
+		return k.policies.Load(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("make the root policy: %w", err)
+	}
+	k.created = true
+	return nil
 }
 
-func (r *registry) publish() {
-	live := &snapshot{byKey: make(map[string]record, len(r.seen)), byName: make(map[string][]record)}
-	for key, s := range r.seen {
-		if s.gone {
-			continue
-		}
-		live.byKey[key] = s.record
-		name := auth.Fold(s.record.Name)
-		live.byName[name] = append(live.byName[name], s.record)
-	}
-	r.live.Store(live)
-	r.listeners.Notify()
+// Run follows the changes that other nodes make, until ctx ends, and returns nil then.
+// Without it the keeper knows only its own.
+func (k *Registry) Run(ctx context.Context) error {
+	k.sweep(ctx)
+	return k.policies.Run(ctx)
 }
+
+// now has the precision that clients are shown.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

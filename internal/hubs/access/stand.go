@@ -39,7 +39,7 @@ func (k *Registry) stands(s auth.Scope) bool {
 	if s.Basis.Policy == "" {
 		return true // a bearer token's
 	}
-	r, ok := k.policies.live.Load().byKey[s.Basis.Policy]
+	r, ok := k.live.Load().byKey[s.Basis.Policy]
 	return ok && r.Created.UnixMilli() == s.Basis.Made && r.Rights == s.Rights && k.hasKey(r, s.Basis.Key)
 }
 
@@ -68,4 +68,4 @@ func (k *Registry) incarnation(path string) int64 {
 // OnChange has f called after every change of the policies, whoever made it, until stop is
 // called, and perhaps once more then. Changes wait for f: it must be quick, and must not
 // change policies.
-func (k *Registry) OnChange(f func()) (stop func()) { return k.policies.listeners.Add(f) }
+func (k *Registry) OnChange(f func()) (stop func()) { return k.listeners.Add(f) }

@@ -1,0 +1,235 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+)
+
+var errBroken = errors.New("no such disk")
+
+// store is a meta.Store in which things happen as told. Its hooks are set before it is used by
+// several goroutines.
+type store struct {
+	meta.Store
+	// change is called instead of a change, which it may make: once, twice or not at all.
+	change func(key string, do func() error) error
+	// get and watch fail Get and Watch, if they return an error.
+	get, watch func() error
+
+	mu   sync.Mutex
+	cuts []context.CancelFunc // guarded by mu
+}
+
+func newStore() *store { return &store{Store: metatest.NewMemory()} }
+
+// beside is another process's view of the store, without the hooks.
+func (s *store) beside() *store { return &store{Store: s.Store} }
+
+func (s *store) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (revision meta.Revision, err error) {
+	do := func() (err error) {
+		revision, err = s.Store.CompareAndSet(ctx, key, expected, value)
+		return err
+	}
+	if s.change != nil {
+		return revision, s.change(key, do)
+	}
+	return revision, do()
+}
+
+func (s *store) Delete(ctx context.Context, key string, expected meta.Revision) error {
+	do := func() error { return s.Store.Delete(ctx, key, expected) }
+	if s.change != nil {
+		return s.change(key, do)
+	}
+	return do()
+}
+
+func (s *store) Get(ctx context.Context, key string) (meta.Entry, error) {
+	if s.get != nil {
+		if err := s.get(); err != nil {
+			return meta.Entry{}, err
+		}
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// cut loses all watches of the store.
+func (s *store) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cut := range s.cuts {
+		cut()
+	}
+	s.cuts = nil
+}
+
+func (s *store) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
+	if s.watch != nil {
+		if err := s.watch(); err != nil {
+			return nil, err
+		}
+	}
+	inner, cut := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.cuts = append(s.cuts, cut)
+	s.mu.Unlock()
+	w, err := s.Store.Watch(inner, prefix)
+	return watcher{w, ctx}, err
+}
+
+type watcher struct {
+	meta.Watcher
+	ctx context.Context
+}
+
+func (w watcher) Next() ([]meta.Change, error) {
+	changes, err := w.Watcher.Next()
+	if err != nil && w.ctx.Err() == nil {
+		err = meta.ErrWatchLost
+	}
+	return changes, err
+}
+
+// table is one of texts. It notes what Apply hears.
+type table struct {
+	*Table[string]
+	t testing.TB
+
+	mu     sync.Mutex
+	heard  map[string]string // what Apply's updates come to; guarded by mu
+	calls  int               // of Apply; guarded by mu
+	inside bool              // guarded by mu
+}
+
+const prefix = "things/"
+
+func newTable(t testing.TB, s meta.Store) *table {
+	x := &table{t: t, heard: map[string]string{}}
+	x.Table = New(Config[string]{
+		Store: s, Prefix: prefix, Name: "things", Encode: func(v string) []byte { return []byte(v) }, Apply: x.hear,
+		Log: slog.New(slog.DiscardHandler),
+		Decode: func(e meta.Entry) (string, error) {
+			if bytes.HasPrefix(e.Value, []byte("{")) {
+				return "", errUnreadable
+			}
+			return string(e.Value), nil
+		},
+	})
+	return x
+}
+
+var errUnreadable = errors.New("unreadable")
+
+// hear checks that each update begins where the last of its key has ended, and that Apply is never
+// called while it runs.
+func (x *table) hear(updates []Update[string]) {
+	x.mu.Lock()
+	if x.inside {
+		x.t.Error("Apply was called by two at once")
+	}
+	x.inside = true
+	x.calls++
+	for _, u := range updates {
+		had, there := x.heard[u.Key]
+		if there != u.Old.Exists() || had != u.Old.Value || !u.Old.Exists() && !u.New.Exists() || u.New.Exists() && u.New.Key != u.Key {
+			x.t.Errorf("update %+v after %q", u, had)
+		}
+		delete(x.heard, u.Key)
+		if u.New.Exists() {
+			x.heard[u.Key] = u.New.Value
+		}
+	}
+	x.mu.Unlock()
+	x.Items() // may be read from here
+	x.mu.Lock()
+	x.inside = false
+	x.mu.Unlock()
+}
+
+func load(t testing.TB, s meta.Store) *table {
+	t.Helper()
+	x := newTable(t, s)
+	if err := x.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// run follows the store until stop, or the end of the test.
+func (x *table) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			x.t.Errorf("run ended with %v", err)
+		}
+	})
+	x.t.Cleanup(stop)
+	return stop
+}
+
+// put stores a value over whatever there is.
+func (x *table) put(key, value string) Item[string] {
+	x.t.Helper()
+	there, err := x.Read(x.t.Context(), prefix+key)
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		x.t.Fatal(err)
+	}
+	item, err := x.Put(x.t.Context(), Item[string]{Key: prefix + key, Revision: there.Revision, Value: value})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return item
+}
+
+func (x *table) delete(key string) {
+	x.t.Helper()
+	there, err := x.Read(x.t.Context(), prefix+key)
+	if err == nil {
+		err = x.Delete(x.t.Context(), there)
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// want checks what the table holds, and that Apply heard the same. remembers is how many keys it
+// may know in all, deleted ones included; -1: any.
+func (x *table) want(remembers int, want map[string]string) {
+	x.t.Helper()
+	got := map[string]string{}
+	for _, item := range x.Items() {
+		got[item.Key[len(prefix):]] = item.Value
+		if one, ok := x.Get(item.Key); !ok || one != item {
+			x.t.Errorf("Get gives %+v of %+v", one, item)
+		}
+	}
+	if !maps.Equal(got, want) {
+		x.t.Errorf("the table holds %q, want %q", got, want)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.heard) != len(got) {
+		x.t.Errorf("Apply heard of %q, the table holds %q", x.heard, got)
+	}
+	for key, value := range x.heard {
+		if got[key[len(prefix):]] != value {
+			x.t.Errorf("Apply heard of %q, the table holds %q", x.heard, got)
+		}
+	}
+	x.Table.mu.RLock()
+	defer x.Table.mu.RUnlock()
+	if n := len(x.known); remembers >= 0 && n != remembers {
+		x.t.Errorf("%d keys are remembered, want %d", n, remembers)
+	}
+}

@@ -1,0 +1,92 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// lostPause is about how long a watch that was lost waits before it begins anew.
+const lostPause = 320 * time.Millisecond
+
+// Run follows what others change, until ctx ends, and returns nil then. A watch that is lost begins
+// anew; one that fails otherwise ends Run. Without Run the table knows what Load read and what was
+// changed through it.
+func (t *Table[T]) Run(ctx context.Context) error {
+	for {
+		err := t.follow(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !errors.Is(err, meta.ErrWatchLost):
+			return fmt.Errorf("watch %s: %w", t.cfg.Name, err)
+		}
+		t.cfg.Log.Warn("a watch of definitions was lost, beginning anew", "definitions", t.cfg.Name, "error", err)
+		Pause(ctx, lostPause)
+	}
+}
+
+// follow is one watch: it takes over the present state and then every change, until it fails.
+func (t *Table[T]) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch, err := t.cfg.Store.Watch(ctx, t.cfg.Prefix)
+	if err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		changes, err := watch.Next()
+		if err != nil {
+			return err
+		}
+		t.apply(t.watched(changes)...)
+		if first {
+			if err := t.dropMissing(ctx, changes); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// watched reads changes. One that cannot be read is left out and logged: the others must not stop
+// for it.
+func (t *Table[T]) watched(changes []meta.Change) []state[T] {
+	news := make([]state[T], 0, len(changes))
+	for _, c := range changes {
+		s := state[T]{Item: Item[T]{Key: c.Key, Revision: c.Revision}, gone: c.Deleted, watched: true}
+		if !c.Deleted {
+			var err error
+			if s.Value, err = t.cfg.Decode(c.Entry); err != nil {
+				t.cfg.Log.Error("a definition was changed to something unreadable, going on with the old one", "definitions", t.cfg.Name, "error", err)
+				continue
+			}
+		}
+		news = append(news, s)
+	}
+	return news
+}
+
+// dropMissing forgets what was deleted while nobody watched: the watch begins with what exists and
+// says nothing of what no longer does. What we made after the watch's first look is missing there
+// too, so the store is asked about each.
+//
+// A change of our own that is under way may have been made before somebody else's deletion, and be
+// applied after we have dropped its key: it would bring the entry back, and no watch would report
+// the deletion any more. So these are waited for. One that begins later and succeeds has created
+// its key after the watch's first look, or changed one that was, and the watch reports what follows.
+func (t *Table[T]) dropMissing(ctx context.Context, present []meta.Change) error {
+	t.settle()
+	for _, s := range t.missing(present) {
+		_, err := t.cfg.Store.Get(ctx, s.Key)
+		switch {
+		case errors.Is(err, meta.ErrNotFound):
+			t.drop(s)
+		case err != nil:
+			return fmt.Errorf("look for %s: %w", s.Key, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// What one process changes the others know, without being asked.
+func TestTablesSeeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		a, b := load(t, s), load(t, s)
+		a.put("before", "1") // while nobody watches
+		a.run()
+		b.run()
+		synctest.Wait()
+		b.want(1, map[string]string{"before": "1"})
+		a.put("orders", "1")
+		synctest.Wait()
+		b.put("orders", "2")
+		b.put("other", "1")
+		synctest.Wait()
+		a.want(3, map[string]string{"before": "1", "orders": "2", "other": "1"})
+		a.delete("orders")
+		b.delete("other")
+		synctest.Wait()
+		for _, x := range []*table{a, b} {
+			x.want(1, map[string]string{"before": "1"})
+		}
+	})
+}
+
+// A process that was cut off catches up with what was made, changed and deleted meanwhile, by others
+// and by itself.
+func TestWatchIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		other := load(t, s.beside())
+		for _, key := range []string{"stays", "goes", "changes", "returns"} {
+			other.put(key, "1")
+		}
+		x := load(t, s)
+		x.run()
+		for range 3 { // also when it is lost again at once
+			synctest.Wait()
+			s.cut()
+		}
+		synctest.Wait() // it pauses now
+		other.delete("goes")
+		other.put("changes", "2")
+		other.delete("returns")
+		other.put("returns", "2")
+		other.put("comes", "1")
+		x.put("mine", "1")
+		x.put("brief", "1")
+		x.delete("brief")
+		if _, ok := x.Get(prefix + "goes"); !ok {
+			t.Error("it knows without watching")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		x.want(5, map[string]string{"stays": "1", "changes": "2", "returns": "2", "comes": "1", "mine": "1"})
+	})
+}
+
+// Between two runs nobody watches, either.
+func TestRunCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		other, x := load(t, s), load(t, s)
+		other.put("goes", "1")
+		stop := x.run()
+		synctest.Wait()
+		x.want(1, map[string]string{"goes": "1"})
+		stop()
+		other.delete("goes")
+		other.put("comes", "1")
+		x.run()
+		synctest.Wait()
+		x.want(1, map[string]string{"comes": "1"})
+	})
+}
+
+// late is a store that keeps what its watches have to say until let.
+type late struct {
+	meta.Store
+	let chan struct{}
+}
+
+func (s late) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
+	w, err := s.Store.Watch(ctx, prefix)
+	return lateWatcher{w, s.let}, err
+}
+
+type lateWatcher struct {
+	meta.Watcher
+	let chan struct{}
+}
+
+func (w lateWatcher) Next() ([]meta.Change, error) {
+	changes, err := w.Watcher.Next()
+	<-w.let
+	return changes, err
+}
+
+// H9: a watch that is late brings nothing back, neither an old value nor what was deleted.
+func TestLateWatchBringsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := late{newStore(), make(chan struct{})}
+		x := load(t, s)
+		x.run()
+		defer close(s.let)
+		s.let <- struct{}{}
+		x.put("orders", "1")
+		synctest.Wait() // the watch has the first value in its hands
+		x.put("orders", "2")
+		s.let <- struct{}{}
+		synctest.Wait()
+		x.want(1, map[string]string{"orders": "2"})
+		x.delete("orders")
+		x.want(1, nil)
+		for range 2 { // the second value, then the deletion
+			s.let <- struct{}{}
+			synctest.Wait()
+			x.want(-1, nil)
+		}
+		x.want(0, nil)
+	})
+}
+
+// A change of our own that the store made before somebody else's deletion, and that is known here
+// only after a new watch has begun without the entry, does not bring it back.
+func TestChangeUnderWayWhileTheWatchIsLost(t *testing.T) {
+	for _, remake := range []bool{false, true} {
+		t.Run(fmt.Sprint("made anew ", remake), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				other := load(t, s.beside())
+				other.put("orders", "1")
+				x := load(t, s)
+				x.run()
+				synctest.Wait()
+				answer := make(chan struct{})
+				s.change = func(_ string, do func() error) error {
+					err := do()
+					<-answer
+					return err
+				}
+				changed := make(chan struct{})
+				go func() {
+					x.put("orders", "2")
+					close(changed)
+				}()
+				synctest.Wait() // it is stored, and nobody here knows but the watch
+				s.cut()
+				other.delete("orders")
+				want := map[string]string{}
+				if remake {
+					other.put("orders", "3")
+					want["orders"] = "3"
+				}
+				time.Sleep(time.Second)
+				synctest.Wait() // a new watch has begun
+				close(answer)
+				<-changed
+				synctest.Wait()
+				x.want(len(want), want)
+			})
+		})
+	}
+}
+
+// An entry that cannot be read stops none of the others; the one that was there stays. A start says
+// so.
+func TestUnreadableEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		other, x := load(t, s), load(t, s)
+		x.run()
+		good := other.put("orders", "1")
+		synctest.Wait()
+		bad, err := s.CompareAndSet(t.Context(), good.Key, good.Revision, []byte("{"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CompareAndSet(t.Context(), prefix+"new", 0, []byte("{")); err != nil {
+			t.Fatal(err)
+		}
+		other.put("other", "1")
+		synctest.Wait()
+		x.want(2, map[string]string{"orders": "1", "other": "1"})
+		if err := newTable(t, s).Load(t.Context()); !errors.Is(err, errUnreadable) {
+			t.Errorf("load: %v", err)
+		}
+		if _, err := x.Read(t.Context(), good.Key); !errors.Is(err, errUnreadable) {
+			t.Errorf("read: %v", err)
+		}
+		if _, err := x.Change(t.Context(), good.Key, func(*string) error { return nil }); !errors.Is(err, errUnreadable) {
+			t.Errorf("change: %v", err)
+		}
+		s.cut() // what the new watch begins with is unreadable, but there
+		time.Sleep(time.Second)
+		synctest.Wait()
+		x.want(2, map[string]string{"orders": "1", "other": "1"})
+		if err := s.Delete(t.Context(), good.Key, bad); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		x.want(1, map[string]string{"other": "1"})
+	})
+}
+
+// A watch that fails for good is reported, not passed over.
+func TestWatchFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := func() error { return errBroken }
+		tests := []struct {
+			what  string
+			spoil func(*store)
+		}{
+			{"it does not begin", func(s *store) { s.watch = fails }},
+			{"what is missing cannot be looked up", func(s *store) { s.get = fails }},
+		}
+		for _, tt := range tests {
+			s := newStore()
+			other := load(t, s.beside())
+			other.put("orders", "1")
+			x := load(t, s)
+			other.delete("orders")
+			tt.spoil(s)
+			if err := x.Run(t.Context()); !errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), "watch things: ") {
+				t.Errorf("%s: %v", tt.what, err)
+			}
+		}
+	})
+}
+
+// Run ends where it is: while it watches, and while it waits to watch again.
+func TestRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		x := load(t, s)
+		stop := x.run()
+		synctest.Wait()
+		stop()
+		stop = x.run()
+		synctest.Wait()
+		s.cut()
+		synctest.Wait()
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
