@@ -111,7 +111,7 @@ func (k *Registry) load(ctx context.Context) error {
 }
 
 // Run follows the changes that other nodes make, until ctx ends, and returns nil then.
-// Without it the keeper knows only its own.
+// Without it the registry knows only its own.
 func (k *Registry) Run(ctx context.Context) error {
 	k.sweep(ctx)
 	return k.policies.Run(ctx)
