@@ -22,6 +22,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Limits and defaults.
@@ -71,9 +72,11 @@ type Broker struct {
 	meta      meta.Store
 	log       *slog.Logger
 	metrics   *metrics
-	hubs      *registry
-	slots     *slots
-	ledgers   *ledgers
+	// definitions are all that this node knows, hubs what users see of them.
+	definitions *mirror.Table[definition]
+	hubs        *registry
+	slots       *slots
+	ledgers     *ledgers
 }
 
 // Open reads the definitions and finishes deletions that were interrupted. It starts
@@ -97,6 +100,9 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		slots:     newSlots(metrics.receivers),
 		ledgers:   newLedgers(),
 	}
+	b.definitions = mirror.New(mirror.Config[definition]{
+		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Log: cfg.Log,
+	})
 	if err := b.load(ctx); err != nil {
 		return nil, fmt.Errorf("open broker: %w", err)
 	}
@@ -107,20 +113,10 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 func (b *Broker) Namespace() string { return b.namespace }
 
 func (b *Broker) load(ctx context.Context) error {
-	entries, err := b.meta.List(ctx, hubsPrefix)
-	if err != nil {
-		return fmt.Errorf("read hubs: %w", err)
+	if err := b.definitions.Load(ctx); err != nil {
+		return err
 	}
-	var all []sighting
-	for _, e := range entries {
-		def, err := decodeDefinition(e)
-		if err != nil {
-			return err
-		}
-		all = append(all, sighting{name: nameOfHubKey(e.Key), revision: e.Revision, def: def})
-	}
-	b.hubs.apply(all...)
-	if err := b.resumeDeletions(ctx, all); err != nil {
+	if err := b.resumeDeletions(ctx); err != nil {
 		return err
 	}
 	return b.resumeGroupDeletions(ctx)
@@ -128,19 +124,19 @@ func (b *Broker) load(ctx context.Context) error {
 
 // resumeDeletions finishes what a crash interrupted. A hub that cannot be removed now
 // is gone for users all the same, so the others are not kept waiting for it.
-func (b *Broker) resumeDeletions(ctx context.Context, all []sighting) error {
-	for _, s := range all {
-		if !s.def.deleting() {
+func (b *Broker) resumeDeletions(ctx context.Context) error {
+	for _, there := range b.definitions.Items() {
+		if !there.Value.deleting() {
 			continue
 		}
-		if err := b.finishDeletion(ctx, s); err != nil {
+		if err := b.finishDeletion(ctx, there); err != nil {
 			if ctx.Err() != nil {
-				return fmt.Errorf("finish deletion of hub %q: %w", s.def.Name, err)
+				return fmt.Errorf("finish deletion of hub %q: %w", there.Value.Name, err)
 			}
-			b.log.Warn("deleted hub still takes up storage, the next start tries again", "hub", s.def.Name, "error", err)
+			b.log.Warn("deleted hub still takes up storage, the next start tries again", "hub", there.Value.Name, "error", err)
 			continue
 		}
-		b.log.Info("interrupted deletion of hub finished", "hub", s.def.Name)
+		b.log.Info("interrupted deletion of hub finished", "hub", there.Value.Name)
 	}
 	return nil
 }
@@ -159,85 +155,5 @@ func (b *Broker) Run(ctx context.Context) error {
 		stop()
 		<-kept
 	}()
-	return b.follow(ctx)
-}
-
-// follow watches the hubs until ctx ends.
-func (b *Broker) follow(ctx context.Context) error {
-	for {
-		err := b.watch(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case !errors.Is(err, meta.ErrWatchLost):
-			return fmt.Errorf("watch hubs: %w", err)
-		}
-		b.log.Warn("watch of the hubs was lost, beginning anew", "error", err)
-		pause(ctx, maxPause)
-	}
-}
-
-// watch takes over the present state and then every change, until it fails.
-func (b *Broker) watch(ctx context.Context) error {
-	watch, err := b.meta.Watch(ctx, hubsPrefix)
-	if err != nil {
-		return err
-	}
-	present, err := watch.Next()
-	if err != nil {
-		return err
-	}
-	b.hubs.apply(b.sightings(present)...)
-	if err := b.forgetMissing(ctx, present); err != nil {
-		return err
-	}
-	for {
-		changes, err := watch.Next()
-		if err != nil {
-			return err
-		}
-		b.hubs.apply(b.sightings(changes)...)
-	}
-}
-
-// sightings reads changes. One that cannot be read is left out and reported: the
-// other hubs must not stop for it.
-func (b *Broker) sightings(changes []meta.Change) []sighting {
-	seen := make([]sighting, 0, len(changes))
-	for _, c := range changes {
-		s := sighting{name: nameOfHubKey(c.Key), revision: c.Revision, gone: c.Deleted, watched: true}
-		if !c.Deleted {
-			def, err := decodeDefinition(c.Entry)
-			if err != nil {
-				b.log.Error("definition of a hub was changed to something unreadable, going on with the old one", "error", err)
-				continue
-			}
-			s.def = def
-		}
-		seen = append(seen, s)
-	}
-	return seen
-}
-
-// forgetMissing drops hubs that were deleted while nobody watched: the watch begins
-// with what exists and says nothing of what no longer does. A hub we made after the
-// watch's first look is missing there too, so the store is asked about each.
-func (b *Broker) forgetMissing(ctx context.Context, present []meta.Change) error {
-	there := make(map[string]bool, len(present))
-	for _, c := range present {
-		there[nameOfHubKey(c.Key)] = true
-	}
-	for _, s := range b.hubs.known() {
-		if there[s.name] {
-			continue
-		}
-		_, err := b.meta.Get(ctx, hubKey(s.name))
-		switch {
-		case errors.Is(err, meta.ErrNotFound):
-			b.hubs.drop(s)
-		case err != nil:
-			return fmt.Errorf("look for hub %q: %w", s.name, err)
-		}
-	}
-	return nil
+	return b.definitions.Run(ctx)
 }

@@ -72,7 +72,7 @@ func decodeDefinition(e meta.Entry) (definition, error) {
 }
 
 // encode cannot fail: the fields are plain values.
-func encode(v any) []byte {
+func encode[T any](v T) []byte {
 	value, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("encode %T: %v", v, err))

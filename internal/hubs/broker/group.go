@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Group is a consumer group: a name under which readers keep positions of their own.
@@ -178,7 +179,7 @@ func (b *Broker) CreateGroup(ctx context.Context, hub, group string) (Group, err
 // putGroup lets the store decide who is first. A group of that name that is still being
 // deleted is finished with.
 func (b *Broker) putGroup(ctx context.Context, h *hub, g storedGroup) (revision meta.Revision, err error) {
-	err = untilUncontested(ctx, "take the name", func() (conflict error) {
+	err = mirror.Uncontested(ctx, func() (conflict error) {
 		revision, conflict = b.meta.CompareAndSet(ctx, groupKey(h.log, g.Name), 0, encode(g))
 		if !errors.Is(conflict, meta.ErrConflict) {
 			return conflict
@@ -208,12 +209,12 @@ func (b *Broker) wasDeleted(ctx context.Context, h *hub) bool {
 	if err != nil {
 		return errors.Is(err, meta.ErrNotFound)
 	}
-	return there.def.deleting() || there.def.Log != h.log
+	return there.Value.deleting() || there.Value.Log != h.log
 }
 
 func (b *Broker) withdrawGroup(ctx context.Context, h *hub, group string, revision meta.Revision) error {
 	err := b.meta.Delete(ctx, groupKey(h.log, group), revision)
-	if err != nil && !goneOrChanged(err) {
+	if err != nil && !mirror.GoneOrChanged(err) {
 		return fmt.Errorf("withdraw group %q of deleted hub %q: %w", group, h.Name, err)
 	}
 	return hubNotFound(h.Name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // DeleteGroup deletes a consumer group with what is recorded of it, for good; $Default is
@@ -20,8 +21,7 @@ func (b *Broker) DeleteGroup(ctx context.Context, hub, group string) error {
 	if isDefaultGroup(group) {
 		return fmt.Errorf("delete group %q of hub %q: %w", group, h.Name, ErrDefaultGroup)
 	}
-	doing := fmt.Sprintf("delete group %q of hub %q", group, h.Name)
-	if err := untilUncontested(ctx, doing, func() error { return b.deleteGroup(ctx, h, group) }); err != nil {
+	if err := mirror.Uncontested(ctx, func() error { return b.deleteGroup(ctx, h, group) }); err != nil {
 		return err
 	}
 	b.log.Info("group deleted", "hub", h.Name, "group", group)
@@ -55,7 +55,7 @@ func (b *Broker) finishGroupDeletion(ctx context.Context, log string, marked sto
 		return err
 	}
 	key := groupKey(log, marked.Name)
-	if err := b.meta.Delete(ctx, key, revision); err != nil && !goneOrChanged(err) {
+	if err := b.meta.Delete(ctx, key, revision); err != nil && !mirror.GoneOrChanged(err) {
 		return fmt.Errorf("delete %s: %w", key, err)
 	}
 	return nil

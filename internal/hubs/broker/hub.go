@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Retention says when events may be removed; its size is per partition. Zero fields
@@ -147,8 +148,8 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // create lets the store decide who is first. Only when the name is taken does it look
 // at by whom.
 func (b *Broker) create(ctx context.Context, def definition) error {
-	return untilUncontested(ctx, "take the name", func() error {
-		_, conflict := b.put(ctx, sighting{name: fold(def.Name), def: def})
+	return mirror.Uncontested(ctx, func() error {
+		_, conflict := b.definitions.Put(ctx, mirror.Item[definition]{Key: hubKey(fold(def.Name)), Value: def})
 		if !errors.Is(conflict, meta.ErrConflict) {
 			return conflict
 		}
@@ -168,7 +169,7 @@ func (b *Broker) clear(ctx context.Context, name string) error {
 		return nil
 	case err != nil:
 		return err
-	case !there.def.deleting():
+	case !there.Value.deleting():
 		return fmt.Errorf("%w: choose another name, or delete the hub first", ErrHubExists)
 	}
 	if err := b.finishDeletion(ctx, there); err != nil {
@@ -177,29 +178,9 @@ func (b *Broker) clear(ctx context.Context, name string) error {
 	return nil
 }
 
-// put stores a definition and takes it into use, if the hub's revision is still that
-// of the sighting; zero means a new hub. It gives back the sighting with its new one.
-func (b *Broker) put(ctx context.Context, s sighting) (sighting, error) {
-	b.hubs.begin()
-	defer b.hubs.end()
-	revision, err := b.meta.CompareAndSet(ctx, hubKey(s.name), s.revision, encode(s.def))
-	if err != nil {
-		return s, err
-	}
-	s.revision = revision
-	b.hubs.apply(s)
-	return s, nil
-}
-
 // read asks the store, since only its revision is good for a change.
-func (b *Broker) read(ctx context.Context, name string) (sighting, error) {
-	folded := fold(name)
-	entry, err := b.meta.Get(ctx, hubKey(folded))
-	if err != nil {
-		return sighting{}, err
-	}
-	def, err := decodeDefinition(entry)
-	return sighting{name: folded, revision: entry.Revision, def: def}, err
+func (b *Broker) read(ctx context.Context, name string) (mirror.Item[definition], error) {
+	return b.definitions.Read(ctx, hubKey(fold(name)))
 }
 
 // UpdateHub changes a hub's settings. Changes of different settings at the same time
@@ -208,48 +189,36 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 	if err := checkRetention(change.over(Retention{})); err != nil {
 		return Hub{}, fmt.Errorf("update hub %q: %w", name, err)
 	}
-	var h Hub
-	err := untilUncontested(ctx, fmt.Sprintf("update hub %q", name), func() (err error) {
-		h, err = b.update(ctx, name, change)
-		return err
-	})
-	return h, err
-}
-
-func (b *Broker) update(ctx context.Context, name string, change HubChange) (Hub, error) {
-	there, err := b.readVisible(ctx, name)
-	if err != nil {
-		return Hub{}, err
-	}
-	present := there.def.hub()
-	if change.Partitions != nil && *change.Partitions != present.Partitions {
-		return Hub{}, fmt.Errorf("update hub %q: %w", present.Name, partitionsFixed(present.Partitions, *change.Partitions))
-	}
-	retention := change.over(present.Retention)
-	if retention == present.Retention {
-		return present, nil
-	}
-	there.def.Retention = storeRetention(retention)
-	if there, err = b.put(ctx, there); err != nil {
-		return Hub{}, fmt.Errorf("update hub %q: %w", present.Name, err)
-	}
-	b.log.Info("retention of hub changed", "hub", present.Name, "age", retention.Age, "bytes", retention.Bytes)
-	return there.def.hub(), nil
-}
-
-// readVisible asks the store for a hub that users see.
-func (b *Broker) readVisible(ctx context.Context, name string) (sighting, error) {
 	if !wellFormed(name) {
-		return sighting{}, hubNotFound(name)
+		return Hub{}, hubNotFound(name)
 	}
-	there, err := b.read(ctx, name)
-	if errors.Is(err, meta.ErrNotFound) || err == nil && there.def.deleting() {
-		return sighting{}, hubNotFound(name)
+	unchanged := false
+	there, err := b.definitions.Change(ctx, hubKey(fold(name)), func(d *definition) error {
+		present := d.hub()
+		retention := change.over(present.Retention)
+		unchanged = retention == present.Retention
+		switch {
+		case d.deleting():
+			return meta.ErrNotFound
+		case change.Partitions != nil && *change.Partitions != present.Partitions:
+			return partitionsFixed(present.Partitions, *change.Partitions)
+		case unchanged:
+			return mirror.ErrUnchanged
+		}
+		d.Retention = storeRetention(retention)
+		return nil
+	})
+	if errors.Is(err, meta.ErrNotFound) {
+		return Hub{}, hubNotFound(name)
 	}
 	if err != nil {
-		return sighting{}, fmt.Errorf("read hub %q: %w", name, err)
+		return Hub{}, fmt.Errorf("update hub %q: %w", name, err)
 	}
-	return there, nil
+	h := there.Value.hub()
+	if !unchanged {
+		b.log.Info("retention of hub changed", "hub", h.Name, "age", h.Retention.Age, "bytes", h.Retention.Bytes)
+	}
+	return h, nil
 }
 
 func partitionsFixed(has, asked int) error {

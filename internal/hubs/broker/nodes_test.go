@@ -72,59 +72,6 @@ func TestNodesSeeEachOther(t *testing.T) {
 	})
 }
 
-// H1: what happened while a node did not watch it learns when it does.
-func TestRunCatchesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		a := y.open(t)
-		for _, name := range []string{"stays", "goes", "returns"} {
-			mustCreate(t, a, name, 1)
-		}
-		b := y.open(t)
-		for _, name := range []string{"goes", "returns"} {
-			if err := a.DeleteHub(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
-		}
-		mustCreate(t, a, "returns", 3)
-		mustCreate(t, a, "comes", 1)
-
-		stop := running(t, b)
-		synctest.Wait()
-		if got := names(b.Hubs()); !slices.Equal(got, []string{"comes", "returns", "stays"}) {
-			t.Errorf("b knows %q", got)
-		}
-		if h := must(b.Hub("returns")); h.Partitions != 3 {
-			t.Errorf("b knows %+v", h)
-		}
-		stop()
-		if err := a.DeleteHub(t.Context(), "comes"); err != nil {
-			t.Fatal(err)
-		}
-		defer running(t, b)()
-		synctest.Wait()
-		expectGone(t, b, "comes")
-	})
-}
-
-// H1: a definition that cannot be read stops nobody from seeing the others.
-func TestRunGoesOnPastNonsense(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		a, b := y.open(t), y.open(t)
-		defer running(t, b)()
-		synctest.Wait()
-		if _, err := y.store.CompareAndSet(t.Context(), "hubs/nonsense", 0, []byte("{")); err != nil {
-			t.Fatal(err)
-		}
-		mustCreate(t, a, "orders", 1)
-		synctest.Wait()
-		if got := names(b.Hubs()); !slices.Equal(got, []string{"orders"}) {
-			t.Errorf("b knows %q", got)
-		}
-	})
-}
-
 // A watch that fails is reported, not passed over.
 func TestRunReportsALostWatch(t *testing.T) {
 	y := newYard(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Reading and writing what lasts of a ledger. All of this is for the holder of the turn.
@@ -16,7 +17,7 @@ func (l *ledger) load(ctx context.Context) error {
 	if l.loaded {
 		return nil
 	}
-	err := untilUncontested(ctx, "begin a list of producers", func() error {
+	err := mirror.Uncontested(ctx, func() error {
 		entry, err := l.broker.meta.Get(ctx, l.key())
 		if errors.Is(err, meta.ErrNotFound) {
 			return l.create(ctx)
@@ -87,7 +88,7 @@ func (l *ledger) rewind(ctx context.Context, end eventlog.Sequence) error {
 
 // save writes the snapshot. Where another did so meanwhile, both count.
 func (l *ledger) save(ctx context.Context) error {
-	return untilUncontested(ctx, "write producers", func() error {
+	return mirror.Uncontested(ctx, func() error {
 		err := l.write(ctx)
 		if !errors.Is(err, meta.ErrConflict) {
 			return err
@@ -133,7 +134,7 @@ func (l *ledger) withdraw(ctx context.Context) error {
 		return nil
 	}
 	err := l.broker.meta.Delete(ctx, l.key(), l.revision)
-	if err != nil && !goneOrChanged(err) {
+	if err != nil && !mirror.GoneOrChanged(err) {
 		return fmt.Errorf("withdraw producers of deleted hub %q: %w", l.hub.Name, err)
 	}
 	return eventlog.ErrRemoved

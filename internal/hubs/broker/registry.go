@@ -3,53 +3,20 @@ package broker
 import (
 	"fmt"
 	"maps"
-	"sync"
 	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// registry is what this node knows of all hubs.
-//
-// News of one hub comes from two sides: from our own changes, once the store has
-// acknowledged them, and from the watch. Either may be late. So each piece of news
-// carries its revision, and an older one never overwrites a newer one. That needs a
-// memory of what is gone, too: it is kept until the watch has told the deletion,
-// after which the watch brings nothing older, and until no change of our own is
-// under way whose outcome could still be.
-//
-// Readers see live only: a map that is never changed, replaced as a whole.
+// registry is the hubs that users see, made from the definitions that this node knows. Readers take
+// no lock: live is never changed, but replaced as a whole.
 type registry struct {
 	engine  eventlog.Engine
 	metrics *metrics
-
-	// live holds the hubs that users see, by folded name.
+	// live holds the hubs by folded name.
 	live atomic.Pointer[map[string]*hub]
-
-	mu sync.Mutex
-	// seen is the newest news of each hub, gone ones included. Guarded by mu.
-	seen map[string]sighting
-	// underway counts our own changes between being sent and being applied. Guarded by mu.
-	underway int
-	// departed are names whose deletion the watch has told. Guarded by mu.
-	departed []string
 }
-
-// sighting is one piece of news: the state of a hub's key at a revision.
-type sighting struct {
-	name     string // folded
-	revision meta.Revision
-	def      definition
-	// gone: the key does not exist. Where we deleted it ourselves the revision is that
-	// of the state before, since a store does not say which one a deletion got.
-	gone bool
-	// told: it came from the watch.
-	watched bool
-}
-
-// visible tells whether users may see the hub.
-func (s sighting) visible() bool { return s.revision > 0 && !s.gone && !s.def.deleting() }
 
 // hub is a hub that users see. It does not change; a new definition makes a new one.
 type hub struct {
@@ -67,7 +34,7 @@ type hub struct {
 }
 
 func newRegistry(engine eventlog.Engine, metrics *metrics) *registry {
-	r := &registry{engine: engine, metrics: metrics, seen: make(map[string]sighting)}
+	r := &registry{engine: engine, metrics: metrics}
 	r.live.Store(&map[string]*hub{})
 	return r
 }
@@ -78,92 +45,14 @@ func (r *registry) find(name string) *hub { return (*r.live.Load())[fold(name)] 
 // all gives every hub that users see.
 func (r *registry) all() map[string]*hub { return *r.live.Load() }
 
-// known gives the newest news of every hub, those that are gone included.
-func (r *registry) known() []sighting {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := make([]sighting, 0, len(r.seen))
-	for _, s := range r.seen {
-		known = append(known, s)
-	}
-	return known
-}
-
-// begin announces a change of our own; end follows when its outcome has been applied.
-func (r *registry) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.underway++
-}
-
-func (r *registry) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.underway--
-	r.forgetDepartedLocked()
-}
-
-// apply takes news in, in one step for readers.
-func (r *registry) apply(news ...sighting) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var fresh []string
-	for _, s := range news {
-		if r.noteLocked(s) {
-			fresh = append(fresh, s.name)
-		}
-	}
-	if len(fresh) > 0 {
-		r.publishLocked(fresh)
-	}
-	r.forgetDepartedLocked()
-}
-
-// drop forgets a hub if nothing newer was heard of it since. It keeps no memory of it:
-// that the hub is gone was concluded, not told, so whatever the watch tells next counts.
-func (r *registry) drop(s sighting) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.seen[s.name].revision != s.revision {
-		return
-	}
-	delete(r.seen, s.name)
-	r.publishLocked([]string{s.name})
-}
-
-// noteLocked remembers news and reports whether it is any.
-func (r *registry) noteLocked(s sighting) bool {
-	if s.revision <= r.seen[s.name].revision {
-		return false
-	}
-	r.seen[s.name] = s
-	if s.gone && s.watched {
-		r.departed = append(r.departed, s.name)
-	}
-	return true
-}
-
-func (r *registry) forgetDepartedLocked() {
-	if r.underway > 0 {
-		return
-	}
-	for _, name := range r.departed {
-		if s := r.seen[name]; s.gone && s.watched {
-			delete(r.seen, name)
-		}
-	}
-	r.departed = nil
-}
-
-// publishLocked makes the snapshot follow what was noted of the names.
-func (r *registry) publishLocked(names []string) {
+// show makes what users see follow the definitions, in one step.
+func (r *registry) show(updates []mirror.Update[definition]) {
 	live := maps.Clone(*r.live.Load())
-	for _, name := range names {
-		if s := r.seen[name]; s.visible() {
-			live[name] = r.assemble(live[name], s.def)
-			continue
-		}
-		if old := live[name]; old != nil {
+	for _, u := range updates {
+		name := nameOfHubKey(u.Key)
+		if u.New.Exists() && !u.New.Value.deleting() {
+			live[name] = r.assemble(live[name], u.New.Value)
+		} else if old := live[name]; old != nil {
 			delete(live, name)
 			r.metrics.drop(old.Name)
 		}
@@ -188,8 +77,8 @@ func (r *registry) assemble(old *hub, def definition) *hub {
 	return h
 }
 
-// open also tells the engine a changed retention, of which the newest call counts;
-// calls are in order of the revisions since the registry's lock is held.
+// open also gives the engine a changed retention, of which the newest call counts; calls are in the
+// order of the revisions, as those of show are.
 func (r *registry) open(h *hub) ([]eventlog.Partition, error) {
 	partitions := make([]eventlog.Partition, h.Partitions)
 	for i := range partitions {
