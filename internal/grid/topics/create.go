@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Create checks the settings, asks the endpoint, and stores the subscription: Active, or Pending
@@ -69,14 +70,14 @@ func (k *Registry) create(ctx context.Context, r *record, at origin) (*record, e
 // insert lets the store decide who is first. Only when the name is taken does it look at by
 // whom.
 func (k *Registry) insert(ctx context.Context, r *record) (*record, error) {
-	var stored sighting
-	var expected meta.Revision
-	err := untilUncontested(ctx, func() (err error) {
-		if stored, err = k.put(ctx, r, expected); !errors.Is(err, meta.ErrConflict) {
+	item := mirror.Item[*record]{Key: r.key(), Value: r}
+	var stored mirror.Item[*record]
+	err := mirror.Uncontested(ctx, func() (err error) {
+		if stored, err = k.subscriptions.Put(ctx, item); !errors.Is(err, meta.ErrConflict) {
 			return err
 		}
 		conflict := err
-		if expected, err = k.replaceable(ctx, r); err != nil {
+		if item.Revision, err = k.replaceable(ctx, r); err != nil {
 			return err
 		}
 		return conflict
@@ -84,22 +85,22 @@ func (k *Registry) insert(ctx context.Context, r *record) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stored.sub, k.stillThere(ctx, stored)
+	return stored.Value, k.stillThere(ctx, stored)
 }
 
 // replaceable looks at what has the name, and gives its revision if that is nothing anybody
 // could miss.
 func (k *Registry) replaceable(ctx context.Context, r *record) (meta.Revision, error) {
-	there, err := k.get(ctx, r.key())
+	there, err := k.subscriptions.Read(ctx, r.key())
 	switch {
 	case errors.Is(err, meta.ErrNotFound):
 		return 0, nil
 	case err != nil:
 		return 0, err
-	case there.sub.SourceID != r.SourceID:
-		return there.revision, k.outlives(ctx, r, there.sub)
-	case there.sub.failedFirst():
-		return there.revision, nil
+	case there.Value.SourceID != r.SourceID:
+		return there.Revision, k.outlives(ctx, r, there.Value)
+	case there.Value.failedFirst():
+		return there.Revision, nil
 	}
 	return 0, taken()
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// draft is the next state that readers will see. It begins as the present one; maps and lists
+// draft is the next state that readers will see, made with the view's lock held. It begins as the present one; maps and lists
 // are copied when the first change touches them. Among ten thousand subscriptions that is a
 // matter of microseconds, where to build everything anew would be one of milliseconds.
 //
 // After each change it holds that readers see the topics that are there and not being deleted,
 // all subscriptions of these, and all subscriptions of hubs.
 type draft struct {
-	r    *registry
+	v    *view
 	next live
 	// Which maps are this draft's own.
 	ownTopics, ownSubscriptions bool
@@ -23,28 +23,13 @@ type draft struct {
 	ownLists map[string]bool
 }
 
-// draftLocked begins one. The registry's lock is held until it is published.
-func (r *registry) draftLocked() *draft {
-	return &draft{r: r, next: *r.live.Load()}
-}
-
 // publish shows it to readers, if anything changed.
 func (d *draft) publish() bool {
 	if !d.ownTopics && !d.ownSubscriptions {
 		return false
 	}
-	d.r.live.Store(&d.next)
+	d.v.live.Store(&d.next)
 	return true
-}
-
-// change takes one key from a state to another.
-func (d *draft) change(from, to sighting) {
-	if old, now := visible(from.topic), visible(to.topic); old != nil || now != nil {
-		d.changeTopic(old, now)
-	}
-	if from.sub != nil || to.sub != nil {
-		d.changeSubscription(from.sub, to.sub)
-	}
 }
 
 // visible gives the topic, if users may see it.
@@ -67,7 +52,7 @@ func (d *draft) changeTopic(old, now *Topic) {
 	}
 	d.next.Topics[auth.Fold(now.Name)] = now
 	if old == nil || now.ID != old.ID {
-		log, err := d.r.open(now)
+		log, err := d.v.open(now)
 		d.next.logs[now.ID] = topicLog{log, err}
 		d.show(now.ID)
 	}
@@ -75,7 +60,7 @@ func (d *draft) changeTopic(old, now *Topic) {
 
 // show and hide are for all subscriptions of a topic.
 func (d *draft) show(topic string) {
-	members := d.r.members[topic]
+	members := d.v.members[topic]
 	if len(members) == 0 {
 		return
 	}
@@ -87,7 +72,7 @@ func (d *draft) show(topic string) {
 }
 
 func (d *draft) hide(topic string) {
-	members := d.r.members[topic]
+	members := d.v.members[topic]
 	if len(members) == 0 {
 		return
 	}
@@ -120,7 +105,7 @@ func (d *draft) leave(s *Subscription) {
 
 // join puts a subscription in its place: behind all others as a rule, since the newest is.
 func (d *draft) join(s *Subscription) {
-	list := d.r.members[s.SourceID]
+	list := d.v.members[s.SourceID]
 	at, found := target(list, s)
 	switch {
 	case found:
@@ -154,23 +139,23 @@ func (d *draft) shows(s *Subscription) bool {
 // ownList gives a source's list such that it may be changed.
 func (d *draft) ownList(source string) []*Subscription {
 	if d.ownLists[source] {
-		return d.r.members[source]
+		return d.v.members[source]
 	}
 	if d.ownLists == nil {
 		d.ownLists = make(map[string]bool)
 	}
 	d.ownLists[source] = true
-	own := slices.Clone(d.r.members[source])
-	d.r.members[source] = own
+	own := slices.Clone(d.v.members[source])
+	d.v.members[source] = own
 	return own
 }
 
 // setList keeps the list of a subscription's source, and shows it.
 func (d *draft) setList(s *Subscription, list []*Subscription) {
 	if len(list) == 0 {
-		delete(d.r.members, s.SourceID)
+		delete(d.v.members, s.SourceID)
 	} else {
-		d.r.members[s.SourceID] = list
+		d.v.members[s.SourceID] = list
 	}
 	if !d.shows(s) {
 		return

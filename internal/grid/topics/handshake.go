@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // A handshake has three steps, each a change of the definition:
@@ -133,7 +134,7 @@ func (k *Registry) accept(ctx context.Context, r *record, code string, a Agreeme
 	case r.Validation.Code != code:
 		return errSuperseded
 	case r.Validation.Token == "" && (a.Awaiting || r.State != Failed):
-		return errUnchanged // the link was opened first, or is good no longer
+		return mirror.ErrUnchanged // the link was opened first, or is good no longer
 	}
 	if a.Awaiting {
 		r.State, r.Why, r.Validation.Awaiting = Pending, whyPending, true
@@ -164,25 +165,25 @@ func (r *record) neverAgreed() bool {
 // refuse takes back what an endpoint did not agree to. It gives the subscription where the link
 // was opened meanwhile: that stands.
 func (k *Registry) refuse(ctx context.Context, key, id, code string) (confirmed *record, err error) {
-	err = untilUncontested(ctx, func() error {
-		there, err := k.get(ctx, key)
+	err = mirror.Uncontested(ctx, func() error {
+		there, err := k.subscriptions.Read(ctx, key)
 		if err != nil {
 			return err
 		}
-		switch r := there.sub; {
+		switch r := there.Value; {
 		case r.ID != id:
 			return nil
 		case r.proposes(code):
 			r.Proposal = nil
-			_, err = k.put(ctx, r, there.revision)
+			_, err = k.subscriptions.Put(ctx, there)
 		case r.Validation.Code != code:
 			return nil
 		case r.neverAgreed() && r.Proposal != nil: // somebody has asked again meanwhile: that counts
 			r.adopt()
 			r.State, r.Why = Pending, whyPending
-			_, err = k.put(ctx, r, there.revision)
+			_, err = k.subscriptions.Put(ctx, there)
 		case r.neverAgreed():
-			err = k.remove(ctx, there)
+			err = k.subscriptions.Delete(ctx, there)
 		default:
 			confirmed = r
 		}

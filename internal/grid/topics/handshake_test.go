@@ -176,8 +176,8 @@ func TestChangedEndpointIsAsked(t *testing.T) {
 			if found.Webhook.URL != test.url || found.State != test.state || !slices.Equal(found.Starts, made.Starts) {
 				t.Errorf("found %+v", found)
 			}
-			if r := d.known.find(subscriptionKey(topic("orders"), "mailer")); r.Proposal != nil {
-				t.Errorf("left: %+v", r.Proposal)
+			if there, _ := d.subscriptions.Get(subscriptionKey(topic("orders"), "mailer")); there.Value.Proposal != nil {
+				t.Errorf("left: %+v", there.Value.Proposal)
 			}
 		})
 	}
@@ -287,8 +287,8 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		if s := mustFind(t, k, topic("orders"), "old"); s.State != Active || !s.Settings.equal(old.Settings) {
 			t.Errorf("old: %+v", s)
 		}
-		if r := k.known.find(subscriptionKey(topic("orders"), "old")); r.Proposal != nil {
-			t.Errorf("left: %+v", r.Proposal)
+		if there, _ := k.subscriptions.Get(subscriptionKey(topic("orders"), "old")); there.Value.Proposal != nil {
+			t.Errorf("left: %+v", there.Value.Proposal)
 		}
 		mustCreate(t, k, topic("orders"), "new", hook(example))
 	})
@@ -414,9 +414,9 @@ func TestLinkIsOpenedByMany(t *testing.T) {
 	if len(good) != 1 {
 		t.Fatalf("it was good %d times", len(good))
 	}
-	there, err := d.get(t.Context(), subscriptionKey(topic("orders"), "mailer"))
-	if err != nil || there.sub.Validation.Rate != <-good || there.sub.State != Active {
-		t.Errorf("stored %+v, %v", there.sub, err)
+	there, err := d.subscriptions.Read(t.Context(), subscriptionKey(topic("orders"), "mailer"))
+	if err != nil || there.Value.Validation.Rate != <-good || there.Value.State != Active {
+		t.Errorf("stored %+v, %v", there.Value, err)
 	}
 }
 

@@ -7,10 +7,14 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// deadline is when the definition next changes by itself; zero: never.
+// deadline is when the definition next changes by itself; zero: never, as of none.
 func (r *record) deadline() time.Time {
+	if r == nil {
+		return time.Time{}
+	}
 	var first time.Time
 	sooner := func(at time.Time) {
 		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
@@ -74,7 +78,7 @@ const lapsePause = time.Second
 // keepTime lets definitions lapse when their time has come, until ctx ends.
 func (k *Registry) keepTime(ctx context.Context) {
 	for {
-		keys, next := k.known.deadlines.due(time.Now())
+		keys, next := k.view.deadlines.due(time.Now())
 		for _, key := range keys {
 			k.lapse(ctx, key)
 		}
@@ -94,7 +98,7 @@ func (k *Registry) untilDue(ctx context.Context, next time.Time) bool {
 	}
 	select {
 	case <-due:
-	case <-k.known.deadlines.sooner:
+	case <-k.view.deadlines.sooner:
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
@@ -104,7 +108,7 @@ func (k *Registry) lapse(ctx context.Context, key string) {
 	lapsed := false
 	s, err := k.change(ctx, key, func(r *record) error {
 		if lapsed = r.lapse(time.Now()); !lapsed {
-			return errUnchanged
+			return mirror.ErrUnchanged
 		}
 		return nil
 	})
@@ -112,10 +116,10 @@ func (k *Registry) lapse(ctx context.Context, key string) {
 	case err == nil && lapsed:
 		k.log.Info("subscription lapsed", "subscription", s.Name, "source", s.Source, "state", s.State, "why", s.Why)
 	case err == nil:
-		k.known.deadlines.set(key, s.deadline()) // somebody was faster, or it was too early
+		k.view.deadlines.set(key, s.deadline()) // somebody was faster, or it was too early
 	case errors.Is(err, meta.ErrNotFound), ctx.Err() != nil:
 	default:
 		k.log.Warn("subscription could not lapse, trying again", "key", key, "error", err)
-		k.known.deadlines.set(key, time.Now().Add(lapsePause))
+		k.view.deadlines.set(key, time.Now().Add(lapsePause))
 	}
 }

@@ -21,7 +21,7 @@ import (
 // them. After eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any
 // other they are not.
 func (k *Registry) Publish(ctx context.Context, topic string, events [][]byte) error {
-	live := k.known.live.Load()
+	live := k.view.live.Load()
 	t := live.Topics[auth.Fold(topic)]
 	if t == nil {
 		return topicNotFound(topic)
@@ -91,7 +91,7 @@ func write(dst []byte, contentType string, events [][]byte) (batch eventlog.Batc
 
 // Log gives a topic's log, for reading; ErrTopicNotFound where it is deleted.
 func (k *Registry) Log(t *Topic) (eventlog.Partition, error) {
-	log, ok := k.known.live.Load().logs[t.ID]
+	log, ok := k.view.live.Load().logs[t.ID]
 	if !ok {
 		return nil, topicNotFound(t.Name)
 	}

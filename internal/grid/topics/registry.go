@@ -1,195 +1,226 @@
 package topics
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/listeners"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// registry is what this node knows of all topics and subscriptions.
-//
-// News of one entry comes from two sides: from our own changes, once the store has acknowledged
-// them, and from the watch. Either may be late. So each piece of news carries its revision, and
-// an older one never overwrites a newer one. That needs a memory of what is gone, too: it is
-// kept until the watch has told the deletion, after which the watch brings nothing older, and
-// until no change of our own is under way whose outcome could still be.
-//
-// Readers see live only, which is never changed, but replaced as a whole; what did not change
-// is shared with the one before (draft.go).
-type registry struct {
-	// open gives a topic's log.
-	open func(*Topic) (eventlog.Partition, error)
-	live atomic.Pointer[live]
-	// listeners are told after live was replaced.
-	listeners listeners.List
-	deadlines *deadlines
+// Limits and defaults.
+const (
+	// MaxTopics is the most that a yard may have, MaxSubscriptions the most of one source.
+	MaxTopics        = 10_000
+	MaxSubscriptions = 20_000
 
-	mu sync.RWMutex
-	// seen is the newest news of each key, gone ones included. Guarded by mu.
-	seen map[string]sighting
-	// members are the subscriptions of each source in order of creation, also of topics that
-	// are not (or no longer) known. A slice is never changed within its length, since
-	// snapshots share it. Guarded by mu.
-	members map[string][]*Subscription
-	// underway counts our own changes between being sent and being applied. Guarded by mu.
-	underway int
-	// departed are keys whose deletion the watch has told. Guarded by mu.
-	departed []string
+	// DefaultRetention outlives the longest time to live, probation and dead-letter window.
+	DefaultRetention        = 48 * time.Hour
+	DefaultValidationWindow = 10 * time.Minute
+)
+
+// Broker is what the registry asks of it.
+type Broker interface {
+	Namespace() string
+	Hub(name string) (broker.Hub, error)
+	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
 }
 
-// sighting is one piece of news: the state of a key at a revision.
-type sighting struct {
-	key      string
-	revision meta.Revision
-	// topic or sub is what the key holds; both are nil where it is gone.
-	topic *topicRecord
-	sub   *record
-	// gone: the key does not exist. Where we deleted it ourselves the revision is that of the
-	// state before, since a store does not say which one a deletion got.
-	gone bool
-	// told: it came from the watch.
-	watched bool
+// Agreement is how a handshake ended.
+type Agreement struct {
+	// Agreed: events may go out. Awaiting: the endpoint answered, and somebody has to open the
+	// validation URL. Neither: Why says what it did instead.
+	Agreed, Awaiting bool
+	Why              string
+	// Rate is requests a minute; 0: any.
+	Rate int
 }
 
-// deadline is when the state next changes by itself; zero: never.
-func (s sighting) deadline() time.Time {
-	if s.sub == nil {
-		return time.Time{}
+// Validator asks an endpoint whether it wants the events. code and url are what it is told;
+// topic is the source's resource id. It may take as long as its own time-outs allow.
+type Validator interface {
+	Validate(ctx context.Context, s Subscription, topic, code, url string) Agreement
+}
+
+// Config is what a registry works with.
+type Config struct {
+	// Engine keeps the topics' events, Meta the definitions; Broker knows the hubs. All three
+	// are required; the registry closes none.
+	Engine eventlog.Engine
+	Meta   meta.Store
+	Broker Broker
+	// Validate may be nil in tests: everybody agrees.
+	Validate Validator
+	// CheckTarget says whether a dead-letter place may be used (folders!); CheckEndpoint whether
+	// a webhook's URL may. Either may be nil: all may.
+	CheckTarget   func(Target) error
+	CheckEndpoint func(Subscription) error
+	// ValidationURL makes the link that an endpoint's owner opens. Nil: there is none, and who
+	// does not agree at once never does.
+	ValidationURL func(s Subscription, token string) string
+	// ValidationWindow is how long it is good; zero: 10 min.
+	ValidationWindow time.Duration
+	// MaxTimeToLive and MaxAttempts change the limits of retry policies; zero: 24 h and 30.
+	// Retention is how long topics keep events; zero: 48 h, or a day more than MaxTimeToLive.
+	MaxTimeToLive time.Duration
+	MaxAttempts   int
+	Retention     time.Duration
+	// Log is where it tells what changed; nil means slog.Default().
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.ValidationWindow == 0 {
+		c.ValidationWindow = DefaultValidationWindow
 	}
-	return s.sub.deadline()
-}
-
-// live is what readers see.
-type live struct {
-	Snapshot
-	// logs are those of the topics, by ID. They are opened with the topic because the engine
-	// applies retention only to partitions it was asked for. It costs no I/O.
-	logs map[string]topicLog
-}
-
-type topicLog struct {
-	eventlog.Partition
-	err error // why there is none
-}
-
-func newRegistry(open func(*Topic) (eventlog.Partition, error)) *registry {
-	r := &registry{
-		open:      open,
-		deadlines: newDeadlines(),
-		seen:      make(map[string]sighting),
-		members:   make(map[string][]*Subscription),
+	if c.Retention == 0 {
+		c.Retention = max(DefaultRetention, c.MaxTimeToLive+24*time.Hour)
 	}
-	r.live.Store(&live{
-		Snapshot: Snapshot{
-			Topics:        make(map[string]*Topic),
-			Subscriptions: make(map[string]*Subscription),
-			BySource:      make(map[string][]*Subscription),
-		},
-		logs: make(map[string]topicLog),
+	if c.CheckTarget == nil {
+		c.CheckTarget = func(Target) error { return nil }
+	}
+	if c.CheckEndpoint == nil {
+		c.CheckEndpoint = func(Subscription) error { return nil }
+	}
+	if c.ValidationURL == nil {
+		c.ValidationURL = func(Subscription, string) string { return "" }
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// Registry keeps definitions. All methods may be called by many goroutines at once.
+type Registry struct {
+	engine    eventlog.Engine
+	broker    Broker
+	namespace string
+	validator Validator
+
+	checkTarget   func(Target) error
+	checkEndpoint func(Subscription) error
+	validationURL func(s Subscription, token string) string
+	window        time.Duration
+	limits        retry.Limits
+	retention     time.Duration
+	log           *slog.Logger
+
+	topics        *mirror.Table[*topicRecord]
+	subscriptions *mirror.Table[*record]
+	view          *view
+}
+
+// Open reads the definitions, makes YardEvents, and finishes deletions that were interrupted.
+// It starts no goroutine; Run does the rest.
+func Open(ctx context.Context, cfg Config) (*Registry, error) {
+	if cfg.Engine == nil || cfg.Meta == nil || cfg.Broker == nil {
+		return nil, errors.New("open topics: an engine, a meta store and a broker are required")
+	}
+	cfg = cfg.withDefaults()
+	k := &Registry{
+		engine:        cfg.Engine,
+		broker:        cfg.Broker,
+		namespace:     cfg.Broker.Namespace(),
+		validator:     cfg.Validate,
+		checkTarget:   cfg.CheckTarget,
+		checkEndpoint: cfg.CheckEndpoint,
+		validationURL: cfg.ValidationURL,
+		window:        cfg.ValidationWindow,
+		limits:        retry.Limits{MaxAttempts: cfg.MaxAttempts, TimeToLive: cfg.MaxTimeToLive},
+		retention:     cfg.Retention,
+		log:           cfg.Log,
+	}
+	k.view = newView(k.openLog)
+	k.topics = mirror.New(mirror.Config[*topicRecord]{
+		Store: cfg.Meta, Prefix: topicsPrefix, Name: "topics", Decode: k.decodeTopic, Encode: encode[*topicRecord], Apply: k.view.showTopics, Log: cfg.Log,
 	})
-	return r
-}
-
-// find gives the subscription of a key; nil if there is none.
-func (r *registry) find(key string) *record {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.seen[key].sub
-}
-
-// known gives the newest news of every key under a prefix, those that are gone included.
-func (r *registry) known(under func(key string) bool) []sighting {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	var known []sighting
-	for key, s := range r.seen {
-		if under(key) {
-			known = append(known, s)
-		}
+	k.subscriptions = mirror.New(mirror.Config[*record]{
+		Store: cfg.Meta, Prefix: subscriptionsPrefix, Name: "subscriptions", Decode: k.decodeSubscription, Encode: encode[*record], Apply: k.view.showSubscriptions, Log: cfg.Log,
+	})
+	if err := k.load(ctx); err != nil {
+		return nil, fmt.Errorf("open topics: %w", err)
 	}
-	return known
+	return k, nil
 }
 
-// begin announces changes of our own; end follows when their outcome has been applied.
-func (r *registry) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.underway++
+// load reads subscriptions before topics: what names a topic that is not there then was left
+// behind by the topic's deletion.
+func (k *Registry) load(ctx context.Context) error {
+	if err := k.subscriptions.Load(ctx); err != nil {
+		return err
+	}
+	if err := k.topics.Load(ctx); err != nil {
+		return err
+	}
+	if err := k.resumeDeletions(ctx); err != nil {
+		return err
+	}
+	k.sweep(ctx)
+	return k.ensureYardEvents(ctx)
 }
 
-func (r *registry) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.underway--
-	r.forgetDepartedLocked()
+// Run follows what other nodes change, gives up handshakes whose time is over, and ends
+// subscriptions that expire, until ctx ends, and returns nil then.
+func (k *Registry) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var parts sync.WaitGroup
+	var errs [2]error
+	for i, run := range []func(context.Context) error{k.topics.Run, k.subscriptions.Run} {
+		parts.Go(func() {
+			errs[i] = run(ctx)
+			stop()
+		})
+	}
+	parts.Go(func() { k.keepTime(ctx) })
+	parts.Wait()
+	return errors.Join(errs[:]...)
 }
 
-// apply takes news in, in one step for readers.
-func (r *registry) apply(news ...sighting) {
-	if r.take(news) {
-		r.listeners.Notify()
-	}
+// Snapshot is everything at one moment. Nothing in it may be changed.
+//
+// Of topics that are being deleted, and of those that this node has not heard of yet, neither
+// the topic nor a subscription is in it. Subscriptions of hubs always are: whether the hub is
+// still the one they were made for tells HubID.
+type Snapshot struct {
+	// Topics by folded name, Subscriptions by ID.
+	Topics        map[string]*Topic
+	Subscriptions map[string]*Subscription
+	// BySource are the subscriptions of a source, by its SourceID, in order of creation.
+	BySource map[string][]*Subscription
 }
 
-func (r *registry) take(news []sighting) (changed bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d := r.draftLocked()
-	for _, s := range news {
-		r.noteLocked(d, s)
-	}
-	r.forgetDepartedLocked()
-	return d.publish()
-}
+// Snapshot gives the present one; it costs nothing.
+func (k *Registry) Snapshot() *Snapshot { return &k.view.live.Load().Snapshot }
 
-// drop forgets keys if nothing newer was heard of them since. It keeps no memory of them: that
-// they are gone was concluded, not told, so whatever the watch tells next counts.
-func (r *registry) drop(gone []sighting) {
-	if r.forget(gone) {
-		r.listeners.Notify()
-	}
-}
+// OnChange has f called, quickly and without changing anything, after each change.
+func (k *Registry) OnChange(f func()) (stop func()) { return k.view.listeners.Add(f) }
 
-func (r *registry) forget(gone []sighting) (changed bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d := r.draftLocked()
-	for _, s := range gone {
-		if there, ok := r.seen[s.key]; ok && there.revision == s.revision {
-			delete(r.seen, s.key)
-			r.deadlines.set(s.key, time.Time{})
-			d.change(there, sighting{gone: true})
-		}
-	}
-	return d.publish()
-}
+// now has the precision that makes an order of creation, and none that storing loses.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// noteLocked remembers news, if it is any, and drafts what follows from it.
-func (r *registry) noteLocked(d *draft, s sighting) {
-	known := r.seen[s.key]
-	if s.revision < known.revision || s.revision == known.revision && !s.gone {
-		return
-	}
-	r.seen[s.key] = s
-	if s.gone && s.watched {
-		r.departed = append(r.departed, s.key)
-	}
-	r.deadlines.set(s.key, s.deadline())
-	d.change(known, s)
-}
+// leftoverAge is how old a subscription has to be before it is removed because its topic is not
+// there: the topic may be new, and not known to this node yet.
+const leftoverAge = 24 * time.Hour
 
-func (r *registry) forgetDepartedLocked() {
-	if r.underway > 0 {
-		return
+// sweep removes subscriptions that a crash has left behind of topics which were deleted. Nobody
+// sees them; this is only to keep nothing for ever. What fails is left to the next start.
+func (k *Registry) sweep(ctx context.Context) {
+	topics := k.view.live.Load().logs
+	left := slices.DeleteFunc(k.subscriptions.Items(), func(s mirror.Item[*record]) bool {
+		_, there := topics[s.Value.SourceID]
+		return there || s.Value.Source.Hub != "" || time.Since(s.Value.Updated) < leftoverAge
+	})
+	if err := k.subscriptions.DeleteAll(ctx, left); err != nil {
+		k.log.Warn("subscriptions of deleted topics are still stored, the next start tries again", "error", err)
 	}
-	for _, key := range r.departed {
-		if s := r.seen[key]; s.gone && s.watched {
-			delete(r.seen, key)
-		}
-	}
-	r.departed = nil
 }

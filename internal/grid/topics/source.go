@@ -35,7 +35,7 @@ func (k *Registry) origin(s Source) (origin, error) {
 		}
 		return origin{Source: Source{Hub: h.Name}, id: HubID(h), input: schema.CloudEvents, partitions: h.Partitions}, nil
 	}
-	live := k.known.live.Load()
+	live := k.view.live.Load()
 	t := live.Topics[auth.Fold(s.Topic)]
 	if t == nil {
 		return origin{}, topicNotFound(s.Topic)

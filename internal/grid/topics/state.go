@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // SetState is for the delivery service: Disabled with a reason, when the endpoint asked for it.
@@ -45,7 +46,7 @@ func (k *Registry) setState(ctx context.Context, id string, state State, why str
 			return k.activate(ctx, r, at)
 		}
 		changed = false
-		return errUnchanged
+		return mirror.ErrUnchanged
 	})
 	if errors.Is(err, meta.ErrNotFound) {
 		return fmt.Errorf("%w: id %.32q", ErrNotFound, id)

@@ -3,7 +3,6 @@ package topics
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -35,30 +34,17 @@ type proposal struct {
 
 func (r *record) key() string { return subscriptionKey(r.Source, r.Name) }
 
-// entry is either of them.
-type entry interface{ key() string }
-
 // encode cannot fail: settings that cannot be written are refused before (checkSize).
-func encode(f entry) []byte {
-	value, err := json.Marshal(f)
+func encode[T interface{ key() string }](v T) []byte {
+	value, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("encode %s: %v", f.key(), err))
+		panic(fmt.Sprintf("encode %s: %v", v.key(), err))
 	}
 	return value
 }
 
-// sighted makes news of an entry. Errors name the key, never the value, which has secrets.
-func (k *Registry) sighted(e meta.Entry) (sighting, error) {
-	s := sighting{key: e.Key, revision: e.Revision}
-	var err error
-	if strings.HasPrefix(e.Key, topicsPrefix) {
-		s.topic, err = k.decodeTopic(e)
-	} else {
-		s.sub, err = k.decodeSubscription(e)
-	}
-	return s, err
-}
-
+// decodeTopic and decodeSubscription read what is stored. Errors name the key, never the value, which
+// has secrets.
 func (k *Registry) decodeTopic(e meta.Entry) (*topicRecord, error) {
 	t := new(topicRecord)
 	if err := json.Unmarshal(e.Value, t); err != nil {

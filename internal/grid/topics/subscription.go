@@ -21,9 +21,9 @@ func (k *Registry) Find(source Source, name string) (Subscription, error) {
 	if source == (Source{}) {
 		return k.findAnywhere(name)
 	}
-	r := k.known.find(subscriptionKey(source, name))
-	if r != nil && k.Snapshot().Subscriptions[r.ID] != nil {
-		return k.shown(&r.Subscription), nil
+	there, exists := k.subscriptions.Get(subscriptionKey(source, name))
+	if exists && k.Snapshot().Subscriptions[there.Value.ID] != nil {
+		return k.shown(&there.Value.Subscription), nil
 	}
 	if _, err := k.origin(source); err != nil {
 		return Subscription{}, err
@@ -106,13 +106,7 @@ func (k *Registry) Delete(ctx context.Context, source Source, name string) error
 	if err != nil {
 		return err
 	}
-	err = untilUncontested(ctx, func() error {
-		there, err := k.get(ctx, key)
-		if err != nil {
-			return err
-		}
-		return k.remove(ctx, there)
-	})
+	err = k.subscriptions.Remove(ctx, key)
 	if errors.Is(err, meta.ErrNotFound) {
 		return notFound(source, name)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // G1: a subscription is what it was made as, also for a registry that opens later.
@@ -104,8 +105,8 @@ func TestStartsMissNothing(t *testing.T) {
 				if !strings.HasPrefix(key, subscriptionsPrefix) || published >= 0 {
 					return
 				}
-				there, err := publisher.get(t.Context(), key)
-				if err == nil && there.sub.State == Active {
+				there, err := publisher.subscriptions.Read(t.Context(), key)
+				if err == nil && there.Value.State == Active {
 					published = int64(len(stored(t, publisher, "orders")))
 				}
 				mustPublish(t, publisher, "orders", "x")
@@ -274,12 +275,12 @@ func TestOrphansCanBeDeleted(t *testing.T) {
 func TestNoMoreThanSoManySubscriptions(t *testing.T) {
 	k := newYard(t).open(t, Config{})
 	its := mustTopic(t, k, "orders")
-	news := make([]sighting, MaxSubscriptions-1)
-	for i := range news {
+	updates := make([]mirror.Update[*record], MaxSubscriptions-1)
+	for i := range updates {
 		r := &record{Subscription: Subscription{Name: fmt.Sprintf("sub-%d", i), ID: newID(), Source: topic("orders"), SourceID: its.ID, Created: now()}}
-		news[i] = sighting{key: r.key(), revision: 1000, sub: r}
+		updates[i] = mirror.Update[*record]{Key: r.key(), New: mirror.Item[*record]{Key: r.key(), Revision: 1000, Value: r}}
 	}
-	k.known.apply(news...)
+	k.view.showSubscriptions(updates)
 	mustCreate(t, k, topic("orders"), "the-last", hook(example))
 	_, err := k.Create(t.Context(), topic("orders"), "one-more", hook(example))
 	wantError(t, err, ErrInvalid, "delete one first")

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // TopicConfig describes a topic to be made. Empty keys are made.
@@ -79,10 +80,10 @@ func (k *Registry) define(cfg TopicConfig) (*topicRecord, error) {
 // createTopic lets the store decide who is first. Only when the name is taken does it look at by
 // whom.
 func (k *Registry) createTopic(ctx context.Context, t *topicRecord) (made Topic, err error) {
-	err = untilUncontested(ctx, func() error {
-		stored, conflict := k.put(ctx, t, 0)
+	err = mirror.Uncontested(ctx, func() error {
+		stored, conflict := k.topics.Put(ctx, mirror.Item[*topicRecord]{Key: t.key(), Value: t})
 		if conflict == nil {
-			made = stored.topic.Topic
+			made = stored.Value.Topic
 		}
 		if !errors.Is(conflict, meta.ErrConflict) {
 			return conflict
@@ -98,13 +99,13 @@ func (k *Registry) createTopic(ctx context.Context, t *topicRecord) (made Topic,
 // clear looks at what has the name. That it may be gone by now is no error, and a deletion that
 // was decided is finished.
 func (k *Registry) clear(ctx context.Context, name string) error {
-	there, err := k.get(ctx, topicKey(name))
+	there, err := k.topics.Read(ctx, topicKey(name))
 	switch {
 	case errors.Is(err, meta.ErrNotFound):
 		return nil
 	case err != nil:
 		return err
-	case !there.topic.Deleting:
+	case !there.Value.Deleting:
 		return fmt.Errorf("%w: choose another name, or delete the topic first", ErrTopicExists)
 	}
 	if err := k.finishDeletion(ctx, there); err != nil {
@@ -119,12 +120,8 @@ func (k *Registry) ensureYardEvents(ctx context.Context) error {
 		return nil
 	}
 	_, err := k.CreateTopic(ctx, TopicConfig{Topic{Name: YardEvents}})
-	if !errors.Is(err, ErrTopicExists) {
-		return err
-	}
-	there, err := k.get(ctx, topicKey(YardEvents))
-	if err == nil {
-		k.known.apply(there)
+	if errors.Is(err, ErrTopicExists) {
+		err = k.topics.Load(ctx)
 	}
 	return err
 }
@@ -141,7 +138,7 @@ func (k *Registry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic, err
 			return Topic{}, fmt.Errorf("change topic %q: %w", cfg.Name, err)
 		}
 		t, err = k.CreateTopic(ctx, cfg)
-		if !errors.Is(err, ErrTopicExists) || try == maxTries {
+		if !errors.Is(err, ErrTopicExists) || try == mirror.MaxTries {
 			return t, err
 		}
 	}
@@ -188,32 +185,31 @@ func schemaIsFixed(is, asked schema.Kind) error {
 }
 
 // changeTopic reads a topic and lets it be changed, again if somebody else was faster.
-func (k *Registry) changeTopic(ctx context.Context, name string, how func(*Topic) error) (changed Topic, err error) {
-	err = untilUncontested(ctx, func() error {
-		there, err := k.get(ctx, topicKey(name))
-		if errors.Is(err, meta.ErrNotFound) || err == nil && there.topic.Deleting {
-			return topicNotFound(name)
+func (k *Registry) changeTopic(ctx context.Context, name string, how func(*Topic) error) (Topic, error) {
+	unchanged := false
+	changed, err := k.topics.Change(ctx, topicKey(name), func(t **topicRecord) error {
+		if (*t).Deleting {
+			return meta.ErrNotFound
 		}
-		if err != nil {
+		before := encode(*t)
+		if err := how(&(*t).Topic); err != nil {
 			return err
 		}
-		before := encode(there.topic)
-		if err := how(&there.topic.Topic); err != nil {
-			return err
+		if unchanged = string(before) == string(encode(*t)); unchanged {
+			return mirror.ErrUnchanged
 		}
-		changed = there.topic.Topic
-		if string(before) == string(encode(there.topic)) {
-			return nil
-		}
-		stored, err := k.put(ctx, there.topic, there.revision)
-		if err != nil {
-			return err
-		}
-		changed = stored.topic.Topic
-		k.log.Info("topic changed", "topic", changed.Name)
 		return nil
 	})
-	return changed, err
+	if errors.Is(err, meta.ErrNotFound) {
+		return Topic{}, topicNotFound(name)
+	}
+	if err != nil {
+		return Topic{}, err
+	}
+	if !unchanged {
+		k.log.Info("topic changed", "topic", changed.Value.Name)
+	}
+	return changed.Value.Topic, nil
 }
 
 // RegenerateKey makes key1 or key2 anew. The old one is good for nothing when it returns.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // DeleteTopic deletes it with its events and subscriptions, for good.
@@ -18,7 +20,7 @@ func (k *Registry) DeleteTopic(ctx context.Context, name string) error {
 	if auth.Fold(name) == YardEvents {
 		return fmt.Errorf("delete topic %q: %w: leave it unused if it is not wanted", name, ErrReserved)
 	}
-	err := untilUncontested(ctx, func() error { return k.deleteTopic(ctx, name) })
+	err := mirror.Uncontested(ctx, func() error { return k.deleteTopic(ctx, name) })
 	if err != nil && !errors.Is(err, ErrTopicNotFound) {
 		return fmt.Errorf("delete topic %q: %w", name, err)
 	}
@@ -26,7 +28,7 @@ func (k *Registry) DeleteTopic(ctx context.Context, name string) error {
 }
 
 func (k *Registry) deleteTopic(ctx context.Context, name string) error {
-	there, err := k.get(ctx, topicKey(name))
+	there, err := k.topics.Read(ctx, topicKey(name))
 	if errors.Is(err, meta.ErrNotFound) {
 		return topicNotFound(name)
 	}
@@ -36,24 +38,24 @@ func (k *Registry) deleteTopic(ctx context.Context, name string) error {
 	// The decision itself would be in doubt if it depended on the patience of a client.
 	ctx, cancel := detached(ctx)
 	defer cancel()
-	if !there.topic.Deleting {
-		there.topic.Deleting = true
-		if there, err = k.put(ctx, there.topic, there.revision); err != nil {
+	if !there.Value.Deleting {
+		there.Value.Deleting = true
+		if there, err = k.topics.Put(ctx, there); err != nil {
 			return err
 		}
 	}
 	if err := k.finishDeletion(ctx, there); err != nil {
 		return fmt.Errorf("it is deleted but still takes up storage, delete it again to free that: %w", err)
 	}
-	k.log.Info("topic deleted", "topic", there.topic.Name, "log", LogOf(&there.topic.Topic).Log)
+	k.log.Info("topic deleted", "topic", there.Value.Name, "log", LogOf(&there.Value.Topic).Log)
 	return nil
 }
 
 // finishDeletion does what is left of a deletion that was decided. Each step may be done twice,
 // or by two nodes at once: storage names are never used again. The topic's key goes last, as it
 // is what says that there is something to finish.
-func (k *Registry) finishDeletion(ctx context.Context, marked sighting) error {
-	t := &marked.topic.Topic
+func (k *Registry) finishDeletion(ctx context.Context, marked mirror.Item[*topicRecord]) error {
+	t := &marked.Value.Topic
 	if err := k.removeSubscriptions(ctx, t); err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func (k *Registry) finishDeletion(ctx context.Context, marked sighting) error {
 		return fmt.Errorf("remove log %s: %w", log, err)
 	}
 	// Another revision means that somebody else finished, and maybe created a topic anew.
-	if err := k.remove(ctx, marked); err != nil && !goneOrChanged(err) {
+	if err := k.topics.Delete(ctx, marked); err != nil && !mirror.GoneOrChanged(err) {
 		return fmt.Errorf("delete definition: %w", err)
 	}
 	return nil
@@ -73,21 +75,16 @@ func (k *Registry) finishDeletion(ctx context.Context, marked sighting) error {
 // be changed. Who creates one meanwhile notices the deletion and takes it back. Those of another
 // topic of that name, made since somebody else finished this deletion, stay.
 func (k *Registry) removeSubscriptions(ctx context.Context, t *Topic) error {
-	for range maxTries {
-		all, err := k.list(ctx, subscriptionKeys(Source{Topic: t.Name}))
+	for range mirror.MaxTries {
+		its, err := k.subscriptions.List(ctx, subscriptionKeys(Source{Topic: t.Name}))
 		if err != nil {
-			return fmt.Errorf("list subscriptions: %w", err)
+			return err
 		}
-		var its []sighting
-		for _, s := range all {
-			if s.sub.SourceID == t.ID {
-				its = append(its, s)
-			}
-		}
+		its = slices.DeleteFunc(its, func(s mirror.Item[*record]) bool { return s.Value.SourceID != t.ID })
 		if len(its) == 0 {
 			return nil
 		}
-		if err := k.removeAll(ctx, its); err != nil {
+		if err := k.subscriptions.DeleteAll(ctx, its); err != nil {
 			return err
 		}
 	}
@@ -96,35 +93,35 @@ func (k *Registry) removeSubscriptions(ctx context.Context, t *Topic) error {
 
 // resumeDeletions finishes what a crash interrupted. A topic that cannot be removed now is gone
 // for users all the same, so the others are not kept waiting for it.
-func (k *Registry) resumeDeletions(ctx context.Context, all []sighting) error {
-	for _, s := range all {
-		if !s.topic.Deleting {
+func (k *Registry) resumeDeletions(ctx context.Context) error {
+	for _, there := range k.topics.Items() {
+		if !there.Value.Deleting {
 			continue
 		}
-		if err := k.finishDeletion(ctx, s); err != nil {
+		if err := k.finishDeletion(ctx, there); err != nil {
 			if ctx.Err() != nil {
-				return fmt.Errorf("finish deletion of topic %q: %w", s.topic.Name, err)
+				return fmt.Errorf("finish deletion of topic %q: %w", there.Value.Name, err)
 			}
-			k.log.Warn("deleted topic still takes up storage, the next start tries again", "topic", s.topic.Name, "error", err)
+			k.log.Warn("deleted topic still takes up storage, the next start tries again", "topic", there.Value.Name, "error", err)
 			continue
 		}
-		k.log.Info("interrupted deletion of topic finished", "topic", s.topic.Name)
+		k.log.Info("interrupted deletion of topic finished", "topic", there.Value.Name)
 	}
 	return nil
 }
 
 // stillThere tells whether a subscription that was just stored has a topic: one that is deleted
 // meanwhile may have missed it.
-func (k *Registry) stillThere(ctx context.Context, s sighting) error {
-	if s.sub.Source.Hub != "" {
+func (k *Registry) stillThere(ctx context.Context, s mirror.Item[*record]) error {
+	if s.Value.Source.Hub != "" {
 		return nil
 	}
-	gone := k.standing(ctx, s.sub)
+	gone := k.standing(ctx, s.Value)
 	if !errors.Is(gone, ErrTopicNotFound) {
 		return nil // or nobody knows; a leftover does no harm
 	}
-	if err := k.remove(ctx, s); err != nil && !goneOrChanged(err) {
-		k.log.Warn("subscription of a deleted topic is still stored", "subscription", s.sub.Name, "error", err)
+	if err := k.subscriptions.Delete(ctx, s); err != nil && !mirror.GoneOrChanged(err) {
+		k.log.Warn("subscription of a deleted topic is still stored", "subscription", s.Value.Name, "error", err)
 	}
 	return gone
 }
@@ -132,8 +129,8 @@ func (k *Registry) stillThere(ctx context.Context, s sighting) error {
 // standing asks the store whether the topic of a subscription is there; ErrTopicNotFound where it
 // is gone, being deleted, or was made anew.
 func (k *Registry) standing(ctx context.Context, r *record) error {
-	there, err := k.get(ctx, topicKey(r.Source.Topic))
-	if errors.Is(err, meta.ErrNotFound) || err == nil && (there.topic.ID != r.SourceID || there.topic.Deleting) {
+	there, err := k.topics.Read(ctx, topicKey(r.Source.Topic))
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (there.Value.ID != r.SourceID || there.Value.Deleting) {
 		return topicNotFound(r.Source.Topic)
 	}
 	return err

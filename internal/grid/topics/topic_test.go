@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 func TestNamesOfTopics(t *testing.T) {
@@ -194,12 +195,12 @@ func TestRegenerateKey(t *testing.T) {
 
 func TestNoMoreThanSoManyTopics(t *testing.T) {
 	k := newYard(t).open(t, Config{})
-	news := make([]sighting, MaxTopics-2)
-	for i := range news {
+	updates := make([]mirror.Update[*topicRecord], MaxTopics-2)
+	for i := range updates {
 		made := &topicRecord{Topic: Topic{Name: fmt.Sprintf("topic-%d", i), ID: newID()}}
-		news[i] = sighting{key: made.key(), revision: 1000, topic: made}
+		updates[i] = mirror.Update[*topicRecord]{Key: made.key(), New: mirror.Item[*topicRecord]{Key: made.key(), Revision: 1000, Value: made}}
 	}
-	k.known.apply(news...)
+	k.view.showTopics(updates)
 	mustTopic(t, k, "the-last")
 	_, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "one-more"}})
 	wantError(t, err, ErrInvalid, "delete one first")
@@ -433,8 +434,8 @@ func TestDeletionIsFinishedLate(t *testing.T) {
 	if err := y.open(t, Config{Meta: faultyStore{y.store, dying}}).DeleteTopic(t.Context(), "orders"); !errors.Is(err, errCrashed) {
 		t.Fatalf("got %v", err)
 	}
-	marked, err := k.get(t.Context(), topicKey("orders"))
-	if err != nil || !marked.topic.Deleting {
+	marked, err := k.topics.Read(t.Context(), topicKey("orders"))
+	if err != nil || !marked.Value.Deleting {
 		t.Fatalf("got %+v, %v", marked, err)
 	}
 	made := mustTopic(t, k, "orders")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Update replaces the settings; a changed URL, or one that has not agreed yet, is asked first. change is
@@ -52,7 +53,7 @@ func (k *Registry) Ensure(ctx context.Context, source Source, name string, s Set
 			return there, err
 		}
 		there, err = k.Create(ctx, source, name, s)
-		if !errors.Is(err, ErrExists) || try == maxTries {
+		if !errors.Is(err, ErrExists) || try == mirror.MaxTries {
 			return there, err
 		}
 	}
@@ -97,7 +98,7 @@ func (k *Registry) revise(ctx context.Context, r *record, how revision) (asking 
 	}
 	k.complete(&next, at)
 	if next.equal(r.Settings) && how.well(r) {
-		return false, errUnchanged
+		return false, mirror.ErrUnchanged
 	}
 	if next, err = k.vet(next, at, r.Subscription); err != nil {
 		return false, err

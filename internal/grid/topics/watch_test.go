@@ -62,86 +62,23 @@ func TestChangesReachOtherNodes(t *testing.T) {
 	})
 }
 
-// losingStore loses its watches when told, and fails them for good when told.
-type losingStore struct {
-	meta.Store
-	lost  atomic.Pointer[context.CancelFunc]
-	fails atomic.Bool
-}
-
 var errBroken = errors.New("no such store")
 
-func (s *losingStore) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	if s.fails.Load() {
+// unwatched is a store whose subscriptions cannot be watched.
+type unwatched struct{ meta.Store }
+
+func (s unwatched) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
+	if prefix == subscriptionsPrefix {
 		return nil, errBroken
 	}
-	if prefix != subscriptionsPrefix {
-		return s.Store.Watch(ctx, prefix)
-	}
-	inner, cancel := context.WithCancel(ctx)
-	s.lost.Store(&cancel)
-	w, err := s.Store.Watch(inner, prefix)
-	return losingWatcher{w, ctx}, err
+	return s.Store.Watch(ctx, prefix)
 }
 
-type losingWatcher struct {
-	meta.Watcher
-	ctx context.Context
-}
-
-func (w losingWatcher) Next() ([]meta.Change, error) {
-	changes, err := w.Watcher.Next()
-	if err != nil && w.ctx.Err() == nil {
-		err = meta.ErrWatchLost
-	}
-	return changes, err
-}
-
-// A node that was cut off catches up: with what was made, changed and deleted meanwhile.
-func TestWatchIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		k := y.open(t, Config{})
-		mustTopic(t, k, "orders")
-		for _, name := range []string{"stays", "goes", "changes"} {
-			mustCreate(t, k, topic("orders"), name, hook(example))
-		}
-		store := &losingStore{Store: y.store}
-		other := y.open(t, Config{Meta: store})
-		defer run(t, other)()
-		synctest.Wait()
-		(*store.lost.Load())()
-		synctest.Wait() // it pauses now
-		if err := k.Delete(t.Context(), topic("orders"), "goes"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := k.Update(t.Context(), topic("orders"), "changes", change(func(s *Settings) { s.MaxEvents = 9 })); err != nil {
-			t.Fatal(err)
-		}
-		mustCreate(t, k, topic("orders"), "comes", hook(example))
-		if _, err := other.Find(topic("orders"), "goes"); err != nil {
-			t.Errorf("it knows without watching: %v", err)
-		}
-		mine := mustCreate(t, other, topic("orders"), "mine", hook(example))
-		time.Sleep(time.Second)
-		synctest.Wait()
-		list, err := other.Subscriptions(topic("orders"))
-		names := ""
-		for _, s := range list {
-			names += s.Name + " "
-		}
-		if err != nil || names != "changes comes mine stays " || list[0].MaxEvents != 9 || list[2].ID != mine.ID {
-			t.Errorf("got %v, %v", names, err)
-		}
-	})
-}
-
+// Where either of them cannot be watched the registry says so, and follows neither.
 func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		store := &losingStore{Store: y.store}
-		k := y.open(t, Config{Meta: store})
-		store.fails.Store(true)
+		k := y.open(t, Config{Meta: unwatched{y.store}})
 		if err := k.Run(t.Context()); !errors.Is(err, errBroken) {
 			t.Errorf("got %v", err)
 		}

@@ -1,0 +1,232 @@
+package topics
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+)
+
+// known is what a view was shown.
+type known struct {
+	revision      meta.Revision
+	topics        map[string]mirror.Item[*topicRecord]
+	subscriptions map[string]mirror.Item[*record]
+}
+
+// set notes what a key holds now, nil for nothing, and gives the update; false where nothing was
+// there before either.
+func set[T any](all map[string]mirror.Item[*T], key string, revision meta.Revision, value *T) (u mirror.Update[*T], any bool) {
+	u.Key, u.Old = key, all[key]
+	delete(all, key)
+	if value != nil {
+		u.New = mirror.Item[*T]{Key: key, Revision: revision, Value: value}
+		all[key] = u.New
+	}
+	return u, u.Old.Exists() || u.New.Exists()
+}
+
+// nextTopic and nextSubscription draw a change of one of a few of them.
+func (k *known) nextTopic(t *rapid.T) (mirror.Update[*topicRecord], bool) {
+	k.revision++
+	n := rapid.IntRange(0, 2).Draw(t, "topic")
+	r := &topicRecord{Topic: Topic{Name: fmt.Sprintf("Topic-%d", n), ID: fmt.Sprintf("id-%d-%d", n, rapid.IntRange(0, 1).Draw(t, "incarnation"))}}
+	r.Deleting = rapid.IntRange(0, 3).Draw(t, "deleting") == 0
+	key := r.key()
+	if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
+		r = nil
+	}
+	return set(k.topics, key, k.revision, r)
+}
+
+func (k *known) nextSubscription(t *rapid.T) (mirror.Update[*record], bool) {
+	k.revision++
+	n := rapid.IntRange(0, 2).Draw(t, "topic")
+	r := &record{Subscription: Subscription{
+		Name: fmt.Sprintf("sub-%d", rapid.IntRange(0, 4).Draw(t, "sub")), ID: fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "id")),
+		Source: Source{Topic: fmt.Sprintf("Topic-%d", n)}, SourceID: fmt.Sprintf("id-%d-%d", n, rapid.IntRange(0, 1).Draw(t, "source")),
+	}}
+	if n == 2 {
+		r.Source, r.SourceID = Source{Hub: "hub"}, "hub-id"
+	}
+	r.ID = r.SourceID + r.Name + r.ID
+	r.Created = time.Unix(int64(len(r.ID)*7+int(r.ID[len(r.ID)-1])%3), 0)
+	key := r.key()
+	if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
+		r = nil
+	}
+	return set(k.subscriptions, key, k.revision, r)
+}
+
+// portion draws what comes at once.
+func portion[T any](t *rapid.T, next func(*rapid.T) (mirror.Update[*T], bool)) (all []mirror.Update[*T]) {
+	for range rapid.IntRange(1, 4).Draw(t, "portion") {
+		if u, any := next(t); any {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// rebuilt is what readers should see of what is known.
+func (k *known) rebuilt() Snapshot {
+	s := Snapshot{map[string]*Topic{}, map[string]*Subscription{}, map[string][]*Subscription{}}
+	ids := map[string]bool{}
+	for _, x := range k.topics {
+		if !x.Value.Deleting {
+			s.Topics[auth.Fold(x.Value.Name)] = &x.Value.Topic
+			ids[x.Value.ID] = true
+		}
+	}
+	for _, x := range k.subscriptions {
+		if x.Value.Source.Hub != "" || ids[x.Value.SourceID] {
+			s.Subscriptions[x.Value.ID] = &x.Value.Subscription
+			s.BySource[x.Value.SourceID] = append(s.BySource[x.Value.SourceID], &x.Value.Subscription)
+		}
+	}
+	for _, list := range s.BySource {
+		slices.SortFunc(list, func(x, y *Subscription) int { return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID)) })
+	}
+	return s
+}
+
+func sameSnapshot(x, y Snapshot) bool {
+	return maps.Equal(x.Topics, y.Topics) && maps.Equal(x.Subscriptions, y.Subscriptions) &&
+		maps.EqualFunc(x.BySource, y.BySource, slices.Equal[[]*Subscription])
+}
+
+func copySnapshot(s Snapshot) Snapshot {
+	s.Topics, s.Subscriptions, s.BySource = maps.Clone(s.Topics), maps.Clone(s.Subscriptions), maps.Clone(s.BySource)
+	for id, list := range s.BySource {
+		s.BySource[id] = slices.Clone(list)
+	}
+	return s
+}
+
+// Whatever comes, in whatever portions: readers see exactly what is known, and what they hold never
+// changes. Listeners are called when there is something new to see, and only then.
+func TestReadersSeeWhatIsKnown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := newView(func(*Topic) (eventlog.Partition, error) { return nil, nil })
+		heard := 0
+		v.listeners.Add(func() { heard++ })
+		k := known{topics: map[string]mirror.Item[*topicRecord]{}, subscriptions: map[string]mirror.Item[*record]{}}
+		type held struct {
+			live *live
+			was  Snapshot
+		}
+		var all []held
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			before, heardBefore := v.live.Load(), heard
+			if rapid.Bool().Draw(t, "topics") {
+				v.showTopics(portion(t, k.nextTopic))
+			} else {
+				v.showSubscriptions(portion(t, k.nextSubscription))
+			}
+			after := v.live.Load()
+			if !sameSnapshot(after.Snapshot, k.rebuilt()) {
+				t.Fatalf("readers see %v\nknown is %v", after.Snapshot, k.rebuilt())
+			}
+			if len(after.logs) != len(after.Topics) {
+				t.Fatalf("%d logs of %d topics", len(after.logs), len(after.Topics))
+			}
+			if (before == after) != (heard == heardBefore) {
+				t.Fatal("listeners were not called, or in vain")
+			}
+			all = append(all, held{after, copySnapshot(after.Snapshot)})
+		}
+		for _, h := range all {
+			if !sameSnapshot(h.live.Snapshot, h.was) {
+				t.Fatal("an old snapshot was changed")
+			}
+		}
+	})
+}
+
+func TestDeadlines(t *testing.T) {
+	d := newDeadlines()
+	now := time.Now()
+	d.set("never", time.Time{})
+	for i, at := range []int{3, 1, 2} {
+		d.set(fmt.Sprint("in ", at), now.Add(time.Duration(at)*time.Minute))
+		if woken := len(d.sooner) == 1; woken != (i < 2) {
+			t.Errorf("%d: woken %v", at, woken)
+		} else if woken {
+			<-d.sooner
+		}
+	}
+	for i := range 10 {
+		d.set("in 3", now.Add(time.Duration(i)*time.Hour))
+		d.set(fmt.Sprint("forgotten ", i), now.Add(time.Hour))
+		d.set(fmt.Sprint("forgotten ", i), time.Time{})
+	}
+	d.set("in 3", now.Add(3*time.Minute))
+	if len(d.all) != 3 {
+		t.Errorf("%d are noted", len(d.all))
+	}
+	if keys, next := d.due(now); keys != nil || !next.Equal(now.Add(time.Minute)) {
+		t.Errorf("got %v, %v", keys, next)
+	}
+	if keys, next := d.due(now.Add(2 * time.Minute)); !slices.Equal(keys, []string{"in 1", "in 2"}) || !next.Equal(now.Add(3*time.Minute)) {
+		t.Errorf("got %v, %v", keys, next)
+	}
+	if keys, next := d.due(now.Add(time.Hour)); len(keys) != 1 || !next.IsZero() || len(d.of) != 0 {
+		t.Errorf("got %v, %v", keys, next)
+	}
+}
+
+// What is deleted, or ends later than was said at first, costs no memory until it would have ended:
+// there are those who prolong, or make and delete, subscriptions for years.
+func TestDeadlinesOfWhatIsGone(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	mustTopic(t, k, "orders")
+	expiring := func(years int) Settings {
+		return with(func(s *Settings) { s.Expires = time.Date(2200+years, 1, 1, 0, 0, 0, 0, time.UTC) })
+	}
+	for i := range 10 {
+		name := fmt.Sprintf("sub-%d", i)
+		mustCreate(t, k, topic("orders"), name, expiring(i))
+		if _, err := k.Ensure(t.Context(), topic("orders"), "prolonged", expiring(i)); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Delete(t.Context(), topic("orders"), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(k.view.deadlines.all); n != 1 {
+		t.Errorf("%d deadlines of one subscription", n)
+	}
+	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(k.view.deadlines.all); n != 0 {
+		t.Errorf("%d deadlines of no subscription", n)
+	}
+}
+
+// Who is woken too early, since a lapse could not be stored while somebody else prolonged it, notes
+// the right moment again.
+func TestDeadlineIsNotLost(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	mustTopic(t, k, "orders")
+	ends := time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC)
+	mustCreate(t, k, topic("orders"), "mailer", with(func(s *Settings) { s.Expires = ends }))
+	key := subscriptionKey(topic("orders"), "mailer")
+	k.view.deadlines.set(key, time.Now())
+	if keys, _ := k.view.deadlines.due(time.Now()); !slices.Equal(keys, []string{key}) {
+		t.Fatalf("due: %v", keys)
+	}
+	k.lapse(t.Context(), key)
+	if _, next := k.view.deadlines.due(time.Now()); !next.Equal(ends) {
+		t.Errorf("next: %v", next)
+	}
+}
