@@ -47,8 +47,6 @@ func (b *batch) begin() {
 	b.items = b.items[:0]
 }
 
-func (b *batch) add(it *item) { b.items = append(b.items, it) }
-
 // take moves up to choreEvents from a list.
 func (b *batch) take(from *[]*item) bool {
 	n := min(len(*from), choreEvents)
@@ -70,9 +68,9 @@ func (b *batch) finish(items ...*item) {
 func (b *batch) settleLocked(now time.Time) {
 	l := b.lane
 	if b.job == jobSend {
-		l.inFlight -= len(b.items)
+		l.sending.inFlight -= len(b.items)
 		if b.probed && b.endpoint == l.endpoint {
-			l.probeSent = false
+			l.sending.probeSent = false
 		}
 	}
 	if l.gone { // nobody wants to hear of them again
@@ -84,10 +82,10 @@ func (b *batch) settleLocked(now time.Time) {
 		l.finishLocked(it, now)
 	}
 	for i := len(b.back) - 1; i >= 0; i-- {
-		l.queue.back(b.back[i])
+		l.memory.queue.back(b.back[i])
 	}
 	for _, it := range b.again {
-		l.queue.wait(it)
+		l.memory.queue.wait(it)
 	}
 	for _, list := range []*[]*item{&b.finished, &b.back, &b.again} {
 		clear(*list)
@@ -98,15 +96,4 @@ func (b *batch) settleLocked(now time.Time) {
 		l.attempts.add(l.s.cfg.Attempts, b.tally.attempts[i])
 	}
 	b.tally.clear()
-}
-
-// notifyLate tells entries that they are done.
-func (b *batch) notifyLate() {
-	for i, it := range b.late {
-		if it.done != nil {
-			it.done()
-		}
-		b.late[i] = nil
-	}
-	b.late = b.late[:0]
 }

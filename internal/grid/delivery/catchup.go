@@ -19,6 +19,7 @@ var errStopping = errors.New("the yard stops")
 
 // catching is one step of a detached track towards the feed.
 type catching struct {
+	filling *filling
 	l       *lane
 	t       *track
 	terms   *terms
@@ -34,9 +35,9 @@ type catching struct {
 
 // catchUp reads on where a track stands by itself, and joins it to the feed when it is not
 // behind any more.
-func (l *lane) catchUp(ctx context.Context, t *track) error {
-	c := l.catching(t)
-	if c == nil || t.feed.join(t) {
+func (f *filling) catchUp(ctx context.Context, t *track) error {
+	c := f.catching(t)
+	if c == nil || f.join(t) {
 		return nil
 	}
 	cursor, err := t.feed.origin.cursor(ctx, t.feed.partition, c.position)
@@ -53,31 +54,34 @@ func (l *lane) catchUp(ctx context.Context, t *track) error {
 			return c.pass(err)
 		}
 		if len(run.Events) == 0 {
-			c.end(int64(cursor.At()))
+			// The end may be beyond the position: retention may have removed everything.
+			if end := int64(cursor.At()); end > c.position {
+				c.move(end, time.Time{})
+			}
 			break
 		}
 		c.take(&run)
 	}
-	t.feed.join(t)
+	f.join(t)
 	return nil
 }
 
-// end is reached where there is nothing more to read. It may be beyond the place: retention may
-// have removed everything.
-func (c *catching) end(n int64) {
-	if n > c.position {
-		c.move(n, time.Time{})
-	}
+// join lets the track be offered what comes next, if it is not behind any more.
+func (f *filling) join(t *track) bool {
+	joined := t.feed.join(t)
+	f.did = f.did || joined
+	return joined
 }
 
 // catching begins a step; nil if there is nothing to do.
-func (l *lane) catching(t *track) *catching {
+func (f *filling) catching(t *track) *catching {
+	l := f.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gone || l.full || l.terms.filter == nil || t.joined.Load() || time.Now().Before(t.after) {
+	if l.gone || l.memory.full || l.terms.filter == nil || t.joined.Load() || time.Now().Before(t.after) {
 		return nil
 	}
-	c := &catching{l: l, t: t, terms: l.terms, version: t.version, position: t.position, next: t.mark.Next()}
+	c := &catching{filling: f, l: l, t: t, terms: l.terms, version: t.version, position: t.position, next: t.mark.Next()}
 	for _, r := range t.left {
 		c.left = append(c.left, r.n)
 	}
@@ -158,12 +162,13 @@ func (c *catching) takeOne(run *eventlog.Run, n int64) bool {
 	if t.version != c.version || l.gone {
 		return false
 	}
+	m := &l.memory
 	old := retry.Expired(c.terms.policy, run.Time, now)
-	if old && !l.choreRoomLocked(len(a.raw)) || !old && !l.admitsLocked(len(a.raw)) {
+	if old && !l.fitLocked(m.fitsExpired(l.terms, len(a.raw))) || !old && !l.admitsLocked(len(a.raw)) {
 		return false
 	}
 	it := a.item(l, t)
-	l.progress++
+	c.filling.did = true
 	if r, ok := t.pickUp(n); ok {
 		r.restore(it)
 	} else {
@@ -171,21 +176,11 @@ func (c *catching) takeOne(run *eventlog.Run, n int64) bool {
 		l.counts.matched++
 	}
 	if old {
-		l.expired = append(l.expired, it)
-		l.heldBytes += it.bytes()
+		m.expire(it)
 	} else {
-		l.pushLocked(it, now)
+		m.push(l.terms, it, now)
 	}
 	return true
-}
-
-// choreRoomLocked tells whether there is room for something that is to be put away.
-func (l *lane) choreRoomLocked(size int) bool {
-	if len(l.expired) < l.terms.queueEvents && l.s.budget.allows(l.heldBytes, itemBytes+size) {
-		return true
-	}
-	l.fullLocked()
-	return false
 }
 
 // stop ends the step before an event.
@@ -202,9 +197,7 @@ func (c *catching) move(n int64, head time.Time) {
 		c.stopped = true
 		return
 	}
-	if n != c.position {
-		c.l.progress++
-	}
+	c.filling.did = c.filling.did || n != c.position
 	c.position = n
 	c.t.moveTo(n, head)
 	c.t.feed.note()

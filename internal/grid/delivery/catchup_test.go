@@ -76,8 +76,8 @@ func TestCatchingUpMissesAndRepeatsNothing(t *testing.T) {
 				}
 			}
 			for _, l := range y.service.allLanes() {
-				if tr := l.tracks[0]; !tr.joined.Load() || tr.mark.Open() != 0 || l.heldBytes != 0 {
-					t.Errorf("%s is left at %+v holding %d bytes", l.name(), tr, l.heldBytes)
+				if tr := l.tracks[0]; !tr.joined.Load() || tr.mark.Open() != 0 || l.memory.bytes != 0 {
+					t.Errorf("%s is left at %+v holding %d bytes", l.termsNow().sub.Name, tr, l.memory.bytes)
 				}
 			}
 			if used := y.service.budget.used.Load(); used != 0 {

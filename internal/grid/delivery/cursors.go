@@ -131,12 +131,6 @@ func (s *Service) cursorsOf(src *source, f *feed) []byte {
 	return value
 }
 
-func (l *lane) low(partition int) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.tracks[partition].low()
-}
-
 // write stores a value. Nobody else writes it: a conflict means that an earlier write of ours,
 // whose answer was lost, did arrive.
 func (s *Service) write(ctx context.Context, key string, record *cursorRecord, value []byte) error {

@@ -31,7 +31,7 @@ func TestWhatDamageTakesIsCounted(t *testing.T) {
 		}
 		tr.detach(tr.next(), run.Time)
 		tr.position, tr.mark = 3, watermark.At(3)
-		_ = l.catching(tr).pass(damage)
+		_ = (&filling{lane: l}).catching(tr).pass(damage)
 		if n := testutil.ToFloat64(y.service.metrics.unreadable); n != 7 || tr.position != 6 {
 			t.Errorf("%v events were left out, and the track stands at %d, want 7 and 6", n, tr.position)
 		}

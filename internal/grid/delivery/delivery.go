@@ -213,7 +213,7 @@ func (s *Service) Redeliver(ctx context.Context, deliveries []pending.Delivery) 
 			return err
 		}
 		for len(group) > 0 {
-			n := storableDeliveries(group)
+			n := storable(len(group), func(i int) int { return group[i].Bytes() })
 			if err := l.shelve(ctx, group[:n]); err != nil {
 				return err
 			}

@@ -26,6 +26,18 @@
 // pokes it, and it starts workers, or has itself pumped, where that is of use. Ten thousand idle
 // lanes are ten thousand small structs.
 //
+// What it has is divided by purpose, each piece a plain value under the lane's one lock:
+//
+//	terms      what the definition says, made ready; replaced whole
+//	memory     the queue, what waits to be put away, and what all of it measures
+//	sending    the workers, the rate, the probe
+//	stock      what is known of the parked log
+//	pullers    who receives, and what they hold
+//	pumping    how it stands with the pumps
+//	tracks     where it stands in each partition
+//
+// pokeLocked is where they meet.
+//
 // A track is where a lane stands in one partition. Joined to the feed it has no place of its own:
 // what does not concern it does not touch it. When the lane cannot take an event (its queue is
 // full, it is paused, its endpoint is on probation) the track is detached before that event, and

@@ -88,15 +88,15 @@ func (l *lane) strand(entries []retrylog.Entry) []retrylog.Entry {
 	defer l.mu.Unlock()
 	for i, e := range entries {
 		size := itemBytes + len(e.Event)
-		if l.gone || len(l.stock.returning) >= l.terms.queueEvents || !l.s.budget.allows(l.heldBytes, size) {
+		if l.gone || len(l.stock.returning) >= l.terms.queueEvents || !l.s.budget.allows(l.memory.bytes, size) {
 			return entries[i:]
 		}
 		it := itemOf(l.s.budget, e)
-		l.heldBytes += it.bytes()
+		l.memory.bytes += it.bytes()
 		l.stock.returning = append(l.stock.returning, it)
 	}
 	now := time.Now()
-	l.pumpAfter = later(l.pumpAfter, now.Add(firstPause))
+	l.pumping.after = later(l.pumping.after, now.Add(firstPause))
 	l.pokeLocked(now)
 	return nil
 }
@@ -139,15 +139,15 @@ func (l *lane) receiveDue(entries []retrylog.Entry) []retrylog.Entry {
 
 // takeDueLocked takes an entry, if there is room and it may be sent, or is too old to be.
 func (l *lane) takeDueLocked(e retrylog.Entry, now time.Time) bool {
-	it := itemOf(l.s.budget, e)
-	switch {
-	case l.terms.expired(it, now) && l.choreRoomLocked(len(e.Event)):
-		l.heldBytes += it.bytes()
-		l.expired = append(l.expired, it)
-	case !l.terms.expired(it, now) && l.admitsLocked(len(e.Event)):
-		l.pushLocked(it, now)
+	m := &l.memory
+	it := itemOf(m.budget, e)
+	switch old := l.terms.expired(it, now); {
+	case old && l.fitLocked(m.fitsExpired(l.terms, len(e.Event))):
+		m.expire(it)
+	case !old && l.admitsLocked(len(e.Event)):
+		m.push(l.terms, it, now)
 	default:
-		it.free(l.s.budget)
+		it.free(m.budget)
 		return false
 	}
 	return true
@@ -157,14 +157,10 @@ func (l *lane) takeDueLocked(e retrylog.Entry, now time.Time) bool {
 // store them for.
 func shelveEntries(entries []retrylog.Entry, put func([]pending.Delivery) error, gone func() bool) ([]retrylog.Entry, error) {
 	for len(entries) > 0 {
-		n, bytes := 0, 0
-		deliveries := make([]pending.Delivery, 0, len(entries))
-		for _, e := range entries {
-			if bytes += e.Delivery.Bytes(); n == storeEvents || n > 0 && bytes > storeBytes {
-				break
-			}
-			deliveries = append(deliveries, e.Delivery)
-			n++
+		n := storable(len(entries), func(i int) int { return entries[i].Delivery.Bytes() })
+		deliveries := make([]pending.Delivery, n)
+		for i, e := range entries[:n] {
+			deliveries[i] = e.Delivery
 		}
 		if err := put(deliveries); err != nil && (gone == nil || !gone()) {
 			return entries, err

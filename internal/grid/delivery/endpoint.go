@@ -153,7 +153,7 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 
 // notify writes a change to the log: once, not for each event.
 func (e *endpoint) notify(l *lane, before, after retry.Health) {
-	log := e.s.log.With("subscription", l.name(), "source", l.source.label)
+	log := e.s.log.With("subscription", l.termsNow().sub.Name, "source", l.source.label)
 	switch {
 	case after.Until.IsZero():
 		log.Info("endpoint is well again", "after", time.Since(before.Since).Round(time.Millisecond))

@@ -185,6 +185,5 @@ func (f *feed) admit(t *track) bool {
 	}
 	t.joined.Store(true)
 	t.version++ // a step of the pump that is under way does no more: what comes is the feed's
-	t.lane.progress++
 	return true
 }

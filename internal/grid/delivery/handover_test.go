@@ -35,8 +35,8 @@ func still(t *testing.T) (*yard, *lane, eventlog.Run) {
 }
 
 func (l *lane) queued() (all []int64) {
-	for i := range l.queue.ready.len() {
-		all = append(all, l.queue.ready.at(i).Sequence)
+	for i := range l.memory.queue.ready.len() {
+		all = append(all, l.memory.queue.ready.at(i).Sequence)
 	}
 	return all
 }
@@ -54,7 +54,7 @@ func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
 		tr := l.tracks[0]
 		tr.detach(tr.next(), run.Time)
 		tr.position, tr.mark = 0, watermark.At(0)
-		c := l.catching(tr)
+		c := (&filling{lane: l}).catching(tr)
 		take := func(c *catching, n int64) bool {
 			if !c.concerns(n, &run, int(n)) {
 				t.Fatalf("%d does not concern the lane", n)
@@ -73,7 +73,7 @@ func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
 		if c.move(5, run.Time); tr.position != 0 || len(tr.left) != 4 {
 			t.Errorf("the track stands at %d with %d put down, want 0 and 4", tr.position, len(tr.left))
 		}
-		again := l.catching(tr)
+		again := (&filling{lane: l}).catching(tr)
 		again.take(&run)
 		if got, want := l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(got, want) {
 			t.Errorf("queued %v, want %v", got, want)
@@ -91,16 +91,16 @@ func TestAPumpNoticesNewTerms(t *testing.T) {
 		tr := l.tracks[0]
 		tr.detach(tr.next(), run.Time)
 		tr.position, tr.mark = 0, watermark.At(0)
-		c := l.catching(tr)
+		c := (&filling{lane: l}).catching(tr)
 		changed := *l.terms.sub
 		changed.Filter.EventTypes = []string{"none"}
 		y.service.changeLane(l.source, l, &changed)
-		if c.take(&run); tr.position != 0 || l.queue.events != 0 {
+		if c.take(&run); tr.position != 0 || l.memory.queue.events != 0 {
 			t.Errorf("the pump went on with an old filter, to %d", tr.position)
 		}
-		l.catching(tr).take(&run)
-		if tr.position != 10 || l.queue.events != 0 {
-			t.Errorf("the track stands at %d with %d queued, want 10 and none", tr.position, l.queue.events)
+		(&filling{lane: l}).catching(tr).take(&run)
+		if tr.position != 10 || l.memory.queue.events != 0 {
+			t.Errorf("the track stands at %d with %d queued, want 10 and none", tr.position, l.memory.queue.events)
 		}
 	})
 }
@@ -112,7 +112,7 @@ func TestALaneAheadOfTheFeed(t *testing.T) {
 		tr := l.tracks[0]
 		tr.detach(tr.next(), run.Time)
 		tr.position, tr.mark = 0, watermark.At(0)
-		l.catching(tr).take(&run)
+		(&filling{lane: l}).catching(tr).take(&run)
 		f := tr.feed
 		f.next = 3
 		f.position.Store(3)
@@ -120,7 +120,7 @@ func TestALaneAheadOfTheFeed(t *testing.T) {
 			t.Fatal("the track did not join")
 		}
 		f.offer(&run, 3, 10)
-		if n := l.queue.events; n != 10 {
+		if n := l.memory.queue.events; n != 10 {
 			t.Errorf("%d are queued, want 10", n)
 		}
 		if low := tr.low(); low != 0 {

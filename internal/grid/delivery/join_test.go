@@ -19,7 +19,7 @@ func TestAPumpNoticesThatItsTrackHasJoined(t *testing.T) {
 		f := tr.feed
 		f.next = 0
 		f.position.Store(0)
-		c := l.catching(tr)
+		c := (&filling{lane: l}).catching(tr)
 		for n := range int64(3) {
 			if !c.concerns(n, &run, int(n)) || !c.takeOne(&run, n) {
 				t.Fatalf("%d was not taken", n)

@@ -4,8 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -24,49 +22,22 @@ type lane struct {
 	sub *topics.Subscription
 
 	// mu guards all that follows, and the tracks. endpoint.mu, clock.mu and pumps.mu may be taken
-	// under it, feed.mu not.
+	// under it, feed.mu not. Each piece is a plain value, which knows nothing of the others.
 	mu    sync.Mutex
 	terms *terms
 	// endpoint is whose health counts; nil where nothing is sent.
 	endpoint *endpoint
-	limiter  *rate.Limiter // nil: no limit
 	// gone: the subscription was deleted.
-	gone bool
-
-	queue queue
-	// expired are too old, and wait for a worker to put them away; lapsed are likewise what pullers
-	// held for too long.
-	expired, lapsed []*item
-	// heldBytes is what all of it measures: queued, expired, under way, held, on the way back.
-	heldBytes int
-	// full: something did not fit. Until something leaves there is no use in reading on.
-	full bool
-
-	// starting workers have not yet looked, busy ones do something.
-	starting, busy int
-	inFlight       int  // events that are being sent
-	probeSent      bool // the one request that probation allows is under way
-
-	stock stock
-	pull  pullers
-
-	// pumping: the lane is in the hands of the pumps, or waits for them. pumpAfter is when they
-	// may try again after a failure, swept when a lane that stands still was last looked through.
-	// progress counts what they have done, so that one who could do nothing is not asked again at
-	// once.
-	pumping          bool
-	pumpAfter, swept time.Time
-	progress         int
-
-	// wakeAt is what the alarm is set to; zero: it is not.
-	wakeAt   time.Time
+	gone     bool
+	memory   memory
+	sending  sending
+	stock    stock
+	pull     pullers
+	pumping  pumping
 	counts   counts
 	attempts attempts
+	wakeAt   time.Time // what the alarm is set to; zero: it is not
 }
-
-// sweepEvery is how often at most a lane that stands still is looked through for what has
-// become too old.
-const sweepEvery = 2 * time.Second
 
 // wake is the clock's.
 func (l *lane) wake(now time.Time) {
@@ -74,14 +45,6 @@ func (l *lane) wake(now time.Time) {
 	defer l.mu.Unlock()
 	l.wakeAt = time.Time{}
 	l.pokeLocked(now)
-}
-
-// setAlarmLocked has the lane woken. The clock is everybody's, and is not troubled for nothing.
-func (l *lane) setAlarmLocked(at time.Time) {
-	if !at.Equal(l.wakeAt) {
-		l.wakeAt = at
-		l.s.clock.set(&l.alarm, at)
-	}
 }
 
 // poke has the lane see what there is to do.
@@ -95,31 +58,102 @@ func (l *lane) poke(now time.Time) {
 func (l *lane) refill(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.full = false
+	l.memory.full = false
 	l.pokeLocked(now)
 }
 
+// pokeLocked sees what there is to do: it brings the lane's memory up to date, has itself pumped
+// if it could send more, starts workers if it has something for them, wakes receivers if it has
+// something for those, and sets the alarm for what only time will change.
 func (l *lane) pokeLocked(now time.Time) {
 	if l.gone {
 		return
 	}
-	l.lapseLocked(now)
-	l.queue.ripen(now)
+	m, ready := &l.memory, &l.memory.queue.ready
+	m.lapsed = append(m.lapsed, l.pull.lapse(now)...)
+	m.queue.ripen(now)
+
 	g := l.gateLocked(now)
 	switch {
 	case g == shut:
 		l.shedLocked()
-		l.unclaimLocked(now)
+		if e := l.endpoint; e != nil && !l.sending.probeSent && !e.well.Load() {
+			e.release(l, now) // it cannot make the probe that it may have taken on before it was held
+		}
 	case g == vacant && l.mayProbeLocked(now) && l.endpoint.claim(l, now):
 		g = probe
 	}
-	l.pumpLocked(g, now)
-	l.spawnLocked(g, now)
-	if g == probe && !l.probeSent && l.queue.ready.len() == 0 && !l.pumping {
+
+	if g == open || g == probe {
+		for _, it := range l.stock.keep() {
+			m.enqueue(l.terms, it, now)
+		}
+	}
+	if l.pumping.allowed(now) && l.pumpWantedLocked(g, now) {
+		l.pumping.active = l.s.pumps.add(l)
+	}
+
+	// As many workers as there are batches, up to the lane's concurrency. Each takes the next batch
+	// by itself when it is done with one, and ends when there is none.
+	want := l.sending.workers(l.terms, g, ready.len(), m.chores(), now)
+	for l.sending.starting < want && l.s.crew.start(l.work) {
+		l.sending.starting++
+	}
+	if g == probe && !l.sending.probeSent && ready.len() == 0 && !l.pumping.active {
 		l.endpoint.release(l, now) // there is nothing to send after all
 	}
 	l.pull.notify(l.receivableLocked())
 	l.setAlarmLocked(l.alarmLocked(g, now))
+}
+
+// setAlarmLocked has the lane woken. The clock is everybody's, and is not troubled for nothing.
+func (l *lane) setAlarmLocked(at time.Time) {
+	if !at.Equal(l.wakeAt) {
+		l.wakeAt = at
+		l.s.clock.set(&l.alarm, at)
+	}
+}
+
+// alarmLocked is when the lane has to be looked at again though nothing happens to it.
+func (l *lane) alarmLocked(g gate, now time.Time) time.Time {
+	at := earlier(l.memory.queue.nextDue(), l.pull.nextLapse)
+	for _, t := range l.tracks {
+		if !t.joined.Load() && now.Before(t.after) {
+			at = earlier(at, t.after)
+		}
+	}
+	switch {
+	case l.pumping.active:
+	case now.Before(l.pumping.after):
+		at = earlier(at, l.pumping.after)
+	case g == shut && !l.memory.full:
+		at = earlier(at, l.sweepAtLocked())
+	}
+	if g == open && l.terms.pull && l.pull.waiting == 0 && l.memory.queue.events > 0 {
+		at = earlier(at, l.pull.until())
+	}
+	if g == open && l.memory.queue.ready.len() > 0 {
+		at = earlier(at, l.sending.nextToken(now))
+	}
+	if soon := now.Add(time.Millisecond); !at.IsZero() && at.Before(soon) {
+		return soon // whatever it is: a lane does not keep the clock busy
+	}
+	return at
+}
+
+// earlier and later are of two times; the zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // gate says whether a lane may send.
@@ -144,28 +178,7 @@ func (l *lane) gateLocked(now time.Time) gate {
 
 // mayProbeLocked tells whether there is something to be sent, or may be once the lane is pumped.
 func (l *lane) mayProbeLocked(now time.Time) bool {
-	return l.queue.ready.len() > 0 || l.pumping || !now.Before(l.pumpAfter) && l.pumpWantedLocked(probe, now)
-}
-
-// unclaimLocked gives a probe back that a lane has taken on and can not make, because it was held
-// meanwhile.
-func (l *lane) unclaimLocked(now time.Time) {
-	if l.endpoint != nil && !l.probeSent && !l.endpoint.well.Load() {
-		l.endpoint.release(l, now)
-	}
-}
-
-// behindLocked tells whether there is something to be read in the log.
-func (l *lane) behindLocked(now time.Time) bool {
-	if l.terms.filter == nil {
-		return false
-	}
-	for _, t := range l.tracks {
-		if !t.joined.Load() && !now.Before(t.after) {
-			return true
-		}
-	}
-	return false
+	return l.memory.queue.ready.len() > 0 || l.pumping.active || l.pumping.allowed(now) && l.pumpWantedLocked(probe, now)
 }
 
 // offer gives the lane an event that it matches, from the feed it has joined. It is taken, or
@@ -182,7 +195,7 @@ func (l *lane) offer(t *track, a *arrival) bool {
 	}
 	t.mark.Begin(a.n)
 	l.counts.matched++
-	l.pushLocked(a.item(l, t), a.time)
+	l.memory.push(l.terms, a.item(l, t), a.time)
 	return true
 }
 
@@ -201,50 +214,25 @@ func (l *lane) admitsLocked(size int) bool {
 			return false
 		}
 	case probe:
-		if l.probeSent || l.queue.events >= l.terms.batchEvents() {
+		if l.sending.probeSent || l.memory.queue.events >= l.terms.batchEvents() {
 			return false
 		}
 	default:
 		return false
 	}
-	return l.roomLocked(size)
+	return l.fitLocked(l.memory.fits(l.terms, size))
 }
 
-// roomLocked tells whether an event of a size fits into memory.
-func (l *lane) roomLocked(size int) bool {
-	q, size := &l.queue, size+itemBytes
-	fits := q.events == 0 || q.events < l.terms.queueEvents && q.bytes+size <= l.terms.queueBytes
-	if fits && l.s.budget.allows(l.heldBytes, size) {
-		return true
-	}
-	l.fullLocked()
-	return false
-}
-
-// fullLocked notes that something did not fit. A lane of which nothing will leave by itself waits
+// fitLocked notes where something did not fit. A lane of which nothing will leave by itself waits
 // for what others give back.
-func (l *lane) fullLocked() {
-	l.full = true
-	if l.queue.events+len(l.expired)+len(l.lapsed)+l.starting+l.busy == 0 {
-		l.s.budget.wait(l)
+func (l *lane) fitLocked(fits bool) bool {
+	if !fits {
+		l.memory.full = true
+		if l.memory.queue.events+l.memory.chores()+l.sending.starting+l.sending.busy == 0 {
+			l.s.budget.wait(l)
+		}
 	}
-}
-
-// pushLocked takes an item into the queue. One from the log that was not tried yet is due
-// whatever the time.
-func (l *lane) pushLocked(it *item, now time.Time) {
-	if l.queue.ordered() {
-		it.key = l.terms.order.OrderKey(&it.Delivery)
-	}
-	l.heldBytes += it.bytes()
-	l.queue.push(it, now)
-}
-
-// letGoLocked forgets an item that has left the queue.
-func (l *lane) letGoLocked(it *item) {
-	l.heldBytes -= it.bytes()
-	l.full = false
-	it.free(l.s.budget)
+	return fits
 }
 
 // finishLocked is the end of an item: its fate is durable, or it was delivered. An entry was
@@ -254,26 +242,98 @@ func (l *lane) finishLocked(it *item, now time.Time) {
 		it.track.mark.Finish(it.Sequence)
 		it.track.feed.note()
 	}
-	l.queue.advance(it, now)
-	l.letGoLocked(it)
+	l.memory.queue.advance(it, now)
+	l.memory.letGo(it)
 }
 
 // shedLocked gives up what is in memory and cannot be sent: what came from the log can be read
 // again, what came from a parked log or retry log goes back to the parked log.
 func (l *lane) shedLocked() {
-	if l.queue.events == 0 {
+	if l.memory.queue.events == 0 {
 		return
 	}
 	byTrack := make(map[*track][]*item, len(l.tracks))
-	for _, it := range l.queue.clear() {
+	for _, it := range l.memory.queue.clear() {
 		if it.track == nil {
 			l.stock.returning = append(l.stock.returning, it)
 			continue
 		}
 		byTrack[it.track] = append(byTrack[it.track], it)
-		l.letGoLocked(it)
+		l.memory.letGo(it)
 	}
 	for t, items := range byTrack {
 		t.putDown(items)
 	}
+}
+
+// adopt gives the lane new terms and its endpoint, and gives back the old ones.
+func (l *lane) adopt(t *terms, e *endpoint, now time.Time) (*terms, *endpoint) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old, had := l.terms, l.endpoint
+	if old.ordered != t.ordered {
+		l.shedLocked() // to be read again, in the other order
+		l.memory.queue.order(t.ordered)
+	}
+	l.terms, l.endpoint = t, e
+	if e != had {
+		l.sending.probeSent = false
+	}
+	if old.limit != t.limit {
+		l.sending.limiter = t.limiter()
+	}
+	for _, track := range l.tracks {
+		track.version++ // what is being read may not be wanted any more, or more of it
+	}
+	l.memory.full = false
+	l.pull.notify(!t.pull) // who waits for something to receive waits in vain
+	l.pokeLocked(now)
+	return old, had
+}
+
+// end is the lane's, with its subscription. What it has in memory is nobody's any more.
+func (l *lane) end() *endpoint {
+	l.mu.Lock()
+	items := append(append(l.memory.clear(), l.pull.drop()...), l.stock.keep()...)
+	for _, it := range items {
+		l.memory.letGo(it)
+	}
+	l.gone, l.stock = true, stock{}
+	for _, t := range l.tracks {
+		t.version++
+		t.joined.Store(false)
+	}
+	l.pull.notify(true)
+	l.setAlarmLocked(time.Time{})
+	e := l.endpoint
+	l.mu.Unlock()
+	notifyDone(items)
+	return e
+}
+
+// isGone tells whether the subscription was deleted.
+func (l *lane) isGone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gone
+}
+
+// termsNow are those that hold, endpointNow is where it sends to; nil: nowhere.
+func (l *lane) termsNow() *terms {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.terms
+}
+
+func (l *lane) endpointNow() *endpoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.endpoint
+}
+
+// low is the number below which everything of a partition is done.
+func (l *lane) low(partition int) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tracks[partition].low()
 }

@@ -93,15 +93,15 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *collector) lane(to chan<- prometheus.Metric, l *lane, now time.Time) {
-	st, requests := l.measured(now)
-	labels := []string{l.source.label, l.name()}
+	st, _, _ := l.stats(now)
+	labels := []string{l.source.label, l.termsNow().sub.Name}
 	notify := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, more ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, append(labels[:2:2], more...)...)
 	}
 	notify(c.matched, prometheus.CounterValue, float64(st.Matched))
 	notify(c.delivered, prometheus.CounterValue, float64(st.Delivered))
 	for d, counts := range map[*prometheus.Desc]map[string]int64{
-		c.requests: requests, c.failed: st.Failed, c.dropped: st.Dropped, c.dead: st.DeadLettered,
+		c.requests: st.requests, c.failed: st.Failed, c.dropped: st.Dropped, c.dead: st.DeadLettered,
 	} {
 		for name, n := range counts {
 			notify(d, prometheus.CounterValue, float64(n), name)
@@ -115,13 +115,6 @@ func (c *collector) lane(to chan<- prometheus.Metric, l *lane, now time.Time) {
 	notify(c.inFlight, prometheus.GaugeValue, float64(st.InFlight))
 	notify(c.backlog, prometheus.GaugeValue, float64(waiting))
 	notify(c.state, prometheus.GaugeValue, stateNumbers[st.Endpoint.State])
-}
-
-func (l *lane) measured(now time.Time) (Stats, map[string]int64) {
-	st, _ := l.stats(now)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return st, spelled(l.counts.requests)
 }
 
 var stateNumbers = map[retry.State]float64{retry.Well: 0, retry.Suffering: 1, retry.Waiting: 2, retry.Probing: 3}

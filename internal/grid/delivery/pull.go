@@ -34,7 +34,7 @@ var (
 	ErrToken    = errors.New("not a lock token of this subscription")
 )
 
-// pullers is who receives from a lane, and what they hold. Guarded by lane.mu.
+// pullers is who receives from a lane, and what they hold. It is the lane's; guarded by lane.mu.
 type pullers struct {
 	waiting int       // calls that are under way
 	last    time.Time // when one was
@@ -75,6 +75,70 @@ func (p *pullers) listen() <-chan struct{} {
 		p.arrived = make(chan struct{})
 	}
 	return p.arrived
+}
+
+// hold puts an item into a receiver's hands.
+func (p *pullers) hold(token string, h hold) {
+	if p.held == nil {
+		p.held = make(map[string]hold)
+	}
+	p.held[token] = h
+	p.nextLapse = earlier(p.nextLapse, h.until)
+}
+
+// lapse takes what was held for too long out of its receivers' hands.
+func (p *pullers) lapse(now time.Time) []*item {
+	if p.nextLapse.IsZero() || now.Before(p.nextLapse) {
+		return nil
+	}
+	var lapsed []*item
+	p.nextLapse = time.Time{}
+	for token, h := range p.held {
+		if now.Before(h.until) {
+			p.nextLapse = earlier(p.nextLapse, h.until)
+			continue
+		}
+		delete(p.held, token)
+		lapsed = append(lapsed, h.item)
+	}
+	return lapsed
+}
+
+// unlock takes what tokens of a subscription stand for out of the receivers' hands, or renews it
+// there until a time.
+func (p *pullers) unlock(id string, tokens []string, renew bool, until time.Time) ([]Settled, []tokenHold) {
+	settled := make([]Settled, len(tokens))
+	var holds []tokenHold
+	for i, token := range tokens {
+		settled[i].Token = token
+		h, ok := p.held[token]
+		switch {
+		case !ok && isToken(id, token):
+			settled[i].Err = ErrLockLost
+		case !ok:
+			settled[i].Err = ErrToken
+		case renew:
+			p.held[token] = hold{item: h.item, until: until}
+		default:
+			delete(p.held, token)
+			holds = append(holds, tokenHold{token, h})
+		}
+	}
+	return settled, holds
+}
+
+// tokenHold is what a token stood for.
+type tokenHold struct {
+	token string
+	hold
+}
+
+// newToken is a lock's. isToken tells whether one may have been given out for a subscription.
+func newToken(id string) string { return id + "." + rand.Text() }
+
+func isToken(id, token string) bool {
+	prefix, secret, ok := strings.Cut(token, ".")
+	return ok && prefix == id && len(secret) == len(rand.Text())
 }
 
 // drop takes everything that is held.
@@ -151,13 +215,18 @@ func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
 	now := time.Now()
 	var got []Received
 	for len(got) < max(most, 1) && l.receivableLocked() {
-		it := l.queue.ready.pop()
-		l.queue.out(it)
+		it := l.memory.queue.ready.pop()
+		l.memory.queue.out(it)
 		if l.terms.expired(it, now) {
-			l.expired = append(l.expired, it)
+			l.memory.expired = append(l.memory.expired, it)
 			continue
 		}
-		got = append(got, l.lockLocked(it, now))
+		it.LastAttempt = now
+		token := newToken(l.id)
+		l.pull.hold(token, hold{item: it, until: now.Add(l.terms.lock)})
+		got = append(got, Received{
+			Token: token, Delivery: it.Attempts + 1, Form: it.Form, Event: it.Event, Topic: l.source.resource,
+		})
 	}
 	l.pokeLocked(now)
 	if len(got) > 0 {
@@ -168,45 +237,5 @@ func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
 
 // receivableLocked tells whether there is something to be handed out.
 func (l *lane) receivableLocked() bool {
-	return l.queue.ready.len() > 0 && l.terms.pull && l.terms.hold == "" && len(l.pull.held) < maxHeld
-}
-
-// lockLocked puts an item into a receiver's hands.
-func (l *lane) lockLocked(it *item, now time.Time) Received {
-	token := l.id + "." + rand.Text()
-	l.holdLocked(token, hold{item: it, until: now.Add(l.terms.lock)})
-	it.LastAttempt = now
-	return Received{Token: token, Delivery: it.Attempts + 1, Form: it.Form, Event: it.Event, Topic: l.source.resource}
-}
-
-func (l *lane) holdLocked(token string, h hold) {
-	if l.pull.held == nil {
-		l.pull.held = make(map[string]hold)
-	}
-	l.pull.held[token] = h
-	if l.pull.nextLapse.IsZero() || h.until.Before(l.pull.nextLapse) {
-		l.pull.nextLapse = h.until
-	}
-}
-
-// ours tells whether a token may have been given out for this lane.
-func (l *lane) ours(token string) bool {
-	id, secret, ok := strings.Cut(token, ".")
-	return ok && id == l.id && len(secret) == len(rand.Text())
-}
-
-// lapseLocked takes what was held for too long out of its receivers' hands.
-func (l *lane) lapseLocked(now time.Time) {
-	if l.pull.nextLapse.IsZero() || now.Before(l.pull.nextLapse) {
-		return
-	}
-	l.pull.nextLapse = time.Time{}
-	for token, h := range l.pull.held {
-		if !now.Before(h.until) {
-			delete(l.pull.held, token)
-			l.lapsed = append(l.lapsed, h.item)
-		} else if l.pull.nextLapse.IsZero() || h.until.Before(l.pull.nextLapse) {
-			l.pull.nextLapse = h.until
-		}
-	}
+	return l.memory.queue.ready.len() > 0 && l.terms.pull && l.terms.hold == "" && len(l.pull.held) < maxHeld
 }

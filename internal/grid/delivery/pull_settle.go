@@ -31,8 +31,12 @@ func (s *Service) Settle(ctx context.Context, subscription string, how Settlemen
 	if err != nil {
 		return nil, err
 	}
-	settled, holds := l.unlock(how, tokens)
-	st := &settling{lane: l, terms: l.termsNow(), holds: holds}
+	l.mu.Lock()
+	now := time.Now()
+	l.memory.lapsed = append(l.memory.lapsed, l.pull.lapse(now)...)
+	settled, holds := l.pull.unlock(l.id, tokens, how == Renew, now.Add(l.terms.lock))
+	st := &settling{lane: l, terms: l.terms, holds: holds}
+	l.mu.Unlock()
 	switch how {
 	case Acknowledge:
 		st.tally.delivered = int64(len(holds))
@@ -48,43 +52,6 @@ func (s *Service) Settle(ctx context.Context, subscription string, how Settlemen
 		return nil, err
 	}
 	return settled, nil
-}
-
-// unlock takes what the tokens stand for out of the receivers' hands, or renews it there.
-func (l *lane) unlock(how Settlement, tokens []string) ([]Settled, []tokenHold) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	l.lapseLocked(now)
-	settled := make([]Settled, len(tokens))
-	var holds []tokenHold
-	for i, token := range tokens {
-		settled[i].Token = token
-		h, ok := l.pull.held[token]
-		switch {
-		case !ok && l.ours(token):
-			settled[i].Err = ErrLockLost
-		case !ok:
-			settled[i].Err = ErrToken
-		case how == Renew:
-			l.pull.held[token] = hold{item: h.item, until: now.Add(l.terms.lock)}
-		default:
-			delete(l.pull.held, token)
-			holds = append(holds, tokenHold{token, h})
-		}
-	}
-	return settled, holds
-}
-
-type tokenHold struct {
-	token string
-	hold
-}
-
-func (l *lane) termsNow() *terms {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.terms
 }
 
 // settling is one call that ends locks: what it has finished, and what it has not.
@@ -119,11 +86,11 @@ func (st *settling) end() {
 	var nobodys []*item
 	for _, h := range st.holds {
 		if l.gone {
-			l.letGoLocked(h.item)
+			l.memory.letGo(h.item)
 			nobodys = append(nobodys, h.item)
 			continue
 		}
-		l.holdLocked(h.token, h.hold)
+		l.pull.hold(h.token, h.hold)
 	}
 	l.counts.add(&st.tally)
 	l.pokeLocked(now)
@@ -193,8 +160,8 @@ func (st *settling) store(put func([]pending.Delivery) error) error {
 		for i, h := range st.holds {
 			items[i] = h.item
 		}
-		n := storable(items)
-		if err := put(deliveriesOf(items[:n])); err != nil {
+		n, deliveries := storableItems(items)
+		if err := put(deliveries); err != nil {
 			return err
 		}
 		st.finish(n)

@@ -27,8 +27,8 @@ func TestReceiversWaitWhenTooMuchIsHeld(t *testing.T) {
 			it := *l.pull.held[held[0].Token].item
 			it.track, it.body = nil, it.body.share()
 			l.s.budget.charge(itemBytes)
-			l.heldBytes += it.bytes()
-			l.holdLocked(fmt.Sprint("fake", i), hold{item: &it, until: time.Now().Add(time.Hour)})
+			l.memory.bytes += it.bytes()
+			l.pull.hold(fmt.Sprint("fake", i), hold{item: &it, until: time.Now().Add(time.Hour)})
 		}
 		l.mu.Unlock()
 		ended := make(chan []Received, 2)

@@ -62,7 +62,7 @@ func TestRefusedDeadLettersTakeAFewWorkersOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.mu.Lock()
-		busy := l.busy
+		busy := l.sending.busy
 		l.mu.Unlock()
 		if busy > 2 {
 			t.Errorf("%d workers, want 2 at most", busy)

@@ -71,11 +71,12 @@ func (src *source) newLane(s *Service, t *terms) *lane {
 		return nil
 	}
 	l := &lane{
-		s: s, id: t.sub.ID, source: src, sub: t.sub, terms: t, limiter: t.limiter(), parked: s.cfg.RetryLogs.Parked(t.sub.ID),
+		s: s, id: t.sub.ID, source: src, sub: t.sub, terms: t, parked: s.cfg.RetryLogs.Parked(t.sub.ID),
+		memory: memory{budget: s.budget}, sending: sending{limiter: t.limiter()},
 	}
 	l.alarm.who = l
 	l.stock.maybe = true
-	l.queue.order(t.ordered)
+	l.memory.queue.order(t.ordered)
 	for p, f := range src.feeds {
 		start, ok := startOf(t.sub, p, s.records[cursorRef{src.id, p}])
 		if !ok {
@@ -128,7 +129,7 @@ func (src *source) index() {
 	var filters []*filter.Filter
 	var in, aside []*lane
 	for _, l := range src.lanes {
-		if f := l.filter(); f != nil {
+		if f := l.termsNow().filter; f != nil {
 			filters, in = append(filters, f), append(in, l)
 		} else {
 			aside = append(aside, l)

@@ -2,7 +2,7 @@ package delivery
 
 import (
 	"context"
-	"maps"
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
@@ -26,6 +26,8 @@ type Stats struct {
 	// Oldest is when the oldest event that is not settled was published; zero: none.
 	Oldest   time.Time     `json:"oldest,omitzero"`
 	Endpoint EndpointState `json:"endpoint"`
+
+	requests map[string]int64 // Attempts by outcome
 }
 
 // EndpointState is an endpoint's health, for people.
@@ -43,16 +45,18 @@ func (s *Service) Stats(ctx context.Context, subscription string) (Stats, error)
 	if err != nil {
 		return Stats{}, err
 	}
-	st, positions := l.stats(time.Now())
+	st, positions, parked := l.stats(time.Now())
 	st.Waiting = append(st.Waiting, s.cfg.RetryLogs.Waiting(subscription)...)
 	for _, w := range st.Waiting {
 		st.older(w.Oldest)
 	}
-	if err := l.addParked(ctx, &st); err != nil {
-		return Stats{}, err
+	if parked {
+		if st.Parked, err = l.parked.Len(ctx); err != nil {
+			return Stats{}, err
+		}
 	}
 	for p, at := range positions {
-		if err := l.addBehind(ctx, &st, p, at); err != nil {
+		if err := st.addBehind(ctx, l.source.origin, p, at); err != nil {
 			return Stats{}, err
 		}
 	}
@@ -62,44 +66,40 @@ func (s *Service) Stats(ctx context.Context, subscription string) (Stats, error)
 // standing is where a lane is in one partition.
 type standing struct{ low, looked int64 }
 
-// stats is what the lane itself knows.
-func (l *lane) stats(now time.Time) (Stats, []standing) {
+// stats is what the lane itself knows, and whether there may be something on its parked log.
+func (l *lane) stats(now time.Time) (st Stats, positions []standing, parked bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	st := Stats{
-		Matched: l.counts.matched, Delivered: l.counts.delivered,
+	m := &l.memory
+	st = Stats{
+		Matched: l.counts.matched, Delivered: l.counts.delivered, requests: spelled(l.counts.requests),
 		Failed: spelled(l.counts.failed), Dropped: spelled(l.counts.dropped), DeadLettered: spelled(l.counts.dead),
-		InFlight: l.inFlight + len(l.pull.held), Queued: l.queue.events + len(l.expired) + len(l.lapsed),
+		InFlight: l.sending.inFlight + len(l.pull.held), Queued: m.queue.events + m.chores(),
 		Waiting: []retrylog.Waiting{}, Endpoint: EndpointState{State: retry.Well},
 	}
-	for n := range maps.Values(l.counts.requests) {
+	for _, n := range st.requests {
 		st.Attempts += n
 	}
 	if l.endpoint != nil {
 		st.Endpoint = l.endpoint.state(now)
 	}
-	l.oldestEntryLocked(&st)
-	positions := make([]standing, len(l.tracks))
-	for p, t := range l.tracks {
-		positions[p] = standing{low: t.low(), looked: t.looked()}
-	}
-	return st, positions
-}
-
-// oldestEntryLocked looks at what is not in the source's log any more, as far as it is in memory:
-// what is on the parked log of a lane that stands still is not older than the first.
-func (l *lane) oldestEntryLocked(st *Stats) {
+	// The oldest of what is not in the source's log any more, as far as it is in memory: what is on
+	// the parked log of a lane that stands still is not older than the first.
 	if l.stock.peeked != nil {
 		st.older(l.stock.peeked.Published)
 	}
-	for i := range l.queue.ready.len() {
-		if it := l.queue.ready.at(i); it.track == nil {
+	for i := range m.queue.ready.len() {
+		if it := m.queue.ready.at(i); it.track == nil {
 			st.older(it.Published)
 		}
 	}
-	for _, it := range append(l.stock.returning[:len(l.stock.returning):len(l.stock.returning)], l.expired...) {
+	for _, it := range slices.Concat(l.stock.returning, m.expired) {
 		st.older(it.Published)
 	}
+	for _, t := range l.tracks {
+		positions = append(positions, standing{low: t.low(), looked: t.looked()})
+	}
+	return st, positions, l.stock.any()
 }
 
 func spelled[K ~string](counts map[K]int64) map[string]int64 {
@@ -116,23 +116,10 @@ func (st *Stats) older(t time.Time) {
 	}
 }
 
-// addParked counts what is on the parked log.
-func (l *lane) addParked(ctx context.Context, st *Stats) error {
-	l.mu.Lock()
-	any := l.stock.any()
-	l.mu.Unlock()
-	if !any {
-		return nil
-	}
-	n, err := l.parked.Len(ctx)
-	st.Parked = n
-	return err
-}
-
 // addBehind counts what has not been looked at, and finds when the oldest that is not settled
 // was published: that at the mark.
-func (l *lane) addBehind(ctx context.Context, st *Stats, partition int, at standing) error {
-	first, next, err := l.source.origin.bounds(ctx, partition)
+func (st *Stats) addBehind(ctx context.Context, o origin, partition int, at standing) error {
+	first, next, err := o.bounds(ctx, partition)
 	if err != nil {
 		if ended(err) {
 			return nil
@@ -143,7 +130,7 @@ func (l *lane) addBehind(ctx context.Context, st *Stats, partition int, at stand
 	if at.low >= next {
 		return nil
 	}
-	cursor, err := l.source.origin.cursor(ctx, partition, at.low)
+	cursor, err := o.cursor(ctx, partition, at.low)
 	if err != nil {
 		return err
 	}

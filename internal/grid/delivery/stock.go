@@ -9,7 +9,7 @@ import (
 )
 
 // stock is what a lane knows of its parked log, where what cannot be sent waits that is not in the
-// log, or was tried already. Guarded by lane.mu.
+// log, or was tried already. It is the lane's; guarded by lane.mu.
 type stock struct {
 	// maybe: the parked log may hold something. puts counts what was put there, so that whoever found
 	// it empty knows whether that still holds.
@@ -23,25 +23,27 @@ type stock struct {
 
 func (s *stock) any() bool { return s.maybe || s.peeked != nil || len(s.returning) > 0 }
 
-// keep takes what was on its way back, or only looked at, into the queue after all.
-func (s *stock) keep(l *lane, now time.Time) {
+// put notes that something was put on the parked log.
+func (s *stock) put() {
+	s.maybe = true
+	s.puts++
+}
+
+// keep takes what was on its way back, or only looked at.
+func (s *stock) keep() []*item {
+	items := s.returning
 	if s.peeked != nil {
-		s.returning = append([]*item{s.peeked}, s.returning...)
-		s.peeked = nil
+		items = append([]*item{s.peeked}, items...)
 	}
-	for _, it := range s.returning {
-		l.heldBytes -= it.bytes() // pushLocked counts it again
-		l.pushLocked(it, now)
-	}
-	s.returning = nil
+	s.peeked, s.returning = nil, nil
+	return items
 }
 
 // restocked says that something was put on the parked log.
 func (l *lane) restocked(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stock.maybe = true
-	l.stock.puts++
+	l.stock.put()
 	l.pokeLocked(now)
 }
 
@@ -54,124 +56,109 @@ func (l *lane) shelve(ctx context.Context, deliveries []pending.Delivery) error 
 	return nil
 }
 
-// putBack puts what has to leave memory on the parked log again.
-func (l *lane) putBack(ctx context.Context) error {
+// putBack puts what has to leave memory on the parked log again. What could not be put there stays,
+// unless the subscription has gone meanwhile: then it is nobody's.
+func (f *filling) putBack(ctx context.Context) error {
+	l := f.lane
 	l.mu.Lock()
 	items := l.stock.returning
 	l.stock.returning = nil
 	l.mu.Unlock()
 	for len(items) > 0 {
-		n := storable(items)
-		if err := l.parked.Put(ctx, deliveriesOf(items[:n])); err != nil {
-			l.keepReturning(items)
+		n, deliveries := storableItems(items)
+		if err := l.parked.Put(ctx, deliveries); err != nil {
+			l.mu.Lock()
+			gone := l.gone
+			if gone {
+				for _, it := range items {
+					l.memory.letGo(it)
+				}
+			} else {
+				l.stock.returning = append(items, l.stock.returning...)
+			}
+			l.mu.Unlock()
+			if gone {
+				notifyDone(items)
+			}
 			return err
 		}
+		notifyDone(items[:n])
+		l.mu.Lock()
 		for _, it := range items[:n] {
-			it.done()
+			l.memory.letGo(it)
 		}
-		l.returned(items[:n])
+		l.stock.put()
+		l.mu.Unlock()
+		f.did = true
 		items = items[n:]
 	}
 	return nil
 }
 
-// keepReturning takes back what could not be put on the parked log. If the subscription has gone
-// meanwhile it is nobody's.
-func (l *lane) keepReturning(items []*item) {
-	l.mu.Lock()
-	gone := l.gone
-	if gone {
-		for _, it := range items {
-			l.letGoLocked(it)
-		}
-	} else {
-		l.stock.returning = append(items, l.stock.returning...)
-	}
-	l.mu.Unlock()
-	for _, it := range items {
-		if gone {
-			it.done()
-		}
-	}
-}
-
-// returned forgets what is on the parked log again.
-func (l *lane) returned(items []*item) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, it := range items {
-		l.letGoLocked(it)
-	}
-	l.stock.maybe = true
-	l.stock.puts++
-	l.progress++
-}
-
 // drain takes from the parked log what there is room for; of a lane that stands still, what is too
 // old, up to the first that is not.
-func (l *lane) drain(ctx context.Context) error {
+func (f *filling) drain(ctx context.Context) error {
+	l := f.lane
 	for size := 1; ; size = min(2*size, choreEvents) {
-		events, bytes, puts, ok := l.drainRoom(size)
-		if !ok {
+		l.mu.Lock()
+		events, bytes := f.roomLocked(size, time.Now())
+		puts := l.stock.puts
+		l.mu.Unlock()
+		if events <= 0 || bytes <= 0 {
 			return nil
 		}
 		entries, err := l.parked.TryTake(ctx, events, bytes)
 		if err != nil {
 			return err
 		}
-		if len(entries) == 0 {
-			l.emptied(puts)
-			return nil
+		if len(entries) > 0 {
+			f.unpack(entries)
+			continue
 		}
-		l.unpack(entries)
+		l.mu.Lock()
+		if l.stock.puts == puts { // nothing was put there meanwhile
+			l.stock.maybe = false
+			f.did = true
+		}
+		l.mu.Unlock()
+		return nil
 	}
 }
 
-// drainRoom is how much may be taken from the parked log now. A lane that stands still looks at few
-// at first: what is not too old has to go back again.
-func (l *lane) drainRoom(few int) (events, bytes, puts int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if l.gone || l.stock.peeked != nil && !l.oldPeekLocked(now) || l.full || !l.stock.maybe {
-		return 0, 0, 0, false
+// roomLocked is how much may be taken from the parked log now. A lane that stands still looks at
+// few at first: what is not too old has to go back again.
+func (f *filling) roomLocked(few int, now time.Time) (events, bytes int) {
+	l, m := f.lane, &f.lane.memory
+	if l.gone {
+		return 0, 0
 	}
-	events, bytes = l.terms.queueEvents-l.queue.events, l.terms.queueBytes-l.queue.bytes
+	if it := l.stock.peeked; it != nil {
+		if !l.terms.expired(it, now) {
+			return 0, 0
+		}
+		m.expired = append(m.expired, it)
+		l.stock.peeked = nil
+	}
+	if m.full || !l.stock.maybe {
+		return 0, 0
+	}
+	events, bytes = l.terms.queueEvents-m.queue.events, l.terms.queueBytes-m.queue.bytes
 	switch l.gateLocked(now) {
 	case shut, vacant:
-		events = min(few, l.terms.queueEvents-len(l.expired))
+		events = min(few, l.terms.queueEvents-len(m.expired))
 	case probe:
-		events = l.terms.batchEvents() - l.queue.events
+		events = l.terms.batchEvents() - m.queue.events
 	}
-	share := max(int(l.s.budget.free())-l.heldBytes, 0)
-	if bytes = min(bytes, share); l.heldBytes == 0 {
+	share := max(int(m.budget.free())-m.bytes, 0)
+	if bytes = min(bytes, share); m.bytes == 0 {
 		bytes = max(bytes, 1)
 	}
-	return events, bytes, l.stock.puts, events > 0 && bytes > 0
-}
-
-// oldPeekLocked moves the first of the parked log to what is to be put away, once it is too old.
-func (l *lane) oldPeekLocked(now time.Time) bool {
-	if !l.terms.expired(l.stock.peeked, now) {
-		return false
-	}
-	l.expired = append(l.expired, l.stock.peeked)
-	l.stock.peeked = nil
-	return true
-}
-
-// emptied says that the parked log was found empty, unless something was put there meanwhile.
-func (l *lane) emptied(puts int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stock.puts == puts {
-		l.stock.maybe = false
-		l.progress++
-	}
+	return events, bytes
 }
 
 // unpack puts entries from the parked log where they belong.
-func (l *lane) unpack(entries []retrylog.Entry) {
+func (f *filling) unpack(entries []retrylog.Entry) {
+	l := f.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone {
@@ -179,20 +166,19 @@ func (l *lane) unpack(entries []retrylog.Entry) {
 	}
 	now := time.Now()
 	g := l.gateLocked(now)
-	l.progress++
+	m := &l.memory
+	f.did = true
 	for _, e := range entries {
-		it := itemOf(l.s.budget, e)
+		it := itemOf(m.budget, e)
+		m.bytes += it.bytes()
 		switch {
 		case l.terms.expired(it, now):
-			l.heldBytes += it.bytes()
-			l.expired = append(l.expired, it)
+			m.expired = append(m.expired, it)
 		case g == open || g == probe:
-			l.pushLocked(it, now)
+			m.enqueue(l.terms, it, now)
 		case l.stock.peeked == nil:
-			l.heldBytes += it.bytes()
 			l.stock.peeked = it
 		default:
-			l.heldBytes += it.bytes()
 			l.stock.returning = append(l.stock.returning, it)
 		}
 	}

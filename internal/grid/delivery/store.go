@@ -23,8 +23,7 @@ const (
 // they are simply not finished, and come again.
 func (b *batch) store(items []*item, doing string, put func([]pending.Delivery) error) (tooLarge []*item) {
 	for len(items) > 0 {
-		n := storable(items)
-		deliveries := deliveriesOf(items[:n])
+		n, deliveries := storableItems(items)
 		err := b.insist(doing, deliveries, put)
 		switch {
 		case err == nil:
@@ -61,43 +60,27 @@ func (b *batch) insist(doing string, deliveries []pending.Delivery, put func([]p
 	}
 }
 
-func (l *lane) isGone() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.gone
-}
-
-// storable is how many of the first items go into one batch.
-func storable(items []*item) int {
-	bytes := 0
-	for i, it := range items {
-		bytes += it.Delivery.Bytes()
-		if i == storeEvents || i > 0 && bytes > storeBytes {
+// storable is how many of the first n go into one batch, by what each measures.
+func storable(n int, bytes func(i int) int) int {
+	sum := 0
+	for i := range n {
+		sum += bytes(i)
+		if i == storeEvents || i > 0 && sum > storeBytes {
 			return i
 		}
 	}
-	return len(items)
+	return n
 }
 
-func deliveriesOf(items []*item) []pending.Delivery {
-	deliveries := make([]pending.Delivery, len(items))
-	for i, it := range items {
+// storableItems is storable for items, whose deliveries it gives as well.
+func storableItems(items []*item) (int, []pending.Delivery) {
+	n := storable(len(items), func(i int) int { return items[i].Delivery.Bytes() })
+	deliveries := make([]pending.Delivery, n)
+	for i, it := range items[:n] {
 		deliveries[i] = it.Delivery
 	}
-	return deliveries
+	return n, deliveries
 }
 
 // keepGrace is how long storing may take after requests have ended, when the yard stops.
 const keepGrace = 5 * time.Second
-
-// storableDeliveries is storable for pending deliveries that are not in a lane.
-func storableDeliveries(deliveries []pending.Delivery) int {
-	bytes := 0
-	for i := range deliveries {
-		bytes += deliveries[i].Bytes()
-		if i == storeEvents || i > 0 && bytes > storeBytes {
-			return i
-		}
-	}
-	return len(deliveries)
-}

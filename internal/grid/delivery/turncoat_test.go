@@ -87,8 +87,8 @@ func (c *turncoat) lead() {
 	if used := c.service.budget.used.Load(); used != 0 {
 		c.t.Errorf("%d bytes are in use at the end", used)
 	}
-	if l, err := c.service.lane(c.id); err != nil || l.heldBytes != 0 || l.busy != 0 || l.starting != 0 || l.inFlight != 0 {
-		c.t.Errorf("the lane holds %d bytes, %d workers (%v)", l.heldBytes, l.busy, err)
+	if l, err := c.service.lane(c.id); err != nil || l.memory.bytes != 0 || l.sending.busy != 0 || l.sending.starting != 0 || l.sending.inFlight != 0 {
+		c.t.Errorf("the lane holds %d bytes, %d workers (%v)", l.memory.bytes, l.sending.busy, err)
 	}
 	if st := c.stats(c.id); st.Behind+st.Parked != 0 || st.Queued+st.InFlight+len(st.Waiting) != 0 || !st.Oldest.IsZero() {
 		c.t.Errorf("something is left: %+v", st)
