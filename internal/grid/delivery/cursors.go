@@ -6,11 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -64,7 +63,13 @@ type cursorRef struct {
 	partition int
 }
 
-// cursorRecord is what the store has of a partition. It is Run's goroutine's alone.
+// cursors is where lanes stand, as the store has it. It is the reconciler's.
+type cursors struct {
+	meta    meta.Store
+	records map[cursorRef]*cursorRecord
+}
+
+// cursorRecord is what the store has of a partition.
 type cursorRecord struct {
 	revision meta.Revision
 	value    []byte
@@ -73,12 +78,12 @@ type cursorRecord struct {
 }
 
 // readCursors finds where every lane stood.
-func readCursors(ctx context.Context, store meta.Store) (map[cursorRef]*cursorRecord, error) {
+func readCursors(ctx context.Context, store meta.Store) (cursors, error) {
+	c := cursors{meta: store, records: make(map[cursorRef]*cursorRecord)}
 	entries, err := store.List(ctx, cursorPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("read the cursors of subscriptions: %w", err)
+		return c, fmt.Errorf("read the cursors of subscriptions: %w", err)
 	}
-	records := make(map[cursorRef]*cursorRecord, len(entries))
 	for _, e := range entries {
 		source, number, ok := strings.Cut(strings.TrimPrefix(e.Key, cursorPrefix), "/")
 		partition, err := strconv.Atoi(number)
@@ -87,60 +92,46 @@ func readCursors(ctx context.Context, store meta.Store) (map[cursorRef]*cursorRe
 		}
 		marks, err := parseCursors(e.Value)
 		if err != nil {
-			return nil, fmt.Errorf("read the cursors of subscriptions at %s: %w", e.Key, err)
+			return c, fmt.Errorf("read the cursors of subscriptions at %s: %w", e.Key, err)
 		}
-		records[cursorRef{source, partition}] = &cursorRecord{revision: e.Revision, value: e.Value, marks: marks}
+		c.records[cursorRef{source, partition}] = &cursorRecord{revision: e.Revision, value: e.Value, marks: marks}
 	}
-	return records, nil
+	return c, nil
 }
 
-// save writes a partition's cursors if they have changed.
-func (s *Service) save(ctx context.Context, src *source, f *feed) error {
-	if !f.changed.Swap(false) {
-		return nil
+// startOf is where a subscription begins in a partition: at its mark, where one was saved, else
+// where its definition says. One that has never been active has no position yet.
+func (c *cursors) startOf(sub *topics.Subscription, source string, partition int) (int64, bool) {
+	if record := c.records[cursorRef{source, partition}]; record != nil {
+		if mark, ok := record.marks[sub.ID]; ok {
+			return mark, true
+		}
 	}
-	position := cursorRef{f.source, f.partition}
-	record := s.records[position]
+	if partition < len(sub.Starts) {
+		return sub.Starts[partition], true
+	}
+	return 0, false
+}
+
+// save stores a partition's value if it has changed. Nobody else writes it: a conflict means
+// that an earlier write of ours, whose answer was lost, did arrive.
+func (c *cursors) save(ctx context.Context, position cursorRef, value []byte) error {
+	record := c.records[position]
 	if record == nil {
 		record = &cursorRecord{}
-		s.records[position] = record
+		c.records[position] = record
 	}
-	value := s.cursorsOf(src, f)
 	if bytes.Equal(value, record.value) {
 		return nil
 	}
-	err := s.write(ctx, cursorKey(f.source, f.partition), record, value)
-	if err != nil {
-		f.changed.Store(true)
-	}
-	return err
-}
-
-// cursorsOf lists the marks of all lanes, and those of deleted subscriptions of which something
-// is left that has to be removed.
-func (s *Service) cursorsOf(src *source, f *feed) []byte {
-	value := append(make([]byte, 0, 1+len(src.lanes)*20), cursorVersion)
-	for _, id := range slices.Sorted(maps.Keys(src.lanes)) {
-		value = appendCursor(value, id, src.lanes[id].low(f.partition))
-	}
-	for id, source := range s.unforgotten {
-		if source == src.id {
-			value = appendCursor(value, id, 0)
-		}
-	}
-	return value
-}
-
-// write stores a value. Nobody else writes it: a conflict means that an earlier write of ours,
-// whose answer was lost, did arrive.
-func (s *Service) write(ctx context.Context, key string, record *cursorRecord, value []byte) error {
-	revision, err := s.cfg.Meta.CompareAndSet(ctx, key, record.revision, value)
+	key := cursorKey(position.source, position.partition)
+	revision, err := c.meta.CompareAndSet(ctx, key, record.revision, value)
 	if errors.Is(err, meta.ErrConflict) {
 		var now meta.Entry
-		if now, err = s.cfg.Meta.Get(ctx, key); err != nil && !errors.Is(err, meta.ErrNotFound) {
+		if now, err = c.meta.Get(ctx, key); err != nil && !errors.Is(err, meta.ErrNotFound) {
 			return err
 		}
-		revision, err = s.cfg.Meta.CompareAndSet(ctx, key, now.Revision, value)
+		revision, err = c.meta.CompareAndSet(ctx, key, now.Revision, value)
 	}
 	if err != nil {
 		return err
@@ -149,18 +140,10 @@ func (s *Service) write(ctx context.Context, key string, record *cursorRecord, v
 	return nil
 }
 
-// saveAll writes what has changed, and tells whether all is written. What is not is tried again.
-func (s *Service) saveAll(ctx context.Context) (all bool) {
-	all = true
-	for _, src := range s.sources {
-		for _, f := range src.feeds {
-			err := s.save(ctx, src, f)
-			if all = all && err == nil; err != nil && ctx.Err() == nil {
-				s.log.Warn("the cursors of subscriptions cannot be saved, trying again: after a crash events would be repeated",
-					"source", src.label, "partition", f.partition, "error", err)
-				s.saveSoon()
-			}
-		}
+// remove forgets a partition, or leaves it for another time.
+func (c *cursors) remove(ctx context.Context, position cursorRef) {
+	err := c.meta.Delete(ctx, cursorKey(position.source, position.partition), c.records[position].revision)
+	if err == nil || errors.Is(err, meta.ErrNotFound) {
+		delete(c.records, position)
 	}
-	return all
 }

@@ -121,18 +121,7 @@ type Service struct {
 	// changed and unsaved tell Run's goroutine that definitions have changed, or marks have moved.
 	changed, unsaved chan struct{}
 
-	// What follows is Run's goroutine's, and Open's before.
-	sources   map[string]*source
-	endpoints map[string]*endpoint
-	records   map[cursorRef]*cursorRecord
-	// ahead: a mark was found beyond the end of its log, and put right. That has to be stored before
-	// new events have those numbers.
-	ahead bool
-	// missing counts sources that could not be opened; running: Run has begun.
-	missing int
-	running bool
-	// unforgotten are deleted subscriptions whose parked logs are still there, with their sources.
-	unforgotten map[string]string
+	reconciler *reconciler // Run's goroutine's, and Open's before
 
 	mu    sync.RWMutex
 	lanes map[string]*lane // by subscription; guarded by mu
@@ -147,21 +136,20 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{
 		cfg: cfg, log: cfg.Log, clock: newClock(), stopping: make(chan struct{}),
 		changed: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
-		sources: make(map[string]*source), endpoints: make(map[string]*endpoint),
-		unforgotten: make(map[string]string), lanes: make(map[string]*lane),
+		lanes: make(map[string]*lane),
 	}
 	s.budget = newBudget(cfg.MemoryBytes, s.clock)
 	s.pumps.crew = &s.crew
-	var err error
-	if s.records, err = readCursors(ctx, cfg.Meta); err != nil {
+	found, err := readCursors(ctx, cfg.Meta)
+	if err != nil {
 		return nil, err
 	}
 	if s.metrics, err = newMetrics(s, cfg.Metrics); err != nil {
 		return nil, err
 	}
-	s.findDeparted()
-	s.reconcile(ctx)
-	if s.ahead {
+	s.reconciler = newReconciler(s, found)
+	s.reconciler.reconcile(ctx)
+	if s.reconciler.ahead {
 		return nil, errors.New("open delivery: cursors that are ahead of their logs cannot be put right, see the log and try again")
 	}
 	return s, nil

@@ -94,7 +94,7 @@ func TestAPumpNoticesNewTerms(t *testing.T) {
 		c := (&filling{lane: l}).catching(tr)
 		changed := *l.terms.sub
 		changed.Filter.EventTypes = []string{"none"}
-		y.service.changeLane(l.source, l, &changed)
+		y.service.reconciler.changeLane(l.source, l, &changed)
 		if c.take(&run); tr.position != 0 || l.memory.queue.events != 0 {
 			t.Errorf("the pump went on with an old filter, to %d", tr.position)
 		}
@@ -164,7 +164,7 @@ func TestASubscriptionThatReplacesAnotherBeginsAtItsStart(t *testing.T) {
 		}
 		y.publish("orders", ids("f", 5)...)
 		id := y.subscribe("orders", "another")
-		y.service.reconcile(t.Context())
+		y.service.reconciler.reconcile(t.Context())
 		l, err := y.service.lane(id)
 		if err != nil {
 			t.Fatal(err)

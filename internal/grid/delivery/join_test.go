@@ -42,7 +42,7 @@ func TestASourceWithoutLanesIsReadFromItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, l, _ := still(t)
 		src := l.source
-		y.service.endLane(src, l)
+		y.service.reconciler.endLane(src, l)
 		src.settle()
 		if at := src.feeds[0].position.Load(); at != 10 {
 			t.Errorf("the feed begins at %d, want 10", at)

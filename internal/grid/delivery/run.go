@@ -29,7 +29,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.crew.hire(shift{taking: ctx, sending: sending, keeping: keeping})
 	endRetryLogs := s.runRetryLogs(ctx, stop)
 	s.crew.start(func(w shift) { s.clock.run(w.taking) })
-	s.follow(ctx)
+	s.reconciler.follow(ctx)
 	close(s.stopping)
 	gone := s.crew.dismiss()
 	s.grace(gone, stopSending)
@@ -37,15 +37,10 @@ func (s *Service) Run(ctx context.Context) error {
 	<-gone
 	soon.Stop()
 	err := endRetryLogs()
-	s.saveLast(apart)
-	return err
-}
-
-// saveLast saves the cursors, which must not take for ever.
-func (s *Service) saveLast(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, keepGrace)
+	saving, cancel := context.WithTimeout(apart, keepGrace) // which must not take for ever
 	defer cancel()
-	s.saveAll(ctx)
+	s.reconciler.saveAll(saving)
+	return err
 }
 
 // grace lets requests end by themselves for a while.
@@ -83,33 +78,38 @@ func (s *Service) runRetryLogs(ctx context.Context, stop context.CancelFunc) (en
 }
 
 // follow starts what there is and keeps up with the definitions until ctx ends.
-func (s *Service) follow(ctx context.Context) {
+func (r *reconciler) follow(ctx context.Context) {
+	s := r.s
 	defer s.cfg.Topics.OnChange(func() { nudge(s.changed) })()
-	s.running = true
-	s.reconcile(ctx)
+	r.running = true
+	r.reconcile(ctx)
 	for _, l := range s.allLanes() {
 		l.poke(time.Now())
 	}
 	var save, again <-chan time.Time
 	for {
-		if s.wanting() && again == nil {
+		if r.wanting() && again == nil {
 			again = time.After(retryEvery)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.changed:
-			s.catchBreath(ctx, s.reconcile)
+			began := time.Now()
+			r.reconcile(ctx)
+			if took := time.Since(began); took > time.Millisecond {
+				pause(ctx, breaths*took)
+			}
 		case <-again:
 			again = nil
-			s.reconcile(ctx)
+			r.reconcile(ctx)
 		case <-s.unsaved:
 			if save == nil {
 				save = time.After(saveEvery)
 			}
 		case <-save:
 			save = nil
-			s.saveAll(ctx)
+			r.saveAll(ctx)
 		}
 	}
 }
@@ -117,11 +117,3 @@ func (s *Service) follow(ctx context.Context) {
 // breaths is how much longer Run rests after a look at the definitions than the look took, so
 // that thousands of changes one after another do not keep a processor busy with indexes.
 const breaths = 4
-
-func (s *Service) catchBreath(ctx context.Context, do func(context.Context)) {
-	began := time.Now()
-	do(ctx)
-	if took := time.Since(began); took > time.Millisecond {
-		pause(ctx, breaths*took)
-	}
-}

@@ -27,15 +27,15 @@ type source struct {
 	stop context.CancelFunc
 }
 
-func (s *Service) openSource(ctx context.Context, snap *topics.Snapshot, sub *topics.Subscription) (*source, error) {
-	o, resource, err := openOrigin(&s.cfg, snap, sub)
+func (r *reconciler) openSource(ctx context.Context, snap *topics.Snapshot, sub *topics.Subscription) (*source, error) {
+	o, resource, err := openOrigin(&r.s.cfg, snap, sub)
 	if err != nil {
 		return nil, err
 	}
 	src := &source{id: sub.SourceID, label: labelOf(sub.Source), resource: resource, origin: o, lanes: make(map[string]*lane), stale: true}
 	for p := range o.partitions() {
 		src.feeds = append(src.feeds, &feed{
-			s: s, origin: o, source: src.id, partition: p, log: s.log.With("source", src.label, "partition", p),
+			s: r.s, origin: o, source: src.id, partition: p, log: r.s.log.With("source", src.label, "partition", p),
 		})
 	}
 	return src, src.measure(ctx)
@@ -66,7 +66,8 @@ func labelOf(s topics.Source) string {
 
 // newLane makes the lane of a subscription; nil if it is not known where it begins, or whether
 // that exists.
-func (src *source) newLane(s *Service, t *terms) *lane {
+func (r *reconciler) newLane(src *source, t *terms) *lane {
+	s := r.s
 	if len(src.ends) < len(src.feeds) {
 		return nil
 	}
@@ -78,12 +79,12 @@ func (src *source) newLane(s *Service, t *terms) *lane {
 	l.stock.maybe = true
 	l.memory.queue.order(t.ordered)
 	for p, f := range src.feeds {
-		start, ok := startOf(t.sub, p, s.records[cursorRef{src.id, p}])
+		start, ok := r.cursors.startOf(t.sub, src.id, p)
 		if !ok {
 			return nil
 		}
 		if start > src.ends[p] {
-			start, s.ahead = src.ends[p], true
+			start, r.ahead = src.ends[p], true
 		}
 		l.tracks = append(l.tracks, &track{lane: l, feed: f, mark: watermark.At(start), position: start})
 	}
@@ -93,20 +94,6 @@ func (src *source) newLane(s *Service, t *terms) *lane {
 	src.lanes[l.id] = l
 	src.stale = true
 	return l
-}
-
-// startOf is where a subscription begins in a partition: at its mark, where one was saved, else
-// where its definition says. One that has never been active has no place yet.
-func startOf(sub *topics.Subscription, partition int, record *cursorRecord) (int64, bool) {
-	if record != nil {
-		if mark, ok := record.marks[sub.ID]; ok {
-			return mark, true
-		}
-	}
-	if partition < len(sub.Starts) {
-		return sub.Starts[partition], true
-	}
-	return 0, false
 }
 
 // start lets the feeds read.
