@@ -52,9 +52,7 @@ func TestBatches(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, y *yard) {
-				y.topic("orders")
-				y.subscribe("orders", "receiver", c.change...)
-				wait()
+				y.orders("receiver", c.change...)
 				y.publish("orders", c.ids...)
 				wait()
 				wantIDs(t, "delivered", y.sender.delivered(""), c.ids)
@@ -69,10 +67,8 @@ func TestBatches(t *testing.T) {
 // G2: all or none.
 func TestOneAnswerDecidesForTheWholeBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", batched(10, 0))
+		y.orders("receiver", batched(10, 0))
 		y.sender.always(status(500))
-		wait()
 		y.publish("orders", ids("e", 6)...)
 		wait()
 		y.sender.always(ok())
@@ -120,15 +116,13 @@ func TestEventsOfOneBatchMayHaveBeenTriedDifferently(t *testing.T) {
 // G2, G4: a batch that is too large is taken apart before anything is given up.
 func TestABatchThatIsTooLargeIsTakenApart(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", batched(16, 0))
+		id := y.orders("receiver", batched(16, 0))
 		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if len(d.ids) > 3 || slices.Contains(d.ids, "e00005") {
 				return status(413)
 			}
 			return ok()
 		})
-		wait()
 		y.publish("orders", ids("e", 16)...)
 		wait()
 		wantIDs(t, "delivered", y.sender.delivered(""), slices.DeleteFunc(ids("e", 16), func(id string) bool { return id == "e00005" }))

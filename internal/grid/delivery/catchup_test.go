@@ -80,9 +80,7 @@ func TestCatchingUpMissesAndRepeatsNothing(t *testing.T) {
 					t.Errorf("%s is left at %+v holding %d bytes", l.termsNow().sub.Name, tr, l.memory.bytes)
 				}
 			}
-			if used := y.service.budget.used.Load(); used != 0 {
-				t.Errorf("%d bytes are in use at the end", used)
-			}
+			y.wantNoMemory("in use at the end")
 		})
 	}
 }
@@ -236,10 +234,8 @@ func (m *trackModel) check(t *rapid.T) {
 // Events that a source removed are lost to those who have not seen them, and hold up nobody.
 func TestRetentionMayOvertakeALane(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 1 })
+		id := y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 1 })
 		y.sender.always(outcome(retry.ResolutionError))
-		wait()
 		for i := range 30 {
 			y.publish("orders", ids(fmt.Sprintf("%02d", i), 100)...)
 			wait()

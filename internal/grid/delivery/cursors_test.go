@@ -55,23 +55,17 @@ func FuzzCursors(f *testing.F) {
 // What is done is not done again after a crash, but for what was done within the last second.
 func TestCursorsAreSavedWithinASecond(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver")
-		wait()
+		y.orders("receiver")
 		y.publish("orders", ids("e", 20)...)
 		after(time.Second + time.Millisecond)
 		y.restart()
 		after(time.Minute)
-		if n := len(y.sender.all("")); n != 20 {
-			t.Errorf("%d requests for 20 events", n)
-		}
+		y.wantRequests("", 20, "for 20 events")
 		y.publish("orders", ids("f", 20)...)
 		y.stop()
 		y.start()
 		after(time.Minute)
-		if n := len(y.sender.all("")); n != 40 {
-			t.Errorf("%d requests for 40 events: stopping saves", n)
-		}
+		y.wantRequests("", 40, "for 40 events: stopping saves")
 	})
 }
 

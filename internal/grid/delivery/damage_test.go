@@ -39,7 +39,7 @@ func TestWhatDamageTakesIsCounted(t *testing.T) {
 }
 
 // G5: that holds also for a subscription that has no lane just now.
-func TestAParkedInTroubleWithoutALane(t *testing.T) {
+func TestAParkedLogInTroubleWithoutALane(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")

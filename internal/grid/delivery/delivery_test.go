@@ -33,10 +33,8 @@ func TestEveryMatchingSubscriptionGetsEventsAtOnce(t *testing.T) {
 func TestRetriesFollowTheScheduleToTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.config = nil
-		y.topic("orders")
-		y.subscribe("orders", "broken")
+		y.orders("broken")
 		y.sender.always(status(500))
-		wait()
 		began := time.Now()
 		y.publish("orders", "a")
 		after(49 * time.Hour)

@@ -31,7 +31,7 @@ func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
 		if len(groups) == 0 || ctx.Err() != nil {
 			return // what is left is handed out again after the next start
 		}
-		s.log.Warn("cannot put events that are due on parked logs, trying again", "after", wait, "error", failed)
+		s.log.Warn("cannot put events that are due into parked logs, trying again", "after", wait, "error", failed)
 		if !pause(ctx, wait) {
 			return
 		}
@@ -68,7 +68,7 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 	return nil, nil
 }
 
-// putOff puts entries that could not be put on the parked log into a retry log for a while, so that one
+// putOff puts entries that could not be put into the parked log into a retry log for a while, so that one
 // subscription's parked log does not hold up what is due for others. It gives back what could not be
 // put there either.
 func (s *Service) putOff(ctx context.Context, entries []retrylog.Entry, why error, gone func() bool) []retrylog.Entry {
@@ -101,7 +101,7 @@ func (l *lane) strand(entries []retrylog.Entry) []retrylog.Entry {
 	return nil
 }
 
-// shelve puts pending deliveries on the parked log of a subscription that has no lane. It may get one meanwhile,
+// shelve puts pending deliveries into the parked log of a subscription that has no lane. It may get one meanwhile,
 // which then has to hear of them.
 func (s *Service) shelve(ctx context.Context, id string, deliveries []pending.Delivery) error {
 	if err := s.cfg.RetryLogs.Parked(id).Put(ctx, deliveries); err != nil {

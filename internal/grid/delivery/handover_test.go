@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/watermark"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -18,10 +17,7 @@ func still(t *testing.T) (*yard, *lane, eventlog.Run) {
 	id := y.subscribe("orders", "receiver")
 	y.publish("orders", ids("e", 10)...)
 	y.open()
-	l, err := y.service.lane(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := y.lane(id)
 	cursor, err := l.source.origin.cursor(t.Context(), 0, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -132,23 +128,16 @@ func TestALaneAheadOfTheFeed(t *testing.T) {
 // New lanes begin where they were made, also while the source is read.
 func TestALaneThatComesLaterBeginsAtItsStart(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "first")
-		wait()
+		y.orders("first")
 		y.publish("orders", ids("e", 10)...)
 		wait()
 		id := y.subscribe("orders", "second")
 		wait()
-		l, err := y.service.lane(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := y.lane(id)
 		if tr := l.tracks[0]; !tr.joined.Load() || tr.low() != 10 {
 			t.Errorf("it stands at %d, joined %v, want 10 and joined", tr.low(), tr.joined.Load())
 		}
-		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "first"); err != nil {
-			t.Fatal(err)
-		}
+		y.unsubscribe("orders", "first")
 		y.publish("orders", "x")
 		wait()
 		wantIDs(t, "second", y.sender.delivered("second"), []string{"x"})
@@ -159,16 +148,11 @@ func TestALaneThatComesLaterBeginsAtItsStart(t *testing.T) {
 func TestASubscriptionThatReplacesAnotherBeginsAtItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, _, _ := still(t)
-		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "receiver"); err != nil {
-			t.Fatal(err)
-		}
+		y.unsubscribe("orders", "receiver")
 		y.publish("orders", ids("f", 5)...)
 		id := y.subscribe("orders", "another")
 		y.service.reconciler.reconcile(t.Context())
-		l, err := y.service.lane(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := y.lane(id)
 		if low := l.low(0); low != 15 {
 			t.Errorf("it begins at %d, want 15", low)
 		}

@@ -93,10 +93,8 @@ func TestADeletedHubEndsQuietly(t *testing.T) {
 func TestAHubIsAResourceEndpoint(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.hub("target", 1)
-		y.topic("orders")
-		id := y.subscribe("orders", "to-hub", resource)
+		id := y.orders("to-hub", resource)
 		y.sender.always(outcome(retry.Full))
-		wait()
 		y.publish("orders", ids("e", 12)...)
 		wait()
 		if st := y.stats(id).Endpoint; st.State != retry.Waiting || st.Last != retry.Full {

@@ -60,17 +60,12 @@ func TestALateSuccessIsASuccess(t *testing.T) {
 // for all of them.
 func TestALateSuccessOfAMixedBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", batched(10, 0), func(s *topics.Settings) { s.Concurrency = 1 })
+		id := y.orders("receiver", batched(10, 0), func(s *topics.Settings) { s.Concurrency = 1 })
 		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(time.Second)
 			return late(5*time.Second, ok())
 		})
-		wait()
-		l, err := y.service.lane(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := y.lane(id)
 		y.publish("orders", "filler") // what comes while it is under way goes together
 		wait()
 		tried := pending.Delivery{
@@ -86,9 +81,7 @@ func TestALateSuccessOfAMixedBatch(t *testing.T) {
 			t.Fatalf("requests %+v, want the second to have both", drops)
 		}
 		after(time.Hour)
-		if n := len(y.sender.all("")); n != 2 {
-			t.Errorf("%d requests, want two", n)
-		}
+		y.wantRequests("", 2, "so far")
 	})
 }
 

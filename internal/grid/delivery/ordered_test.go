@@ -85,15 +85,13 @@ func TestOrderedDeliveryKeepsTheOrderOfEachKey(t *testing.T) {
 
 func TestOnlyTheKeyOfAFailureIsHeldBack(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", ordered)
+		id := y.orders("receiver", ordered)
 		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if d.ids[0] == "k1:00001" && d.attempts[0] < 2 {
 				return status(500)
 			}
 			return ok()
 		})
-		wait()
 		began := time.Now()
 		y.publish("orders", keyed(3, 9)...)
 		wait()
@@ -113,8 +111,7 @@ func TestOnlyTheKeyOfAFailureIsHeldBack(t *testing.T) {
 
 func TestAnOrderedKeyGoesOnBehindADeadLetter(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", ordered, func(s *topics.Settings) { s.Retry.TimeToLive = time.Minute })
+		y.orders("receiver", ordered, func(s *topics.Settings) { s.Retry.TimeToLive = time.Minute })
 		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			switch d.ids[0] {
 			case "k0:00000":
@@ -124,7 +121,6 @@ func TestAnOrderedKeyGoesOnBehindADeadLetter(t *testing.T) {
 			}
 			return ok()
 		})
-		wait()
 		y.publish("orders", keyed(2, 6)...)
 		wait()
 		wantIDs(t, "refused", y.dead.ids(retry.ReasonRefused), []string{"k0:00000"})
@@ -138,9 +134,7 @@ func TestAnOrderedKeyGoesOnBehindADeadLetter(t *testing.T) {
 func TestOrderHoldsThroughTrouble(t *testing.T) {
 	for seed := range 10 {
 		bubble(t, func(t *testing.T, y *yard) {
-			y.stop()
-			y.config = func(c *Config) { c.QueueEvents, c.Grace = 7, -1 }
-			y.start()
+			y.reconfigure(func(c *Config) { c.QueueEvents, c.Grace = 7, -1 })
 			y.topic("orders")
 			y.subscribe("orders", "receiver", ordered)
 			dice := rand.New(rand.NewPCG(uint64(seed), 2))
@@ -178,8 +172,7 @@ func TestOrderHoldsThroughTrouble(t *testing.T) {
 
 func TestTurningOrderOnAndOffLosesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 2 })
+		y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 2 })
 		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(50 * time.Millisecond)
 			if rand.IntN(5) == 0 {
@@ -187,7 +180,6 @@ func TestTurningOrderOnAndOffLosesNothing(t *testing.T) {
 			}
 			return ok()
 		})
-		wait()
 		all := keyed(3, 200)
 		for i, batch := range slices.Collect(slices.Chunk(all, 20)) {
 			y.publish("orders", batch...)
@@ -205,7 +197,7 @@ func TestTurningOrderOnAndOffLosesNothing(t *testing.T) {
 
 // G5, G7: what waits in place goes by its schedule, also when probation ends sooner, and keeps
 // nobody else from finding out that the endpoint is well.
-func TestWhatWaitsInPositionKeepsItsScheduleThroughProbation(t *testing.T) {
+func TestWhatWaitsInMemoryKeepsItsScheduleThroughProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		y.subscribe("orders", "in-order", ordered, func(s *topics.Settings) {

@@ -92,6 +92,16 @@ func (p *postman) always(r webhook.Result) {
 	p.says(func(context.Context, drop) webhook.Result { return r })
 }
 
+// fails answers one subscription so, and delivers to the others.
+func (p *postman) fails(sub string, r webhook.Result) {
+	p.says(func(_ context.Context, d drop) webhook.Result {
+		if d.sub == sub {
+			return r
+		}
+		return ok()
+	})
+}
+
 // all gives the requests that have ended, of a subscription or (empty) of all.
 func (p *postman) all(sub string) []drop {
 	p.mu.Lock()

@@ -16,16 +16,12 @@ import (
 // G7: ten failures in a row, then nothing; one probe, longer and longer; then all goes on.
 func TestProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Concurrency = 1 })
+		id := y.orders("broken", func(s *topics.Settings) { s.Concurrency = 1 })
 		y.sender.always(outcome(retry.SocketError))
-		wait()
 		began := time.Now()
 		y.publish("orders", ids("e", 30)...)
 		wait()
-		if n := len(y.sender.all("")); n != 10 {
-			t.Fatalf("%d requests before probation, want 10", n)
-		}
+		y.wantRequests("", 10, "before probation")
 		if st := y.stats(id).Endpoint; st.State != retry.Waiting || st.Last != retry.SocketError || !st.Until.Equal(began.Add(30*time.Second)) {
 			t.Errorf("endpoint %+v", st)
 		}
@@ -59,19 +55,15 @@ func TestProbation(t *testing.T) {
 		if d := y.sender.delivered(""); len(d) != 30 {
 			t.Errorf("%d deliveries of 30 events", len(d))
 		}
-		if letters := y.dead.all(); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
-		}
+		wantIDs(t, "dead", y.dead.ids(""), nil)
 	})
 }
 
 // G7: waiting uses no attempt.
 func TestWaitingOnProbationUsesNoAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "broken")
+		y.orders("broken")
 		y.sender.always(outcome(retry.SocketError))
-		wait()
 		y.publish("orders", ids("e", 40)...)
 		after(10 * time.Hour)
 		y.sender.always(ok())
@@ -94,36 +86,23 @@ func TestEndpointsAreSharedBySubscriptions(t *testing.T) {
 		first := y.subscribe("orders", "first", same)
 		second := y.subscribe("others", "second", same)
 		third := y.subscribe("others", "third")
-		y.sender.says(func(_ context.Context, d drop) webhook.Result {
-			if d.sub == "first" {
-				return status(503)
-			}
-			return ok()
-		})
+		y.sender.fails("first", status(503))
 		wait()
 		y.publish("orders", ids("e", 20)...)
 		wait()
 		y.sender.forget()
 		y.publish("others", "x", "y")
 		wait()
-		if n := len(y.sender.all("second")); n != 0 {
-			t.Errorf("%d requests of another subscription to an endpoint on probation", n)
-		}
+		y.wantRequests("second", 0, "of another subscription to an endpoint on probation")
 		wantIDs(t, "another endpoint", y.sender.delivered("third"), []string{"x", "y"})
-		if st := y.stats(second).Endpoint; st.State != retry.Waiting {
-			t.Errorf("second's endpoint is %v", st.State)
-		}
-		if st := y.stats(third).Endpoint; st.State != retry.Well {
-			t.Errorf("third's endpoint is %v", st.State)
-		}
+		y.wantEndpoint(second, retry.Waiting)
+		y.wantEndpoint(third, retry.Well)
 		y.sender.always(ok())
 		after(10 * time.Second)
 		wantIDs(t, "second", y.sender.delivered("second"), []string{"x", "y"})
 		after(time.Minute)
 		wantIDs(t, "first", y.sender.delivered("first"), ids("e", 20))
-		if st := y.stats(first).Endpoint; st.State != retry.Well {
-			t.Errorf("first's endpoint is %v", st.State)
-		}
+		y.wantEndpoint(first, retry.Well)
 	})
 }
 
@@ -156,10 +135,8 @@ func TestOneProbeForAllSubscriptionsOfAnEndpoint(t *testing.T) {
 // G7: one request, also while it takes long and new events come.
 func TestAProbeIsOneRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver")
+		y.orders("receiver")
 		y.sender.always(status(503))
-		wait()
 		y.publish("orders", ids("e", 30)...)
 		after(time.Second)
 		y.sender.forget()
@@ -197,9 +174,7 @@ func TestTheProbeIsPassedOnByThoseWhoHaveNothing(t *testing.T) {
 		y.sender.always(ok())
 		y.sender.forget()
 		after(10 * time.Minute)
-		if n := len(y.sender.all("")); n != 0 {
-			t.Fatalf("%d requests, though there was nothing to be sent", n)
-		}
+		y.wantRequests("", 0, "though there was nothing to be sent")
 		y.publish("others", "x")
 		wait()
 		wantIDs(t, "idle", y.sender.delivered("idle"), []string{"x"})
@@ -212,29 +187,19 @@ func TestTheProbeIsPassedOnByThoseWhoHaveNothing(t *testing.T) {
 // G7: 400 and 413 are no sign of illness, and a probe answered so shows that the endpoint lives.
 func TestRefusalsAreNoSignOfIllness(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver")
+		id := y.orders("receiver")
 		y.sender.always(status(400))
-		wait()
 		y.publish("orders", ids("e", 50)...)
 		wait()
-		if n := len(y.sender.all("")); n != 50 {
-			t.Errorf("%d requests, want 50", n)
-		}
-		if st := y.stats(id).Endpoint; st.State != retry.Well {
-			t.Errorf("endpoint is %v", st.State)
-		}
+		y.wantRequests("", 50, "in all")
+		y.wantEndpoint(id, retry.Well)
 		y.sender.always(status(503))
 		y.publish("orders", ids("f", 20)...)
 		wait()
-		if st := y.stats(id).Endpoint; st.State != retry.Waiting {
-			t.Errorf("endpoint is %v", st.State)
-		}
+		y.wantEndpoint(id, retry.Waiting)
 		y.sender.always(status(413))
 		after(time.Minute) // all may have been on their way when probation began: then the probe is the first that falls due again
-		if st := y.stats(id).Endpoint; st.State != retry.Well {
-			t.Errorf("endpoint is %v after a probe was refused", st.State)
-		}
+		y.wantEndpoint(id, retry.Well)
 	})
 }
 
@@ -249,9 +214,7 @@ func TestTimeToLiveRunsOnWhileOnProbation(t *testing.T) {
 		y.publish("orders", ids("e", 300)...)
 		after(4 * time.Minute)
 		y.publish("orders", "later")
-		if letters := y.dead.all(); len(letters) != 0 {
-			t.Errorf("%d dead letters before their time", len(letters))
-		}
+		wantIDs(t, "dead", y.dead.ids(""), nil)
 		after(time.Minute + 5*time.Second)
 		wantIDs(t, "dead after five minutes", y.dead.ids(retry.ReasonAge), ids("e", 300))
 		if st := y.stats(id).Endpoint; st.State == retry.Well {
@@ -276,10 +239,8 @@ func TestTimeToLiveRunsOnWhileOnProbation(t *testing.T) {
 
 func TestResumeEndsProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "broken")
+		id := y.orders("broken")
 		y.sender.always(outcome(retry.ResolutionError))
-		wait()
 		y.publish("orders", ids("e", 30)...)
 		after(time.Minute)
 		y.sender.always(ok())
@@ -287,9 +248,7 @@ func TestResumeEndsProbation(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait()
-		if st := y.stats(id).Endpoint; st.State != retry.Well {
-			t.Errorf("endpoint is %v", st.State)
-		}
+		y.wantEndpoint(id, retry.Well)
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
 		if err := y.service.Resume("nobody"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("resuming what is not there gave %v", err)
@@ -300,8 +259,7 @@ func TestResumeEndsProbation(t *testing.T) {
 // G7: what was on its way when probation began does not make it longer, and a success ends it.
 func TestStragglersDoNotLengthenProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Concurrency = 30 })
+		id := y.orders("broken", func(s *topics.Settings) { s.Concurrency = 30 })
 		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			time.Sleep(time.Second) // so that all are on their way
 			if d.ids[0] >= "e00015" {
@@ -313,7 +271,6 @@ func TestStragglersDoNotLengthenProbation(t *testing.T) {
 			}
 			return status(503)
 		})
-		wait()
 		began := time.Now()
 		y.publish("orders", ids("e", 30)...)
 		after(5 * time.Second)
@@ -321,26 +278,20 @@ func TestStragglersDoNotLengthenProbation(t *testing.T) {
 			t.Errorf("endpoint %+v, want probation of ten seconds", st)
 		}
 		after(time.Second)
-		if st := y.stats(id).Endpoint; st.State != retry.Well {
-			t.Errorf("endpoint is %v after a success", st.State)
-		}
+		y.wantEndpoint(id, retry.Well)
 	})
 }
 
 // G7: nothing but one batch is in memory while an endpoint is ill.
 func TestProbationFreesMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "broken")
+		id := y.orders("broken")
 		y.sender.always(outcome(retry.ResolutionError))
-		wait()
 		for i := range 10 {
 			y.publish("orders", ids(string(rune('a'+i)), 500)...)
 		}
 		after(time.Second)
-		if used := y.service.budget.used.Load(); used != 0 {
-			t.Errorf("%d bytes are in use while nothing can be sent", used)
-		}
+		y.wantNoMemory("in use while nothing can be sent")
 		if st := y.stats(id); st.Behind+st.Parked+int64(len(st.Waiting)) == 0 || st.Queued != 0 {
 			t.Errorf("stats %+v", st)
 		}

@@ -25,13 +25,7 @@ func sharers(t *testing.T, y *yard) (first, second *lane) {
 	wait()
 	y.publish("others", ids("e", 20)...)
 	wait()
-	first, err := y.service.lane(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if second, err = y.service.lane(b); err != nil {
-		t.Fatal(err)
-	}
+	first, second = y.lane(a), y.lane(b)
 	if st := second.endpoint.state(time.Now()); st.State != retry.Waiting {
 		t.Fatalf("the endpoint is %v", st.State)
 	}

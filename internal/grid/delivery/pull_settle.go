@@ -169,7 +169,7 @@ func (st *settling) store(put func([]pending.Delivery) error) error {
 	return nil
 }
 
-// lapse is the fate of what was held for too long: back on the parked log, or, after too many
+// lapse is the fate of what was held for too long: back in the parked log, or, after too many
 // deliveries, away.
 func (b *batch) lapse() {
 	var spent, rest []*item
@@ -186,7 +186,7 @@ func (b *batch) lapse() {
 	if len(spent) > 0 {
 		b.giveUp(spent, retry.ReasonAttempts)
 	}
-	b.back = append(b.back, b.store(rest, "put events back on a parked log", func(ps []pending.Delivery) error {
+	b.back = append(b.back, b.store(rest, "put events back into a parked log", func(ps []pending.Delivery) error {
 		return b.lane.shelve(b.shift.keeping, ps)
 	})...)
 }

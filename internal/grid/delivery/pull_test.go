@@ -55,9 +55,7 @@ func tokensOf(got []Received) (tokens []string) {
 
 func TestReceiveAndAcknowledge(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "puller", pulled)
-		wait()
+		id := y.orders("puller", pulled)
 		y.publish("orders", ids("e", 5)...)
 		wait()
 		first := y.receive(id, 3, time.Minute)
@@ -84,9 +82,7 @@ func TestReceiveAndAcknowledge(t *testing.T) {
 
 func TestReceiveWaitsForEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "puller", pulled)
-		wait()
+		id := y.orders("puller", pulled)
 		began := time.Now()
 		if got := y.receive(id, 1, 20*time.Second); len(got) != 0 || time.Since(began) != 20*time.Second {
 			t.Errorf("received %d after %v, want none after 20s", len(got), time.Since(began))
@@ -106,9 +102,7 @@ func TestReceiveWaitsForEvents(t *testing.T) {
 
 func TestALockThatExpiresGivesTheEventBack(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "puller", pulled)
-		wait()
+		id := y.orders("puller", pulled)
 		y.publish("orders", "a")
 		lost := y.receive(id, 1, time.Minute)
 		after(time.Minute - 1)
@@ -135,9 +129,7 @@ func TestALockThatExpiresGivesTheEventBack(t *testing.T) {
 
 func TestLocksCanBeRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "puller", pulled)
-		wait()
+		id := y.orders("puller", pulled)
 		y.publish("orders", "a")
 		got := y.receive(id, 1, time.Minute)
 		for range 5 {
@@ -154,9 +146,7 @@ func TestLocksCanBeRenewed(t *testing.T) {
 // The count of deliveries survives a crash once a delivery has ended.
 func TestTooManyDeliveriesAreADeadLetter(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "puller", pulled, func(s *topics.Settings) { s.Pull.MaxDeliveries = 3 })
-		wait()
+		id := y.orders("puller", pulled, func(s *topics.Settings) { s.Pull.MaxDeliveries = 3 })
 		y.publish("orders", "a")
 		for n := 1; n <= 3; n++ {
 			got := y.receive(id, 1, time.Hour)
@@ -184,9 +174,7 @@ func TestTooManyDeliveriesAreADeadLetter(t *testing.T) {
 
 func TestReleaseAfterADelay(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "puller", pulled)
-		wait()
+		id := y.orders("puller", pulled)
 		y.publish("orders", "a")
 		got := y.receive(id, 1, time.Minute)
 		y.settle(id, Release, 10*time.Minute, got[0].Token)
@@ -199,9 +187,7 @@ func TestReleaseAfterADelay(t *testing.T) {
 
 func TestRejectedEventsAreDeadLetters(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "puller", pulled)
-		wait()
+		id := y.orders("puller", pulled)
 		y.publish("orders", "a", "b")
 		got := y.receive(id, 2, time.Minute)
 		y.settle(id, Reject, 0, got[0].Token)
@@ -219,14 +205,10 @@ func TestRejectedEventsAreDeadLetters(t *testing.T) {
 // G6
 func TestTimeToLiveOfEventsThatNobodyReceives(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "puller", pulled, func(s *topics.Settings) { s.Retry.TimeToLive = 10 * time.Minute })
-		wait()
+		id := y.orders("puller", pulled, func(s *topics.Settings) { s.Retry.TimeToLive = 10 * time.Minute })
 		y.publish("orders", ids("e", 2000)...)
 		after(time.Minute)
-		if used := y.service.budget.used.Load(); used != 0 {
-			t.Errorf("%d bytes are in use while nobody receives", used)
-		}
+		y.wantNoMemory("in use while nobody receives")
 		got := y.receive(id, 3, time.Minute) // the others leave memory again
 		y.settle(id, Acknowledge, 0, tokensOf(got[:1])...)
 		after(10 * time.Minute)
@@ -239,9 +221,7 @@ func TestTimeToLiveOfEventsThatNobodyReceives(t *testing.T) {
 
 func TestOnlyPullSubscriptionsAreReceivedFrom(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "pushed")
-		wait()
+		id := y.orders("pushed")
 		if _, err := y.service.Receive(y.t.Context(), id, 1, time.Minute); !errors.Is(err, ErrNotPull) {
 			t.Errorf("receive gave %v", err)
 		}
@@ -258,9 +238,7 @@ func TestOnlyPullSubscriptionsAreReceivedFrom(t *testing.T) {
 func TestPullersGetEverything(t *testing.T) {
 	for seed := range 10 {
 		bubble(t, func(t *testing.T, y *yard) {
-			y.stop()
-			y.config = func(c *Config) { c.QueueEvents = 9 }
-			y.start()
+			y.reconfigure(func(c *Config) { c.QueueEvents = 9 })
 			y.topic("orders")
 			id := y.subscribe("orders", "puller", pulled, func(s *topics.Settings) { s.Pull.Lock = 5 * time.Second })
 			dice := rand.New(rand.NewPCG(uint64(seed), 3))

@@ -13,13 +13,8 @@ import (
 // Receivers who may hold no more wait quietly: they do not wake each other.
 func TestReceiversWaitWhenTooMuchIsHeld(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", pulled)
-		wait()
-		l, err := y.service.lane(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := y.orders("receiver", pulled)
+		l := y.lane(id)
 		y.publish("orders", ids("e", 5)...)
 		held := y.receive(id, 1, time.Second)
 		l.mu.Lock()
@@ -45,11 +40,9 @@ func TestReceiversWaitWhenTooMuchIsHeld(t *testing.T) {
 }
 
 // A subscription that is pushed from now on gives its receivers nothing more.
-func TestAReceiverIsReportedThatItsSubscriptionIsPushed(t *testing.T) {
+func TestAReceiverHearsThatItsSubscriptionIsPushed(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", pulled)
-		wait()
+		id := y.orders("receiver", pulled)
 		ended := make(chan error, 1)
 		go func() {
 			got, err := y.service.Receive(t.Context(), id, 10, time.Minute)

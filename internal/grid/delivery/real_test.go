@@ -86,12 +86,10 @@ func (y *yard) realParts() (*web, *deadletter.Service) {
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	y.stop()
-	y.config = func(c *Config) {
+	y.reconfigure(func(c *Config) {
 		c.Sender = webhook.New(webhook.Config{Client: client, Broker: y.broker})
 		c.Dead = letters
-	}
-	y.start()
+	})
 	letters.RedriveTo(y.service.Redeliver)
 	y.t.Cleanup(func() {
 		y.stop()
@@ -104,9 +102,7 @@ func (y *yard) realParts() (*web, *deadletter.Service) {
 func TestWithTheRealSenderAndDeadLetters(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		w, letters := y.realParts()
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Retry.MaxAttempts = 3 })
-		wait()
+		id := y.orders("receiver", func(s *topics.Settings) { s.Retry.MaxAttempts = 3 })
 		y.publish("orders", "good")
 		wait()
 		w.always(500)
@@ -172,9 +168,7 @@ func TestDeliveryIntoAHub(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.realParts()
 		y.hub("target", 1)
-		y.topic("orders")
-		id := y.subscribe("orders", "to-hub", resource)
-		wait()
+		id := y.orders("to-hub", resource)
 		y.publish("orders", ids("e", 10)...)
 		wait()
 		info, err := y.broker.Partition(t.Context(), "target", "0")

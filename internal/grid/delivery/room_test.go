@@ -22,10 +22,7 @@ func TestALaneThatStandsStillWaitsForRoom(t *testing.T) {
 		wait()
 		y.publish("orders", ids("e", 40)...)
 		after(5 * time.Second)
-		l, err := y.service.lane(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := y.lane(id)
 		again := pending.Delivery{Subscription: id, Source: l.source.id, Published: time.Now(), Alive: time.Now(), Form: schema.EventGridForm, Event: eventOf("again")}
 		if err := y.service.Redeliver(t.Context(), []pending.Delivery{again}); err != nil {
 			t.Fatal(err)
@@ -57,10 +54,7 @@ func TestRefusedDeadLettersTakeAFewWorkersOnly(t *testing.T) {
 		}
 		y.dead.refuses(errTest)
 		after(time.Hour)
-		l, err := y.service.lane(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := y.lane(id)
 		l.mu.Lock()
 		busy := l.sending.busy
 		l.mu.Unlock()
@@ -78,9 +72,7 @@ func TestRefusedDeadLettersTakeAFewWorkersOnly(t *testing.T) {
 // What is due for a subscription whose lane is just being made is found by that lane.
 func TestWhatIsDueForALaneThatIsJustBeingMade(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver")
-		wait()
+		id := y.orders("receiver")
 		s := y.service
 		l, err := s.lane(id)
 		if err != nil {
@@ -120,17 +112,15 @@ func (h hookedTopics) Snapshot() *topics.Snapshot {
 	return h.Topics.Snapshot()
 }
 
-// What waits on a parked log is not settled, and may be the oldest.
-func TestTheOldestMayBeOnTheParked(t *testing.T) {
+// What waits in a parked log is not settled, and may be the oldest.
+func TestTheOldestMayBeInTheParkedLog(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 16 })
+		id := y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 16 })
 		y.sender.always(status(503))
-		wait()
 		published := time.Now()
 		y.publish("orders", ids("e", 10)...)
 		after(time.Minute)
-		after(4 * time.Minute) // all retries are due, and on the parked log
+		after(4 * time.Minute) // all retries are due, and in the parked log
 		st := y.stats(id)
 		if len(st.Waiting) != 0 || st.Parked == 0 || st.Behind != 0 {
 			t.Fatalf("it is not where it should be: %+v", st)

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -16,16 +15,12 @@ import (
 
 func TestAPausedSubscriptionsEventsWait(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver")
-		wait()
+		id := y.orders("receiver")
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = true })
 		wait()
 		y.publish("orders", ids("e", 2000)...)
 		after(time.Hour)
-		if n := len(y.sender.all("")); n != 0 {
-			t.Errorf("%d requests while paused", n)
-		}
+		y.wantRequests("", 0, "while paused")
 		if st := y.stats(id); st.Behind != 2000 {
 			t.Errorf("stats %+v, want 2000 behind", st)
 		}
@@ -51,9 +46,7 @@ func TestTimeToLiveRunsOnWhilePaused(t *testing.T) {
 		after(5 * time.Minute)
 		y.publish("orders", ids("f", 100)...)
 		after(5*time.Minute - time.Second)
-		if letters := y.dead.all(); len(letters) != 0 {
-			t.Errorf("%d dead letters too soon", len(letters))
-		}
+		wantIDs(t, "dead", y.dead.ids(""), nil)
 		after(time.Second + sweepEvery)
 		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), ids("e", 100))
 		if st := y.stats(id); st.Behind != 100 || st.DeadLettered[retry.ReasonAge] != 100 {
@@ -62,9 +55,7 @@ func TestTimeToLiveRunsOnWhilePaused(t *testing.T) {
 		y.restart()
 		after(5*time.Minute + sweepEvery)
 		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), append(ids("e", 100), ids("f", 100)...))
-		if n := len(y.sender.all("")); n != 0 {
-			t.Errorf("%d requests while paused", n)
-		}
+		y.wantRequests("", 0, "while paused")
 	})
 }
 
@@ -73,32 +64,21 @@ func TestADeletedSubscriptionGetsNothingMore(t *testing.T) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
 		y.subscribe("orders", "other")
-		y.sender.says(func(_ context.Context, d drop) webhook.Result {
-			if d.sub == "receiver" {
-				return status(503)
-			}
-			return ok()
-		})
+		y.sender.fails("receiver", status(503))
 		wait()
 		y.publish("orders", ids("e", 100)...) // some wait in a retry log
-		after(31 * time.Second)               // and some on the parked log
-		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "receiver"); err != nil {
-			t.Fatal(err)
-		}
+		after(31 * time.Second)               // and some in the parked log
+		y.unsubscribe("orders", "receiver")
 		wait()
 		y.sender.forget()
 		y.publish("orders", "x")
 		after(25 * time.Hour)
-		if n := len(y.sender.all("receiver")); n != 0 {
-			t.Errorf("%d requests of a deleted subscription", n)
-		}
+		y.wantRequests("receiver", 0, "of a deleted subscription")
 		wantIDs(t, "other", y.sender.delivered("other"), []string{"x"})
 		if _, err := y.service.Stats(t.Context(), id); !errors.Is(err, ErrNotFound) {
 			t.Errorf("stats of a deleted subscription: %v", err)
 		}
-		if used := y.service.budget.used.Load(); used != 0 {
-			t.Errorf("%d bytes are still in use", used)
-		}
+		y.wantNoMemory("still in use")
 		if n := strings.Count(y.cursors("orders"), id); n != 0 {
 			t.Error("its cursor is still there")
 		}
@@ -145,19 +125,15 @@ func TestADeletedTopicLeavesNothing(t *testing.T) {
 // What a deletion could not remove, because the yard died, the next start does.
 func TestWhatADeletionLeftIsRemovedAtTheNextStart(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver")
+		id := y.orders("receiver")
 		y.sender.always(status(503))
-		wait()
 		y.publish("orders", ids("e", 100)...)
-		after(35 * time.Second) // some are on the parked log
+		after(35 * time.Second) // some are in the parked log
 		if n := y.stats(id).Parked; n == 0 {
-			t.Fatal("nothing is on the parked log")
+			t.Fatal("nothing is in the parked log")
 		}
 		y.kill()
-		if err := y.topics.Delete(t.Context(), topics.Source{Topic: "orders"}, "receiver"); err != nil {
-			t.Fatal(err)
-		}
+		y.unsubscribe("orders", "receiver")
 		y.start()
 		after(2 * time.Second)
 		entries, err := y.store.List(t.Context(), "grid/")
@@ -174,10 +150,8 @@ func TestWhatADeletionLeftIsRemovedAtTheNextStart(t *testing.T) {
 
 func TestTheEndpointMayDisableItsSubscription(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.DisableOnGone = true })
+		y.orders("receiver", func(s *topics.Settings) { s.DisableOnGone = true })
 		y.sender.always(webhook.Result{Status: 410, Outcome: retry.NotFound, Disable: true})
-		wait()
 		y.publish("orders", "a")
 		wait()
 		sub, err := y.topics.Find(topics.Source{Topic: "orders"}, "receiver")
@@ -187,9 +161,7 @@ func TestTheEndpointMayDisableItsSubscription(t *testing.T) {
 		y.sender.forget()
 		y.publish("orders", "b")
 		after(23 * time.Hour)
-		if n := len(y.sender.all("")); n != 0 {
-			t.Errorf("%d requests after the endpoint wanted no more", n)
-		}
+		y.wantRequests("", 0, "after the endpoint wanted no more")
 		after(2 * time.Hour) // nothing is lost silently
 		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), []string{"a", "b"})
 	})
@@ -197,10 +169,8 @@ func TestTheEndpointMayDisableItsSubscription(t *testing.T) {
 
 func TestAnExpiredSubscriptionGetsWhatWasPublishedBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Expires = time.Now().Add(time.Hour) })
+		y.orders("receiver", func(s *topics.Settings) { s.Expires = time.Now().Add(time.Hour) })
 		y.sender.always(status(500))
-		wait()
 		after(59*time.Minute + 55*time.Second)
 		y.publish("orders", "before")
 		after(5 * time.Second)
@@ -208,23 +178,17 @@ func TestAnExpiredSubscriptionGetsWhatWasPublishedBefore(t *testing.T) {
 		y.sender.always(ok())
 		after(time.Hour)
 		wantIDs(t, "delivered", y.sender.delivered(""), []string{"before"})
-		if letters := y.dead.all(); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
-		}
+		wantIDs(t, "dead", y.dead.ids(""), nil)
 	})
 }
 
 // A definition that cannot be used keeps its events until it can, or they are too old.
 func TestAnUnusableDefinitionHoldsItsEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "unusable")
-		wait()
+		y.orders("unusable")
 		y.publish("orders", "a")
 		after(23 * time.Hour)
-		if letters := y.dead.all(); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
-		}
+		wantIDs(t, "dead", y.dead.ids(""), nil)
 		after(2 * time.Hour)
 		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), []string{"a"})
 	})
@@ -232,9 +196,7 @@ func TestAnUnusableDefinitionHoldsItsEvents(t *testing.T) {
 
 func TestADefinitionMayChangeAtAnyTime(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Filter = filter.Config{EventTypes: []string{"a"}} })
-		wait()
+		id := y.orders("receiver", func(s *topics.Settings) { s.Filter = filter.Config{EventTypes: []string{"a"}} })
 		y.publish("orders", "a/1", "b/1")
 		wait()
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Filter = filter.Config{EventTypes: []string{"b"}} })
@@ -247,9 +209,7 @@ func TestADefinitionMayChangeAtAnyTime(t *testing.T) {
 		wait()
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Webhook.URL = "https://elsewhere.example" })
 		wait()
-		if st := y.stats(id).Endpoint; st.State != retry.Well {
-			t.Errorf("another endpoint is %v", st.State)
-		}
+		y.wantEndpoint(id, retry.Well)
 		y.sender.always(ok())
 		after(time.Minute)
 		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a/1", "b/2", "b/3"})
@@ -280,9 +240,7 @@ func TestAPendingSubscriptionWaits(t *testing.T) {
 		y.start()
 		y.publish("orders", "a")
 		after(time.Hour)
-		if n := len(y.sender.all("")); n != 0 {
-			t.Errorf("%d requests while pending", n)
-		}
+		y.wantRequests("", 0, "while pending")
 		y.setState(id, topics.Active)
 		wait()
 		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a"})

@@ -17,10 +17,9 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 )
 
-func TestStatsNotifyWhereEventsAre(t *testing.T) {
+func TestStatsSayWhereEventsAre(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 2 })
+		id := y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 2 })
 		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			switch d.ids[0] {
 			case "refused":
@@ -31,7 +30,6 @@ func TestStatsNotifyWhereEventsAre(t *testing.T) {
 			time.Sleep(time.Hour)
 			return ok()
 		})
-		wait()
 		y.publish("orders", "refused", "again")
 		wait()
 		published := time.Now()
@@ -56,13 +54,9 @@ func TestStatsNotifyWhereEventsAre(t *testing.T) {
 
 func TestAttemptsAreRemembered(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.stop()
-		y.config = func(c *Config) { c.Attempts = 3 }
-		y.start()
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 1 })
+		y.reconfigure(func(c *Config) { c.Attempts = 3 })
+		id := y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 1 })
 		y.sender.always(webhook.Result{Status: 500, Outcome: retry.GenericError, Head: []byte("sorry"), Err: "why"})
-		wait()
 		if got, err := y.service.Attempts(id); err != nil || len(got) != 0 {
 			t.Errorf("attempts %+v, %v before the first", got, err)
 		}
@@ -104,8 +98,7 @@ func TestMetrics(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()
 		y.config = func(c *Config) { c.Metrics = registry }
 		y.start()
-		y.topic("orders")
-		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.DeadLetter, s.Concurrency = topics.Target{}, 1 })
+		y.orders("receiver", func(s *topics.Settings) { s.DeadLetter, s.Concurrency = topics.Target{}, 1 })
 		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			switch d.ids[0] {
 			case "refused":
@@ -115,7 +108,6 @@ func TestMetrics(t *testing.T) {
 			}
 			return ok()
 		})
-		wait()
 		y.publish("orders", "refused", "fine", "good", "again")
 		wait()
 		err := testutil.GatherAndCompare(registry, strings.NewReader(`
@@ -153,12 +145,7 @@ func TestRedeliver(t *testing.T) {
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
 		y.subscribe("orders", "other")
-		y.sender.says(func(_ context.Context, d drop) webhook.Result {
-			if d.sub == "receiver" {
-				return status(400)
-			}
-			return ok()
-		})
+		y.sender.fails("receiver", status(400))
 		wait()
 		y.publish("orders", ids("e", 30)...)
 		wait()
@@ -188,9 +175,7 @@ func TestRedeliver(t *testing.T) {
 // Requests a second, or a minute where the endpoint said so.
 func TestRateLimits(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Rate = 2 })
-		wait()
+		y.orders("receiver", func(s *topics.Settings) { s.Rate = 2 })
 		began := time.Now()
 		y.publish("orders", ids("e", 21)...)
 		after(time.Minute)
@@ -201,9 +186,7 @@ func TestRateLimits(t *testing.T) {
 		y.sender.forget()
 		y.publish("orders", ids("f", 5)...)
 		wait()
-		if n := len(y.sender.all("")); n != 1 {
-			t.Errorf("%d requests at once, want one", n)
-		}
+		y.wantRequests("", 1, "at once")
 	})
 }
 
@@ -224,13 +207,11 @@ func TestTheLowerOfTwoRatesHolds(t *testing.T) {
 
 func TestConcurrencyIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Concurrency = 5 })
+		y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 5 })
 		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(time.Second)
 			return ok()
 		})
-		wait()
 		y.publish("orders", ids("e", 100)...)
 		after(time.Minute)
 		if _, most := y.sender.underWay(); most != 5 || len(y.sender.all("")) != 100 {

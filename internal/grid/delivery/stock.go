@@ -23,7 +23,7 @@ type stock struct {
 
 func (s *stock) any() bool { return s.maybe || s.peeked != nil || len(s.returning) > 0 }
 
-// put notes that something was put on the parked log.
+// put notes that something was put into the parked log.
 func (s *stock) put() {
 	s.maybe = true
 	s.puts++
@@ -39,7 +39,7 @@ func (s *stock) keep() []*item {
 	return items
 }
 
-// restocked says that something was put on the parked log.
+// restocked says that something was put into the parked log.
 func (l *lane) restocked(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *lane) restocked(now time.Time) {
 	l.pokeLocked(now)
 }
 
-// shelve puts pending deliveries on the parked log, durably.
+// shelve puts pending deliveries into the parked log, durably.
 func (l *lane) shelve(ctx context.Context, deliveries []pending.Delivery) error {
 	if err := l.parked.Put(ctx, deliveries); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (l *lane) shelve(ctx context.Context, deliveries []pending.Delivery) error 
 	return nil
 }
 
-// putBack puts what has to leave memory on the parked log again. What could not be put there stays,
+// putBack puts what has to leave memory into the parked log again. What could not be put there stays,
 // unless the subscription has gone meanwhile: then it is nobody's.
 func (f *filling) putBack(ctx context.Context) error {
 	l := f.lane

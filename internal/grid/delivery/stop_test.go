@@ -12,13 +12,11 @@ import (
 
 func TestStoppingLetsRequestsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver")
+		y.orders("receiver")
 		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(4 * time.Second)
 			return ok()
 		})
-		wait()
 		y.publish("orders", ids("e", 30)...)
 		after(time.Second)
 		began := time.Now()
@@ -40,13 +38,11 @@ func TestStoppingLetsRequestsEnd(t *testing.T) {
 
 func TestStoppingCancelsWhatTakesTooLong(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver")
+		y.orders("receiver")
 		y.sender.says(func(ctx context.Context, _ drop) webhook.Result {
 			<-ctx.Done()
 			return outcome(retry.Canceled)
 		})
-		wait()
 		y.publish("orders", ids("e", 30)...)
 		wait()
 		began := time.Now()
@@ -69,13 +65,11 @@ func TestStoppingCancelsWhatTakesTooLong(t *testing.T) {
 // What fails while the yard stops is stored, or comes again.
 func TestFailuresWhileStoppingAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver")
+		y.orders("receiver")
 		y.sender.says(func(context.Context, drop) webhook.Result {
 			time.Sleep(2 * time.Second)
 			return status(500)
 		})
-		wait()
 		y.publish("orders", "a")
 		after(time.Second)
 		y.stop()

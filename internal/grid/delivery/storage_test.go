@@ -32,12 +32,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 				y.topic("orders")
 				id := y.subscribe("orders", "receiver")
 				y.subscribe("orders", "other")
-				y.sender.says(func(_ context.Context, d drop) webhook.Result {
-					if d.sub == "receiver" {
-						return status(503)
-					}
-					return ok()
-				})
+				y.sender.fails("receiver", status(503))
 				wait()
 				y.disk.full.Store(true)
 				y.publish("orders", ids("e", 50)...)
@@ -62,10 +57,8 @@ func TestACrashWhileTheDiskIsFullLosesNothing(t *testing.T) {
 		y.stop()
 		y.disk = &fullDisk{prefix: "grid-tiers"}
 		y.start()
-		y.topic("orders")
-		y.subscribe("orders", "receiver")
+		y.orders("receiver")
 		y.sender.always(status(500))
-		wait()
 		y.disk.full.Store(true)
 		y.publish("orders", ids("e", 50)...)
 		after(5 * time.Second)
@@ -92,9 +85,7 @@ func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
 		if st := y.stats(id); st.DeadLettered[retry.ReasonRefused] != 0 {
 			t.Errorf("stats %+v", st)
 		}
-		if n := len(y.sender.all("")); n != 16 {
-			t.Errorf("%d requests, want one for each worker: the others wait", n)
-		}
+		y.wantRequests("", 16, "one for each worker: the others wait")
 		y.dead.refuses(nil)
 		after(time.Minute)
 		wantIDs(t, "dead", y.dead.ids(""), ids("e", 40))
@@ -105,21 +96,19 @@ func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
 }
 
 // An event that no retry log can hold is retried in place.
-func TestWhatIsTooLargeForARetryLogWaitsInPosition(t *testing.T) {
+func TestWhatIsTooLargeForARetryLogWaitsInMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.stop()
 		y.disk = &fullDisk{prefix: "nowhere"}
 		y.disk.tooLarge.Store(true)
 		y.start()
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver")
+		id := y.orders("receiver")
 		y.sender.says(func(_ context.Context, d drop) webhook.Result {
 			if d.attempts[0] < 3 {
 				return status(500)
 			}
 			return ok()
 		})
-		wait()
 		y.publish("orders", "a")
 		after(2 * time.Second)
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = true }) // it leaves memory,
@@ -153,9 +142,7 @@ func TestCursorsAreSavedWhenTheyCanBe(t *testing.T) {
 		}
 		y.restart()
 		after(time.Minute)
-		if n := len(y.sender.all("")); n != 5 {
-			t.Errorf("%d requests for 5 events", n)
-		}
+		y.wantRequests("", 5, "for 5 events")
 	})
 }
 

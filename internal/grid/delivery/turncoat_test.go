@@ -16,7 +16,7 @@ import (
 )
 
 // G5: a parked log that cannot be written holds up its own subscription, not what is due for others.
-func TestAParkedInTroubleHoldsUpNoOthersRetries(t *testing.T) {
+func TestAParkedLogInTroubleHoldsUpNoOthersRetries(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")
 		id := y.subscribe("orders", "broken")

@@ -134,18 +134,14 @@ func TestAttemptsAreLimited(t *testing.T) {
 // G6: it is looked at when the next attempt falls due, never between.
 func TestTimeToLiveIsLookedAtWhenAnAttemptFallsDue(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "broken", func(s *topics.Settings) { s.Retry.TimeToLive = 65 * time.Second })
+		y.orders("broken", func(s *topics.Settings) { s.Retry.TimeToLive = 65 * time.Second })
 		y.sender.always(status(500))
-		wait()
 		y.publish("orders", "a")
 		after(99 * time.Second) // tried at 0, 10, 40 s; due again at 100 s
 		if n := len(y.sender.all("")); n != 3 {
 			t.Errorf("%d attempts, want 3", n)
 		}
-		if letters := y.dead.all(); len(letters) != 0 {
-			t.Errorf("given up before the next attempt was due: %+v", letters)
-		}
+		wantIDs(t, "dead", y.dead.ids(""), nil)
 		after(time.Second)
 		letters := y.dead.all()
 		if len(letters) != 1 || letters[0].Reason != retry.ReasonAge || letters[0].LastOutcome != retry.GenericError {
@@ -158,25 +154,19 @@ func TestTimeToLiveIsLookedAtWhenAnAttemptFallsDue(t *testing.T) {
 }
 
 // G8
-func TestWithoutAPositionEventsAreDroppedAndCounted(t *testing.T) {
+func TestWithoutATargetEventsAreDroppedAndCounted(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "placeless", func(s *topics.Settings) { s.DeadLetter = topics.Target{} })
+		id := y.orders("placeless", func(s *topics.Settings) { s.DeadLetter = topics.Target{} })
 		y.sender.always(status(400))
-		wait()
 		y.publish("orders", "a", "b")
 		wait()
-		if letters := y.dead.all(); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
-		}
+		wantIDs(t, "dead", y.dead.ids(""), nil)
 		if st := y.stats(id); st.Dropped[retry.ReasonRefused] != 2 {
 			t.Errorf("stats %+v", st)
 		}
 		after(2 * time.Second)
 		y.restart()
 		after(time.Hour)
-		if n := len(y.sender.all("")); n != 2 {
-			t.Errorf("%d requests, want 2: what was dropped does not come again", n)
-		}
+		y.wantRequests("", 2, "and what was dropped does not come again")
 	})
 }

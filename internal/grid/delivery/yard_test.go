@@ -161,6 +161,14 @@ func (y *yard) kill() {
 	y.stop()
 }
 
+// reconfigure stops the service and starts another with another configuration.
+func (y *yard) reconfigure(change func(*Config)) {
+	y.t.Helper()
+	y.stop()
+	y.config = change
+	y.start()
+}
+
 func (y *yard) restart() {
 	y.kill()
 	y.start()
@@ -178,6 +186,32 @@ func (y *yard) topic(name string) string {
 func (y *yard) subscribe(topic, name string, change ...func(*topics.Settings)) string {
 	y.t.Helper()
 	return y.subscribeTo(topics.Source{Topic: topic}, name, change...)
+}
+
+// orders makes the topic of that name, and a subscription of it that is at work.
+func (y *yard) orders(name string, change ...func(*topics.Settings)) string {
+	y.t.Helper()
+	y.topic("orders")
+	id := y.subscribe("orders", name, change...)
+	wait()
+	return id
+}
+
+func (y *yard) unsubscribe(topic, name string) {
+	y.t.Helper()
+	if err := y.topics.Delete(y.t.Context(), topics.Source{Topic: topic}, name); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// lane is a subscription's.
+func (y *yard) lane(id string) *lane {
+	y.t.Helper()
+	l, err := y.service.lane(id)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return l
 }
 
 func (y *yard) subscribeTo(source topics.Source, name string, change ...func(*topics.Settings)) string {
@@ -231,6 +265,28 @@ func (y *yard) stats(id string) Stats {
 		y.t.Fatal(err)
 	}
 	return st
+}
+
+func (y *yard) wantEndpoint(id string, want retry.State) {
+	y.t.Helper()
+	if st := y.stats(id).Endpoint; st.State != want {
+		y.t.Errorf("the endpoint of %s is %v, want %v", y.lane(id).termsNow().sub.Name, st.State, want)
+	}
+}
+
+// wantRequests counts those that have ended, of a subscription or (empty) of all.
+func (y *yard) wantRequests(sub string, want int, when string) {
+	y.t.Helper()
+	if n := len(y.sender.all(sub)); n != want {
+		y.t.Errorf("%d requests %s, want %d", n, when, want)
+	}
+}
+
+func (y *yard) wantNoMemory(when string) {
+	y.t.Helper()
+	if used := y.service.budget.used.Load(); used != 0 {
+		y.t.Errorf("%d bytes are %s", used, when)
+	}
 }
 
 // wait lets everything happen that can happen without time going on.
