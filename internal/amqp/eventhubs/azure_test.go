@@ -88,8 +88,7 @@ func receiveAll(t testing.TB, p *azeventhubs.PartitionClient, n int) []*azeventh
 
 // H2, H3, H8: the official client publishes in all its ways and gets back what it sent.
 func TestAzurePublishAndConsume(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 4)
+	y := newOrders(t, 4)
 	p, c := y.producer(auth.RootPolicy), y.consumer(auth.RootPolicy, "")
 	e := &azeventhubs.EventData{
 		Body: []byte("body"), ContentType: ptr("text/plain"), CorrelationID: "corr", MessageID: ptr("id"),
@@ -99,9 +98,7 @@ func TestAzurePublishAndConsume(t *testing.T) {
 	sendBatch(t, p, &azeventhubs.EventDataBatchOptions{PartitionKey: ptr("device-2")}, e)
 
 	got := receiveAll(t, y.partition(c, "1", fromTheStart), 2)
-	if diff := cmp.Diff(*e, got[0].EventData); diff != "" {
-		t.Error(diff)
-	}
+	same(t, *e, got[0].EventData)
 	if got[0].SequenceNumber != 0 || got[1].SequenceNumber != 1 || got[1].Offset != "1" || got[0].PartitionKey != nil || string(got[1].Body) != "second" {
 		t.Errorf("events are %+v, %+v", got[0], got[1])
 	}
@@ -129,8 +126,7 @@ func TestAzurePublishAndConsume(t *testing.T) {
 
 // H4: the client's start positions.
 func TestAzureStartPositions(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.store("orders", "0", "a", "b", "c")
 	c := y.consumer(auth.RootPolicy, "")
 	for what, tt := range map[string]struct {
@@ -155,16 +151,13 @@ func TestAzureStartPositions(t *testing.T) {
 
 // H10: properties, before the first event and after; the same for both kinds of client.
 func TestAzureProperties(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 2)
+	y := newOrders(t, 2)
 	hub, err := y.broker.Hub("orders")
 	must(t, err)
 	p, c := y.producer(auth.RootPolicy), y.consumer(auth.RootPolicy, "")
 	props, err := p.GetEventHubProperties(t.Context(), nil)
 	must(t, err)
-	if diff := cmp.Diff(azeventhubs.EventHubProperties{CreatedOn: hub.Created, Name: "orders", PartitionIDs: []string{"0", "1"}}, props); diff != "" {
-		t.Error(diff)
-	}
+	same(t, azeventhubs.EventHubProperties{CreatedOn: hub.Created, Name: "orders", PartitionIDs: []string{"0", "1"}}, props)
 	empty, err := c.GetPartitionProperties(t.Context(), "1", nil)
 	must(t, err)
 	if diff := cmp.Diff(azeventhubs.PartitionProperties{
@@ -189,8 +182,7 @@ func TestAzureProperties(t *testing.T) {
 
 // H5: the client knows that its partition was taken, and why it was not let in.
 func TestAzureOwnership(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.store("orders", "0", "a")
 	first := y.consumer(auth.RootPolicy, "")
 	owner := y.partition(first, "0", &azeventhubs.PartitionClientOptions{OwnerLevel: ptr(int64(1)), StartPosition: fromTheStart.StartPosition})
@@ -220,8 +212,7 @@ func wantCode(t testing.TB, err error, code azeventhubs.ErrorCode) {
 
 // H9: policies that may do one thing only, and hubs that are not there.
 func TestAzureRefusals(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.policy("orders", "sends", auth.Send)
 	y.policy("orders", "listens", auth.Listen)
 
@@ -304,8 +295,7 @@ func (s *checkpoints) SetCheckpoint(_ context.Context, c azeventhubs.Checkpoint,
 // H9: the right to listen suffices for the official processor. What it has marked it
 // does not get again.
 func TestAzureProcessor(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 3)
+	y := newOrders(t, 3)
 	y.policy("orders", "listens", auth.Listen)
 	store := &checkpoints{owners: map[string]azeventhubs.Ownership{}, marks: map[string]azeventhubs.Checkpoint{}}
 	for round := range 2 {

@@ -78,8 +78,7 @@ func authorizeAs(t testing.TB, conn *goamqp.Conn, policy, resource string, life 
 
 // H9: what a token is worth.
 func TestPuttingTokens(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.hub("Other", 1)
 	y.policy("", "sender", auth.Send)
 	y.policy("orders", "local", auth.Listen)
@@ -136,8 +135,7 @@ func TestPuttingTokens(t *testing.T) {
 
 // One link in each direction, and the place free the moment the session has ended.
 func TestOnePairOfLinksToTheClaims(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	conn := y.dial(nil)
 	for range 3 { // as one client does, for each token
 		s := newSession(t, conn)

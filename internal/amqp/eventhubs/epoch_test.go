@@ -53,8 +53,7 @@ func TestEpochRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			y := newYard(t)
-			y.hub("orders", 1)
+			y := newOrders(t, 1)
 			y.store("orders", "0", "x")
 			var present []*goamqp.Receiver
 			for _, l := range tt.present {
@@ -138,8 +137,7 @@ func TestPositionsAreFreedAtOnce(t *testing.T) {
 // Receivers that come at the same time, all with the same epoch: each evicts the one
 // before, and the last one stays.
 func TestAStormOfReceivers(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	const count = 12
 	outcome := make(chan error, count)
 	for range count {

@@ -20,8 +20,7 @@ import (
 func TestRequestsThatNobodyWantsTheReplyTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 3000
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		s := y.session()
 		receiver, err := s.NewReceiver(t.Context(), "$management", &goamqp.ReceiverOptions{Credit: -1, TargetAddress: "me"})
 		must(t, err)
@@ -137,8 +136,7 @@ func TestRequestsAreSettledWhenHandled(t *testing.T) {
 // A reply whose link has gone, or never was, is dropped; a request that is no message is
 // rejected.
 func TestRequestsWithoutAWayBack(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := newSession(t, y.dial(nil))
 	sender := newSender(t, s, "$cbs", nil)
 	must(t, sender.Send(t.Context(), putToken("sb://localhost/orders", sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour)), nil))

@@ -65,8 +65,7 @@ func TestDrainingIsAnsweredAtOnce(t *testing.T) {
 	for name, ask := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := newYard(t)
-				y.hub("orders", 1)
+				y := newOrders(t, 1)
 				y.store("orders", "0", "a", "b")
 				c := y.raw()
 				c.plain(auth.RootPolicy)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	goamqp "github.com/Azure/go-amqp"
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -113,6 +114,22 @@ func (y *yard) in(t testing.TB) *yard {
 	sub := *y
 	sub.t = t
 	return &sub
+}
+
+// newOrders has a hub of that name.
+func newOrders(t testing.TB, partitions int) *yard {
+	t.Helper()
+	y := newYard(t)
+	y.hub("orders", partitions)
+	return y
+}
+
+// same compares, and shows where it is not.
+func same(t testing.TB, want, got any, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func (y *yard) hub(name string, partitions int, groups ...string) {

@@ -42,8 +42,7 @@ func TestReadingAHub(t *testing.T) {
 
 // H10: what is told about a partition, before its first event and later.
 func TestReadingAPartition(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 2)
+	y := newOrders(t, 2)
 	c := newRPC(t, y.session(), "$management")
 	ask := func() map[string]any {
 		t.Helper()
@@ -101,8 +100,7 @@ func TestTypesOfManagementAnswers(t *testing.T) {
 }
 
 func TestManagementRequestsThatFail(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 4)
+	y := newOrders(t, 4)
 	c := newRPC(t, y.session(), "$management")
 	const partitionText = "The specified partition is invalid for an EventHub partition sender or receiver. It should be between 0 and 3."
 	tests := []struct {
@@ -137,8 +135,7 @@ func TestManagementRequestsThatFail(t *testing.T) {
 
 // H9: any right to the hub will do, put before or brought along, and none to another.
 func TestRightsToReadAHub(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.hub("other", 1)
 	y.policy("orders", "sends", auth.Send)
 	y.policy("orders", "listens", auth.Listen)

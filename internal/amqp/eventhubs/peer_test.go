@@ -23,8 +23,7 @@ const (
 
 // H9: the rights that each link needs, however they came.
 func TestRightsOfLinks(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 2)
+	y := newOrders(t, 2)
 	y.hub("other", 1)
 	y.policy("", "sends", auth.Send)
 	y.policy("", "listens", auth.Listen)
@@ -139,8 +138,7 @@ func TestWhatAHandlerNeeds(t *testing.T) {
 // goes on.
 func TestLinksEndWithTheirToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		const resource = "sb://localhost/orders"
 		lapsing, renewed := y.dial(nil), y.dial(nil)
 		authorizeAs(t, lapsing, auth.RootPolicy, resource, time.Minute)
@@ -183,8 +181,7 @@ func TestLinksEndWithTheirToken(t *testing.T) {
 // Who logged in with a key has no token to lose.
 func TestAKeyDoesNotExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		sender := newSender(t, y.session(), "orders", nil)
 		time.Sleep(24 * time.Hour)
 		must(t, sender.Send(t.Context(), text("x"), nil))

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	goamqp "github.com/Azure/go-amqp"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
@@ -54,8 +53,7 @@ func (i identity) numbers(t testing.TB, first int32, bodies ...string) *goamqp.M
 
 // H2: what is sent again is stored once; what skips or falls back is refused.
 func TestIdempotentProducers(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 2)
+	y := newOrders(t, 2)
 	s := y.session()
 	sender := newSender(t, s, "orders/Partitions/1", idempotent(nil, nil, nil))
 	me := identityOf(t, sender)
@@ -69,9 +67,7 @@ func TestIdempotentProducers(t *testing.T) {
 	wantError(t, sender.Send(t.Context(), me.numbers(t, 5, "e"), nil), condOutOfOrder, "")
 	wantError(t, sender.Send(t.Context(), me.numbers(t, 2, "b"), nil), condOutOfOrder, "")
 	must(t, sender.Send(t.Context(), me.numbers(t, 4, "d"), nil))
-	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, y.stored("orders", "1")); diff != "" {
-		t.Error(diff)
-	}
+	same(t, []string{"a", "b", "c", "d"}, y.stored("orders", "1"))
 	got := receive(t, newReceiver(t, s, "orders/ConsumerGroups/$Default/Partitions/1", listening{}), 1)[0]
 	if len(got.Annotations) != 3 {
 		t.Errorf("a consumer sees %v", got.Annotations)
@@ -87,8 +83,7 @@ func TestIdempotentProducers(t *testing.T) {
 // H2: whose answer was lost comes back with the number before, is told the same, and sends
 // again under the same numbers: one client takes what it is told for its newest number.
 func TestAProducerThatMissedAnAnswer(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := y.session()
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
 	me := identityOf(t, sender)
@@ -102,15 +97,12 @@ func TestAProducerThatMissedAnAnswer(t *testing.T) {
 	}
 	must(t, sender.Send(t.Context(), again.numbers(t, again.last+1, "b", "c"), nil))
 	must(t, sender.Send(t.Context(), again.numbers(t, again.last+3, "d"), nil))
-	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, y.stored("orders", "0")); diff != "" {
-		t.Error(diff)
-	}
+	same(t, []string{"a", "b", "c", "d"}, y.stored("orders", "0"))
 }
 
 // H2: a higher epoch ends a lower one, whose sends say so, also when it comes back.
 func TestAProducersEpochIsStolen(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := y.session()
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
 	me := identityOf(t, sender)
@@ -129,15 +121,12 @@ func TestAProducersEpochIsStolen(t *testing.T) {
 		}
 	}
 	must(t, thief.Send(t.Context(), stolen.numbers(t, 2, "b"), nil))
-	if diff := cmp.Diff([]string{"a", "b"}, y.stored("orders", "0")); diff != "" {
-		t.Error(diff)
-	}
+	same(t, []string{"a", "b"}, y.stored("orders", "0"))
 }
 
 // H2: what a client leaves open is chosen; what it gets wrong shows with what it sends.
 func TestProducersThatKnowSomeOfTheirState(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := y.session()
 	partial := identityOf(t, newSender(t, s, "orders/Partitions/0", idempotent(nil, int16(1), nil)))
 	if partial.epoch != 1 || partial.last != 0 {
@@ -167,8 +156,7 @@ func TestProducersThatKnowSomeOfTheirState(t *testing.T) {
 
 // The key of a batch's envelope is kept with the events of a producer, too.
 func TestAProducersKeys(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := y.session()
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
 	m := identityOf(t, sender).numbers(t, 1, "a")
@@ -181,8 +169,7 @@ func TestAProducersKeys(t *testing.T) {
 }
 
 func TestProducersThatAreRefused(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := y.session()
 	const at = "orders/Partitions/0"
 	for what, tt := range map[string]struct {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	goamqp "github.com/Azure/go-amqp"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -22,8 +21,7 @@ const firstPartition = "orders/ConsumerGroups/$Default/Partitions/0"
 // H3: whatever is in a message comes back as it was sent, and the hub's own annotations
 // beside it, each in its type.
 func TestEverythingComesBackAsSent(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := y.session()
 	sender := newSender(t, s, "orders", nil)
 	receiver := newReceiver(t, s, firstPartition, listening{})
@@ -94,9 +92,7 @@ func TestEverythingComesBackAsSent(t *testing.T) {
 			var sent, returned goamqp.Message
 			must(t, sent.UnmarshalBinary(want))
 			must(t, returned.UnmarshalBinary(back))
-			if diff := cmp.Diff(fmt.Sprintf("%#v", content(&sent)), fmt.Sprintf("%#v", content(&returned))); diff != "" {
-				t.Error(diff)
-			}
+			same(t, fmt.Sprintf("%#v", content(&sent)), fmt.Sprintf("%#v", content(&returned)))
 		})
 	}
 }
@@ -124,8 +120,7 @@ func content(m *goamqp.Message) []any {
 // What belongs to the hub is the hub's: annotations of an event that was received and is
 // sent on are not kept, its key is, and neither delivery count nor delivery annotations.
 func TestTheHubsOwnAnnotationsAreTheHubs(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := y.session()
 	m := text("x")
 	m.Header = &goamqp.MessageHeader{DeliveryCount: 3}
@@ -152,8 +147,7 @@ func TestTheHubsOwnAnnotationsAreTheHubs(t *testing.T) {
 
 // H4: from wherever a reader wants to begin.
 func TestReadingFromEverywhere(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.store("orders", "0", "a", "b", "c", "d", "e")
 	s := y.session()
 	at := annotation[time.Time](t, receive(t, newReceiver(t, s, firstPartition, listening{}), 3)[2], wire.AnnotationEnqueuedTime).UnixMilli()
@@ -195,8 +189,7 @@ func TestReadingFromEverywhere(t *testing.T) {
 
 // The event at a time is found by its time: itself, or what follows it.
 func TestReadingFromATime(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.store("orders", "0", "a")
 	s := y.session()
 	first := annotation[time.Time](t, receive(t, newReceiver(t, s, firstPartition, listening{}), 1)[0], wire.AnnotationEnqueuedTime)
@@ -262,8 +255,7 @@ func TestReceiversThatAreRefused(t *testing.T) {
 
 // H10: on request each delivery tells of the partition's newest event.
 func TestRuntimeMetricsBesideDeliveries(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.store("orders", "0", "a", "b", "c")
 	s := y.session()
 	plainly := receive(t, newReceiver(t, s, firstPartition, listening{}), 3)
@@ -288,8 +280,7 @@ func TestRuntimeMetricsBesideDeliveries(t *testing.T) {
 
 // H10: what is told was so when it was told, however long the client took to give credit.
 func TestRuntimeMetricsAreNotOld(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	together := []eventlog.Event{{Message: plain(t, "a")}, {Message: plain(t, "b")}, {Message: plain(t, "c")}}
 	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, together)
 	must(t, err)
@@ -305,8 +296,7 @@ func TestRuntimeMetricsAreNotOld(t *testing.T) {
 
 // H4: credit is all that a client has to give; without it nothing is sent.
 func TestCreditDecidesHowMuchIsSent(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	events := make([]eventlog.Event, 1000)
 	for i := range events {
 		events[i].Message = plain(t, strconv.Itoa(i))

@@ -38,9 +38,7 @@ func TestRequestsAreRead(t *testing.T) {
 		id: []byte{0x53, 7}, replyTo: "me", operation: "put-token", kind: "jwt", name: "sb://host/hub",
 		token: "t", body: "token", size: len(msg),
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(request{})); diff != "" {
-		t.Error(diff)
-	}
+	same(t, want, got, cmp.AllowUnexported(request{}))
 }
 
 func TestRequestsWithLittleInThem(t *testing.T) {

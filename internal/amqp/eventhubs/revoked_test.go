@@ -45,8 +45,7 @@ func TestLinksEndWhenTheirPolicyDoes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := newYard(t)
-				y.hub("orders", 1)
+				y := newOrders(t, 1)
 				y.policy("orders", "ours", auth.Send|auth.Listen)
 				y.policy("orders", "theirs", auth.Send|auth.Listen)
 				plain := y.dial(&goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain("ours", keyOf("ours")), HostName: "localhost"})
@@ -93,8 +92,7 @@ func TestLinksEndWhenTheirPolicyDoes(t *testing.T) {
 // A connection that has lost its rights may put another token and begin again.
 func TestATokenAfterARevokedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		y.policy("", "ours", auth.Send)
 		conn := y.dial(nil)
 		authorizeAs(t, conn, "ours", "sb://localhost/orders", time.Hour)
@@ -113,8 +111,7 @@ func TestASenderDoesNotMoveToANewHub(t *testing.T) {
 	for what, opts := range map[string]*goamqp.SenderOptions{"plain": nil, "numbered": idempotent(nil, nil, nil)} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := newYard(t)
-				y.hub("orders", 1)
+				y := newOrders(t, 1)
 				s := y.session() // with rights to all hubs
 				sender := newSender(t, s, "orders/Partitions/0", opts)
 				message := func(s *goamqp.Sender) *goamqp.Message {
@@ -203,8 +200,7 @@ func TestAudiencesAreReadInOneWay(t *testing.T) {
 // H9: who shows nothing does not keep a connection, whatever signs of life he gives.
 func TestConnectionsWithoutATokenEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		y.policy("", "ours", auth.Send)
 		idle, refused, late, logged := y.dial(nil), y.dial(nil), y.dial(nil), y.sessionAs("ours")
 		wrong := newRPC(t, newSession(t, refused), "$cbs")

@@ -34,8 +34,7 @@ func batchOf(t testing.TB, key any, messages ...*goamqp.Message) *goamqp.Message
 
 // H2: to a named partition, with a key, or to whichever is next.
 func TestPublishing(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 4)
+	y := newOrders(t, 4)
 	s := y.session()
 
 	toPartition := newSender(t, s, "orders/Partitions/2", nil)
@@ -79,8 +78,7 @@ func TestPublishing(t *testing.T) {
 
 // H2: a batch is stored whole, in order, in one partition; of its envelope the key counts.
 func TestPublishingABatch(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 4)
+	y := newOrders(t, 4)
 	sender := newSender(t, y.session(), "orders", nil)
 	events := make([]*goamqp.Message, 100)
 	for i := range events {
@@ -145,27 +143,21 @@ func TestPublishingTooMuch(t *testing.T) {
 	if d := c.disposition(); d.State.Outcome != wire.OutcomeAccepted || !d.Settled {
 		t.Errorf("the disposition is %+v", d)
 	}
-	if diff := cmp.Diff([]string{"small"}, y.stored("orders", "0")); diff != "" {
-		t.Error(diff)
-	}
+	same(t, []string{"small"}, y.stored("orders", "0"))
 }
 
 func TestKeysThatCannotBe(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	sender := newSender(t, y.session(), "orders", nil)
 	wantError(t, sender.Send(t.Context(), batchOf(t, strings.Repeat("k", 129), text("x")), nil), condArgument, "")
 	// One that is no text is no key.
 	must(t, sender.Send(t.Context(), batchOf(t, int32(5), text("x")), nil))
-	if diff := cmp.Diff([]string{"x"}, y.stored("orders", "0")); diff != "" {
-		t.Error(diff)
-	}
+	same(t, []string{"x"}, y.stored("orders", "0"))
 }
 
 // Messages that were sent settled are stored, and nothing is said of them.
 func TestPublishingSettled(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	sender := newSender(t, y.session(), "orders", &goamqp.SenderOptions{SettlementMode: goamqp.SenderSettleModeSettled.Ptr()})
 	must(t, sender.Send(t.Context(), text("a"), nil))
 	must(t, sender.Send(t.Context(), text("b"), nil))
@@ -177,8 +169,7 @@ func TestPublishingSettled(t *testing.T) {
 
 // Many messages are under way at once, and each is settled when it is stored.
 func TestPublishingManyAtOnce(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 3)
+	y := newOrders(t, 3)
 	var senders sync.WaitGroup
 	for i := range 4 {
 		sender := newSender(t, y.session(), "orders/Partitions/"+strconv.Itoa(i%3), nil)
@@ -213,14 +204,11 @@ func TestPublishingManyAtOnce(t *testing.T) {
 			next[i]++
 		}
 	}
-	if diff := cmp.Diff([]int{300, 300, 300, 300}, next); diff != "" {
-		t.Error(diff)
-	}
+	same(t, []int{300, 300, 300, 300}, next)
 }
 
 func TestSendersThatAreRefused(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 4)
+	y := newOrders(t, 4)
 	s := y.session()
 	tests := []struct {
 		address   string
@@ -246,8 +234,7 @@ func TestSendersThatAreRefused(t *testing.T) {
 
 // A hub that is deleted takes its links with it, in both directions.
 func TestADeletedHubEndsItsLinks(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	s := y.session()
 	sender := newSender(t, s, "orders", nil)
 	receiver := newReceiver(t, s, "orders/ConsumerGroups/$Default/Partitions/0", listening{})

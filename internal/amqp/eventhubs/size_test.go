@@ -14,8 +14,7 @@ import (
 // which only the envelope has is stored with each of them. What does not fit by that is
 // refused with the numbers that matter, and the link goes on.
 func TestWhatFitsTheLinkFitsTheLog(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	sender := newSender(t, y.session(), "orders", nil)
 	one := text("x")
 	encoded, err := one.MarshalBinary()

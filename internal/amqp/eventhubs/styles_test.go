@@ -88,8 +88,7 @@ var styles = []style{
 func TestTheFiveClients(t *testing.T) {
 	for _, s := range styles {
 		t.Run(s.name, func(t *testing.T) {
-			y := newYard(t)
-			y.hub("orders", 1)
+			y := newOrders(t, 1)
 			y.store("orders", "0", "a", "b")
 			c := y.raw()
 			if s.mechanism != "" {

@@ -185,8 +185,7 @@ func TestYardRequestsThatFail(t *testing.T) {
 
 // H9: to listen to that hub, and nothing less.
 func TestRightsToYard(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	y.hub("other", 1)
 	y.policy("orders", "sends", auth.Send)
 	y.policy("orders", "listens", auth.Listen)
@@ -225,8 +224,7 @@ func TestNoYardNode(t *testing.T) {
 
 // All entries come, whatever they measure together.
 func TestYardEntriesComeInPages(t *testing.T) {
-	y := newYard(t)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
 	g := processor.Group{Hub: "orders", Group: "$Default"}
 	const entries = 100
 	for i := range entries {
@@ -375,8 +373,7 @@ func TestYardRequestsEndWithTheirLink(t *testing.T) {
 // Others, and other links, are not held up.
 func TestYardRepliesThatNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		g := processor.Group{Hub: "orders", Group: "$Default"}
 		for i := range 20 {
 			_, err := y.groups.Put(t.Context(), g, processor.Entry{Key: fmt.Sprintf("big/%02d", i), Value: make([]byte, groupwire.MaxValueBytes)})

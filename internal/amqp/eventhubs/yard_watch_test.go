@@ -38,8 +38,7 @@ func (c *yardCalls) put(hub, key string) {
 // between one request and the next.
 func TestWaitingForChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		y.hub("other", 1)
 		c := newYardCalls(t, y.session())
 		token := c.first("orders")
@@ -64,8 +63,7 @@ func TestWaitingForChanges(t *testing.T) {
 
 func TestNothingChangesForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		c := newYardCalls(t, y.session())
 		token := c.first("orders")
 		began := time.Now()
@@ -107,8 +105,7 @@ func TestForsakenWatch(t *testing.T) {
 // H9: when the right to the hub ends, so does the waiting, and nothing more is told.
 func TestRevokedWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		y.hub("other", 1)
 		y.policy("orders", "listens", auth.Listen)
 		y.policy("other", "stays", auth.Listen)
@@ -151,8 +148,7 @@ func TestGroupDeletedWhileWaiting(t *testing.T) {
 // waited longest is sent to ask again.
 func TestTooManyWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("orders", 1)
+		y := newOrders(t, 1)
 		c := newYardCalls(t, y.session())
 		token := c.first("orders")
 		var polls []string
