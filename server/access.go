@@ -48,7 +48,7 @@ type Access struct {
 // openAccess opens the registry of policies and sees to it that the configured ones exist.
 func (y *yard) openAccess(ctx context.Context, cfg Config, open openListeners) (err error) {
 	settings := access.Config{
-		Meta: y.meta, Hub: y.hubCreated, Development: open.development(), AnyBearer: cfg.AcceptAnyJWT, Log: cfg.Log,
+		Meta: y.storage.Meta, Hub: y.hubCreated, Development: open.development(), AnyBearer: cfg.AcceptAnyJWT, Log: cfg.Log,
 	}
 	y.passes = newPasses(nil)
 	if cfg.OIDC.Issuer != "" {

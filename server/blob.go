@@ -18,7 +18,7 @@ const blobDir = "blobs"
 
 // openBlobs opens the blob store, whose entries are in the meta store.
 func (y *yard) openBlobs(cfg Config) (err error) {
-	y.blobs, err = blob.Open(blob.Config{Meta: y.meta, FS: vfs.OS(filepath.Join(cfg.DataDir, blobDir)), Log: cfg.Log})
+	y.blobs, err = blob.Open(blob.Config{Meta: y.storage.Meta, FS: vfs.OS(filepath.Join(cfg.DataDir, blobDir)), Log: cfg.Log})
 	return err
 }
 

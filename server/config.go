@@ -11,7 +11,8 @@ import (
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/service"
-	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Off, in place of an address, closes a listener.
@@ -154,7 +155,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	if _, err := disk.ParseSync(c.Sync); err != nil {
+	if err := c.storage(nil).Check(); err != nil {
 		return err
 	}
 	for _, h := range c.Hubs {
@@ -187,6 +188,11 @@ func (c Config) validate() error {
 		return err
 	}
 	return errors.Join(c.validateGrid(), c.validateFunctions())
+}
+
+// storage is how events and definitions are kept.
+func (c Config) storage(metrics prometheus.Registerer) storage.Config {
+	return storage.Config{Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes, Log: c.Log, Metrics: metrics}
 }
 
 // ReservedNames are the first path segments that the yard keeps for itself: no hub has

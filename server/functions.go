@@ -54,13 +54,13 @@ type functionYard struct {
 // they ask it about circuits: so it is told where to ask.
 func (y *yard) openFunctions(ctx context.Context, cfg Config, open openListeners) (err error) {
 	f := &y.functions
-	f.box = box.New(box.Config{Broker: y.broker, Meta: y.meta, Log: cfg.Log})
+	f.box = box.New(box.Config{Broker: y.broker, Meta: y.storage.Meta, Log: cfg.Log})
 	instance, err := node(cfg.DataDir)
 	if err != nil { // worth no more than a few seconds
 		cfg.Log.Warn("this yard's functions wait for their leases to run out after a crash", "error", err)
 	}
 	f.runner, err = runner.Open(ctx, runner.Config{
-		Meta: y.meta, Broker: y.broker, Groups: y.groups, Box: f.box,
+		Meta: y.storage.Meta, Broker: y.broker, Groups: y.groups, Box: f.box,
 		HTTP:          &http.Client{Transport: y.grid.client.Transport(), CheckRedirect: notFollowed},
 		CheckEndpoint: func(url string) error { return y.grid.client.Check(egress.Endpoint{URL: url}) },
 		CheckTarget:   func(target string) error { return f.notices.CheckTarget(target) },
@@ -95,7 +95,7 @@ func (y *yard) openNotices(ctx context.Context, cfg Config, open openListeners) 
 		return err
 	}
 	y.functions.notices, err = notify.Open(ctx, notify.Config{
-		Circuits: y.functions.runner, Topics: y.grid.topics, Meta: y.meta, Client: y.grid.client, SMTP: mail,
+		Circuits: y.functions.runner, Topics: y.grid.topics, Meta: y.storage.Meta, Client: y.grid.client, SMTP: mail,
 		Link: func() string { return open.resumeBase(cfg) }, LinkLife: cfg.Notify.LinkLife, Log: cfg.Log, Metrics: y.registry,
 	})
 	if err != nil {

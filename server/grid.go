@@ -74,7 +74,7 @@ func (y *yard) openGrid(ctx context.Context, cfg Config, open openListeners) (er
 func (y *yard) openTopics(ctx context.Context, cfg Config) (err error) {
 	g := &y.grid
 	g.topics, err = topics.Open(ctx, topics.Config{
-		Engine: y.engine, Meta: y.meta, Broker: y.broker, Validate: g.asker, ValidationURL: g.links,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, Validate: g.asker, ValidationURL: g.links,
 		ValidationWindow: cfg.Grid.ValidationWindow, Retention: cfg.Grid.TopicRetention, Log: cfg.Log,
 		CheckTarget:   func(p topics.Target) error { return g.dead.CheckTarget(p) },
 		CheckEndpoint: func(s topics.Subscription) error { return g.client.Check(*s.Webhook) },
@@ -110,7 +110,7 @@ func (y *yard) ensureTopic(ctx context.Context, t Topic) error {
 func (y *yard) openDead(ctx context.Context, cfg Config) (err error) {
 	g := &y.grid
 	g.dead, err = deadletter.Open(ctx, deadletter.Config{
-		Engine: y.engine, Meta: y.meta, Topics: g.topics, Broker: y.broker, DataDir: cfg.DataDir, AllowDirs: cfg.Grid.DeadLetterFolders,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Topics: g.topics, Broker: y.broker, DataDir: cfg.DataDir, AllowDirs: cfg.Grid.DeadLetterFolders,
 		Transport: g.client.Transport(), Delay: cfg.Grid.DeadLetterDelay, GiveUp: cfg.Grid.DeadLetterGiveUp, Keep: cfg.Grid.DeadLetterKeep,
 		Log: cfg.Log, Metrics: y.registry,
 	})
@@ -131,13 +131,13 @@ func (y *yard) openDelivery(ctx context.Context, cfg Config, origin string) (err
 		jitter = nil
 	}
 	g.retryLogs, err = retrylog.Open(ctx, retrylog.Config{
-		Engine: y.engine, Meta: y.meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Grid.Jitter, 0), Log: cfg.Log, Metrics: y.registry,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Grid.Jitter, 0), Log: cfg.Log, Metrics: y.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("open retry logs: %w", err)
 	}
 	g.delivery, err = delivery.Open(ctx, delivery.Config{
-		Meta: y.meta, Topics: g.topics, Broker: y.broker, Dead: g.dead, RetryLogs: g.retryLogs,
+		Meta: y.storage.Meta, Topics: g.topics, Broker: y.broker, Dead: g.dead, RetryLogs: g.retryLogs,
 		Sender: webhook.New(webhook.Config{
 			Client: g.client, Broker: y.broker, Origin: origin, Timeout: cfg.Grid.Timeout, Late: cfg.Grid.LateWindow,
 		}),

@@ -70,7 +70,7 @@ func (s *Server) newListeners(open openListeners, in *inside) (*listeners, error
 		return nil, err
 	}
 	api := v1.New(v1.Config{
-		Broker: y.broker, Groups: y.groups, Version: s.cfg.Version, Engine: "disk",
+		Broker: y.broker, Groups: y.groups, Version: s.cfg.Version, Engine: y.storage.Engine,
 		Access:    &rootRegistry{y.access, y.root, s.cfg.Log},
 		Listeners: s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), BlobEndpoint: open.blobEndpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,
 		Stopping: stopping, Grid: y.gridAPI(),

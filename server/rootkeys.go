@@ -66,7 +66,7 @@ func (y *yard) openSecrets(ctx context.Context, open openListeners) (secrets, er
 
 func (y *yard) notedKeys(ctx context.Context) (rootKeys, meta.Revision, error) {
 	var noted rootKeys
-	entry, err := y.meta.Get(ctx, rootKeysEntry)
+	entry, err := y.storage.Meta.Get(ctx, rootKeysEntry)
 	if err == nil {
 		err = json.Unmarshal(entry.Value, &noted)
 	}
@@ -87,7 +87,7 @@ func (y *yard) noteKeys(ctx context.Context, want rootKeys) error {
 	}
 	value, err := json.Marshal(want)
 	if err == nil {
-		_, err = y.meta.CompareAndSet(ctx, rootKeysEntry, revision, value)
+		_, err = y.storage.Meta.CompareAndSet(ctx, rootKeysEntry, revision, value)
 	}
 	if err != nil {
 		return fmt.Errorf("note who knows the root policy's keys: %w", err)

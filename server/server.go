@@ -10,17 +10,17 @@ import (
 	"sync"
 
 	"github.com/eventyard/eventyard/internal/service"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage"
 )
 
 var (
 	// ErrLocked: another yard uses the data folder.
-	ErrLocked = vfs.ErrLocked
+	ErrLocked = storage.ErrLocked
 	// ErrUsed: a server runs once; make another.
 	ErrUsed = errors.New("this server has run already")
 	// ErrMetaLost: the data folder holds events, but not the file that says whose they
 	// are. It comes with fs.ErrNotExist.
-	ErrMetaLost = errors.New(metaName + " is missing")
+	ErrMetaLost = storage.ErrMetaLost
 
 	errStopping = errors.New("the yard is stopping")
 )

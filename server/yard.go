@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -16,22 +14,16 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/service"
-	"github.com/eventyard/eventyard/internal/storage/bolt"
-	"github.com/eventyard/eventyard/internal/storage/disk"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage"
 	"github.com/eventyard/eventyard/internal/transport/certs"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metaName is the meta store's file in the data folder.
-const metaName = "meta.db"
-
 // yard is what stands behind the listeners.
 type yard struct {
 	registry  *prometheus.Registry
-	engine    *disk.Engine
-	meta      *bolt.Store
+	storage   *storage.Storage
 	broker    *broker.Broker
 	groups    *groups.Registry
 	access    *access.Registry
@@ -49,9 +41,6 @@ type yard struct {
 // openYard opens storage, broker, access and certificates, and sees to it that the
 // configured hubs and policies exist.
 func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err error) {
-	if err := vfs.OS(cfg.DataDir).MkdirAll("."); err != nil { // durably, for its owner only
-		return nil, fmt.Errorf("make data folder: %w", err)
-	}
 	y := &yard{registry: prometheus.NewRegistry()}
 	y.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
@@ -60,7 +49,7 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 		}
 	}()
 	for _, step := range []func() error{
-		func() error { return y.openStorage(cfg) },
+		func() error { return y.openStorage(ctx, cfg) },
 		func() error { return y.openBroker(ctx, cfg) },
 		func() error { return y.openGroups(cfg) },
 		func() error { return y.openAccess(ctx, cfg, open) },
@@ -79,7 +68,7 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 
 func (y *yard) openBroker(ctx context.Context, cfg Config) (err error) {
 	y.broker, err = broker.Open(ctx, broker.Config{
-		Engine: y.engine, Meta: y.meta, Namespace: cfg.Namespace, Log: cfg.Log, Metrics: y.registry,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Log: cfg.Log, Metrics: y.registry,
 	})
 	if err != nil {
 		return err
@@ -94,7 +83,7 @@ func (y *yard) openBroker(ctx context.Context, cfg Config) (err error) {
 
 // openGroups makes the registry of leases and checkpoints, which has nothing to close.
 func (y *yard) openGroups(cfg Config) (err error) {
-	y.groups, err = groups.New(groups.Config{Meta: y.meta, Broker: y.broker, Log: cfg.Log, Metrics: y.registry})
+	y.groups, err = groups.New(groups.Config{Meta: y.storage.Meta, Broker: y.broker, Log: cfg.Log, Metrics: y.registry})
 	return err
 }
 
@@ -130,75 +119,23 @@ func (y *yard) tlsConfig() *tls.Config {
 	return y.certs.TLS()
 }
 
-// openStorage opens the engine first: its lock tells at once whether another yard
-// has the folder.
-func (y *yard) openStorage(cfg Config) error {
-	sync, err := disk.ParseSync(cfg.Sync)
-	if err != nil {
-		return err
-	}
-	engine, err := disk.Open(disk.Config{
-		Dir: cfg.DataDir, Sync: sync, SyncInterval: cfg.SyncInterval, SegmentBytes: cfg.SegmentBytes,
-		Log: cfg.Log, Metrics: y.registry,
-	})
-	if err != nil {
-		return err
-	}
-	y.engine = engine
-	return y.openMeta(cfg)
-}
-
-// openMeta opens the store of definitions. It is durable in every sync mode: what a
-// power cut may cost is a few events, never the hubs. Where there are logs there was
-// a store, and making an empty one would hide them all.
-func (y *yard) openMeta(cfg Config) error {
-	kept, err := hasLogs(cfg.DataDir)
-	if err != nil {
-		return err
-	}
-	y.meta, err = bolt.Open(metaConfig(cfg, kept))
-	return metaLost(cfg.DataDir, err)
-}
-
-func metaConfig(cfg Config, mustExist bool) bolt.Config {
-	return bolt.Config{Path: filepath.Join(cfg.DataDir, metaName), MustExist: mustExist, Log: cfg.Log}
-}
-
-// metaLost tells the loss of the meta store from its other troubles.
-func metaLost(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %s holds events of hubs that it described: %w", ErrMetaLost, filepath.Join(dir, logDir), err)
-	}
+// openStorage opens what the two contracts of storage stand for.
+func (y *yard) openStorage(ctx context.Context, cfg Config) (err error) {
+	y.storage, err = storage.Open(ctx, storage.Disk(cfg.DataDir), cfg.storage(y.registry))
 	return err
-}
-
-// hasLogs tells whether the engine keeps anything for a hub. What cannot be a log,
-// such as the lost+found of a disk, does not count.
-func hasLogs(dir string) (bool, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, logDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for logs: %w", err)
-	}
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() && e.Name() != "lost+found"
-	}), nil
 }
 
 // parts is what runs behind the listeners, in the order of dependence.
 func (y *yard) parts(cfg Config) []service.Part {
 	return slices.Concat([]service.Part{
-		{Name: "engine", Run: y.engine.Run},
+		{Name: "engine", Run: y.storage.Log.Run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
 		y.blobPart(),
 	}, y.gridParts(cfg), y.functionParts())
 }
 
-// close frees the folder: the engine before the meta store that its hubs are in. Nobody
-// waits for the issuer of tokens by then.
+// close frees the folder. Nobody waits for the issuer of tokens by then.
 func (y *yard) close() error {
 	if y.bearer != nil {
 		y.bearer.Close()
@@ -206,12 +143,8 @@ func (y *yard) close() error {
 	if y.grid.client != nil {
 		y.grid.client.Close()
 	}
-	var engine, meta error
-	if y.engine != nil {
-		engine = y.engine.Close()
+	if y.storage == nil {
+		return nil
 	}
-	if y.meta != nil {
-		meta = y.meta.Close()
-	}
-	return errors.Join(engine, meta)
+	return y.storage.Close()
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,37 +36,10 @@ func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
 	r.shutdown()
 }
 
-// In every sync mode: events may be lost to a power cut, their hubs may not.
-func TestHubsAreDurableWhateverTheSyncMode(t *testing.T) {
-	for _, mode := range []string{"always", "interval", "os"} {
-		if cfg := metaConfig(Config{DataDir: "d", Sync: mode}, false); cfg.NoSync || cfg.Path != filepath.Join("d", metaName) {
-			t.Errorf("sync mode %s opens the meta store with %+v", mode, cfg)
-		}
-	}
-}
-
-// Events without the file that says whose they are must not look like an empty yard.
-func TestALostMetaStoreIsAnError(t *testing.T) {
-	cfg := filled(t)
-	if err := os.Remove(filepath.Join(cfg.DataDir, metaName)); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Run(t.Context()); !errors.Is(err, ErrMetaLost) || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error is %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, metaName)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a store was made: %v", err)
-	}
-}
-
 func TestAFolderWithoutLogsMayBeginAnew(t *testing.T) {
 	cfg := quick(t)
 	// The log folder may be a disk of its own, with what file systems have in theirs.
-	if err := os.MkdirAll(filepath.Join(cfg.DataDir, logDir, "lost+found"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(cfg.DataDir, "log", "lost+found"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	start(t, cfg).shutdown()

@@ -1,0 +1,102 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// What storage has in a folder.
+const (
+	metaName   = "meta.db"
+	lockName   = "LOCK"
+	logDir     = "log"
+	journalDir = "journal"
+	spareDir   = "spare"
+	trashDir   = "trash"
+)
+
+// openDisk opens the engine first: its lock tells at once whether another yard has the folder.
+func openDisk(folder string, cfg Config) (*Storage, error) {
+	sync, err := disk.ParseSync(cfg.Sync)
+	if err != nil {
+		return nil, err
+	}
+	if err := vfs.OS(folder).MkdirAll("."); err != nil { // durably, for its owner only
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	engine, err := disk.Open(disk.Config{
+		Dir: folder, Sync: sync, SyncInterval: cfg.SyncInterval, SegmentBytes: cfg.SegmentBytes, Log: cfg.Log, Metrics: cfg.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	kept, err := hasLogs(folder)
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	store, err := bolt.Open(metaConfig(folder, cfg, kept))
+	if err != nil {
+		return nil, errors.Join(metaLost(folder, err), engine.Close())
+	}
+	// The engine is closed before the store that its hubs are in.
+	end := func() error { return errors.Join(engine.Close(), store.Close()) }
+	return &Storage{Log: engine, Meta: store, Engine: "disk", close: end}, nil
+}
+
+// metaConfig is of the store of definitions. It is durable in every sync mode: what a power cut may
+// cost is a few events, never the hubs. Where there are logs there was a store, and making an empty
+// one would hide them all.
+func metaConfig(folder string, cfg Config, hasLogs bool) bolt.Config {
+	return bolt.Config{Path: filepath.Join(folder, metaName), MustExist: hasLogs, Log: cfg.Log}
+}
+
+// metaLost tells the loss of the meta store from its other troubles.
+func metaLost(folder string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s holds events of hubs that it described: %w", ErrMetaLost, filepath.Join(folder, logDir), err)
+	}
+	return err
+}
+
+// hasLogs tells whether the engine keeps anything for a hub. What cannot be a log, such as the
+// lost+found of a disk, does not count.
+func hasLogs(folder string) (bool, error) {
+	entries, err := os.ReadDir(filepath.Join(folder, logDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for logs: %w", err)
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.IsDir() && e.Name() != "lost+found"
+	}), nil
+}
+
+// InUse tells whether a yard has the storage open.
+func InUse(url string) (bool, error) {
+	folder, err := folderOf(url)
+	if err != nil {
+		return false, err
+	}
+	// No lock is made where there is none.
+	if _, err := os.Stat(filepath.Join(folder, lockName)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	lock, err := vfs.OS(folder).Lock(lockName)
+	if errors.Is(err, vfs.ErrLocked) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock %s: %w", folder, err)
+	}
+	return false, lock.Close()
+}

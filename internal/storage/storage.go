@@ -1,0 +1,86 @@
+// Package storage opens what a yard keeps its events and definitions in, from a URL. It is the only
+// package that knows the engines: everybody else has the two contracts, eventlog.Engine and
+// meta.Store.
+//
+//	disk://FOLDER   segment files and a bbolt file in a folder of this machine
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+var (
+	// ErrLocked: another yard uses the storage.
+	ErrLocked = vfs.ErrLocked
+	// ErrMetaLost: the folder holds events, but not the file that says whose they are. It comes with
+	// fs.ErrNotExist.
+	ErrMetaLost = errors.New(metaName + " is missing")
+)
+
+// Config says how storage is kept. Zero values have an engine's defaults.
+type Config struct {
+	// Sync says when an event counts as stored: always, interval or os.
+	Sync string
+	// SyncInterval is the longest an event waits for its sync when Sync is interval.
+	SyncInterval time.Duration
+	// SegmentBytes is the size of a partition's files.
+	SegmentBytes int64
+	// Log takes what an operator should know. Metrics takes the engine's counts.
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// Check tells what is wrong with the configuration by itself.
+func (c Config) Check() error {
+	_, err := disk.ParseSync(c.Sync)
+	return err
+}
+
+// Storage is the two contracts, opened.
+type Storage struct {
+	Log  eventlog.Engine
+	Meta meta.Store
+	// Engine is what clients are told of it: disk.
+	Engine string
+
+	close func() error
+}
+
+// Close frees it for others. Nothing uses the contracts any more by then.
+func (s *Storage) Close() error { return s.close() }
+
+// Disk is the URL of a folder of this machine.
+func Disk(folder string) string { return diskScheme + folder }
+
+const diskScheme = "disk://"
+
+// Open opens the storage at a URL, and makes it where there is none.
+func Open(_ context.Context, url string, cfg Config) (*Storage, error) {
+	folder, err := folderOf(url)
+	if err != nil {
+		return nil, err
+	}
+	return openDisk(folder, cfg)
+}
+
+// folderOf gives the folder of a URL. All that follows the scheme is its name, as the system writes
+// it: nothing is escaped.
+func folderOf(url string) (string, error) {
+	folder, ok := strings.CutPrefix(url, diskScheme)
+	if !ok || folder == "" {
+		return "", fmt.Errorf("storage %q: use %sFOLDER", url, diskScheme)
+	}
+	return folder, nil
+}
