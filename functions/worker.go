@@ -124,6 +124,9 @@ func (w *worker) idle(ctx context.Context) error {
 	return nil
 }
 
+// WantsIdleCalls tells the processor whether idle has anything to do. That only changes in calls.
+func (w *worker) WantsIdleCalls() bool { return w.owed.Load() || !w.record.calm.Load() }
+
 // prune forgets what the checkpoint has passed. That something was put away is worth a write: an operator who moves the checkpoint back
 // wants everything once more.
 func (w *worker) prune(ctx context.Context) {

@@ -270,7 +270,7 @@ func (p *pump) pumpInOrder(ctx context.Context, r hub.Reader) error {
 		}
 		if len(events) > 0 {
 			p.ledger.busy()
-		} else if p.ledger.idle(true); !p.in.cfg.CallWhenIdle {
+		} else if p.ledger.idle(true); p.mayRest() {
 			p.gatherer.rest()
 			continue
 		}
@@ -279,6 +279,16 @@ func (p *pump) pumpInOrder(ctx context.Context, r hub.Reader) error {
 		}
 		p.gatherer.done()
 	}
+}
+
+// mayRest tells whether an idle partition need not be called. A worker of ours that wants the empty call only
+// now and then says when.
+func (p *pump) mayRest() bool {
+	if !p.in.cfg.CallWhenIdle {
+		return true
+	}
+	w, ok := p.calls.worker.(interface{ WantsIdleCalls() bool })
+	return ok && !w.WantsIdleCalls()
 }
 
 func (p *pump) batch(events []event.Event) *Batch {
@@ -311,7 +321,7 @@ func (p *pump) pumpLanes(ctx context.Context, r hub.Reader) error {
 		}
 		idle := p.lanes.idle()
 		p.ledger.idle(idle)
-		if idle && !p.in.cfg.CallWhenIdle {
+		if idle && p.mayRest() {
 			p.gatherer.rest()
 			continue
 		}
