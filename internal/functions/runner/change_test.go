@@ -67,7 +67,7 @@ func TestADefinitionThatChangesWhileItsHostFails(t *testing.T) {
 	y.create(k, resize())
 	j := newJob("functions/resize")
 	k.jobs[j.key] = j
-	old := k.known[j.key]
+	old := k.known(j.key)
 	must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Batch = 7 })))
 	<-j.poke // it was heard while the host ran
 	began := time.Now()

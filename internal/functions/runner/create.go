@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Create stores a definition, with defaults filled in; makes the group and the default poison hub where they are missing. It runs soon after.
@@ -37,8 +37,8 @@ func (k *Registry) create(ctx context.Context, d Definition) (*entry, error) {
 	}
 	d.Created = now()
 	d.Since = d.since(Definition{})
-	e := &entry{stored: stored{Definition: d}, key: keyOf(d.Name)}
-	if err := k.insert(ctx, e); err != nil {
+	e, err := k.insert(ctx, &entry{stored: stored{Definition: d}, key: keyOf(d.Name)})
+	if err != nil {
 		return nil, err
 	}
 	k.log.Info("function created", "function", d.Name, "hub", d.Hub, "group", d.Group)
@@ -84,10 +84,9 @@ func taken(name, by string) error {
 }
 
 // insert stores a new definition. The deletion of one that had its name is finished first.
-func (k *Registry) insert(ctx context.Context, e *entry) error {
-	return untilUncontested(ctx, func() error {
-		conflict := k.put(ctx, e, nil)
-		if !errors.Is(conflict, meta.ErrConflict) {
+func (k *Registry) insert(ctx context.Context, e *entry) (made *entry, err error) {
+	err = mirror.Uncontested(ctx, func() (conflict error) {
+		if made, conflict = k.put(ctx, e); !errors.Is(conflict, meta.ErrConflict) {
 			return conflict
 		}
 		there, err := k.get(ctx, e.Name)
@@ -107,23 +106,13 @@ func (k *Registry) insert(ctx context.Context, e *entry) error {
 		}
 		return conflict
 	})
+	return made, err
 }
 
-// put stores e in place of what there was before, nil for nothing, and makes it known.
-func (k *Registry) put(ctx context.Context, e *entry, before *entry) error {
-	var expected meta.Revision
-	var raw []byte
-	if before != nil {
-		expected, raw = before.revision, before.raw
-	}
-	e.raw = e.encode(raw)
-	revision, err := k.cfg.Meta.CompareAndSet(ctx, e.key, expected, e.raw)
-	if err != nil {
-		return err
-	}
-	e.revision = revision
-	k.apply(e)
-	return nil
+// put stores an entry in place of what was read before, and gives what is in use then.
+func (k *Registry) put(ctx context.Context, e *entry) (*entry, error) {
+	stored, err := k.definitions.Put(ctx, e.item())
+	return stored.Value, err
 }
 
 // get reads one from the store, also one that is being deleted. The name has to be spelled as it is.
@@ -131,14 +120,14 @@ func (k *Registry) get(ctx context.Context, name string) (*entry, error) {
 	if !wellNamed(name) {
 		return nil, fmt.Errorf("%w: %.120q", ErrNotFound, name)
 	}
-	e, err := k.cfg.Meta.Get(ctx, keyOf(name))
+	there, err := k.definitions.Read(ctx, keyOf(name))
 	if errors.Is(err, meta.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %q: `eventyard function list` shows all", ErrNotFound, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read function %q: %w", name, err)
 	}
-	return decode(e), nil
+	return there.Value, nil
 }
 
 // find reads one that users see.
@@ -155,21 +144,18 @@ func (k *Registry) find(ctx context.Context, name string) (*entry, error) {
 
 // all reads all of them, also those that are being deleted, by name.
 func (k *Registry) all(ctx context.Context) ([]*entry, error) {
-	entries, err := k.cfg.Meta.List(ctx, keyPrefix)
-	if err != nil {
-		return nil, fmt.Errorf("read functions: %w", err)
+	items, err := k.definitions.List(ctx, keyPrefix)
+	all := make([]*entry, len(items))
+	for i, item := range items {
+		all[i] = item.Value
 	}
-	all := make([]*entry, len(entries))
-	for i, e := range entries {
-		all[i] = decode(e)
-	}
-	return all, nil
+	return all, err
 }
 
 // Ensure is for configured functions: created, or changed where it differs. One that is to read another hub or group is deleted and made anew, as its circuit
 // and its work are the group's.
 func (k *Registry) Ensure(ctx context.Context, d Definition) error {
-	err := untilUncontested(ctx, func() error { return k.ensure(ctx, d) })
+	err := mirror.Uncontested(ctx, func() error { return k.ensure(ctx, d) })
 	if err != nil {
 		return fmt.Errorf("ensure function %.120q: %w", d.Name, err)
 	}
@@ -214,36 +200,4 @@ func (k *Registry) replace(ctx context.Context, d Definition) error {
 	}
 	_, err := k.create(ctx, d)
 	return err
-}
-
-// Bounds of changes that meet others.
-const (
-	maxTries   = 20
-	firstPause = 2 * time.Millisecond
-	maxPause   = 250 * time.Millisecond
-)
-
-// untilUncontested makes a change again and again until it ends in something else than a conflict.
-func untilUncontested(ctx context.Context, change func() error) error {
-	for try := range maxTries {
-		if err := change(); !errors.Is(err, meta.ErrConflict) {
-			return err
-		}
-		if !pause(ctx, min(firstPause<<try, maxPause)) {
-			break
-		}
-	}
-	return fmt.Errorf("others keep changing it: %w: try again", meta.ErrConflict)
-}
-
-// pause waits for about that long, so that those who met do not meet again. False means that ctx has ended.
-func pause(ctx context.Context, about time.Duration) bool {
-	timer := time.NewTimer(about/2 + rand.N(about/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

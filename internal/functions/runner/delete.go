@@ -8,7 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -19,7 +19,7 @@ const workPrefix = "work/"
 // done here; from the moment it is decided it is done even if nobody waits for it.
 func (k *Registry) Delete(ctx context.Context, name string) error {
 	var marked *entry
-	err := untilUncontested(ctx, func() (err error) {
+	err := mirror.Uncontested(ctx, func() (err error) {
 		marked, err = k.mark(ctx, name)
 		return err
 	})
@@ -45,16 +45,15 @@ func (k *Registry) mark(ctx context.Context, name string) (*entry, error) {
 	if there.Name != name && there.problem == nil {
 		return k.find(ctx, name) // which tells of the other spelling
 	}
-	next := &entry{stored: there.stored, key: there.key, problem: there.problem}
-	next.Deleting = true
-	return next, k.put(ctx, next, there)
+	there.Deleting = true
+	return k.put(ctx, there)
 }
 
 // stopped waits until no host of this node runs the function any more.
 func (k *Registry) stopped(ctx context.Context, e *entry) error {
 	k.mu.Lock()
-	j, known := k.jobs[e.key], k.known[e.key]
-	next := known != nil && !known.gone && known.revision > e.revision // the job is, or will be, the next function's
+	j, known := k.jobs[e.key], k.known(e.key)
+	next := known != nil && known.revision > e.revision // the job is, or will be, the next function's
 	k.mu.Unlock()
 	if j == nil || next {
 		return nil
@@ -70,17 +69,17 @@ func (k *Registry) stopped(ctx context.Context, e *entry) error {
 // finish removes what a function has left and then its definition, which is marked. It may be done twice, and by several at once: once the definition
 // is gone, entries of that name are those of the next function.
 func (k *Registry) finish(ctx context.Context, e *entry) error {
-	there, err := k.cfg.Meta.Get(ctx, e.key)
+	there, err := k.definitions.Read(ctx, e.key)
 	if err == nil && there.Revision == e.revision {
 		if err := k.forget(ctx, e.Definition); err != nil {
 			return err
 		}
-		err = k.cfg.Meta.Delete(ctx, e.key, e.revision)
+		err = k.definitions.Delete(ctx, there)
 	}
-	if err != nil && !errors.Is(err, meta.ErrNotFound) && !errors.Is(err, meta.ErrConflict) {
+	if err != nil && !mirror.GoneOrChanged(err) {
 		return fmt.Errorf("remove definition: %w", err)
 	}
-	k.apply(&entry{stored: e.stored, key: e.key, revision: e.revision, gone: true})
+	k.definitions.Forget(e.item()) // others have finished it
 	return nil
 }
 
@@ -125,7 +124,7 @@ func (k *Registry) removeEntries(ctx context.Context, g processor.Group, prefix,
 
 // removeEntry removes one, also if it was changed meanwhile: whoever writes it does not know yet that nobody wants it.
 func (k *Registry) removeEntry(ctx context.Context, g processor.Group, f processor.Entry) error {
-	for range maxTries {
+	for range mirror.MaxTries {
 		err := k.cfg.Groups.Remove(ctx, g, f)
 		if !errors.Is(err, processor.ErrConflict) {
 			return err

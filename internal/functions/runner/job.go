@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/functions"
@@ -38,6 +39,14 @@ func newJob(key string) *job {
 	return &job{key: key, poke: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
+// name is that of the job's function, whose definition may be gone.
+func (j *job) name(e *entry) string {
+	if e == nil {
+		return strings.TrimPrefix(j.key, keyPrefix)
+	}
+	return e.Name
+}
+
 func (j *job) wake() {
 	select {
 	case j.poke <- struct{}{}:
@@ -49,8 +58,8 @@ func (j *job) wake() {
 func (k *Registry) work(ctx context.Context, j *job) {
 	defer close(j.done)
 	for failures := 0; ; {
-		e := k.wanted(ctx, j)
-		if e == nil {
+		e, more := k.wanted(ctx, j)
+		if !more {
 			return
 		}
 		began := time.Now()
@@ -61,7 +70,7 @@ func (k *Registry) work(ctx context.Context, j *job) {
 		}
 		if err != nil {
 			failures++
-			k.log.Warn("a function cannot go on, it is tried again", "function", e.Name, "error", err)
+			k.log.Warn("a function cannot go on, it is tried again", "function", j.name(e), "error", err)
 			k.rest(ctx, j, e, min(firstRetry<<min(failures-1, 10), maxRetry))
 		}
 	}
@@ -71,7 +80,7 @@ func (k *Registry) work(ctx context.Context, j *job) {
 func (k *Registry) rest(ctx context.Context, j *job, e *entry, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	for k.newest(j) == e { // which may have changed while its host ran
+	for k.known(j.key) == e { // which may have changed while its host ran
 		select {
 		case <-timer.C:
 			return
@@ -82,17 +91,10 @@ func (k *Registry) rest(ctx context.Context, j *job, e *entry, d time.Duration) 
 	}
 }
 
-// newest is what is known of the job's definition.
-func (k *Registry) newest(j *job) *entry {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.known[j.key]
-}
-
-// turn does one thing for the function.
+// turn does one thing for the function; e is nil where its definition is gone.
 func (k *Registry) turn(ctx context.Context, j *job, e *entry) error {
 	switch {
-	case e.gone, e.Deleting:
+	case e == nil, e.Deleting:
 		return k.leave(ctx, j, e)
 	case e.problem != nil:
 		k.idle(ctx, j, e)
@@ -103,7 +105,7 @@ func (k *Registry) turn(ctx context.Context, j *job, e *entry) error {
 
 // idle waits for a definition that can be read.
 func (k *Registry) idle(ctx context.Context, j *job, e *entry) {
-	for k.newest(j) == e {
+	for k.known(j.key) == e {
 		select {
 		case <-j.poke:
 		case <-ctx.Done():
@@ -112,19 +114,20 @@ func (k *Registry) idle(ctx context.Context, j *job, e *entry) {
 	}
 }
 
-// wanted is what the job has to do; nil: nothing any more, and it is not known as a job any more either.
-func (k *Registry) wanted(ctx context.Context, j *job) *entry {
+// wanted is the definition that the job has to run, nil for one that is gone; false: it has nothing to do any more, and is not known as a job
+// any more either.
+func (k *Registry) wanted(ctx context.Context, j *job) (e *entry, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e := k.known[j.key]
-	if ctx.Err() != nil || j.over || e.gone && j.ran == nil {
+	e = k.known(j.key)
+	if ctx.Err() != nil || j.over || e == nil && j.ran == nil {
 		delete(k.jobs, j.key)
 		if j.over {
 			k.report() // there may be another by now
 		}
-		return nil
+		return nil, false
 	}
-	return e
+	return e, true
 }
 
 // leave finishes a deletion, and forgets the entries that our host has left in its group, perhaps after somebody else removed the function's.
@@ -137,7 +140,7 @@ func (k *Registry) leave(ctx context.Context, j *job, e *entry) error {
 			return err
 		}
 	}
-	if !e.gone {
+	if e != nil {
 		if err := k.finish(ctx, e); err != nil {
 			return err
 		}
@@ -150,8 +153,8 @@ func (k *Registry) leave(ctx context.Context, j *job, e *entry) error {
 
 // forgetRan forgets what our host has left, unless there is another function of that name by now: the entries are that one's.
 func (k *Registry) forgetRan(ctx context.Context, key string, ran Definition) error {
-	there, err := k.cfg.Meta.Get(ctx, key)
-	if err == nil && !decode(there).Deleting {
+	there, err := k.definitions.Read(ctx, key)
+	if err == nil && !there.Value.Deleting {
 		return nil
 	}
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {
@@ -197,8 +200,8 @@ type lostError struct{ error }
 
 // keepsLocked tells whether the job's host does what is wanted.
 func (k *Registry) keepsLocked(j *job) bool {
-	e := k.known[j.key]
-	return !e.gone && !e.Deleting && e.problem == nil && sameWork(e.Definition, *j.ran)
+	e := k.known(j.key)
+	return e != nil && !e.Deleting && e.problem == nil && sameWork(e.Definition, *j.ran)
 }
 
 // tend ends hosts whose definition has changed, and gives the definitions of those whose hub for

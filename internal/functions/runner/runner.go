@@ -30,6 +30,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // What callers branch on.
@@ -59,7 +60,7 @@ type Config struct {
 	// CheckTarget says what is wrong with a notice's target; Targets are those of all functions.
 	CheckTarget func(target string) error
 	Targets     []string
-	// Publish is the grid, for poison to topics; CheckTopic says whether there is one. A grid that also has topics.Keeper's Topic is asked for
+	// Publish is the grid, for poison to topics; CheckTopic says whether there is one. A grid that also has topics.Registry's Topic is asked for
 	// the schema; else it is Event Grid's.
 	Topics interface {
 		Publish(ctx context.Context, topic string, events [][]byte) error
@@ -105,10 +106,11 @@ type Registry struct {
 	hubs    *local.Namespace
 	changed chan struct{} // has room for one: a job or its host may have to be seen to
 
+	definitions *mirror.Table[*entry]
+
 	mu      sync.Mutex
-	known   map[string]*entry // by key, those that are gone included; guarded by mu
-	jobs    map[string]*job   // by key; guarded by mu
-	running bool              // guarded by mu
+	jobs    map[string]*job // by key; guarded by mu
+	running bool            // guarded by mu
 }
 
 var _ notify.Circuits = (*Registry)(nil)
@@ -122,14 +124,14 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	cfg = cfg.withDefaults()
 	k := &Registry{
 		cfg: cfg, log: cfg.Log, id: cmp.Or(cfg.Instance, NewInstance("")), changed: make(chan struct{}, 1),
-		known: make(map[string]*entry), jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log),
+		jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log),
 	}
-	entries, err := cfg.Meta.List(ctx, keyPrefix)
-	if err != nil {
-		return nil, fmt.Errorf("open functions: read definitions: %w", err)
-	}
-	for _, e := range entries {
-		k.apply(decode(e))
+	k.definitions = mirror.New(mirror.Config[*entry]{
+		Store: cfg.Meta, Prefix: keyPrefix, Name: "functions", Encode: (*entry).encode, Apply: k.applied, Log: cfg.Log,
+		Decode: func(e meta.Entry) (*entry, error) { return decode(e), nil },
+	})
+	if err := k.definitions.Load(ctx); err != nil {
+		return nil, fmt.Errorf("open functions: %w", err)
 	}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newCollector(k)); err != nil {

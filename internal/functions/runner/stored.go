@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // keyPrefix is where the definitions are. The key is the name in lower case, so that the store itself refuses one that differs in case
@@ -34,8 +35,10 @@ type entry struct {
 	raw []byte
 	// problem: it cannot be read; nothing but the name is known then.
 	problem error
-	// gone: the key does not exist. Where we deleted it ourselves the revision is that of the state before.
-	gone bool
+}
+
+func (e *entry) item() mirror.Item[*entry] {
+	return mirror.Item[*entry]{Key: e.key, Revision: e.revision, Value: e}
 }
 
 // decode reads what the store has. Errors name the key, never the value, which has secrets.
@@ -58,7 +61,9 @@ func decode(e meta.Entry) *entry {
 	return read
 }
 
-// encode writes a definition over what was stored before, nil for nothing: what this version does not know of stays.
+// encode writes a definition over what was read before: what this version does not know of stays.
+func (e *entry) encode() []byte { return e.stored.encode(e.raw) }
+
 func (s stored) encode(before []byte) []byte {
 	value, err := json.Marshal(s)
 	if err != nil {
@@ -120,24 +125,25 @@ func keepUnknown(before, value []byte, known fields) []byte {
 	return merged
 }
 
-// apply takes news in: of a change of our own, once the store has acknowledged it, or of the watch. Either may be late, so an older
-// one never overwrites a newer one.
-func (k *Registry) apply(news *entry) {
+// applied wakes who runs the functions whose definitions have changed.
+func (k *Registry) applied(updates []mirror.Update[*entry]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if known := k.known[news.key]; known != nil {
-		if news.revision < known.revision || news.revision == known.revision && !news.gone {
-			return
+	for _, u := range updates {
+		if e := u.New.Value; e != nil && e.problem != nil {
+			k.log.Error("the definition of a function cannot be read and is left alone", "key", e.key, "error", e.problem)
+		}
+		if j := k.jobs[u.Key]; j != nil {
+			j.wake()
 		}
 	}
-	k.known[news.key] = news
-	if news.problem != nil {
-		k.log.Error("the definition of a function cannot be read and is left alone", "key", news.key, "error", news.problem)
-	}
-	if j := k.jobs[news.key]; j != nil {
-		j.wake()
-	}
 	k.report()
+}
+
+// known is what this node knows of a key; nil: there is no such function.
+func (k *Registry) known(key string) *entry {
+	there, _ := k.definitions.Get(key)
+	return there.Value
 }
 
 // report wakes who runs the functions. The caller need not hold mu.

@@ -157,18 +157,33 @@ func TestAEntryThatChangesWhileItIsRemoved(t *testing.T) {
 
 var errBroken = errors.New("no such disk")
 
-// brokenStore is one that cannot read.
-type brokenStore struct{ meta.Store }
+// brokenStore is one that cannot read, once it is broken.
+type brokenStore struct {
+	meta.Store
+	broken bool
+}
 
-func (brokenStore) Get(context.Context, string) (meta.Entry, error)    { return meta.Entry{}, errBroken }
-func (brokenStore) List(context.Context, string) ([]meta.Entry, error) { return nil, errBroken }
+func (s *brokenStore) Get(ctx context.Context, key string) (meta.Entry, error) {
+	if s.broken {
+		return meta.Entry{}, errBroken
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *brokenStore) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
+	if s.broken {
+		return nil, errBroken
+	}
+	return s.Store.List(ctx, prefix)
+}
 
 // "Cannot be read" is never "there is none".
 func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	y := newYard(t)
-	k := y.open()
+	store := &brokenStore{Store: y.meta}
+	k := y.open(func(c *Config) { c.Meta = store })
 	y.create(k, resize())
-	k.cfg.Meta = brokenStore{y.meta}
+	store.broken = true
 	if _, err := k.List(t.Context()); !errors.Is(err, errBroken) {
 		t.Errorf("list: %v", err)
 	}
@@ -184,7 +199,7 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	if _, err := k.ListCircuits(t.Context()); !errors.Is(err, errBroken) {
 		t.Errorf("circuits: %v", err)
 	}
-	if _, err := Open(t.Context(), Config{Meta: brokenStore{y.meta}, Broker: y.broker, Groups: y.groups}); !errors.Is(err, errBroken) {
+	if _, err := Open(t.Context(), Config{Meta: store, Broker: y.broker, Groups: y.groups}); !errors.Is(err, errBroken) {
 		t.Errorf("open: %v", err)
 	}
 	if _, err := Open(t.Context(), Config{}); err == nil {

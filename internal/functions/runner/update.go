@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"fmt"
+
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // Update changes a function. change gets the definition as it is stored, which has what was said and not what follows from it, and is asked again where
@@ -11,7 +13,7 @@ import (
 // Errors: ErrNotFound, ErrInvalid, the store's.
 func (k *Registry) Update(ctx context.Context, name string, change func(*Definition) error) (f Function, err error) {
 	var e *entry
-	err = untilUncontested(ctx, func() (err error) {
+	err = mirror.Uncontested(ctx, func() (err error) {
 		e, err = k.update(ctx, name, change)
 		return err
 	})
@@ -51,10 +53,12 @@ func (k *Registry) change(ctx context.Context, there *entry, d Definition) (*ent
 	if err := k.provide(ctx, d); err != nil {
 		return nil, err
 	}
-	e := &entry{stored: stored{Definition: d}, key: there.key}
-	if err := k.put(ctx, e, there); err != nil {
+	e := *there
+	e.stored = stored{Definition: d}
+	changed, err := k.put(ctx, &e)
+	if err != nil {
 		return nil, err
 	}
 	k.log.Info("function changed", "function", d.Name)
-	return e, nil
+	return changed, nil
 }

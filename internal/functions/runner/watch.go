@@ -14,8 +14,12 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
+
+// lostPause is how long to wait before a watch that was lost begins anew.
+const lostPause = 250 * time.Millisecond
 
 // Watch, Circuit, Resume, Targets and Lag are for notices.
 
@@ -39,9 +43,7 @@ func (k *Registry) Watch(ctx context.Context, report func(notify.Circuit)) error
 			return fmt.Errorf("watch circuits: %w", err)
 		}
 		k.log.Warn("watch of the circuits was lost, beginning anew", "error", err)
-		if !pause(ctx, lostPause) {
-			return nil
-		}
+		mirror.Pause(ctx, lostPause)
 	}
 }
 
@@ -139,10 +141,8 @@ func (k *Registry) Resume(ctx context.Context, g processor.Group, function, inci
 // Targets are where notices of this function go: those of all functions, and those of its definition, if it is one of the yard's.
 func (k *Registry) Targets(g processor.Group, function string) []string {
 	targets := slices.Clone(k.cfg.Targets)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	e := k.known[keyOf(function)]
-	if e == nil || e.gone || e.Name != function || !sameGroup(e.group(""), g) {
+	e := k.known(keyOf(function))
+	if e == nil || e.Name != function || !sameGroup(e.group(""), g) {
 		return targets
 	}
 	for _, target := range e.Notify {
