@@ -325,7 +325,7 @@ func TestALostWatchIsBegunAnew(t *testing.T) {
 		w.cfg.SMTP = SMTP{Addr: "smtp.example.com:587", From: "yard@example.com"}
 		store := &forgetfulStore{Store: w.meta}
 		s := w.open()
-		s.cfg.Meta = store
+		s.follow(store)
 		var dials, cuts atomic.Int64
 		s.mailer.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			dials.Add(1)
@@ -351,7 +351,7 @@ func TestALostWatchIsBegunAnew(t *testing.T) {
 		if dials.Load() != 1 || cuts.Load() != 0 {
 			t.Errorf("%d attempts, %d of them cut off", dials.Load(), cuts.Load())
 		}
-		if all := s.ledgers(); len(all) != 1 {
+		if all := s.ledgers.Items(); len(all) != 1 {
 			t.Errorf("%d ledgers are known", len(all))
 		}
 		time.Sleep(2 * time.Second)
@@ -415,11 +415,9 @@ func TestWhatIsGoneIsForgottenHereToo(t *testing.T) {
 			w.circuits.remove(name)
 		}
 		time.Sleep(5 * sweepEvery)
-		s.learn(keyOf(resizers, "late"), entry{&ledger{Group: resizers, Function: "late"}, 1}) // heard of after it was deleted
-		time.Sleep(sweepEvery)
 		settle()
-		if all := must1(w.meta.List(t.Context(), ledgerPrefix)); len(all)+len(s.known)+len(s.lanes)+len(s.slots.used) > 0 {
-			t.Errorf("left are %d ledgers, %d known, %d lanes and %d slots", len(all), len(s.known), len(s.lanes), len(s.slots.used))
+		if all := must1(w.meta.List(t.Context(), ledgerPrefix)); len(all)+len(s.ledgers.Items())+len(s.lanes)+len(s.slots.used) > 0 {
+			t.Errorf("left are %d ledgers, %d known, %d lanes and %d slots", len(all), len(s.ledgers.Items()), len(s.lanes), len(s.slots.used))
 		}
 	})
 }
@@ -457,11 +455,12 @@ func TestALaneEndsOnlyWhenNothingWaitsForIt(t *testing.T) {
 		must(t, s.note(t.Context(), Circuit{resizers, "resize", opened(breaker.Record{}, "i1")}))
 		var lanes sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
-		s.startLanes(ctx, &lanes, key) // for the grid only: the other is at work
+		start := func(l *lane) { lanes.Go(func() { l.run(ctx) }) }
+		s.startLanes(start) // for the grid only: the other is at work
 		if _, more := s.next(l); !more || s.lanes[l.id] != l {
 			t.Error("the lane has ended, and nobody sends what waits")
 		}
-		s.startLanes(ctx, &lanes, key)
+		s.startLanes(start)
 		settle()
 		want(t, "chat, by a second lane", w.notified(chat), "")
 		lanes.Go(func() { l.run(ctx) })
@@ -471,7 +470,7 @@ func TestALaneEndsOnlyWhenNothingWaitsForIt(t *testing.T) {
 			t.Errorf("%d lanes are at work", len(s.lanes))
 		}
 		must(t, s.note(t.Context(), Circuit{resizers, "resize", closed(opened(breaker.Record{}, "i1"), "Ada")}))
-		s.startLanes(ctx, &lanes, key)
+		s.startLanes(start)
 		settle()
 		want(t, "chat, by the next lane", w.notified(chat), "Opened:i1 Closed:i1")
 		stop()
@@ -501,10 +500,10 @@ func TestABlankCircuitIsLookedAtBeforeItIsBelieved(t *testing.T) {
 	})
 }
 
-// flakyStore fails now and then, and its watches are lost.
+// flakyStore fails now and then, also to watch, and its watches are lost.
 type flakyStore struct {
 	meta.Store
-	n atomic.Int64
+	n, watches atomic.Int64
 }
 
 func (s *flakyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
@@ -519,6 +518,9 @@ func (s *flakyStore) CompareAndSet(ctx context.Context, key string, expected met
 }
 
 func (s *flakyStore) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
+	if s.watches.Add(1)%3 == 2 {
+		return nil, errors.New("not now")
+	}
 	w, err := s.Store.Watch(ctx, prefix)
 	return &lostWatch{Watcher: w}, err
 }
@@ -539,7 +541,7 @@ func TestAFailingStoreLosesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		s := w.open()
-		s.cfg.Meta = &flakyStore{Store: w.meta}
+		s.follow(&flakyStore{Store: w.meta})
 		defer w.run(s)()
 		r := opened(breaker.Record{}, "i1")
 		w.circuits.set("resize", r)
@@ -577,7 +579,7 @@ func TestAClaimOfOnesOwnIsNotWaitedFor(t *testing.T) {
 				s := w.open()
 				store := &uncertainStore{Store: w.meta}
 				store.n.Store(n)
-				s.cfg.Meta = store
+				s.follow(store)
 				defer w.run(s)()
 				w.circuits.set("resize", opened(breaker.Record{}, "i1"))
 				time.Sleep(3 * time.Second)

@@ -9,16 +9,19 @@ import (
 	"net/url"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
 // ledgerPrefix is where ledgers are: HUB/GROUP/FUNCTION below it.
 const ledgerPrefix = "notices/circuits/"
 
-// entry is a ledger as it is stored.
-type entry struct {
-	*ledger
-	revision meta.Revision
+// follow has the ledgers kept in a store.
+func (s *Service) follow(store meta.Store) {
+	s.ledgers = mirror.New(mirror.Config[*ledger]{
+		Store: store, Prefix: ledgerPrefix, Name: "notices", Encode: (*ledger).encode, Apply: s.applied, Log: s.cfg.Log,
+		Decode: func(e meta.Entry) (*ledger, error) { return s.read(e.Key, e.Value), nil },
+	})
 }
 
 // keyOf is the same for all spellings of a group.
@@ -27,29 +30,29 @@ func keyOf(g processor.Group, function string) string {
 	return ledgerPrefix + url.PathEscape(g.Hub) + "/" + url.PathEscape(g.Group) + "/" + url.PathEscape(function)
 }
 
-// change changes a ledger by compare-and-set, as often as it takes: f is asked with the newest, an empty one where there is none, and says
-// whether it changed it; it leaves alone what it does not. After an error it may have been changed: f finds that out when it is asked again.
+// change changes a ledger, as often as it takes: f is asked with the newest, an empty one where there is none, and says whether it changed
+// it; it leaves alone what it does not. After an error it may have been changed: f finds that out when it is asked again. A conflict is not
+// waited out: it is mostly with other lanes of this process, and each change of theirs gets one of them on.
 func (s *Service) change(ctx context.Context, key string, f func(*ledger) bool) error {
 	for {
-		e, err := s.cfg.Meta.Get(ctx, key)
-		if err != nil && !errors.Is(err, meta.ErrNotFound) {
-			return fmt.Errorf("read %s: %w", key, err)
-		}
-		l := s.read(key, e.Value)
-		if !f(l) {
-			s.learn(key, entry{l, e.Revision})
-			return nil
-		}
-		revision, err := s.cfg.Meta.CompareAndSet(ctx, key, e.Revision, l.encode())
-		if errors.Is(err, meta.ErrConflict) {
-			continue
+		there, err := s.ledgers.Read(ctx, key)
+		if errors.Is(err, meta.ErrNotFound) {
+			there, err = mirror.Item[*ledger]{Key: key, Value: &ledger{}}, nil
 		}
 		if err != nil {
-			return fmt.Errorf("store %s: %w", key, err)
+			return fmt.Errorf("read %s: %w", key, err)
 		}
-		s.account(l)
-		s.learn(key, entry{l, revision})
-		return nil
+		if !f(there.Value) {
+			return nil
+		}
+		switch _, err = s.ledgers.Put(ctx, there); {
+		case errors.Is(err, meta.ErrConflict):
+		case err != nil:
+			return fmt.Errorf("store %s: %w", key, err)
+		default:
+			s.account(there.Value)
+			return nil
+		}
 	}
 }
 

@@ -280,15 +280,21 @@ func (h *history) checkIncident(target, incident string) {
 	}
 }
 
-// What cannot be read is begun anew rather than never.
+// What cannot be read is begun anew rather than never, and left alone while there is nothing to be noticed.
 func TestABrokenLedgerIsBegunAnew(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		must1(w.meta.CompareAndSet(t.Context(), keyOf(resizers, "resize"), 0, []byte("{")))
+		idle := must1(w.meta.CompareAndSet(t.Context(), keyOf(resizers, "idle"), 0, []byte("{")))
 		defer w.run(w.open())()
 		w.circuits.set("resize", opened(breaker.Record{}, "i1"))
 		settle()
 		want(t, "chat", w.notified(chat), "Opened:i1")
+		time.Sleep(2 * sweepEvery)
+		settle()
+		if there := must1(w.meta.Get(t.Context(), keyOf(resizers, "idle"))); there.Revision != idle {
+			t.Errorf("it was changed to %s", there.Value)
+		}
 	})
 }
 

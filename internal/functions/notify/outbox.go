@@ -2,108 +2,56 @@ package notify
 
 import (
 	"context"
-	"maps"
 	"sync"
 
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // watchLedgers keeps up with the ledgers, whoever changes them, and has a lane at work for every receiver that something waits
 // for. It returns when all of them have stopped.
 func (s *Service) watchLedgers(ctx context.Context) {
 	var lanes sync.WaitGroup
-	defer lanes.Wait()
-	s.persist(ctx, "notices cannot be watched", func() error { return s.followLedgers(ctx, &lanes) })
+	s.startLanes(func(l *lane) { lanes.Go(func() { l.run(ctx) }) })
+	s.persist(ctx, "notices cannot be watched", func() error { return s.ledgers.Run(ctx) })
+	s.startLanes(nil)
+	lanes.Wait()
 }
 
-// followLedgers is one watch.
-func (s *Service) followLedgers(ctx context.Context, lanes *sync.WaitGroup) error {
-	watching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w, err := s.cfg.Meta.Watch(watching, ledgerPrefix)
-	if err != nil {
-		return err
+// startLanes has lanes started from now on, also for what waits already; nil: no more.
+func (s *Service) startLanes(start func(*lane)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.start = start
+	for _, there := range s.ledgers.Items() {
+		s.startLanesLocked(there)
 	}
-	for first := true; ; first = false {
-		changes, err := w.Next()
-		if err != nil {
-			return err
-		}
-		if first {
-			s.forgetOthers(changes)
-		}
-		for _, c := range changes {
-			if c.Deleted {
-				s.forget(c.Key, c.Revision)
-				continue
+}
+
+// applied wakes the lanes that changed ledgers are for, and starts those that have something to do and are not at work.
+func (s *Service) applied(updates []mirror.Update[*ledger]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range updates {
+		for id, lane := range s.lanes {
+			if id.key == u.Key {
+				lane.ring()
 			}
-			s.learn(c.Key, entry{s.read(c.Key, c.Value), c.Revision})
-			s.startLanes(ctx, lanes, c.Key)
+		}
+		if u.New.Exists() {
+			s.startLanesLocked(u.New)
 		}
 	}
 }
 
-// learn takes in a ledger as it is stored, unless a newer one is known, and wakes the lanes that it is for.
-func (s *Service) learn(key string, e entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e.revision <= s.known[key].revision {
-		return
-	}
-	s.known[key] = e
-	s.ringLocked(key)
-}
-
-// forget lets a ledger go that was deleted, unless one of that key was stored since.
-func (s *Service) forget(key string, deleted meta.Revision) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if deleted > s.known[key].revision {
-		delete(s.known, key)
-		s.ringLocked(key)
-	}
-}
-
-func (s *Service) ringLocked(key string) {
-	for id, lane := range s.lanes {
-		if id.key == key {
-			lane.ring()
-		}
-	}
-}
-
-// forgetOthers forgets what is not in the present state: it went while nobody watched. What was stored since is told once more.
-func (s *Service) forgetOthers(present []meta.Change) {
-	there := map[string]bool{}
-	for _, c := range present {
-		there[c.Key] = true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.known, func(key string, _ entry) bool { return !there[key] })
-}
-
-// ledgers gives all that are known and can be read.
-func (s *Service) ledgers() map[string]entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := maps.Clone(s.known)
-	maps.DeleteFunc(all, func(_ string, e entry) bool { return e.Function == "" })
-	return all
-}
-
-// startLanes starts those that have something to do and are not at work.
-func (s *Service) startLanes(ctx context.Context, all *sync.WaitGroup, key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, it := range s.known[key].Items {
-		id := laneID{key, it.Target}
-		if s.lanes[id] != nil {
+func (s *Service) startLanesLocked(there mirror.Item[*ledger]) {
+	for _, it := range there.Value.Items {
+		id := laneID{there.Key, it.Target}
+		if s.start == nil || s.lanes[id] != nil {
 			continue
 		}
 		l := &lane{service: s, id: id, bell: make(chan struct{}, 1)}
 		s.lanes[id] = l
-		all.Go(func() { l.run(ctx) })
+		s.start(l)
 	}
 }
 
@@ -112,8 +60,8 @@ func (s *Service) startLanes(ctx context.Context, all *sync.WaitGroup, key strin
 func (s *Service) next(l *lane) (item, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.known[l.id.key]; ok {
-		if it, more := e.head(l.id.target); more {
+	if there, ok := s.ledgers.Get(l.id.key); ok {
+		if it, more := there.Value.head(l.id.target); more {
 			return it, true
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 const (
@@ -32,10 +34,12 @@ type Service struct {
 	node  string
 	slots slots
 
-	mu sync.Mutex
-	// known are the ledgers as last seen, by key; guarded by mu. A ledger in it is never changed.
-	known map[string]entry
+	// ledgers are as last seen. A ledger in it is never changed.
+	ledgers *mirror.Table[*ledger]
+
+	mu    sync.Mutex
 	lanes map[laneID]*lane // at work; guarded by mu
+	start func(*lane)      // runs a lane; nil: none may begin; guarded by mu
 }
 
 func (c Config) withDefaults() Config {
@@ -59,7 +63,8 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		return nil, errors.New("open notices: Circuits, Topics and Meta are required")
 	}
 	cfg = cfg.withDefaults()
-	s := &Service{cfg: cfg, node: rand.Text(), known: map[string]entry{}, lanes: map[laneID]*lane{}}
+	s := &Service{cfg: cfg, node: rand.Text(), lanes: map[laneID]*lane{}}
+	s.follow(cfg.Meta)
 	var err error
 	if s.mailer, err = newMailer(cfg.SMTP); err != nil {
 		return nil, fmt.Errorf("open notices: %w", err)

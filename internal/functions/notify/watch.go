@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -136,24 +137,19 @@ func (s *Service) targets(g processor.Group, function string) []string {
 
 // sweep looks at all circuits that there is a ledger of, as at any that may be gone, and forgets the ledgers of those that are when all is sent.
 func (s *Service) sweep(ctx context.Context) {
-	for key, e := range s.ledgers() {
+	for _, there := range s.ledgers.Items() {
+		l := there.Value
+		if l.Function == "" {
+			continue // it could not be read
+		}
 		var err error
-		if e.isSpent() {
-			err = s.remove(ctx, key, e.revision)
+		if l.isSpent() {
+			err = s.ledgers.Delete(ctx, there)
 		} else {
-			err = s.note(ctx, Circuit{Group: e.Group, Function: e.Function})
+			err = s.note(ctx, Circuit{Group: l.Group, Function: l.Function})
 		}
-		if err != nil && ctx.Err() == nil {
-			s.cfg.Log.Warn("what was noticed of a function could not be looked at, and that is tried again", "function", e.Function, "error", err)
+		if err != nil && !mirror.GoneOrChanged(err) && ctx.Err() == nil { // the watch reports what others have changed
+			s.cfg.Log.Warn("what was noticed of a function could not be looked at, and that is tried again", "function", l.Function, "error", err)
 		}
 	}
-}
-
-// remove removes a ledger, unless it is another by now, which the watch will tell.
-func (s *Service) remove(ctx context.Context, key string, revision meta.Revision) error {
-	if err := s.cfg.Meta.Delete(ctx, key, revision); err != nil && !errors.Is(err, meta.ErrConflict) {
-		return err
-	}
-	s.forget(key, revision+1)
-	return nil
 }
