@@ -89,10 +89,11 @@ func (b Binding) validate() error {
 
 const maxName = 100
 
-// checkName tells whether a function may be called so. Names are parts of keys, ids and hubs.
+// checkName tells whether a function may be called so. Names are parts of keys, ids, hubs and paths, where one or two dots mean something
+// else.
 func checkName(name string) error {
-	if name == "" || len(name) > maxName || strings.ContainsFunc(name, notInName) {
-		return fmt.Errorf("function %q: names are 1 to %d letters, digits, '-', '_' and '.'", name, maxName)
+	if name == "" || name == "." || name == ".." || len(name) > maxName || strings.ContainsFunc(name, notInName) {
+		return fmt.Errorf("function %q: names are 1 to %d letters, digits, '-', '_' and '.', and not . or ..", name, maxName)
 	}
 	return nil
 }

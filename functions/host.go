@@ -48,7 +48,7 @@ func NewHostIn(space Namespace, cfg Config) *Host {
 // ID is the instance's id.
 func (h *Host) ID() string { return h.id }
 
-// Handle adds a function, before Run: later it panics. Names are 1 to 100 letters, digits, '-', '_' and '.'. What is wrong with it Run tells.
+// Handle adds a function, before Run: later it panics. Names are 1 to 100 letters, digits, '-', '_' and '.', and not . or .. alone. What is wrong with it Run tells.
 func (h *Host) Handle(name string, handler Handler, b Binding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -25,6 +25,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		"no name":            {func(h *Host) { h.Handle("", ok, binding()) }, `function "": names are 1 to 100 letters`},
 		"a name with a dash": {func(h *Host) { h.Handle("a/b", ok, binding()) }, `function "a/b": names are`},
 		"a long name":        {func(h *Host) { h.Handle(strings.Repeat("x", 101), ok, binding()) }, "names are 1 to 100"},
+		"two dots":           {func(h *Host) { h.Handle("..", ok, binding()) }, `function "..": names are`},
 		"no handler":         {func(h *Host) { h.Handle("f", nil, binding()) }, "function f: its handler is nil"},
 		"no hub":             {func(h *Host) { h.Handle("f", ok, Binding{}) }, "Hub is empty"},
 		"its own hub":        {func(h *Host) { h.Handle("f", ok, Binding{Hub: "orders", Poison: "Orders"}) }, "the function's own hub orders"},
