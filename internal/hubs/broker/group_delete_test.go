@@ -23,7 +23,7 @@ func keepRecord(t *testing.T, b *Broker, hub, group, name string) GroupRecords {
 
 func recordsLeft(t *testing.T, s meta.Store) (keys []string) {
 	t.Helper()
-	left, err := s.List(t.Context(), recordsPrefix)
+	left, err := s.List(t.Context(), RecordsPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}

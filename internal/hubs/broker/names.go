@@ -97,8 +97,11 @@ const (
 	hubsPrefix      = "hubs/"
 	groupsPrefix    = "groups/"
 	producersPrefix = "producers/"
-	recordsPrefix   = "records/"
 )
+
+// RecordsPrefix is what the prefixes of the records of all groups of all hubs begin with
+// (GroupRecords).
+const RecordsPrefix = "records/"
 
 func hubKey(folded string) string { return hubsPrefix + segment(folded) }
 
@@ -118,7 +121,7 @@ func logOfGroupKey(key string) string {
 // recordKeys are what services keep of one group, hubRecordKeys of all groups of a hub.
 func recordKeys(log, incarnation string) string { return hubRecordKeys(log) + incarnation + "/" }
 
-func hubRecordKeys(log string) string { return recordsPrefix + log + "/" }
+func hubRecordKeys(log string) string { return RecordsPrefix + log + "/" }
 
 func producerKeys(log string) string { return producersPrefix + log + "/" }
 

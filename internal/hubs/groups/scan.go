@@ -13,10 +13,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// recordsPrefix is where the broker keeps the records of all groups (broker.GroupRecords).
-const recordsPrefix = "records/"
-
-// GroupEntry is an entry and whose it is: of which hub and group, in their own spelling.
+// GroupFact is an entry and whose it is: of which hub and group, in their own spelling.
 type GroupEntry struct {
 	Group processor.Group
 	processor.Entry
@@ -32,7 +29,7 @@ func (k *Registry) FindEntries(ctx context.Context, prefixes ...string) ([]Group
 			return nil, err
 		}
 	}
-	entries, err := k.meta.List(ctx, recordsPrefix)
+	entries, err := k.meta.List(ctx, broker.RecordsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("read entries of all groups: %w", err)
 	}
@@ -55,7 +52,7 @@ func (k *Registry) FollowEntries(ctx context.Context, prefix string, notify func
 	if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
 		return err
 	}
-	watch, err := k.meta.Watch(ctx, recordsPrefix)
+	watch, err := k.meta.Watch(ctx, broker.RecordsPrefix)
 	if err != nil {
 		return fmt.Errorf("watch entries of all groups: %w", err)
 	}

@@ -53,7 +53,7 @@ func TestRecordsAreWhereTheyAreLookedFor(t *testing.T) {
 	y.group(t, "orders", "billing", 1)
 	for _, group := range []string{"billing", "$Default"} {
 		r, err := y.broker.GroupRecords(t.Context(), "orders", group)
-		if err != nil || !strings.HasPrefix(r.Prefix, recordsPrefix) || strings.Count(r.Prefix, "/") != 3 {
+		if err != nil || !strings.HasPrefix(r.Prefix, broker.RecordsPrefix) || strings.Count(r.Prefix, "/") != 3 {
 			t.Errorf("%s has its records under %q, %v", group, r.Prefix, err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestEntriesThatCannotBeReadDoNotHideOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{r.Prefix + "fact/circuit/broken", recordsPrefix + "no-such-log/id/fact/circuit/a", "records/x"} {
+	for _, key := range []string{r.Prefix + "fact/circuit/broken", broker.RecordsPrefix + "no-such-log/id/fact/circuit/a", "records/x"} {
 		if _, err := y.meta.CompareAndSet(t.Context(), key, 0, []byte("{")); err != nil {
 			t.Fatal(err)
 		}
