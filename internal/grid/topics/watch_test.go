@@ -113,19 +113,6 @@ func TestUnreadableDefinition(t *testing.T) {
 	})
 }
 
-func TestListenersCanLeave(t *testing.T) {
-	k := newYard(t).open(t, Config{})
-	watched := 0
-	stop := k.OnChange(func() { watched++ })
-	mustTopic(t, k, "orders")
-	stop()
-	stop()
-	mustTopic(t, k, "other")
-	if watched != 1 {
-		t.Errorf("told %d times", watched)
-	}
-}
-
 // Many change everything at once on two nodes that follow each other. In the end both see what
 // is stored, and nothing that belongs to no topic is left.
 func TestStorm(t *testing.T) { synctest.Test(t, storm) }

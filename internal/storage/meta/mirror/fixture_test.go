@@ -101,12 +101,12 @@ func (w watcher) Next() ([]meta.Change, error) {
 // table is one of texts. It notes what Apply hears.
 type table struct {
 	*Table[string]
-	t testing.TB
+	t       testing.TB
+	calling sync.Mutex // held while Apply is called
 
-	mu     sync.Mutex
-	heard  map[string]string // what Apply's updates come to; guarded by mu
-	calls  int               // of Apply; guarded by mu
-	inside bool              // guarded by mu
+	mu    sync.Mutex
+	heard map[string]string // what Apply's updates come to, by key without prefix; guarded by mu
+	calls int               // of Apply; guarded by mu
 }
 
 const prefix = "things/"
@@ -131,27 +131,26 @@ var errUnreadable = errors.New("unreadable")
 // hear checks that each update begins where the last of its key has ended, and that Apply is never
 // called while it runs.
 func (x *table) hear(updates []Update[string]) {
-	x.mu.Lock()
-	if x.inside {
+	if !x.calling.TryLock() {
 		x.t.Error("Apply was called by two at once")
+		return
 	}
-	x.inside = true
-	x.calls++
-	for _, u := range updates {
-		had, there := x.heard[u.Key]
-		if there != u.Old.Exists() || had != u.Old.Value || !u.Old.Exists() && !u.New.Exists() || u.New.Exists() && u.New.Key != u.Key {
-			x.t.Errorf("update %+v after %q", u, had)
-		}
-		delete(x.heard, u.Key)
-		if u.New.Exists() {
-			x.heard[u.Key] = u.New.Value
-		}
-	}
-	x.mu.Unlock()
+	defer x.calling.Unlock()
 	x.Items() // may be read from here
 	x.mu.Lock()
-	x.inside = false
-	x.mu.Unlock()
+	defer x.mu.Unlock()
+	x.calls++
+	for _, u := range updates {
+		key := u.Key[len(prefix):]
+		had, there := x.heard[key]
+		if there != u.Old.Exists() || had != u.Old.Value || !there && !u.New.Exists() || u.New.Exists() && u.New.Key != u.Key {
+			x.t.Errorf("update %+v after %q", u, had)
+		}
+		delete(x.heard, key)
+		if u.New.Exists() {
+			x.heard[key] = u.New.Value
+		}
+	}
 }
 
 func load(t testing.TB, s meta.Store) *table {
@@ -194,11 +193,7 @@ func (x *table) put(key, value string) Item[string] {
 
 func (x *table) delete(key string) {
 	x.t.Helper()
-	there, err := x.Read(x.t.Context(), prefix+key)
-	if err == nil {
-		err = x.Delete(x.t.Context(), there)
-	}
-	if err != nil {
+	if err := x.Remove(x.t.Context(), prefix+key); err != nil {
 		x.t.Fatal(err)
 	}
 }
@@ -214,22 +209,17 @@ func (x *table) want(remembers int, want map[string]string) {
 			x.t.Errorf("Get gives %+v of %+v", one, item)
 		}
 	}
-	if !maps.Equal(got, want) {
-		x.t.Errorf("the table holds %q, want %q", got, want)
+	heard, known := x.progress()
+	if !maps.Equal(got, want) || !maps.Equal(heard, want) || remembers >= 0 && known != remembers {
+		x.t.Errorf("the table holds %q and remembers %d keys, Apply heard of %q, want %q and %d", got, known, heard, want, remembers)
 	}
+}
+
+// progress is what Apply has heard of so far, and how many keys are remembered.
+func (x *table) progress() (heard map[string]string, known int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.heard) != len(got) {
-		x.t.Errorf("Apply heard of %q, the table holds %q", x.heard, got)
-	}
-	for key, value := range x.heard {
-		if got[key[len(prefix):]] != value {
-			x.t.Errorf("Apply heard of %q, the table holds %q", x.heard, got)
-		}
-	}
 	x.Table.mu.RLock()
 	defer x.Table.mu.RUnlock()
-	if n := len(x.known); remembers >= 0 && n != remembers {
-		x.t.Errorf("%d keys are remembered, want %d", n, remembers)
-	}
+	return maps.Clone(x.heard), len(x.known)
 }

@@ -70,24 +70,6 @@ func TestWatchIsLost(t *testing.T) {
 	})
 }
 
-// Between two runs nobody watches, either.
-func TestRunCatchesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		other, x := load(t, s), load(t, s)
-		other.put("goes", "1")
-		stop := x.run()
-		synctest.Wait()
-		x.want(1, map[string]string{"goes": "1"})
-		stop()
-		other.delete("goes")
-		other.put("comes", "1")
-		x.run()
-		synctest.Wait()
-		x.want(1, map[string]string{"comes": "1"})
-	})
-}
-
 // late is a store that keeps what its watches have to say until let.
 type late struct {
 	meta.Store
@@ -242,22 +224,30 @@ func TestWatchFails(t *testing.T) {
 	})
 }
 
-// Run ends where it is: while it watches, and while it waits to watch again.
+// Run ends where it is: while it watches, and while it waits to watch again. Another catches up.
 func TestRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		x := load(t, s)
-		stop := x.run()
-		synctest.Wait()
-		stop()
-		stop = x.run()
-		synctest.Wait()
-		s.cut()
-		synctest.Wait()
-		began := time.Now()
-		stop()
-		if took := time.Since(began); took > 0 {
-			t.Errorf("it took %v", took)
+		other, x := load(t, s.beside()), load(t, s)
+		other.put("goes", "1")
+		for _, lost := range []bool{false, true} {
+			stop := x.run()
+			synctest.Wait()
+			x.want(1, map[string]string{"goes": "1"})
+			if lost {
+				s.cut()
+				synctest.Wait()
+			}
+			began := time.Now()
+			stop()
+			if took := time.Since(began); took > 0 {
+				t.Errorf("it took %v", took)
+			}
 		}
+		other.delete("goes")
+		other.put("comes", "1")
+		x.run()
+		synctest.Wait()
+		x.want(1, map[string]string{"comes": "1"})
 	})
 }
