@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
@@ -115,16 +117,8 @@ type Retention struct {
 	Bytes int64
 }
 
-// Policy is a shared-access policy that must exist.
-type Policy struct {
-	Name string
-	// Hub is empty for a policy of the whole namespace.
-	Hub string
-	// Rights are send, listen and manage, in any case.
-	Rights []string
-	// PrimaryKey and SecondaryKey are made where they are empty.
-	PrimaryKey, SecondaryKey string
-}
+// Policy is a shared-access policy that must exist. Keys that are not given are made.
+type Policy = admin.PolicyRequest
 
 func (c Config) withDefaults() Config {
 	usual := config.Default()
@@ -168,22 +162,11 @@ func (c Config) validate() error {
 	settings := config.Default()
 	settings.AMQP, settings.AMQPS, settings.HTTP, settings.HTTPS = c.AMQP, c.AMQPS, c.HTTP, c.HTTPS
 	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
-	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = config.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
+	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
 	settings.Host, settings.TLS, settings.OIDC = c.Host, config.TLS(c.TLS), config.OIDC(c.OIDC)
 	settings.PublicURL = c.PublicURL
-	for _, t := range c.Topics {
-		settings.Topics = append(settings.Topics, config.Topic(t))
-	}
-	for _, s := range c.Subscriptions {
-		settings.Subscriptions = append(settings.Subscriptions, config.Subscription(s))
-	}
-	for _, f := range c.Functions {
-		settings.Functions = append(settings.Functions, config.Function(f))
-	}
+	settings.Topics, settings.Subscriptions, settings.Functions, settings.Policies = c.Topics, c.Subscriptions, c.Functions, c.Policies
 	settings.Notify = c.Notify.settings()
-	for _, p := range c.Policies {
-		settings.Policies = append(settings.Policies, config.Policy(p))
-	}
 	if err := settings.Check(); err != nil {
 		return err
 	}

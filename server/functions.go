@@ -10,10 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/api/frame"
-	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functions/runner"
@@ -40,8 +41,8 @@ type SMTP struct {
 	TLS, CAFile string
 }
 
-// Function is a function that must exist, in the words of the configuration file (eventyard config doc).
-type Function config.Function
+// Function is a function that must exist.
+type Function = admin.FunctionRequest
 
 // functionYard is the part of a yard that calls programs with events.
 type functionYard struct {
@@ -129,58 +130,18 @@ func (s SMTP) settings() (notify.SMTP, error) {
 
 // ensureFunction makes a configured function as it stands there.
 func (y *yard) ensureFunction(ctx context.Context, f Function) error {
-	definition, err := f.definition()
-	if err != nil {
+	var d runner.Definition
+	if err := define.Apply(f, &d); err != nil {
 		return err
 	}
-	return y.functions.runner.Ensure(ctx, definition)
-}
-
-// definition reads what is configured; what is wrong with it by itself is an error that wraps runner.ErrInvalid.
-func (f Function) definition() (d runner.Definition, err error) {
-	r, err := f.request()
-	if err != nil {
-		return d, err
-	}
-	err = define.Apply(r, &d)
-	return d, err
-}
-
-// request puts a configured function into the words of the API.
-func (f Function) request() (functionwire.FunctionRequest, error) {
-	r := functionwire.FunctionRequest{
-		Name: f.Name, Hub: f.Hub, Group: f.Group, Endpoint: &f.Endpoint, Format: ifGiven(f.Format), Batch: &f.Batch, MinBatch: &f.MinBatch,
-		MaxWait: ifGiven(f.MaxWait), Lanes: &f.Lanes, Start: ifGiven(f.Start), Timeout: ifGiven(f.Timeout), RetryDelay: ifGiven(f.RetryDelay),
-		RetryMaxDelay: ifGiven(f.RetryMaxDelay), Poison: ifGiven(f.Poison), Breaker: ifGiven(f.Breaker),
-		Probe: ifGiven(f.Probe), ProbeMax: ifGiven(f.ProbeMax), CountAttempts: &f.CountAttempts, Notify: f.Notify, Target: &f.Target,
-	}
-	if f.Exponential {
-		r.Exponential = &f.Exponential
-	}
-	if f.Retries != "" {
-		retries, err := define.ParseRetries(f.Retries)
-		if err != nil {
-			return r, err
-		}
-		r.Retries = &retries
-	}
-	for _, line := range f.Headers {
-		name, value, err := define.ParseHeader(line)
-		if err != nil {
-			return r, err
-		}
-		if r.Headers == nil {
-			r.Headers = map[string]string{}
-		}
-		r.Headers[name] = value
-	}
-	return r, nil
+	return y.functions.runner.Ensure(ctx, d)
 }
 
 // validateFunctions looks at what can be wrong with functions by themselves.
 func (c Config) validateFunctions() error {
 	for _, f := range c.Functions {
-		d, err := f.definition()
+		var d runner.Definition
+		err := define.Apply(f, &d)
 		if err == nil {
 			err = runner.Check(d)
 		}
@@ -209,7 +170,7 @@ func (y *yard) noticeAPI() frame.API {
 func (n Notify) settings() config.Notify {
 	usual := config.Default().Notify
 	usual.To = strings.Join(n.To, ",")
-	usual.LinkLife = cmp.Or(config.Duration(n.LinkLife), usual.LinkLife)
+	usual.LinkLife = cmp.Or(quantity.Duration(n.LinkLife), usual.LinkLife)
 	mode := cmp.Or(n.SMTP.TLS, usual.SMTP.TLS)
 	usual.SMTP = config.SMTP(n.SMTP)
 	usual.SMTP.TLS = mode

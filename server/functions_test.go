@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 )
 
@@ -21,13 +22,13 @@ func TestConfiguredFunctionsAreCalled(t *testing.T) {
 	first, second := newReceiver(t), newReceiver(t)
 	cfg := quick(t)
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1}}
-	cfg.Functions = []Function{{Name: "billing", Hub: "orders", Group: "billing", Endpoint: first.URL, Retries: "0", Headers: []string{"X-Key: secret"}}}
+	cfg.Functions = []Function{{Name: "billing", Hub: "orders", Group: "billing", Endpoint: new(first.URL), Retries: new(admin.Retries(0)), Headers: map[string]string{"X-Key": "secret"}}}
 	r := start(t, cfg)
 	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `[{"body":{"n":1}}]`)
 	first.await(first.got, `"n":1`)
 	r.shutdown()
 
-	cfg.Functions[0].Endpoint, cfg.Functions[0].Retries = second.URL, "forever"
+	cfg.Functions[0].Endpoint, cfg.Functions[0].Retries = new(second.URL), new(admin.Forever)
 	r = start(t, cfg)
 	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `[{"body":{"n":2}}]`)
 	second.await(second.got, `"n":2`)
@@ -43,7 +44,7 @@ func TestStoppingDoesNotWaitForAnOpenCircuit(t *testing.T) {
 	hook.status.Store(http.StatusInternalServerError)
 	cfg := quick(t)
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1}}
-	cfg.Functions = []Function{{Name: "billing", Hub: "orders", Endpoint: hook.URL, Retries: "0", Breaker: "1/30s"}}
+	cfg.Functions = []Function{{Name: "billing", Hub: "orders", Endpoint: new(hook.URL), Retries: new(admin.Retries(0)), Breaker: new("1/30s")}}
 	r := start(t, cfg)
 	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `[{"body":{"n":1}},{"body":{"n":2}},{"body":{"n":3}}]`)
 	until(t, "the circuit opens", func() bool {
@@ -88,7 +89,7 @@ func TestALinkResumesBehindAProxy(t *testing.T) {
 	cfg := quick(t)
 	cfg.HTTPS, cfg.PublicURL = "127.0.0.1:0", "https://yard.example.com"
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1}}
-	cfg.Functions = []Function{{Name: "billing", Hub: "orders", Endpoint: program.URL, Retries: "0", Batch: 1, Breaker: "1/30s", Notify: []string{chat.URL + "/hook"}}}
+	cfg.Functions = []Function{{Name: "billing", Hub: "orders", Endpoint: new(program.URL), Retries: new(admin.Retries(0)), Batch: new(1), Breaker: new("1/30s"), Notify: []string{chat.URL + "/hook"}}}
 	r := start(t, cfg)
 	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `[{"body":{"n":1}},{"body":{"n":2}},{"body":{"n":3}}]`)
 	_, rest, _ := strings.Cut(chat.await(chat.got, `"resumeUrl":"https://yard.example.com/resume/`), `"resumeUrl":"https://yard.example.com`)
@@ -155,19 +156,19 @@ func TestLinksAreServed(t *testing.T) {
 
 func TestFunctionsAndNoticesThatMakeNoSense(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"retries": func(c *Config) {
-			c.Functions = []Function{{Name: "f", Hub: "h", Endpoint: "http://x/", Retries: "some"}}
+		"timeout": func(c *Config) {
+			c.Functions = []Function{{Name: "f", Hub: "h", Endpoint: new("http://x/"), Timeout: new("some")}}
 		},
-		"write it like": func(c *Config) {
-			c.Functions = []Function{{Name: "f", Hub: "h", Endpoint: "http://x/", Headers: []string{"no colon"}}}
+		"header": func(c *Config) {
+			c.Functions = []Function{{Name: "f", Hub: "h", Endpoint: new("http://x/"), Headers: map[string]string{"no token": "x"}}}
 		},
 		"breaker": func(c *Config) {
-			c.Functions = []Function{{Name: "f", Hub: "h", Endpoint: "http://x/", Breaker: "many"}}
+			c.Functions = []Function{{Name: "f", Hub: "h", Endpoint: new("http://x/"), Breaker: new("many")}}
 		},
 		"notify.smtp.from":   func(c *Config) { c.Notify.SMTP.Addr = "mail:25" },
 		"notify.smtp.addr":   func(c *Config) { c.Notify.To = []string{"mailto:a@b"} },
 		"notify.smtp.caFile": func(c *Config) { c.Notify.SMTP.CAFile = filepath.Join(c.DataDir, "none.pem") },
-		"does not exist":     func(c *Config) { c.Functions = []Function{{Name: "f", Hub: "h", Endpoint: "http://x/"}} },
+		"does not exist":     func(c *Config) { c.Functions = []Function{{Name: "f", Hub: "h", Endpoint: new("http://x/")}} },
 	} {
 		cfg := quick(t)
 		change(&cfg)

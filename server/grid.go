@@ -11,13 +11,13 @@ import (
 
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/handshake"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
-	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/service"
@@ -93,15 +93,12 @@ func (y *yard) openTopics(ctx context.Context, cfg Config) (err error) {
 
 // ensureTopic leaves what the configuration has no words for as it was set since.
 func (y *yard) ensureTopic(ctx context.Context, t Topic) error {
-	want := topics.Topic{Name: t.Name, Key1: t.Key1, Key2: t.Key2}
+	want := topics.Topic{Name: t.Name}
 	if there, err := y.grid.topics.Topic(t.Name); err == nil {
 		want.Mapping, want.DisableKeys, want.Tags = there.Mapping, there.DisableKeys, there.Tags
 	}
-	if t.Schema != "" {
-		var err error
-		if want.Schema, err = schema.ParseKind(t.Schema); err != nil {
-			return err
-		}
+	if err := subscribe.ApplyTopic(t, &want); err != nil {
+		return err
 	}
 	_, err := y.grid.topics.EnsureTopic(ctx, topics.TopicConfig{Topic: want})
 	return err

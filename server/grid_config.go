@@ -5,8 +5,9 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/config"
-	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // Grid says how events are pushed to webhooks. The zero value works.
@@ -41,13 +42,7 @@ type Grid struct {
 }
 
 // Topic is a topic that must exist.
-type Topic struct {
-	Name string
-	// Schema is eventgrid, cloudevents or custom; empty means eventgrid. It cannot be changed.
-	Schema string
-	// Key1 and Key2 have 16 to 256 characters of ASCII; they are made where they are empty.
-	Key1, Key2 string
-}
+type Topic = admin.TopicRequest
 
 // validateGrid looks at what can be wrong with topics and subscriptions by themselves.
 func (c Config) validateGrid() error {
@@ -55,15 +50,12 @@ func (c Config) validateGrid() error {
 		return fmt.Errorf("a jitter of %v: give at most %v, a share of the waits", c.Grid.Jitter, maxJitter)
 	}
 	for _, t := range c.Topics {
-		if t.Schema == "" {
-			continue
-		}
-		if _, err := schema.ParseKind(t.Schema); err != nil {
+		if err := subscribe.ApplyTopic(t, new(topics.Topic)); err != nil {
 			return fmt.Errorf("topic %s: %w", t.Name, err)
 		}
 	}
 	for _, s := range c.Subscriptions {
-		if _, err := s.settings(); err != nil {
+		if _, err := settingsOf(s); err != nil {
 			return fmt.Errorf("subscription %s: %w", s.Name, err)
 		}
 	}
@@ -73,9 +65,9 @@ func (c Config) validateGrid() error {
 // maxJitter leaves half of a wait at least.
 const maxJitter = 0.5
 
-// Subscription is a subscription that must exist, in the words of the configuration file
-// (eventyard config doc). It is made once the yard is up, since its endpoint is asked first.
-type Subscription config.Subscription
+// Subscription is a subscription that must exist. It is made once the yard is up, since its endpoint is
+// asked first.
+type Subscription = admin.SubscriptionRequest
 
 // defaultOrigin is the name that receivers written for Azure know.
 const defaultOrigin = "eventgrid.azure.net"

@@ -2,15 +2,12 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -76,77 +73,33 @@ func (y *yard) takeTurn(ctx context.Context, s Subscription, turns chan struct{}
 	return err
 }
 
-// ensureSubscription leaves one paused that an operator has paused, for which the configuration has
-// no word.
+// ensureSubscription leaves one paused that an operator has paused, unless the configuration says otherwise, and a
+// signing key that was made for it.
 func (y *yard) ensureSubscription(ctx context.Context, s Subscription) (topics.Subscription, error) {
-	settings, err := s.settings()
+	settings, err := settingsOf(s)
 	if err != nil {
 		return topics.Subscription{}, err
 	}
 	source := topics.Source{Topic: s.Topic, Hub: s.SourceHub}
 	if there, err := y.grid.topics.Find(source, s.Name); err == nil {
-		settings.Paused = there.Paused
+		if s.Paused == nil {
+			settings.Paused = there.Paused
+		}
+		if s.Sign != nil && subscribe.SameAlgorithm(there.Keys, settings.Keys) {
+			settings.Keys = there.Keys
+		}
 	}
 	return y.grid.topics.Ensure(ctx, source, s.Name, settings)
 }
 
-// settings reads what is configured; what is wrong with it by itself is an error that wraps
+// settingsOf reads what is configured; what is wrong with it by itself is an error that wraps
 // topics.ErrInvalid.
-func (s Subscription) settings() (settings topics.Settings, err error) {
-	request, err := s.request()
-	if err != nil {
-		return settings, err
-	}
-	if err := subscribe.Apply(request, &settings); err != nil {
+func settingsOf(s Subscription) (settings topics.Settings, err error) {
+	if err := subscribe.Apply(s, &settings); err != nil {
 		return settings, err
 	}
 	if err := settings.Retry.Check(); err != nil {
 		return settings, fmt.Errorf("%w: retry: %w", topics.ErrInvalid, err)
 	}
 	return settings, nil
-}
-
-// request puts a configured subscription into the words of the API.
-func (s Subscription) request() (gridwire.SubscriptionRequest, error) {
-	r := gridwire.SubscriptionRequest{
-		Endpoint: ifGiven(s.Endpoint), Hub: ifGiven(s.Hub), Types: s.Types, SubjectBeginsWith: &s.SubjectBeginsWith,
-		SubjectEndsWith: &s.SubjectEndsWith, Schema: &s.Schema, MaxEvents: &s.MaxEvents, PreferredKiB: &s.PreferredKiB,
-		Attempts: &s.Attempts, TTL: &s.TTL, RetrySchedule: &s.RetrySchedule, DeadLetter: &s.DeadLetter, SigningKeys: s.SigningKeys,
-		OrderBy: &s.OrderBy, Concurrency: &s.Concurrency, SkipValidation: &s.SkipValidation,
-	}
-	if s.Pull {
-		r.Pull = &gridwire.Pull{}
-	}
-	for _, text := range s.Filters {
-		quoted, err := json.Marshal(text)
-		if err != nil {
-			return r, err
-		}
-		r.Filters = append(r.Filters, quoted)
-	}
-	for _, pair := range s.RetryFloors {
-		status, least, found := strings.Cut(pair, "=")
-		if !found {
-			return r, fmt.Errorf("%w: retryFloors: %q: write it like 503=5s", topics.ErrInvalid, pair)
-		}
-		if r.RetryFloors == nil {
-			r.RetryFloors = map[string]string{}
-		}
-		r.RetryFloors[status] = least
-	}
-	for _, pair := range s.Headers {
-		header, err := gridwire.ParseHeader(pair)
-		if err != nil {
-			return r, fmt.Errorf("%w: headers: %w", topics.ErrInvalid, err)
-		}
-		r.Headers = append(r.Headers, header)
-	}
-	return r, nil
-}
-
-func ifGiven(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

@@ -108,7 +108,7 @@ func TestAnEndpointThatComesUpLater(t *testing.T) {
 		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement {
 			return topics.Agreement{Agreed: time.Now().After(up), Why: "nobody is there"}
 		})
-		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: "http://x/"})
+		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: new("http://x/")})
 		time.Sleep(59 * time.Second)
 		if got := y.stateOf("billing"); got != "" {
 			t.Errorf("it is %s", got)
@@ -132,7 +132,7 @@ func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 			}
 			return topics.Agreement{Agreed: true}
 		})
-		y.ensuring(t, log, Subscription{Name: "slow", Topic: "orders", Endpoint: "http://x/"}, Subscription{Name: "quick", Topic: "orders", Endpoint: "http://y/"})
+		y.ensuring(t, log, Subscription{Name: "slow", Topic: "orders", Endpoint: new("http://x/")}, Subscription{Name: "quick", Topic: "orders", Endpoint: new("http://y/")})
 		synctest.Wait()
 		if got := y.stateOf("quick"); got != topics.Active {
 			t.Errorf("the other is %q", got)
@@ -144,7 +144,7 @@ func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 func TestAPendingConfiguredSubscriptionNotifiesItsLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Awaiting: true} })
-		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: "http://x/"})
+		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: new("http://x/")})
 		synctest.Wait()
 		s, err := y.grid.topics.Find(topics.Source{}, "billing")
 		if err != nil || s.State != topics.Pending || !strings.Contains(log.String(), "link=http://yard/"+s.Validation.Token) {
@@ -161,7 +161,7 @@ func TestWhatCannotBeConfiguredIsGivenUp(t *testing.T) {
 			asked++
 			return topics.Agreement{Agreed: true}
 		})
-		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: "http://10.0.0.1/"})
+		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: new("http://10.0.0.1/")})
 		time.Sleep(time.Hour)
 		if text := log.String(); asked != 0 || strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "address is not allowed") || strings.Contains(text, "level=WARN") {
 			t.Errorf("asked %d times:\n%s", asked, text)
@@ -173,7 +173,7 @@ func TestWhatCannotBeConfiguredIsGivenUp(t *testing.T) {
 func TestATopicThatIsMadeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Agreed: true} })
-		y.ensuring(t, log, Subscription{Name: "billing", Topic: "later", Endpoint: "http://x/"})
+		y.ensuring(t, log, Subscription{Name: "billing", Topic: "later", Endpoint: new("http://x/")})
 		time.Sleep(time.Minute)
 		if err := y.ensureTopic(t.Context(), Topic{Name: "later"}); err != nil {
 			t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/api/gridwire"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
@@ -81,7 +81,7 @@ func (h *receiver) await(from chan string, part string) string {
 	}
 }
 
-func (r *running) topic(name string) (t gridwire.Topic) {
+func (r *running) topic(name string) (t admin.Topic) {
 	r.t.Helper()
 	if err := json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/topics/"+name, "")), &t); err != nil {
 		r.t.Fatal(err)
@@ -89,7 +89,7 @@ func (r *running) topic(name string) (t gridwire.Topic) {
 	return t
 }
 
-func (r *running) subscription(name string) (s gridwire.Subscription) {
+func (r *running) subscription(name string) (s admin.Subscription) {
 	r.t.Helper()
 	if err := json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/subscriptions/"+name, "")), &s); err != nil {
 		r.t.Fatal(err)
@@ -157,13 +157,14 @@ func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
 	cfg.Topics = []Topic{{Name: "orders", Key1: configuredKey}, {Name: "readings", Schema: "CloudEventSchemaV1_0"}}
 	cfg.Subscriptions = []Subscription{
 		{
-			Name: "billing", Topic: "orders", Endpoint: hook.URL, Types: []string{"t"}, SubjectBeginsWith: "/", SubjectEndsWith: "s",
-			Filters: []string{"data.n NumberGreaterThan 5"}, MaxEvents: 10, PreferredKiB: 64, Attempts: 3, TTL: "1h", RetrySchedule: "1s,2s",
-			RetryFloors: []string{"503=5s", "other=1s"}, DeadLetter: "folder:dead", Headers: []string{"X-Env=prod", "X-Subject={subject}"},
-			SigningKeys: []string{"whsec_" + configuredKey}, OrderBy: "subject", Concurrency: 2,
+			Name: "billing", Topic: "orders", Endpoint: new(hook.URL), Types: []string{"t"}, SubjectBeginsWith: new("/"), SubjectEndsWith: new("s"),
+			Filters: []admin.Filter{"data.n NumberGreaterThan 5"}, MaxEvents: new(10), PreferredKiB: new(64), Attempts: new(3), TTL: new("1h"),
+			RetrySchedule: new("1s,2s"), RetryFloors: admin.Floors{"503": "5s", "other": "1s"}, DeadLetter: new("folder:dead"),
+			Headers:     []admin.Header{{Name: "X-Env", Value: "prod"}, {Name: "X-Subject", Field: "subject"}},
+			SigningKeys: []string{"whsec_" + configuredKey}, OrderBy: new("subject"), Concurrency: new(2),
 		},
-		{Name: "archive", Topic: "orders", Hub: "archive"},
-		{Name: "worker", Topic: "readings", Pull: true},
+		{Name: "archive", Topic: "orders", Hub: new("archive")},
+		{Name: "worker", Topic: "readings", Pull: &admin.Pull{}},
 	}
 	for times := range 3 {
 		r := start(t, cfg)
@@ -191,7 +192,7 @@ func TestARestartLeavesWhatTheConfigurationDoesNotMention(t *testing.T) {
 	hook := newReceiver(t)
 	cfg := quick(t)
 	cfg.Topics = []Topic{{Name: "orders", Schema: "custom"}, {Name: "readings"}}
-	cfg.Subscriptions = []Subscription{{Name: "billing", Topic: "orders", Endpoint: hook.URL}}
+	cfg.Subscriptions = []Subscription{{Name: "billing", Topic: "orders", Endpoint: new(hook.URL)}}
 	r := start(t, cfg)
 	r.awaitState(topics.Source{}, "billing", topics.Active)
 	r.want(200, "PATCH", "/api/v1/topics/orders", `{"disableKeys":true,"mapping":{"subject":{"sourceField":"path"}}}`)
@@ -236,7 +237,7 @@ func TestPublicURLs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := quick(t)
 			cfg.Topics = []Topic{{Name: "orders"}}
-			cfg.Subscriptions = []Subscription{{Name: "billing", Topic: "orders", Endpoint: silent.URL}, {Name: "billing", SourceHub: "h", Pull: true}}
+			cfg.Subscriptions = []Subscription{{Name: "billing", Topic: "orders", Endpoint: new(silent.URL)}, {Name: "billing", SourceHub: "h", Pull: &admin.Pull{}}}
 			cfg.Hubs = []Hub{{Name: "h"}}
 			tt.change(&cfg)
 			r := start(t, cfg)
@@ -270,7 +271,7 @@ func TestAGridWithoutAnHTTPListener(t *testing.T) {
 	cfg := quick(t)
 	cfg.HTTP, cfg.AMQP = Off, "127.0.0.1:0"
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1}}
-	cfg.Subscriptions = []Subscription{{Name: "billing", SourceHub: "orders", Endpoint: hook.URL}}
+	cfg.Subscriptions = []Subscription{{Name: "billing", SourceHub: "orders", Endpoint: new(hook.URL)}}
 	r := start(t, cfg)
 	client, err := r.Dial(t.Context(), hub.Config{})
 	if err != nil {
@@ -404,14 +405,14 @@ func TestAGridThatCannotBeConfiguredSo(t *testing.T) {
 		"a topic without a name":      {Config{Topics: []Topic{{}}}, "name"},
 		"an unknown schema":           {Config{Topics: []Topic{{Name: "orders", Schema: "xml"}}}, "topic orders: schema \"xml\": use eventgrid"},
 		"no target":                   {with(Subscription{}), "one of endpoint, hub and pull"},
-		"two targets":                 {with(Subscription{Pull: true, Hub: "h"}), "one of endpoint, hub and pull"},
-		"a misspelt operator":         {with(Subscription{Pull: true, Filters: []string{"data.n NumberGreatrThan 5"}}), "subscription billing: definition is not allowed: filters: "},
-		"a floor that is none":        {with(Subscription{Pull: true, RetryFloors: []string{"503"}}), "503=5s"},
-		"a header that is none":       {with(Subscription{Endpoint: "http://x", Headers: []string{"X"}}), "X-Env=prod"},
-		"a place that is none":        {with(Subscription{Pull: true, DeadLetter: "bin"}), "folder:DIR"},
-		"a time to live that is none": {with(Subscription{Pull: true, TTL: "soon"}), "24h"},
-		"too long a life":             {with(Subscription{Pull: true, TTL: "48h"}), "subscription billing: definition is not allowed: retry: time to live"},
-		"too many attempts":           {with(Subscription{Pull: true, Attempts: 31}), "1 to 30"},
+		"two targets":                 {with(Subscription{Pull: &admin.Pull{}, Hub: new("h")}), "one of endpoint, hub and pull"},
+		"a misspelt operator":         {with(Subscription{Pull: &admin.Pull{}, Filters: []admin.Filter{"data.n NumberGreatrThan 5"}}), "subscription billing: definition is not allowed: filters: "},
+		"a floor that is none":        {with(Subscription{Pull: &admin.Pull{}, RetryFloors: admin.Floors{"5xx": "5s"}}), "100 to 599"},
+		"a time-out that is none":     {with(Subscription{Endpoint: new("http://x"), Timeout: new("X")}), "500ms"},
+		"a place that is none":        {with(Subscription{Pull: &admin.Pull{}, DeadLetter: new("bin")}), "folder:DIR"},
+		"a time to live that is none": {with(Subscription{Pull: &admin.Pull{}, TTL: new("soon")}), "24h"},
+		"too long a life":             {with(Subscription{Pull: &admin.Pull{}, TTL: new("48h")}), "subscription billing: definition is not allowed: retry: time to live"},
+		"too many attempts":           {with(Subscription{Pull: &admin.Pull{}, Attempts: new(31)}), "1 to 30"},
 		"too much jitter":             {Config{Grid: Grid{Jitter: 0.6}}, "jitter of 0.6"},
 	} {
 		if _, err := New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {

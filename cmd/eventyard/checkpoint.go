@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +24,7 @@ func (c *cli) checkpointListCommand() *cobra.Command {
 		Short:             "List the checkpoints of a group",
 		Args:              wantArgs("HUB", "GROUP"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			list, err := client.Checkpoints(cmd.Context(), args[0], args[1])
 			if err != nil {
 				return err
@@ -36,7 +36,7 @@ func (c *cli) checkpointListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printCheckpoints(form output, list httpclient.Checkpoints) error {
+func (c *cli) printCheckpoints(form output, list admin.Checkpoints) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, list.Checkpoints)
 	}

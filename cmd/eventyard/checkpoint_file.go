@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/processor/legacy"
 	"github.com/spf13/cobra"
 )
@@ -18,7 +18,7 @@ func (c *cli) checkpointExportCommand() *cobra.Command {
 		Example:           `  eventyard checkpoint export orders billing > billing.json`,
 		Args:              wantArgs("HUB", "GROUP"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			list, err := client.Checkpoints(cmd.Context(), args[0], args[1])
 			if err != nil {
 				return err
@@ -35,7 +35,7 @@ Event Processor Host (one JSON text per partition, as its blobs have it; .NET, J
 Partitions that are owned are refused, unless --force says otherwise.`
 
 func (c *cli) checkpointImportCommand() *cobra.Command {
-	var opt httpclient.MoveOptions
+	var opt admin.MoveOptions
 	var form output
 	cmd := &cobra.Command{
 		Use:   "import HUB GROUP FILE...",
@@ -46,7 +46,7 @@ func (c *cli) checkpointImportCommand() *cobra.Command {
   eventyard checkpoint export orders billing | eventyard checkpoint import orders billing-2 -`,
 		Args:              wantArgs("HUB", "GROUP", "FILE", "FILE..."),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			list, err := c.readCheckpoints(args[2:])
 			if err != nil {
 				return err
@@ -65,8 +65,8 @@ func (c *cli) checkpointImportCommand() *cobra.Command {
 }
 
 // readCheckpoints gathers what is in the files; - is the standard input.
-func (c *cli) readCheckpoints(files []string) (httpclient.Checkpoints, error) {
-	var all httpclient.Checkpoints
+func (c *cli) readCheckpoints(files []string) (admin.Checkpoints, error) {
+	var all admin.Checkpoints
 	for _, name := range files {
 		text, err := c.readFile(name)
 		if err != nil {
@@ -90,8 +90,8 @@ func (c *cli) readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-func addCheckpoints(all *httpclient.Checkpoints, text []byte) error {
-	var exported httpclient.Checkpoints
+func addCheckpoints(all *admin.Checkpoints, text []byte) error {
+	var exported admin.Checkpoints
 	if err := json.Unmarshal(text, &exported); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func addCheckpoints(all *httpclient.Checkpoints, text []byte) error {
 		return fmt.Errorf("it is neither an export nor a lease: no partition is named")
 	}
 	if k, ok := lease.Checkpoint(lease.Partition); ok {
-		imported := httpclient.Checkpoint{Partition: k.Partition, Offset: k.Offset}
+		imported := admin.Checkpoint{Partition: k.Partition, Offset: k.Offset}
 		if k.Sequence >= 0 {
 			imported.Sequence = &k.Sequence
 		}

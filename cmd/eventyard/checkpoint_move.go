@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -71,7 +71,7 @@ func (c *cli) checkpointMoveCommand(d direction) *cobra.Command {
 		Example:           d.example(),
 		Args:              wantArgs("HUB", "GROUP"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			return c.moveCheckpoints(cmd, client, m, args[0], args[1])
 		}),
 	}
@@ -84,33 +84,33 @@ func (c *cli) checkpointMoveCommand(d direction) *cobra.Command {
 }
 
 // parseTarget reads --to. A number is the next event's, and a checkpoint names the one before.
-func parseTarget(text string, now time.Time) (httpclient.Target, error) {
+func parseTarget(text string, now time.Time) (admin.Target, error) {
 	if offset, ok := strings.CutPrefix(text, "offset:"); ok && offset != "" {
-		return httpclient.Target{Offset: &offset}, nil
+		return admin.Target{Offset: &offset}, nil
 	}
 	from, err := parseFrom(text, now)
 	if err != nil || isPositions(text) && strings.ContainsAny(text, ":.") {
-		return httpclient.Target{}, fmt.Errorf("%q is neither earliest nor latest, a number, an offset, a time or an age", text)
+		return admin.Target{}, fmt.Errorf("%q is neither earliest nor latest, a number, an offset, a time or an age", text)
 	}
 	switch from {
 	case "earliest":
-		return httpclient.Target{Earliest: true}, nil
+		return admin.Target{Earliest: true}, nil
 	case "latest":
-		return httpclient.Target{Latest: true}, nil
+		return admin.Target{Latest: true}, nil
 	}
 	number, behind := strings.CutPrefix(from, "after:")
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
 		if !behind {
 			n--
 		}
-		return httpclient.Target{Sequence: &n}, nil
+		return admin.Target{Sequence: &n}, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, from)
-	return httpclient.Target{Time: &at}, err
+	return admin.Target{Time: &at}, err
 }
 
 // moveCheckpoints finds out first what every move would come to, so that a refusal leaves all as they were.
-func (c *cli) moveCheckpoints(cmd *cobra.Command, client *httpclient.Client, m *checkpointMove, hub, group string) error {
+func (c *cli) moveCheckpoints(cmd *cobra.Command, client *admin.Client, m *checkpointMove, hub, group string) error {
 	if m.to == "" {
 		return usagef(cmd, "--to says where: earliest, latest, a time, an age or a number")
 	}
@@ -138,7 +138,7 @@ func (c *cli) moveCheckpoints(cmd *cobra.Command, client *httpclient.Client, m *
 
 // chosen gives the partitions that were named, each once, or all. Where --partition names none, as a
 // variable that was never set does, all cannot be what is meant.
-func (m *checkpointMove) chosen(cmd *cobra.Command, client *httpclient.Client, hub string) ([]string, error) {
+func (m *checkpointMove) chosen(cmd *cobra.Command, client *admin.Client, hub string) ([]string, error) {
 	switch {
 	case len(m.partitions) > 0:
 		slices.Sort(m.partitions)
@@ -149,7 +149,7 @@ func (m *checkpointMove) chosen(cmd *cobra.Command, client *httpclient.Client, h
 	return partitionsOf(cmd, client, hub)
 }
 
-func partitionsOf(cmd *cobra.Command, client *httpclient.Client, hub string) ([]string, error) {
+func partitionsOf(cmd *cobra.Command, client *admin.Client, hub string) ([]string, error) {
 	h, err := client.Hub(cmd.Context(), hub)
 	if err != nil {
 		return nil, err
@@ -163,14 +163,14 @@ func partitionsOf(cmd *cobra.Command, client *httpclient.Client, hub string) ([]
 
 // movePlan is what to move, and what stays.
 type movePlan struct {
-	move []httpclient.Moved
-	stay []httpclient.Moved
+	move []admin.Moved
+	stay []admin.Moved
 }
 
-func (m *checkpointMove) plan(cmd *cobra.Command, client *httpclient.Client, hub, group string, to httpclient.Target) (movePlan, error) {
+func (m *checkpointMove) plan(cmd *cobra.Command, client *admin.Client, hub, group string, to admin.Target) (movePlan, error) {
 	var p movePlan
 	for _, id := range m.partitions {
-		moved, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, httpclient.MoveOptions{Force: true, DryRun: true})
+		moved, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, admin.MoveOptions{Force: true, DryRun: true})
 		if err != nil {
 			return p, err
 		}
@@ -179,7 +179,7 @@ func (m *checkpointMove) plan(cmd *cobra.Command, client *httpclient.Client, hub
 			continue
 		}
 		// Only now, since what stays may be owned by whomever.
-		if _, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, httpclient.MoveOptions{Force: m.force, DryRun: true}); err != nil {
+		if _, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, admin.MoveOptions{Force: m.force, DryRun: true}); err != nil {
 			return p, err
 		}
 		p.move = append(p.move, moved)
@@ -189,7 +189,7 @@ func (m *checkpointMove) plan(cmd *cobra.Command, client *httpclient.Client, hub
 
 // right tells whether a move goes the way that was asked for. Where there is no checkpoint
 // everything is still to be handled, so that there is nothing to rewind.
-func (d direction) right(m httpclient.Moved) bool {
+func (d direction) right(m admin.Moved) bool {
 	if m.From == nil || m.From.Sequence == nil || m.To.Sequence == nil {
 		return d == advance || m.From != nil
 	}
@@ -199,9 +199,9 @@ func (d direction) right(m httpclient.Moved) bool {
 	return *m.To.Sequence > *m.From.Sequence
 }
 
-func (m *checkpointMove) carryOut(cmd *cobra.Command, client *httpclient.Client, hub, group string, to httpclient.Target, plan movePlan) error {
+func (m *checkpointMove) carryOut(cmd *cobra.Command, client *admin.Client, hub, group string, to admin.Target, plan movePlan) error {
 	for i, planned := range plan.move {
-		moved, err := client.MoveCheckpoint(cmd.Context(), hub, group, planned.To.Partition, to, httpclient.MoveOptions{Force: m.force})
+		moved, err := client.MoveCheckpoint(cmd.Context(), hub, group, planned.To.Partition, to, admin.MoveOptions{Force: m.force})
 		if err != nil {
 			if i > 0 {
 				return fmt.Errorf("%s moved, then: %w", counted(i, "checkpoint"), err)
@@ -231,7 +231,7 @@ func explainMove(err error, hub, to string) error {
 
 func (c *cli) printMoves(m *checkpointMove, plan movePlan) error {
 	if m.form == asJSON {
-		return writeJSON(c.stdout, append([]httpclient.Moved{}, plan.move...))
+		return writeJSON(c.stdout, append([]admin.Moved{}, plan.move...))
 	}
 	if len(plan.move) == 0 {
 		fmt.Fprintf(c.stderr, "nothing to %s: %s\n", m.direction, m.direction.nothing())
@@ -254,7 +254,7 @@ func (c *cli) printMoves(m *checkpointMove, plan movePlan) error {
 }
 
 // showNext tells which event is the next one to be handled.
-func showNext(c *httpclient.Checkpoint) string {
+func showNext(c *admin.Checkpoint) string {
 	switch {
 	case c == nil:
 		return "-"

@@ -5,8 +5,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -32,8 +31,8 @@ func (f *circuitFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.group, "group", "", "`name` of its group, likewise")
 }
 
-func (f *circuitFlags) which(name string) httpclient.WhichCircuit {
-	return httpclient.WhichCircuit{Function: name, Hub: f.hub, Group: f.group}
+func (f *circuitFlags) which(name string) admin.CircuitRef {
+	return admin.CircuitRef{Function: name, Hub: f.hub, Group: f.group}
 }
 
 func (c *cli) circuitListCommand() *cobra.Command {
@@ -42,13 +41,13 @@ func (c *cli) circuitListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the circuits of all functions",
 		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 			all, err := client.Circuits(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if form == asJSON {
-				return writeJSON(c.stdout, append([]functionwire.Circuit{}, all...))
+				return writeJSON(c.stdout, append([]admin.Circuit{}, all...))
 			}
 			return c.printCircuits(all)
 		}),
@@ -57,7 +56,7 @@ func (c *cli) circuitListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printCircuits(all []functionwire.Circuit) error {
+func (c *cli) printCircuits(all []admin.Circuit) error {
 	if len(all) == 0 {
 		fmt.Fprintln(c.stderr, "there are no circuits: each function has one from its first trouble on, or since it was created in the yard")
 		return nil
@@ -84,7 +83,7 @@ func (c *cli) circuitShowCommand() *cobra.Command {
 		Short:             "Show a circuit with its failures",
 		Args:              wantArgs("FUNCTION"),
 		ValidArgsFunction: c.completeCircuits,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			one, err := client.Circuit(cmd.Context(), flags.which(args[0]))
 			if err != nil {
 				return err
@@ -101,7 +100,7 @@ func (c *cli) circuitShowCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func printCircuit(w io.Writer, one functionwire.Circuit) error {
+func printCircuit(w io.Writer, one admin.Circuit) error {
 	p := newEntries(w)
 	p.add("function", "%s, of hub %s, as group %s", one.Function, one.Hub, one.Group)
 	addCircuit(p, one.CircuitState)
@@ -131,7 +130,7 @@ func (c *cli) circuitSwitchCommand(what string) *cobra.Command {
 		Example:           "  eventyard circuit " + what + " billing\n  eventyard circuit " + what + " billing --hub orders --group billing --reason 'the database is being moved'",
 		Args:              wantArgs("FUNCTION"),
 		ValidArgsFunction: c.completeCircuits,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			change := client.OpenCircuit
 			if what == "close" {
 				change = client.CloseCircuit
@@ -160,7 +159,7 @@ func (c *cli) circuitNotifyCommand() *cobra.Command {
 		Short:   "Send a test notice, to try the settings of mail and webhooks",
 		Example: "  eventyard circuit notify-test mailto:ops@example.com",
 		Args:    wantArgs("TARGET"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			if err := client.TestNotice(cmd.Context(), args[0]); err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/server"
@@ -20,7 +20,7 @@ import (
 func (c *cli) addClientFlags(cmd *cobra.Command) *cobra.Command {
 	usual := os.Getenv(config.EnvServer)
 	if usual == "" {
-		usual = httpclient.DefaultServer
+		usual = admin.DefaultServer
 	}
 	cmd.Flags().StringVar(&c.server, "server", usual, "`URL` of the yard, also by "+config.EnvServer)
 	// The variable is no default of the flag, which help would print with its key.
@@ -32,7 +32,7 @@ func (c *cli) addClientFlags(cmd *cobra.Command) *cobra.Command {
 }
 
 // client makes the client for --server. The caller closes it.
-func (c *cli) client(cmd *cobra.Command) (*httpclient.Client, error) {
+func (c *cli) client(cmd *cobra.Command) (*admin.Client, error) {
 	connection, from, err := c.givenConnectionString()
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (c *cli) client(cmd *cobra.Command) (*httpclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := httpclient.New(httpclient.Config{Server: c.server, ConnectionString: connection, RootCAs: trusted})
+	client, err := admin.New(admin.Config{Server: c.server, ConnectionString: connection, RootCAs: trusted})
 	switch {
 	case errors.Is(err, auth.ErrConnectionString):
 		return nil, usagef(cmd, "%s: %w", from, err)
@@ -70,7 +70,7 @@ func (c *cli) checkAddressed(cmd *cobra.Command, connection, from string) error 
 	}
 	return usagef(cmd, "%s is for the yard at %s, and its HTTP address is needed: give it with --server https://%s, or by %s; "+
 		"if that yard is on this machine, perhaps with --server %s",
-		from, endpoint.Hostname(), endpoint.Hostname(), config.EnvServer, httpclient.DefaultServer)
+		from, endpoint.Hostname(), endpoint.Hostname(), config.EnvServer, admin.DefaultServer)
 }
 
 // given is what the flag says, or else the variable, and which of them it was.
@@ -121,7 +121,7 @@ func (c *cli) authorities() (*x509.CertPool, error) {
 }
 
 // asking makes the body of a command from one that asks a yard.
-func (c *cli) asking(do func(*cobra.Command, *httpclient.Client, []string) error) func(*cobra.Command, []string) error {
+func (c *cli) asking(do func(*cobra.Command, *admin.Client, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		client, err := c.client(cmd)
 		if err != nil {

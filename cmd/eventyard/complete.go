@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -13,7 +13,7 @@ const completionPatience = 500 * time.Millisecond
 
 // completeHubs offers the hubs of the yard for the first argument.
 func (c *cli) completeHubs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) (names []string, err error) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) (names []string, err error) {
 		hubs, err := client.Hubs(ctx)
 		for _, h := range hubs {
 			names = append(names, h.Name)
@@ -23,19 +23,19 @@ func (c *cli) completeHubs(cmd *cobra.Command, args []string, _ string) ([]cobra
 }
 
 func (c *cli) completeTopics(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) ([]string, error) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) ([]string, error) {
 		return topicNames(ctx, client), nil
 	})
 }
 
 func (c *cli) completeSubscriptions(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) ([]string, error) {
-		return subscriptionNames(ctx, client, httpclient.Which{}), nil
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) ([]string, error) {
+		return subscriptionNames(ctx, client, admin.SubscriptionRef{}), nil
 	})
 }
 
 func (c *cli) completeFunctions(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) (names []string, err error) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) (names []string, err error) {
 		all, err := client.Functions(ctx)
 		for _, f := range all {
 			names = append(names, f.Name)
@@ -45,7 +45,7 @@ func (c *cli) completeFunctions(cmd *cobra.Command, args []string, _ string) ([]
 }
 
 func (c *cli) completeCircuits(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *httpclient.Client) (names []string, err error) {
+	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) (names []string, err error) {
 		all, err := client.Circuits(ctx)
 		for _, one := range all {
 			names = append(names, one.Function)
@@ -56,7 +56,7 @@ func (c *cli) completeCircuits(cmd *cobra.Command, args []string, _ string) ([]c
 
 // completeFirst offers names that the yard has for the first argument. A yard that does not
 // answer offers none.
-func (c *cli) completeFirst(cmd *cobra.Command, args []string, ask func(context.Context, *httpclient.Client) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c *cli) completeFirst(cmd *cobra.Command, args []string, ask func(context.Context, *admin.Client) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -69,4 +69,16 @@ func (c *cli) completeFirst(cmd *cobra.Command, args []string, ask func(context.
 	defer cancel()
 	names, _ := ask(ctx, client)
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completer offers what may stand somewhere.
+type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
+
+// completeFlags offers for flags what is offered for a first argument.
+func completeFlags(cmd *cobra.Command, offer completer, names ...string) {
+	for _, name := range names {
+		_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return offer(cmd, nil, begun)
+		})
+	}
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/spf13/cobra"
 )
@@ -25,7 +25,7 @@ endpoint: the checkpoint stores of these libraries work with it in place of a st
 account. Its key is that of the root policy, which is good for all blobs.`
 
 func (c *cli) connectionStringCommand() *cobra.Command {
-	var query httpclient.ConnectionStringQuery
+	var query admin.ConnectionStringQuery
 	var secondary, tls bool
 	var form output
 	cmd := &cobra.Command{
@@ -36,7 +36,7 @@ func (c *cli) connectionStringCommand() *cobra.Command {
   eventyard connection-string --hub orders --policy till --tls
   eventyard connection-string --blob`,
 		Args: wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 			query.Key = keyName(secondary)
 			if cmd.Flags().Changed("tls") {
 				query.TLS = &tls

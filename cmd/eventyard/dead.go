@@ -6,8 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/spf13/cobra"
 )
@@ -20,7 +19,7 @@ func (c *cli) deadCommand() *cobra.Command {
 // choiceFlags say which dead letters are meant.
 type choiceFlags struct {
 	source sourceFlags
-	choice gridwire.DeadChoice
+	choice admin.DeadLetterChoice
 }
 
 func (f *choiceFlags) addTo(cmd *cobra.Command) {
@@ -56,7 +55,7 @@ func (c *cli) deadListCommand() *cobra.Command {
 		Short:             "List dead letters, the oldest first",
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			if err := flags.check(cmd); err != nil {
 				return err
 			}
@@ -77,8 +76,8 @@ func (c *cli) deadListCommand() *cobra.Command {
 const deadPage = 1000
 
 // listDead asks page by page. It also tells whether there are more.
-func listDead(cmd *cobra.Command, client *httpclient.Client, which httpclient.Which, choice gridwire.DeadChoice, most int) (all []gridwire.DeadLetter, more bool, err error) {
-	all = []gridwire.DeadLetter{}
+func listDead(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef, choice admin.DeadLetterChoice, most int) (all []admin.DeadLetter, more bool, err error) {
+	all = []admin.DeadLetter{}
 	var from int64
 	for {
 		want := deadPage
@@ -99,7 +98,7 @@ func listDead(cmd *cobra.Command, client *httpclient.Client, which httpclient.Wh
 	}
 }
 
-func (c *cli) printDead(form output, letters []gridwire.DeadLetter, more bool) error {
+func (c *cli) printDead(form output, letters []admin.DeadLetter, more bool) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, letters)
 	}
@@ -141,7 +140,7 @@ func (c *cli) deadShowCommand() *cobra.Command {
 		Short:             "Show a dead letter with its event, as JSON",
 		Args:              wantArgs("SUBSCRIPTION", "NUMBER"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			number, err := strconv.ParseInt(args[1], 10, 64)
 			if err != nil {
 				return usagef(cmd, "%q is no number: eventyard dead list %s shows them", args[1], args[0])
@@ -167,7 +166,7 @@ func (c *cli) deadPurgeCommand() *cobra.Command {
 		Short:             "Forget dead letters for good",
 		Args:              wantArgs("SUBSCRIPTION", "NUMBER..."),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			choice, err := flags.choose(cmd, client, args)
 			if err != nil {
 				return err

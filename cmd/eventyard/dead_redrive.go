@@ -6,8 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -17,7 +16,7 @@ out unless --redriven is given; one that came back too often (3 times) needs --f
 
 func (c *cli) deadRedriveCommand() *cobra.Command {
 	var flags choiceFlags
-	var request gridwire.RedriveRequest
+	var request admin.RedriveRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:   "redrive SUBSCRIPTION [NUMBER...]",
@@ -27,12 +26,12 @@ func (c *cli) deadRedriveCommand() *cobra.Command {
   eventyard dead redrive billing 17 18`,
 		Args:              wantArgs("SUBSCRIPTION", "NUMBER..."),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			choice, err := flags.choose(cmd, client, args)
 			if err != nil {
 				return err
 			}
-			request.DeadChoice = choice
+			request.DeadLetterChoice = choice
 			done, err := c.redriveAll(cmd, client, flags.source.which(args[0]), request)
 			if err != nil {
 				return err
@@ -52,7 +51,7 @@ func (c *cli) deadRedriveCommand() *cobra.Command {
 }
 
 // choose reads which letters are meant. Numbers that no letter has are an error: nothing is done then.
-func (f *choiceFlags) choose(cmd *cobra.Command, client *httpclient.Client, args []string) (gridwire.DeadChoice, error) {
+func (f *choiceFlags) choose(cmd *cobra.Command, client *admin.Client, args []string) (admin.DeadLetterChoice, error) {
 	choice := f.choice
 	if err := f.check(cmd); err != nil {
 		return choice, err
@@ -75,7 +74,7 @@ func (f *choiceFlags) choose(cmd *cobra.Command, client *httpclient.Client, args
 }
 
 // hintRedriven tells whoever found no letter that there are some which were redriven.
-func (c *cli) hintRedriven(cmd *cobra.Command, client *httpclient.Client, which httpclient.Which, choice gridwire.DeadChoice) {
+func (c *cli) hintRedriven(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef, choice admin.DeadLetterChoice) {
 	if choice.Redriven || len(choice.Numbers) > 0 {
 		return
 	}
@@ -98,7 +97,7 @@ func readNumbers(cmd *cobra.Command, args []string) (numbers []int64, err error)
 
 // redriveAll asks again and again, from where the yard ended, and shows how far it is. What dies of it
 // meanwhile is left out.
-func (c *cli) redriveAll(cmd *cobra.Command, client *httpclient.Client, which httpclient.Which, r gridwire.RedriveRequest) (total gridwire.Redriven, err error) {
+func (c *cli) redriveAll(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef, r admin.RedriveRequest) (total admin.Redriven, err error) {
 	bar := newProgress(c.stderr)
 	defer bar.clear()
 	pace := newPace(r)
@@ -129,7 +128,7 @@ type pace struct {
 	next time.Time
 }
 
-func newPace(r gridwire.RedriveRequest) *pace {
+func newPace(r admin.RedriveRequest) *pace {
 	p := &pace{next: time.Now()}
 	if r.Rate > 0 && !r.DryRun {
 		p.rate, p.most = r.Rate, max(1, int(r.Rate))
@@ -151,7 +150,7 @@ func (p *pace) rest(ctx context.Context, events int) error {
 	}
 }
 
-func (c *cli) printRedriven(form output, done gridwire.Redriven) error {
+func (c *cli) printRedriven(form output, done admin.Redriven) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, done)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
 )
@@ -47,7 +48,7 @@ func (c *cli) doctorCommand() *cobra.Command {
 		}
 		return c.printFindings(form, d.findings)
 	}
-	cmd.Flags().BoolVar(&deep, "deep", false, "read all events, also where there are more than "+config.FormatSize(quickBytes))
+	cmd.Flags().BoolVar(&deep, "deep", false, "read all events, also where there are more than "+quantity.FormatSize(quickBytes))
 	form.addTo(cmd)
 	addConfigFlags(cmd)
 	return cmd

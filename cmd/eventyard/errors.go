@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/server"
@@ -27,9 +27,9 @@ var errInterrupted = errors.New("interrupted")
 func nextFor(err error) string {
 	var (
 		usage    *usageError
-		problem  *httpclient.Problem
-		lost     *httpclient.UnreachableError
-		stranger *httpclient.StrangerError
+		problem  *admin.Problem
+		lost     *admin.UnreachableError
+		stranger *admin.StrangerError
 		setting  *config.Problem
 		large    *tooLargeError
 		advised  *advisedError
@@ -73,13 +73,13 @@ func (e *advisedError) Error() string { return e.text }
 
 // isProblem tells whether the yard refused for this reason.
 func isProblem(err error, kind string) bool {
-	var p *httpclient.Problem
+	var p *admin.Problem
 	return errors.As(err, &p) && p.Kind() == kind
 }
 
 // isUnreachable tells whether the yard did not answer.
 func isUnreachable(err error) bool {
-	return errors.As(err, new(*httpclient.UnreachableError))
+	return errors.As(err, new(*admin.UnreachableError))
 }
 
 // nextForMetaLost is what to do where the events are there and their hubs are not.
@@ -87,7 +87,7 @@ const nextForMetaLost = "restore meta.db from a copy; or, to begin anew without 
 
 // nextForProblem puts into the words of the command line what the yard says in those
 // of its HTTP API.
-func nextForProblem(p *httpclient.Problem) string {
+func nextForProblem(p *admin.Problem) string {
 	switch p.Kind() {
 	case "insufficient-rights", "wrong-audience":
 		return "use the key of a policy that may do this, with --connection-string or " + config.EnvConnectionString + "; eventyard policy list shows the policies"
@@ -163,7 +163,7 @@ func listenerFlags(err error) []string {
 }
 
 // nextForStranger also thinks of the listener with TLS, which answers so where none is spoken.
-func nextForStranger(stranger *httpclient.StrangerError) string {
+func nextForStranger(stranger *admin.StrangerError) string {
 	next := "point --server or " + config.EnvServer + " at the yard; eventyard serve prints its addresses"
 	if strings.HasPrefix(stranger.Server, "http:") && strings.HasPrefix(stranger.Status, "400 ") {
 		next = "if this is the listener with TLS, write https://; else " + next
@@ -171,14 +171,14 @@ func nextForStranger(stranger *httpclient.StrangerError) string {
 	return next
 }
 
-func nextForLost(lost *httpclient.UnreachableError) string {
+func nextForLost(lost *admin.UnreachableError) string {
 	switch {
-	case errors.Is(lost, httpclient.ErrBrokeOff) && !errors.Is(lost, context.Canceled):
+	case errors.Is(lost, admin.ErrBrokeOff) && !errors.Is(lost, context.Canceled):
 		return "what came before is right, but not all there is: see whether the yard still runs, and read again"
 	case errors.Is(lost, syscall.ECONNREFUSED):
 		return "is the yard running? start it with: eventyard serve; or is it elsewhere? name it with --server or " + config.EnvServer +
 			" (asked: " + lost.Server + ")"
-	case errors.Is(lost, io.EOF) || httpclient.IsCut(lost):
+	case errors.Is(lost, io.EOF) || admin.IsCut(lost):
 		return "the yard went away: it was stopped or killed; start it with eventyard serve, and look what is there with eventyard hub show"
 	case errors.Is(lost, context.DeadlineExceeded):
 		return "the yard did not answer in time; eventyard doctor may tell why"

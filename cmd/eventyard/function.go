@@ -3,11 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/spf13/cobra"
 )
 
@@ -31,7 +32,7 @@ with a link that resumes.
 Names have 1 to 100 letters, digits, '-', '_' and '.'.`
 
 func (c *cli) functionCreateCommand() *cobra.Command {
-	var flags functionFlags
+	var request admin.FunctionRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:   "create NAME",
@@ -41,11 +42,7 @@ func (c *cli) functionCreateCommand() *cobra.Command {
   eventyard function create resize --hub images --endpoint http://localhost:5000/ --batch 10 --retries 5 --retry-delay 1s --exponential
   eventyard function create mailer --hub orders --group mailer --endpoint http://localhost:5000/ --breaker 20/10s --notify mailto:ops@example.com`,
 		Args: wantArgs("NAME"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			request, err := flags.request(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			if request.Hub == "" || request.Endpoint == nil {
 				return usagef(cmd, "which events, and who is called? give --hub and --endpoint")
 			}
@@ -57,9 +54,7 @@ func (c *cli) functionCreateCommand() *cobra.Command {
 			return c.printFunctionMade(form, "created", made)
 		}),
 	}
-	cmd.Flags().StringVar(&flags.hub, "hub", "", "`name` of the hub whose events it gets")
-	cmd.Flags().StringVar(&flags.group, "group", "", "`name` of the consumer group that it reads as, made if it is missing (default: as the function)")
-	flags.addTo(cmd)
+	addDefinitionFlags(cmd, spec.Function, spec.Create, &request)
 	form.addTo(cmd)
 	completeFlags(cmd, c.completeHubs, "hub", "poison")
 	return c.addClientFlags(cmd)
@@ -67,7 +62,7 @@ func (c *cli) functionCreateCommand() *cobra.Command {
 
 // adviseExisting says how to see the function that has the name, which may be spelled otherwise.
 func adviseExisting(err error, name string) error {
-	var p *httpclient.Problem
+	var p *admin.Problem
 	if !isProblem(err, "function-exists") || !errors.As(err, &p) {
 		return err
 	}
@@ -77,7 +72,7 @@ func adviseExisting(err error, name string) error {
 	return &advisedError{fmt.Sprintf("function %q exists already", name), "see what it is with: eventyard function show " + name}
 }
 
-func (c *cli) printFunctionMade(form output, done string, f functionwire.Function) error {
+func (c *cli) printFunctionMade(form output, done string, f admin.Function) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, f)
 	}
@@ -99,13 +94,13 @@ func (c *cli) functionListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List functions",
 		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 			all, err := client.Functions(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if form == asJSON {
-				return writeJSON(c.stdout, append([]functionwire.Function{}, all...))
+				return writeJSON(c.stdout, append([]admin.Function{}, all...))
 			}
 			return c.printFunctions(all)
 		}),
@@ -114,7 +109,7 @@ func (c *cli) functionListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printFunctions(all []functionwire.Function) error {
+func (c *cli) printFunctions(all []admin.Function) error {
 	if len(all) == 0 {
 		fmt.Fprintln(c.stderr, "there are no functions yet; create one with: eventyard function create NAME --hub HUB --endpoint URL")
 		return nil
@@ -133,7 +128,7 @@ func showWaiting(lag *int64) string {
 	return thousands(*lag)
 }
 
-func showPoisoned(f functionwire.Function) string {
+func showPoisoned(f admin.Function) string {
 	switch {
 	case f.Poisoned == nil:
 		return "-"
@@ -144,7 +139,7 @@ func showPoisoned(f functionwire.Function) string {
 }
 
 func (c *cli) functionUpdateCommand() *cobra.Command {
-	var flags functionFlags
+	var request admin.FunctionRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:               "update NAME",
@@ -153,12 +148,8 @@ func (c *cli) functionUpdateCommand() *cobra.Command {
 		Example:           "  eventyard function update billing --endpoint http://localhost:5001/ --retries 10",
 		Args:              wantArgs("NAME"),
 		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			request, err := flags.request(cmd)
-			if err != nil {
-				return err
-			}
-			if !flags.given(cmd) {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			if reflect.DeepEqual(request, admin.FunctionRequest{}) {
 				return usagef(cmd, "nothing to change: give one of the flags")
 			}
 			f, err := client.UpdateFunction(cmd.Context(), args[0], request)
@@ -168,7 +159,7 @@ func (c *cli) functionUpdateCommand() *cobra.Command {
 			return c.printFunctionMade(form, "changed", f)
 		}),
 	}
-	flags.addTo(cmd)
+	addDefinitionFlags(cmd, spec.Function, spec.Update, &request)
 	form.addTo(cmd)
 	completeFlags(cmd, c.completeHubs, "poison")
 	return c.addClientFlags(cmd)
@@ -182,7 +173,7 @@ func (c *cli) functionPauseCommand() *cobra.Command {
 		Short:             "Stop its calls, in every instance, until it is resumed",
 		Args:              wantArgs("NAME"),
 		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			was, err := client.Function(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -209,7 +200,7 @@ func (c *cli) functionResumeCommand() *cobra.Command {
 		Short:             "Let it go on from its checkpoint",
 		Args:              wantArgs("NAME"),
 		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			was, err := client.Function(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -229,7 +220,7 @@ func (c *cli) functionResumeCommand() *cobra.Command {
 }
 
 // circuitReason tells since when a circuit is as it is, and why.
-func circuitReason(s functionwire.CircuitState) string {
+func circuitReason(s admin.CircuitState) string {
 	text := ""
 	if s.Since != nil {
 		text = " since " + showTime(*s.Since)
@@ -240,7 +231,7 @@ func circuitReason(s functionwire.CircuitState) string {
 	return text
 }
 
-func (c *cli) printFunctionState(form output, f functionwire.Function, line string) error {
+func (c *cli) printFunctionState(form output, f admin.Function, line string) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, f)
 	}
@@ -255,7 +246,7 @@ func (c *cli) functionDeleteCommand() *cobra.Command {
 		Short:             "Stop a function and forget it",
 		Args:              wantArgs("NAME"),
 		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			f, err := client.Function(cmd.Context(), args[0])
 			if err != nil {
 				return err

@@ -8,9 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/spf13/cobra"
 )
 
@@ -21,7 +20,7 @@ func (c *cli) functionShowCommand() *cobra.Command {
 		Short:             "Show how a function is: state, lag, failures, circuit",
 		Args:              wantArgs("NAME"),
 		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			f, err := client.Function(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -45,7 +44,7 @@ func (f entries) add(name, format string, args ...any) {
 	fmt.Fprintf(f.w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 }
 
-func printFunction(w io.Writer, f functionwire.Function) error {
+func printFunction(w io.Writer, f admin.Function) error {
 	p := newEntries(w)
 	p.add("function", "%s", f.Name)
 	p.add("state", "%s", f.State)
@@ -80,19 +79,19 @@ func printFunction(w io.Writer, f functionwire.Function) error {
 	return p.w.Flush()
 }
 
-func showFunctionLag(f functionwire.Function) string {
+func showFunctionLag(f admin.Function) string {
 	if f.Lag == nil {
 		return "unknown"
 	}
 	text := counted(*f.Lag, "event")
 	if f.OldestSeconds != nil && *f.Lag > 0 {
 		age := time.Duration(*f.OldestSeconds * float64(time.Second)).Round(time.Second)
-		text += ", the oldest for " + config.FormatDuration(age)
+		text += ", the oldest for " + quantity.FormatDuration(age)
 	}
 	return text
 }
 
-func showRetries(f functionwire.Function) string {
+func showRetries(f admin.Function) string {
 	times := strconv.Itoa(f.Retries)
 	if f.Retries < 0 {
 		times = "for ever"
@@ -107,7 +106,7 @@ func showRetries(f functionwire.Function) string {
 	return text
 }
 
-func showBreakerOf(f functionwire.Function) string {
+func showBreakerOf(f admin.Function) string {
 	if f.Breaker == "off" {
 		return "off"
 	}
@@ -128,7 +127,7 @@ func showFailures(failures int, state string) string {
 	return text + " now"
 }
 
-func addCircuit(p entries, s functionwire.CircuitState) {
+func addCircuit(p entries, s admin.CircuitState) {
 	text := s.State
 	if s.State == "held" {
 		text += " (by an operator)"

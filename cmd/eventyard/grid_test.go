@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/grid"
-	"github.com/eventyard/eventyard/internal/api/gridwire"
 )
 
 // G7: who watches a subscription sees each change, and waits for a yard that is away.
@@ -54,7 +54,7 @@ func TestWatchingASubscription(t *testing.T) {
 func TestShowingAgainOnAScreen(t *testing.T) {
 	var out bytes.Buffer
 	c := &cli{stdout: &out}
-	if err := c.showAgain(true, asText, gridwire.Subscription{Name: "a", State: "active"}); err != nil {
+	if err := c.showAgain(true, asText, admin.Subscription{Name: "a", State: "active"}); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); !strings.HasPrefix(text, "\x1b[H") || !strings.HasSuffix(text, "\x1b[J") || strings.Count(text, "\x1b[K\n") != strings.Count(text, "\n") {
@@ -65,15 +65,15 @@ func TestShowingAgainOnAScreen(t *testing.T) {
 // G5, G6, G7, G8: all that a subscription does is told in words.
 func TestSubscriptionsInWords(t *testing.T) {
 	soon := time.Now().Add(90 * time.Second)
-	s := gridwire.Subscription{
+	s := admin.Subscription{
 		Name: "billing", SourceHub: "clicks", State: "disabled", Why: "the endpoint\nasked for it", Endpoint: "https://x/", Schema: "eventgrid",
-		Retry:      gridwire.Retry{Attempts: 1, TTL: "1h"},
-		DeadLetter: "folder:dead", DeadLetters: &gridwire.DeadCounts{Kept: 1200, Unwritten: 3, Problem: "no space"},
-		Stats: &gridwire.Stats{
+		Retry:      admin.RetryPolicy{Attempts: 1, TTL: "1h"},
+		DeadLetter: "folder:dead", DeadLetters: &admin.DeadLetterCounts{Kept: 1200, Unwritten: 3, Problem: "no space"},
+		Stats: &admin.DeliveryStats{
 			Matched: 12345, Delivered: 1, Requests: 1, Failed: map[string]int64{"Busy": 2, "NotFound": 1}, InFlight: 1, Queued: 2, Parked: 3000, Behind: 4,
-			Waiting:  []gridwire.Waiting{{Wait: "10s", Events: 5}, {Wait: "1h", Events: 6}},
+			Waiting:  []admin.Waiting{{Wait: "10s", Events: 5}, {Wait: "1h", Events: 6}},
 			Oldest:   new(time.Now().Add(-time.Minute)),
-			Endpoint: gridwire.Endpoint{State: "probation", Failures: 12, Last: "Busy", Until: &soon},
+			Endpoint: admin.EndpointHealth{State: "probation", Failures: 12, Last: "Busy", Until: &soon},
 		},
 	}
 	var out bytes.Buffer
@@ -96,7 +96,7 @@ func TestSubscriptionsInWords(t *testing.T) {
 func TestAttemptsInWords(t *testing.T) {
 	next := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var out bytes.Buffer
-	err := (&cli{stdout: &out}).printAttempts(asText, []gridwire.Attempt{
+	err := (&cli{stdout: &out}).printAttempts(asText, []admin.Attempt{
 		{EventID: "a", Events: 3, Attempt: 2, Status: 503, Outcome: "Busy", Took: "1ms", Answer: strings.Repeat("long ", 30), NextTry: &next},
 		{EventID: "b", Events: 1, Attempt: 1, Outcome: "TimedOut", Took: "30s", Error: "no answer\x1b[31m"},
 	})
@@ -113,7 +113,7 @@ func TestAttemptsInWords(t *testing.T) {
 // G8: a redrive with a rate keeps to it from one request to the next.
 func TestARedriveKeepsItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPace(gridwire.RedriveRequest{Rate: 0.5})
+		p := newPace(admin.RedriveRequest{Rate: 0.5})
 		if p.most != 1 {
 			t.Errorf("%d are asked for", p.most)
 		}
@@ -131,7 +131,7 @@ func TestARedriveKeepsItsPace(t *testing.T) {
 		if err := p.rest(ctx, 1); !errors.Is(err, errInterrupted) {
 			t.Errorf("interrupted: %v", err)
 		}
-		for _, r := range []gridwire.RedriveRequest{{}, {Rate: 5, DryRun: true}} {
+		for _, r := range []admin.RedriveRequest{{}, {Rate: 5, DryRun: true}} {
 			if p := newPace(r); p.most != 0 || p.rest(ctx, 1000) != nil {
 				t.Errorf("%+v is slowed down", r)
 			}
@@ -141,9 +141,9 @@ func TestARedriveKeepsItsPace(t *testing.T) {
 
 // A redrive goes on from where the yard ended, for what had died by then.
 func TestARedriveInParts(t *testing.T) {
-	var asked []gridwire.RedriveRequest
+	var asked []admin.RedriveRequest
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var q gridwire.RedriveRequest
+		var q admin.RedriveRequest
 		_ = json.NewDecoder(r.Body).Decode(&q)
 		asked = append(asked, q)
 		if len(asked) == 1 {
@@ -169,9 +169,9 @@ func TestDeadLettersInPages(t *testing.T) {
 		var from, most int
 		_, _ = fmt.Sscan(r.URL.Query().Get("from"), &from)
 		_, _ = fmt.Sscan(r.URL.Query().Get("max"), &most)
-		page := gridwire.DeadPage{Letters: []gridwire.DeadLetter{}, Total: there}
+		page := admin.DeadLetterPage{Letters: []admin.DeadLetter{}, Total: there}
 		for n := from; n < there && len(page.Letters) < most; n++ {
-			page.Letters = append(page.Letters, gridwire.DeadLetter{Number: int64(n)})
+			page.Letters = append(page.Letters, admin.DeadLetter{Number: int64(n)})
 		}
 		if len(page.Letters) == most {
 			page.Next = int64(from + most)
@@ -216,15 +216,15 @@ func TestResumingInWords(t *testing.T) {
 		"probing":   "the endpoint of a gets events again: its probation is over",
 		"failing":   "the endpoint of a was not on probation (it is failing): nothing had to be ended",
 	} {
-		s := gridwire.Subscription{Name: "a", Stats: &gridwire.Stats{Endpoint: gridwire.Endpoint{State: state}}}
+		s := admin.Subscription{Name: "a", Stats: &admin.DeliveryStats{Endpoint: admin.EndpointHealth{State: state}}}
 		if got := showResumed(s); got != want {
 			t.Errorf("%s: %q", state, got)
 		}
 	}
-	if got := showResumed(gridwire.Subscription{Name: "a", Pull: &gridwire.Pull{}}); !strings.Contains(got, "a has no endpoint") {
+	if got := showResumed(admin.Subscription{Name: "a", Pull: &admin.Pull{}}); !strings.Contains(got, "a has no endpoint") {
 		t.Errorf("pulled from: %q", got)
 	}
-	if got := showResumed(gridwire.Subscription{Name: "a", State: "paused"}); !strings.Contains(got, "eventyard subscription continue a") {
+	if got := showResumed(admin.Subscription{Name: "a", State: "paused"}); !strings.Contains(got, "eventyard subscription continue a") {
 		t.Errorf("paused: %q", got)
 	}
 }

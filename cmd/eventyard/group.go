@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -19,7 +19,7 @@ func (c *cli) groupCreateCommand() *cobra.Command {
 		Short:             "Create a consumer group",
 		Args:              wantArgs("HUB", "GROUP"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			group, err := client.CreateGroup(cmd.Context(), args[0], args[1])
 			if err != nil {
 				return err
@@ -42,7 +42,7 @@ func (c *cli) groupListCommand() *cobra.Command {
 		Short:             "List the consumer groups of a hub",
 		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			groups, err := client.Groups(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -54,9 +54,9 @@ func (c *cli) groupListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printGroups(form output, groups []httpclient.Group) error {
+func (c *cli) printGroups(form output, groups []admin.Group) error {
 	if form == asJSON {
-		return writeJSON(c.stdout, append([]httpclient.Group{}, groups...))
+		return writeJSON(c.stdout, append([]admin.Group{}, groups...))
 	}
 	t := newTable(c.stdout, "GROUP", "CREATED")
 	for _, g := range groups {
@@ -72,7 +72,7 @@ func (c *cli) groupDeleteCommand() *cobra.Command {
 		Short:             "Delete a consumer group",
 		Args:              wantArgs("HUB", "GROUP"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			question := fmt.Sprintf("Delete group %s of hub %s, for good?", args[1], args[0])
 			if err := c.confirm(cmd, yes, question); err != nil {
 				return err

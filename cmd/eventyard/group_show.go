@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/spf13/cobra"
 )
 
@@ -32,7 +32,7 @@ func (c *cli) groupShowCommand() *cobra.Command {
   eventyard group show orders '$Default' --watch`,
 		Args:              wantArgs("HUB", "GROUP"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			if target < 0 {
 				return usagef(cmd, "--target is at least 1")
 			}
@@ -56,8 +56,8 @@ func (c *cli) groupShowCommand() *cobra.Command {
 }
 
 // watchGroup shows table after table; where a person looks, each in place of the one before.
-func (c *cli) watchGroup(cmd *cobra.Command, client *httpclient.Client, form output, hub, group string, target int) error {
-	notice := func(n httpclient.Notice) {
+func (c *cli) watchGroup(cmd *cobra.Command, client *admin.Client, form output, hub, group string, target int) error {
+	notice := func(n admin.Notice) {
 		if n.Lost != nil {
 			fmt.Fprintf(c.stderr, "the yard is gone (%v); waiting for it\n", n.Lost)
 		} else {
@@ -79,7 +79,7 @@ func (c *cli) watchGroup(cmd *cobra.Command, client *httpclient.Client, form out
 	return nil
 }
 
-func (c *cli) showTable(form output, screen bool, o httpclient.Ownership) error {
+func (c *cli) showTable(form output, screen bool, o admin.Ownership) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, o)
 	}
@@ -98,7 +98,7 @@ func (c *cli) showTable(form output, screen bool, o httpclient.Ownership) error 
 }
 
 // printOwnership writes the table and what it comes to.
-func printOwnership(w io.Writer, o httpclient.Ownership) error {
+func printOwnership(w io.Writer, o admin.Ownership) error {
 	t := newTable(w, "PARTITION", "OWNER", "EPOCH", "ACQUIRED", "RENEWED", "SEQUENCE", "OFFSET", "LAG", "BEHIND", "OTHER READERS")
 	for _, p := range o.Partitions {
 		t.row(p.Partition, showOwner(p), showEpoch(p), showAge(o.At, p.Acquired), showAge(o.At, p.Renewed),
@@ -113,7 +113,7 @@ func printOwnership(w io.Writer, o httpclient.Ownership) error {
 
 // showTotal tells how much is behind and what that is worth, unless it is not known: readers
 // without an owner or a checkpoint keep these elsewhere.
-func showTotal(o httpclient.Ownership) string {
+func showTotal(o admin.Ownership) string {
 	known, readers := false, false
 	for _, p := range o.Partitions {
 		known = known || p.Owner != "" || p.Checkpoint != nil
@@ -129,7 +129,7 @@ func showTotal(o httpclient.Ownership) string {
 	}
 }
 
-func showOwner(p httpclient.OwnedPartition) string {
+func showOwner(p admin.OwnedPartition) string {
 	switch {
 	case p.Owner == "":
 		return "-"
@@ -141,7 +141,7 @@ func showOwner(p httpclient.OwnedPartition) string {
 	return oneLine(p.Owner)
 }
 
-func showEpoch(p httpclient.OwnedPartition) string {
+func showEpoch(p admin.OwnedPartition) string {
 	if p.Epoch == 0 {
 		return "-"
 	}
@@ -153,24 +153,24 @@ func showAge(now time.Time, at *time.Time) string {
 	if at == nil {
 		return "-"
 	}
-	return config.FormatDuration(max(now.Sub(*at), 0).Truncate(time.Second)) + " ago"
+	return quantity.FormatDuration(max(now.Sub(*at), 0).Truncate(time.Second)) + " ago"
 }
 
-func showSequence(c *httpclient.Checkpoint) string {
+func showSequence(c *admin.Checkpoint) string {
 	if c == nil || c.Sequence == nil {
 		return "-"
 	}
 	return strconv.FormatInt(*c.Sequence, 10)
 }
 
-func showOffset(c *httpclient.Checkpoint) string {
+func showOffset(c *admin.Checkpoint) string {
 	if c == nil || c.Offset == "" {
 		return "-"
 	}
 	return oneLine(c.Offset)
 }
 
-func showLag(p httpclient.OwnedPartition) string {
+func showLag(p admin.OwnedPartition) string {
 	switch {
 	case p.BeyondEnd:
 		return "beyond the end"
@@ -180,15 +180,15 @@ func showLag(p httpclient.OwnedPartition) string {
 	return thousands(*p.LagEvents)
 }
 
-func showBehind(p httpclient.OwnedPartition) string {
+func showBehind(p admin.OwnedPartition) string {
 	if p.LagSeconds == nil {
 		return "-"
 	}
-	return config.FormatDuration(time.Duration(*p.LagSeconds * float64(time.Second)).Truncate(time.Second))
+	return quantity.FormatDuration(time.Duration(*p.LagSeconds * float64(time.Second)).Truncate(time.Second))
 }
 
 // showReaders names who reads besides the owner.
-func showReaders(p httpclient.OwnedPartition) string {
+func showReaders(p admin.OwnedPartition) string {
 	var names []string
 	for _, r := range p.Readers {
 		if r.Name == p.Owner && p.Owner != "" {
@@ -210,7 +210,7 @@ func showReaders(p httpclient.OwnedPartition) string {
 }
 
 // showInstances counts the living and names what each has.
-func showInstances(all []httpclient.Instance) string {
+func showInstances(all []admin.Instance) string {
 	var living []string
 	for _, i := range all {
 		if i.Alive {

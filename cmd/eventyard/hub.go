@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/spf13/cobra"
 )
 
@@ -17,50 +16,16 @@ func (c *cli) hubCommand() *cobra.Command {
 		c.hubCreateCommand(), c.hubListCommand(), c.hubShowCommand(), c.hubUpdateCommand(), c.hubDeleteCommand())
 }
 
-// retentionFlags are the same for a new hub and for a change.
-type retentionFlags struct {
-	age   config.Duration
-	bytes config.Size
-}
-
-func (f *retentionFlags) addTo(cmd *cobra.Command, otherwise string) {
-	cmd.Flags().Var(&f.age, "retention-age", "remove events older than this, like 24h or 7d; 0 keeps them for ever"+otherwise)
-	cmd.Flags().Var(&f.bytes, "retention-bytes", "remove the oldest events of a partition while it holds more, like 1GiB; 0: no limit")
-	for _, name := range []string{"retention-age", "retention-bytes"} {
-		cmd.Flags().Lookup(name).DefValue = "" // what is not given is not zero
-	}
-}
-
-func (f *retentionFlags) request(cmd *cobra.Command) *httpclient.RetentionRequest {
-	var r httpclient.RetentionRequest
-	if cmd.Flags().Changed("retention-age") {
-		age := time.Duration(f.age).String()
-		r.Age = &age
-	}
-	if cmd.Flags().Changed("retention-bytes") {
-		bytes := int64(f.bytes)
-		r.Bytes = &bytes
-	}
-	if r.Age == nil && r.Bytes == nil {
-		return nil
-	}
-	return &r
-}
-
 func (c *cli) hubCreateCommand() *cobra.Command {
-	var partitions int
-	var retention retentionFlags
+	var request admin.HubRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:     "create HUB",
 		Short:   "Create a hub",
 		Example: "  eventyard hub create orders --partitions 4 --retention-age 24h --retention-bytes 1GiB",
 		Args:    wantArgs("HUB"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			request := httpclient.HubRequest{Name: args[0], Retention: retention.request(cmd)}
-			if cmd.Flags().Changed("partitions") {
-				request.Partitions = &partitions
-			}
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			request.Name = args[0]
 			hub, err := client.CreateHub(cmd.Context(), request)
 			if isProblem(err, "hub-exists") {
 				return &advisedError{fmt.Sprintf("hub %q exists already", args[0]), "see what it is with: eventyard hub show " + args[0]}
@@ -71,13 +36,12 @@ func (c *cli) hubCreateCommand() *cobra.Command {
 			return c.printHub(form, "created", hub)
 		}),
 	}
-	cmd.Flags().IntVar(&partitions, "partitions", 4, "number of partitions, 1 to 1024; it cannot be changed later")
-	retention.addTo(cmd, " (default 7d)")
+	addDefinitionFlags(cmd, spec.Hub, spec.Create, &request)
 	form.addTo(cmd)
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printHub(form output, done string, hub httpclient.Hub) error {
+func (c *cli) printHub(form output, done string, hub admin.Hub) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, hub)
 	}
@@ -92,7 +56,7 @@ func (c *cli) hubListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List all hubs",
 		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 			hubs, err := client.Hubs(cmd.Context())
 			if err != nil {
 				return err
@@ -104,9 +68,9 @@ func (c *cli) hubListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printHubs(form output, hubs []httpclient.Hub) error {
+func (c *cli) printHubs(form output, hubs []admin.Hub) error {
 	if form == asJSON {
-		return writeJSON(c.stdout, append([]httpclient.Hub{}, hubs...))
+		return writeJSON(c.stdout, append([]admin.Hub{}, hubs...))
 	}
 	if len(hubs) == 0 {
 		fmt.Fprintln(c.stderr, "there are no hubs yet; create one with: eventyard hub create NAME")
@@ -127,7 +91,7 @@ func (c *cli) hubShowCommand() *cobra.Command {
 		Short:             "Show a hub, its groups and what its partitions hold",
 		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			hub, err := client.Hub(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -143,13 +107,13 @@ func (c *cli) hubShowCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) showHub(form output, hub httpclient.Hub, partitions []httpclient.Partition) error {
+func (c *cli) showHub(form output, hub admin.Hub, partitions []admin.Partition) error {
 	events, bytes := contents(partitions)
 	if form == asJSON {
 		return writeJSON(c.stdout, struct {
-			httpclient.Hub
-			Events   int64                  `json:"events"`
-			Contents []httpclient.Partition `json:"contents"`
+			admin.Hub
+			Events   int64             `json:"events"`
+			Contents []admin.Partition `json:"contents"`
 		}{hub, events, partitions})
 	}
 	fmt.Fprintf(c.stdout, "hub         %s\ncreated     %s\nkept        %s\ngroups      %s\npartitions  %d\nevents      %s, %s\n\n",
@@ -170,7 +134,7 @@ func (c *cli) showHub(form output, hub httpclient.Hub, partitions []httpclient.P
 }
 
 // contents is how much all partitions hold together.
-func contents(partitions []httpclient.Partition) (events, bytes int64) {
+func contents(partitions []admin.Partition) (events, bytes int64) {
 	for _, p := range partitions {
 		events += p.Events()
 		bytes += p.Bytes
@@ -179,7 +143,7 @@ func contents(partitions []httpclient.Partition) (events, bytes int64) {
 }
 
 func (c *cli) hubUpdateCommand() *cobra.Command {
-	var retention retentionFlags
+	var request admin.HubRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:               "update HUB",
@@ -187,8 +151,7 @@ func (c *cli) hubUpdateCommand() *cobra.Command {
 		Example:           "  eventyard hub update orders --retention-age 30d",
 		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			request := httpclient.HubRequest{Retention: retention.request(cmd)}
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			if request.Retention == nil {
 				return usagef(cmd, "nothing to change: give --retention-age or --retention-bytes")
 			}
@@ -199,7 +162,7 @@ func (c *cli) hubUpdateCommand() *cobra.Command {
 			return c.printHub(form, "changed", hub)
 		}),
 	}
-	retention.addTo(cmd, "")
+	addDefinitionFlags(cmd, spec.Hub, spec.Update, &request)
 	form.addTo(cmd)
 	return c.addClientFlags(cmd)
 }
@@ -211,7 +174,7 @@ func (c *cli) hubDeleteCommand() *cobra.Command {
 		Short:             "Delete a hub with all its events",
 		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			partitions, err := client.Partitions(cmd.Context(), args[0])
 			if isProblem(err, "not-found") {
 				return &advisedError{fmt.Sprintf("hub %q does not exist, so there is nothing to delete", args[0]), "eventyard hub list shows the hubs there are"}
@@ -240,7 +203,7 @@ func (c *cli) hubDeleteCommand() *cobra.Command {
 }
 
 // functionsOf tells which functions need a hub, where that can be found out: who may not manage is not told.
-func functionsOf(ctx context.Context, client *httpclient.Client, hub string) string {
+func functionsOf(ctx context.Context, client *admin.Client, hub string) string {
 	all, err := client.Functions(ctx)
 	if err != nil {
 		return ""

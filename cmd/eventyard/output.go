@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/spf13/cobra"
 )
 
@@ -112,10 +112,10 @@ func roughBytes(n int64) string {
 func showRetention(age string, bytes int64) string {
 	parts := []string{}
 	if d, err := time.ParseDuration(age); err == nil && d > 0 {
-		parts = append(parts, config.FormatDuration(d))
+		parts = append(parts, quantity.FormatDuration(d))
 	}
 	if bytes > 0 {
-		parts = append(parts, config.FormatSize(bytes)+" a partition")
+		parts = append(parts, quantity.FormatSize(bytes)+" a partition")
 	}
 	if len(parts) == 0 {
 		return "for ever"

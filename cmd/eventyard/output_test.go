@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/server"
 )
@@ -111,15 +110,15 @@ func TestPositionsThatPeopleWrite(t *testing.T) {
 
 func TestErrorsEndWithWhatToTry(t *testing.T) {
 	problem := func(kind string) error {
-		return &httpclient.Problem{Type: "urn:eventyard:problem:" + kind, Title: "T", Next: "the yard's own words"}
+		return &admin.Problem{Type: "urn:eventyard:problem:" + kind, Title: "T", Next: "the yard's own words"}
 	}
 	taken := func(listener string) error {
 		return &server.ListenerError{Listener: listener, Address: "127.0.0.1:1", Err: syscall.EADDRINUSE}
 	}
 	unverified := func(err error) error {
-		return &httpclient.UnreachableError{Server: "S", Err: &tls.CertificateVerificationError{Err: err}}
+		return &admin.UnreachableError{Server: "S", Err: &tls.CertificateVerificationError{Err: err}}
 	}
-	refused := &httpclient.UnreachableError{Server: "S", Err: syscall.ECONNREFUSED}
+	refused := &admin.UnreachableError{Server: "S", Err: syscall.ECONNREFUSED}
 	tests := map[string]struct {
 		err  error
 		code int
@@ -129,22 +128,22 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 		"usage":             {&usageError{"eventyard send", errors.New("x")}, 2, "see: eventyard send --help"},
 		"nobody there":      {refused, 1, "is the yard running? start it with: eventyard serve"},
 		"wrapped":           {fmt.Errorf("events 1 to 2: %w", refused), 1, "eventyard serve"},
-		"another host":      {&httpclient.UnreachableError{Server: "S", Err: errors.New("no such host")}, 1, "is --server right?"},
-		"broken off":        {&httpclient.UnreachableError{Server: "S", Err: httpclient.ErrBrokeOff}, 1, "but not all there is"},
+		"another host":      {&admin.UnreachableError{Server: "S", Err: errors.New("no such host")}, 1, "is --server right?"},
+		"broken off":        {&admin.UnreachableError{Server: "S", Err: admin.ErrBrokeOff}, 1, "but not all there is"},
 		"damaged events":    {problem("damaged-events"), 1, "eventyard doctor"},
 		"a lost meta.db":    {fmt.Errorf("%w: %w", server.ErrMetaLost, fs.ErrNotExist), 1, "restore meta.db from a copy"},
-		"a stranger":        {&httpclient.StrangerError{Server: "S"}, 1, "EVENTYARD_SERVER"},
+		"a stranger":        {&admin.StrangerError{Server: "S"}, 1, "EVENTYARD_SERVER"},
 		"not found":         {problem("not-found"), 1, "eventyard hub list"},
 		"own words":         {&advisedError{"it exists", "look at it"}, 1, "error: it exists\n  look at it\n"},
 		"too large":         {&tooLargeError{number: 3, size: 2_000_000}, 1, "event 3 is too large: it has 2,000,000 bytes"},
-		"a cut connection":  {&httpclient.UnreachableError{Server: "S", Err: syscall.ECONNRESET}, 1, "the yard went away"},
+		"a cut connection":  {&admin.UnreachableError{Server: "S", Err: syscall.ECONNRESET}, 1, "the yard went away"},
 		"any other problem": {problem("no-space"), 1, "the yard's own words"},
 		"a setting":         {&config.Problem{Origin: "--http", Reason: "x"}, 1, "eventyard config doc"},
 		"a locked folder":   {fmt.Errorf("open: %w", server.ErrLocked), 1, "--data"},
 		"a taken address":   {&server.ListenerError{Listener: "amqp", Address: "127.0.0.1:5672", Err: syscall.EADDRINUSE}, 1, "or close the listener with --amqp off"},
 		"two of them":       {errors.Join(taken("amqp"), taken("http")), 1, "with --amqp, --http (port 0 picks a free one), or close the listener with --amqp off, --http off"},
 		"a port of root's":  {&server.ListenerError{Listener: "https", Address: ":443", Err: syscall.EACCES}, 1, "choose another address with --https"},
-		"no key":            {&httpclient.Problem{Type: "urn:eventyard:problem:no-token", Title: "T", Status: 401}, 1, "EVENTYARD_CONNECTION_STRING=@DATA/connection-string"},
+		"no key":            {&admin.Problem{Type: "urn:eventyard:problem:no-token", Title: "T", Status: 401}, 1, "EVENTYARD_CONNECTION_STRING=@DATA/connection-string"},
 		"no authority":      {unverified(x509.UnknownAuthorityError{}), 1, "trust the yard's authority: eventyard cert export"},
 		"another name":      {unverified(x509.HostnameError{Certificate: &x509.Certificate{}}), 1, "eventyard serve --host NAME adds one"},
 		"an old one":        {unverified(x509.CertificateInvalidError{Reason: x509.Expired}), 1, "how long the certificate is good"},
@@ -196,7 +195,7 @@ func TestFailuresOfACircuitInWords(t *testing.T) {
 		"open": "3 failures when it opened, 1,200 since its instances started", "half-open": "3 failures when it opened, 1,200 since its instances started",
 	} {
 		var out strings.Builder
-		one := functionwire.Circuit{Function: "billing", Failures: 3, Total: 1200, CircuitState: functionwire.CircuitState{State: state}}
+		one := admin.Circuit{Function: "billing", Failures: 3, Total: 1200, CircuitState: admin.CircuitState{State: state}}
 		if err := printCircuit(&out, one); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %s%v", state, out.String(), err)
 		}

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -19,7 +18,7 @@ func (c *cli) poisonCommand() *cobra.Command {
 }
 
 func (c *cli) poisonListCommand() *cobra.Command {
-	var query httpclient.PoisonQuery
+	var query admin.PoisonQuery
 	var form output
 	cmd := &cobra.Command{
 		Use:   "list HUB",
@@ -28,7 +27,7 @@ func (c *cli) poisonListCommand() *cobra.Command {
   eventyard poison list billing-poison --since 2h -o json`,
 		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			if query.Max < 1 || query.Max > maxPoisonListed {
 				return usagef(cmd, "--max %d: give 1 to %d", query.Max, maxPoisonListed)
 			}
@@ -37,7 +36,7 @@ func (c *cli) poisonListCommand() *cobra.Command {
 				return err
 			}
 			if form == asJSON {
-				return writeJSON(c.stdout, append([]functionwire.PoisonEvent{}, all...))
+				return writeJSON(c.stdout, append([]admin.PoisonEvent{}, all...))
 			}
 			return c.printPoison(args[0], all, query)
 		}),
@@ -56,7 +55,7 @@ func (c *cli) poisonListCommand() *cobra.Command {
 // maxPoisonListed is the most that the yard lists.
 const maxPoisonListed = 1000
 
-func (c *cli) printPoison(hub string, all []functionwire.PoisonEvent, q httpclient.PoisonQuery) error {
+func (c *cli) printPoison(hub string, all []admin.PoisonEvent, q admin.PoisonQuery) error {
 	if len(all) == 0 {
 		fmt.Fprintln(c.stderr, "there are no poison events here; --redriven lists those that were redriven, too")
 		return nil
@@ -99,8 +98,8 @@ func (c *cli) poisonShowCommand() *cobra.Command {
 		Short:             "Show a poison event with its original, as JSON",
 		Args:              wantArgs("HUB", "ID"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			found, err := client.Poison(cmd.Context(), args[0], httpclient.PoisonQuery{ID: args[1]})
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			found, err := client.Poison(cmd.Context(), args[0], admin.PoisonQuery{ID: args[1]})
 			if isProblem(err, "poison-not-found") {
 				return &advisedError{fmt.Sprintf("there is no poison event %s in hub %s", args[1], args[0]), "eventyard poison list " + args[0] + " --redriven shows all of them"}
 			}
@@ -127,7 +126,7 @@ Whoever may send to a poison hub chooses which hub the events there name. Where 
 --source says which is meant.`
 
 func (c *cli) poisonRedriveCommand() *cobra.Command {
-	var request functionwire.RedriveRequest
+	var request admin.PoisonRedriveRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:   "redrive HUB [ID...]",
@@ -138,7 +137,7 @@ func (c *cli) poisonRedriveCommand() *cobra.Command {
   eventyard poison redrive billing-poison --source orders`,
 		Args:              wantArgs("HUB", "ID..."),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			request.IDs = args[1:]
 			done, err := c.redrivePoison(cmd, client, args[0], request)
 			if err != nil {
@@ -164,7 +163,7 @@ func (c *cli) poisonRedriveCommand() *cobra.Command {
 
 // adviseSource says what to do about events of several hubs.
 func adviseSource(err error, hub string) error {
-	var p *httpclient.Problem
+	var p *admin.Problem
 	if isProblem(err, "several-source-hubs") && errors.As(err, &p) {
 		return &advisedError{p.Detail, "say which is meant, like: eventyard poison redrive " + hub + " --source HUB"}
 	}
@@ -174,7 +173,7 @@ func adviseSource(err error, hub string) error {
 // redrivePoison asks again and again, and shows how far it is. What was redriven is left out the next time, so those that were redriven
 // already can only be asked for by their ids; what failed fails again, so that the last answer tells of all. The hub that the
 // first went to is asked for from then on.
-func (c *cli) redrivePoison(cmd *cobra.Command, client *httpclient.Client, hub string, r functionwire.RedriveRequest) (total functionwire.Redriven, err error) {
+func (c *cli) redrivePoison(cmd *cobra.Command, client *admin.Client, hub string, r admin.PoisonRedriveRequest) (total admin.PoisonRedriven, err error) {
 	if r.Redriven && len(r.IDs) == 0 {
 		return total, usagef(cmd, "--redriven needs the ids of the events that are meant")
 	}
@@ -196,7 +195,7 @@ func (c *cli) redrivePoison(cmd *cobra.Command, client *httpclient.Client, hub s
 }
 
 // printPoisonRedriven also tells of ids, which stand behind the hub in args, that were asked for in vain.
-func (c *cli) printPoisonRedriven(form output, args []string, done functionwire.Redriven) error {
+func (c *cli) printPoisonRedriven(form output, args []string, done admin.PoisonRedriven) error {
 	if form == asJSON {
 		if err := writeJSON(c.stdout, done); err != nil {
 			return err

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/spf13/cobra"
 )
@@ -49,8 +50,7 @@ func hubFlag(hub string) string {
 }
 
 func (c *cli) policyCreateCommand() *cobra.Command {
-	var hub string
-	var rights []string
+	var request admin.PolicyRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:   "create POLICY",
@@ -58,11 +58,13 @@ func (c *cli) policyCreateCommand() *cobra.Command {
 		Example: `  eventyard policy create till --hub orders --rights send
   eventyard policy create reports --rights listen`,
 		Args: wantArgs("POLICY"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			if _, err := auth.ParseRights(rights); err != nil {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			if _, err := auth.ParseRights(request.Rights); err != nil {
 				return usagef(cmd, "--rights: %w", err)
 			}
-			policy, err := client.CreatePolicy(cmd.Context(), hub, httpclient.PolicyRequest{Name: args[0], Rights: rights})
+			hub := request.Hub
+			request.Name = args[0]
+			policy, err := client.CreatePolicy(cmd.Context(), hub, request)
 			if isProblem(err, "policy-exists") {
 				return &advisedError{describePolicy(args[0], hub) + " exists already", "see what it is with: eventyard policy list" + hubFlag(hub)}
 			}
@@ -80,8 +82,8 @@ func (c *cli) policyCreateCommand() *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().StringSliceVar(&rights, "rights", nil, "what it allows: send, listen, manage; manage is all of them")
-	c.addHubFlag(cmd, &hub)
+	addDefinitionFlags(cmd, spec.Policy, spec.Create, &request)
+	completeFlags(cmd, c.completeHubs, "hub")
 	form.addTo(cmd)
 	return c.addClientFlags(cmd)
 }
@@ -93,7 +95,7 @@ func (c *cli) policyListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the policies of the namespace, or of a hub",
 		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 			policies, err := client.Policies(cmd.Context(), hub)
 			if err != nil {
 				return err
@@ -107,9 +109,9 @@ func (c *cli) policyListCommand() *cobra.Command {
 }
 
 // printPolicies shows no keys to whoever looks over a shoulder. Programs get them.
-func (c *cli) printPolicies(form output, policies []httpclient.Policy) error {
+func (c *cli) printPolicies(form output, policies []admin.Policy) error {
 	if form == asJSON {
-		return writeJSON(c.stdout, append([]httpclient.Policy{}, policies...))
+		return writeJSON(c.stdout, append([]admin.Policy{}, policies...))
 	}
 	if len(policies) == 0 {
 		fmt.Fprintln(c.stderr, "there are none; create one with: eventyard policy create NAME --hub HUB --rights send")
@@ -129,7 +131,7 @@ func (c *cli) policyShowCommand() *cobra.Command {
 		Use:   "show POLICY",
 		Short: "Show a policy with its keys",
 		Args:  wantArgs("POLICY"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			policy, err := client.Policy(cmd.Context(), hub, args[0])
 			if err != nil {
 				return err
@@ -142,7 +144,7 @@ func (c *cli) policyShowCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) showPolicy(form output, p httpclient.Policy) error {
+func (c *cli) showPolicy(form output, p admin.Policy) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, p)
 	}
@@ -163,7 +165,7 @@ func (c *cli) policyRegenerateCommand() *cobra.Command {
 		Use:   "regenerate POLICY",
 		Short: "Make one of a policy's keys anew, which ends the old one",
 		Args:  wantArgs("POLICY"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			if key != keyName(false) && key != keyName(true) {
 				return usagef(cmd, "--key: %q is neither primary nor secondary", key)
 			}
@@ -204,7 +206,7 @@ func (c *cli) policyDeleteCommand() *cobra.Command {
 		Use:   "delete POLICY",
 		Short: "Delete a policy; its keys let nobody in any more",
 		Args:  wantArgs("POLICY"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			if err := c.confirm(cmd, yes, "Delete "+describePolicy(args[0], hub)+", for good?"); err != nil {
 				return err
 			}

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/spf13/cobra"
 )
@@ -36,7 +36,7 @@ gap and without a repeat.
                            event has it; so does p1.…, for many partitions`
 
 func (c *cli) readCommand() *cobra.Command {
-	query := httpclient.Query{}
+	query := admin.Query{}
 	var from string
 	var follow bool
 	var form output
@@ -49,7 +49,7 @@ func (c *cli) readCommand() *cobra.Command {
   eventyard read orders --from earliest -o json | jq .body`,
 		Args:              wantArgs("HUB"),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			query.Hub = args[0]
 			var err error
 			if query.From, err = parseFrom(from, time.Now()); err != nil {
@@ -88,7 +88,7 @@ func parseFrom(text string, now time.Time) (string, error) {
 			return t.UTC().Format(time.RFC3339Nano), nil
 		}
 	}
-	if ago, err := config.ParseDuration(text); err == nil {
+	if ago, err := quantity.ParseDuration(text); err == nil {
 		return now.Add(-ago).UTC().Format(time.RFC3339Nano), nil
 	}
 	return "", fmt.Errorf("%q is neither earliest nor latest, a number, a time or an age", text)
@@ -114,7 +114,7 @@ func isPositions(text string) bool {
 }
 
 // checkNumber refuses one number for several partitions in the words of this command.
-func checkNumber(cmd *cobra.Command, client *httpclient.Client, q httpclient.Query) error {
+func checkNumber(cmd *cobra.Command, client *admin.Client, q admin.Query) error {
 	number, _ := strings.CutPrefix(q.From, "after:")
 	if _, err := strconv.ParseUint(number, 10, 62); err != nil || len(q.Partitions) == 1 {
 		return nil
@@ -126,9 +126,9 @@ func checkNumber(cmd *cobra.Command, client *httpclient.Client, q httpclient.Que
 	return usagef(cmd, "--from %s counts within one partition, and %s has %d: name one with --partition", q.From, hub.Name, hub.Partitions)
 }
 
-func (c *cli) read(ctx context.Context, client *httpclient.Client, q httpclient.Query, follow bool, form output) error {
+func (c *cli) read(ctx context.Context, client *admin.Client, q admin.Query, follow bool, form output) error {
 	revoked := false
-	notice := func(n httpclient.Notice) {
+	notice := func(n admin.Notice) {
 		revoked = isRevoked(n)
 		c.notice(n)
 	}
@@ -150,17 +150,17 @@ func (c *cli) read(ctx context.Context, client *httpclient.Client, q httpclient.
 
 // isRevoked tells whether a tail broke off because its key is good no more. The yard says
 // so in words only.
-func isRevoked(n httpclient.Notice) bool {
+func isRevoked(n admin.Notice) bool {
 	return n.Lost != nil && strings.HasPrefix(n.Lost.Error(), auth.ErrRevoked.Error())
 }
 
 func isUnauthorized(err error) bool {
-	var p *httpclient.Problem
+	var p *admin.Problem
 	return errors.As(err, &p) && p.Status == http.StatusUnauthorized
 }
 
 // notice tells what happens to a reading between its events.
-func (c *cli) notice(n httpclient.Notice) {
+func (c *cli) notice(n admin.Notice) {
 	switch {
 	case n.Skipped:
 		fmt.Fprintf(c.stderr, "%s %v\n", newPaint(c.stderr).yellow("skipped:"), n.Lost)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/spf13/cobra"
 )
 
@@ -33,7 +33,7 @@ type sendFlags struct {
 	properties     []string
 	contentType    string
 	rate, count    int
-	size           config.Size
+	size           quantity.Size
 	form           output
 }
 
@@ -46,7 +46,7 @@ func (c *cli) sendCommand() *cobra.Command {
 		Example:           sendExamples,
 		Args:              wantArgs("HUB", "TEXT..."),
 		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			for _, name := range []string{"count", "rate"} {
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
 					return usagef(cmd, "--%s is at least 1", name)
@@ -71,7 +71,7 @@ func (c *cli) sendCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) send(cmd *cobra.Command, client *httpclient.Client, flags sendFlags, hub string, texts []string) error {
+func (c *cli) send(cmd *cobra.Command, client *admin.Client, flags sendFlags, hub string, texts []string) error {
 	made, err := newMaker(flags)
 	if err != nil {
 		return usagef(cmd, "%w", err)
@@ -95,7 +95,7 @@ func (c *cli) send(cmd *cobra.Command, client *httpclient.Client, flags sendFlag
 
 // sender stores batches, one after another, so that order holds.
 type sender struct {
-	client   *httpclient.Client
+	client   *admin.Client
 	hub      string
 	flags    sendFlags
 	out      io.Writer // hears of every batch, if it is to be JSON
@@ -132,7 +132,7 @@ func (s *sender) sendAll(ctx context.Context, in *input, batches <-chan []item) 
 // partitions and hence in different requests.
 func (s *sender) sendBatch(ctx context.Context, batch []item) error {
 	for _, part := range splitByKey(batch, s.flags.partition != "") {
-		request := httpclient.Batch{Key: s.flags.key, Partition: s.flags.partition}
+		request := admin.Batch{Key: s.flags.key, Partition: s.flags.partition}
 		for _, it := range part {
 			request.Events = append(request.Events, it.event)
 		}

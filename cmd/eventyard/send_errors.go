@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 )
 
 // tooLargeError: one event alone is more than a yard takes, so that sending fewer at
@@ -17,7 +17,7 @@ type tooLargeError struct {
 
 func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("event %s is too large: it has %s, and with its properties an event may take %s (%s)", thousands(e.number),
-		counted(e.size, "byte"), thousands(httpclient.MaxEventBytes), config.FormatSize(httpclient.MaxEventBytes))
+		counted(e.size, "byte"), thousands(admin.MaxEventBytes), quantity.FormatSize(admin.MaxEventBytes))
 }
 
 // failed says which events an error is about, and what became of those behind them.
@@ -41,15 +41,15 @@ func (s *sender) blame(part []item, err error) error {
 		which = "event " + thousands(first)
 	}
 	var (
-		lost    *httpclient.UnreachableError
-		refused *httpclient.Problem
+		lost    *admin.UnreachableError
+		refused *admin.Problem
 	)
 	switch known := errors.As(err, &refused); {
 	case known && refused.Kind() == "too-large" && len(part) == 1:
 		return &tooLargeError{number: first, size: part[0].size}
 	case known && refused.Kind() == "not-found" && s.sent > 0:
 		// It was there a moment ago, and so was the partition.
-		return fmt.Errorf("%s: %w", which, httpclient.HubDeleted(s.hub))
+		return fmt.Errorf("%s: %w", which, admin.HubDeleted(s.hub))
 	case s.sent == 0 && last == 1:
 		return err
 	case errors.As(err, &lost) && !errors.Is(err, syscall.ECONNREFUSED):

@@ -12,8 +12,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
-	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/spf13/cobra"
 )
 
@@ -37,7 +37,7 @@ type item struct {
 
 // maker turns bodies into events.
 type maker struct {
-	template httpclient.Event
+	template admin.Event
 	json     bool
 }
 
@@ -59,7 +59,7 @@ func newMaker(flags sendFlags) (maker, error) {
 	if err != nil {
 		return maker{}, err
 	}
-	return maker{template: httpclient.Event{Properties: properties, ContentType: flags.contentType}, json: flags.json}, nil
+	return maker{template: admin.Event{Properties: properties, ContentType: flags.contentType}, json: flags.json}, nil
 }
 
 func (m maker) item(body []byte, number int) (item, error) {
@@ -163,7 +163,7 @@ func whole(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		body, err := io.ReadAll(io.LimitReader(r, maxInputBytes+1))
 		if err == nil && len(body) > maxInputBytes {
-			err = fmt.Errorf("the input is larger than %s, and an event may take %s", config.FormatSize(maxInputBytes), config.FormatSize(httpclient.MaxEventBytes))
+			err = fmt.Errorf("the input is larger than %s, and an event may take %s", quantity.FormatSize(maxInputBytes), quantity.FormatSize(admin.MaxEventBytes))
 		}
 		yield(body, err)
 	}
@@ -184,7 +184,7 @@ func lines(r io.Reader) iter.Seq2[[]byte, error] {
 		switch err := scan.Err(); {
 		case errors.Is(err, bufio.ErrTooLong):
 			yield(nil, fmt.Errorf("line %s is larger than %s, and an event may take %s; nothing from there on was sent",
-				thousands(n+1), config.FormatSize(maxInputBytes), config.FormatSize(httpclient.MaxEventBytes)))
+				thousands(n+1), quantity.FormatSize(maxInputBytes), quantity.FormatSize(admin.MaxEventBytes)))
 		case err != nil:
 			yield(nil, fmt.Errorf("read line %s: %w", thousands(n+1), err))
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/server"
@@ -184,16 +185,16 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		Host:      cfg.Host,
 		Namespace: cfg.Namespace,
 		Hubs:      configuredHubs(cfg.Hubs),
-		Policies:  configuredPolicies(cfg.Policies),
+		Policies:  cfg.Policies,
 		PublicURL: cfg.PublicURL,
 		Grid:      gridConfig(cfg.Grid),
-		Topics:    configuredTopics(cfg.Topics),
+		Topics:    cfg.Topics,
 		Grace:     grace,
 		Version:   thisBuild().Version,
 		Log:       newLogger(c.stderr, cfg.Log),
 
-		Subscriptions: configuredSubscriptions(cfg.Subscriptions),
-		Functions:     configuredFunctions(cfg.Functions),
+		Subscriptions: cfg.Subscriptions,
+		Functions:     cfg.Functions,
 		Notify: server.Notify{
 			To: cfg.Notify.Targets(), LinkLife: time.Duration(cfg.Notify.LinkLife), SMTP: server.SMTP(cfg.Notify.SMTP),
 		},
@@ -229,51 +230,22 @@ func orNone(d time.Duration) time.Duration {
 	return d
 }
 
-func configuredTopics(topics []config.Topic) []server.Topic {
-	all := make([]server.Topic, len(topics))
-	for i, t := range topics {
-		all[i] = server.Topic(t)
-	}
-	return all
-}
-
-func configuredSubscriptions(subscriptions []config.Subscription) []server.Subscription {
-	all := make([]server.Subscription, len(subscriptions))
-	for i, s := range subscriptions {
-		all[i] = server.Subscription(s)
-	}
-	return all
-}
-
-func configuredFunctions(functions []config.Function) []server.Function {
-	all := make([]server.Function, len(functions))
-	for i, f := range functions {
-		all[i] = server.Function(f)
-	}
-	return all
-}
-
-func configuredPolicies(policies []config.Policy) []server.Policy {
-	all := make([]server.Policy, len(policies))
-	for i, p := range policies {
-		all[i] = server.Policy(p)
-	}
-	return all
-}
-
-func configuredHubs(hubs []config.Hub) []server.Hub {
+func configuredHubs(hubs []admin.HubRequest) []server.Hub {
 	all := make([]server.Hub, len(hubs))
 	for i, h := range hubs {
-		all[i] = server.Hub{Name: h.Name, Partitions: h.Partitions, Groups: slices.Clone(h.Groups)}
+		all[i] = server.Hub{Name: h.Name, Groups: slices.Clone(h.Groups)}
+		if h.Partitions != nil {
+			all[i].Partitions = *h.Partitions
+		}
 		if h.Retention == nil {
 			continue
 		}
 		all[i].Retention = &server.Retention{Age: server.DefaultRetentionAge}
 		if h.Retention.Age != nil {
-			all[i].Retention.Age = time.Duration(*h.Retention.Age)
+			all[i].Retention.Age, _ = time.ParseDuration(*h.Retention.Age) // written by the spec
 		}
 		if h.Retention.Bytes != nil {
-			all[i].Retention.Bytes = int64(*h.Retention.Bytes)
+			all[i].Retention.Bytes = *h.Retention.Bytes
 		}
 	}
 	return all

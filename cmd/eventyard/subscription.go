@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/spf13/cobra"
 )
 
@@ -31,8 +31,8 @@ func (f *sourceFlags) addToList(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.hub, "source-hub", "", "only those of the hub of this `name`")
 }
 
-func (f *sourceFlags) which(name string) httpclient.Which {
-	return httpclient.Which{Name: name, Topic: f.topic, Hub: f.hub}
+func (f *sourceFlags) which(name string) admin.SubscriptionRef {
+	return admin.SubscriptionRef{Name: name, Topic: f.topic, Hub: f.hub}
 }
 
 const subscriptionCreateHelp = `Subscribe an endpoint to the events of a topic (--topic) or of a hub (--source-hub). The name of a
@@ -58,7 +58,7 @@ Filters: KEY OPERATOR [VALUES], for instance
   --filter 'data.coupon IsNotNull'`
 
 func (c *cli) subscriptionCreateCommand() *cobra.Command {
-	var flags subscriptionFlags
+	var request admin.SubscriptionRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:   "create SUBSCRIPTION",
@@ -68,9 +68,8 @@ func (c *cli) subscriptionCreateCommand() *cobra.Command {
   eventyard subscription create large --topic orders --endpoint http://127.0.0.1:9000/ --filter 'data.total NumberGreaterThan 100' --dead-letter yard
   eventyard subscription create audit --source-hub orders --endpoint http://127.0.0.1:9000/ --max-events 100`,
 		Args: wantArgs("SUBSCRIPTION"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			request, err := flags.request(cmd)
-			if err != nil {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			if err := checkTogether(cmd, spec.Subscription, spec.Create); err != nil {
 				return err
 			}
 			request.Name = args[0]
@@ -87,13 +86,13 @@ func (c *cli) subscriptionCreateCommand() *cobra.Command {
 			return c.printMade(form, "created", made)
 		}),
 	}
-	flags.addTo(cmd, true)
+	addDefinitionFlags(cmd, spec.Subscription, spec.Create, &request)
 	form.addTo(cmd)
 	return c.addClientFlags(cmd)
 }
 
 // printMade says what there is now, and what a person has to do about it.
-func (c *cli) printMade(form output, done string, s gridwire.Subscription) error {
+func (c *cli) printMade(form output, done string, s admin.Subscription) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, s)
 	}
@@ -116,13 +115,13 @@ func (c *cli) subscriptionListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List subscriptions",
 		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 			all, err := client.Subscriptions(cmd.Context(), source.which(""))
 			if err != nil {
 				return err
 			}
 			if form == asJSON {
-				return writeJSON(c.stdout, append([]gridwire.Subscription{}, all...))
+				return writeJSON(c.stdout, append([]admin.Subscription{}, all...))
 			}
 			return c.printSubscriptions(all, "eventyard subscription create NAME --topic TOPIC --endpoint URL")
 		}),
@@ -132,7 +131,7 @@ func (c *cli) subscriptionListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printSubscriptions(all []gridwire.Subscription, create string) error {
+func (c *cli) printSubscriptions(all []admin.Subscription, create string) error {
 	if len(all) == 0 {
 		fmt.Fprintln(c.stderr, "there are no subscriptions yet; create one with: "+create)
 		return nil
@@ -147,14 +146,14 @@ func (c *cli) printSubscriptions(all []gridwire.Subscription, create string) err
 // noPosition stands for a place of dead letters that nobody named.
 const noPosition = "none (dropped)"
 
-func showSource(s gridwire.Subscription) string {
+func showSource(s admin.Subscription) string {
 	if s.SourceHub != "" {
 		return "hub " + s.SourceHub
 	}
 	return "topic " + s.Topic
 }
 
-func showTarget(s gridwire.Subscription) string {
+func showTarget(s admin.Subscription) string {
 	switch {
 	case s.Hub != "":
 		return "hub " + s.Hub
@@ -165,7 +164,7 @@ func showTarget(s gridwire.Subscription) string {
 }
 
 func (c *cli) subscriptionUpdateCommand() *cobra.Command {
-	var flags subscriptionFlags
+	var request admin.SubscriptionRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:   "update SUBSCRIPTION",
@@ -174,14 +173,13 @@ func (c *cli) subscriptionUpdateCommand() *cobra.Command {
   eventyard subscription update billing --ttl 2h --filter ''    takes all filters away`,
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			request, err := flags.request(cmd)
-			if err != nil {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			if err := checkTogether(cmd, spec.Subscription, spec.Update); err != nil {
 				return err
 			}
-			which := httpclient.Which{Name: args[0], Topic: request.Topic, Hub: request.SourceHub}
+			which := admin.SubscriptionRef{Name: args[0], Topic: request.Topic, Hub: request.SourceHub}
 			request.Topic, request.SourceHub = "", ""
-			if reflect.DeepEqual(request, gridwire.SubscriptionRequest{}) {
+			if reflect.DeepEqual(request, admin.SubscriptionRequest{}) {
 				return usagef(cmd, "nothing to change: give what is to be different, like --ttl 2h")
 			}
 			changed, err := client.UpdateSubscription(cmd.Context(), which, request)
@@ -191,7 +189,7 @@ func (c *cli) subscriptionUpdateCommand() *cobra.Command {
 			return c.printMade(form, "changed", changed)
 		}),
 	}
-	flags.addTo(cmd, false)
+	addDefinitionFlags(cmd, spec.Subscription, spec.Update, &request)
 	form.addTo(cmd)
 	return c.addClientFlags(cmd)
 }
@@ -208,8 +206,8 @@ func (c *cli) subscriptionPauseCommand(word string, paused bool) *cobra.Command 
 		Short:             short,
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			if _, err := client.UpdateSubscription(cmd.Context(), source.which(args[0]), gridwire.SubscriptionRequest{Paused: &paused}); err != nil {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			if _, err := client.UpdateSubscription(cmd.Context(), source.which(args[0]), admin.SubscriptionRequest{Paused: &paused}); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(c.stdout, "%s subscription %s\n", done, args[0])
@@ -227,7 +225,7 @@ func (c *cli) subscriptionResumeCommand() *cobra.Command {
 		Short:             "End the probation of its endpoint now",
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
 			if err != nil {
 				return err
@@ -244,7 +242,7 @@ func (c *cli) subscriptionResumeCommand() *cobra.Command {
 }
 
 // showResumed tells what came of it, from how it was before.
-func showResumed(before gridwire.Subscription) string {
+func showResumed(before admin.Subscription) string {
 	if before.Pull != nil {
 		return "nothing had to be ended: " + before.Name + " has no endpoint, its clients receive by themselves"
 	}
@@ -271,7 +269,7 @@ func (c *cli) subscriptionRotateCommand() *cobra.Command {
 		Short:             "Make a new signing key; the present ones go on for a while",
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
 			if err != nil {
 				return err
@@ -312,7 +310,7 @@ func (c *cli) subscriptionDeleteCommand() *cobra.Command {
 		Short:             "Delete a subscription with what waits for it",
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			s, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
 			if err != nil {
 				return err
@@ -321,7 +319,7 @@ func (c *cli) subscriptionDeleteCommand() *cobra.Command {
 			if err := c.confirm(cmd, yes, question); err != nil {
 				return err
 			}
-			if err := client.DeleteSubscription(cmd.Context(), httpclient.Which{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub}); err != nil {
+			if err := client.DeleteSubscription(cmd.Context(), admin.SubscriptionRef{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub}); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.stdout, "deleted subscription %s\n", s.Name)

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
 )
 
@@ -32,8 +31,8 @@ func (c *cli) subscriptionShowCommand() *cobra.Command {
 		Long:              subscriptionShowHelp,
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			look := func() (gridwire.Subscription, error) {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			look := func() (admin.Subscription, error) {
 				return client.Subscription(cmd.Context(), source.which(args[0]), secrets)
 			}
 			if watch {
@@ -56,7 +55,7 @@ func (c *cli) subscriptionShowCommand() *cobra.Command {
 // watchEvery is how often a watched subscription is looked at.
 const watchEvery = time.Second
 
-func (c *cli) watchSubscription(ctx context.Context, form output, look func() (gridwire.Subscription, error)) error {
+func (c *cli) watchSubscription(ctx context.Context, form output, look func() (admin.Subscription, error)) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	screen := isTerminal(c.stdout) && form != asJSON
@@ -85,7 +84,7 @@ func (c *cli) watchSubscription(ctx context.Context, form output, look func() (g
 }
 
 // showAgain writes over what was shown before, line by line, so that nothing flickers.
-func (c *cli) showAgain(screen bool, form output, s gridwire.Subscription) error {
+func (c *cli) showAgain(screen bool, form output, s admin.Subscription) error {
 	var page bytes.Buffer
 	if err := c.showSubscription(&page, form, s); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (c *cli) showAgain(screen bool, form output, s gridwire.Subscription) error
 	return err
 }
 
-func (c *cli) showSubscription(w io.Writer, form output, s gridwire.Subscription) error {
+func (c *cli) showSubscription(w io.Writer, form output, s admin.Subscription) error {
 	if form == asJSON {
 		return writeJSON(w, s)
 	}
@@ -138,11 +137,11 @@ func (c *cli) showSubscription(w io.Writer, form output, s gridwire.Subscription
 }
 
 // showLock tells what counts for who receives instead of attempts.
-func showLock(s gridwire.Subscription) string {
+func showLock(s admin.Subscription) string {
 	return fmt.Sprintf("%s, given %s at most, within %s", cmp.Or(s.Pull.Lock, "1m"), counted(cmp.Or(s.Pull.MaxDeliveries, 10), "time"), s.Retry.TTL)
 }
 
-func showSigning(k gridwire.SigningKey) string {
+func showSigning(k admin.SigningKey) string {
 	text := k.Algorithm + " " + cmp.Or(k.Text, "(--secrets shows the key)")
 	if k.Expires != nil {
 		text += " until " + showTime(*k.Expires)
@@ -151,7 +150,7 @@ func showSigning(k gridwire.SigningKey) string {
 }
 
 // showExtras tells what few subscriptions ask for.
-func showExtras(line func(name, format string, args ...any), s gridwire.Subscription) {
+func showExtras(line func(name, format string, args ...any), s admin.Subscription) {
 	if s.OrderBy != "" {
 		line("in order of", "%s", s.OrderBy)
 	}
@@ -173,14 +172,14 @@ func because(why string) string {
 	return ": " + why
 }
 
-func showBatch(s gridwire.Subscription) string {
+func showBatch(s admin.Subscription) string {
 	if s.MaxEvents <= 1 && s.PreferredKiB == 0 {
 		return ", one event a request"
 	}
 	return fmt.Sprintf(", up to %s and %d KiB a request", counted(max(s.MaxEvents, 1), "event"), cmp.Or(s.PreferredKiB, 64))
 }
 
-func showPolicy(r gridwire.Retry) string {
+func showPolicy(r admin.RetryPolicy) string {
 	text := fmt.Sprintf("%s within %s", counted(r.Attempts, "attempt"), r.TTL)
 	if len(r.Schedule) > 0 {
 		text += ", after " + strings.Join(r.Schedule, ", ")
@@ -205,7 +204,7 @@ func showStatuses(statuses []int) string {
 	return strings.Join(text, ", ")
 }
 
-func showDead(s gridwire.Subscription) string {
+func showDead(s admin.Subscription) string {
 	text := cmp.Or(s.DeadLetter, noPosition)
 	if d := s.DeadLetters; d != nil && d.Kept > 0 {
 		text += fmt.Sprintf(", %s kept", thousands(d.Kept))
@@ -219,7 +218,7 @@ func showDead(s gridwire.Subscription) string {
 	return text
 }
 
-func showHeader(h gridwire.Header) string {
+func showHeader(h admin.Header) string {
 	switch {
 	case h.Field != "":
 		return h.Name + " from " + h.Field
@@ -229,7 +228,7 @@ func showHeader(h gridwire.Header) string {
 	return h.Name + ": " + h.Value
 }
 
-func showDeliveries(line func(name, format string, args ...any), s gridwire.Stats, pull bool) {
+func showDeliveries(line func(name, format string, args ...any), s admin.DeliveryStats, pull bool) {
 	line("matched", "%s", thousands(s.Matched))
 	if pull {
 		line("acknowledged", "%s", thousands(s.Delivered))
@@ -270,7 +269,7 @@ func showCounts(counts map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-func showHealth(e gridwire.Endpoint) string {
+func showHealth(e admin.EndpointHealth) string {
 	text := e.State
 	if e.Failures > 0 {
 		text += fmt.Sprintf(", %s in a row, the last %s", counted(e.Failures, "failure"), e.Last)
@@ -289,7 +288,7 @@ func (c *cli) subscriptionAttemptsCommand() *cobra.Command {
 		Short:             "Show the last requests to its endpoint, with what it answered",
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			attempts, err := client.Attempts(cmd.Context(), source.which(args[0]))
 			if err != nil {
 				return err
@@ -302,9 +301,9 @@ func (c *cli) subscriptionAttemptsCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printAttempts(form output, attempts []gridwire.Attempt) error {
+func (c *cli) printAttempts(form output, attempts []admin.Attempt) error {
 	if form == asJSON {
-		return writeJSON(c.stdout, append([]gridwire.Attempt{}, attempts...))
+		return writeJSON(c.stdout, append([]admin.Attempt{}, attempts...))
 	}
 	if len(attempts) == 0 {
 		fmt.Fprintln(c.stderr, "no request has been made since the yard started")

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/spf13/cobra"
 )
@@ -18,7 +18,7 @@ func (e *nearError) Unwrap() error { return e.error }
 
 // suggest adds what was probably meant to the error that there is no such topic or subscription. A yard that
 // does not answer adds nothing.
-func suggest(cmd *cobra.Command, client *httpclient.Client, args []string, err error) error {
+func suggest(cmd *cobra.Command, client *admin.Client, args []string, err error) error {
 	topic := ""
 	if flag := cmd.Flags().Lookup("topic"); flag != nil {
 		topic = flag.Value.String()
@@ -33,7 +33,7 @@ func suggest(cmd *cobra.Command, client *httpclient.Client, args []string, err e
 			word = args[0]
 		}
 	case isProblem(err, "subscription-not-found") && len(args) > 0:
-		word, names = args[0], subscriptionNames(ctx, client, httpclient.Which{Topic: topic})
+		word, names = args[0], subscriptionNames(ctx, client, admin.SubscriptionRef{Topic: topic})
 	}
 	if near := config.DidYouMean(word, names); near != "" {
 		return &nearError{err, near}
@@ -42,7 +42,7 @@ func suggest(cmd *cobra.Command, client *httpclient.Client, args []string, err e
 }
 
 // topicNames are those of all topics; none where the yard does not say.
-func topicNames(ctx context.Context, client *httpclient.Client) (names []string) {
+func topicNames(ctx context.Context, client *admin.Client) (names []string) {
 	topics, _ := client.Topics(ctx)
 	for _, t := range topics {
 		names = append(names, t.Name)
@@ -51,7 +51,7 @@ func topicNames(ctx context.Context, client *httpclient.Client) (names []string)
 }
 
 // subscriptionNames are likewise those of a source, or of all.
-func subscriptionNames(ctx context.Context, client *httpclient.Client, of httpclient.Which) (names []string) {
+func subscriptionNames(ctx context.Context, client *admin.Client, of admin.SubscriptionRef) (names []string) {
 	all, _ := client.Subscriptions(ctx, of)
 	for _, s := range all {
 		names = append(names, s.Name)

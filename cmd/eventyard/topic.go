@@ -1,13 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/spf13/cobra"
 )
 
@@ -26,8 +24,7 @@ mapping file then says where they have what an envelope needs, as in
 {"eventType":{"sourceField":"kind","defaultValue":"order"},"subject":{"sourceField":"path"}}.`
 
 func (c *cli) topicCreateCommand() *cobra.Command {
-	var request gridwire.TopicRequest
-	var mapping string
+	var request admin.TopicRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:     "create TOPIC",
@@ -35,11 +32,8 @@ func (c *cli) topicCreateCommand() *cobra.Command {
 		Long:    topicCreateHelp,
 		Example: "  eventyard topic create orders\n  eventyard topic create readings --schema cloudevents",
 		Args:    wantArgs("TOPIC"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			request.Name = args[0]
-			if err := readMapping(cmd, mapping, &request); err != nil {
-				return err
-			}
 			topic, err := client.CreateTopic(cmd.Context(), request)
 			if isProblem(err, "topic-exists") {
 				return &advisedError{fmt.Sprintf("topic %q exists already", args[0]), "see what it is with: eventyard topic show " + args[0]}
@@ -50,30 +44,12 @@ func (c *cli) topicCreateCommand() *cobra.Command {
 			return c.printTopic(form, "created", topic)
 		}),
 	}
-	cmd.Flags().StringVar(&request.Schema, "schema", "eventgrid", "what is published: `eventgrid`, cloudevents or custom")
-	cmd.Flags().StringVar(&mapping, "mapping", "", "`file` with the mapping of a custom schema")
-	cmd.Flags().StringVar(&request.Key1, "key1", "", "the first access key, a `text` of 16 to 256 characters of ASCII without blanks and semicolons; made if not given")
-	cmd.Flags().StringVar(&request.Key2, "key2", "", "the second, likewise")
+	addDefinitionFlags(cmd, spec.Topic, spec.Create, &request)
 	form.addTo(cmd)
 	return c.addClientFlags(cmd)
 }
 
-func readMapping(cmd *cobra.Command, file string, request *gridwire.TopicRequest) error {
-	if file == "" {
-		return nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return usagef(cmd, "--mapping: %w", err)
-	}
-	if !json.Valid(text) {
-		return usagef(cmd, "--mapping: %s is no JSON", file)
-	}
-	request.Mapping = text
-	return nil
-}
-
-func (c *cli) printTopic(form output, done string, t gridwire.Topic) error {
+func (c *cli) printTopic(form output, done string, t admin.Topic) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, t)
 	}
@@ -92,7 +68,7 @@ func schemaName(kind string) string {
 	return "JSON of its own schema"
 }
 
-func (c *cli) printTopicAccess(t gridwire.Topic) error {
+func (c *cli) printTopicAccess(t admin.Topic) error {
 	fmt.Fprintf(c.stdout, "endpoint  %s\n", t.Endpoint)
 	if t.SecureEndpoint != "" {
 		fmt.Fprintf(c.stdout, "          %s\n", t.SecureEndpoint)
@@ -113,13 +89,13 @@ func (c *cli) topicListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List all topics",
 		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, _ []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 			topics, err := client.Topics(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if form == asJSON {
-				return writeJSON(c.stdout, append([]gridwire.Topic{}, topics...))
+				return writeJSON(c.stdout, append([]admin.Topic{}, topics...))
 			}
 			t := newTable(c.stdout, "TOPIC", "SCHEMA", "SUBSCRIPTIONS", "EVENTS", "BYTES", "CREATED")
 			for _, topic := range topics {
@@ -139,7 +115,7 @@ func (c *cli) topicShowCommand() *cobra.Command {
 		Short:             "Show a topic, its endpoint and keys, and who subscribes",
 		Args:              wantArgs("TOPIC"),
 		ValidArgsFunction: c.completeTopics,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			topic, err := client.Topic(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -147,7 +123,7 @@ func (c *cli) topicShowCommand() *cobra.Command {
 			if form == asJSON {
 				return writeJSON(c.stdout, topic)
 			}
-			subscriptions, err := client.Subscriptions(cmd.Context(), httpclient.Which{Topic: topic.Name})
+			subscriptions, err := client.Subscriptions(cmd.Context(), admin.SubscriptionRef{Topic: topic.Name})
 			if err != nil {
 				return err
 			}
@@ -165,8 +141,7 @@ func (c *cli) topicShowCommand() *cobra.Command {
 }
 
 func (c *cli) topicUpdateCommand() *cobra.Command {
-	var mapping string
-	var disable, enable bool
+	var request admin.TopicRequest
 	var form output
 	cmd := &cobra.Command{
 		Use:               "update TOPIC",
@@ -174,18 +149,9 @@ func (c *cli) topicUpdateCommand() *cobra.Command {
 		Example:           "  eventyard topic update orders --disable-keys\n  eventyard topic update orders --enable-keys",
 		Args:              wantArgs("TOPIC"),
 		ValidArgsFunction: c.completeTopics,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
-			var request gridwire.TopicRequest
-			if err := readMapping(cmd, mapping, &request); err != nil {
-				return err
-			}
-			switch given := cmd.Flags().Changed; {
-			case given("disable-keys") && given("enable-keys"):
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+			if given := cmd.Flags().Changed; given("disable-keys") && given("enable-keys") {
 				return usagef(cmd, "give --disable-keys or --enable-keys, not both")
-			case given("disable-keys"):
-				request.DisableKeys = &disable
-			case given("enable-keys"):
-				request.DisableKeys = new(!enable)
 			}
 			if request.Mapping == nil && request.DisableKeys == nil {
 				return usagef(cmd, "nothing to change: give --mapping, --disable-keys or --enable-keys")
@@ -197,9 +163,7 @@ func (c *cli) topicUpdateCommand() *cobra.Command {
 			return c.printTopic(form, "changed", topic)
 		}),
 	}
-	cmd.Flags().StringVar(&mapping, "mapping", "", "`file` with the mapping of a custom schema")
-	cmd.Flags().BoolVar(&disable, "disable-keys", false, "refuse the topic's keys: only bearer tokens and the yard's policies are good then")
-	cmd.Flags().BoolVar(&enable, "enable-keys", false, "take them again")
+	addDefinitionFlags(cmd, spec.Topic, spec.Update, &request)
 	form.addTo(cmd)
 	return c.addClientFlags(cmd)
 }
@@ -213,7 +177,7 @@ func (c *cli) topicKeyCommand() *cobra.Command {
 		Example:           "  eventyard topic regenerate orders --key key2",
 		Args:              wantArgs("TOPIC"),
 		ValidArgsFunction: c.completeTopics,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			topic, err := client.RegenerateTopicKey(cmd.Context(), args[0], key)
 			if err != nil {
 				return err
@@ -237,7 +201,7 @@ func (c *cli) topicDeleteCommand() *cobra.Command {
 		Short:             "Delete a topic with its events and subscriptions",
 		Args:              wantArgs("TOPIC"),
 		ValidArgsFunction: c.completeTopics,
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			topic, err := client.Topic(cmd.Context(), args[0])
 			if err != nil {
 				return err

@@ -7,9 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/grid"
-	"github.com/eventyard/eventyard/internal/api/gridwire"
-	"github.com/eventyard/eventyard/internal/api/httpclient"
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +23,7 @@ func (c *cli) topicPublishCommand() *cobra.Command {
 		Long:    topicPublishHelp,
 		Example: `  eventyard topic publish orders '{"total":42}' --type order.placed --subject /shops/1`,
 		Args:    wantArgs("TOPIC", "[DATA]"),
-		RunE: c.asking(func(cmd *cobra.Command, client *httpclient.Client, args []string) error {
+		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
 			topic, err := client.Topic(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -58,7 +57,7 @@ func asData(text string) []byte {
 
 // publishTo publishes at the listener that the command line speaks to already, so that what it trusts is
 // trusted here too.
-func (c *cli) publishTo(cmd *cobra.Command, topic gridwire.Topic, event grid.Event) error {
+func (c *cli) publishTo(cmd *cobra.Command, topic admin.Topic, event grid.Event) error {
 	if topic.DisableKeys {
 		return &advisedError{fmt.Sprintf("the keys of topic %q are disabled", topic.Name), "publish with a bearer token or a policy of the yard, from a program, or take them again: eventyard topic update " + topic.Name + " --enable-keys"}
 	}

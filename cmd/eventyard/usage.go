@@ -49,6 +49,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 		number  *strconv.NumError
 	)
 	switch {
+	case errors.As(err, &value) && isField(value.GetFlag()):
+		return explainField(value.GetFlag(), value.Unwrap())
 	case errors.As(err, &number) && errors.As(err, &value) && errors.Is(number, strconv.ErrRange):
 		return fmt.Errorf("--%s: %q is out of range", value.GetFlag().Name, value.GetValue())
 	case errors.As(err, &number) && errors.As(err, &value):

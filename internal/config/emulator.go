@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/eventyard/eventyard/admin"
 )
 
 // The official emulator's Config.json. It is read as it is: keys in any case, what
@@ -29,7 +31,7 @@ type emulatorNamespace struct {
 
 type emulatorEntity struct {
 	Name           string          `key:"Name"`
-	PartitionCount int             `key:"PartitionCount"` // a number, or a string holding one
+	PartitionCount *int            `key:"PartitionCount"` // a number, or a string holding one
 	ConsumerGroups []emulatorGroup `key:"ConsumerGroups"`
 }
 
@@ -88,7 +90,7 @@ func (l *loader) addEntity(f *filler, path string, entity emulatorEntity) {
 	} else {
 		l.warn(f.positions[path], fmt.Sprintf("hub %q has no PartitionCount and gets the default", entity.Name))
 	}
-	hub := Hub{Name: entity.Name, Partitions: entity.PartitionCount}
+	hub := admin.HubRequest{Name: entity.Name, Partitions: entity.PartitionCount}
 	for i, group := range entity.ConsumerGroups {
 		l.position(fmt.Sprintf("%s.groups[%d]", key, i), f.positions[fmt.Sprintf("%s.ConsumerGroups[%d].Name", path, i)])
 		hub.Groups = append(hub.Groups, group.Name)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/admin"
 )
 
 func TestTheEmulatorsConfigJSONIsReadAsItIs(t *testing.T) {
@@ -11,9 +13,9 @@ func TestTheEmulatorsConfigJSONIsReadAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Hub{
-		{Name: "eh1", Partitions: 2, Groups: []string{"cg1"}},
-		{Name: "telemetry/raw", Partitions: 64, Groups: []string{"$default", "cg1"}},
+	want := []admin.HubRequest{
+		{Name: "eh1", Partitions: new(2), Groups: []string{"cg1"}},
+		{Name: "telemetry/raw", Partitions: new(64), Groups: []string{"$default", "cg1"}},
 	}
 	if diff := cmp.Diff(want, got.Config.Hubs); diff != "" {
 		t.Error(diff)
@@ -28,7 +30,7 @@ func TestAnEditedConfigJSONIsReadWithWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Hub{{Name: "a//b", Partitions: 1}, {Name: "c"}}, got.Config.Hubs); diff != "" {
+	if diff := cmp.Diff([]admin.HubRequest{{Name: "a//b", Partitions: new(1)}, {Name: "c"}}, got.Config.Hubs); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{

@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 )
 
 // Targets reads To.
@@ -56,37 +58,17 @@ func isWebURL(text string) bool {
 var functionName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
 // validateWords finds what is wrong with single words.
-func (f Function) validateWords(found *complaints, at string) {
+func validateWords(found *complaints, at string, f admin.FunctionRequest) {
 	if !functionName.MatchString(f.Name) || f.Name == "." || f.Name == ".." {
 		found.add(at+".name", "%q: use 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.', and not . or ..", f.Name)
 	}
-	if f.Endpoint != "" && !isWebURL(f.Endpoint) {
-		found.add(at+".endpoint", "%q: write it like http://127.0.0.1:5000/", f.Endpoint)
+	if url := deref(f.Endpoint); url != "" && !isWebURL(url) {
+		found.add(at+".endpoint", "%q: write it like http://127.0.0.1:5000/", url)
 	}
-	for key, text := range map[string]string{
-		"maxWait": f.MaxWait, "timeout": f.Timeout, "retryDelay": f.RetryDelay, "retryMaxDelay": f.RetryMaxDelay, "probe": f.Probe, "probeMax": f.ProbeMax,
-	} {
-		if _, err := ParseDuration(text); text != "" && err != nil {
-			found.addError(at+"."+key, err)
-		}
-	}
-	if n, err := strconv.Atoi(f.Retries); f.Retries != "" && !strings.EqualFold(f.Retries, "forever") && (err != nil || n < 0) {
-		found.add(at+".retries", "%q is neither a number from 0 on nor forever", f.Retries)
-	}
-	if f.Breaker != "" && !isBreaker(f.Breaker) {
-		found.add(at+".breaker", "%q: write it like 100/30s, or off", f.Breaker)
-	}
+	checkDefinition(found, at, spec.Function, &f)
 	for i, target := range f.Notify {
 		checkTarget(found, fmt.Sprintf("%s.notify[%d]", at, i), target)
 	}
-}
-
-// isBreaker takes what package define reads.
-func isBreaker(text string) bool {
-	number, window, _ := strings.Cut(text, "/")
-	failures, err := strconv.Atoi(strings.TrimSpace(number))
-	within, wrong := ParseDuration(window)
-	return strings.EqualFold(text, "off") || err == nil && failures > 0 && wrong == nil && within > 0
 }
 
 func (c Config) validateSMTP(found *complaints) {
@@ -119,8 +101,8 @@ func (c Config) validateFunctionList(found *complaints) {
 			found.add(at, "it needs a name")
 			continue
 		}
-		f.validateWords(found, at)
-		for _, required := range []struct{ key, value string }{{"hub", f.Hub}, {"endpoint", f.Endpoint}} {
+		validateWords(found, at, f)
+		for _, required := range []struct{ key, value string }{{"hub", f.Hub}, {"endpoint", deref(f.Endpoint)}} {
 			if required.value == "" {
 				found.add(at+"."+required.key, "%s needs it", f.Name)
 			}
@@ -131,7 +113,7 @@ func (c Config) validateFunctionList(found *complaints) {
 			continue
 		}
 		first[name] = i
-		group := f.reads()
+		group := reads(f)
 		if j, twice := readers[group]; twice && f.Hub != "" {
 			found.add(at+".group", "group %q of hub %q is functions[%d]'s, and two would share the events: choose a group of its own", group[1], f.Hub, j)
 			continue
@@ -141,7 +123,7 @@ func (c Config) validateFunctionList(found *complaints) {
 }
 
 // reads is the hub and the group that it reads, in one spelling.
-func (f Function) reads() [2]string {
+func reads(f admin.FunctionRequest) [2]string {
 	group := cmp.Or(f.Group, f.Name)
 	if strings.EqualFold(group, "$Default") {
 		group = "$Default"

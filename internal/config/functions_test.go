@@ -1,14 +1,17 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/admin"
 )
 
 func TestNoticesAndFunctionsThatMakeNoSense(t *testing.T) {
 	good := Default()
 	good.Notify.SMTP.Addr, good.Notify.SMTP.From = "mail:587", "yard@example.com"
-	good.Functions = []Function{{Name: "a", Hub: "h", Endpoint: "http://x/"}}
+	good.Functions = []admin.FunctionRequest{{Name: "a", Hub: "h", Endpoint: new("http://x/")}}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -23,19 +26,20 @@ func TestNoticesAndFunctionsThatMakeNoSense(t *testing.T) {
 		"notify.linkLife":        func(c *Config) { c.Notify.LinkLife = 1 },
 		"functions[0]":           func(c *Config) { c.Functions[0].Name = "" },
 		"functions[0].hub":       func(c *Config) { c.Functions[0].Hub = "" },
-		"functions[0].endpoint":  func(c *Config) { c.Functions[0].Endpoint = "" },
+		"functions[0].endpoint":  func(c *Config) { c.Functions[0].Endpoint = nil },
 		"functions[0].name":      func(c *Config) { c.Functions[0].Name = "my fun" },
-		"like http://":           func(c *Config) { c.Functions[0].Endpoint = "localhost:5000" },
-		"functions[0].retries":   func(c *Config) { c.Functions[0].Retries = "-1" },
-		"functions[0].breaker":   func(c *Config) { c.Functions[0].Breaker = "100" },
-		"functions[0].probe":     func(c *Config) { c.Functions[0].Probe = "soon" },
+		"like http://":           func(c *Config) { c.Functions[0].Endpoint = new("localhost:5000") },
+		"functions[0].breaker":   func(c *Config) { c.Functions[0].Breaker = new("100") },
+		"functions[0].probe":     func(c *Config) { c.Functions[0].Probe = new("soon") },
+		"functions[0].batch":     func(c *Config) { c.Functions[0].Batch = new(10001) },
+		"functions[0].format":    func(c *Config) { c.Functions[0].Format = new("xml") },
 		"functions[0].notify[0]": func(c *Config) { c.Functions[0].Notify = []string{"ops@example.com"} },
 		"write it like mailto":   func(c *Config) { c.Notify.To = "ops" },
 		"is no address":          func(c *Config) { c.Notify.To = "mailto:nobody" },
 		"already functions[0]":   func(c *Config) { c.Functions = append(c.Functions, c.Functions[0]) },
 	} {
 		c := good
-		c.Functions = append([]Function{}, good.Functions...)
+		c.Functions = append([]admin.FunctionRequest{}, good.Functions...)
 		change(&c)
 		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
@@ -45,22 +49,22 @@ func TestNoticesAndFunctionsThatMakeNoSense(t *testing.T) {
 
 // F1: what the yard would refuse at its start is found when the file is checked, as the words of the command line are taken.
 func TestFunctionsThatCannotStandTogether(t *testing.T) {
-	of := func(name, hub, group string) Function {
-		return Function{Name: name, Hub: hub, Group: group, Endpoint: "http://x/"}
+	of := func(name, hub, group string) admin.FunctionRequest {
+		return admin.FunctionRequest{Name: name, Hub: hub, Group: group, Endpoint: new("http://x/")}
 	}
 	for _, test := range []struct {
 		name      string
-		functions []Function
+		functions []admin.FunctionRequest
 		want      string // empty: nothing is wrong
 	}{
-		{"of two hubs", []Function{of("a", "h", "g"), of("b", "i", "g")}, ""},
-		{"of two groups", []Function{of("a", "h", ""), of("b", "h", "")}, ""},
-		{"groups that differ in case are two", []Function{of("a", "h", "g"), of("b", "h", "G")}, ""},
-		{"names that differ in case alone", []Function{of("Bill", "h", "g"), of("bill", "i", "g")}, `functions[1].name: function "bill" is already functions[0]`},
-		{"a group twice", []Function{of("a", "h", "g"), of("b", "H", "g")}, `functions[1].group: group "g" of hub "H" is functions[0]'s`},
-		{"a group and a name", []Function{of("a", "h", ""), of("b", "h", "a")}, `functions[1].group: group "a" of hub "h" is functions[0]'s`},
-		{"the default group in two spellings", []Function{of("a", "h", "$Default"), of("b", "h", "$default")}, `functions[1].group`},
-		{"a name that is a path", []Function{of("..", "h", "g")}, `functions[0].name`},
+		{"of two hubs", []admin.FunctionRequest{of("a", "h", "g"), of("b", "i", "g")}, ""},
+		{"of two groups", []admin.FunctionRequest{of("a", "h", ""), of("b", "h", "")}, ""},
+		{"groups that differ in case are two", []admin.FunctionRequest{of("a", "h", "g"), of("b", "h", "G")}, ""},
+		{"names that differ in case alone", []admin.FunctionRequest{of("Bill", "h", "g"), of("bill", "i", "g")}, `functions[1].name: function "bill" is already functions[0]`},
+		{"a group twice", []admin.FunctionRequest{of("a", "h", "g"), of("b", "H", "g")}, `functions[1].group: group "g" of hub "H" is functions[0]'s`},
+		{"a group and a name", []admin.FunctionRequest{of("a", "h", ""), of("b", "h", "a")}, `functions[1].group: group "a" of hub "h" is functions[0]'s`},
+		{"the default group in two spellings", []admin.FunctionRequest{of("a", "h", "$Default"), of("b", "h", "$default")}, `functions[1].group`},
+		{"a name that is a path", []admin.FunctionRequest{of("..", "h", "g")}, `functions[0].name`},
 	} {
 		c := Default()
 		c.Functions = test.functions
@@ -78,11 +82,21 @@ func TestWordsOfFunctions(t *testing.T) {
 		{"forever", "off", true}, {"Forever", "OFF", true}, {"0", "100/30s", true}, {"5", "7 / 1m30s", true}, {"", "", true},
 		{"never", "", false}, {"-1", "", false}, {"", "100", false}, {"", "0/30s", false}, {"", "100/soon", false}, {"", "100/0s", false}, {"", "-1/30s", false},
 	} {
-		c := Default()
-		c.Functions = []Function{{Name: "a", Hub: "h", Endpoint: "http://x/", Retries: test.retries, Breaker: test.breaker}}
-		if err := c.Check(); (err == nil) != test.good {
+		text := fmt.Sprintf("functions: [{name: a, hub: h, endpoint: 'http://x/', retries: %q, breaker: %q}]", test.retries, test.breaker)
+		if test.retries == "" {
+			text = fmt.Sprintf("functions: [{name: a, hub: h, endpoint: 'http://x/', breaker: %q}]", test.breaker)
+		}
+		if _, err := Load(Sources{File: write(t, "c.yaml", text)}); (err == nil) != test.good {
 			t.Errorf("retries %q, breaker %q: %v", test.retries, test.breaker, err)
 		}
+	}
+}
+
+// Its value may be a secret, and is not repeated.
+func TestAHeaderWithoutAColon(t *testing.T) {
+	_, err := Load(Sources{File: write(t, "c.yaml", "functions: [{name: a, hub: h, endpoint: 'http://x/', headers: [Bearer abc]}]")})
+	if err == nil || !strings.Contains(err.Error(), "functions[0].headers[0]: a header without a colon: write it like") || strings.Contains(err.Error(), "Bearer abc\n") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 )
 
 // Networks reads Allow.
@@ -64,9 +68,9 @@ func (c Config) validateGrid(found *complaints) {
 	c.validateSubscriptions(found)
 }
 
-func between(found *complaints, key string, d Duration, least, most time.Duration) {
+func between(found *complaints, key string, d quantity.Duration, least, most time.Duration) {
 	if time.Duration(d) < least || time.Duration(d) > most {
-		found.add(key, "%s is not between %s and %s", d, Duration(least), Duration(most))
+		found.add(key, "%s is not between %s and %s", d, quantity.Duration(least), quantity.Duration(most))
 	}
 }
 
@@ -89,7 +93,7 @@ func (c Config) validateTopics(found *complaints) {
 	}
 }
 
-// validateSubscriptions does the same.
+// validateSubscriptions does the same, and looks at ranges.
 func (c Config) validateSubscriptions(found *complaints) {
 	type identity struct{ topic, hub, name string }
 	first := map[identity]int{}
@@ -102,9 +106,10 @@ func (c Config) validateSubscriptions(found *complaints) {
 		if (s.Topic == "") == (s.SourceHub == "") {
 			found.add(at, "%s needs a topic or a sourceHub", s.Name)
 		}
-		if s.targets() != 1 {
+		if targets(s) != 1 {
 			found.add(at, "%s needs one of endpoint, hub and pull", s.Name)
 		}
+		checkDefinition(found, at, spec.Subscription, &s)
 		is := identity{strings.ToLower(s.Topic), strings.ToLower(s.SourceHub), strings.ToLower(s.Name)}
 		if j, twice := first[is]; twice {
 			found.add(at+".name", "%s is already subscriptions[%d], of the same source; case makes no difference", s.Name, j)
@@ -115,11 +120,19 @@ func (c Config) validateSubscriptions(found *complaints) {
 }
 
 // targets is how many were given.
-func (s Subscription) targets() (n int) {
-	for _, given := range []bool{s.Endpoint != "", s.Hub != "", s.Pull} {
+func targets(s admin.SubscriptionRequest) (n int) {
+	for _, given := range []bool{deref(s.Endpoint) != "", deref(s.Hub) != "", s.Pull != nil} {
 		if given {
 			n++
 		}
 	}
 	return n
+}
+
+// deref gives the zero value for what was not given.
+func deref[T any](given *T) (value T) {
+	if given != nil {
+		value = *given
+	}
+	return value
 }

@@ -11,7 +11,7 @@ import (
 // folder nor in one that was allowed. It looks at the disk, for links.
 func (c Config) foreignFolders() (found complaints) {
 	for i, s := range c.Subscriptions {
-		kind, dir, _ := strings.Cut(strings.TrimSpace(s.DeadLetter), ":")
+		kind, dir, _ := strings.Cut(strings.TrimSpace(deref(s.DeadLetter)), ":")
 		if !strings.EqualFold(kind, "folder") || dir == "" || c.mayHold(dir) {
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/admin"
 )
 
 // G8: a folder that the yard would refuse is found before it starts.
@@ -29,7 +31,7 @@ func TestDeadLetterFoldersThatAreElsewhere(t *testing.T) {
 		"folder:" + filepath.Join(here, "real", "dead"): true, // which is where the link leads
 		"folder:/etc": false, "folder:../x": false, "Folder:/srv": false, "folder:/srv/deadly": false,
 	} {
-		c.Subscriptions = []Subscription{{Name: "a", DeadLetter: position}}
+		c.Subscriptions = []admin.SubscriptionRequest{{Name: "a", DeadLetter: &position}}
 		if found := c.foreignFolders(); (len(found) == 0) != right {
 			t.Errorf("%q: %v", position, found)
 		}

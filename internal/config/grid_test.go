@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 )
 
 func TestNetworksAreReadFromAList(t *testing.T) {
@@ -38,10 +41,10 @@ func TestNetworksAreReadFromAList(t *testing.T) {
 // G5, G7, G8, G11: the defaults are the product's.
 func TestTheDefaultsOfTheGrid(t *testing.T) {
 	want := Grid{
-		Timeout: Duration(30 * time.Second), LateWindow: Duration(3 * time.Minute), JitterPercent: 10, ProbationAfter: 10,
-		ProbationCap: Duration(3 * time.Hour), ValidationWindow: Duration(10 * time.Minute), Origin: "eventgrid.azure.net",
-		TopicRetention: Duration(48 * time.Hour), DeadLetterDelay: Duration(5 * time.Minute), DeadLetterGiveUp: Duration(4 * time.Hour),
-		DeadLetterKeep: Duration(30 * 24 * time.Hour),
+		Timeout: quantity.Duration(30 * time.Second), LateWindow: quantity.Duration(3 * time.Minute), JitterPercent: 10, ProbationAfter: 10,
+		ProbationCap: quantity.Duration(3 * time.Hour), ValidationWindow: quantity.Duration(10 * time.Minute), Origin: "eventgrid.azure.net",
+		TopicRetention: quantity.Duration(48 * time.Hour), DeadLetterDelay: quantity.Duration(5 * time.Minute), DeadLetterGiveUp: quantity.Duration(4 * time.Hour),
+		DeadLetterKeep: quantity.Duration(30 * 24 * time.Hour),
 	}
 	if diff := cmp.Diff(want, Default().Grid); diff != "" {
 		t.Error(diff)
@@ -93,22 +96,23 @@ subscriptions:
 		t.Fatal(err)
 	}
 	c := got.Config
-	if c.Grid.Timeout != Duration(100*time.Millisecond) || c.Grid.LateWindow != 0 || c.Grid.ValidationWindow != Duration(time.Minute) || c.Grid.DeadLetterDelay != 0 ||
+	if c.Grid.Timeout != quantity.Duration(100*time.Millisecond) || c.Grid.LateWindow != 0 || c.Grid.ValidationWindow != quantity.Duration(time.Minute) || c.Grid.DeadLetterDelay != 0 ||
 		!slices.Equal(c.Grid.Folders(), []string{"/var/dead", "/srv/dead"}) || c.Grid.ProbationAfter != 0 || c.Grid.JitterPercent != 0 {
 		t.Errorf("the grid is %+v", c.Grid)
 	}
-	if diff := cmp.Diff([]Topic{{Name: "orders", Schema: "cloudevents", Key1: "a", Key2: "b"}}, c.Topics); diff != "" {
+	if diff := cmp.Diff([]admin.TopicRequest{{Name: "orders", Schema: "cloudevents", Key1: "a", Key2: "b"}}, c.Topics); diff != "" {
 		t.Error(diff)
 	}
-	want := []Subscription{
+	want := []admin.SubscriptionRequest{
 		{
-			Name: "billing", Topic: "orders", Endpoint: "https://example.com/", Types: []string{"a", "b"}, SubjectBeginsWith: "/x", SubjectEndsWith: ".y",
-			Filters: []string{"data.total NumberGreaterThan 100", "data.c StringIn a,b"}, Schema: "eventgrid", MaxEvents: 10, PreferredKiB: 32, Attempts: 3,
-			TTL: "1h", RetrySchedule: "1s,2s", RetryFloors: []string{"503=5s"}, DeadLetter: "folder:dead", Headers: []string{"X-Env=prod"},
-			SigningKeys: []string{"whsec_x"}, OrderBy: "subject", Concurrency: 4, SkipValidation: true,
+			Name: "billing", Topic: "orders", Endpoint: new("https://example.com/"), Types: []string{"a", "b"}, SubjectBeginsWith: new("/x"), SubjectEndsWith: new(".y"),
+			Filters: []admin.Filter{"data.total NumberGreaterThan 100", "data.c StringIn a,b"}, Schema: new("eventgrid"),
+			MaxEvents: new(10), PreferredKiB: new(32), Attempts: new(3), TTL: new("1h"), RetrySchedule: new("1s,2s"), RetryFloors: admin.Floors{"503": "5s"},
+			DeadLetter: new("folder:dead"), Headers: admin.Headers{{Name: "X-Env", Value: "prod"}}, SigningKeys: []string{"whsec_x"}, OrderBy: new("subject"),
+			Concurrency: new(4), SkipValidation: new(true),
 		},
-		{Name: "worker", SourceHub: "clicks", Pull: true},
-		{Name: "archive", Topic: "orders", Hub: "clicks"},
+		{Name: "worker", SourceHub: "clicks", Pull: &admin.Pull{}},
+		{Name: "archive", Topic: "orders", Hub: new("clicks")},
 	}
 	if diff := cmp.Diff(want, c.Subscriptions); diff != "" {
 		t.Error(diff)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/config/quantity"
 )
 
 // Listener is a listener with the address that it is given, which may be Off.
@@ -90,7 +92,7 @@ func (c Config) validateListeners(found *complaints) {
 		}
 	}
 	if d := time.Duration(c.AMQPIdleTimeout); d < minIdleTimeout || d > time.Hour {
-		found.add("amqpIdleTimeout", "%s is not between %s and 1h", c.AMQPIdleTimeout, Duration(minIdleTimeout))
+		found.add("amqpIdleTimeout", "%s is not between %s and 1h", c.AMQPIdleTimeout, quantity.Duration(minIdleTimeout))
 	}
 	if c.AMQPMaxConnections < 1 {
 		found.add("amqpMaxConnections", "%d is not at least 1", c.AMQPMaxConnections)

@@ -54,7 +54,6 @@ func Load(from Sources) (Loaded, error) {
 	if err := l.readFile(from.File, environ[EnvConfig]); err != nil {
 		return Loaded{}, err
 	}
-	l.refuseZeroPartitions()
 	l.overlay(environ, from.Flags)
 	for _, c := range l.config.validate(from.ReservedNames) {
 		l.complain(l.origin(c.key), c.key, c.reason)
@@ -150,16 +149,6 @@ func (l *loader) readYAML(data []byte) error {
 	return nil
 }
 
-// refuseZeroPartitions tells a zero that was written from a number not given.
-func (l *loader) refuseZeroPartitions() {
-	for i, hub := range l.config.Hubs {
-		key := fmt.Sprintf("hubs[%d].partitions", i)
-		if origin, given := l.origins[key]; given && hub.Partitions == 0 && !l.complained(key) {
-			l.complain(origin, key, "a hub has at least 1 partition")
-		}
-	}
-}
-
 // overlay puts variables over the file and flags over both.
 func (l *loader) overlay(environ, flags map[string]string) {
 	for _, s := range settingsOf(&l.config) {
@@ -206,13 +195,6 @@ func parentKey(key string) string {
 
 func (l *loader) complain(origin, key, reason string) {
 	l.problems = append(l.problems, &Problem{Origin: origin, Key: key, Reason: reason})
-}
-
-func (l *loader) complained(key string) bool {
-	return slices.ContainsFunc(l.problems, func(err error) bool {
-		var p *Problem
-		return errors.As(err, &p) && p.Key == key
-	})
 }
 
 func (l *loader) complainAll(problems []located) {

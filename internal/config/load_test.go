@@ -5,9 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/admin"
 )
 
 // write puts a file into a folder of its own and makes that the working folder, so
@@ -91,11 +92,13 @@ hubs:
 	if err != nil {
 		t.Fatal(err)
 	}
-	age, bytes, never := Duration(24*time.Hour), Size(1<<30), Duration(0)
-	want := []Hub{
-		{Name: "orders", Partitions: 4, Retention: &Retention{Age: &age, Bytes: &bytes}, Groups: []string{"billing", "$Default"}},
+	want := []admin.HubRequest{
+		{
+			Name: "orders", Partitions: new(4), Retention: &admin.RetentionRequest{Age: new("24h0m0s"), Bytes: new(int64(1 << 30))},
+			Groups: []string{"billing", "$Default"},
+		},
 		{Name: "plain"},
-		{Name: "kept", Retention: &Retention{Age: &never}},
+		{Name: "kept", Retention: &admin.RetentionRequest{Age: new("0s")}},
 	}
 	if diff := cmp.Diff(want, got.Config.Hubs); diff != "" {
 		t.Error(diff)
@@ -172,7 +175,7 @@ func TestWhatIsWrongIsSaidWithItsPosition(t *testing.T) {
 		"a hub without a name":                          {file: "hubs:\n  - partitions: 1\n", want: []string{"eventyard.yaml:2:", "hubs[0].name: the hub needs a name"}},
 		"a hub twice, in another case":                  {file: "hubs:\n  - name: a\n  - name: A\n", want: []string{`eventyard.yaml:3:11: hubs[1].name: hub "A" is already hubs[0]`}},
 		"a hub with no partition":                       {file: "hubs: [{name: a, partitions: 0}]\n", want: []string{"hubs[0].partitions: a hub has at least 1 partition"}},
-		"a hub with too many partitions":                {file: "hubs: [{name: a, partitions: 1025}]\n", want: []string{"1025 is not between 1 and 1024"}},
+		"a hub with too many partitions":                {file: "hubs: [{name: a, partitions: 1025}]\n", want: []string{"1025: give 1 to 1024"}},
 		"a hub with a word for its partitions":          {file: "hubs: [{name: a, partitions: many}]\n", want: []string{`"many" is no whole number`}},
 		"a group without a name":                        {file: "hubs: [{name: a, groups: ['']}]\n", want: []string{`hubs[0].groups[0]: "" is no name`}},
 		"a hub with a space in its name":                {file: "hubs: [{name: a b}]\n", want: []string{`eventyard.yaml:1:15: hubs[0].name: "a b" is no name: use`}},
@@ -260,7 +263,7 @@ func TestPoliciesCanBeDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Policy{
+	want := []admin.PolicyRequest{
 		{Name: "till", Hub: "orders", Rights: []string{"send"}, PrimaryKey: "16-characters-or-more-that-nobody-guesses", SecondaryKey: "another-one-while-the-first-is-replaced"},
 		{Name: "all", Rights: []string{"Manage"}},
 	}
@@ -344,7 +347,6 @@ func FuzzEmulatorConfig(f *testing.F) {
 func checkReading(t *testing.T, data []byte) {
 	l := &loader{config: Default(), file: "f.yaml", origins: map[string]string{}}
 	l.read(data)
-	l.refuseZeroPartitions()
 	for _, c := range l.config.validate(nil) {
 		l.complain(l.origin(c.key), c.key, c.reason)
 	}

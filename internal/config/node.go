@@ -1,10 +1,15 @@
 package config
 
 import (
+	"bytes"
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/eventyard/eventyard/internal/api/spec"
 )
 
 // node is a file's content without its syntax, so that one filler serves both
@@ -13,6 +18,7 @@ type node struct {
 	at     position
 	kind   kind
 	text   string  // of a scalar
+	bare   bool    // the scalar is a number or a boolean
 	fields []field // of a mapping
 	items  []node  // of a list
 }
@@ -36,6 +42,31 @@ const (
 
 func (k kind) String() string {
 	return [...]string{"nothing", "a single value", "a list", "a mapping"}[k]
+}
+
+// json writes what the file says as JSON.
+func (n node) json() []byte {
+	switch n.kind {
+	case scalar:
+		if n.bare && json.Valid([]byte(n.text)) {
+			return []byte(n.text)
+		}
+		quoted, _ := json.Marshal(n.text) // text always can be
+		return quoted
+	case list:
+		items := make([][]byte, len(n.items))
+		for i, item := range n.items {
+			items[i] = item.json()
+		}
+		return slices.Concat([]byte("["), bytes.Join(items, []byte(",")), []byte("]"))
+	case mapping:
+		members := make([][]byte, len(n.fields))
+		for i, fd := range n.fields {
+			members[i] = slices.Concat(node{kind: scalar, text: fd.key}.json(), []byte(":"), fd.value.json())
+		}
+		return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}"))
+	}
+	return []byte("null")
 }
 
 // filler puts a tree of nodes into a struct by the key tags of its fields. What is
@@ -73,6 +104,10 @@ func (f *filler) fill(path string, n node, v reflect.Value) {
 	}
 	switch n.kind {
 	case mapping:
+		if d, ok := spec.Of(v.Type()); ok {
+			f.fillDefinition(path, n, d, v)
+			return
+		}
 		f.fillStruct(path, n, v)
 	case list:
 		f.fillSlice(path, n, v)

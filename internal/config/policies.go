@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -12,7 +13,7 @@ func (c Config) validatePolicies(found *complaints) {
 	first := map[string]int{}
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
-		found.addError(key+".name", p.checkName())
+		found.addError(key+".name", checkPolicyName(p))
 		if p.Hub != "" {
 			found.addError(key+".hub", checkHubName(p.Hub, nil))
 		}
@@ -29,7 +30,7 @@ func (c Config) validatePolicies(found *complaints) {
 	}
 }
 
-func (p Policy) checkName() error {
+func checkPolicyName(p admin.PolicyRequest) error {
 	switch {
 	case p.Name == "":
 		return errors.New("the policy needs a name")

@@ -3,9 +3,10 @@ package config
 import (
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/eventyard/eventyard/internal/api/spec"
 )
 
 // Examples of the lists, as the reference shows them: a line of YAML for each field.
@@ -66,11 +67,11 @@ func WriteReference(w io.Writer) error {
 		comment(&b, indent, "Flag --"+s.Flag+", variable "+s.Env+".")
 		fmt.Fprintf(&b, "%s%s: %s\n", indent, key, yamlScalar(s.Default))
 	}
-	writeListReference(&b, "Hubs", reflect.TypeFor[Hub](), hubExample)
-	writeListReference(&b, "Policies", reflect.TypeFor[Policy](), policyExample)
-	writeListReference(&b, "Topics", reflect.TypeFor[Topic](), topicExample)
-	writeListReference(&b, "Subscriptions", reflect.TypeFor[Subscription](), subscriptionExample)
-	writeListReference(&b, "Functions", reflect.TypeFor[Function](), functionExample)
+	writeListReference(&b, "hubs", spec.Hub, hubExample)
+	writeListReference(&b, "policies", spec.Policy, policyExample)
+	writeListReference(&b, "topics", spec.Topic, topicExample)
+	writeListReference(&b, "subscriptions", spec.Subscription, subscriptionExample)
+	writeListReference(&b, "functions", spec.Function, functionExample)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -84,24 +85,15 @@ func openSections(b *strings.Builder, inside, sections []string) {
 	}
 }
 
-func writeListReference(b *strings.Builder, name string, item reflect.Type, example string) {
-	list, _ := reflect.TypeFor[Config]().FieldByName(name)
+func writeListReference(b *strings.Builder, name string, d spec.Definition, example string) {
 	b.WriteString("\n")
-	comment(b, "", list.Tag.Get("help"))
-	writeFields(b, "  ", item)
+	comment(b, "", rowOf(lists, name).help)
+	for _, f := range d.List(spec.File) {
+		comment(b, "", "  "+f.Name+": "+f.Sentence())
+	}
 	comment(b, "", "For example:")
 	for line := range strings.Lines(example) {
 		b.WriteString("#   " + line)
-	}
-}
-
-func writeFields(b *strings.Builder, indent string, t reflect.Type) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		comment(b, "", indent+f.Tag.Get("key")+": "+f.Tag.Get("help"))
-		if f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct {
-			writeFields(b, indent+"  ", f.Type.Elem())
-		}
 	}
 }
 

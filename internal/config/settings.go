@@ -4,9 +4,11 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/eventyard/eventyard/internal/api/spec"
 )
 
 // EnvPrefix begins the name of every variable that is a setting.
@@ -39,9 +41,10 @@ func collect(settings []Setting, prefix string, v reflect.Value) []Setting {
 		key := prefix + tag.Get("key")
 		switch {
 		case isScalar(v.Field(i)):
+			r := rowOf(rows, key)
 			settings = append(settings, Setting{
-				Key: key, Flag: separated(key, "-"), Env: EnvPrefix + strings.ToUpper(separated(key, "_")),
-				Value: tag.Get("value"), Bool: v.Field(i).Kind() == reflect.Bool, Default: tag.Get("default"), Help: tag.Get("help"), value: v.Field(i),
+				Key: key, Flag: spec.Separated(key, "-"), Env: EnvPrefix + strings.ToUpper(spec.Separated(key, "_")),
+				Value: r.value, Bool: v.Field(i).Kind() == reflect.Bool, Default: r.usual, Help: r.help, value: v.Field(i),
 			})
 		case v.Field(i).Kind() == reflect.Struct:
 			settings = collect(settings, key+".", v.Field(i))
@@ -50,21 +53,12 @@ func collect(settings []Setting, prefix string, v reflect.Value) []Setting {
 	return settings
 }
 
-// separated turns the key log.syncInterval into log-sync-interval.
-func separated(key, separator string) string {
-	var b strings.Builder
-	for _, r := range key {
-		switch {
-		case r == '.':
-			b.WriteString(separator)
-		case unicode.IsUpper(r):
-			b.WriteString(separator)
-			b.WriteRune(unicode.ToLower(r))
-		default:
-			b.WriteRune(r)
-		}
+func rowOf(among []row, key string) row {
+	i := slices.IndexFunc(among, func(r row) bool { return r.key == key })
+	if i < 0 {
+		panic("config: no row describes " + key) // Default asks for all
 	}
-	return b.String()
+	return among[i]
 }
 
 func isScalar(v reflect.Value) bool {
@@ -90,21 +84,14 @@ func setScalar(v reflect.Value, text string) error {
 		v.SetString(text)
 		return nil
 	case reflect.Bool:
-		return setBool(v, text)
+		b, err := spec.ParseBool(text)
+		v.SetBool(b)
+		return err
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
 		return fmt.Errorf("%q is no whole number", text)
 	}
 	v.SetInt(int64(n))
-	return nil
-}
-
-func setBool(v reflect.Value, text string) error {
-	word := strings.ToLower(strings.TrimSpace(text))
-	if word != "true" && word != "false" {
-		return fmt.Errorf("%q is neither true nor false", text)
-	}
-	v.SetBool(word == "true")
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -64,7 +66,7 @@ func (c Config) validateStorage(found *complaints) {
 		found.add("syncInterval", "%s is not between 1ms and 1m", c.SyncInterval)
 	}
 	if c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes {
-		found.add("segmentBytes", "%s is not between %s and %s", c.SegmentBytes, Size(minSegmentBytes), Size(maxSegmentBytes))
+		found.add("segmentBytes", "%s is not between %s and %s", c.SegmentBytes, quantity.Size(minSegmentBytes), quantity.Size(maxSegmentBytes))
 	}
 }
 
@@ -95,9 +97,6 @@ func oneOf(found *complaints, key, value string, allowed ...string) {
 	}
 }
 
-// maxPartitions is the broker's limit.
-const maxPartitions = 1024
-
 const nameRule = "use 1 to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit at both ends"
 
 // IsName tells whether a hub or group may have that name, as far as its characters go. For
@@ -123,9 +122,10 @@ func (c Config) validateHubs(found *complaints, reserved []string) {
 		} else {
 			first[name] = i
 		}
-		if hub.Partitions < 0 || hub.Partitions > maxPartitions {
-			found.add(key+".partitions", "%d is not between 1 and %d", hub.Partitions, maxPartitions)
+		if hub.Partitions != nil && *hub.Partitions == 0 {
+			found.add(key+".partitions", "a hub has at least 1 partition")
 		}
+		checkDefinition(found, key, spec.Hub, &hub)
 		validateGroups(found, key, hub.Groups)
 	}
 }

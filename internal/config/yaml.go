@@ -78,7 +78,7 @@ func yamlNode(from ast.Node, depth int) (node, error) {
 	case *ast.StringNode:
 		return node{at: at, kind: scalar, text: n.Value}, nil
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		return node{at: at, kind: scalar, text: n.GetToken().Value}, nil
+		return node{at: at, kind: scalar, text: n.GetToken().Value, bare: true}, nil
 	default:
 		return node{}, &syntaxError{at, fmt.Sprintf("YAML's %s is not supported here", from.Type().YAMLName())}
 	}

@@ -26,9 +26,9 @@ type pkg struct {
 // name ending in /... stands for everything below it that is named on no floor by itself.
 var floors = [][]string{
 	{"internal/setaside/ranges"},
-	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/api/gridwire", "internal/api/functionwire", "internal/service", "internal/panics", "internal/transport/pipe"},
-	{"event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc"},
-	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
+	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/config/quantity", "internal/service", "internal/panics", "internal/transport/pipe"},
+	{"admin", "event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc"},
+	{"internal/api/spec", "internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
 	{"internal/config", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "internal/storage/meta/mirror", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
 	{"internal/storage/disk", "internal/storage/bolt", "processor", "internal/grid/retrylog"},
 	{"internal/storage", "internal/hubs/broker", "internal/hubs/access", "processor/legacy", "internal/functions/circuit"},
@@ -37,7 +37,7 @@ var floors = [][]string{
 	{"internal/grid/delivery", "internal/functions/runner"},
 	{"internal/api/frame", "internal/api/define", "internal/amqp/eventhubs"},
 	{"internal/api/azureblob", "internal/api/eventgrid", "internal/api/v1"},
-	{"internal/api/httpclient", "server"},
+	{"server"},
 	{"servertest"},
 	{"cmd/...", "examples/..."},
 	{"test/..."},

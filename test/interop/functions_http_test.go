@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -193,7 +193,7 @@ func followGuide(t *testing.T, y *yard, f *httpFunction) {
 // poisonIs complains unless so many events are in the poison hub.
 func (y *yard) poisonIs(t *testing.T, count int) string {
 	t.Helper()
-	if got := ask[[]functionwire.PoisonEvent](t, y, "poison", "list", "billing-poison"); len(got) != count {
+	if got := ask[[]admin.PoisonEvent](t, y, "poison", "list", "billing-poison"); len(got) != count {
 		return fmt.Sprintf("%d events were put away, want %d: %+v", len(got), count, got)
 	}
 	return ""
@@ -202,7 +202,7 @@ func (y *yard) poisonIs(t *testing.T, count int) string {
 // wantPoisoned wants the bad event in the list and in the poison hub, with its reason, after all its attempts.
 func wantPoisoned(t *testing.T, y *yard, f *httpFunction, list string) {
 	t.Helper()
-	letter := ask[[]functionwire.PoisonEvent](t, y, "poison", "list", "billing-poison")[0]
+	letter := ask[[]admin.PoisonEvent](t, y, "poison", "list", "billing-poison")[0]
 	if !strings.Contains(list, letter.ID) || !strings.Contains(list, "this order is bad") || letter.Reason != "this order is bad" || letter.Attempts != usualAttempts {
 		t.Errorf("the poison event is %+v, and listed as\n%s", letter, list)
 	}
@@ -240,7 +240,7 @@ func keepOrder(t *testing.T, y *yard, f *httpFunction) {
 		t.Errorf("events were handled in the order %v, want %v", got, want)
 	}
 	eventually(t, func() string {
-		shown := ask[functionwire.Function](t, y, "function", "show", "billing")
+		shown := ask[admin.Function](t, y, "function", "show", "billing")
 		if shown.State == "running" && shown.Lag != nil && *shown.Lag == 0 {
 			return ""
 		}

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // gridEnvironment makes topics, each with a schema, and tells a script of them.
 func (y *yard) gridEnvironment(t *testing.T, schemas map[string]string) map[string]string {
 	t.Helper()
-	topics := map[string]gridwire.Topic{}
+	topics := map[string]admin.Topic{}
 	for name, schema := range schemas {
 		topics[name] = y.topic(t, name, schema)
 	}

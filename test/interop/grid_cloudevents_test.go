@@ -17,7 +17,7 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // cloudBox keeps what a receiver of CloudEvents' own library for Go got.
@@ -91,7 +91,7 @@ func TestGridCloudEvents(t *testing.T) {
 		"mapped":     {mapped, []string{"--topic", "orders", "--schema", "cloudevents", "--binary"}},
 	} {
 		y.do(t, append([]string{"subscription", "create", name, "--endpoint", startCloudReceiver(t, test.box)}, test.args...)...)
-		shown := y.eventuallyShown(t, name, func(s gridwire.Subscription) bool { return s.State == "active" })
+		shown := y.eventuallyShown(t, name, func(s admin.Subscription) bool { return s.State == "active" })
 		if shown.ValidationURL != "" {
 			t.Errorf("%s has still a link to agree: %s", name, shown.ValidationURL)
 		}
@@ -133,7 +133,7 @@ func batchReceiver(t *testing.T, b *cloudBox) string {
 }
 
 // publishBinary sends an event in binary mode with the library.
-func publishBinary(t *testing.T, topic gridwire.Topic) {
+func publishBinary(t *testing.T, topic admin.Topic) {
 	t.Helper()
 	e := event.New()
 	e.SetID("3")

@@ -18,7 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // deadPlace is a container that dead letters are written to.
@@ -150,11 +150,11 @@ func writesDeadLetters(t *testing.T, y *yard, name string, setting deadContainer
 	})
 	dying.check(t, lettersIn(t, found, before))
 	checkReported(t, reported.await(t, len(found)), setting, found)
-	y.eventuallyShown(t, name+"-told", func(s gridwire.Subscription) bool { return s.Stats.Delivered == int64(len(found)) })
+	y.eventuallyShown(t, name+"-told", func(s admin.Subscription) bool { return s.Stats.Delivered == int64(len(found)) })
 }
 
 // dying is a topic of each schema, whose events nobody takes.
-type dying struct{ grid, clouds, custom gridwire.Topic }
+type dying struct{ grid, clouds, custom admin.Topic }
 
 func newDying(t *testing.T, y *yard, name string) dying {
 	t.Helper()
@@ -171,7 +171,7 @@ func (d dying) publish(t *testing.T, y *yard, setting deadContainer) {
 	t.Helper()
 	gone := answering(t, http.StatusNotFound)
 	for _, p := range []struct {
-		topic             gridwire.Topic
+		topic             admin.Topic
 		contentType, body string
 	}{
 		{d.grid, "application/json", gridEvents("1", "2")},
@@ -292,12 +292,12 @@ func containerComesLate(t *testing.T, y *yard, setting deadContainer) {
 	topic := y.topic(t, "late-orders", "eventgrid")
 	y.subscribe(t, topic.Name, "late", answering(t, http.StatusBadRequest).URL, setting.flags()...)
 	y.publish(t, topic, "application/json", gridEvents("1"))
-	shown := y.eventuallyShown(t, "late", func(s gridwire.Subscription) bool { return s.DeadLetters.Problem != "" })
+	shown := y.eventuallyShown(t, "late", func(s admin.Subscription) bool { return s.DeadLetters.Problem != "" })
 	if shown.DeadLetters.Unwritten != 1 || !strings.Contains(shown.DeadLetters.Problem, "ContainerNotFound") || strings.Contains(shown.DeadLetters.Problem, "sig=") {
 		t.Errorf("the dead letters are %+v", *shown.DeadLetters)
 	}
 	setting.create(t)
-	y.eventuallyShown(t, "late", func(s gridwire.Subscription) bool { return s.DeadLetters.Unwritten == 0 && s.DeadLetters.Problem == "" })
+	y.eventuallyShown(t, "late", func(s admin.Subscription) bool { return s.DeadLetters.Unwritten == 0 && s.DeadLetters.Problem == "" })
 	if len(setting.blobs(t)) != 1 || !strings.HasPrefix(y.dead(t, "late")[0].Written, setting.url+"/LATE-ORDERS/LATE/") {
 		t.Errorf("the dead letters are %+v", y.dead(t, "late"))
 	}
@@ -328,7 +328,7 @@ func TestGridDeadLettersInFoldersAndHubs(t *testing.T) {
 	if letters := read[[]object](t, content); err != nil || !blobName.MatchString(filepath.ToSlash(name)) || len(letters) != 1 || letters[0]["deadLetterReason"] != notWanted {
 		t.Errorf("%s is %s: %v", name, content, err)
 	}
-	y.eventuallyShown(t, "to-hub", func(s gridwire.Subscription) bool { return s.DeadLetters.Kept == 1 && s.DeadLetters.Unwritten == 0 })
+	y.eventuallyShown(t, "to-hub", func(s admin.Subscription) bool { return s.DeadLetters.Kept == 1 && s.DeadLetters.Unwritten == 0 })
 	read := y.do(t, "read", "arrivals", "--from", "earliest", "-o", "json")
 	if !strings.Contains(read, notWanted) {
 		t.Errorf("the hub has %s", read)

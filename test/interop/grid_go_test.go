@@ -22,7 +22,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/eventgrid/azeventgrid"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/eventgrid/aznamespaces"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // nobodysToken is a bearer token that nobody issued.
@@ -58,7 +58,7 @@ func (y *yard) goOptions(t *testing.T) azcore.ClientOptions {
 }
 
 // goPublishers are the official clients of a topic, by what they show.
-func (y *yard) goPublishers(t *testing.T, topic gridwire.Topic) map[string]*azeventgrid.Client {
+func (y *yard) goPublishers(t *testing.T, topic admin.Topic) map[string]*azeventgrid.Client {
 	t.Helper()
 	options := &azeventgrid.ClientOptions{ClientOptions: y.goOptions(t)}
 	at := topic.SecureEndpoint
@@ -168,7 +168,7 @@ func goIsRefused(t *testing.T, y *yard) {
 			}
 		})
 	}
-	if topic := ask[gridwire.Topic](t, y, "topic", "show", topic.Name); topic.Events != 0 {
+	if topic := ask[admin.Topic](t, y, "topic", "show", topic.Name); topic.Events != 0 {
 		t.Errorf("%d events were stored all the same", topic.Events)
 	}
 }
@@ -181,7 +181,7 @@ type goRefusal struct {
 	code   string
 }
 
-func goRefusals(t *testing.T, y *yard, topic gridwire.Topic) map[string]goRefusal {
+func goRefusals(t *testing.T, y *yard, topic admin.Topic) map[string]goRefusal {
 	t.Helper()
 	other := y.topic(t, "other", "eventgrid").Keys.Key1
 	options := &azeventgrid.ClientOptions{ClientOptions: y.goOptions(t)}

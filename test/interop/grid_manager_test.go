@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // manager calls the paths of Azure's resource manager.
@@ -120,7 +120,7 @@ func TestGridManager(t *testing.T) {
 // managedDelivery publishes what passes the filter and what does not.
 func managedDelivery(t *testing.T, m manager, h *hook, key string) {
 	t.Helper()
-	shown := ask[gridwire.Topic](t, m.y, "topic", "show", "orders")
+	shown := ask[admin.Topic](t, m.y, "topic", "show", "orders")
 	shown.Keys.Key1 = key
 	m.y.publish(t, shown, "application/json", `[
 		{"orderId":"1","kind":"order.placed","path":"/shops/1","at":"2030-01-02T15:04:05Z","total":42,"region":"north"},
@@ -135,7 +135,7 @@ func managedDelivery(t *testing.T, m manager, h *hook, key string) {
 	if d.header.Get("X-Env") != "prod" || d.header.Get("X-Token") != "hush" || d.header.Get("X-Region") != "north" || d.query != "code=secret" || d.header.Get("aeg-subscription-name") != "BILLING" {
 		t.Errorf("it came with %v to %s", d.header, d.query)
 	}
-	m.y.eventuallyShown(t, "billing", func(s gridwire.Subscription) bool {
+	m.y.eventuallyShown(t, "billing", func(s admin.Subscription) bool {
 		return s.Stats.Matched == 1 && s.Stats.Delivered == 1 && s.Stats.Behind == 0
 	})
 }
@@ -174,7 +174,7 @@ func TestGridManagedNamespace(t *testing.T) {
 		"eventDeliverySchema":"CloudEventSchemaV1_0","filtersConfiguration":{"includedEventTypes":["order.placed"],"filters":[{"operatorType":"StringContains","key":"source","values":["shops"]}]}}}`, http.StatusCreated)
 	expect(t, "the queue", made, map[string]any{"properties.deliveryConfiguration.deliveryMode": "Queue", "properties.deliveryConfiguration.queue.maxDeliveryCount": 4})
 	y.awaitDelivered(t, "worker")
-	topic := ask[gridwire.Topic](t, y, "topic", "show", "readings")
+	topic := ask[admin.Topic](t, y, "topic", "show", "readings")
 	y.publish(t, topic, "application/cloudevents-batch+json", "["+cloudEvent("1")+`,{"specversion":"1.0","id":"2","source":"/shops/1","type":"other"}]`)
 	root := manager{y, ""}
 	received := root.call(t, "POST", "/topics/readings/eventsubscriptions/worker:receive", "", http.StatusOK)

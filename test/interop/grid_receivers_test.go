@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // functionApp receives by the conventions of Azure Functions' trigger for Event Grid: the function
@@ -110,7 +110,7 @@ func TestGridFunctions(t *testing.T) {
 		t.Errorf("the function ran for %v, want %v", seen, want)
 	}
 	for _, name := range []string{"single", "batched", "cloud"} {
-		y.eventuallyShown(t, name, func(s gridwire.Subscription) bool {
+		y.eventuallyShown(t, name, func(s admin.Subscription) bool {
 			return s.Stats.Delivered == s.Stats.Matched && s.Stats.Matched > 0 && len(s.Stats.Failed) == 0
 		})
 	}

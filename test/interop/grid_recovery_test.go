@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // TestGridLateAnswer has a receiver answer after its time is over, but well: its event is not sent again.
@@ -37,7 +37,7 @@ func TestGridLateAnswer(t *testing.T) {
 	y.subscribe(t, "orders", "well", well.URL, flags...)
 	y.subscribe(t, "orders", "badly", badly.URL, flags...)
 	y.publish(t, orders, "application/json", gridEvents("1"))
-	done := func(s gridwire.Subscription) bool { return s.Stats.Delivered == 1 }
+	done := func(s admin.Subscription) bool { return s.Stats.Delivered == 1 }
 	y.eventuallyShown(t, "badly", done)
 	shown := y.eventuallyShown(t, "well", done) // which is counted when its retry falls due
 	if n := len(well.all()); n != 1 || shown.Stats.Requests != 1 || shown.DeadLetters.Kept != 0 || shown.Stats.Matched != 1 {
@@ -68,7 +68,7 @@ func TestGridProbation(t *testing.T) {
 		ids = append(ids, fmt.Sprint(i))
 	}
 	y.publish(t, orders, "application/json", gridEvents(ids...))
-	shown := y.eventuallyShown(t, "ill", func(s gridwire.Subscription) bool {
+	shown := y.eventuallyShown(t, "ill", func(s admin.Subscription) bool {
 		return s.Stats.Endpoint.State == "probation" && s.Stats.Failed["Busy"] == 10 // which is counted a moment later
 	})
 	healthy.await(t, len(ids))
@@ -77,7 +77,7 @@ func TestGridProbation(t *testing.T) {
 	}
 	well.Store(true)
 	y.do(t, "subscription", "resume", "ill")
-	shown = y.eventuallyShown(t, "ill", func(s gridwire.Subscription) bool { return s.Stats.Delivered == int64(len(ids)) })
+	shown = y.eventuallyShown(t, "ill", func(s admin.Subscription) bool { return s.Stats.Delivered == int64(len(ids)) })
 	if shown.Stats.Endpoint.State != "healthy" || shown.DeadLetters.Kept > 0 {
 		t.Errorf("it ended as %+v", *shown.Stats)
 	}
@@ -105,23 +105,23 @@ func TestGridRedrive(t *testing.T) {
 	y.subscribe(t, "orders", "broken", broken.URL, "--dead-letter", "yard")
 	y.subscribe(t, "orders", "other", other.URL)
 	y.publish(t, orders, "application/json", gridEvents("1", "2", "3"))
-	y.eventuallyShown(t, "broken", func(s gridwire.Subscription) bool { return s.DeadLetters.Kept == 3 })
+	y.eventuallyShown(t, "broken", func(s admin.Subscription) bool { return s.DeadLetters.Kept == 3 })
 	dead := y.dead(t, "broken")
-	letter := read[gridwire.DeadLetter](t, []byte(y.do(t, "dead", "show", "broken", fmt.Sprint(dead[0].Number))))
+	letter := read[admin.DeadLetter](t, []byte(y.do(t, "dead", "show", "broken", fmt.Sprint(dead[0].Number))))
 	if e := read[object](t, letter.Event); e["id"] != dead[0].EventID || fmt.Sprint(e["data"]) != "map[total:42]" || e["topic"] != orders.Resource {
 		t.Errorf("the dead letter's event is %s", letter.Event)
 	}
 	mended.Store(true)
-	if dry := ask[gridwire.Redriven](t, y, "dead", "redrive", "broken", "--dry-run"); dry.Redriven != 3 || len(broken.all()) != 3 {
+	if dry := ask[admin.Redriven](t, y, "dead", "redrive", "broken", "--dry-run"); dry.Redriven != 3 || len(broken.all()) != 3 {
 		t.Errorf("dry: %+v", dry)
 	}
-	if done := ask[gridwire.Redriven](t, y, "dead", "redrive", "broken", fmt.Sprint(dead[1].Number)); done.Redriven != 1 {
+	if done := ask[admin.Redriven](t, y, "dead", "redrive", "broken", fmt.Sprint(dead[1].Number)); done.Redriven != 1 {
 		t.Errorf("one: %+v", done)
 	}
 	if got := broken.await(t, 4)[3]; read[[]object](t, got.body)[0]["id"] != dead[1].EventID || got.header.Get("aeg-delivery-count") != "0" {
 		t.Errorf("what came again is %s, with the delivery count %s", got.body, got.header.Get("aeg-delivery-count"))
 	}
-	if done := ask[gridwire.Redriven](t, y, "dead", "redrive", "broken"); done.Redriven != 2 {
+	if done := ask[admin.Redriven](t, y, "dead", "redrive", "broken"); done.Redriven != 2 {
 		t.Errorf("the rest: %+v", done)
 	}
 	broken.await(t, 6)

@@ -13,7 +13,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // TestGridSignatures checks what is delivered with the library of Standard Webhooks, before, during and
@@ -91,13 +91,13 @@ func verified(t *testing.T, key string, d delivered) error {
 
 func secretsOf(t *testing.T, y *yard, subscription string) (keys []string) {
 	t.Helper()
-	for _, k := range ask[gridwire.Subscription](t, y, "subscription", "show", subscription, "--secrets").Signing {
+	for _, k := range ask[admin.Subscription](t, y, "subscription", "show", subscription, "--secrets").Signing {
 		keys = append(keys, k.Text)
 	}
 	return keys
 }
 
-func signedWithEd25519(t *testing.T, y *yard, orders gridwire.Topic) {
+func signedWithEd25519(t *testing.T, y *yard, orders admin.Topic) {
 	h := newHook(t, nil)
 	made := y.subscribe(t, "orders", "curved", h.URL, "--sign", "ed25519")
 	text, found := strings.CutPrefix(made.Signing[0].Text, "whpk_")

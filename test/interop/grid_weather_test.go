@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // weather is how a receiver behaves, and what has to become of one event because of it.
@@ -156,7 +156,7 @@ func TestGridWeather(t *testing.T) {
 		t.Run(name, func(t *testing.T) { w.check(t, y, name, hooks[name]) })
 	}
 	t.Run("nowhere to put it", func(t *testing.T) {
-		y.eventuallyShown(t, "nowhere-to-put-it", func(s gridwire.Subscription) bool {
+		y.eventuallyShown(t, "nowhere-to-put-it", func(s admin.Subscription) bool {
 			return s.Stats.Dropped[notWanted] == 1 && s.DeadLetters.Kept == 0 && s.Stats.Requests == 1
 		})
 	})
@@ -172,7 +172,7 @@ func TestGridWeather(t *testing.T) {
 }
 
 func (w weather) check(t *testing.T, y *yard, name string, h *hook) {
-	shown := y.eventuallyShown(t, name, func(s gridwire.Subscription) bool {
+	shown := y.eventuallyShown(t, name, func(s admin.Subscription) bool {
 		// A dead letter is kept a moment before it is counted.
 		return s.Stats.Delivered+s.DeadLetters.Kept == 1 && s.Stats.DeadLettered[w.reason] == s.DeadLetters.Kept &&
 			s.Stats.InFlight == 0 && len(s.Stats.Waiting) == 0 && s.Stats.Queued == 0
@@ -196,7 +196,7 @@ func (w weather) check(t *testing.T, y *yard, name string, h *hook) {
 	w.checkDead(t, y.dead(t, name), shown)
 }
 
-func (w weather) checkAttempts(t *testing.T, made []gridwire.Attempt) {
+func (w weather) checkAttempts(t *testing.T, made []admin.Attempt) {
 	t.Helper()
 	var outcomes []string
 	var over time.Time // when the attempt before was
@@ -247,7 +247,7 @@ func (w weather) checkReceiver(t *testing.T, got []delivered) {
 	}
 }
 
-func (w weather) checkDead(t *testing.T, dead []gridwire.DeadLetter, shown gridwire.Subscription) {
+func (w weather) checkDead(t *testing.T, dead []admin.DeadLetter, shown admin.Subscription) {
 	t.Helper()
 	if w.reason == "" {
 		if len(dead) > 0 {
@@ -281,7 +281,7 @@ func TestGridForbiddenPositions(t *testing.T) {
 	if said := y.refuses(t, "subscription", "create", "spy", "--topic", "orders", "--endpoint", metadata); !strings.Contains(said, "169.254.169.254") || !strings.Contains(said, "--grid-allow") {
 		t.Errorf("without advice: %s", said)
 	}
-	if all := ask[[]gridwire.Subscription](t, y, "subscription", "list"); len(all) > 0 {
+	if all := ask[[]admin.Subscription](t, y, "subscription", "list"); len(all) > 0 {
 		t.Errorf("subscribed all the same: %+v", all)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 )
 
 // gridTime bounds what another process has to do, on a busy machine.
@@ -76,9 +76,9 @@ func ask[T any](t *testing.T, y *yard, args ...string) (answer T) {
 }
 
 // topic makes one.
-func (y *yard) topic(t *testing.T, name, schema string, more ...string) gridwire.Topic {
+func (y *yard) topic(t *testing.T, name, schema string, more ...string) admin.Topic {
 	t.Helper()
-	made := ask[gridwire.Topic](t, y, append([]string{"topic", "create", name, "--schema", schema}, more...)...)
+	made := ask[admin.Topic](t, y, append([]string{"topic", "create", name, "--schema", schema}, more...)...)
 	if made.Keys == nil || made.Keys.Key1 == "" || made.SecureEndpoint == "" {
 		t.Fatalf("topic %s was made like this: %+v", name, made)
 	}
@@ -86,10 +86,10 @@ func (y *yard) topic(t *testing.T, name, schema string, more ...string) gridwire
 }
 
 // subscribe makes a subscription to a topic and wants its endpoint to have agreed.
-func (y *yard) subscribe(t *testing.T, topic, name, endpoint string, more ...string) gridwire.Subscription {
+func (y *yard) subscribe(t *testing.T, topic, name, endpoint string, more ...string) admin.Subscription {
 	t.Helper()
 	args := append([]string{"subscription", "create", name, "--topic", topic, "--endpoint", endpoint}, more...)
-	made := ask[gridwire.Subscription](t, y, args...)
+	made := ask[admin.Subscription](t, y, args...)
 	if made.State != "active" {
 		t.Fatalf("subscription %s is %s: %s", name, made.State, made.Why)
 	}
@@ -97,22 +97,22 @@ func (y *yard) subscribe(t *testing.T, topic, name, endpoint string, more ...str
 }
 
 // attempts are those made for a subscription, the first one first.
-func (y *yard) attempts(t *testing.T, subscription string) []gridwire.Attempt {
+func (y *yard) attempts(t *testing.T, subscription string) []admin.Attempt {
 	t.Helper()
-	all := ask[[]gridwire.Attempt](t, y, "subscription", "attempts", subscription)
+	all := ask[[]admin.Attempt](t, y, "subscription", "attempts", subscription)
 	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
 		all[i], all[j] = all[j], all[i]
 	}
 	return all
 }
 
-func (y *yard) dead(t *testing.T, subscription string) []gridwire.DeadLetter {
+func (y *yard) dead(t *testing.T, subscription string) []admin.DeadLetter {
 	t.Helper()
-	return ask[[]gridwire.DeadLetter](t, y, "dead", "list", subscription)
+	return ask[[]admin.DeadLetter](t, y, "dead", "list", subscription)
 }
 
 // publish posts a body to a topic by hand.
-func (y *yard) publish(t *testing.T, to gridwire.Topic, contentType, body string) {
+func (y *yard) publish(t *testing.T, to admin.Topic, contentType, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to.Endpoint, strings.NewReader(body))
 	if err != nil {
@@ -142,7 +142,7 @@ func cloudEvent(id string) string {
 // awaitDelivered waits until a subscription is being delivered: who receives from it before is told to ask again.
 func (y *yard) awaitDelivered(t *testing.T, subscription string) {
 	t.Helper()
-	y.eventuallyShown(t, subscription, func(gridwire.Subscription) bool { return true })
+	y.eventuallyShown(t, subscription, func(admin.Subscription) bool { return true })
 }
 
 // fetch sends a request and reads the whole answer.
@@ -195,10 +195,10 @@ func eventually(t *testing.T, complaint func() string) {
 
 // eventuallyShown waits until a subscription is as it should be, and gives it. It has counts only once it is
 // being delivered, a moment after it was made or agreed to.
-func (y *yard) eventuallyShown(t *testing.T, subscription string, wanted func(s gridwire.Subscription) bool) (shown gridwire.Subscription) {
+func (y *yard) eventuallyShown(t *testing.T, subscription string, wanted func(s admin.Subscription) bool) (shown admin.Subscription) {
 	t.Helper()
 	eventually(t, func() string {
-		shown = ask[gridwire.Subscription](t, y, "subscription", "show", subscription)
+		shown = ask[admin.Subscription](t, y, "subscription", "show", subscription)
 		if shown.Stats != nil && shown.DeadLetters != nil && wanted(shown) {
 			return ""
 		}

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -124,7 +124,7 @@ func wantPage(t *testing.T, page *parts.Page, width int, words ...string) {
 
 func wantCircuit(t *testing.T, y *yard, state string) {
 	t.Helper()
-	if got := ask[functionwire.Circuit](t, y, "circuit", "show", "billing"); got.State != state {
+	if got := ask[admin.Circuit](t, y, "circuit", "show", "billing"); got.State != state {
 		t.Fatalf("the circuit is %s, want %s: %+v", got.State, state, got)
 	}
 }
@@ -133,7 +133,7 @@ func wantCircuit(t *testing.T, y *yard, state string) {
 func wantHandled(t *testing.T, y *yard) {
 	t.Helper()
 	eventually(t, func() string {
-		shown := ask[functionwire.Function](t, y, "function", "show", "billing")
+		shown := ask[admin.Function](t, y, "function", "show", "billing")
 		if shown.State == "running" && shown.Lag != nil && *shown.Lag == 0 {
 			return ""
 		}

@@ -3,13 +3,15 @@ package define
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/runner"
 )
@@ -30,7 +32,7 @@ func every() runner.Definition {
 
 func applied(t *testing.T, text string, to runner.Definition) (runner.Definition, error) {
 	t.Helper()
-	var r functionwire.FunctionRequest
+	var r admin.FunctionRequest
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +111,24 @@ func TestBadWordsAreRefused(t *testing.T) {
 	}
 }
 
+// What a row of the spec allows is what the runner allows.
+func TestRangesAreThoseOfTheSpec(t *testing.T) {
+	for _, row := range spec.Function.Fields {
+		if row.Max == 0 {
+			continue
+		}
+		for n, good := range map[int]bool{row.Min: true, row.Max: true, row.Max + 1: false, row.Min - 2: false} {
+			d, err := applied(t, fmt.Sprintf(`{"name":"f","hub":"h","endpoint":"http://x/","batch":10000,%q:%d}`, row.Name, n), runner.Definition{})
+			if err == nil {
+				err = runner.Check(d)
+			}
+			if (err == nil) != good {
+				t.Errorf("%s %d: %v", row.Name, n, err)
+			}
+		}
+	}
+}
+
 func TestABreakerCanBeSwitchedOff(t *testing.T) {
 	got, err := applied(t, `{"breaker":"off"}`, every())
 	if err != nil || got.Breaker.Failures >= 0 {
@@ -116,26 +136,6 @@ func TestABreakerCanBeSwitchedOff(t *testing.T) {
 	}
 	if text := Show(runner.Function{Definition: got}).Breaker; text != "off" {
 		t.Errorf("shown as %q", text)
-	}
-}
-
-func TestRetriesAndHeadersAsPeopleWriteThem(t *testing.T) {
-	for text, want := range map[string]int{"0": 0, "12": 12, "forever": -1, "Forever": -1} {
-		if got, err := ParseRetries(text); got != want || err != nil {
-			t.Errorf("%q: %d, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "-1", "many"} {
-		if _, err := ParseRetries(text); !errors.Is(err, runner.ErrInvalid) {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-	name, value, err := ParseHeader(" X-Key : a:b ")
-	if name != "X-Key" || value != "a:b" || err != nil {
-		t.Errorf("%q, %q, %v", name, value, err)
-	}
-	if _, _, err := ParseHeader("no colon"); !errors.Is(err, runner.ErrInvalid) {
-		t.Error(err)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -54,7 +54,7 @@ func full() topics.Settings {
 }
 
 // request reads JSON as the listener does.
-func request(t testing.TB, text string) (r gridwire.SubscriptionRequest) {
+func request(t testing.TB, text string) (r admin.SubscriptionRequest) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		t.Fatalf("%s: %v", text, err)

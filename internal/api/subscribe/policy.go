@@ -3,17 +3,15 @@ package subscribe
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
-func applyFilter(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyFilter(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.Types != nil {
 		s.Filter.EventTypes = copyOf(r.Types)
 	}
@@ -25,8 +23,8 @@ func applyFilter(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 		return nil
 	}
 	s.Filter.Advanced = nil
-	for _, raw := range r.Filters {
-		condition, err := readCondition(raw)
+	for _, text := range r.Filters {
+		condition, err := readCondition(string(text))
 		if err != nil {
 			return invalid("filters", "%v", err)
 		}
@@ -36,18 +34,17 @@ func applyFilter(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 }
 
 // readCondition takes a filter as a person types it, or as Event Grid's management shape has it.
-func readCondition(raw json.RawMessage) (c filter.Condition, err error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
+func readCondition(text string) (c filter.Condition, err error) {
+	if !json.Valid([]byte(text)) {
 		return filter.ParseCondition(text)
 	}
-	if json.Unmarshal(raw, &c) != nil {
-		return c, fmt.Errorf(`%.80s is no filter: write it like "data.total NumberGreaterThan 100", or like {"operatorType":"NumberGreaterThan","key":"data.total","value":100}`, raw)
+	if json.Unmarshal([]byte(text), &c) != nil {
+		return c, fmt.Errorf(`%.80s is no filter: write it like "data.total NumberGreaterThan 100", or like {"operatorType":"NumberGreaterThan","key":"data.total","value":100}`, text)
 	}
 	return c, nil
 }
 
-func applyRetry(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyRetry(r admin.SubscriptionRequest, s *topics.Settings) error {
 	set(r.Attempts, &s.Retry.MaxAttempts)
 	if err := duration("ttl", r.TTL, &s.Retry.TimeToLive); err != nil {
 		return err
@@ -71,7 +68,7 @@ func applyRetry(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 	return applyFloors(r, s)
 }
 
-func applyFloors(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyFloors(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.RetryFloors == nil {
 		return nil
 	}
@@ -87,16 +84,4 @@ func applyFloors(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 		s.Retry.Floors[code] = d
 	}
 	return nil
-}
-
-// parseDuration reads a Go duration, or whole days as in "7d".
-func parseDuration(text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		return time.Duration(n) * 24 * time.Hour, err
-	}
-	return time.ParseDuration(text)
 }

@@ -7,15 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // Show gives a subscription without its secrets. With secrets it has the webhook's whole URL and
 // what receivers check signatures with: for those who may manage it and ask for it.
-func Show(s topics.Subscription, secrets bool) gridwire.Subscription {
-	shown := gridwire.Subscription{
+func Show(s topics.Subscription, secrets bool) admin.Subscription {
+	shown := admin.Subscription{
 		Name: s.Name, ID: s.ID, Topic: s.Source.Topic, SourceHub: s.Source.Hub, State: string(s.State), Why: s.Why,
 		Created: s.Created, Updated: s.Updated, Hub: s.Hub, Schema: string(s.Output), Binary: s.Binary,
 		Retry: showRetry(s.Retry), MaxEvents: s.MaxEvents, PreferredKiB: s.PreferredKiB, Expires: TimeIfAny(s.Expires),
@@ -29,13 +30,13 @@ func Show(s topics.Subscription, secrets bool) gridwire.Subscription {
 		shown.DeadLetter = s.DeadLetter.String()
 	}
 	if s.Pull != nil {
-		shown.Pull = &gridwire.Pull{Lock: durationIfAny(s.Pull.Lock), MaxDeliveries: s.Pull.MaxDeliveries}
+		shown.Pull = &admin.Pull{Lock: durationIfAny(s.Pull.Lock), MaxDeliveries: s.Pull.MaxDeliveries}
 	}
 	showWebhook(&shown, s, secrets)
 	return shown
 }
 
-func showWebhook(shown *gridwire.Subscription, s topics.Subscription, secrets bool) {
+func showWebhook(shown *admin.Subscription, s topics.Subscription, secrets bool) {
 	if s.Webhook == nil {
 		return
 	}
@@ -46,7 +47,7 @@ func showWebhook(shown *gridwire.Subscription, s topics.Subscription, secrets bo
 	shown.MutualTLS, shown.CustomCA = s.Webhook.Cert != "", s.Webhook.CA != ""
 	shown.SkipVerify, shown.MinTLS = s.Webhook.SkipVerify, s.Webhook.MinTLS
 	if s.Webhook.OAuth != nil {
-		shown.OAuth = new(gridwire.OAuth(*s.Webhook.OAuth))
+		shown.OAuth = new(admin.OAuth(*s.Webhook.OAuth))
 		shown.OAuth.Secret = ""
 	}
 }
@@ -57,26 +58,26 @@ func hideQuery(url string) string {
 	if query == "" {
 		return url
 	}
-	return base + gridwire.HiddenQuery
+	return base + admin.HiddenQuery
 }
 
-func showHeaders(headers []topics.Header, secrets bool) []gridwire.Header {
-	var shown []gridwire.Header
+func showHeaders(headers []topics.Header, secrets bool) []admin.Header {
+	var shown []admin.Header
 	for _, h := range headers {
 		if h.Secret && !secrets {
 			h.Value = ""
 		}
-		shown = append(shown, gridwire.Header(h))
+		shown = append(shown, admin.Header(h))
 	}
 	return shown
 }
 
 // ShowKeys gives what receivers check signatures with: of secret keys only that they are there, unless
 // secrets are asked for.
-func ShowKeys(s topics.Subscription, secrets bool) []gridwire.SigningKey {
-	var shown []gridwire.SigningKey
+func ShowKeys(s topics.Subscription, secrets bool) []admin.SigningKey {
+	var shown []admin.SigningKey
 	for _, k := range s.Keys {
-		key := gridwire.SigningKey{Algorithm: "hmac", Expires: TimeIfAny(k.Expires)}
+		key := admin.SigningKey{Algorithm: "hmac", Expires: TimeIfAny(k.Expires)}
 		public, err := k.Public()
 		if err == nil && public != k.Text {
 			key.Algorithm, key.Text = "ed25519", public // which is no secret
@@ -88,8 +89,8 @@ func ShowKeys(s topics.Subscription, secrets bool) []gridwire.SigningKey {
 	return shown
 }
 
-func showRetry(p retry.Policy) gridwire.Retry {
-	shown := gridwire.Retry{
+func showRetry(p retry.Policy) admin.RetryPolicy {
+	shown := admin.RetryPolicy{
 		Attempts: cmp.Or(p.MaxAttempts, retry.DefaultAttempts), TTL: Duration(cmp.Or(p.TimeToLive, retry.DefaultTimeToLive)), NoRetry: p.NoRetry,
 		MaxRetryAfter: durationIfAny(p.MaxRetryAfter),
 	}
@@ -134,4 +135,16 @@ func Duration(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
+}
+
+// SameAlgorithm tells whether the newest of some keys signs as another does.
+func SameAlgorithm(keys, others []signature.Key) bool {
+	return len(keys) > 0 && len(others) > 0 && algorithm(keys[len(keys)-1]) == algorithm(others[0])
+}
+
+func algorithm(k signature.Key) string {
+	if public, err := k.Public(); err == nil && public != k.Text {
+		return signature.Ed25519
+	}
+	return signature.HMAC
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -22,17 +23,17 @@ func subscription() topics.Subscription {
 }
 
 func TestShowNotifiesEverythingButSecrets(t *testing.T) {
-	want := gridwire.Subscription{
+	want := admin.Subscription{
 		Name: "billing", ID: "abc", Topic: "orders", State: "pending", Why: "because", Created: never, Updated: never,
 		Endpoint: "https://example.com/hook?...", Schema: "cloudevents", Binary: true,
 		Filter: json.RawMessage(`{"includedEventTypes":["old"],"subjectBeginsWith":"/old","subjectEndsWith":".old","isSubjectCaseSensitive":true,` +
 			`"enableAdvancedFilteringOnArrays":true,"advancedFilters":[{"operatorType":"IsNotNull","key":"data.old"}]}`),
-		Retry: gridwire.Retry{
+		Retry: admin.RetryPolicy{
 			Attempts: 7, TTL: "1h", Schedule: []string{"1s"}, Floors: map[string]string{"503": "1s"}, NoRetry: []int{418}, MaxRetryAfter: "1m",
 		},
 		MaxEvents: 9, PreferredKiB: 10, DeadLetter: "blob:https://account/dead?...", Expires: &never,
-		Headers:   []gridwire.Header{{Name: "X-Old", Value: "old"}, {Name: "X-Secret", Secret: true}, {Name: "X-Field", Field: "data.region"}},
-		OAuth:     &gridwire.OAuth{TokenURL: "https://login/token", ClientID: "me", Scope: "s", Audience: "a"},
+		Headers:   []admin.Header{{Name: "X-Old", Value: "old"}, {Name: "X-Secret", Secret: true}, {Name: "X-Field", Field: "data.region"}},
+		OAuth:     &admin.OAuth{TokenURL: "https://login/token", ClientID: "me", Scope: "s", Audience: "a"},
 		MutualTLS: true, CustomCA: true, SkipVerify: true, MinTLS: "1.3", Timeout: "1s", Concurrency: 3, Rate: 2.5, OrderBy: "subject",
 		Labels: []string{"old"}, SkipValidation: true, DisableOnGone: true,
 	}
@@ -40,7 +41,7 @@ func TestShowNotifiesEverythingButSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Signing = []gridwire.SigningKey{{Algorithm: "hmac", Expires: &never}, {Algorithm: "ed25519", Text: public}}
+	want.Signing = []admin.SigningKey{{Algorithm: "hmac", Expires: &never}, {Algorithm: "ed25519", Text: public}}
 	shown := Show(subscription(), false)
 	if diff := cmp.Diff(want, shown); diff != "" {
 		t.Error(diff)
@@ -72,7 +73,7 @@ func TestSecretsAreShownOnRequest(t *testing.T) {
 
 func TestShowingPutsDefaultsInTarget(t *testing.T) {
 	shown := Show(topics.Subscription{Source: topics.Source{Hub: "h"}, Settings: topics.Settings{Pull: &topics.Pull{Lock: 90 * time.Second, MaxDeliveries: 3}}}, false)
-	want := gridwire.Subscription{SourceHub: "h", Pull: &gridwire.Pull{Lock: "1m30s", MaxDeliveries: 3}, Retry: gridwire.Retry{Attempts: 30, TTL: "24h"}}
+	want := admin.Subscription{SourceHub: "h", Pull: &admin.Pull{Lock: "1m30s", MaxDeliveries: 3}, Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h"}}
 	if diff := cmp.Diff(want, shown); diff != "" {
 		t.Error(diff)
 	}
@@ -91,7 +92,7 @@ func TestDurationsSayNoMoreThanTheyMust(t *testing.T) {
 		if got := Duration(d); got != want {
 			t.Errorf("%v is %s", d, got)
 		}
-		if got, err := parseDuration(Duration(d)); got != d || err != nil {
+		if got, err := spec.ParseWait(Duration(d)); got != d || err != nil {
 			t.Errorf("%v is read as %v, %v", d, got, err)
 		}
 	}

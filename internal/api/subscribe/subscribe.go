@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -18,8 +19,8 @@ import (
 // Apply writes a request over settings: Event Grid's shape first, where it is given, then the rest.
 // What the request leaves out stays, and so does a secret of which it has what Show shows. Errors
 // say which field cannot be read and how it is written; they wrap topics.ErrInvalid.
-func Apply(r gridwire.SubscriptionRequest, s *topics.Settings) error {
-	for _, step := range []func(gridwire.SubscriptionRequest, *topics.Settings) error{
+func Apply(r admin.SubscriptionRequest, s *topics.Settings) error {
+	for _, step := range []func(admin.SubscriptionRequest, *topics.Settings) error{
 		applyProperties, applyTarget, applyTrust, applySigning, applyFilter, applyForm, applyRetry, applyDeadLetter, applyLimits,
 	} {
 		if err := step(r, s); err != nil {
@@ -35,7 +36,7 @@ func invalid(field, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", topics.ErrInvalid, field, fmt.Sprintf(format, args...))
 }
 
-func applyProperties(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyProperties(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.Properties == nil {
 		return nil
 	}
@@ -50,7 +51,7 @@ func applyProperties(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 
 // applyTarget chooses where events go. Naming one kind of target takes the place of another, with
 // what belongs to that alone.
-func applyTarget(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyTarget(r admin.SubscriptionRequest, s *topics.Settings) error {
 	given := 0
 	for _, is := range []bool{r.Endpoint != nil, r.Hub != nil, r.Pull != nil} {
 		if is {
@@ -80,7 +81,7 @@ func applyWebhook(url string, s *topics.Settings) error {
 	if s.Webhook != nil {
 		hook = *s.Webhook
 	}
-	if strings.HasSuffix(url, gridwire.HiddenQuery) {
+	if strings.HasSuffix(url, admin.HiddenQuery) {
 		if url != hideQuery(hook.URL) {
 			return invalid("endpoint", "the query is hidden, and that of another URL is not known: write the whole URL, like https://example.com/hook?code=KEY")
 		}
@@ -92,7 +93,7 @@ func applyWebhook(url string, s *topics.Settings) error {
 }
 
 // applyTrust says how a webhook is reached and how the yard is let in there.
-func applyTrust(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyTrust(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.CA == nil && r.SkipVerify == nil && r.Cert == nil && r.Key == nil && r.OAuth == nil && r.MinTLS == nil {
 		return nil
 	}
@@ -113,8 +114,8 @@ func applyTrust(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 }
 
 // newOAuth keeps a secret that was not given where it is asked for by the same client at the same place.
-func newOAuth(given gridwire.OAuth, present *egress.OAuth) *egress.OAuth {
-	if given == (gridwire.OAuth{}) {
+func newOAuth(given admin.OAuth, present *egress.OAuth) *egress.OAuth {
+	if given == (admin.OAuth{}) {
 		return nil
 	}
 	o := egress.OAuth(given)
@@ -124,7 +125,7 @@ func newOAuth(given gridwire.OAuth, present *egress.OAuth) *egress.OAuth {
 	return &o
 }
 
-func applySigning(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applySigning(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.SigningKeys != nil {
 		s.Keys = nil
 		for _, text := range r.SigningKeys {
@@ -146,7 +147,7 @@ func applySigning(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 	return nil
 }
 
-func applyForm(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyForm(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.Schema != nil {
 		s.Output = ""
 		if *r.Schema != "" {
@@ -164,9 +165,9 @@ func applyForm(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 }
 
 // applyDeadLetter takes a place that reads like the present one for it, signature, key and all.
-func applyDeadLetter(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyDeadLetter(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.DeadLetter != nil && *r.DeadLetter != s.DeadLetter.String() {
-		if strings.HasSuffix(*r.DeadLetter, gridwire.HiddenQuery) {
+		if strings.HasSuffix(*r.DeadLetter, admin.HiddenQuery) {
 			return invalid("deadLetter", "the signature is hidden, and that of another container is not known: write the whole URL, like blob:https://account.blob.core.windows.net/dead?SIGNATURE")
 		}
 		target, err := topics.ParseTarget(*r.DeadLetter)
@@ -179,7 +180,7 @@ func applyDeadLetter(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 	return nil
 }
 
-func applyLimits(r gridwire.SubscriptionRequest, s *topics.Settings) error {
+func applyLimits(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.Expires != nil {
 		s.Expires = time.Time{}
 		if *r.Expires != "" {
@@ -205,7 +206,7 @@ func applyLimits(r gridwire.SubscriptionRequest, s *topics.Settings) error {
 
 // applyHeaders replaces the delivery properties. A secret one without a value keeps the value it has: whoever reads
 // a subscription, changes something else and writes it back does not know it.
-func applyHeaders(r gridwire.SubscriptionRequest, s *topics.Settings) {
+func applyHeaders(r admin.SubscriptionRequest, s *topics.Settings) {
 	if r.Headers == nil {
 		return
 	}
@@ -237,9 +238,9 @@ func duration(name string, given *string, field *time.Duration) error {
 	if given == nil {
 		return nil
 	}
-	d, err := parseDuration(*given)
+	d, err := spec.ParseWait(*given)
 	if err != nil {
-		return invalid(name, "%q is no duration: write it like 500ms, 30s, 5m, 24h or 2d", *given)
+		return invalid(name, "%v", err)
 	}
 	*field = d
 	return nil

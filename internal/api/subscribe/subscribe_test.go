@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -155,7 +155,7 @@ func TestPropertiesInEventGridsShape(t *testing.T) {
 // Who reads a subscription, changes something else and writes it back does not know its secrets.
 func TestWhatIsShownCanBeWrittenBack(t *testing.T) {
 	shown := Show(topics.Subscription{Settings: full()}, false)
-	back, err := json.Marshal(gridwire.SubscriptionRequest{
+	back, err := json.Marshal(admin.SubscriptionRequest{
 		Endpoint: &shown.Endpoint, DeadLetter: &shown.DeadLetter, Headers: shown.Headers, OAuth: shown.OAuth,
 	})
 	if err != nil {
@@ -252,7 +252,7 @@ func FuzzApply(f *testing.F) {
 	f.Add([]byte(`{"properties":{"destination":null,"filter":[]}}`))
 	f.Add([]byte(`{"filters":["data.k IsNull",{}],"ttl":"65535d","retryFloors":{"":""},"deadLetter":"blob:?..."}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var r gridwire.SubscriptionRequest
+		var r admin.SubscriptionRequest
 		if json.Unmarshal(body, &r) != nil {
 			t.Skip()
 		}

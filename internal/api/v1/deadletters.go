@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -30,7 +30,7 @@ func (d *Handler) listDeadLetters(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	shown := gridwire.DeadPage{Letters: make([]gridwire.DeadLetter, len(page.Letters)), Next: page.Next, Total: page.Total}
+	shown := admin.DeadLetterPage{Letters: make([]admin.DeadLetter, len(page.Letters)), Next: page.Next, Total: page.Total}
 	for i := range page.Letters {
 		shown.Letters[i] = showLetter(&page.Letters[i], nil)
 	}
@@ -38,7 +38,7 @@ func (d *Handler) listDeadLetters(w http.ResponseWriter, r *http.Request) error 
 }
 
 func parseDeadQuery(query url.Values) (deadletter.Query, error) {
-	q, err := deadQuery(gridwire.DeadChoice{
+	q, err := deadQuery(admin.DeadLetterChoice{
 		EventID: query.Get("eventId"), EventType: query.Get("eventType"), Reason: query.Get("reason"), Outcome: query.Get("outcome"),
 		Since: query.Get("since"), Until: query.Get("until"), Redriven: query.Get("redriven") == "true",
 	})
@@ -58,7 +58,7 @@ func parseDeadQuery(query url.Values) (deadletter.Query, error) {
 }
 
 // deadQuery reads which letters are meant.
-func deadQuery(c gridwire.DeadChoice) (deadletter.Query, error) {
+func deadQuery(c admin.DeadLetterChoice) (deadletter.Query, error) {
 	q := deadletter.Query{
 		Numbers: c.Numbers, EventID: c.EventID, EventType: c.EventType, Reason: c.Reason, Outcome: c.Outcome, Redriven: c.Redriven,
 	}
@@ -91,8 +91,8 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 
 // showLetter shows a dead letter; with its subscription also the event, as it would have been
 // delivered.
-func showLetter(l *deadletter.Letter, s *topics.Subscription) gridwire.DeadLetter {
-	shown := gridwire.DeadLetter{
+func showLetter(l *deadletter.Letter, s *topics.Subscription) admin.DeadLetter {
+	shown := admin.DeadLetter{
 		Number: l.Number, Reason: l.Reason, Attempts: l.Attempts, Outcome: string(l.LastOutcome), Status: l.LastStatus,
 		Published: l.Published.UTC(), LastAttempt: subscribe.TimeIfAny(l.LastAttempt), Died: l.Died.UTC(), Written: l.Written,
 		Redriven: subscribe.TimeIfAny(l.Redriven), Redrives: l.Redrives,
@@ -136,7 +136,7 @@ func (d *Handler) getDeadLetter(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
-	var q gridwire.RedriveRequest
+	var q admin.RedriveRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("give 0 or more, or leave it out", "%s cannot be %v", field.name, field.value)
 		}
 	}
-	query, err := deadQuery(q.DeadChoice)
+	query, err := deadQuery(q.DeadLetterChoice)
 	if err != nil {
 		return err
 	}
@@ -161,13 +161,13 @@ func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, gridwire.Redriven{
+	return writeJSON(w, http.StatusOK, admin.Redriven{
 		Redriven: done.Count, Skipped: done.Skipped, Next: done.Next, Until: done.Until.UTC().Format(time.RFC3339Nano), DryRun: q.DryRun,
 	})
 }
 
 func (d *Handler) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error {
-	var q gridwire.DeadChoice
+	var q admin.DeadLetterChoice
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}

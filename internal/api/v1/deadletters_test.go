@@ -12,19 +12,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 )
 
 // letters gives a page of dead letters.
-func (y *gridYard) letters(query string) (page gridwire.DeadPage) {
+func (y *gridYard) letters(query string) (page admin.DeadLetterPage) {
 	y.t.Helper()
 	y.want(200, "GET", billingPath+"/dead"+query, nil).json(y.t, &page)
 	return page
 }
 
-func ids(page gridwire.DeadPage) (ids []string) {
+func ids(page admin.DeadLetterPage) (ids []string) {
 	for _, l := range page.Letters {
 		ids = append(ids, l.EventID)
 	}
@@ -65,7 +65,7 @@ func TestDeadLettersAreListed(t *testing.T) {
 			t.Errorf("the last is %+v", page)
 		}
 		l := page.Letters[0]
-		want := gridwire.DeadLetter{
+		want := admin.DeadLetter{
 			Number: 4, EventID: "4", EventType: "order.placed", Subject: "/s", Reason: l.Reason, Attempts: 1, Outcome: "BadRequest", Status: 400,
 			Published: l.Published, LastAttempt: l.LastAttempt, Died: l.Died,
 		}
@@ -87,7 +87,7 @@ func TestDeadLettersAreListed(t *testing.T) {
 func TestADeadLetterIsShownWithItsEvent(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.killed(`,"schema":"cloudevents","skipValidation":true`, 1)
-		var l gridwire.DeadLetter
+		var l admin.DeadLetter
 		y.want(200, "GET", billingPath+"/dead/0", nil).json(t, &l)
 		var e struct{ ID, SpecVersion, Source, Type string }
 		if must(t, json.Unmarshal(l.Event, &e)); e.ID != "0" || e.SpecVersion != "1.0" || e.Type != "order.placed" || !strings.HasSuffix(e.Source, "/topics/orders") {
@@ -102,7 +102,7 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 		y.killed("", 4)
 		y.hook.set(true, 0)
 		y.subscribe("orders", "other", `"endpoint":"https://example.com/other"`)
-		redrive := func(body string) (done gridwire.Redriven) {
+		redrive := func(body string) (done admin.Redriven) {
 			y.want(200, "POST", billingPath+"/redrive", body).json(t, &done)
 			y.settle()
 			return done
@@ -143,7 +143,7 @@ func TestWhatComesBackTooOftenIsSkipped(t *testing.T) {
 			y.want(200, "POST", billingPath+"/redrive", `{}`)
 			y.settle()
 		}
-		var done gridwire.Redriven
+		var done admin.Redriven
 		if y.want(200, "POST", billingPath+"/redrive", `{}`).json(t, &done); done.Redriven != 0 || done.Skipped != 1 {
 			t.Errorf("the fourth time: %+v", done)
 		}
@@ -159,7 +159,7 @@ func TestASlowRedriveIsAnsweredInParts(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.killed("", 250)
 		began := time.Now()
-		var done, rest gridwire.Redriven
+		var done, rest admin.Redriven
 		y.want(200, "POST", billingPath+"/redrive", `{"rate":2}`).json(t, &done)
 		if done.Redriven != 60 || done.Next == 0 || time.Since(began) > time.Minute {
 			t.Errorf("after %v: %+v", time.Since(began), done)

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/handshake"
@@ -103,17 +103,17 @@ func (y *gridYard) run(part func(context.Context) error) {
 }
 
 // subscribe creates a subscription of a topic, which is made if need be; more is JSON beside its name.
-func (y *gridYard) subscribe(topic, name, more string) gridwire.Subscription {
+func (y *gridYard) subscribe(topic, name, more string) admin.Subscription {
 	y.t.Helper()
 	if _, err := y.topics.Topic(topic); err != nil {
 		y.want(http.StatusCreated, "POST", "/api/v1/topics", `{"name":"`+topic+`"}`)
 	}
-	var made gridwire.Subscription
+	var made admin.Subscription
 	y.want(http.StatusCreated, "POST", "/api/v1/subscriptions", `{"name":"`+name+`","topic":"`+topic+`",`+more+`}`).json(y.t, &made)
 	return made
 }
 
-func (y *gridYard) show(name, query string) (s gridwire.Subscription) {
+func (y *gridYard) show(name, query string) (s admin.Subscription) {
 	y.t.Helper()
 	y.want(http.StatusOK, "GET", "/api/v1/subscriptions/"+name+query, nil).json(y.t, &s)
 	return s

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/api/frame"
-	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functions/runner"
@@ -66,8 +66,8 @@ func (d *Handler) listFunctions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := struct {
-		Functions []functionwire.Function `json:"functions"`
-	}{make([]functionwire.Function, len(all))}
+		Functions []admin.Function `json:"functions"`
+	}{make([]admin.Function, len(all))}
 	for i, f := range all {
 		list.Functions[i] = define.Show(f)
 	}
@@ -75,7 +75,7 @@ func (d *Handler) listFunctions(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Handler) createFunction(w http.ResponseWriter, r *http.Request) error {
-	var q functionwire.FunctionRequest
+	var q admin.FunctionRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d *Handler) getFunction(w http.ResponseWriter, r *http.Request) error {
 
 // updateFunction changes what is given. Hub and group are what a function is: its checkpoints and its circuit are theirs.
 func (d *Handler) updateFunction(w http.ResponseWriter, r *http.Request) error {
-	var q functionwire.FunctionRequest
+	var q admin.FunctionRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (d *Handler) deleteFunction(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Handler) pauseFunction(w http.ResponseWriter, r *http.Request) error {
-	var q functionwire.CircuitRequest
+	var q admin.CircuitRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -152,8 +152,8 @@ func (d *Handler) listCircuits(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := struct {
-		Circuits []functionwire.Circuit `json:"circuits"`
-	}{make([]functionwire.Circuit, len(all))}
+		Circuits []admin.Circuit `json:"circuits"`
+	}{make([]admin.Circuit, len(all))}
 	for i, c := range all {
 		list.Circuits[i] = define.ShowCircuit(c)
 	}
@@ -179,7 +179,7 @@ func (d *Handler) closeCircuit(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Handler) changeCircuit(w http.ResponseWriter, r *http.Request,
 	change func(ctx context.Context, hub, group, function, by, reason string) (runner.Circuit, error)) error {
-	var q functionwire.CircuitRequest
+	var q admin.CircuitRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
-	"github.com/eventyard/eventyard/internal/api/functionwire"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functions/runner"
@@ -61,7 +61,7 @@ func functionYard(t *testing.T) *yard {
 // F5, F7: whoever may manage defines, pauses and resumes functions, and sees their circuits.
 func TestFunctionsAreDefinedPausedAndResumed(t *testing.T) {
 	y := functionYard(t)
-	var f functionwire.Function
+	var f admin.Function
 	made := y.want(http.StatusCreated, "POST", "/api/v1/functions", `{"name":"billing","hub":"orders","group":"g","endpoint":"http://x/","headers":{"Authorization":"secret"},"breaker":"5/10s"}`)
 	made.json(t, &f)
 	if f.State == "" || f.Poison == "" || f.Retries != 5 || f.Breaker != "5/10s" || f.Batch != 100 || len(f.Headers) != 1 || f.Headers[0] != "Authorization" {
@@ -85,7 +85,7 @@ func TestFunctionsAreDefinedPausedAndResumed(t *testing.T) {
 	if f.Retries != -1 || len(f.Headers) != 1 {
 		t.Errorf("changed %+v", f)
 	}
-	var c functionwire.Circuit
+	var c admin.Circuit
 	y.want(http.StatusOK, "POST", "/api/v1/circuits/billing/open?hub=orders&group=g", `{"reason":"drill"}`).json(t, &c)
 	if c.State != "held" || !c.Yard {
 		t.Errorf("opened %+v", c)
@@ -106,7 +106,7 @@ func TestPoisonEventsAreListedAndRedriven(t *testing.T) {
 		ID: poison.ID("billing", "orders", "1", 7), Function: "billing", Hub: "orders", Group: "g", Partition: "1", Sequence: 7, Offset: "7",
 		Reason: "boom", Stack: "goroutine 1", Attempts: 4, Event: original,
 	})
-	var list struct{ Poison []functionwire.PoisonEvent }
+	var list struct{ Poison []admin.PoisonEvent }
 	y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison?function=billing&since=1h&max=5", nil).json(t, &list)
 	if len(list.Poison) != 1 || list.Poison[0].Event != nil || list.Poison[0].Reason != "boom" || list.Poison[0].Key != "home-1" || list.Poison[0].Redriven {
 		t.Fatalf("listed %+v", list)
@@ -116,7 +116,7 @@ func TestPoisonEventsAreListedAndRedriven(t *testing.T) {
 		t.Errorf("shown %+v %s", one, one.Event)
 	}
 	y.want(http.StatusNotFound, "GET", "/api/v1/hubs/bad/poison?id=billing/orders/1/8", nil)
-	var done functionwire.Redriven
+	var done admin.PoisonRedriven
 	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`).json(t, &done)
 	if done.Redriven != 1 || done.Failed != 0 || done.More {
 		t.Errorf("redriven %+v", done)
@@ -156,22 +156,22 @@ func TestPoisonEventsOfSeveralHubs(t *testing.T) {
 			t.Errorf("it says %s, without %s", refused.body, text)
 		}
 	}
-	var list struct{ Poison []functionwire.PoisonEvent }
+	var list struct{ Poison []admin.PoisonEvent }
 	y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison?source=Payroll", nil).json(t, &list)
 	if len(list.Poison) != 1 || list.Poison[0].Hub != "payroll" {
 		t.Errorf("listed %+v", list)
 	}
-	var done functionwire.Redriven
+	var done admin.PoisonRedriven
 	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"source":"ORDERS"}`).json(t, &done)
 	if done.Redriven != 2 || done.Hub != "orders" {
 		t.Errorf("redriven %+v", done)
 	}
-	done = functionwire.Redriven{}
+	done = admin.PoisonRedriven{}
 	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`).json(t, &done)
 	if done.Redriven != 1 || done.Hub != "payroll" {
 		t.Errorf("the rest: %+v", done)
 	}
-	done = functionwire.Redriven{}
+	done = admin.PoisonRedriven{}
 	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"source":"orders"}`).json(t, &done)
 	if done.Redriven != 0 || done.Hub != "" {
 		t.Errorf("nothing is left: %+v", done)
@@ -189,18 +189,18 @@ func TestPoisonEventsAreRedrivenInPortions(t *testing.T) {
 			}
 		})
 	}
-	for _, want := range []functionwire.Redriven{{Redriven: 2, Failed: 1, More: true}, {Redriven: 2, Failed: 1, More: true}, {Failed: 1}} {
-		var done functionwire.Redriven
+	for _, want := range []admin.PoisonRedriven{{Redriven: 2, Failed: 1, More: true}, {Redriven: 2, Failed: 1, More: true}, {Failed: 1}} {
+		var done admin.PoisonRedriven
 		y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"max":2}`).json(t, &done)
 		if done.Redriven != want.Redriven || done.Failed != want.Failed || done.More != want.More || len(done.Errors) != 1 {
 			t.Errorf("got %+v, want %+v", done, want)
 		}
 	}
-	cfg, err := redriveConfig(functionwire.RedriveRequest{Rate: math.MaxInt})
+	cfg, err := redriveConfig(admin.PoisonRedriveRequest{Rate: math.MaxInt})
 	if err != nil || cfg.Limit != setaside.MaxRound {
 		t.Errorf("with a rate beyond measure at most %d are redriven, %v", cfg.Limit, err)
 	}
-	if cfg, err = redriveConfig(functionwire.RedriveRequest{Rate: 2}); err != nil || cfg.Limit != 60 {
+	if cfg, err = redriveConfig(admin.PoisonRedriveRequest{Rate: 2}); err != nil || cfg.Limit != 60 {
 		t.Errorf("with two a second at most %d are redriven, %v", cfg.Limit, err)
 	}
 }
@@ -210,12 +210,12 @@ func TestAPoisonEventThatIsAReference(t *testing.T) {
 	y := functionYard(t)
 	y.hub("bad", 1)
 	y.putAwayFrom("orders", 1, func(l *poison.Record) { l.Event = event.Bytes(make([]byte, 1<<20)) })
-	var list struct{ Poison []functionwire.PoisonEvent }
+	var list struct{ Poison []admin.PoisonEvent }
 	y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison", nil).json(t, &list)
 	if len(list.Poison) != 1 || !list.Poison[0].Reference || !strings.HasPrefix(list.Poison[0].Reason, "too large") {
 		t.Errorf("listed %+v", list)
 	}
-	var done functionwire.Redriven
+	var done admin.PoisonRedriven
 	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`).json(t, &done)
 	if done.Failed != 1 || !strings.Contains(done.Errors[0], "not kept any more") {
 		t.Errorf("redriven %+v", done)

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/functionwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/setaside"
 )
@@ -17,8 +17,8 @@ const maxPoisonPage = 1000
 // listPoison shows the poison events of a hub, the newest first; one that is asked for by its id with its event.
 func (d *Handler) listPoison(w http.ResponseWriter, r *http.Request) error {
 	list := struct {
-		Poison []functionwire.PoisonEvent `json:"poison"`
-	}{[]functionwire.PoisonEvent{}}
+		Poison []admin.PoisonEvent `json:"poison"`
+	}{[]admin.PoisonEvent{}}
 	if id := r.URL.Query().Get("id"); id != "" {
 		entry, err := d.cfg.Poison.Show(r.Context(), r.PathValue("hub"), id)
 		if err != nil {
@@ -53,12 +53,12 @@ func poisonQuery(query url.Values) (q box.Query, err error) {
 	return q, err
 }
 
-func showPoison(e *box.Entry, whole bool) functionwire.PoisonEvent {
-	s := functionwire.PoisonEvent{
+func showPoison(e *box.Entry, whole bool) admin.PoisonEvent {
+	s := admin.PoisonEvent{
 		ID: e.ID, Function: e.Function, Hub: e.Hub, Group: e.Group, Partition: e.Partition, Sequence: e.Sequence, Key: e.Event.Key,
 		Reason: e.Reason, Attempts: e.Attempts, Deaths: e.Deaths, Enqueued: timeIfAny(e.Enqueued), Poisoned: timeIfAny(e.At), Instance: e.Instance,
 		Redrives: e.Record.Redriven, Redriven: e.WasRedriven, Reference: e.Reference,
-		At: functionwire.PoisonPosition{Partition: e.PoisonPartition, Sequence: e.PoisonSequence},
+		At: admin.PoisonPosition{Partition: e.PoisonPartition, Sequence: e.PoisonSequence},
 	}
 	if whole {
 		s.Stack = e.Stack
@@ -79,7 +79,7 @@ func timeIfAny(t time.Time) *time.Time {
 }
 
 func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
-	var q functionwire.RedriveRequest
+	var q admin.PoisonRedriveRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var answer functionwire.Redriven
+	var answer admin.PoisonRedriven
 	cfg.Each = func(one box.Redriven) {
 		if one.Err == nil {
 			answer.Hub = one.Hub
@@ -107,7 +107,7 @@ func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 }
 
 // redriveConfig is one round's: a client asks again, and can show how far it is.
-func redriveConfig(q functionwire.RedriveRequest) (cfg box.RedriveConfig, err error) {
+func redriveConfig(q admin.PoisonRedriveRequest) (cfg box.RedriveConfig, err error) {
 	if q.Rate < 0 || q.Max < 0 {
 		return cfg, badRequest("give 0 or more, or leave it out", "rate and max cannot be below 0")
 	}

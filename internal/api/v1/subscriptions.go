@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/signature"
@@ -47,8 +47,8 @@ func (d *Handler) listSubscriptions(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	list := struct {
-		Subscriptions []gridwire.Subscription `json:"subscriptions"`
-	}{make([]gridwire.Subscription, len(all))}
+		Subscriptions []admin.Subscription `json:"subscriptions"`
+	}{make([]admin.Subscription, len(all))}
 	for i, s := range all {
 		list.Subscriptions[i] = d.showDefinition(s, false)
 	}
@@ -56,7 +56,7 @@ func (d *Handler) listSubscriptions(w http.ResponseWriter, r *http.Request) erro
 }
 
 func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) error {
-	var q gridwire.SubscriptionRequest
+	var q admin.SubscriptionRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) err
 
 // showMade shows what a request made of a subscription: a key that was made for it, too, for
 // nobody knows it yet.
-func (d *Handler) showMade(s topics.Subscription, q gridwire.SubscriptionRequest) gridwire.Subscription {
+func (d *Handler) showMade(s topics.Subscription, q admin.SubscriptionRequest) admin.Subscription {
 	shown := d.showDefinition(s, false)
 	if q.Sign != nil {
 		shown.Signing = subscribe.ShowKeys(s, true)
@@ -91,7 +91,7 @@ func subscriptionPath(s topics.Subscription) string {
 }
 
 // showDefinition adds the link that a pending subscription waits for.
-func (d *Handler) showDefinition(s topics.Subscription, secrets bool) gridwire.Subscription {
+func (d *Handler) showDefinition(s topics.Subscription, secrets bool) admin.Subscription {
 	shown := subscribe.Show(s, secrets)
 	if s.State == topics.Pending && s.Validation.Token != "" && d.cfg.Grid.ValidationURL != nil {
 		shown.ValidationURL = d.cfg.Grid.ValidationURL(s, s.Validation.Token)
@@ -118,24 +118,24 @@ func (d *Handler) getSubscription(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	shown.DeadLetters = &gridwire.DeadCounts{
+	shown.DeadLetters = &admin.DeadLetterCounts{
 		Kept: counts.Kept, Unwritten: counts.Unwritten, Dropped: counts.Dropped, Problem: counts.Problem, Since: subscribe.TimeIfAny(counts.Since),
 	}
 	return writeJSON(w, http.StatusOK, shown)
 }
 
-func showStats(s delivery.Stats) *gridwire.Stats {
-	shown := &gridwire.Stats{
+func showStats(s delivery.Stats) *admin.DeliveryStats {
+	shown := &admin.DeliveryStats{
 		Matched: s.Matched, Delivered: s.Delivered, Requests: s.Attempts, Failed: orEmpty(s.Failed), Dropped: orEmpty(s.Dropped),
 		DeadLettered: orEmpty(s.DeadLettered), InFlight: s.InFlight, Queued: s.Queued, Behind: s.Behind, Parked: s.Parked,
-		Waiting: make([]gridwire.Waiting, len(s.Waiting)), Oldest: subscribe.TimeIfAny(s.Oldest),
-		Endpoint: gridwire.Endpoint{
+		Waiting: make([]admin.Waiting, len(s.Waiting)), Oldest: subscribe.TimeIfAny(s.Oldest),
+		Endpoint: admin.EndpointHealth{
 			State: string(s.Endpoint.State), Failures: s.Endpoint.Failures, Last: string(s.Endpoint.Last),
 			Since: subscribe.TimeIfAny(s.Endpoint.Since), Until: subscribe.TimeIfAny(s.Endpoint.Until),
 		},
 	}
 	for i, t := range s.Waiting {
-		shown.Waiting[i] = gridwire.Waiting{Wait: subscribe.Duration(t.Log), Events: t.Count}
+		shown.Waiting[i] = admin.Waiting{Wait: subscribe.Duration(t.Log), Events: t.Count}
 	}
 	return shown
 }
@@ -148,7 +148,7 @@ func orEmpty(counts map[string]int64) map[string]int64 {
 }
 
 func (d *Handler) updateSubscription(w http.ResponseWriter, r *http.Request) error {
-	var q gridwire.SubscriptionRequest
+	var q admin.SubscriptionRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (d *Handler) updateSubscription(w http.ResponseWriter, r *http.Request) err
 }
 
 // checkSame refuses to change what tells subscriptions apart.
-func checkSame(q gridwire.SubscriptionRequest, s topics.Subscription) error {
+func checkSame(q admin.SubscriptionRequest, s topics.Subscription) error {
 	for _, field := range []struct{ name, given, is string }{
 		{"name", q.Name, s.Name}, {"topic", q.Topic, s.Source.Topic}, {"sourceHub", q.SourceHub, s.Source.Hub},
 	} {
@@ -255,10 +255,10 @@ func (d *Handler) listAttempts(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := struct {
-		Attempts []gridwire.Attempt `json:"attempts"`
-	}{make([]gridwire.Attempt, len(records))}
+		Attempts []admin.Attempt `json:"attempts"`
+	}{make([]admin.Attempt, len(records))}
 	for i, a := range records {
-		list.Attempts[i] = gridwire.Attempt{
+		list.Attempts[i] = admin.Attempt{
 			Time: a.Time.UTC(), Events: a.Events, EventID: a.EventID, Attempt: a.Attempt, Outcome: string(a.Outcome), Status: a.Status,
 			Took: a.Took.Round(10 * time.Microsecond).String(), Answer: a.Head, Error: a.Err, NextTry: subscribe.TimeIfAny(a.Next),
 		}

@@ -2,13 +2,15 @@ package v1
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -46,7 +48,7 @@ func TestASubscriptionDelivers(t *testing.T) {
 func TestAttemptsAreListed(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.subscribe("orders", "billing", `"endpoint":"https://example.com/hook","retrySchedule":"10s","maxEvents":10`)
-		var list struct{ Attempts []gridwire.Attempt }
+		var list struct{ Attempts []admin.Attempt }
 		if y.want(200, "GET", billingPath+"/attempts", nil).json(t, &list); list.Attempts == nil || len(list.Attempts) != 0 {
 			t.Errorf("before the first: %+v", list)
 		}
@@ -138,17 +140,17 @@ func TestSubscriptionsAreChangedInPart(t *testing.T) {
 		y.subscribe("orders", "billing", `"endpoint":"https://example.com/hook","types":["a"],"filters":["data.n IsNotNull"],"ttl":"1h","attempts":3,
 			"noRetry":[400],"retryFloors":{"503":"5s"},"headers":[{"name":"X-A","value":"a"}],"labels":["l"],"orderBy":"subject","deadLetter":"yard"`)
 		before := y.show("billing", "")
-		var got gridwire.Subscription
+		var got admin.Subscription
 		y.want(200, "PATCH", billingPath, `{}`).json(t, &got)
 		before.Stats, before.DeadLetters = nil, nil
 		if diff := cmp.Diff(before, got); diff != "" {
 			t.Errorf("nothing was asked for: %s", diff)
 		}
 		y.want(200, "PATCH", billingPath, `{"name":"BILLING","topic":"orders","attempts":4}`)
-		got = gridwire.Subscription{}
+		got = admin.Subscription{}
 		y.want(200, "PATCH", billingPath, `{"types":[],"filters":[],"noRetry":[],"retryFloors":{},"headers":[],"labels":[],"ttl":"","orderBy":"","deadLetter":""}`).json(t, &got)
 		before.Filter, before.Headers, before.Labels, before.OrderBy, before.DeadLetter, before.Updated = nil, nil, nil, "", "", got.Updated
-		before.Retry = gridwire.Retry{Attempts: 4, TTL: "24h", NoRetry: []int{}}
+		before.Retry = admin.RetryPolicy{Attempts: 4, TTL: "24h", NoRetry: []int{}}
 		if diff := cmp.Diff(before, got); diff != "" {
 			t.Error(diff)
 		}
@@ -188,7 +190,7 @@ func TestSecretsOfASubscription(t *testing.T) {
 			}
 		}
 		shown := y.show("billing", "")
-		y.want(200, "PATCH", billingPath, gridwire.SubscriptionRequest{
+		y.want(200, "PATCH", billingPath, admin.SubscriptionRequest{
 			Endpoint: &shown.Endpoint, Headers: shown.Headers, OAuth: shown.OAuth, DeadLetter: &shown.DeadLetter,
 		})
 		stored, err := y.topics.Find(topics.Source{}, "billing")
@@ -210,8 +212,8 @@ func TestSigningKeysAreRotated(t *testing.T) {
 		if made.Signing != nil {
 			t.Errorf("it signs with %+v", made.Signing)
 		}
-		rotated := func(body string) []gridwire.SigningKey {
-			var got gridwire.Subscription
+		rotated := func(body string) []admin.SigningKey {
+			var got admin.Subscription
 			y.want(200, "POST", billingPath+"/rotate-key", body).json(t, &got)
 			return got.Signing
 		}
@@ -225,7 +227,7 @@ func TestSigningKeysAreRotated(t *testing.T) {
 		if keys := rotated(`{"overlap":"0s"}`); len(keys) != 1 || keys[0].Algorithm != "ed25519" {
 			t.Errorf("of the kind of the newest, and alone: %+v", keys)
 		}
-		var got gridwire.Subscription
+		var got admin.Subscription
 		if y.want(200, "PATCH", billingPath, `{"sign":"hmac"}`).json(t, &got); len(got.Signing) != 1 || !strings.HasPrefix(got.Signing[0].Text, "whsec_") {
 			t.Errorf("a key made by a change is %+v", got.Signing)
 		}
@@ -260,7 +262,7 @@ func TestNamesThatSeveralSourcesHave(t *testing.T) {
 			t.Errorf("of the hub: %+v", got)
 		}
 		for query, want := range map[string]int{"": 2, "?topic=orders": 1, "?hub=shop%2Forders": 1, "?topic=yard-events": 0} {
-			var list struct{ Subscriptions []gridwire.Subscription }
+			var list struct{ Subscriptions []admin.Subscription }
 			if y.want(200, "GET", "/api/v1/subscriptions"+query, nil).json(t, &list); len(list.Subscriptions) != want || list.Subscriptions == nil {
 				t.Errorf("%s lists %+v", query, list)
 			}
@@ -348,6 +350,26 @@ func TestSubscriptionsRefused(t *testing.T) {
 		}
 		for _, rest := range []string{"/resume", "/rotate-key", "/redrive", "/purge"} {
 			y.refused(404, "subscription-not-found", "POST", "/api/v1/subscriptions/nope"+rest, `{}`)
+		}
+	})
+}
+
+// What a row of the spec allows is what the yard allows.
+func TestRangesOfSubscriptionsAreThoseOfTheSpec(t *testing.T) {
+	withGrid(t, func(t *testing.T, y *gridYard) {
+		y.subscribe("orders", "billing", `"endpoint":"https://example.com/hook"`)
+		y.subscribe("orders", "puller", `"pull":{}`)
+		for _, row := range spec.Subscription.Fields {
+			if row.Max == 0 {
+				continue
+			}
+			for n, status := range map[int]int{row.Min: 200, row.Max: 200, row.Max + 1: 400, -1: 400} {
+				path, body := billingPath, fmt.Sprintf("{%q:%d}", row.Name, n)
+				if name, of := strings.CutPrefix(row.Name, "pull."); of {
+					path, body = "/api/v1/subscriptions/puller", fmt.Sprintf(`{"pull":{%q:%d}}`, name, n)
+				}
+				y.want(status, "PATCH", path, body)
+			}
 		}
 	})
 }

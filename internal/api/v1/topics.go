@@ -1,17 +1,16 @@
 package v1
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -19,8 +18,8 @@ import (
 
 func (d *Handler) listTopics(w http.ResponseWriter, r *http.Request) error {
 	list := struct {
-		Topics []gridwire.Topic `json:"topics"`
-	}{[]gridwire.Topic{}}
+		Topics []admin.Topic `json:"topics"`
+	}{[]admin.Topic{}}
 	for _, t := range d.cfg.Grid.Topics.Topics() {
 		shown, err := d.showTopic(r, t)
 		if errors.Is(err, topics.ErrTopicNotFound) || errors.Is(err, eventlog.ErrRemoved) {
@@ -36,7 +35,7 @@ func (d *Handler) listTopics(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Handler) createTopic(w http.ResponseWriter, r *http.Request) error {
-	var q gridwire.TopicRequest
+	var q admin.TopicRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -52,66 +51,13 @@ func (d *Handler) createTopic(w http.ResponseWriter, r *http.Request) error {
 	return d.answerTopic(w, r, http.StatusCreated, t)
 }
 
-// applyTopic writes a request over a topic: Event Grid's shape first, where it is given, then the rest.
-func applyTopic(q gridwire.TopicRequest, t *topics.Topic) error {
-	if err := applyTopicProperties(q.Properties, t); err != nil {
-		return err
+// applyTopic writes a request over a topic.
+func applyTopic(q admin.TopicRequest, t *topics.Topic) error {
+	err := subscribe.ApplyTopic(q, t)
+	if word, ok := errors.AsType[*subscribe.WordError](err); ok {
+		return badRequest(word.Next, "%s", word.Detail)
 	}
-	if q.Schema != "" {
-		kind, err := schema.ParseKind(q.Schema)
-		if err != nil {
-			return badRequest("write eventgrid, cloudevents or custom", "%v", err)
-		}
-		t.Schema = kind
-	}
-	if q.Mapping != nil {
-		mapping, err := readMapping(q.Mapping)
-		if err != nil {
-			return err
-		}
-		t.Mapping = mapping
-	}
-	t.Key1, t.Key2 = cmp.Or(q.Key1, t.Key1), cmp.Or(q.Key2, t.Key2)
-	if q.DisableKeys != nil {
-		t.DisableKeys = *q.DisableKeys
-	}
-	return nil
-}
-
-// applyTopicProperties takes over what the shape mentions.
-func applyTopicProperties(properties json.RawMessage, t *topics.Topic) error {
-	if properties == nil {
-		return nil
-	}
-	asked, err := topics.ParseTopicARM(fmt.Appendf(nil, `{"properties":%s}`, properties))
-	if err != nil {
-		return err
-	}
-	var mentioned map[string]json.RawMessage
-	if err := json.Unmarshal(properties, &mentioned); err != nil {
-		return notJSON(err)
-	}
-	if _, ok := mentioned["inputSchema"]; ok {
-		t.Schema = asked.Schema
-	}
-	if _, ok := mentioned["inputSchemaMapping"]; ok {
-		t.Mapping = asked.Mapping
-	}
-	if _, ok := mentioned["disableLocalAuth"]; ok {
-		t.DisableKeys = asked.DisableKeys
-	}
-	return nil
-}
-
-// readMapping knows every member: one that is misspelt would map nothing. Null is no mapping.
-func readMapping(text json.RawMessage) (m schema.Mapping, err error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
-		return m, badRequest(`write it like {"eventType":{"sourceField":"kind","defaultValue":"order"},"subject":{"sourceField":"path"}}`,
-			"mapping: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return m, nil
+	return err
 }
 
 func (d *Handler) getTopic(w http.ResponseWriter, r *http.Request) error {
@@ -123,7 +69,7 @@ func (d *Handler) getTopic(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Handler) updateTopic(w http.ResponseWriter, r *http.Request) error {
-	var q gridwire.TopicRequest
+	var q admin.TopicRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -169,10 +115,10 @@ func (d *Handler) answerTopic(w http.ResponseWriter, r *http.Request, status int
 	return writeJSON(w, status, shown)
 }
 
-func (d *Handler) showTopic(r *http.Request, t topics.Topic) (gridwire.Topic, error) {
+func (d *Handler) showTopic(r *http.Request, t topics.Topic) (admin.Topic, error) {
 	plain, secure := d.cfg.Grid.Endpoint(r, t.Name, false), d.cfg.Grid.Endpoint(r, t.Name, true)
-	shown := gridwire.Topic{
-		Name: t.Name, Schema: string(t.Schema), Endpoint: cmp.Or(plain, secure), Keys: &gridwire.Keys{Key1: t.Key1, Key2: t.Key2},
+	shown := admin.Topic{
+		Name: t.Name, Schema: string(t.Schema), Endpoint: cmp.Or(plain, secure), Keys: &admin.TopicKeys{Key1: t.Key1, Key2: t.Key2},
 		Resource: t.Resource, DisableKeys: t.DisableKeys, Created: t.Created,
 	}
 	if plain != "" {
@@ -186,7 +132,7 @@ func (d *Handler) showTopic(r *http.Request, t topics.Topic) (gridwire.Topic, er
 }
 
 // countTopic adds what a topic holds at present.
-func (d *Handler) countTopic(ctx context.Context, t topics.Topic, shown *gridwire.Topic) error {
+func (d *Handler) countTopic(ctx context.Context, t topics.Topic, shown *admin.Topic) error {
 	subscriptions, err := d.cfg.Grid.Topics.Subscriptions(topics.Source{Topic: t.Name})
 	if err != nil {
 		return err

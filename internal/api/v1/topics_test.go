@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/eventyard/eventyard/internal/api/gridwire"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
@@ -19,7 +19,7 @@ const (
 	topicKey2 = "MTEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 )
 
-func (y *gridYard) topic(name string) (t gridwire.Topic) {
+func (y *gridYard) topic(name string) (t admin.Topic) {
 	y.t.Helper()
 	y.want(200, "GET", "/api/v1/topics/"+name, nil).json(y.t, &t)
 	return t
@@ -33,9 +33,9 @@ func TestATopicIsShownWithWhatAPublisherNeeds(t *testing.T) {
 			t.Errorf("it is at %s", at)
 		}
 		got := y.topic("orders") // in any case
-		want := gridwire.Topic{
+		want := admin.Topic{
 			Name: "Orders", Schema: "cloudevents", Endpoint: "http://localhost/topics/Orders/api/events",
-			SecureEndpoint: "https://localhost:8443/topics/Orders/api/events", Keys: &gridwire.Keys{Key1: topicKey1, Key2: got.Keys.Key2},
+			SecureEndpoint: "https://localhost:8443/topics/Orders/api/events", Keys: &admin.TopicKeys{Key1: topicKey1, Key2: got.Keys.Key2},
 			Resource: "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/eventyard/providers/Microsoft.EventGrid/topics/Orders",
 			Created:  got.Created, Bytes: got.Bytes,
 		}
@@ -47,7 +47,7 @@ func TestATopicIsShownWithWhatAPublisherNeeds(t *testing.T) {
 		if strings.Contains(string(list.body), "key") {
 			t.Errorf("the list has keys: %s", list.body)
 		}
-		var shown struct{ Topics []gridwire.Topic }
+		var shown struct{ Topics []admin.Topic }
 		if list.json(t, &shown); len(shown.Topics) != 2 || shown.Topics[0].Subscriptions != 1 || shown.Topics[1].Name != topics.YardEvents {
 			t.Errorf("listed are %+v", shown)
 		}
@@ -90,9 +90,9 @@ func TestTopicsAreChangedInPart(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			withGrid(t, func(t *testing.T, y *gridYard) {
 				y.want(201, "POST", "/api/v1/topics", `{"name":"orders","schema":"custom","mapping":`+mapping+`,"key1":"`+topicKey1+`","key2":"`+topicKey2+`","disableKeys":true}`)
-				var got gridwire.Topic
+				var got admin.Topic
 				y.want(200, "PATCH", "/api/v1/topics/orders", tt.body).json(t, &got)
-				if string(got.Mapping) != tt.mapping || got.DisableKeys != tt.disabled || *got.Keys != (gridwire.Keys{Key1: tt.first, Key2: tt.last}) || got.Schema != "custom" {
+				if string(got.Mapping) != tt.mapping || got.DisableKeys != tt.disabled || *got.Keys != (admin.TopicKeys{Key1: tt.first, Key2: tt.last}) || got.Schema != "custom" {
 					t.Errorf("it is now %+v, mapping %s, keys %+v", got, got.Mapping, got.Keys)
 				}
 			})
@@ -127,7 +127,7 @@ func (r regenerating) UpdateTopic(ctx context.Context, name string, change func(
 func TestTopicKeysAreMadeAnew(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.want(201, "POST", "/api/v1/topics", `{"name":"orders","key1":"`+topicKey1+`","key2":"`+topicKey2+`"}`)
-		var got gridwire.Topic
+		var got admin.Topic
 		y.want(200, "POST", "/api/v1/topics/orders/regenerate", `{"key":"key2"}`).json(t, &got)
 		if got.Keys.Key1 != topicKey1 || got.Keys.Key2 == topicKey2 || *y.topic("orders").Keys != *got.Keys {
 			t.Errorf("keys are %+v", got.Keys)
@@ -141,7 +141,7 @@ func TestTopicsAreListedWhileOneIsDeleted(t *testing.T) {
 		y.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
 		y.handler.cfg.Grid.Topics = stale{y.topics, y.topics.Topics()}
 		y.want(204, "DELETE", "/api/v1/topics/orders", nil)
-		var list struct{ Topics []gridwire.Topic }
+		var list struct{ Topics []admin.Topic }
 		if y.want(200, "GET", "/api/v1/topics", nil).json(t, &list); len(list.Topics) != 1 || list.Topics[0].Name != topics.YardEvents {
 			t.Errorf("listed are %+v", list)
 		}

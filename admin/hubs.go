@@ -1,0 +1,131 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Hub is a hub as the yard shows it.
+type Hub struct {
+	Name         string    `json:"name"`
+	Partitions   int       `json:"partitions"`
+	PartitionIDs []string  `json:"partitionIds"`
+	Created      time.Time `json:"created"`
+	Retention    Retention `json:"retention"`
+	Groups       []string  `json:"groups"`
+}
+
+// Retention says when events are removed; zero keeps for ever.
+type Retention struct {
+	Age   string `json:"age"`
+	Bytes int64  `json:"bytes"`
+}
+
+// HubRequest creates or changes a hub. Nil leaves a thing as it is, or as usual.
+type HubRequest struct {
+	Name       string            `json:"name,omitempty"`
+	Partitions *int              `json:"partitions,omitempty"`
+	Retention  *RetentionRequest `json:"retention,omitempty"`
+	// Groups must exist besides $Default. They are for the configuration of a yard: the API has calls of their own.
+	Groups []string `json:"-" key:"groups"`
+}
+
+// RetentionRequest has the parts of a retention that are to be set.
+type RetentionRequest struct {
+	Age   *string `json:"age,omitempty"`
+	Bytes *int64  `json:"bytes,omitempty"`
+}
+
+// Hubs lists all hubs by name.
+func (c *Client) Hubs(ctx context.Context) ([]Hub, error) {
+	var list struct {
+		Hubs []Hub `json:"hubs"`
+	}
+	err := c.call(ctx, http.MethodGet, []string{"hubs"}, nil, &list)
+	return list.Hubs, err
+}
+
+// Hub shows one hub.
+func (c *Client) Hub(ctx context.Context, name string) (Hub, error) {
+	var hub Hub
+	err := c.call(ctx, http.MethodGet, []string{"hubs", name}, nil, &hub)
+	return hub, err
+}
+
+// CreateHub makes a hub.
+func (c *Client) CreateHub(ctx context.Context, r HubRequest) (Hub, error) {
+	var hub Hub
+	err := c.call(ctx, http.MethodPost, []string{"hubs"}, r, &hub)
+	return hub, err
+}
+
+// UpdateHub changes a hub.
+func (c *Client) UpdateHub(ctx context.Context, name string, r HubRequest) (Hub, error) {
+	var hub Hub
+	err := c.call(ctx, http.MethodPatch, []string{"hubs", name}, r, &hub)
+	return hub, err
+}
+
+// DeleteHub removes a hub with all its events, for good.
+func (c *Client) DeleteHub(ctx context.Context, name string) error {
+	return c.call(ctx, http.MethodDelete, []string{"hubs", name}, nil, nil)
+}
+
+// Partition is what a partition holds now.
+type Partition struct {
+	ID           string     `json:"id"`
+	First        int64      `json:"first"`
+	Last         int64      `json:"last"`
+	LastOffset   string     `json:"lastOffset"`
+	LastEnqueued *time.Time `json:"lastEnqueued"`
+	Empty        bool       `json:"empty"`
+	Bytes        int64      `json:"bytes"`
+	Retrieved    time.Time  `json:"retrieved"`
+}
+
+// Events is how many events can be read.
+func (p Partition) Events() int64 {
+	if p.Empty {
+		return 0
+	}
+	return p.Last - p.First + 1
+}
+
+// Partitions shows all partitions of a hub.
+func (c *Client) Partitions(ctx context.Context, hub string) ([]Partition, error) {
+	var list struct {
+		Partitions []Partition `json:"partitions"`
+	}
+	err := c.call(ctx, http.MethodGet, []string{"hubs", hub, "partitions"}, nil, &list)
+	return list.Partitions, err
+}
+
+// Group is a consumer group.
+type Group struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+}
+
+// Groups lists a hub's groups.
+func (c *Client) Groups(ctx context.Context, hub string) ([]Group, error) {
+	var list struct {
+		Groups []Group `json:"groups"`
+	}
+	err := c.call(ctx, http.MethodGet, []string{"hubs", hub, "groups"}, nil, &list)
+	return list.Groups, err
+}
+
+// CreateGroup makes a group.
+func (c *Client) CreateGroup(ctx context.Context, hub, group string) (Group, error) {
+	var made Group
+	err := c.call(ctx, http.MethodPost, []string{"hubs", hub, "groups"}, struct {
+		Name string `json:"name"`
+	}{group}, &made)
+	return made, err
+}
+
+// DeleteGroup removes a group.
+func (c *Client) DeleteGroup(ctx context.Context, hub, group string) error {
+	return c.call(ctx, http.MethodDelete, []string{"hubs", hub, "groups", group}, nil, nil)
+}

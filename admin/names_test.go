@@ -1,0 +1,32 @@
+package admin_test
+
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/admin"
+)
+
+// Whatever a user calls a group or a partition, nothing else is meant: ".." once led to the hub
+// itself, and deleted it.
+func TestANameIsNeverAnotherPath(t *testing.T) {
+	c := ownedYard(t)
+	_, err := c.CreateHub(t.Context(), admin.HubRequest{Name: "plain"})
+	must(t, err)
+	for _, name := range []string{"", ".", ".."} {
+		if err := c.DeleteGroup(t.Context(), "plain", name); !isKind(err, "not-found") {
+			t.Errorf("group %q: deleted with %v", name, err)
+		}
+		if err := c.DeleteGroup(t.Context(), "shop/orders", name); !isKind(err, "not-found") {
+			t.Errorf("group %q: deleted with %v", name, err)
+		}
+		if _, err := c.Ownership(t.Context(), "shop/orders", name, 0); !isKind(err, "not-found") {
+			t.Errorf("group %q: shown with %v", name, err)
+		}
+		if _, err := c.MoveCheckpoint(t.Context(), "shop/orders", "a/b", name, admin.Target{Earliest: true}, admin.MoveOptions{}); !isKind(err, "not-found") {
+			t.Errorf("partition %q: moved with %v", name, err)
+		}
+	}
+	if _, err := c.Hub(t.Context(), "plain"); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}

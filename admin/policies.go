@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Policy is a shared-access policy with its keys, as the yard shows it.
+type Policy struct {
+	// Hub is empty for a policy of the namespace.
+	Hub          string    `json:"hub,omitempty"`
+	Name         string    `json:"name"`
+	Rights       []string  `json:"rights"`
+	Created      time.Time `json:"created"`
+	PrimaryKey   string    `json:"primaryKey"`
+	SecondaryKey string    `json:"secondaryKey"`
+	// ConnectionStrings is nil where the yard has no AMQP listener.
+	ConnectionStrings *ConnectionStrings `json:"connectionStrings,omitempty"`
+}
+
+// ConnectionStrings are ready to be used, one with each key.
+type ConnectionStrings struct {
+	Primary   string `json:"primary"`
+	Secondary string `json:"secondary"`
+}
+
+// PolicyRequest creates a policy. Keys left empty are made by the yard.
+type PolicyRequest struct {
+	Name         string   `json:"name"`
+	Rights       []string `json:"rights"`
+	PrimaryKey   string   `json:"primaryKey,omitempty"`
+	SecondaryKey string   `json:"secondaryKey,omitempty"`
+	// Hub is the hub that it is for, empty: the namespace. It is for the configuration of a yard: calls name it in their path.
+	Hub string `json:"-" key:"hub"`
+}
+
+// policyPath names policies of a hub, or of the namespace for "".
+func policyPath(hub string, rest ...string) []string {
+	path := []string{"policies"}
+	if hub != "" {
+		path = []string{"hubs", hub, "policies"}
+	}
+	return append(path, rest...)
+}
+
+// Policies lists those of a hub, or of the namespace for "", by name.
+func (c *Client) Policies(ctx context.Context, hub string) ([]Policy, error) {
+	var list struct {
+		Policies []Policy `json:"policies"`
+	}
+	err := c.call(ctx, http.MethodGet, policyPath(hub), nil, &list)
+	return list.Policies, err
+}
+
+// Policy shows one.
+func (c *Client) Policy(ctx context.Context, hub, name string) (Policy, error) {
+	var p Policy
+	err := c.call(ctx, http.MethodGet, policyPath(hub, name), nil, &p)
+	return p, err
+}
+
+// CreatePolicy makes one.
+func (c *Client) CreatePolicy(ctx context.Context, hub string, r PolicyRequest) (Policy, error) {
+	var p Policy
+	err := c.call(ctx, http.MethodPost, policyPath(hub), r, &p)
+	return p, err
+}
+
+// RegeneratePolicy makes one of its keys anew: primary or secondary.
+func (c *Client) RegeneratePolicy(ctx context.Context, hub, name, key string) (Policy, error) {
+	var p Policy
+	err := c.call(ctx, http.MethodPost, policyPath(hub, name, "regenerate"), struct {
+		Key string `json:"key"`
+	}{key}, &p)
+	return p, err
+}
+
+// DeletePolicy removes one.
+func (c *Client) DeletePolicy(ctx context.Context, hub, name string) error {
+	return c.call(ctx, http.MethodDelete, policyPath(hub, name), nil, nil)
+}
+
+// ConnectionStringQuery says which connection string is wanted.
+type ConnectionStringQuery struct {
+	// Hub is what it is for; empty means the namespace.
+	Hub string
+	// Policy is looked for in the hub, then in the namespace; empty means the root's.
+	Policy string
+	// Key is primary or secondary; empty means primary.
+	Key string
+	// TLS asks for a listener with or without; nil means what is usual for the yard.
+	TLS *bool
+	// Blob asks for that of the blob account, which has no hub and no other policy.
+	Blob bool
+}
+
+func (q ConnectionStringQuery) values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{"hub": q.Hub, "policy": q.Policy, "key": q.Key} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if q.Blob {
+		v.Set("blob", "true")
+	}
+	if q.TLS != nil {
+		v.Set("tls", strconv.FormatBool(*q.TLS))
+	}
+	return v
+}
+
+// ConnectionString asks the yard for one.
+func (c *Client) ConnectionString(ctx context.Context, q ConnectionStringQuery) (string, error) {
+	var answer struct {
+		ConnectionString string `json:"connectionString"`
+	}
+	err := c.ask(ctx, request{method: http.MethodGet, path: []string{"connection-string"}, query: q.values()}, &answer)
+	return answer.ConnectionString, err
+}

@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// TopicRequest creates a topic, or changes one. What is not given is made, or stays as it is.
+type TopicRequest struct {
+	Name string `json:"name,omitempty"`
+	// Schema is eventgrid, cloudevents or custom; empty: eventgrid. It cannot be changed.
+	Schema string `json:"schema,omitempty"`
+	// Mapping says where events of a custom schema have what an envelope needs.
+	Mapping json.RawMessage `json:"mapping,omitempty"`
+	// Key1 and Key2 have 16 to 256 ASCII characters, without blanks and semicolons.
+	Key1 string `json:"key1,omitempty"`
+	Key2 string `json:"key2,omitempty"`
+	// DisableKeys refuses both keys: only bearer tokens and policies of the yard remain good.
+	DisableKeys *bool `json:"disableKeys,omitempty"`
+	// Properties is Event Grid's own management shape; the fields above override it.
+	Properties json.RawMessage `json:"properties,omitempty"`
+}
+
+// Topic is a topic as the yard shows it.
+type Topic struct {
+	Name   string `json:"name"`
+	Schema string `json:"schema"`
+	// Endpoint is where events are published, SecureEndpoint the same with TLS, if the yard has both.
+	Endpoint       string `json:"endpoint"`
+	SecureEndpoint string `json:"secureEndpoint,omitempty"`
+	// Keys is nil in lists.
+	Keys *TopicKeys `json:"keys,omitempty"`
+	// Resource is the id that events of Event Grid's schema carry as topic.
+	Resource      string          `json:"resource"`
+	Mapping       json.RawMessage `json:"mapping,omitempty"`
+	DisableKeys   bool            `json:"disableKeys,omitempty"`
+	Created       time.Time       `json:"created"`
+	Subscriptions int             `json:"subscriptions"`
+	// Events and Bytes are what the topic holds at present.
+	Events int64 `json:"events"`
+	Bytes  int64 `json:"bytes"`
+}
+
+// TopicKeys are the access keys of a topic; both are good at any time.
+type TopicKeys struct {
+	Key1 string `json:"key1"`
+	Key2 string `json:"key2"`
+}
+
+// Topics lists all topics, without their keys.
+func (c *Client) Topics(ctx context.Context) ([]Topic, error) {
+	var list struct {
+		Topics []Topic `json:"topics"`
+	}
+	err := c.call(ctx, http.MethodGet, []string{"topics"}, nil, &list)
+	return list.Topics, err
+}
+
+// Topic shows one topic with its keys.
+func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
+	var t Topic
+	err := c.call(ctx, http.MethodGet, []string{"topics", name}, nil, &t)
+	return t, err
+}
+
+// CreateTopic creates a topic.
+func (c *Client) CreateTopic(ctx context.Context, r TopicRequest) (Topic, error) {
+	var t Topic
+	err := c.call(ctx, http.MethodPost, []string{"topics"}, r, &t)
+	return t, err
+}
+
+// UpdateTopic changes a topic.
+func (c *Client) UpdateTopic(ctx context.Context, name string, r TopicRequest) (Topic, error) {
+	var t Topic
+	err := c.call(ctx, http.MethodPatch, []string{"topics", name}, r, &t)
+	return t, err
+}
+
+// DeleteTopic deletes a topic with its events and subscriptions.
+func (c *Client) DeleteTopic(ctx context.Context, name string) error {
+	return c.call(ctx, http.MethodDelete, []string{"topics", name}, nil, nil)
+}
+
+// RegenerateTopicKey replaces key1 or key2 by a new key.
+func (c *Client) RegenerateTopicKey(ctx context.Context, name, key string) (Topic, error) {
+	var t Topic
+	err := c.call(ctx, http.MethodPost, []string{"topics", name, "regenerate"}, map[string]string{"key": key}, &t)
+	return t, err
+}

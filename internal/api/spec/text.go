@@ -1,0 +1,392 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
+)
+
+// Set reads a text, as a flag or a configuration file has it, into a field of a definition, which is a
+// pointer to its request. A list gets one more element.
+func (f Field) Set(definition any, text string) error {
+	if f.set != nil {
+		return f.set(definition, text)
+	}
+	return setText(f.value(definition), text)
+}
+
+// SetEntry adds an entry to a field that is a map.
+func (f Field) SetEntry(definition any, key, text string) {
+	v := f.value(definition)
+	if v.IsNil() {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
+	v.SetMapIndex(reflect.ValueOf(key), reflect.ValueOf(text))
+}
+
+// SetJSON reads a JSON value into a field; where that is a list of objects, it is one more element.
+func (f Field) SetJSON(definition any, value []byte) error {
+	v := f.value(definition)
+	to := v
+	if more := v.Kind() == reflect.Slice && v.Type() != reflect.TypeFor[json.RawMessage](); more {
+		to = reflect.New(v.Type().Elem()).Elem()
+	}
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(to.Addr().Interface()); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if to != v {
+		v.Set(reflect.Append(v, to))
+	}
+	return nil
+}
+
+// Clear makes a list or map that was not given an empty one, which says that there are to be none. An
+// object is made, too.
+func (f Field) Clear(definition any) {
+	v := f.value(definition)
+	switch {
+	case v.Kind() == reflect.Slice && v.IsNil():
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	case v.Kind() == reflect.Map && v.IsNil():
+		v.Set(reflect.MakeMap(v.Type()))
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		v.Set(reflect.New(v.Type().Elem()))
+	}
+}
+
+// Kind is the Go type of a field of a definition, without the pointer that says that it was given.
+func (d Definition) Kind(f Field) reflect.Type {
+	t := f.value(reflect.New(d.Type).Interface()).Type()
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// Repeated tells whether a field has many values.
+func (d Definition) Repeated(f Field) bool {
+	kind := d.Kind(f)
+	return kind.Kind() == reflect.Map || kind.Kind() == reflect.Slice && kind != reflect.TypeFor[json.RawMessage]() &&
+		kind != reflect.TypeFor[admin.Statuses]() // which are written with commas between
+}
+
+// value finds the field; objects on the way to it are made.
+func (f Field) value(definition any) reflect.Value {
+	v := reflect.ValueOf(definition).Elem()
+	for name := range strings.SplitSeq(f.Name, ".") {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		i := slices.Index(Names(v.Type()), name)
+		if i < 0 {
+			panic(fmt.Sprintf("spec: %s has no field %s", v.Type(), f.Name)) // a test sets each field
+		}
+		v = v.Field(i)
+	}
+	return v
+}
+
+// Names are the keys of a request's fields, in JSON and in the configuration file. A key tag names what JSON does
+// not have.
+func Names(t reflect.Type) []string {
+	names := make([]string, t.NumField())
+	for i := range names {
+		tag := t.Field(i).Tag
+		names[i], _, _ = strings.Cut(tag.Get("json"), ",")
+		if key := tag.Get("key"); key != "" {
+			names[i] = key
+		}
+	}
+	return names
+}
+
+// Check judges a value, as a text, by the row alone: its range, its words and its form. Zero and nothing
+// stand for the default.
+func (f Field) Check(text string) error {
+	if text == "" || text == "0" && f.bounded() {
+		return nil
+	}
+	if n, err := strconv.Atoi(text); err == nil && f.bounded() && (n < f.Min || f.Max != 0 && n > f.Max) {
+		return &ValueError{Value: text, Reason: "give " + f.span()}
+	}
+	if len(f.OneOf) > 0 && !slices.ContainsFunc(f.OneOf, func(word string) bool { return strings.EqualFold(word, text) }) {
+		return &ValueError{Value: strconv.Quote(text), Reason: "give " + either(f.OneOf)}
+	}
+	if f.check != nil {
+		return f.check(text)
+	}
+	return nil
+}
+
+// CheckGiven is Check for somebody who writes a zero and means it.
+func (f Field) CheckGiven(text string) error {
+	if text == "0" && f.Min > 0 {
+		return &ValueError{Value: text, Reason: "give " + f.span()}
+	}
+	return f.Check(text)
+}
+
+// ValueError is a value that is out of its range.
+type ValueError struct{ Value, Reason string }
+
+func (e *ValueError) Error() string { return e.Value + ": " + e.Reason }
+
+// Check judges all fields of a request by their rows and tells what is wrong, by name.
+func (d Definition) Check(definition any) map[string]error {
+	wrong := map[string]error{}
+	for _, f := range d.Fields {
+		text, given := f.text(reflect.ValueOf(definition).Elem())
+		if !given {
+			continue
+		}
+		if err := f.Check(text); err != nil {
+			wrong[f.Name] = err
+		}
+	}
+	return wrong
+}
+
+// text gives a field that has a single value as a text.
+func (f Field) text(v reflect.Value) (text string, given bool) {
+	for name := range strings.SplitSeq(f.Name, ".") {
+		if v = reflect.Indirect(v); !v.IsValid() || v.Kind() != reflect.Struct {
+			return "", false
+		}
+		v = v.Field(slices.Index(Names(v.Type()), name))
+	}
+	switch v = reflect.Indirect(v); v.Kind() {
+	case reflect.String:
+		return v.String(), true
+	case reflect.Int, reflect.Int64:
+		return strconv.FormatInt(v.Int(), 10), true
+	}
+	return "", false
+}
+
+// setText reads a text by the type of the field.
+func setText(v reflect.Value, text string) error {
+	switch to := v.Addr().Interface().(type) {
+	case **admin.Pull:
+		return setPull(to, text)
+	case *[]admin.Filter:
+		*to = append(*to, admin.Filter(text))
+		return nil
+	case *admin.Headers:
+		header, err := ParseHeader(text)
+		*to = append(*to, header)
+		return err
+	case *admin.Statuses:
+		return setStatuses(to, text)
+	case *admin.Floors:
+		status, least, found := strings.Cut(text, "=")
+		if !found {
+			return &ValueError{Value: strconv.Quote(text), Reason: "write it like 503=5s"}
+		}
+		return setEntry((*map[string]string)(to), status, least, nil)
+	case *map[string]string:
+		name, value, err := ParseHeaderLine(text)
+		return setEntry(to, name, value, err)
+	case *[]string:
+		*to = append(*to, text)
+		return nil
+	case *json.RawMessage:
+		if !json.Valid([]byte(text)) {
+			return fmt.Errorf("%.32q is no JSON", text)
+		}
+		*to = json.RawMessage(text)
+		return nil
+	case *admin.Retries:
+		n, err := ParseRetries(text)
+		*to = n
+		return err
+	}
+	return setScalar(v, text)
+}
+
+func setScalar(v reflect.Value, text string) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		one := reflect.New(v.Type().Elem())
+		if err := setText(one.Elem(), text); err != nil {
+			return err
+		}
+		v.Set(one)
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Int, reflect.Int64:
+		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no whole number", text)
+		}
+		v.SetInt(n)
+	case reflect.Float64:
+		n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			return fmt.Errorf("%q is no number", text)
+		}
+		v.SetFloat(n)
+	case reflect.Bool:
+		b, err := ParseBool(text)
+		if err != nil {
+			return err
+		}
+		v.SetBool(b)
+	default:
+		return fmt.Errorf("%q: a single value is not wanted here", text)
+	}
+	return nil
+}
+
+// ParseBool reads true or false, and nothing else.
+func ParseBool(text string) (bool, error) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is neither true nor false", text)
+}
+
+// setPull keeps what was said of the lock before.
+func setPull(to **admin.Pull, text string) error {
+	pull, err := ParseBool(text)
+	switch {
+	case err != nil:
+		return err
+	case !pull:
+		*to = nil
+	case *to == nil:
+		*to = new(admin.Pull)
+	}
+	return nil
+}
+
+// setStatuses takes 400,413, or none, which is an empty list.
+func setStatuses(to *admin.Statuses, text string) error {
+	if *to == nil {
+		*to = admin.Statuses{}
+	}
+	if text == "none" {
+		return nil
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		status, err := strconv.Atoi(strings.TrimSpace(one))
+		if err != nil {
+			return fmt.Errorf("%q is no status: write them like 400,413, or none", one)
+		}
+		*to = append(*to, status)
+	}
+	return nil
+}
+
+func setEntry(to *map[string]string, name, value string, err error) error {
+	if err != nil {
+		return err
+	}
+	if *to == nil {
+		*to = map[string]string{}
+	}
+	(*to)[name] = value
+	return nil
+}
+
+// ParseHeader reads NAME=VALUE, or NAME={path} for a field of the event. Its error repeats no value, which may
+// be a secret.
+func ParseHeader(pair string) (admin.Header, error) {
+	name, value, found := strings.Cut(pair, "=")
+	if !found {
+		return admin.Header{}, fmt.Errorf("%q is no header: write it like X-Env=prod, or X-Region={data.region}", name)
+	}
+	if path, ok := strings.CutPrefix(value, "{"); ok && strings.HasSuffix(path, "}") {
+		return admin.Header{Name: name, Field: strings.TrimSuffix(path, "}")}, nil
+	}
+	return admin.Header{Name: name, Value: value}, nil
+}
+
+// ParseHeaderLine reads "Name: value". Its error repeats nothing, since all of it may be a secret.
+func ParseHeaderLine(line string) (name, value string, err error) {
+	name, value, found := strings.Cut(line, ":")
+	if name = strings.TrimSpace(name); !found || name == "" {
+		return "", "", fmt.Errorf("a header without a colon: write it like Authorization: Bearer abc")
+	}
+	return name, strings.TrimSpace(value), nil
+}
+
+// ParseRetries reads a number of retries, or forever.
+func ParseRetries(text string) (admin.Retries, error) {
+	if strings.EqualFold(text, "forever") {
+		return admin.Forever, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q is neither a number from 0 on nor forever", text)
+	}
+	return admin.Retries(n), nil
+}
+
+// ParseBreaker reads "100/30s" as more than a hundred failures within thirty seconds, and "off" as -1.
+func ParseBreaker(text string) (failures int, within time.Duration, err error) {
+	if strings.EqualFold(text, "off") {
+		return -1, 0, nil
+	}
+	number, window, found := strings.Cut(text, "/")
+	failures, err = strconv.Atoi(strings.TrimSpace(number))
+	if !found || err != nil || failures < 0 {
+		return 0, 0, fmt.Errorf("%q: write it like 100/30s: more than a hundred failures within thirty seconds, or off", text)
+	}
+	within, err = quantity.ParseDuration(strings.TrimSpace(window))
+	if err != nil || within <= 0 {
+		return 0, 0, fmt.Errorf("%q: write it like 100/30s: the time behind the slash is above zero", text)
+	}
+	if failures == 0 {
+		return 0, 0, fmt.Errorf("%q: at least 1 failure has to be allowed, as 0 stands for the default", text)
+	}
+	return failures, within, nil
+}
+
+// ParseWait reads a duration of a subscription: Go's, or whole days as in 7d. It may be negative; empty is zero.
+func ParseWait(text string) (d time.Duration, err error) {
+	if text == "" {
+		return 0, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, wrong := strconv.ParseUint(days, 10, 16)
+		d, err = time.Duration(n)*24*time.Hour, wrong
+	} else {
+		d, err = time.ParseDuration(text)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%q is no duration: write it like 500ms, 30s, 5m, 24h or 2d", text)
+	}
+	return d, nil
+}
+
+func isWait(text string) error {
+	_, err := ParseWait(text)
+	return err
+}
+
+func isDuration(text string) error {
+	_, err := quantity.ParseDuration(text)
+	return err
+}
+
+func isBreaker(text string) error {
+	_, _, err := ParseBreaker(text)
+	return err
+}

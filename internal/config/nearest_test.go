@@ -1,0 +1,14 @@
+package config
+
+import "testing"
+
+func TestNearest(t *testing.T) {
+	for word, want := range map[string]string{"snyc": "sync", "synk": "sync", "syncinterval": "syncInterval", "htp": "http", "kaffka": "kafka", "": "data"} {
+		if got := nearest(word, []string{"data", "sync", "syncInterval", "http", "https", "kafka"}); got != want {
+			t.Errorf("nearest to %q is %q, want %q", word, got, want)
+		}
+	}
+	if d := distance("ca", "ac"); d != 1 {
+		t.Errorf("a swap costs %d", d)
+	}
+}

@@ -1,0 +1,58 @@
+package quantity
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"0": 0, "0s": 0, "90s": 90 * time.Second, "24h": day, "7d": 7 * day, "2w": 14 * day, "1d12h": 36 * time.Hour,
+		"1.5d": 36 * time.Hour, "500ms": 500 * time.Millisecond, " 1m30s ": 90 * time.Second,
+	} {
+		if got, err := ParseDuration(text); err != nil || got != want {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "5", "-5s", "h", "5x", "1h-2m", "1..5h", "999999999d", "300000w", "106751d106751d", "1h 2m"} {
+		if got, err := ParseDuration(text); err == nil {
+			t.Errorf("%q is %v, want an error", text, got)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "1048576": 1 << 20, "64MiB": 64 << 20, "1GiB": 1 << 30, "1gib": 1 << 30, "2 TiB": 2 << 40,
+		"10KB": 10_000, "1.5KiB": 1536, "7B": 7, "9223372036854775807": 1<<63 - 1,
+	} {
+		if got, err := ParseSize(text); err != nil || got != want {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "-1", "1M", "MiB", "1.1B", "1e3", "nan", "0x10", "9999999TiB", "9e18GB", "1 2", "9223372036854775808"} {
+		if got, err := ParseSize(text); err == nil {
+			t.Errorf("%q is %v, want an error", text, got)
+		}
+	}
+}
+
+func TestWrittenQuantitiesReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := time.Duration(rapid.Int64Range(0, 1<<62).Draw(t, "duration"))
+		if got, err := ParseDuration(FormatDuration(d)); err != nil || got != d {
+			t.Fatalf("%v is written %q and read %v, %v", d, FormatDuration(d), got, err)
+		}
+		n := rapid.Int64Range(0, 1<<62).Draw(t, "size") >> rapid.IntRange(0, 62).Draw(t, "shift")
+		if got, err := ParseSize(FormatSize(n)); err != nil || got != n {
+			t.Fatalf("%v is written %q and read %v, %v", n, FormatSize(n), got, err)
+		}
+	})
+	for d, want := range map[time.Duration]string{0: "0s", day: "1d", 36 * time.Hour: "36h", time.Minute: "1m", 90 * time.Second: "1m30s"} {
+		if got := FormatDuration(d); got != want {
+			t.Errorf("%v is written %q, want %q", d, got, want)
+		}
+	}
+}

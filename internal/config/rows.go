@@ -1,0 +1,134 @@
+package config
+
+// row describes a setting: what flags, variables, both file formats and the printed reference say of it.
+type row struct {
+	key string
+	// value is the word that stands for the value in help; empty for a switch. usual is the default.
+	value, usual, help string
+}
+
+// rows are all settings, in the order of the struct.
+var rows = []row{
+	{"data", "DIR", "eventyard-data",
+		"Folder that holds the events and everything else that must survive. It is made on first start, for its owner " +
+			"only."},
+	{"engine", "ENGINE", "disk",
+		"What stores the events: disk. (A NATS cluster, nats://host:port, is not built yet.)"},
+	{"sync", "MODE", "always",
+		"When an event counts as stored. always: after it was synced to the disk, so that it survives a power cut. " +
+			"interval: synced at least every syncInterval. os: left to the operating system, so that it survives a crash " +
+			"of the yard but not of the machine."},
+	{"syncInterval", "DURATION", "1s",
+		"The longest an event waits for its sync when sync is interval."},
+	{"segmentBytes", "SIZE", "64MiB",
+		"Size of a partition's files. Retention removes whole files."},
+	{"amqp", "ADDR", "127.0.0.1:5672",
+		"Address of the AMQP listener, which Event Hubs clients use, or off. Port 0 picks a free one. Beyond loopback " +
+			"it needs allowPlaintext."},
+	{"amqps", "ADDR", "127.0.0.1:5671",
+		"Address of the AMQP listener with TLS, or off."},
+	{"http", "ADDR", "127.0.0.1:8080",
+		"Address of the HTTP listener, or off; it also takes AMQP over WebSockets. Beyond loopback it needs " +
+			"allowPlaintext."},
+	{"https", "ADDR", "127.0.0.1:8443",
+		"Address of the HTTP listener with TLS, or off; it also takes AMQP over WebSockets."},
+	{"kafka", "ADDR", "off",
+		"Address of the Kafka listener, or off. Not built yet: only off."},
+	{"allowPlaintext", "", "false",
+		"Lets the listeners without TLS listen beyond loopback. Events and tokens can then be read on the way: only " +
+			"for networks that are trusted."},
+	{"acceptAnyJwt", "", "false",
+		"Takes every bearer token, whoever made it, with all rights: for the development of programs that use Azure " +
+			"Identity. Refused when any listener is beyond loopback."},
+	{"namespace", "NAME", "eventyard",
+		"Name of the namespace that the hubs belong to, as clients see it."},
+	{"host", "NAME", "",
+		"Host name under which others reach this yard: it goes into the yard's own TLS certificate and into " +
+			"connection strings. Empty: the address of the listener, or this machine's name."},
+	{"publicUrl", "URL", "",
+		"URL under which others reach this yard, for links and for the endpoints of topics. Empty: the address of the " +
+			"HTTP listener."},
+	{"tls.certFile", "FILE", "",
+		"Certificate of the listeners with TLS, with its chain, as PEM; read again when it changes. Empty: the yard " +
+			"makes one of its own, signed by an authority of its own (eventyard cert export)."},
+	{"tls.keyFile", "FILE", "",
+		"Private key of tls.certFile, as PEM."},
+	{"tls.clientCaFile", "FILE", "",
+		"Authorities of client certificates, as PEM. A client whose certificate they signed may use SASL EXTERNAL; " +
+			"its common name is a policy's. Empty: none is asked for."},
+	{"oidc.issuer", "URL", "",
+		"OpenID Connect issuer whose bearer tokens are taken besides shared-access signatures. Empty: none are."},
+	{"oidc.audience", "TEXT", "",
+		"What such a token has to be made for: its claim aud."},
+	{"amqpIdleTimeout", "DURATION", "60s",
+		"How long an AMQP client may be silent before it counts as gone: 5s to 1h. Clients send a sign of life at " +
+			"half of it."},
+	{"amqpMaxConnections", "NUMBER", "10000",
+		"The most AMQP connections at once."},
+	{"grid.allow", "CIDRS", "",
+		"Networks that webhooks may be in although they are private, loopback or otherwise special, with commas " +
+			"between: 10.0.0.0/8,192.168.1.7/32. While every listener is on loopback this machine may be reached without " +
+			"being named here."},
+	{"grid.timeout", "DURATION", "30s",
+		"How long a webhook's answer may take, where a subscription says nothing else."},
+	{"grid.lateWindow", "DURATION", "3m",
+		"How long after it began an unanswered request may still succeed and take its event out of the retries."},
+	{"grid.jitterPercent", "PERCENT", "10",
+		"By how much at most waits between attempts are lengthened at random."},
+	{"grid.probationAfter", "NUMBER", "10",
+		"After so many failed deliveries in a row an endpoint is put on probation; 0: never."},
+	{"grid.probationCap", "DURATION", "3h",
+		"The longest an endpoint on probation waits before it is tried again."},
+	{"grid.validationWindow", "DURATION", "10m",
+		"How long the link is good that agrees for an endpoint."},
+	{"grid.origin", "NAME", "eventgrid.azure.net",
+		"Name by which CloudEvents endpoints are asked whether they agree (WebHook-Request-Origin). Receivers written " +
+			"for Azure allow the default."},
+	{"grid.topicRetention", "DURATION", "48h",
+		"How long topics keep their events: at least the longest time to live and some hours."},
+	{"grid.deadDelay", "DURATION", "5m",
+		"How long dead letters are gathered before they are written to their place; 0: written at once."},
+	{"grid.deadGiveUp", "DURATION", "4h",
+		"After how long out of reach a place for dead letters is given up for what is gathered."},
+	{"grid.deadKeep", "DURATION", "30d",
+		"How long the yard keeps dead letters for listing and redriving."},
+	{"grid.deadFolders", "DIRS", "",
+		"Folders outside the data folder that dead letters may be written to, with commas between."},
+	{"notify.to", "URLS", "",
+		"Who is told when the circuit of any function opens, besides those that the function names: " +
+			"mailto:ops@example.com and webhooks' URLs, with commas between."},
+	{"notify.linkLife", "DURATION", "72h",
+		"How long the link in a notice is good that resumes the function."},
+	{"notify.smtp.addr", "HOST:PORT", "",
+		"Server that takes mail, such as smtp.example.com:587. Empty: no mail is sent."},
+	{"notify.smtp.from", "ADDRESS", "",
+		"Sender of the mail, such as eventyard@example.com."},
+	{"notify.smtp.username", "NAME", "",
+		"Name to log in with at the server. Empty: no login."},
+	{"notify.smtp.password", "TEXT", "",
+		"Password to log in with; better given as EVENTYARD_NOTIFY_SMTP_PASSWORD than on a command line."},
+	{"notify.smtp.tls", "MODE", "starttls",
+		"starttls (and nothing is sent without), tls from the first byte, or none, which takes no password."},
+	{"notify.smtp.caFile", "FILE", "",
+		"Authorities to trust for the server's certificate, as PEM. Empty: the system's."},
+	{"log.level", "LEVEL", "info",
+		"Least level that is logged: debug, info, warn or error."},
+	{"log.format", "FORM", "text",
+		"Form of a log line: text or json."},
+	{"grace", "DURATION", "8s",
+		"How long a stopping yard lets requests finish before it cuts them off."},
+}
+
+// lists are the definitions that a file may declare.
+var lists = []row{
+	{key: "hubs", help: "Hubs that must exist. What is missing is created at start; nothing is ever deleted. Other hubs can be " +
+		"created at run time."},
+	{key: "policies", help: "Shared-access policies that must exist. What is missing is created at start, what differs is made as it " +
+		"stands here; nothing is ever deleted. Others can be created at run time."},
+	{key: "topics", help: "Topics that must exist. What is missing is created at start; nothing is ever deleted. Others can be created " +
+		"at run time."},
+	{key: "subscriptions", help: "Subscriptions that must exist. What is missing is created once the yard is up, what differs is made as it " +
+		"stands here; nothing is ever deleted. Others can be created at run time."},
+	{key: "functions", help: "Functions that must exist. What is missing is created at start, what differs is made as it stands here; " +
+		"nothing is ever deleted. Others can be created at run time."},
+}
