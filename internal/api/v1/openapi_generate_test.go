@@ -1,0 +1,307 @@
+package v1
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
+)
+
+var update = flag.Bool("update", false, "write openapi.json anew")
+
+// The description is openapi.template.json, which has the paths, with the schemas of package admin's types filled in;
+// go test -update writes it. What the template says of such a schema, descriptions as a rule, is kept.
+func TestTheDescriptionIsUpToDate(t *testing.T) {
+	template, err := os.ReadFile("openapi.template.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(template))
+	dec.UseNumber()
+	document, err := readOrdered(dec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas := document.(*ordered).at("components").at("schemas")
+	for _, c := range components {
+		said, found := schemas.members[c.name]
+		if !found {
+			t.Errorf("the template has no place for %s", c.name)
+			continue
+		}
+		schemas.set(c.name, merged(c.schema(), said))
+	}
+	var indented bytes.Buffer
+	enc := json.NewEncoder(&indented)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(document); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("openapi.json", indented.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(indented.Bytes(), openAPIDocument) {
+		t.Error("openapi.json is out of date; go test ./internal/api/v1 -run UpToDate -update writes it")
+	}
+}
+
+// component is a schema that follows from a Go type.
+type component struct {
+	name string
+	of   reflect.Type
+	// rows describe its fields, which are those below prefix. request: each of them may be left out, or null.
+	rows    spec.Definition
+	prefix  string
+	request bool
+	// list is the name of the only member of a list of such types.
+	list string
+}
+
+var components = []component{
+	{name: "Hub", of: reflect.TypeFor[admin.Hub](), rows: spec.Hub},
+	{name: "HubList", of: reflect.TypeFor[admin.Hub](), list: "hubs"},
+	{name: "HubRequest", of: reflect.TypeFor[admin.HubRequest](), rows: spec.Hub, request: true},
+	{name: "Retention", of: reflect.TypeFor[admin.Retention](), rows: spec.Hub, prefix: "retention."},
+	{name: "RetentionRequest", of: reflect.TypeFor[admin.RetentionRequest](), rows: spec.Hub, prefix: "retention.", request: true},
+	{name: "Group", of: reflect.TypeFor[admin.Group]()},
+	{name: "GroupList", of: reflect.TypeFor[admin.Group](), list: "groups"},
+	{name: "Checkpoint", of: reflect.TypeFor[admin.Checkpoint]()},
+	{name: "Moved", of: reflect.TypeFor[admin.Moved]()},
+	{name: "OwnedPartition", of: reflect.TypeFor[admin.OwnedPartition]()},
+	{name: "Instance", of: reflect.TypeFor[admin.Instance]()},
+	{name: "Ownership", of: reflect.TypeFor[admin.Ownership]()},
+	{name: "Partition", of: reflect.TypeFor[admin.Partition]()},
+	{name: "PartitionList", of: reflect.TypeFor[admin.Partition](), list: "partitions"},
+	{name: "Sent", of: reflect.TypeFor[admin.Sent]()},
+	{name: "Policy", of: reflect.TypeFor[admin.Policy](), rows: spec.Policy},
+	{name: "PolicyList", of: reflect.TypeFor[admin.Policy](), list: "policies"},
+	{name: "PolicyRequest", of: reflect.TypeFor[admin.PolicyRequest](), rows: spec.Policy, request: true},
+	{name: "Topic", of: reflect.TypeFor[admin.Topic](), rows: spec.Topic},
+	{name: "TopicList", of: reflect.TypeFor[admin.Topic](), list: "topics"},
+	{name: "TopicRequest", of: reflect.TypeFor[admin.TopicRequest](), rows: spec.Topic, request: true},
+	{name: "DeliveryHeader", of: reflect.TypeFor[admin.Header]()},
+	{name: "OAuthClient", of: reflect.TypeFor[admin.OAuth](), rows: spec.Subscription, prefix: "oauth.", request: true},
+	{name: "PullSettings", of: reflect.TypeFor[admin.Pull](), rows: spec.Subscription, prefix: "pull.", request: true},
+	{name: "SubscriptionRequest", of: reflect.TypeFor[admin.SubscriptionRequest](), rows: spec.Subscription, request: true},
+	{name: "GridStats", of: reflect.TypeFor[admin.DeliveryStats]()},
+	{name: "Subscription", of: reflect.TypeFor[admin.Subscription](), rows: spec.Subscription},
+	{name: "SubscriptionList", of: reflect.TypeFor[admin.Subscription](), list: "subscriptions"},
+	{name: "Attempt", of: reflect.TypeFor[admin.Attempt]()},
+	{name: "AttemptList", of: reflect.TypeFor[admin.Attempt](), list: "attempts"},
+	{name: "DeadLetter", of: reflect.TypeFor[admin.DeadLetter]()},
+	{name: "DeadLetterPage", of: reflect.TypeFor[admin.DeadLetterPage]()},
+	{name: "DeadLetterChoice", of: reflect.TypeFor[admin.DeadLetterChoice]()},
+	{name: "RedriveRequest", of: reflect.TypeFor[admin.RedriveRequest]()},
+	{name: "Redriven", of: reflect.TypeFor[admin.Redriven]()},
+	{name: "FunctionRequest", of: reflect.TypeFor[admin.FunctionRequest](), rows: spec.Function, request: true},
+	{name: "Failure", of: reflect.TypeFor[admin.Failure]()},
+	{name: "CircuitState", of: reflect.TypeFor[admin.CircuitState]()},
+	{name: "Circuit", of: reflect.TypeFor[admin.Circuit]()},
+	{name: "CircuitList", of: reflect.TypeFor[admin.Circuit](), list: "circuits"},
+	{name: "CircuitRequest", of: reflect.TypeFor[admin.CircuitRequest]()},
+	{name: "FunctionCounts", of: reflect.TypeFor[admin.FunctionCounts]()},
+	{name: "Function", of: reflect.TypeFor[admin.Function](), rows: spec.Function},
+	{name: "FunctionList", of: reflect.TypeFor[admin.Function](), list: "functions"},
+	{name: "PoisonEvent", of: reflect.TypeFor[admin.PoisonEvent]()},
+	{name: "PoisonList", of: reflect.TypeFor[admin.PoisonEvent](), list: "poison"},
+	{name: "PoisonRedriveRequest", of: reflect.TypeFor[admin.PoisonRedriveRequest]()},
+	{name: "PoisonRedriven", of: reflect.TypeFor[admin.PoisonRedriven]()},
+}
+
+// schema is that of the component's type.
+func (c component) schema() *ordered {
+	if c.list != "" {
+		items := newOrdered("type", "array", "items", schemaOf(c.of))
+		return newOrdered("type", "object", "properties", newOrdered(c.list, items), "required", []any{c.list}, "additionalProperties", false)
+	}
+	return c.structure(c.of)
+}
+
+func (c component) structure(t reflect.Type) *ordered {
+	properties, required := newOrdered(), []any{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		property := schemaOf(f.Type)
+		if _, isRef := property.members["$ref"]; !isRef {
+			c.describe(property, name, f.Type)
+		}
+		properties.set(name, property)
+		if !strings.Contains(options, "omit") && !c.request {
+			required = append(required, name)
+		}
+	}
+	shape := newOrdered("type", "object", "properties", properties)
+	if len(required) > 0 {
+		shape.set("required", required)
+	}
+	shape.set("additionalProperties", false)
+	return shape
+}
+
+// describe adds what the row says.
+func (c component) describe(property *ordered, name string, t reflect.Type) {
+	row, ok := c.rows.Field(c.prefix + name)
+	switch {
+	case ok && c.request:
+		property.set("description", row.Sentence())
+	case ok:
+		property.set("description", row.Meaning())
+	}
+	if ok && len(row.OneOf) > 0 {
+		words := make([]any, len(row.OneOf))
+		for i, word := range row.OneOf {
+			words[i] = word
+		}
+		property.set("enum", words)
+	}
+	if c.request && (c.prefix == "" || t.Kind() == reflect.Pointer) {
+		property.set("nullable", true)
+	}
+}
+
+// schemaOf refers to the types that are components, and writes out the others.
+func schemaOf(t reflect.Type) *ordered {
+	if t.Kind() == reflect.Pointer {
+		return schemaOf(t.Elem())
+	}
+	i := slices.IndexFunc(components, func(c component) bool { return c.of == t && c.list == "" })
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return newOrdered("type", "string", "format", "date-time")
+	case t == reflect.TypeFor[json.RawMessage](), t == reflect.TypeFor[admin.Filter]():
+		return newOrdered() // anything
+	case i >= 0:
+		return newOrdered("$ref", "#/components/schemas/"+components[i].name)
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return component{}.structure(t)
+	case reflect.Slice:
+		return newOrdered("type", "array", "items", schemaOf(t.Elem()))
+	case reflect.Map:
+		return newOrdered("type", "object", "additionalProperties", schemaOf(t.Elem()))
+	case reflect.Int64:
+		return newOrdered("type", "integer", "format", "int64")
+	case reflect.Int:
+		return newOrdered("type", "integer")
+	case reflect.Float64:
+		return newOrdered("type", "number")
+	case reflect.Bool:
+		return newOrdered("type", "boolean")
+	}
+	return newOrdered("type", "string")
+}
+
+// merged puts what the template says over what follows from the type.
+func merged(from, said any) any {
+	over, ok := said.(*ordered)
+	under, also := from.(*ordered)
+	if !ok || !also {
+		return said
+	}
+	for _, name := range over.names {
+		if was, there := under.members[name]; there {
+			under.set(name, merged(was, over.members[name]))
+		} else {
+			under.set(name, over.members[name])
+		}
+	}
+	return under
+}
+
+// ordered is a JSON object whose members keep their order.
+type ordered struct {
+	names   []string
+	members map[string]any
+}
+
+// newOrdered takes names and values in turn.
+func newOrdered(pairs ...any) *ordered {
+	o := &ordered{members: map[string]any{}}
+	for i := 0; i < len(pairs); i += 2 {
+		o.set(pairs[i].(string), pairs[i+1])
+	}
+	return o
+}
+
+func (o *ordered) set(name string, value any) {
+	if _, there := o.members[name]; !there {
+		o.names = append(o.names, name)
+	}
+	o.members[name] = value
+}
+
+func (o *ordered) at(name string) *ordered { return o.members[name].(*ordered) }
+
+func (o *ordered) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for i, name := range o.names {
+		b.WriteByte("{,"[min(i, 1)])
+		if err := enc.Encode(name); err != nil {
+			return nil, err
+		}
+		b.WriteByte(':')
+		if err := enc.Encode(o.members[name]); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.names) == 0 {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// readOrdered reads the next JSON value.
+func readOrdered(dec *json.Decoder) (any, error) {
+	token, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		o := newOrdered()
+		for dec.More() {
+			name, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			value, err := readOrdered(dec)
+			if err != nil {
+				return nil, err
+			}
+			o.set(name.(string), value)
+		}
+		_, err := dec.Token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for dec.More() {
+			value, err := readOrdered(dec)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		_, err := dec.Token()
+		return list, err
+	}
+	return token, nil
+}
