@@ -150,49 +150,27 @@ func TestEntriesThatAreNoLeaves(t *testing.T) {
 	}
 }
 
-// faulty is a store whose changes fail as it is told.
-type faulty struct {
-	meta.Store
-	fail error
-	made bool // it seems to fail
-}
-
-func (f *faulty) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if f.fail != nil && !f.made {
-		return 0, f.fail
-	}
-	revision, err := f.Store.CompareAndSet(ctx, key, expected, value)
-	return revision, errors.Join(err, f.fail)
-}
-
-func (f *faulty) Get(ctx context.Context, key string) (meta.Entry, error) {
-	if errors.Is(f.fail, meta.ErrConflict) {
-		return meta.Entry{}, meta.ErrClosed
-	}
-	return f.Store.Get(ctx, key)
-}
-
-func (f *faulty) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	return errors.Join(f.fail, f.Store.Delete(ctx, key, expected))
-}
-
 // A change that fails is not taken for made, and one that seemed to fail is not overwritten.
 func TestAStoreThatFails(t *testing.T) {
-	store := &faulty{Store: metatest.NewMemory()}
+	store := metatest.NewFaulty(metatest.NewMemory())
 	b := load(t, store)
 	must(t, b.Redriven(t.Context(), []int64{1}, 5))
 	for _, test := range []struct {
-		name string
-		fail error
-		made bool
-		want error
+		name         string
+		change, look error // what changes and looks come to
+		want         error
 	}{
-		{"no room", meta.ErrNoSpace, false, meta.ErrNoSpace},
-		{"nobody knows", meta.ErrUncertain, true, meta.ErrUncertain},
-		{"in conflict, and then closed", meta.ErrConflict, false, meta.ErrClosed},
+		{"no room", meta.ErrNoSpace, nil, meta.ErrNoSpace},
+		{"nobody knows", metatest.Unheard(meta.ErrUncertain), nil, meta.ErrUncertain},
+		{"in conflict, and then closed", meta.ErrConflict, meta.ErrClosed, meta.ErrClosed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			store.fail, store.made = test.fail, test.made
+			store.Inject(func(op metatest.Op) error {
+				if op.Changes() {
+					return test.change
+				}
+				return test.look
+			})
 			for what, err := range map[string]error{
 				"redriven": b.Redriven(t.Context(), []int64{2}, 6), "purged": b.Purge(t.Context(), []int64{3}), "cut": b.Cut(t.Context(), 1),
 			} {
@@ -205,11 +183,10 @@ func TestAStoreThatFails(t *testing.T) {
 			}
 		})
 	}
-	store.fail = meta.ErrNoSpace
-	if err := b.Prune(t.Context(), LeafSize); !errors.Is(err, meta.ErrNoSpace) || len(b.Marks()) != 1 {
+	if err := b.Prune(t.Context(), LeafSize); !errors.Is(err, meta.ErrClosed) || len(b.Marks()) != 1 {
 		t.Errorf("pruned: %v", err)
 	}
-	store.fail = nil
+	store.Inject(nil)
 	must(t, b.Redriven(t.Context(), []int64{4}, 7))
 	if got := load(t, store).Marks()[0].Value; !slices.Equal(got.Redriven, b.Marks()[0].Value.Redriven) || got.Redriven.Last() != 4 {
 		t.Errorf("stored %v, known %v", got, b.Marks()[0].Value)

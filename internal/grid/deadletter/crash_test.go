@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
 
 // The power is cut at any operation of the disk, and entries cannot be changed now and then. Every letter that was put
@@ -31,7 +32,6 @@ func TestPowerCuts(t *testing.T) {
 type cuts struct {
 	*yard
 	rnd     *rand.Rand
-	store   *plug
 	sub     *topics.Subscription
 	next    int
 	put     map[int64]bool // of events, by number: acknowledged
@@ -41,15 +41,15 @@ type cuts struct {
 }
 
 func newCuts(t *testing.T, seed uint64) *cuts {
-	c := &cuts{rnd: rand.New(rand.NewPCG(seed, 7)), store: &plug{}, put: map[int64]bool{}, purged: map[int64]bool{}, touched: map[int64]bool{}, marked: map[int64]bool{}}
-	c.yard = newYard(t, func(cfg *Config) { c.store.Store = cfg.Meta; cfg.Meta = c.store })
+	c := &cuts{rnd: rand.New(rand.NewPCG(seed, 7)), put: map[int64]bool{}, purged: map[int64]bool{}, touched: map[int64]bool{}, marked: map[int64]bool{}}
+	c.yard = newYard(t)
 	c.sub = c.subscribe("billing", "hub:failures", schema.EventGrid)
 	return c
 }
 
 func (c *cuts) run() {
 	for range 6 {
-		c.store.set(c.trouble(rand.New(rand.NewPCG(c.rnd.Uint64(), 9))))
+		c.meta.Inject(c.trouble(rand.New(rand.NewPCG(c.rnd.Uint64(), 9))))
 		c.mem.FailAfter(5 + c.rnd.IntN(80))
 		stop := c.yard.run()
 		for range 5 + c.rnd.IntN(12) {
@@ -57,8 +57,8 @@ func (c *cuts) run() {
 		}
 		stop()
 		c.cutPower(c.rnd)
-		c.store.set(nil)
-		c.open(func(cfg *Config) { cfg.Meta = c.store })
+		c.meta.Inject(nil)
+		c.open()
 	}
 	stop := c.yard.run()
 	time.Sleep(time.Hour)
@@ -68,16 +68,19 @@ func (c *cuts) run() {
 }
 
 // trouble makes some changes of entries fail, and some only seem to.
-func (c *cuts) trouble(rnd *rand.Rand) func(string) error {
+func (c *cuts) trouble(rnd *rand.Rand) func(metatest.Op) error {
 	var mu sync.Mutex
-	return func(string) error {
+	return func(op metatest.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
+		if op.Kind != metatest.OpSet {
+			return nil
+		}
 		switch rnd.IntN(8) {
 		case 0:
 			return meta.ErrNoSpace
 		case 1:
-			return errSeeming
+			return metatest.Unheard(meta.ErrUncertain)
 		}
 		return nil
 	}

@@ -60,12 +60,10 @@ func TestLongNamesOfPositionsHaveRoom(t *testing.T) {
 
 // What was written and could not be noted is not written again by the same process: it is noted later.
 func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &plug{}
-		y := newYard(t, func(c *Config) { store.Store = c.Meta; c.Meta = store; c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.die(sub, 1)
-		store.set(func(string) error { return meta.ErrNoSpace })
+		y.meta.Inject(full)
 		stop := y.run()
 		pass(time.Hour)
 		if n := len(y.hubs.sent); n != 1 {
@@ -74,7 +72,7 @@ func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
 		if n := len(y.topics.published); n != 1 {
 			t.Errorf("it was announced %d times", n)
 		}
-		store.set(nil)
+		y.meta.Inject(nil)
 		pass(time.Hour)
 		page := y.list(sub.ID, Query{})
 		counts := y.counts(sub.ID)
@@ -354,15 +352,14 @@ func TestLettersInHubsHaveIDs(t *testing.T) {
 
 // An announcement that a crash could have swallowed is made again, with the same id.
 func TestAnnouncementsSurviveACrash(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &plug{}
-		y := newYard(t, func(c *Config) { store.Store = c.Meta; c.Meta = store; c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
 		y.die(sub, 1)
-		store.set(func(string) error { return meta.ErrNoSpace })
+		y.meta.Inject(full)
 		stop := y.run()
 		time.Sleep(time.Second / 2)
 		stop() // the file is there, and no note of it: as after a crash
+		y.meta.Inject(nil)
 		y.reopen(func(c *Config) { c.Delay = -1 })
 		defer y.run()()
 		pass(time.Second)

@@ -23,6 +23,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -32,7 +33,7 @@ import (
 type yard struct {
 	t      *testing.T
 	mem    *vfs.Mem
-	meta   *metatest.Memory
+	meta   *metatest.Faulty
 	topics *definitions
 	hubs   *hubs
 	data   string
@@ -44,7 +45,7 @@ type yard struct {
 }
 
 func newYard(t *testing.T, change ...func(*Config)) *yard {
-	y := &yard{t: t, mem: vfs.NewMem(), meta: metatest.NewMemory(), topics: newDefinitions(), hubs: &hubs{}, data: t.TempDir()}
+	y := &yard{t: t, mem: vfs.NewMem(), meta: metatest.NewFaulty(metatest.NewMemory()), topics: newDefinitions(), hubs: &hubs{}, data: t.TempDir()}
 	y.open(change...)
 	t.Cleanup(func() { _ = y.engine.Close() })
 	return y
@@ -81,6 +82,14 @@ func (y *yard) reopen(change ...func(*Config)) {
 // bubble runs a test in virtual time, with a service that writes letters at once.
 func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newYard(t, func(c *Config) { c.Delay = -1 })) })
+}
+
+// full is what makes a store refuse changes.
+func full(op metatest.Op) error {
+	if op.Kind == metatest.OpSet {
+		return meta.ErrNoSpace
+	}
+	return nil
 }
 
 // pass lets virtual time pass, and all be done that is due.

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // watched is an engine that counts what is read, and by how many cursors that were not closed.
@@ -49,37 +48,6 @@ func (c *watchedCursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 func (c *watchedCursor) Close() error {
 	c.once.Do(func() { c.w.open.Add(-1) })
 	return c.Cursor.Close()
-}
-
-// errSeeming has a change made, and nobody told.
-var errSeeming = errors.New("seems to fail")
-
-// plug is a store that fails when told to.
-type plug struct {
-	meta.Store
-	mu   sync.Mutex
-	fail func(key string) error // guarded by mu; nil: nothing fails
-}
-
-func (p *plug) set(fail func(key string) error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fail = fail
-}
-
-func (p *plug) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	p.mu.Lock()
-	fail := p.fail
-	p.mu.Unlock()
-	if fail != nil {
-		if err := fail(key); err == errSeeming {
-			_, _ = p.Store.CompareAndSet(ctx, key, expected, value)
-			return 0, meta.ErrUncertain
-		} else if err != nil {
-			return 0, err
-		}
-	}
-	return p.Store.CompareAndSet(ctx, key, expected, value)
 }
 
 // blindEngine has logs that cannot be read when told so.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -68,7 +67,6 @@ type crasher struct {
 	*yard
 	random *rand.Rand // of the test's goroutine
 	fates  *rand.Rand // of the taker
-	store  *shakyStore
 	last   int
 	mu     sync.Mutex
 	// owed were put, acknowledged and not done; settled were done, and that was saved with
@@ -84,10 +82,9 @@ var parkedLogs = []string{"red", "green"}
 
 func newCrasher(t *testing.T, seed uint64) *crasher {
 	random := rand.New(rand.NewPCG(seed, 1))
-	store := &shakyStore{Store: metatest.NewMemory(), random: rand.New(rand.NewPCG(seed, 2))}
-	c := &crasher{random: random, fates: rand.New(rand.NewPCG(seed, 5)), store: store, owed: map[string]bool{}, settled: map[string]bool{}, doubtful: map[string]bool{}}
+	c := &crasher{random: random, fates: rand.New(rand.NewPCG(seed, 5)), owed: map[string]bool{}, settled: map[string]bool{}, doubtful: map[string]bool{}}
 	jitter := rand.New(rand.NewPCG(seed, 3))
-	c.yard = newYard(t, Config{Meta: store, Jitter: func() float64 { return 2*jitter.Float64() - 1 }})
+	c.yard = newYard(t, Config{Jitter: func() float64 { return 2*jitter.Float64() - 1 }})
 	c.mem.SetRand(rand.New(rand.NewPCG(seed, 4)))
 	return c
 }
@@ -96,7 +93,9 @@ func newCrasher(t *testing.T, seed uint64) *crasher {
 func (c *crasher) live() {
 	c.taker.hook = c.dispose
 	c.run()
-	c.store.shaky.Store(c.random.IntN(2) == 0)
+	if c.random.IntN(2) == 0 {
+		c.meta.Inject(shaky(rand.New(rand.NewPCG(c.random.Uint64(), 2))))
+	}
 	if c.random.IntN(3) > 0 {
 		c.mem.FailAfter(c.random.IntN(200))
 	}
@@ -255,7 +254,7 @@ func (c *crasher) takeAll() {
 
 // crash ends the process or the machine.
 func (c *crasher) crash() {
-	c.store.shaky.Store(false)
+	c.meta.Inject(nil)
 	after, lost := c.mem.CrashProcess, false
 	if c.random.IntN(3) > 0 {
 		after = func() *vfs.Mem { return c.mem.CutPower(c.random) }
@@ -314,27 +313,21 @@ func (c *crasher) wantCounted() {
 	}
 }
 
-// shakyStore loses answers, before or after it has done what it was asked for.
-type shakyStore struct {
-	meta.Store
-	mu     sync.Mutex
-	random *rand.Rand // guarded by mu
-	shaky  atomic.Bool
-}
-
-func (s *shakyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	s.mu.Lock()
-	lose := s.random.IntN(8)
-	s.mu.Unlock()
-	if !s.shaky.Load() {
-		lose = 8
+// shaky loses answers of a store, before or after it has done what it was asked for.
+func shaky(random *rand.Rand) func(metatest.Op) error {
+	var mu sync.Mutex
+	return func(op metatest.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind != metatest.OpSet {
+			return nil
+		}
+		switch random.IntN(8) {
+		case 0:
+			return meta.ErrUncertain
+		case 1:
+			return metatest.Unheard(meta.ErrUncertain)
+		}
+		return nil
 	}
-	if lose == 0 {
-		return 0, meta.ErrUncertain
-	}
-	revision, err := s.Store.CompareAndSet(ctx, key, expected, value)
-	if lose == 1 && err == nil {
-		return 0, meta.ErrUncertain
-	}
-	return revision, err
 }

@@ -17,52 +17,37 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
 
-// countingStore counts writes, and fails them while it is told to.
-type countingStore struct {
-	meta.Store
-	writes atomic.Int64
-	fail   atomic.Pointer[error]
-	// lose answers ErrUncertain to a write that was made.
-	lose atomic.Bool
+// failing makes changes of a store fail: what it has is not done, or was done and nobody was told.
+func failing(err error) func(metatest.Op) error {
+	return func(op metatest.Op) error {
+		if op.Kind == metatest.OpSet {
+			return err
+		}
+		return nil
+	}
 }
 
-func newCountingStore() *countingStore { return &countingStore{Store: metatest.NewMemory()} }
-
-func (s *countingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	s.writes.Add(1)
-	if err := s.fail.Load(); err != nil {
-		return 0, *err
-	}
-	revision, err := s.Store.CompareAndSet(ctx, key, expected, value)
-	if err == nil && s.lose.Load() {
-		return 0, meta.ErrUncertain
-	}
-	return revision, err
-}
-
-func (s *countingStore) failWith(err error) { s.fail.Store(&err) }
+var unheard = failing(metatest.Unheard(meta.ErrUncertain))
 
 // G5: cursors are saved at most once a second, when they have moved, and at the end.
 func TestCursorsAreSavedNowAndThen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newCountingStore()
-		y := newYard(t, Config{Meta: store})
+	bubble(t, func(t *testing.T, y *yard) {
 		y.taker.hook = func(e Entry) { e.Done() }
 		y.run()
 		y.put(time.Second, thing("first")) // makes the cursor
 		time.Sleep(10 * time.Second)
-		store.writes.Store(0)
+		before := y.meta.Count(metatest.OpSet)
 		for range 1000 {
 			y.put(time.Second, things(3)...)
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := store.writes.Load(); n < 8 || n > 11 {
+		if n := y.meta.Count(metatest.OpSet) - before; n < 8 || n > 11 {
 			t.Errorf("%d writes in 10 s of moving", n)
 		}
 		time.Sleep(time.Minute)
-		before := store.writes.Load()
+		before = y.meta.Count(metatest.OpSet)
 		time.Sleep(time.Hour)
-		if n := store.writes.Load() - before; n != 0 {
+		if n := y.meta.Count(metatest.OpSet) - before; n != 0 {
 			t.Errorf("%d writes in an hour without anything to do", n)
 		}
 		y.put(time.Second, thing("a"))
@@ -78,31 +63,27 @@ func TestCursorsAreSavedNowAndThen(t *testing.T) {
 // A meta store that fails, or does what it was told and does not say so, costs repeats at
 // most.
 func TestCursorsInDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newCountingStore()
-		y := newYard(t, Config{Meta: store})
-		store.failWith(meta.ErrNoSpace)
+	bubble(t, func(t *testing.T, y *yard) {
+		y.meta.Inject(failing(meta.ErrNoSpace))
 		if err := y.Put(t.Context(), time.Second, things(1)); !errors.Is(err, meta.ErrNoSpace) {
 			t.Errorf("a first put without a cursor: %v", err)
 		}
-		store.fail.Store(nil)
-		store.lose.Store(true)
+		y.meta.Inject(unheard)
 		if err := y.Put(t.Context(), time.Second, things(1)); !errors.Is(err, meta.ErrUncertain) {
 			t.Errorf("a first put with a cursor in doubt: %v", err)
 		}
-		store.lose.Store(false)
+		y.meta.Inject(nil)
 		y.put(time.Second, thing("a"))
 		y.run()
 		time.Sleep(time.Second)
-		store.lose.Store(true)
+		y.meta.Inject(unheard)
 		done(y.wantHanded("a"))
 		time.Sleep(time.Minute)
-		store.failWith(meta.ErrNoSpace)
+		y.meta.Inject(failing(meta.ErrNoSpace))
 		y.put(time.Second, thing("b"))
 		done(y.wantAfter(time.Second, "b"))
 		time.Sleep(time.Minute)
-		store.lose.Store(false)
-		store.fail.Store(nil)
+		y.meta.Inject(nil)
 		time.Sleep(time.Minute) // tried again by itself
 		y.kill()
 		y.run()

@@ -193,14 +193,13 @@ func TestForget(t *testing.T) {
 
 // A removal that failed half way can be done again.
 func TestForgetAgain(t *testing.T) {
-	store := newCountingStore()
-	y := newYard(t, Config{Meta: store})
+	y := newYard(t, Config{})
 	y.shelve(y.Parked("s"), "a")
-	store.failWith(meta.ErrNoSpace)
+	y.meta.Inject(failing(meta.ErrNoSpace))
 	if err := y.Forget(t.Context(), "s"); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("forget gave %v", err)
 	}
-	store.fail.Store(nil)
+	y.meta.Inject(nil)
 	y.restart()
 	y.wantLen(y.Parked("s"), 0)
 	must(t, y.Forget(t.Context(), "s"))

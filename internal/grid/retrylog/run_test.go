@@ -1,7 +1,6 @@
 package retrylog
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
 
 // G5: what waits is handed out when its wait is over, to the millisecond, for every wait that
@@ -344,28 +344,50 @@ func TestLargePutsAreSplit(t *testing.T) {
 	})
 }
 
+// Settings that make no sense, and cursors that cannot be read or are a newer release's.
 func TestOpenRefuses(t *testing.T) {
 	y := newYard(t, Config{})
-	for name, edit := range map[string]func(c *Config){
-		"no engine":            func(c *Config) { c.Engine = nil },
-		"no meta store":        func(c *Config) { c.Meta = nil },
-		"no ladder":            func(c *Config) { c.Ladder = nil },
-		"a wait of nothing":    func(c *Config) { c.Ladder = []time.Duration{0, 1} },
-		"a ladder that falls":  func(c *Config) { c.Ladder = []time.Duration{2, 1} },
-		"a ladder with a step": func(c *Config) { c.Ladder = []time.Duration{1, 1} },
-		"too wide a spread":    func(c *Config) { c.Spread = 1 },
-		"a negative spread":    func(c *Config) { c.Spread = -0.1 },
-	} {
-		cfg := y.cfg
-		edit(&cfg)
-		if _, err := Open(context.Background(), cfg); err == nil {
-			t.Errorf("%s: opened", name)
+	stored := func(key, value string) func(*Config) {
+		return func(c *Config) {
+			_, err := c.Meta.CompareAndSet(t.Context(), key, 0, []byte(value))
+			must(t, err)
 		}
 	}
-	if _, err := y.cfg.Meta.CompareAndSet(t.Context(), retryLogsKey, 0, []byte(`{"v":2}`)); err != nil {
-		t.Fatal(err)
+	failing := func(kind metatest.OpKind) func(*Config) {
+		return func(c *Config) {
+			c.Meta.(*metatest.Faulty).Inject(func(op metatest.Op) error {
+				if op.Kind == kind {
+					return errBroken
+				}
+				return nil
+			})
+		}
 	}
-	if _, err := Open(t.Context(), y.cfg); err == nil || !strings.Contains(err.Error(), "format 2") {
-		t.Errorf("cursors of a later format: %v", err)
+	for name, test := range map[string]struct {
+		edit func(c *Config)
+		want string
+	}{
+		"no engine":              {func(c *Config) { c.Engine = nil }, "engine"},
+		"no meta store":          {func(c *Config) { c.Meta = nil }, "meta store"},
+		"no ladder":              {func(c *Config) { c.Ladder = nil }, "ladder"},
+		"a wait of nothing":      {func(c *Config) { c.Ladder = []time.Duration{0, 1} }, "longer than nothing"},
+		"a ladder that falls":    {func(c *Config) { c.Ladder = []time.Duration{2, 1} }, "rise"},
+		"a ladder with a step":   {func(c *Config) { c.Ladder = []time.Duration{1, 1} }, "rise"},
+		"too wide a spread":      {func(c *Config) { c.Spread = 1 }, "spread"},
+		"a negative spread":      {func(c *Config) { c.Spread = -0.1 }, "spread"},
+		"a later format":         {stored(retryLogsKey, `{"v":2}`), "format 2"},
+		"no JSON":                {stored(retryLogsKey, "{"), retryLogsKey},
+		"a parked log's no JSON": {stored(parkedUnder+"00", "{"), parkedUnder + "00"},
+		"cursors out of reach":   {failing(metatest.OpGet), errBroken.Error()},
+		"parked logs' cursors":   {failing(metatest.OpList), errBroken.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := y.cfg
+			cfg.Meta = metatest.NewFaulty(metatest.NewMemory())
+			test.edit(&cfg)
+			if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("it gave %v, want something of %q", err, test.want)
+			}
+		})
 	}
 }

@@ -33,6 +33,7 @@ type yard struct {
 	t      testing.TB
 	cfg    Config
 	mem    *vfs.Mem
+	meta   *metatest.Faulty
 	sync   disk.SyncMode
 	engine *disk.Engine
 	taker  *taker
@@ -44,13 +45,12 @@ func newYard(t testing.TB, cfg Config) *yard {
 	if cfg.Ladder == nil {
 		cfg.Ladder = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}
 	}
-	if cfg.Meta == nil {
-		cfg.Meta = metatest.NewMemory()
-	}
+	store := metatest.NewFaulty(metatest.NewMemory())
+	cfg.Meta = store
 	if cfg.Log == nil {
 		cfg.Log = quiet()
 	}
-	y := &yard{t: t, cfg: cfg, mem: vfs.NewMem(), stop: func() {}}
+	y := &yard{t: t, cfg: cfg, mem: vfs.NewMem(), meta: store, stop: func() {}}
 	y.open()
 	t.Cleanup(func() {
 		y.stop()
@@ -104,7 +104,8 @@ func (y *yard) kill() {
 
 func (y *yard) crash(after *vfs.Mem) {
 	y.t.Helper()
-	dead := &deadStore{}
+	dead := metatest.NewFaulty(metatest.NewMemory()) // that of a process that has ended
+	dead.Inject(func(metatest.Op) error { return meta.ErrClosed })
 	for _, b := range y.books {
 		b.mu.Lock()
 		b.store = dead
@@ -114,17 +115,6 @@ func (y *yard) crash(after *vfs.Mem) {
 	_ = y.engine.Close()
 	y.mem = after
 	y.open()
-}
-
-// deadStore is that of a process that has ended.
-type deadStore struct{ meta.Store }
-
-func (deadStore) Get(context.Context, string) (meta.Entry, error) {
-	return meta.Entry{}, meta.ErrClosed
-}
-
-func (deadStore) CompareAndSet(context.Context, string, meta.Revision, []byte) (meta.Revision, error) {
-	return 0, meta.ErrClosed
 }
 
 // run runs the retry logs until stop or the test's end.

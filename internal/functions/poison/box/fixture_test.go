@@ -21,7 +21,6 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -35,7 +34,7 @@ type yard struct {
 	t *testing.T
 	*Box
 	broker *broker.Broker
-	meta   *failing
+	meta   *metatest.Faulty
 	// read counts the events that cursors gave.
 	read *atomic.Int64
 }
@@ -44,7 +43,7 @@ func newYard(t *testing.T) *yard {
 	t.Helper()
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: quiet()})
 	must(t, err)
-	store := &failing{Store: metatest.NewMemory()}
+	store := metatest.NewFaulty(metatest.NewMemory())
 	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet()})
 	must(t, err)
 	t.Cleanup(func() { must(t, engine.Close()) })
@@ -72,19 +71,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// failing is a store whose changes of marks fail when it is told so.
-type failing struct {
-	meta.Store
-	fail atomic.Pointer[error]
-}
-
-func (f *failing) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if err := f.fail.Load(); err != nil && strings.HasPrefix(key, marksPrefix) {
-		return 0, *err
-	}
-	return f.Store.CompareAndSet(ctx, key, expected, value)
 }
 
 // counting is a broker whose cursors count what they give.

@@ -21,6 +21,7 @@ import (
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
 
 // F4: redriven events are the originals, where they came from, oldest first, for their function alone.
@@ -262,13 +263,18 @@ func TestAPoisonEventThatIsRefusedDoesNotKeepThoseBesideIt(t *testing.T) {
 func TestACrashBetweenPublishingAndMarking(t *testing.T) {
 	y := withHubs(t, 1)
 	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("a", 2))
-	y.meta.fail.Store(new(error(errBroken)))
+	y.meta.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpSet {
+			return errBroken
+		}
+		return nil
+	})
 	reported := 0
 	done, failed, err := y.Redrive(t.Context(), "bad", RedriveConfig{Each: func(Redriven) { reported++ }})
 	if !errors.Is(err, errBroken) || done != 2 || failed != 0 || reported != 2 {
 		t.Fatalf("done %d, failed %d, told %d, %v", done, failed, reported, err)
 	}
-	y.meta.fail.Store(nil)
+	y.meta.Inject(nil)
 	after := New(y.cfg) // as after a start
 	if done, _, err := after.Redrive(t.Context(), "bad", RedriveConfig{}); done != 2 || err != nil {
 		t.Errorf("then done %d, %v", done, err)
