@@ -10,29 +10,28 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 )
 
 // fill puts n letters, each by itself.
-func (y *yard) fill(n int) (id string, eyes *watched) {
+func (y *yard) fill(n int) (id string) {
 	y.t.Helper()
-	must(y.t, y.engine.Close())
-	y.open(func(c *Config) { eyes = &watched{Engine: c.Engine}; c.Engine = eyes })
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	for i := range n {
 		y.die(sub, i)
 	}
-	return sub.ID, eyes
+	return sub.ID
 }
 
 // Asking for letters by their numbers reads those letters and not what lies between them.
 func TestNumbersFarApartAreReadOneByOne(t *testing.T) {
 	y := newYard(t)
-	id, eyes := y.fill(3000)
+	id := y.fill(3000)
 	page := y.list(id, Query{Numbers: []int64{2990, 7, 1500, 7, 1501}})
 	if got := fmt.Sprint(numbersOf(page)); got != "[7 1500 1501 2990]" || page.Next != 0 {
 		t.Errorf("letters %s, next %d", got, page.Next)
 	}
-	if runs := eyes.runs.Load(); runs > 50 {
+	if runs := y.faults.Count(logtest.OpNext); runs > 50 {
 		t.Errorf("%d batches were read for 4 letters", runs)
 	}
 	page = y.list(id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2})
@@ -46,7 +45,7 @@ func TestNumbersFarApartAreReadOneByOne(t *testing.T) {
 func TestATimeIsFoundWithoutReadingTheWholeLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		id, _ := y.fill(2000)
+		id := y.fill(2000)
 		sub := y.subscribe("billing", "yard", schema.EventGrid)
 		time.Sleep(time.Hour)
 		since := time.Now()
@@ -56,14 +55,12 @@ func TestATimeIsFoundWithoutReadingTheWholeLog(t *testing.T) {
 		for i := range 2000 {
 			y.die(sub, 6000+i)
 		}
-		must(t, y.engine.Close())
-		var eyes *watched
-		y.open(func(c *Config) { eyes = &watched{Engine: c.Engine}; c.Engine = eyes })
+		y.reopen()
 		page := y.list(id, Query{Since: since, Until: until})
 		if got := fmt.Sprint(numbersOf(page)); got != "[2000 2001]" || page.Next != 0 {
 			t.Errorf("letters %s, next %d", got, page.Next)
 		}
-		if runs := eyes.runs.Load(); runs > 50 {
+		if runs := y.faults.Count(logtest.OpNext); runs > 50 {
 			t.Errorf("%d batches were read for 2 letters", runs)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -217,15 +218,13 @@ func TestOnlyWhatWaitedFourHoursIsGivenUp(t *testing.T) {
 
 // Trouble with the yard's own disk is no trouble with the place: nothing is given up for it.
 func TestAnUnreadableLogIsNotThePositionsFault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		blind := &blindEngine{}
-		y := newYard(t, func(c *Config) { blind.Engine = c.Engine; c.Engine = blind; c.Delay = -1 })
+	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
-		blind.fail.Store(true)
+		y.faults.Fail(errors.New("input/output error"), logtest.OpCursor)
 		defer y.run()()
 		y.die(sub, 1)
 		time.Sleep(5 * time.Hour)
-		blind.fail.Store(false)
+		y.faults.Inject(nil)
 		y.hubs.set(errors.New("the hub is gone"))
 		pass(time.Hour)
 		counts := y.counts(sub.ID)

@@ -23,6 +23,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -38,6 +39,7 @@ type yard struct {
 	hubs   *hubs
 	data   string
 	engine *disk.Engine
+	faults *logtest.Faulty // around the engine
 	sync   disk.SyncMode
 	// deliver takes what is redriven; nil: it goes well.
 	deliver func([]pending.Delivery) error
@@ -57,8 +59,8 @@ func (y *yard) open(change ...func(*Config)) {
 	log := slog.New(slog.NewTextHandler(y.t.Output(), nil))
 	engine, err := disk.Open(disk.Config{FS: y.mem, SegmentBytes: 1 << 20, Sync: y.sync, Log: log})
 	must(y.t, err)
-	y.engine = engine
-	cfg := Config{Engine: engine, Meta: y.meta, Topics: y.topics, Broker: y.hubs, DataDir: y.data, Log: log}
+	y.engine, y.faults = engine, logtest.NewFaulty(engine)
+	cfg := Config{Engine: y.faults, Meta: y.meta, Topics: y.topics, Broker: y.hubs, DataDir: y.data, Log: log}
 	for _, c := range change {
 		c(&cfg)
 	}

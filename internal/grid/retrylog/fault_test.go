@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
@@ -117,46 +117,15 @@ func TestAFullDisk(t *testing.T) {
 	})
 }
 
-// brokenEngine answers reads with an error while it is broken.
-type brokenEngine struct {
-	eventlog.Engine
-	broken atomic.Bool
-}
-
-type brokenPartition struct {
-	eventlog.Partition
-	e *brokenEngine
-}
-
 var errBroken = errors.New("the device is gone")
-
-func (e *brokenEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := e.Engine.Partition(id, r)
-	return brokenPartition{p, e}, err
-}
-
-func (p brokenPartition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
-	if p.e.broken.Load() {
-		return nil, errBroken
-	}
-	return p.Partition.Cursor(ctx, at)
-}
-
-func (p brokenPartition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
-	if p.e.broken.Load() {
-		return eventlog.Bounds{}, errBroken
-	}
-	return p.Partition.Bounds(ctx)
-}
 
 // Storage that cannot be read is tried again, and Run goes on.
 func TestReadingIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.put(time.Second, thing("a"))
 		must(t, y.Parked("s").Put(t.Context(), things(1)))
-		broken := &brokenEngine{}
-		broken.broken.Store(true)
-		y.restartWith(func(e eventlog.Engine) eventlog.Engine { broken.Engine = e; return broken })
+		y.restart()
+		y.faults.Fail(errBroken, logtest.OpCursor, logtest.OpBounds)
 		y.run()
 		y.wantAfter(time.Minute, "")
 		if _, err := y.Parked("s").TryTake(t.Context(), 1, 1); !errors.Is(err, errBroken) {
@@ -165,48 +134,24 @@ func TestReadingIsTriedAgain(t *testing.T) {
 		if _, err := y.Parked("s").Len(t.Context()); !errors.Is(err, errBroken) {
 			t.Errorf("the parked log counted %v", err)
 		}
-		broken.broken.Store(false)
+		y.faults.Inject(nil)
 		y.wantAfter(maxPause, "a")
 		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 1 {
 			t.Errorf("waiting: %v", got)
 		}
-		broken.broken.Store(true) // in the midst of it
+		y.faults.Fail(errBroken, logtest.OpCursor, logtest.OpBounds) // in the midst of it
 		y.put(time.Second, thing("b"))
 		y.wantAfter(time.Second, "")
-		broken.broken.Store(false)
+		y.faults.Inject(nil)
 		y.wantAfter(2*firstPause, "b")
 	})
-}
-
-// uncertainEngine stores and says that it does not know.
-type uncertainEngine struct{ eventlog.Engine }
-
-func (e uncertainEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := e.Engine.Partition(id, r)
-	return uncertainPartition{p}, err
-}
-
-type uncertainPartition struct{ eventlog.Partition }
-
-func (p uncertainPartition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	r, err := p.Partition.Submit(ctx, b)
-	return uncertainReceipt{r}, err
-}
-
-type uncertainReceipt struct{ eventlog.Receipt }
-
-func (r uncertainReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
-	if _, err := r.Receipt.Wait(ctx); err != nil {
-		return eventlog.Appended{}, err
-	}
-	return eventlog.Appended{}, eventlog.ErrUncertain
 }
 
 // What was stored though the one who put it was not told is handed out and counted all the
 // same.
 func TestAPutInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.restartWith(func(e eventlog.Engine) eventlog.Engine { return uncertainEngine{e} })
+		y.faults.Fail(logtest.Unheard(eventlog.ErrUncertain), logtest.OpWait)
 		y.run()
 		synctest.Wait()
 		if err := y.Put(t.Context(), time.Second, things(2)); !errors.Is(err, eventlog.ErrUncertain) {

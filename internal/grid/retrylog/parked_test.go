@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +14,9 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
 
 func (y *yard) wantTaken(s *Parked, limit, maxBytes int, want string) []Entry {
@@ -124,26 +125,13 @@ func TestStrangersOnAParked(t *testing.T) {
 	}
 }
 
-// countingEngine counts the logs that are touched.
-type countingEngine struct {
-	eventlog.Engine
-	touched atomic.Int64
-}
-
-func (e *countingEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	e.touched.Add(1)
-	return e.Engine.Partition(id, r)
-}
-
 // Ten thousand subscriptions that never shelve anything cost nothing, nor do retry logs that are
 // not used.
 func TestWhatIsNotUsedIsNotTouched(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.put(time.Minute, thing("a"))
 		y.shelve(y.Parked("used"), "a")
-		must(t, y.engine.Close())
-		engine := &countingEngine{}
-		y.openWith(func(e eventlog.Engine) eventlog.Engine { engine.Engine = e; return engine })
+		y.restart()
 		y.run()
 		for i := range 10_000 {
 			s := y.Parked(fmt.Sprintf("sub%d", i))
@@ -152,7 +140,7 @@ func TestWhatIsNotUsedIsNotTouched(t *testing.T) {
 		}
 		y.wantAfter(time.Hour, "a")
 		y.wantTaken(y.Parked("used"), 10, 1000, "a")
-		if n := engine.touched.Load(); n != 2 {
+		if n := y.faults.Count(logtest.OpPartition); n != 2 {
 			t.Errorf("%d logs were touched, want those two that were used", n)
 		}
 	})
@@ -208,29 +196,14 @@ func TestForgetAgain(t *testing.T) {
 	}
 }
 
-// meddlingEngine does something whenever a log is about to be used.
-type meddlingEngine struct {
-	eventlog.Engine
-	meddle func()
-}
-
-func (e *meddlingEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := e.Engine.Partition(id, r)
-	e.meddle()
-	return p, err
-}
-
 // A parked log that is forgotten while it comes into being leaves no cursor, which nobody would
 // ever remove.
 func TestForgetDuringTheFirstPut(t *testing.T) {
 	y := newYard(t, Config{})
-	must(t, y.engine.Close())
-	engine := &meddlingEngine{}
-	y.openWith(func(e eventlog.Engine) eventlog.Engine { engine.Engine = e; return engine })
 	var forgetting sync.WaitGroup
 	for i := range 20 {
 		name := fmt.Sprint("s", i)
-		engine.meddle = sync.OnceFunc(func() {
+		meddle := sync.OnceFunc(func() {
 			forgetting.Go(func() {
 				if err := y.Forget(context.Background(), name); err != nil {
 					t.Error(err)
@@ -240,6 +213,7 @@ func TestForgetDuringTheFirstPut(t *testing.T) {
 				runtime.Gosched() // it may get as far as it can
 			}
 		})
+		y.meta.Inject(func(metatest.Op) error { meddle(); return nil }) // when the log is open, and its cursor to be stored
 		if err := y.Parked(name).Put(t.Context(), things(1)); err != nil && !errors.Is(err, eventlog.ErrRemoved) {
 			t.Error(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -36,6 +37,7 @@ type yard struct {
 	meta   *metatest.Faulty
 	sync   disk.SyncMode
 	engine *disk.Engine
+	faults *logtest.Faulty // around the engine
 	taker  *taker
 	stop   func()
 }
@@ -76,8 +78,8 @@ func (y *yard) openWith(wrap func(eventlog.Engine) eventlog.Engine) {
 	y.t.Helper()
 	engine, err := disk.Open(disk.Config{FS: y.mem, Sync: y.sync, SegmentBytes: 64 << 10, Log: quiet()})
 	must(y.t, err)
-	y.engine = engine
-	y.cfg.Engine = wrap(engine)
+	y.engine, y.faults = engine, logtest.NewFaulty(engine)
+	y.cfg.Engine = wrap(y.faults)
 	y.Logs, err = Open(context.Background(), y.cfg)
 	must(y.t, err)
 	y.taker = &taker{}

@@ -1,0 +1,68 @@
+package logtest_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// Every operation fails as it is told to, and is counted; one whose answer is lost is done.
+func TestFaulty(t *testing.T) {
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	f, broken := logtest.NewFaulty(engine), errors.New("broken")
+	id := eventlog.PartitionID{Log: "x"}
+	log, err := f.Partition(id, eventlog.Retention{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := eventlog.Batch{Events: []eventlog.Event{{Message: []byte("a")}}}
+	cursor := func(read func(eventlog.Cursor) error) error {
+		c, err := log.Cursor(t.Context(), eventlog.Earliest())
+		if err != nil {
+			return err
+		}
+		return errors.Join(read(c), c.Close(), c.Close())
+	}
+	operations := map[logtest.OpKind]func() error{
+		logtest.OpPartition: func() error { _, err := f.Partition(id, eventlog.Retention{}); return err },
+		logtest.OpSubmit:    func() error { _, err := eventlog.Append(t.Context(), log, batch); return err },
+		logtest.OpWait:      func() error { _, err := eventlog.Append(t.Context(), log, batch); return err },
+		logtest.OpBounds:    func() error { _, err := log.Bounds(t.Context()); return err },
+		logtest.OpTrim:      func() error { return log.Trim(t.Context(), 0) },
+		logtest.OpCursor:    func() error { return cursor(func(eventlog.Cursor) error { return nil }) },
+		logtest.OpNext: func() error {
+			return cursor(func(c eventlog.Cursor) error { _, err := c.TryNext(t.Context()); return err })
+		},
+		logtest.OpClose:  func() error { return cursor(func(eventlog.Cursor) error { return nil }) },
+		logtest.OpRemove: func() error { return f.Remove(t.Context(), "other") },
+	}
+	for kind, do := range operations {
+		for _, inject := range []error{nil, broken, logtest.Unheard(broken)} {
+			f.Fail(inject, kind)
+			before := f.Count(kind)
+			if err := do(); (err != nil) != (inject != nil) || err != nil && !errors.Is(err, broken) {
+				t.Errorf("operation %d told to end in %v: %v", kind, inject, err)
+			}
+			if n := f.Count(kind) - before; n != 1 {
+				t.Errorf("operation %d was counted %d times", kind, n)
+			}
+		}
+	}
+	f.Inject(nil)
+	if log, err = f.Partition(eventlog.PartitionID{Log: "y"}, eventlog.Retention{}); err != nil {
+		t.Fatal(err)
+	}
+	f.Fail(logtest.Unheard(broken), logtest.OpWait)
+	_ = operations[logtest.OpWait]()
+	if bounds, err := log.Bounds(t.Context()); err != nil || bounds.Next != 1 {
+		t.Errorf("what nobody heard of: %d events are stored, %v", bounds.Next, err)
+	}
+}
