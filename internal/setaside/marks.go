@@ -107,9 +107,15 @@ func (b *Book) Adopt(e meta.Entry) error {
 // Marks gives the marks as they are.
 func (b *Book) Marks() Marks { return *b.marks.Load() }
 
+// markTimeout is how long Redriven tries, also when nobody waits any more.
+const markTimeout = 10 * time.Second
+
 // Redriven notes that numbers, which rise, were redriven, at a time in Unix milliseconds. It is done leaf by
-// leaf: after an error some are noted.
+// leaf: after an error some are noted. It goes on when the caller has left: who asks again must not send them
+// again.
 func (b *Book) Redriven(ctx context.Context, numbers []int64, at int64) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
+	defer cancel()
 	return b.mark(ctx, numbers, func(l *Leaf, some ranges.Set) { l.Redriven = l.Redriven.With(some, at) })
 }
 

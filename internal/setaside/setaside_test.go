@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,26 +206,15 @@ func TestAnEntryThatIsRemovedMeanwhile(t *testing.T) {
 	}
 }
 
-// Readers need not wait for who marks.
-func TestMarksAreReadMeanwhile(t *testing.T) {
+// What was sent is noted also when the caller has left.
+func TestACallerWhoHasLeft(t *testing.T) {
 	b := load(t, metatest.NewMemory())
-	var wg sync.WaitGroup
-	done := make(chan struct{})
-	wg.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			default:
-				b.Marks().Kept(0, 10*LeafSize)
-			}
-		}
-	})
-	for n := range int64(100) {
-		must(t, b.Purge(t.Context(), []int64{n * 100}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, b.Redriven(ctx, []int64{1}, 5))
+	if _, redriven := b.Marks().Redriven(1, time.Time{}); !redriven {
+		t.Error("it is not marked")
 	}
-	close(done)
-	wg.Wait()
 }
 
 func TestARound(t *testing.T) {

@@ -48,30 +48,9 @@ func (s *Service) Redrive(ctx context.Context, subscription string, q Query, o R
 }
 
 func (s *Service) redrive(ctx context.Context, b *box, q Query, o RedriveOptions, done *Redriven) error {
-	perSecond := o.Rate
-	if perSecond <= 0 {
-		perSecond = defaultRate
-	}
-	send := func(ctx context.Context, batch []Letter) error {
-		deliveries, numbers := make([]pending.Delivery, len(batch)), make([]int64, len(batch))
-		for i := range batch {
-			deliveries[i], numbers[i] = batch[i].anew(), batch[i].Number
-		}
-		if err := s.deliver(ctx, deliveries); err != nil {
-			return err
-		}
-		if err := b.change(func() error { return b.book.Redriven(ctx, numbers, time.Now().UnixMilli()) }); err != nil {
-			return err
-		}
-		done.Count += len(batch)
-		return nil
-	}
+	perSecond := cmp.Or(max(o.Rate, 0), defaultRate)
 	if o.Dry {
 		perSecond = 0
-		send = func(_ context.Context, batch []Letter) error {
-			done.Count += len(batch)
-			return nil
-		}
 	} else {
 		if s.deliver == nil {
 			return errors.New("nobody delivers here")
@@ -81,6 +60,22 @@ func (s *Service) redrive(ctx context.Context, b *box, q Query, o RedriveOptions
 			return err
 		}
 		defer give()
+	}
+	send := func(ctx context.Context, batch []Letter) error {
+		if !o.Dry {
+			deliveries, numbers := make([]pending.Delivery, len(batch)), make([]int64, len(batch))
+			for i := range batch {
+				deliveries[i], numbers[i] = batch[i].anew(), batch[i].Number
+			}
+			if err := s.deliver(ctx, deliveries); err != nil {
+				return err
+			}
+			if err := b.change(func() error { return b.book.Redriven(ctx, numbers, time.Now().UnixMilli()) }); err != nil {
+				return err
+			}
+		}
+		done.Count += len(batch)
+		return nil
 	}
 	out := setaside.NewRedrive(perSecond, redriveBytes, send)
 	limit, seen := setaside.Round(q.Limit, o.Rate), 0

@@ -37,8 +37,6 @@ const (
 	redriveBytes = 1 << 20
 	// maxFailed ends a redrive in which nearly nothing goes well.
 	maxFailed = 10_000
-	// markTimeout is how long to try to note what was published, also when nobody waits any more.
-	markTimeout = 10 * time.Second
 )
 
 // Redrive publishes poison events again to the hub they came from, oldest first: by their key, else to the partition they came from. It is at least once: a
@@ -208,17 +206,14 @@ func (r *redrive) publishSome(ctx context.Context, p *delivery, poisonEvents []i
 	return err
 }
 
-// mark notes what was published, also when the caller has left: who asks again must not publish it again.
-func (r *redrive) mark(ctx context.Context, batch []Entry, errs []error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
-	defer cancel()
+// mark notes what was published.
+func (r *redrive) mark(ctx context.Context, batch []Entry, errs []error) (failed error) {
 	numbers := map[string][]int64{}
 	for i, e := range batch {
 		if errs[i] == nil {
 			numbers[e.PoisonPartition] = append(numbers[e.PoisonPartition], e.PoisonSequence)
 		}
 	}
-	var failed error
 	for partition, some := range numbers {
 		failed = errors.Join(failed, r.marks.of(partition).Redriven(ctx, some, r.at))
 	}
