@@ -1,0 +1,91 @@
+// Package testkit is what the tests of all packages share and the standard library does not have. It is imported by tests
+// only, and imports nothing of this module, so that every package's tests can use it.
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+)
+
+// T is what Must and Check need of a test; property tests have a type of their own.
+type T interface {
+	Helper()
+	Error(args ...any)
+	Fatal(args ...any)
+}
+
+// Must ends the test at an error.
+func Must(t T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Check reports an error, and lets the test go on.
+func Check(t T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Quiet is a log that nobody reads.
+func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// Run runs something in the background until stop is called, at the latest when the test ends. It has to end without an
+// error then.
+func Run(t testing.TB, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	var err error
+	go func() {
+		defer close(ended)
+		err = run(ctx)
+	}()
+	stop = func() {
+		t.Helper()
+		cancel()
+		<-ended
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+			err = nil
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// ErrorLog is a log in which a test expects no errors, or as many as it says. What is logged is shown with the test.
+type ErrorLog struct {
+	*slog.Logger
+	errors, want atomic.Int64
+}
+
+// NewErrorLog gives a log from a level on, which is counted when the test ends.
+func NewErrorLog(t testing.TB, level slog.Level) *ErrorLog {
+	l := &ErrorLog{}
+	l.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), errorCounter{l}), &slog.HandlerOptions{Level: level}))
+	t.Cleanup(func() {
+		if errors, want := l.errors.Load(), l.want.Load(); errors != want {
+			t.Errorf("%d errors were logged, want %d", errors, want)
+		}
+	})
+	return l
+}
+
+// Want expects so many more errors.
+func (l *ErrorLog) Want(n int) { l.want.Add(int64(n)) }
+
+type errorCounter struct{ log *ErrorLog }
+
+func (c errorCounter) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("level=ERROR")) {
+		c.log.errors.Add(1)
+	}
+	return len(line), nil
+}
