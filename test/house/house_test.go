@@ -41,6 +41,7 @@ var floors = [][]string{
 	{"server"},
 	{"servertest"},
 	{"cmd/...", "examples/..."},
+	{"test/upgrade"},
 	{"test/..."},
 }
 
