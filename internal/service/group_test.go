@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // diary notes what happened, in order.
@@ -70,8 +71,6 @@ func draining(d *diary, name string, needs time.Duration) Part {
 		},
 	}
 }
-
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func TestPartsStopInReverseOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +159,7 @@ func TestASlowPartIsCutOffAfterTheGracePeriod(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 				began := time.Now()
-				err := Group{Grace: test.grace, Log: quiet(), Parts: []Part{
+				err := Group{Grace: test.grace, Log: testkit.Quiet(), Parts: []Part{
 					obedient(&d, "engine"), draining(&d, "listener", test.needs),
 				}}.Run(ctx)
 				if err != nil {
@@ -181,7 +180,7 @@ func TestTheGracePeriodIsSharedByAllParts(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()
-		_ = Group{Grace: 5 * time.Second, Log: quiet(), Parts: []Part{
+		_ = Group{Grace: 5 * time.Second, Log: testkit.Quiet(), Parts: []Part{
 			draining(&d, "first", 3*time.Second), draining(&d, "second", 3*time.Second),
 		}}.Run(ctx)
 		if took := time.Since(began); took != 5*time.Second {
@@ -197,7 +196,7 @@ func TestStopMayReturnBeforeRunDoes(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()
-		err := Group{Grace: time.Second, Log: quiet(), Parts: []Part{{
+		err := Group{Grace: time.Second, Log: testkit.Quiet(), Parts: []Part{{
 			Name: "deaf",
 			Run:  func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 			Stop: func(context.Context) error { return nil },
@@ -212,9 +211,7 @@ func TestAGroupOfNothingWaitsForItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := (Group{}).Run(ctx); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, (Group{}).Run(ctx))
 	})
 }
 
@@ -231,7 +228,7 @@ func TestStormOfStartsAndStops(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(20))*time.Millisecond)
 			defer cancel()
-			g := Group{Parts: parts, Grace: time.Duration(r.IntN(10)) * time.Millisecond, Log: quiet()}
+			g := Group{Parts: parts, Grace: time.Duration(r.IntN(10)) * time.Millisecond, Log: testkit.Quiet()}
 			_ = g.Run(ctx)
 			if len(d.entries) != len(parts) {
 				t.Errorf("seed %d: %d of %d parts had ended", seed, len(d.entries), len(parts))
@@ -271,7 +268,7 @@ func TestStormOnRealGoroutines(t *testing.T) {
 			g := Group{Parts: []Part{
 				obedient(&d, "a"), draining(&d, "b", 0), obedient(&d, "c"),
 				{Name: "d", Run: func(context.Context) error { return errors.New("broken") }},
-			}, Log: quiet()}
+			}, Log: testkit.Quiet()}
 			if err := g.Run(ctx); err != nil && err.Error() != "d: broken" {
 				t.Errorf("error is %v", err)
 			}
