@@ -9,15 +9,19 @@ func TestLocalNames(t *testing.T) {
 		"": false, "evil.example": false, "evil.example:8080": false, "127.0.0.1.evil.example:8080": false,
 		"notlocalhost": false, "localhost.evil.example": false, "localhost@evil.example": false,
 	} {
-		if got := IsLocalName(host, ""); got != want {
-			t.Errorf("%q: got %t", host, got)
-		}
+		t.Run(host, func(t *testing.T) {
+			if got := IsLocalName(host, ""); got != want {
+				t.Errorf("%q: got %t", host, got)
+			}
+		})
 	}
 	for host, want := range map[string]bool{
 		"yard.example": true, "Yard.Example.:8443": true, "evil.example": false, "x.yard.example": false, "": false,
 	} {
-		if got := IsLocalName(host, "yard.EXAMPLE"); got != want {
-			t.Errorf("%q at a yard with a name: got %t", host, got)
-		}
+		t.Run(host, func(t *testing.T) {
+			if got := IsLocalName(host, "yard.EXAMPLE"); got != want {
+				t.Errorf("%q at a yard with a name: got %t", host, got)
+			}
+		})
 	}
 }

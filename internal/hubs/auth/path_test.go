@@ -113,12 +113,14 @@ func TestHubOf(t *testing.T) {
 		{"$management", "$management"},
 	}
 	for _, tt := range tests {
-		if got := HubOf(tt.path); got != tt.want {
-			t.Errorf("%q lies in %q, want %q", tt.path, got, tt.want)
-		}
-		if got := EntityOf(tt.path); got != (Entity{Hub: tt.want, Path: tt.path}) {
-			t.Errorf("%q is the place %+v", tt.path, got)
-		}
+		t.Run(tt.path, func(t *testing.T) {
+			if got := HubOf(tt.path); got != tt.want {
+				t.Errorf("%q lies in %q, want %q", tt.path, got, tt.want)
+			}
+			if got := EntityOf(tt.path); got != (Entity{Hub: tt.want, Path: tt.path}) {
+				t.Errorf("%q is the place %+v", tt.path, got)
+			}
+		})
 	}
 }
 
@@ -129,9 +131,11 @@ func TestReservedSegment(t *testing.T) {
 		"a/Partitions/0": "partitions", "a/b/CONSUMERGROUPS": "consumergroups", "a//publishers": "publishers",
 		"a/messages": "messages", "a/$x/b": "$x",
 	} {
-		if got := ReservedSegment(name); got != want {
-			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := ReservedSegment(name); got != want {
+				t.Errorf("%q: got %q, want %q", name, got, want)
+			}
+		})
 	}
 }
 

@@ -11,9 +11,11 @@ func TestPolicyNames(t *testing.T) {
 		"": false, strings.Repeat("a", 65): false, "-a": false, "a-": false, ".": false, "a b": false, "a/b": false,
 		"häuser": false, "a\u0141b": false, "a\xffb": false, "a;b": false, "a\x00b": false,
 	} {
-		if err := CheckPolicyName(name); (err == nil) != want {
-			t.Errorf("%q: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := CheckPolicyName(name); (err == nil) != want {
+				t.Errorf("%q: %v", name, err)
+			}
+		})
 	}
 }
 
@@ -25,12 +27,14 @@ func TestChosenKeys(t *testing.T) {
 		"": false, "0123456789abcde": false, strings.Repeat("x", 257): false, DevelopmentKey: false,
 		"0123456789;abcdef": false, "0123456789 abcdef": false, "0123456789äbcdef": false, "0123456789\tabcdef": false,
 	} {
-		err := CheckKey(key)
-		if (err == nil) != want {
-			t.Errorf("%q: %v", key, err)
-		}
-		if err != nil && key != "" && strings.Contains(err.Error(), key) {
-			t.Errorf("the error tells the key: %v", err)
-		}
+		t.Run(key, func(t *testing.T) {
+			err := CheckKey(key)
+			if (err == nil) != want {
+				t.Errorf("%q: %v", key, err)
+			}
+			if err != nil && key != "" && strings.Contains(err.Error(), key) {
+				t.Errorf("the error tells the key: %v", err)
+			}
+		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // good is a token known to be right: its signature was computed elsewhere.
@@ -21,9 +23,7 @@ const (
 
 func TestKnownSignature(t *testing.T) {
 	s, err := ParseSignature(goodToken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if s.Resource != "amqp://localhost/eh1" || s.Path != "eh1" || s.Policy != RootPolicy || s.Expires.Unix() != 1700003600 {
 		t.Errorf("got %+v", s)
 	}
@@ -84,18 +84,14 @@ func signed(t *testing.T, sr, key string) Signature {
 	t.Helper()
 	sig := base64.StdEncoding.EncodeToString(sum(sr+"\n1700003600", key))
 	s, err := ParseSignature("SharedAccessSignature sr=" + sr + "&sig=" + url.QueryEscape(sig) + "&se=1700003600&skn=p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
 // H9: who has no key cannot sign with none.
 func TestEmptyKeySignsNothing(t *testing.T) {
 	s, err := ParseSignature(Sign("sb://ns", RootPolicy, "", time.Unix(1700003600, 0)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if s.SignedBy("") {
 		t.Error("an empty key signs")
 	}
@@ -168,9 +164,11 @@ func TestIsSignature(t *testing.T) {
 		goodToken: true, "SharedAccessSignature ": true, "SharedAccessSignature": false,
 		"": false, "eyJhbGciOi": false, "SharedAccessSignatures x": false, "Sanitized": false,
 	} {
-		if got := IsSignature(token); got != want {
-			t.Errorf("%q: got %t", token, got)
-		}
+		t.Run(token, func(t *testing.T) {
+			if got := IsSignature(token); got != want {
+				t.Errorf("%q: got %t", token, got)
+			}
+		})
 	}
 }
 
@@ -183,9 +181,7 @@ func TestSignThereAndBack(t *testing.T) {
 		other := rapid.StringMatching(`[!-~]{0,80}`).Draw(t, "other key")
 		end := rapid.Int64Range(0, maxExpiry).Draw(t, "end")
 		s, err := ParseSignature(Sign("sb://host/"+hub, policy, key, time.Unix(end, 0)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if s.Path != PathOf(hub) || s.Policy != policy || s.Expires.Unix() != end {
 			t.Errorf("came back as %+v", s)
 		}

@@ -23,9 +23,11 @@ func TestRecommendRoundsUpToCountsThatSpreadEvenly(t *testing.T) {
 		{"a target of nothing counts as one event", 3, 0, 32, 3},
 		{"a hub without partitions needs nobody", 10, 1, 0, 0},
 	} {
-		if got := Recommend(c.lag, c.target, c.partitions); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := Recommend(c.lag, c.target, c.partitions); got != c.want {
+				t.Errorf("%s: %d, want %d", c.name, got, c.want)
+			}
+		})
 	}
 }
 

@@ -2,18 +2,16 @@ package blob
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var (
@@ -33,44 +31,29 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
-// mortalMeta is a meta store that loses its power with the disk. A change under way then
-// is made or not.
-type mortalMeta struct {
-	meta.Store
-	rnd  *rand.Rand
-	mem  *vfs.Mem
-	left int // changes until the power goes; negative: never
-	dead bool
-}
-
-func (m *mortalMeta) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	var revision meta.Revision
-	err := m.mortally(func() (err error) {
-		revision, err = m.Store.CompareAndSet(ctx, key, expected, value)
-		return err
-	})
-	return revision, err
-}
-
-func (m *mortalMeta) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	return m.mortally(func() error { return m.Store.Delete(ctx, key, expected) })
-}
-
-func (m *mortalMeta) mortally(do func() error) error {
-	// The disk may have gone first.
-	if _, err := m.mem.List("."); m.dead || err != nil {
-		m.dead = true
+// mortal has a meta store lose its power with the disk, after some more changes, or when the disk does; negative: only
+// then. A change under way then is made or not.
+func (m *crashModel) mortal(store *metatest.Faulty, left int) {
+	dead := false
+	store.Inject(func(op metatest.Op) error {
+		if !op.Changes() {
+			return nil
+		}
+		_, err := m.mem.List(".") // the disk may have gone first
+		switch left--; {
+		case dead || err != nil:
+		case left != -1:
+			return nil
+		default:
+			m.mem.FailAfter(0)
+			if m.rnd.IntN(2) == 0 {
+				dead = true
+				return metatest.After(func(error) error { return meta.ErrUncertain })
+			}
+		}
+		dead = true
 		return meta.ErrUncertain
-	}
-	if m.left--; m.left != -1 {
-		return do()
-	}
-	m.dead = true
-	m.mem.FailAfter(0)
-	if m.rnd.IntN(2) == 0 {
-		_ = do()
-	}
-	return meta.ErrUncertain
+	})
 }
 
 // crashModel is what a store owes, by name: the bodies that a blob may have, nil for none.
@@ -105,20 +88,21 @@ func powerCuts(t *testing.T, seed uint64) {
 
 // live is one life: open, check, work until the power goes.
 func (m *crashModel) live() {
-	store := &mortalMeta{Store: m.entries, rnd: m.rnd, mem: m.mem, left: -1}
-	s, err := Open(Config{Meta: store, FS: m.mem, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	must(m.t, err)
+	store := metatest.NewFaulty(m.entries)
+	m.mortal(store, -1)
+	s, err := Open(Config{Meta: store, FS: m.mem, Log: testkit.Quiet()})
+	testkit.Must(m.t, err)
 	if _, err := s.CreateContainer(m.t.Context(), box, nil); err != nil && !errors.Is(err, ErrContainerExists) {
 		m.t.Fatal(err)
 	}
 	m.reconcile(s)
-	must(m.t, s.Sweep(m.t.Context()))
+	testkit.Must(m.t, s.Sweep(m.t.Context()))
 	m.reconcile(s)
 	m.wantNoStrays(s)
 	if m.rnd.IntN(2) == 0 {
 		m.mem.FailAfter(m.rnd.IntN(120))
 	} else {
-		store.left = m.rnd.IntN(30)
+		m.mortal(store, m.rnd.IntN(30))
 	}
 	for range 5 + m.rnd.IntN(40) {
 		m.step(s)
@@ -137,7 +121,7 @@ func (m *crashModel) reconcile(s *Service) {
 		if errors.Is(err, ErrBlobNotFound) {
 			got, err = nil, nil
 		}
-		must(m.t, err)
+		testkit.Must(m.t, err)
 		fits := false
 		for _, one := range may {
 			fits = fits || (one == nil) == (got == nil) && bytes.Equal(one, got)
@@ -152,9 +136,9 @@ func (m *crashModel) reconcile(s *Service) {
 // wantNoStrays checks that a sweep has left no file but those of blobs and blocks.
 func (m *crashModel) wantNoStrays(s *Service) {
 	named, err := s.sweepEntries(m.t.Context())
-	must(m.t, err)
+	testkit.Must(m.t, err)
 	entries, err := m.mem.List(".")
-	must(m.t, err)
+	testkit.Must(m.t, err)
 	if len(entries) != len(named) {
 		m.t.Errorf("there are %d files, and entries name %d", len(entries), len(named))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // slow is a store whose changes of blobs, once held up, are made when it is let go on: like
@@ -67,7 +68,7 @@ func TestASweepWhileAClientGoesAway(t *testing.T) {
 			synctest.Wait()
 			goAway()
 			synctest.Wait()
-			must(t, y.Sweep(t.Context()))
+			testkit.Must(t, y.Sweep(t.Context()))
 			close(s.goOn)
 			<-s.made
 			<-written
@@ -97,13 +98,13 @@ func TestADeletedContainerIsClearedAwayLater(t *testing.T) {
 		y.meta = stuck{plain}
 		y.open()
 		began := time.Now()
-		must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
+		testkit.Must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		y.meta = plain
 		y.open()
-		must(t, y.Sweep(t.Context()))
+		testkit.Must(t, y.Sweep(t.Context()))
 		if y.fileCount() != 0 {
 			t.Errorf("%d files are left", y.fileCount())
 		}
@@ -118,7 +119,7 @@ func TestTheLargestBlob(t *testing.T) {
 	for i := range MaxBlocks {
 		id := strings.Repeat("A", 84) + string([]byte{'A' + byte(i>>12&63), 'A' + byte(i>>8&15), 'A' + byte(i>>4&15), 'A' + byte(i&15)})
 		_, err := y.PutBlock(t.Context(), in(strings.Repeat("\x01", 300)), id, bytes.NewReader(body), Conditions{})
-		must(t, err)
+		testkit.Must(t, err)
 		list = append(list, BlockName{ID: id})
 	}
 	content := Content{
@@ -156,9 +157,9 @@ func TestBlocksOfABlobThatNobodyCommitsGo(t *testing.T) {
 		time.Sleep(6 * 24 * time.Hour)
 		y.block("b", "2", noise(3, large))
 		time.Sleep(2 * 24 * time.Hour)
-		must(t, y.Sweep(t.Context()))
+		testkit.Must(t, y.Sweep(t.Context()))
 		list, err := y.Blocks(t.Context(), in("b"), Conditions{})
-		must(t, err)
+		testkit.Must(t, err)
 		if !slices.Equal(list.UncommittedBlocks, []Block{{"2", large}}) || y.fileCount() != 2 {
 			t.Errorf("left are %v and %d files", list.UncommittedBlocks, y.fileCount())
 		}

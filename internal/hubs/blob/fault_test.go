@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Whatever operation of the disk fails under a write, the write fails, what was there
@@ -38,7 +39,7 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 				if b, err := y.Blob(t.Context(), in("b"), Conditions{}); err != nil || b.ETag != before.ETag {
 					t.Errorf("the blob is %v, %v", b, err)
 				}
-				must(t, y.Sweep(t.Context()))
+				testkit.Must(t, y.Sweep(t.Context()))
 				if y.fileCount() != 1 {
 					t.Errorf("there are %d files", y.fileCount())
 				}
@@ -56,7 +57,7 @@ func TestAFullDisk(t *testing.T) {
 	if !errors.Is(err, ErrNoSpace) {
 		t.Fatalf("got %v, want ErrNoSpace", err)
 	}
-	must(t, y.Delete(t.Context(), in("1"), Conditions{}))
+	testkit.Must(t, y.Delete(t.Context(), in("1"), Conditions{}))
 	y.put("2", noise(2, 2*large), Conditions{})
 	y.wantBody("2", noise(2, 2*large))
 }
@@ -66,11 +67,11 @@ func TestADamagedFileIsNoticed(t *testing.T) {
 	y := newYard(t)
 	y.put("b", noise(1, large), Conditions{})
 	entries, err := y.mem.List(".")
-	must(t, err)
+	testkit.Must(t, err)
 	f, err := y.mem.Open(entries[0].Name)
-	must(t, err)
-	must(t, f.Truncate(large-1))
-	must(t, f.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, f.Truncate(large-1))
+	testkit.Must(t, f.Close())
 	if _, err := y.body("b"); err == nil {
 		t.Error("half a body was given for the whole")
 	}
@@ -89,9 +90,7 @@ func TestSweepsAndWritersTogether(t *testing.T) {
 				return
 			default:
 			}
-			if err := y.Sweep(t.Context()); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, y.Sweep(t.Context()))
 		}
 	})
 	for w := range 6 {
@@ -126,7 +125,7 @@ func TestSweepsAndWritersTogether(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	must(t, y.Sweep(t.Context()))
+	testkit.Must(t, y.Sweep(t.Context()))
 	if got := y.fileCount(); got > 6 {
 		t.Errorf("%d files are left", got)
 	}
@@ -139,7 +138,5 @@ func check(t *testing.T, err error, allowed ...error) {
 			return
 		}
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 }

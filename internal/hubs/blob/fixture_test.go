@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +36,7 @@ func newYard(t testing.TB) *yard {
 	y := &yard{t: t, meta: metatest.NewMemory(), mem: vfs.NewMem()}
 	y.open()
 	_, err := y.CreateContainer(t.Context(), box, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	return y
 }
 
@@ -45,22 +44,15 @@ func newYard(t testing.TB) *yard {
 func (y *yard) open() {
 	y.t.Helper()
 	y.fs = vfs.NewFaulty(y.mem)
-	s, err := Open(Config{Meta: y.meta, FS: y.fs, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	must(y.t, err)
+	s, err := Open(Config{Meta: y.meta, FS: y.fs, Log: testkit.Quiet()})
+	testkit.Must(y.t, err)
 	y.Service = s
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (y *yard) put(name string, body []byte, when Conditions) Blob {
 	y.t.Helper()
 	b, err := y.Put(y.t.Context(), in(name), bytes.NewReader(body), Content{}, when)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return b
 }
 
@@ -91,7 +83,7 @@ func (y *yard) wantBody(name string, want []byte) {
 func (y *yard) fileCount() int {
 	y.t.Helper()
 	entries, err := y.mem.List(".")
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return len(entries)
 }
 
@@ -107,7 +99,7 @@ const large = InlineBytes + 1000
 func (y *yard) block(name, id string, body []byte) {
 	y.t.Helper()
 	_, err := y.PutBlock(y.t.Context(), in(name), id, bytes.NewReader(body), Conditions{})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 func blocks(ids string) []BlockName {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestContainerNames(t *testing.T) {
@@ -13,9 +14,11 @@ func TestContainerNames(t *testing.T) {
 		"abc": true, "a-b-1": true, "$root": true, strings.Repeat("a", 63): true,
 		"ab": false, "a--b": false, "-ab": false, "ab-": false, "aBc": false, "a_b": false, "a/b": false, "$logz": false, strings.Repeat("a", 64): false,
 	} {
-		if err := checkContainerName(name); (err == nil) != valid {
-			t.Errorf("%q: %v, want valid %t", name, err, valid)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := checkContainerName(name); (err == nil) != valid {
+				t.Errorf("%q: %v, want valid %t", name, err, valid)
+			}
+		})
 	}
 }
 
@@ -30,9 +33,7 @@ func FuzzBlobKey(f *testing.F) {
 			return
 		}
 		key := blobKey("0123", name)
-		if err := meta.CheckKey(key); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, meta.CheckKey(key))
 		if text, short := strings.CutPrefix(key, blobsPrefix+"0123/"); short {
 			if back, err := unescapeName(text); err != nil || back != name {
 				t.Fatalf("%q came back as %q, %v", name, back, err)
@@ -40,9 +41,7 @@ func FuzzBlobKey(f *testing.F) {
 		}
 		prefix := name[:max(0, min(cut, len(name)))]
 		narrow := listPrefix("0123", prefix)
-		if err := meta.CheckPrefix(narrow); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, meta.CheckPrefix(narrow))
 		if !utf8.ValidString(prefix) || strings.HasPrefix(key, longPrefix) {
 			return
 		}

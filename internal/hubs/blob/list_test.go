@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Whatever the size of its pages, a list has each name once, as a blob or in a prefix, in
@@ -62,7 +64,7 @@ func listPages(y *yard, q ListQuery) []string {
 	var list []string
 	for range 200 {
 		page, err := y.List(y.t.Context(), box, q)
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		if n := len(page.Blobs) + len(page.Prefixes); q.Max > 0 && n > q.Max {
 			y.t.Fatalf("a page has %d, want at most %d", n, q.Max)
 		}
@@ -85,13 +87,13 @@ func TestContainersArePaged(t *testing.T) {
 	y := newYard(t)
 	for i := range 5 {
 		_, err := y.CreateContainer(t.Context(), Path{Account: "other", Container: fmt.Sprintf("c-%d", i)}, nil)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	var names []string
 	q := ListQuery{Max: 2, Prefix: "c-"}
 	for {
 		page, next, err := y.Containers(t.Context(), "other", q)
-		must(t, err)
+		testkit.Must(t, err)
 		for _, c := range page {
 			names = append(names, c.Name)
 		}

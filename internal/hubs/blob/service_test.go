@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A small body is in the meta store, a larger one in a file; both come back as they were,
@@ -28,7 +29,7 @@ func TestBodiesComeBack(t *testing.T) {
 		t.Errorf("there are %d files, want 2", got)
 	}
 	y.open()
-	must(t, y.Sweep(t.Context()))
+	testkit.Must(t, y.Sweep(t.Context()))
 	for _, size := range sizes {
 		y.wantBody(fmt.Sprint(size), noise(uint64(size), size))
 	}
@@ -41,13 +42,13 @@ func TestARangeIsReadAcrossBlocks(t *testing.T) {
 		y.block("b", id, all[i*1000:(i+1)*1000])
 	}
 	_, err := y.Commit(t.Context(), in("b"), blocks("x y z"), Content{}, Conditions{})
-	must(t, err)
+	testkit.Must(t, err)
 	body, err := y.Open(t.Context(), in("b"), Conditions{})
-	must(t, err)
+	testkit.Must(t, err)
 	defer body.Close()
 	for _, part := range [][2]int64{{0, 3000}, {0, 1}, {999, 2}, {1000, 1000}, {500, 2000}, {2999, 1}, {3000, 0}} {
 		var got bytes.Buffer
-		must(t, body.WriteRange(&got, part[0], part[1]))
+		testkit.Must(t, body.WriteRange(&got, part[0], part[1]))
 		if !bytes.Equal(got.Bytes(), all[part[0]:part[0]+part[1]]) {
 			t.Errorf("range %v is not what was written", part)
 		}
@@ -70,16 +71,16 @@ func TestAReaderFinishesWhatItBegan(t *testing.T) {
 			y := newYard(t)
 			y.put("b", noise(1, large), Conditions{})
 			body, err := y.Open(t.Context(), in("b"), Conditions{})
-			must(t, err)
-			must(t, end(y))
-			must(t, y.Sweep(t.Context()))
+			testkit.Must(t, err)
+			testkit.Must(t, end(y))
+			testkit.Must(t, y.Sweep(t.Context()))
 			var got bytes.Buffer
-			must(t, body.WriteRange(&got, 0, body.Bytes))
+			testkit.Must(t, body.WriteRange(&got, 0, body.Bytes))
 			if !bytes.Equal(got.Bytes(), noise(1, large)) {
 				t.Error("the reader got another body")
 			}
 			body.Close()
-			must(t, y.Sweep(t.Context()))
+			testkit.Must(t, y.Sweep(t.Context()))
 			if want := map[string]int{"replaced": 1}[name]; y.fileCount() != want {
 				t.Errorf("%d files are left, want %d", y.fileCount(), want)
 			}
@@ -92,12 +93,12 @@ func TestAReaderFinishesWhatItBegan(t *testing.T) {
 func TestOneWriterWins(t *testing.T) { // P1
 	y := newYard(t)
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true})
-	must(t, err)
-	defer func() { must(t, store.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, store.Close()) }()
 	y.meta = store
 	y.open()
 	_, err = y.CreateContainer(t.Context(), box, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	race := func(write func(i int) error, lost error) {
 		t.Helper()
 		var won atomic.Int32
@@ -122,7 +123,7 @@ func TestOneWriterWins(t *testing.T) { // P1
 		return err
 	}, ErrBlobExists)
 	first, err := y.Blob(t.Context(), in("b"), Conditions{})
-	must(t, err)
+	testkit.Must(t, err)
 	race(func(i int) error {
 		_, err := y.SetMetadata(t.Context(), in("b"), map[string]string{"ownerid": fmt.Sprint(i)}, Conditions{IfMatch: first.ETag})
 		return err
@@ -138,7 +139,7 @@ func TestAWriteGivesAnotherETagAndALeaseDoesNot(t *testing.T) {
 	seen := map[string]bool{}
 	note := func(b Blob, err error) {
 		t.Helper()
-		must(t, err)
+		testkit.Must(t, err)
 		if seen[b.ETag] {
 			t.Errorf("ETag %s came twice", b.ETag)
 		}
@@ -149,7 +150,7 @@ func TestAWriteGivesAnotherETagAndALeaseDoesNot(t *testing.T) {
 	note(y.SetMetadata(t.Context(), in("b"), nil, Conditions{}))
 	note(y.SetProperties(t.Context(), in("b"), Properties{ContentType: "text/plain"}, Conditions{}))
 	b, err := y.Lease(t.Context(), in("b"), LeaseAction{Kind: AcquireLease, Proposed: "A", Duration: -1}, Conditions{})
-	must(t, err)
+	testkit.Must(t, err)
 	if !seen[b.ETag] {
 		t.Error("a lease changed the ETag")
 	}
@@ -163,7 +164,7 @@ func TestALeaseExpires(t *testing.T) {
 		y.put("b", nil, Conditions{})
 		acquire := LeaseAction{Kind: AcquireLease, Proposed: "A", Duration: 15 * time.Second}
 		_, err := y.Lease(t.Context(), in("b"), acquire, Conditions{})
-		must(t, err)
+		testkit.Must(t, err)
 		y.open()
 		set := func(id string) error {
 			_, err := y.SetMetadata(t.Context(), in("b"), nil, Conditions{LeaseID: id})
@@ -173,12 +174,12 @@ func TestALeaseExpires(t *testing.T) {
 		if err := set(""); !errors.Is(err, ErrLeaseNeeded) {
 			t.Errorf("a write without the lease: %v", err)
 		}
-		must(t, set("A"))
+		testkit.Must(t, set("A"))
 		time.Sleep(time.Second)
 		if err := set("A"); !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("a write after its end: %v", err)
 		}
-		must(t, set(""))
+		testkit.Must(t, set(""))
 		_, err = y.Lease(t.Context(), in("b"), LeaseAction{Kind: RenewLease, ID: "A"}, Conditions{})
 		if !errors.Is(err, ErrLeaseMismatch) {
 			t.Errorf("a renewal after another has written: %v", err)
@@ -200,21 +201,21 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("blocks alone are listed: %v, %v", page, err)
 	}
 	_, err := y.Commit(t.Context(), in("b"), blocks("2 1"), Content{}, Conditions{IfNoneMatch: "*"})
-	must(t, err)
+	testkit.Must(t, err)
 	y.wantBody("b", append(noise(3, 100), noise(1, 100)...))
 	if _, err := y.Commit(t.Context(), in("b"), blocks("3"), Content{}, Conditions{}); !errors.Is(err, ErrBlockList) {
 		t.Errorf("a forgotten block: %v", err)
 	}
 	y.block("b", "1", noise(5, 50))
 	_, err = y.Commit(t.Context(), in("b"), []BlockName{{"1", Committed}, {"1", Uncommitted}, {"2", Latest}, {"1", Latest}}, Content{}, Conditions{})
-	must(t, err)
+	testkit.Must(t, err)
 	y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
 	list, err := y.Blocks(t.Context(), in("b"), Conditions{})
-	must(t, err)
+	testkit.Must(t, err)
 	if len(list.CommittedBlocks) != 4 || len(list.UncommittedBlocks) != 0 {
 		t.Errorf("blocks are %+v", list)
 	}
-	must(t, y.Sweep(t.Context()))
+	testkit.Must(t, y.Sweep(t.Context()))
 	y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
 	if got := y.fileCount(); got != 3 {
 		t.Errorf("%d files are left, want 3", got)
@@ -231,13 +232,13 @@ func TestBlocksThatNobodyCommitsGo(t *testing.T) {
 		y := newYard(t)
 		y.block("b", "1", noise(1, 10))
 		time.Sleep(uncommittedAge)
-		must(t, y.Sweep(t.Context()))
+		testkit.Must(t, y.Sweep(t.Context()))
 		list, err := y.Blocks(t.Context(), in("b"), Conditions{})
 		if err != nil || len(list.UncommittedBlocks) != 1 {
 			t.Errorf("after a week: %+v, %v", list, err)
 		}
 		time.Sleep(time.Second)
-		must(t, y.Sweep(t.Context()))
+		testkit.Must(t, y.Sweep(t.Context()))
 		if _, err := y.Blocks(t.Context(), in("b"), Conditions{}); !errors.Is(err, ErrBlobNotFound) || y.fileCount() != 0 {
 			t.Errorf("later: %v, and %d files", err, y.fileCount())
 		}
@@ -250,16 +251,16 @@ func TestADeletedContainerIsEmptyWhenMadeAnew(t *testing.T) {
 	y.put("small", []byte("x"), Conditions{})
 	y.put("large", noise(1, large), Conditions{})
 	y.block("blocks", "1", noise(1, 10))
-	must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
+	testkit.Must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
 	if _, err := y.Blob(t.Context(), in("small"), Conditions{}); !errors.Is(err, ErrContainerNotFound) {
 		t.Errorf("a blob in no container: %v", err)
 	}
 	_, err := y.CreateContainer(t.Context(), box, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if page, err := y.List(t.Context(), box, ListQuery{Uncommitted: true}); err != nil || len(page.Blobs) != 0 {
 		t.Errorf("the new one has %v, %v", page.Blobs, err)
 	}
-	must(t, y.Sweep(t.Context()))
+	testkit.Must(t, y.Sweep(t.Context()))
 	if y.fileCount() != 0 {
 		t.Errorf("%d files are left", y.fileCount())
 	}
@@ -318,16 +319,16 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		f, err := y.mem.Create("0123456789abcdef0123456789abcdef")
-		must(t, err)
-		must(t, f.Close())
+		testkit.Must(t, err)
+		testkit.Must(t, f.Close())
 		foreign, err := y.mem.Create("README")
-		must(t, err)
-		must(t, foreign.Close())
+		testkit.Must(t, err)
+		testkit.Must(t, foreign.Close())
 		stop := y.run()
 		synctest.Wait()
 		if y.fileCount() != 1 {
 			t.Error("what nobody names is there yet, or what is not ours is gone")
 		}
-		must(t, stop())
+		testkit.Must(t, stop())
 	})
 }

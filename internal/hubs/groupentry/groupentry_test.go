@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestKeysAreSegmentsOfPlainLetters(t *testing.T) {
@@ -12,16 +14,16 @@ func TestKeysAreSegmentsOfPlainLetters(t *testing.T) {
 		"": false, "/": false, "/a": false, "a/": false, "a//b": false, "a b": false, "ä": false, "a\x00": false,
 		"a\xff": false, "a%": false, "a*": false, strings.Repeat("k", 201): false,
 	} {
-		if err := Check(key, nil); (err == nil) != valid || (err != nil && !errors.Is(err, ErrInvalid)) {
-			t.Errorf("key %q: %v", key, err)
-		}
+		t.Run(key, func(t *testing.T) {
+			if err := Check(key, nil); (err == nil) != valid || (err != nil && !errors.Is(err, ErrInvalid)) {
+				t.Errorf("key %q: %v", key, err)
+			}
+		})
 	}
 }
 
 func TestValuesAreBounded(t *testing.T) {
-	if err := Check("a", make([]byte, MaxValueBytes)); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, Check("a", make([]byte, MaxValueBytes)))
 	if err := Check("a", make([]byte, MaxValueBytes+1)); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
 	}
@@ -31,8 +33,10 @@ func TestPrefixesEndInASlash(t *testing.T) {
 	for prefix, valid := range map[string]bool{
 		"": true, "a/": true, "a/b/": true, "a": false, "/": false, "a//": false, "a b/": false,
 	} {
-		if err := CheckPrefix(prefix); (err == nil) != valid {
-			t.Errorf("prefix %q: %v", prefix, err)
-		}
+		t.Run(prefix, func(t *testing.T) {
+			if err := CheckPrefix(prefix); (err == nil) != valid {
+				t.Errorf("prefix %q: %v", prefix, err)
+			}
+		})
 	}
 }

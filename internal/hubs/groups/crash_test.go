@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -49,19 +50,13 @@ type acknowledged struct {
 func crashLife(t *testing.T, path string, lines int) map[string]acknowledged {
 	t.Helper()
 	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), childFile+"="+path)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	last := map[string]acknowledged{}
 	seen := 0
 	for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
@@ -91,9 +86,7 @@ func wantAcknowledged(t *testing.T, path string, last, former map[string]acknowl
 	g := processor.Group{Hub: "orders", Group: "billing"}
 	checkpoints, err1 := y.Checkpoints(t.Context(), g)
 	leases, err2 := y.Leases(t.Context(), g)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err1, err2))
 	epochs := map[string]int64{}
 	for _, l := range leases {
 		epochs[l.Partition] = l.Epoch
@@ -123,23 +116,23 @@ func owner(epoch int64) string { return "life-" + strconv.FormatInt(epoch, 10) }
 
 // workUntilKilled is what the child does.
 func workUntilKilled(path string) error {
-	store, err := bolt.Open(bolt.Config{Path: path, Log: quiet()})
+	store, err := bolt.Open(bolt.Config{Path: path, Log: testkit.Quiet()})
 	if err != nil {
 		return err
 	}
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: quiet()})
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: testkit.Quiet()})
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
-	b, err := broker.Open(ctx, broker.Config{Engine: engine, Meta: store, Log: quiet()})
+	b, err := broker.Open(ctx, broker.Config{Engine: engine, Meta: store, Log: testkit.Quiet()})
 	if err != nil {
 		return err
 	}
 	if _, err := b.EnsureHub(ctx, broker.HubConfig{Name: "orders", Partitions: crashPartitions}, []string{"billing"}); err != nil {
 		return err
 	}
-	k, err := New(Config{Meta: store, Broker: b, Log: quiet()})
+	k, err := New(Config{Meta: store, Broker: b, Log: testkit.Quiet()})
 	if err != nil {
 		return err
 	}
@@ -194,10 +187,15 @@ func TestLostAnswers(t *testing.T) {
 		store := metatest.NewMemory()
 		y := newYard(t, store)
 		g := y.group(t, "orders", "billing", 1)
-		shaky, err := New(Config{Meta: &shakyStore{Store: store, random: random}, Broker: y.broker, Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		losing := metatest.NewFaulty(store)
+		losing.Inject(func(op metatest.Op) error { // before or after it has done what it was asked for
+			if op.Kind != metatest.OpSet {
+				return nil
+			}
+			return map[int]error{0: meta.ErrUncertain, 1: metatest.Unheard(meta.ErrUncertain)}[random.IntN(8)]
+		})
+		shaky, err := New(Config{Meta: losing, Broker: y.broker, Log: testkit.Quiet()})
+		testkit.Must(t, err)
 		saved := int64(-1)
 		for epoch := int64(1); epoch < 10; epoch++ {
 			l, ok := claimShaky(t, y, shaky, g, epoch)
@@ -229,9 +227,7 @@ func claimShaky(t *testing.T, y *yard, shaky *Registry, g processor.Group, epoch
 	l := processor.Lease{Partition: "0", Owner: owner(epoch), Epoch: epoch}
 	look := func() (had processor.Lease) {
 		leases, err := y.Leases(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, had = range leases {
 		}
 		return had
@@ -243,23 +239,4 @@ func claimShaky(t *testing.T, y *yard, shaky *Registry, g processor.Group, epoch
 	}
 	had := look()
 	return had, had.Owner == l.Owner
-}
-
-// shakyStore loses answers, before or after it has done what it was asked for.
-type shakyStore struct {
-	meta.Store
-	random *rand.Rand // used by one goroutine at a time
-}
-
-func (s *shakyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	switch s.random.IntN(8) {
-	case 0:
-		return 0, meta.ErrUncertain
-	case 1:
-		if _, err := s.Store.CompareAndSet(ctx, key, expected, value); err != nil {
-			return 0, err
-		}
-		return 0, meta.ErrUncertain
-	}
-	return s.Store.CompareAndSet(ctx, key, expected, value)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -118,9 +119,7 @@ func TestMovesAreRefusedWhileAReaderHasAnEpoch(t *testing.T) {
 		r, err := y.broker.Receive(t.Context(), broker.ReceiverConfig{
 			Hub: g.Hub, Group: g.Group, Partition: "0", At: eventlog.Earliest(), Epoch: epoch, Name: "sdk",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { r.Close(); r.Cursor.Close() })
 		return r
 	}

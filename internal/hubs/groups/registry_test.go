@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -125,10 +125,8 @@ func TestForeignVersionsConflict(t *testing.T) {
 // P8: a group has a bounded number of entries; what is removed makes room.
 func TestEntriesAreBounded(t *testing.T) {
 	y := newYard(t, nil)
-	k, err := New(Config{Meta: y.meta, Broker: y.broker, MaxEntries: 3, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, err := New(Config{Meta: y.meta, Broker: y.broker, MaxEntries: 3, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	y.Registry = k
 	g, other := y.group(t, "orders", "billing", 1), y.group(t, "orders", "other", 1)
 	var last processor.Entry
@@ -142,15 +140,11 @@ func TestEntriesAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	y.put(t, other, "k", "another group's")
-	if err := y.Remove(t.Context(), g, last); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, y.Remove(t.Context(), g, last))
 	y.put(t, g, "more", "there is room")
 
-	again, err := New(Config{Meta: y.meta, Broker: y.broker, MaxEntries: 3, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again, err := New(Config{Meta: y.meta, Broker: y.broker, MaxEntries: 3, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	if _, err := again.Put(t.Context(), g, processor.Entry{Key: "still-more"}); !errors.Is(err, ErrTooManyEntries) {
 		t.Errorf("after a restart: %v", err)
 	}
@@ -160,19 +154,13 @@ func TestEntriesAreBounded(t *testing.T) {
 // made smaller makes room.
 func TestEntriesAreBoundedByWhatTheyMeasure(t *testing.T) {
 	y := newYard(t, nil)
-	k, err := New(Config{Meta: y.meta, Broker: y.broker, MaxEntryBytes: 10_000, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, err := New(Config{Meta: y.meta, Broker: y.broker, MaxEntryBytes: 10_000, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	g := y.group(t, "orders", "billing", 1)
 	small, err := k.Put(t.Context(), g, processor.Entry{Key: "small"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	large, err := k.Put(t.Context(), g, processor.Entry{Key: "large", Value: make([]byte, 6000)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	small.Value = make([]byte, 6000)
 	if _, err := k.Put(t.Context(), g, small); !errors.Is(err, ErrTooManyEntries) {
 		t.Errorf("one that grows: %v", err)
@@ -190,9 +178,7 @@ func TestEntriesAreBoundedByWhatTheyMeasure(t *testing.T) {
 	if small, err = k.Put(t.Context(), g, small); err != nil {
 		t.Errorf("after another was made smaller: %v", err)
 	}
-	if err := k.Remove(t.Context(), g, small); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.Remove(t.Context(), g, small))
 	if _, err := k.Put(t.Context(), g, processor.Entry{Key: "new", Value: make([]byte, 6000)}); err != nil {
 		t.Errorf("after another was removed: %v", err)
 	}
@@ -210,12 +196,8 @@ func TestRecordsGoWithTheirGroupAndHub(t *testing.T) {
 		l := y.fill(t, g)
 		y.fill(t, d)
 		old, err := y.Checkpoints(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := remove(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, remove())
 		if _, err := y.Leases(t.Context(), g); err == nil {
 			t.Errorf("%s: there are leases of what was deleted", what)
 		}
@@ -235,9 +217,7 @@ func TestRecordsGoWithTheirGroupAndHub(t *testing.T) {
 			t.Errorf("%s: a renewal of the former group's owner won %v, %v", what, won, err)
 		}
 		y.wantEmpty(t, g)
-		if err := y.broker.DeleteHub(t.Context(), "orders"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 	}
 }
 
@@ -266,15 +246,10 @@ func TestRecordsMadeDuringADeletion(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			y := newYard(t, nil)
 			g := y.group(t, "orders", "billing", 1)
-			interrupted := &interruptedStore{Store: y.meta, interrupt: func() {
-				if err := y.broker.DeleteGroup(t.Context(), g.Hub, g.Group); err != nil {
-					t.Error(err)
-				}
-			}}
-			k, err := New(Config{Meta: interrupted, Broker: y.broker, Log: quiet()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			interrupted := metatest.NewFaulty(y.meta)
+			interrupted.InjectOnce(isSet, func(metatest.Op) error { return y.broker.DeleteGroup(t.Context(), g.Hub, g.Group) })
+			k, err := New(Config{Meta: interrupted, Broker: y.broker, Log: testkit.Quiet()})
+			testkit.Must(t, err)
 			switch what {
 			case "lease":
 				_, err = k.Claim(t.Context(), g, []processor.Lease{{Partition: "0", Owner: "a", Epoch: 1}})
@@ -294,19 +269,20 @@ func TestRecordsMadeDuringADeletion(t *testing.T) {
 	}
 }
 
+func isSet(op metatest.Op) bool { return op.Kind == metatest.OpSet }
+
 // H1: nor does one whose maker leaves at that very moment.
 func TestARecordMadeDuringADeletionByWhoLeaves(t *testing.T) {
 	y := newYard(t, nil)
 	g := y.group(t, "orders", "billing", 1)
 	ctx, leave := context.WithCancel(t.Context())
-	k, err := New(Config{Meta: &leavingStore{y.meta, func() {
-		if err := y.broker.DeleteGroup(t.Context(), g.Hub, g.Group); err != nil {
-			t.Error(err)
-		}
-	}, leave}, Broker: y.broker, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := metatest.NewFaulty(y.meta)
+	store.InjectOnce(isSet, func(metatest.Op) error {
+		testkit.Check(t, y.broker.DeleteGroup(t.Context(), g.Hub, g.Group))
+		return metatest.After(func(err error) error { leave(); return err })
+	})
+	k, err := New(Config{Meta: store, Broker: y.broker, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	if _, err := k.Claim(ctx, g, []processor.Lease{{Partition: "0", Owner: "a", Epoch: 1}}); err == nil {
 		t.Error("it was claimed")
 	}
@@ -314,30 +290,6 @@ func TestARecordMadeDuringADeletionByWhoLeaves(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-}
-
-// leavingStore lets something happen before a change and something after it.
-type leavingStore struct {
-	meta.Store
-	before, after func()
-}
-
-func (s *leavingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	s.before()
-	defer s.after()
-	return s.Store.CompareAndSet(ctx, key, expected, value)
-}
-
-// interruptedStore lets something happen before the first change.
-type interruptedStore struct {
-	meta.Store
-	once      sync.Once
-	interrupt func()
-}
-
-func (s *interruptedStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	s.once.Do(s.interrupt)
-	return s.Store.CompareAndSet(ctx, key, expected, value)
 }
 
 // A watch ends when its group is deleted: one of the same name has other records.
@@ -348,9 +300,7 @@ func TestAWatchEndsWithItsGroup(t *testing.T) {
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- y.Watch(t.Context(), g, func() { close(ready) }, make(chan struct{}, 1)) }()
 	<-ready
-	if err := y.broker.DeleteGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, y.broker.DeleteGroup(t.Context(), "orders", "billing"))
 	if err := <-ended; !isNotFound(err, broker.KindGroup) {
 		t.Errorf("the watch ended with %v", err)
 	}
@@ -362,9 +312,7 @@ func TestALaterFormatIsRefused(t *testing.T) {
 	g := y.group(t, "orders", "billing", 1)
 	y.fill(t, g)
 	all, err := y.meta.List(t.Context(), "records/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range all {
 		later := strings.Replace(string(e.Value), `"v":1`, `"v":2`, 1)
 		if _, err := y.meta.CompareAndSet(t.Context(), e.Key, e.Revision, []byte(later)); err != nil {
@@ -385,11 +333,15 @@ func TestALaterFormatIsRefused(t *testing.T) {
 func TestAFailedClaimNotifiesWhatWasWritten(t *testing.T) {
 	y := newYard(t, nil)
 	g := y.group(t, "orders", "billing", 100)
-	failing := &failingStore{Store: y.meta, suffix: "lease/42"}
-	k, err := New(Config{Meta: failing, Broker: y.broker, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failing := metatest.NewFaulty(y.meta)
+	failing.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpSet && strings.HasSuffix(op.Key, "lease/42") {
+			return meta.ErrUncertain
+		}
+		return nil
+	})
+	k, err := New(Config{Meta: failing, Broker: y.broker, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	leases := make([]processor.Lease, 100)
 	for i := range leases {
 		leases[i] = processor.Lease{Partition: fmt.Sprint(i), Owner: "a", Epoch: 1}
@@ -405,18 +357,6 @@ func TestAFailedClaimNotifiesWhatWasWritten(t *testing.T) {
 	}
 }
 
-type failingStore struct {
-	meta.Store
-	suffix string
-}
-
-func (s *failingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if strings.HasSuffix(key, s.suffix) {
-		return 0, meta.ErrUncertain
-	}
-	return s.Store.CompareAndSet(ctx, key, expected, value)
-}
-
 // P1: on a replicated store a read may be older than what the caller was told by another node: neither
 // a renewal nor a checkpoint fails for that, and nothing is fenced less.
 func TestStaleReads(t *testing.T) {
@@ -424,10 +364,8 @@ func TestStaleReads(t *testing.T) {
 	y := newYard(t, store)
 	g := y.group(t, "orders", "billing", 2)
 	stale := &staleStore{Store: store}
-	k, err := New(Config{Meta: stale, Broker: y.broker, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, err := New(Config{Meta: stale, Broker: y.broker, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	former := y.own(t, g, "0", "former", 1)
 	old := y.checkpointAt(t, g, former, 5, "5")
 	y.own(t, g, "1", "liar", 1)
@@ -435,9 +373,7 @@ func TestStaleReads(t *testing.T) {
 
 	l := y.own(t, g, "0", "a", 2) // by another node
 	c, err := y.Begin(t.Context(), g, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if won, err := k.Claim(t.Context(), g, []processor.Lease{l}); err != nil || len(won) != 1 || !won[0].Acquired.Equal(l.Acquired) {
 		t.Fatalf("renewal gave %+v, %v", won, err)
 	}
@@ -468,9 +404,7 @@ type staleStore struct {
 
 func (s *staleStore) freeze(t *testing.T) {
 	all, err := s.Store.List(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.frozen = map[string]meta.Entry{}
 	for _, e := range all {
 		s.frozen[e.Key] = e

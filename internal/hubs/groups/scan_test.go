@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -21,9 +22,7 @@ func (y *yard) putEntry(t testing.TB, g processor.Group, key, value string) proc
 	t.Helper()
 	f := processor.Entry{Key: key, Value: []byte(value)}
 	there, err := y.Entries(t.Context(), g, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, had := range there {
 		if had.Key == key {
 			f.Version = had.Version
@@ -71,9 +70,7 @@ func TestEntriesOfAllGroupsAreFound(t *testing.T) {
 	y.own(t, billing, "0", "somebody", 1)
 
 	found, err := y.FindEntries(t.Context(), "circuit/", "failures/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []string{"Team/Orders Billing circuit/a=1", "Team/Orders Billing failures/a/i=2", "images $Default circuit/b=4"}
 	if diff := cmp.Diff(want, words(found)); diff != "" {
 		t.Error(diff)
@@ -93,9 +90,7 @@ func TestEntriesThatCannotBeReadDoNotHideOthers(t *testing.T) {
 	g := y.group(t, "orders", "billing", 1)
 	y.putEntry(t, g, "circuit/a", "1")
 	r, err := y.broker.GroupRecords(t.Context(), "orders", "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, key := range []string{r.Prefix + "fact/circuit/broken", broker.RecordsPrefix + "no-such-log/id/fact/circuit/a", "records/x"} {
 		if _, err := y.meta.CompareAndSet(t.Context(), key, 0, []byte("{")); err != nil {
 			t.Fatal(err)
@@ -128,15 +123,11 @@ func TestAStoreThatDoesNotAnswerIsNotOneWithoutEntries(t *testing.T) {
 	y := newYard(t, store)
 	y.putEntry(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
 	for _, prefix := range []string{"records/", "groups/"} {
-		k, err := New(Config{Meta: unanswering{store, prefix}, Broker: openYard(t, unanswering{store, ""}, y.engine).broker, Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		k, err := New(Config{Meta: unanswering{store, prefix}, Broker: openYard(t, unanswering{store, ""}, y.engine).broker, Log: testkit.Quiet()})
+		testkit.Must(t, err)
 		if prefix == "groups/" { // which only the broker asks
-			b, err := broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: unanswering{store, "groups/orders"}, Log: quiet()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b, err := broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: unanswering{store, "groups/orders"}, Log: testkit.Quiet()})
+			testkit.Must(t, err)
 			k.broker = b
 		}
 		if found, err := k.FindEntries(t.Context(), "circuit/"); !errors.Is(err, errUnanswering) {
@@ -174,13 +165,9 @@ func TestEntriesAreFollowed(t *testing.T) {
 		late := y.group(t, "late", "new", 1)
 		f := y.putEntry(t, late, "circuit/b", "3")
 		expect("late new circuit/b=3")
-		if err := y.Remove(t.Context(), late, f); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.Remove(t.Context(), late, f))
 		expect("late new circuit/b= gone")
-		if err := y.broker.DeleteGroup(t.Context(), "orders", "billing"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.broker.DeleteGroup(t.Context(), "orders", "billing"))
 		expect("orders billing circuit/a= gone")
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -34,17 +35,13 @@ func TestTheTable(t *testing.T) {
 		reader, err := y.broker.Receive(t.Context(), broker.ReceiverConfig{
 			Hub: "orders", Group: "billing", Partition: "0", At: eventlog.Earliest(), Epoch: new(int64(2)), Name: "one",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer reader.Cursor.Close()
 		defer reader.Close()
 		time.Sleep(20 * time.Second)
 
 		table, err := y.Table(t.Context(), "orders", "billing")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if table.Hub != "Orders" || table.Group != "billing" || table.Namespace != "eventyard" || len(table.Partitions) != 4 {
 			t.Errorf("the table is of %+v", table)
 		}
@@ -76,9 +73,7 @@ func TestTheTable(t *testing.T) {
 func (y *yard) put(t testing.TB, g processor.Group, key, value string) processor.Entry {
 	t.Helper()
 	f, err := y.Put(t.Context(), g, processor.Entry{Key: key, Value: []byte(value)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return f
 }
 
@@ -96,9 +91,7 @@ func TestInstances(t *testing.T) {
 		y.put(t, g, "presence/one", `{"started":"2026-11-15T08:00:00Z"}`)
 		y.put(t, g, "presence/idle", `no JSON`)
 		table, err := y.Table(t.Context(), "orders", "billing")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var got []string
 		for _, i := range table.Instances {
 			line := i.ID + strings.Repeat("*", i.Partitions)
@@ -157,7 +150,7 @@ func TestLagAtTheEdges(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	y := newYard(t, nil)
 	registry := prometheus.NewRegistry()
-	if _, err := New(Config{Meta: y.meta, Broker: y.broker, Log: quiet(), Metrics: registry}); err != nil {
+	if _, err := New(Config{Meta: y.meta, Broker: y.broker, Log: testkit.Quiet(), Metrics: registry}); err != nil {
 		t.Fatal(err)
 	}
 	g := y.group(t, "Orders", "billing", 2)
@@ -182,9 +175,7 @@ eventyard_group_partitions_owned{group="billing",hub="Orders",owner="one"} 1
 `
 	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"eventyard_group_lag_events", "eventyard_group_partitions_owned", "eventyard_group_partitions_omitted")
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 	if n, err := testutil.GatherAndCount(registry, "eventyard_group_lag_seconds"); err != nil || n != 2 {
 		t.Errorf("%d series of seconds, %v", n, err)
 	}

@@ -3,8 +3,6 @@ package groups
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -36,8 +35,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
-
 // yard is a registry with a real broker and engine behind it.
 type yard struct {
 	*Registry
@@ -51,28 +48,20 @@ func newYard(t testing.TB, store meta.Store) *yard {
 	if store == nil {
 		store = metatest.NewMemory()
 	}
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, engine.Close())
 	})
 	return openYard(t, store, engine)
 }
 
 func openYard(t testing.TB, store meta.Store, engine eventlog.Engine) *yard {
 	t.Helper()
-	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := New(Config{Meta: store, Broker: b, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: testkit.Quiet()})
+	testkit.Must(t, err)
+	k, err := New(Config{Meta: store, Broker: b, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	return &yard{Registry: k, broker: b, meta: store, engine: engine}
 }
 
@@ -81,14 +70,10 @@ func newBolt(t testing.TB, path string) *bolt.Store {
 	if path == "" {
 		path = filepath.Join(t.TempDir(), "meta.db")
 	}
-	store, err := bolt.Open(bolt.Config{Path: path, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, err := bolt.Open(bolt.Config{Path: path, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, store.Close())
 	})
 	return store
 }
@@ -121,9 +106,7 @@ func (y *yard) own(t testing.TB, g processor.Group, partition, owner string, epo
 	t.Helper()
 	l := processor.Lease{Partition: partition, Owner: owner, Epoch: epoch}
 	leases, err := y.Leases(t.Context(), g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, had := range leases {
 		if had.Partition == partition {
 			l.Version = had.Version
@@ -139,9 +122,7 @@ func (y *yard) own(t testing.TB, g processor.Group, partition, owner string, epo
 func (y *yard) checkpointAt(t testing.TB, g processor.Group, l processor.Lease, sequence int64, offset string) processor.Checkpoint {
 	t.Helper()
 	c, err := y.Begin(t.Context(), g, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c.Sequence, c.Offset = sequence, offset
 	if c, err = y.Save(t.Context(), g, l, c); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var (
@@ -77,9 +79,7 @@ func TestBodiesStayAsTheyAre(t *testing.T) {
 				t.Errorf("written as\n%s, %v, want\n%s", body, err, c.wire)
 			}
 			got, err := c.decode([]byte(c.wire))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if diff := cmp.Diff(c.value, got); diff != "" {
 				t.Error(diff)
 			}
@@ -133,9 +133,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%T is written: %v", r, err)
 		}
 		body, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		at := slices.IndexFunc(codecs, func(c codec) bool { return reflect.TypeOf(c.value) == reflect.TypeOf(r) })
 		if _, err := codecs[at].decode(body); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%T is read: %v", r, err)

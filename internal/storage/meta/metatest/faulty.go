@@ -1,6 +1,7 @@
 package metatest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -105,7 +106,7 @@ func After(f func(error) error) error { return &after{f} }
 
 // Unheard has an operation done, and answered with err where it succeeded: the answer was lost.
 func Unheard(err error) error {
-	return After(func(failed error) error { return errors.Join(failed, err) })
+	return After(func(failed error) error { return cmp.Or(failed, err) })
 }
 
 type after struct{ f func(error) error }
