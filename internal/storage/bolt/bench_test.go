@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Durable compare-and-sets of 300 bytes, each writer on a key of its own, in a store of
@@ -42,9 +43,7 @@ func fill(b *testing.B, s *Store, entriesBucket int) {
 		changes = append(changes, &change{key: fmt.Sprintf("facts/%05d", i), record: newRecord(make([]byte, 300))})
 	}
 	s.commitChanges(changes)
-	if err := changes[0].err; err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, changes[0].err)
 }
 
 func benchWriter(b *testing.B, s *Store, w, changes int) []time.Duration {
@@ -80,9 +79,7 @@ func BenchmarkChangeWithWatchers(b *testing.B) {
 	s := openStore(b, Config{NoSync: true})
 	for range 100 {
 		watcher, err := s.Watch(b.Context(), "")
-		if err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, err)
 		if _, err := watcher.Next(); err != nil {
 			b.Fatal(err)
 		}
@@ -100,25 +97,17 @@ func BenchmarkOpen(b *testing.B) {
 			path := storePath(b)
 			s := openStore(b, Config{Path: path, NoSync: true})
 			fill(b, s, entriesBucket)
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, s.Close())
 			b.Run("inspect", func(b *testing.B) {
 				for b.Loop() {
-					if err := inspectFile(path); err != nil {
-						b.Fatal(err)
-					}
+					testkit.Must(b, inspectFile(path))
 				}
 			})
 			b.Run("whole", func(b *testing.B) {
 				for b.Loop() {
 					s, err := Open(Config{Path: path})
-					if err != nil {
-						b.Fatal(err)
-					}
-					if err := s.Close(); err != nil {
-						b.Fatal(err)
-					}
+					testkit.Must(b, err)
+					testkit.Must(b, s.Close())
 				}
 			})
 		})

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // soundStore makes a store with branch pages, long values and deletions, and gives its
@@ -28,26 +29,20 @@ func soundStore(t testing.TB, entriesBucket int) (content []byte, now, before ma
 			value = strings.Repeat(key, 200)
 		}
 		if revision := set(t, s, key, 0, value); i%9 == 0 {
-			if err := s.Delete(t.Context(), key, revision); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.Delete(t.Context(), key, revision))
 		}
 	}
 	before = allEntries(t, s)
 	set(t, s, "last", 0, "change")
 	now = allEntries(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Close())
 	return readFile(t, path), now, before
 }
 
 func allEntries(t testing.TB, s *Store) map[string]meta.Entry {
 	t.Helper()
 	entries, err := s.List(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	entriesBucket := make(map[string]meta.Entry)
 	for _, entry := range entries {
 		entriesBucket[entry.Key] = entry
@@ -60,9 +55,7 @@ func allEntries(t testing.TB, s *Store) map[string]meta.Entry {
 // page looks like a power cut during the last commit, and gives the state before it.
 func wantFoundOrHarmless(t *testing.T, what, path string, content []byte, now, before map[string]meta.Entry) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, content, 0o600))
 	checked := Check(path)
 	if checked != nil && !errors.Is(checked, ErrCorrupt) && !errors.Is(checked, ErrFormat) {
 		t.Errorf("%s: Check gave %v, want ErrCorrupt", what, checked)
@@ -153,16 +146,10 @@ func TestDamageThatLooksSoundIsFound(t *testing.T) {
 func editedStore(t *testing.T, content []byte, edit func(*bbolt.Tx) error) string {
 	t.Helper()
 	path := storePath(t)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, content, 0o600))
 	db, err := openBolt(path, bbolt.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(db.Update(edit), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, errors.Join(db.Update(edit), db.Close()))
 	return path
 }
 
@@ -205,9 +192,7 @@ func TestFilesThatAreNoStoreAreRefused(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			path := storePath(t)
-			if err := os.WriteFile(path, test.content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(path, test.content, 0o600))
 			if _, err := Open(Config{Path: path}); !errors.Is(err, test.want) {
 				t.Errorf("Open gave %v, want %v", err, test.want)
 			}
@@ -228,19 +213,11 @@ func TestFilesThatAreNoStoreAreRefused(t *testing.T) {
 func TestAStoreWithAFreelistIsSound(t *testing.T) {
 	content, now, before := soundStore(t, 200)
 	path := storePath(t)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, content, 0o600))
 	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := Check(path); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, db.Close())
+	testkit.Check(t, Check(path))
 	wantFoundOrHarmless(t, "as it is", path, readFile(t, path), now, before)
 	set(t, openStore(t, Config{Path: path}), "another", 0, "well")
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const crashWriters = 16
@@ -31,9 +32,7 @@ func TestAcknowledgedChangesSurviveAKill(t *testing.T) {
 	kept := make(map[string]string) // what earlier rounds have left, which must not move
 	for round := range 15 {
 		acknowledged := crashRound(t, path, round, 1+random.IntN(500))
-		if err := Check(path); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, Check(path))
 		s := openStore(t, Config{Path: path})
 		for key, value := range kept {
 			wantValue(t, s, key, value)
@@ -44,9 +43,7 @@ func TestAcknowledgedChangesSurviveAKill(t *testing.T) {
 				kept[key] = value
 			}
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Close())
 	}
 }
 
@@ -77,12 +74,8 @@ func crashRound(t *testing.T, path string, round, lines int) map[string]int {
 	t.Helper()
 	cmd := childCommand(t, "write", path, strconv.Itoa(round), strconv.FormatBool(round%2 == 1))
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	acknowledged := make(map[string]int)
 	seen := 0
 	for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
@@ -106,9 +99,7 @@ func crashRound(t *testing.T, path string, round, lines int) map[string]int {
 func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
 	t.Helper()
 	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	// Under the race detector a process sleeps a second before it ends, unless told.
 	cmd.Env = append(os.Environ(), childMode+"="+mode, "GORACE=atexit_sleep_ms=0")

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // failBefore makes commits fail while nothing of them can be seen, as when the changed
@@ -72,9 +73,7 @@ func TestACommitThatFailsIsNeverAnsweredWithSuccess(t *testing.T) {
 			mend()
 			wantValue(t, s, "a", test.afterward)
 			entry, err := s.Get(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if next := set(t, s, "a", entry.Revision, "newer"); next != entry.Revision+1 {
 				t.Errorf("the next revision is %d, want %d", next, entry.Revision+1)
 			}
@@ -107,9 +106,7 @@ func TestNothingInDoubtIsShown(t *testing.T) {
 	s := openStore(t, Config{})
 	old := set(t, s, "k/a", 0, "old")
 	watcher, err := s.Watch(t.Context(), "k/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := watcher.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,9 +121,7 @@ func TestNothingInDoubtIsShown(t *testing.T) {
 	_, err = s.CompareAndSet(t.Context(), "k/other", 0, nil)
 	wantUncertain(t, "another change", err)
 	late, err := s.Watch(t.Context(), "k/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, err = late.Next()
 	wantUncertain(t, "the state of a new watch", err)
 

@@ -3,8 +3,6 @@ package bolt
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // childMode names the part that this test binary plays when a test has started it
@@ -47,11 +46,9 @@ func openStore(t testing.TB, cfg Config) *Store {
 	if cfg.Path == "" {
 		cfg.Path = storePath(t)
 	}
-	cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	cfg.Log = testkit.Quiet()
 	s, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -63,9 +60,7 @@ func openStore(t testing.TB, cfg Config) *Store {
 func set(t testing.TB, s *Store, key string, expected meta.Revision, value string) meta.Revision {
 	t.Helper()
 	revision, err := s.CompareAndSet(t.Context(), key, expected, []byte(value))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return revision
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const (
@@ -135,9 +136,7 @@ func (p *powerCut) tornMeta() []byte {
 // wantImage checks that a file is sound and holds exactly one of the states.
 func wantImage(t *testing.T, name, path string, image []byte, states ...map[string]meta.Entry) {
 	t.Helper()
-	if err := os.WriteFile(path, image, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, image, 0o600))
 	if err := Check(path); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -164,9 +163,7 @@ func holds(entries []meta.Entry, state map[string]meta.Entry) bool {
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return content
 }
 
@@ -175,17 +172,13 @@ func readFile(t testing.TB, path string) []byte {
 func TestAPowerCutDuringCreationLeavesNoHalfStore(t *testing.T) {
 	path := storePath(t)
 	leftover := path + newSuffix + "123"
-	if err := os.WriteFile(leftover, make([]byte, 100), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(leftover, make([]byte, 100), 0o600))
 	s := openStore(t, Config{Path: path})
 	set(t, s, "a", 0, "one")
 	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
 		t.Errorf("what a cut has left is still there: %v", err)
 	}
-	if err := s.db.View(func(tx *bbolt.Tx) error { return checkFormat(tx) }); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.db.View(func(tx *bbolt.Tx) error { return checkFormat(tx) }))
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file has mode %v, %v; it holds keys and is for its owner only", info.Mode(), err)

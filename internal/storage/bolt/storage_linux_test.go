@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // cannotPlay is how a child ends that this machine does not allow to do its part.
@@ -99,9 +100,7 @@ func TestAFailedSyncIsHonoured(t *testing.T) {
 		t.Run(f.mode, func(t *testing.T) {
 			path := storePath(t)
 			runOrSkip(t, childCommand(t, f.mode, path))
-			if err := Check(path); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, Check(path))
 			s := openStore(t, Config{Path: path})
 			wantValue(t, s, "a", "acknowledged")
 			set(t, s, "b", 0, "well again")

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Entries that H1 (hubs, groups), P1 (leases) and P7 (checkpoints) rest upon.
@@ -37,9 +38,7 @@ func checkAfterClose(t *testing.T, s *Store) {
 	if err := s.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if err := Check(path); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, Check(path))
 }
 
 func TestContractAcrossReopening(t *testing.T) {
@@ -47,9 +46,7 @@ func TestContractAcrossReopening(t *testing.T) {
 		path := storePath(t)
 		s := openStore(t, Config{Path: path})
 		return s, func() meta.Store {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.Close())
 			s = openStore(t, Config{Path: path, MustExist: true})
 			return s
 		}
@@ -85,9 +82,7 @@ func TestASecondOpenerIsReportedThatTheStoreIsLocked(t *testing.T) {
 		t.Errorf("Check of an open store gave %v, want ErrLocked", err)
 	}
 	set(t, s, "a", 0, "still ours")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Close())
 	wantValue(t, openStore(t, Config{Path: path}), "a", "still ours")
 }
 
@@ -189,9 +184,7 @@ func TestABatchIsBounded(t *testing.T) {
 func TestASlowWatcherIsReportedOneChangePerKey(t *testing.T) {
 	s := openStore(t, Config{NoSync: true})
 	watcher, err := s.Watch(t.Context(), "k/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := watcher.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -200,9 +193,7 @@ func TestASlowWatcherIsReportedOneChangePerKey(t *testing.T) {
 		a = set(t, s, "k/a", a, strconv.Itoa(i))
 		b = set(t, s, "k/b", b, strconv.Itoa(i))
 	}
-	if err := s.Delete(t.Context(), "k/a", a); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Delete(t.Context(), "k/a", a))
 	changes, err := watcher.Next()
 	if err != nil || len(changes) != 2 {
 		t.Fatalf("%d changes were told, %v, want 2", len(changes), err)
@@ -219,9 +210,7 @@ func TestAWatchThatEndedIsNotKept(t *testing.T) {
 	s := openStore(t, Config{NoSync: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	watcher, err := s.Watch(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := watcher.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -247,9 +236,7 @@ func TestCloseWaitsForTheCommitUnderWay(t *testing.T) {
 	if a := <-underWay; a.err != nil {
 		t.Errorf("the commit under way: %v", a.err)
 	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, <-closed)
 	wantValue(t, openStore(t, Config{Path: path}), "a", "under way")
 }
 

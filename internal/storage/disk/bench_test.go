@@ -3,20 +3,18 @@ package disk_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func benchEngine(b *testing.B, mode disk.SyncMode) *disk.Engine {
 	b.Helper()
-	e, err := disk.Open(disk.Config{Dir: b.TempDir(), Sync: mode, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	e, err := disk.Open(disk.Config{Dir: b.TempDir(), Sync: mode, Log: testkit.Quiet()})
+	testkit.Must(b, err)
 	b.Cleanup(func() { e.Close() })
 	return e
 }
@@ -59,9 +57,7 @@ func appendAll(b *testing.B, e *disk.Engine, writers, partitions int, batch even
 	b.ResetTimer()
 	for w := range writers {
 		p, err := e.Partition(eventlog.PartitionID{Log: "bench-1", Number: w % partitions}, eventlog.Retention{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, err)
 		share := b.N / writers
 		if w < b.N%writers {
 			share++
@@ -82,9 +78,7 @@ func appendAll(b *testing.B, e *disk.Engine, writers, partitions int, batch even
 func BenchmarkRead(b *testing.B) {
 	e := benchEngine(b, disk.OS)
 	p, err := e.Partition(eventlog.PartitionID{Log: "bench-1"}, eventlog.Retention{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	batch := benchBatch(100)
 	for range 5000 {
 		if _, err := eventlog.Append(b.Context(), p, batch); err != nil {
@@ -95,17 +89,13 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	c, err := p.Cursor(b.Context(), eventlog.Earliest())
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	for range b.N {
 		run, err := c.TryNext(b.Context())
 		if err == nil && len(run.Events) == 0 {
 			c.Close()
 			c, err = p.Cursor(b.Context(), eventlog.Earliest())
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, err)
 	}
 }

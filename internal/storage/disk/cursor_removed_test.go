@@ -1,38 +1,30 @@
 package disk
 
 import (
-	"log/slog"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H4: a reader finds nothing, and no damage, where all that it was about to read has been removed between its look at the end and
 // its going to the segment.
 func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
-	e, err := Open(Config{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, err := Open(Config{FS: vfs.NewMem(), Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	defer e.Close()
 	p, err := e.Partition(eventlog.PartitionID{Log: "orders-1"}, eventlog.Retention{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	batch := func() eventlog.Batch { return eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}} }
 	if _, err := eventlog.Append(t.Context(), p, batch()); err != nil {
 		t.Fatal(err)
 	}
 	opened, err := p.Cursor(t.Context(), eventlog.Earliest())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer opened.Close()
 	c := opened.(*cursor) // it has looked at the end, and found an event before that
-	if err := p.Trim(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.Trim(t.Context(), 1))
 	if bounds, err := p.Bounds(t.Context()); err != nil || !bounds.Empty() {
 		t.Fatalf("bounds %+v, %v: nothing was removed", bounds, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H4
@@ -46,9 +47,7 @@ func TestLookingForATimeEndsWhenTheEngineCloses(t *testing.T) {
 	if !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)
 	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, <-closed)
 }
 
 func closing(e *disk.Engine) bool {
@@ -67,9 +66,7 @@ func TestADamagedSegmentDoesNotCloseTheSearchForATime(t *testing.T) {
 	ruin(t, mem, names[(len(names)-1)/2])
 	p := mustPartition(t, mustOpen(t, cfg), eventlog.Retention{})
 	c, err := p.Cursor(t.Context(), eventlog.Since(time.Now().Add(time.Hour)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if c.At() != 300 {
 		t.Errorf("in an hour begins with %d, want 300", c.At())
 	}
@@ -82,9 +79,7 @@ func TestACursorAtTheEndHoldsNoMemory(t *testing.T) {
 			p := mustPartition(t, mustOpen(t, config(disk.Always, vfs.NewMem())), eventlog.Retention{})
 			mustAppend(t, p, strings.Repeat("x", size))
 			c, err := p.Cursor(t.Context(), eventlog.Earliest())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer c.Close()
 			memory := readOne(t, c)
 			if run, err := c.TryNext(t.Context()); err != nil || len(run.Events) != 0 {

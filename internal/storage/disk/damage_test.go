@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // segments lists the first partition's segments, oldest first.
@@ -20,9 +21,7 @@ func segments(t *testing.T, fs vfs.FS) (names []string) {
 	t.Helper()
 	dir := path.Join("log", first.Log, "0")
 	entries, err := fs.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, entry := range entries {
 		names = append(names, path.Join(dir, entry.Name))
 	}
@@ -33,9 +32,7 @@ func segments(t *testing.T, fs vfs.FS) (names []string) {
 func ruin(t *testing.T, mem *vfs.Mem, name string) {
 	t.Helper()
 	for i := range int64(512) {
-		if err := mem.Corrupt(name, i, 0xff); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, mem.Corrupt(name, i, 0xff))
 	}
 }
 
@@ -49,9 +46,7 @@ func TestAFlippedBitAfterACleanStopCostsOneEventInEveryMode(t *testing.T) {
 			e := mustOpen(t, cfg)
 			fill(t, mustPartition(t, e, eventlog.Retention{}), 0, 500)
 			e.Close()
-			if err := mem.Corrupt(segments(t, mem)[0], 200, 1); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, mem.Corrupt(segments(t, mem)[0], 200, 1))
 			p := mustPartition(t, mustOpen(t, cfg), eventlog.Retention{})
 			if b, err := p.Bounds(t.Context()); err != nil || b.Next != 500 {
 				t.Errorf("bounds %+v, %v", b, err)
@@ -117,13 +112,9 @@ func TestAPartitionCanBeUsedAfterPowerLossInEveryMode(t *testing.T) {
 // TestABodyThatIsNoEventsCostsOneBatch though its checksum is right. // H3
 func TestABodyThatIsNoEventsCostsOneBatch(t *testing.T) {
 	mem := vfs.NewMem()
-	if err := mem.MkdirAll("log/orders-1/0"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, mem.MkdirAll("log/orders-1/0"))
 	f, err := mem.Create("log/orders-1/0/00000000000000000000.seg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const salt = 7
 	content := segment.AppendHead(nil, segment.Head{Salt: salt})
 	for i := range 4 {
@@ -161,9 +152,7 @@ func TestASegmentUsedAgainShowsNothingOfItsEarlierLife(t *testing.T) {
 		fill(t, donor, 0, 100)
 		heir := eventlog.PartitionID{Log: "others-1"}
 		p, err := e.Partition(heir, eventlog.Retention{Age: time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		fill(t, p, 0, 30)
 		if err := donor.Trim(t.Context(), 60); err != nil { // its oldest segments are kept for use again
 			t.Fatal(err)
@@ -173,9 +162,7 @@ func TestASegmentUsedAgainShowsNothingOfItsEarlierLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Close()
-		if err := mem.Corrupt("log/others-1/0/00000000000000000030.seg", 20, 1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, mem.Corrupt("log/others-1/0/00000000000000000030.seg", 20, 1))
 		if p, err = mustOpen(t, cfg).Partition(heir, eventlog.Retention{}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package disk_test
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestConformance(t *testing.T) {
@@ -31,16 +31,14 @@ func config(mode disk.SyncMode, fs vfs.FS) disk.Config {
 	return disk.Config{
 		FS: fs, Sync: mode, SyncInterval: time.Millisecond,
 		SegmentBytes: 32 << 10, RetentionInterval: time.Millisecond,
-		Log: slog.New(slog.DiscardHandler),
+		Log: testkit.Quiet(),
 	}
 }
 
 func reopenable(t *testing.T, cfg disk.Config) (eventlog.Engine, func() eventlog.Engine) {
 	e := mustOpen(t, cfg)
 	return e, func() eventlog.Engine {
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.Close())
 		e = mustOpen(t, cfg)
 		return e
 	}
@@ -49,9 +47,7 @@ func reopenable(t *testing.T, cfg disk.Config) (eventlog.Engine, func() eventlog
 func mustOpen(t *testing.T, cfg disk.Config) *disk.Engine {
 	t.Helper()
 	e, err := disk.Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // failAll makes all operations of some kinds fail until the next Inject.
@@ -111,9 +112,7 @@ func TestWhatStandsBehindTheEndIsNotFoundLater(t *testing.T) {
 	var receipts []eventlog.Receipt
 	for _, s := range []string{"gone" + same, "left" + same} {
 		r, err := p.Submit(t.Context(), text(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		receipts = append(receipts, r)
 	}
 	for _, r := range receipts {
@@ -122,9 +121,7 @@ func TestWhatStandsBehindTheEndIsNotFoundLater(t *testing.T) {
 		}
 	}
 	mem = mem.CrashProcess()
-	if err := mem.Corrupt(segments(t, mem)[0], torn.Offset+70, 0xff); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, mem.Corrupt(segments(t, mem)[0], torn.Offset+70, 0xff))
 	// By way of the journal nothing is zeroed ahead, which would hide it.
 	p = mustPartition(t, mustOpen(t, disk.Journaling(config(disk.Always, mem), 64<<10, true)), eventlog.Retention{})
 	wantTexts(t, p, "before")
@@ -146,9 +143,7 @@ func TestWhatAFullDiskRefusedIsNotFoundLater(t *testing.T) {
 	var receipts []eventlog.Receipt
 	for range 10 {
 		r, err := p.Submit(t.Context(), text("refused"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		receipts = append(receipts, r)
 	}
 	for _, r := range receipts {

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var first = eventlog.PartitionID{Log: "orders-1", Number: 0}
@@ -23,9 +24,7 @@ var first = eventlog.PartitionID{Log: "orders-1", Number: 0}
 func mustPartition(t *testing.T, e *disk.Engine, r eventlog.Retention) eventlog.Partition {
 	t.Helper()
 	p, err := e.Partition(first, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p
 }
 
@@ -52,9 +51,7 @@ func fill(t *testing.T, p eventlog.Partition, from, to int) {
 func readFrom(t *testing.T, p eventlog.Partition, at eventlog.Position) (texts []string, err error) {
 	t.Helper()
 	c, err := p.Cursor(t.Context(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	for {
 		run, err := c.TryNext(t.Context())
@@ -138,9 +135,7 @@ func TestWhatGathersBehindAFailedSyncIsRefused(t *testing.T) {
 	go func() { _, err := eventlog.Append(t.Context(), p, text("in doubt")); result <- err }()
 	<-held
 	behind, err := p.Submit(t.Context(), text("behind"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	close(release)
 	if err := <-result; !errors.Is(err, eventlog.ErrUncertain) {
 		t.Errorf("the group under the sync: %v", err)
@@ -170,9 +165,7 @@ func TestAppendsThatArriveDuringASyncShareTheNext(t *testing.T) {
 	<-held
 	for i := range 50 {
 		r, err := p.Submit(t.Context(), text(fmt.Sprint(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		wg.Go(func() {
 			if _, err := r.Wait(t.Context()); err != nil {
 				t.Error(err)
@@ -246,9 +239,7 @@ func TestBitRotCostsOnlyWhatItTouched(t *testing.T) {
 			}
 			e.Close()
 			name := path.Join("log", "orders-1", "0", fmt.Sprintf("%020d.seg", 0))
-			if err := mem.Corrupt(name, 7000, 0x10); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, mem.Corrupt(name, 7000, 0x10))
 			report, err := disk.Check(t.Context(), cfg, nil)
 			if err != nil || len(report.Problems) != 1 {
 				t.Errorf("check found %q, %v, want the one problem", report.Problems, err)
@@ -281,9 +272,7 @@ func TestADamagedHeaderIsRebuiltFromTheFirstBatch(t *testing.T) {
 	e := mustOpen(t, cfg)
 	fill(t, mustPartition(t, e, eventlog.Retention{}), 0, 10)
 	e.Close()
-	if err := mem.Corrupt("log/orders-1/0/00000000000000000000.seg", 20, 0xff); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, mem.Corrupt("log/orders-1/0/00000000000000000000.seg", 20, 0xff))
 	got, err := readFrom(t, mustPartition(t, mustOpen(t, cfg), eventlog.Retention{}), eventlog.Earliest())
 	if err != nil || len(got) != 10 {
 		t.Errorf("%d events, %v", len(got), err)
@@ -298,9 +287,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	e.Close()
 	for _, name := range []string{"log/orders-1/0/notes.txt", "log/orders-1/0/1.seg", "log/README"} {
 		f, err := mem.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		f.Close()
 	}
 	report, err := disk.Check(t.Context(), cfg, nil)
@@ -371,16 +358,12 @@ func TestRemovedSegmentsAreUsedAgain(t *testing.T) {
 	p := mustPartition(t, e, eventlog.Retention{Bytes: 512 << 10})
 	for round := range 20 {
 		fill(t, p, round*100, round*100+100)
-		if err := p.Trim(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.Trim(t.Context(), 0))
 	}
 	created := faulty.Count(vfs.OpCreate)
 	for round := 20; round < 40; round++ {
 		fill(t, p, round*100, round*100+100)
-		if err := p.Trim(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.Trim(t.Context(), 0))
 	}
 	if n := faulty.Count(vfs.OpCreate) - created; n > 5 {
 		t.Errorf("%d files were created though removed ones were at hand", n)
@@ -419,9 +402,7 @@ func TestRetentionByAge(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 		stop()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, <-ran)
 		e.Close()
 	})
 }
@@ -458,9 +439,7 @@ func TestStartStopStorm(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := e.Run(ctx); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, e.Run(ctx))
 		})
 		p := mustPartition(t, e, eventlog.Retention{})
 		var mu sync.Mutex

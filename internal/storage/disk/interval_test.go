@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestARollLeavesNothingUnsynced though the full segment's index could not be written.
@@ -87,9 +88,7 @@ func TestAFailedLateSyncGivesNoNumberTwice(t *testing.T) {
 		var receipts []eventlog.Receipt
 		submit := func(s string) {
 			r, err := p.Submit(t.Context(), text(s))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			receipts = append(receipts, r)
 		}
 		submit("before the failure")

@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // fuzzSalt is that of the one segment there is.
@@ -66,13 +67,9 @@ func fuzzSegment() []byte {
 // put makes a file.
 func put(t *testing.T, fs vfs.FS, name string, content []byte) {
 	t.Helper()
-	if err := fs.MkdirAll(path.Dir(name)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, fs.MkdirAll(path.Dir(name)))
 	f, err := fs.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	if _, err := f.WriteAt(content, 0); err != nil {
 		t.Fatal(err)

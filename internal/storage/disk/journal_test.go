@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // manyPartitions appends from two writers to each of 16 partitions until it fails or is
@@ -23,9 +24,7 @@ func manyPartitions(t *testing.T, e *disk.Engine, each int) (acked [16]map[event
 		acked[n] = map[eventlog.Sequence]string{}
 		var mu sync.Mutex
 		p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for w := range 2 {
 			wg.Go(func() {
 				for i := range each {
@@ -50,9 +49,7 @@ func wantAcked(t *testing.T, e *disk.Engine, acked [16]map[eventlog.Sequence]str
 	t.Helper()
 	for n := range acked {
 		p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got, err := readFrom(t, p, eventlog.Earliest())
 		if err != nil {
 			t.Errorf("partition %d: %v", n, err)
@@ -99,9 +96,7 @@ func TestPartitionsShareSyncs(t *testing.T) {
 		var wg sync.WaitGroup
 		for n := range 16 {
 			p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			wg.Go(func() { mustAppend(t, p, "x") })
 			synctest.Wait() // it waits for its sync, or for that of those before it
 		}
@@ -150,19 +145,17 @@ func TestOddJournalFilesAreHarmless(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"empty": nil, "zeros": make([]byte, 500), "text": slices.Repeat([]byte("EYJ1 and more "), 50),
 	} {
-		mem := vfs.NewMem()
-		if err := mem.MkdirAll("journal"); err != nil {
-			t.Fatal(err)
-		}
-		f, err := mem.Create("journal/odd.jnl")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.WriteAt(content, 0); err != nil {
-			t.Fatal(err)
-		}
-		p := mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{})
-		mustAppend(t, p, name)
+		t.Run(name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			testkit.Must(t, mem.MkdirAll("journal"))
+			f, err := mem.Create("journal/odd.jnl")
+			testkit.Must(t, err)
+			if _, err := f.WriteAt(content, 0); err != nil {
+				t.Fatal(err)
+			}
+			p := mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{})
+			mustAppend(t, p, name)
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestAClosedEngineRemovesNothing: the folder may be another's by now. // H1
@@ -39,9 +40,7 @@ func TestNobodyGetsAHandleOfALogThatIsBeingRemoved(t *testing.T) {
 		}
 		return nil
 	})
-	if err := e.Remove(t.Context(), first.Log); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, e.Remove(t.Context(), first.Log))
 	if !asked {
 		t.Error("the log was not moved aside")
 	}
@@ -56,9 +55,7 @@ func TestARemovedLogNeverComesBack(t *testing.T) {
 		mem := vfs.NewMem()
 		e := mustOpen(t, disk.Journaling(config(mode, mem), 64<<10, true))
 		fill(t, mustPartition(t, e, eventlog.Retention{}), 0, 50)
-		if err := e.Remove(t.Context(), first.Log); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.Remove(t.Context(), first.Log))
 		for seed := range uint64(30) {
 			wantTexts(t, mustPartition(t, mustOpen(t, config(mode, mem.CutPower(newRand(seed)))), eventlog.Retention{}))
 		}
@@ -79,9 +76,7 @@ func TestAnInterruptedRemovalIsDoneAgain(t *testing.T) {
 		if readErr != nil || len(got) != 50 && len(got) != 0 || err == nil && len(got) != 0 {
 			t.Errorf("after %d operations (%v): %d events, %v, want all or none", ops, err, len(got), readErr)
 		}
-		if err := e.Remove(t.Context(), first.Log); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, e.Remove(t.Context(), first.Log))
 		e.Close()
 		wantTexts(t, mustPartition(t, mustOpen(t, config(disk.Always, after)), eventlog.Retention{}))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestAppendsStayWhenRetentionCouldNotRoll: retention rolls the active segment and the
@@ -66,9 +67,7 @@ func TestABrokenPartitionStillFreesRoom(t *testing.T) {
 			t.Fatal("an append succeeded on a full disk")
 		}
 	}
-	if err := p.Trim(t.Context(), 150); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.Trim(t.Context(), 150))
 	if b, err := p.Bounds(t.Context()); err != nil || b.First < 100 || b.First > 150 {
 		t.Errorf("bounds %+v, %v: nothing was freed", b, err)
 	}
@@ -104,9 +103,7 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		e := mustOpen(t, config(disk.Always, mem))
 		for n := range partitions {
 			p, err := e.Partition(id(n), eventlog.Retention{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			mustAppend(t, p, "x")
 		}
 		e.Close()
@@ -128,9 +125,7 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		runFor(t, e, 5*time.Minute)
 		for n := range partitions {
 			p, err := e.Partition(id(n), eventlog.Retention{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if b, err := p.Bounds(t.Context()); err != nil || !b.Empty() || b.Next != 1 {
 				t.Errorf("partition %d: %+v, %v: what is old was to go", n, b, err)
 			}
@@ -143,9 +138,7 @@ func runFor(t *testing.T, e *disk.Engine, d time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
-	if err := e.Run(ctx); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, e.Run(ctx))
 }
 
 // TestZeroingAheadTakesNobodysRoom: room that was only taken to be faster is still room for

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestStorm has writers, readers, retention and failing storage at once, and then Close:
@@ -76,9 +77,7 @@ func (s *storm) blow(cfg disk.Config, seed uint64) {
 	enough := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := e.Run(ctx); err != nil {
-			s.t.Error(err)
-		}
+		testkit.Check(s.t, e.Run(ctx))
 	})
 	for w := range 6 {
 		wg.Go(func() { s.write(w, enough) })
@@ -89,9 +88,7 @@ func (s *storm) blow(cfg disk.Config, seed uint64) {
 		wg.Go(func() { s.read(at) })
 	}
 	<-enough
-	if err := e.Close(); err != nil {
-		s.t.Error(err)
-	}
+	testkit.Check(s.t, e.Close())
 	stop()
 	wg.Wait()
 }
@@ -170,13 +167,9 @@ func (s *storm) read(at eventlog.Position) {
 func (s *storm) check(cfg disk.Config) {
 	p := mustPartition(s.t, mustOpen(s.t, cfg), eventlog.Retention{})
 	b, err := p.Bounds(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	got, err := readFrom(s.t, p, eventlog.Earliest())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	for n, body := range s.acked {
 		if n >= b.First && (int(n-b.First) >= len(got) || got[n-b.First] != body) {
 			s.t.Errorf("event %d was acknowledged as %.10q and is gone", n, body)

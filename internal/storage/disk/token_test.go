@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestASubmitterThatWaitsForRoomIsWokenByAFailure: what it waited for is refused. // H2
@@ -42,9 +43,7 @@ func TestASubmitterThatWaitsForRoomIsWokenByAFailure(t *testing.T) {
 		go func() { _, err := eventlog.Append(t.Context(), p, huge); done <- err }()
 		synctest.Wait() // it waits for room
 		close(release)
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, <-done)
 	})
 }
 
@@ -111,9 +110,7 @@ func TestWhoCommitsItsOwnBatchKnowsTheOutcome(t *testing.T) {
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := p.Submit(ctx, text("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		cancel()
 		if _, err := r.Wait(ctx); err != nil {
 			t.Fatal(err)
@@ -143,9 +140,7 @@ func TestASlowDiskOfOnePartitionHoldsUpNoOther(t *testing.T) {
 	for n := range 100 {
 		runtime.Gosched()
 		other, err := e.Partition(eventlog.PartitionID{Log: "others-1", Number: n}, eventlog.Retention{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		mustAppend(t, other, "x")
 	}
 	close(release)

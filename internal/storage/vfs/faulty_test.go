@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // everything does one operation of each kind, in the order of the kinds.
@@ -64,7 +65,7 @@ func TestTheInjectedFunctionSeesEveryOperation(t *testing.T) {
 	var seen []vfs.Op
 	d.Inject(func(op vfs.Op) error { seen = append(seen, op); return nil })
 	for _, err := range everything(d, f) {
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	want := []vfs.Op{
 		{Kind: vfs.OpCreate, Name: "new", N: 2},
@@ -132,10 +133,10 @@ func TestABlockedSyncHoldsUpNothingElse(t *testing.T) {
 	}()
 	<-entered
 	writeAt(t, f, []byte("x"), 0)
-	must(t, f.Sync())
+	testkit.Must(t, f.Sync())
 	released.Store(true)
 	close(release)
-	must(t, <-done)
+	testkit.Must(t, <-done)
 }
 
 func TestKindsHaveNames(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // seeds is how many outcomes of one power cut the tests look at.
@@ -41,12 +42,12 @@ func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 func TestWhatWasSyncedSurvives(t *testing.T) {
 	m := vfs.NewMem()
-	must(t, m.MkdirAll("a/b"))
+	testkit.Must(t, m.MkdirAll("a/b"))
 	f := create(t, m, "a/b/f")
 	data := pattern(5000)
 	writeAt(t, f, data, 0)
-	must(t, f.Sync())
-	must(t, m.SyncDir("a/b"))
+	testkit.Must(t, f.Sync())
+	testkit.Must(t, m.SyncDir("a/b"))
 	// What is appended without a sync must not hurt what was synced before it, not
 	// even in the sector that they share.
 	writeAt(t, f, pattern(3000), 5000)
@@ -154,7 +155,7 @@ func TestALengthThatWasNotSyncedIsOldOrNew(t *testing.T) {
 			m := vfs.NewMem()
 			f := syncedFile(t, m, "f", pattern(600))
 			for _, n := range c.lengths {
-				must(t, f.Truncate(n))
+				testkit.Must(t, f.Truncate(n))
 			}
 			got := outcomes(t, m, func(after *vfs.Mem) string {
 				n := len(readFile(t, after, "f"))
@@ -174,9 +175,9 @@ func TestWhatIsBehindTheLengthAfterACutIsGone(t *testing.T) {
 	writeAt(t, f, bytes.Repeat([]byte("n"), 1000), 0)
 	for seed := range uint64(seeds) {
 		g, err := m.CutPower(newRand(seed)).Open("f")
-		must(t, err)
+		testkit.Must(t, err)
 		found := contents(t, g)
-		must(t, g.Truncate(2000))
+		testkit.Must(t, g.Truncate(2000))
 		equal(t, contents(t, g)[len(found):], make([]byte, 2000-len(found)))
 	}
 }
@@ -197,50 +198,50 @@ func TestFateOfNamesThatWereNotSynced(t *testing.T) {
 			"a creation is kept once its folder was synced",
 			func(t *testing.T, m *vfs.Mem) {
 				writeSynced(t, m, "new", "N")
-				must(t, m.SyncDir("."))
+				testkit.Must(t, m.SyncDir("."))
 			},
 			[]string{"keep=K new=N"},
 		},
 		{
 			"a removed file may be back",
-			func(t *testing.T, m *vfs.Mem) { must(t, m.Remove("keep")) },
+			func(t *testing.T, m *vfs.Mem) { testkit.Must(t, m.Remove("keep")) },
 			[]string{"", "keep=K"},
 		},
 		{
 			"a removed file stays away once its folder was synced",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.Remove("keep"))
-				must(t, m.SyncDir("."))
+				testkit.Must(t, m.Remove("keep"))
+				testkit.Must(t, m.SyncDir("."))
 			},
 			[]string{""},
 		},
 		{
 			"a renamed file has one of its names",
-			func(t *testing.T, m *vfs.Mem) { must(t, m.Rename("keep", "moved")) },
+			func(t *testing.T, m *vfs.Mem) { testkit.Must(t, m.Rename("keep", "moved")) },
 			[]string{"keep=K", "moved=K"},
 		},
 		{
 			"a file renamed twice has one of its names",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.Rename("keep", "second"))
-				must(t, m.Rename("second", "third"))
+				testkit.Must(t, m.Rename("keep", "second"))
+				testkit.Must(t, m.Rename("second", "third"))
 			},
 			[]string{"keep=K", "second=K", "third=K"},
 		},
 		{
 			"a file moved to another folder is in one of them while only one was synced",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.Rename("keep", "d/moved"))
-				must(t, m.SyncDir("d"))
+				testkit.Must(t, m.Rename("keep", "d/moved"))
+				testkit.Must(t, m.SyncDir("d"))
 			},
 			[]string{"d/moved=K", "keep=K"},
 		},
 		{
 			"a file moved to another folder is there once both were synced",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.Rename("keep", "d/moved"))
-				must(t, m.SyncDir("."))
-				must(t, m.SyncDir("d"))
+				testkit.Must(t, m.Rename("keep", "d/moved"))
+				testkit.Must(t, m.SyncDir("."))
+				testkit.Must(t, m.SyncDir("d"))
 			},
 			[]string{"d/moved=K"},
 		},
@@ -248,7 +249,7 @@ func TestFateOfNamesThatWereNotSynced(t *testing.T) {
 			"replacing by rename leaves the old or the new, never neither",
 			func(t *testing.T, m *vfs.Mem) {
 				writeSynced(t, m, "temp", "N")
-				must(t, m.Rename("temp", "keep"))
+				testkit.Must(t, m.Rename("temp", "keep"))
 			},
 			[]string{"keep=K", "keep=K temp=N", "keep=N"},
 		},
@@ -263,7 +264,7 @@ func TestFateOfNamesThatWereNotSynced(t *testing.T) {
 		{
 			"a name taken anew never hides where its old file went",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.Rename("keep", "old"))
+				testkit.Must(t, m.Rename("keep", "old"))
 				writeSynced(t, m, "keep", "N")
 			},
 			[]string{"keep=K", "keep=N old=K", "old=K"},
@@ -271,27 +272,27 @@ func TestFateOfNamesThatWereNotSynced(t *testing.T) {
 		{
 			"a sync keeps what the synced name stands on",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.Rename("keep", "d/old")) // waits for d as well
+				testkit.Must(t, m.Rename("keep", "d/old")) // waits for d as well
 				writeSynced(t, m, "keep", "N")
-				must(t, m.SyncDir("."))
+				testkit.Must(t, m.SyncDir("."))
 			},
 			[]string{"d/old=K keep=N"},
 		},
 		{
 			"a file moved out of a removed folder is not lost with it",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.MkdirAll("e"))
+				testkit.Must(t, m.MkdirAll("e"))
 				writeSynced(t, m, "e/f", "F")
-				must(t, m.SyncDir("e"))
-				must(t, m.Rename("e/f", "f"))
-				must(t, m.Remove("e"))
+				testkit.Must(t, m.SyncDir("e"))
+				testkit.Must(t, m.Rename("e/f", "f"))
+				testkit.Must(t, m.Remove("e"))
 			},
 			[]string{"e/f=F keep=K", "f=F keep=K"},
 		},
 		{
 			"a folder made is durable at once, what is in it is not",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.MkdirAll("e"))
+				testkit.Must(t, m.MkdirAll("e"))
 				writeSynced(t, m, "e/f", "F")
 			},
 			[]string{"e/f=F keep=K", "keep=K"},
@@ -299,42 +300,42 @@ func TestFateOfNamesThatWereNotSynced(t *testing.T) {
 		{
 			"a folder removed with all in it may be there in part",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.MkdirAll("e"))
+				testkit.Must(t, m.MkdirAll("e"))
 				writeSynced(t, m, "e/f", "F")
 				writeSynced(t, m, "e/g", "G")
-				must(t, m.SyncDir("e"))
-				must(t, m.RemoveAll("e"))
+				testkit.Must(t, m.SyncDir("e"))
+				testkit.Must(t, m.RemoveAll("e"))
 			},
 			[]string{"e/f=F e/g=G keep=K", "e/f=F keep=K", "e/g=G keep=K", "keep=K"},
 		},
 		{
 			"a folder removed with all in it is gone once its parent was synced",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.MkdirAll("e"))
+				testkit.Must(t, m.MkdirAll("e"))
 				writeSynced(t, m, "e/f", "F")
-				must(t, m.SyncDir("e"))
-				must(t, m.RemoveAll("e"))
-				must(t, m.SyncDir("."))
+				testkit.Must(t, m.SyncDir("e"))
+				testkit.Must(t, m.RemoveAll("e"))
+				testkit.Must(t, m.SyncDir("."))
 			},
 			[]string{"keep=K"},
 		},
 		{
 			"folders moved into each other do not vanish",
 			func(t *testing.T, m *vfs.Mem) {
-				must(t, m.MkdirAll("e/c"))
+				testkit.Must(t, m.MkdirAll("e/c"))
 				writeSynced(t, m, "e/c/f", "F")
-				must(t, m.SyncDir("e/c"))
-				must(t, m.Rename("e/c", "c"))
-				must(t, m.Rename("e", "c/e"))
+				testkit.Must(t, m.SyncDir("e/c"))
+				testkit.Must(t, m.Rename("e/c", "c"))
+				testkit.Must(t, m.Rename("e", "c/e"))
 			},
 			[]string{"c/f=F keep=K", "e/c/f=F keep=K"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := vfs.NewMem()
-			must(t, m.MkdirAll("d"))
+			testkit.Must(t, m.MkdirAll("d"))
 			writeSynced(t, m, "keep", "K")
-			must(t, m.SyncDir("."))
+			testkit.Must(t, m.SyncDir("."))
 			c.do(t, m)
 			got := outcomes(t, m, func(after *vfs.Mem) string { return strings.Join(tree(t, after, "."), " ") })
 			wantOutcomes(t, got, c.want...)
@@ -346,7 +347,7 @@ func TestFateOfNamesThatWereNotSynced(t *testing.T) {
 func tree(t *testing.T, d vfs.FS, dir string) []string {
 	t.Helper()
 	entries, err := d.List(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	var files []string
 	for _, e := range entries {
 		name := strings.TrimPrefix(dir+"/"+e.Name, "./")
@@ -363,7 +364,7 @@ func TestARemovedFileThatIsBackHasItsDurableBytes(t *testing.T) {
 	m := vfs.NewMem()
 	f := syncedFile(t, m, "f", pattern(2000))
 	closing(t, f)
-	must(t, m.Remove("f"))
+	testkit.Must(t, m.Remove("f"))
 	for seed := range uint64(seeds) {
 		after := m.CutPower(newRand(seed))
 		if list(t, after, ".") != "" {
@@ -415,14 +416,14 @@ func TestAfterACutTheOldFileSystemIsDead(t *testing.T) {
 			m := vfs.NewMem()
 			f := syncedFile(t, m, "f", []byte("x"))
 			lock, err := m.Lock("LOCK")
-			must(t, err)
+			testkit.Must(t, err)
 			after := c.end(m)
 
 			wantDead(t, m, f)
-			must(t, lock.Close())
+			testkit.Must(t, lock.Close())
 			again, err := after.Lock("LOCK")
-			must(t, err)
-			must(t, again.Close())
+			testkit.Must(t, err)
+			testkit.Must(t, again.Close())
 			equal(t, readFile(t, after, "f"), []byte("x"))
 		})
 	}
@@ -477,8 +478,8 @@ func TestAfterAFailedSyncALaterOneProvesNothing(t *testing.T) {
 	d := vfs.NewFaulty(m)
 	f := create(t, d, "f")
 	writeAt(t, f, bytes.Repeat([]byte("o"), 1024), 0)
-	must(t, f.Sync())
-	must(t, d.SyncDir("."))
+	testkit.Must(t, f.Sync())
+	testkit.Must(t, d.SyncDir("."))
 
 	writeAt(t, f, bytes.Repeat([]byte("n"), 1024), 0)
 	d.Inject(func(op vfs.Op) error {
@@ -489,7 +490,7 @@ func TestAfterAFailedSyncALaterOneProvesNothing(t *testing.T) {
 	})
 	wantError(t, f.Sync(), fs.ErrPermission)
 	d.Inject(nil)
-	must(t, f.Sync())
+	testkit.Must(t, f.Sync())
 	look := func(after *vfs.Mem) string { return shape(readFile(t, after, "f")) }
 	if got := outcomes(t, m.CrashProcess(), look); !slices.Contains(got, "oo") || !slices.Contains(got, "nn") {
 		t.Errorf("found only %q", got)
@@ -500,7 +501,7 @@ func TestWritingAgainAfterAFailedSyncHelps(t *testing.T) {
 	m := vfs.NewMem()
 	d := vfs.NewFaulty(m)
 	f := create(t, d, "f")
-	must(t, d.SyncDir("."))
+	testkit.Must(t, d.SyncDir("."))
 	writeAt(t, f, bytes.Repeat([]byte("n"), 1024), 0)
 	d.Inject(func(op vfs.Op) error {
 		if op.Kind == vfs.OpSync && op.N == 1 {
@@ -510,7 +511,7 @@ func TestWritingAgainAfterAFailedSyncHelps(t *testing.T) {
 	})
 	wantError(t, f.Sync(), fs.ErrPermission)
 	writeAt(t, f, bytes.Repeat([]byte("n"), 1024), 0)
-	must(t, f.Sync())
+	testkit.Must(t, f.Sync())
 	got := outcomes(t, m, func(after *vfs.Mem) string { return shape(readFile(t, after, "f")) })
 	wantOutcomes(t, got, "nn")
 }
@@ -519,7 +520,7 @@ func TestWritingAgainAfterAFailedSyncHelps(t *testing.T) {
 func writeSynced(t *testing.T, d vfs.FS, name, text string) {
 	t.Helper()
 	f := createWith(t, d, name, text)
-	must(t, f.Sync())
+	testkit.Must(t, f.Sync())
 	closing(t, f)
 }
 
@@ -528,7 +529,7 @@ func syncedFile(t *testing.T, d vfs.FS, name string, data []byte) vfs.File {
 	t.Helper()
 	f := create(t, d, name)
 	writeAt(t, f, data, 0)
-	must(t, f.Sync())
-	must(t, d.SyncDir("."))
+	testkit.Must(t, f.Sync())
+	testkit.Must(t, d.SyncDir("."))
 	return f
 }

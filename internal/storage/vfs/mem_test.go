@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestFailAfterLetsExactlySoManyOperationsPass(t *testing.T) {
@@ -65,14 +66,14 @@ func TestFailAfterNotifiesReadsApart(t *testing.T) {
 		t.Error("opened a file without power")
 	}
 	after := m.CutPower(newRand(1))
-	must(t, create(t, after, "g").Close())
+	testkit.Must(t, create(t, after, "g").Close())
 }
 
 func TestANegativeFailAfterNeverFails(t *testing.T) {
 	m := vfs.NewMem()
 	m.FailAfter(0)
 	m.FailAfter(-1)
-	must(t, create(t, m, "f").Close())
+	testkit.Must(t, create(t, m, "f").Close())
 }
 
 func TestAPowerCutMidWriteLeavesABeginning(t *testing.T) {
@@ -94,9 +95,9 @@ func TestAPowerCutMidWriteLeavesABeginning(t *testing.T) {
 
 func TestRemoveAllMayBeCutInTheMiddle(t *testing.T) {
 	m := vfs.NewMem()
-	must(t, m.MkdirAll("d"))
+	testkit.Must(t, m.MkdirAll("d"))
 	for _, name := range []string{"d/a", "d/b", "d/c"} {
-		must(t, create(t, m, name).Close())
+		testkit.Must(t, create(t, m, name).Close())
 	}
 	m.FailAfter(2)
 	wantError(t, m.RemoveAll("d"), vfs.ErrPowerLost)
@@ -122,16 +123,16 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("the file has %d bytes", n)
 	}
 
-	must(t, f.Truncate(400))
+	testkit.Must(t, f.Truncate(400))
 	g := create(t, m, "g")
 	writeAt(t, g, pattern(600), 0)
 	_, err = g.WriteAt([]byte("x"), 600)
 	wantError(t, err, syscall.ENOSPC)
 
-	must(t, m.Remove("g"))
+	testkit.Must(t, m.Remove("g"))
 	_, err = f.WriteAt([]byte("x"), 400)
 	wantError(t, err, syscall.ENOSPC) // the room is taken while g is open
-	must(t, g.Close())
+	testkit.Must(t, g.Close())
 	writeAt(t, f, pattern(600), 400)
 
 	m.SetCapacity(0)
@@ -148,17 +149,17 @@ func TestRoomIsCountedAnewAfterACut(t *testing.T) {
 			m.SetCapacity(1000)
 			syncedFile(t, m, "f", pattern(400))
 			syncedFile(t, m, "gone", pattern(600))
-			must(t, m.Remove("gone")) // still open, so its room is still taken
-			must(t, m.SyncDir("."))
+			testkit.Must(t, m.Remove("gone")) // still open, so its room is still taken
+			testkit.Must(t, m.SyncDir("."))
 			after := end(m)
 			f, err := after.Open("f")
-			must(t, err)
+			testkit.Must(t, err)
 			writeAt(t, f, pattern(600), 400)
 			_, err = f.WriteAt([]byte("x"), 1000)
 			wantError(t, err, syscall.ENOSPC)
 
-			must(t, f.Close())
-			must(t, after.Remove("f")) // open before the cut, which holds no room now
+			testkit.Must(t, f.Close())
+			testkit.Must(t, after.Remove("f")) // open before the cut, which holds no room now
 			writeAt(t, create(t, after, "g"), pattern(1000), 0)
 		})
 	}
@@ -168,7 +169,7 @@ func TestCorruptFlipsBitsOnDiskAndInMemory(t *testing.T) {
 	m := vfs.NewMem()
 	f := syncedFile(t, m, "f", []byte("hello"))
 	writeAt(t, f, []byte("HELLO"), 0)
-	must(t, m.Corrupt("f", 1, 0x01))
+	testkit.Must(t, m.Corrupt("f", 1, 0x01))
 	equal(t, contents(t, f), []byte("HDLLO"))
 	for seed := range uint64(seeds) {
 		got := readFile(t, m.CutPower(newRand(seed)), "f")
@@ -190,15 +191,15 @@ func TestALargeSparseFileCostsLittle(t *testing.T) {
 	m := vfs.NewMem()
 	f := syncedFile(t, m, "f", []byte("x"))
 	const length = 1 << 40
-	must(t, f.Truncate(length))
+	testkit.Must(t, f.Truncate(length))
 	writeAt(t, f, []byte("end"), length-3)
-	must(t, f.Sync())
-	must(t, f.Truncate(1))
+	testkit.Must(t, f.Sync())
+	testkit.Must(t, f.Truncate(1))
 	got := outcomes(t, m, func(after *vfs.Mem) string {
 		g, err := after.Open("f")
-		must(t, err)
+		testkit.Must(t, err)
 		n, err := g.Bytes()
-		must(t, err)
+		testkit.Must(t, err)
 		return fmt.Sprint(n)
 	})
 	wantOutcomes(t, got, "1", fmt.Sprint(length))
@@ -317,14 +318,14 @@ func TestNamesStayConsistentAfterAnyCut(t *testing.T) {
 		rnd := newRand(seed)
 		m := vfs.NewMem()
 		names := []string{"a", "b", "c", "a/d", "b/d", "a/d/e", "c/d", "c/d/e"}
-		must(t, m.MkdirAll("a/d/e"))
-		must(t, m.MkdirAll("b"))
+		testkit.Must(t, m.MkdirAll("a/d/e"))
+		testkit.Must(t, m.MkdirAll("b"))
 		var want []string
 		for i := range 4 {
 			dir := []string{"a", "b", "a/d", "a/d/e"}[i]
 			want = append(want, fmt.Sprint("file", i))
 			writeSynced(t, m, dir+"/"+want[i], want[i])
-			must(t, m.SyncDir(dir))
+			testkit.Must(t, m.SyncDir(dir))
 		}
 		for range 30 {
 			moveSomething(m, rnd, names, want)
@@ -367,16 +368,12 @@ func BenchmarkRunOfAFewHundredOperations(b *testing.B) {
 		m := vfs.NewMem()
 		for file := range 3 {
 			f, err := m.Create(fmt.Sprint(file))
-			if err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, err)
 			for i := range 50 {
 				if _, err := f.WriteAt(data, int64(i*len(data))); err != nil {
 					b.Fatal(err)
 				}
-				if err := f.Sync(); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, f.Sync())
 			}
 		}
 		m.CutPower(rnd)

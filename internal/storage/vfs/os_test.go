@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // holdLock, when set, makes this program hold the lock in the folder it names until
@@ -35,10 +36,10 @@ func TestALockKeepsAnotherProcessOut(t *testing.T) {
 	holder := exec.Command(os.Args[0])
 	holder.Env = append(os.Environ(), holdLock+"="+dir)
 	stdin, err := holder.StdinPipe()
-	must(t, err)
+	testkit.Must(t, err)
 	stdout, err := holder.StdoutPipe()
-	must(t, err)
-	must(t, holder.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, holder.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || line != "locked\n" {
 		t.Fatalf("the other process said %q, %v", line, err)
@@ -50,40 +51,42 @@ func TestALockKeepsAnotherProcessOut(t *testing.T) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}
 
-	must(t, stdin.Close())
-	must(t, holder.Wait())
+	testkit.Must(t, stdin.Close())
+	testkit.Must(t, holder.Wait())
 	lock, err := vfs.OS(dir).Lock("LOCK") // it ended with the process
-	must(t, err)
-	must(t, lock.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, lock.Close())
 }
 
 func TestALockThatNamesNobodyIsStillALock(t *testing.T) {
 	for _, text := range []string{"", "nonsense", strings.Repeat("9", 100)} {
 		d := vfs.OS(t.TempDir())
 		lock, err := d.Lock("LOCK")
-		must(t, err)
+		testkit.Must(t, err)
 		f, err := d.Open("LOCK")
-		must(t, err)
-		must(t, f.Truncate(0))
+		testkit.Must(t, err)
+		testkit.Must(t, f.Truncate(0))
 		writeAt(t, f, []byte(text), 0)
 		_, err = d.Lock("LOCK")
 		wantError(t, err, vfs.ErrLocked)
-		must(t, f.Close())
-		must(t, lock.Close())
+		testkit.Must(t, f.Close())
+		testkit.Must(t, lock.Close())
 	}
 }
 
 func TestFilesAndFoldersAreTheOwnersOnly(t *testing.T) {
 	dir := t.TempDir()
 	d := vfs.OS(dir)
-	must(t, d.MkdirAll("a"))
-	must(t, create(t, d, "a/f").Close())
+	testkit.Must(t, d.MkdirAll("a"))
+	testkit.Must(t, create(t, d, "a/f").Close())
 	for name, want := range map[string]fs.FileMode{"a": 0o700, "a/f": 0o600} {
-		info, err := os.Stat(dir + "/" + name)
-		must(t, err)
-		if got := info.Mode().Perm(); got != want {
-			t.Errorf("%s has mode %o, want %o", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			info, err := os.Stat(dir + "/" + name)
+			testkit.Must(t, err)
+			if got := info.Mode().Perm(); got != want {
+				t.Errorf("%s has mode %o, want %o", name, got, want)
+			}
+		})
 	}
 }
 

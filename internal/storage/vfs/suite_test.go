@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestEveryFileSystemBehavesAlike runs one suite over all of them, so that what
@@ -71,15 +72,15 @@ func testReadWrite(t *testing.T, d vfs.FS) {
 	writeAt(t, f, []byte("hello"), 4094) // over the edge of a page
 	copy(big[4094:], "hello")
 	equal(t, contents(t, f), big)
-	must(t, f.Close())
+	testkit.Must(t, f.Close())
 
 	f, err := d.Open("a")
-	must(t, err)
+	testkit.Must(t, err)
 	defer closing(t, f)
 	equal(t, contents(t, f), big)
 	part := make([]byte, 600)
 	n, err := f.ReadAt(part, 4000)
-	must(t, err)
+	testkit.Must(t, err)
 	equal(t, part[:n], big[4000:4600])
 }
 
@@ -125,11 +126,11 @@ func testTruncate(t *testing.T, d vfs.FS) {
 	defer closing(t, f)
 	data := pattern(10_000)
 	writeAt(t, f, data, 0)
-	must(t, f.Truncate(700))
+	testkit.Must(t, f.Truncate(700))
 	equal(t, contents(t, f), data[:700])
-	must(t, f.Truncate(9000))
+	testkit.Must(t, f.Truncate(9000))
 	equal(t, contents(t, f), append(slices.Clone(data[:700]), make([]byte, 8300)...))
-	must(t, f.Truncate(0))
+	testkit.Must(t, f.Truncate(0))
 	equal(t, contents(t, f), []byte{})
 }
 
@@ -148,8 +149,8 @@ func testNegative(t *testing.T, d vfs.FS) {
 }
 
 func testCreateTaken(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("folder"))
-	must(t, create(t, d, "file").Close())
+	testkit.Must(t, d.MkdirAll("folder"))
+	testkit.Must(t, create(t, d, "file").Close())
 	for _, name := range []string{"file", "folder"} {
 		_, err := d.Create(name)
 		wantError(t, err, fs.ErrExist)
@@ -172,13 +173,13 @@ func testMissing(t *testing.T, d vfs.FS) {
 	wantError(t, d.Remove("no"), fs.ErrNotExist)
 	wantError(t, d.SyncDir("no"), fs.ErrNotExist)
 
-	must(t, create(t, d, "here").Close())
+	testkit.Must(t, create(t, d, "here").Close())
 	wantError(t, d.Rename("here", "no/there"), fs.ErrNotExist)
 }
 
 func testKinds(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("folder"))
-	must(t, create(t, d, "file").Close())
+	testkit.Must(t, d.MkdirAll("folder"))
+	testkit.Must(t, create(t, d, "file").Close())
 	_, err := d.Open("folder")
 	wantError(t, err, syscall.EISDIR)
 	_, err = d.Open("file/a")
@@ -192,12 +193,12 @@ func testKinds(t *testing.T, d vfs.FS) {
 }
 
 func testRename(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("to"))
+	testkit.Must(t, d.MkdirAll("to"))
 	old := createWith(t, d, "to/b", "old")
 	defer closing(t, old)
 	fresh := createWith(t, d, "a", "new")
 	defer closing(t, fresh)
-	must(t, d.Rename("a", "to/b"))
+	testkit.Must(t, d.Rename("a", "to/b"))
 
 	_, err := d.Open("a")
 	wantError(t, err, fs.ErrNotExist)
@@ -206,14 +207,14 @@ func testRename(t *testing.T, d vfs.FS) {
 	writeAt(t, fresh, []byte("er"), 3)
 	equal(t, readFile(t, d, "to/b"), []byte("newer"))
 
-	must(t, d.Rename("to/b", "to/b"))
+	testkit.Must(t, d.Rename("to/b", "to/b"))
 	equal(t, readFile(t, d, "to/b"), []byte("newer"))
 }
 
 func testRenameRefused(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("folder"))
-	must(t, d.MkdirAll("other"))
-	must(t, create(t, d, "file").Close())
+	testkit.Must(t, d.MkdirAll("folder"))
+	testkit.Must(t, d.MkdirAll("other"))
+	testkit.Must(t, create(t, d, "file").Close())
 	wantError(t, d.Rename("file", "folder"), fs.ErrExist)
 	wantError(t, d.Rename("other", "folder"), fs.ErrExist)
 	wantError(t, d.Rename("folder", "file"), syscall.ENOTDIR)
@@ -224,52 +225,52 @@ func testRenameRefused(t *testing.T, d vfs.FS) {
 }
 
 func testRenameFolder(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("a/b"))
-	must(t, createWith(t, d, "a/b/f", "x").Close())
-	must(t, d.Rename("a", "c"))
+	testkit.Must(t, d.MkdirAll("a/b"))
+	testkit.Must(t, createWith(t, d, "a/b/f", "x").Close())
+	testkit.Must(t, d.Rename("a", "c"))
 	equal(t, readFile(t, d, "c/b/f"), []byte("x"))
 	wantList(t, d, ".", "c/")
 }
 
 func testRemove(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("folder"))
-	must(t, create(t, d, "folder/f").Close())
+	testkit.Must(t, d.MkdirAll("folder"))
+	testkit.Must(t, create(t, d, "folder/f").Close())
 	wantError(t, d.Remove("folder"), syscall.ENOTEMPTY)
-	must(t, d.Remove("folder/f"))
-	must(t, d.Remove("folder"))
+	testkit.Must(t, d.Remove("folder/f"))
+	testkit.Must(t, d.Remove("folder"))
 	wantList(t, d, ".")
-	must(t, createWith(t, d, "folder", "now a file").Close())
+	testkit.Must(t, createWith(t, d, "folder", "now a file").Close())
 }
 
 func testRemoveAll(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("a/b/c"))
-	must(t, create(t, d, "a/b/f").Close())
-	must(t, create(t, d, "a/b/c/g").Close())
-	must(t, d.RemoveAll("a/b"))
+	testkit.Must(t, d.MkdirAll("a/b/c"))
+	testkit.Must(t, create(t, d, "a/b/f").Close())
+	testkit.Must(t, create(t, d, "a/b/c/g").Close())
+	testkit.Must(t, d.RemoveAll("a/b"))
 	wantList(t, d, "a")
-	must(t, d.RemoveAll("a/b"))
-	must(t, d.RemoveAll("no/such"))
-	must(t, create(t, d, "file").Close())
-	must(t, d.RemoveAll("file"))
+	testkit.Must(t, d.RemoveAll("a/b"))
+	testkit.Must(t, d.RemoveAll("no/such"))
+	testkit.Must(t, create(t, d, "file").Close())
+	testkit.Must(t, d.RemoveAll("file"))
 	wantList(t, d, ".", "a/")
 }
 
 func testMkdirAll(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("."))
-	must(t, d.MkdirAll("a/b/c"))
-	must(t, create(t, d, "a/b/f").Close())
-	must(t, d.MkdirAll("a/b/c"))
-	must(t, d.MkdirAll("a/b/d"))
+	testkit.Must(t, d.MkdirAll("."))
+	testkit.Must(t, d.MkdirAll("a/b/c"))
+	testkit.Must(t, create(t, d, "a/b/f").Close())
+	testkit.Must(t, d.MkdirAll("a/b/c"))
+	testkit.Must(t, d.MkdirAll("a/b/d"))
 	wantList(t, d, "a/b", "c/", "d/", "f")
 }
 
 func testList(t *testing.T, d vfs.FS) {
-	must(t, createWith(t, d, "b", "12345").Close())
-	must(t, d.MkdirAll("c/inner"))
-	must(t, create(t, d, "a").Close())
-	must(t, createWith(t, d, "C", "1").Close())
+	testkit.Must(t, createWith(t, d, "b", "12345").Close())
+	testkit.Must(t, d.MkdirAll("c/inner"))
+	testkit.Must(t, create(t, d, "a").Close())
+	testkit.Must(t, createWith(t, d, "C", "1").Close())
 	got, err := d.List(".")
-	must(t, err)
+	testkit.Must(t, err)
 	want := []vfs.Entry{{Name: "C", Bytes: 1}, {Name: "a"}, {Name: "b", Bytes: 5}, {Name: "c", Dir: true}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -279,17 +280,17 @@ func testList(t *testing.T, d vfs.FS) {
 func testUnlinkedOpen(t *testing.T, d vfs.FS) {
 	f := createWith(t, d, "a", "first")
 	defer closing(t, f)
-	must(t, d.Remove("a"))
-	must(t, createWith(t, d, "a", "second").Close())
+	testkit.Must(t, d.Remove("a"))
+	testkit.Must(t, createWith(t, d, "a", "second").Close())
 	writeAt(t, f, []byte("F"), 0)
-	must(t, f.Sync())
+	testkit.Must(t, f.Sync())
 	equal(t, contents(t, f), []byte("First"))
 	equal(t, readFile(t, d, "a"), []byte("second"))
 }
 
 func testClosed(t *testing.T, d vfs.FS) {
 	f := create(t, d, "a")
-	must(t, f.Close())
+	testkit.Must(t, f.Close())
 	_, err := f.ReadAt(make([]byte, 1), 0)
 	wantError(t, err, fs.ErrClosed)
 	_, err = f.WriteAt(make([]byte, 1), 0)
@@ -317,7 +318,7 @@ func testInvalidNames(t *testing.T, d vfs.FS) {
 		wantError(t, d.MkdirAll(name), fs.ErrInvalid)
 		wantError(t, d.SyncDir(name), fs.ErrInvalid)
 	}
-	must(t, create(t, d, "ok").Close())
+	testkit.Must(t, create(t, d, "ok").Close())
 	wantError(t, d.Rename("ok", "../out"), fs.ErrInvalid)
 	wantError(t, d.Remove("."), fs.ErrInvalid)
 	wantError(t, d.RemoveAll("."), fs.ErrInvalid)
@@ -325,31 +326,31 @@ func testInvalidNames(t *testing.T, d vfs.FS) {
 
 func testLock(t *testing.T, d vfs.FS) {
 	first, err := d.Lock("LOCK")
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = d.Lock("LOCK")
 	wantError(t, err, vfs.ErrLocked)
 	other, err := d.Lock("OTHER")
-	must(t, err)
-	must(t, other.Close())
-	must(t, first.Close())
-	must(t, first.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, other.Close())
+	testkit.Must(t, first.Close())
+	testkit.Must(t, first.Close())
 	again, err := d.Lock("LOCK")
-	must(t, err)
-	must(t, first.Close()) // a stale Close must not free the new holder's lock
+	testkit.Must(t, err)
+	testkit.Must(t, first.Close()) // a stale Close must not free the new holder's lock
 	_, err = d.Lock("LOCK")
 	wantError(t, err, vfs.ErrLocked)
-	must(t, again.Close())
+	testkit.Must(t, again.Close())
 	wantList(t, d, ".", "LOCK", "OTHER")
 }
 
 func testSyncs(t *testing.T, d vfs.FS) {
-	must(t, d.MkdirAll("a"))
+	testkit.Must(t, d.MkdirAll("a"))
 	f := createWith(t, d, "a/f", "x")
 	defer closing(t, f)
-	must(t, f.Sync())
-	must(t, f.Sync())
-	must(t, d.SyncDir("a"))
-	must(t, d.SyncDir("."))
+	testkit.Must(t, f.Sync())
+	testkit.Must(t, f.Sync())
+	testkit.Must(t, d.SyncDir("a"))
+	testkit.Must(t, d.SyncDir("."))
 }
 
 func testConcurrent(t *testing.T, d vfs.FS) {
@@ -361,9 +362,7 @@ func testConcurrent(t *testing.T, d vfs.FS) {
 			mine := bytes.Repeat([]byte{byte('a' + i)}, 1000)
 			for range 20 {
 				writeAt(t, f, mine, int64(i)*1000)
-				if err := f.Sync(); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, f.Sync())
 				got := make([]byte, 1000)
 				if _, err := f.ReadAt(got, int64(i)*1000); err != nil || !bytes.Equal(got, mine) {
 					t.Errorf("goroutine %d read something else, %v", i, err)
@@ -378,9 +377,7 @@ func testConcurrentMkdir(t *testing.T, d vfs.FS) {
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
-			if err := d.MkdirAll("a/b/c"); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, d.MkdirAll("a/b/c"))
 			f, err := d.Create(fmt.Sprintf("a/b/c/%d", i))
 			if err != nil {
 				t.Error(err)
@@ -398,19 +395,12 @@ func TestOSMakesItsRootAndNothingOutside(t *testing.T) {
 	d := vfs.OS(filepath.Join(base, "x", "data"))
 	_, err := d.List(".")
 	wantError(t, err, fs.ErrNotExist)
-	must(t, d.MkdirAll("."))
-	must(t, create(t, d, "f").Close())
+	testkit.Must(t, d.MkdirAll("."))
+	testkit.Must(t, create(t, d, "f").Close())
 	wantList(t, vfs.OS(base), "x/data", "f")
 }
 
 // Helpers of all tests here.
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func wantError(t *testing.T, got, want error) {
 	t.Helper()
@@ -429,7 +419,7 @@ func equal(t *testing.T, got, want []byte) {
 func create(t *testing.T, d vfs.FS, name string) vfs.File {
 	t.Helper()
 	f, err := d.Create(name)
-	must(t, err)
+	testkit.Must(t, err)
 	return f
 }
 
@@ -451,26 +441,24 @@ func writeAt(t *testing.T, f vfs.File, p []byte, offset int64) {
 func contents(t *testing.T, f vfs.File) []byte {
 	t.Helper()
 	n, err := f.Bytes()
-	must(t, err)
+	testkit.Must(t, err)
 	p := make([]byte, n)
 	_, err = f.ReadAt(p, 0)
-	must(t, err)
+	testkit.Must(t, err)
 	return p
 }
 
 func readFile(t *testing.T, d vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := d.Open(name)
-	must(t, err)
+	testkit.Must(t, err)
 	defer closing(t, f)
 	return contents(t, f)
 }
 
 func closing(t *testing.T, c io.Closer) {
 	t.Helper()
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, c.Close())
 }
 
 // wantList compares a folder's names; those of folders end in a slash.
@@ -484,7 +472,7 @@ func wantList(t *testing.T, d vfs.FS, dir string, want ...string) {
 func list(t *testing.T, d vfs.FS, dir string) string {
 	t.Helper()
 	entries, err := d.List(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const salt = 0x5a17c0ffee
@@ -18,9 +19,7 @@ const salt = 0x5a17c0ffee
 func build(t testing.TB, bodies ...string) (f vfs.File, head segment.Head, offsets []int64) {
 	t.Helper()
 	f, err := vfs.NewMem().Create("a.seg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	head = segment.Head{Salt: salt, Base: 100, BaseTime: 999}
 	write(t, f, segment.AppendHead(nil, head), 0)
 	at := int64(segment.HeaderBytes)
@@ -49,9 +48,7 @@ func write(t testing.TB, f vfs.File, b []byte, at int64) {
 func size(t testing.TB, f vfs.File) int64 {
 	t.Helper()
 	n, err := f.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return n
 }
 
@@ -111,13 +108,9 @@ func TestATornBatchIsNotFound(t *testing.T) {
 	f, head, offsets := build(t, "first", "second", "third and last")
 	end := offsets[3]
 	for cut := end - 1; cut >= segment.HeaderBytes; cut-- {
-		if err := f.Truncate(cut); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, f.Truncate(cut))
 		found, err := segment.Recover(f, head, cut, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		whole := 0
 		for whole < 2 && offsets[whole+1] <= cut {
 			whole++
@@ -134,11 +127,13 @@ func TestZerosAndEarlierLivesEndASegment(t *testing.T) {
 	old := encode(segment.Info{First: 102, Count: 1, Time: 1}, "of an earlier life")
 	segment.Seal(old, salt+1, end, end)
 	for name, behind := range map[string][]byte{"zeros": make([]byte, 5000), "an earlier life": old} {
-		write(t, f, behind, end)
-		found, err := segment.Recover(f, head, size(t, f), -1)
-		if err != nil || found.Offset != end || found.Next != 102 || found.LastTime != 1001 {
-			t.Errorf("%s: %+v, %v", name, found, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			write(t, f, behind, end)
+			found, err := segment.Recover(f, head, size(t, f), -1)
+			if err != nil || found.Offset != end || found.Next != 102 || found.LastTime != 1001 {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+		})
 	}
 }
 
@@ -279,9 +274,7 @@ func FuzzRecover(f *testing.F) {
 	f.Add(seed[:len(seed)-5])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := vfs.NewMem().Create("a.seg")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		write(t, file, data, 0)
 		head, err := segment.ParseHead(data)
 		if err != nil {
