@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G10: what is not allowed is refused, with words that help.
@@ -123,9 +125,7 @@ func TestConfigReadsEventGridsShape(t *testing.T) {
 	var cfg Config
 	text := `{"subjectBeginsWith":"/a","subjectEndsWith":"","isSubjectCaseSensitive":true,"includedEventTypes":null,"enableAdvancedFilteringOnArrays":true,
 		"advancedFilters":[{"operatorType":"NumberInRange","key":"data.total","values":[[10,20]]},{"operatorType":"BoolEquals","key":"data.on","value":true}]}`
-	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(text), &cfg))
 	e := gridEvent(`{"total":[9,10],"on":true}`)
 	e.Subject = []byte("/ab")
 	if !mustCompile(t, cfg).Match(e) {

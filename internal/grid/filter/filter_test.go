@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func gridEvent(data string) *schema.Envelope {
@@ -127,20 +128,22 @@ func TestOperators(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, tt := range tests {
-		seen[tt.operator] = true
-		f := mustCompile(t, Config{Advanced: []Condition{condition(tt.operator, "data.k", tt.operand)}})
-		for i, data := range []string{`{"k":` + tt.hit + `}`, `{"k":` + tt.other + `}`, `{"k":` + tt.alien + `}`, `{"k":null}`, `{"j":1}`} {
-			e := gridEvent(data)
-			if got := f.Match(e); got != tt.want[i] {
-				t.Errorf("%s %s on %s: got %v", tt.operator, tt.operand, data, got)
+		t.Run(tt.operator, func(t *testing.T) {
+			seen[tt.operator] = true
+			f := mustCompile(t, Config{Advanced: []Condition{condition(tt.operator, "data.k", tt.operand)}})
+			for i, data := range []string{`{"k":` + tt.hit + `}`, `{"k":` + tt.other + `}`, `{"k":` + tt.alien + `}`, `{"k":null}`, `{"j":1}`} {
+				e := gridEvent(data)
+				if got := f.Match(e); got != tt.want[i] {
+					t.Errorf("%s %s on %s: got %v", tt.operator, tt.operand, data, got)
+				}
+				if got := len(NewIndex([]*Filter{f}).Matcher().Match(e, nil)) == 1; got != tt.want[i] {
+					t.Errorf("%s %s on %s: the index gives %v", tt.operator, tt.operand, data, got)
+				}
 			}
-			if got := len(NewIndex([]*Filter{f}).Matcher().Match(e, nil)) == 1; got != tt.want[i] {
-				t.Errorf("%s %s on %s: the index gives %v", tt.operator, tt.operand, data, got)
+			if got := f.Match(gridEvent("")); got != tt.want[4] {
+				t.Errorf("%s without data: got %v", tt.operator, got)
 			}
-		}
-		if got := f.Match(gridEvent("")); got != tt.want[4] {
-			t.Errorf("%s without data: got %v", tt.operator, got)
-		}
+		})
 	}
 	if len(seen) != 19 || len(operators) != 19 {
 		t.Errorf("Event Grid has 19 operators: the table tells of %d, we have %d", len(seen), len(operators))
@@ -261,10 +264,12 @@ func TestNumbersAreExact(t *testing.T) {
 		{"NumberInRange", "[[-2,-1]]", "-2.00001", false},
 	}
 	for _, tt := range tests {
-		f := mustCompile(t, Config{Advanced: []Condition{condition(tt.operator, "data.k", tt.operand)}})
-		if got := f.Match(gridEvent(`{"k":` + tt.value + `}`)); got != tt.want {
-			t.Errorf("%s %s %s: got %v", tt.value, tt.operator, tt.operand, got)
-		}
+		t.Run(tt.operator, func(t *testing.T) {
+			f := mustCompile(t, Config{Advanced: []Condition{condition(tt.operator, "data.k", tt.operand)}})
+			if got := f.Match(gridEvent(`{"k":` + tt.value + `}`)); got != tt.want {
+				t.Errorf("%s %s %s: got %v", tt.value, tt.operator, tt.operand, got)
+			}
+		})
 	}
 }
 
@@ -330,13 +335,13 @@ func TestScalarsAsText(t *testing.T) {
 		"level StringIn 5,1": true, "level StringNotIn 5": false, "level StringBeginsWith 5": true, "level NumberGreaterThan 4": true,
 		"data.level StringIn 5": false, "data.level StringNotIn 7": false, "data.level NumberIn 5": true,
 	} {
-		c, err := ParseCondition(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := mustCompile(t, Config{Advanced: []Condition{c}}).Match(e); got != want {
-			t.Errorf("%s: got %v", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			c, err := ParseCondition(text)
+			testkit.Must(t, err)
+			if got := mustCompile(t, Config{Advanced: []Condition{c}}).Match(e); got != want {
+				t.Errorf("%s: got %v", text, got)
+			}
+		})
 	}
 }
 
@@ -348,15 +353,19 @@ func TestConditionsAreJoined(t *testing.T) {
 	for data, want := range map[string]bool{
 		`{"n":5,"s":"axb"}`: true, `{"n":1,"s":"axb"}`: false, `{"n":6,"s":"axb"}`: false, `{"n":3,"s":"ab"}`: false, `{"n":3}`: false, `{"s":"x"}`: false,
 	} {
-		if got := f.Match(gridEvent(data)); got != want {
-			t.Errorf("%s: got %v", data, got)
-		}
+		t.Run(data, func(t *testing.T) {
+			if got := f.Match(gridEvent(data)); got != want {
+				t.Errorf("%s: got %v", data, got)
+			}
+		})
 	}
 	f = mustCompile(t, Config{Advanced: []Condition{condition("NumberNotIn", "data.n", "[1]"), condition("NumberNotInRange", "data.n", "[[3,5]]"), condition("NumberLessThan", "data.n", "8")}})
 	for data, want := range map[string]bool{`{"n":1}`: false, `{"n":2}`: true, `{"n":4}`: false, `{"n":7}`: true, `{"n":8}`: false} {
-		if got := f.Match(gridEvent(data)); got != want {
-			t.Errorf("%s: got %v", data, got)
-		}
+		t.Run(data, func(t *testing.T) {
+			if got := f.Match(gridEvent(data)); got != want {
+				t.Errorf("%s: got %v", data, got)
+			}
+		})
 	}
 }
 

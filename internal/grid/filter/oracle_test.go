@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The oracle is the table of operators, slow and plain: it decodes everything, and shares no
@@ -305,9 +306,7 @@ func decodeNext(d *json.Decoder) (any, error) {
 func mustCompile(t testing.TB, cfg Config) *Filter {
 	t.Helper()
 	f, err := Compile(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return f
 }
 

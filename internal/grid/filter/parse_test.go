@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G10: filters on the command line.
@@ -29,9 +31,7 @@ func TestParseCondition(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
 			c, err := ParseCondition(tt.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if c.Operator != tt.operator || c.Key != tt.key || string(c.Value) != tt.value || string(c.Values) != tt.values {
 				t.Errorf("got %+v", c)
 			}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What events and filters are drawn from is small, so that they often meet.
@@ -177,9 +178,7 @@ func TestFilterAgreesWithTheTable(t *testing.T) {
 		for range 20 {
 			cfg := someConfig(t, keys)
 			f, err := Compile(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if got, want := f.Match(e), oracleMatch(t, cfg, e); got != want {
 				t.Fatalf("got %v, want %v: %s\non %s %+v", got, want, marshal([]any{cfg}), e.Data, e)
 			}
@@ -196,9 +195,7 @@ func TestIndexAgreesWithItsFilters(t *testing.T) {
 		for range rapid.IntRange(0, 70).Draw(t, "filters") {
 			configs = append(configs, someConfig(t, keys))
 			f, err := Compile(configs[len(configs)-1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if rapid.IntRange(0, 30).Draw(t, "nil") == 0 {
 				f = nil
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -112,9 +113,7 @@ func TestAnswersToTheValidationEvent(t *testing.T) {
 // A receiver that checks signatures checks those of the handshake, too.
 func TestTheValidationEventIsSigned(t *testing.T) {
 	key, err := signature.New(signature.HMAC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, `{"validationResponse": %q}`, code) })
 	s := subscription(e.url, schema.EventGrid)
 	s.Keys = []signature.Key{key}
@@ -123,9 +122,7 @@ func TestTheValidationEventIsSigned(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	r, body := e.only(t)
-	if err := signature.Verify(r.Header, body, []string{key.Text}, time.Now(), 0); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, signature.Verify(r.Header, body, []string{key.Text}, time.Now(), 0))
 	s.Keys = []signature.Key{{Text: "nonsense"}}
 	if got := a.Validate(t.Context(), s, topic, code, link); got.Agreed || got.Awaiting || got.Why == "" {
 		t.Errorf("with a key that is none: %+v", got)

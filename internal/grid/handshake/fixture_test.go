@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -65,9 +66,7 @@ func (e *endpoint) only(t *testing.T) (*http.Request, []byte) {
 func newAsker(t *testing.T, egressConfig egress.Config) *Asker {
 	t.Helper()
 	c, err := egress.New(egressConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return New(Config{Client: c, Origin: origin})
 }

@@ -116,8 +116,10 @@ func TestWhoIsNotAskedHasAgreed(t *testing.T) {
 		"a hub":   {Settings: topics.Settings{Hub: "orders"}},
 		"pull":    {Settings: topics.Settings{Pull: &topics.Pull{}}},
 	} {
-		if got := a.Validate(t.Context(), s, topic, code, link); !got.Agreed {
-			t.Errorf("%s: %+v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := a.Validate(t.Context(), s, topic, code, link); !got.Agreed {
+				t.Errorf("%s: %+v", name, got)
+			}
+		})
 	}
 }

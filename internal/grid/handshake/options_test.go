@@ -26,9 +26,11 @@ func TestTheOptionsRequest(t *testing.T) {
 	for name, want := range map[string]string{
 		"WebHook-Request-Origin": origin, "WebHook-Request-Callback": link, "WebHook-Request-Rate": "120", "X-Static": "yes", "aeg-event-type": "", "Origin": "",
 	} {
-		if got := r.Header.Get(name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := r.Header.Get(name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var published = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
@@ -113,9 +114,7 @@ func TestTimesAreCutToTheMillisecond(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	p.Published = published.Add(999_999 * time.Nanosecond).In(zone)
 	got, err := pending.Parse(p.Append(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got.Published != published {
 		t.Errorf("published %v, want %v in UTC", got.Published, published)
 	}
@@ -165,9 +164,7 @@ func TestParseSharesTheEvent(t *testing.T) {
 	p := example()
 	stored := p.Append(nil)
 	got, err := pending.Parse(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if &got.Event[0] != &stored[len(stored)-len(got.Event)] {
 		t.Error("the event was copied")
 	}

@@ -132,13 +132,15 @@ func TestDeliveriesThatWereOnTheirWay(t *testing.T) {
 func TestOutcomesThatChangeNothing(t *testing.T) {
 	healths := map[string]Health{"well": {}, "suffering": {Failures: 9, Last: Busy}, "on probation": failing(Probation{}, Busy)}
 	for what, h := range healths {
-		for _, o := range []Outcome{BadRequest, PayloadTooLarge, Canceled, Aborted, OnProbation} {
-			for _, now := range []time.Time{noon, noon.Add(time.Hour)} {
-				if got := h.After(Probation{}, o, now); got != h {
-					t.Errorf("%s, %s: %+v", what, o, got)
+		t.Run(what, func(t *testing.T) {
+			for _, o := range []Outcome{BadRequest, PayloadTooLarge, Canceled, Aborted, OnProbation} {
+				for _, now := range []time.Time{noon, noon.Add(time.Hour)} {
+					if got := h.After(Probation{}, o, now); got != h {
+						t.Errorf("%s, %s: %+v", what, o, got)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

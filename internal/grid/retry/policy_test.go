@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G6, G13: what a policy may say.
@@ -52,9 +54,7 @@ func TestCheck(t *testing.T) {
 func TestCheckWithinLimitsOfOnesOwn(t *testing.T) {
 	more := Limits{MaxAttempts: 100, TimeToLive: 7 * 24 * time.Hour}
 	p := Policy{MaxAttempts: 100, TimeToLive: 7 * 24 * time.Hour}
-	if err := p.CheckWithin(more); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, p.CheckWithin(more))
 	if err := p.Check(); err == nil {
 		t.Error("allowed by default")
 	}
@@ -68,9 +68,7 @@ func TestCheckWithinLimitsOfOnesOwn(t *testing.T) {
 			t.Errorf("%+v: a default beyond the limit: %v", p, err)
 		}
 	}
-	if err := (Policy{MaxAttempts: 5, TimeToLive: time.Hour}).CheckWithin(less); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, (Policy{MaxAttempts: 5, TimeToLive: time.Hour}).CheckWithin(less))
 }
 
 func TestParseSchedule(t *testing.T) {
@@ -82,9 +80,11 @@ func TestParseSchedule(t *testing.T) {
 		" 100ms , 1h30m ": {100 * time.Millisecond, 90 * time.Minute},
 	}
 	for text, want := range good {
-		if got, err := ParseSchedule(text); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseSchedule(text); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%q: %v, %v", text, got, err)
+			}
+		})
 	}
 	for _, text := range []string{"1", "1s,", ",1s", "1s;2s", "0s", "-1s", "25h", "soon"} {
 		if got, err := ParseSchedule(text); err == nil {
@@ -103,9 +103,11 @@ func TestParseFloor(t *testing.T) {
 		{"Other=1s", 0, time.Second}, {"*=1m", 0, time.Minute},
 	}
 	for _, tt := range good {
-		if status, wait, err := ParseFloor(tt.text); err != nil || status != tt.status || wait != tt.wait {
-			t.Errorf("%q: %d, %v, %v", tt.text, status, wait, err)
-		}
+		t.Run(tt.text, func(t *testing.T) {
+			if status, wait, err := ParseFloor(tt.text); err != nil || status != tt.status || wait != tt.wait {
+				t.Errorf("%q: %d, %v, %v", tt.text, status, wait, err)
+			}
+		})
 	}
 	for _, text := range []string{"", "503", "=5s", "503=", "503=x", "0=1s", "99=1s", "600=1s", "503=-1s", "503=25h"} {
 		if status, wait, err := ParseFloor(text); err == nil {

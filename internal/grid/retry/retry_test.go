@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // statuses are all that HTTP has.
@@ -70,13 +72,9 @@ func TestStatusesThatAreGivenUpAtOnce(t *testing.T) {
 func TestAnEmptyListIsKept(t *testing.T) {
 	for _, p := range []Policy{{}, {NoRetry: []int{}}, {NoRetry: []int{418}, Floors: map[int]time.Duration{0: 1, 503: 2}}} {
 		text, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var got Policy
-		if err := json.Unmarshal(text, &got); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(text, &got))
 		if (got.NoRetry == nil) != (p.NoRetry == nil) || !slices.Equal(got.NoRetry, p.NoRetry) || len(got.Floors) != len(p.Floors) {
 			t.Errorf("stored as %s, read as %+v", text, got)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const benchTopic = "/subscriptions/5c3a7d52-3f0a-4d3c-9d53-2b9f3b1c8a10/resourceGroups/yard/providers/Microsoft.EventGrid/topics/orders"
@@ -65,9 +66,7 @@ func slicesOf(b []byte, n int) [][]byte {
 func stored(t testing.TB, p Publication) []byte {
 	t.Helper()
 	events, err := Read(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return events[0]
 }
 
@@ -103,9 +102,7 @@ func BenchmarkScan(b *testing.B) {
 			b.SetBytes(int64(len(c.stored)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := e.Scan(c.form, c.stored); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, e.Scan(c.form, c.stored))
 			}
 		})
 	}
@@ -113,9 +110,7 @@ func BenchmarkScan(b *testing.B) {
 
 func BenchmarkField(b *testing.B) {
 	e := Envelope{Topic: benchTopic}
-	if err := e.Scan(EventGridForm, stored(b, benchPublication(EventGrid, benchEventGrid(), 1))); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, e.Scan(EventGridForm, stored(b, benchPublication(EventGrid, benchEventGrid(), 1))))
 	for _, path := range []string{"subject", "data.total", "data.customer.city", "data.note", "data.missing"} {
 		b.Run(path, func(b *testing.B) {
 			b.ReportAllocs()
@@ -128,9 +123,7 @@ func BenchmarkField(b *testing.B) {
 
 func BenchmarkAppendEvent(b *testing.B) {
 	e := Envelope{Topic: benchTopic}
-	if err := e.Scan(EventGridForm, stored(b, benchPublication(EventGrid, benchEventGrid(), 1))); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, e.Scan(EventGridForm, stored(b, benchPublication(EventGrid, benchEventGrid(), 1))))
 	for _, out := range []Kind{EventGrid, CloudEvents} {
 		b.Run(string(out), func(b *testing.B) {
 			var dst []byte

@@ -14,6 +14,8 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The SDK of the CloudEvents project is what most receivers and senders read and write
@@ -46,9 +48,7 @@ func anyCloudEvent(t *rapid.T) ce.Event {
 	case 1:
 		err = e.SetData("image/png", rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "bytes"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return e
 }
 
@@ -72,9 +72,7 @@ func TestTheCloudEventsSDKUnderstandsUsAndWeIt(t *testing.T) {
 				t.Fatalf("%s: %d events, %v", name, len(events), err)
 			}
 			var e Envelope
-			if err := e.Scan(CloudEventForm, events[0]); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, e.Scan(CloudEventForm, events[0]))
 			for how, got := range delivered(t, &e) {
 				if diff := cmp.Diff(entries(sent), entries(got)); diff != "" || got.Validate() != nil {
 					t.Fatalf("sent %s, stored %s, delivered %s: %v %s", name, events[0], how, got.Validate(), diff)
@@ -89,17 +87,13 @@ func written(t *rapid.T, ctx context.Context, e ce.Event) *http.Request {
 	if err == nil {
 		err = cehttp.WriteRequest(ctx, binding.ToMessage(&e), r)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
 func batched(t *rapid.T, e ce.Event) *http.Request {
 	r, err := cehttp.NewHTTPRequestFromEvents(context.Background(), "http://localhost/", []ce.Event{e})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -108,29 +102,23 @@ func bodyOf(t *rapid.T, r *http.Request) []byte {
 		return nil
 	}
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return body
 }
 
 // fataler is what tests and properties have in common.
 type fataler interface {
-	Fatal(args ...any)
+	testkit.T
 	Fatalf(format string, args ...any)
 }
 
 // delivered is an event as the SDK reads it from our deliveries.
 func delivered(t fataler, e *Envelope) map[string]ce.Event {
 	one, err := AppendEvent(nil, e, CloudEvents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	many, _ := AppendEvent([]byte{'['}, e, CloudEvents)
 	header, body, err := Binary(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	structured := receive(t, http.Header{"Content-Type": {ContentType(CloudEvents, false)}}, one)
 	batch, err := binding.ToEvents(context.Background(), cehttp.NewMessage(http.Header{"Content-Type": {ContentType(CloudEvents, true)}}, nil),
 		bytes.NewReader(append(many, ']')))
@@ -205,21 +193,13 @@ func TestEventGridEventsComeBack(t *testing.T) {
 			"eventTime": "2017-08-10T21:03:07Z", "data": rapid.MapOf(rapid.String(), rapid.Float64()).Draw(t, "data"),
 		}
 		body, err := json.Marshal([]any{sent})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		events, err := Read(grid(string(body)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		e := Envelope{Topic: topicID}
-		if err := e.Scan(EventGridForm, events[0]); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.Scan(EventGridForm, events[0]))
 		out, err := AppendEvent(nil, &e, EventGrid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		sent["topic"], sent["dataVersion"], sent["metadataVersion"] = topicID, "", "1"
 		want, _ := json.Marshal(sent)
 		var a, b any

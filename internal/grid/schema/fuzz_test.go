@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // members decodes an object's members with the standard library, each by itself, so that
@@ -102,9 +103,7 @@ func eventsOf(t testing.TB, body []byte) []json.RawMessage {
 		return []json.RawMessage{bytes.TrimRight(trimmed, " \t\r\n")}
 	}
 	var all []json.RawMessage
-	if err := json.Unmarshal(body, &all); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(body, &all))
 	return all
 }
 
@@ -167,9 +166,7 @@ func checkWritten(t testing.TB, kind Kind, e *Envelope) {
 			same(t, "the original", written, e.Data)
 		}
 		dead, err := AppendDeadLetter(nil, e, out, DeadLetter{Reason: "r", LastStatus: 500, Published: now, LastAttempt: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if m := members(t, dead); out == CloudEvents {
 			same(t, "deadletterreason", m["deadletterreason"], []byte(`"r"`))
 		} else {
@@ -249,9 +246,7 @@ func FuzzFromHub(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, contentType, key, property, value string) {
 		for _, properties := range []map[string]any{nil, {property: value}, {"cloudEvents:specversion": "1.0", property: value}} {
 			stored, err := FromHub(nil, hubEvent(event.Event{Body: body, ContentType: contentType, Key: key, Properties: properties}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			m := members(t, stored)
 			e := Envelope{Topic: topicID}
 			if err := e.Scan(CloudEventForm, stored); err != nil {
@@ -266,9 +261,7 @@ func FuzzFromHub(f *testing.F) {
 				t.Fatalf("%s: %v", stored, err)
 			}
 			written, err := AppendEvent(nil, &e, EventGrid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			checkEventGridMembers(t, &e, members(t, written), 8)
 		}
 	})
@@ -295,9 +288,7 @@ func FuzzBinaryMode(f *testing.F) {
 		}
 		checkCloudEventMembers(t, &e, members(t, e.Raw))
 		header, data, err := Binary(&e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if !isJSON(mediaType(contentType)) {
 			same(t, "the body", data, body)
 		}

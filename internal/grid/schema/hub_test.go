@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func hubEvent(e event.Event) HubEvent {
@@ -93,9 +94,7 @@ func TestHubEventsAreDeliveredAsEventGridEvents(t *testing.T) {
 		},
 	} {
 		stored, err := FromHub(nil, hubEvent(c.event))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got, err := AppendEvent(nil, scanned(t, CloudEventForm, string(stored)), EventGrid)
 		if err != nil || string(got) != c.want {
 			t.Errorf("wrote %s, %v\nwant  %s", got, err, c.want)

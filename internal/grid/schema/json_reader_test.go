@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // jsonSeeds are JSON and what is nearly JSON.
@@ -77,9 +79,7 @@ func TestStringsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.String().Draw(t, "text")
 		raw, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got := string(textOf(raw)); got != want {
 			t.Fatalf("%s is %q", raw, got)
 		}
@@ -109,10 +109,12 @@ func TestNestingIsBounded(t *testing.T) {
 
 func TestErrorsNotifyWhere(t *testing.T) {
 	for body, at := range map[string]int{`[1,2 3]`: 5, `{"a":tru}`: 5, `"abc`: 4, "[\"a\xff\"]": 3, `[1] 2`: 4, ``: 0, `{"a":"\q"}`: 6} {
-		_, err := validJSON([]byte(body))
-		var syntax *syntaxError
-		if !errors.As(err, &syntax) || syntax.at != at {
-			t.Errorf("%q: %v, want byte %d", body, err, at)
-		}
+		t.Run(body, func(t *testing.T) {
+			_, err := validJSON([]byte(body))
+			var syntax *syntaxError
+			if !errors.As(err, &syntax) || syntax.at != at {
+				t.Errorf("%q: %v, want byte %d", body, err, at)
+			}
+		})
 	}
 }

@@ -89,11 +89,13 @@ func TestNamespacesTakeCloudEventsOnly(t *testing.T) {
 	for contentType, want := range map[string]int{
 		"application/cloudevents+json; charset=utf-8": 0, "application/json": 415, "text/plain": 415,
 	} {
-		p := publish(CloudEvents, contentType, cloudEvent)
-		p.CloudEventsOnly = true
-		if _, err := Read(p); (err == nil) != (want == 0) {
-			t.Errorf("%s: %v", contentType, err)
-		}
+		t.Run(contentType, func(t *testing.T) {
+			p := publish(CloudEvents, contentType, cloudEvent)
+			p.CloudEventsOnly = true
+			if _, err := Read(p); (err == nil) != (want == 0) {
+				t.Errorf("%s: %v", contentType, err)
+			}
+		})
 	}
 	p := clouds(`{"a":1}`)
 	p.CloudEventsOnly, p.Header = true, binaryHeader("Content-Type", "application/json")
@@ -155,10 +157,12 @@ func TestWhatIsNoJSONIsRefused(t *testing.T) {
 		{"data that is no JSON", `[{"data":{a:1}}]`, "events[0]: the body is not valid JSON at byte 10"},
 		{"a deep event", `[{"data":` + strings.Repeat("[", 10000), "levels deep"},
 	} {
-		err := refused(t, grid(c.body))
-		if err.Status != 400 || err.Code != codeJSON || !strings.Contains(err.Message, c.want) {
-			t.Errorf("%s: %+v; want %q", c.name, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			err := refused(t, grid(c.body))
+			if err.Status != 400 || err.Code != codeJSON || !strings.Contains(err.Message, c.want) {
+				t.Errorf("%s: %+v; want %q", c.name, err, c.want)
+			}
+		})
 	}
 }
 

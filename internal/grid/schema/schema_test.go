@@ -12,9 +12,11 @@ func TestSchemasHaveManyNames(t *testing.T) {
 		"cloudevents": CloudEvents, "CloudEventSchemaV1_0": CloudEvents, "CLOUDEVENTSCHEMAV1_0": CloudEvents,
 		"custom": Custom, "CustomEventSchema": Custom, "CustomInputSchema": Custom, " custom ": Custom,
 	} {
-		if got, err := ParseKind(text); got != want || err != nil {
-			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseKind(text); got != want || err != nil {
+				t.Errorf("%q is %q, %v; want %q", text, got, err, want)
+			}
+		})
 	}
 	for _, text := range []string{"", "avro", "eventgrid2"} {
 		if got, err := ParseKind(text); err == nil {
@@ -101,9 +103,11 @@ func TestMappingsAreChecked(t *testing.T) {
 		"a source without end":    {Mapping{ID: Field{Source: strings.Repeat("s", 1025)}}, "mapping of id"},
 		"a source that is binary": {Mapping{Subject: Field{Source: "\xff"}}, "mapping of subject"},
 	} {
-		err := c.mapping.Check()
-		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
-			t.Errorf("%s: %v; want %q", name, err, c.wrong)
-		}
+		t.Run(name, func(t *testing.T) {
+			err := c.mapping.Check()
+			if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: %v; want %q", name, err, c.wrong)
+			}
+		})
 	}
 }

@@ -29,21 +29,23 @@ func TestDateTimes(t *testing.T) {
 		{"2017-08-10T21:03:07+24:00", "", false}, {"2017-08-10T21:03:07+1:00", "", false}, {"2017-08-10T21:03:07ZZ", "", false}, {"2017-08-10T21:03:07+00:00 ", "", false},
 		{"2017-08-10T21:03:", "", false}, {"2017-08-10T21:03:07Z\n", "", false}, {"2017/08/10T21:03:07Z", "", false}, {"8/10/2017 9:03:07 PM", "", false}, {"+017-08-10T21:03:07Z", "", false},
 	} {
-		s, ok := parseStamp([]byte(c.text))
-		if ok != (c.want != "") {
-			t.Errorf("%q: is a date-time: %t", c.text, ok)
-			continue
-		}
-		if !ok {
-			continue
-		}
-		got := string(s.append(nil))
-		if got != c.want || s.strict != c.strict {
-			t.Errorf("%q is written %q, strict %t; want %q, %t", c.text, got, s.strict, c.want, c.strict)
-		}
-		if _, err := time.Parse(time.RFC3339Nano, got); err != nil {
-			t.Errorf("%q is written %q: %v", c.text, got, err)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			s, ok := parseStamp([]byte(c.text))
+			if ok != (c.want != "") {
+				t.Errorf("%q: is a date-time: %t", c.text, ok)
+				return
+			}
+			if !ok {
+				return
+			}
+			got := string(s.append(nil))
+			if got != c.want || s.strict != c.strict {
+				t.Errorf("%q is written %q, strict %t; want %q, %t", c.text, got, s.strict, c.want, c.strict)
+			}
+			if _, err := time.Parse(time.RFC3339Nano, got); err != nil {
+				t.Errorf("%q is written %q: %v", c.text, got, err)
+			}
+		})
 	}
 }
 

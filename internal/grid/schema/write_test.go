@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G9: reference §6.1, §7.
@@ -71,9 +73,11 @@ func TestWhatCannotBeWritten(t *testing.T) {
 		"custom without an original":              {bare, Custom},
 		"another schema":                          {bare, "avro"},
 	} {
-		if got, err := AppendEvent([]byte("x"), c.e, c.out); err == nil || string(got) != "x" {
-			t.Errorf("%s: %s, %v", name, got, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, err := AppendEvent([]byte("x"), c.e, c.out); err == nil || string(got) != "x" {
+				t.Errorf("%s: %s, %v", name, got, err)
+			}
+		})
 	}
 	if _, err := AppendDeadLetter(nil, bare, "avro", DeadLetter{}); err == nil {
 		t.Error("a dead letter in another schema was written")
@@ -121,9 +125,7 @@ func TestBinaryMode(t *testing.T) {
 				want.Set(name, value)
 			}
 			header, body, err := Binary(scanned(t, c.form, c.stored))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if diff := cmp.Diff(want, header); diff != "" || string(body) != c.body {
 				t.Errorf("body %q, want %q\n%s", body, c.body, diff)
 			}
@@ -139,9 +141,7 @@ func TestBinaryMode(t *testing.T) {
 func TestBinaryModeComesBack(t *testing.T) {
 	const sent = `{"specversion":"1.0","id":"a b","source":"/s?x=%25","type":"t","subject":"€ \"\\","time":"2017-08-10T21:03:07Z","datacontenttype":"application/json","s":"x","data":{"a" :1}}`
 	header, body, err := Binary(scanned(t, CloudEventForm, sent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p := clouds(string(body))
 	p.Header = header
 	if got := mustRead(t, p); got[0] != sent {
@@ -152,9 +152,7 @@ func TestBinaryModeComesBack(t *testing.T) {
 // Whoever appends to a slice that we gave must not write into its neighbour.
 func TestStoredEventsDoNotOverlap(t *testing.T) {
 	events, err := Read(grid("[" + gridEvent + "," + gridEvent + "]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = append(events[0], "xxxxxxxx"...)
 	if !bytes.Equal(events[1], []byte(gridEvent)) {
 		t.Errorf("the neighbour became %s", events[1])

@@ -9,13 +9,15 @@ import (
 
 func TestNew(t *testing.T) {
 	for algorithm, prefixes := range map[string][2]string{HMAC: {"whsec_", "whsec_"}, Ed25519: {"whsk_", "whpk_"}} {
-		key, other := made(t, algorithm), made(t, algorithm)
-		if !strings.HasPrefix(key.Text, prefixes[0]) || !strings.HasPrefix(public(t, key), prefixes[1]) {
-			t.Errorf("%s: %s", algorithm, prefixes)
-		}
-		if key.Text == other.Text || !key.Expires.IsZero() {
-			t.Errorf("%s: two keys are the same, or expire", algorithm)
-		}
+		t.Run(algorithm, func(t *testing.T) {
+			key, other := made(t, algorithm), made(t, algorithm)
+			if !strings.HasPrefix(key.Text, prefixes[0]) || !strings.HasPrefix(public(t, key), prefixes[1]) {
+				t.Errorf("%s: %s", algorithm, prefixes)
+			}
+			if key.Text == other.Text || !key.Expires.IsZero() {
+				t.Errorf("%s: two keys are the same, or expire", algorithm)
+			}
+		})
 	}
 	if _, err := New("rot13"); err == nil || !strings.Contains(err.Error(), "give hmac or ed25519") {
 		t.Errorf("an unknown algorithm: %v", err)

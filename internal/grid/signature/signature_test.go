@@ -9,6 +9,8 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The example of the Standard Webhooks specification.
@@ -25,18 +27,14 @@ var now = time.Unix(knownTime, 0)
 func made(t testing.TB, algorithm string) Key {
 	t.Helper()
 	key, err := New(algorithm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return key
 }
 
 func sign(t testing.TB, id, body string, keys ...Key) http.Header {
 	t.Helper()
 	s, err := NewSigner(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h := http.Header{}
 	s.Sign(h, id, now, []byte(body))
 	return h
@@ -45,9 +43,7 @@ func sign(t testing.TB, id, body string, keys ...Key) http.Header {
 func public(t testing.TB, key Key) string {
 	t.Helper()
 	text, err := key.Public()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return text
 }
 
@@ -56,18 +52,14 @@ func TestKnownSignature(t *testing.T) {
 	if h.Get("webhook-id") != knownID || h.Get("webhook-timestamp") != "1614265330" || h.Get("webhook-signature") != knownSignature {
 		t.Errorf("got %v", h)
 	}
-	if err := Verify(h, []byte(knownBody), []string{knownSecret}, now, 0); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, Verify(h, []byte(knownBody), []string{knownSecret}, now, 0))
 }
 
 // What we sign is good to the library that receivers use, and the other way round.
 func TestAgainstTheOfficialLibrary(t *testing.T) {
 	key := made(t, HMAC)
 	oracle, err := standardwebhooks.NewWebhook(key.Text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rapid.Check(t, func(rt *rapid.T) {
 		id := rapid.StringMatching(`[!-~]{1,40}`).Draw(rt, "id")
 		body := rapid.SliceOf(rapid.Byte()).Draw(rt, "body")
@@ -136,14 +128,16 @@ func TestIDs(t *testing.T) {
 		"1": true, "8f3c-11": true, "orders/42?x=y": true, strings.Repeat("x", 255): true,
 		"": false, "a.b": false, "a b": false, "a\r\nx: y": false, "é": false, "\x00": false, strings.Repeat("x", 256): false,
 	} {
-		h, again := sign(t, id, "{}", key), sign(t, id, "{}", key)
-		got := h.Get("webhook-id")
-		if (got == id) != kept || got == "" || got != again.Get("webhook-id") {
-			t.Errorf("%q became %q", id, got)
-		}
-		if err := Verify(h, []byte("{}"), []string{key.Text}, now, 0); err != nil {
-			t.Errorf("%q: %v", id, err)
-		}
+		t.Run(id, func(t *testing.T) {
+			h, again := sign(t, id, "{}", key), sign(t, id, "{}", key)
+			got := h.Get("webhook-id")
+			if (got == id) != kept || got == "" || got != again.Get("webhook-id") {
+				t.Errorf("%q became %q", id, got)
+			}
+			if err := Verify(h, []byte("{}"), []string{key.Text}, now, 0); err != nil {
+				t.Errorf("%q: %v", id, err)
+			}
+		})
 	}
 	if a, b := sign(t, "a.b", "", key), sign(t, "a.c", "", key); a.Get("webhook-id") == b.Get("webhook-id") {
 		t.Error("two ids became one")
@@ -152,9 +146,7 @@ func TestIDs(t *testing.T) {
 
 func TestASignerKeepsNothingOfBefore(t *testing.T) {
 	s, err := NewSigner([]Key{{Text: made(t, HMAC).Text, Expires: now}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h := http.Header{}
 	h.Set("webhook-signature", "v1,old")
 	s.Sign(h, "1", now, nil)
@@ -167,13 +159,15 @@ func TestNewSignerSaysWhichKeyIsWrong(t *testing.T) {
 	good := made(t, HMAC)
 	bad := map[string]string{"public": public(t, made(t, Ed25519)), "none": "", "half": good.Text[:20]}
 	for what, text := range bad {
-		_, err := NewSigner([]Key{good, {Text: text}})
-		if err == nil || !strings.Contains(err.Error(), "signing key 2") {
-			t.Errorf("%s: %v", what, err)
-		}
-		if text != "" && err != nil && strings.Contains(err.Error(), text) {
-			t.Errorf("%s: the key is in %v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			_, err := NewSigner([]Key{good, {Text: text}})
+			if err == nil || !strings.Contains(err.Error(), "signing key 2") {
+				t.Errorf("%s: %v", what, err)
+			}
+			if text != "" && err != nil && strings.Contains(err.Error(), text) {
+				t.Errorf("%s: the key is in %v", what, err)
+			}
+		})
 	}
 }
 
@@ -230,19 +224,19 @@ func TestVerify(t *testing.T) {
 // A time that is no number was signed by us in no case, but a key's owner can write anything.
 func TestTimesThatAreNone(t *testing.T) {
 	key, err := parse(knownSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for timestamp, want := range map[string]error{
 		"soon": ErrSignature, "1614265330.5": ErrSignature, "9223372036854775807": ErrTime, "-9223372036854775808": ErrTime, "0": ErrTime,
 	} {
-		h := http.Header{}
-		h.Set("webhook-id", "1")
-		h.Set("webhook-timestamp", timestamp)
-		h.Set("webhook-signature", signing{secret: key.secret}.sign("1", timestamp, nil))
-		if err := Verify(h, nil, []string{knownSecret}, now, 0); !errors.Is(err, want) {
-			t.Errorf("%s: %v", timestamp, err)
-		}
+		t.Run(timestamp, func(t *testing.T) {
+			h := http.Header{}
+			h.Set("webhook-id", "1")
+			h.Set("webhook-timestamp", timestamp)
+			h.Set("webhook-signature", signing{secret: key.secret}.sign("1", timestamp, nil))
+			if err := Verify(h, nil, []string{knownSecret}, now, 0); !errors.Is(err, want) {
+				t.Errorf("%s: %v", timestamp, err)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What a delivery costs beside a bare http.Client that posts the same bytes with the same
@@ -24,9 +25,7 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 	c := newSender(b)
 	key, err := signature.New(signature.HMAC)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	hundred := make([]*pending.Delivery, 100)
 	for i := range hundred {
 		hundred[i] = eventGrid(i)
@@ -58,9 +57,7 @@ func BenchmarkDeliver(b *testing.B) {
 func benchmarkBare(b *testing.B, c *Sender, url string) {
 	w := newWriter()
 	header, err := w.request(prepare(b, c, subscription(url, schema.EventGrid, nil)), []*pending.Delivery{eventGrid(1)}, pending.Delivery{}.Due)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 	defer client.CloseIdleConnections()
 	b.ReportAllocs()
@@ -68,9 +65,7 @@ func benchmarkBare(b *testing.B, c *Sender, url string) {
 		r, _ := http.NewRequestWithContext(b.Context(), "POST", url, bytes.NewReader(w.body))
 		r.Header = header
 		a, err := client.Do(r)
-		if err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, err)
 		io.Copy(io.Discard, a.Body)
 		a.Body.Close()
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -141,9 +142,7 @@ func TestCloudEventsAreReadByTheirLibrary(t *testing.T) {
 func TestSignaturesAreStandardWebhooks(t *testing.T) {
 	old, _ := signature.New(signature.HMAC)
 	fresh, err := signature.New(signature.HMAC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r := newReceiver(t, nil)
 	c := newSender(t)
 	o := prepare(t, c, subscription(r.url, schema.EventGrid, func(s *topics.Settings) { s.MaxEvents = 5; s.Keys = []signature.Key{fresh, old} }))
@@ -155,12 +154,8 @@ func TestSignaturesAreStandardWebhooks(t *testing.T) {
 		q, body := r.last(t)
 		for _, key := range []signature.Key{old, fresh} {
 			hook, err := standardwebhooks.NewWebhook(key.Text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := hook.Verify(body, q.Header); err != nil {
-				t.Error(err)
-			}
+			testkit.Must(t, err)
+			testkit.Check(t, hook.Verify(body, q.Header))
 			if err := hook.Verify(append(body, ' '), q.Header); err == nil {
 				t.Error("another body has the same signature")
 			}
@@ -179,11 +174,13 @@ func TestSignaturesAreStandardWebhooks(t *testing.T) {
 	for name, batch := range map[string][]*pending.Delivery{
 		"another event": {eventGrid(2)}, "another subscription": {elsewhere}, "a batch": {eventGrid(1), eventGrid(2)}, "another batch": {eventGrid(1), eventGrid(3)},
 	} {
-		got := id(batch...)
-		if seen[got] {
-			t.Errorf("%s has an id that was there before", name)
-		}
-		seen[got] = true
+		t.Run(name, func(t *testing.T) {
+			got := id(batch...)
+			if seen[got] {
+				t.Errorf("%s has an id that was there before", name)
+			}
+			seen[got] = true
+		})
 	}
 	if once, again := id(eventGrid(1), eventGrid(2)), id(eventGrid(1), eventGrid(2)); once != again {
 		t.Error("the same batch has two ids")

@@ -20,6 +20,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -112,14 +113,10 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".txt")
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Error(diff)
 	}
@@ -128,9 +125,7 @@ func golden(t *testing.T, name string, got []byte) {
 func newClient(t testing.TB, cfg egress.Config) *egress.Client {
 	t.Helper()
 	c, err := egress.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -154,8 +149,6 @@ func subscription(url string, output schema.Kind, change func(*topics.Settings))
 func prepare(t testing.TB, c *Sender, s *topics.Subscription) *Order {
 	t.Helper()
 	o, err := c.Prepare(s, topic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return o
 }

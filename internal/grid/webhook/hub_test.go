@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // hubs is a broker that keeps what is published, or fails as told.
@@ -58,9 +59,7 @@ func TestEventsIntoAHub(t *testing.T) {
 	ids := map[any]bool{}
 	for i, e := range h.events {
 		m, err := message.Decode(e.Message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		n := i + 1
 		want := fmt.Sprintf(`{"topic":%q,"id":"e%d","subject":"orders/%d","eventType":"order.placed","eventTime":"2026-01-02T03:04:05Z","dataVersion":"1.%d","metadataVersion":"1","data":{"total":%d,"region":"eu"}}`, topic, n, n, n, n)
 		if string(m.Body) != want || m.ContentType != "application/json; charset=utf-8" || e.Key != nil {

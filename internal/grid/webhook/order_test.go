@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -52,17 +53,17 @@ func TestDefinitionsThatCannotBeUsed(t *testing.T) {
 		"a header whose name is none":   func(s *topics.Settings) { s.Headers = []topics.Header{{Name: "X A", Value: "x"}} },
 		"a header that frames messages": func(s *topics.Settings) { s.Headers = []topics.Header{{Name: "Content-Length", Value: "0"}} },
 	} {
-		s := subscription("http://127.0.0.1/", schema.EventGrid, change)
-		if _, err := c.Prepare(s, topic); err == nil || !strings.Contains(err.Error(), "Billing-1") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := c.Check(*s); err == nil && s.Webhook != nil {
-			t.Errorf("%s: it passes the check", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := subscription("http://127.0.0.1/", schema.EventGrid, change)
+			if _, err := c.Prepare(s, topic); err == nil || !strings.Contains(err.Error(), "Billing-1") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := c.Check(*s); err == nil && s.Webhook != nil {
+				t.Errorf("%s: it passes the check", name)
+			}
+		})
 	}
-	if err := c.Check(*subscription("http://127.0.0.1/", schema.EventGrid, nil)); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, c.Check(*subscription("http://127.0.0.1/", schema.EventGrid, nil)))
 }
 
 func TestWhoseHealthItIs(t *testing.T) {
@@ -115,9 +116,11 @@ func TestDeliveryProperties(t *testing.T) {
 		"X-Static": "always", "Authorization": "Basic x", "User-Agent": "mine", "Accept": "application/json",
 		"X-String": "text", "X-Number": "-1.50e3", "X-Bool": "true", "X-Id": "i-1", "X-Escaped": `a "b"`, "X-Extension": "acme",
 	} {
-		if got := q.Header[http.CanonicalHeaderKey(name)]; len(got) != 1 || got[0] != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := q.Header[http.CanonicalHeaderKey(name)]; len(got) != 1 || got[0] != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		})
 	}
 	for _, name := range []string{"X-Null", "X-Object", "X-Array", "X-Missing", "X-Injected", "X-Long", "X-Evil"} {
 		if got, there := q.Header[name]; there {
@@ -180,13 +183,15 @@ func TestGroups(t *testing.T) {
 func TestOrderKeys(t *testing.T) {
 	c := newSender(t)
 	for path, want := range map[string]string{"subject": `"orders/4"`, "data.total": "4", "data.none": "", "data": `{"total":4,"region":"eu"}`} {
-		o := prepare(t, c, subscription("http://127.0.0.1/", schema.EventGrid, func(s *topics.Settings) { s.OrderBy = path }))
-		if got := o.OrderKey(eventGrid(4)); got != want {
-			t.Errorf("%s gives %q, want %q", path, got, want)
-		}
-		if got := o.OrderKey(packed(1, schema.EventGridForm, "nonsense")); got != "" {
-			t.Errorf("what cannot be read has the key %q", got)
-		}
+		t.Run(path, func(t *testing.T) {
+			o := prepare(t, c, subscription("http://127.0.0.1/", schema.EventGrid, func(s *topics.Settings) { s.OrderBy = path }))
+			if got := o.OrderKey(eventGrid(4)); got != want {
+				t.Errorf("%s gives %q, want %q", path, got, want)
+			}
+			if got := o.OrderKey(packed(1, schema.EventGridForm, "nonsense")); got != "" {
+				t.Errorf("what cannot be read has the key %q", got)
+			}
+		})
 	}
 }
 
@@ -201,12 +206,14 @@ func TestSizeIsAboutWhatIsWritten(t *testing.T) {
 		"eventgrid": {schema.EventGrid, eventGrid(1)}, "cloudevents": {schema.CloudEvents, cloudEvent(1)},
 		"converted": {schema.CloudEvents, eventGrid(1)}, "custom": {schema.Custom, custom(1)},
 	} {
-		o := prepare(t, c, subscription(r.url, x.output, func(s *topics.Settings) { s.MaxEvents = 2 }))
-		c.Deliver(t.Context(), o, []*pending.Delivery{x.p})
-		_, body := r.last(t)
-		if size := o.Size(x.p); size < len(body)-2-10 || size > len(body)+150 {
-			t.Errorf("%s: said %d bytes, wrote %d", name, size, len(body))
-		}
+		t.Run(name, func(t *testing.T) {
+			o := prepare(t, c, subscription(r.url, x.output, func(s *topics.Settings) { s.MaxEvents = 2 }))
+			c.Deliver(t.Context(), o, []*pending.Delivery{x.p})
+			_, body := r.last(t)
+			if size := o.Size(x.p); size < len(body)-2-10 || size > len(body)+150 {
+				t.Errorf("%s: said %d bytes, wrote %d", name, size, len(body))
+			}
+		})
 	}
 }
 

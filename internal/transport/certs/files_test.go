@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // operatorsClient trusts an authority of the operator's.
@@ -48,9 +50,11 @@ func TestOperatorsFilesThatAreNone(t *testing.T) {
 		"another's key":               {CertFile: cert, KeyFile: otherKey},
 		"the two exchanged":           {CertFile: key, KeyFile: cert},
 	} {
-		if s, err := Open(cfg); err == nil || s != nil {
-			t.Errorf("%s: %v, %v", what, s, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if s, err := Open(cfg); err == nil || s != nil {
+				t.Errorf("%s: %v, %v", what, s, err)
+			}
+		})
 	}
 }
 
@@ -82,9 +86,7 @@ func TestOperatorsFilesChange(t *testing.T) {
 		if got := log.count("going on with the old one"); got != 1 {
 			t.Errorf("reported %d times", got)
 		}
-		if err := os.Remove(key); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(key))
 		time.Sleep(checkEvery)
 		serves("with a missing one", "two.example")
 		makePair(t, ca, dir, "three.example")
@@ -116,9 +118,7 @@ func TestOperatorsCertificateEndsSoon(t *testing.T) {
 func TestClientCertificates(t *testing.T) {
 	ca, stranger, dir := mustAuthority(t), mustAuthority(t), t.TempDir()
 	file := filepath.Join(dir, "clients.pem")
-	if err := writeCert(file, ca.cert); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, writeCert(file, ca.cert))
 	asking, silent := open(t, Config{Dir: dir, ClientCAFile: file}), open(t, Config{Dir: dir})
 	show := func(s *Store, by *authority) (chains int, err error) {
 		client := trusting(t, s, "localhost")
@@ -157,18 +157,14 @@ func TestClientCertificates(t *testing.T) {
 func clientPair(t *testing.T, ca *authority, name string) tls.Certificate {
 	t.Helper()
 	key, err := newKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: newSerial(), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	template.Subject.CommonName = name
 	cert, err := create(template, ca.cert, key.Public(), ca.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}
 }
 
@@ -179,9 +175,7 @@ func TestInfo(t *testing.T) {
 	}
 	s := open(t, Config{Dir: dir, Host: "yard.example.net", Addresses: []string{"10.0.0.7:1", "9.0.0.1"}})
 	info, err := s.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cert := leaf(t, s)
 	if info.Subject != "CN=yard.example.net,O=eventyard" || !strings.Contains(info.Issuer, "eventyard local authority") || info.CA.Subject != info.Issuer {
 		t.Errorf("got %+v of %+v", info, info.CA)

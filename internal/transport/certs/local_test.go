@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: a new yard has certificates at once, good for every name of this machine's.
@@ -23,9 +25,7 @@ func TestFirstOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data", "certs")
 	s := open(t, Config{Dir: dir, Host: "Yard.Example.net", Addresses: []string{"127.0.0.2:5671", "[::1]:8443", "doors.example.net", "10.1.2.3"}})
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range []string{
 		"localhost", "ns.localhost", "127.0.0.1", "::1", "127.0.0.2", "10.1.2.3", "yard.example.net", "doors.example.net", host,
 	} {
@@ -47,9 +47,7 @@ func TestFilesAndTheirModes(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: dir})
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := map[string]fs.FileMode{"ca.pem": 0o644, "ca-key.pem": 0o600, "cert.pem": 0o644, "key.pem": 0o600}
 	for _, e := range entries {
 		mode, ok := want[e.Name()]
@@ -72,9 +70,7 @@ func TestFilesAndTheirModes(t *testing.T) {
 func TestFormOfTheCertificates(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
 	ca, err := readCert(s.CAFile())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cert := leaf(t, s)
 	if !ca.IsCA || !ca.MaxPathLenZero || cert.IsCA || ca.KeyUsage&x509.KeyUsageCertSign == 0 {
 		t.Error("the authority is none, or the certificate is one")
@@ -139,9 +135,7 @@ func TestDamage(t *testing.T) {
 	remove := func(names ...string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			for _, name := range names {
-				if err := os.Remove(filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.Remove(filepath.Join(dir, name)))
 			}
 		}
 	}
@@ -158,12 +152,8 @@ func TestDamage(t *testing.T) {
 	bare := func(t *testing.T, dir string) { // as it was kept before
 		file := filepath.Join(dir, "ca-key.pem")
 		key, err := readKey(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := writeKey(file, key); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, writeKey(file, key))
 	}
 	both := func(first, second func(*testing.T, string)) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
@@ -216,9 +206,7 @@ func TestDamage(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if got := !leaf(t, s).Equal(before); got != tt.newLeaf {
 				t.Errorf("new certificate: %t", got)
 			}
@@ -321,9 +309,7 @@ func TestWithoutTheKeyOfTheAuthority(t *testing.T) {
 		var log journal
 		dir := t.TempDir()
 		first := leaf(t, open(t, Config{Dir: dir}))
-		if err := os.Remove(filepath.Join(dir, "ca-key.pem")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(filepath.Join(dir, "ca-key.pem")))
 		s := open(t, Config{Dir: dir, Host: "new.example.net", Log: log.logger()})
 		for range 3 {
 			time.Sleep(checkEvery)
@@ -348,9 +334,7 @@ func TestOwnFilesChangedWhileRunning(t *testing.T) {
 		dir := t.TempDir()
 		s := open(t, Config{Dir: dir})
 		first := leaf(t, s)
-		if err := os.Remove(filepath.Join(dir, "cert.pem")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(filepath.Join(dir, "cert.pem")))
 		if !leaf(t, s).Equal(first) {
 			t.Error("looked at too often")
 		}
@@ -398,8 +382,10 @@ func TestOpenRefuses(t *testing.T) {
 		"clients' authority gone":  {Dir: t.TempDir(), ClientCAFile: file + "-none"},
 		"clients' authority empty": {Dir: t.TempDir(), ClientCAFile: file},
 	} {
-		if s, err := Open(cfg); err == nil || s != nil {
-			t.Errorf("%s: %v, %v", what, s, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if s, err := Open(cfg); err == nil || s != nil {
+				t.Errorf("%s: %v, %v", what, s, err)
+			}
+		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestNames(t *testing.T) {
@@ -27,9 +29,7 @@ func TestNames(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			got, err := tt.cfg.names()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			all := namesOf(&x509.Certificate{DNSNames: got.hosts, IPAddresses: got.addresses})
 			for _, name := range append(always, tt.want...) {
 				if !slices.Contains(all, name) {
@@ -51,9 +51,7 @@ func TestNamesOfAllInterfaces(t *testing.T) {
 	}
 	for _, listener := range []string{":5671", "0.0.0.0:5671", "[::]:5671", "::"} {
 		got, err := Config{Addresses: []string{listener}}.names()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, one := range interfaces {
 			address := netip.MustParsePrefix(one.String()).Addr()
 			if address.IsGlobalUnicast() && !slices.ContainsFunc(got.addresses, net.IP(address.AsSlice()).Equal) {
@@ -72,8 +70,10 @@ func TestHostAllowed(t *testing.T) {
 		"": false, ".": false, "a..b": false, "a b": false, "a:1": false, "*": false, "a.*.b": false, "ä": false, "a/b": false,
 		strings.Repeat("a", 63): true, strings.Repeat("a", 64): false, strings.Repeat("a.", 127): false,
 	} {
-		if got := hostAllowed(name); got != want {
-			t.Errorf("%q: got %t", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := hostAllowed(name); got != want {
+				t.Errorf("%q: got %t", name, got)
+			}
+		})
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // journal is a log that can be searched.
@@ -37,12 +39,10 @@ func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j,
 func open(t *testing.T, cfg Config) *Store {
 	t.Helper()
 	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+		cfg.Log = testkit.Quiet()
 	}
 	s, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -79,9 +79,7 @@ func handshake(t *testing.T, s *Store, client *tls.Config) (saw, did tls.Connect
 func trusting(t *testing.T, s *Store, name string) *tls.Config {
 	t.Helper()
 	pool, err := readPool(s.CAFile())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &tls.Config{RootCAs: pool, ServerName: name}
 }
 
@@ -89,9 +87,7 @@ func trusting(t *testing.T, s *Store, name string) *tls.Config {
 func leaf(t *testing.T, s *Store) *x509.Certificate {
 	t.Helper()
 	saw, _, err := handshake(t, s, trusting(t, s, "localhost"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return saw.PeerCertificates[0]
 }
 
@@ -100,36 +96,26 @@ func makePair(t *testing.T, ca *authority, dir, host string) (certFile, keyFile 
 	t.Helper()
 	certFile, keyFile = filepath.Join(dir, "site.pem"), filepath.Join(dir, "site-key.pem")
 	cert, key, err := ca.issue(names{common: host, hosts: []string{host}}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(writeCert(certFile, cert), writeKey(keyFile, key)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, errors.Join(writeCert(certFile, cert), writeKey(keyFile, key)))
 	return certFile, keyFile
 }
 
 func mustAuthority(t *testing.T) *authority {
 	t.Helper()
 	ca, err := newAuthority(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return ca
 }
 
 func read(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return text
 }
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 }

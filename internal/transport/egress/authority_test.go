@@ -12,6 +12,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // authority issues certificates for 127.0.0.1, for servers and clients alike.
@@ -34,9 +36,7 @@ func newAuthority(t testing.TB) *authority {
 func (a *authority) create(t testing.TB, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c.SerialNumber, _ = rand.Int(rand.Reader, big.NewInt(1<<62))
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := a.cert, a.key
@@ -44,13 +44,9 @@ func (a *authority) create(t testing.TB, c *x509.Certificate) (*x509.Certificate
 		parent, signer = c, key
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cert, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return cert, key
 }
 
@@ -62,9 +58,7 @@ func (a *authority) issue(t testing.TB, name string) (cert, key string) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	der, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})),
 		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
@@ -74,9 +68,7 @@ func (a *authority) server(t testing.TB) *tls.Config {
 	t.Helper()
 	cert, key := a.issue(t, "server")
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What a request costs here beside a bare http.Client, in turn on the same machine: ours has to
@@ -26,9 +28,7 @@ func BenchmarkDo(b *testing.B) {
 			r, _ := http.NewRequest("POST", url, bytes.NewReader(body))
 			r.Header = header()
 			a, err := client.Do(r)
-			if err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, err)
 			io.Copy(io.Discard, a.Body)
 			a.Body.Close()
 		}
@@ -37,9 +37,7 @@ func BenchmarkDo(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c := newClient(b, Config{Loopback: true})
 			route, err := c.Route(Endpoint{URL: url})
-			if err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, err)
 			b.ReportAllocs()
 			for b.Loop() {
 				a := c.Do(b.Context(), Request{Route: route, Method: "POST", Header: header(), Body: body, Late: late})

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // In these tests 127.0.0.2 plays the open Internet: it alone is allowed. 127.0.0.1 is our own
@@ -183,13 +184,9 @@ func TestNamesThatResolveInwardsAreRefusedWhateverTheyLookLike(t *testing.T) {
 func routeAnyway(t *testing.T, c *Client, text string) *Route {
 	t.Helper()
 	route, err := c.Route(Endpoint{URL: "http://stand-in.example/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r, err := http.NewRequest("GET", text, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	route.url = r.URL
 	return route
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestWhatIsSentAndWhatComesBack(t *testing.T) {
@@ -68,9 +69,7 @@ func TestOutcomesOfAnswers(t *testing.T) {
 
 func TestOutcomesWithoutAnAnswer(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	closed.Close()
 	hangUp := serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 	silent := silence(t)
@@ -114,9 +113,7 @@ func TestOutcomesWithoutAnAnswer(t *testing.T) {
 func accept(t *testing.T, f func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -217,9 +214,11 @@ func TestRetryAfterIsRead(t *testing.T) {
 		"Fri, 02 Jan 2026 03:00:00 GMT": 0,
 		"Fri, 02 Jan 9999 03:00:00 GMT": 365 * 24 * time.Hour,
 	} {
-		if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
-			t.Errorf("%q gives %v, want %v", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
+				t.Errorf("%q gives %v, want %v", text, got, want)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestEndpointsThatMayNotBeUsed(t *testing.T) {
@@ -50,9 +52,7 @@ func TestEndpointsThatMayNotBeUsed(t *testing.T) {
 		"everything":               {URL: "https://example.com/", CA: pem.text, Cert: cert, Key: key, MinTLS: "1.3", OAuth: &OAuth{ClientID: "me", TokenURL: "https://id.example.com/token"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.Check(e); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, c.Check(e))
 		})
 	}
 }
@@ -78,10 +78,12 @@ func TestNoSpellingOfAnAddressIsTaken(t *testing.T) {
 func TestOddSpellingsAreRefusedEvenWhereAllowed(t *testing.T) {
 	c := newClient(t, Config{Loopback: true})
 	for host, want := range map[string]string{"2130706433": "write 127.0.0.1", "127.1": "write 127.0.0.1", "134744072": "write 8.8.8.8", "1.2.3.4.5": "is none", "256.1.1.1": "is none", "example.0x1g": ""} {
-		err := c.Check(Endpoint{URL: "http://" + host + "/"})
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s gives %v, want %q", host, err, want)
-		}
+		t.Run(host, func(t *testing.T) {
+			err := c.Check(Endpoint{URL: "http://" + host + "/"})
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s gives %v, want %q", host, err, want)
+			}
+		})
 	}
 	for _, host := range []string{"127.0.0.1:8080", "localhost", "[::1]"} {
 		if err := c.Check(Endpoint{URL: "http://" + host + "/"}); err != nil {
@@ -141,12 +143,14 @@ func TestIdentitiesNotifyEndpointsApart(t *testing.T) {
 		"secret":      func(e *Endpoint) { e.OAuth.Secret = "x" },
 		"audience":    func(e *Endpoint) { e.OAuth.Audience = "x" },
 	} {
-		e := base
-		e.OAuth = &OAuth{"t", "c", "s", "o", "a"}
-		change(&e)
-		if other := seen[e.Identity()]; other != "" {
-			t.Errorf("%s and %s have the same identity", name, other)
-		}
-		seen[e.Identity()] = name
+		t.Run(name, func(t *testing.T) {
+			e := base
+			e.OAuth = &OAuth{"t", "c", "s", "o", "a"}
+			change(&e)
+			if other := seen[e.Identity()]; other != "" {
+				t.Errorf("%s and %s have the same identity", name, other)
+			}
+			seen[e.Identity()] = name
+		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -16,9 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func newClient(t testing.TB, cfg Config) *Client {
 	t.Helper()
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

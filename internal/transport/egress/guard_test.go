@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestWhichAddressesMayBeReached(t *testing.T) {
@@ -67,9 +69,7 @@ func TestWhichAddressesMayBeReached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := newGuard(c.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			addr := netip.MustParseAddr(c.addr)
 			err = g.check(addr)
 			if (err == nil) != c.allowed {

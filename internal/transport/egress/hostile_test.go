@@ -13,14 +13,13 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What is said of a token server holds no secret of its URL, and is a line that people can read.
 func TestErrorsOfTokenServersHoldNoSecrets(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	closed.Close()
 	for name, url := range map[string]string{
 		"one that is not there": "http://" + closed.Addr().String(),
@@ -123,9 +122,7 @@ func TestARefusalWithoutEndIsNotWaitedFor(t *testing.T) {
 	r := atBank(url)
 	r.Timeout = 10 * time.Second
 	p, err := c.purses.get(grant{OAuth: *r.Endpoint.OAuth})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p.mu.Lock()
 	p.got = p.got.Add(-tokenPause) // it has been in use for a while
 	p.mu.Unlock()

@@ -16,6 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/net/nettest"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,9 +54,7 @@ func TestBytesComeInOrder(t *testing.T) {
 				}
 				rest = rest[n:]
 			}
-			if err := way[0].(*Conn).CloseWrite(); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, way[0].(*Conn).CloseWrite())
 		})
 		all.Go(func() {
 			got, err := io.ReadAll(way[1])
@@ -118,9 +118,11 @@ func TestCloseLeavesWhatWasWritten(t *testing.T) {
 		"write":    func() error { _, err := near.Write([]byte("x")); return err },
 		"deadline": func() error { return near.SetDeadline(time.Time{}) },
 	} {
-		if err := do(); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("%s after Close: %v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if err := do(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("%s after Close: %v", what, err)
+			}
+		})
 	}
 	if err := near.Close(); err != nil {
 		t.Errorf("the second Close: %v", err)
@@ -245,9 +247,7 @@ func TestListener(t *testing.T) {
 		})
 		for _, name := range []string{"a", "b"} {
 			conn, err := l.Dial(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			io.WriteString(conn, name)
 			conn.Close()
 		}
