@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H1
@@ -132,13 +133,35 @@ func testReceiptsAtClose(t *testing.T, f *fixture) {
 	}
 }
 
-// H2
+// H2. What was acknowledged before the removal was stored, in its place; from the first batch on that was not, all are
+// refused, since nobody had heard of it when they were submitted; and nothing can be stored any more.
 func testReceiptsAtRemove(t *testing.T, f *fixture) {
-	receipts := f.submitMany(f.partition(0))
-	if err := f.Remove(t.Context(), "orders-1"); err != nil {
-		t.Fatal(err)
+	p := f.partition(0)
+	f.append(p, "before")
+	receipts := f.submitMany(p)
+	testkit.Must(t, f.Remove(t.Context(), "orders-1"))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	refused := false
+	for i, r := range receipts {
+		appended, err := r.Wait(ctx)
+		switch {
+		case errors.Is(err, eventlog.ErrRemoved):
+			refused = true
+		case err != nil:
+			t.Errorf("receipt %d ended with %v", i, err)
+		case refused:
+			t.Errorf("receipt %d ended well behind one that was refused", i)
+		case appended.First != eventlog.Sequence(i+1):
+			t.Errorf("receipt %d says that event %d is the first", i, appended.First)
+		}
 	}
-	f.settled(receipts, eventlog.ErrRemoved)
+	if r, err := p.Submit(ctx, batchOf("after")); err == nil {
+		_, err = r.Wait(ctx)
+		t.Errorf("submitted after the removal: %v", err)
+	} else if !errors.Is(err, eventlog.ErrRemoved) {
+		t.Errorf("refused after the removal with %v, want ErrRemoved", err)
+	}
 }
 
 func testEveryCallAfterClose(t *testing.T, f *fixture) {
