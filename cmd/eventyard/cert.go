@@ -16,9 +16,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) certCommand() *cobra.Command {
+// certCommands are those of `eventyard cert`.
+type certCommands struct{ *cli }
+
+func (c certCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "cert", Short: "Show the yard's certificates, and export its authority"},
-		c.certShowCommand(), c.certExportCommand())
+		c.show(), c.export())
 }
 
 // addDataFlags gives a command that looks into the data folder the flags that say which.
@@ -32,7 +35,7 @@ func addDataFlags(cmd *cobra.Command) {
 	}
 }
 
-func (c *cli) certShowCommand() *cobra.Command {
+func (c certCommands) show() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:   "show",
@@ -81,7 +84,7 @@ type shownCertificate struct {
 	File        string     `json:"file"`
 }
 
-func (c *cli) showCertificates(form output, info certs.Info) error {
+func (c certCommands) showCertificates(form output, info certs.Info) error {
 	mine := shownCertificate{info.Subject, info.Issuer, info.Names, &info.NotBefore, info.NotAfter, info.Fingerprint, absolute(info.CertFile)}
 	var authority *shownCertificate
 	if ca := info.CA; ca != nil {
@@ -117,7 +120,7 @@ const certExportHelp = `Write the certificate of the yard's own authority, as PE
 output. Clients that trust it trust the listeners with TLS. It holds no secret. No yard is
 asked: it is read from the data folder.`
 
-func (c *cli) certExportCommand() *cobra.Command {
+func (c certCommands) export() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [FILE]",
 		Short: "Write the yard's authority, for clients to trust",
@@ -137,7 +140,7 @@ func (c *cli) certExportCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) exportAuthority(cfg config.Config, args []string) error {
+func (c certCommands) exportAuthority(cfg config.Config, args []string) error {
 	if cfg.TLS.CertFile != "" {
 		return &advisedError{"the certificate is not the yard's own but " + cfg.TLS.CertFile, "clients have to trust whoever issued it"}
 	}
@@ -163,7 +166,7 @@ func (c *cli) exportAuthority(cfg config.Config, args []string) error {
 	return nil
 }
 
-func (c *cli) writeAuthority(file string, content []byte) error {
+func (c certCommands) writeAuthority(file string, content []byte) error {
 	if err := os.WriteFile(file, content, 0o644); err != nil {
 		return fmt.Errorf("write authority: %w", err)
 	}

@@ -11,13 +11,16 @@ const checkpointHelp = `A checkpoint is how far a consumer group has come with a
 event is done, and whoever owns the partition next goes on behind it. These are the checkpoints of processors that keep
 them in the yard; those kept in blobs, PostgreSQL, Redis or NATS are not seen here.`
 
-func (c *cli) checkpointCommand() *cobra.Command {
+// checkpointCommands are those of `eventyard checkpoint`.
+type checkpointCommands struct{ *cli }
+
+func (c checkpointCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "checkpoint", Short: "List, rewind, advance, export and import a group's checkpoints", Long: checkpointHelp},
-		c.checkpointListCommand(), c.checkpointMoveCommand(rewind), c.checkpointMoveCommand(advance),
-		c.checkpointExportCommand(), c.checkpointImportCommand())
+		c.list(), c.move(rewind), c.move(advance),
+		c.export(), c.importFile())
 }
 
-func (c *cli) checkpointListCommand() *cobra.Command {
+func (c checkpointCommands) list() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:               "list HUB GROUP",
@@ -36,7 +39,7 @@ func (c *cli) checkpointListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printCheckpoints(form output, list admin.Checkpoints) error {
+func (c checkpointCommands) printCheckpoints(form output, list admin.Checkpoints) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, list.Checkpoints)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) checkpointExportCommand() *cobra.Command {
+func (c checkpointCommands) export() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "export HUB GROUP",
 		Short:             "Print a group's checkpoints for import",
@@ -34,7 +34,7 @@ Event Processor Host (one JSON text per partition, as its blobs have it; .NET, J
 
 Partitions that are owned are refused, unless --force says otherwise.`
 
-func (c *cli) checkpointImportCommand() *cobra.Command {
+func (c checkpointCommands) importFile() *cobra.Command {
 	var opt admin.MoveOptions
 	var form output
 	cmd := &cobra.Command{
@@ -65,7 +65,7 @@ func (c *cli) checkpointImportCommand() *cobra.Command {
 }
 
 // readCheckpoints gathers what is in the files; - is the standard input.
-func (c *cli) readCheckpoints(files []string) (admin.Checkpoints, error) {
+func (c checkpointCommands) readCheckpoints(files []string) (admin.Checkpoints, error) {
 	var all admin.Checkpoints
 	for _, name := range files {
 		text, err := c.readFile(name)

@@ -62,7 +62,7 @@ type checkpointMove struct {
 	form          output
 }
 
-func (c *cli) checkpointMoveCommand(d direction) *cobra.Command {
+func (c checkpointCommands) move(d direction) *cobra.Command {
 	m := &checkpointMove{direction: d}
 	cmd := &cobra.Command{
 		Use:               string(d) + " HUB GROUP --to POSITION",
@@ -110,7 +110,7 @@ func parseTarget(text string, now time.Time) (admin.Target, error) {
 }
 
 // moveCheckpoints finds out first what every move would come to, so that a refusal leaves all as they were.
-func (c *cli) moveCheckpoints(cmd *cobra.Command, client *admin.Client, m *checkpointMove, hub, group string) error {
+func (c checkpointCommands) moveCheckpoints(cmd *cobra.Command, client *admin.Client, m *checkpointMove, hub, group string) error {
 	if m.to == "" {
 		return usagef(cmd, "--to says where: earliest, latest, a time, an age or a number")
 	}
@@ -229,7 +229,7 @@ func explainMove(err error, hub, to string) error {
 	return err
 }
 
-func (c *cli) printMoves(m *checkpointMove, plan movePlan) error {
+func (c checkpointCommands) printMoves(m *checkpointMove, plan movePlan) error {
 	if m.form == asJSON {
 		return writeJSON(c.stdout, append([]admin.Moved{}, plan.move...))
 	}

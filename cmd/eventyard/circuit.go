@@ -9,9 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) circuitCommand() *cobra.Command {
+// circuitCommands are those of `eventyard circuit`.
+type circuitCommands struct{ *cli }
+
+func (c circuitCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "circuit", Short: "See and switch the circuit breakers of functions, wherever they run", Long: circuitHelp},
-		c.circuitListCommand(), c.circuitShowCommand(), c.circuitSwitchCommand("open"), c.circuitSwitchCommand("close"), c.circuitNotifyCommand())
+		c.list(), c.show(), c.setState("open"), c.setState("close"), c.notify())
 }
 
 const circuitHelp = `See and switch the circuit breakers of functions, those in programs of your own, too, if their store is the yard. A circuit is
@@ -35,7 +38,7 @@ func (f *circuitFlags) which(name string) admin.CircuitRef {
 	return admin.CircuitRef{Function: name, Hub: f.hub, Group: f.group}
 }
 
-func (c *cli) circuitListCommand() *cobra.Command {
+func (c circuitCommands) list() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -56,7 +59,7 @@ func (c *cli) circuitListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printCircuits(all []admin.Circuit) error {
+func (c circuitCommands) printCircuits(all []admin.Circuit) error {
 	if len(all) == 0 {
 		fmt.Fprintln(c.stderr, "there are no circuits: each function has one from its first trouble on, or since it was created in the yard")
 		return nil
@@ -75,7 +78,7 @@ func (c *cli) printCircuits(all []admin.Circuit) error {
 	return t.flush()
 }
 
-func (c *cli) circuitShowCommand() *cobra.Command {
+func (c circuitCommands) show() *cobra.Command {
 	var flags circuitFlags
 	var form output
 	cmd := &cobra.Command{
@@ -116,7 +119,7 @@ func printCircuit(w io.Writer, one admin.Circuit) error {
 }
 
 // circuitSwitchCommand opens or closes.
-func (c *cli) circuitSwitchCommand(what string) *cobra.Command {
+func (c circuitCommands) setState(what string) *cobra.Command {
 	var flags circuitFlags
 	var reason string
 	var form output
@@ -153,7 +156,7 @@ func (c *cli) circuitSwitchCommand(what string) *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) circuitNotifyCommand() *cobra.Command {
+func (c circuitCommands) notify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "notify-test TARGET",
 		Short:   "Send a test notice, to try the settings of mail and webhooks",

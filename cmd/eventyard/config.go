@@ -96,12 +96,15 @@ func (c *cli) warn(warnings []string) {
 	}
 }
 
-func (c *cli) configCommand() *cobra.Command {
+// configCommands are those of `eventyard config`.
+type configCommands struct{ *cli }
+
+func (c configCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "config", Short: "Explain the settings, and check a file of them"},
-		c.configDocCommand(), c.configCheckCommand())
+		c.doc(), c.check())
 }
 
-func (c *cli) configDocCommand() *cobra.Command {
+func (c configCommands) doc() *cobra.Command {
 	return &cobra.Command{
 		Use:     "doc",
 		Short:   "Print every setting with its default, as a file to begin with",
@@ -111,7 +114,7 @@ func (c *cli) configDocCommand() *cobra.Command {
 	}
 }
 
-func (c *cli) configCheckCommand() *cobra.Command {
+func (c configCommands) check() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check an eventyard.yaml or Config.json",

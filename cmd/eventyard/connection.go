@@ -24,7 +24,10 @@ With --blob it prints what the Azure Blob Storage clients take, for the yard's o
 endpoint: the checkpoint stores of these libraries work with it in place of a storage
 account. Its key is that of the root policy, which is good for all blobs.`
 
-func (c *cli) connectionStringCommand() *cobra.Command {
+// connectionCommand is `eventyard connection-string`.
+type connectionCommand struct{ *cli }
+
+func (c connectionCommand) command() *cobra.Command {
 	var query admin.ConnectionStringQuery
 	var secondary, tls bool
 	var form output
@@ -63,7 +66,7 @@ func (c *cli) connectionStringCommand() *cobra.Command {
 
 // withKnownKey gives the well-known key in place of the root policy's own to whoever was
 // let in by it, which tells that it is good.
-func (c *cli) withKnownKey(text string) (string, error) {
+func (c connectionCommand) withKnownKey(text string) (string, error) {
 	own, _, err := c.givenConnectionString()
 	if err != nil {
 		return "", err
@@ -79,7 +82,7 @@ func (c *cli) withKnownKey(text string) (string, error) {
 	return given.String(), nil
 }
 
-func (c *cli) printConnectionString(form output, text string) error {
+func (c connectionCommand) printConnectionString(form output, text string) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, struct {
 			ConnectionString string `json:"connectionString"`

@@ -11,9 +11,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) deadCommand() *cobra.Command {
+// deadCommands are those of `eventyard dead`.
+type deadCommands struct{ *cli }
+
+func (c deadCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "dead", Short: "List, show, redrive and purge what could not be delivered"},
-		c.deadListCommand(), c.deadShowCommand(), c.deadRedriveCommand(), c.deadPurgeCommand())
+		c.list(), c.show(), c.redrive(), c.purge())
 }
 
 // choiceFlags say which dead letters are meant.
@@ -46,7 +49,7 @@ func (f *choiceFlags) check(cmd *cobra.Command) error {
 	return usagef(cmd, "--reason: no dead letter has %q; the reasons are %s", reason, strings.Join(deadReasons, ", "))
 }
 
-func (c *cli) deadListCommand() *cobra.Command {
+func (c deadCommands) list() *cobra.Command {
 	var flags choiceFlags
 	var form output
 	var most int
@@ -98,7 +101,7 @@ func listDead(cmd *cobra.Command, client *admin.Client, which admin.Subscription
 	}
 }
 
-func (c *cli) printDead(form output, letters []admin.DeadLetter, more bool) error {
+func (c deadCommands) printDead(form output, letters []admin.DeadLetter, more bool) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, letters)
 	}
@@ -133,7 +136,7 @@ func (c *cli) printDead(form output, letters []admin.DeadLetter, more bool) erro
 // lastPart is the name of a file, without where it is.
 func lastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-func (c *cli) deadShowCommand() *cobra.Command {
+func (c deadCommands) show() *cobra.Command {
 	var source sourceFlags
 	cmd := &cobra.Command{
 		Use:               "show SUBSCRIPTION NUMBER",
@@ -158,7 +161,7 @@ func (c *cli) deadShowCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) deadPurgeCommand() *cobra.Command {
+func (c deadCommands) purge() *cobra.Command {
 	var flags choiceFlags
 	var yes bool
 	cmd := &cobra.Command{

@@ -14,7 +14,7 @@ const deadRedriveHelp = `Deliver dead letters again, to this subscription and no
 those whose numbers are given. They get new attempts and a new time to live. A letter that was redriven already is left
 out unless --redriven is given; one that came back too often (3 times) needs --force.`
 
-func (c *cli) deadRedriveCommand() *cobra.Command {
+func (c deadCommands) redrive() *cobra.Command {
 	var flags choiceFlags
 	var request admin.RedriveRequest
 	var form output
@@ -74,7 +74,7 @@ func (f *choiceFlags) choose(cmd *cobra.Command, client *admin.Client, args []st
 }
 
 // hintRedriven tells whoever found no letter that there are some which were redriven.
-func (c *cli) hintRedriven(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef, choice admin.DeadLetterChoice) {
+func (c deadCommands) hintRedriven(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef, choice admin.DeadLetterChoice) {
 	if choice.Redriven || len(choice.Numbers) > 0 {
 		return
 	}
@@ -97,7 +97,7 @@ func readNumbers(cmd *cobra.Command, args []string) (numbers []int64, err error)
 
 // redriveAll asks again and again, from where the yard ended, and shows how far it is. What dies of it
 // meanwhile is left out.
-func (c *cli) redriveAll(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef, r admin.RedriveRequest) (total admin.Redriven, err error) {
+func (c deadCommands) redriveAll(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef, r admin.RedriveRequest) (total admin.Redriven, err error) {
 	bar := newProgress(c.stderr)
 	defer bar.clear()
 	pace := newPace(r)
@@ -150,7 +150,7 @@ func (p *pace) rest(ctx context.Context, events int) error {
 	}
 }
 
-func (c *cli) printRedriven(form output, done admin.Redriven) error {
+func (c deadCommands) printRedriven(form output, done admin.Redriven) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, done)
 	}

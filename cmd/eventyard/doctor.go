@@ -24,7 +24,10 @@ the data folder, the integrity of its data cannot be checked.`
 // quickBytes is how much of events is read through without --deep: some seconds' worth.
 const quickBytes = 1 << 30
 
-func (c *cli) doctorCommand() *cobra.Command {
+// doctorCommand is `eventyard doctor`.
+type doctorCommand struct{ *cli }
+
+func (c doctorCommand) command() *cobra.Command {
 	var deep bool
 	var form output
 	cmd := &cobra.Command{
@@ -164,7 +167,7 @@ func (d *doctor) judgeForeign(found server.Findings) {
 	d.note("foreign", warning, "move them elsewhere if nobody needs them here", "files that are not the yard's: %s%s", strings.Join(named, ", "), more)
 }
 
-func (c *cli) printFindings(form output, findings []finding) error {
+func (c doctorCommand) printFindings(form output, findings []finding) error {
 	number := map[status]int{}
 	for _, f := range findings {
 		number[f.Status]++
@@ -178,7 +181,7 @@ func (c *cli) printFindings(form output, findings []finding) error {
 	return nil
 }
 
-func (c *cli) writeFindings(form output, findings []finding, number map[status]int) error {
+func (c doctorCommand) writeFindings(form output, findings []finding, number map[status]int) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, struct {
 			OK       bool      `json:"ok"`

@@ -12,10 +12,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) functionCommand() *cobra.Command {
+// functionCommands are those of `eventyard function`.
+type functionCommands struct{ *cli }
+
+func (c functionCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "function", Aliases: []string{"fn"}, Short: "Have programs called with events: create, watch, pause and resume functions"},
-		c.functionCreateCommand(), c.functionListCommand(), c.functionShowCommand(), c.functionUpdateCommand(),
-		c.functionPauseCommand(), c.functionResumeCommand(), c.functionDeleteCommand())
+		c.create(), c.list(), c.show(), c.update(),
+		c.pause(), c.resume(), c.delete())
 }
 
 const functionCreateHelp = `Have a program called with the events of a hub: batches are posted to its URL, in the order of each
@@ -31,7 +34,7 @@ with a link that resumes.
 
 Names have 1 to 100 letters, digits, '-', '_' and '.'.`
 
-func (c *cli) functionCreateCommand() *cobra.Command {
+func (c functionCommands) create() *cobra.Command {
 	var request admin.FunctionRequest
 	var form output
 	cmd := &cobra.Command{
@@ -72,7 +75,7 @@ func adviseExisting(err error, name string) error {
 	return &advisedError{fmt.Sprintf("function %q exists already", name), "see what it is with: eventyard function show " + name}
 }
 
-func (c *cli) printFunctionMade(form output, done string, f admin.Function) error {
+func (c functionCommands) printFunctionMade(form output, done string, f admin.Function) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, f)
 	}
@@ -88,7 +91,7 @@ func showPoisonPosition(position string) string {
 	return position
 }
 
-func (c *cli) functionListCommand() *cobra.Command {
+func (c functionCommands) list() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -109,7 +112,7 @@ func (c *cli) functionListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printFunctions(all []admin.Function) error {
+func (c functionCommands) printFunctions(all []admin.Function) error {
 	if len(all) == 0 {
 		fmt.Fprintln(c.stderr, "there are no functions yet; create one with: eventyard function create NAME --hub HUB --endpoint URL")
 		return nil
@@ -138,7 +141,7 @@ func showPoisoned(f admin.Function) string {
 	return thousands(*f.Poisoned)
 }
 
-func (c *cli) functionUpdateCommand() *cobra.Command {
+func (c functionCommands) update() *cobra.Command {
 	var request admin.FunctionRequest
 	var form output
 	cmd := &cobra.Command{
@@ -165,7 +168,7 @@ func (c *cli) functionUpdateCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) functionPauseCommand() *cobra.Command {
+func (c functionCommands) pause() *cobra.Command {
 	var reason string
 	var form output
 	cmd := &cobra.Command{
@@ -193,7 +196,7 @@ func (c *cli) functionPauseCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) functionResumeCommand() *cobra.Command {
+func (c functionCommands) resume() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:               "resume NAME",
@@ -231,7 +234,7 @@ func circuitReason(s admin.CircuitState) string {
 	return text
 }
 
-func (c *cli) printFunctionState(form output, f admin.Function, line string) error {
+func (c functionCommands) printFunctionState(form output, f admin.Function, line string) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, f)
 	}
@@ -239,7 +242,7 @@ func (c *cli) printFunctionState(form output, f admin.Function, line string) err
 	return err
 }
 
-func (c *cli) functionDeleteCommand() *cobra.Command {
+func (c functionCommands) delete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:               "delete NAME",

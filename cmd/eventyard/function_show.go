@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) functionShowCommand() *cobra.Command {
+func (c functionCommands) show() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:               "show NAME",

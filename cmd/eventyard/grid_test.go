@@ -53,7 +53,7 @@ func TestWatchingASubscription(t *testing.T) {
 // What is shown anew stands where it stood, without flicker.
 func TestShowingAgainOnAScreen(t *testing.T) {
 	var out bytes.Buffer
-	c := &cli{stdout: &out}
+	c := subscriptionCommands{&cli{stdout: &out}}
 	if err := c.showAgain(true, asText, admin.Subscription{Name: "a", State: "active"}); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestSubscriptionsInWords(t *testing.T) {
 		},
 	}
 	var out bytes.Buffer
-	if err := (&cli{}).showSubscription(&out, asText, s); err != nil {
+	if err := (subscriptionCommands{&cli{}}).showSubscription(&out, asText, s); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -96,7 +96,7 @@ func TestSubscriptionsInWords(t *testing.T) {
 func TestAttemptsInWords(t *testing.T) {
 	next := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var out bytes.Buffer
-	err := (&cli{stdout: &out}).printAttempts(asText, []admin.Attempt{
+	err := subscriptionCommands{&cli{stdout: &out}}.printAttempts(asText, []admin.Attempt{
 		{EventID: "a", Events: 3, Attempt: 2, Status: 503, Outcome: "Busy", Took: "1ms", Answer: strings.Repeat("long ", 30), NextTry: &next},
 		{EventID: "b", Events: 1, Attempt: 1, Outcome: "TimedOut", Took: "30s", Error: "no answer\x1b[31m"},
 	})

@@ -7,12 +7,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) groupCommand() *cobra.Command {
+// groupCommands are those of `eventyard group`.
+type groupCommands struct{ *cli }
+
+func (c groupCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "group", Short: "Create, list, show and delete consumer groups"},
-		c.groupCreateCommand(), c.groupListCommand(), c.groupShowCommand(), c.groupDeleteCommand())
+		c.create(), c.list(), c.show(), c.delete())
 }
 
-func (c *cli) groupCreateCommand() *cobra.Command {
+func (c groupCommands) create() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:               "create HUB GROUP",
@@ -35,7 +38,7 @@ func (c *cli) groupCreateCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) groupListCommand() *cobra.Command {
+func (c groupCommands) list() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:               "list HUB",
@@ -54,7 +57,7 @@ func (c *cli) groupListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printGroups(form output, groups []admin.Group) error {
+func (c groupCommands) printGroups(form output, groups []admin.Group) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, append([]admin.Group{}, groups...))
 	}
@@ -65,7 +68,7 @@ func (c *cli) printGroups(form output, groups []admin.Group) error {
 	return t.flush()
 }
 
-func (c *cli) groupDeleteCommand() *cobra.Command {
+func (c groupCommands) delete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:               "delete HUB GROUP",

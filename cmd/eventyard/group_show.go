@@ -20,7 +20,7 @@ are is known only to where they keep their checkpoints.
 
 With --watch the table is shown anew whenever it changes.`
 
-func (c *cli) groupShowCommand() *cobra.Command {
+func (c groupCommands) show() *cobra.Command {
 	var form output
 	var watch bool
 	var target int
@@ -56,7 +56,7 @@ func (c *cli) groupShowCommand() *cobra.Command {
 }
 
 // watchGroup shows table after table; where a person looks, each in place of the one before.
-func (c *cli) watchGroup(cmd *cobra.Command, client *admin.Client, form output, hub, group string, target int) error {
+func (c groupCommands) watchGroup(cmd *cobra.Command, client *admin.Client, form output, hub, group string, target int) error {
 	notice := func(n admin.Notice) {
 		if n.Lost != nil {
 			fmt.Fprintf(c.stderr, "the yard is gone (%v); waiting for it\n", n.Lost)
@@ -79,7 +79,7 @@ func (c *cli) watchGroup(cmd *cobra.Command, client *admin.Client, form output, 
 	return nil
 }
 
-func (c *cli) showTable(form output, screen bool, o admin.Ownership) error {
+func (c groupCommands) showTable(form output, screen bool, o admin.Ownership) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, o)
 	}

@@ -11,12 +11,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) hubCommand() *cobra.Command {
+// hubCommands are those of `eventyard hub`.
+type hubCommands struct{ *cli }
+
+func (c hubCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "hub", Short: "Create, list, show, change and delete hubs"},
-		c.hubCreateCommand(), c.hubListCommand(), c.hubShowCommand(), c.hubUpdateCommand(), c.hubDeleteCommand())
+		c.create(), c.list(), c.show(), c.update(), c.delete())
 }
 
-func (c *cli) hubCreateCommand() *cobra.Command {
+func (c hubCommands) create() *cobra.Command {
 	var request admin.HubRequest
 	var form output
 	cmd := &cobra.Command{
@@ -41,7 +44,7 @@ func (c *cli) hubCreateCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printHub(form output, done string, hub admin.Hub) error {
+func (c hubCommands) printHub(form output, done string, hub admin.Hub) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, hub)
 	}
@@ -50,7 +53,7 @@ func (c *cli) printHub(form output, done string, hub admin.Hub) error {
 	return err
 }
 
-func (c *cli) hubListCommand() *cobra.Command {
+func (c hubCommands) list() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -68,7 +71,7 @@ func (c *cli) hubListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printHubs(form output, hubs []admin.Hub) error {
+func (c hubCommands) printHubs(form output, hubs []admin.Hub) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, append([]admin.Hub{}, hubs...))
 	}
@@ -84,7 +87,7 @@ func (c *cli) printHubs(form output, hubs []admin.Hub) error {
 	return t.flush()
 }
 
-func (c *cli) hubShowCommand() *cobra.Command {
+func (c hubCommands) show() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:               "show HUB",
@@ -107,7 +110,7 @@ func (c *cli) hubShowCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) showHub(form output, hub admin.Hub, partitions []admin.Partition) error {
+func (c hubCommands) showHub(form output, hub admin.Hub, partitions []admin.Partition) error {
 	events, bytes := contents(partitions)
 	if form == asJSON {
 		return writeJSON(c.stdout, struct {
@@ -142,7 +145,7 @@ func contents(partitions []admin.Partition) (events, bytes int64) {
 	return events, bytes
 }
 
-func (c *cli) hubUpdateCommand() *cobra.Command {
+func (c hubCommands) update() *cobra.Command {
 	var request admin.HubRequest
 	var form output
 	cmd := &cobra.Command{
@@ -167,7 +170,7 @@ func (c *cli) hubUpdateCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) hubDeleteCommand() *cobra.Command {
+func (c hubCommands) delete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:               "delete HUB",

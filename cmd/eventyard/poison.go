@@ -12,12 +12,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) poisonCommand() *cobra.Command {
+// poisonCommands are those of `eventyard poison`.
+type poisonCommands struct{ *cli }
+
+func (c poisonCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "poison", Short: "List, show and redrive the events that functions could not handle"},
-		c.poisonListCommand(), c.poisonShowCommand(), c.poisonRedriveCommand())
+		c.list(), c.show(), c.redrive())
 }
 
-func (c *cli) poisonListCommand() *cobra.Command {
+func (c poisonCommands) list() *cobra.Command {
 	var query admin.PoisonQuery
 	var form output
 	cmd := &cobra.Command{
@@ -55,7 +58,7 @@ func (c *cli) poisonListCommand() *cobra.Command {
 // maxPoisonListed is the most that the yard lists.
 const maxPoisonListed = 1000
 
-func (c *cli) printPoison(hub string, all []admin.PoisonEvent, q admin.PoisonQuery) error {
+func (c poisonCommands) printPoison(hub string, all []admin.PoisonEvent, q admin.PoisonQuery) error {
 	if len(all) == 0 {
 		fmt.Fprintln(c.stderr, "there are no poison events here; --redriven lists those that were redriven, too")
 		return nil
@@ -92,7 +95,7 @@ func shorten(text string, most int) string {
 	return string(runes[:most-1]) + "…"
 }
 
-func (c *cli) poisonShowCommand() *cobra.Command {
+func (c poisonCommands) show() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show HUB ID",
 		Short:             "Show a poison event with its original, as JSON",
@@ -125,7 +128,7 @@ already needs --force.
 Whoever may send to a poison hub chooses which hub the events there name. Where they name several,
 --source says which is meant.`
 
-func (c *cli) poisonRedriveCommand() *cobra.Command {
+func (c poisonCommands) redrive() *cobra.Command {
 	var request admin.PoisonRedriveRequest
 	var form output
 	cmd := &cobra.Command{
@@ -173,7 +176,7 @@ func adviseSource(err error, hub string) error {
 // redrivePoison asks again and again, and shows how far it is. What was redriven is left out the next time, so those that were redriven
 // already can only be asked for by their ids; what failed fails again, so that the last answer tells of all. The hub that the
 // first went to is asked for from then on.
-func (c *cli) redrivePoison(cmd *cobra.Command, client *admin.Client, hub string, r admin.PoisonRedriveRequest) (total admin.PoisonRedriven, err error) {
+func (c poisonCommands) redrivePoison(cmd *cobra.Command, client *admin.Client, hub string, r admin.PoisonRedriveRequest) (total admin.PoisonRedriven, err error) {
 	if r.Redriven && len(r.IDs) == 0 {
 		return total, usagef(cmd, "--redriven needs the ids of the events that are meant")
 	}
@@ -195,7 +198,7 @@ func (c *cli) redrivePoison(cmd *cobra.Command, client *admin.Client, hub string
 }
 
 // printPoisonRedriven also tells of ids, which stand behind the hub in args, that were asked for in vain.
-func (c *cli) printPoisonRedriven(form output, args []string, done admin.PoisonRedriven) error {
+func (c poisonCommands) printPoisonRedriven(form output, args []string, done admin.PoisonRedriven) error {
 	if form == asJSON {
 		if err := writeJSON(c.stdout, done); err != nil {
 			return err

@@ -15,9 +15,12 @@ manage, to the whole namespace or to one hub. Clients are let in by a policy's n
 key, which their connection string holds. There are two keys so that one can be made
 anew while clients use the other.`
 
-func (c *cli) policyCommand() *cobra.Command {
+// policyCommands are those of `eventyard policy`.
+type policyCommands struct{ *cli }
+
+func (c policyCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "policy", Short: "Create, list, show, regenerate and delete shared-access policies", Long: policyHelp},
-		c.policyCreateCommand(), c.policyListCommand(), c.policyShowCommand(), c.policyRegenerateCommand(), c.policyDeleteCommand())
+		c.create(), c.list(), c.show(), c.regenerate(), c.delete())
 }
 
 // addHubFlag gives a command the hub whose policies it is about.
@@ -49,7 +52,7 @@ func hubFlag(hub string) string {
 	return " --hub " + hub
 }
 
-func (c *cli) policyCreateCommand() *cobra.Command {
+func (c policyCommands) create() *cobra.Command {
 	var request admin.PolicyRequest
 	var form output
 	cmd := &cobra.Command{
@@ -88,7 +91,7 @@ func (c *cli) policyCreateCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) policyListCommand() *cobra.Command {
+func (c policyCommands) list() *cobra.Command {
 	var hub string
 	var form output
 	cmd := &cobra.Command{
@@ -109,7 +112,7 @@ func (c *cli) policyListCommand() *cobra.Command {
 }
 
 // printPolicies shows no keys to whoever looks over a shoulder. Programs get them.
-func (c *cli) printPolicies(form output, policies []admin.Policy) error {
+func (c policyCommands) printPolicies(form output, policies []admin.Policy) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, append([]admin.Policy{}, policies...))
 	}
@@ -124,7 +127,7 @@ func (c *cli) printPolicies(form output, policies []admin.Policy) error {
 	return t.flush()
 }
 
-func (c *cli) policyShowCommand() *cobra.Command {
+func (c policyCommands) show() *cobra.Command {
 	var hub string
 	var form output
 	cmd := &cobra.Command{
@@ -144,7 +147,7 @@ func (c *cli) policyShowCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) showPolicy(form output, p admin.Policy) error {
+func (c policyCommands) showPolicy(form output, p admin.Policy) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, p)
 	}
@@ -157,7 +160,7 @@ func (c *cli) showPolicy(form output, p admin.Policy) error {
 	return err
 }
 
-func (c *cli) policyRegenerateCommand() *cobra.Command {
+func (c policyCommands) regenerate() *cobra.Command {
 	var hub, key string
 	var yes bool
 	var form output
@@ -199,7 +202,7 @@ func keyName(secondary bool) string {
 	return "primary"
 }
 
-func (c *cli) policyDeleteCommand() *cobra.Command {
+func (c policyCommands) delete() *cobra.Command {
 	var hub string
 	var yes bool
 	cmd := &cobra.Command{

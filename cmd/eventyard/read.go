@@ -35,7 +35,10 @@ gap and without a repeat.
   0:17,1:4                 each partition at its own number, as the id of a tail's
                            event has it; so does p1.…, for many partitions`
 
-func (c *cli) readCommand() *cobra.Command {
+// readCommand is `eventyard read`.
+type readCommand struct{ *cli }
+
+func (c readCommand) command() *cobra.Command {
 	query := admin.Query{}
 	var from string
 	var follow bool
@@ -126,7 +129,7 @@ func checkNumber(cmd *cobra.Command, client *admin.Client, q admin.Query) error 
 	return usagef(cmd, "--from %s counts within one partition, and %s has %d: name one with --partition", q.From, hub.Name, hub.Partitions)
 }
 
-func (c *cli) read(ctx context.Context, client *admin.Client, q admin.Query, follow bool, form output) error {
+func (c readCommand) read(ctx context.Context, client *admin.Client, q admin.Query, follow bool, form output) error {
 	revoked := false
 	notice := func(n admin.Notice) {
 		revoked = isRevoked(n)
@@ -160,7 +163,7 @@ func isUnauthorized(err error) bool {
 }
 
 // notice tells what happens to a reading between its events.
-func (c *cli) notice(n admin.Notice) {
+func (c readCommand) notice(n admin.Notice) {
 	switch {
 	case n.Skipped:
 		fmt.Fprintf(c.stderr, "%s %v\n", newPaint(c.stderr).yellow("skipped:"), n.Lost)

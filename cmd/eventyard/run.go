@@ -23,7 +23,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return err
 }
 
-// cli is what the commands share.
+// cli is what the commands share. Each family of commands is a type of its own over it, in the file of its name.
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -71,12 +71,12 @@ func (c *cli) root() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
-	add("yard", c.serveCommand(), c.doctorCommand(), c.configCommand())
-	add("hubs", c.hubCommand(), c.groupCommand(), c.checkpointCommand())
-	add("events", c.sendCommand(), c.readCommand())
-	add("grid", c.topicCommand(), c.subscriptionCommand(), c.deadCommand(), c.listenCommand())
-	add("functions", c.functionCommand(), c.circuitCommand(), c.poisonCommand())
-	add("access", c.policyCommand(), c.connectionStringCommand(), c.certCommand())
+	add("yard", serveCommand{c}.command(), doctorCommand{c}.command(), configCommands{c}.command())
+	add("hubs", hubCommands{c}.command(), groupCommands{c}.command(), checkpointCommands{c}.command())
+	add("events", sendCommand{c}.command(), readCommand{c}.command())
+	add("grid", topicCommands{c}.command(), subscriptionCommands{c}.command(), deadCommands{c}.command(), c.listenCommand())
+	add("functions", functionCommands{c}.command(), circuitCommands{c}.command(), poisonCommands{c}.command())
+	add("access", policyCommands{c}.command(), connectionCommand{c}.command(), certCommands{c}.command())
 	help := helpCommand()
 	add("more", help, c.versionCommand())
 	root.SetHelpCommand(help)

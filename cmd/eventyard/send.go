@@ -37,7 +37,10 @@ type sendFlags struct {
 	form           output
 }
 
-func (c *cli) sendCommand() *cobra.Command {
+// sendCommand is `eventyard send`.
+type sendCommand struct{ *cli }
+
+func (c sendCommand) command() *cobra.Command {
 	var flags sendFlags
 	cmd := &cobra.Command{
 		Use:               "send HUB [TEXT...]",
@@ -71,7 +74,7 @@ func (c *cli) sendCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) send(cmd *cobra.Command, client *admin.Client, flags sendFlags, hub string, texts []string) error {
+func (c sendCommand) send(cmd *cobra.Command, client *admin.Client, flags sendFlags, hub string, texts []string) error {
 	made, err := newMaker(flags)
 	if err != nil {
 		return usagef(cmd, "%w", err)

@@ -98,7 +98,7 @@ type input struct {
 }
 
 // openInput finds the bodies: arguments, a file, made-up ones, or the standard input.
-func (c *cli) openInput(cmd *cobra.Command, flags sendFlags, texts []string) (*input, error) {
+func (c sendCommand) openInput(cmd *cobra.Command, flags sendFlags, texts []string) (*input, error) {
 	from, shut := c.stdin, func() {}
 	invent := len(texts) == 0 && flags.file == "" && (flags.count > 0 || flags.size > 0)
 	switch {

@@ -42,8 +42,8 @@ func TestWhereBodiesComeFrom(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := &cli{stdin: strings.NewReader(text)}
-			in, err := c.openInput(c.sendCommand(), test.flags, test.texts)
+			c := sendCommand{&cli{stdin: strings.NewReader(text)}}
+			in, err := c.openInput(c.command(), test.flags, test.texts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,8 +56,8 @@ func TestWhereBodiesComeFrom(t *testing.T) {
 }
 
 func TestALineTooLongIsNamed(t *testing.T) {
-	c := &cli{stdin: strings.NewReader("short\n" + strings.Repeat("x", maxInputBytes+1))}
-	in, err := c.openInput(c.sendCommand(), sendFlags{}, nil)
+	c := sendCommand{&cli{stdin: strings.NewReader("short\n" + strings.Repeat("x", maxInputBytes+1))}}
+	in, err := c.openInput(c.command(), sendFlags{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +91,8 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 		"made up and whole":          {flags: sendFlags{count: 1, whole: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &cli{stdin: strings.NewReader("")}
-			cmd := c.sendCommand()
+			c := sendCommand{&cli{stdin: strings.NewReader("")}}
+			cmd := c.command()
 			err := c.send(cmd, nil, test.flags, "h", test.texts)
 			var usage *usageError
 			if !errors.As(err, &usage) {

@@ -34,7 +34,10 @@ machine could read its keys, those of the root policy are made anew.
 Every flag is also a setting in eventyard.yaml and a variable; eventyard config doc
 prints them all. Flags win over variables, and these over the file.`
 
-func (c *cli) serveCommand() *cobra.Command {
+// serveCommand is `eventyard serve`.
+type serveCommand struct{ *cli }
+
+func (c serveCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a yard",
@@ -55,7 +58,7 @@ func (c *cli) serveCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) serve(ctx context.Context, cfg config.Config) error {
+func (c serveCommand) serve(ctx context.Context, cfg config.Config) error {
 	s, err := server.New(c.serverConfig(cfg))
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func (c *cli) serve(ctx context.Context, cfg config.Config) error {
 
 // sayReady prints where the yard is, for people and for scripts: a line for each
 // address, its name first. The last line is always the same.
-func (c *cli) sayReady(cfg config.Config, s *server.Server) {
+func (c serveCommand) sayReady(cfg config.Config, s *server.Server) {
 	addresses := s.Addresses()
 	fmt.Fprintf(c.stdout, "eventyard %s is ready\n", thisBuild().Version)
 	for _, listener := range cfg.Listeners() {
@@ -99,7 +102,7 @@ func (c *cli) sayReady(cfg config.Config, s *server.Server) {
 const readyEnd = "Ctrl-C stops it."
 
 // sayAccess prints what clients are let in by. A key that is a secret is shown once.
-func (c *cli) sayAccess(reported server.Access) {
+func (c serveCommand) sayAccess(reported server.Access) {
 	switch {
 	case reported.Development:
 		if reported.ServedOthers {

@@ -10,11 +10,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) subscriptionCommand() *cobra.Command {
+// subscriptionCommands are those of `eventyard subscription`.
+type subscriptionCommands struct{ *cli }
+
+func (c subscriptionCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "subscription", Aliases: []string{"sub"}, Short: "Say who gets which events, and see how deliveries go"},
-		c.subscriptionCreateCommand(), c.subscriptionListCommand(), c.subscriptionShowCommand(), c.subscriptionAttemptsCommand(),
-		c.subscriptionUpdateCommand(), c.subscriptionPauseCommand("pause", true), c.subscriptionPauseCommand("continue", false),
-		c.subscriptionResumeCommand(), c.subscriptionRotateCommand(), c.subscriptionDeleteCommand())
+		c.create(), c.list(), c.show(), c.attempts(),
+		c.update(), c.pause("pause", true), c.pause("continue", false),
+		c.resume(), c.rotate(), c.delete())
 }
 
 // sourceFlags say whose subscription is meant where its name alone does not.
@@ -57,7 +60,7 @@ Filters: KEY OPERATOR [VALUES], for instance
   --filter 'subject StringContains /paid/'
   --filter 'data.coupon IsNotNull'`
 
-func (c *cli) subscriptionCreateCommand() *cobra.Command {
+func (c subscriptionCommands) create() *cobra.Command {
 	var request admin.SubscriptionRequest
 	var form output
 	cmd := &cobra.Command{
@@ -92,7 +95,7 @@ func (c *cli) subscriptionCreateCommand() *cobra.Command {
 }
 
 // printMade says what there is now, and what a person has to do about it.
-func (c *cli) printMade(form output, done string, s admin.Subscription) error {
+func (c subscriptionCommands) printMade(form output, done string, s admin.Subscription) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, s)
 	}
@@ -108,7 +111,7 @@ func (c *cli) printMade(form output, done string, s admin.Subscription) error {
 	return nil
 }
 
-func (c *cli) subscriptionListCommand() *cobra.Command {
+func (c subscriptionCommands) list() *cobra.Command {
 	var source sourceFlags
 	var form output
 	cmd := &cobra.Command{
@@ -163,7 +166,7 @@ func showTarget(s admin.Subscription) string {
 	return s.Endpoint
 }
 
-func (c *cli) subscriptionUpdateCommand() *cobra.Command {
+func (c subscriptionCommands) update() *cobra.Command {
 	var request admin.SubscriptionRequest
 	var form output
 	cmd := &cobra.Command{
@@ -195,7 +198,7 @@ func (c *cli) subscriptionUpdateCommand() *cobra.Command {
 }
 
 // subscriptionPauseCommand stops deliveries by an operator's word, or lets them go on.
-func (c *cli) subscriptionPauseCommand(word string, paused bool) *cobra.Command {
+func (c subscriptionCommands) pause(word string, paused bool) *cobra.Command {
 	var source sourceFlags
 	short, done := "Let events wait (their time to live runs on)", "paused"
 	if !paused {
@@ -218,7 +221,7 @@ func (c *cli) subscriptionPauseCommand(word string, paused bool) *cobra.Command 
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) subscriptionResumeCommand() *cobra.Command {
+func (c subscriptionCommands) resume() *cobra.Command {
 	var source sourceFlags
 	cmd := &cobra.Command{
 		Use:               "resume SUBSCRIPTION",
@@ -260,7 +263,7 @@ func showResumed(before admin.Subscription) string {
 	return text
 }
 
-func (c *cli) subscriptionRotateCommand() *cobra.Command {
+func (c subscriptionCommands) rotate() *cobra.Command {
 	var source sourceFlags
 	var algorithm, overlap string
 	var form output
@@ -302,7 +305,7 @@ func (c *cli) subscriptionRotateCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) subscriptionDeleteCommand() *cobra.Command {
+func (c subscriptionCommands) delete() *cobra.Command {
 	var source sourceFlags
 	var yes bool
 	cmd := &cobra.Command{

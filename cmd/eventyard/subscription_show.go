@@ -21,7 +21,7 @@ what waits for its next attempt, how well its endpoint is. Counts are those sinc
 
 With --watch it is shown anew every second. eventyard subscription attempts shows single requests.`
 
-func (c *cli) subscriptionShowCommand() *cobra.Command {
+func (c subscriptionCommands) show() *cobra.Command {
 	var source sourceFlags
 	var form output
 	var watch, secrets bool
@@ -55,7 +55,7 @@ func (c *cli) subscriptionShowCommand() *cobra.Command {
 // watchEvery is how often a watched subscription is looked at.
 const watchEvery = time.Second
 
-func (c *cli) watchSubscription(ctx context.Context, form output, look func() (admin.Subscription, error)) error {
+func (c subscriptionCommands) watchSubscription(ctx context.Context, form output, look func() (admin.Subscription, error)) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	screen := isTerminal(c.stdout) && form != asJSON
@@ -84,7 +84,7 @@ func (c *cli) watchSubscription(ctx context.Context, form output, look func() (a
 }
 
 // showAgain writes over what was shown before, line by line, so that nothing flickers.
-func (c *cli) showAgain(screen bool, form output, s admin.Subscription) error {
+func (c subscriptionCommands) showAgain(screen bool, form output, s admin.Subscription) error {
 	var page bytes.Buffer
 	if err := c.showSubscription(&page, form, s); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (c *cli) showAgain(screen bool, form output, s admin.Subscription) error {
 	return err
 }
 
-func (c *cli) showSubscription(w io.Writer, form output, s admin.Subscription) error {
+func (c subscriptionCommands) showSubscription(w io.Writer, form output, s admin.Subscription) error {
 	if form == asJSON {
 		return writeJSON(w, s)
 	}
@@ -280,7 +280,7 @@ func showHealth(e admin.EndpointHealth) string {
 	return text
 }
 
-func (c *cli) subscriptionAttemptsCommand() *cobra.Command {
+func (c subscriptionCommands) attempts() *cobra.Command {
 	var source sourceFlags
 	var form output
 	cmd := &cobra.Command{
@@ -301,7 +301,7 @@ func (c *cli) subscriptionAttemptsCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printAttempts(form output, attempts []admin.Attempt) error {
+func (c subscriptionCommands) printAttempts(form output, attempts []admin.Attempt) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, append([]admin.Attempt{}, attempts...))
 	}

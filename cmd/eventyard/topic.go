@@ -9,10 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) topicCommand() *cobra.Command {
+// topicCommands are those of `eventyard topic`.
+type topicCommands struct{ *cli }
+
+func (c topicCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "topic", Short: "Create, list, show and delete topics, publish to one"},
-		c.topicCreateCommand(), c.topicListCommand(), c.topicShowCommand(), c.topicUpdateCommand(), c.topicKeyCommand(),
-		c.topicPublishCommand(), c.topicDeleteCommand())
+		c.create(), c.list(), c.show(), c.update(), c.key(),
+		c.publish(), c.delete())
 }
 
 const topicCreateHelp = `Create a topic: a place that events are published to, over HTTP, and from which each
@@ -23,7 +26,7 @@ The schema says what is taken: eventgrid, cloudevents, or custom, which is any J
 mapping file then says where they have what an envelope needs, as in
 {"eventType":{"sourceField":"kind","defaultValue":"order"},"subject":{"sourceField":"path"}}.`
 
-func (c *cli) topicCreateCommand() *cobra.Command {
+func (c topicCommands) create() *cobra.Command {
 	var request admin.TopicRequest
 	var form output
 	cmd := &cobra.Command{
@@ -49,7 +52,7 @@ func (c *cli) topicCreateCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) printTopic(form output, done string, t admin.Topic) error {
+func (c topicCommands) printTopic(form output, done string, t admin.Topic) error {
 	if form == asJSON {
 		return writeJSON(c.stdout, t)
 	}
@@ -68,7 +71,7 @@ func schemaName(kind string) string {
 	return "JSON of its own schema"
 }
 
-func (c *cli) printTopicAccess(t admin.Topic) error {
+func (c topicCommands) printTopicAccess(t admin.Topic) error {
 	fmt.Fprintf(c.stdout, "endpoint  %s\n", t.Endpoint)
 	if t.SecureEndpoint != "" {
 		fmt.Fprintf(c.stdout, "          %s\n", t.SecureEndpoint)
@@ -83,7 +86,7 @@ func (c *cli) printTopicAccess(t admin.Topic) error {
 	return err
 }
 
-func (c *cli) topicListCommand() *cobra.Command {
+func (c topicCommands) list() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -108,7 +111,7 @@ func (c *cli) topicListCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) topicShowCommand() *cobra.Command {
+func (c topicCommands) show() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:               "show TOPIC",
@@ -140,7 +143,7 @@ func (c *cli) topicShowCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) topicUpdateCommand() *cobra.Command {
+func (c topicCommands) update() *cobra.Command {
 	var request admin.TopicRequest
 	var form output
 	cmd := &cobra.Command{
@@ -168,7 +171,7 @@ func (c *cli) topicUpdateCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) topicKeyCommand() *cobra.Command {
+func (c topicCommands) key() *cobra.Command {
 	var key string
 	var form output
 	cmd := &cobra.Command{
@@ -194,7 +197,7 @@ func (c *cli) topicKeyCommand() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c *cli) topicDeleteCommand() *cobra.Command {
+func (c topicCommands) delete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:               "delete TOPIC",

@@ -15,7 +15,7 @@ import (
 const topicPublishHelp = `Publish one event to a topic, as a program would: at its endpoint, with its key. The data is JSON,
 or text. For topics with a custom schema the data is the whole event.`
 
-func (c *cli) topicPublishCommand() *cobra.Command {
+func (c topicCommands) publish() *cobra.Command {
 	var event grid.Event
 	cmd := &cobra.Command{
 		Use:     "publish TOPIC [DATA]",
@@ -57,7 +57,7 @@ func asData(text string) []byte {
 
 // publishTo publishes at the listener that the command line speaks to already, so that what it trusts is
 // trusted here too.
-func (c *cli) publishTo(cmd *cobra.Command, topic admin.Topic, event grid.Event) error {
+func (c topicCommands) publishTo(cmd *cobra.Command, topic admin.Topic, event grid.Event) error {
 	if topic.DisableKeys {
 		return &advisedError{fmt.Sprintf("the keys of topic %q are disabled", topic.Name), "publish with a bearer token or a policy of the yard, from a program, or take them again: eventyard topic update " + topic.Name + " --enable-keys"}
 	}
