@@ -51,8 +51,8 @@ type functionYard struct {
 	notices *notify.Service
 }
 
-// openFunctions opens poison events, functions and notices. The runner asks the notices what is wrong with a target, and
-// they ask it about circuits: so it is told where to ask.
+// openFunctions opens poison events, functions and, over their circuits, notices. What is wrong with a target of notices is
+// known before either is open.
 func (y *yard) openFunctions(ctx context.Context, cfg Config, open openListeners) (err error) {
 	f := &y.functions
 	f.box = box.New(box.Config{Broker: y.broker, Meta: y.storage.Meta, Log: cfg.Log})
@@ -60,11 +60,15 @@ func (y *yard) openFunctions(ctx context.Context, cfg Config, open openListeners
 	if err != nil { // worth no more than a few seconds
 		cfg.Log.Warn("this yard's functions wait for their leases to run out after a crash", "error", err)
 	}
+	notices, err := y.noticeConfig(cfg, open)
+	if err != nil {
+		return err
+	}
 	f.runner, err = runner.Open(ctx, runner.Config{
 		Meta: y.storage.Meta, Broker: y.broker, Groups: y.groups, Box: f.box,
 		HTTP:          &http.Client{Transport: y.grid.client.Transport(), CheckRedirect: notFollowed},
 		CheckEndpoint: func(url string) error { return y.grid.client.Check(egress.Endpoint{URL: url}) },
-		CheckTarget:   func(target string) error { return f.notices.CheckTarget(target) },
+		CheckTarget:   notices.CheckTarget,
 		Targets:       cfg.Notify.To,
 		Topics:        y.grid.topics,
 		CheckTopic:    func(topic string) error { _, err := y.grid.topics.Topic(topic); return err },
@@ -73,8 +77,14 @@ func (y *yard) openFunctions(ctx context.Context, cfg Config, open openListeners
 	if err != nil {
 		return fmt.Errorf("open functions: %w", err)
 	}
-	if err := y.openNotices(ctx, cfg, open); err != nil {
-		return err
+	notices.Circuits = f.runner
+	if f.notices, err = notify.Open(ctx, notices); err != nil {
+		return fmt.Errorf("open notices: %w", err)
+	}
+	for _, target := range cfg.Notify.To {
+		if err := notices.CheckTarget(target); err != nil {
+			return fmt.Errorf("notify.to: %w", err)
+		}
 	}
 	for _, one := range cfg.Functions {
 		if err := y.ensureFunction(ctx, one); err != nil {
@@ -90,24 +100,13 @@ const functionGrace = 5 * time.Second
 // notFollowed hands redirects to whoever asked: a program that was moved is to be named where it is.
 func notFollowed(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-func (y *yard) openNotices(ctx context.Context, cfg Config, open openListeners) error {
+// noticeConfig is how notices are sent, all but the circuits that they are about.
+func (y *yard) noticeConfig(cfg Config, open openListeners) (notify.Config, error) {
 	mail, err := cfg.Notify.SMTP.settings()
-	if err != nil {
-		return err
-	}
-	y.functions.notices, err = notify.Open(ctx, notify.Config{
-		Circuits: y.functions.runner, Topics: y.grid.topics, Meta: y.storage.Meta, Client: y.grid.client, SMTP: mail,
+	return notify.Config{
+		Topics: y.grid.topics, Meta: y.storage.Meta, Client: y.grid.client, SMTP: mail,
 		Link: func() string { return open.resumeBase(cfg) }, LinkLife: cfg.Notify.LinkLife, Log: cfg.Log, Metrics: y.registry,
-	})
-	if err != nil {
-		return fmt.Errorf("open notices: %w", err)
-	}
-	for _, target := range cfg.Notify.To {
-		if err := y.functions.notices.CheckTarget(target); err != nil {
-			return fmt.Errorf("notify.to: %w", err)
-		}
-	}
-	return nil
+	}, err
 }
 
 // resumeBase is where links of notices lead. Whoever has one can resume, so it goes by the listener with TLS where others can reach that.

@@ -61,7 +61,6 @@ func (y *yard) openGrid(ctx context.Context, cfg Config, open openListeners) (er
 	}
 	for _, step := range []func() error{
 		func() error { return y.openTopics(ctx, cfg) },
-		func() error { return y.openDead(ctx, cfg) },
 		func() error { return y.openDelivery(ctx, cfg, origin) },
 	} {
 		if err := step(); err != nil {
@@ -71,12 +70,19 @@ func (y *yard) openGrid(ctx context.Context, cfg Config, open openListeners) (er
 	return nil
 }
 
+// openTopics opens definitions and, over them, dead letters. Whether a target of dead letters may be used is known
+// before either is open.
 func (y *yard) openTopics(ctx context.Context, cfg Config) (err error) {
 	g := &y.grid
+	dead := deadletter.Config{
+		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, DataDir: cfg.DataDir, AllowDirs: cfg.Grid.DeadLetterFolders,
+		Transport: g.client.Transport(), Delay: cfg.Grid.DeadLetterDelay, GiveUp: cfg.Grid.DeadLetterGiveUp, Keep: cfg.Grid.DeadLetterKeep,
+		Log: cfg.Log, Metrics: y.registry,
+	}
 	g.topics, err = topics.Open(ctx, topics.Config{
 		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, Validate: g.asker, ValidationURL: g.links,
 		ValidationWindow: cfg.Grid.ValidationWindow, Retention: cfg.Grid.TopicRetention, Log: cfg.Log,
-		CheckTarget:   func(p topics.Target) error { return g.dead.CheckTarget(p) },
+		CheckTarget:   dead.CheckTarget,
 		CheckEndpoint: func(s topics.Subscription) error { return g.client.Check(*s.Webhook) },
 	})
 	if err != nil {
@@ -87,6 +93,10 @@ func (y *yard) openTopics(ctx context.Context, cfg Config) (err error) {
 		if err := y.ensureTopic(ctx, t); err != nil {
 			return fmt.Errorf("configured topic %s: %w", t.Name, err)
 		}
+	}
+	dead.Topics = g.topics
+	if g.dead, err = deadletter.Open(ctx, dead); err != nil {
+		return fmt.Errorf("open dead letters: %w", err)
 	}
 	return nil
 }
@@ -102,19 +112,6 @@ func (y *yard) ensureTopic(ctx context.Context, t Topic) error {
 	}
 	_, err := y.grid.topics.EnsureTopic(ctx, topics.TopicConfig{Topic: want})
 	return err
-}
-
-func (y *yard) openDead(ctx context.Context, cfg Config) (err error) {
-	g := &y.grid
-	g.dead, err = deadletter.Open(ctx, deadletter.Config{
-		Engine: y.storage.Log, Meta: y.storage.Meta, Topics: g.topics, Broker: y.broker, DataDir: cfg.DataDir, AllowDirs: cfg.Grid.DeadLetterFolders,
-		Transport: g.client.Transport(), Delay: cfg.Grid.DeadLetterDelay, GiveUp: cfg.Grid.DeadLetterGiveUp, Keep: cfg.Grid.DeadLetterKeep,
-		Log: cfg.Log, Metrics: y.registry,
-	})
-	if err != nil {
-		return fmt.Errorf("open dead letters: %w", err)
-	}
-	return nil
 }
 
 // deliveryGrace is how long requests to endpoints may go on when the yard stops, which comes after

@@ -15,7 +15,7 @@ const (
 	noticesAtOnce = 4
 )
 
-// farewell is the definitions for those who delete some: it tells endpoints of the Event Grid schema
+// deletionNotice is the definitions for those who delete some: it tells endpoints of the Event Grid schema
 // that their subscription is gone. It is a courtesy, tried once: where very many are deleted together, or
 // the yard stops, some are not told.
 type deletionNotice struct {

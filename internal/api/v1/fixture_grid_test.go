@@ -67,16 +67,16 @@ func (y *gridYard) openGrid() {
 	client, err := egress.New(egress.Config{Transport: y.hook, Log: y.log})
 	must(t, err)
 	t.Cleanup(client.Close)
+	dead := deadletter.Config{Engine: y.engine, Meta: y.store, Broker: y.broker, DataDir: t.TempDir(), Transport: y.hook, Delay: -1, Log: y.log}
 	y.topics, err = topics.Open(t.Context(), topics.Config{
 		Engine: y.engine, Meta: y.store, Broker: y.broker, Log: y.log, ValidationURL: link,
 		Validate:      handshake.New(handshake.Config{Client: client, Origin: "eventgrid.azure.net"}),
-		CheckTarget:   func(p topics.Target) error { return y.dead.CheckTarget(p) },
+		CheckTarget:   dead.CheckTarget,
 		CheckEndpoint: func(s topics.Subscription) error { return client.Check(*s.Webhook) },
 	})
 	must(t, err)
-	y.dead, err = deadletter.Open(t.Context(), deadletter.Config{
-		Engine: y.engine, Meta: y.store, Topics: y.topics, Broker: y.broker, DataDir: t.TempDir(), Transport: y.hook, Delay: -1, Log: y.log,
-	})
+	dead.Topics = y.topics
+	y.dead, err = deadletter.Open(t.Context(), dead)
 	must(t, err)
 	waiting, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: y.log})
 	must(t, err)

@@ -38,7 +38,7 @@ func (s *Service) deliver(ctx context.Context, l *ledger, it item) error {
 	if !about.Gone && !slices.Contains(s.cfg.Circuits.Targets(l.Group, l.Function), it.Target) {
 		return errUnlisted
 	}
-	if err := s.CheckTarget(it.Target); err != nil {
+	if err := s.cfg.CheckTarget(it.Target); err != nil {
 		return err
 	}
 	n := notice{

@@ -92,7 +92,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Test sends a notice to a target now, to try the settings.
 func (s *Service) Test(ctx context.Context, target string) error {
-	if err := s.CheckTarget(target); err != nil {
+	if err := s.cfg.CheckTarget(target); err != nil {
 		return err
 	}
 	if err := s.send(ctx, target, s.sample(time.Now())); err != nil {

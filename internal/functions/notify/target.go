@@ -14,8 +14,9 @@ import (
 // maxTargetBytes bounds a target: it is stored with every notice that waits for it.
 const maxTargetBytes = 1024
 
-// CheckTarget says what is wrong with a target: not mailto: or http(s):, no address, mail without an SMTP server.
-func (s *Service) CheckTarget(target string) error {
+// CheckTarget says what is wrong with a target: not mailto: or http(s):, no address, mail without an SMTP server. It is the
+// configuration's, so that the runner can be given it before the service is opened over its circuits.
+func (c Config) CheckTarget(target string) error {
 	if len(target) > maxTargetBytes {
 		return fmt.Errorf("target of notices has %d bytes: use at most %d", len(target), maxTargetBytes)
 	}
@@ -28,19 +29,19 @@ func (s *Service) CheckTarget(target string) error {
 		if _, err := mailAddress(target); err != nil {
 			return err
 		}
-		if s.mailer == nil {
+		if c.SMTP.Addr == "" {
 			return fmt.Errorf("target %s needs a mail server: set notify.smtp.addr and notify.smtp.from in eventyard.yaml", showTarget(target))
 		}
 		return nil
 	case "http", "https":
-		if s.cfg.Client == nil {
+		if c.Client == nil {
 			return fmt.Errorf("target %s cannot be reached: this yard sends no webhooks", showTarget(target))
 		}
 		if i := strings.IndexFunc(target, notInURL); i >= 0 {
 			_, size := utf8.DecodeRuneInString(target[i:])
 			return fmt.Errorf("target %s has a character that no URL has: write %s for it", showTarget(target), url.PathEscape(target[i:i+size]))
 		}
-		if err := s.cfg.Client.Check(egress.Endpoint{URL: target}); err != nil {
+		if err := c.Client.Check(egress.Endpoint{URL: target}); err != nil {
 			return fmt.Errorf("target %s: %w", showTarget(target), err)
 		}
 		return nil

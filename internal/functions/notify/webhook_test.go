@@ -117,7 +117,7 @@ func TestWebhooksAreGuarded(t *testing.T) {
 	w, url := realWorld(t, egress.Config{}, func(http.ResponseWriter, *http.Request) { reached = true })
 	w.circuits.setTargets(url)
 	s := w.open()
-	if err := s.CheckTarget(url); !errors.Is(err, egress.ErrForbidden) {
+	if err := s.cfg.CheckTarget(url); !errors.Is(err, egress.ErrForbidden) {
 		t.Errorf("got %v", err)
 	}
 	l := &ledger{Group: resizers, Function: "resize"}
@@ -157,7 +157,7 @@ func TestTargetsAreChecked(t *testing.T) {
 		"https://": "no host", "https://user@example.com/": "has a user", "http://127.0.0.1/": "not allowed", "https://example.com/" + strings.Repeat("x", 3000): "at most 1024",
 		"https://example.com/\"": "%22", "https://example.com/größe": "%C3%B6", "https://example.com/\\": "%5C", "https://example.com/\xff": "%FF",
 	} {
-		err := s.CheckTarget(target)
+		err := s.cfg.CheckTarget(target)
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%.60s: got %v, want %q in it", target, err, says)
 		}
@@ -166,11 +166,11 @@ func TestTargetsAreChecked(t *testing.T) {
 		}
 	}
 	w.cfg.SMTP = SMTP{}
-	if err := w.open().CheckTarget(boss); err == nil || !strings.Contains(err.Error(), "notify.smtp.addr") {
+	if err := w.open().cfg.CheckTarget(boss); err == nil || !strings.Contains(err.Error(), "notify.smtp.addr") {
 		t.Errorf("without a server: %v", err)
 	}
 	w.cfg.Client = nil
-	if err := w.open().CheckTarget(chat); err == nil {
+	if err := w.open().cfg.CheckTarget(chat); err == nil {
 		t.Error("without a way out webhooks are taken")
 	}
 }

@@ -31,8 +31,8 @@ type folder struct{ base, rest string }
 
 // folder finds a folder and refuses one that is elsewhere, be it by way of "..", or of a symbolic
 // link in the part of the path that exists.
-func (s *Service) folder(dir string) (target, error) {
-	root, err := filepath.Abs(s.cfg.DataDir)
+func (c Config) folder(dir string) (target, error) {
+	root, err := filepath.Abs(c.DataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Service) folder(dir string) (target, error) {
 	if base, rest, ok := beneath(root, real); ok && rest != "." {
 		return folder{base, rest}, notOurs(dir, rest)
 	}
-	for _, allowed := range s.cfg.AllowDirs {
+	for _, allowed := range c.AllowDirs {
 		if base, rest, ok := beneath(allowed, real); ok {
 			return folder{base, rest}, nil
 		}

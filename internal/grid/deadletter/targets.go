@@ -25,25 +25,26 @@ type put struct {
 	without            []int64 // letters that do not fit there
 }
 
-func (s *Service) targetOf(p topics.Target) (target, error) {
+func (c Config) targetOf(p topics.Target) (target, error) {
 	switch p.Kind {
 	case topics.TargetFolder:
-		return s.folder(p.Where)
+		return c.folder(p.Where)
 	case topics.TargetBlob:
-		return newContainer(p, s.cfg.Transport)
+		return newContainer(p, c.Transport)
 	case topics.TargetHub:
-		return hubTarget{s.cfg.Broker, p.Where}, nil
+		return hubTarget{c.Broker, p.Where}, nil
 	}
 	return nil, fmt.Errorf("%w: %q is no place for dead letters", topics.ErrInvalid, p.Kind)
 }
 
 // CheckTarget says whether a place may be used: a folder under the data folder or one of those allowed, a
-// URL that can be read, a hub's name.
-func (s *Service) CheckTarget(p topics.Target) error {
+// URL that can be read, a hub's name. It is the configuration's, so that topics can be given it before
+// the service is opened over them.
+func (c Config) CheckTarget(p topics.Target) error {
 	if !written(p) {
 		return nil
 	}
-	_, err := s.targetOf(p)
+	_, err := c.targetOf(p)
 	return err
 }
 

@@ -44,7 +44,7 @@ func TestHubsWithOddNamesHaveFiles(t *testing.T) {
 func TestTheYardsOwnFoldersAreRefused(t *testing.T) {
 	y := newYard(t)
 	for _, own := range []string{"log", "journal", "spare", "trash", "blobs", "tls", "TLS/x", "meta.db", "LOCK", "lock", "connection-string", "connection-string.part", "node", "node.new"} {
-		if err := y.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: own}); !errors.Is(err, topics.ErrInvalid) {
+		if err := y.cfg.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: own}); !errors.Is(err, topics.ErrInvalid) {
 			t.Errorf("folder %s: %v", own, err)
 		}
 	}
@@ -138,7 +138,7 @@ func storage(t *testing.T, answer http.HandlerFunc) (write func(where string) er
 	l, err := y.box(sub.ID).gather(t.Context(), sub, "")
 	must(t, err)
 	return func(where string) error {
-		p, err := y.targetOf(topics.Target{Kind: topics.TargetBlob, Where: strings.Replace(where, "HOST", strings.TrimPrefix(server.URL, "http://"), 1)})
+		p, err := y.cfg.targetOf(topics.Target{Kind: topics.TargetBlob, Where: strings.Replace(where, "HOST", strings.TrimPrefix(server.URL, "http://"), 1)})
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func TestAccountsOfContainers(t *testing.T) {
 		"https://yard.example/blob/eventyard/dead":              "a2V5",
 		"https://account.blob.core.windows.net/dead?sv=1&sig=x": "",
 	} {
-		if err := y.CheckTarget(topics.Target{Kind: topics.TargetBlob, Where: where, Key: key}); err != nil {
+		if err := y.cfg.CheckTarget(topics.Target{Kind: topics.TargetBlob, Where: where, Key: key}); err != nil {
 			t.Errorf("%s: %v", where, err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestAccountsOfContainers(t *testing.T) {
 		"https://account.blob.core.windows.net/dead?sv=1":   "",
 		"https://account.blob.core.windows.net/dead?secret": "",
 	} {
-		err := y.CheckTarget(topics.Target{Kind: topics.TargetBlob, Where: where, Key: key})
+		err := y.cfg.CheckTarget(topics.Target{Kind: topics.TargetBlob, Where: where, Key: key})
 		if !errors.Is(err, topics.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", where, err)
 		}

@@ -150,7 +150,7 @@ func (s *Service) writeSome(ctx context.Context, b *box, sub *topics.Subscriptio
 }
 
 func (s *Service) writeTo(ctx context.Context, sub *topics.Subscription, l load) (put, error) {
-	p, err := s.targetOf(sub.DeadLetter)
+	p, err := s.cfg.targetOf(sub.DeadLetter)
 	if err != nil {
 		return put{}, err
 	}

@@ -211,7 +211,7 @@ func TestFoldersElsewhereAreRefused(t *testing.T) {
 		"..": false, "../elsewhere": false, "a/../../b": false, "/etc": false, ".": false, "": false, "link": false, "link/x": false, "nowhere": false, "nowhere/x": false, "log": false, "LOG/x": false,
 		"journal": false, "blobs/x": false, filepath.Join(allowed, "..", "other"): false,
 	} {
-		err := y.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: dir})
+		err := y.cfg.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: dir})
 		if (err == nil) != ok {
 			t.Errorf("folder %q: %v", dir, err)
 		}
