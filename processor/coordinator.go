@@ -61,7 +61,9 @@ func (c *coordinator) run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	background, stop := context.WithCancel(c.values)
 	var helpers sync.WaitGroup
-	helpers.Go(func() { c.watch(background, changed) })
+	if !c.subscribe(background, changed) {
+		helpers.Go(func() { c.watch(background, changed) })
+	}
 	helpers.Go(func() { c.survey(background) })
 	err := c.rounds(ctx, changed)
 	left := c.leave()

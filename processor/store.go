@@ -164,3 +164,12 @@ type Watcher interface {
 	// Checkpoints are not told of, though some stores do.
 	Watch(ctx context.Context, g Group, ready func(), changed chan<- struct{}) error
 }
+
+// Subscriber is a Watcher that needs no goroutine of those who watch.
+type Subscriber interface {
+	// Subscribe has changed called after each change that Watch would report, until ctx ends.
+	// Nothing is missed from when it returns: what could not be reported in time is made up for
+	// by a call. changed is quick, asks the store for nothing, and is called by any goroutine, one
+	// call at a time. errors.ErrUnsupported where this store has to be watched for now.
+	Subscribe(ctx context.Context, g Group, changed func()) error
+}

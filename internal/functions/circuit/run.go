@@ -33,7 +33,9 @@ func (m *Member) Run(ctx context.Context) error {
 	l := &loop{m: m, reported: make(chan struct{}, 1), watches: make(chan struct{}, 1), seen: map[string]*sighting{}}
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	watching.Go(func() { l.watch(ctx) })
+	if !l.subscribe(ctx) {
+		watching.Go(func() { l.watch(ctx) })
+	}
 	l.run(ctx)
 	m.running.Store(false)
 	l.goodbye(context.WithoutCancel(ctx))

@@ -13,6 +13,24 @@ const (
 	mostWatchPause  = 30 * time.Second
 )
 
+// subscribe has the store report changes without a goroutine of ours; false: it cannot, or not now.
+func (l *loop) subscribe(ctx context.Context) bool {
+	s, ok := l.m.cfg.Store.(processor.Subscriber)
+	if !ok {
+		return false
+	}
+	err := s.Subscribe(ctx, l.m.cfg.Group, func() {
+		select {
+		case l.reported <- struct{}{}:
+		default:
+		}
+	})
+	if err == nil {
+		l.setWatched(true)
+	}
+	return err == nil
+}
+
 // watch lets the store tell of changes, where it can, until ctx ends. When it cannot go on it is started again after a
 // while, and the store is polled meanwhile.
 func (l *loop) watch(ctx context.Context) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/functions"
+	"github.com/eventyard/eventyard/internal/functions/local"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -177,7 +178,7 @@ func (k *Registry) host(ctx context.Context, j *job, e *entry) error {
 	defer stop(nil)
 	ear := &ear{log: k.log, lost: func(err error) { stop(lostError{err}) }, placeless: func() { k.setAdrift(j) }}
 	h := functions.NewHostIn(k.hubs, functions.Config{
-		Store: k.cfg.Groups, ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard,
+		Store: local.NewStore(k.cfg.Groups, k.id), ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard,
 	})
 	h.Handle(d.Name, d.handler(k.cfg.HTTP), d.binding(sink))
 	k.start(j, d, h, stop)

@@ -73,4 +73,4 @@ func TestIdleFunctionsCostLittle(t *testing.T) {
 }
 
 // perFunction is how many goroutines a function may have besides those of its partitions.
-const perFunction = 5
+const perFunction = 3

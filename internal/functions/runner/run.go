@@ -15,14 +15,23 @@ func (k *Registry) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var parts sync.WaitGroup
-	var err error
+	var err, lost error
 	parts.Go(func() {
 		err = k.definitions.Run(ctx)
 		stop()
 	})
+	ready := make(chan struct{})
+	parts.Go(func() {
+		lost = k.cfg.Groups.Follow(ctx, sync.OnceFunc(func() { close(ready) }))
+		stop()
+	})
+	select {
+	case <-ready: // hosts that start earlier would each have to watch by themselves
+	case <-ctx.Done():
+	}
 	k.supervise(ctx, &parts)
 	parts.Wait()
-	return err
+	return errors.Join(err, lost)
 }
 
 func (k *Registry) begin() error {

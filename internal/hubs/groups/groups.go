@@ -100,6 +100,8 @@ type Registry struct {
 	broker Broker
 	log    *slog.Logger
 	tally  *tally
+
+	subscribers subscribers
 }
 
 var (

@@ -1,0 +1,143 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/storetest"
+)
+
+// P8: what an instance of the yard's own sees keeps the contract, also where renewals stay in
+// memory.
+func TestStoreKeepsTheContract(t *testing.T) {
+	var y *yard
+	open := func(t *testing.T) processor.Store {
+		y = openYard(t)
+		return alone{NewStore(y.groups, "a")}
+	}
+	storetest.RunWith(t, open, storetest.Options{
+		AnyNamespace: true,
+		Prepare: func(t *testing.T, g processor.Group) {
+			_, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: g.Hub, Partitions: storetest.Partitions}, []string{g.Group})
+			must(t, err)
+		},
+		Peer: func(*testing.T, processor.Store) processor.Store { return y.groups },
+	})
+}
+
+// alone has looked who is there before it writes, as a processor does.
+type alone struct{ *Store }
+
+func (s alone) Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
+	_, _ = s.Entries(ctx, g, presences)
+	_, _ = s.Leases(ctx, g)
+	return s.Store.Claim(ctx, g, leases)
+}
+
+// follow has the groups tell of changes, until the test ends.
+func (y *yard) follow() {
+	y.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- y.groups.Follow(ctx, func() { close(ready) }) }()
+	y.t.Cleanup(func() {
+		cancel()
+		must(y.t, <-done)
+	})
+	<-ready
+}
+
+var readers = processor.Group{Namespace: "yard", Hub: "orders", Group: "$Default"}
+
+// round is what a processor does in one, and gives whether what was written is what the others see.
+func round(t *testing.T, s processor.Store, lease *processor.Lease, presence *processor.Entry) {
+	t.Helper()
+	written, err := s.Claim(t.Context(), readers, []processor.Lease{*lease})
+	must(t, err)
+	if len(written) != 1 || written[0].Version == lease.Version {
+		t.Fatalf("%+v was renewed as %+v", *lease, written)
+	}
+	*lease = written[0]
+	put, err := s.Put(t.Context(), readers, *presence)
+	must(t, err)
+	if put.Version == presence.Version {
+		t.Fatalf("the presence stays %+v", put)
+	}
+	*presence = put
+	entries, err := s.Entries(t.Context(), readers, presences)
+	must(t, err)
+	leases, err := s.Leases(t.Context(), readers)
+	must(t, err)
+	for _, f := range entries {
+		if f.Key == presence.Key && f.Version != presence.Version {
+			t.Fatalf("the presence is %+v, not %+v", f, *presence)
+		}
+	}
+	for _, l := range leases {
+		if l.Partition == lease.Partition && l.Version != lease.Version {
+			t.Fatalf("the lease is %+v, not %+v", l, *lease)
+		}
+	}
+}
+
+// P1, P6: renewals that nobody sees stay in memory, but for operators; once somebody is there all
+// are written.
+func TestRenewalsAreForOthersToSee(t *testing.T) {
+	for _, watched := range []bool{true, false} {
+		t.Run(fmt.Sprintf("watched=%v", watched), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, y *yard) {
+				s := NewStore(y.groups, "a")
+				if watched {
+					y.follow()
+					must(t, s.Subscribe(t.Context(), readers, func() {}))
+				}
+				lease := processor.Lease{Partition: "0", Owner: "a", Epoch: 1}
+				presence := processor.Entry{Key: presences + "a", Value: []byte("{}")}
+				recorded := func() processor.Version {
+					leases, err := y.groups.Leases(t.Context(), readers)
+					must(t, err)
+					return leases[0].Version
+				}
+				round(t, s, &lease, &presence)
+				first, began, writes := recorded(), time.Now(), 0
+				for time.Since(began) < 10*rewriteEvery {
+					time.Sleep(3 * time.Second)
+					round(t, s, &lease, &presence)
+					if now := recorded(); now != first {
+						first, writes = now, writes+1
+					}
+				}
+				if writes < 8 || writes > 10 {
+					t.Errorf("alone it wrote %d times", writes)
+				}
+				other, err := y.groups.Put(t.Context(), readers, processor.Entry{Key: presences + "b", Value: []byte("{}")})
+				must(t, err)
+				synctest.Wait()
+				round(t, s, &lease, &presence) // in which it learns of the other
+				for range 3 {
+					before := recorded()
+					round(t, s, &lease, &presence)
+					if recorded() == before {
+						t.Error("it did not write, though another is there")
+					}
+				}
+				must(t, y.groups.Remove(t.Context(), readers, other))
+				round(t, s, &lease, &presence)
+				taken, err := y.groups.Claim(t.Context(), readers, []processor.Lease{{Partition: "0", Owner: "b", Epoch: 2, Version: recorded()}})
+				must(t, err)
+				synctest.Wait()
+				if leases, err := s.Leases(t.Context(), readers); err != nil || leases[0].Owner != "b" || leases[0].Version != taken[0].Version {
+					t.Errorf("taken by another it is %+v, %v", leases, err)
+				}
+				if got, err := s.Claim(t.Context(), readers, []processor.Lease{lease}); err != nil || len(got) != 0 {
+					t.Errorf("renewed all the same: %+v, %v", got, err)
+				}
+			})
+		})
+	}
+}
