@@ -39,8 +39,8 @@ var Subscription = Definition{
 			Help: "waits between attempts, like 1s,2s,5s, the last repeated; it also sets the least waits by status to zero"},
 		{Name: "retryFloors", Flag: "retry-floor", Value: "status", Help: "least wait after a status, like 503=5s or other=1s"},
 		{Name: "noRetry", Value: "statuses", Help: "statuses that are given up at once, like 400,413, or none", Default: "400,401,403,404,413"},
-		{Name: "maxRetryAfter", Value: "duration", Help: "the longest wait that a receiver may ask for by Retry-After, a duration; negative: none", Default: "1h",
-			check: isWait, Not: File | Create | Update, Because: "it was never asked for"},
+		{Name: "maxRetryAfter", Value: "duration", Default: "1h", check: isWait,
+			Help: "the longest wait that a receiver may ask for by Retry-After, a duration; negative: its wish is not honoured"},
 		{Name: "deadLetter", Value: "place", Help: "where undeliverable events go: yard, folder:DIR, blob:URL or hub:NAME", Default: "none, they are dropped"},
 		{Name: "deadLetterKey", Value: "text", Help: "key of the storage account, where the URL has no signature", Secret: true},
 
