@@ -187,6 +187,30 @@ func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
 	}
 }
 
+// What the configuration says of keys, mappings and pauses holds; a signing key that was made for it is not made again.
+func TestWhatIsConfiguredOfATopicAndItsSubscriptionHolds(t *testing.T) {
+	hook := newReceiver(t)
+	cfg := quick(t)
+	cfg.Topics = []Topic{{Name: "orders", Schema: "custom", Mapping: json.RawMessage(`{"subject":{"sourceField":"path"}}`), DisableKeys: new(true)}}
+	cfg.Subscriptions = []Subscription{
+		{Name: "billing", Topic: "orders", Endpoint: new(hook.URL), Sign: new("hmac"), MaxRetryAfter: new("10m"), Paused: new(true)},
+	}
+	made := ""
+	for range 2 {
+		r := start(t, cfg)
+		r.awaitState(topics.Source{}, "billing", topics.Paused)
+		if got := r.topic("orders"); !got.DisableKeys || string(got.Mapping) != `{"subject":{"sourceField":"path"}}` {
+			t.Errorf("the topic is %+v, mapping %s", got, got.Mapping)
+		}
+		got := r.subscription("billing?secrets=true")
+		if len(got.Signing) != 1 || got.Retry.MaxRetryAfter != "10m" || made != "" && got.Signing[0].Text != made {
+			t.Errorf("the subscription is %+v, signed by %+v", got, got.Signing)
+		}
+		made = got.Signing[0].Text
+		r.shutdown()
+	}
+}
+
 // What was set at run time, and the configuration has no word for, is not undone by a restart.
 func TestARestartLeavesWhatTheConfigurationDoesNotMention(t *testing.T) {
 	hook := newReceiver(t)

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -43,5 +45,62 @@ func TestRetriesAndHeadersAsPeopleWriteThem(t *testing.T) {
 	}
 	if _, _, err := ParseHeaderLine("no colon"); err == nil || strings.Contains(err.Error(), "no colon") {
 		t.Error(err)
+	}
+}
+
+// Flags and files say every value as a text.
+func TestTextsAreReadByTheTypeOfTheirField(t *testing.T) {
+	for _, tt := range []struct {
+		of          Definition
+		field, text string
+		want        string // the request as JSON; empty: the text is refused
+	}{
+		{Subscription, "attempts", " 7 ", `{"attempts":7}`}, {Subscription, "attempts", "many", ""},
+		{Subscription, "rate", "0.5", `{"rate":0.5}`}, {Subscription, "rate", "fast", ""},
+		{Subscription, "binary", "True", `{"binary":true}`}, {Subscription, "binary", "yes", ""},
+		{Subscription, "pull", "true", `{"pull":{}}`}, {Subscription, "pull", "false", `{}`}, {Subscription, "pull", "maybe", ""},
+		{Subscription, "pull.lock", "5s", `{"pull":{"lock":"5s"}}`}, {Subscription, "types", "a", `{"types":["a"]}`},
+		{Subscription, "filters", "data.k IsNull", `{"filters":["data.k IsNull"]}`}, {Subscription, "filters", `{"key":"a"}`, `{"filters":[{"key":"a"}]}`},
+		{Subscription, "noRetry", "400, 413", `{"noRetry":[400,413]}`}, {Subscription, "noRetry", "none", `{"noRetry":[]}`}, {Subscription, "noRetry", "4xx", ""},
+		{Subscription, "retryFloors", "503=5s", `{"retryFloors":{"503":"5s"}}`}, {Subscription, "retryFloors", "503", ""},
+		{Subscription, "headers", "A=b", `{"headers":[{"name":"A","value":"b"}]}`}, {Subscription, "headers", "A", ""},
+		{Subscription, "properties", `{"a":1}`, `{"properties":{"a":1}}`}, {Subscription, "properties", "{", ""},
+		{Function, "retries", "forever", `{"retries":-1}`}, {Function, "headers", "A: b", `{"headers":{"A":"b"}}`}, {Function, "headers", "A", ""},
+		{Hub, "retention.age", "7d", `{"retention":{"age":"168h0m0s"}}`}, {Hub, "retention.age", "long", ""},
+		{Hub, "retention.bytes", "1KiB", `{"retention":{"bytes":1024}}`}, {Hub, "retention.bytes", "big", ""},
+		{Policy, "rights", "send,listen", `{"name":"","rights":["send","listen"]}`},
+	} {
+		t.Run(tt.of.Name+" "+tt.field+" "+tt.text, func(t *testing.T) {
+			row, _ := tt.of.Field(tt.field)
+			request := reflect.New(tt.of.Type).Interface()
+			err := row.Set(request, tt.text)
+			got, _ := json.Marshal(request)
+			if (err == nil) != (tt.want != "") || err == nil && string(got) != tt.want {
+				t.Errorf("%s, %v", got, err)
+			}
+		})
+	}
+}
+
+// Zero and nothing stand for the default, but not on a command line.
+func TestRangesAndWords(t *testing.T) {
+	for _, tt := range []struct {
+		of          Definition
+		field, text string
+		good, given bool
+	}{
+		{Subscription, "attempts", "", true, true}, {Subscription, "attempts", "0", true, false}, {Subscription, "attempts", "30", true, true},
+		{Subscription, "attempts", "31", false, false}, {Subscription, "attempts", "-1", false, false}, {Subscription, "ttl", "2d", true, true},
+		{Subscription, "ttl", "soon", false, false}, {Function, "format", "EventHubs", true, true}, {Function, "format", "xml", false, false},
+		{Function, "target", "1000000", true, true}, {Function, "target", "-1", false, false}, {Function, "breaker", "0/5s", false, false},
+		{Function, "breaker", "off", true, true}, {Function, "breaker", "5/0s", false, false}, {Function, "timeout", "x", false, false},
+	} {
+		row, _ := tt.of.Field(tt.field)
+		if err, given := row.Check(tt.text), row.CheckGiven(tt.text); (err == nil) != tt.good || (given == nil) != tt.given {
+			t.Errorf("%s %q: %v, on a command line %v", tt.field, tt.text, err, given)
+		}
+	}
+	if wrong := Function.Check(&admin.FunctionRequest{Batch: new(10_001), Timeout: new("x"), Lanes: new(1)}); len(wrong) != 2 || wrong["batch"] == nil || wrong["timeout"] == nil {
+		t.Errorf("found %v", wrong)
 	}
 }
