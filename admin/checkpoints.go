@@ -50,9 +50,7 @@ type Moved struct {
 
 // Checkpoints lists those of a group: what ImportCheckpoints takes.
 func (c *Client) Checkpoints(ctx context.Context, hub, group string) (Checkpoints, error) {
-	var list Checkpoints
-	err := c.call(ctx, http.MethodGet, checkpointsPath(hub, group), nil, &list)
-	return list, err
+	return one[Checkpoints](ctx, c, request{method: http.MethodGet, path: checkpointsPath(hub, group)})
 }
 
 // MoveCheckpoint rewinds or advances that of a partition.

@@ -66,29 +66,20 @@ func (r CircuitRef) request(method string, body any, rest ...string) request {
 
 // Circuits lists the circuits of all functions.
 func (c *Client) Circuits(ctx context.Context) ([]Circuit, error) {
-	var list struct {
-		Circuits []Circuit `json:"circuits"`
-	}
-	err := c.call(ctx, http.MethodGet, []string{"circuits"}, nil, &list)
-	return list.Circuits, err
+	return list[Circuit](ctx, c, "circuits", request{method: http.MethodGet, path: []string{"circuits"}})
 }
 
 // Circuit shows one circuit.
 func (c *Client) Circuit(ctx context.Context, r CircuitRef) (Circuit, error) {
-	return c.circuit(ctx, r.request(http.MethodGet, nil))
+	return one[Circuit](ctx, c, r.request(http.MethodGet, nil))
 }
 
 // OpenCircuit stops a function in every instance.
 func (c *Client) OpenCircuit(ctx context.Context, r CircuitRef, reason string) (Circuit, error) {
-	return c.circuit(ctx, r.request(http.MethodPost, CircuitRequest{Reason: reason}, "open"))
+	return one[Circuit](ctx, c, r.request(http.MethodPost, CircuitRequest{Reason: reason}, "open"))
 }
 
 // CloseCircuit lets a function go on.
 func (c *Client) CloseCircuit(ctx context.Context, r CircuitRef, reason string) (Circuit, error) {
-	return c.circuit(ctx, r.request(http.MethodPost, CircuitRequest{Reason: reason}, "close"))
-}
-
-func (c *Client) circuit(ctx context.Context, r request) (one Circuit, err error) {
-	err = c.ask(ctx, r, &one)
-	return one, err
+	return one[Circuit](ctx, c, r.request(http.MethodPost, CircuitRequest{Reason: reason}, "close"))
 }

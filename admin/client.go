@@ -129,6 +129,18 @@ func (c *Client) call(ctx context.Context, method string, path []string, body, a
 	return c.ask(ctx, request{method: method, path: path, body: body}, answer)
 }
 
+// one makes a request that is answered with one value.
+func one[T any](ctx context.Context, c *Client, r request) (answer T, err error) {
+	err = c.ask(ctx, r, &answer)
+	return answer, err
+}
+
+// list makes a request that is answered with a list, the only member of the answer.
+func list[T any](ctx context.Context, c *Client, name string, r request) ([]T, error) {
+	answer, err := one[map[string][]T](ctx, c, r)
+	return answer[name], err
+}
+
 // ask makes a request and reads its JSON answer, which may be nil.
 func (c *Client) ask(ctx context.Context, r request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)

@@ -104,23 +104,17 @@ func (c *Client) DeadLetters(ctx context.Context, s SubscriptionRef, choice Dead
 	if most > 0 {
 		r.query.Set("max", strconv.Itoa(most))
 	}
-	var page DeadLetterPage
-	err := c.ask(ctx, r, &page)
-	return page, err
+	return one[DeadLetterPage](ctx, c, r)
 }
 
 // DeadLetter gives one dead letter with its event.
 func (c *Client) DeadLetter(ctx context.Context, s SubscriptionRef, number int64) (DeadLetter, error) {
-	var l DeadLetter
-	err := c.ask(ctx, s.request(http.MethodGet, nil, "dead", strconv.FormatInt(number, 10)), &l)
-	return l, err
+	return one[DeadLetter](ctx, c, s.request(http.MethodGet, nil, "dead", strconv.FormatInt(number, 10)))
 }
 
 // Redrive delivers some dead letters again; the answer's Next says where to go on.
 func (c *Client) Redrive(ctx context.Context, s SubscriptionRef, r RedriveRequest) (Redriven, error) {
-	var done Redriven
-	err := c.patient(handshakePatience).ask(ctx, s.request(http.MethodPost, r, "redrive"), &done)
-	return done, err
+	return one[Redriven](ctx, c.patient(handshakePatience), s.request(http.MethodPost, r, "redrive"))
 }
 
 // Purge deletes dead letters and tells how many.

@@ -120,11 +120,7 @@ type FunctionCounts struct {
 
 // Functions lists all functions.
 func (c *Client) Functions(ctx context.Context) ([]Function, error) {
-	var list struct {
-		Functions []Function `json:"functions"`
-	}
-	err := c.call(ctx, http.MethodGet, []string{"functions"}, nil, &list)
-	return list.Functions, err
+	return list[Function](ctx, c, "functions", request{method: http.MethodGet, path: []string{"functions"}})
 }
 
 // Function shows one function.

@@ -39,32 +39,22 @@ type RetentionRequest struct {
 
 // Hubs lists all hubs by name.
 func (c *Client) Hubs(ctx context.Context) ([]Hub, error) {
-	var list struct {
-		Hubs []Hub `json:"hubs"`
-	}
-	err := c.call(ctx, http.MethodGet, []string{"hubs"}, nil, &list)
-	return list.Hubs, err
+	return list[Hub](ctx, c, "hubs", request{method: http.MethodGet, path: []string{"hubs"}})
 }
 
 // Hub shows one hub.
 func (c *Client) Hub(ctx context.Context, name string) (Hub, error) {
-	var hub Hub
-	err := c.call(ctx, http.MethodGet, []string{"hubs", name}, nil, &hub)
-	return hub, err
+	return one[Hub](ctx, c, request{method: http.MethodGet, path: []string{"hubs", name}})
 }
 
 // CreateHub makes a hub.
 func (c *Client) CreateHub(ctx context.Context, r HubRequest) (Hub, error) {
-	var hub Hub
-	err := c.call(ctx, http.MethodPost, []string{"hubs"}, r, &hub)
-	return hub, err
+	return one[Hub](ctx, c, request{method: http.MethodPost, path: []string{"hubs"}, body: r})
 }
 
 // UpdateHub changes a hub.
 func (c *Client) UpdateHub(ctx context.Context, name string, r HubRequest) (Hub, error) {
-	var hub Hub
-	err := c.call(ctx, http.MethodPatch, []string{"hubs", name}, r, &hub)
-	return hub, err
+	return one[Hub](ctx, c, request{method: http.MethodPatch, path: []string{"hubs", name}, body: r})
 }
 
 // DeleteHub removes a hub with all its events, for good.
@@ -94,11 +84,7 @@ func (p Partition) Events() int64 {
 
 // Partitions shows all partitions of a hub.
 func (c *Client) Partitions(ctx context.Context, hub string) ([]Partition, error) {
-	var list struct {
-		Partitions []Partition `json:"partitions"`
-	}
-	err := c.call(ctx, http.MethodGet, []string{"hubs", hub, "partitions"}, nil, &list)
-	return list.Partitions, err
+	return list[Partition](ctx, c, "partitions", request{method: http.MethodGet, path: []string{"hubs", hub, "partitions"}})
 }
 
 // Group is a consumer group.
@@ -109,11 +95,7 @@ type Group struct {
 
 // Groups lists a hub's groups.
 func (c *Client) Groups(ctx context.Context, hub string) ([]Group, error) {
-	var list struct {
-		Groups []Group `json:"groups"`
-	}
-	err := c.call(ctx, http.MethodGet, []string{"hubs", hub, "groups"}, nil, &list)
-	return list.Groups, err
+	return list[Group](ctx, c, "groups", request{method: http.MethodGet, path: []string{"hubs", hub, "groups"}})
 }
 
 // CreateGroup makes a group.

@@ -74,9 +74,7 @@ type Instance struct {
 // Ownership asks for the table. target is how many events of lag one instance is trusted with;
 // 0 leaves it to the yard.
 func (c *Client) Ownership(ctx context.Context, hub, group string, target int) (Ownership, error) {
-	var o Ownership
-	err := c.ask(ctx, ownershipRequest(hub, group, target), &o)
-	return o, err
+	return one[Ownership](ctx, c, ownershipRequest(hub, group, target))
 }
 
 func ownershipRequest(hub, group string, target int) request {

@@ -95,17 +95,11 @@ type PoisonRedriven struct {
 
 // Poison lists the poison events of a hub, the newest first.
 func (c *Client) Poison(ctx context.Context, hub string, q PoisonQuery) ([]PoisonEvent, error) {
-	var list struct {
-		Poison []PoisonEvent `json:"poison"`
-	}
-	err := c.ask(ctx, request{method: http.MethodGet, path: []string{"hubs", hub, "poison"}, query: q.values()}, &list)
-	return list.Poison, err
+	return list[PoisonEvent](ctx, c, "poison", request{method: http.MethodGet, path: []string{"hubs", hub, "poison"}, query: q.values()})
 }
 
 // RedrivePoison publishes some poison events again to the hub they came from; while the answer says More, ask
 // again, for the same hub.
 func (c *Client) RedrivePoison(ctx context.Context, hub string, r PoisonRedriveRequest) (PoisonRedriven, error) {
-	var done PoisonRedriven
-	err := c.patient(handshakePatience).call(ctx, http.MethodPost, []string{"hubs", hub, "poison", "redrive"}, r, &done)
-	return done, err
+	return one[PoisonRedriven](ctx, c.patient(handshakePatience), request{method: http.MethodPost, path: []string{"hubs", hub, "poison", "redrive"}, body: r})
 }

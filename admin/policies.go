@@ -48,25 +48,17 @@ func policyPath(hub string, rest ...string) []string {
 
 // Policies lists those of a hub, or of the namespace for "", by name.
 func (c *Client) Policies(ctx context.Context, hub string) ([]Policy, error) {
-	var list struct {
-		Policies []Policy `json:"policies"`
-	}
-	err := c.call(ctx, http.MethodGet, policyPath(hub), nil, &list)
-	return list.Policies, err
+	return list[Policy](ctx, c, "policies", request{method: http.MethodGet, path: policyPath(hub)})
 }
 
 // Policy shows one.
 func (c *Client) Policy(ctx context.Context, hub, name string) (Policy, error) {
-	var p Policy
-	err := c.call(ctx, http.MethodGet, policyPath(hub, name), nil, &p)
-	return p, err
+	return one[Policy](ctx, c, request{method: http.MethodGet, path: policyPath(hub, name)})
 }
 
 // CreatePolicy makes one.
 func (c *Client) CreatePolicy(ctx context.Context, hub string, r PolicyRequest) (Policy, error) {
-	var p Policy
-	err := c.call(ctx, http.MethodPost, policyPath(hub), r, &p)
-	return p, err
+	return one[Policy](ctx, c, request{method: http.MethodPost, path: policyPath(hub), body: r})
 }
 
 // RegeneratePolicy makes one of its keys anew: primary or secondary.

@@ -288,11 +288,7 @@ func (c *Client) patient(timeout time.Duration) *Client {
 
 // Subscriptions lists all subscriptions, or those of the source that of names.
 func (c *Client) Subscriptions(ctx context.Context, of SubscriptionRef) ([]Subscription, error) {
-	var list struct {
-		Subscriptions []Subscription `json:"subscriptions"`
-	}
-	err := c.ask(ctx, request{method: http.MethodGet, path: []string{"subscriptions"}, query: of.query()}, &list)
-	return list.Subscriptions, err
+	return list[Subscription](ctx, c, "subscriptions", request{method: http.MethodGet, path: []string{"subscriptions"}, query: of.query()})
 }
 
 // Subscription shows one subscription and how its deliveries go; with secrets also the whole URL of its
@@ -302,23 +298,17 @@ func (c *Client) Subscription(ctx context.Context, s SubscriptionRef, secrets bo
 	if secrets {
 		r.query.Set("secrets", "true")
 	}
-	var shown Subscription
-	err := c.ask(ctx, r, &shown)
-	return shown, err
+	return one[Subscription](ctx, c, r)
 }
 
 // CreateSubscription creates a subscription. It is pending if somebody has to open its ValidationURL.
 func (c *Client) CreateSubscription(ctx context.Context, r SubscriptionRequest) (Subscription, error) {
-	var shown Subscription
-	err := c.patient(handshakePatience).call(ctx, http.MethodPost, []string{"subscriptions"}, r, &shown)
-	return shown, err
+	return one[Subscription](ctx, c.patient(handshakePatience), request{method: http.MethodPost, path: []string{"subscriptions"}, body: r})
 }
 
 // UpdateSubscription changes a subscription.
 func (c *Client) UpdateSubscription(ctx context.Context, s SubscriptionRef, r SubscriptionRequest) (Subscription, error) {
-	var shown Subscription
-	err := c.patient(handshakePatience).ask(ctx, s.request(http.MethodPatch, r), &shown)
-	return shown, err
+	return one[Subscription](ctx, c.patient(handshakePatience), s.request(http.MethodPatch, r))
 }
 
 // DeleteSubscription deletes a subscription with what waits for it.
@@ -333,16 +323,10 @@ func (c *Client) ResumeSubscription(ctx context.Context, s SubscriptionRef) erro
 
 // RotateSigningKey makes a new signing key beside the present ones, which go on for the overlap (a duration).
 func (c *Client) RotateSigningKey(ctx context.Context, s SubscriptionRef, algorithm, overlap string) (Subscription, error) {
-	var shown Subscription
-	err := c.ask(ctx, s.request(http.MethodPost, map[string]string{"algorithm": algorithm, "overlap": overlap}, "rotate-key"), &shown)
-	return shown, err
+	return one[Subscription](ctx, c, s.request(http.MethodPost, map[string]string{"algorithm": algorithm, "overlap": overlap}, "rotate-key"))
 }
 
 // Attempts gives the last requests to its endpoint, newest first.
 func (c *Client) Attempts(ctx context.Context, s SubscriptionRef) ([]Attempt, error) {
-	var list struct {
-		Attempts []Attempt `json:"attempts"`
-	}
-	err := c.ask(ctx, s.request(http.MethodGet, nil, "attempts"), &list)
-	return list.Attempts, err
+	return list[Attempt](ctx, c, "attempts", s.request(http.MethodGet, nil, "attempts"))
 }

@@ -51,32 +51,22 @@ type TopicKeys struct {
 
 // Topics lists all topics, without their keys.
 func (c *Client) Topics(ctx context.Context) ([]Topic, error) {
-	var list struct {
-		Topics []Topic `json:"topics"`
-	}
-	err := c.call(ctx, http.MethodGet, []string{"topics"}, nil, &list)
-	return list.Topics, err
+	return list[Topic](ctx, c, "topics", request{method: http.MethodGet, path: []string{"topics"}})
 }
 
 // Topic shows one topic with its keys.
 func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
-	var t Topic
-	err := c.call(ctx, http.MethodGet, []string{"topics", name}, nil, &t)
-	return t, err
+	return one[Topic](ctx, c, request{method: http.MethodGet, path: []string{"topics", name}})
 }
 
 // CreateTopic creates a topic.
 func (c *Client) CreateTopic(ctx context.Context, r TopicRequest) (Topic, error) {
-	var t Topic
-	err := c.call(ctx, http.MethodPost, []string{"topics"}, r, &t)
-	return t, err
+	return one[Topic](ctx, c, request{method: http.MethodPost, path: []string{"topics"}, body: r})
 }
 
 // UpdateTopic changes a topic.
 func (c *Client) UpdateTopic(ctx context.Context, name string, r TopicRequest) (Topic, error) {
-	var t Topic
-	err := c.call(ctx, http.MethodPatch, []string{"topics", name}, r, &t)
-	return t, err
+	return one[Topic](ctx, c, request{method: http.MethodPatch, path: []string{"topics", name}, body: r})
 }
 
 // DeleteTopic deletes a topic with its events and subscriptions.
@@ -86,7 +76,5 @@ func (c *Client) DeleteTopic(ctx context.Context, name string) error {
 
 // RegenerateTopicKey replaces key1 or key2 by a new key.
 func (c *Client) RegenerateTopicKey(ctx context.Context, name, key string) (Topic, error) {
-	var t Topic
-	err := c.call(ctx, http.MethodPost, []string{"topics", name, "regenerate"}, map[string]string{"key": key}, &t)
-	return t, err
+	return one[Topic](ctx, c, request{method: http.MethodPost, path: []string{"topics", name, "regenerate"}, body: map[string]string{"key": key}})
 }
