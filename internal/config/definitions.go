@@ -111,8 +111,8 @@ func (f *definitionFiller) forms(row spec.Field, isField, isObject bool) []kind 
 // item adds an element to a list: a text, or an object where the list has objects.
 func (f *definitionFiller) item(path string, row spec.Field, n node) {
 	f.positions[path] = n.at
-	elem := f.spec.Kind(row)
-	objects := elem.Kind() == reflect.Slice && elem.Elem().Kind() != reflect.String && elem.Elem().Kind() != reflect.Int
+	t := f.spec.Kind(row)
+	objects := t == reflect.TypeFor[[]admin.Filter]() || t == reflect.TypeFor[admin.Headers]()
 	switch {
 	case n.kind == scalar:
 		f.report(n.at, path, row.Set(f.into, n.text))

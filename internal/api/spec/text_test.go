@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,5 +103,64 @@ func TestRangesAndWords(t *testing.T) {
 	}
 	if wrong := Function.Check(&admin.FunctionRequest{Batch: new(10_001), Timeout: new("x"), Lanes: new(1)}); len(wrong) != 2 || wrong["batch"] == nil || wrong["timeout"] == nil {
 		t.Errorf("found %v", wrong)
+	}
+}
+
+// Files have lists, maps and objects besides texts.
+func TestFieldsThatAreNoTexts(t *testing.T) {
+	r := new(admin.SubscriptionRequest)
+	row := func(name string) Field { f, _ := Subscription.Field(name); return f }
+	floors, headers, labels := row("retryFloors"), row("headers"), row("labels")
+	floors.SetEntry(r, "503", "5s")
+	floors.Clear(r) // which leaves what is there
+	labels.Clear(r)
+	Field{Name: "oauth"}.Clear(r)
+	if err := headers.SetJSON(r, []byte(`{"name":"A","value":"b"}`)); err != nil {
+		t.Error(err)
+	}
+	if err := headers.SetJSON(r, []byte(`{"nam":"A"}`)); err == nil || err.Error() != `unknown field "nam"` {
+		t.Error(err)
+	}
+	if err := row("properties").SetJSON(r, []byte(`{"a":[1]}`)); err != nil {
+		t.Error(err)
+	}
+	got, _ := json.Marshal(r)
+	want := `{"retryFloors":{"503":"5s"},"headers":[{"name":"A","value":"b"}],"oauth":{"tokenUrl":"","clientId":""},"labels":[],"properties":{"a":[1]}}`
+	if string(got) != want {
+		t.Errorf("%s", got)
+	}
+	if secret := Subscription.Fields[slices.IndexFunc(Subscription.Fields, func(f Field) bool { return f.Flag == "secret-header" })]; secret.Set(r, "K=v") != nil || !r.Headers[1].Secret {
+		t.Errorf("%+v", r.Headers)
+	}
+	topic := new(admin.TopicRequest)
+	if enable := Topic.Fields[slices.IndexFunc(Topic.Fields, func(f Field) bool { return f.Flag == "enable-keys" })]; enable.Set(topic, "true") != nil || *topic.DisableKeys {
+		t.Errorf("%+v", topic)
+	}
+	if d, ok := Of(reflect.TypeFor[admin.HubRequest]()); !ok || d.Name != "hub" {
+		t.Errorf("found %+v", d)
+	}
+	if _, ok := Of(reflect.TypeFor[int]()); ok {
+		t.Error("an int is no definition")
+	}
+}
+
+// One row gives the help of the flag and of the file.
+func TestHelpOfARow(t *testing.T) {
+	attempts, _ := Subscription.Field("attempts")
+	types, _ := Subscription.Field("types")
+	format, _ := Function.Field("format")
+	target, _ := Function.Field("target")
+	for got, want := range map[string]string{
+		attempts.Usage(Subscription.Repeated(attempts)): "attempts for each event, 1 to 30 (default 30)",
+		attempts.Sentence():                             "Attempts for each event, 1 to 30. Default: 30.",
+		types.Usage(Subscription.Repeated(types)):       "only events of this type; may be repeated",
+		format.Meaning():                                "What is sent: cloudevents or eventhubs.",
+		target.Sentence():                               "How many waiting events are worth one instance, at least 1. Default: the batch.",
+		Separated("log.syncInterval", "_"):              "log_sync_interval",
+		(&ValueError{"5", "give 6"}).Error():            "5: give 6",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -56,3 +56,15 @@ func TestWrittenQuantitiesReadBack(t *testing.T) {
 		}
 	}
 }
+
+// A quantity is a flag: it reads and writes itself, and names its kind in help.
+func TestQuantitiesAreFlags(t *testing.T) {
+	var d Duration
+	var s Size
+	if d.Set("7d") != nil || s.Set("64MiB") != nil || d.String() != "7d" || s.String() != "64MiB" || d.Type() != "duration" || s.Type() != "size" {
+		t.Errorf("%v %s, %v %s", d, d.Type(), s, s.Type())
+	}
+	if d.Set("soon") == nil || s.Set("big") == nil || d.String() != "7d" || s.String() != "64MiB" {
+		t.Errorf("what cannot be read leaves %v and %v", d, s)
+	}
+}
