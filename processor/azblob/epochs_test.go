@@ -100,9 +100,11 @@ func TestARenewalIsOneRequest(t *testing.T) { // P10
 	w.first("", nil) // counts from here
 	claim(t, s, l)
 	for kind, want := range map[string]int{"PUT ownership": 1, "HEAD ownership": 0, "HEAD epoch": 0, "PUT epoch": 0} {
-		if n := w.count(kind); n != want {
-			t.Errorf("%s was sent %d times", kind, n)
-		}
+		t.Run(kind, func(t *testing.T) {
+			if n := w.count(kind); n != want {
+				t.Errorf("%s was sent %d times", kind, n)
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -35,18 +36,14 @@ func lost(t *testing.T, s processor.Store, l processor.Lease) {
 func begin(t *testing.T, s processor.Store, l processor.Lease) processor.Checkpoint {
 	t.Helper()
 	c, err := s.Begin(t.Context(), group, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
 func save(t *testing.T, s processor.Store, l processor.Lease, c processor.Checkpoint) processor.Checkpoint {
 	t.Helper()
 	c, err := s.Save(t.Context(), group, l, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -77,9 +74,7 @@ func list(t *testing.T, c *container.Client) map[string]string {
 	pages := c.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}})
 	for pages.More() {
 		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, b := range page.Segment.BlobItems {
 			var meta []string
 			for key, value := range b.Metadata {

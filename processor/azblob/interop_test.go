@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2/checkpoints"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/azblob"
 )
@@ -30,9 +31,7 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	c := newContainer(t, azurite(t), nil)
 	sdk, err := checkpoints.NewBlobStore(c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &pair{t, c, sdk, azblob.New(c, azblob.Config{PathCase: azblob.AsGiven})}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/azblob"
 	"github.com/eventyard/eventyard/processor/memory"
@@ -77,23 +78,25 @@ func TestMetadataOfOtherDialectsIsReadAndKept(t *testing.T) { // P8
 		"4": {map[string]string{"offset": "480"}, -1, "480"},
 		"5": {nil, -1, ""},
 	} {
-		name := "Space.servicebus.windows.net/Orders/$Default/checkpoint/" + partition
-		put(t, c, name, one.meta)
-		check := func(got processor.Checkpoint) {
-			t.Helper()
-			if got.Sequence != one.sequence || got.Offset != one.offset || got.Version == "" {
-				t.Errorf("metadata %v is read as %+v", one.meta, got)
+		t.Run(partition, func(t *testing.T) {
+			name := "Space.servicebus.windows.net/Orders/$Default/checkpoint/" + partition
+			put(t, c, name, one.meta)
+			check := func(got processor.Checkpoint) {
+				t.Helper()
+				if got.Sequence != one.sequence || got.Offset != one.offset || got.Version == "" {
+					t.Errorf("metadata %v is read as %+v", one.meta, got)
+				}
 			}
-		}
-		check(checkpoint(t, s, partition))
-		l := claim(t, s, processor.Lease{Partition: partition, Owner: "a", Epoch: 1})
-		check(begin(t, s, l))
-		check(begin(t, s, l)) // as Begin has written it
-		if one.meta["clientidentifier"] != "" {
-			if got := list(t, c)[name]; got != "clientidentifier=net offset=3:128:9 sequencenumber=3, 0 bytes" {
-				t.Errorf("begin has made it %s", got)
+			check(checkpoint(t, s, partition))
+			l := claim(t, s, processor.Lease{Partition: partition, Owner: "a", Epoch: 1})
+			check(begin(t, s, l))
+			check(begin(t, s, l)) // as Begin has written it
+			if one.meta["clientidentifier"] != "" {
+				if got := list(t, c)[name]; got != "clientidentifier=net offset=3:128:9 sequencenumber=3, 0 bytes" {
+					t.Errorf("begin has made it %s", got)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -119,7 +122,9 @@ func TestAHostsContainerIsImportedIntoAnyStore(t *testing.T) { // P8
 		"other/0":                `not ours to read`,
 		"$Default/info":          `nor this`,
 	} {
-		upload(t, c, name, body)
+		t.Run(name, func(t *testing.T) {
+			upload(t, c, name, body)
+		})
 	}
 	s := memory.New()
 	cfg := azblob.ImportConfig{Group: group}
@@ -128,9 +133,11 @@ func TestAHostsContainerIsImportedIntoAnyStore(t *testing.T) { // P8
 		t.Fatalf("imported %+v", done)
 	}
 	for partition, want := range map[string]int64{"0": 16, "1": 2, "2": 40, "3": 1} {
-		if got := checkpoint(t, s, partition); got.Sequence != want || got.Offset == "" {
-			t.Errorf("partition %s is at %+v, want %d", partition, got, want)
-		}
+		t.Run(partition, func(t *testing.T) {
+			if got := checkpoint(t, s, partition); got.Sequence != want || got.Offset == "" {
+				t.Errorf("partition %s is at %+v, want %d", partition, got, want)
+			}
+		})
 	}
 	for _, one := range imported(t, c, cfg, s) { // once more
 		if one.Written {
@@ -154,15 +161,17 @@ func TestAnImportKeepsWhatIsNewerUnlessAsked(t *testing.T) { // P8
 		"one after, but asked":              {processor.Checkpoint{Sequence: 17, Offset: "1"}, true, 16},
 		"one not to be compared, but asked": {processor.Checkpoint{Sequence: -1, Offset: "1"}, true, 16},
 	} {
-		s := memory.New()
-		one.had.Partition = "0"
-		if _, err := s.Force(t.Context(), group, one.had); err != nil {
-			t.Fatal(err)
-		}
-		done := imported(t, c, azblob.ImportConfig{Group: group, Prefix: "old-", Overwrite: one.overwrite}, s)
-		if got := checkpoint(t, s, "0"); len(done) != 1 || got.Sequence != one.want || done[0].Had.Sequence != one.had.Sequence {
-			t.Errorf("%s: %+v made it %+v, want %d", name, done, got, one.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := memory.New()
+			one.had.Partition = "0"
+			if _, err := s.Force(t.Context(), group, one.had); err != nil {
+				t.Fatal(err)
+			}
+			done := imported(t, c, azblob.ImportConfig{Group: group, Prefix: "old-", Overwrite: one.overwrite}, s)
+			if got := checkpoint(t, s, "0"); len(done) != 1 || got.Sequence != one.want || done[0].Had.Sequence != one.had.Sequence {
+				t.Errorf("%s: %+v made it %+v, want %d", name, done, got, one.want)
+			}
+		})
 	}
 }
 
@@ -172,26 +181,26 @@ func TestAnImportThatCannotReadAllWritesNothing(t *testing.T) { // P8
 		"of another partition":  {"$Default/1": `{"PartitionId":"2","Offset":"640","SequenceNumber":16}`},
 		"two for one partition": {"0": `{"partitionID":"0","checkpoint":{"offset":"1","sequenceNumber":1}}`},
 	} {
-		c := newContainer(t, azurite(t), nil)
-		upload(t, c, "$Default/0", `{"PartitionId":"0","Offset":"640","SequenceNumber":16}`)
-		for blob, body := range second {
-			upload(t, c, blob, body)
-		}
-		s := memory.New()
-		if done, err := azblob.Import(t.Context(), c, azblob.ImportConfig{Group: group}, s); err == nil {
-			t.Errorf("%s: imported %+v", name, done)
-		}
-		if got, err := s.Checkpoints(t.Context(), group); err != nil || len(got) != 0 {
-			t.Errorf("%s: there is %+v, %v", name, got, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := newContainer(t, azurite(t), nil)
+			upload(t, c, "$Default/0", `{"PartitionId":"0","Offset":"640","SequenceNumber":16}`)
+			for blob, body := range second {
+				upload(t, c, blob, body)
+			}
+			s := memory.New()
+			if done, err := azblob.Import(t.Context(), c, azblob.ImportConfig{Group: group}, s); err == nil {
+				t.Errorf("%s: imported %+v", name, done)
+			}
+			if got, err := s.Checkpoints(t.Context(), group); err != nil || len(got) != 0 {
+				t.Errorf("%s: there is %+v, %v", name, got, err)
+			}
+		})
 	}
 }
 
 func imported(t *testing.T, c *container.Client, cfg azblob.ImportConfig, into processor.Store) []azblob.Imported {
 	t.Helper()
 	done, err := azblob.Import(t.Context(), c, cfg, into)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return done
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/azblob"
 )
@@ -59,13 +60,9 @@ func TestGroupsThatDifferOnlyInCaseAreRefused(t *testing.T) { // H1
 	}
 	named := func(name string) processor.Group { g := group; g.Group = name; return g }
 
-	if err := use(store(azblob.Lower), named("Billing")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, use(store(azblob.Lower), named("Billing")))
 	for _, s := range []processor.Store{store(azblob.Lower), store(azblob.Lower)} { // whether it has used it or not
-		if err := use(s, named("Billing")); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, use(s, named("Billing")))
 		if err := use(s, named("billing")); !errors.Is(err, azblob.ErrGroupCase) {
 			t.Errorf("the group in another case: %v", err)
 		}
@@ -76,17 +73,11 @@ func TestGroupsThatDifferOnlyInCaseAreRefused(t *testing.T) { // H1
 	other := named("billing")
 	other.Namespace, other.Hub = strings.ToUpper(other.Namespace), strings.ToUpper(other.Hub)
 	other.Group = "Billing" // hubs and namespaces have no case
-	if err := use(store(azblob.Lower), other); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, use(store(azblob.Lower), other))
 	for _, name := range []string{"$Default", "$default", "$DEFAULT"} { // one group, whatever its case
-		if err := use(store(azblob.Lower), named(name)); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, use(store(azblob.Lower), named(name)))
 	}
-	if err := use(store(azblob.AsGiven), named("billing")); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, use(store(azblob.AsGiven), named("billing")))
 }
 
 func TestAGroupWithoutAllItsNamesIsRefused(t *testing.T) {
@@ -103,9 +94,7 @@ func TestFoldersAreNoRecords(t *testing.T) { // P8
 	c := newContainer(t, azurite(t), nil)
 	s := azblob.New(c, azblob.Config{PathCase: azblob.AsGiven})
 	f, err := s.Put(t.Context(), group, processor.Entry{Key: "presence/a", Value: []byte("x")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	put(t, c, "Space.servicebus.windows.net/Orders/$Default/eventyard/fact/presence", map[string]string{"hdi_isfolder": "true"})
 	got, err := s.Entries(t.Context(), group, "")
 	if err != nil || len(got) != 1 || got[0].Key != f.Key {

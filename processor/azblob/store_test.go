@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/azblob"
 	"github.com/eventyard/eventyard/processor/storetest"
@@ -34,9 +35,7 @@ func TestStoreKeepsTheContract(t *testing.T) { // P8
 func newContainer(t *testing.T, service *parts.BlobService, options *container.ClientOptions) *container.Client {
 	t.Helper()
 	c, err := container.NewClientFromConnectionString(service.Connection(), newName(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

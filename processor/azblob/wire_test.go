@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	storagelease "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/azblob"
 )
@@ -110,9 +111,7 @@ func wired(t *testing.T) (*wire, processor.Store, processor.Store, *container.Cl
 	c := newContainer(t, service, options)
 	name := c.URL()[strings.LastIndexByte(c.URL(), '/')+1:]
 	beside, err := azblob.FromConnectionString(service.Connection(), name, azblob.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return w, azblob.New(c, azblob.Config{}), beside, c
 }
 
@@ -211,9 +210,7 @@ func TestABlobUnderAStorageLeaseIsAnErrorAndNoConflict(t *testing.T) { // P7
 	cp = save(t, s, l, cp)
 	name := strings.ToLower(group.Namespace+"/"+group.Hub+"/"+group.Group) + "/checkpoint/0"
 	held, err := storagelease.NewBlobClient(c.NewBlobClient(name), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := held.AcquireLease(t.Context(), 60, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -226,9 +223,7 @@ func TestABlobUnderAStorageLeaseIsAnErrorAndNoConflict(t *testing.T) { // P7
 func TestAContainerThatDoesNotExistIsAnError(t *testing.T) { // P3
 	service := azurite(t)
 	s, err := azblob.FromConnectionString(service.Connection(), newName(), azblob.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got, err := s.Leases(t.Context(), group); !bloberror.HasCode(err, bloberror.ContainerNotFound) {
 		t.Errorf("leases gave %+v, %v", got, err)
 	}
@@ -244,9 +239,7 @@ func TestAContainerThatDoesNotExistIsAnError(t *testing.T) { // P3
 func TestTheServicesAPIVersionIsChosen(t *testing.T) { // P8
 	service := azurite(t)
 	target, err := url.Parse(service.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var mu sync.Mutex
 	versions := map[string]int{}
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -261,9 +254,7 @@ func TestTheServicesAPIVersionIsChosen(t *testing.T) { // P8
 	name := c.URL()[strings.LastIndexByte(c.URL(), '/')+1:]
 	connection := strings.ReplaceAll(service.Connection(), service.URL, proxy.URL)
 	s, err := azblob.FromConnectionString(connection, name, azblob.Config{APIVersion: "2021-12-02"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l := claim(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1}) // the service checks the signature
 	save(t, s, l, begin(t, s, l))
 	lease(t, s, "0")

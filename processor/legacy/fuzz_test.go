@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor/legacy"
 )
 
@@ -21,9 +22,7 @@ func FuzzParse(f *testing.F) {
 		again, err := json.Marshal(map[string]any{
 			"PartitionId": l.Partition, "Owner": l.Owner, "Epoch": l.Epoch, "Offset": l.Offset, "SequenceNumber": l.Sequence,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got, err := legacy.Parse(again); err != nil || got != l {
 			t.Errorf("%s was read as %+v, and that as %+v, %v", text, l, got, err)
 		}

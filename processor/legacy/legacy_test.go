@@ -113,10 +113,12 @@ func TestMetadataOfAllDialectsIsRead(t *testing.T) { // P8
 		"with an offset before all numbers": {map[string]string{"sequencenumber": "-1", "offset": "-1"}, -1, "-1"},
 		"with nothing":                      {nil, -1, ""},
 	} {
-		got, err := legacy.Metadata("3", c.meta)
-		if want := (processor.Checkpoint{Partition: "3", Sequence: c.sequence, Offset: c.offset}); err != nil || got != want {
-			t.Errorf("%s: read %+v, %v, want %+v", name, got, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := legacy.Metadata("3", c.meta)
+			if want := (processor.Checkpoint{Partition: "3", Sequence: c.sequence, Offset: c.offset}); err != nil || got != want {
+				t.Errorf("%s: read %+v, %v, want %+v", name, got, err, want)
+			}
+		})
 	}
 	both := map[string]string{"OFFSET": "1", "offset": "480", "Offset": "2"}
 	if got, err := legacy.Metadata("3", both); err != nil || got.Offset != "480" {
@@ -139,12 +141,14 @@ func TestDaprNamesAreTakenApart(t *testing.T) { // P8
 		{"dapr-orders-billing-", "orders", "billing", "", false},
 		{"orders-billing-3", "orders", "billing", "", false},
 	} {
-		got, ours := legacy.DaprPartition(c.blob, c.hub, c.group)
-		if ours != c.ours || (ours && got != c.partition) {
-			t.Errorf("%s of %s and %s: partition %q, %v", c.blob, c.hub, c.group, got, ours)
-		}
-		if ours && legacy.DaprBlob(c.hub, c.group, got) != c.blob {
-			t.Errorf("%s is named %s", c.blob, legacy.DaprBlob(c.hub, c.group, got))
-		}
+		t.Run(c.blob, func(t *testing.T) {
+			got, ours := legacy.DaprPartition(c.blob, c.hub, c.group)
+			if ours != c.ours || (ours && got != c.partition) {
+				t.Errorf("%s of %s and %s: partition %q, %v", c.blob, c.hub, c.group, got, ours)
+			}
+			if ours && legacy.DaprBlob(c.hub, c.group, got) != c.blob {
+				t.Errorf("%s is named %s", c.blob, legacy.DaprBlob(c.hub, c.group, got))
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 	"github.com/eventyard/eventyard/processor/storetest"
@@ -22,9 +23,7 @@ func TestTimesAreThoseOfTheBubble(t *testing.T) {
 		go func() { _ = s.Watch(t.Context(), g, func() { close(ready) }, changed) }()
 		<-ready
 		won, err := s.Claim(t.Context(), g, []processor.Lease{{Partition: "0", Owner: "a", Epoch: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		<-changed
 		time.Sleep(time.Hour)
 		again, err := s.Claim(t.Context(), g, won)
@@ -37,9 +36,7 @@ func TestTimesAreThoseOfTheBubble(t *testing.T) {
 func TestAnAcquisitionHasToRaiseTheEpoch(t *testing.T) {
 	s, g := memory.New(), processor.Group{Hub: "h", Group: "g"}
 	won, err := s.Claim(t.Context(), g, []processor.Lease{{Partition: "0", Owner: "a", Epoch: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	won[0].Owner = "b"
 	if won, err := s.Claim(t.Context(), g, won); err != nil || len(won) != 0 {
 		t.Errorf("b has won %v, %v at a's epoch", won, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/natskv"
 )
@@ -27,9 +28,7 @@ func TestTheBucketIsMadeAsAskedAndFoundAgain(t *testing.T) { // P8
 	}
 	all.Wait()
 	stream, err := js.Stream(t.Context(), "KV_leases")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := stream.CachedInfo().Config
 	if c.Replicas != 1 || c.MaxMsgsPerSubject != 1 || c.Storage != jetstream.FileStorage || c.MaxAge != 0 {
 		t.Errorf("the bucket is %+v", c)
@@ -55,14 +54,16 @@ func TestABucketThatWouldLoseRecordsIsRefused(t *testing.T) { // P3
 		"in memory":     {Storage: jetstream.MemoryStorage},
 		"of that name,": {}, // and nothing wrong with it
 	} {
-		cfg.Bucket = newBucket()
-		if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
-		_, err := natskv.New(t.Context(), js, natskv.Config{Bucket: cfg.Bucket})
-		if wrong := cfg.TTL != 0 || cfg.Storage != jetstream.FileStorage; (err != nil) != wrong {
-			t.Errorf("a bucket %s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			cfg.Bucket = newBucket()
+			if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
+				t.Fatal(err)
+			}
+			_, err := natskv.New(t.Context(), js, natskv.Config{Bucket: cfg.Bucket})
+			if wrong := cfg.TTL != 0 || cfg.Storage != jetstream.FileStorage; (err != nil) != wrong {
+				t.Errorf("a bucket %s: %v", name, err)
+			}
+		})
 	}
 }
 
@@ -100,9 +101,7 @@ func TestMoreEntriesThanOneAnswerHoldsAreRead(t *testing.T) { // P8
 	if err != nil || len(entries) != many {
 		t.Fatalf("read %d entries, %v", len(entries), err)
 	}
-	if err := s.Remove(t.Context(), group, entries[0]); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Remove(t.Context(), group, entries[0]))
 	if entries, err = s.Entries(t.Context(), group, ""); err != nil || len(entries) != many-1 {
 		t.Errorf("read %d entries after one was removed, %v", len(entries), err)
 	}
@@ -116,13 +115,9 @@ func TestTheMarkOfARemovedEntryExpires(t *testing.T) {
 	if err == nil {
 		err = s.Remove(t.Context(), group, f)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	stream, err := js.Stream(t.Context(), "KV_eventyard")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	last, err := stream.GetMsg(t.Context(), stream.CachedInfo().State.LastSeq)
 	if err != nil || !strings.HasSuffix(last.Subject, ".fact.presence.a") || last.Header.Get("Nats-TTL") == "" {
 		t.Errorf("the mark is %+v, %v", last, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/natskv"
 )
@@ -38,9 +39,7 @@ func TestAKeyThatIsBusyIsNoConflict(t *testing.T) { // P3
 		}
 	}
 	busy.times = 2
-	if err := s.Remove(t.Context(), group, f); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Remove(t.Context(), group, f))
 	busy.times = 2
 	if _, err := s.Put(t.Context(), group, processor.Entry{Key: f.Key}); err != nil { // over the mark of the removal
 		t.Fatal(err)

@@ -53,9 +53,11 @@ func TestAnAnswerOfAReplicaThatLagsIsNotTaken(t *testing.T) { // P3
 		"with too much":        {nats.Header{"Status": {"413"}}, errMany},
 		"of nobody":            {nats.Header{"Status": {"503"}}, nats.ErrNoResponders},
 	} {
-		if err := ended(&nats.Msg{Header: one.header}, 7); err != one.want {
-			t.Errorf("an answer %s: %v, want %v", name, err, one.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := ended(&nats.Msg{Header: one.header}, 7); err != one.want {
+				t.Errorf("an answer %s: %v, want %v", name, err, one.want)
+			}
+		})
 	}
 	for _, header := range []nats.Header{{"Status": {"500"}}, {"Status": {"204"}}} {
 		if ended(&nats.Msg{Header: header}, 7) == nil {

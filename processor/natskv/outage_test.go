@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/natskv"
 )
@@ -36,9 +37,7 @@ func TestNothingAcknowledgedIsLostWhenAServerStops(t *testing.T) { // P3
 	workers.Wait()
 
 	for i := range counts {
-		if err := counts[i].err; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, counts[i].err)
 	}
 	s := store()
 	entries, err := s.Entries(ctx, group, "")
@@ -146,9 +145,7 @@ func watch(t *testing.T, s processor.Store) <-chan struct{} {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(ended)
-		if err := s.(processor.Watcher).Watch(ctx, group, func() { close(ready) }, changed); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, s.(processor.Watcher).Watch(ctx, group, func() { close(ready) }, changed))
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	select {

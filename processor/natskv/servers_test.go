@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/natskv"
 )
@@ -29,9 +30,7 @@ func startServer(t *testing.T, change func(o *server.Options)) *server.Server {
 		change(o)
 	}
 	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.Start()
 	t.Cleanup(func() { stopServer(s) })
 	if !s.ReadyForConnections(patience) {
@@ -92,23 +91,17 @@ func dial(t *testing.T, servers ...*server.Server) jetstream.JetStream {
 		urls += s.ClientURL() + ","
 	}
 	conn, err := nats.Connect(urls[:len(urls)-1], nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return js
 }
 
 func open(t *testing.T, js jetstream.JetStream, cfg natskv.Config) processor.Store {
 	t.Helper()
 	s, err := natskv.New(t.Context(), js, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 

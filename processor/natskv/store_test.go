@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/natskv"
 	"github.com/eventyard/eventyard/processor/storetest"
@@ -56,9 +57,7 @@ func suite(t *testing.T, servers []*server.Server, bucket string, opt storetest.
 func leaderOf(t *testing.T, servers []*server.Server, bucket string) int {
 	t.Helper()
 	stream, err := dial(t, servers...).Stream(t.Context(), "KV_"+bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i, s := range servers {
 		if s.Name() == stream.CachedInfo().Cluster.Leader {
 			return i

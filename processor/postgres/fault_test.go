@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // fault breaks one connection at one of its writes, counted over all connections. Each
@@ -32,9 +34,7 @@ func (f *fault) hit() bool {
 func (f *fault) connect(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cfg.MaxConns = 2
 	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		var d net.Dialer
@@ -42,9 +42,7 @@ func (f *fault) connect(t *testing.T, url string) *pgxpool.Pool {
 		return &faultyConn{Conn: conn, fault: f}, err
 	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/test/parts"
 )
@@ -16,9 +17,7 @@ func TestASaveThatWaitedForTheNextOwnersBeginIsFenced(t *testing.T) {
 	s := New(connect(t, url), Config{})
 	a := take(t, s, "a", processor.Lease{})
 	tx, err := connect(t, url).Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer tx.Rollback(ctx)
 	// What the next owner's Begin does to the row, not yet committed.
 	if _, err := tx.Exec(ctx, s.sql.Replace("update {checkpoints} set version = 'next', fence = 2")); err != nil {
@@ -31,9 +30,7 @@ func TestASaveThatWaitedForTheNextOwnersBeginIsFenced(t *testing.T) {
 	}()
 	awaitBlocked(t, s)
 	claim(t, s, "b", a.lease)
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, tx.Commit(ctx))
 	if err := <-saved; !errors.Is(err, processor.ErrFenced) {
 		t.Errorf("the former owner is told: %v", err)
 	}
@@ -62,9 +59,7 @@ func TestStatementsAreRepeatedWhereTheDatabaseIsolatesMore(t *testing.T) {
 	s := New(connect(t, url+"&default_transaction_isolation=serializable"), Config{})
 	a := take(t, s, "a", processor.Lease{})
 	tx, err := connect(t, url).Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer tx.Rollback(ctx)
 	// The former owner saves while the new one begins.
 	if _, err := tx.Exec(ctx, s.sql.Replace("update {checkpoints} set version = 'saved', sequence = 7")); err != nil {
@@ -80,10 +75,6 @@ func TestStatementsAreRepeatedWhereTheDatabaseIsolatesMore(t *testing.T) {
 		begun <- err
 	}()
 	awaitBlocked(t, s)
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-begun; err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, tx.Commit(ctx))
+	testkit.Check(t, <-begun)
 }

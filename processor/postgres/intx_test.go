@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/test/parts"
 )
@@ -79,25 +80,19 @@ func add(ctx context.Context, first, last int64) func(tx pgx.Tx) error {
 func totals(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	_, err := pool.Exec(t.Context(), "create table totals (sum bigint, events bigint); insert into totals values (0, 0)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // wantEvents wants the events 0 to n-1 to be in the totals once each, and the checkpoint with them.
 func wantEvents(t *testing.T, s *Store, n int64) {
 	t.Helper()
 	var sum, events int64
-	if err := s.pool.QueryRow(t.Context(), "select sum, events from totals").Scan(&sum, &events); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.pool.QueryRow(t.Context(), "select sum, events from totals").Scan(&sum, &events))
 	if sum != n*(n-1)/2 || events != n {
 		t.Errorf("%d events make %d, want the sum of 0 to %d", events, sum, n-1)
 	}
 	all, err := s.Checkpoints(t.Context(), testGroup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if n > 0 && (len(all) != 1 || all[0].Sequence != n-1) {
 		t.Errorf("the checkpoints are %+v, want one at %d", all, n-1)
 	}
@@ -112,15 +107,11 @@ func TestASumIsExactWhereverAConnectionBreaks(t *testing.T) {
 	pool := connect(t, url)
 	totals(t, pool)
 	steady := New(pool, Config{})
-	if err := steady.Migrate(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, steady.Migrate(ctx))
 	for _, answered := range []bool{false, true} {
 		for at := 1; ; at++ {
 			_, err := pool.Exec(ctx, "update totals set sum = 0, events = 0; truncate eventyard.leases, eventyard.checkpoints")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			f := &fault{at: at, answered: answered}
 			o := take(t, steady, "a", processor.Lease{})
 			o.store = New(f.connect(t, url), Config{})
@@ -191,9 +182,7 @@ func TestTheFunctionCannotEndTheTransaction(t *testing.T) {
 		}
 		return pgx.BeginFunc(ctx, tx, add(ctx, 0, 4)) // a savepoint of its own is fine
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 	wantEvents(t, s, 5)
 }
 
@@ -221,17 +210,11 @@ func TestBeginWaitsForTheFormerOwnersTransaction(t *testing.T) {
 	totals(t, s.pool)
 	a := take(t, s, "a", processor.Lease{})
 	tx, err := s.pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	call := inTx{s, processor.Mark{Group: testGroup, Lease: a.lease, Checkpoint: processor.Checkpoint{Sequence: 4}}, 0}
 	had, err := call.lock(ctx, tx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := add(ctx, 0, 4)(tx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, add(ctx, 0, 4)(tx))
 	if _, err := call.move(ctx, tx, had.Version); err != nil { // the last look at the lease
 		t.Fatal(err)
 	}
@@ -243,9 +226,7 @@ func TestBeginWaitsForTheFormerOwnersTransaction(t *testing.T) {
 		begun <- b
 	}()
 	waitForLock(t, s)
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, tx.Commit(ctx))
 	b := <-begun
 	if err != nil || b.saved.Sequence != 4 {
 		t.Fatalf("begin gave %+v, %v", b.saved, err)
@@ -260,9 +241,7 @@ func waitForLock(t *testing.T, s *Store) {
 	for waiting := false; !waiting; {
 		err := s.pool.QueryRow(t.Context(), `select exists (select from pg_stat_activity
 			where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waiting)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 }
 
@@ -275,9 +254,7 @@ func TestAFormerOwnerThatHangsInATransactionIsEvicted(t *testing.T) {
 	a := take(t, New(connect(t, url), Config{}), "a", processor.Lease{})
 	var b *owner
 	err := a.handle(0, 4, func(tx pgx.Tx) error {
-		if err := add(t.Context(), 0, 4)(tx); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, add(t.Context(), 0, 4)(tx))
 		b = take(t, s, "b", a.lease)
 		return nil
 	})
@@ -297,16 +274,12 @@ func TestAnEarlierCallWhoseConnectionIsLostIsEvicted(t *testing.T) {
 	totals(t, s.pool)
 	o := take(t, s, "a", processor.Lease{})
 	lost, err := connect(t, url).Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	call := inTx{s, processor.Mark{Group: testGroup, Lease: o.lease}, 0}
 	if _, err := call.lock(ctx, lost); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.handle(0, 4, add(ctx, 0, 4)); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, o.handle(0, 4, add(ctx, 0, 4)))
 	if lost.Commit(ctx) == nil {
 		t.Error("the earlier transaction was committed, too")
 	}
@@ -324,9 +297,7 @@ func TestBeginningAgainDoesNotWaitForOnesOwnTransaction(t *testing.T) {
 		}
 		return add(t.Context(), 0, 4)(tx)
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 	wantEvents(t, s, 5)
 }
 
@@ -348,9 +319,7 @@ func TestAnOperatorsMoveIsAConflictForATransaction(t *testing.T) { // P7
 	if o.saved.Sequence != 1 {
 		t.Errorf("begin gave %+v", o.saved)
 	}
-	if err := o.handle(2, 9, func(pgx.Tx) error { return nil }); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, o.handle(2, 9, func(pgx.Tx) error { return nil }))
 }
 
 // TestWhatWasCommittedIsNotDoneAgainAfterTheCheckpointWasReadAnew: the processor looks at its
@@ -363,9 +332,7 @@ func TestWhatWasCommittedIsNotDoneAgainAfterTheCheckpointWasReadAnew(t *testing.
 		t.Fatal(err)
 	}
 	o.begin()
-	if err := o.handle(0, 4, add(t.Context(), 0, 4)); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, o.handle(0, 4, add(t.Context(), 0, 4)))
 	wantEvents(t, s, 5)
 	if err := o.handle(3, 9, add(t.Context(), 3, 9)); !errors.Is(err, processor.ErrConflict) {
 		t.Errorf("a batch of which a part is done: %v", err)
@@ -384,16 +351,12 @@ func TestATransactionWithoutEventsIsFenced(t *testing.T) {
 		_, err := inTx{s, mark, noEvents}.run(t.Context(), add(t.Context(), 0, 0))
 		return err
 	}
-	if err := idle(a); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, idle(a))
 	b := take(t, s, "b", a.lease)
 	if err := idle(a); !errors.Is(err, processor.ErrFenced) {
 		t.Errorf("the former owner is told %v", err)
 	}
-	if err := idle(b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, idle(b))
 	var events int
 	if err := s.pool.QueryRow(t.Context(), "select events from totals").Scan(&events); err != nil || events != 2 {
 		t.Errorf("%d transactions were committed, want 2: %v", events, err)

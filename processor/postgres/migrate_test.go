@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/test/parts"
 )
@@ -38,18 +39,14 @@ func TestARoleThatMayCreateNothingUsesTablesThatAreThere(t *testing.T) {
 	ctx := t.Context()
 	url := parts.Postgres(t)
 	pool := connect(t, url)
-	if err := New(pool, Config{}).Migrate(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, New(pool, Config{}).Migrate(ctx))
 	var role string
 	err := pool.QueryRow(ctx, "select 'worker_' || replace(gen_random_uuid()::text, '-', '')").Scan(&role)
 	if err == nil {
 		_, err = pool.Exec(ctx, "create role "+role+"; grant usage on schema eventyard to "+role+
 			"; grant select, insert, update, delete on all tables in schema eventyard to "+role)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { pool.Reset() })
 	humble := connect(t, url+"&options=-c%20role%3D"+role)
 	o := take(t, New(humble, Config{}), "a", processor.Lease{})

@@ -3,13 +3,13 @@ package postgres
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 	"github.com/eventyard/eventyard/servertest"
@@ -22,12 +22,10 @@ func firstOutcome(t *testing.T, cfg processor.Config, handle processor.Handler) 
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	orders := yard.Dial(t).Hub("orders")
-	if err := orders.Send(t.Context(), event.Text("a")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, orders.Send(t.Context(), event.Text("a")))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cfg.Log = slog.New(slog.DiscardHandler)
+	cfg.Log = testkit.Quiet()
 	outcome := errors.New("no call within a minute")
 	err := processor.New(orders, cfg).Run(ctx, func(call context.Context, b *processor.Batch) error {
 		if ctx.Err() != nil {
@@ -37,9 +35,7 @@ func firstOutcome(t *testing.T, cfg processor.Config, handle processor.Handler) 
 		cancel()
 		return outcome
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 	return outcome
 }
 
@@ -79,9 +75,7 @@ func TestAStoreThatIsWrappedOrMadeTwiceIsTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours := New(connect(t, parts.Postgres(t)), Config{})
 			run := func(context.Context, pgx.Tx, *processor.Batch) error { return nil }
-			if err := firstOutcome(t, processor.Config{Store: same(ours)}, ours.InTx(run)); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, firstOutcome(t, processor.Config{Store: same(ours)}, ours.InTx(run)))
 		})
 	}
 }
@@ -95,7 +89,5 @@ func TestACheckpointInATransactionIsAnErrorAtOnce(t *testing.T) {
 		}
 		return nil
 	}))
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 }

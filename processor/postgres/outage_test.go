@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/test/parts"
 )
@@ -38,13 +39,9 @@ func TestADatabaseThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 	o := take(t, s, "a", processor.Lease{})
 	o.saved.Sequence = 7
 	saved, err := s.Save(ctx, testGroup, o.lease, o.saved)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	entry, err := s.Put(ctx, testGroup, processor.Entry{Key: "presence/a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server.Stop(t)
 	for name, call := range calls(s, o.lease, saved, entry) {
 		if err := call(ctx); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
@@ -76,9 +73,7 @@ func TestAKilledDatabaseKeepsWhatItAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := s.Begin(t.Context(), testGroup, lease)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		wg.Go(func() {
 			for n := int64(1); ; n++ {
 				c.Sequence = n
@@ -124,19 +119,21 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 			return err
 		},
 	} {
-		before := versions(t, steady)
-		f := &fault{answered: true}
-		s := New(f.connect(t, url), Config{})
-		if _, err := s.Leases(ctx, testGroup); err != nil { // connected, and the tables found
-			t.Fatal(err)
-		}
-		f.at = f.writes + 2 // the statement is prepared, then executed
-		if err := change(s); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if versions(t, steady) == before {
-			t.Errorf("%s was not made, so nothing was proved", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			before := versions(t, steady)
+			f := &fault{answered: true}
+			s := New(f.connect(t, url), Config{})
+			if _, err := s.Leases(ctx, testGroup); err != nil { // connected, and the tables found
+				t.Fatal(err)
+			}
+			f.at = f.writes + 2 // the statement is prepared, then executed
+			if err := change(s); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if versions(t, steady) == before {
+				t.Errorf("%s was not made, so nothing was proved", name)
+			}
+		})
 	}
 }
 
@@ -146,9 +143,7 @@ func versions(t *testing.T, s *Store) string {
 	leases, err := s.Leases(t.Context(), testGroup)
 	all, err2 := s.Checkpoints(t.Context(), testGroup)
 	entries, err3 := s.Entries(t.Context(), testGroup, "")
-	if err := errors.Join(err, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, err2, err3))
 	return fmt.Sprint(leases, all, entries)
 }
 
@@ -184,9 +179,7 @@ func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 func (s *Store) only(t *testing.T) processor.Version {
 	t.Helper()
 	entries, err := s.Entries(t.Context(), testGroup, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(entries) == 0 {
 		return ""
 	}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/servertest"
 	"github.com/eventyard/eventyard/test/parts"
@@ -35,9 +35,7 @@ func TestInstancesThatLoseTheirConnectionsWriteEachEventOnce(t *testing.T) {
 		for i := range e2eEvents {
 			all = append(all, event.Event{Body: fmt.Append(nil, i)})
 		}
-		if err := orders.SendTo(t.Context(), fmt.Sprint(p), all...); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, orders.SendTo(t.Context(), fmt.Sprint(p), all...))
 	}
 	w := newWorld(t, orders)
 	first := w.start(t, "first")
@@ -75,7 +73,7 @@ func (w *world) start(t *testing.T, id string) (stop func()) {
 	p := processor.New(w.hub, processor.Config{
 		ID: id, Store: store, MaxBatch: 10, Lease: 10 * time.Second, Renew: 200 * time.Millisecond,
 		Backoff: processor.Backoff{First: 5 * time.Millisecond, Max: 50 * time.Millisecond},
-		OnError: func(err error) { t.Logf("%s: %v", id, err) }, Log: slog.New(slog.DiscardHandler),
+		OnError: func(err error) { t.Logf("%s: %v", id, err) }, Log: testkit.Quiet(),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -121,9 +119,7 @@ func (w *world) wantOnce(t *testing.T) {
 	t.Helper()
 	var all, different int
 	err := w.admin.QueryRow(t.Context(), "select count(*), count(distinct (partition, sequence)) from done").Scan(&all, &different)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if want := e2ePartitions * e2eEvents; all != want || different != want {
 		t.Errorf("%d events were written, %d different ones, want %d", all, different, want)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/test/parts"
 )
@@ -24,9 +25,7 @@ func take(t *testing.T, s *Store) (processor.Lease, processor.Checkpoint) {
 		t.Fatalf("claim gave %v, %v", won, err)
 	}
 	c, err := s.Begin(t.Context(), testGroup, won[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return won[0], c
 }
 
@@ -64,9 +63,7 @@ func TestAServerThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 		}
 	}
 	entry, err := s.Put(ctx, testGroup, processor.Entry{Key: "presence/a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server.Kill(t)
 	for name, call := range calls(s, lease, c, entry) {
 		if err := call(ctx); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
@@ -94,13 +91,9 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 	lease, c := take(t, steady)
 	c.Sequence = 1
 	c, err := steady.Save(ctx, testGroup, lease, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	entry, err := steady.Put(ctx, testGroup, processor.Entry{Key: "presence/a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var cut atomic.Bool
 	client := redis.NewClient(&redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -145,9 +138,7 @@ func records(t *testing.T, s *Store) string {
 	leases, err := s.Leases(t.Context(), testGroup)
 	all, err2 := s.Checkpoints(t.Context(), testGroup)
 	entries, err3 := s.Entries(t.Context(), testGroup, "")
-	if err := errors.Join(err, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, err2, err3))
 	return fmt.Sprint(leases, all, entries)
 }
 
