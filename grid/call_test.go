@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // fakeNetwork answers requests without a socket, so that time can be virtual, and keeps when
@@ -184,18 +186,14 @@ func TestTokens(t *testing.T) {
 			return c.Publish(t.Context(), Event{Type: "x"})
 		}
 		for _, after := range []time.Duration{0, 44 * time.Minute, time.Minute} {
-			if err := publish(after); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, publish(after))
 		}
 		status = 401
 		if err := publish(0); !errors.Is(err, ErrUnauthorized) {
 			t.Error(err)
 		}
 		status = 200
-		if err := publish(0); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, publish(0))
 		if got := strings.Join(sent, " "); got != "1 1 2 2 3" {
 			t.Errorf("sent %s", got)
 		}
@@ -245,9 +243,7 @@ func TestWaitingForATokenEnds(t *testing.T) {
 			t.Error(err)
 		}
 		close(release)
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, <-done)
 	})
 }
 
@@ -257,8 +253,10 @@ func TestParseRetryAfter(t *testing.T) {
 		"": 0, "30": 30 * time.Second, "0": 0, "-1": 0, "soon": 0, "99999999999": 0,
 		"Wed, 02 Jan 2030 12:01:00 GMT": time.Minute, "Wed, 02 Jan 2030 11:00:00 GMT": 0,
 	} {
-		if got := parseRetryAfter(text, now); got != want {
-			t.Errorf("%q is %v", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := parseRetryAfter(text, now); got != want {
+				t.Errorf("%q is %v", text, got)
+			}
+		})
 	}
 }

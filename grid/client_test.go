@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/topickey"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // request is what a server saw.
@@ -26,9 +27,7 @@ func topic(t *testing.T, answers ...func(http.ResponseWriter)) (url string, seen
 	seen = new([]request)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, err)
 		*seen = append(*seen, request{r.Method + " " + r.URL.Path, r.URL.RawQuery, r.Header, string(body)})
 		if len(answers) > 0 {
 			answers[min(len(*seen), len(answers))-1](w)
@@ -52,9 +51,7 @@ func says(status int, body string, headers ...string) func(http.ResponseWriter) 
 func client(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	c, err := NewClient(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -90,9 +87,7 @@ func TestPublish(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			url, seen := topic(t)
 			tt.cfg.Endpoint = url + tt.path
-			if err := client(t, tt.cfg).Publish(t.Context(), tt.event); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, client(t, tt.cfg).Publish(t.Context(), tt.event))
 			got := (*seen)[0]
 			if got.path != tt.wantPath || got.query != tt.wantQuery || got.header.Get("Content-Type") != tt.wantType {
 				t.Errorf("got %s?%s with %s", got.path, got.query, got.header.Get("Content-Type"))
@@ -108,9 +103,7 @@ func TestPublish(t *testing.T) {
 func TestPublishCompletesEvents(t *testing.T) {
 	url, seen := topic(t)
 	given := []Event{{Type: "x"}, {Type: "x", ID: "mine", Time: noon}}
-	if err := client(t, Config{Endpoint: url}).Publish(t.Context(), given...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client(t, Config{Endpoint: url}).Publish(t.Context(), given...))
 	got, err := decodeBody([]byte((*seen)[0].body), false)
 	if err != nil || len(got) != 2 {
 		t.Fatalf("sent %+v, %v", got, err)
@@ -128,9 +121,7 @@ func TestIDsOfOnesOwn(t *testing.T) {
 	url, seen := topic(t)
 	c := client(t, Config{Endpoint: url, NewID: ContentID, Schema: CloudEvents, Source: "/shop"})
 	for range 2 {
-		if err := c.Publish(t.Context(), Event{Type: "x", Subject: "orders/42"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Publish(t.Context(), Event{Type: "x", Subject: "orders/42"}))
 	}
 	first, err1 := decodeBody([]byte((*seen)[0].body), false)
 	second, err2 := decodeBody([]byte((*seen)[1].body), false)
@@ -232,9 +223,7 @@ func TestSign(t *testing.T) {
 	expires := time.Now().Add(time.Hour)
 	for _, endpoint := range []string{"https://orders.test", "https://orders.test/api/events", "https://orders.test/api/events?code=x"} {
 		text, err := Sign(endpoint, "MDEyMw==", expires)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		token, err := topickey.Check(text, time.Now(), "MDEyMw==")
 		if err != nil || !token.Covers("https://orders.test/api/events") || token.Covers("https://orders.test/") {
 			t.Errorf("%s: %+v, %v", endpoint, token, err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const (
@@ -89,9 +91,7 @@ func TestShapes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			got, err := decodeRequest(tt.header, []byte(tt.body), tt.custom)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -197,8 +197,10 @@ func TestTimes(t *testing.T) {
 		"2030-01-02T12:00Z": minute, "2030-01-02 12:00": minute, "2030-01-02T13:00+01:00": minute,
 		"": {}, "12:00": {}, "2030-01-02": {}, "2030-01-02X12:00:00Z": {}, "2030-13-02T12:00:00Z": {},
 	} {
-		if got := decodeTime(text); !got.Equal(want) {
-			t.Errorf("%q is %v", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := decodeTime(text); !got.Equal(want) {
+				t.Errorf("%q is %v", text, got)
+			}
+		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // hook is a handler that keeps what it was given.
@@ -38,9 +39,7 @@ func newHook(t *testing.T, cfg HandlerConfig, answer func([]Delivery) error) *ho
 		h.batches = append(h.batches, batch)
 		return answer(batch)
 	}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return h
 }
 
@@ -151,9 +150,11 @@ func TestRequestsThatAreNone(t *testing.T) {
 		{"cut off", h.serve(http.MethodPost, iotest.ErrReader(io.ErrUnexpectedEOF), "Content-Type", "application/json"), 408},
 	}
 	for _, tt := range tests {
-		if tt.answer.Code != tt.want {
-			t.Errorf("%s: answered %d", tt.what, tt.answer.Code)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			if tt.answer.Code != tt.want {
+				t.Errorf("%s: answered %d", tt.what, tt.answer.Code)
+			}
+		})
 	}
 	if got := tests[0].answer.Header().Get("Allow"); got != "POST, OPTIONS" || len(h.batches) != 0 {
 		t.Errorf("allowed %q, %d calls", got, len(h.batches))
@@ -164,9 +165,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 func TestSignatures(t *testing.T) {
 	hmacKey, edKey, other := newKey(t, signature.HMAC), newKey(t, signature.Ed25519), newKey(t, signature.HMAC)
 	public, err := edKey.Public()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h := newHook(t, HandlerConfig{Keys: []string{hmacKey.Text, public}, Tolerance: time.Minute}, takes)
 	tests := []struct {
 		what   string
@@ -187,9 +186,7 @@ func TestSignatures(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			h.batches = nil
 			signer, err := signature.NewSigner(tt.keys)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			signed := http.Header{}
 			signer.Sign(signed, "1", time.Now().Add(tt.at), []byte(cloudOne))
 			w := h.post(tt.body, "Content-Type", "application/cloudevents+json", "webhook-id", signed.Get("webhook-id"),
@@ -204,9 +201,7 @@ func TestSignatures(t *testing.T) {
 func newKey(t *testing.T, algorithm string) signature.Key {
 	t.Helper()
 	key, err := signature.New(algorithm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return key
 }
 
@@ -226,9 +221,7 @@ func TestErrorsAreLogged(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	h, err := NewHandler(func(context.Context, []Delivery) error { return errors.New("no mail today") }, HandlerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	(&hook{Handler: h}).post(cloudOne, "Content-Type", "application/json")
 	if !strings.Contains(log.String(), "no mail today") {
 		t.Errorf("logged %s", log.String())
@@ -244,9 +237,7 @@ func TestDeliveriesOfTheOfficialLibrary(t *testing.T) {
 	sent.SetSubject("Größe 42 €")
 	sent.SetTime(noon)
 	sent.SetExtension("traceparent", "00")
-	if err := sent.SetData("application/json", map[string]int{"total": 1999}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, sent.SetData("application/json", map[string]int{"total": 1999}))
 	want := Event{ID: "1", Type: "order.placed", Source: "/shop", Subject: "Größe 42 €", Time: noon, ContentType: "application/json",
 		Data: []byte(`{"total":1999}`), Extensions: map[string]any{"traceparent": "00"}}
 	modes := map[string]func(context.Context) context.Context{"binary": binding.WithForceBinary, "structured": binding.WithForceStructured}
@@ -254,9 +245,7 @@ func TestDeliveriesOfTheOfficialLibrary(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			h := newHook(t, HandlerConfig{}, takes)
 			r := httptest.NewRequest(http.MethodPost, "/hook", nil)
-			if err := cehttp.WriteRequest(mode(t.Context()), binding.ToMessage(&sent), r); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, cehttp.WriteRequest(mode(t.Context()), binding.ToMessage(&sent), r))
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code != 200 || len(h.batches) != 1 {

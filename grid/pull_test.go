@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func puller(t *testing.T, cfg PullConfig) *PullClient {
 	t.Helper()
 	cfg.Topic, cfg.Subscription, cfg.Key = "or ders", "billing", "k"
 	c, err := NewPullClient(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -26,9 +26,7 @@ func TestReceive(t *testing.T) {
 	url, seen := topic(t, says(200, `{"value":[{"brokerProperties":{"lockToken":"L1","deliveryCount":2},"event":`+cloudOne+`}]}`), says(200, `{"value":[]}`))
 	c := puller(t, PullConfig{Endpoint: url + "/"})
 	got, err := c.Receive(t.Context(), ReceiveConfig{MaxEvents: 50, MaxWait: 10*time.Second + 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if diff := cmp.Diff([]Received{{Event: fromCloud, Lock: "L1", Attempt: 2}}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -133,8 +131,10 @@ func TestNewPullClientRefuses(t *testing.T) {
 		"no subscription": {Endpoint: "http://h", Topic: "t"},
 		"two credentials": {Endpoint: "http://h", Topic: "t", Subscription: "s", Key: "a", Signature: "b"},
 	} {
-		if _, err := NewPullClient(cfg); err == nil {
-			t.Errorf("%s: made", what)
-		}
+		t.Run(what, func(t *testing.T) {
+			if _, err := NewPullClient(cfg); err == nil {
+				t.Errorf("%s: made", what)
+			}
+		})
 	}
 }

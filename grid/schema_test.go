@@ -9,6 +9,8 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 500, time.UTC)
@@ -121,9 +123,7 @@ func TestEventsSurviveTheWire(t *testing.T) {
 		schema := rapid.SampledFrom([]Schema{EventGrid, CloudEvents}).Draw(t, "schema")
 		want := []Event{anyEvent(t, schema), anyEvent(t, schema)}
 		body, err := schema.encode(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got, err := decodeBody(body, false)
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
@@ -140,9 +140,7 @@ func TestCloudEventsAgainstTheOfficialLibrary(t *testing.T) {
 		want := anyEvent(t, CloudEvents)
 		want.Source = rapid.StringMatching(`/[a-z]{1,9}`).Draw(t, "path") // the library wants a URI
 		body, err := CloudEvents.encode([]Event{want})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var batch []cloudevents.Event
 		if err := json.Unmarshal(body, &batch); err != nil {
 			t.Fatalf("%s: %v", body, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/servertest"
 )
 
@@ -17,19 +18,19 @@ func BenchmarkNext(b *testing.B) {
 		batch[i] = event.Bytes(make([]byte, 1024))
 	}
 	for range stored / len(batch) {
-		must(b, h.Send(b.Context(), batch...))
+		testkit.Must(b, h.Send(b.Context(), batch...))
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	var events []event.Event
 	for left := b.N; left > 0; {
 		r, err := h.Open(b.Context(), hub.ReadConfig{Partition: "0"})
-		must(b, err)
+		testkit.Must(b, err)
 		for n := min(left, stored); n > 0; n, left = n-len(events), left-len(events) {
 			events, err = r.Next(b.Context(), events[:0], min(n, 100))
-			must(b, err)
+			testkit.Must(b, err)
 		}
-		must(b, r.Close(b.Context()))
+		testkit.Must(b, r.Close(b.Context()))
 	}
 }
 
@@ -41,9 +42,7 @@ func BenchmarkSend(b *testing.B) {
 	b.SetParallelism(16)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if err := h.Send(b.Context(), ev); err != nil {
-				b.Error(err)
-			}
+			testkit.Check(b, h.Send(b.Context(), ev))
 		}
 	})
 }

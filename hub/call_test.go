@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -63,7 +64,7 @@ func TestCallsRunSideBySide(t *testing.T) {
 		}
 		calls.Wait()
 		large, err := h.Call(t.Context(), "leases", []byte(`{"group":"large"}`)) // many frames
-		must(t, err)
+		testkit.Must(t, err)
 		if n := strings.Count(string(large), "{"); n < 5000 {
 			t.Errorf("%d of 5000 leases", n)
 		}
@@ -113,8 +114,8 @@ func TestACallEndsWithItsContext(t *testing.T) {
 		cancel()
 		wantError(t, <-answers, context.Canceled)
 		_, err := h.Call(t.Context(), "leases", []byte(`{"group":"g"}`)) // the links still stand
-		must(t, err)
-		must(t, client.Close())
+		testkit.Must(t, err)
+		testkit.Must(t, client.Close())
 		wantError(t, <-answers, hub.ErrClosed)
 	})
 }
@@ -139,7 +140,7 @@ func TestACallIsSentOnce(t *testing.T) {
 		}
 		all.Done() // panics, had there been another
 		_, err = client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"g"}`))
-		must(t, err)
+		testkit.Must(t, err)
 	})
 }
 

@@ -10,23 +10,20 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // deliver makes of an event what a yard sends to a reader.
 func deliver(t testing.TB, ev event.Event, sequence int64) []byte {
 	t.Helper()
 	stored, err := message.Append(nil, ev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	d := wire.Delivery{Sequence: sequence, EnqueuedTime: 1700000000000, Metrics: &wire.DeliveryMetrics{LastSequence: 99, LastTime: 1700000000001}}
 	if ev.Key != "" {
 		d.Key = []byte(ev.Key)
 	}
 	raw, err := wire.AppendDelivery(nil, &d, stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return raw
 }
 
@@ -46,9 +43,7 @@ func TestEventsAreDecodedAsTheyAreDelivered(t *testing.T) {
 			raw := deliver(t, want, 7)
 			var got event.Event
 			metrics, err := decodeEvent(&got, raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			want.Sequence, want.Offset, want.Enqueued = 7, "7", time.UnixMilli(1700000000000).UTC()
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
@@ -70,9 +65,7 @@ func TestEventsAreEncodedWithTheirKey(t *testing.T) {
 	for name, want := range samples {
 		t.Run(name, func(t *testing.T) {
 			encoded, err := appendEvent([]byte("before"), &want, label{key: want.Key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var got event.Event
 			if _, err := decodeEvent(&got, encoded[len("before"):]); err != nil {
 				t.Fatal(err)
@@ -91,14 +84,10 @@ func TestTheSizeOfABatchIsNoLie(t *testing.T) {
 		b := newBatch(key, "")
 		for _, size := range []int{0, 10, 200, 255, 256, 5000} {
 			ev := event.Bytes(make([]byte, size))
-			if err := b.add(&ev); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, b.add(&ev))
 		}
 		encoded, err := b.message().MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if over := b.Bytes() - len(encoded); over < 0 || over > 16 {
 			t.Errorf("key of %d: says %d, is %d", len(key), b.Bytes(), len(encoded))
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 )
 
@@ -23,7 +24,7 @@ import (
 func (y *yard) trust(t *testing.T) *tls.Config {
 	t.Helper()
 	pem, err := os.ReadFile(filepath.Join(y.Config.DataDir, server.CertificateDir, "ca.pem"))
-	must(t, err)
+	testkit.Must(t, err)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
 		t.Fatal("the yard's authority has no certificate")
@@ -36,10 +37,10 @@ func roundTrip(t *testing.T, c *hub.Client, body string) {
 	t.Helper()
 	h := c.Hub("h")
 	r := open(t, h, hub.ReadConfig{Partition: "1", From: hub.Latest})
-	must(t, h.SendTo(t.Context(), "1", event.Text(body)))
+	testkit.Must(t, h.SendTo(t.Context(), "1", event.Text(body)))
 	wantBodies(t, next(t, r, 1), body)
 	_, err := h.Info(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 // H8, P12: every way in.
@@ -108,10 +109,12 @@ func TestConnectionStringsThatAreNone(t *testing.T) {
 		"Endpoint=sb://x/;SharedAccessSignature=SharedAccessSignature none": {},
 		"Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=k":          {Token: noToken},
 	} {
-		if c, err := hub.Dial(t.Context(), text, cfg); err == nil {
-			t.Errorf("%q is good", text)
-			_ = c.Close()
-		}
+		t.Run(text, func(t *testing.T) {
+			if c, err := hub.Dial(t.Context(), text, cfg); err == nil {
+				t.Errorf("%q is good", text)
+				_ = c.Close()
+			}
+		})
 	}
 }
 
@@ -184,16 +187,18 @@ func TestPortsThatAreNotNamed(t *testing.T) {
 		{"Endpoint=sb://[::1]:77;UseDevelopmentEmulator=true", false, "[::1]:77"},
 		{"Endpoint=sb://[::1];UseDevelopmentEmulator=true", false, "[::1]:5672"},
 	} {
-		var dialled string
-		_, err := hub.Dial(t.Context(), test.text+";SharedAccessKeyName=n;SharedAccessKey=k", hub.Config{
-			WebSockets: test.web, Retry: hub.Retry{Attempts: 1},
-			Dial: func(_ context.Context, _, address string) (net.Conn, error) {
-				dialled = address
-				return nil, errors.New("enough")
-			},
+		t.Run(test.text, func(t *testing.T) {
+			var dialled string
+			_, err := hub.Dial(t.Context(), test.text+";SharedAccessKeyName=n;SharedAccessKey=k", hub.Config{
+				WebSockets: test.web, Retry: hub.Retry{Attempts: 1},
+				Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+					dialled = address
+					return nil, errors.New("enough")
+				},
+			})
+			if err == nil || dialled != test.want {
+				t.Errorf("%s: dialled %s, want %s: %v", test.text, dialled, test.want, err)
+			}
 		})
-		if err == nil || dialled != test.want {
-			t.Errorf("%s: dialled %s, want %s: %v", test.text, dialled, test.want, err)
-		}
 	}
 }

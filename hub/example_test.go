@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 )
 
@@ -21,7 +21,7 @@ func dialExample(ctx context.Context) (client *hub.Client, stop func()) {
 	}
 	yard, err := server.New(server.Config{
 		DataDir: dir, Sync: "os", AMQP: server.Off, AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off,
-		Hubs: []server.Hub{{Name: "orders", Partitions: 1}}, Log: slog.New(slog.DiscardHandler),
+		Hubs: []server.Hub{{Name: "orders", Partitions: 1}}, Log: testkit.Quiet(),
 	})
 	if err != nil {
 		panic(err)

@@ -1,6 +1,10 @@
 package hub
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
 
 // BreakConnection cuts the client's connection, as a network does.
 func BreakConnection(c *Client) {
@@ -14,16 +18,12 @@ func BreakConnection(c *Client) {
 // EndRequests ends one link of the pair by which a node is asked, EndReplies the other.
 func EndRequests(t *testing.T, c *Client, node string) {
 	t.Helper()
-	if err := c.conn.node(node).exchange.sender.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.conn.node(node).exchange.sender.Close(t.Context()))
 }
 
 func EndReplies(t *testing.T, c *Client, node string) {
 	t.Helper()
-	if err := c.conn.node(node).exchange.replies.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.conn.node(node).exchange.replies.Close(t.Context()))
 }
 
 // Connection tells one connection of the client from another.

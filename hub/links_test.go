@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 )
 
@@ -24,14 +25,14 @@ func TestANodeIsAskedAgainWhenOneOfItsLinksHasEnded(t *testing.T) {
 	y := start(t)
 	client := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly})
 	h := client.Hub("h")
-	must(t, infoError(h))
+	testkit.Must(t, infoError(h))
 	for _, node := range []string{"$management", "$cbs"} {
 		hub.EndRequests(t, client, node)
-		must(t, infoError(h))
-		must(t, h.SendTo(t.Context(), "1", event.Text("x"))) // needs a token of its own
+		testkit.Must(t, infoError(h))
+		testkit.Must(t, h.SendTo(t.Context(), "1", event.Text("x"))) // needs a token of its own
 		hub.EndReplies(t, client, node)
-		must(t, infoError(h))
-		must(t, h.SendTo(t.Context(), "0", event.Text("x")))
+		testkit.Must(t, infoError(h))
+		testkit.Must(t, h.SendTo(t.Context(), "0", event.Text("x")))
 	}
 }
 
@@ -46,10 +47,10 @@ func TestCallsThatAreGivenUpDisturbNobody(t *testing.T) {
 		r, err := h.Open(ctx, hub.ReadConfig{Partition: "0"})
 		cancel()
 		if err == nil {
-			must(t, r.Close(t.Context()))
+			testkit.Must(t, r.Close(t.Context()))
 		}
 	}
-	must(t, infoError(h))
+	testkit.Must(t, infoError(h))
 	if hub.Connection(client) != before {
 		t.Errorf("the connection was replaced: %v", hub.WhyConnectionEnded(before))
 	}
@@ -67,7 +68,7 @@ func TestCloseOfAReaderUnblocksNext(t *testing.T) {
 				network := &flakyNetwork{y: y}
 				client := y.dial(t, development.String(), hub.Config{Dial: network.dial})
 				r, err := client.Hub("h").Open(t.Context(), hub.ReadConfig{Partition: "0"})
-				must(t, err)
+				testkit.Must(t, err)
 				answer := make(chan error, 1)
 				go func() {
 					_, err := r.Next(context.Background(), nil, 1)
@@ -97,7 +98,7 @@ func TestSendEndsWithItsContext(t *testing.T) {
 		network := &flakyNetwork{y: y}
 		client := y.dial(t, development.String(), hub.Config{Dial: network.dial})
 		h := client.Hub("h")
-		must(t, h.Send(t.Context(), event.Text("x")))
+		testkit.Must(t, h.Send(t.Context(), event.Text("x")))
 		network.freeze()
 		began := time.Now()
 		answers := make(chan error)
@@ -115,7 +116,7 @@ func TestSendEndsWithItsContext(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		network.thaw()
-		must(t, h.Send(t.Context(), event.Text("x")))
+		testkit.Must(t, h.Send(t.Context(), event.Text("x")))
 	})
 }
 
@@ -125,9 +126,11 @@ func TestAPartitionHasAName(t *testing.T) {
 	for name, err := range map[string]error{
 		"send": y.hub.SendTo(t.Context(), "", event.Text("x")), "open": openError(y.hub, hub.ReadConfig{}),
 	} {
-		if !errors.Is(err, hub.ErrNotFound) {
-			t.Errorf("%s answers %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(err, hub.ErrNotFound) {
+				t.Errorf("%s answers %v", name, err)
+			}
+		})
 	}
 }
 
@@ -203,13 +206,13 @@ func TestTokensOfUnknownLifeAreRenewedAfterAFailure(t *testing.T) {
 		}
 		client := y.dial(t, "Endpoint=sb://yard/;UseDevelopmentEmulator=true", hub.Config{Token: token})
 		h := client.Hub("h")
-		must(t, h.Send(t.Context(), event.Text("x")))
+		testkit.Must(t, h.Send(t.Context(), event.Text("x")))
 		r := open(t, h, hub.ReadConfig{Partition: "0"})
 		next(t, r, 1)
 		failing.Store(3)
 		time.Sleep(3 * time.Hour)
 		before := y.log.count.Load()
-		must(t, h.Send(t.Context(), event.Text("y")))
+		testkit.Must(t, h.Send(t.Context(), event.Text("y")))
 		wantBodies(t, next(t, r, 1), "y")
 		if after := y.log.count.Load(); before != 3 || after != before {
 			t.Errorf("%d warnings, then %d", before, after)
@@ -258,5 +261,5 @@ func TestAClientReadsAllPartitionsOfALargeHub(t *testing.T) {
 		}
 		defer r.Close(context.WithoutCancel(t.Context()))
 	}
-	must(t, h.SendTo(t.Context(), "299", event.Text("hello")))
+	testkit.Must(t, h.SendTo(t.Context(), "299", event.Text("hello")))
 }

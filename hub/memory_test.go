@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
 
@@ -40,23 +41,23 @@ func startMemory(t *testing.T, s memorySetup) *memoryYard {
 	y := &memoryYard{listener: pipe.NewListener("yard"), log: &warnings{Handler: slog.NewTextHandler(t.Output(), nil)}}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 22, Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, engine.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, engine.Close()) })
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true, Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, store.Close()) })
 	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Namespace: "yard", Log: log})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: "h", Partitions: 1}, []string{"together", "forever", "fenced", "large", "g"})
-	must(t, err)
+	testkit.Must(t, err)
 	created := func(name string) (time.Time, bool) {
 		h, err := y.broker.Hub(name)
 		return h.Created, err == nil
 	}
 	registry, err := access.Open(t.Context(), access.Config{Meta: store, Hub: created, Development: true, Bearer: s.bearer, Log: log})
-	must(t, err)
+	testkit.Must(t, err)
 	listener, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: registry, Groups: s.groups, Log: log})
-	must(t, err)
+	testkit.Must(t, err)
 	y.serve(t, listener, log)
 	return y
 }
@@ -64,7 +65,7 @@ func startMemory(t *testing.T, s memorySetup) *memoryYard {
 func (y *memoryYard) serve(t *testing.T, listener *eventhubs.Handler, log *slog.Logger) {
 	t.Helper()
 	s, err := amqp.New(amqp.Config{Handler: listener, Auth: listener, Log: log})
-	must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -89,8 +90,8 @@ func (y *memoryYard) dial(t *testing.T, connectionString string, cfg hub.Config)
 		cfg.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return y.listener.Dial(ctx) }
 	}
 	client, err := hub.Dial(t.Context(), connectionString, cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, client.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, client.Close()) })
 	return client
 }
 

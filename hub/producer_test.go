@@ -20,6 +20,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // mine is the producer of most tests.
@@ -28,7 +29,7 @@ var mine = hub.ProducerConfig{Partition: "0", ID: 1 << 40, Epoch: 0}
 func wantLast(t *testing.T, p *hub.Producer, want int32) {
 	t.Helper()
 	last, err := p.Last(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if last != want {
 		t.Errorf("the last number is %d, want %d", last, want)
 	}
@@ -38,7 +39,7 @@ func wantLast(t *testing.T, p *hub.Producer, want int32) {
 func stored(t *testing.T, h *hub.Hub, partition string) []event.Event {
 	t.Helper()
 	info, err := h.Partition(t.Context(), partition)
-	must(t, err)
+	testkit.Must(t, err)
 	if info.Empty {
 		return nil
 	}
@@ -51,16 +52,16 @@ func TestAProducerStoresEachNumberOnce(t *testing.T) {
 	p := y.hub.Producer(mine)
 	wantLast(t, p, -1)
 	for i, ev := range numbers(0, 5) {
-		must(t, p.Send(t.Context(), int32(i), ev))
-		must(t, p.Send(t.Context(), int32(i), ev))
+		testkit.Must(t, p.Send(t.Context(), int32(i), ev))
+		testkit.Must(t, p.Send(t.Context(), int32(i), ev))
 		wantLast(t, p, int32(i))
 	}
 	other := y.dial(t, y.ConnectionString(), hub.Config{}).Hub("h").Producer(mine)
 	wantLast(t, other, 4)
-	must(t, other.Send(t.Context(), 2, event.Text("2")))
-	must(t, other.Send(t.Context(), 5, event.Text("5")))
-	must(t, p.Send(t.Context(), 5, event.Text("5")))
-	must(t, p.Send(t.Context(), 6, event.Text("6")))
+	testkit.Must(t, other.Send(t.Context(), 2, event.Text("2")))
+	testkit.Must(t, other.Send(t.Context(), 5, event.Text("5")))
+	testkit.Must(t, p.Send(t.Context(), 5, event.Text("5")))
+	testkit.Must(t, p.Send(t.Context(), 6, event.Text("6")))
 	wantBodies(t, stored(t, y.hub, "0"), bodies(numbers(0, 7))...)
 }
 
@@ -70,11 +71,11 @@ func TestWhoAsksForTheLastNumberDisturbsNobody(t *testing.T) {
 	first, other := y.hub.Producer(mine), y.hub.Producer(mine)
 	wantError(t, first.Send(t.Context(), 1, event.Text("a gap")), hub.ErrOutOfOrder)
 	wantLast(t, other, -1)
-	must(t, first.Send(t.Context(), 0, event.Text("0")))
+	testkit.Must(t, first.Send(t.Context(), 0, event.Text("0")))
 	wantLast(t, other, 0)
 	wantLast(t, first, 0)
-	must(t, other.Send(t.Context(), 0, event.Text("0")))
-	must(t, first.Send(t.Context(), 1, event.Text("1")))
+	testkit.Must(t, other.Send(t.Context(), 0, event.Text("0")))
+	testkit.Must(t, first.Send(t.Context(), 1, event.Text("1")))
 	wantBodies(t, stored(t, y.hub, "0"), "0", "1")
 }
 
@@ -82,7 +83,7 @@ func TestNumbersThatDoNotFollow(t *testing.T) {
 	y := start(t)
 	p := y.hub.Producer(mine)
 	wantError(t, p.Send(t.Context(), 1, event.Text("x")), hub.ErrOutOfOrder)
-	must(t, p.Send(t.Context(), 0, event.Text("0")))
+	testkit.Must(t, p.Send(t.Context(), 0, event.Text("0")))
 	for _, n := range []int32{2, 7, math.MaxInt32} {
 		err := p.Send(t.Context(), n, event.Text("x"))
 		wantError(t, err, hub.ErrOutOfOrder)
@@ -90,7 +91,7 @@ func TestNumbersThatDoNotFollow(t *testing.T) {
 			t.Errorf("it says %v", err)
 		}
 	}
-	must(t, p.Send(t.Context(), 1, event.Text("1")))
+	testkit.Must(t, p.Send(t.Context(), 1, event.Text("1")))
 	wantBodies(t, stored(t, y.hub, "0"), "0", "1")
 }
 
@@ -100,10 +101,10 @@ func TestALaterEpochOfAProducer(t *testing.T) {
 	early, later := mine, mine
 	later.Epoch = 3
 	p, q := y.hub.Producer(early), y.hub.Producer(later)
-	must(t, p.Send(t.Context(), 0, event.Text("0")))
+	testkit.Must(t, p.Send(t.Context(), 0, event.Text("0")))
 	wantLast(t, q, 0)
 	wantError(t, p.Send(t.Context(), 1, event.Text("x")), hub.ErrProducerFenced)
-	must(t, q.Send(t.Context(), 1, event.Text("1")))
+	testkit.Must(t, q.Send(t.Context(), 1, event.Text("1")))
 	wantError(t, p.Send(t.Context(), 2, event.Text("x")), hub.ErrProducerFenced)
 	wantError(t, q.Send(t.Context(), 0, event.Text("0")), hub.ErrOutOfOrder)
 	wantBodies(t, stored(t, y.hub, "0"), "0", "1")
@@ -125,12 +126,14 @@ func TestAProducersEventsAreWhatTheyWere(t *testing.T) {
 		{Value: event.Map{{Key: "z", Value: int32(1)}}},
 	}
 	for partition, p := range partitions {
-		for i, ev := range sent {
-			must(t, p.Send(t.Context(), int32(i), ev))
-		}
-		for i, got := range stored(t, y.hub, partition) {
-			compare(t, got, sent[i], partition, int64(i))
-		}
+		t.Run(partition, func(t *testing.T) {
+			for i, ev := range sent {
+				testkit.Must(t, p.Send(t.Context(), int32(i), ev))
+			}
+			for i, got := range stored(t, y.hub, partition) {
+				compare(t, got, sent[i], partition, int64(i))
+			}
+		})
 	}
 }
 
@@ -148,12 +151,14 @@ func TestProducersThatCannotBe(t *testing.T) {
 		"with an id below 0":     {y.hub.Producer(hub.ProducerConfig{ID: -1, Partition: "0"}), nil},
 		"with an epoch below 0":  {y.hub.Producer(hub.ProducerConfig{Epoch: -1, Partition: "0"}), nil},
 	} {
-		_, lastErr := test.p.Last(t.Context())
-		for _, err := range []error{test.p.Send(t.Context(), 0, x), lastErr} {
-			if err == nil || test.want != nil && !errors.Is(err, test.want) || test.want == nil && errors.Is(err, hub.ErrNotFound) {
-				t.Errorf("%s: answered %v", name, err)
+		t.Run(name, func(t *testing.T) {
+			_, lastErr := test.p.Last(t.Context())
+			for _, err := range []error{test.p.Send(t.Context(), 0, x), lastErr} {
+				if err == nil || test.want != nil && !errors.Is(err, test.want) || test.want == nil && errors.Is(err, hub.ErrNotFound) {
+					t.Errorf("%s: answered %v", name, err)
+				}
 			}
-		}
+		})
 	}
 	p := y.hub.Producer(mine)
 	if err := p.Send(t.Context(), -1, x); err == nil {
@@ -164,7 +169,7 @@ func TestProducersThatCannotBe(t *testing.T) {
 	}
 	wantError(t, p.Send(t.Context(), 0, event.Bytes(make([]byte, 1<<20))), hub.ErrTooLarge)
 	large := event.Bytes(bytes.Repeat([]byte("y"), 1<<20-300))
-	must(t, p.Send(t.Context(), 0, large)) // many frames; and none of the others took the number
+	testkit.Must(t, p.Send(t.Context(), 0, large)) // many frames; and none of the others took the number
 	if got := stored(t, y.hub, "0"); len(got) != 1 || !bytes.Equal(got[0].Body, large.Body) {
 		t.Errorf("%d events are stored, or it is another", len(got))
 	}
@@ -181,9 +186,7 @@ func TestTheSameNumberFromSeveralClientsAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for _, p := range producers {
 			all.Go(func() {
-				if err := p.Send(t.Context(), int32(i), event.Text(fmt.Sprint(i))); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, p.Send(t.Context(), int32(i), event.Text(fmt.Sprint(i))))
 			})
 		}
 		all.Wait()
@@ -196,16 +199,16 @@ func TestAProducerAfterARestartOfTheYard(t *testing.T) {
 	y := start(t)
 	standing := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly}).Hub("h").Producer(mine)
 	for i, ev := range numbers(0, 8) {
-		must(t, standing.Send(t.Context(), int32(i), ev))
+		testkit.Must(t, standing.Send(t.Context(), int32(i), ev))
 	}
 	y.restart(t, func() {})
 	other := y.dial(t, y.ConnectionString(), hub.Config{}).Hub("h").Producer(mine)
 	wantLast(t, other, 7)
 	for _, p := range []*hub.Producer{standing, other} {
 		for i, ev := range numbers(0, 8) {
-			must(t, p.Send(t.Context(), int32(i), ev))
+			testkit.Must(t, p.Send(t.Context(), int32(i), ev))
 		}
-		must(t, p.Send(t.Context(), 8, event.Text("8")))
+		testkit.Must(t, p.Send(t.Context(), 8, event.Text("8")))
 	}
 	h := y.dial(t, y.ConnectionString(), hub.Config{}).Hub("h")
 	wantBodies(t, stored(t, h, "0"), bodies(numbers(0, 9))...)
@@ -218,13 +221,13 @@ func TestAProducerOfAHubThatWasMadeAnew(t *testing.T) {
 	h := y.client.Hub("doomed")
 	p := h.Producer(mine)
 	for i, ev := range numbers(0, 7) {
-		must(t, p.Send(t.Context(), int32(i), ev))
+		testkit.Must(t, p.Send(t.Context(), int32(i), ev))
 	}
 	y.remove(t, "doomed")
 	wantError(t, p.Send(t.Context(), 7, event.Text("7")), hub.ErrNotFound)
 	y.Hub(t, "doomed", 1)
 	wantError(t, p.Send(t.Context(), 7, event.Text("7")), hub.ErrOutOfOrder)
-	must(t, p.Send(t.Context(), 0, event.Text("new")))
+	testkit.Must(t, p.Send(t.Context(), 0, event.Text("new")))
 	wantBodies(t, stored(t, h, "0"), "new")
 
 	y.remove(t, "doomed")
@@ -238,7 +241,7 @@ func TestSendingToAHubThatWasMadeAnew(t *testing.T) {
 	y := start(t)
 	for i := range 3 {
 		y.Hub(t, "doomed", 1)
-		must(t, y.client.Hub("doomed").SendTo(t.Context(), "0", event.Text(fmt.Sprint(i))))
+		testkit.Must(t, y.client.Hub("doomed").SendTo(t.Context(), "0", event.Text(fmt.Sprint(i))))
 		wantBodies(t, stored(t, y.client.Hub("doomed"), "0"), fmt.Sprint(i))
 		y.remove(t, "doomed")
 	}
@@ -251,24 +254,24 @@ func TestAProducersNumbersRollOver(t *testing.T) {
 		// A yard takes a new producer's word for how many it has stored elsewhere.
 		start := int32(math.MaxInt32 - 3)
 		early, err := y.broker.Producer(t.Context(), "h", "0", broker.ProducerConfig{ID: &mine.ID, Epoch: &mine.Epoch, Last: &start})
-		must(t, err)
+		testkit.Must(t, err)
 		pending, err := early.Submit(t.Context(), start+1, []eventlog.Event{{Message: encoded(t, "largest but 3")}})
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = pending.Wait(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		h := y.dial(t, development.String(), hub.Config{}).Hub("h")
 		p := h.Producer(mine)
 		wantLast(t, p, math.MaxInt32-3)
 		for _, number := range []int32{math.MaxInt32 - 2, math.MaxInt32 - 1, math.MaxInt32, 0, 1} {
 			for range 2 {
-				must(t, p.Send(t.Context(), number, event.Text(fmt.Sprint(number))))
+				testkit.Must(t, p.Send(t.Context(), number, event.Text(fmt.Sprint(number))))
 			}
 			if number != math.MaxInt32 { // of which hubs speak as of none
 				wantLast(t, p, number)
 			}
-			must(t, h.Producer(mine).Send(t.Context(), number, event.Text(fmt.Sprint(number))))
+			testkit.Must(t, h.Producer(mine).Send(t.Context(), number, event.Text(fmt.Sprint(number))))
 		}
-		must(t, p.Send(t.Context(), math.MaxInt32-1, event.Text("again")))
+		testkit.Must(t, p.Send(t.Context(), math.MaxInt32-1, event.Text("again")))
 		wantBodies(t, stored(t, h, "0"), "largest but 3", "2147483645", "2147483646", "2147483647", "0", "1")
 	})
 }
@@ -314,7 +317,7 @@ func TestAProducerSendsAgainWhoseAnswerWasLost(t *testing.T) {
 		h := y.dial(t, development.String(), hub.Config{}).Hub("h")
 		client := y.dial(t, development.String(), hub.Config{Dial: (&deafNetwork{y: y, word: []byte("unheard")}).dial})
 		p := client.Hub("h").Producer(mine)
-		must(t, p.Send(t.Context(), 0, event.Text("heard")))
+		testkit.Must(t, p.Send(t.Context(), 0, event.Text("heard")))
 		answer := make(chan error)
 		go func() { answer <- p.Send(t.Context(), 1, event.Text("unheard")) }()
 		synctest.Wait()
@@ -325,7 +328,7 @@ func TestAProducerSendsAgainWhoseAnswerWasLost(t *testing.T) {
 		default:
 		}
 		hub.BreakConnection(client)
-		must(t, <-answer)
+		testkit.Must(t, <-answer)
 		wantBodies(t, stored(t, h, "0"), "heard", "unheard")
 		wantLast(t, p, 1)
 	})
@@ -339,11 +342,11 @@ func TestCloseOfAProducer(t *testing.T) {
 		client := y.dial(t, development.String(), hub.Config{Dial: network.dial})
 		h := client.Hub("h")
 		p, idle, never := h.Producer(mine), h.Producer(mine), h.Producer(mine)
-		must(t, p.Send(t.Context(), 0, event.Text("0")))
-		must(t, idle.Send(t.Context(), 1, event.Text("1")))
+		testkit.Must(t, p.Send(t.Context(), 0, event.Text("0")))
+		testkit.Must(t, idle.Send(t.Context(), 1, event.Text("1")))
 		for range 2 {
-			must(t, idle.Close(t.Context()))
-			must(t, never.Close(t.Context()))
+			testkit.Must(t, idle.Close(t.Context()))
+			testkit.Must(t, never.Close(t.Context()))
 		}
 		for _, closed := range []*hub.Producer{idle, never} {
 			wantError(t, closed.Send(t.Context(), 2, event.Text("2")), hub.ErrClosed)
@@ -361,10 +364,10 @@ func TestCloseOfAProducer(t *testing.T) {
 		network.thaw()
 
 		last := h.Producer(mine)
-		must(t, last.Send(t.Context(), 2, event.Text("2")))
-		must(t, client.Close())
+		testkit.Must(t, last.Send(t.Context(), 2, event.Text("2")))
+		testkit.Must(t, client.Close())
 		wantError(t, last.Send(t.Context(), 3, event.Text("3")), hub.ErrClosed)
-		must(t, last.Close(t.Context()))
+		testkit.Must(t, last.Close(t.Context()))
 	})
 }
 
@@ -383,7 +386,7 @@ func TestAStormOfProducersStoresEachNumberOnce(t *testing.T) {
 			for number := range int32(count) {
 				insist(t, p, number)
 			}
-			must(t, p.Close(t.Context()))
+			testkit.Must(t, p.Close(t.Context()))
 		})
 		all.Go(func() {
 			for {
@@ -429,6 +432,6 @@ func insist(t *testing.T, p *hub.Producer, number int32) {
 func encoded(t *testing.T, text string) []byte {
 	t.Helper()
 	b, err := message.Append(nil, event.Text(text))
-	must(t, err)
+	testkit.Must(t, err)
 	return b
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func epoch(e int64) *int64 { return &e }
@@ -16,21 +17,21 @@ func epoch(e int64) *int64 { return &e }
 // H4: reading starts wherever it is told to.
 func TestReadingStartsWhereItIsReportedTo(t *testing.T) {
 	y := start(t)
-	must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 3)...))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 3)...))
 	before := next(t, open(t, y.hub, hub.ReadConfig{Partition: "0"}), 3)
 	until := before[2].Enqueued
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for { // until the yard's clock shows another millisecond
-		must(t, y.hub.SendTo(ctx, "1", event.Text("tick")))
+		testkit.Must(t, y.hub.SendTo(ctx, "1", event.Text("tick")))
 		info, err := y.hub.Partition(ctx, "1")
-		must(t, err)
+		testkit.Must(t, err)
 		if info.LastEnqueued.After(until) {
 			break
 		}
 	}
 	latest := open(t, y.hub, hub.ReadConfig{Partition: "0", From: hub.Latest})
-	must(t, y.hub.SendTo(t.Context(), "0", numbers(3, 6)...))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", numbers(3, 6)...))
 	wantBodies(t, next(t, latest, 3), "3", "4", "5")
 	for _, test := range []struct {
 		from hub.Position
@@ -55,7 +56,7 @@ func TestReadingStartsWhereItIsReportedTo(t *testing.T) {
 
 func TestPositionsThatAreNoneAreRefused(t *testing.T) {
 	y := start(t)
-	must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 3)...))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 3)...))
 	for _, from := range []hub.Position{hub.After(3), hub.At(99), hub.AfterOffset("99"), hub.AfterOffset("x'y"), hub.AtOffset("")} {
 		if r, err := y.hub.Open(t.Context(), hub.ReadConfig{Partition: "0", From: from}); !errors.Is(err, hub.ErrOutOfRange) {
 			t.Errorf("%s: opened %v with %v", from, r, err)
@@ -72,9 +73,11 @@ func TestReadingNeedsAHubAGroupAndAPartition(t *testing.T) {
 		"latest of a hub": openError(y.client.Hub("none"), hub.ReadConfig{Partition: "0", From: hub.Latest}),
 		"latest":          openError(y.hub, hub.ReadConfig{Partition: "2", From: hub.Latest}),
 	} {
-		if !errors.Is(err, hub.ErrNotFound) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(err, hub.ErrNotFound) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 
@@ -86,7 +89,7 @@ func openError(h *hub.Hub, cfg hub.ReadConfig) error {
 // H5: who comes with an equal or higher epoch takes the partition.
 func TestAnEqualOrHigherEpochEvicts(t *testing.T) {
 	y := start(t)
-	must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
 	for _, later := range []int64{5, 6} {
 		first := open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: epoch(5)})
 		wantBodies(t, next(t, first, 1), "x")
@@ -95,7 +98,7 @@ func TestAnEqualOrHigherEpochEvicts(t *testing.T) {
 		wantError(t, err, hub.ErrEvicted)
 		wantError(t, nextError(t, first), hub.ErrEvicted) // and stays so
 		wantBodies(t, next(t, second, 1), "x")
-		must(t, second.Close(t.Context()))
+		testkit.Must(t, second.Close(t.Context()))
 	}
 }
 
@@ -106,16 +109,18 @@ func TestALowerEpochIsRefused(t *testing.T) {
 	for name, cfg := range map[string]hub.ReadConfig{
 		"lower": {Partition: "0", Epoch: epoch(4)}, "none": {Partition: "0"},
 	} {
-		r, err := y.hub.Open(t.Context(), cfg)
-		if err == nil {
-			err = nextError(t, r)
-		}
-		if !errors.Is(err, hub.ErrRefused) || errors.Is(err, hub.ErrEvicted) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			r, err := y.hub.Open(t.Context(), cfg)
+			if err == nil {
+				err = nextError(t, r)
+			}
+			if !errors.Is(err, hub.ErrRefused) || errors.Is(err, hub.ErrEvicted) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	wantOther := open(t, y.hub, hub.ReadConfig{Partition: "0", Group: "g"}) // other groups are others
-	must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
 	wantBodies(t, next(t, wantOther, 1), "x")
 }
 
@@ -127,9 +132,9 @@ func TestTheSixthPlainReaderIsRefused(t *testing.T) {
 		readers = append(readers, open(t, y.hub, hub.ReadConfig{Partition: "0"}))
 	}
 	wantError(t, openError(y.hub, hub.ReadConfig{Partition: "0"}), hub.ErrRefused)
-	must(t, readers[2].Close(t.Context()))
+	testkit.Must(t, readers[2].Close(t.Context()))
 	sixth := open(t, y.hub, hub.ReadConfig{Partition: "0"})
-	must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
 	wantBodies(t, next(t, sixth, 1), "x")
 	wantBodies(t, next(t, readers[0], 1), "x")
 	wantError(t, nextError(t, readers[2]), hub.ErrClosed)
@@ -141,18 +146,18 @@ func TestTheSixthPlainReaderIsRefused(t *testing.T) {
 func TestAHubNotifiesAboutItself(t *testing.T) {
 	y := start(t)
 	info, err := y.hub.Info(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if info.Name != "h" || fmt.Sprint(info.Partitions) != "[0 1]" || time.Since(info.Created).Abs() > time.Hour {
 		t.Errorf("the hub says %+v", info)
 	}
 	empty, err := y.hub.Partition(t.Context(), "1")
-	must(t, err)
+	testkit.Must(t, err)
 	if !empty.Empty || empty.Last != -1 || empty.Partition != "1" {
 		t.Errorf("an empty partition says %+v", empty)
 	}
-	must(t, y.hub.SendTo(t.Context(), "1", numbers(0, 3)...))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "1", numbers(0, 3)...))
 	full, err := y.hub.Partition(t.Context(), "1")
-	must(t, err)
+	testkit.Must(t, err)
 	if full.Empty || full.First != 0 || full.Last != 2 || full.LastOffset != "2" || time.Since(full.LastEnqueued).Abs() > time.Hour {
 		t.Errorf("a partition with three events says %+v", full)
 	}
@@ -165,7 +170,7 @@ func TestAHubNotifiesAboutItself(t *testing.T) {
 // H10: lag is known without asking.
 func TestAReaderHearsOfTheNewestEvent(t *testing.T) {
 	y := start(t)
-	must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 10)...))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 10)...))
 	r := open(t, y.hub, hub.ReadConfig{Partition: "0"})
 	if last, ok := r.LastEnqueued(); ok {
 		t.Errorf("knows of %+v before the first event", last)
@@ -204,13 +209,13 @@ func TestNothingIsLostWhenAContextEnds(t *testing.T) {
 			t.Fatalf("%d events beside %v", len(events)-had, err)
 		}
 	}
-	must(t, <-sent)
+	testkit.Must(t, <-sent)
 	wantBodies(t, events, bodies(numbers(0, count))...)
 }
 
 func TestTheIteratorGivesEventsOneByOne(t *testing.T) {
 	y := start(t)
-	must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 250)...))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 250)...))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var events []event.Event
@@ -239,7 +244,7 @@ func TestPrefetchNeverRunsDry(t *testing.T) {
 	y := start(t)
 	const count = 3000
 	for from := 0; from < count; from += 500 {
-		must(t, y.hub.SendTo(t.Context(), "0", numbers(from, from+500)...))
+		testkit.Must(t, y.hub.SendTo(t.Context(), "0", numbers(from, from+500)...))
 	}
 	for _, prefetch := range []int{1, 2, 3, 4, 5, 100, 0, 10000} {
 		for _, most := range []int{1, 7, 1000} {
@@ -250,7 +255,7 @@ func TestPrefetchNeverRunsDry(t *testing.T) {
 					had := len(events)
 					var err error
 					events, err = r.Next(t.Context(), events, most)
-					must(t, err)
+					testkit.Must(t, err)
 					if given := len(events) - had; given < 1 || given > most {
 						t.Fatalf("%d events at once", given)
 					}

@@ -7,14 +7,13 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H4: an event that cannot be read is told once, and no other is lost or read again for it.
 func TestEventsThatCannotBeRead(t *testing.T) {
 	unnumbered, err := message.Append(nil, event.Text("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	broken := bytes.Replace(deliver(t, event.Event{Key: "text"}, 8), []byte("\xa1\x04text"), []byte("\xa0\x04text"), 1)
 	for name, test := range map[string]struct {
 		raw  []byte

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // quickly is for a network that is down on purpose.
@@ -45,19 +46,21 @@ func TestARestartOfTheYardLosesNothing(t *testing.T) {
 	count := <-sent
 	check := y.dial(t, y.ConnectionString(), hub.Config{}).Hub("h")
 	info, err := check.Partition(t.Context(), "0")
-	must(t, err)
+	testkit.Must(t, err)
 	all := next(t, open(t, check, hub.ReadConfig{Partition: "0"}), int(info.Last+1))
 	// Sending again may store twice, but what was stored is in order.
 	if got := slices.Compact(bodies(all)); !slices.Equal(got, bodies(numbers(0, count))) {
 		t.Errorf("stored %v", got)
 	}
 	for name, r := range readers {
-		rest := next(t, r, len(all)-60)
-		for i, ev := range rest {
-			if ev.Sequence != int64(60+i) {
-				t.Fatalf("%s: read %d in place of %d", name, ev.Sequence, 60+i)
+		t.Run(name, func(t *testing.T) {
+			rest := next(t, r, len(all)-60)
+			for i, ev := range rest {
+				if ev.Sequence != int64(60+i) {
+					t.Fatalf("%s: read %d in place of %d", name, ev.Sequence, 60+i)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -83,11 +86,11 @@ func TestABrokenConnectionIsReplaced(t *testing.T) {
 	h := client.Hub("h")
 	r := open(t, h, hub.ReadConfig{Partition: "0"})
 	for i := range 10 {
-		must(t, h.SendTo(t.Context(), "0", event.Text(fmt.Sprint(i))))
+		testkit.Must(t, h.SendTo(t.Context(), "0", event.Text(fmt.Sprint(i))))
 		wantBodies(t, next(t, r, 1), fmt.Sprint(i))
 		hub.BreakConnection(client)
 		_, err := h.Info(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 	}
 }
 
@@ -95,11 +98,11 @@ func TestABrokenConnectionIsReplaced(t *testing.T) {
 // is connected again.
 func TestTheLatestIsThatOfTheBeginning(t *testing.T) {
 	y := start(t)
-	must(t, y.hub.SendTo(t.Context(), "0", event.Text("old")))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("old")))
 	client := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly})
 	r := open(t, client.Hub("h"), hub.ReadConfig{Partition: "0", From: hub.Latest})
 	hub.BreakConnection(client)
-	must(t, y.hub.SendTo(t.Context(), "0", event.Text("meanwhile")))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("meanwhile")))
 	wantBodies(t, next(t, r, 1), "meanwhile")
 }
 
@@ -124,7 +127,7 @@ func TestAYardThatIsAway(t *testing.T) {
 			t.Error("it told about itself")
 		}
 	})
-	must(t, y.dial(t, y.ConnectionString(), hub.Config{}).Hub("h").SendTo(t.Context(), "0", event.Text("back")))
+	testkit.Must(t, y.dial(t, y.ConnectionString(), hub.Config{}).Hub("h").SendTo(t.Context(), "0", event.Text("back")))
 	wantBodies(t, next(t, r, 1), "back")
 }
 
@@ -150,20 +153,22 @@ func TestCloseUnblocksEverything(t *testing.T) {
 			answers <- err
 		}()
 	}
-	must(t, closed.Close(t.Context()))
+	testkit.Must(t, closed.Close(t.Context()))
 	wantError(t, <-answers, hub.ErrClosed)
-	must(t, closed.Close(t.Context()))
-	must(t, client.Close())
+	testkit.Must(t, closed.Close(t.Context()))
+	testkit.Must(t, client.Close())
 	wantError(t, <-answers, hub.ErrClosed)
-	must(t, client.Close())
-	must(t, r.Close(t.Context()))
+	testkit.Must(t, client.Close())
+	testkit.Must(t, r.Close(t.Context()))
 	for name, err := range map[string]error{
 		"next": nextError(t, r), "send": h.Send(t.Context(), event.Text("x")), "open": openError(h, hub.ReadConfig{Partition: "0"}),
 		"info": infoError(h), "call": callError(h),
 	} {
-		if !errors.Is(err, hub.ErrClosed) {
-			t.Errorf("%s answers %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(err, hub.ErrClosed) {
+				t.Errorf("%s answers %v", name, err)
+			}
+		})
 	}
 }
 
@@ -181,7 +186,7 @@ func TestCloseUnblocksWhoWaitsForTheNetwork(t *testing.T) {
 			_, err := r.Next(context.Background(), nil, 1)
 			answers <- err
 		}()
-		must(t, client.Close())
+		testkit.Must(t, client.Close())
 		for range 3 {
 			wantError(t, <-answers, hub.ErrClosed)
 		}
@@ -230,15 +235,15 @@ func TestReadersComeBackInSpiteOfTheirGhosts(t *testing.T) {
 		for range 5 {
 			readers = append(readers, open(t, h, hub.ReadConfig{Partition: "0"}))
 		}
-		must(t, h.Send(t.Context(), event.Text("before")))
+		testkit.Must(t, h.Send(t.Context(), event.Text("before")))
 		for _, r := range readers {
 			wantBodies(t, next(t, r, 1), "before")
 		}
 		hub.BreakConnection(client)
-		must(t, h.Send(t.Context(), event.Text("after")))
+		testkit.Must(t, h.Send(t.Context(), event.Text("after")))
 		for _, r := range readers {
 			events, err := r.Next(t.Context(), nil, 1)
-			must(t, err)
+			testkit.Must(t, err)
 			wantBodies(t, events, "after")
 		}
 		wantError(t, openError(h, hub.ReadConfig{Partition: "0"}), hub.ErrRefused) // one without a past
@@ -252,8 +257,10 @@ func TestAHubHasAName(t *testing.T) {
 		"send": h.Send(t.Context(), event.Text("x")), "open": openError(h, hub.ReadConfig{Partition: "0"}),
 		"info": infoError(h), "call": callError(h),
 	} {
-		if !errors.Is(err, hub.ErrNotFound) || !strings.Contains(err.Error(), "EntityPath") {
-			t.Errorf("%s answers %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(err, hub.ErrNotFound) || !strings.Contains(err.Error(), "EntityPath") {
+				t.Errorf("%s answers %v", name, err)
+			}
+		})
 	}
 }

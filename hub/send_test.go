@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 )
 
@@ -43,11 +44,11 @@ func TestWhatIsSentComesBackWithItsTypes(t *testing.T) {
 		{Value: event.Decimal64{8}},
 		{Value: "text as a value", Properties: map[string]any{"a": int32(1)}},
 	}
-	must(t, y.hub.SendTo(t.Context(), "1", sent...))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "1", sent...))
 	for i := range sent { // and each with a key
 		keyed := sent[i]
 		keyed.Key = "key"
-		must(t, y.hub.Send(t.Context(), keyed))
+		testkit.Must(t, y.hub.Send(t.Context(), keyed))
 	}
 	partition := keyPartition(t, y.hub, len(sent))
 	got := next(t, open(t, y.hub, hub.ReadConfig{Partition: "1"}), len(sent))
@@ -67,7 +68,7 @@ func TestWhatIsSentComesBackWithItsTypes(t *testing.T) {
 func keyPartition(t *testing.T, h *hub.Hub, others int) string {
 	t.Helper()
 	info, err := h.Partition(t.Context(), "1")
-	must(t, err)
+	testkit.Must(t, err)
 	if info.Last+1 > int64(others) {
 		return "1"
 	}
@@ -98,10 +99,10 @@ func TestEventsWithOneKeyStayTogether(t *testing.T) {
 	for i := range 20 {
 		ev := event.Text(fmt.Sprint(i))
 		ev.Key = "home-42"
-		must(t, y.hub.Send(t.Context(), ev))
+		testkit.Must(t, y.hub.Send(t.Context(), ev))
 	}
 	info, err := y.hub.Partition(t.Context(), "0")
-	must(t, err)
+	testkit.Must(t, err)
 	partition := "0"
 	if info.Empty {
 		partition = "1"
@@ -124,12 +125,12 @@ func TestEventsOfOneCallHaveOneKey(t *testing.T) {
 	_, err := y.hub.NewBatch(t.Context(), hub.BatchConfig{Key: "a", Partition: "0"})
 	wantError(t, err, hub.ErrMixedKeys)
 	b, err := y.hub.NewBatch(t.Context(), hub.BatchConfig{Key: "a"})
-	must(t, err)
+	testkit.Must(t, err)
 	wantError(t, b.Add(event.Event{Key: "b"}), hub.ErrMixedKeys)
-	must(t, b.Add(keyed))
-	must(t, b.Add(event.Text("takes the batch's")))
-	must(t, y.hub.SendBatch(t.Context(), b))
-	must(t, y.hub.Send(t.Context())) // nothing
+	testkit.Must(t, b.Add(keyed))
+	testkit.Must(t, b.Add(event.Text("takes the batch's")))
+	testkit.Must(t, y.hub.SendBatch(t.Context(), b))
+	testkit.Must(t, y.hub.Send(t.Context())) // nothing
 }
 
 // H2: a batch takes what the hub takes, to the byte or nearly so.
@@ -140,7 +141,7 @@ func TestABatchIsFilledUpToTheHubsLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := y.hub.NewBatch(t.Context(), cfg)
-			must(t, err)
+			testkit.Must(t, err)
 			ev := event.Bytes(bytes.Repeat([]byte("x"), 999))
 			ev.Properties = map[string]any{"n": int32(1)}
 			for err = b.Add(ev); err == nil; err = b.Add(ev) {
@@ -153,7 +154,7 @@ func TestABatchIsFilledUpToTheHubsLimit(t *testing.T) {
 			if b.Bytes() > limit || b.Bytes() < limit-1500 || b.Len() < b.Bytes()/1300 {
 				t.Errorf("holds %d events in %d bytes, of %d", b.Len(), b.Bytes(), limit)
 			}
-			must(t, y.hub.SendBatch(t.Context(), b))
+			testkit.Must(t, y.hub.SendBatch(t.Context(), b))
 			if b.Len() == 0 {
 				t.Error("it is empty after it was sent")
 			}
@@ -167,10 +168,10 @@ func TestWhatDoesNotFitIsTooLarge(t *testing.T) {
 	wantError(t, y.hub.Send(t.Context(), huge), hub.ErrTooLarge)
 	wantError(t, y.hub.Send(t.Context(), event.Bytes(make([]byte, 6e5)), event.Bytes(make([]byte, 6e5))), hub.ErrTooLarge)
 	b, err := y.hub.NewBatch(t.Context(), hub.BatchConfig{})
-	must(t, err)
+	testkit.Must(t, err)
 	wantError(t, b.Add(huge), hub.ErrTooLarge)
 	large := event.Bytes(bytes.Repeat([]byte("y"), 1<<20-100))
-	must(t, y.hub.SendTo(t.Context(), "0", large)) // many frames
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", large)) // many frames
 	got := next(t, open(t, y.hub, hub.ReadConfig{Partition: "0"}), 1)
 	if !bytes.Equal(got[0].Body, large.Body) {
 		t.Error("a large event is another when it is read")
@@ -185,9 +186,11 @@ func TestWhatCannotBeEncodedIsNotSent(t *testing.T) {
 		"an odd message id":         {MessageID: 1.5},
 		"a key and an odd property": {Key: "k", System: map[string]any{"to": 5}},
 	} {
-		if err := y.hub.Send(t.Context(), ev); err == nil {
-			t.Errorf("%s was sent", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := y.hub.Send(t.Context(), ev); err == nil {
+				t.Errorf("%s was sent", name)
+			}
+		})
 	}
 }
 
@@ -204,10 +207,10 @@ func TestSendingNeedsTheRight(t *testing.T) {
 		t.Errorf("the hub is %q in %q", h.Name(), h.Namespace())
 	}
 	wantError(t, h.Send(t.Context(), event.Text("x")), hub.ErrUnauthorized)
-	must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
 	wantBodies(t, next(t, open(t, h, hub.ReadConfig{Partition: "0"}), 1), "x")
 	_, err := h.Info(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 func TestThereIsNothingToSendToWhereThereIsNoHub(t *testing.T) {
@@ -224,9 +227,7 @@ func TestManySendersShareTheirLink(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			for j := range 20 {
-				if err := y.hub.SendTo(t.Context(), "0", event.Text(fmt.Sprintf("%d/%d", i, j))); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, y.hub.SendTo(t.Context(), "0", event.Text(fmt.Sprintf("%d/%d", i, j))))
 			}
 		})
 	}
@@ -236,7 +237,7 @@ func TestManySendersShareTheirLink(t *testing.T) {
 	for _, ev := range next(t, open(t, y.hub, hub.ReadConfig{Partition: "0"}), 400) {
 		var i, j int
 		_, err := fmt.Sscanf(string(ev.Body), "%d/%d", &i, &j)
-		must(t, err)
+		testkit.Must(t, err)
 		sender := fmt.Sprint(i)
 		if seen[string(ev.Body)] || j != latest[sender] {
 			t.Fatalf("%s came out of order or twice", ev.Body)
@@ -248,7 +249,7 @@ func TestManySendersShareTheirLink(t *testing.T) {
 // A caller who has no time any more does no harm to the others on his link.
 func TestACanceledSendHarmsNobody(t *testing.T) {
 	y := start(t)
-	must(t, y.hub.SendTo(t.Context(), "0", event.Text("first")))
+	testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("first")))
 	large := event.Bytes(make([]byte, 1<<20-200))
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -256,6 +257,6 @@ func TestACanceledSendHarmsNobody(t *testing.T) {
 		if err := y.hub.SendTo(ctx, "0", large); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		must(t, y.hub.SendTo(t.Context(), "0", event.Text("still here")))
+		testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("still here")))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // P3: what was sent with success is stored, whatever others on the same link give up and however often the
@@ -70,7 +71,7 @@ func TestAStormLosesNothing(t *testing.T) {
 		break
 	}
 	info, err := h.Partition(t.Context(), "0")
-	must(t, err)
+	testkit.Must(t, err)
 	for int64(len(stored)) < info.Last+1 {
 		read(time.Minute)
 	}
@@ -124,10 +125,10 @@ func TestCloseInAStorm(t *testing.T) {
 			})
 		}
 		for range 3 {
-			must(t, infoError(h))
+			testkit.Must(t, infoError(h))
 			hub.BreakConnection(client)
 		}
-		must(t, client.Close())
+		testkit.Must(t, client.Close())
 		all.Wait()
 	}
 }

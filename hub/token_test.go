@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: tokens run out, links do not.
@@ -33,10 +34,10 @@ func standFor(t *testing.T, h *hub.Hub, d time.Duration) {
 	r := open(t, h, hub.ReadConfig{Partition: "0", Epoch: epoch(1)})
 	began := time.Now()
 	for i := 0; time.Since(began) < d; i++ {
-		must(t, h.SendTo(t.Context(), "0", event.Text(fmt.Sprint(i))))
+		testkit.Must(t, h.SendTo(t.Context(), "0", event.Text(fmt.Sprint(i))))
 		wantBodies(t, next(t, r, 1), fmt.Sprint(i))
 		_, err := h.Info(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		time.Sleep(25 * time.Minute)
 	}
 }
@@ -50,7 +51,7 @@ func TestASignatureThatHasExpiredEndsTheReader(t *testing.T) {
 		c.Policy, c.Key = "", ""
 		h := y.dial(t, c.String(), hub.Config{}).Hub("h")
 		r := open(t, h, hub.ReadConfig{Partition: "0"})
-		must(t, h.Send(t.Context(), event.Text("x")))
+		testkit.Must(t, h.Send(t.Context(), event.Text("x")))
 		next(t, r, 1)
 		_, err := r.Next(t.Context(), nil, 1)
 		wantError(t, err, hub.ErrUnauthorized)
@@ -95,7 +96,7 @@ func TestBearerTokensAreRenewed(t *testing.T) {
 		time.Sleep(50 * time.Minute) // the renewal fails some times
 		down.Store(false)
 		time.Sleep(10 * time.Minute)
-		must(t, client.Hub("h").Send(t.Context(), event.Text("survived")))
+		testkit.Must(t, client.Hub("h").Send(t.Context(), event.Text("survived")))
 		wantBodies(t, next(t, r, 1), "survived")
 		if n := y.log.count.Load(); n == 0 {
 			t.Error("a renewal that failed was not told")

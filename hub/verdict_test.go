@@ -58,18 +58,20 @@ func TestWhatAnErrorComesTo(t *testing.T) {
 		"no yard, in Azure's words":            {notYard(said("amqp:unauthorized-access", "x")), asking, ErrNotYard, false},
 		"a yard that is away when it is asked": {notYard(io.EOF), asking, nil, true},
 	} {
-		v := judge(test.err, test.while)
-		if v.passing != test.passing {
-			t.Errorf("%s: passing is %v", name, v.passing)
-		}
-		for _, sentinel := range []error{ErrNotFound, ErrUnauthorized, ErrTooLarge, ErrEvicted, ErrRefused, ErrOutOfRange, ErrNotYard, ErrClosed} {
-			if errors.Is(v.err, sentinel) != (sentinel == test.is) {
-				t.Errorf("%s: that it is %q is %v", name, sentinel, errors.Is(v.err, sentinel))
+		t.Run(name, func(t *testing.T) {
+			v := judge(test.err, test.while)
+			if v.passing != test.passing {
+				t.Errorf("%s: passing is %v", name, v.passing)
 			}
-		}
-		if strings.Contains(v.err.Error(), "*Error{") {
-			t.Errorf("%s: reads %v", name, v.err)
-		}
+			for _, sentinel := range []error{ErrNotFound, ErrUnauthorized, ErrTooLarge, ErrEvicted, ErrRefused, ErrOutOfRange, ErrNotYard, ErrClosed} {
+				if errors.Is(v.err, sentinel) != (sentinel == test.is) {
+					t.Errorf("%s: that it is %q is %v", name, sentinel, errors.Is(v.err, sentinel))
+				}
+			}
+			if strings.Contains(v.err.Error(), "*Error{") {
+				t.Errorf("%s: reads %v", name, v.err)
+			}
+		})
 	}
 }
 
@@ -100,8 +102,10 @@ func TestAHubHasToTakeNumbers(t *testing.T) {
 		"it means another":    {map[string]any{id: int64(8), epoch: int16(2), number: int32(5)}, false},
 		"in another epoch":    {map[string]any{id: int64(7), epoch: int16(3), number: int32(5)}, false},
 	} {
-		if err := p.to.check(test.reported); (err == nil) != test.ok {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := p.to.check(test.reported); (err == nil) != test.ok {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }

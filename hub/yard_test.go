@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/servertest"
 )
@@ -46,8 +47,8 @@ func (y *yard) dial(t *testing.T, connectionString string, cfg hub.Config) *hub.
 	t.Helper()
 	cfg.Log = y.Config.Log
 	client, err := hub.Dial(t.Context(), connectionString, cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, client.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, client.Close()) })
 	return client
 }
 
@@ -55,7 +56,7 @@ func (y *yard) dial(t *testing.T, connectionString string, cfg hub.Config) *hub.
 func (y *yard) at(t *testing.T, listener string) auth.ConnectionString {
 	t.Helper()
 	c, err := auth.ParseConnectionString(y.ConnectionString())
-	must(t, err)
+	testkit.Must(t, err)
 	c.Endpoint = "sb://" + y.address(t, listener) + "/"
 	c.Emulator = listener == "amqp" || listener == "http"
 	return c
@@ -64,7 +65,7 @@ func (y *yard) at(t *testing.T, listener string) auth.ConnectionString {
 func (y *yard) address(t *testing.T, listener string) string {
 	t.Helper()
 	u, err := url.Parse(y.Addresses()[listener])
-	must(t, err)
+	testkit.Must(t, err)
 	return u.Host
 }
 
@@ -79,13 +80,6 @@ func (y *yard) restart(t *testing.T, meanwhile func()) {
 	y.Yard = servertest.Start(t, servertest.Listeners, func(cfg *server.Config) {
 		cfg.DataDir, cfg.AMQP = old.DataDir, amqp
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func wantError(t testing.TB, err, want error) {
@@ -106,8 +100,8 @@ func numbers(from, to int) (events []event.Event) {
 func open(t *testing.T, h *hub.Hub, cfg hub.ReadConfig) hub.Reader {
 	t.Helper()
 	r, err := h.Open(t.Context(), cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, r.Close(context.WithoutCancel(t.Context()))) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, r.Close(context.WithoutCancel(t.Context()))) })
 	return r
 }
 
@@ -155,12 +149,12 @@ func nextError(t *testing.T, r hub.Reader) error {
 func (y *yard) remove(t *testing.T, name string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, y.Addresses()["http"]+"/api/v1/hubs/"+name, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
-	must(t, response.Body.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, response.Body.Close())
 	if response.StatusCode/100 != 2 {
 		t.Fatalf("deleting answers %s", response.Status)
 	}

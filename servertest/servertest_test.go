@@ -12,6 +12,8 @@ import (
 	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/servertest"
 	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,9 +47,7 @@ func TestListenersAreOnLoopback(t *testing.T) {
 		t.Errorf("%q leads to %s: %v", y.ConnectionString(), cs.Host(), err)
 	}
 	answer, err := http.Get(addresses["http"] + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	answer.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	if answer.StatusCode != http.StatusOK {
@@ -71,22 +71,16 @@ func TestDial(t *testing.T) {
 	y := servertest.Start(t, servertest.Listeners)
 	y.Hub(t, "orders", 1)
 	outside, err := hub.Dial(t.Context(), y.ConnectionString(), hub.Config{Log: y.Config.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer outside.Close()
 	clients := []*hub.Client{y.Dial(t), outside}
 	for i, client := range clients {
-		if err := client.Hub("orders").Send(t.Context(), event.Event{Body: []byte{byte('a' + i)}}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, client.Hub("orders").Send(t.Context(), event.Event{Body: []byte{byte('a' + i)}}))
 	}
 	for _, client := range clients {
 		var got string
 		for ev, err := range client.Hub("orders").Read(t.Context(), hub.ReadConfig{Partition: "0"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if got += string(ev.Body); len(got) == 2 {
 				break
 			}

@@ -10,15 +10,14 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // section encodes one section as a sender would.
 func section(t testing.TB, d wire.Descriptor, value any) []byte {
 	t.Helper()
 	b, err := wire.AppendAny(wire.AppendDescriptor(nil, d), value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -89,14 +88,16 @@ func TestKindsOfBody(t *testing.T) {
 		{"a value of bytes", section(t, wire.DescriptorValue, []byte("b")), nil, []byte("b"), false},
 		{"a value of null", section(t, wire.DescriptorValue, nil), nil, nil, false},
 	} {
-		got, err := Decode(c.stored)
-		if diff := cmp.Diff(event.Event{Body: c.body, Value: c.value}, got); err != nil || diff != "" {
-			t.Errorf("%s: %v\n%s", c.name, err, diff)
-		}
-		body, single := Body(c.stored)
-		if single != c.single || single && !bytes.Equal(body, c.body) {
-			t.Errorf("%s: Body = %q, %t; want %q, %t", c.name, body, single, c.body, c.single)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Decode(c.stored)
+			if diff := cmp.Diff(event.Event{Body: c.body, Value: c.value}, got); err != nil || diff != "" {
+				t.Errorf("%s: %v\n%s", c.name, err, diff)
+			}
+			body, single := Body(c.stored)
+			if single != c.single || single && !bytes.Equal(body, c.body) {
+				t.Errorf("%s: Body = %q, %t; want %q, %t", c.name, body, single, c.body, c.single)
+			}
+		})
 	}
 }
 
@@ -132,20 +133,18 @@ func TestDecodedEventsOutliveTheBuffer(t *testing.T) {
 		"bytes": full(),
 		"value": {Value: []any{[]byte("bytes"), "text", event.Symbol("symbol"), [16]byte{1}}},
 	} {
-		stored, err := Append(nil, e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := Decode(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range stored {
-			stored[i] = 0xff
-		}
-		if diff := cmp.Diff(e, got); diff != "" {
-			t.Errorf("%s: changed with the buffer:\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			stored, err := Append(nil, e)
+			testkit.Must(t, err)
+			got, err := Decode(stored)
+			testkit.Must(t, err)
+			for i := range stored {
+				stored[i] = 0xff
+			}
+			if diff := cmp.Diff(e, got); diff != "" {
+				t.Errorf("%s: changed with the buffer:\n%s", name, diff)
+			}
+		})
 	}
 }
 
@@ -199,9 +198,7 @@ func FuzzDecode(f *testing.F) {
 
 func TestBodyDoesNotAllocate(t *testing.T) {
 	stored, err := Append(nil, full())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if n := testing.AllocsPerRun(100, func() { _, _ = Body(stored) }); n != 0 {
 		t.Errorf("Body allocates %.0f times", n)
 	}
@@ -228,9 +225,7 @@ func BenchmarkAppend(b *testing.B) {
 
 func BenchmarkDecode(b *testing.B) {
 	stored, err := Append(nil, plain())
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Decode(stored); err != nil {
@@ -241,9 +236,7 @@ func BenchmarkDecode(b *testing.B) {
 
 func BenchmarkBody(b *testing.B) {
 	stored, err := Append(nil, plain())
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, single := Body(stored); !single {

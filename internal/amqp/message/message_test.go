@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // full has something in every field and place that is stored.
@@ -53,15 +54,17 @@ func TestEveryFieldComesBack(t *testing.T) {
 		"an annotation": {Body: []byte{}, System: map[string]any{"iothub-connection-device-id": "d"}},
 		"a large body":  {Body: bytes.Repeat([]byte("x"), 100_000)},
 	} {
-		stored, err := Append(nil, want)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		got, err := Decode(stored)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v; from what was sent to what came back:\n%s", name, err, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			stored, err := Append(nil, want)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			got, err := Decode(stored)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s: %v; from what was sent to what came back:\n%s", name, err, diff)
+			}
+		})
 	}
 }
 
@@ -72,9 +75,7 @@ func TestAppendWritesTheStoredForm(t *testing.T) {
 	e.System["x-opt-offset"] = "9"
 	e.System["com.microsoft:producer-id"] = int64(1)
 	stored, err := Append(nil, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	again, own, err := wire.Normalize(nil, stored)
 	if err != nil || !bytes.Equal(again, stored) || own.Key != nil {
 		t.Errorf("normalized: key %q, %v, same bytes: %t", own.Key, err, bytes.Equal(again, stored))
@@ -87,23 +88,17 @@ func TestAppendWritesTheStoredForm(t *testing.T) {
 
 func TestAppendIsDeterministic(t *testing.T) {
 	first, err := Append(nil, full())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for range 20 {
 		if again, err := Append(nil, full()); err != nil || !bytes.Equal(again, first) {
 			t.Fatalf("the same event gave % x and % x, %v", first, again, err)
 		}
 	}
 	m, err := wire.Sections(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r := wire.NewReader(m.ApplicationProperties)
 	section, err := r.ReadAny()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var names []string
 	for _, p := range section.(wire.Described).Value.(wire.Map) {
 		names = append(names, p.Key.(string))
@@ -131,10 +126,12 @@ func TestAppendWritesNoMoreThanIsSet(t *testing.T) {
 		{"an annotation", event.Event{System: map[string]any{"a": true}},
 			"\x00\x53\x72\xc1\x05\x02\xa3\x01a\x41\x00\x53\x75\xa0\x00"},
 	} {
-		got, err := Append([]byte("before"), c.e)
-		if err != nil || string(got) != "before"+c.want {
-			t.Errorf("%s: % x, %v; want % x", c.name, got, err, "before"+c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Append([]byte("before"), c.e)
+			if err != nil || string(got) != "before"+c.want {
+				t.Errorf("%s: % x, %v; want % x", c.name, got, err, "before"+c.want)
+			}
+		})
 	}
 }
 
@@ -160,10 +157,12 @@ func TestEventsThatCannotBeEncodedAreRefused(t *testing.T) {
 		{"an annotation whose name is not ASCII", event.Event{System: map[string]any{"ä": 1}}, wire.ErrText, "system value"},
 		{"an annotation without a type", event.Event{System: map[string]any{"a": struct{}{}}}, wire.ErrUnsupported, `system value "a"`},
 	} {
-		out, err := Append([]byte("before"), c.e)
-		if !errors.Is(err, c.err) || string(out) != "before" || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %q, %v; want what was there before, %v, and the words %q", c.name, out, err, c.err, c.says)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			out, err := Append([]byte("before"), c.e)
+			if !errors.Is(err, c.err) || string(out) != "before" || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %q, %v; want what was there before, %v, and the words %q", c.name, out, err, c.err, c.says)
+			}
+		})
 	}
 }
 
@@ -214,13 +213,9 @@ func TestEveryEventComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyEvent().Draw(t, "event")
 		stored, err := Append(nil, want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got, err := Decode(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if len(want.Properties) == 0 { // an empty map is not stored
 			want.Properties = nil
 		}

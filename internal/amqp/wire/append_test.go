@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The small forms end where their one byte of size does.
@@ -21,14 +23,16 @@ func TestCompoundsGrowIntoTheLargeForm(t *testing.T) {
 		{"the smallest large list", 253, CodeList32},
 		{"a large list", 70_000, CodeList32},
 	} {
-		encoded, err := AppendAny(nil, []any{make([]byte, c.bytes)})
-		if err != nil || Code(encoded[0]) != c.want {
-			t.Errorf("%s: %s, %v; want %s", c.name, Code(encoded[0]), err, c.want)
-		}
-		r := NewReader(encoded)
-		if err := r.Skip(); err != nil || r.Len() != 0 {
-			t.Errorf("%s: skip: %v with %d bytes left", c.name, err, r.Len())
-		}
+		t.Run(c.name, func(t *testing.T) {
+			encoded, err := AppendAny(nil, []any{make([]byte, c.bytes)})
+			if err != nil || Code(encoded[0]) != c.want {
+				t.Errorf("%s: %s, %v; want %s", c.name, Code(encoded[0]), err, c.want)
+			}
+			r := NewReader(encoded)
+			if err := r.Skip(); err != nil || r.Len() != 0 {
+				t.Errorf("%s: skip: %v with %d bytes left", c.name, err, r.Len())
+			}
+		})
 	}
 	many, err := AppendAny(nil, make([]any, 256))
 	if err != nil || Code(many[0]) != CodeList32 {
@@ -122,11 +126,13 @@ func TestWhatCannotBeEncodedIsRefused(t *testing.T) {
 		{"such a symbol in an array", Array{Of: CodeSymbol32, Values: []any{Symbol("ä")}}, ErrText},
 		{"such a descriptor", Described{Symbol("ä"), nil}, ErrText},
 	} {
-		dst := []byte("before")
-		out, err := AppendAny(dst, c.value)
-		if !errors.Is(err, c.err) || string(out) != "before" {
-			t.Errorf("%s: %q, %v; want what was there before and %v", c.name, out, err, c.err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			dst := []byte("before")
+			out, err := AppendAny(dst, c.value)
+			if !errors.Is(err, c.err) || string(out) != "before" {
+				t.Errorf("%s: %q, %v; want what was there before and %v", c.name, out, err, c.err)
+			}
+		})
 	}
 }
 
@@ -138,9 +144,7 @@ func TestLongTextInArraysTakesTheLargeForm(t *testing.T) {
 		{Of: CodeBinary32, Values: []any{[]byte(long)}},
 	} {
 		encoded, err := AppendAny(nil, want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		r := NewReader(encoded)
 		if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("array of %s came back as %#v, %v", want.Of, got, err)

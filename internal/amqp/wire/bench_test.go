@@ -2,6 +2,8 @@ package wire
 
 import (
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // typical is an event as a client with a partition key sends it.
@@ -46,9 +48,11 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		"finding sections": func() { _, _ = Sections(msg) },
 		"normalizing":      func() { dst, _, _ = Normalize(dst[:0], msg) },
 	} {
-		if n := testing.AllocsPerRun(100, f); n != 0 {
-			t.Errorf("%s allocates %.0f times", name, n)
-		}
+		t.Run(name, func(t *testing.T) {
+			if n := testing.AllocsPerRun(100, f); n != 0 {
+				t.Errorf("%s allocates %.0f times", name, n)
+			}
+		})
 	}
 }
 
@@ -85,9 +89,7 @@ func BenchmarkNormalize(b *testing.B) {
 
 func BenchmarkNormalizeUnchanged(b *testing.B) {
 	msg, _, err := Normalize(nil, typical(b))
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	dst := make([]byte, 0, 4096)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(msg)))

@@ -57,9 +57,11 @@ func TestTransfersDoNotAllocate(t *testing.T) {
 			_, _ = r.ReadFlow()
 		},
 	} {
-		if n := testing.AllocsPerRun(100, f); n != 0 {
-			t.Errorf("%s allocates %.0f times", name, n)
-		}
+		t.Run(name, func(t *testing.T) {
+			if n := testing.AllocsPerRun(100, f); n != 0 {
+				t.Errorf("%s allocates %.0f times", name, n)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/Azure/go-amqp"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func deliver(t testing.TB, d *Delivery, stored []byte) []byte {
@@ -118,9 +120,7 @@ func decoded(t testing.TB, msg []byte) string {
 	var out []byte
 	for r := NewReader(msg); r.Len() > 0; {
 		v, err := r.ReadAny()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if out, err = AppendAny(out, v); err != nil {
 			t.Fatal(err)
 		}
@@ -163,10 +163,12 @@ func TestWhatNormalizeDoesNotWriteIsNotDelivered(t *testing.T) {
 		{"a header cut off", header[:len(header)-1], ErrTruncated},
 		{"annotations without their map", unhex(t, "00 53 72"), ErrTruncated},
 	} {
-		got, err := AppendDelivery([]byte("before"), &Delivery{}, c.stored)
-		if !errors.Is(err, c.err) || string(got) != "before" {
-			t.Errorf("%s: delivered %q, %v; want nothing and %v", c.name, got, err, c.err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := AppendDelivery([]byte("before"), &Delivery{}, c.stored)
+			if !errors.Is(err, c.err) || string(got) != "before" {
+				t.Errorf("%s: delivered %q, %v; want nothing and %v", c.name, got, err, c.err)
+			}
+		})
 	}
 }
 
@@ -175,18 +177,12 @@ func TestDeliveriesAreReadByAnotherDecoder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent, foreign := drawMessage(t)
 		encoded, err := sent.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		stored, _, err := Normalize(nil, encoded)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		d := drawDelivery(t)
 		delivered, err := AppendDelivery(nil, d, stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var got amqp.Message
 		if err := got.UnmarshalBinary(delivered); err != nil {
 			t.Fatalf("% x: %v", delivered, err)

@@ -19,9 +19,11 @@ func TestFrameHeaders(t *testing.T) {
 		{"the longest header", "ff ff ff ff ff 00 00 00", FrameHeader{Size: 1<<32 - 1, DataOffset: 1020}},
 		{"an unknown type", "00 00 00 08 02 02 00 00", FrameHeader{Size: 8, DataOffset: 8, Type: 2}},
 	} {
-		if got, err := ReadFrameHeader(unhex(t, c.hex)); got != c.want || err != nil {
-			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got, err := ReadFrameHeader(unhex(t, c.hex)); got != c.want || err != nil {
+				t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
+			}
+		})
 	}
 }
 
@@ -39,10 +41,12 @@ func TestFrameHeadersThatAreNoneAreRefused(t *testing.T) {
 		{"a frame shorter than its extended header", "00 00 00 0b 03 00 00 00", ErrMalformed},
 		{"an empty frame", "00 00 00 00 02 00 00 00", ErrMalformed},
 	} {
-		var where *DecodeError
-		if got, err := ReadFrameHeader(unhex(t, c.hex)); !errors.Is(err, c.err) || !errors.As(err, &where) {
-			t.Errorf("%s: %+v, %v; want %v", c.name, got, err, c.err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			var where *DecodeError
+			if got, err := ReadFrameHeader(unhex(t, c.hex)); !errors.Is(err, c.err) || !errors.As(err, &where) {
+				t.Errorf("%s: %+v, %v; want %v", c.name, got, err, c.err)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // FuzzFrame: whatever reads as a performative can be written, and then reads as the same.
@@ -127,9 +129,7 @@ func FuzzDelivery(f *testing.F) {
 
 func checkDelivered(t *testing.T, d *Delivery, stored, delivered []byte) {
 	was, err := Sections(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	is, err := Sections(delivered)
 	if err != nil {
 		t.Fatalf("delivered % x: %v", delivered, err)
@@ -157,8 +157,6 @@ func annotationsOf(t *testing.T, m Message) Map {
 	}
 	r := NewReader(m.MessageAnnotations)
 	v, err := r.ReadAny()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return v.(Described).Value.(Map)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func addVectors(f *testing.F) {
@@ -148,9 +150,7 @@ func FuzzNormalize(f *testing.F) {
 			t.Fatalf("once: % x; twice: % x, key %q, %v", stored, again, second.Key, err)
 		}
 		m, err := Sections(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if m.DeliveryAnnotations != nil || m.longDescriptor {
 			t.Fatalf("not in stored form: % x", stored)
 		}

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // ours is every annotation that belongs to the hub, as a client sends them on.
@@ -67,9 +69,7 @@ func TestNormalize(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			sent := bytes.Clone(c.msg)
 			got, own, err := Normalize([]byte("before"), c.msg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if want := "before" + string(c.want); string(got) != want {
 				t.Errorf("stored % x, want % x", got[len("before"):], c.want)
 			}

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2: what an idempotent producer says about an event is found, and is not stored.
@@ -34,9 +36,7 @@ func TestProducerMarks(t *testing.T) {
 				t.Errorf("Normalize finds %+v, %v; want %+v", own.Producer, err, c.want)
 			}
 			m, err := Sections(msg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if own, err := m.Own(); err != nil || own.Producer != c.want {
 				t.Errorf("Own finds %+v, %v; want %+v", own.Producer, err, c.want)
 			}
@@ -50,9 +50,7 @@ func TestProducerMarks(t *testing.T) {
 // H2: the envelope of a batch has the key.
 func TestOwnAnnotationsOfAnEnvelope(t *testing.T) {
 	m, err := Sections(join(section(t, DescriptorMessageAnnotations, append(Map{{uint64(3), nil}}, ours()...)), section(t, DescriptorData, []byte("x"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if own, err := m.Own(); err != nil || string(own.Key) != "key" {
 		t.Errorf("found %+v, %v; want the key", own, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func opt[T any](of *rapid.Generator[T]) *rapid.Generator[Opt[T]] {
@@ -51,9 +53,7 @@ func encodedValue() *rapid.Generator[[]byte] {
 			return nil
 		}
 		b, err := AppendAny(nil, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return b
 	})
 }

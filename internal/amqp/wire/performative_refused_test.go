@@ -66,14 +66,16 @@ func TestPerformativesThatAreNoneAreRefused(t *testing.T) {
 		{"sasl-init without mechanism", "00 53 41 45", ErrMissing},
 		{"sasl-outcome without code", "00 53 44 45", ErrMissing},
 	} {
-		v, k, _, err := readBody(unhex(t, c.hex))
-		if !errors.Is(err, c.err) {
-			t.Errorf("%s: read %+v, %v; want %v", c.name, v, err, c.err)
-		}
-		var where *DecodeError
-		if !errors.As(err, &where) || !strings.HasPrefix(err.Error(), "read "+k.name+": ") {
-			t.Errorf("%s: error %q does not tell what and where", c.name, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			v, k, _, err := readBody(unhex(t, c.hex))
+			if !errors.Is(err, c.err) {
+				t.Errorf("%s: read %+v, %v; want %v", c.name, v, err, c.err)
+			}
+			var where *DecodeError
+			if !errors.As(err, &where) || !strings.HasPrefix(err.Error(), "read "+k.name+": ") {
+				t.Errorf("%s: error %q does not tell what and where", c.name, err)
+			}
+		})
 	}
 }
 

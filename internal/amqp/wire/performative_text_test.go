@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A performative outlives the buffer that its frame was read into, except for a delivery tag.
@@ -15,9 +17,7 @@ func TestWhatIsReadSharesNothingWithTheFrame(t *testing.T) {
 		}
 		buf := unhex(t, v.hex)
 		got, _, _, err := readBody(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for i := range buf {
 			buf[i] = 0xff
 		}
@@ -35,9 +35,7 @@ func TestASourceIsEchoedByteForByte(t *testing.T) {
 	}
 	sent := attach(filter)
 	got, c, _, err := readBody(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	source := got.(Attach).Source
 	if want := (Map{{Symbol("f"), Described{uint64(0x468c00000004), ""}}}); !reflect.DeepEqual(source.Filter, want) {
 		t.Errorf("filter %+v, want %+v", source.Filter, want)
@@ -107,13 +105,15 @@ func TestArraysOfText(t *testing.T) {
 		{"strings", AppendStringArray(nil, []string{"0", "1"}), Array{Of: CodeString32, Values: []any{"0", "1"}}, CodeString8},
 		{"a long string", AppendStringArray(nil, []string{long}), Array{Of: CodeString32, Values: []any{long}}, CodeString32},
 	} {
-		r := NewReader(c.got)
-		if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: read %+v, %v; want %+v", c.name, got, err, c.want)
-		}
-		if want, err := AppendAny(nil, c.want); err != nil || !bytes.Equal(c.got, want) || !bytes.Contains(want, []byte{byte(c.code)}) {
-			t.Errorf("%s: written % x, want % x of %s", c.name, c.got, want, c.code)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := NewReader(c.got)
+			if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s: read %+v, %v; want %+v", c.name, got, err, c.want)
+			}
+			if want, err := AppendAny(nil, c.want); err != nil || !bytes.Equal(c.got, want) || !bytes.Contains(want, []byte{byte(c.code)}) {
+				t.Errorf("%s: written % x, want % x of %s", c.name, c.got, want, c.code)
+			}
+		})
 	}
 }
 
@@ -132,9 +132,11 @@ func TestSymbolsOfAField(t *testing.T) {
 		{"a list", "c0 07 02 a3 01 61 a3 01 62", []Symbol{"a", "b"}},
 		{"a list of none", "45", []Symbol{}},
 	} {
-		r := NewReader(unhex(t, c.hex))
-		if got, err := r.ReadSymbols(); err != nil || !reflect.DeepEqual(got, c.want) || r.Len() != 0 {
-			t.Errorf("%s: %#v, %v with %d bytes left; want %#v", c.name, got, err, r.Len(), c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := NewReader(unhex(t, c.hex))
+			if got, err := r.ReadSymbols(); err != nil || !reflect.DeepEqual(got, c.want) || r.Len() != 0 {
+				t.Errorf("%s: %#v, %v with %d bytes left; want %#v", c.name, got, err, r.Len(), c.want)
+			}
+		})
 	}
 }

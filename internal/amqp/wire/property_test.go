@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // anyValue draws a value of any type that AMQP has, nested up to depth.
@@ -78,9 +80,7 @@ func TestEveryValueComesBack(t *testing.T) {
 		want := anyValue(3).Draw(t, "value")
 		prefix := rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "prefix")
 		encoded, err := AppendAny(bytes.Clone(prefix), want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if !bytes.HasPrefix(encoded, prefix) {
 			t.Fatalf("% x does not begin with % x", encoded, prefix)
 		}
@@ -100,9 +100,7 @@ func TestEveryValueComesBack(t *testing.T) {
 func TestNoPrefixOfAValueIsAValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		encoded, err := AppendAny(nil, anyValue(2).Draw(t, "value"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		cut := encoded[:rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")]
 		r := NewReader(cut)
 		if got, err := r.ReadAny(); err == nil {

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // typedReads is every read of one type, by the widest code of what it reads.
@@ -111,11 +113,13 @@ func TestDescriptorsAreUnderstoodInEveryForm(t *testing.T) {
 		{name: "nothing behind the zero", hex: "00", err: ErrTruncated},
 		{name: "cut symbol", hex: "00 a3 02 61", err: ErrTruncated},
 	} {
-		r := NewReader(unhex(t, c.hex))
-		got, err := r.ReadDescriptor()
-		if !errors.Is(err, c.err) || got != c.want {
-			t.Errorf("%s: %#x, %v; want %#x, %v", c.name, got, err, c.want, c.err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := NewReader(unhex(t, c.hex))
+			got, err := r.ReadDescriptor()
+			if !errors.Is(err, c.err) || got != c.want {
+				t.Errorf("%s: %#x, %v; want %#x, %v", c.name, got, err, c.want, c.err)
+			}
+		})
 	}
 }
 
@@ -131,9 +135,11 @@ func TestEverySymbolicSectionNameIsKnown(t *testing.T) {
 		"amqp:amqp-value:*":               DescriptorValue,
 		"amqp:footer:map":                 DescriptorFooter,
 	} {
-		if got, known := descriptorByName([]byte(name)); !known || got != want {
-			t.Errorf("%s is %#x, want %#x", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, known := descriptorByName([]byte(name)); !known || got != want {
+				t.Errorf("%s is %#x, want %#x", name, got, want)
+			}
+		})
 	}
 }
 
@@ -183,9 +189,7 @@ func TestMalformedValuesAreRefused(t *testing.T) {
 
 func TestErrorsSayWhereAndWhat(t *testing.T) {
 	list, err := AppendAny(nil, []any{"a", int32(7)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r := NewReader(list)
 	if _, err := r.EnterList(); err != nil {
 		t.Fatal(err)
@@ -205,9 +209,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 
 func TestLeaveWantsExactlyTheElements(t *testing.T) {
 	m, err := AppendAny(nil, Map{{"a", "b"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r := NewReader(m)
 	entries, err := r.EnterMap()
 	if err != nil || entries.Count != 2 {
@@ -217,9 +219,7 @@ func TestLeaveWantsExactlyTheElements(t *testing.T) {
 		t.Errorf("leaving early: %v, want ErrMalformed", err)
 	}
 	for range entries.Count {
-		if err := r.Skip(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.Skip())
 	}
 	if err := r.Leave(entries); err != nil {
 		t.Errorf("leaving at the end: %v", err)
@@ -250,18 +250,20 @@ func TestNestingIsBounded(t *testing.T) {
 		"arrays":           arrayOf,
 		"described values": func(v any) any { return Described{uint64(1), v} },
 	} {
-		encoded, err := AppendAny(nil, nest(MaxDepth, wrap))
-		if err != nil {
-			t.Errorf("%s: encode at the limit: %v", name, err)
-			continue
-		}
-		r := NewReader(encoded)
-		if _, err := r.ReadAny(); err != nil {
-			t.Errorf("%s: read at the limit: %v", name, err)
-		}
-		if _, err := AppendAny(nil, nest(MaxDepth+1, wrap)); !errors.Is(err, ErrTooDeep) {
-			t.Errorf("%s: encode past the limit: %v, want ErrTooDeep", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			encoded, err := AppendAny(nil, nest(MaxDepth, wrap))
+			if err != nil {
+				t.Errorf("%s: encode at the limit: %v", name, err)
+				return
+			}
+			r := NewReader(encoded)
+			if _, err := r.ReadAny(); err != nil {
+				t.Errorf("%s: read at the limit: %v", name, err)
+			}
+			if _, err := AppendAny(nil, nest(MaxDepth+1, wrap)); !errors.Is(err, ErrTooDeep) {
+				t.Errorf("%s: encode past the limit: %v, want ErrTooDeep", name, err)
+			}
+		})
 	}
 	deep := []byte(strings.Repeat("\x00\x53\x01", MaxDepth+1) + "\x40")
 	skip, read := NewReader(deep), NewReader(deep)
@@ -277,9 +279,7 @@ func TestNestingIsBounded(t *testing.T) {
 func TestElementsWithoutBytesAreCountedTogether(t *testing.T) {
 	nulls := Array{Of: CodeNull, Values: make([]any, maxFreeElements)}
 	one, err := AppendAny(nil, nulls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r := NewReader(append(one, "\xe0\x02\x01\x40"...))
 	if _, err := r.ReadAny(); err != nil {
 		t.Errorf("as many as allowed: %v", err)

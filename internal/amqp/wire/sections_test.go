@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // section encodes one section; the value may be anything that AppendAny takes.
 func section(t testing.TB, d Descriptor, value any) []byte {
 	t.Helper()
 	b, err := AppendAny(AppendDescriptor(nil, d), value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -30,9 +30,7 @@ func TestSectionsOfAFullMessage(t *testing.T) {
 	footer := section(t, DescriptorFooter, Map{{Symbol("f"), 1}})
 
 	m, err := Sections(join(header, delivery, annotations, properties, application, data, more, footer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, c := range []struct {
 		name      string
 		got, want []byte
@@ -46,9 +44,11 @@ func TestSectionsOfAFullMessage(t *testing.T) {
 		{"footer", m.Footer, footer},
 		{"tail", m.Tail, join(properties, application, data, more, footer)},
 	} {
-		if !bytes.Equal(c.got, c.want) {
-			t.Errorf("%s is % x, want % x", c.name, c.got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if !bytes.Equal(c.got, c.want) {
+				t.Errorf("%s is % x, want % x", c.name, c.got, c.want)
+			}
+		})
 	}
 	if m.BodyKind != BodyData || m.BodyCount != 2 {
 		t.Errorf("body is of kind %d in %d sections, want data in 2", m.BodyKind, m.BodyCount)
@@ -87,13 +87,15 @@ func TestKindsOfBody(t *testing.T) {
 		{"a value", join(value, footer), BodyValue, 1},
 		{"a value of null", section(t, DescriptorValue, nil), BodyValue, 1},
 	} {
-		m, err := Sections(c.msg)
-		if err != nil || m.BodyKind != c.kind || m.BodyCount != c.count {
-			t.Errorf("%s: kind %d, %d sections, %v; want kind %d, %d sections", c.name, m.BodyKind, m.BodyCount, err, c.kind, c.count)
-		}
-		if !bytes.Equal(m.Tail, c.msg) {
-			t.Errorf("%s: tail is % x, want all of % x", c.name, m.Tail, c.msg)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			m, err := Sections(c.msg)
+			if err != nil || m.BodyKind != c.kind || m.BodyCount != c.count {
+				t.Errorf("%s: kind %d, %d sections, %v; want kind %d, %d sections", c.name, m.BodyKind, m.BodyCount, err, c.kind, c.count)
+			}
+			if !bytes.Equal(m.Tail, c.msg) {
+				t.Errorf("%s: tail is % x, want all of % x", c.name, m.Tail, c.msg)
+			}
+		})
 	}
 }
 
@@ -130,9 +132,11 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 		{"a value that is no section", unhex(t, "a1 01 61"), ErrType},
 		{"a bad value deep inside", unhex(t, "00 53 77 c0 06 01 c0 03 01 56 02"), ErrMalformed},
 	} {
-		if m, err := Sections(c.msg); !errors.Is(err, c.err) || m.Body != nil || m.Tail != nil {
-			t.Errorf("%s: %+v, %v; want no message and %v", c.name, m, err, c.err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if m, err := Sections(c.msg); !errors.Is(err, c.err) || m.Body != nil || m.Tail != nil {
+				t.Errorf("%s: %+v, %v; want no message and %v", c.name, m, err, c.err)
+			}
+		})
 	}
 }
 
@@ -141,9 +145,7 @@ func TestSectionsDoNotReachIntoEachOther(t *testing.T) {
 	header, body := section(t, DescriptorHeader, []any{true}), section(t, DescriptorData, []byte("x"))
 	msg := join(header, body)
 	m, err := Sections(msg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = append(m.Header, 0xff)
 	if !bytes.Equal(msg[len(header):], body) {
 		t.Error("appending to the header wrote over the body")

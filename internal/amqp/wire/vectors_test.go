@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // unhex reads hexadecimal with spaces in it.
@@ -128,9 +130,7 @@ func TestEncodingsOfTheStandard(t *testing.T) {
 				t.Errorf("Skip: %v, left %d bytes", err, r.Len())
 			}
 			again, err := AppendAny(nil, v.value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if !v.long && !bytes.Equal(again, encoded) {
 				t.Errorf("AppendAny = % x, want % x", again, encoded)
 			}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // An account's signature opens what it names, until it ends.
@@ -29,9 +30,9 @@ func TestAccountSignatures(t *testing.T) { // H9
 	use := func(types sas.AccountResourceTypes, permissions sas.AccountPermissions, until time.Duration) *service.Client {
 		t.Helper()
 		query, err := y.service().GetSASURL(types, permissions, time.Now().Add(until), nil)
-		must(t, err)
+		testkit.Must(t, err)
 		client, err := service.NewClientWithNoCredential(query, &service.ClientOptions{ClientOptions: y.options()})
-		must(t, err)
+		testkit.Must(t, err)
 		return client
 	}
 	all := sas.AccountResourceTypes{Service: true, Container: true, Object: true}
@@ -40,17 +41,17 @@ func TestAccountSignatures(t *testing.T) { // H9
 		return err
 	}
 	full := use(all, sas.AccountPermissions{Read: true, Write: true, Delete: true, List: true, Create: true}, time.Hour)
-	must(t, put(full, "b"))
+	testkit.Must(t, put(full, "b"))
 	_, err := full.NewListContainersPager(nil).NextPage(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = full.NewContainerClient("other").Create(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 
 	wantCode(t, put(use(all, sas.AccountPermissions{Read: true}, time.Hour), "b"), bloberror.AuthorizationPermissionMismatch)
 	wantCode(t, put(use(sas.AccountResourceTypes{Container: true}, sas.AccountPermissions{Write: true}, time.Hour), "b"), bloberror.AuthorizationResourceTypeMismatch)
 	wantCode(t, put(use(all, sas.AccountPermissions{Write: true}, -time.Minute), "b"), bloberror.AuthenticationFailed)
 	creator := use(all, sas.AccountPermissions{Create: true}, time.Hour)
-	must(t, put(creator, "new"))
+	testkit.Must(t, put(creator, "new"))
 	wantCode(t, put(creator, "new"), bloberror.UnauthorizedBlobOverwrite)
 	_, err = creator.NewContainerClient("box").NewBlobClient("new").Delete(t.Context(), nil)
 	wantCode(t, err, bloberror.AuthorizationPermissionMismatch)
@@ -64,18 +65,18 @@ func TestServiceSignatures(t *testing.T) { // H9
 	// Where the path has the account in its second segment this client would sign for a
 	// container of that name, so that it is told the short form.
 	short, err := service.NewClientFromConnectionString(strings.Replace(y.connection(), "/blob/eventyard", "/blob", 1), &service.ClientOptions{ClientOptions: y.options()})
-	must(t, err)
+	testkit.Must(t, err)
 	box := short.NewContainerClient("box")
 	_, err = box.NewBlockBlobClient("b/1").Upload(t.Context(), streaming.NopCloser(strings.NewReader("x")), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	options := &container.ClientOptions{ClientOptions: y.options()}
 
 	address, err := box.GetSASURL(sas.ContainerPermissions{Read: true, Write: true, List: true}, time.Now().Add(time.Hour), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	shared, err := container.NewClientWithNoCredential(address, options)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = shared.NewBlockBlobClient("b/1").Upload(t.Context(), streaming.NopCloser(strings.NewReader("y")), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	page, err := shared.NewListBlobsFlatPager(nil).NextPage(t.Context())
 	if err != nil || len(page.Segment.BlobItems) != 1 {
 		t.Errorf("the list is %+v, %v", page, err)
@@ -85,21 +86,21 @@ func TestServiceSignatures(t *testing.T) { // H9
 	_, err = shared.Delete(t.Context(), nil) // no signature for a container can do that
 	wantCode(t, err, bloberror.AuthorizationResourceTypeMismatch)
 	elsewhere, err := container.NewClientWithNoCredential(strings.Replace(address, "/box?", "/other?", 1), options)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = elsewhere.NewListBlobsFlatPager(nil).NextPage(t.Context())
 	wantCode(t, err, bloberror.AuthenticationFailed)
 
 	address, err = box.NewBlockBlobClient("b/1").GetSASURL(sas.BlobPermissions{Read: true}, time.Now().Add(time.Hour), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	one, err := blockblob.NewClientWithNoCredential(address, &blockblob.ClientOptions{ClientOptions: y.options()})
-	must(t, err)
+	testkit.Must(t, err)
 	if text := fetch(t, one, 0, 0); text != "y" {
 		t.Errorf("the blob is %q", text)
 	}
 	_, err = one.SetMetadata(t.Context(), nil, nil)
 	wantCode(t, err, bloberror.AuthorizationPermissionMismatch)
 	another, err := blockblob.NewClientWithNoCredential(strings.Replace(address, "b%2F1", "b%2F2", 1), &blockblob.ClientOptions{ClientOptions: y.options()})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = another.GetProperties(t.Context(), nil)
 	wantCode(t, err, bloberror.AuthenticationFailed)
 }
@@ -108,7 +109,7 @@ func TestServiceSignatures(t *testing.T) { // H9
 func TestTermsOfSignatures(t *testing.T) { // H9
 	y := newYard(t)
 	_, err := y.container("box").NewBlockBlobClient("b").Upload(t.Context(), streaming.NopCloser(strings.NewReader("x")), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	soon, past := time.Now().Add(time.Hour).UTC(), time.Now().Add(-time.Hour).UTC()
 	stamp := func(t time.Time) string { return t.Format("2006-01-02T15:04:05Z") }
 	tests := []struct {
@@ -251,9 +252,9 @@ func TestKeysMadeAnew(t *testing.T) { // H9
 	y := newYard(t)
 	const path = "/blob/eventyard?comp=list"
 	before, err := y.registry.Policy("", auth.RootPolicy)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = y.registry.Regenerate(t.Context(), "", auth.RootPolicy, access.PrimaryKey)
-	must(t, err)
+	testkit.Must(t, err)
 	for key, status := range map[string]int{before.Primary: 403, before.Secondary: 200, y.key(): 200} {
 		if got := y.ask("GET", path, nil, nil, y.signed(Account, key)); got.StatusCode != status {
 			t.Errorf("status %d, want %d", got.StatusCode, status)
@@ -295,13 +296,13 @@ func TestTheDevelopmentAccountByTheOfficialClient(t *testing.T) {
 	y := newYard(t)
 	client, err := azblob.NewClientFromConnectionString("DefaultEndpointsProtocol=https;AccountName="+DevelopmentAccount+";AccountKey="+DevelopmentAccountKey+
 		";BlobEndpoint="+y.server.URL+"/blob/"+DevelopmentAccount, &azblob.ClientOptions{ClientOptions: y.options()})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = client.CreateContainer(t.Context(), "box", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = client.UploadStream(t.Context(), "box", "b", bytes.NewReader([]byte("x")), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	got, err := client.DownloadStream(t.Context(), "box", "b", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if all, err := io.ReadAll(got.Body); err != nil || string(all) != "x" {
 		t.Errorf("got %q, %v", all, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Every answer, good or bad, has the headers that libraries look for.
@@ -32,7 +33,7 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 				continue
 			}
 			var reported errorDocument
-			must(t, xml.Unmarshal([]byte(text(t, got)), &reported))
+			testkit.Must(t, xml.Unmarshal([]byte(text(t, got)), &reported))
 			if code := got.Header.Get("x-ms-error-code"); code == "" || reported.Code != code || !strings.Contains(reported.Message, got.Header.Get("x-ms-request-id")) {
 				t.Errorf("%s: told %+v with code %s", path, reported, code)
 			}
@@ -213,7 +214,7 @@ func TestMetrics(t *testing.T) {
 	y.ask("GET", "/blob/eventyard/box/none", nil, nil, y.own())
 	y.ask("GET", "/blob/eventyard/box/none?comp=nonsense", nil, nil, y.own())
 	families, err := registry.Gather()
-	must(t, err)
+	testkit.Must(t, err)
 	var got []string
 	for _, family := range families {
 		for _, m := range family.GetMetric() {

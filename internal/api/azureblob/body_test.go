@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // An upload may pause, and may be slow, and may not be both for long: who sends a byte now
@@ -46,14 +47,14 @@ func TestAnUploadThatStops(t *testing.T) {
 	defer writer.Close()
 	go func() { _, _ = writer.Write(make([]byte, 5000)) }()
 	r, err := http.NewRequestWithContext(t.Context(), "PUT", y.url()+"/box/b", body)
-	must(t, err)
+	testkit.Must(t, err)
 	r.ContentLength = 100_000
 	r.Header.Set("x-ms-blob-type", "BlockBlob")
 	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
 	y.own()(r)
 	got, err := y.server.Client().Do(r)
-	must(t, err)
-	must(t, got.Body.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, got.Body.Close())
 	if got.StatusCode != http.StatusRequestTimeout || got.Header.Get("x-ms-error-code") != "OperationTimedOut" {
 		t.Errorf("got %d %s", got.StatusCode, got.Header.Get("x-ms-error-code"))
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2/checkpoints"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func ownership(partition, owner string, etag *azcore.ETag) azeventhubs.Ownership {
@@ -23,11 +25,11 @@ func ownership(partition, owner string, etag *azcore.ETag) azeventhubs.Ownership
 func TestTheOfficialCheckpointStore(t *testing.T) {
 	y := newYard(t)
 	store, err := checkpoints.NewBlobStore(y.container("leases"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	claim := func(o azeventhubs.Ownership) *azeventhubs.Ownership {
 		t.Helper()
 		got, err := store.ClaimOwnership(t.Context(), []azeventhubs.Ownership{o}, nil)
-		must(t, err)
+		testkit.Must(t, err)
 		if len(got) == 0 {
 			return nil
 		}
@@ -36,7 +38,7 @@ func TestTheOfficialCheckpointStore(t *testing.T) {
 	list := func() []azeventhubs.Ownership {
 		t.Helper()
 		got, err := store.ListOwnership(t.Context(), "ns.example.test", "Orders", "$Default", nil)
-		must(t, err)
+		testkit.Must(t, err)
 		return got
 	}
 	if len(list()) != 0 {
@@ -76,7 +78,7 @@ func TestTheOfficialCheckpointStore(t *testing.T) {
 	}
 
 	for _, at := range []int64{5, 10} {
-		must(t, store.SetCheckpoint(t.Context(), azeventhubs.Checkpoint{
+		testkit.Must(t, store.SetCheckpoint(t.Context(), azeventhubs.Checkpoint{
 			FullyQualifiedNamespace: "ns.example.test", EventHubName: "Orders", ConsumerGroup: "$Default", PartitionID: "0",
 			Offset: to.Ptr(fmt.Sprint(at)), SequenceNumber: to.Ptr(at),
 		}, nil))
@@ -92,7 +94,7 @@ func TestTheOfficialCheckpointStore(t *testing.T) {
 func TestOneClaimWins(t *testing.T) {
 	y := newYard(t)
 	store, err := checkpoints.NewBlobStore(y.container("leases"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	race := func(partition string, etag *azcore.ETag) azeventhubs.Ownership {
 		t.Helper()
 		var won atomic.Pointer[azeventhubs.Ownership]
@@ -101,9 +103,7 @@ func TestOneClaimWins(t *testing.T) {
 		for i := range 24 {
 			all.Go(func() {
 				got, err := store.ClaimOwnership(t.Context(), []azeventhubs.Ownership{ownership(partition, fmt.Sprint("w", i), etag)}, nil)
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, err)
 				if len(got) == 1 {
 					count.Add(1)
 					won.Store(&got[0])

@@ -29,6 +29,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +47,7 @@ type yard struct {
 
 func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := testkit.Quiet()
 	store := metatest.NewMemory()
 	settings := access.Config{
 		Meta: store, Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Development: true, AnyBearer: true, Log: log,
@@ -58,9 +59,9 @@ func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 	y := &yard{t: t, fs: vfs.NewMem()}
 	var err error
 	y.registry, err = access.Open(t.Context(), settings)
-	must(t, err)
+	testkit.Must(t, err)
 	y.blobs, err = blob.Open(blob.Config{Meta: store, FS: y.fs, Log: log})
-	must(t, err)
+	testkit.Must(t, err)
 	cfg.Blobs, cfg.Access = y.blobs, y.registry
 	y.handler = New(cfg)
 	api := y.handler.API()
@@ -73,18 +74,11 @@ func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 	return y
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (y *yard) url() string { return y.server.URL + "/blob/eventyard" }
 
 func (y *yard) key() string {
 	p, err := y.registry.Policy("", auth.RootPolicy)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return p.Primary
 }
 
@@ -101,7 +95,7 @@ func (y *yard) connection() string {
 func (y *yard) client() *azblob.Client {
 	y.t.Helper()
 	c, err := azblob.NewClientFromConnectionString(y.connection(), &azblob.ClientOptions{ClientOptions: y.options()})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return c
 }
 
@@ -111,7 +105,7 @@ func (y *yard) service() *service.Client { return y.client().ServiceClient() }
 func (y *yard) container(name string) *container.Client {
 	y.t.Helper()
 	_, err := y.client().CreateContainer(y.t.Context(), name, nil)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return y.service().NewContainerClient(name)
 }
 
@@ -127,7 +121,7 @@ func wantCode(t testing.TB, err error, code bloberror.Code) {
 func (y *yard) ask(method, path string, body []byte, headers map[string]string, sign ...func(*http.Request)) *http.Response {
 	y.t.Helper()
 	r, err := http.NewRequestWithContext(y.t.Context(), method, y.server.URL+path, bytes.NewReader(body))
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	if len(body) == 0 {
 		r.Body, r.ContentLength = http.NoBody, 0
 	}
@@ -140,10 +134,10 @@ func (y *yard) ask(method, path string, body []byte, headers map[string]string, 
 		s(r)
 	}
 	response, err := y.server.Client().Do(r)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	text, err := io.ReadAll(response.Body)
-	must(y.t, err)
-	must(y.t, response.Body.Close())
+	testkit.Must(y.t, err)
+	testkit.Must(y.t, response.Body.Close())
 	response.Body = io.NopCloser(bytes.NewReader(text))
 	return response
 }
@@ -171,7 +165,7 @@ func (y *yard) signed(account, key string) func(*http.Request) {
 
 func sum(t testing.TB, key, text string) string {
 	plain, err := base64.StdEncoding.DecodeString(key)
-	must(t, err)
+	testkit.Must(t, err)
 	mac := hmac.New(sha256.New, plain)
 	mac.Write([]byte(text))
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
@@ -183,7 +177,7 @@ func (y *yard) own() func(*http.Request) { return y.signed(Account, y.key()) }
 func text(t testing.TB, r *http.Response) string {
 	t.Helper()
 	all, err := io.ReadAll(r.Body)
-	must(t, err)
+	testkit.Must(t, err)
 	return string(all)
 }
 

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/hubs/blob"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // FuzzPath: what is taken apart is what it was put together of.
@@ -103,7 +104,7 @@ func FuzzBlockList(f *testing.F) {
 func FuzzRequest(f *testing.F) {
 	y := newYard(f)
 	_, err := y.blobs.CreateContainer(f.Context(), blob.Path{Account: Account, Container: "box"}, nil)
-	must(f, err)
+	testkit.Must(f, err)
 	f.Add("GET", "/blob/eventyard/box/b", "comp=list&restype=container", "SharedKey eventyard:AAAA", "x-ms-meta-A", "v", "body")
 	f.Add("PUT", "/blob/eventyard/box/b", "comp=block&blockid=MQ==", "SharedKeyLite eventyard:AAAA", "x-ms-lease-id", "v", "")
 	f.Add("PUT", "/blob/eventyard/box/b", "sv=2022-11-02&sr=b&sp=rw&se=2099-01-01&sig=AAAA", "", "x-ms-range", "bytes=0-", "")

@@ -21,6 +21,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The official Go client works with containers.
@@ -31,29 +33,29 @@ func TestContainersByTheOfficialClient(t *testing.T) {
 	_, err := box.GetProperties(t.Context(), nil)
 	wantCode(t, err, bloberror.ContainerNotFound)
 	_, err = box.Create(t.Context(), &container.CreateOptions{Metadata: map[string]*string{"Purpose": to.Ptr("test")}})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = box.Create(t.Context(), nil)
 	wantCode(t, err, bloberror.ContainerAlreadyExists)
 	_, err = client.NewContainerClient("No").Create(t.Context(), nil)
 	wantCode(t, err, bloberror.InvalidResourceName)
 
 	properties, err := box.GetProperties(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if *properties.Metadata["Purpose"] != "test" || properties.ETag == nil || *properties.LeaseState != lease.StateTypeAvailable {
 		t.Errorf("properties are %+v", properties)
 	}
 	_, err = box.SetMetadata(t.Context(), &container.SetMetadataOptions{Metadata: map[string]*string{"other": to.Ptr("")}})
-	must(t, err)
+	testkit.Must(t, err)
 
 	for i := range 4 {
 		_, err := client.NewContainerClient(fmt.Sprint("many-", i)).Create(t.Context(), nil)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	pager := client.NewListContainersPager(&service.ListContainersOptions{MaxResults: to.Ptr[int32](2), Include: service.ListContainersInclude{Metadata: true}})
 	var names []string
 	for pager.More() {
 		page, err := pager.NextPage(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		for _, c := range page.ContainerItems {
 			names = append(names, *c.Name)
 			if _, ok := c.Metadata["other"]; *c.Name == "box" && !ok {
@@ -66,15 +68,15 @@ func TestContainersByTheOfficialClient(t *testing.T) {
 	}
 
 	leased, err := lease.NewContainerClient(box, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = leased.AcquireLease(t.Context(), 15, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = box.Delete(t.Context(), nil)
 	wantCode(t, err, bloberror.LeaseIDMissing)
 	_, err = leased.ReleaseLease(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = box.Delete(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = box.GetProperties(t.Context(), nil)
 	wantCode(t, err, bloberror.ContainerNotFound)
 
@@ -107,12 +109,12 @@ func TestBlobsByTheOfficialClient(t *testing.T) {
 			BlobContentEncoding: to.Ptr("x-none"), BlobContentDisposition: to.Ptr("attachment"),
 		},
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	if !bytes.Equal(written.ContentMD5, digest[:]) || !*written.IsServerEncrypted {
 		t.Errorf("the answer is %+v", written)
 	}
 	got, err := b.GetProperties(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if *got.ETag != *written.ETag || *got.ContentLength != 10 || *got.ContentType != "text/plain" || *got.CacheControl != "no-store" ||
 		*got.ContentLanguage != "de" || *got.ContentEncoding != "x-none" || *got.ContentDisposition != "attachment" ||
 		!bytes.Equal(got.ContentMD5, digest[:]) || *got.BlobType != azblobblob.BlobTypeBlockBlob || *got.Metadata["Ownerid"] != "me" || !got.LastModified.Equal(*written.LastModified) {
@@ -129,24 +131,24 @@ func TestBlobsByTheOfficialClient(t *testing.T) {
 	_, err = b.DownloadStream(t.Context(), &azblobblob.DownloadStreamOptions{Range: azblobblob.HTTPRange{Offset: 10, Count: 1}})
 	wantCode(t, err, bloberror.InvalidRange)
 	checked, err := b.DownloadStream(t.Context(), &azblobblob.DownloadStreamOptions{Range: azblobblob.HTTPRange{Offset: 1, Count: 2}, RangeGetContentMD5: to.Ptr(true)})
-	must(t, err)
+	testkit.Must(t, err)
 	part := md5.Sum(body[1:3])
 	if !bytes.Equal(checked.ContentMD5, part[:]) || !bytes.Equal(checked.BlobContentMD5, digest[:]) {
 		t.Errorf("checksums are %x and %x", checked.ContentMD5, checked.BlobContentMD5)
 	}
-	must(t, checked.Body.Close())
+	testkit.Must(t, checked.Body.Close())
 
 	_, err = b.SetHTTPHeaders(t.Context(), azblobblob.HTTPHeaders{BlobContentType: to.Ptr("text/csv")}, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = b.SetMetadata(t.Context(), map[string]*string{"new": to.Ptr("1")}, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	got, err = b.GetProperties(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if *got.ContentType != "text/csv" || got.CacheControl != nil || len(got.Metadata) != 1 || *got.Metadata["New"] != "1" {
 		t.Errorf("properties are %+v", got)
 	}
 	_, err = b.Delete(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = b.Delete(t.Context(), nil)
 	wantCode(t, err, bloberror.BlobNotFound)
 	_, err = y.service().NewContainerClient("nope").NewBlobClient("b").GetProperties(t.Context(), nil)
@@ -156,10 +158,10 @@ func TestBlobsByTheOfficialClient(t *testing.T) {
 func fetch(t *testing.T, b *blockblob.Client, offset, count int64) string {
 	t.Helper()
 	got, err := b.DownloadStream(t.Context(), &azblobblob.DownloadStreamOptions{Range: azblobblob.HTTPRange{Offset: offset, Count: count}})
-	must(t, err)
+	testkit.Must(t, err)
 	all, err := io.ReadAll(got.Body)
-	must(t, err)
-	must(t, got.Body.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, got.Body.Close())
 	return string(all)
 }
 
@@ -183,11 +185,11 @@ func TestConditionsByTheOfficialClient(t *testing.T) {
 	_, err := send(t, b, "x", modified(azblobblob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(`"0x1"`))}))
 	wantCode(t, err, bloberror.ConditionNotMet)
 	first, err := send(t, b, "1", absent)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = send(t, b, "2", absent)
 	wantCode(t, err, bloberror.BlobAlreadyExists)
 	second, err := send(t, b, "2", modified(azblobblob.ModifiedAccessConditions{IfMatch: &first}))
-	must(t, err)
+	testkit.Must(t, err)
 	for name, when := range map[string]azblobblob.ModifiedAccessConditions{
 		"stale ETag": {IfMatch: &first}, "any ETag must not be there": {IfNoneMatch: to.Ptr(azcore.ETagAny)}, "present ETag must not be": {IfNoneMatch: &second},
 	} {
@@ -198,9 +200,9 @@ func TestConditionsByTheOfficialClient(t *testing.T) {
 	}
 	bare := azcore.ETag(strings.Trim(string(second), `"`)) // as a list shows it
 	_, err = b.SetMetadata(t.Context(), nil, &azblobblob.SetMetadataOptions{AccessConditions: modified(azblobblob.ModifiedAccessConditions{IfMatch: &bare})})
-	must(t, err)
+	testkit.Must(t, err)
 	got, err := b.GetProperties(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	same, err := b.DownloadStream(t.Context(), &azblobblob.DownloadStreamOptions{AccessConditions: modified(azblobblob.ModifiedAccessConditions{IfNoneMatch: got.ETag})})
 	if err != nil || same.ErrorCode == nil || *same.ErrorCode != string(bloberror.ConditionNotMet) { // 304 is no error to this client
 		t.Errorf("a body that is known: %+v, %v", same, err)
@@ -208,19 +210,19 @@ func TestConditionsByTheOfficialClient(t *testing.T) {
 	_, err = b.Delete(t.Context(), &azblobblob.DeleteOptions{AccessConditions: modified(azblobblob.ModifiedAccessConditions{IfModifiedSince: got.LastModified})})
 	wantCode(t, err, bloberror.ConditionNotMet)
 	_, err = b.Delete(t.Context(), &azblobblob.DeleteOptions{AccessConditions: modified(azblobblob.ModifiedAccessConditions{IfUnmodifiedSince: got.LastModified})})
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 func TestLeasesByTheOfficialClient(t *testing.T) {
 	y := newYard(t)
 	b := y.container("box").NewBlockBlobClient("b")
 	_, err := send(t, b, "x", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	const one, two = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 	mine, err := lease.NewBlobClient(b, &lease.BlobClientOptions{LeaseID: to.Ptr(one)})
-	must(t, err)
+	testkit.Must(t, err)
 	other, err := lease.NewBlobClient(b, &lease.BlobClientOptions{LeaseID: to.Ptr(two)})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = mine.AcquireLease(t.Context(), 10, nil)
 	wantCode(t, err, bloberror.InvalidHeaderValue)
 	got, err := mine.AcquireLease(t.Context(), 60, nil)
@@ -232,7 +234,7 @@ func TestLeasesByTheOfficialClient(t *testing.T) {
 	_, err = other.RenewLease(t.Context(), nil)
 	wantCode(t, err, bloberror.LeaseIDMismatchWithLeaseOperation)
 	_, err = mine.RenewLease(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 
 	_, err = send(t, b, "y", nil)
 	wantCode(t, err, bloberror.LeaseIDMissing)
@@ -246,9 +248,9 @@ func TestLeasesByTheOfficialClient(t *testing.T) {
 	_, err = send(t, b, "y", under(two))
 	wantCode(t, err, bloberror.LeaseIDMismatchWithBlobOperation)
 	_, err = send(t, b, "y", under(one))
-	must(t, err)
+	testkit.Must(t, err)
 	properties, err := b.GetProperties(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if *properties.LeaseState != lease.StateTypeLeased || *properties.LeaseStatus != lease.StatusTypeLocked || *properties.LeaseDuration != lease.DurationTypeFixed {
 		t.Errorf("the lease is %v, %v, %v", *properties.LeaseState, *properties.LeaseStatus, *properties.LeaseDuration)
 	}
@@ -263,11 +265,11 @@ func TestLeasesByTheOfficialClient(t *testing.T) {
 	_, err = other.RenewLease(t.Context(), nil)
 	wantCode(t, err, bloberror.LeaseIsBrokenAndCannotBeRenewed)
 	_, err = other.ReleaseLease(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = send(t, b, "z", under(two))
 	wantCode(t, err, bloberror.LeaseNotPresentWithBlobOperation)
 	_, err = send(t, b, "z", nil)
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 // A large body goes up in blocks, in parallel, and comes down in ranges.
@@ -277,14 +279,14 @@ func TestLargeBodiesByTheOfficialClient(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789abcdef-"), 20<<20/17+1)[:20<<20]
 	b := box.NewBlockBlobClient("large")
 	_, err := b.UploadStream(t.Context(), bytes.NewReader(body), &blockblob.UploadStreamOptions{BlockSize: 4 << 20, Concurrency: 3})
-	must(t, err)
+	testkit.Must(t, err)
 	back := make([]byte, len(body))
 	n, err := b.DownloadBuffer(t.Context(), back, &azblobblob.DownloadBufferOptions{BlockSize: 3 << 20, Concurrency: 3})
 	if err != nil || n != int64(len(body)) || !bytes.Equal(back, body) {
 		t.Fatalf("%d bytes came back, %v", n, err)
 	}
 	list, err := b.GetBlockList(t.Context(), blockblob.BlockListTypeAll, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if len(list.CommittedBlocks) != 5 || len(list.UncommittedBlocks) != 0 || *list.CommittedBlocks[0].Size != 4<<20 {
 		t.Errorf("blocks are %+v", list.BlockList)
 	}
@@ -293,7 +295,7 @@ func TestLargeBodiesByTheOfficialClient(t *testing.T) {
 	}
 	whole := box.NewBlockBlobClient("whole")
 	_, err = whole.Upload(t.Context(), streaming.NopCloser(bytes.NewReader(body)), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if text := fetch(t, whole, int64(len(body))-5, 0); text != string(body[len(body)-5:]) {
 		t.Errorf("its end is %q", text)
 	}
@@ -309,7 +311,7 @@ func TestBlocksByTheOfficialClient(t *testing.T) {
 		_, err := b.StageBlock(t.Context(), id(name), streaming.NopCloser(strings.NewReader(text)), &blockblob.StageBlockOptions{
 			TransactionalValidation: azblobblob.TransferValidationTypeCRC64(sum),
 		})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	stage("1", "one ")
 	stage("2", "two ")
@@ -324,7 +326,7 @@ func TestBlocksByTheOfficialClient(t *testing.T) {
 	_, err = b.CommitBlockList(t.Context(), []string{id("2"), id("1"), id("2")}, &blockblob.CommitBlockListOptions{
 		HTTPHeaders: &azblobblob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}, Metadata: map[string]*string{"a": to.Ptr("b")},
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	if text := fetch(t, b, 0, 0); text != "two one two " {
 		t.Errorf("the body is %q", text)
 	}
@@ -340,20 +342,20 @@ func TestListsByTheOfficialClient(t *testing.T) {
 	for _, name := range []string{"a/1", "a/2", "a/b/3", "c", "d/4", "z<&>\"' "} {
 		b := box.NewBlockBlobClient(name)
 		_, err := b.Upload(t.Context(), streaming.NopCloser(strings.NewReader(name)), &blockblob.UploadOptions{Metadata: map[string]*string{"ownerid": to.Ptr("")}})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	var flat []string
 	pager := box.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{MaxResults: to.Ptr[int32](2), Include: container.ListBlobsInclude{Metadata: true}})
 	for pager.More() {
 		page, err := pager.NextPage(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		for _, b := range page.Segment.BlobItems {
 			flat = append(flat, *b.Name)
 			if owner, ok := b.Metadata["ownerid"]; !ok || owner == nil || *owner != "" {
 				t.Errorf("metadata of %s is %v", *b.Name, b.Metadata)
 			}
 			properties, err := box.NewBlobClient(*b.Name).GetProperties(t.Context(), nil)
-			must(t, err)
+			testkit.Must(t, err)
 			if `"`+string(*b.Properties.ETag)+`"` != string(*properties.ETag) || *b.Properties.ContentLength != int64(len(*b.Name)) ||
 				!b.Properties.LastModified.Equal(*properties.LastModified) {
 				t.Errorf("%s is listed as %+v", *b.Name, b.Properties)
@@ -367,7 +369,7 @@ func TestListsByTheOfficialClient(t *testing.T) {
 	hierarchy := box.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: to.Ptr("a/"), MaxResults: to.Ptr[int32](1)})
 	for hierarchy.More() {
 		page, err := hierarchy.NextPage(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		for _, b := range page.Segment.BlobItems {
 			tree = append(tree, *b.Name)
 		}
@@ -389,7 +391,7 @@ func TestHeadersInEitherOrder(t *testing.T) {
 	b := y.container("box").NewBlockBlobClient("b")
 	all := map[string]*string{"a_b": to.Ptr("1"), "ab": to.Ptr("2"), "a1": to.Ptr("3"), "a": to.Ptr("4"), "b_": to.Ptr("5")}
 	_, err := b.Upload(t.Context(), streaming.NopCloser(strings.NewReader("")), &blockblob.UploadOptions{Metadata: all})
-	must(t, err)
+	testkit.Must(t, err)
 	got, err := b.GetProperties(t.Context(), nil)
 	if err != nil || len(got.Metadata) != len(all) {
 		t.Errorf("metadata is %v, %v", got.Metadata, err)
@@ -400,9 +402,9 @@ func TestHeadersInEitherOrder(t *testing.T) {
 func TestBearerByTheOfficialClient(t *testing.T) {
 	y := newYard(t)
 	client, err := azblob.NewClient(y.url(), anyToken{}, &azblob.ClientOptions{ClientOptions: y.options()})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = client.CreateContainer(t.Context(), "box", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = client.UploadBuffer(t.Context(), "box", "b", []byte("x"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 }

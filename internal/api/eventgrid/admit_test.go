@@ -9,12 +9,13 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func signed(t testing.TB, resource, key string, until time.Duration) string {
 	t.Helper()
 	token, err := topickey.Sign(resource, key, time.Now().Add(until))
-	must(t, err)
+	testkit.Must(t, err)
 	return token
 }
 

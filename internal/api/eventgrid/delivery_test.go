@@ -3,7 +3,6 @@ package eventgrid
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/messaging"
@@ -17,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // late is a delivery service that comes into being after the listener. The field is set before the
@@ -33,19 +33,19 @@ func (noDead) Put(context.Context, *topics.Subscription, []pending.Delivery) err
 // deliver runs the real delivery service until the test ends.
 func (y *realYard) deliver(service *late) {
 	t := y.t
-	log := slog.New(slog.DiscardHandler)
+	log := testkit.Quiet()
 	retries, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: log})
-	must(t, err)
+	testkit.Must(t, err)
 	service.Service, err = delivery.Open(t.Context(), delivery.Config{
 		Meta: y.store, Topics: y.topicRegistry, Broker: y.hubs, Sender: idle{}, Dead: noDead{}, RetryLogs: retries, Log: log,
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- service.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		must(t, <-done)
+		testkit.Must(t, <-done)
 	})
 }
 
@@ -56,17 +56,17 @@ func TestOfficialClientsOverRealDelivery(t *testing.T) {
 	y := newRealYard(t, func(c *Config) { c.Pull = service })
 	y.topic("clouds", schema.CloudEvents)
 	_, err := y.topicRegistry.Create(t.Context(), topics.Source{Topic: "clouds"}, "jobs", topics.Settings{Pull: &topics.Pull{}})
-	must(t, err)
+	testkit.Must(t, err)
 	y.deliver(service)
 
 	sender, receiver := y.namespace(true)
 	sent := newCloudEvent(t, map[string]any{"n": 1.0})
 	_, err = sender.SendEvents(t.Context(), []*messaging.CloudEvent{&sent}, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	receive := func() aznamespaces.ReceiveDetails {
 		t.Helper()
 		got, err := receiver.ReceiveEvents(t.Context(), &aznamespaces.ReceiveEventsOptions{MaxEvents: to.Ptr[int32](10), MaxWaitTime: to.Ptr[int32](20)})
-		must(t, err)
+		testkit.Must(t, err)
 		if len(got.Details) != 1 || got.Details[0].Event.ID != sent.ID || got.Details[0].Event.Extensions["mine"] != "kept" {
 			t.Fatalf("received %+v", got.Details)
 		}
@@ -74,7 +74,7 @@ func TestOfficialClientsOverRealDelivery(t *testing.T) {
 	}
 	first := receive()
 	released, err := receiver.ReleaseEvents(t.Context(), []string{*first.BrokerProperties.LockToken}, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if len(released.SucceededLockTokens) != 1 {
 		t.Fatalf("released %+v", released)
 	}
@@ -84,12 +84,12 @@ func TestOfficialClientsOverRealDelivery(t *testing.T) {
 	}
 	tokens := []string{*first.BrokerProperties.LockToken, *second.BrokerProperties.LockToken, "alien"}
 	settled, err := receiver.AcknowledgeEvents(t.Context(), tokens, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if failed := settled.FailedLockTokens; len(settled.SucceededLockTokens) != 1 || len(failed) != 2 || *failed[0].Error.Code != "TokenLost" || *failed[1].Error.Code != "BadToken" {
 		t.Errorf("settled %+v", settled)
 	}
 	none, err := receiver.ReceiveEvents(t.Context(), &aznamespaces.ReceiveEventsOptions{MaxWaitTime: to.Ptr[int32](1)})
-	must(t, err)
+	testkit.Must(t, err)
 	if len(none.Details) != 0 {
 		t.Errorf("received %+v", none.Details)
 	}

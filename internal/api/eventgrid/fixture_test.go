@@ -27,6 +27,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -86,10 +87,10 @@ func newAccess(t testing.TB, log *slog.Logger) *access.Registry {
 	topicRegistry, err := access.Open(t.Context(), access.Config{
 		Meta: metatest.NewMemory(), Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Development: true, AnyBearer: true, Log: log,
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	for name, rights := range policies {
 		_, err := topicRegistry.Create(t.Context(), access.Policy{Name: name, Rights: rights, Primary: policyKey(name)})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	return topicRegistry
 }
@@ -109,7 +110,7 @@ func (y *yard) in(t testing.TB) *yard {
 func (y *yard) request(method, path, body string, change ...func(*http.Request)) *http.Request {
 	y.t.Helper()
 	r, err := http.NewRequestWithContext(y.t.Context(), method, y.server.URL+path, strings.NewReader(body))
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	for _, c := range change {
 		c(r)
 	}
@@ -120,10 +121,10 @@ func (y *yard) request(method, path, body string, change ...func(*http.Request))
 func (y *yard) ask(method, path, body string, change ...func(*http.Request)) reply {
 	y.t.Helper()
 	response, err := y.server.Client().Do(y.request(method, path, body, change...))
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	text, err := io.ReadAll(response.Body)
-	must(y.t, err)
-	must(y.t, response.Body.Close())
+	testkit.Must(y.t, err)
+	testkit.Must(y.t, response.Body.Close())
 	return reply{y.t, response, string(text)}
 }
 
@@ -371,13 +372,6 @@ func (p *puller) Settle(_ context.Context, subscription string, how delivery.Set
 		all = append(all, delivery.Settled{Token: token, Err: err})
 	}
 	return all, nil
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // errorLog counts the lines of a log that say that something promised was not kept. A test that

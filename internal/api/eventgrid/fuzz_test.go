@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // FuzzPath: whatever is found in a path comes back when it is written again, and a name holds
@@ -88,7 +90,7 @@ func FuzzLockTokens(f *testing.F) {
 			t.Fatalf("%d tokens", len(tokens))
 		}
 		written, err := json.Marshal(map[string]any{"lockTokens": tokens})
-		must(t, err)
+		testkit.Must(t, err)
 		again, err := parseLockTokens(written)
 		if err != nil || strings.Join(again, "\n") != strings.Join(tokens, "\n") {
 			t.Fatalf("%q came back as %q, %v", tokens, again, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -58,7 +59,7 @@ func TestTopicsByManagement(t *testing.T) {
 				t.Errorf("made %+v", made)
 			}
 			before, err := y.topicRegistry.Topic("orders")
-			must(t, err)
+			testkit.Must(t, err)
 			got := y.ask("GET", base+"/orders", "", asRoot).want(200)
 			if strings.Contains(got.text, before.Key1) || strings.Contains(got.text, before.Key2) {
 				t.Errorf("a key is shown: %s", got.text)
@@ -66,7 +67,7 @@ func TestTopicsByManagement(t *testing.T) {
 			var changed shownTopic
 			y.ask("PUT", base+"/orders", `{"properties":{"disableLocalAuth":true}}`, asRoot).want(200).json(&changed)
 			after, err := y.topicRegistry.Topic("orders")
-			must(t, err)
+			testkit.Must(t, err)
 			if !changed.Properties.DisableLocalAuth || len(changed.Tags) != 0 || after.Key1 != before.Key1 || after.Schema != schema.CloudEvents {
 				t.Errorf("changed to %+v", after)
 			}
@@ -156,7 +157,7 @@ func TestTopicsAreUpdated(t *testing.T) {
 	y := newRealYard(t)
 	y.ask("PUT", grid+"/topics/orders", `{"tags":{"a":"1"},"properties":{"inputSchema":"CloudEventSchemaV1_0","disableLocalAuth":true}}`, asRoot).want(201)
 	before, err := y.topicRegistry.Topic("orders")
-	must(t, err)
+	testkit.Must(t, err)
 	var shown shownTopic
 	y.ask("PATCH", grid+"/topics/orders", `{"tags":{"b":"2"}}`, asRoot).want(200).json(&shown)
 	if shown.Tags["b"] != "2" || len(shown.Tags) != 1 || !shown.Properties.DisableLocalAuth {
@@ -164,7 +165,7 @@ func TestTopicsAreUpdated(t *testing.T) {
 	}
 	y.ask("PATCH", grid+"/topics/orders", `{"properties":{"disableLocalAuth":false}}`, asRoot).want(200).json(&shown)
 	after, err := y.topicRegistry.Topic("orders")
-	must(t, err)
+	testkit.Must(t, err)
 	if after.DisableKeys || after.Tags["b"] != "2" || after.Key1 != before.Key1 || after.Schema != schema.CloudEvents {
 		t.Errorf("changed to %+v", after)
 	}
@@ -240,10 +241,10 @@ func TestSubscriptionsByManagement(t *testing.T) {
 func (y *realYard) writtenBack(path, text string) {
 	y.t.Helper()
 	before, err := y.topicRegistry.Find(topics.Source{Topic: "orders"}, "mailer")
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.ask("PUT", path, text, asRoot).want(200)
 	after, err := y.topicRegistry.Find(topics.Source{Topic: "orders"}, "mailer")
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	// TLS of 1.2 at least is what is done by itself, too.
 	same := cmp.Options{cmpopts.IgnoreFields(topics.Subscription{}, "Updated"), cmpopts.IgnoreFields(egress.Endpoint{}, "MinTLS")}
 	if diff := cmp.Diff(before, after, same); diff != "" {
@@ -258,15 +259,15 @@ func TestSubscriptionsAreReplacedAndUpdated(t *testing.T) {
 	y.topic("orders", schema.EventGrid)
 	source, path := topics.Source{Topic: "orders"}, grid+"/topics/orders/eventSubscriptions/mailer"
 	signing, err := signature.New(signature.HMAC)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{
 		Webhook: &egress.Endpoint{URL: "https://mail.example/hook?code=hush"}, Keys: []signature.Key{signing}, Timeout: 7 * time.Second, Labels: []string{"l"},
 		Output: schema.CloudEvents, Retry: retry.Policy{MaxAttempts: 5, TimeToLive: time.Hour}, Expires: time.Now().Add(time.Hour), DeadLetter: topics.Target{Kind: topics.TargetYard},
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	find := func() topics.Subscription {
 		s, err := y.topicRegistry.Find(source, "mailer")
-		must(t, err)
+		testkit.Must(t, err)
 		return s
 	}
 	y.ask("PATCH", path, `{"labels":["m"]}`, asRoot).want(200)
@@ -310,7 +311,7 @@ func TestPullSubscriptionsByManagement(t *testing.T) {
 			t.Errorf("made %+v", shown)
 		}
 		s, err := y.topicRegistry.Find(topics.Source{Topic: "clouds"}, "jobs")
-		must(t, err)
+		testkit.Must(t, err)
 		return s
 	}
 	s := put(201, `"receiveLockDurationInSeconds":90,"eventTimeToLive":"PT30M","deadLetterDestinationWithResourceIdentity":{"deadLetterDestination":{"endpointType":"Yard"}}`)

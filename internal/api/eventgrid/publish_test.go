@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // event is one in Event Grid's schema.
@@ -34,7 +35,7 @@ func ids(t testing.TB, form schema.Form, events []string) string {
 	var all []string
 	for _, e := range events {
 		var envelope schema.Envelope
-		must(t, envelope.Scan(form, []byte(e)))
+		testkit.Must(t, envelope.Scan(form, []byte(e)))
 		all = append(all, string(envelope.ID))
 	}
 	return strings.Join(all, " ")

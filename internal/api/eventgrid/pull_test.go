@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const jobs = "/topics/clouds/eventsubscriptions/jobs"
@@ -28,7 +29,7 @@ func storedEvent(t testing.TB, kind schema.Kind, mapping schema.Mapping, body st
 	events, err := schema.Read(schema.Publication{
 		Kind: kind, Mapping: mapping, Header: h, Body: []byte(body), Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), NewID: func() string { return "made" },
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	return events[0]
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -62,10 +63,10 @@ func TestSubscriptionsAreChangedByTwo(t *testing.T) {
 			y.topic("orders", schema.EventGrid)
 			source := topics.Source{Topic: "orders"}
 			_, err := y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}})
-			must(t, err)
+			testkit.Must(t, err)
 			y.meddle(func() {
 				_, err := y.topicRegistry.Update(t.Context(), source, "mailer", func(s *topics.Settings) error { s.Concurrency = 3; return nil })
-				must(t, err)
+				testkit.Must(t, err)
 			})
 			y.ask(method, grid+"/topics/orders/eventSubscriptions/mailer", body, asRoot).want(200)
 			s, err := y.topicRegistry.Find(source, "mailer")
@@ -84,15 +85,15 @@ func TestSubscriptionsAreMadeByTwo(t *testing.T) {
 	y.topic("orders", schema.EventGrid)
 	y.meddle(func() {
 		_, err := y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}, Concurrency: 3})
-		must(t, err)
+		testkit.Must(t, err)
 	})
 	y.ask("PUT", path, hook, asRoot).want(200)
 	if s, err := y.topicRegistry.Find(source, "mailer"); err != nil || s.Concurrency != 3 || len(s.Labels) != 1 {
 		t.Errorf("it has a concurrency of %d and labels %v, %v", s.Concurrency, s.Labels, err)
 	}
-	y.meddle(func() { must(t, y.topicRegistry.Delete(t.Context(), source, "mailer")) })
+	y.meddle(func() { testkit.Must(t, y.topicRegistry.Delete(t.Context(), source, "mailer")) })
 	y.ask("PUT", path, strings.Replace(hook, `"l"`, `"m"`, 1), asRoot).want(201)
-	y.meddle(func() { must(t, y.topicRegistry.Delete(t.Context(), source, "mailer")) })
+	y.meddle(func() { testkit.Must(t, y.topicRegistry.Delete(t.Context(), source, "mailer")) })
 	y.ask("PATCH", path, `{"labels":["mine"]}`, asRoot).refused(404, "ResourceNotFound")
 }
 
@@ -102,13 +103,13 @@ func TestTopicsAreChangedByTwo(t *testing.T) {
 	y.topic("orders", schema.EventGrid)
 	y.meddle(func() {
 		_, err := y.topicRegistry.UpdateTopic(t.Context(), "orders", func(t *topics.Topic) error { t.DisableKeys = true; return nil })
-		must(t, err)
+		testkit.Must(t, err)
 	})
 	y.ask("PATCH", grid+"/topics/orders", `{"tags":{"a":"1"}}`, asRoot).want(200)
 	if now, err := y.topicRegistry.Topic("orders"); err != nil || !now.DisableKeys || now.Tags["a"] != "1" {
 		t.Errorf("it is %+v, %v", now, err)
 	}
-	y.meddle(func() { must(t, y.topicRegistry.DeleteTopic(t.Context(), "orders")) })
+	y.meddle(func() { testkit.Must(t, y.topicRegistry.DeleteTopic(t.Context(), "orders")) })
 	y.ask("PATCH", grid+"/topics/orders", `{"tags":{"a":"2"}}`, asRoot).refused(404, "ResourceNotFound")
 	y.listed("/topics", "yard-events")
 }

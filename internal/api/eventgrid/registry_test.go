@@ -3,7 +3,6 @@ package eventgrid
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -32,21 +32,21 @@ type realYard struct {
 
 func newRealYard(t *testing.T, change ...func(*Config)) *realYard {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
+	log := testkit.Quiet()
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, engine.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, engine.Close()) })
 	store := metatest.NewMemory()
 	hubs, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: log})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = hubs.CreateHub(t.Context(), broker.HubConfig{Name: "a/b", Partitions: 1})
-	must(t, err)
+	testkit.Must(t, err)
 	y := &realYard{asker: &asker{agreement: topics.Agreement{Agreed: true}}, engine: engine, store: store, hubs: hubs}
 	y.topicRegistry, err = topics.Open(t.Context(), topics.Config{
 		Engine: engine, Meta: store, Broker: hubs, Validate: y.asker, Log: log,
 		ValidationURL: func(s topics.Subscription, token string) string { return ValidationPath(s.Source.Topic, s.ID, token) },
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	y.yard = newYard(t, append(change, func(c *Config) { c.Topics = y.topicRegistry })...)
 	return y
 }
@@ -75,7 +75,7 @@ func (a *asker) say(agreement topics.Agreement) {
 func (y *realYard) topic(name string, kind schema.Kind) topics.Topic {
 	y.t.Helper()
 	t, err := y.topicRegistry.CreateTopic(y.t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: name, Schema: kind, Key1: key1, Key2: key2}})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return t
 }
 
@@ -83,13 +83,13 @@ func (y *realYard) topic(name string, kind schema.Kind) topics.Topic {
 func (y *realYard) log(t topics.Topic) (events []string) {
 	y.t.Helper()
 	partition, err := y.topicRegistry.Log(&t)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	cursor, err := partition.Cursor(y.t.Context(), eventlog.Earliest())
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	defer cursor.Close()
 	for {
 		run, err := cursor.TryNext(y.t.Context())
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		if len(run.Events) == 0 {
 			return events
 		}
@@ -143,7 +143,7 @@ func TestEventsThatGrow(t *testing.T) { // G12
 		Name: "mapped", Schema: schema.Custom, Key1: key1, Key2: key2,
 		Mapping: schema.Mapping{EventType: schema.Field{Default: strings.Repeat("t", 1024)}},
 	}})
-	must(t, err)
+	testkit.Must(t, err)
 	many := func(n int) string { return "[" + strings.Repeat(`{"n":"`+strings.Repeat("x", 195)+`"},`, n-1) + "{}]" }
 	text := y.ask("POST", "/topics/mapped/api/events", many(5000), withKey).refused(413, "PayloadTooLarge")
 	if !strings.Contains(text, "5000 events") || !strings.Contains(text, "as they are stored") || !strings.Contains(text, "several smaller requests") {
@@ -178,11 +178,11 @@ func TestKeysAndTopicsThatEnd(t *testing.T) { // G12
 	const path = "/topics/orders/api/events"
 	y.ask("POST", path, "[]", withKey).want(200)
 	renewed, err := y.topicRegistry.RegenerateKey(t.Context(), "orders", topics.Key1)
-	must(t, err)
+	testkit.Must(t, err)
 	y.ask("POST", path, "[]", withKey).refused(401, "Unauthorized")
 	y.ask("POST", path, "[]", header("aeg-sas-key", renewed.Key1)).want(200)
 	y.ask("POST", path, "[]", header("aeg-sas-key", key2)).want(200)
-	must(t, y.topicRegistry.DeleteTopic(t.Context(), "orders"))
+	testkit.Must(t, y.topicRegistry.DeleteTopic(t.Context(), "orders"))
 	y.ask("POST", path, "["+event("a")+"]", header("aeg-sas-key", key2)).refused(404, "ResourceNotFound")
 }
 
@@ -193,7 +193,7 @@ func TestTheLinkOfAnEndpoint(t *testing.T) {
 	y.asker.say(topics.Agreement{Awaiting: true})
 	source := topics.Source{Topic: "orders"}
 	s, err := y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}})
-	must(t, err)
+	testkit.Must(t, err)
 	if s.State != topics.Pending {
 		t.Fatalf("it is %s", s.State)
 	}
@@ -201,7 +201,7 @@ func TestTheLinkOfAnEndpoint(t *testing.T) {
 	y.ask("GET", link+"x", "").refused(403, "InvalidValidationLink")
 	y.ask("POST", link, "", header("WebHook-Allowed-Rate", "60")).want(200)
 	s, err = y.topicRegistry.Find(source, "mailer")
-	must(t, err)
+	testkit.Must(t, err)
 	if s.State != topics.Active || s.Validation.Rate != 60 {
 		t.Errorf("it is %s, at %d a minute", s.State, s.Validation.Rate)
 	}

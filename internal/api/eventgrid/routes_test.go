@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const manager = "/subscriptions/0-1/resourceGroups/yard"
@@ -69,9 +70,7 @@ func TestPathsAreFound(t *testing.T) {
 		t.Run(test.method+" "+test.path, func(t *testing.T) {
 			r := httptest.NewRequest(test.method, "https://bare.localhost"+test.path, nil)
 			c := d.newCall(&frame.Call{ResponseWriter: httptest.NewRecorder(), R: r})
-			if err := c.Find(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.Find())
 			if want := (names{test.topic, test.subscription, test.hub}); c.Route.Name != test.name || c.names != want {
 				t.Errorf("found %s %+v", c.Route.Name, c.names)
 			}
@@ -160,7 +159,7 @@ func TestWhatTheHandlerServes(t *testing.T) {
 func TestValidationPathCarriesAnyToken(t *testing.T) {
 	path := ValidationPath("orders", "a+b", "x&y=z/?#% ")
 	u, err := url.Parse("http://localhost" + path)
-	must(t, err)
+	testkit.Must(t, err)
 	if q := u.Query(); u.Path != "/topics/orders/validate" || q.Get("id") != "a+b" || q.Get("token") != "x&y=z/?#% " {
 		t.Errorf("%s is read as %s %v", path, u.Path, q)
 	}

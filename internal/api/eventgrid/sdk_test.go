@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // anyToken is a credential that everybody has.
@@ -39,18 +40,18 @@ func (y *yard) publishers(topic string) map[string]*azeventgrid.Client {
 	endpoint := y.server.URL + "/topics/" + topic + "/api/events"
 	options := &azeventgrid.ClientOptions{ClientOptions: y.options()}
 	byKey, err := azeventgrid.NewClientWithSharedKeyCredential(endpoint, azcore.NewKeyCredential(key1), options)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	bySignature, err := azeventgrid.NewClientWithSAS(endpoint, azcore.NewSASCredential(signed(y.t, endpoint, key2, time.Hour)), options)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	byBearer, err := azeventgrid.NewClient(endpoint, anyToken{}, options)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return map[string]*azeventgrid.Client{"key": byKey, "signature": bySignature, "bearer": byBearer}
 }
 
 func newCloudEvent(t testing.TB, data any) messaging.CloudEvent {
 	t.Helper()
 	e, err := messaging.NewCloudEvent("/source", "type", data, &messaging.CloudEventOptions{Subject: to.Ptr("subject"), Extensions: map[string]any{"mine": "kept"}})
-	must(t, err)
+	testkit.Must(t, err)
 	return e
 }
 
@@ -63,18 +64,18 @@ func TestOfficialPublisher(t *testing.T) {
 				ID: to.Ptr("1"), Subject: to.Ptr("s"), EventType: to.Ptr("t"), EventTime: to.Ptr(time.Now()), DataVersion: to.Ptr("1.0"), Data: map[string]any{"n": 1},
 			}
 			_, err := y.publishers("orders")[name].PublishEvents(t.Context(), []azeventgrid.Event{grid, grid}, nil)
-			must(t, err)
+			testkit.Must(t, err)
 			if got := ids(t, schema.EventGridForm, y.topics.stored("orders")); got != "1 1" {
 				t.Errorf("stored %q", got)
 			}
 			binary, structured := newCloudEvent(t, []byte{0xff}), newCloudEvent(t, map[string]string{"a": "b"})
 			_, err = y.publishers("clouds")[name].PublishCloudEvents(t.Context(), []messaging.CloudEvent{binary, structured}, nil)
-			must(t, err)
+			testkit.Must(t, err)
 			if got := ids(t, schema.CloudEventForm, y.topics.stored("clouds")); got != binary.ID+" "+structured.ID {
 				t.Errorf("stored %q", got)
 			}
 			_, err = y.publishers("mapped")[name].PublishCustomEventEvents(t.Context(), []any{map[string]any{"path": "x", "z": 1}}, nil)
-			must(t, err)
+			testkit.Must(t, err)
 			if n := len(y.topics.stored("mapped")); n != 1 {
 				t.Errorf("stored %d", n)
 			}
@@ -86,7 +87,7 @@ func TestOfficialPublisher(t *testing.T) {
 func TestOfficialPublisherIsRefused(t *testing.T) {
 	y := newYard(t)
 	wrong, err := azeventgrid.NewClientWithSharedKeyCredential(y.server.URL+"/topics/orders/api/events", azcore.NewKeyCredential("wrong"), &azeventgrid.ClientOptions{ClientOptions: y.options()})
-	must(t, err)
+	testkit.Must(t, err)
 	good := y.publishers("orders")["key"]
 	_, keyErr := wrong.PublishEvents(t.Context(), nil, nil)
 	_, schemaErr := good.PublishEvents(t.Context(), []azeventgrid.Event{{ID: to.Ptr("1")}}, nil)
@@ -111,9 +112,9 @@ func TestOfficialPublisherTriesAgain(t *testing.T) {
 	transport := mend{y}
 	client, err := azeventgrid.NewClientWithSharedKeyCredential(y.server.URL+"/topics/orders/api/events", azcore.NewKeyCredential(key1),
 		&azeventgrid.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: transport, Retry: policy.RetryOptions{RetryDelay: time.Millisecond}}})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = client.PublishCustomEventEvents(t.Context(), []any{map[string]any{"id": "1", "subject": "s", "eventType": "t", "eventTime": time.Now()}}, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if n := len(y.topics.stored("orders")); n != 1 {
 		t.Errorf("stored %d", n)
 	}
@@ -139,15 +140,15 @@ func (y *yard) namespace(byKey bool) (*aznamespaces.SenderClient, *aznamespaces.
 	send, receive := &aznamespaces.SenderClientOptions{ClientOptions: y.options()}, &aznamespaces.ReceiverClientOptions{ClientOptions: y.options()}
 	if byKey {
 		sender, err := aznamespaces.NewSenderClientWithSharedKeyCredential(y.server.URL, "clouds", azcore.NewKeyCredential(key1), send)
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		receiver, err := aznamespaces.NewReceiverClientWithSharedKeyCredential(y.server.URL, "clouds", "jobs", azcore.NewKeyCredential(key2), receive)
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		return sender, receiver
 	}
 	sender, err := aznamespaces.NewSenderClient(y.server.URL, "clouds", anyToken{}, send)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	receiver, err := aznamespaces.NewReceiverClient(y.server.URL, "clouds", "jobs", anyToken{}, receive)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return sender, receiver
 }
 
@@ -159,14 +160,14 @@ func TestOfficialNamespaceClients(t *testing.T) {
 			sender, receiver := y.namespace(byKey)
 			one, two := newCloudEvent(t, []byte("bytes")), newCloudEvent(t, map[string]any{"n": 1.0})
 			_, err := sender.SendEvent(t.Context(), &one, nil)
-			must(t, err)
+			testkit.Must(t, err)
 			_, err = sender.SendEvents(t.Context(), []*messaging.CloudEvent{&two}, nil)
-			must(t, err)
+			testkit.Must(t, err)
 			for i, e := range y.topics.stored("clouds") {
 				y.pull.events = append(y.pull.events, delivery.Received{Token: fmt.Sprint("token", i), Delivery: i + 1, Form: schema.CloudEventForm, Event: []byte(e)})
 			}
 			got, err := receiver.ReceiveEvents(t.Context(), &aznamespaces.ReceiveEventsOptions{MaxEvents: to.Ptr[int32](5), MaxWaitTime: to.Ptr[int32](10)})
-			must(t, err)
+			testkit.Must(t, err)
 			if len(got.Details) != 2 || got.Details[0].Event.ID != one.ID || string(got.Details[0].Event.Data.([]byte)) != "bytes" || got.Details[1].Event.Extensions["mine"] != "kept" {
 				t.Fatalf("received %+v", got.Details)
 			}
@@ -184,13 +185,13 @@ func (y *yard) settleOfficially(receiver *aznamespaces.ReceiverClient) {
 	y.pull.lost = "lost"
 	tokens := []string{"token0", "lost"}
 	acknowledged, err := receiver.AcknowledgeEvents(t.Context(), tokens, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	released, err := receiver.ReleaseEvents(t.Context(), tokens, &aznamespaces.ReleaseEventsOptions{ReleaseDelayInSeconds: to.Ptr(aznamespaces.ReleaseDelayTenSeconds)})
-	must(t, err)
+	testkit.Must(t, err)
 	rejected, err := receiver.RejectEvents(t.Context(), tokens, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	renewed, err := receiver.RenewEventLocks(t.Context(), tokens, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, outcome := range []struct {
 		good []string
 		bad  []aznamespaces.FailedLockToken
@@ -214,7 +215,7 @@ func (y *yard) settleOfficially(receiver *aznamespaces.ReceiverClient) {
 func TestOfficialReceiverIsRefused(t *testing.T) { // G12
 	y := newYard(t)
 	receiver, err := aznamespaces.NewReceiverClientWithSharedKeyCredential(y.server.URL, "clouds", "no such", azcore.NewKeyCredential(key1), &aznamespaces.ReceiverClientOptions{ClientOptions: y.options()})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = receiver.ReceiveEvents(t.Context(), nil)
 	var reported *azcore.ResponseError
 	if !errors.As(err, &reported) || reported.StatusCode != 404 || reported.ErrorCode != "NotFound" {

@@ -45,16 +45,18 @@ func TestDecide(t *testing.T) { // F5, F7
 		{"by one who can try", probing30, View{Record: half, Self: "a", Unchanged: time.Hour}, ""},
 		{"held stays", probing30, View{Record: Record{State: Held, Term: 7}, Ready: true, Failures: 1 << 20, Unchanged: 1000 * time.Hour}, ""},
 	} {
-		tt.view.Incident, tt.view.Now = "fresh", epoch
-		if tt.view.Self == "" {
-			tt.view.Self = "me"
-		}
-		got, changed := Decide(tt.policy, tt.view)
-		if changed != (tt.want != "") {
-			t.Errorf("%s: %v", tt.name, changed)
-		} else if changed && (got.State != tt.want || got.Term != tt.view.Record.Term+1 || got.By != tt.view.Self) {
-			t.Errorf("%s: %+v", tt.name, got)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			tt.view.Incident, tt.view.Now = "fresh", epoch
+			if tt.view.Self == "" {
+				tt.view.Self = "me"
+			}
+			got, changed := Decide(tt.policy, tt.view)
+			if changed != (tt.want != "") {
+				t.Errorf("%s: %v", tt.name, changed)
+			} else if changed && (got.State != tt.want || got.Term != tt.view.Record.Term+1 || got.By != tt.view.Self) {
+				t.Errorf("%s: %+v", tt.name, got)
+			}
+		})
 	}
 }
 
@@ -96,14 +98,16 @@ func TestAnIncidentKeepsItsNameUntilItIsClosed(t *testing.T) { // F6, F7
 		{"an operator holds it", func(r Record) Record { r, _ = Hold(r, "w", "ann", "let me look", epoch); return r }, Record{State: Held, Trips: 1, By: "ann"}},
 	}
 	for i, s := range steps {
-		r = s.do(r)
-		got := Record{State: r.State, Prober: r.Prober, Trips: r.Trips, Untried: r.Untried, By: r.By}
-		if fmt.Sprint(got) != fmt.Sprint(s.want) {
-			t.Errorf("%s: %+v", s.name, r)
-		}
-		if r.Incident != "x" || r.Term != int64(i+2) || r.Failures != 11 || len(r.Samples) != 1 || !r.Opened.Equal(epoch) {
-			t.Errorf("%s: the incident is %+v", s.name, r)
-		}
+		t.Run(s.name, func(t *testing.T) {
+			r = s.do(r)
+			got := Record{State: r.State, Prober: r.Prober, Trips: r.Trips, Untried: r.Untried, By: r.By}
+			if fmt.Sprint(got) != fmt.Sprint(s.want) {
+				t.Errorf("%s: %+v", s.name, r)
+			}
+			if r.Incident != "x" || r.Term != int64(i+2) || r.Failures != 11 || len(r.Samples) != 1 || !r.Opened.Equal(epoch) {
+				t.Errorf("%s: the incident is %+v", s.name, r)
+			}
+		})
 	}
 	r, _ = Resume(r, "ann", "mended", epoch)
 	want := Record{State: Closed, Term: 7, By: "ann", Reason: "mended", Since: epoch, Policy: probing30}

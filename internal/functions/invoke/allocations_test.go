@@ -2,7 +2,11 @@
 
 package invoke
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
 
 // With the race detector pools drop what they are given, at random.
 func TestWritingAllocatesNothingPerEvent(t *testing.T) {
@@ -11,9 +15,7 @@ func TestWritingAllocatesNothingPerEvent(t *testing.T) {
 		p := &page{}
 		allocations := testing.AllocsPerRun(20, func() {
 			p.body = p.body[:0]
-			if err := p.write(f, &call); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, p.write(f, &call))
 		})
 		if allocations > 5 {
 			t.Errorf("%s: %v allocations for %d events", f, allocations, len(call.Events))

@@ -9,6 +9,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1: each event carries a stable id and its attempt.
@@ -75,13 +76,9 @@ func TestEventsAreSentAsCloudEvents(t *testing.T) {
 func wantSDKToRead(t *testing.T, batch string) {
 	t.Helper()
 	var events []cloudevents.Event
-	if err := json.Unmarshal([]byte(batch), &events); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(batch), &events))
 	for _, e := range events {
-		if err := e.Validate(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, e.Validate())
 		if e.ID() != "billing/orders/3/17" || e.Extensions()["sequence"] != "17" || e.Extensions()["attempt"] != int32(2) {
 			t.Errorf("the SDK reads id %s and %v", e.ID(), e.Extensions())
 		}
@@ -90,9 +87,7 @@ func wantSDKToRead(t *testing.T, batch string) {
 
 func TestABatchHasTheEventsInOrder(t *testing.T) {
 	var got []struct{ ID, Sequence string }
-	if err := json.Unmarshal([]byte(written(t, CloudEvents, threeEvents())), &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(written(t, CloudEvents, threeEvents())), &got))
 	if len(got) != 3 || got[0].ID != "billing/orders/3/17" || got[1].ID != "billing/orders/3/18" || got[2].Sequence != "19" {
 		t.Errorf("wrote %+v", got)
 	}
@@ -107,9 +102,7 @@ func TestIDsAreTheCallers(t *testing.T) {
 		if f == CloudEvents {
 			text = `{"events":` + text + `}`
 		}
-		if err := json.Unmarshal([]byte(text), &batch); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(text), &batch))
 		if batch.Events[0]["id"] != "mine\"17" || slices.Contains(slices.Collect(maps.Keys(batch.Events[0])), "originalid") {
 			t.Errorf("as %s it is %v", f, batch.Events[0])
 		}

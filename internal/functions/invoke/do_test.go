@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1: any program reached over HTTP is a function.
@@ -184,9 +185,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func listener(t *testing.T, f func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var enqueued = time.Date(2026, 11, 15, 12, 0, 0, 123_000_000, time.UTC)
@@ -33,9 +34,7 @@ func written(t testing.TB, f Format, call Call) string {
 	t.Helper()
 	l := borrow()
 	defer l.letGo()
-	if err := l.write(f, &call); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.write(f, &call))
 	if !json.Valid(l.body) {
 		t.Fatalf("wrote what is no JSON: %s", l.body)
 	}
@@ -54,9 +53,7 @@ func serve(t testing.TB, program http.HandlerFunc) *httptest.Server {
 func caller(t testing.TB, cfg Config) *Caller {
 	t.Helper()
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -65,9 +62,7 @@ func caller(t testing.TB, cfg Config) *Caller {
 func does(t testing.TB, c *Caller, call Call) Answer {
 	t.Helper()
 	a, err := c.Do(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return a
 }
 
@@ -87,8 +82,6 @@ func wantFailed(t testing.TB, a Answer, status int, parts ...string) {
 func readAll(t testing.TB, r io.Reader) string {
 	t.Helper()
 	all, err := io.ReadAll(r)
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 	return string(all)
 }

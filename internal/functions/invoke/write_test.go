@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // hundred is a batch of a hundred small events.
@@ -72,9 +73,7 @@ func BenchmarkWrite(b *testing.B) {
 			p := &page{}
 			for b.Loop() {
 				p.body = p.body[:0]
-				if err := p.write(f, &call); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, p.write(f, &call))
 			}
 			b.SetBytes(int64(len(p.body)))
 		})

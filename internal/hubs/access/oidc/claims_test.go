@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestClaims(t *testing.T) {
@@ -47,9 +48,7 @@ func TestClaims(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			var c claims
-			if err := json.Unmarshal([]byte(tt.claims), &c); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal([]byte(tt.claims), &c))
 			if got := c.scopes(); !slices.Equal(got, tt.want) {
 				t.Errorf("got %+v", got)
 			}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // issuer is one that is reached in memory, also inside a synctest bubble.
@@ -106,18 +108,14 @@ type signingKey struct {
 func newKey(t *testing.T, id string) signingKey {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return signingKey{id, jose.ES256, private}
 }
 
 func newRSAKey(t *testing.T, id string) signingKey {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return signingKey{id, jose.RS256, private}
 }
 
@@ -142,12 +140,8 @@ func (k signingKey) sign(t *testing.T, issuer string, changes map[string]any) st
 func signWith(t *testing.T, key jose.SigningKey, id string, claims map[string]any) string {
 	t.Helper()
 	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithHeader("kid", id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	token, err := jwt.Signed(signer).Claims(claims).Serialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return token
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // bubble runs a test with an issuer of one key, whose token was good once.
@@ -208,9 +209,7 @@ func TestIssuerIsLeftInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := &silent{err: errors.New("no route to host")}
 		v, err := New(Config{Issuer: "https://login.example.net", Audience: "yard", Transport: away})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		token := newKey(t, "k").sign(t, "https://login.example.net", nil)
 		for range 100 {
 			_, err := v.Verify(t.Context(), token)
@@ -233,9 +232,7 @@ func TestIssuerIsLeftInPeace(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	endless := &silent{body: strings.Repeat("x", 2*maxAnswerBytes)}
 	response, err := newSource("https://login.example.net", endless).client.Get("https://login.example.net/keys")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	if body, err := io.ReadAll(response.Body); err != nil || len(body) != maxAnswerBytes {
 		t.Errorf("read %d bytes, %v", len(body), err)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // open makes a verifier that asks as often as it likes.
@@ -27,9 +28,7 @@ func open(t *testing.T, i *issuer) *Verifier {
 func patient(t *testing.T, i *issuer) *Verifier {
 	t.Helper()
 	v, err := New(Config{Issuer: i.URL, Audience: "yard", Transport: i})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(v.Close)
 	return v
 }
@@ -43,9 +42,7 @@ func TestGoodToken(t *testing.T) {
 		grant, err := v.Verify(t.Context(), key.sign(t, i.URL, map[string]any{
 			"roles": []string{"Send:Orders", "Reader"}, "scp": "Listen", "exp": end.Unix(), "aud": []string{"x", "yard"},
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		want := []auth.Scope{{Path: "orders", Rights: auth.Send}, {Rights: auth.Listen}}
 		if !slices.Equal(grant.Scopes, want) {
 			t.Errorf("got %+v", grant)
@@ -65,9 +62,7 @@ func TestRefusedTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	public, err := x509.MarshalPKIXPublicKey(key.private.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	secret := jose.SigningKey{Algorithm: jose.HS256, Key: public}
 	parts := strings.Split(good, ".")
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
@@ -176,15 +171,17 @@ func TestIssuerThatIsAnother(t *testing.T) {
 		"keys that are no URL":    {"jwks_uri": "https://%zz"},
 		"keys that are none":      {"jwks_uri": "https://login.example.net" + discovery},
 	} {
-		i := newIssuer(key)
-		i.set(func() {
-			for name, value := range change {
-				i.document[name] = value
+		t.Run(what, func(t *testing.T) {
+			i := newIssuer(key)
+			i.set(func() {
+				for name, value := range change {
+					i.document[name] = value
+				}
+			})
+			if _, err := open(t, i).Verify(t.Context(), key.sign(t, i.URL, nil)); !errors.Is(err, auth.ErrUnavailable) {
+				t.Errorf("%s: %v", what, err)
 			}
 		})
-		if _, err := open(t, i).Verify(t.Context(), key.sign(t, i.URL, nil)); !errors.Is(err, auth.ErrUnavailable) {
-			t.Errorf("%s: %v", what, err)
-		}
 	}
 }
 
@@ -197,9 +194,11 @@ func TestNewRefuses(t *testing.T) {
 		"an issuer no URL":   {Issuer: "https://%zz", Audience: "yard"},
 		"a path and no host": {Issuer: "https:///tenant", Audience: "yard"},
 	} {
-		if v, err := New(cfg); err == nil || v != nil {
-			t.Errorf("%s: %v, %v", what, v, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if v, err := New(cfg); err == nil || v != nil {
+				t.Errorf("%s: %v, %v", what, v, err)
+			}
+		})
 	}
 	if _, err := New(Config{Issuer: "https://login.example.net/tenant/v2.0", Audience: "yard"}); err != nil {
 		t.Error(err)
