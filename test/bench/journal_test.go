@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestTheJournalPrototypeStoresWhatItAcknowledges: a prototype that loses events would
@@ -13,9 +14,7 @@ import (
 func TestTheJournalPrototypeStoresWhatItAcknowledges(t *testing.T) {
 	const parts, writers, appends = 4, 8, 60 // more than one journal file in all
 	j, err := openJournal(t.TempDir(), parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	large, small := newBatches(1, batchEvents)[0], newBatches(1, 1)[0]
 	err = each(writers, func(w int) error {
 		for range appends {
@@ -25,18 +24,14 @@ func TestTheJournalPrototypeStoresWhatItAcknowledges(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i, p := range j.parts {
 		want := int64(writers / parts * appends * (batchEvents + 1))
 		if got := countEvents(t, p); got != want {
 			t.Errorf("partition %d holds %d events, want %d", i, got, want)
 		}
 	}
-	if err := j.close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, j.close())
 }
 
 // countEvents reads a partition's file through, checking sums and numbering.

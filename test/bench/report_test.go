@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMedian(t *testing.T) {
@@ -66,17 +68,11 @@ func TestAReportShowsFiguresBesideTheirTargets(t *testing.T) {
 func TestTheResultReplacesWhatStandsBetweenTheMarks(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "page.md")
 	page := "# Before\n\n" + beginMark + "\nold figures\n" + endMark + "\n\nAfter.\n"
-	if err := os.WriteFile(name, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, []byte(page), 0o600))
 	for range 2 { // doing it again changes nothing
-		if err := replaceMarked(name, "new figures\n"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, replaceMarked(name, "new figures\n"))
 		got, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		want := "# Before\n\n" + beginMark + "\n\nnew figures\n\n" + endMark + "\n\nAfter.\n"
 		if string(got) != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -86,9 +82,7 @@ func TestTheResultReplacesWhatStandsBetweenTheMarks(t *testing.T) {
 
 func TestAFileWithoutMarksIsLeftAlone(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(name, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, []byte("text"), 0o600))
 	if err := replaceMarked(name, "figures"); err == nil {
 		t.Error("got no error")
 	}

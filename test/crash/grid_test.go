@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var (
@@ -128,9 +130,7 @@ func refusing(w http.ResponseWriter, r *http.Request, roll int) bool {
 func (g *gridLoad) define() {
 	y := g.yard
 	topic := struct{ Keys struct{ Key1 string } }{}
-	if err := json.Unmarshal(y.post("/api/v1/topics", `{"name":"orders"}`, http.StatusCreated), &topic); err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, json.Unmarshal(y.post("/api/v1/topics", `{"name":"orders"}`, http.StatusCreated), &topic))
 	g.key = topic.Keys.Key1
 	y.post("/api/v1/hubs", `{"name":"copies","partitions":2}`, http.StatusCreated)
 	g.subscribe("single", flaky, `"subjectEndsWith":"0"`)
@@ -295,9 +295,7 @@ func (g *gridLoad) deadLetters() map[string]bool {
 func (g *gridLoad) copies() map[string]bool {
 	y := g.yard
 	response, err := y.do(y.t.Context(), http.MethodGet, "/api/v1/hubs/copies/events?from=earliest", "")
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	defer response.Body.Close()
 	found := map[string]bool{}
 	lines := json.NewDecoder(response.Body)

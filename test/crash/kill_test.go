@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var killRounds = flag.Int("kill.rounds", 20, "how many times the yard is killed")
@@ -83,14 +85,10 @@ func (y *yard) start() {
 	y.process = exec.Command(y.binary, append([]string{"serve", "--data", y.data, "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0",
 		"--amqps", "off", "--https", "off"}, y.flags...)...)
 	stdout, err := y.process.StdoutPipe()
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	var complaints bytes.Buffer
 	y.process.Stderr = &complaints
-	if err := y.process.Start(); err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, y.process.Start())
 	y.t.Cleanup(func() { y.process.Process.Kill() })
 	lines := bufio.NewScanner(stdout)
 	y.url, y.amqp = "", ""
@@ -111,9 +109,7 @@ func (y *yard) start() {
 
 func (y *yard) stop() {
 	y.t.Helper()
-	if err := y.process.Process.Signal(os.Interrupt); err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, y.process.Process.Signal(os.Interrupt))
 	if err := y.process.Wait(); err != nil {
 		y.t.Fatalf("a graceful stop: %v", err)
 	}
@@ -241,9 +237,7 @@ func (y *yard) check() {
 func (y *yard) read() map[position]string {
 	y.t.Helper()
 	response, err := y.do(y.t.Context(), http.MethodGet, "/api/v1/hubs/orders/events?from=earliest", "")
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	defer response.Body.Close()
 	found := map[position]string{}
 	next := map[string]int64{}
@@ -270,9 +264,7 @@ func (y *yard) read() map[position]string {
 func (y *yard) post(path, body string, want int) []byte {
 	y.t.Helper()
 	response, err := y.do(y.t.Context(), http.MethodPost, path, body)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	defer response.Body.Close()
 	answer, _ := io.ReadAll(response.Body)
 	if response.StatusCode != want {

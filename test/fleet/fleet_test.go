@@ -22,6 +22,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const partitions = 16
@@ -83,9 +84,7 @@ func newFleet(t *testing.T) *fleet {
 	f.cli("hub", "create", hubName, "--partitions", fmt.Sprint(partitions))
 	f.cli("group", "create", hubName, groupName)
 	client, err := hub.Dial(t.Context(), f.yard, hub.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { client.Close() })
 	f.client = client
 	return f
@@ -113,15 +112,11 @@ func (f *fleet) startYard() {
 func (f *fleet) run(cmd *exec.Cmd) io.Reader {
 	f.t.Helper()
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, err)
 	var complaints lockedBuffer
 	cmd.Stderr = &complaints
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, cmd.Start())
 	f.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		if f.t.Failed() {
@@ -148,9 +143,7 @@ func (f *fleet) cli(args ...string) string {
 func (f *fleet) start(name string) {
 	f.t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, err)
 	worker := exec.Command(self)
 	worker.Env = append(os.Environ(), workerName+"="+name, workerYard+"="+f.yard, workerLedger+"="+f.ledger(name))
 	go io.Copy(io.Discard, f.run(worker))
@@ -162,9 +155,7 @@ func (f *fleet) ledger(name string) string { return filepath.Join(f.dir, name+".
 
 func (f *fleet) kill(name string) {
 	f.t.Helper()
-	if err := f.workers[name].Process.Kill(); err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, f.workers[name].Process.Kill())
 	_ = f.workers[name].Wait()
 	delete(f.workers, name)
 	f.killed[name] = true
@@ -174,9 +165,7 @@ func (f *fleet) kill(name string) {
 func (f *fleet) stop(name string) {
 	f.t.Helper()
 	began := time.Now()
-	if err := f.workers[name].Process.Signal(syscall.SIGTERM); err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, f.workers[name].Process.Signal(syscall.SIGTERM))
 	if err := f.workers[name].Wait(); err != nil {
 		f.t.Fatalf("%s did not stop gracefully: %v", name, err)
 	}
@@ -217,9 +206,7 @@ type ownership struct {
 func (f *fleet) ownership() ownership {
 	f.t.Helper()
 	var o ownership
-	if err := json.Unmarshal([]byte(f.cli("group", "show", hubName, groupName, "-o", "json")), &o); err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, json.Unmarshal([]byte(f.cli("group", "show", hubName, groupName, "-o", "json")), &o))
 	return o
 }
 
@@ -288,9 +275,7 @@ func (f *fleet) judge() {
 	for i := range partitions {
 		id := fmt.Sprint(i)
 		info, err := f.client.Hub(hubName).Partition(f.t.Context(), id)
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		testkit.Must(f.t, err)
 		repeats += judge(f.t, id, byPartition[id], info.Last+1, f.killed)
 		events += info.Last + 1
 	}

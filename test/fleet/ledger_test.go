@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // call is one call of a handler, put together from a worker's notes.
@@ -30,9 +32,7 @@ func (c call) String() string {
 func readLedger(t *testing.T, worker, path string) []*call {
 	t.Helper()
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	var calls []*call
 	open := map[string]*call{}

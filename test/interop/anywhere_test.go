@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/azblob"
 	"github.com/eventyard/eventyard/servertest"
@@ -82,9 +83,7 @@ func dialListener(t *testing.T, y *yard, listener string) *hub.Client {
 	t.Helper()
 	to := connection(y.hostPort(t, listener), rootPolicy, "", "UseDevelopmentEmulator=true")
 	client, err := hub.Dial(t.Context(), to, hub.Config{WebSockets: listener == "http", Log: quietLog(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -92,9 +91,7 @@ func dialListener(t *testing.T, y *yard, listener string) *hub.Client {
 func inContainer(t *testing.T, blobs string) processor.Store {
 	t.Helper()
 	c, err := container.NewClientFromConnectionString(blobs, "checkpoints", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +126,7 @@ func sendOrders(t *testing.T, orders *hub.Hub, from, n int) {
 			ev.Key = key
 			events = append(events, ev)
 		}
-		if err := orders.Send(t.Context(), events...); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, orders.Send(t.Context(), events...))
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -43,9 +44,7 @@ func startAzurite(t *testing.T) azurite {
 func (a azurite) front(t *testing.T, host string) (address, certificate string) {
 	t.Helper()
 	target, err := url.Parse(a.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	proxy := &httputil.ReverseProxy{
 		ErrorLog: log.New(io.Discard, "", 0), // clients give up requests all the time
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -58,9 +57,7 @@ func (a azurite) front(t *testing.T, host string) (address, certificate string) 
 	}
 	pair, certificate := selfSigned(t, host)
 	listener, err := tls.Listen("tcp", net.JoinHostPort(namespaceAddress, "0"), &tls.Config{Certificates: []tls.Certificate{pair}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := &http.Server{Handler: proxy}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
@@ -86,20 +83,14 @@ func (a azurite) signature() url.Values {
 func selfSigned(t *testing.T, host string) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), DNSNames: []string{host}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file := filepath.Join(t.TempDir(), "front.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/azblob"
 	"github.com/eventyard/eventyard/processor/memory"
@@ -55,7 +55,7 @@ func onPostgres(t *testing.T) func() processor.Store {
 	url := parts.Postgres(t)
 	return func() processor.Store {
 		pool, err := pgxpool.New(t.Context(), url+"&pool_max_conns=3")
-		must(t, err)
+		testkit.Must(t, err)
 		t.Cleanup(pool.Close)
 		return postgres.New(pool, postgres.Config{})
 	}
@@ -72,7 +72,7 @@ func onRedis(t *testing.T) func() processor.Store {
 
 func onNATS(t *testing.T) func() processor.Store {
 	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir()})
-	must(t, err)
+	testkit.Must(t, err)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
@@ -83,12 +83,12 @@ func onNATS(t *testing.T) func() processor.Store {
 	}
 	return func() processor.Store {
 		c, err := nats.Connect(s.ClientURL())
-		must(t, err)
+		testkit.Must(t, err)
 		t.Cleanup(c.Close)
 		js, err := jetstream.New(c)
-		must(t, err)
+		testkit.Must(t, err)
 		store, err := natskv.New(t.Context(), js, natskv.Config{Replicas: 1})
-		must(t, err)
+		testkit.Must(t, err)
 		return store
 	}
 }
@@ -96,9 +96,9 @@ func onNATS(t *testing.T) func() processor.Store {
 func onAzurite(t *testing.T) func() processor.Store {
 	service := parts.Azurite(t)
 	client, err := container.NewClientFromConnectionString(service.Connection(), "leases", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = client.Create(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	return func() processor.Store { return azblob.New(client, azblob.Config{}) }
 }
 
@@ -133,7 +133,7 @@ func newDuo(t *testing.T, store func() processor.Store) *duo {
 		d.orders, d.bad = client.Hub("orders"), client.Hub("billing-poison")
 		d.states[i] = map[string]bool{}
 		d.hosts[i] = functions.NewHost(client, functions.Config{
-			Store: store(), Lease: 3 * time.Second, Log: slog.New(slog.DiscardHandler), OnError: func(error) {},
+			Store: store(), Lease: 3 * time.Second, Log: testkit.Quiet(), OnError: func(error) {},
 			OnCircuit: func(c functions.Circuit) { d.saw(i, c.State) },
 		})
 		d.hosts[i].Handle("billing", functions.Each(d.handle), functions.Binding{
@@ -174,7 +174,7 @@ func (d *duo) send(word string, n int) {
 		for i := range n {
 			batch = append(batch, event.Text(fmt.Sprintf("%s %d/%d", word, p, i)))
 		}
-		must(d.t, d.orders.SendTo(d.t.Context(), fmt.Sprint(p), batch...))
+		testkit.Must(d.t, d.orders.SendTo(d.t.Context(), fmt.Sprint(p), batch...))
 	}
 }
 
@@ -201,7 +201,7 @@ func (d *duo) bothHave(state string) func() bool {
 func (d *duo) play() {
 	d.until("both share the partitions", func() bool { return len(d.partitions(0)) == duoPartitions/2 && len(d.partitions(1)) == duoPartitions/2 })
 	d.send("one", 20)
-	must(d.t, d.orders.SendTo(d.t.Context(), "1", event.Text("broken")))
+	testkit.Must(d.t, d.orders.SendTo(d.t.Context(), "1", event.Text("broken")))
 	d.send("two", 20)
 	d.until("all is handled but the broken one", func() bool { return d.handled("two") == 20*duoPartitions })
 	d.until("the broken one is put away", func() bool { return d.poisoned() == 1 })
@@ -211,7 +211,7 @@ func (d *duo) play() {
 	d.until("the circuit opens for both", d.bothHave("open"))
 	d.down.Store(false)
 	before := d.poisoned()
-	must(d.t, d.hosts[1].Resume(d.t.Context(), "billing"))
+	testkit.Must(d.t, d.hosts[1].Resume(d.t.Context(), "billing"))
 	// What was on its way to the poison hub when the circuit opened may still arrive there, one letter of each partition, so nothing is counted before all
 	// of it is somewhere.
 	d.until("all is handled or put away", func() bool { return d.handled("three")+d.poisoned()-1 == 20*duoPartitions })
@@ -231,7 +231,7 @@ func (d *duo) poisoned() (n int) {
 	d.t.Helper()
 	for _, p := range []string{"0", "1"} {
 		info, err := d.bad.Partition(d.t.Context(), p)
-		must(d.t, err)
+		testkit.Must(d.t, err)
 		n += int(info.Last + 1)
 	}
 	return n
@@ -250,12 +250,5 @@ func (d *duo) until(what string, is func() bool) {
 		case <-ctx.Done():
 			d.t.Fatalf("in vain: %s; %+v, %+v, %d put away", what, d.hosts[0].Status(), d.hosts[1].Status(), d.poisoned())
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -210,14 +211,10 @@ func joinFiles(t *testing.T, paths ...string) string {
 	var all []byte
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(append(all, content...), '\n')
 	}
 	joined := filepath.Join(t.TempDir(), "joined.pem")
-	if err := os.WriteFile(joined, all, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(joined, all, 0o644))
 	return joined
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -120,8 +121,6 @@ func goSDKTests(t *testing.T) string {
 func recipeFile(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(content)
 }

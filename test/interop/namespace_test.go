@@ -14,6 +14,8 @@ import (
 
 	"github.com/eventyard/eventyard/test/parts"
 	"golang.org/x/sys/unix"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Inside the namespace a yard has Azure's ports on an address of its own. It is not
@@ -39,9 +41,7 @@ func inNamespace(t *testing.T, body func(t *testing.T)) {
 	}
 	err = p.finish(t, timeLeft(t))
 	t.Logf("in a private namespace:\n%s", p.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !strings.Contains(p.out.String(), "--- PASS: "+t.Name()) {
 		t.Skip("skipped in the namespace")
 	}

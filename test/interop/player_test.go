@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // orders is what a client process is told by its environment.
@@ -41,16 +43,12 @@ type client struct {
 func startClient(t *testing.T, o orders, flags uintptr) *client {
 	t.Helper()
 	reported, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = environment(map[string]string{clientVariable: string(reported)})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &client{launch(t, cmd), stdin}
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // scriptTime bounds one script on a slow machine.
@@ -144,9 +146,7 @@ func TestProton(t *testing.T) {
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	found, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := os.Stat(found); err != nil {
 		t.Fatal(err)
 	}

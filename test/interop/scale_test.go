@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const (
@@ -61,9 +63,7 @@ func TestScale(t *testing.T) {
 func (y *yard) memory(t *testing.T) string {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", y.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for line := range strings.Lines(string(status)) {
 		if value, found := strings.CutPrefix(line, "VmRSS:"); found {
 			return strings.TrimSpace(value)
@@ -81,13 +81,9 @@ func sendAndReceive(t *testing.T, ctx context.Context, address string) {
 		go func() { readers <- readPartition(ctx, address, partition, got) }()
 	}
 	err := each(busyConnections, busyConnections, func(sender int) error { return sendAll(ctx, address, sender) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for range scalePartitions {
-		if err := <-readers; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, <-readers)
 	}
 	if missing := got.missing(); missing != "" {
 		t.Fatal(missing)
@@ -149,14 +145,10 @@ func readPartition(ctx context.Context, address string, partition int, got *tall
 func lazyReader(t *testing.T, ctx context.Context, address string) *amqp.Receiver {
 	t.Helper()
 	p, err := dialPeer(ctx, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(p.close)
 	link, err := p.receiver(ctx, "busy", lazyPartition, noEpoch, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return link
 }
 
@@ -169,9 +161,7 @@ func checkLazyReader(t *testing.T, ctx context.Context, link *amqp.Receiver) {
 	want := inPartition(lazyPartition)
 	for n := range want {
 		if n%readersCredit == 0 {
-			if err := link.IssueCredit(readersCredit); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, link.IssueCredit(readersCredit))
 		}
 		message, err := link.Receive(ctx, nil)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2/checkpoints"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/azblob"
 )
@@ -87,16 +88,12 @@ func shareGroup(t *testing.T, y *yard, blobs string) {
 func newSharing(t *testing.T, y *yard, blobs string) *sharing {
 	t.Helper()
 	c, err := container.NewClientFromConnectionString(blobs, "checkpoints", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	official, err := checkpoints.NewBlobStore(c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	namespace := y.hostPort(t, "amqp") // the SDK takes the port along
 	return &sharing{
 		T: t, namespace: namespace, official: official,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // checkEvent looks at one event: it has the number that comes next, and is what was sent under that number.
@@ -33,9 +34,7 @@ type load struct {
 func startLoad(t *testing.T, connection string) *load {
 	t.Helper()
 	client, err := hub.Dial(t.Context(), connection, hub.Config{Log: quietLog(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l := &load{sent: map[string]int64{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

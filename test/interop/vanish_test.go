@@ -13,6 +13,8 @@ import (
 	"github.com/Azure/go-amqp"
 	"github.com/eventyard/eventyard/test/parts"
 	"golang.org/x/sys/unix"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The network between a yard and a client that is to vanish.
@@ -69,9 +71,7 @@ func TestFrozenClient(t *testing.T) {
 	c.notify(t, "hold")
 	c.await(t, "holding")
 	h.mustBeRefused(t)
-	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.cmd.Process.Signal(syscall.SIGSTOP))
 	h.inherit(t, time.Now(), vanishTime)
 	h.publish(t, 2)
 	if _, err := quiet.Receive(h.ctx, nil); err != nil {
@@ -91,9 +91,7 @@ func newHeir(t *testing.T, y *yard) *heir {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
 	p, err := dialPeer(ctx, y.hostPort(t, "amqp"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(p.close)
 	h := &heir{ctx, p}
 	for partition := range 2 {
@@ -105,15 +103,9 @@ func newHeir(t *testing.T, y *yard) *heir {
 func (h *heir) publish(t *testing.T, partition int) {
 	t.Helper()
 	sender, err := h.peer.sender(h.ctx, fmt.Sprintf("held/Partitions/%d", partition))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sender.Send(h.ctx, amqp.NewMessage([]byte("event")), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := sender.Close(h.ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, sender.Send(h.ctx, amqp.NewMessage([]byte("event")), nil))
+	testkit.Must(t, sender.Close(h.ctx))
 }
 
 // hold owns a partition.
@@ -121,9 +113,7 @@ func (h *heir) hold(t *testing.T, partition int) *amqp.Receiver {
 	t.Helper()
 	h.publish(t, partition)
 	receiver, err := h.peer.receiver(h.ctx, "held", partition, 1, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := receiver.Receive(h.ctx, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +153,7 @@ func (h *heir) inherit(t *testing.T, since time.Time, within time.Duration) {
 			}
 			<-again.C
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Logf("partition %d was free after %s", partition, time.Since(since).Round(time.Millisecond))
 	}
 }

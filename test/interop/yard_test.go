@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -63,9 +64,7 @@ func startYard(t *testing.T, l layout) *yard {
 	}
 	y := &yard{data: t.TempDir(), addresses: map[string]string{}}
 	file := filepath.Join(t.TempDir(), "eventyard.yaml")
-	if err := os.WriteFile(file, []byte(l.config(y.data)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(l.config(y.data)), 0o600))
 	y.process = launch(t, exec.Command(l.build.binary(t), "serve", "--config", file))
 	t.Cleanup(func() { y.stop(t) })
 	if !y.out.await(func(text string) bool { return strings.Contains(text, readyEnd) }) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // childVariable tells a copy of the test binary to start a server and wait to be killed.
@@ -33,9 +35,7 @@ func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
 	ctx := t.Context()
 	for range 2 {
 		conn, err := pgx.Connect(ctx, Postgres(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer conn.Close(context.WithoutCancel(ctx))
 		if _, err := conn.Exec(ctx, "create table only_mine (x int)"); err != nil {
 			t.Error(err)
@@ -50,9 +50,7 @@ func TestPostgresKeepsWhatItCommittedWhenKilled(t *testing.T) {
 	exec := func(statement string) {
 		t.Helper()
 		conn, err := pgx.Connect(ctx, url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer conn.Close(ctx)
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			t.Fatal(err)
@@ -73,12 +71,8 @@ func TestAServerIsGoneWithATestProcessThatWasKilled(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"=1")
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	dir, err := bufio.NewReader(stderr).ReadString('\n')
 	cmd.Process.Kill()
 	cmd.Wait()
@@ -96,9 +90,7 @@ func TestRedisComesBackWithWhatItKept(t *testing.T) {
 	ask := func(command string) string {
 		t.Helper()
 		conn, err := net.Dial("tcp", server.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer conn.Close()
 		conn.Write([]byte(command + "\r\n"))
 		line, _ := bufio.NewReader(conn).ReadString('\n')
@@ -117,9 +109,7 @@ func TestRedisComesBackWithWhatItKept(t *testing.T) {
 func TestAzuriteAnswers(t *testing.T) {
 	blobs := Azurite(t)
 	answer, err := http.Get(blobs.Endpoint() + "?comp=list")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusForbidden {
 		t.Errorf("without a key the status is %d", answer.StatusCode)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestWorkerIsCutOff lets a worker lose its yard, in the midst of retries and put-aways, while it lives and could go on working. Another takes over, and
@@ -70,9 +72,7 @@ type wire struct {
 func startWire(t *testing.T, to string) *wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := &wire{addr: listener.Addr().String(), to: to, open: make(chan struct{})}
 	close(w.open)
 	t.Cleanup(func() { listener.Close() })

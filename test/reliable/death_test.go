@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // brief is the lease of workers that are killed, so that others have their partitions soon.
@@ -157,9 +158,7 @@ func (r *trial) closeCircuit() {
 	_, err := circuit.Change(r.t.Context(), r.store, r.group, r.name, func(old breaker.Record) (breaker.Record, bool) {
 		return breaker.Resume(old, "operator", "had enough", time.Now())
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 }
 
 // mostDeaths is how many workers one event may cost. It is found by halves, so it depends on how many are called together.

@@ -18,6 +18,8 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 	"golang.org/x/net/html"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // threshold is that of the breaker: more failures than these open the circuit.
@@ -151,14 +153,10 @@ func (r *trial) waitForQuiet() {
 func (r *trial) beingPutAway() (n int) {
 	r.t.Helper()
 	entries, err := r.store.Entries(r.t.Context(), r.group, "work/"+r.name+"/")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	for _, f := range entries {
 		work, err := triage.DecodeWork(f.Value)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		testkit.Must(r.t, err)
 		if work.Intent != nil {
 			n++
 		}
@@ -262,18 +260,12 @@ type button struct {
 func (r *trial) openLink(link string) *button {
 	r.t.Helper()
 	response, err := http.Get(link)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	defer response.Body.Close()
 	page, err := html.Parse(response.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	base, err := url.Parse(link)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	return findForm(page, base)
 }
 
@@ -310,14 +302,10 @@ func attribute(n *html.Node, name string) string {
 func (b *button) press(t *testing.T) (status int, page string) {
 	t.Helper()
 	response, err := http.PostForm(b.action, b.values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response.StatusCode, string(text)
 }
 

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestWorkerFreezes stops a worker in the worst moments for longer than its lease, as a machine does that is moved or swaps. When it goes on, another
@@ -37,9 +39,7 @@ func freezeAndGoOn(r *trial, point string) {
 	d.Die = ""
 	second := r.start("second", brief, d)
 	r.settle(nothing)
-	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, first.cmd.Process.Signal(syscall.SIGCONT))
 	r.fill(10, fine)
 	r.waitForShares("first", "second")
 	r.settle(nothing)

@@ -5,6 +5,8 @@ package reliable
 import (
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The judge is no good unless it finds what is wrong.
@@ -12,9 +14,7 @@ func TestJudge(t *testing.T) {
 	calls := func(ranges ...string) (all []entry) {
 		for i, text := range ranges {
 			events, err := parseRanges(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			all = append(all, entry{at: int64(i), what: "ok", events: events})
 		}
 		return all

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // poison event is an event in a poison hub, read as anybody would.
@@ -80,21 +81,15 @@ func readHub(t *testing.T, h *hub.Hub) (all []event.Event) {
 	ctx, cancel := context.WithTimeout(t.Context(), *patience)
 	defer cancel()
 	info, err := h.Info(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, id := range info.Partitions {
 		bounds, err := h.Partition(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if bounds.Empty {
 			continue
 		}
 		for ev, err := range h.Read(ctx, hub.ReadConfig{Partition: id}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			all = append(all, ev)
 			if ev.Sequence == bounds.Last {
 				break

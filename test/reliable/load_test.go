@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // tick is how often a partition gets events.
@@ -19,9 +21,7 @@ func (r *trial) load(rate int, lasting time.Duration, body func(partition, n int
 	var senders sync.WaitGroup
 	for partition := range r.sent {
 		senders.Go(func() {
-			if err := r.loadPartition(partition, rate, lasting, body); err != nil {
-				r.t.Error(err)
-			}
+			testkit.Check(r.t, r.loadPartition(partition, rate, lasting, body))
 		})
 	}
 	senders.Wait()

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/emersion/go-smtp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // mailServer is a real SMTP server that keeps what it is given.
@@ -33,9 +35,7 @@ const mailbox = "ops@yard.example"
 func startMail(t *testing.T) *mailServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	m := &mailServer{addr: listener.Addr().String()}
 	s := smtp.NewServer(m)
 	s.Domain = "mail.example"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestInTheMiddle are things that people do to functions that are in trouble. // F2, F3, F4, F7
@@ -117,9 +118,7 @@ func (r *trial) wantNothingDone() {
 		r.t.Errorf("%d events were put away", n)
 	}
 	checkpoints, err := r.store.Checkpoints(r.t.Context(), r.group)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	for _, c := range checkpoints {
 		if c.Sequence >= 0 {
 			r.t.Errorf("there is a checkpoint: %+v", c)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // process is a program that was started, and ends with the test at the latest.
@@ -35,9 +37,7 @@ func start(t *testing.T, name string, cmd *exec.Cmd) *process {
 	cmd.Stdout, cmd.Stderr = in, &p.complaints
 	p.out = out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	go func() {
 		defer close(p.gone)
 		p.err = cmd.Wait()
@@ -70,9 +70,7 @@ func (p *process) confess(t *testing.T) {
 	case <-time.After(10 * time.Second):
 	}
 	file := filepath.Join(*keep, fmt.Sprintf("%s-%d.err", strings.ReplaceAll(p.name, " ", "-"), p.cmd.Process.Pid))
-	if err := os.WriteFile(file, []byte(p.complaints.String()), 0o644); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, os.WriteFile(file, []byte(p.complaints.String()), 0o644))
 }
 
 func tail(text string, n int) string { return text[max(0, len(text)-n):] }

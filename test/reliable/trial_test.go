@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -42,9 +43,7 @@ func newTrial(t *testing.T, y *yard, name string, partitions int) *trial {
 	r := &trial{t: t, yard: y, name: name, dir: t.TempDir(), sent: make([]atomic.Int64, partitions)}
 	if *keep != "" {
 		r.dir = filepath.Join(*keep, name)
-		if err := os.MkdirAll(r.dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(r.dir, 0o755))
 	}
 	y.cli(t, "hub", "create", name, "--partitions", strconv.Itoa(partitions))
 	y.cli(t, "hub", "create", r.poison(), "--partitions", "2")
@@ -52,9 +51,7 @@ func newTrial(t *testing.T, y *yard, name string, partitions int) *trial {
 	r.hub = y.client.Hub(name)
 	r.group = processor.Group{Namespace: y.client.Namespace(), Hub: name, Group: groupName}
 	store, err := processor.StoreOf(r.hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.store = store
 	return r
 }
@@ -83,9 +80,7 @@ func (r *trial) fill(n int, body func(partition, n int) string) {
 		for i := range bodies {
 			bodies[i] = body(partition, i)
 		}
-		if err := r.send(partition, bodies...); err != nil {
-			r.t.Fatal(err)
-		}
+		testkit.Must(r.t, r.send(partition, bodies...))
 	}
 }
 
@@ -103,13 +98,9 @@ func (r *trial) ledger(worker string) string { return filepath.Join(r.dir, worke
 func startWorker(t *testing.T, j job) *process {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text, err := json.Marshal(j)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
 	p := start(t, j.Name, cmd)
@@ -149,9 +140,7 @@ func (r *trial) ends() []int64 {
 	ends := make([]int64, len(r.sent))
 	for i := range ends {
 		info, err := r.hub.Partition(r.t.Context(), strconv.Itoa(i))
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		testkit.Must(r.t, err)
 		ends[i] = info.Last + 1
 	}
 	return ends
@@ -182,9 +171,7 @@ func (r *trial) settle(meanwhile func()) {
 func (r *trial) circuit() circuit.Status {
 	r.t.Helper()
 	all, err := circuit.Read(r.t.Context(), r.store, r.group, r.name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	for _, one := range all {
 		if one.Function == r.name {
 			return one

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // yard is the real program with a folder of its own. It may be killed and started again: clients find it where it was.
@@ -37,15 +38,11 @@ func startYard(t *testing.T, watched bool, settings string) *yard {
 		find = racing
 	}
 	binary, err := find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	y.binary = binary
 	if settings != "" {
 		file := filepath.Join(t.TempDir(), "eventyard.yaml")
-		if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(settings), 0o600))
 		y.flags = []string{"--config", file}
 	}
 	y.start(t)
@@ -106,18 +103,14 @@ func (y *yard) killAndStart(t *testing.T) {
 func (y *yard) cli(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := y.try(t, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return out
 }
 
 func (y *yard) try(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	binary, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(), "EVENTYARD_SERVER="+y.http)
 	var complaints bytes.Buffer

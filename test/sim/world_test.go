@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
@@ -39,15 +39,11 @@ type world struct {
 
 func newWorld(t *testing.T, p plan) *world {
 	t.Helper()
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Sync: disk.OS, SegmentBytes: 64 << 10, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Sync: disk.OS, SegmentBytes: 64 << 10, Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	t.Cleanup(func() { engine.Close() })
-	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: metatest.NewMemory(), Namespace: "sim", Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: metatest.NewMemory(), Namespace: "sim", Log: testkit.Quiet()})
+	testkit.Must(t, err)
 	if _, err := b.EnsureHub(t.Context(), broker.HubConfig{Name: hubName, Partitions: p.partitions}, []string{"billing"}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +60,6 @@ func theProcessor(ctx context.Context, r *run, h processor.Hub, cfg processor.Co
 	}
 	return processor.New(h, cfg).Run(ctx, r.handle)
 }
-
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func (w *world) group() processor.Group {
 	return processor.Group{Namespace: "sim", Hub: hubName, Group: "billing"}
@@ -100,7 +94,7 @@ func (w *world) start(id string) *run {
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(context.Background())
 	cfg := w.plan.config()
-	cfg.ID, cfg.Log, cfg.OnError = id, quiet(), func(error) {}
+	cfg.ID, cfg.Log, cfg.OnError = id, testkit.Quiet(), func(error) {}
 	st := &store{world: w, run: r, calls: map[string]int{}}
 	if cfg.Store = st; w.plan.watch {
 		cfg.Store = watched{st}
