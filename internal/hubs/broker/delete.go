@@ -73,6 +73,7 @@ func (b *Broker) finishDeletion(ctx context.Context, marked mirror.Item[definiti
 	if err := b.definitions.Delete(ctx, marked); err != nil && !mirror.GoneOrChanged(err) {
 		return fmt.Errorf("delete definition: %w", err)
 	}
+	b.definitions.Forget(marked) // others have finished it, and the watch may not have reported even the mark
 	return nil
 }
 

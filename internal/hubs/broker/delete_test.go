@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 )
 
 // H1, H4: a hub that is created again has nothing of the old one.
@@ -262,4 +263,36 @@ func TestConcurrentDeletes(t *testing.T) {
 	}
 	mustCreate(t, nodes[1], "orders", 1)
 	mustPublish(t, nodes[1], "orders", Target{}, "x")
+}
+
+// A hub that another node has marked, and finishes at the same time, is gone for who deletes it here,
+// whether or not the watch has reported anything yet.
+func TestDeletionThatAnotherNodeFinishes(t *testing.T) {
+	y := newYard(t)
+	mustCreate(t, y.open(t), "orders", 1)
+	store := metatest.NewFaulty(y.store)
+	b := open(t, Config{Engine: y.engine, Meta: store})
+	there, err := y.store.Get(t.Context(), hubKey("orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	def, err := decodeDefinition(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	def.State = stateDeleting
+	marked, err := y.store.CompareAndSet(t.Context(), there.Key, there.Revision, encode(def))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpDelete && op.Key == there.Key {
+			return y.store.Delete(t.Context(), there.Key, marked)
+		}
+		return nil
+	})
+	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	expectGone(t, b, "orders")
 }

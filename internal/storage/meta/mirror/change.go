@@ -157,11 +157,11 @@ func (t *Table[T]) DeleteAll(ctx context.Context, items []Item[T]) error {
 	return context.Cause(going)
 }
 
-// Forget takes note that an entry is no longer what the item says: a change has met another, which
-// the watch will report. Until then there is none, as far as this process knows.
+// Forget takes note that an entry is no longer what the item says, nor what it was before: a change
+// has met another, which the watch will report. Until then there is none, as far as this process knows.
 func (t *Table[T]) Forget(item Item[T]) {
 	defer t.begin()()
-	if there, ok := t.Get(item.Key); ok && there.Revision == item.Revision {
+	if there, ok := t.Get(item.Key); ok && there.Revision <= item.Revision {
 		t.apply(deleted(item))
 	}
 }

@@ -164,6 +164,24 @@ func TestForget(t *testing.T) {
 	})
 }
 
+// Who learns that an entry is no longer what the store had knows that it is not what it was before,
+// either.
+func TestForgetWhatIsOlder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		other := load(t, s.beside())
+		other.put("orders", "1")
+		x := load(t, s)
+		second := other.put("orders", "2")
+		other.delete("orders")
+		x.Forget(second)
+		x.want(-1, nil)
+		x.run()
+		synctest.Wait()
+		x.want(0, nil)
+	})
+}
+
 // Many entries are deleted many at a time, and Apply hears of them at once.
 func TestDeleteAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -222,6 +222,19 @@ func (t *Table[T]) forgetDepartedLocked() {
 	t.departed = nil
 }
 
+// deletions gives the revisions of those that are remembered.
+func (t *Table[T]) deletions() map[string]meta.Revision {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	deleted := make(map[string]meta.Revision)
+	for key, s := range t.known {
+		if s.gone {
+			deleted[key] = s.Revision
+		}
+	}
+	return deleted
+}
+
 // missing gives the states of keys that are not among those of a watch's first report.
 func (t *Table[T]) missing(present []meta.Change) (missing []state[T]) {
 	there := make(map[string]bool, len(present))

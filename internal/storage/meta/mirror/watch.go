@@ -33,6 +33,7 @@ func (t *Table[T]) Run(ctx context.Context) error {
 func (t *Table[T]) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	deleted := t.deletions()
 	watch, err := t.cfg.Store.Watch(ctx, t.cfg.Prefix)
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (t *Table[T]) follow(ctx context.Context) error {
 		}
 		t.apply(t.watched(changes)...)
 		if first {
-			if err := t.dropMissing(ctx, changes); err != nil {
+			if err := t.dropMissing(ctx, changes, deleted); err != nil {
 				return err
 			}
 		}
@@ -71,22 +72,29 @@ func (t *Table[T]) watched(changes []meta.Change) []state[T] {
 
 // dropMissing forgets what was deleted while nobody watched: the watch begins with what exists and
 // says nothing of what no longer does. What we made after the watch's first look is missing there
-// too, so the store is asked about each.
+// too, so the store is asked about each. Deletions are forgotten that were known before the watch
+// was asked for. A later one is remembered: what we made and deleted after the watch's first look it
+// has yet to report, and would bring back.
 //
 // A change of our own that is under way may have been made before somebody else's deletion, and be
 // applied after we have dropped its key: it would bring the entry back, and no watch would report
 // the deletion any more. So these are waited for. One that begins later and succeeds has created
 // its key after the watch's first look, or changed one that was, and the watch reports what follows.
-func (t *Table[T]) dropMissing(ctx context.Context, present []meta.Change) error {
+func (t *Table[T]) dropMissing(ctx context.Context, present []meta.Change, deleted map[string]meta.Revision) error {
 	t.settle()
+	var gone []state[T]
 	for _, s := range t.missing(present) {
+		if s.gone && s.Revision != deleted[s.Key] {
+			continue
+		}
 		_, err := t.cfg.Store.Get(ctx, s.Key)
 		switch {
 		case errors.Is(err, meta.ErrNotFound):
-			t.drop(s)
+			gone = append(gone, s)
 		case err != nil:
 			return fmt.Errorf("look for %s: %w", s.Key, err)
 		}
 	}
+	t.drop(gone...)
 	return nil
 }

@@ -117,6 +117,74 @@ func TestLateWatchBringsNothingBack(t *testing.T) {
 	})
 }
 
+// scripted is a store whose watches report what the test says, one piece at a time.
+type scripted struct {
+	meta.Store
+	news chan []meta.Change
+}
+
+func (s scripted) Watch(ctx context.Context, _ string) (meta.Watcher, error) {
+	return scriptedWatcher{ctx, s.news}, nil
+}
+
+type scriptedWatcher struct {
+	ctx  context.Context
+	news chan []meta.Change
+}
+
+func (w scriptedWatcher) Next() ([]meta.Change, error) {
+	select {
+	case changes := <-w.news:
+		return changes, nil
+	case <-w.ctx.Done():
+		return nil, w.ctx.Err()
+	}
+}
+
+// H9: what was made and deleted here after a watch's first look, and before that was taken over, does
+// not come back when the watch reports how it was made.
+func TestBriefEntryDuringTheFirstLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scripted{newStore(), make(chan []meta.Change)}
+		x := load(t, s)
+		x.run()
+		synctest.Wait() // the watch has been asked for
+		made := x.put("orders", "1")
+		x.delete("orders")
+		for _, news := range [][]meta.Change{
+			nil, // the first look: there is nothing yet
+			{{Entry: meta.Entry{Key: made.Key, Revision: made.Revision, Value: []byte("1")}}},
+			{{Entry: meta.Entry{Key: made.Key, Revision: made.Revision + 1}, Deleted: true}},
+		} {
+			s.news <- news
+			synctest.Wait()
+			x.want(-1, nil)
+		}
+		x.want(0, nil)
+	})
+}
+
+// What is gone when a watch begins anew goes in one step.
+func TestMissingEntriesGoAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		other := load(t, s.beside())
+		for i := range 100 {
+			other.put(fmt.Sprint(i), "1")
+		}
+		x := load(t, s)
+		for i := range 100 {
+			other.delete(fmt.Sprint(i))
+		}
+		calls := x.calls
+		x.run()
+		synctest.Wait()
+		if x.want(0, nil); x.calls != calls+1 {
+			t.Errorf("%d calls of Apply", x.calls-calls)
+		}
+	})
+}
+
 // A change of our own that the store made before somebody else's deletion, and that is known here
 // only after a new watch has begun without the entry, does not bring it back.
 func TestChangeUnderWayWhileTheWatchIsLost(t *testing.T) {
