@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,6 +171,12 @@ func (v *view) shownLocked(key string, read processor.Version) processor.Version
 	return r.shown()
 }
 
+// forgetMissingLocked is for records that somebody has removed, maybe with the whole group: they are
+// to be written again.
+func (v *view) forgetMissingLocked(missing func(key string) bool) {
+	maps.DeleteFunc(v.standing, func(key string, _ *standing) bool { return missing(key) })
+}
+
 // standsLocked tells whether a record in this version may be renewed in memory.
 func (v *view) standsLocked(r *standing, version processor.Version) bool {
 	return r != nil && v.aloneLocked() && r.shown() == version && time.Since(r.at) < rewriteEvery
@@ -197,6 +204,9 @@ func (s *Store) Entries(ctx context.Context, g processor.Group, prefix string) (
 	v.read[prefix] = r
 	entries := slices.Clone(r.entries)
 	if prefix == presences {
+		v.forgetMissingLocked(func(key string) bool {
+			return key == presences+s.id && !slices.ContainsFunc(entries, func(f processor.Entry) bool { return f.Key == key })
+		})
 		v.others = slices.ContainsFunc(entries, func(f processor.Entry) bool { return f.Key != presences+s.id })
 	}
 	for i, f := range entries {
@@ -223,6 +233,9 @@ func (s *Store) Leases(ctx context.Context, g processor.Group) (_ []processor.Le
 	}
 	v.read[leasesRead] = r
 	leases := slices.Clone(r.leases)
+	v.forgetMissingLocked(func(key string) bool {
+		return key != presences+s.id && !slices.ContainsFunc(leases, func(l processor.Lease) bool { return l.Partition == key })
+	})
 	v.foreign = slices.ContainsFunc(leases, func(l processor.Lease) bool { return l.Owner != s.id && l.Owner != "" })
 	for i, l := range leases {
 		leases[i].Version = v.shownLocked(l.Partition, l.Version)

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -140,4 +141,58 @@ func TestRenewalsAreForOthersToSee(t *testing.T) {
 			})
 		})
 	}
+}
+
+// P6: what somebody has removed is written again at the next renewal, also where nobody else is
+// there: a group made anew has none of it.
+func TestWhatWasRemovedIsWrittenAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		g := processor.Group{Namespace: "yard", Hub: "orders", Group: "one"}
+		_, err := y.broker.CreateGroup(t.Context(), g.Hub, g.Group)
+		must(t, err)
+		y.follow()
+		s := NewStore(y.groups, "a")
+		must(t, s.Subscribe(t.Context(), g, func() {}))
+		lease := processor.Lease{Partition: "0", Owner: "a", Epoch: 1}
+		presence := processor.Entry{Key: presences + "a", Value: []byte("{}")}
+		look := func() (there []processor.Entry, leases []processor.Lease) {
+			t.Helper()
+			synctest.Wait()
+			there, err := s.Entries(t.Context(), g, presences)
+			must(t, err)
+			leases, err = s.Leases(t.Context(), g)
+			must(t, err)
+			return there, leases
+		}
+		for range 3 { // the last of them in memory
+			look()
+			written, err := s.Claim(t.Context(), g, []processor.Lease{lease})
+			must(t, err)
+			lease = written[0]
+			presence, err = s.Put(t.Context(), g, presence)
+			must(t, err)
+		}
+		must(t, y.broker.DeleteGroup(t.Context(), g.Hub, g.Group))
+		_, err = y.broker.CreateGroup(t.Context(), g.Hub, g.Group)
+		must(t, err)
+		if there, leases := look(); len(there)+len(leases) != 0 {
+			t.Errorf("in the new group it finds %v and %v", there, leases)
+		}
+		if got, err := s.Claim(t.Context(), g, []processor.Lease{lease}); err != nil || len(got) != 0 {
+			t.Errorf("the lease of the old one was renewed: %v, %v", got, err)
+		}
+		if put, err := s.Put(t.Context(), g, presence); !errors.Is(err, processor.ErrConflict) {
+			t.Errorf("the presence of the old one was renewed: %v, %v", put, err)
+		}
+		presence.Version = ""
+		_, err = s.Put(t.Context(), g, presence)
+		must(t, err)
+		look()
+		// And it hears of who comes there.
+		_, err = y.groups.Put(t.Context(), g, processor.Entry{Key: presences + "b", Value: []byte("{}")})
+		must(t, err)
+		if there, _ := look(); len(there) != 2 {
+			t.Errorf("when another has come it finds %v", there)
+		}
+	})
 }

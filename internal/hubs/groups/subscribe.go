@@ -19,13 +19,23 @@ const lostPause = 250 * time.Millisecond
 // else have two thousand goroutines that wait for something to happen.
 type subscribers struct {
 	mu       sync.Mutex
-	followed bool                        // guarded by mu: Follow tells them
-	byGroup  map[string]map[*func()]bool // guarded by mu; by the prefix of a group's records
+	followed bool                            // guarded by mu: Follow tells them
+	byGroup  map[string]map[*subscriber]bool // guarded by mu; by the prefix of a group's records
+}
+
+// homeless is the prefix of those whose group was deleted, until there is one of its name again.
+const homeless = ""
+
+type subscriber struct {
+	group   processor.Group
+	changed func()
+	at      location // guarded by subscribers.mu; a zero one where it is homeless
 }
 
 var _ processor.Subscriber = (*Registry)(nil)
 
-// Subscribe calls changed whenever Watch would tell of a change, until ctx ends;
+// Subscribe calls changed whenever Watch would tell of a change, until ctx ends. Where the group is
+// deleted it goes on with the next of its name, which has other records.
 // errors.ErrUnsupported where nobody runs Follow.
 func (k *Registry) Subscribe(ctx context.Context, g processor.Group, changed func()) error {
 	at, err := k.find(ctx, g)
@@ -38,20 +48,31 @@ func (k *Registry) Subscribe(ctx context.Context, g processor.Group, changed fun
 	if !s.followed {
 		return errors.ErrUnsupported
 	}
-	if s.byGroup[at.Prefix] == nil {
-		s.byGroup[at.Prefix] = map[*func()]bool{}
-	}
-	s.byGroup[at.Prefix][&changed] = true
-	context.AfterFunc(ctx, func() { s.remove(at.Prefix, &changed) })
+	one := &subscriber{group: g, changed: changed}
+	s.addLocked(one, at)
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.removeLocked(one)
+	})
 	return nil
 }
 
-func (s *subscribers) remove(prefix string, changed *func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if delete(s.byGroup[prefix], changed); len(s.byGroup[prefix]) == 0 {
+func (s *subscribers) addLocked(one *subscriber, at location) {
+	if s.byGroup[at.Prefix] == nil {
+		s.byGroup[at.Prefix] = map[*subscriber]bool{}
+	}
+	s.byGroup[at.Prefix][one], one.at = true, at
+}
+
+// removeLocked is false where it has left already.
+func (s *subscribers) removeLocked(one *subscriber) bool {
+	prefix := one.at.Prefix
+	there := s.byGroup[prefix][one]
+	if delete(s.byGroup[prefix], one); len(s.byGroup[prefix]) == 0 {
 		delete(s.byGroup, prefix)
 	}
+	return there
 }
 
 // Follow tells subscribers of changes until ctx ends; it calls ready once they can subscribe. A
@@ -85,7 +106,7 @@ func (s *subscribers) follow(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.followed = is; s.byGroup == nil {
-		s.byGroup = map[string]map[*func()]bool{}
+		s.byGroup = map[string]map[*subscriber]bool{}
 	}
 }
 
@@ -101,9 +122,10 @@ func (k *Registry) follow(ctx context.Context, ready func()) error {
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		changed := map[string]bool{}
+		changed, deleted := map[string]bool{}, map[string]bool{}
 		for _, c := range changes {
 			prefix := groupOf(c.Key)
+			deleted[prefix] = deleted[prefix] || c.Deleted
 			seen := watched{location{broker.GroupRecords{Prefix: prefix}}, values}
 			if seen.changes([]meta.Change{c}) {
 				changed[prefix] = true
@@ -112,7 +134,40 @@ func (k *Registry) follow(ctx context.Context, ready func()) error {
 		if first {
 			ready()
 		}
+		k.rehome(ctx, func(prefix string) bool { return first || deleted[prefix] }, changed)
 		k.subscribers.notify(func(prefix string) bool { return first || changed[prefix] })
+	}
+}
+
+// rehome finds the subscribers whose group may have been deleted, and lets those whose group was
+// hear of the one that has its name now, once there is one: any change may be its first. All whom
+// it moves are among the changed.
+func (k *Registry) rehome(ctx context.Context, mayBeGone func(prefix string) bool, changed map[string]bool) {
+	s := &k.subscribers
+	s.mu.Lock()
+	looked := map[*subscriber]location{}
+	for prefix, all := range s.byGroup {
+		for one := range all {
+			if prefix == homeless && len(changed) > 0 || mayBeGone(prefix) {
+				looked[one] = one.at
+			}
+		}
+	}
+	s.mu.Unlock()
+	for one, at := range looked {
+		if at.Prefix != homeless && !k.broker.GroupGone(ctx, at.GroupRecords) {
+			continue
+		}
+		now, err := k.find(ctx, one.group)
+		if err != nil || now.Prefix == at.Prefix || k.broker.GroupGone(ctx, now.GroupRecords) {
+			now = location{}
+		}
+		s.mu.Lock()
+		if s.removeLocked(one) {
+			s.addLocked(one, now)
+			changed[now.Prefix] = true
+		}
+		s.mu.Unlock()
 	}
 }
 
@@ -132,8 +187,8 @@ func (s *subscribers) notify(concerns func(prefix string) bool) {
 		if !concerns(prefix) {
 			continue
 		}
-		for changed := range all {
-			(*changed)()
+		for one := range all {
+			one.changed()
 		}
 	}
 }
