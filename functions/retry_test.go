@@ -7,7 +7,7 @@ import (
 )
 
 // F3
-func TestRetriesHappenInTargetAndKeepOrder(t *testing.T) {
+func TestRetriesHappenWhereTheyAreAndKeepOrder(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		b := binding()
 		b.MaxBatch = 2

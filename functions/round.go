@@ -131,7 +131,7 @@ func (r *round) finish() {
 // settled marks events as done.
 func (r *round) settled(events ranges.Set) {
 	for _, span := range events {
-		for i := r.target(span.First); i < len(r.done) && r.b.Events[i].Sequence <= span.Last; i++ {
+		for i := r.indexOf(span.First); i < len(r.done) && r.b.Events[i].Sequence <= span.Last; i++ {
 			r.done[i] = true
 		}
 	}
@@ -202,7 +202,7 @@ func (r *round) persist() error {
 
 // events are those of a set, which is a part of the batch. They are copied only where others are in between.
 func (r *round) events(set ranges.Set) []event.Event {
-	from, n := r.target(set.First()), int(set.Len())
+	from, n := r.indexOf(set.First()), int(set.Len())
 	if end := from + n; end <= len(r.b.Events) && r.b.Events[end-1].Sequence == set.Last() {
 		return r.b.Events[from:end:end]
 	}
@@ -215,8 +215,8 @@ func (r *round) events(set ranges.Set) []event.Event {
 	return list
 }
 
-// target is that of an event, or of the first behind it.
-func (r *round) target(sequence int64) int {
+// indexOf finds an event by its number, or the first behind it.
+func (r *round) indexOf(sequence int64) int {
 	i, _ := slices.BinarySearchFunc(r.b.Events, sequence, func(ev event.Event, seq int64) int { return cmp.Compare(ev.Sequence, seq) })
 	return i
 }

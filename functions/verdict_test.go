@@ -43,7 +43,7 @@ func TestAVerdictIsFoundThroughAnyWrapping(t *testing.T) {
 	}
 }
 
-func TestResultsAreByTargetAndBecomeVerdictsBySequence(t *testing.T) {
+func TestResultsAreByIndexAndBecomeVerdictsBySequence(t *testing.T) {
 	events := make([]event.Event, 4)
 	for i := range events {
 		events[i].Sequence = int64(10 + i)
@@ -103,7 +103,7 @@ func TestResultsDecideForSingleEvents(t *testing.T) {
 }
 
 // F3
-func TestRetryAfterTakesTheTargetOfTheDelay(t *testing.T) {
+func TestRetryAfterReplacesTheDelay(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.sendN("0", 1)
 		in := w.start("a", func(_ context.Context, b *Batch) error {

@@ -258,7 +258,7 @@ func TestInAYardAMistypedHubOrGroupIsReported(t *testing.T) {
 }
 
 // F4: poison in a grid topic, in either schema, and in a hub anywhere.
-func TestOtherPositionsForPoison(t *testing.T) {
+func TestOtherTargetsForPoison(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	yard.Hub(t, "drawer", 1)

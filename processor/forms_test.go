@@ -104,7 +104,7 @@ func TestAPartitionThatCannotBeOpenedHereIsTakenByAnother(t *testing.T) {
 	})
 }
 
-func TestProcessErrorIsReportedOfErrorsOfThePartition(t *testing.T) {
+func TestProcessErrorHearsOfErrorsOfThePartition(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		d := &diary{w: w}
 		d.process = func(ctx context.Context, b *processor.Batch) error {

@@ -384,7 +384,7 @@ func (p *pump) drain(why error, within time.Duration) {
 	}
 }
 
-// tell tells OnState. It is called by health, one state at a time.
+// notify calls OnState. It is called by health, one state at a time.
 func (p *pump) notify(s State) {
 	if p.in.cfg.OnState == nil {
 		return

@@ -165,7 +165,7 @@ func TestALeaseThatCouldNotBeReleasedIsReportedToOnError(t *testing.T) {
 
 // P4, P5: an event that cannot be decoded is told of and passed, and nothing else is; a partition that ends in
 // one is not taken for stalled.
-func TestAnUnreadableEventIsReportedOfAndNothingElseIsPassed(t *testing.T) {
+func TestAnUnreadableEventIsReportedAndNothingElseIsPassed(t *testing.T) {
 	for _, lanes := range []int{0, 2} {
 		bubble(t, 1, func(w *world) {
 			cfg := w.config("a")

@@ -158,7 +158,7 @@ func TestConfiguredPolicies(t *testing.T) {
 }
 
 // A declared key that undoes what was made at run time is told of; what is as it was, not.
-func TestADeclaredKeyThatReplacesAnotherIsReportedOf(t *testing.T) {
+func TestADeclaredKeyThatReplacesAnotherIsReported(t *testing.T) {
 	cfg := quick(t)
 	cfg.Policies = []Policy{{Name: "p", Rights: []string{"send"}, PrimaryKey: "the-declared-key-of-p"}}
 	first := start(t, cfg)

@@ -80,15 +80,15 @@ func (c functionCommands) printFunctionMade(form output, done string, f admin.Fu
 		return writeJSON(c.stdout, f)
 	}
 	_, err := fmt.Fprintf(c.stdout, "%s function %s: events of hub %s, as group %s, go to %s; what it cannot handle goes to %s\n",
-		done, f.Name, f.Hub, f.Group, oneLine(f.Endpoint), showPoisonPosition(f.Poison))
+		done, f.Name, f.Hub, f.Group, oneLine(f.Endpoint), showPoisonTarget(f.Poison))
 	return err
 }
 
-func showPoisonPosition(position string) string {
-	if position == "none" {
+func showPoisonTarget(target string) string {
+	if target == "none" {
 		return "nowhere (dropped)"
 	}
-	return position
+	return target
 }
 
 func (c functionCommands) list() *cobra.Command {

@@ -63,7 +63,7 @@ func printFunction(w io.Writer, f admin.Function) error {
 		thousands(f.Counts.Poisoned), thousands(f.Counts.Skipped), thousands(f.Counts.Dropped))
 	p.add("calls of", "up to %s, within %s", counted(f.Batch, "event"), f.Timeout)
 	p.add("retries", "%s", showRetries(f))
-	p.add("poison", "%s (%s there, not redriven)", showPoisonPosition(f.Poison), showPoisoned(f))
+	p.add("poison", "%s (%s there, not redriven)", showPoisonTarget(f.Poison), showPoisoned(f))
 	p.add("breaker", "%s; %s", showBreakerOf(f), showFailures(f.Failures, f.Circuit.State))
 	addCircuit(p, f.Circuit)
 	if f.Circuit.State != "closed" {

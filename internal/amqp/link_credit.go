@@ -39,7 +39,7 @@ func (o *outgoing) flowLocked(f *wire.Flow) {
 	}
 }
 
-// tellCreditLocked tells the peer what we know of its credit.
+// announceCreditLocked tells the peer what we know of its credit.
 func (o *outgoing) announceCreditLocked() {
 	o.link.session.flowLocked(func(f *wire.Flow) {
 		f.Handle = wire.Some(o.link.request.Handle)

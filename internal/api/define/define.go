@@ -96,7 +96,7 @@ func Show(f runner.Function) admin.Function {
 	s := admin.Function{
 		Name: f.Name, Hub: f.Hub, Group: f.Group, Endpoint: f.Endpoint, Format: f.Format, Headers: slices.Sorted(maps.Keys(f.Headers)),
 		State: f.State, Problem: f.Problem, Failures: f.Failures, Circuit: ShowState(f.Circuit), Partitions: f.Partitions,
-		Instances: f.Instances, Recommended: f.Recommended, LastError: f.LastError, LastErrorAt: ifAny(f.LastErrorAt), Poison: f.PoisonPosition,
+		Instances: f.Instances, Recommended: f.Recommended, LastError: f.LastError, LastErrorAt: ifAny(f.LastErrorAt), Poison: f.PoisonTarget,
 		Batch: f.Batch, MinBatch: f.MinBatch, MaxWait: showDuration(f.MaxWait), Lanes: f.Lanes, Start: f.Start, Timeout: showDuration(f.Timeout),
 		RetryDelay: showDuration(f.RetryDelay), RetryMaxDelay: showDuration(f.RetryMax), Exponential: f.Exponential,
 		Breaker: showBreaker(f.Breaker), Probe: showDuration(f.Breaker.Probe), ProbeMax: showDuration(f.Breaker.ProbeMax),

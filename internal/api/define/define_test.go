@@ -74,7 +74,7 @@ func TestWaitsThatAreNotToDouble(t *testing.T) {
 }
 
 func TestWhatIsShownCanBeGivenAgain(t *testing.T) {
-	shown := Show(runner.Function{Definition: every(), Lag: 3, Poisoned: -1, PoisonPosition: "bad"})
+	shown := Show(runner.Function{Definition: every(), Lag: 3, Poisoned: -1, PoisonTarget: "bad"})
 	text, err := json.Marshal(shown)
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func TestSecretsAreShownOnRequest(t *testing.T) {
 	}
 }
 
-func TestShowingPutsDefaultsInTarget(t *testing.T) {
+func TestShowingFillsInDefaults(t *testing.T) {
 	shown := Show(topics.Subscription{Source: topics.Source{Hub: "h"}, Settings: topics.Settings{Pull: &topics.Pull{Lock: 90 * time.Second, MaxDeliveries: 3}}}, false)
 	want := admin.Subscription{SourceHub: "h", Pull: &admin.Pull{Lock: "1m30s", MaxDeliveries: 3}, Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h"}}
 	if diff := cmp.Diff(want, shown); diff != "" {

@@ -45,7 +45,7 @@ func (m *Member) Run(ctx context.Context) error {
 // loop is what Run alone touches, but for the channels, watched and turns.
 type loop struct {
 	m *Member
-	// told: something in the group has changed. watches: the store can be watched from now on, or no longer, as watched tells; turns is
+	// reported: something in the group has changed. watches: the store can be watched from now on, or no longer, as watched tells; turns is
 	// how often that was so.
 	reported, watches chan struct{}
 	watched           atomic.Bool

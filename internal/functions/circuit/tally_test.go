@@ -379,7 +379,7 @@ func TestKeysFit(t *testing.T) {
 	}
 }
 
-func TestAStoreThatStaysAwayIsReportedOfNowAndThen(t *testing.T) {
+func TestAStoreThatStaysAwayIsReportedNowAndThen(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		lines := map[slog.Level]int{}
 		f := newFaulty(w.store)

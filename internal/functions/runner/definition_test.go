@@ -29,7 +29,7 @@ func TestCreateFillsInDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, f.Definition); diff != "" || f.Created.IsZero() {
 		t.Error(diff, f.Created)
 	}
-	if f.State != StateStarting || f.Circuit.State != breaker.Closed || f.Lag != 0 || f.Partitions != 2 || f.PoisonPosition != "Resize-poison" || f.Poisoned != 0 {
+	if f.State != StateStarting || f.Circuit.State != breaker.Closed || f.Lag != 0 || f.Partitions != 2 || f.PoisonTarget != "Resize-poison" || f.Poisoned != 0 {
 		t.Errorf("it is %+v", f)
 	}
 	h, err := y.broker.Hub("resize-poison")
@@ -59,8 +59,8 @@ func TestWhatAFunctionNeedsIsMade(t *testing.T) {
 		d.Group = fmt.Sprintf("group-%d", i)
 		f := y.create(k, d)
 		want := map[string]string{"kept": "kept-poison", "elsewhere": "bin", "topical": "topic:bad-events", "careless": "none"}[d.Name]
-		if f.PoisonPosition != want {
-			t.Errorf("%s: poison goes to %q, want %q", d.Name, f.PoisonPosition, want)
+		if f.PoisonTarget != want {
+			t.Errorf("%s: poison goes to %q, want %q", d.Name, f.PoisonTarget, want)
 		}
 		if _, err := y.broker.Group(t.Context(), "orders", d.Group); err != nil {
 			t.Errorf("%s: %v", d.Name, err)

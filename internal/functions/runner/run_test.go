@@ -332,7 +332,7 @@ func TestPoisonInATopic(t *testing.T) {
 			if stored := string(run.Events[0].Message); !strings.Contains(stored, want) || !strings.Contains(stored, `"body":{"n":1}`) || !strings.Contains(stored, `"instance":"node-one-`) {
 				t.Errorf("%s: stored is %s", kind, stored)
 			}
-			if f := y.show(k, "resize"); f.Lag != 0 || f.Poisoned != -1 || f.PoisonPosition != "topic:bad-events" {
+			if f := y.show(k, "resize"); f.Lag != 0 || f.Poisoned != -1 || f.PoisonTarget != "topic:bad-events" {
 				t.Errorf("%s: it is %+v", kind, f)
 			}
 		})

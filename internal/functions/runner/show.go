@@ -43,11 +43,11 @@ type Function struct {
 	Counts functions.Status
 	// Poison place in full: hub NAME, topic:NAME or none; Poisoned how many poison events are there and not redriven, -1: unknown, and PoisonedMore that not all
 	// were counted.
-	PoisonPosition string
-	Poisoned       int
-	PoisonedMore   bool
-	LastError      string
-	LastErrorAt    time.Time
+	PoisonTarget string
+	Poisoned     int
+	PoisonedMore bool
+	LastError    string
+	LastErrorAt  time.Time
 }
 
 // maxCounted is how many poison events are counted.
@@ -84,7 +84,7 @@ func (k *Registry) Show(ctx context.Context, name string) (Function, error) {
 // function gathers what there is to know of one. What cannot be learned is left unknown, and told as its problem: the rest is
 // needed all the more then.
 func (k *Registry) function(ctx context.Context, e *entry, poison bool) Function {
-	f := Function{Definition: e.withDerived(), State: StateStarting, Lag: -1, Oldest: -1, PoisonPosition: e.Poison, Poisoned: -1}
+	f := Function{Definition: e.withDerived(), State: StateStarting, Lag: -1, Oldest: -1, PoisonTarget: e.Poison, Poisoned: -1}
 	f.Circuit.State = breaker.Closed
 	if e.problem != nil {
 		f.State, f.Problem = StateFailing, e.problem.Error()

@@ -140,7 +140,7 @@ func TestEnsuringAtOnce(t *testing.T) {
 }
 
 // An entry that a host writes while it is removed is removed all the same.
-func TestAEntryThatChangesWhileItIsRemoved(t *testing.T) {
+func TestAnEntryThatChangesWhileItIsRemoved(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
 	g := y.create(k, resize()).group("yard")

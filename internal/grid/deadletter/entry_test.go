@@ -43,7 +43,7 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 }
 
 // The names of where letters went are long, and many: the entry has room for them.
-func TestLongNamesOfPositionsHaveRoom(t *testing.T) {
+func TestLongNamesOfTargetsHaveRoom(t *testing.T) {
 	y := newYard(t)
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 1)
@@ -217,7 +217,7 @@ func TestOnlyWhatWaitedFourHoursIsGivenUp(t *testing.T) {
 }
 
 // Trouble with the yard's own disk is no trouble with the place: nothing is given up for it.
-func TestAnUnreadableLogIsNotThePositionsFault(t *testing.T) {
+func TestAnUnreadableLogIsNotTheTargetsFault(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.faults.Fail(errors.New("input/output error"), logtest.OpCursor)

@@ -89,7 +89,7 @@ func (y *yard) damage(id string, offset int64) {
 
 // Where the log lost its end (power was cut, and the yard was told not to wait for the disk) its
 // numbers are given anew. What was known of the old ones does not hold for the new.
-func TestAEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
+func TestAnEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		must(t, y.engine.Close())

@@ -146,7 +146,7 @@ func TestWritesAreAnnounced(t *testing.T) {
 
 // A hub has no blobs: what is told of a write there says nothing about any, and who reads the hub
 // learns the subscription's name.
-func TestWhatIsReportedOfHubs(t *testing.T) { // G8
+func TestWhatIsReportedAboutHubs(t *testing.T) { // G8
 	bubble(t, func(t *testing.T, y *yard) {
 		defer y.run()()
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)

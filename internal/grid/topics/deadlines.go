@@ -25,8 +25,8 @@ func newDeadlines() *deadlines {
 type deadline struct {
 	at  time.Time
 	key string
-	// place is where it is in the heap.
-	target int
+	// index is where it is in the heap.
+	index int
 }
 
 // set notes the moment of a key, in place of any other; the zero time is none.
@@ -49,7 +49,7 @@ func (d *deadlines) put(key string, at time.Time) (earliest bool) {
 	case at.IsZero() && x == nil:
 		return false
 	case at.IsZero():
-		heap.Remove(&d.all, x.target)
+		heap.Remove(&d.all, x.index)
 		delete(d.of, key)
 		return false
 	case x == nil:
@@ -58,9 +58,9 @@ func (d *deadlines) put(key string, at time.Time) (earliest bool) {
 		heap.Push(&d.all, x)
 	default:
 		x.at = at
-		heap.Fix(&d.all, x.target)
+		heap.Fix(&d.all, x.index)
 	}
-	return x.target == 0
+	return x.index == 0
 }
 
 // due gives the keys whose moment has come, and when the next one will; zero: never.
@@ -86,11 +86,11 @@ func (h deadlineHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
 
 func (h deadlineHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].target, h[j].target = i, j
+	h[i].index, h[j].index = i, j
 }
 
 func (h *deadlineHeap) Push(x any) {
-	x.(*deadline).target = len(*h)
+	x.(*deadline).index = len(*h)
 	*h = append(*h, x.(*deadline))
 }
 

@@ -94,7 +94,7 @@ func (d *draft) changeSubscription(old, now *record) {
 
 func (d *draft) leave(s *Subscription) {
 	list := d.ownList(s.SourceID)
-	if at, found := target(list, s); found {
+	if at, found := indexOf(list, s); found {
 		d.setList(s, slices.Delete(list, at, at+1))
 	}
 	if d.shows(s) {
@@ -106,7 +106,7 @@ func (d *draft) leave(s *Subscription) {
 // join puts a subscription in its place: behind all others as a rule, since the newest is.
 func (d *draft) join(s *Subscription) {
 	list := d.v.members[s.SourceID]
-	at, found := target(list, s)
+	at, found := indexOf(list, s)
 	switch {
 	case found:
 		list = d.ownList(s.SourceID)
@@ -123,8 +123,8 @@ func (d *draft) join(s *Subscription) {
 	}
 }
 
-// target finds where a subscription is among those of its source, or would be.
-func target(list []*Subscription, s *Subscription) (at int, found bool) {
+// indexOf finds where a subscription is among those of its source, or would be.
+func indexOf(list []*Subscription, s *Subscription) (at int, found bool) {
 	return slices.BinarySearchFunc(list, s, func(x, y *Subscription) int {
 		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
 	})

@@ -75,11 +75,11 @@ func (l *ledger) start(ctx context.Context, f *flight) error {
 		go l.follow(f, receipt)
 		return nil
 	}
-	watched := err
+	reported := err
 	if ctx.Err() != nil { // others may wait for it who have not lost patience
-		watched = fmt.Errorf("%w: its sender gave up", eventlog.ErrFenced)
+		reported = fmt.Errorf("%w: its sender gave up", eventlog.ErrFenced)
 	}
-	l.crash(f, watched, false)
+	l.crash(f, reported, false)
 	return err
 }
 

@@ -177,7 +177,7 @@ func TestEntriesAreFollowed(t *testing.T) {
 }
 
 // F6: an entry may be told before the hub is that it is of, where another node made it.
-func TestAEntryOfAHubNotKnownYetIsWaitedFor(t *testing.T) {
+func TestAnEntryOfAHubNotKnownYetIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := metatest.NewMemory()
 		y := newYard(t, store)

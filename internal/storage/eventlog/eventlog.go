@@ -202,7 +202,7 @@ type Cursor interface {
 	// end is never before what this process has seen acknowledged.
 	TryNext(ctx context.Context) (Run, error)
 
-	// Place is the number of the next event to be given.
+	// At is the number of the next event to be given.
 	At() Sequence
 
 	// Close frees the cursor. Safe twice.
