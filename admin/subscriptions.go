@@ -316,9 +316,14 @@ func (c *Client) DeleteSubscription(ctx context.Context, s SubscriptionRef) erro
 	return c.ask(ctx, s.request(http.MethodDelete, nil), nil)
 }
 
-// ResumeSubscription ends the probation of its endpoint.
+// ResumeSubscription lets deliveries go on after a pause.
 func (c *Client) ResumeSubscription(ctx context.Context, s SubscriptionRef) error {
 	return c.ask(ctx, s.request(http.MethodPost, nil, "resume"), nil)
+}
+
+// ProbeSubscription ends the probation of its endpoint: the next event tells whether it is well.
+func (c *Client) ProbeSubscription(ctx context.Context, s SubscriptionRef) error {
+	return c.ask(ctx, s.request(http.MethodPost, nil, "probe"), nil)
 }
 
 // RotateSigningKey makes a new signing key beside the present ones, which go on for the overlap (a duration).

@@ -57,6 +57,7 @@ func TestGridRequestsAreWhatTheAPITakes(t *testing.T) {
 		}, "PATCH", "/api/v1/subscriptions/billing?hub=shop%2Forders", `{"types":[],"ttl":""}`},
 		"unsubscribe": {func(c *Client, ctx context.Context) error { return c.DeleteSubscription(ctx, billing) }, "DELETE", "/api/v1/subscriptions/billing?hub=shop%2Forders", ""},
 		"resume":      {func(c *Client, ctx context.Context) error { return c.ResumeSubscription(ctx, billing) }, "POST", "/api/v1/subscriptions/billing/resume?hub=shop%2Forders", ""},
+		"probe":       {func(c *Client, ctx context.Context) error { return c.ProbeSubscription(ctx, billing) }, "POST", "/api/v1/subscriptions/billing/probe?hub=shop%2Forders", ""},
 		"rotate": {func(c *Client, ctx context.Context) error {
 			_, err := c.RotateSigningKey(ctx, billing, "hmac", "1h")
 			return err

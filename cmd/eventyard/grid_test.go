@@ -85,7 +85,7 @@ func TestSubscriptionsInWords(t *testing.T) {
 		"dead letters  folder:dead, 1,200 kept, 3 yet to be written; they cannot be written: no space\n", "matched       12,345\n",
 		"delivered     1 in 1 request\n", "failed        2 Busy, 1 NotFound\n", "dropped       0\n", "under way     1, 2 queued, 3,000 parked, 4 not yet looked at\n",
 		"waiting       5 for 10s, 6 for 1h\n", "oldest        published 1m", "endpoint      probation, 12 failures in a row, the last Busy; nothing is sent for 1m",
-		"(eventyard subscription resume ends that)\n",
+		"(eventyard subscription probe ends that)\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no %q in\n%s", want, &out)
@@ -217,14 +217,14 @@ func TestResumingInWords(t *testing.T) {
 		"failing":   "the endpoint of a was not on probation (it is failing): nothing had to be ended",
 	} {
 		s := admin.Subscription{Name: "a", Stats: &admin.DeliveryStats{Endpoint: admin.EndpointHealth{State: state}}}
-		if got := showResumed(s); got != want {
+		if got := showProbed(s); got != want {
 			t.Errorf("%s: %q", state, got)
 		}
 	}
-	if got := showResumed(admin.Subscription{Name: "a", Pull: &admin.Pull{}}); !strings.Contains(got, "a has no endpoint") {
+	if got := showProbed(admin.Subscription{Name: "a", Pull: &admin.Pull{}}); !strings.Contains(got, "a has no endpoint") {
 		t.Errorf("pulled from: %q", got)
 	}
-	if got := showResumed(admin.Subscription{Name: "a", State: "paused"}); !strings.Contains(got, "eventyard subscription continue a") {
+	if got := showProbed(admin.Subscription{Name: "a", State: "paused"}); !strings.Contains(got, "eventyard subscription resume a") {
 		t.Errorf("paused: %q", got)
 	}
 }

@@ -16,8 +16,8 @@ type subscriptionCommands struct{ *cli }
 func (c subscriptionCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "subscription", Aliases: []string{"sub"}, Short: "Say who gets which events, and see how deliveries go"},
 		c.create(), c.list(), c.show(), c.attempts(),
-		c.update(), c.pause("pause", true), c.pause("continue", false),
-		c.resume(), c.rotate(), c.delete())
+		c.update(), c.pause("pause", true), c.pause("resume", false), c.goOn(),
+		c.probe(), c.rotate(), c.delete())
 }
 
 // sourceFlags say whose subscription is meant where its name alone does not.
@@ -221,11 +221,23 @@ func (c subscriptionCommands) pause(word string, paused bool) *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-func (c subscriptionCommands) resume() *cobra.Command {
+// goOn is resume under its former name.
+func (c subscriptionCommands) goOn() *cobra.Command {
+	cmd := c.pause("continue", false)
+	run := cmd.RunE
+	cmd.Hidden = true
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		fmt.Fprintln(c.stderr, "continue is now called resume: eventyard subscription resume "+args[0])
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+func (c subscriptionCommands) probe() *cobra.Command {
 	var source sourceFlags
 	cmd := &cobra.Command{
-		Use:               "resume SUBSCRIPTION",
-		Short:             "End the probation of its endpoint now",
+		Use:               "probe SUBSCRIPTION",
+		Short:             "End the probation of its endpoint now: the next event tells whether it is well",
 		Args:              wantArgs("SUBSCRIPTION"),
 		ValidArgsFunction: c.completeSubscriptions,
 		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
@@ -233,10 +245,10 @@ func (c subscriptionCommands) resume() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := client.ResumeSubscription(cmd.Context(), source.which(args[0])); err != nil {
+			if err := client.ProbeSubscription(cmd.Context(), source.which(args[0])); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(c.stdout, showResumed(before))
+			_, err = fmt.Fprintln(c.stdout, showProbed(before))
 			return err
 		}),
 	}
@@ -244,8 +256,8 @@ func (c subscriptionCommands) resume() *cobra.Command {
 	return c.addClientFlags(cmd)
 }
 
-// showResumed tells what came of it, from how it was before.
-func showResumed(before admin.Subscription) string {
+// showProbed tells what came of it, from how it was before.
+func showProbed(before admin.Subscription) string {
 	if before.Pull != nil {
 		return "nothing had to be ended: " + before.Name + " has no endpoint, its clients receive by themselves"
 	}
@@ -258,7 +270,7 @@ func showResumed(before admin.Subscription) string {
 		text = "the endpoint of " + before.Name + " was not on probation (it is " + state + "): nothing had to be ended"
 	}
 	if before.State == "paused" {
-		text += "; the subscription is paused, which ends with: eventyard subscription continue " + before.Name
+		text += "; the subscription is paused, which ends with: eventyard subscription resume " + before.Name
 	}
 	return text
 }

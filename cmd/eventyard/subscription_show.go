@@ -275,7 +275,7 @@ func showHealth(e admin.EndpointHealth) string {
 		text += fmt.Sprintf(", %s in a row, the last %s", counted(e.Failures, "failure"), e.Last)
 	}
 	if e.Until != nil {
-		text += fmt.Sprintf("; nothing is sent for %s (eventyard subscription resume ends that)", max(0, time.Until(*e.Until)).Round(time.Second))
+		text += fmt.Sprintf("; nothing is sent for %s (eventyard subscription probe ends that)", max(0, time.Until(*e.Until)).Round(time.Second))
 	}
 	return text
 }

@@ -46,7 +46,7 @@ type Topics interface {
 type Delivery interface {
 	Stats(ctx context.Context, subscription string) (delivery.Stats, error)
 	Attempts(subscription string) ([]delivery.AttemptRecord, error)
-	Resume(subscription string) error
+	Probe(subscription string) error
 }
 
 // DeadLetters keeps what could not be delivered.

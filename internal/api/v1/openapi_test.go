@@ -265,6 +265,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{200, "PATCH", sub, `{"types":[],"ttl":null,"deadLetter":"yard","sign":"hmac","paused":false}`, nil},
 		{200, "POST", sub + "/rotate-key", `{}`, nil},
 		{204, "POST", sub + "/resume", nil, nil},
+		{204, "POST", sub + "/probe", nil, nil},
 		{200, "GET", sub + "/attempts", nil, nil},
 		{200, "GET", sub + "/dead?reason=MaxDeliveryAttemptsExceeded&since=2h&until=2100-01-01T00:00:00Z&max=10&from=0&redriven=true", nil, nil},
 		{200, "GET", sub + "/dead/0", nil, nil},
@@ -300,7 +301,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 	}
 	for _, s := range steps {
 		y.want(s.status, s.method, s.path, s.body, s.header...)
-		if strings.HasSuffix(s.path, "/resume") { // for attempts and dead letters to look at
+		if strings.HasSuffix(s.path, "/probe") { // for attempts and dead letters to look at
 			y.hook.set(true, 400)
 			y.publish("readings", "1", "2")
 		}

@@ -90,6 +90,7 @@ func (d *Handler) routes() []route {
 		{method: "PATCH", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: d.withGrid(d.updateSubscription), stream: true},
 		{method: "DELETE", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: d.withGrid(d.deleteSubscription)},
 		{method: "POST", path: "/api/v1/subscriptions/{subscription}/resume", need: manageAll, serve: d.withGrid(d.resumeSubscription)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/probe", need: manageAll, serve: d.withGrid(d.probeSubscription)},
 		{method: "POST", path: "/api/v1/subscriptions/{subscription}/rotate-key", need: manageAll, serve: d.withGrid(d.rotateSigningKey)},
 		{method: "GET", path: "/api/v1/subscriptions/{subscription}/attempts", need: manageAll, serve: d.withGrid(d.listAttempts)},
 		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead", need: manageAll, serve: d.withGrid(d.listDeadLetters)},

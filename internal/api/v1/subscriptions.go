@@ -192,13 +192,30 @@ func (d *Handler) deleteSubscription(w http.ResponseWriter, r *http.Request) err
 	return nil
 }
 
-// resumeSubscription ends the probation of its endpoint at once.
+// resumeSubscription lets deliveries go on after a pause.
 func (d *Handler) resumeSubscription(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.findSubscription(r)
 	if err != nil {
 		return err
 	}
-	if err := d.cfg.Grid.Delivery.Resume(s.ID); err != nil {
+	_, err = d.cfg.Grid.Topics.Update(r.Context(), s.Source, s.Name, func(settings *topics.Settings) error {
+		settings.Paused = false
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// probeSubscription ends the probation of its endpoint at once.
+func (d *Handler) probeSubscription(w http.ResponseWriter, r *http.Request) error {
+	s, err := d.findSubscription(r)
+	if err != nil {
+		return err
+	}
+	if err := d.cfg.Grid.Delivery.Probe(s.ID); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -81,11 +81,28 @@ func TestProbationIsShownAndEnded(t *testing.T) {
 			t.Errorf("the endpoint is %+v", got)
 		}
 		y.hook.set(true, 0)
-		y.want(204, "POST", billingPath+"/resume", nil)
+		y.want(204, "POST", billingPath+"/probe", nil)
 		y.settle()
 		y.publish("orders", "c")
 		if got := y.show("billing", "").Stats.Endpoint; got.State != "healthy" || got.Until != nil {
 			t.Errorf("then it is %+v", got)
+		}
+	})
+}
+
+// What was paused goes on with resume, and to resume what was not paused changes nothing.
+func TestResumeUndoesPause(t *testing.T) {
+	withGrid(t, func(t *testing.T, y *gridYard) {
+		y.subscribe("orders", "billing", `"endpoint":"https://example.com/hook"`)
+		y.want(200, "PATCH", billingPath, `{"paused":true}`)
+		if got := y.show("billing", "").State; got != "paused" {
+			t.Errorf("after a pause it is %s", got)
+		}
+		for range 2 {
+			y.want(204, "POST", billingPath+"/resume", nil)
+			if got := y.show("billing", "").State; got != "active" {
+				t.Errorf("resumed, it is %s", got)
+			}
 		}
 	})
 }
@@ -348,7 +365,7 @@ func TestSubscriptionsRefused(t *testing.T) {
 		for _, rest := range []string{"", "/attempts", "/dead", "/dead/1"} {
 			y.refused(404, "subscription-not-found", "GET", "/api/v1/subscriptions/nope"+rest, nil)
 		}
-		for _, rest := range []string{"/resume", "/rotate-key", "/redrive", "/purge"} {
+		for _, rest := range []string{"/resume", "/probe", "/rotate-key", "/redrive", "/purge"} {
 			y.refused(404, "subscription-not-found", "POST", "/api/v1/subscriptions/nope"+rest, `{}`)
 		}
 	})

@@ -259,7 +259,7 @@ func TestRetentionMayOvertakeALane(t *testing.T) {
 			t.Fatalf("nothing was removed: %+v, %v", bounds, err)
 		}
 		y.sender.always(ok())
-		if err := y.service.Resume(id); err != nil {
+		if err := y.service.Probe(id); err != nil {
 			t.Fatal(err)
 		}
 		after(time.Minute)

@@ -177,8 +177,8 @@ func (s *Service) allLanes() []*lane {
 	return lanes
 }
 
-// Resume ends the probation of a subscription's endpoint now.
-func (s *Service) Resume(subscription string) error {
+// Probe ends the probation of a subscription's endpoint now.
+func (s *Service) Probe(subscription string) error {
 	l, err := s.lane(subscription)
 	if err != nil {
 		return err

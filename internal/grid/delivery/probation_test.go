@@ -244,13 +244,13 @@ func TestResumeEndsProbation(t *testing.T) {
 		y.publish("orders", ids("e", 30)...)
 		after(time.Minute)
 		y.sender.always(ok())
-		if err := y.service.Resume(id); err != nil {
+		if err := y.service.Probe(id); err != nil {
 			t.Fatal(err)
 		}
 		wait()
 		y.wantEndpoint(id, retry.Well)
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
-		if err := y.service.Resume("nobody"); !errors.Is(err, ErrNotFound) {
+		if err := y.service.Probe("nobody"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("resuming what is not there gave %v", err)
 		}
 	})

@@ -63,7 +63,7 @@ func TestAProbeThatIsNotNeededIsForgotten(t *testing.T) {
 			second.poke(time.Now()) // as the worker does
 		}},
 		{"an operator resumes", func(y *yard, second *lane) {
-			if err := y.service.Resume(second.id); err != nil {
+			if err := y.service.Probe(second.id); err != nil {
 				y.t.Error(err)
 			}
 		}},
