@@ -221,7 +221,7 @@ func (y *gridYard) revive(ctx context.Context, address string, events int64) (fl
 	if err := y.call(ctx, "PATCH", "/api/v1/subscriptions/dead", `{"maxEvents":100,"preferredKib":1024,"concurrency":32}`, nil); err != nil {
 		return 0, err
 	}
-	if err := y.call(ctx, "POST", "/api/v1/subscriptions/dead/resume", "", nil); err != nil {
+	if err := y.call(ctx, "POST", "/api/v1/subscriptions/dead/probe", "", nil); err != nil {
 		return 0, err
 	}
 	if err := sink.await(ctx); err != nil {
