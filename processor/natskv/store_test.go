@@ -22,7 +22,7 @@ func TestStoreKeepsTheContract(t *testing.T) { // P8
 func TestStoreKeepsTheContractOnACluster(t *testing.T) { // P8
 	servers := startCluster(t)
 	bucket := newBucket()
-	suite(t, servers, bucket, storetest.Options{})
+	suite(t, servers, bucket, storetest.Options{LateWatch: true})
 
 	stopped := leaderOf(t, servers, bucket)
 	stopServer(servers[stopped])
@@ -35,7 +35,7 @@ func TestStoreKeepsTheContractOnACluster(t *testing.T) { // P8
 		_, err = s.Leases(t.Context(), group)
 		return err == nil
 	})
-	t.Run("after one of three servers has stopped", func(t *testing.T) { suite(t, left, bucket, storetest.Options{FewRaces: true}) })
+	t.Run("after one of three servers has stopped", func(t *testing.T) { suite(t, left, bucket, storetest.Options{FewRaces: true, LateWatch: true}) })
 }
 
 func suite(t *testing.T, servers []*server.Server, bucket string, opt storetest.Options) {

@@ -39,6 +39,9 @@ type Options struct {
 	AnyNamespace bool
 	// NotifiesRenewals: who watches is also told of what changes nothing.
 	NotifiesRenewals bool
+	// LateWatch: a watch may begin at a replica that has yet to hear of the last writes, and so
+	// report as new what was written just before it began.
+	LateWatch bool
 
 	// FewRaces: races are tried a fifth as often, for a store that passes the whole suite in
 	// another set-up.
