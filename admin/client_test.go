@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // dial gives a client of a yard that is played by a handler.
@@ -20,9 +22,7 @@ func dial(t *testing.T, yard http.HandlerFunc) *Client {
 	server := httptest.NewServer(yard)
 	t.Cleanup(server.Close)
 	client, err := New(Config{Server: server.URL, Pause: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -147,9 +147,7 @@ func TestRequestsAreWhatTheAPITakes(t *testing.T) {
 				method, path, body = r.Method, r.RequestURI, string(all)
 				_, _ = w.Write([]byte("{}"))
 			})
-			if err := test.do(client, t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, test.do(client, t.Context()))
 			if method != test.method || path != test.path || body != test.body {
 				t.Errorf("asked %s %s %s\nwant  %s %s %s", method, path, body, test.method, test.path, test.body)
 			}
@@ -188,15 +186,11 @@ func TestWhoIsNotAYardIsReportedSo(t *testing.T) {
 
 func TestNobodyThere(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	address := "http://" + listener.Addr().String()
 	listener.Close()
 	client, err := New(Config{Server: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, err = client.Hubs(t.Context())
 	var lost *UnreachableError
 	if !errors.As(err, &lost) || !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), address) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // tails plays a yard whose tails are a script: each request gets the next one.
@@ -182,15 +182,9 @@ func TestFollowComesBack(t *testing.T) {
 					notices = append(notices, "back")
 				}
 			}))
-			if len(got) != test.events {
-				t.Errorf("events: %q", got)
-			}
-			if diff := cmp.Diff(test.asked, yard.asked); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(test.notices, notices); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Equal(t, len(got), test.events, "events: %q", got)
+			testkit.Diff(t, test.asked, yard.asked)
+			testkit.Diff(t, test.notices, notices)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
@@ -208,17 +202,13 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	n := 0
 	for _, err := range client.Follow(ctx, Query{Hub: "h"}, nil) {
 		if err != nil {
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("error is %v", err)
-			}
+			testkit.ErrorIs(t, err, context.Canceled)
 			break
 		}
 		n++
 		cancel()
 	}
-	if n != 1 {
-		t.Errorf("%d events", n)
-	}
+	testkit.Equal(t, n, 1, "events")
 }
 
 func TestASilentTailCountsAsLost(t *testing.T) {

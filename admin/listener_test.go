@@ -20,6 +20,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // realYard serves a real listener for development and gives its URL.
@@ -59,9 +60,7 @@ func realYardWithGroups(t *testing.T) (string, *groups.Registry) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 func dialReal(t *testing.T, cfg admin.Config) *admin.Client {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -156,7 +157,5 @@ func TestAWatchThatIsRefused(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d answers", n)
-	}
+	testkit.Equal(t, n, 1, "answers")
 }

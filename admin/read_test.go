@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // yard plays a yard that has events. An answer that reaches the place in breaks, which
@@ -243,9 +245,7 @@ func TestWhoStopsRangingIsLeftAlone(t *testing.T) {
 		n++
 		break
 	}
-	if n != 1 {
-		t.Errorf("%d events", n)
-	}
+	testkit.Equal(t, n, 1, "events")
 }
 
 func TestLongLinesAreRead(t *testing.T) {

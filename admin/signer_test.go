@@ -11,19 +11,16 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // sign makes a signer for a server.
 func sign(t *testing.T, cfg Config, server string) *signer {
 	t.Helper()
 	base, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s, err := newSigner(cfg, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -43,9 +40,7 @@ func TestTokensAreForTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(1e9, 0)
 			got, err := auth.ParseSignature(sign(t, test.cfg, test.server).authorization(now))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if got.Resource != test.resource || got.Policy != test.policy || !got.SignedBy(test.key) || !got.Expires.Equal(now.Add(tokenLife)) {
 				t.Errorf("the token is %+v", got)
 			}
@@ -118,9 +113,7 @@ func TestAnExpiredTokenIsReplacedOnce(t *testing.T) {
 		if ok != (err == nil) || err != nil && (!errors.As(err, &p) || p.Status != 401 || p.Next != "compare the clocks") {
 			t.Errorf("after %d refusals the error is %v", refusals, err)
 		}
-		if n := asked.Load(); n != min(refusals+1, 2) {
-			t.Errorf("with %d refusals it asked %d times", refusals, n)
-		}
+		testkit.Equal(t, asked.Load(), min(refusals+1, 2), "with %d refusals it asked", refusals)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Calls about the grid are what the API takes: names are single segments, what is empty travels.
@@ -122,9 +124,7 @@ func TestHandshakesAreWaitedFor(t *testing.T) {
 				return err
 			},
 		} {
-			if err := do(); err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
+			testkit.Check(t, do(), "%s", what)
 		}
 		if _, err := client.Topics(t.Context()); err == nil {
 			t.Error("others are waited for as long")
@@ -146,7 +146,5 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }

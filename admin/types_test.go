@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G13: nil leaves and empty takes away, also when it has been on the wire.
@@ -14,9 +14,7 @@ func TestEmptyListsTravel(t *testing.T) {
 		Types: []string{}, Filters: []Filter{}, RetryFloors: map[string]string{}, NoRetry: []int{},
 		Headers: []Header{}, SigningKeys: []string{}, Labels: []string{},
 	}
-	if diff := cmp.Diff(sent, overTheWire(t, sent)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, sent, overTheWire(t, sent))
 	nothing, err := json.Marshal(SubscriptionRequest{})
 	if err != nil || string(nothing) != "{}" {
 		t.Errorf("a request for nothing is %s, %v", nothing, err)
@@ -44,8 +42,6 @@ func overTheWire(t *testing.T, sent SubscriptionRequest) (got SubscriptionReques
 	if err == nil {
 		err = json.Unmarshal(text, &got)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return got
 }

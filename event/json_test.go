@@ -7,13 +7,12 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestAnEventOfJSONSaysWhatItIs(t *testing.T) {
 	e, err := event.JSON("order.placed", map[string]any{"id": 42, "rush": true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if e.Subject != "order.placed" || e.ContentType != "application/json" || string(e.Body) != `{"id":42,"rush":true}` {
 		t.Errorf("made %+v", e)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor/memory"
 )
 
@@ -79,9 +80,7 @@ func BenchmarkHost(b *testing.B) {
 			}
 			return nil
 		}, Binding{Hub: "orders"})
-		if err := h.Run(ctx); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, h.Run(ctx))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/total, "ns/event")
 }

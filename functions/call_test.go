@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -29,9 +30,7 @@ func TestATimeOutIsAFailedAttempt(t *testing.T) {
 					}
 					<-ctx.Done()
 					seen = context.Cause(ctx)
-					if ctx.Err() != context.DeadlineExceeded {
-						t.Errorf("Err is %v", ctx.Err())
-					}
+					testkit.Equal(t, ctx.Err(), context.DeadlineExceeded, "Err")
 					return returned
 				}, b)
 				after(5500 * time.Millisecond)
@@ -72,9 +71,7 @@ func TestACancelledCallCountsForNothing(t *testing.T) {
 				}, b)
 				after(time.Second)
 				in.stop()
-				if cause != processor.ErrShutdown {
-					t.Errorf("the cause was %v", cause)
-				}
+				testkit.Equal(t, cause, processor.ErrShutdown, "the cause")
 				w.wantSaved("0", -1)
 				w.wantAway()
 				if work := w.work("0"); len(work.Units) > 0 || !work.Clean {
@@ -218,9 +215,7 @@ func TestEachEventHasAStableIDAndItsAttempt(t *testing.T) {
 		}, binding())
 		after(time.Minute)
 		want := []string{"bill/orders/0/0 1", "bill/orders/0/1 1", "bill/orders/0/1 2", "bill/orders/0/1 3", "bill/orders/0/2 1"}
-		if !slices.Equal(seen, want) {
-			t.Errorf("seen %v", seen)
-		}
+		testkit.Slices(t, seen, want, "seen")
 		w.wantSaved("0", 2)
 		in.stop()
 	})
@@ -371,9 +366,7 @@ func TestMiddlewareIsCalledFromTheOutsideIn(t *testing.T) {
 			return nil
 		}, b)
 		after(time.Second)
-		if got := strings.Join(seen, " "); got != "first second handler /second /first" {
-			t.Errorf("called %s", got)
-		}
+		testkit.Equal(t, strings.Join(seen, " "), "first second handler /second /first", "called")
 		in.stop()
 	})
 }

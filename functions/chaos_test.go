@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -198,9 +199,7 @@ func (c *chaos) check() {
 	c.kills = 0
 	c.start()
 	after(time.Minute)
-	if err := c.running[0].Resume(c.t.Context(), "bill"); err != nil {
-		c.t.Error(err)
-	}
+	testkit.Check(c.t, c.running[0].Resume(c.t.Context(), "bill"))
 	after(10 * time.Minute)
 	c.stop(0)
 	var away []string
@@ -208,9 +207,7 @@ func (c *chaos) check() {
 		away = append(away, l.Partition+" "+string(l.Event.Body))
 	}
 	slices.Sort(away)
-	if want := slices.Sorted(slices.Values(c.guilty)); !slices.Equal(away, want) {
-		c.t.Errorf("put away %v, want %v", away, want)
-	}
+	testkit.Slices(c.t, away, slices.Sorted(slices.Values(c.guilty)), "put away")
 	for p, sent := range c.sent {
 		c.wantSaved(p, int64(len(sent))-1)
 		c.checkOrder(p, sent)

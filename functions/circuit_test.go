@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -77,9 +78,7 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 			}
 		}
 		dep.down.Store(false)
-		if err := hosts[1].Resume(w.t.Context(), "bill"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, hosts[1].Resume(w.t.Context(), "bill"))
 		after(time.Minute)
 		w.wantState("closed")
 		for p := range 6 {
@@ -103,9 +102,7 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 		for p := range 6 {
 			total += len(w.gotDone(fmt.Sprint(p)))
 		}
-		if total != 700-len(away) {
-			t.Errorf("%d events done and %d put away of 700", total, len(away))
-		}
+		testkit.Equal(t, total, 700-len(away), "events done and %d put away of 700", len(away))
 		for _, h := range hosts {
 			h.stop()
 		}
@@ -128,9 +125,7 @@ func TestTheEventThatTripsTheCircuitStaysUndone(t *testing.T) {
 		if work := w.work("0"); len(work.Units) != 1 || work.Units[0].Used != 0 || work.Units[0].Attempts != 2 {
 			t.Errorf("the work is %s", show(work))
 		}
-		if err := in.Resume(w.t.Context(), "bill"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Resume(w.t.Context(), "bill"))
 		after(time.Minute)
 		w.wantCalls("0:0 1", "0:1 1", "0:1 2", "0:2 1", "0:2 2", "0:2 3", "0:2 4", "0:3 1")
 		w.wantAway("0/1", "0/2")
@@ -155,12 +150,8 @@ func TestAnOpenCircuitSurvivesRestarts(t *testing.T) {
 		next := w.start("b", failOn("bad"), b)
 		after(10 * time.Minute)
 		calls := w.gotCalls()
-		if len(calls) != 4 {
-			t.Errorf("calls %v", calls)
-		}
-		if err := next.Resume(w.t.Context(), "bill"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Equal(t, len(calls), 4, "calls %v", calls)
+		testkit.Must(t, next.Resume(w.t.Context(), "bill"))
 		after(time.Minute)
 		w.wantCalls(append(calls, "0:1 3", "0:1 4", "0:2 1")...)
 		w.wantAway("0/0", "0/1")
@@ -190,9 +181,7 @@ func TestProbingClosesTheCircuitByItself(t *testing.T) {
 		calls, away := len(w.gotCalls()), len(w.poisonEvents())
 		after(50 * time.Second) // probes after 10, 20 and 20 s
 		probes := w.gotCalls()[calls:]
-		if len(probes) != 3 {
-			t.Errorf("probes %v", probes)
-		}
+		testkit.Equal(t, len(probes), 3, "probes %v", probes)
 		for _, p := range probes {
 			if strings.Contains(p, "-") {
 				t.Errorf("a probe with more than one event: %s", p)
@@ -224,9 +213,7 @@ func TestAFreshBatchCanProbe(t *testing.T) {
 		b.Breaker = Breaker{Failures: 1, Probe: 10 * time.Second}
 		in := w.start("a", failOn(), b)
 		after(time.Second)
-		if err := in.Hold(w.t.Context(), "bill", "maintenance"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Hold(w.t.Context(), "bill", "maintenance"))
 		after(time.Second)
 		w.orders.sendN("0", 4)
 		after(time.Hour)
@@ -235,9 +222,7 @@ func TestAFreshBatchCanProbe(t *testing.T) {
 		if s := in.Status()[0].Circuit; s.Reason != "maintenance" || s.By != "a" {
 			t.Errorf("circuit %+v", s)
 		}
-		if err := in.Resume(w.t.Context(), "bill"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Resume(w.t.Context(), "bill"))
 		after(time.Second)
 		w.wantCalls("0:0-3 1")
 		in.stop()
@@ -276,9 +261,7 @@ func TestTheCheckpointOfACallThatWasUnderWayWaits(t *testing.T) {
 		calls []string
 	}{
 		"until it is closed and the partition idle": {func(w *world, in *instance) {
-			if err := in.Resume(w.t.Context(), "bill"); err != nil {
-				w.t.Fatal(err)
-			}
+			testkit.Must(w.t, in.Resume(w.t.Context(), "bill"))
 			after(3 * time.Second)
 			w.wantSaved("0", 3)
 			in.stop()
@@ -287,9 +270,7 @@ func TestTheCheckpointOfACallThatWasUnderWayWaits(t *testing.T) {
 			w.orders.sendN("0", 1)
 			after(time.Minute)
 			w.wantSaved("0", -1)
-			if err := in.Resume(w.t.Context(), "bill"); err != nil {
-				w.t.Fatal(err)
-			}
+			testkit.Must(w.t, in.Resume(w.t.Context(), "bill"))
 			after(11 * time.Second)
 			w.wantSaved("0", 4)
 			in.stop()
@@ -305,9 +286,7 @@ func TestTheCheckpointOfACallThatWasUnderWayWaits(t *testing.T) {
 				w.orders.sendN("0", 4)
 				in := w.start("a", slow, binding())
 				after(time.Second)
-				if err := in.Hold(w.t.Context(), "bill", "no more"); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, in.Hold(w.t.Context(), "bill", "no more"))
 				after(time.Minute)
 				w.wantSaved("0", -1)
 				if s := in.Status()[0]; s.Done != 4 {
@@ -331,21 +310,13 @@ func TestEachHeedsTheCircuitBetweenEvents(t *testing.T) {
 			return nil
 		}), binding())
 		after(2500 * time.Millisecond)
-		if err := in.Hold(w.t.Context(), "bill", "no more"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Hold(w.t.Context(), "bill", "no more"))
 		after(time.Minute)
-		if len(seen) != 3 {
-			t.Errorf("seen %v", seen)
-		}
+		testkit.Equal(t, len(seen), 3, "seen %v", seen)
 		w.wantSaved("0", -1)
-		if err := in.Resume(w.t.Context(), "bill"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Resume(w.t.Context(), "bill"))
 		after(time.Minute)
-		if !slices.Equal(seen, []int64{0, 1, 2, 3, 4, 5}) {
-			t.Errorf("seen %v", seen)
-		}
+		testkit.Slices(t, seen, []int64{0, 1, 2, 3, 4, 5}, "seen")
 		w.wantSaved("0", 5)
 		in.stop()
 	})
@@ -366,9 +337,7 @@ func TestAttemptsCountByOptionAndWithRetriesForEver(t *testing.T) {
 				in := w.start("a", failOn("0"), b)
 				after(time.Hour)
 				w.wantState("open")
-				if n := len(w.gotCalls()); n != 6 {
-					t.Errorf("%d calls", n)
-				}
+				testkit.Equal(t, len(w.gotCalls()), 6, "calls")
 				w.wantAway()
 				in.stop()
 			})
@@ -405,9 +374,7 @@ func TestDroppedEventsAreCountedAndStopWithTheCircuit(t *testing.T) {
 		if s := in.Status()[0]; s.Dropped != 2 || s.Poisoned != 0 || s.Done != 1 {
 			t.Errorf("status %+v", s)
 		}
-		if got := strings.Count(w.logged(), "an event was dropped"); got != 1 {
-			t.Errorf("logged %d times", got)
-		}
+		testkit.Equal(t, strings.Count(w.logged(), "an event was dropped"), 1, "logged times")
 		in.stop()
 	})
 }
@@ -426,9 +393,7 @@ func TestBeforeTheCircuitIsKnownNothingIsCalled(t *testing.T) {
 		in := w.startIn(l, "a", failOn(), binding())
 		after(time.Minute)
 		w.wantCalls()
-		if s := in.Status()[0].Circuit.State; s != "unknown" {
-			t.Errorf("the state is %s", s)
-		}
+		testkit.Equal(t, in.Status()[0].Circuit.State, "unknown", "the state")
 		l.setDeny(nil)
 		after(10 * time.Second)
 		w.wantCalls("0:0 1")
@@ -447,17 +412,13 @@ func TestNothingIsPutAwayOnWhatIsOnlyBelievedOfTheCircuit(t *testing.T) {
 		h.Handle("bill", w.noted(l, failOn("0")), b)
 		in := w.run(h, l)
 		after(time.Second)
-		if err := in.Hold(w.t.Context(), "bill", "by another"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Hold(w.t.Context(), "bill", "by another"))
 		w.orders.sendN("0", 1)
 		after(10 * time.Minute)
 		w.wantCalls("0:0 1", "0:0 2", "0:0 3") // it did not know
 		w.wantAway()
 		w.wantSaved("0", -1)
-		if err := in.Resume(w.t.Context(), "bill"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Resume(w.t.Context(), "bill"))
 		after(2 * time.Hour)
 		w.wantAway("0/0")
 		in.stop()
@@ -473,17 +434,13 @@ func TestWhatWaitedForARetryHasAFreshRoundToo(t *testing.T) {
 		in := w.start("a", failOn("0"), b)
 		after(15 * time.Second)
 		w.wantCalls("0:0 1", "0:0 2")
-		if err := in.Hold(w.t.Context(), "bill", ""); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Hold(w.t.Context(), "bill", ""))
 		after(time.Minute)
 		w.wantCalls("0:0 1", "0:0 2")
 		if work := w.work("0"); len(work.Units) != 1 || work.Units[0].Used != 0 {
 			t.Errorf("the work is %s", show(work))
 		}
-		if err := in.Resume(w.t.Context(), "bill"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Resume(w.t.Context(), "bill"))
 		after(time.Minute)
 		w.wantCalls("0:0 1", "0:0 2", "0:0 3", "0:0 4", "0:0 5")
 		w.wantAway("0/0")

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -131,9 +132,7 @@ func TestAttemptsSurviveRestarts(t *testing.T) {
 		after(10 * time.Minute)
 		w.wantCalls("0:0 1", "0:0 2", "0:0 3", "0:0 4", "0:0 5", "0:0 6")
 		w.wantAway("0/0")
-		if got := w.poisonEvents()[0].Attempts; got != 6 {
-			t.Errorf("the poison event tells %d attempts", got)
-		}
+		testkit.Equal(t, w.poisonEvents()[0].Attempts, 6, "the poison event tells")
 		d.stop()
 	})
 }
@@ -246,9 +245,7 @@ func TestOnlyTheKillerIsHeldGuiltyOfDeaths(t *testing.T) {
 func (w *world) left(u triage.Unit) {
 	w.t.Helper()
 	value, err := triage.EncodeWork(triage.Work{Instance: "before", Clean: true, Begun: -1, Units: []triage.Unit{u}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	open := breaker.EncodeRecord(breaker.Record{State: breaker.Open, Term: 1, Incident: "x"})
 	for key, value := range map[string][]byte{workPrefix + "bill/0": value, circuit.Prefix + "bill": open} {
 		if _, err := w.store.Put(w.t.Context(), testGroup, processor.Entry{Key: key, Value: value}); err != nil {
@@ -298,9 +295,7 @@ func TestAnEventThatKillsIsNoProbe(t *testing.T) {
 		w.wantState("open")
 		w.wantCalls()
 		w.wantAway()
-		if err := in.Resume(t.Context(), "bill"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Resume(t.Context(), "bill"))
 		after(time.Minute)
 		w.wantCalls()
 		w.wantAway("0/0")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -92,9 +93,7 @@ func TestTheFirstFatalErrorStopsAllFunctionsInGoodOrder(t *testing.T) {
 		}
 		leases, _ := w.store.Leases(context.Background(), testGroup)
 		for _, lease := range leases {
-			if lease.Owner != "" {
-				t.Errorf("still owned: %+v", lease)
-			}
+			testkit.Equal(t, lease.Owner, "", "still owned: %+v", lease)
 		}
 	})
 }
@@ -143,9 +142,7 @@ func TestFunctionsOfAHostAreIndependent(t *testing.T) {
 		h.Handle("ship", func(_ context.Context, b *Batch) error { shipped.Add(int64(len(b.Events))); return nil }, Binding{Hub: "orders", Group: "shipping"})
 		in := w.run(h, l)
 		after(time.Second)
-		if n := shipped.Load(); n != 6 {
-			t.Errorf("shipped %d", n)
-		}
+		testkit.Equal(t, shipped.Load(), 6, "shipped")
 		s := in.Status()
 		if len(s) != 2 || s[0].Function != "bill" || s[0].Lag != 6 || s[0].Recommended != 1 || s[0].LastError == "" ||
 			s[0].LastErrorAt.IsZero() {
@@ -238,13 +235,9 @@ func TestAStormOfStartsAndStops(t *testing.T) {
 				running = running[1:]
 			}
 			if i%10 == 9 {
-				if err := running[0].Hold(w.t.Context(), "bill", "storm"); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, running[0].Hold(w.t.Context(), "bill", "storm"))
 				after(time.Second)
-				if err := running[1].Resume(w.t.Context(), "bill"); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, running[1].Resume(w.t.Context(), "bill"))
 			}
 		}
 		after(time.Minute)
@@ -254,13 +247,9 @@ func TestAStormOfStartsAndStops(t *testing.T) {
 		for p := range 4 {
 			id := fmt.Sprint(p)
 			w.wantSaved(id, 99)
-			if n := len(w.gotDone(id)); n != 98 {
-				t.Errorf("partition %s: %d events done", id, n)
-			}
+			testkit.Equal(t, len(w.gotDone(id)), 98, "partition %s", id)
 		}
-		if n := len(w.poisonEvents()); n != 8 {
-			t.Errorf("%d poison events", n)
-		}
+		testkit.Equal(t, len(w.poisonEvents()), 8, "poison events")
 	})
 }
 
@@ -285,9 +274,7 @@ func TestAHostCanBeStoppedAtAnyMoment(t *testing.T) {
 			in.Handle("bill", w.noted(l, failOn("3")), binding())
 			before := time.Now()
 			defer time.AfterFunc(10*time.Second, cancel).Stop()
-			if err := in.Run(ctx); err != nil {
-				t.Errorf("stopped at step %d: %v", n, err)
-			}
+			testkit.Check(t, in.Run(ctx), "stopped at step %d", n)
 			if took := time.Since(before); took > 20*time.Second {
 				t.Errorf("stopped at step %d it took %v", n, took)
 			}
@@ -304,9 +291,7 @@ func TestAnErrorSaysWhere(t *testing.T) {
 		"1 events failed, the first at place 2: bad event": &Results{Failed: map[int]error{2: errBad}},
 		"2 events untouched":                               &Results{Untouched: []int{1, 2}},
 	} {
-		if err.Error() != want {
-			t.Errorf("%q, want %q", err.Error(), want)
-		}
+		testkit.Equal(t, err.Error(), want)
 	}
 	if !errors.Is(&Error{Err: errBad}, errBad) || !errors.Is(&PanicError{Value: errBad}, errBad) {
 		t.Error("the cause is not found")

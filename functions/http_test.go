@@ -3,7 +3,6 @@ package functions
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/functions/invoke"
 	"github.com/eventyard/eventyard/internal/functions/triage"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1: a program is called over HTTP, and its answers are verdicts.
@@ -23,9 +23,7 @@ func TestAProgramIsCalledOverHTTP(t *testing.T) {
 	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
 		events = nil
-		if err := json.NewDecoder(r.Body).Decode(&events); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, json.NewDecoder(r.Body).Decode(&events))
 		answer(w)
 	}))
 	defer program.Close()
@@ -57,9 +55,7 @@ func TestAProgramIsCalledOverHTTP(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errBad)
-	if err := handle(ctx, b); !errors.Is(err, errBad) {
-		t.Errorf("with a context that has ended: %v", err)
-	}
+	testkit.ErrorIs(t, handle(ctx, b), errBad, "with a context that has ended")
 }
 
 func TestAnswersForSingleEventsBecomeResults(t *testing.T) {
@@ -80,9 +76,7 @@ func TestAnswersForSingleEventsBecomeResults(t *testing.T) {
 		t.Errorf("judged %+v", j)
 	}
 	for n, r := range want {
-		if j.each[n] != r {
-			t.Errorf("event %d is judged %+v, want %+v", n, j.each[n], r)
-		}
+		testkit.Equal(t, j.each[n], r, "event %d is judged", n)
 	}
 	if err := verdictOf(invoke.Answer{Each: map[int]invoke.Result{}}); err != nil {
 		t.Errorf("all done is %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -145,16 +146,10 @@ func TestOnlyAFewProducersStayOpen(t *testing.T) {
 		}
 		in := w.start("a", failOn("bad"), b)
 		after(time.Minute)
-		if n := len(w.poisonEvents()); n != 60 {
-			t.Errorf("%d poison events", n)
-		}
-		if n := w.space.producers.Load(); n != keptProducers {
-			t.Errorf("%d producers are open", n)
-		}
+		testkit.Equal(t, len(w.poisonEvents()), 60, "poison events")
+		testkit.Equal(t, w.space.producers.Load(), keptProducers, "producers are open")
 		in.stop()
-		if n := w.space.producers.Load(); n != 0 {
-			t.Errorf("%d producers stayed open", n)
-		}
+		testkit.Equal(t, w.space.producers.Load(), 0, "producers stayed open")
 	})
 }
 
@@ -191,9 +186,7 @@ func TestAnotherTargetForPoison(t *testing.T) {
 		after(time.Minute)
 		w.wantSaved("0", 2)
 		w.wantAway()
-		if len(sink.poisonEvents) != 1 {
-			t.Fatalf("poison events %+v", sink.poisonEvents)
-		}
+		testkit.MustEqual(t, len(sink.poisonEvents), 1, "poison events %+v", sink.poisonEvents)
 		l := sink.poisonEvents[0]
 		if l.ID != "bill/orders/0/1" || l.Function != "bill" || l.Hub != "orders" || l.Group != "$Default" || l.Partition != "0" ||
 			l.Sequence != 1 || l.Reason != "bad event k:bad" || l.Attempts != 3 || l.Deaths != 0 || l.Event.Key != "k" ||
@@ -285,9 +278,7 @@ func TestAFormerOwnerCannotWriteTheWork(t *testing.T) {
 		after(time.Second)
 		// Another takes the partition by force, as if this one had slept.
 		leases, err := w.store.Leases(w.t.Context(), testGroup)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		l := leases[0]
 		l.Owner, l.Epoch = "b", l.Epoch+1
 		if got, err := w.store.Claim(w.t.Context(), testGroup, []processor.Lease{l}); err != nil || len(got) != 1 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // With retries for ever a line now and then is the only sign of life, whoever else is told.
@@ -48,16 +49,12 @@ func TestLogLinesSayEachThingOnce(t *testing.T) {
 		w.orders.sendN("0", 2)
 		in := w.run(h, l)
 		after(5 * time.Second)
-		if err := in.Hold(t.Context(), "bill", "maintenance"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, in.Hold(t.Context(), "bill", "maintenance"))
 		after(5 * time.Second)
 		in.stop()
 		for line := range strings.Lines(w.logged()) {
 			for _, key := range []string{" function=", " hub=", " group="} {
-				if strings.Count(line, key) != 1 {
-					t.Errorf("%d times%s in: %s", strings.Count(line, key), key, line)
-				}
+				testkit.Equal(t, strings.Count(line, key), 1, "times%s in: %s", key, line)
 			}
 		}
 		if !strings.Contains(w.logged(), "a partition is ours") || !strings.Contains(w.logged(), "circuit changed") {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestWaryCallsAreAloneAndAllOthersShare(t *testing.T) {
@@ -65,9 +66,7 @@ func TestWaryCallsAreAloneAndAllOthersShare(t *testing.T) {
 func TestWhoWaitsToBeAloneOrToShareCanLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, leaving, ended := newSolo(), make(chan struct{}), errors.New("ended")
-		if err := s.share(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.share(t.Context(), nil))
 		close(leaving)
 		if _, err := s.alone(t.Context(), leaving); !errors.Is(err, circuit.ErrLeaving) {
 			t.Errorf("it ended with %v", err)
@@ -79,15 +78,11 @@ func TestWhoWaitsToBeAloneOrToShareCanLeave(t *testing.T) {
 		}
 		s.end()
 		end, err := s.alone(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if err := s.share(ctx, nil); !errors.Is(err, ended) {
 			t.Errorf("it ended with %v", err)
 		}
 		end()
-		if err := s.share(ctx, leaving); err != nil {
-			t.Errorf("with nobody wary: %v", err)
-		}
+		testkit.Check(t, s.share(ctx, leaving), "with nobody wary")
 	})
 }

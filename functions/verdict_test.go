@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/functions/triage"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestAVerdictIsFoundThroughAnyWrapping(t *testing.T) {
@@ -95,9 +96,7 @@ func TestResultsDecideForSingleEvents(t *testing.T) {
 		if s := in.Status()[0]; s.Skipped != 1 || s.Done != 3 || s.Poisoned != 2 || s.Failed != 3 {
 			t.Errorf("status %+v", s)
 		}
-		if reason := w.poisonEvents()[1].Reason; reason != "rotten" {
-			t.Errorf("the reason is %q", reason)
-		}
+		testkit.Equal(t, w.poisonEvents()[1].Reason, "rotten", "the reason")
 		in.stop()
 	})
 }
@@ -182,9 +181,7 @@ func TestPolicies(t *testing.T) {
 				b.Retry = c.retry
 				in := w.start("a", failOn("0"), b)
 				after(5 * time.Minute)
-				if n := len(w.gotCalls()); n != c.calls {
-					t.Errorf("%d calls, want %d", n, c.calls)
-				}
+				testkit.Equal(t, len(w.gotCalls()), c.calls, "calls")
 				w.wantAway("0/0")
 				in.stop()
 			})

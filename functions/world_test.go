@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
@@ -195,17 +196,13 @@ func (w *world) wantAway(ids ...string) {
 	for _, l := range w.poisonEvents() {
 		got = append(got, strings.TrimPrefix(l.ID, "bill/orders/"))
 	}
-	if !slices.Equal(got, ids) {
-		w.t.Fatalf("put away %v, want %v", got, ids)
-	}
+	testkit.MustSlices(w.t, got, ids, "put away")
 }
 
 // saved is the stored checkpoint of a partition; -1 if there is none.
 func (w *world) saved(partition string) int64 {
 	list, err := w.store.Checkpoints(context.Background(), testGroup)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	for _, c := range list {
 		if c.Partition == partition {
 			return c.Sequence
@@ -216,18 +213,14 @@ func (w *world) saved(partition string) int64 {
 
 func (w *world) wantSaved(partition string, seq int64) {
 	w.t.Helper()
-	if got := w.saved(partition); got != seq {
-		w.t.Fatalf("partition %s: checkpoint %d, want %d", partition, got, seq)
-	}
+	testkit.MustEqual(w.t, w.saved(partition), seq, "partition %s: checkpoint", partition)
 }
 
 // force moves a checkpoint as an operator does.
 func (w *world) force(partition string, seq int64) {
 	w.t.Helper()
 	list, err := w.store.Checkpoints(context.Background(), testGroup)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	c := processor.Checkpoint{Partition: partition}
 	for _, had := range list {
 		if had.Partition == partition {
@@ -243,15 +236,11 @@ func (w *world) force(partition string, seq int64) {
 // work is the stored record of a partition.
 func (w *world) work(partition string) triage.Work {
 	entries, err := w.store.Entries(context.Background(), testGroup, workPrefix)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	for _, f := range entries {
 		if f.Key == workPrefix+"bill/"+partition {
 			work, err := triage.DecodeWork(f.Value)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			testkit.Must(w.t, err)
 			return work
 		}
 	}
@@ -260,9 +249,7 @@ func (w *world) work(partition string) triage.Work {
 
 func (w *world) state() string {
 	list, err := circuit.Read(context.Background(), w.store, testGroup, "bill")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	if len(list) == 0 {
 		return "closed"
 	}
@@ -271,9 +258,7 @@ func (w *world) state() string {
 
 func (w *world) wantState(want string) {
 	w.t.Helper()
-	if got := w.state(); got != want {
-		w.t.Fatalf("the circuit is %s, want %s", got, want)
-	}
+	testkit.MustEqual(w.t, w.state(), want, "the circuit")
 }
 
 func (w *world) reported(target error) bool {

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/grid"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/servertest"
 )
@@ -61,17 +62,13 @@ func quiet() functions.Config {
 func poisonEvents(t *testing.T, client *hub.Client, name string) []poison.Record {
 	t.Helper()
 	info, err := client.Hub(name).Partition(t.Context(), "0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var list []poison.Record
 	if info.Empty {
 		return nil
 	}
 	for ev, err := range client.Hub(name).Read(t.Context(), hub.ReadConfig{Partition: "0"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		l, ok := poison.Read(ev)
 		if !ok {
 			t.Fatalf("no poison event: %+v", ev)
@@ -114,9 +111,7 @@ func TestInAYardOnlyTheGuiltyArePutAway(t *testing.T) {
 		}
 		ev := event.Text(text)
 		ev.Key = fmt.Sprint("customer-", i%10)
-		if err := client.Hub("orders").Send(t.Context(), ev); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, client.Hub("orders").Send(t.Context(), ev))
 	}
 	stop := run(t, host)
 	eventually(t, "everything is done or put away", func() bool {
@@ -136,9 +131,7 @@ func TestInAYardOnlyTheGuiltyArePutAway(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(done) != 196 {
-		t.Errorf("%d orders done", len(done))
-	}
+	testkit.Equal(t, len(done), 196, "orders done")
 }
 
 // F5, F7: the circuit of a yard's store, seen by two hosts, and across a restart of one.
@@ -172,9 +165,7 @@ func TestInAYardTheCircuitIsShared(t *testing.T) {
 	}
 	a, stopA := start("a")
 	for i := range 100 {
-		if err := client.Hub("orders").SendTo(t.Context(), fmt.Sprint(i%2), event.Text("order")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, client.Hub("orders").SendTo(t.Context(), fmt.Sprint(i%2), event.Text("order")))
 	}
 	state := func(h *functions.Host, want string) func() bool {
 		return func() bool { s := h.Status(); return len(s) == 1 && s[0].Circuit.State == want }
@@ -190,9 +181,7 @@ func TestInAYardTheCircuitIsShared(t *testing.T) {
 	mu.Lock()
 	down = false
 	mu.Unlock()
-	if err := b.Resume(t.Context(), "bill"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.Resume(t.Context(), "bill"))
 	eventually(t, "all the rest is done", func() bool { return b.Status()[0].Done == 100-dropped && b.Status()[0].Lag == 0 })
 	eventually(t, "it is told, which may come a little later than the events", func() bool {
 		mu.Lock()
@@ -217,9 +206,7 @@ func TestInAYardAProgramIsCalledOverHTTP(t *testing.T) {
 	host := functions.NewHost(client, quiet())
 	host.Handle("resize", functions.HTTP(program.URL+"/resize", functions.HTTPConfig{}), functions.Binding{Hub: "images"})
 	defer run(t, host)()
-	if err := client.Hub("images").Send(t.Context(), event.Text("{}"), event.Text("{}")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client.Hub("images").Send(t.Context(), event.Text("{}"), event.Text("{}")))
 	eventually(t, "both are done", func() bool { s := host.Status(); return len(s) == 1 && s[0].Done == 2 })
 }
 
@@ -267,9 +254,7 @@ func TestOtherTargetsForPoison(t *testing.T) {
 		Reason: "no", Attempts: 3, At: time.Now(), Instance: "a", Event: event.Event{Body: []byte(`{"total":1}`), ContentType: "application/json"}}
 
 	drawer := functions.Hub(client.Hub("drawer"))
-	if err := drawer.Put(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, drawer.Put(t.Context(), l))
 	if got := poisonEvents(t, client, "drawer"); len(got) != 1 || got[0].ID != l.ID || drawer.String() != "hub drawer" {
 		t.Errorf("in %s are %+v", drawer, got)
 	}
@@ -279,18 +264,12 @@ func TestOtherTargetsForPoison(t *testing.T) {
 			got = append(got, batch...)
 			return nil
 		}, grid.HandlerConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		receiver := httptest.NewServer(hook)
 		topic, err := grid.NewClient(grid.Config{Endpoint: receiver.URL, Schema: schema, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		sink := functions.Topic(topic, "trouble")
-		if err := sink.Put(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, sink.Put(t.Context(), l))
 		receiver.Close()
 		var data struct {
 			Reason   string
@@ -383,14 +362,10 @@ func TestInAYardAPoisonEventIsStoredExactlyOnceWhereverItsWriterDies(t *testing.
 					yard.Hub(t, name, 1)
 					yard.Hub(t, name+"-poison", 1)
 					for _, text := range []string{"ok", "bad", "ok", "bad", "ok"} {
-						if err := client.Hub(name).Send(t.Context(), event.Text(text)); err != nil {
-							t.Fatal(err)
-						}
+						testkit.Must(t, client.Hub(name).Send(t.Context(), event.Text(text)))
 					}
 					store, err := processor.StoreOf(client.Hub(name))
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					host := func(id string, s processor.Store) *functions.Host {
 						h := functions.NewHost(client, functions.Config{ID: id, Store: s, Log: slog.New(slog.DiscardHandler), OnError: func(error) {},
 							Lease: 600 * time.Millisecond, Renew: 200 * time.Millisecond, Poll: 50 * time.Millisecond, Stop: time.Second})
@@ -416,9 +391,7 @@ func TestInAYardAPoisonEventIsStoredExactlyOnceWhereverItsWriterDies(t *testing.
 					for _, l := range poisonEvents(t, client, name+"-poison") {
 						away = append(away, l.Sequence)
 					}
-					if !slices.Equal(away, []int64{1, 3}) {
-						t.Errorf("put away %v", away)
-					}
+					testkit.Slices(t, away, []int64{1, 3}, "put away")
 				})
 			})
 		}

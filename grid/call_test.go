@@ -114,12 +114,8 @@ func TestDelays(t *testing.T) {
 					return response(503, "Retry-After", tt.retryAfter), nil
 				}}
 				c := client(t, Config{Endpoint: "https://orders.test", HTTPClient: n.client(), Retry: tt.retry})
-				if err := c.Publish(t.Context(), Event{Type: "x"}); !errors.Is(err, ErrBusy) {
-					t.Error(err)
-				}
-				if len(n.times) != len(tt.least)+1 {
-					t.Fatalf("%d attempts", len(n.times))
-				}
+				testkit.ErrorIs(t, c.Publish(t.Context(), Event{Type: "x"}), ErrBusy)
+				testkit.MustEqual(t, len(n.times), len(tt.least)+1, "attempts")
 				for i, least := range tt.least {
 					if got := n.times[i+1].Sub(n.times[i]); got < least || got > tt.most[i] {
 						t.Errorf("delay %d is %v, not %v to %v", i+1, got, least, tt.most[i])
@@ -189,14 +185,10 @@ func TestTokens(t *testing.T) {
 			testkit.Must(t, publish(after))
 		}
 		status = 401
-		if err := publish(0); !errors.Is(err, ErrUnauthorized) {
-			t.Error(err)
-		}
+		testkit.ErrorIs(t, publish(0), ErrUnauthorized)
 		status = 200
 		testkit.Check(t, publish(0))
-		if got := strings.Join(sent, " "); got != "1 1 2 2 3" {
-			t.Errorf("sent %s", got)
-		}
+		testkit.Equal(t, strings.Join(sent, " "), "1 1 2 2 3", "sent")
 	})
 }
 
@@ -211,9 +203,7 @@ func TestTokensThatNotifyNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if asked != 2 {
-			t.Errorf("asked %d times", asked)
-		}
+		testkit.Equal(t, asked, 2, "asked times")
 		for _, answer := range []error{nil, errors.New("no issuer")} {
 			n := &fakeNetwork{}
 			c := client(t, Config{Endpoint: "https://orders.test", HTTPClient: n.client(), Token: func(context.Context) (string, time.Time, error) {
@@ -254,9 +244,7 @@ func TestParseRetryAfter(t *testing.T) {
 		"Wed, 02 Jan 2030 12:01:00 GMT": time.Minute, "Wed, 02 Jan 2030 11:00:00 GMT": 0,
 	} {
 		t.Run(text, func(t *testing.T) {
-			if got := parseRetryAfter(text, now); got != want {
-				t.Errorf("%q is %v", text, got)
-			}
+			testkit.Equal(t, parseRetryAfter(text, now), want, "%q", text)
 		})
 	}
 }

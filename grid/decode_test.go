@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -92,9 +90,7 @@ func TestShapes(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			got, err := decodeRequest(tt.header, []byte(tt.body), tt.custom)
 			testkit.Must(t, err)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, tt.want, got)
 		})
 	}
 }
@@ -179,9 +175,7 @@ func checkAgain(t *testing.T, e Event) {
 		e.Source = "s" // an Event Grid event need not have one
 	}
 	body, err := CloudEvents.encode([]Event{e})
-	if err != nil {
-		t.Fatalf("%+v cannot be written: %v", e, err)
-	}
+	testkit.Must(t, err, "%+v cannot be written", e)
 	again, err := decodeBody(body, false)
 	if err != nil || len(again) != 1 || again[0].ID != e.ID || !again[0].Time.Equal(e.Time) || len(again[0].Extensions) != len(e.Extensions) {
 		t.Fatalf("%+v was written as %s and read as %+v, %v", e, body, again, err)

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestJSON(t *testing.T) {
@@ -44,9 +46,7 @@ func TestContentID(t *testing.T) {
 	base := Event{Type: "a", Source: "b", Subject: "c", Data: []byte("d")}
 	later := base
 	later.Time = later.Time.AddDate(30, 0, 0)
-	if ContentID(base) != ContentID(later) {
-		t.Error("the time matters")
-	}
+	testkit.Equal(t, ContentID(base), ContentID(later), "the time matters")
 	seen := map[string]Event{ContentID(base): base}
 	for _, e := range []Event{
 		{Type: "x", Source: "b", Subject: "c", Data: []byte("d")},

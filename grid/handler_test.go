@@ -17,7 +17,6 @@ import (
 	"github.com/cloudevents/sdk-go/v2/binding"
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -69,18 +68,14 @@ func TestDeliveries(t *testing.T) {
 		if d.Attempt != 3 || d.Subscription != "MAILER" || d.Header.Get("X-Env") != "prod" {
 			t.Errorf("got %+v", d)
 		}
-		if diff := cmp.Diff(fromGrid, d.Event); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Diff(t, fromGrid, d.Event)
 	}
 	if w = h.post("[]", "Content-Type", "application/json"); w.Code != 200 || len(h.batches) != 1 {
 		t.Errorf("without events: answered %d, %d calls", w.Code, len(h.batches))
 	}
 	for _, count := range []string{"", "x", "-1"} {
 		h.post(cloudOne, "Content-Type", "application/json", "aeg-delivery-count", count)
-		if last := h.batches[len(h.batches)-1][0]; last.Attempt != 0 {
-			t.Errorf("count %q is attempt %d", count, last.Attempt)
-		}
+		testkit.Equal(t, h.batches[len(h.batches)-1][0].Attempt, 0, "count %q is attempt", count)
 	}
 }
 
@@ -151,9 +146,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if tt.answer.Code != tt.want {
-				t.Errorf("%s: answered %d", tt.what, tt.answer.Code)
-			}
+			testkit.Equal(t, tt.answer.Code, tt.want, "%s: answered", tt.what)
 		})
 	}
 	if got := tests[0].answer.Header().Get("Allow"); got != "POST, OPTIONS" || len(h.batches) != 0 {
@@ -251,9 +244,7 @@ func TestDeliveriesOfTheOfficialLibrary(t *testing.T) {
 			if w.Code != 200 || len(h.batches) != 1 {
 				t.Fatalf("answered %d %s", w.Code, w.Body)
 			}
-			if diff := cmp.Diff(want, h.batches[0][0].Event); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, want, h.batches[0][0].Event)
 		})
 	}
 }

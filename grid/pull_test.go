@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -27,9 +25,7 @@ func TestReceive(t *testing.T) {
 	c := puller(t, PullConfig{Endpoint: url + "/"})
 	got, err := c.Receive(t.Context(), ReceiveConfig{MaxEvents: 50, MaxWait: 10*time.Second + 1})
 	testkit.Must(t, err)
-	if diff := cmp.Diff([]Received{{Event: fromCloud, Lock: "L1", Attempt: 2}}, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, []Received{{Event: fromCloud, Lock: "L1", Attempt: 2}}, got)
 	if got, err = c.Receive(t.Context(), ReceiveConfig{}); err != nil || len(got) != 0 {
 		t.Errorf("nothing there: %+v, %v", got, err)
 	}

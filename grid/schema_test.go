@@ -125,9 +125,7 @@ func TestEventsSurviveTheWire(t *testing.T) {
 		body, err := schema.encode(want)
 		testkit.Must(t, err)
 		got, err := decodeBody(body, false)
-		if err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
+		testkit.Must(t, err, "%s", body)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("%s: %s", body, diff)
 		}
@@ -142,9 +140,7 @@ func TestCloudEventsAgainstTheOfficialLibrary(t *testing.T) {
 		body, err := CloudEvents.encode([]Event{want})
 		testkit.Must(t, err)
 		var batch []cloudevents.Event
-		if err := json.Unmarshal(body, &batch); err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
+		testkit.Must(t, json.Unmarshal(body, &batch), "%s", body)
 		got := batch[0]
 		if got.ID() != want.ID || got.Type() != want.Type || got.Source() != want.Source || got.Subject() != want.Subject || !got.Time().Equal(want.Time) {
 			t.Fatalf("%s was read as %v", body, got)

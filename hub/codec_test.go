@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
@@ -45,9 +43,7 @@ func TestEventsAreDecodedAsTheyAreDelivered(t *testing.T) {
 			metrics, err := decodeEvent(&got, raw)
 			testkit.Must(t, err)
 			want.Sequence, want.Offset, want.Enqueued = 7, "7", time.UnixMilli(1700000000000).UTC()
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, want, got)
 			last, ok := decodeMetrics(metrics)
 			if wantLast := (LastEnqueued{Sequence: 99, Offset: "99", Enqueued: time.UnixMilli(1700000000001).UTC()}); !ok || last != wantLast {
 				t.Errorf("metrics are %+v, %v", last, ok)
@@ -71,9 +67,7 @@ func TestEventsAreEncodedWithTheirKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.Sequence, got.Enqueued = 0, time.Time{} // the hub's
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, want, got)
 		})
 	}
 }
@@ -108,9 +102,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		decodeMetrics(metrics)
 		// The general decoder finds the same, where an event is a message that can be kept.
 		want, err := message.Decode(raw)
-		if err != nil {
-			t.Fatalf("decoded what cannot be decoded: %v", err)
-		}
+		testkit.Must(t, err, "decoded what cannot be decoded")
 		if !bytes.Equal(ev.Body, want.Body) || len(ev.Properties) != len(want.Properties) || len(ev.System) != len(want.System) {
 			t.Fatalf("decoded %+v, want %+v", ev, want)
 		}

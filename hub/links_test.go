@@ -127,9 +127,7 @@ func TestAPartitionHasAName(t *testing.T) {
 		"send": y.hub.SendTo(t.Context(), "", event.Text("x")), "open": openError(y.hub, hub.ReadConfig{}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !errors.Is(err, hub.ErrNotFound) {
-				t.Errorf("%s answers %v", name, err)
-			}
+			testkit.ErrorIs(t, err, hub.ErrNotFound, "%s answers", name)
 		})
 	}
 }
@@ -256,9 +254,7 @@ func TestAClientReadsAllPartitionsOfALargeHub(t *testing.T) {
 	h := y.client.Hub("large")
 	for i := range partitions {
 		r, err := h.Open(t.Context(), hub.ReadConfig{Partition: fmt.Sprint(i)})
-		if err != nil {
-			t.Fatalf("reader %d: %v", i, err)
-		}
+		testkit.Must(t, err, "reader %d", i)
 		defer r.Close(context.WithoutCancel(t.Context()))
 	}
 	testkit.Must(t, h.SendTo(t.Context(), "299", event.Text("hello")))

@@ -30,9 +30,7 @@ func wantLast(t *testing.T, p *hub.Producer, want int32) {
 	t.Helper()
 	last, err := p.Last(t.Context())
 	testkit.Must(t, err)
-	if last != want {
-		t.Errorf("the last number is %d, want %d", last, want)
-	}
+	testkit.Equal(t, last, want, "the last number")
 }
 
 // stored reads all that a partition holds.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // stream is a connection that gives some bytes, a few at a time.
@@ -82,9 +83,7 @@ func TestPayloadsAreWrappedAndNothingElseIs(t *testing.T) {
 			want := bytes.Join([][]byte{aroundWant, test.want, aroundWant}, nil)
 			for _, step := range []int{1, 3, 1 << 20} {
 				for _, read := range []int{1, 13, 1 << 20} {
-					if got := readRaw(t, in, step, read); !bytes.Equal(got, want) {
-						t.Fatalf("by %d and %d: % .80x, want % .80x", step, read, got, want)
-					}
+					testkit.MustSlices(t, readRaw(t, in, step, read), want, "by %d and %d", step, read)
 				}
 			}
 		})

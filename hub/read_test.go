@@ -74,9 +74,7 @@ func TestReadingNeedsAHubAGroupAndAPartition(t *testing.T) {
 		"latest":          openError(y.hub, hub.ReadConfig{Partition: "2", From: hub.Latest}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !errors.Is(err, hub.ErrNotFound) {
-				t.Errorf("%s: %v", name, err)
-			}
+			testkit.ErrorIs(t, err, hub.ErrNotFound, "%s", name)
 		})
 	}
 }

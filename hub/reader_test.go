@@ -2,7 +2,6 @@ package hub
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 
 	"github.com/eventyard/eventyard/event"
@@ -30,9 +29,7 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 			if got := r.append(nil, test.raw); len(got) != 0 || r.from != test.from || r.owed != 1 {
 				t.Errorf("gave %v and goes on %s", got, r.from)
 			}
-			if err := r.earlier(); !errors.Is(err, ErrUnreadable) {
-				t.Errorf("told %v", err)
-			}
+			testkit.ErrorIs(t, r.earlier(), ErrUnreadable, "told")
 			if err := r.earlier(); err != nil {
 				t.Errorf("told again %v", err)
 			}

@@ -49,16 +49,12 @@ func TestARestartOfTheYardLosesNothing(t *testing.T) {
 	testkit.Must(t, err)
 	all := next(t, open(t, check, hub.ReadConfig{Partition: "0"}), int(info.Last+1))
 	// Sending again may store twice, but what was stored is in order.
-	if got := slices.Compact(bodies(all)); !slices.Equal(got, bodies(numbers(0, count))) {
-		t.Errorf("stored %v", got)
-	}
+	testkit.Slices(t, slices.Compact(bodies(all)), bodies(numbers(0, count)), "stored")
 	for name, r := range readers {
 		t.Run(name, func(t *testing.T) {
 			rest := next(t, r, len(all)-60)
 			for i, ev := range rest {
-				if ev.Sequence != int64(60+i) {
-					t.Fatalf("%s: read %d in place of %d", name, ev.Sequence, 60+i)
-				}
+				testkit.MustEqual(t, ev.Sequence, int64(60+i), "%s: read: in place of %d", name, 60+i)
 			}
 		})
 	}
@@ -165,9 +161,7 @@ func TestCloseUnblocksEverything(t *testing.T) {
 		"info": infoError(h), "call": callError(h),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !errors.Is(err, hub.ErrClosed) {
-				t.Errorf("%s answers %v", name, err)
-			}
+			testkit.ErrorIs(t, err, hub.ErrClosed, "%s answers", name)
 		})
 	}
 }

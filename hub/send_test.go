@@ -110,9 +110,7 @@ func TestEventsWithOneKeyStayTogether(t *testing.T) {
 	events := next(t, open(t, y.hub, hub.ReadConfig{Partition: partition}), 20)
 	wantBodies(t, events, bodies(numbers(0, 20))...)
 	for _, ev := range events {
-		if ev.Key != "home-42" {
-			t.Errorf("event %d has the key %q", ev.Sequence, ev.Key)
-		}
+		testkit.Equal(t, ev.Key, "home-42", "event %d has the key", ev.Sequence)
 	}
 }
 
@@ -173,9 +171,7 @@ func TestWhatDoesNotFitIsTooLarge(t *testing.T) {
 	large := event.Bytes(bytes.Repeat([]byte("y"), 1<<20-100))
 	testkit.Must(t, y.hub.SendTo(t.Context(), "0", large)) // many frames
 	got := next(t, open(t, y.hub, hub.ReadConfig{Partition: "0"}), 1)
-	if !bytes.Equal(got[0].Body, large.Body) {
-		t.Error("a large event is another when it is read")
-	}
+	testkit.Slices(t, got[0].Body, large.Body, "a large event is another when it is read")
 }
 
 func TestWhatCannotBeEncodedIsNotSent(t *testing.T) {

@@ -76,13 +76,9 @@ func TestAStormLosesNothing(t *testing.T) {
 		read(time.Minute)
 	}
 	for i := range stored {
-		if stored[i].Sequence != int64(i) {
-			t.Fatalf("read %d in place of %d", stored[i].Sequence, i)
-		}
+		testkit.MustEqual(t, stored[i].Sequence, int64(i), "read: in place of %d", i)
 		name, rest, _ := strings.Cut(string(stored[i].Body), ";")
-		if strings.Trim(rest, "x") != "" {
-			t.Fatalf("%s is not what was sent", name)
-		}
+		testkit.MustEqual(t, strings.Trim(rest, "x"), "", "%s is not what was sent", name)
 		delete(sent, name+";")
 	}
 	if len(sent) > 0 {

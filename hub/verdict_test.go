@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestWhatAnErrorComesTo(t *testing.T) {
@@ -60,9 +62,7 @@ func TestWhatAnErrorComesTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := judge(test.err, test.while)
-			if v.passing != test.passing {
-				t.Errorf("%s: passing is %v", name, v.passing)
-			}
+			testkit.Equal(t, v.passing, test.passing, "%s: passing", name)
 			for _, sentinel := range []error{ErrNotFound, ErrUnauthorized, ErrTooLarge, ErrEvicted, ErrRefused, ErrOutOfRange, ErrNotYard, ErrClosed} {
 				if errors.Is(v.err, sentinel) != (sentinel == test.is) {
 					t.Errorf("%s: that it is %q is %v", name, sentinel, errors.Is(v.err, sentinel))

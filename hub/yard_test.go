@@ -2,7 +2,6 @@ package hub_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -84,9 +83,7 @@ func (y *yard) restart(t *testing.T, meanwhile func()) {
 
 func wantError(t testing.TB, err, want error) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("answered %v, want %v", err, want)
-	}
+	testkit.MustErrorIs(t, err, want, "answered")
 }
 
 // numbers makes events "from" to "to"-1.
@@ -155,7 +152,5 @@ func (y *yard) remove(t *testing.T, name string) {
 	response, err := http.DefaultClient.Do(request)
 	testkit.Must(t, err)
 	testkit.Must(t, response.Body.Close())
-	if response.StatusCode/100 != 2 {
-		t.Fatalf("deleting answers %s", response.Status)
-	}
+	testkit.MustEqual(t, response.StatusCode/100, 2, "deleting answers %s", response.Status)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -39,9 +40,7 @@ func TestACheckpointMayNameAnEarlierEventOfTheBatch(t *testing.T) {
 		w.hub.send("0", 10)
 		after(time.Second)
 		w.wantSaved("0", 3)
-		if w.saved("0").Offset != "o3" {
-			t.Errorf("stored %+v", w.saved("0"))
-		}
+		testkit.Equal(t, w.saved("0").Offset, "o3", "stored %+v", w.saved("0"))
 		a.stop()
 	})
 }
@@ -268,9 +267,7 @@ func TestACallThatEndedAfterTheLeaseWasLostIsNotCheckpointedByClose(t *testing.T
 		}
 		d.close = func(ctx context.Context, p *processor.Partition, _ processor.Reason) error {
 			cut.setDown(false)
-			if err := p.Checkpoint(ctx); err != nil {
-				t.Errorf("checkpoint in Close: %v", err)
-			}
+			testkit.Check(t, p.Checkpoint(ctx), "checkpoint in Close")
 			w.wantSaved("0", 1)
 			d.close = nil
 			return nil

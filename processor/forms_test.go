@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -47,9 +48,7 @@ func TestAWorkerIsOpenedOnceBeforeAnyEventAndClosedOnceAfterTheLast(t *testing.T
 			"a" + kept:  {"open " + kept, "close " + kept + " shutdown"},
 			"b" + kept:  {"open " + kept, "close " + kept + " shutdown"},
 		} {
-			if got := workers[worker].list(); !slices.Equal(got, want) {
-				t.Errorf("worker %s saw %v, want %v", worker, got, want)
-			}
+			testkit.Slices(t, workers[worker].list(), want, "worker %s saw", worker)
 		}
 	})
 }
@@ -74,15 +73,9 @@ func TestAWorkerThatCannotOpenReleasesThePartitionAndIsTriedAgain(t *testing.T) 
 		after(10 * time.Second)
 		w.wantAll()
 		w.wantReported(errHandler)
-		if len(made) != 4 {
-			t.Fatalf("%d workers", len(made))
-		}
-		if got := made[0].list(); !slices.Equal(got, []string{"open 0"}) {
-			t.Errorf("the first saw %v", got)
-		}
-		if e := w.lease("0").Epoch; e != 4 {
-			t.Errorf("epoch %d", e)
-		}
+		testkit.MustEqual(t, len(made), 4, "workers")
+		testkit.Slices(t, made[0].list(), []string{"open 0"}, "the first saw")
+		testkit.Equal(t, w.lease("0").Epoch, 4, "epoch")
 		a.stop()
 	})
 }
@@ -117,9 +110,7 @@ func TestProcessErrorHearsOfErrorsOfThePartition(t *testing.T) {
 		w.hub.send("0", 1)
 		after(time.Second)
 		a.stop()
-		if got := d.list(); !slices.Equal(got, []string{"open 0", "error 0", "close 0 shutdown"}) {
-			t.Errorf("the worker saw %v", got)
-		}
+		testkit.Slices(t, d.list(), []string{"open 0", "error 0", "close 0 shutdown"}, "the worker saw")
 	})
 }
 
@@ -186,14 +177,10 @@ func TestEndingTheLoopOverBatchesReleasesThePartitionAndTheBatchIsNotDone(t *tes
 		w.hub.send("0", 6)
 		times := 0
 		for part, err := range p.Partitions(ctx) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			times++
 			for b, err := range part.Batches(ctx) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				if times == 1 && b.Events[0].Sequence == 2 {
 					break
 				}
@@ -204,12 +191,8 @@ func TestEndingTheLoopOverBatchesReleasesThePartitionAndTheBatchIsNotDone(t *tes
 			}
 		}
 		w.wantAll()
-		if times != 2 {
-			t.Errorf("given %d times", times)
-		}
-		if e := w.lease("0").Epoch; e != 2 {
-			t.Errorf("epoch %d", e)
-		}
+		testkit.Equal(t, times, 2, "given times")
+		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch")
 	})
 }
 
@@ -251,9 +234,7 @@ func TestAConfigurationThatMakesNoSenseIsRefused(t *testing.T) {
 		p := processor.New(w.hub, w.config("a"))
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := p.Run(ctx, w.note); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, p.Run(ctx, w.note))
 		if p.Run(ctx, w.note) == nil {
 			t.Error("it ran twice")
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -39,9 +40,7 @@ func TestAFailedBatchComesAgainWithItsAttemptAndHoldsUpItsPartitionOnly(t *testi
 		}
 		w.wantSaved("0", 1)
 		after(5 * time.Second)
-		if want := []string{"0#1", "2#1", "2#2", "2#3", "2#4", "4#1"}; !slices.Equal(calls, want) {
-			t.Errorf("calls %v, want %v", calls, want)
-		}
+		testkit.Slices(t, calls, []string{"0#1", "2#1", "2#2", "2#3", "2#4", "4#1"}, "calls")
 		w.wantAll()
 		if s := w.status(a, "0"); s.State != processor.Running || s.Err != nil || s.Attempt != 1 {
 			t.Errorf("the status says %+v", s)
@@ -67,9 +66,7 @@ func TestContinueGoesOnPastAFailedBatch(t *testing.T) {
 			after(time.Second)
 			got := w.got("0")
 			slices.Sort(got)
-			if !slices.Equal(got, []int64{0, 1, 3, 4}) {
-				t.Errorf("handled %v", got)
-			}
+			testkit.Slices(t, got, []int64{0, 1, 3, 4}, "handled")
 			w.wantReported(errHandler)
 			w.wantSaved("0", 4)
 			a.stop()
@@ -126,9 +123,7 @@ func TestCallsOfOnePartitionNeverOverlapAndThoseOfOthersDo(t *testing.T) {
 		}
 		after(10 * time.Second)
 		w.wantAll()
-		if most != 3 {
-			t.Errorf("at most %d calls at once", most)
-		}
+		testkit.Equal(t, most, 3, "at most … calls at once")
 		a.stop()
 	})
 }
@@ -149,9 +144,7 @@ func TestBatchesAreGatheredByCountAndTime(t *testing.T) {
 		after(3 * time.Second)
 		w.hub.send("0", 9) // 4, 4, and one that waits from 4 s to 6 s
 		after(5 * time.Second)
-		if want := []string{"2@3s", "4@4s", "4@4s", "1@6s", "0@8s"}; !slices.Equal(calls, want) {
-			t.Errorf("calls %v, want %v", calls, want)
-		}
+		testkit.Slices(t, calls, []string{"2@3s", "4@4s", "4@4s", "1@6s", "0@8s"}, "calls")
 		w.wantSaved("0", 10)
 		a.stop()
 	})
@@ -206,9 +199,7 @@ func TestACallThatIgnoresTheEndOfItsContextForALeaseLosesItsPartition(t *testing
 		b := w.start(w.config("b"), w.note)
 		after(3 * time.Minute)
 		w.wantGot("0", 0)
-		if w.lease("0").Owner != "b" {
-			t.Errorf("owners %s", w.owners())
-		}
+		testkit.Equal(t, w.lease("0").Owner, "b", "owners %s", w.owners())
 		w.wantReported(processor.ErrStalled)
 		w.hub.send("1", 1)
 		after(time.Second)
@@ -245,9 +236,7 @@ func TestAStopLetsCallsEndWithinItsTimeAndCountsThem(t *testing.T) {
 		}
 		w.wantAll()
 		w.wantSaved("0", 2)
-		if got := d.list(); !slices.Equal(got, []string{"open 0", "close 0 shutdown"}) {
-			t.Errorf("the worker saw %v", got)
-		}
+		testkit.Slices(t, d.list(), []string{"open 0", "close 0 shutdown"}, "the worker saw")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
@@ -130,9 +131,7 @@ func (w *world) got(partition string) []int64 {
 
 func (w *world) wantGot(partition string, want ...int64) {
 	w.t.Helper()
-	if got := w.got(partition); !slices.Equal(got, want) {
-		w.t.Fatalf("partition %s: handled %v, want %v", partition, got, want)
-	}
+	testkit.MustSlices(w.t, w.got(partition), want, "partition %s: handled", partition)
 }
 
 // wantAll wants each event of every partition exactly once and in order.
@@ -154,9 +153,7 @@ func upTo(n int64) []int64 {
 // owners says who has which partitions, such as "a:0,1 b:2".
 func (w *world) owners() string {
 	leases, err := w.store.Leases(context.Background(), group)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	by := map[string][]string{}
 	for _, l := range leases {
 		if l.Owner != "" {
@@ -175,9 +172,7 @@ func (w *world) owners() string {
 // counts says how many partitions each instance has.
 func (w *world) counts() map[string]int {
 	leases, err := w.store.Leases(context.Background(), group)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	n := map[string]int{}
 	for _, l := range leases {
 		if l.Owner != "" {
@@ -189,9 +184,7 @@ func (w *world) counts() map[string]int {
 
 func (w *world) lease(partition string) processor.Lease {
 	leases, err := w.store.Leases(context.Background(), group)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	for _, l := range leases {
 		if l.Partition == partition {
 			return l
@@ -203,9 +196,7 @@ func (w *world) lease(partition string) processor.Lease {
 // saved is the stored checkpoint of a partition; Sequence -1 if there is none.
 func (w *world) saved(partition string) processor.Checkpoint {
 	list, err := w.store.Checkpoints(context.Background(), group)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	for _, c := range list {
 		if c.Partition == partition {
 			return c
@@ -216,9 +207,7 @@ func (w *world) saved(partition string) processor.Checkpoint {
 
 func (w *world) wantSaved(partition string, seq int64) {
 	w.t.Helper()
-	if got := w.saved(partition).Sequence; got != seq {
-		w.t.Fatalf("partition %s: checkpoint %d, want %d", partition, got, seq)
-	}
+	testkit.MustEqual(w.t, w.saved(partition).Sequence, seq, "partition %s: checkpoint", partition)
 }
 
 // force moves a checkpoint as an operator does.
@@ -234,9 +223,7 @@ func (w *world) force(partition string, seq int64) {
 // entries are the keys of the group's entries.
 func (w *world) entries() []string {
 	list, err := w.store.Entries(context.Background(), group, "")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	var keys []string
 	for _, f := range list {
 		keys = append(keys, f.Key)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -25,9 +26,7 @@ func TestASecondLiveInstanceWithTheSameIDIsRefused(t *testing.T) {
 		w.hub.send("0", 1)
 		after(time.Second)
 		w.wantAll()
-		if e := w.lease("0").Epoch; e != 1 {
-			t.Errorf("epoch %d: the first was disturbed", e)
-		}
+		testkit.Equal(t, w.lease("0").Epoch, 1, "epoch … the first was disturbed")
 		a.stop()
 	})
 }
@@ -81,14 +80,10 @@ func TestAnInstanceWithoutPartitionsIsCountedAndTakesOverAtOnce(t *testing.T) {
 		after(time.Second)
 		b := w.start(w.config("b"), w.note)
 		after(time.Minute)
-		if got := w.owners(); got != "a:0" {
-			t.Errorf("owners %s", got)
-		}
+		testkit.Equal(t, w.owners(), "a:0", "owners")
 		a.stop()
 		after(time.Second)
-		if got := w.owners(); got != "b:0" {
-			t.Errorf("owners %s", got)
-		}
+		testkit.Equal(t, w.owners(), "b:0", "owners")
 		b.stop()
 	})
 }
@@ -108,14 +103,10 @@ func TestPartitionsOfALeavingInstanceAreTakenAsTheyComeFree(t *testing.T) {
 		after(time.Millisecond)
 		a.cancel()
 		after(time.Second)
-		if n := w.counts(); n["b"] != 3 {
-			t.Errorf("owners %s", w.owners())
-		}
+		testkit.Equal(t, w.counts()["b"], 3, "owners %s", w.owners())
 		close(hold)
 		after(time.Second)
-		if n := w.counts(); n["b"] != 4 {
-			t.Errorf("owners %s", w.owners())
-		}
+		testkit.Equal(t, w.counts()["b"], 4, "owners %s", w.owners())
 		w.wantAll()
 		b.stop()
 	})
@@ -176,9 +167,7 @@ func TestAnOwnerThatDoesNotHandOverLosesThePartitionAfterATime(t *testing.T) {
 			t.Errorf("the context ended with %v", reported())
 		}
 		after(30 * time.Second)
-		if w.counts()["b"] != 1 {
-			t.Errorf("owners %s", w.owners())
-		}
+		testkit.Equal(t, w.counts()["b"], 1, "owners %s", w.owners())
 		close(done)
 		a.stop()
 		b.stop()
@@ -194,9 +183,7 @@ func TestAPartitionCountThatGrowsIsNoticed(t *testing.T) {
 		w.hub.send("3", 5)
 		after(time.Minute)
 		w.wantAll()
-		if got := w.owners(); got != "a:0,1,2,3" {
-			t.Errorf("owners %s", got)
-		}
+		testkit.Equal(t, w.owners(), "a:0,1,2,3", "owners")
 		a.stop()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -50,9 +51,7 @@ func TestInspectReadsNothingBesideAnOwner(t *testing.T) {
 		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error { <-ctx.Done(); return ctx.Err() })
 		w.hub.send("0", 3)
 		after(10 * time.Second)
-		if lag := w.inspect().Partitions[0].Lag; *lag != (processor.Lag{Events: 3, Oldest: -1}) {
-			t.Errorf("lag %+v", *lag)
-		}
+		testkit.Equal(t, *w.inspect().Partitions[0].Lag, (processor.Lag{Events: 3, Oldest: -1}), "lag")
 		if w.hub.readers("0") != 1 || len(w.errs) > 0 {
 			t.Errorf("%d readers, errors %v", w.hub.readers("0"), w.errs)
 		}
@@ -78,9 +77,7 @@ func TestInspectWantsAStoreAndAllOfItsAnswers(t *testing.T) {
 func (w *world) inspect() processor.Table {
 	w.t.Helper()
 	table, err := processor.Inspect(w.t.Context(), w.hub, w.store, "")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	return table
 }
 
@@ -104,7 +101,5 @@ func wantTable(t *testing.T, w *world, want string) {
 	}
 	lines = append(lines, fmt.Sprintf("lag %d worth %d", table.TotalLag(), table.Recommended(10)))
 	got, want := strings.Join(lines, "\n"), strings.ReplaceAll(strings.TrimSpace(want), "\t", "")
-	if got != want {
-		t.Errorf("table:\n%s\nwant:\n%s", got, want)
-	}
+	testkit.Equal(t, got, want, "table")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -94,9 +95,7 @@ func TestNoMoreIsReadThanTheWindowOfTheLanesHolds(t *testing.T) {
 		after(time.Second)
 		got := w.got("0")
 		slices.Sort(got)
-		if !slices.Equal(got, upTo(2000)) {
-			t.Errorf("%d of 2000 were handled", len(got))
-		}
+		testkit.Slices(t, got, upTo(2000), "%d of 2000 were handled", len(got))
 		w.wantSaved("0", 1999)
 		a.stop()
 	})
@@ -221,9 +220,7 @@ func TestLanesThatAreBehindCatchUpBeforeThePartitionIsGivenUp(t *testing.T) {
 			for _, id := range []string{"0", "1"} {
 				got := w.got(id)
 				slices.Sort(got)
-				if !slices.Equal(got, upTo(10)) {
-					t.Errorf("partition %s: handled %v", id, got)
-				}
+				testkit.Slices(t, got, upTo(10), "partition %s: handled", id)
 			}
 			if !stop {
 				a.stop()

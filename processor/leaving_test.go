@@ -2,12 +2,12 @@ package processor_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -143,14 +143,10 @@ func TestACallThatWaitsHearsOfAnOperatorsMove(t *testing.T) {
 			after(time.Minute)
 			got := w.got("0")
 			slices.Sort(got)
-			if !slices.Equal(got, []int64{8, 9}) {
-				t.Errorf("%d lanes: handled %v", lanes, got)
-			}
+			testkit.Slices(t, got, []int64{8, 9}, "%d lanes: handled", lanes)
 			w.wantSaved("0", 9)
 			w.wantReported(processor.ErrMoved)
-			if len(w.errs) != 1 {
-				t.Errorf("%d lanes: OnError was told of %v", lanes, w.errs)
-			}
+			testkit.Equal(t, len(w.errs), 1, "%d lanes: OnError was told of %v", lanes, w.errs)
 			a.stop()
 		})
 	}
@@ -173,9 +169,7 @@ func TestALongCallFindsAnOperatorsMoveWhenItCheckpoints(t *testing.T) {
 				time.Sleep(5 * time.Hour)
 				w.force("0", 1)
 				err := b.CheckpointAt(ctx, b.Events[2])
-				if !errors.Is(err, processor.ErrMoved) {
-					t.Errorf("%d lanes: the checkpoint answered %v", lanes, err)
-				}
+				testkit.ErrorIs(t, err, processor.ErrMoved, "%d lanes: the checkpoint answered", lanes)
 				select {
 				case <-b.Leaving():
 				default:
@@ -323,9 +317,7 @@ func TestFailuresAreCountedApartFromWhatIsGivenBack(t *testing.T) {
 			})
 			w.hub.send("0", 1)
 			after(time.Minute)
-			if want := []int{1, 1, 2, 2, 3, 4, 4, 4}; !slices.Equal(c.attempts, want) {
-				t.Errorf("%d lanes: attempts %v, want %v", lanes, c.attempts, want)
-			}
+			testkit.Slices(t, c.attempts, []int{1, 1, 2, 2, 3, 4, 4, 4}, "%d lanes: attempts", lanes)
 			for i, most := range []time.Duration{1, 1, 1, 2, 4, 1, 1} {
 				if wait := c.times[i+1].Sub(c.times[i]); wait > most*time.Second || wait < most*time.Second/2 {
 					t.Errorf("%d lanes: after call %d came a wait of %v", lanes, i+1, wait)

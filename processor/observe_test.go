@@ -3,6 +3,8 @@ package processor
 import (
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestARecordIsDeadWhenItHasNotChangedForItsTimeOnOurClock(t *testing.T) {
@@ -56,9 +58,7 @@ func TestARecordIsDeadWhenItHasNotChangedForItsTimeOnOurClock(t *testing.T) {
 			if want := start.Add(c.change); c.change == 0 && !w.change.IsZero() || c.change != 0 && !w.change.Equal(want) {
 				t.Errorf("next change %v, want %v", w.change.Sub(start), c.change)
 			}
-			if w.foreigners() != (c.foreign && !c.dead) {
-				t.Errorf("foreigners %v", w.foreigners())
-			}
+			testkit.Equal(t, w.foreigners(), (c.foreign && !c.dead), "foreigners")
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // own runs a test with an ownership that is trusted for a minute.
@@ -80,8 +82,6 @@ func TestWhatContextsEndWithIsOneOfFewCauses(t *testing.T) {
 		{ErrStalled, ErrHandoff}, {errLetGo, ErrHandoff}, {nil, ErrHandoff}, {ErrShutdown, ErrShutdown},
 		{timedOut{errors.New("late")}, ErrHandlerTimeout}, {ErrLeaseLost, ErrLeaseLost},
 	} {
-		if got := publicCause(c.why); got != c.want {
-			t.Errorf("%v: %v, want %v", c.why, got, c.want)
-		}
+		testkit.Equal(t, publicCause(c.why), c.want, "%v", c.why)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // planned writes a decision down in a line.
@@ -180,9 +182,7 @@ func TestARoundsDecision(t *testing.T) {
 				}
 				return
 			}
-			if got != c.want {
-				t.Errorf("planned %q, want %q", got, c.want)
-			}
+			testkit.Equal(t, got, c.want, "planned")
 		})
 	}
 }

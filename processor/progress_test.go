@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // started is a progress that begins behind event 4 of a partition that holds 0 to last.
@@ -31,18 +32,14 @@ func TestTheWatchdogForgetsAStallWhenSomethingIsRead(t *testing.T) {
 	g := started(10, now)
 	g.wait(now)
 	g.judge(now, 2*time.Minute)
-	if g.judge(at(2), 2*time.Minute) != stallReopen {
-		t.Fatal("not opened anew")
-	}
+	testkit.MustEqual(t, g.judge(at(2), 2*time.Minute), stallReopen, "not opened anew")
 	g.took(true, at(3), hub.LastEnqueued{Sequence: 20}, true)
 	g.hand(position{seq: 10})
 	if g.judge(at(30), 2*time.Minute) != stallNone { // a call is under way
 		t.Fatal("a call that takes long is no stall")
 	}
 	g.wait(at(30))
-	if got := g.judge(at(32), 2*time.Minute); got != stallReopen {
-		t.Fatalf("the second stall is %v", got)
-	}
+	testkit.MustEqual(t, g.judge(at(32), 2*time.Minute), stallReopen, "the second stall")
 }
 
 func TestNothingIsWaitedForThatWillNotCome(t *testing.T) {

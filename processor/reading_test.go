@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -153,9 +154,7 @@ func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) 
 		after(time.Second)
 		epoch := int64(1)
 		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &epoch})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		after(5 * time.Second)
 		if _, err := r.Next(context.Background(), nil, 1); !errors.Is(err, hub.ErrEvicted) {
 			t.Errorf("the intruder was told %v", err)
@@ -173,9 +172,7 @@ func TestARefusedReaderRaisesItsEpochUntilItIsAdmitted(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		epoch := int64(40)
 		old, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &epoch})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer old.Close(context.Background())
 		w.hub.send("0", 3)
 		a := w.start(w.config("a"), w.note)
@@ -280,9 +277,7 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 		after(time.Second)
 		zero := int64(0)
 		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &zero})
-		if err != nil {
-			t.Fatalf("ours still holds what is not its own: %v", err)
-		}
+		testkit.Must(t, err, "ours still holds what is not its own")
 		after(time.Second)
 		last := map[string]int64{}
 		for _, o := range w.hub.opened() {
@@ -300,9 +295,7 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 		}
 		r.Close(context.Background())
 		after(3 * time.Minute) // it dies
-		if n := w.counts(); n["a"] != 4 {
-			t.Errorf("owners %s", w.owners())
-		}
+		testkit.Equal(t, w.counts()["a"], 4, "owners %s", w.owners())
 		w.hub.send("0", 1)
 		after(time.Second)
 		w.wantAll()
@@ -358,9 +351,7 @@ func TestStatesAreReported(t *testing.T) {
 		after(time.Second)
 		a.stop()
 		want := []string{"0 starting", "0 running", "0 retrying", "0 running", "0 draining", "0 closed"}
-		if !slices.Equal(w.states, want) {
-			t.Errorf("states %v, want %v", w.states, want)
-		}
+		testkit.Slices(t, w.states, want, "states")
 	})
 }
 

@@ -3,13 +3,13 @@ package processor
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestWhenABatchIsEnough(t *testing.T) {
@@ -95,9 +95,7 @@ func TestWhereAPartitionGoesOn(t *testing.T) {
 			cfg := Config{OutOfRange: c.policy, Start: func(string) hub.Position { return hub.At(55) }}
 			b, err := begin(c.at, "this", c.info, cfg)
 			if c.fails {
-				if !errors.Is(err, ErrBadCheckpoint) {
-					t.Errorf("gave %+v, %v", b, err)
-				}
+				testkit.ErrorIs(t, err, ErrBadCheckpoint, "gave %+v", b)
 				return
 			}
 			if err != nil || b.from != c.from || !errors.Is(b.trouble, c.trouble) || b.anchored != c.anchored {
@@ -149,9 +147,7 @@ func TestTheWatchdogsRule(t *testing.T) {
 		"opened anew once, but it has read since":    {ago(5), ago(3), ago(4), stallReopen},
 		"opened anew in an earlier stall, same wait": {ago(2), ago(60), ago(30), stallReopen},
 	} {
-		if got := judgeStall(c.behind, c.waiting, c.reopened, now, 2*time.Minute); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		testkit.Equal(t, judgeStall(c.behind, c.waiting, c.reopened, now, 2*time.Minute), c.want, "%s", name)
 	}
 }
 
@@ -264,9 +260,7 @@ func TestBatchesThatNobodyMarksAreNotRememberedForEver(t *testing.T) {
 func TestPartitionsSortByNumber(t *testing.T) {
 	list := []string{"10", "9", "x", "1"}
 	sortByPartition(list, func(s string) string { return s })
-	if !slices.Equal(list, []string{"1", "9", "10", "x"}) {
-		t.Errorf("sorted %v", list)
-	}
+	testkit.Slices(t, list, []string{"1", "9", "10", "x"}, "sorted")
 }
 
 // P2: what all instances together read when something changes all the time is bounded, and small groups do not notice.
@@ -282,8 +276,6 @@ func TestHowLongChangesAreLeftAloneDependsOnTheGroupsSize(t *testing.T) {
 		{1000, 1024, 20 * time.Millisecond, 10 * time.Second}, // Renew
 	} {
 		k := coordinator{instance: &instance{cfg: Config{}.withDefaults()}, lastTook: c.took, load: c.instances * (c.instances + c.partitions)}
-		if got := k.gap(); got != c.want {
-			t.Errorf("%d instances, %d partitions: %v, want %v", c.instances, c.partitions, got, c.want)
-		}
+		testkit.Equal(t, k.gap(), c.want, "%d instances, %d partitions", c.instances, c.partitions)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -21,9 +22,7 @@ func TestOneInstanceTakesAllPartitionsAndHandlesEveryEventInOrder(t *testing.T) 
 		if c := w.saved("3"); c.Offset != "o249" || c.Epoch != 1 || c.HubID != w.hub.created.UTC().Format(time.RFC3339Nano) {
 			t.Errorf("the checkpoint is %+v", c)
 		}
-		if got := w.owners(); got != "a:0,1,2,3" {
-			t.Errorf("owners %s", got)
-		}
+		testkit.Equal(t, w.owners(), "a:0,1,2,3", "owners")
 		a.stop()
 	})
 }
@@ -38,9 +37,7 @@ func TestAGracefulStopReleasesLeasesAtOnceAndLeavesNoPresence(t *testing.T) {
 		if took := time.Since(before); took > time.Second {
 			t.Errorf("an idle instance took %v to stop", took)
 		}
-		if got := w.owners(); got != "" {
-			t.Errorf("still owned: %s", got)
-		}
+		testkit.Equal(t, w.owners(), "", "still owned")
 		if got := w.entries(); len(got) != 0 {
 			t.Errorf("left behind: %v", got)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/servertest"
@@ -54,9 +55,7 @@ func TestNoRightToListenEndsTheRun(t *testing.T) {
 	endpoint, _, _ := strings.Cut(yard.ConnectionString(), ";")
 	login := ";SharedAccessKeyName=till;SharedAccessKey=" + key + ";UseDevelopmentEmulator=true"
 	client, err := hub.Dial(t.Context(), endpoint+login, hub.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer client.Close()
 	err = runSetUpWrongly(t, client.Hub("orders"), "")
 	want := `no right to read hub orders as group "$Default": it takes a key or token that is valid and has the right to listen`

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -76,17 +77,11 @@ func TestThePartitionsOfADeadInstanceAreTakenWhenItsLeasesHaveEnded(t *testing.T
 		cut.setDown(true) // for the others that is the same as dead
 		b := w.start(w.config("b"), w.note)
 		after(20 * time.Second)
-		if got := w.owners(); got != "a:0,1,2,3" {
-			t.Errorf("taken before the leases had ended: %s", got)
-		}
+		testkit.Equal(t, w.owners(), "a:0,1,2,3", "taken before the leases had ended")
 		after(15 * time.Second)
-		if got := w.owners(); got != "b:0,1,2,3" {
-			t.Errorf("owners %s", got)
-		}
+		testkit.Equal(t, w.owners(), "b:0,1,2,3", "owners")
 		w.wantGot("1", 0, 1, 2, 3, 4, 0, 1, 2, 3, 4) // a made no checkpoint
-		if e := w.lease("1").Epoch; e != 2 {
-			t.Errorf("epoch %d", e)
-		}
+		testkit.Equal(t, w.lease("1").Epoch, 2, "epoch")
 		b.stop()
 		a.stop()
 	})
@@ -123,9 +118,7 @@ func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *tes
 		if !errors.Is(cause, processor.ErrLeaseLost) {
 			t.Fatalf("the call's context ended with %v", cause)
 		}
-		if n := w.hub.readers("0"); n != 0 {
-			t.Error("the reader is open although the lease was lost")
-		}
+		testkit.Equal(t, w.hub.readers("0"), 0, "the reader is open although the lease was lost")
 		if slices.Contains(d.list(), "close 0 lease lost") {
 			t.Error("closed before the last call returned")
 		}
@@ -138,9 +131,7 @@ func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *tes
 		after(15 * time.Second)
 		w.wantGot("0", 0, 1, 2, 1, 2, 3) // 3 did not count, as the lease was lost; 1 and 2 were not stored
 		w.wantSaved("0", 3)
-		if e := w.lease("0").Epoch; e != 2 {
-			t.Errorf("epoch %d", e)
-		}
+		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch")
 		a.stop()
 	})
 }
@@ -156,17 +147,13 @@ func TestALostAnswerToAClaimIsFoundOutByReadingAgain(t *testing.T) {
 		a := w.start(cfg, w.note)
 		after(5 * time.Second)
 		w.wantAll()
-		if e := w.lease("0").Epoch; e != 2 {
-			t.Errorf("epoch %d: a lease is taken up with a raised epoch", e)
-		}
+		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch … a lease is taken up with a raised epoch")
 		cut.set(cut.lose, "claim", 1) // of a renewal
 		after(time.Minute)
 		w.hub.send("0", 3)
 		after(time.Second)
 		w.wantAll()
-		if e := w.lease("0").Epoch; e != 2 {
-			t.Errorf("epoch %d: the lease was lost with the answer to a renewal", e)
-		}
+		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch … the lease was lost with the answer to a renewal")
 		a.stop()
 	})
 }
@@ -246,9 +233,7 @@ func TestALeaseThatWasTakenIsLost(t *testing.T) {
 		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
-			if err := b.Checkpoint(ctx); !errors.Is(err, processor.ErrLeaseLost) {
-				t.Errorf("a checkpoint gave %v", err)
-			}
+			testkit.ErrorIs(t, b.Checkpoint(ctx), processor.ErrLeaseLost, "a checkpoint")
 			return nil
 		})
 		w.hub.send("0", 1)
@@ -282,9 +267,7 @@ func TestAStopReleasesWhatWasWrittenWithoutAnAnswer(t *testing.T) {
 				after(10 * time.Second) // a renewal, not answered
 			}
 			a.stop()
-			if got := w.owners(); got != "" {
-				t.Errorf("still owned: %s", got)
-			}
+			testkit.Equal(t, w.owners(), "", "still owned")
 			if got := w.entries(); len(got) != 0 {
 				t.Errorf("left behind: %v", got)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/storetest"
 	"github.com/eventyard/eventyard/server"
@@ -72,9 +73,7 @@ func (y *yardStores) Watch(ctx context.Context, g processor.Group, ready func(),
 func TestYardStore(t *testing.T) {
 	yard := servertest.Start(t, servertest.Listeners, func(c *server.Config) { c.Policies = []server.Policy{listener} })
 	own, err := yard.Store(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, dial := range map[string]func(t *testing.T) *hub.Client{
 		"in the process":   func(t *testing.T) *hub.Client { return yard.Dial(t) },
 		"over the network": func(t *testing.T) *hub.Client { return dialAs(t, yard, listener) },
@@ -97,9 +96,7 @@ func dialAs(t *testing.T, yard *servertest.Yard, p server.Policy) *hub.Client {
 	endpoint, _, _ := strings.Cut(yard.ConnectionString(), ";")
 	client, err := hub.Dial(t.Context(), fmt.Sprintf("%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true",
 		endpoint, p.Name, p.PrimaryKey), hub.Config{Log: yard.Config.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -128,9 +125,7 @@ func TestYardStoreWithManyPartitions(t *testing.T) {
 		calls int64
 	}{{"an-instance-with-a-name-of-the-usual-length", 1}, {strings.Repeat("o", 200), 3}} {
 		have, err := store.Leases(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		version := map[string]processor.Version{}
 		for _, l := range have {
 			version[l.Partition] = l.Version
@@ -159,9 +154,7 @@ func TestYardStoreWithManyEntries(t *testing.T) {
 	yard.Hub(t, "orders", 1)
 	store := processor.YardStore(yard.Dial(t).Hub("orders"))
 	own, err := yard.Store(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g := processor.Group{Hub: "orders", Group: "$Default"}
 	value := []byte(strings.Repeat("v", groupwire.MaxValueBytes))
 	for i := range 90 {
@@ -214,9 +207,7 @@ func TestYardStoreErrors(t *testing.T) {
 		store := processor.YardStore(&scripted{fails(fmt.Errorf("call: %w", said))})
 		_, err := store.Put(t.Context(), group, processor.Entry{Key: "k"})
 		for _, sentinel := range []error{processor.ErrConflict, processor.ErrFenced, hub.ErrNotFound, hub.ErrUnauthorized} {
-			if errors.Is(err, sentinel) != (sentinel == want) {
-				t.Errorf("status %d is %v", code, err)
-			}
+			testkit.Equal(t, errors.Is(err, sentinel), (sentinel == want), "status %d is %v", code, err)
 		}
 		if !errors.As(err, &said) || !strings.Contains(err.Error(), "because") || !strings.HasPrefix(err.Error(), "put at the yard: ") {
 			t.Errorf("status %d is %v", code, err)
@@ -286,17 +277,11 @@ func TestStoreOfAHub(t *testing.T) {
 	yard.Hub(t, "orders", 1)
 	g := processor.Group{Hub: "orders", Group: "$Default"}
 	store, err := processor.StoreOf(yard.Dial(t).Hub("orders"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	put, err := store.Put(t.Context(), g, processor.Entry{Key: "circuit/resize", Value: []byte("closed")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	own, err := yard.Store(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	entries, err := own.Entries(t.Context(), g, "circuit/")
 	if err != nil || len(entries) != 1 || entries[0].Key != put.Key || string(entries[0].Value) != "closed" {
 		t.Errorf("the yard has %+v, %v; put was %+v", entries, err, put)

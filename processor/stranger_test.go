@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -32,9 +33,7 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 		s.do = func() {
 			ctx := context.Background()
 			_, err := w.store.Put(ctx, group, processor.Entry{Key: "presence/b", Value: []byte(`{"nonce":"x"}`)})
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, err)
 			l := w.lease("1")
 			l.Owner, l.Epoch = "b", l.Epoch+1
 			if won, err := w.store.Claim(ctx, group, []processor.Lease{l}); err != nil || len(won) != 1 {
@@ -45,9 +44,7 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 		cfg.Store = s
 		a := w.start(cfg, w.note)
 		after(15 * time.Second)
-		if got := w.owners(); got != "a:0 b:1" {
-			t.Errorf("owners %s", got)
-		}
+		testkit.Equal(t, w.owners(), "a:0 b:1", "owners")
 		for _, cfg := range w.hub.opened() {
 			if *cfg.Epoch == 0 {
 				t.Error("a reader showed no epoch")

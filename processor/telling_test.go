@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -73,9 +74,7 @@ func TestANormalStopOfThePullFormLogsNoWarning(t *testing.T) {
 				after(time.Second)
 			}
 			a.stop()
-			if log.String() != "" {
-				t.Errorf("logged: %s", log)
-			}
+			testkit.Equal(t, log.String(), "", "logged: %s", log)
 		})
 	}
 }
@@ -176,9 +175,7 @@ func TestAnUnreadableEventIsReportedAndNothingElseIsPassed(t *testing.T) {
 			after(time.Minute)
 			got := w.got("0")
 			slices.Sort(got)
-			if !slices.Equal(got, []int64{1, 2, 5, 6, 7, 8}) {
-				t.Errorf("handled %v", got)
-			}
+			testkit.Slices(t, got, []int64{1, 2, 5, 6, 7, 8}, "handled")
 			after(20 * time.Minute)
 			if n := len(w.errs); n != 4 || !strings.Contains(w.errs[0].Error(), "sequence number 0") || len(w.hub.opened()) != 1 {
 				t.Errorf("%d errors %v, %d readers opened", n, w.errs, len(w.hub.opened()))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -74,9 +75,7 @@ func TestPartitionsThatAreNoMoreAreGivenUp(t *testing.T) {
 		after(time.Second)
 		w.hub.shrink(1)
 		after(10 * time.Minute)
-		if got := w.owners(); got != "a:0" {
-			t.Errorf("owners %s", got)
-		}
+		testkit.Equal(t, w.owners(), "a:0", "owners")
 		a.stop()
 	})
 }

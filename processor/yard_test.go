@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/servertest"
 )
@@ -83,9 +83,7 @@ func TestTwoInstancesShareAYardsHubAndAPlannedMoveRepeatsNothing(t *testing.T) {
 	sent := 0
 	send := func() {
 		for i := range 4 {
-			if err := orders.SendTo(t.Context(), fmt.Sprint(i), event.Text("a"), event.Text("b")); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, orders.SendTo(t.Context(), fmt.Sprint(i), event.Text("a"), event.Text("b")))
 			sent += 2
 		}
 	}
@@ -101,9 +99,7 @@ func TestTwoInstancesShareAYardsHubAndAPlannedMoveRepeatsNothing(t *testing.T) {
 	eventually(t, "b handles all", func() bool { return seen.count() >= sent })
 	stopB()
 	for part, seqs := range seen.seqs {
-		if !slices.Equal(seqs, upTo(int64(sent/4))) {
-			t.Errorf("partition %s: handled %v of %d", part, seqs, sent/4)
-		}
+		testkit.Slices(t, seqs, upTo(int64(sent/4)), "partition %s: handled: of %d", part, sent/4)
 	}
 }
 
@@ -113,9 +109,7 @@ func TestInspectReadsAYardsTableAndAStartAtTheEndIsKept(t *testing.T) {
 	yard.Hub(t, "orders", 2)
 	orders := yard.Dial(t).Hub("orders")
 	send := func(partition string) {
-		if err := orders.SendTo(t.Context(), partition, event.Text("a"), event.Text("b")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, orders.SendTo(t.Context(), partition, event.Text("a"), event.Text("b")))
 	}
 	send("0")
 	p := processor.New(orders, processor.Config{ID: "a", Log: slog.New(slog.DiscardHandler),
@@ -138,9 +132,7 @@ func TestInspectReadsAYardsTableAndAStartAtTheEndIsKept(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, <-ended)
 	send("0")
 	table = inspectYard(t, orders)
 	if c, lag := table.Partitions[0].Checkpoint, table.Partitions[0].Lag; c == nil || c.Sequence != 1 || lag.Events != 2 || lag.Oldest < 0 {
@@ -154,9 +146,7 @@ func TestInspectReadsAYardsTableAndAStartAtTheEndIsKept(t *testing.T) {
 func inspectYard(t *testing.T, h *hub.Hub) processor.Table {
 	t.Helper()
 	table, err := processor.Inspect(t.Context(), h, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return table
 }
 

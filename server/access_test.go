@@ -14,18 +14,15 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func (r *running) kept() auth.ConnectionString {
 	r.t.Helper()
 	text, err := os.ReadFile(r.Access().File)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	c, err := auth.ParseConnectionString(string(text))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	return c
 }
 
@@ -35,9 +32,7 @@ func (r *running) status(policy, key string) int {
 	request := r.request("GET", "/api/v1/hubs", nil)
 	request.SetBasicAuth(policy, key)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	response.Body.Close()
 	return response.StatusCode
 }
@@ -55,9 +50,7 @@ func TestDevelopmentMode(t *testing.T) {
 		t.Errorf("kept %s", kept)
 	}
 	for _, key := range []string{auth.DevelopmentKey, kept.Key} {
-		if got := r.status(auth.RootPolicy, key); got != 200 {
-			t.Errorf("key %s is answered %d", key, got)
-		}
+		testkit.Equal(t, r.status(auth.RootPolicy, key), 200, "key %s is answered", key)
 	}
 	if info, err := os.Stat(reported.File); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info, err)
@@ -85,9 +78,7 @@ func TestBeyondLoopback(t *testing.T) {
 		if got := r.status(auth.RootPolicy, auth.DevelopmentKey); got != http.StatusUnauthorized {
 			t.Errorf("the well-known key is answered %d at the listener on loopback", got)
 		}
-		if got := r.status(auth.RootPolicy, key); got != 200 {
-			t.Errorf("the yard's own key is answered %d", got)
-		}
+		testkit.Equal(t, r.status(auth.RootPolicy, key), 200, "the yard's own key is answered")
 		r.shutdown()
 	}
 }
@@ -118,9 +109,7 @@ func TestTheAddressOfThisMachineIsBeyondLoopback(t *testing.T) {
 func outsideAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, a := range addresses {
 		if network, ok := a.(*net.IPNet); ok && !network.IP.IsLoopback() && network.IP.To4() != nil {
 			return network.IP.String()
@@ -139,9 +128,7 @@ func TestConfiguredPolicies(t *testing.T) {
 		{Name: "all", Rights: []string{"Manage"}},
 	}
 	first := start(t, cfg)
-	if err := send(t.Context(), first.session("amqp", "till", "two-key-of-the-till"), "h", "x"); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, send(t.Context(), first.session("amqp", "till", "two-key-of-the-till"), "h", "x"))
 	made := first.policy("/api/v1/policies/all")
 	first.shutdown()
 
@@ -186,9 +173,7 @@ func (r *running) policy(path string) (p struct {
 	PrimaryKey, SecondaryKey string
 }) {
 	r.t.Helper()
-	if err := json.Unmarshal([]byte(r.want(200, "GET", path, "")), &p); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, json.Unmarshal([]byte(r.want(200, "GET", path, "")), &p))
 	return p
 }
 
@@ -196,9 +181,7 @@ func TestAPolicyOfAHubThatIsNotThere(t *testing.T) {
 	cfg := quick(t)
 	cfg.Policies = []Policy{{Name: "till", Hub: "nowhere", Rights: []string{"send"}}}
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "configured policy till") {
 		t.Errorf("error is %v", err)
 	}
@@ -209,9 +192,7 @@ func TestTheKeptConnectionStringFollowsItsKey(t *testing.T) {
 	r := start(t, everyListener(t))
 	old := r.kept()
 	r.want(200, "POST", "/api/v1/policies/"+auth.RootPolicy+"/regenerate", `{"key":"secondary"}`)
-	if r.kept() != old {
-		t.Error("the secondary key is not the one that is kept")
-	}
+	testkit.Equal(t, r.kept(), old, "the secondary key is not the one that is kept")
 	r.want(200, "POST", "/api/v1/policies/"+auth.RootPolicy+"/regenerate", `{"key":"primary"}`)
 	kept := r.kept()
 	if kept.Key == old.Key || kept.Endpoint != old.Endpoint {
@@ -242,9 +223,7 @@ func (r *running) bearer() int {
 	request := r.request("GET", "/api/v1/hubs", nil)
 	request.Header.Set("Authorization", "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln")
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	response.Body.Close()
 	return response.StatusCode
 }
@@ -264,9 +243,7 @@ func TestBearerTokens(t *testing.T) {
 		cfg := quick(t)
 		test.set(&cfg)
 		r := start(t, cfg)
-		if got := r.bearer(); got != test.want {
-			t.Errorf("%s: answered %d", name, got)
-		}
+		testkit.Equal(t, r.bearer(), test.want, "%s: answered", name)
 		r.shutdown()
 	}
 }

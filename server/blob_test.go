@@ -12,6 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // blobConnection asks the yard for its connection string.
@@ -30,9 +32,7 @@ func (r *running) blobClient() *azblob.Client {
 	client, err := azblob.NewClientFromConnectionString(r.blobConnection(), &azblob.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Transport: http.DefaultClient},
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	return client
 }
 
@@ -56,9 +56,7 @@ func TestBlobsOutliveTheYard(t *testing.T) { // P8
 	}
 	y.shutdown()
 	stray := filepath.Join(cfg.DataDir, blobDir, strings.Repeat("0", 32))
-	if err := os.WriteFile(stray, []byte("of a crash"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(stray, []byte("of a crash"), 0o600))
 
 	y = start(t, cfg)
 	client = y.blobClient()

@@ -15,24 +15,22 @@ import (
 	"time"
 
 	goamqp "github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // clientCertificate makes one that signs itself, with a policy's name, and its file.
 func clientCertificate(t *testing.T, policy string) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: policy},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file := filepath.Join(t.TempDir(), "client.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
@@ -59,16 +57,10 @@ func TestClientCertificates(t *testing.T) {
 		return goamqp.NewConn(t.Context(), conn, &goamqp.ConnOptions{SASLType: goamqp.SASLTypeExternal("")})
 	}
 	conn, err := dial(mine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	session, err := conn.NewSession(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := send(t.Context(), session, "h", "x"); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, err)
+	testkit.Check(t, send(t.Context(), session, "h", "x"))
 	_ = conn.Close()
 	for name, shown := range map[string][]tls.Certificate{"a stranger's": {stranger}, "no": nil} {
 		if conn, err := dial(shown...); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // content reads a small file; empty where there is none.
@@ -21,14 +22,10 @@ func content(t *testing.T, dir vfs.FS, name string) string {
 	if vfs.IsNotExist(err) {
 		return ""
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -39,9 +36,7 @@ func TestTheConnectionStringSurvivesAPowerCut(t *testing.T) {
 	for cut := range 12 {
 		for seed := range uint64(20) {
 			disk := vfs.NewMem()
-			if err := replaceFile(disk, ConnectionStringFile, before); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, replaceFile(disk, ConnectionStringFile, before))
 			disk.FailAfter(cut)
 			err := replaceFile(disk, ConnectionStringFile, after)
 			found := disk.CutPower(rand.New(rand.NewPCG(seed, 1)))
@@ -63,9 +58,7 @@ func TestTheConnectionStringSurvivesAPowerCut(t *testing.T) {
 func TestAConnectionStringThatCannotBeKept(t *testing.T) {
 	for _, kind := range []vfs.OpKind{vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpRename} {
 		disk := vfs.NewMem()
-		if err := replaceFile(disk, ConnectionStringFile, "old"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, replaceFile(disk, ConnectionStringFile, "old"))
 		broken := errors.New("broken")
 		faulty := vfs.NewFaulty(disk)
 		faulty.Inject(func(op vfs.Op) error {
@@ -74,9 +67,7 @@ func TestAConnectionStringThatCannotBeKept(t *testing.T) {
 			}
 			return nil
 		})
-		if err := replaceFile(faulty, ConnectionStringFile, "new"); !errors.Is(err, broken) {
-			t.Errorf("%v fails: error is %v", kind, err)
-		}
+		testkit.ErrorIs(t, replaceFile(faulty, ConnectionStringFile, "new"), broken, "%v fails: error", kind)
 		left, err := disk.List(".")
 		if err != nil || len(left) != 1 || content(t, disk, ConnectionStringFile) != "old" {
 			t.Errorf("%v fails: left are %v, %v", kind, left, err)
@@ -90,9 +81,7 @@ func TestAnUnfinishedConnectionStringIsRemoved(t *testing.T) {
 	cfg := quick(t)
 	start(t, cfg).shutdown()
 	unfinished := filepath.Join(cfg.DataDir, ConnectionStringFile+unfinishedSuffix)
-	if err := os.WriteFile(unfinished, []byte("SharedAccessKey=old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(unfinished, []byte("SharedAccessKey=old"), 0o600))
 	if found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir}); err != nil || len(found.Foreign) != 0 {
 		t.Errorf("found %+v, %v", found, err)
 	}

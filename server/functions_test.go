@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1: a configured function is there when the yard is, and is called with what comes; what differs at the next start is made as it stands.
@@ -75,9 +76,7 @@ func TestLinksOfNoticesLeadToTheBestListener(t *testing.T) {
 		"http://192.0.2.1:8080":      {openListeners{listener("http", "192.0.2.1:8080"), listener("https", "127.0.0.1:8443")}, ""},
 		"":                           {openListeners{listener("amqp", "192.0.2.1:5672")}, ""},
 	} {
-		if got := test.open.resumeBase(Config{PublicURL: test.public}); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		testkit.Equal(t, test.open.resumeBase(Config{PublicURL: test.public}), want)
 	}
 }
 
@@ -96,9 +95,7 @@ func TestALinkResumesBehindAProxy(t *testing.T) {
 	path, _, _ := strings.Cut(rest, `"`)
 	ask := func(method, listener string) (int, string) {
 		request, err := http.NewRequest(method, r.Addresses()[listener]+path, nil)
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, err)
 		request.Host = "yard.example.com"
 		request.Header.Set("Origin", "https://yard.example.com")
 		answer, err := r.client().Do(request)
@@ -145,9 +142,7 @@ func TestALinkResumesBehindAProxy(t *testing.T) {
 func TestLinksAreServed(t *testing.T) {
 	r := start(t, quick(t))
 	answer, err := http.Get(r.url + "/resume/nonsense")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode < 400 || answer.StatusCode >= 500 || !strings.Contains(answer.Header.Get("Content-Type"), "text/html") {
 		t.Errorf("answered %s, %v", answer.Status, answer.Header)

@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // oracle answers for endpoints.
@@ -32,15 +33,11 @@ func definitions(t *testing.T, answer oracle) (*yard, *logText) {
 	text := &logText{}
 	quiet := slog.New(slog.DiscardHandler)
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
 	store := metatest.NewMemory()
 	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	registry, err := topics.Open(t.Context(), topics.Config{
 		Engine: engine, Meta: store, Broker: b, Validate: answer, Log: quiet,
 		CheckEndpoint: func(s topics.Subscription) error {
@@ -50,13 +47,9 @@ func definitions(t *testing.T, answer oracle) (*yard, *logText) {
 			return nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	y := &yard{grid: gridYard{topics: registry, links: func(_ topics.Subscription, token string) string { return "http://yard/" + token }}}
-	if err := y.ensureTopic(t.Context(), Topic{Name: "orders"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, y.ensureTopic(t.Context(), Topic{Name: "orders"}))
 	return y, text
 }
 
@@ -87,9 +80,7 @@ func (y *yard) ensuring(t *testing.T, log io.Writer, all ...Subscription) {
 	go func() { ended <- y.ensureSubscriptions(ctx, cfg) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, <-ended)
 	})
 }
 
@@ -110,13 +101,9 @@ func TestAnEndpointThatComesUpLater(t *testing.T) {
 		})
 		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: new("http://x/")})
 		time.Sleep(59 * time.Second)
-		if got := y.stateOf("billing"); got != "" {
-			t.Errorf("it is %s", got)
-		}
+		testkit.Equal(t, y.stateOf("billing"), "", "it")
 		time.Sleep(subscribeAgain + 2*time.Second)
-		if got := y.stateOf("billing"); got != topics.Active {
-			t.Errorf("it is %q", got)
-		}
+		testkit.Equal(t, y.stateOf("billing"), topics.Active, "it")
 		if n := strings.Count(log.String(), "nobody is there"); n != 1 {
 			t.Errorf("it was said %d times:\n%s", n, log)
 		}
@@ -134,9 +121,7 @@ func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 		})
 		y.ensuring(t, log, Subscription{Name: "slow", Topic: "orders", Endpoint: new("http://x/")}, Subscription{Name: "quick", Topic: "orders", Endpoint: new("http://y/")})
 		synctest.Wait()
-		if got := y.stateOf("quick"); got != topics.Active {
-			t.Errorf("the other is %q", got)
-		}
+		testkit.Equal(t, y.stateOf("quick"), topics.Active, "the other")
 	})
 }
 
@@ -175,9 +160,7 @@ func TestATopicThatIsMadeLater(t *testing.T) {
 		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Agreed: true} })
 		y.ensuring(t, log, Subscription{Name: "billing", Topic: "later", Endpoint: new("http://x/")})
 		time.Sleep(time.Minute)
-		if err := y.ensureTopic(t.Context(), Topic{Name: "later"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.ensureTopic(t.Context(), Topic{Name: "later"}))
 		time.Sleep(subscribeAgain)
 		synctest.Wait()
 		if _, err := y.grid.topics.Find(topics.Source{Topic: "later"}, "billing"); err != nil || strings.Count(log.String(), "level=WARN") != 1 {

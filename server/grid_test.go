@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // receiver is a receiver that agrees to everything.
@@ -83,17 +84,13 @@ func (h *receiver) await(from chan string, part string) string {
 
 func (r *running) topic(name string) (t admin.Topic) {
 	r.t.Helper()
-	if err := json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/topics/"+name, "")), &t); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/topics/"+name, "")), &t))
 	return t
 }
 
 func (r *running) subscription(name string) (s admin.Subscription) {
 	r.t.Helper()
-	if err := json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/subscriptions/"+name, "")), &s); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/subscriptions/"+name, "")), &s))
 	return s
 }
 
@@ -101,9 +98,7 @@ func (r *running) subscription(name string) (s admin.Subscription) {
 func (r *running) awaitState(of topics.Source, name string, state topics.State) {
 	r.t.Helper()
 	in, err := r.enter(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	registry, changed := in.yard.grid.topics, make(chan struct{}, 1)
 	defer registry.OnChange(func() {
 		select {
@@ -131,15 +126,11 @@ func (r *running) publish(topic, id string) {
 	shown := r.topic(topic)
 	body := fmt.Sprintf(`[{"id":%q,"subject":"/s","eventType":"t","eventTime":"2026-01-02T03:04:05Z","dataVersion":"1","data":{"n":10}}]`, id)
 	request, err := http.NewRequest("POST", r.url+"/topics/"+topic+"/api/events", strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	request.Header.Set("aeg-sas-key", shown.Keys.Key1)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		answer, _ := io.ReadAll(response.Body)
@@ -182,9 +173,7 @@ func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
 		hook.await(hook.got, fmt.Sprint("event-", times))
 		r.shutdown()
 	}
-	if n := hook.handshakes.Load(); n != 1 {
-		t.Errorf("the endpoint was asked %d times", n)
-	}
+	testkit.Equal(t, hook.handshakes.Load(), 1, "the endpoint was asked")
 }
 
 // What the configuration says of keys, mappings and pauses holds; a signing key that was made for it is not made again.
@@ -236,9 +225,7 @@ func TestARestartLeavesWhatTheConfigurationDoesNotMention(t *testing.T) {
 	r.shutdown()
 	cfg.Topics[0].Schema = "eventgrid"
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "configured topic orders") || !strings.Contains(err.Error(), "make another topic") {
 		t.Errorf("another schema: %v", err)
 	}
@@ -298,13 +285,9 @@ func TestAGridWithoutAnHTTPListener(t *testing.T) {
 	cfg.Subscriptions = []Subscription{{Name: "billing", SourceHub: "orders", Endpoint: new(hook.URL)}}
 	r := start(t, cfg)
 	client, err := r.Dial(t.Context(), hub.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.awaitState(topics.Source{Hub: "orders"}, "billing", topics.Active)
-	if err := client.Hub("orders").Send(t.Context(), event.Event{Body: []byte("hello")}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client.Hub("orders").Send(t.Context(), event.Event{Body: []byte("hello")}))
 	if body := hook.await(hook.got, `"type":"Eventyard.Hub.Event"`); !strings.Contains(body, `"specversion":"1.0"`) {
 		t.Errorf("delivered was %s", body)
 	}
@@ -354,20 +337,14 @@ func TestDeadLettersAreReportedFromForeignFiles(t *testing.T) {
 		dir := t.TempDir()
 		for _, file := range tt.files {
 			full := filepath.Join(dir, file)
-			if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.MkdirAll(filepath.Dir(full), 0o700))
 			if strings.HasSuffix(file, "/") {
-				if err := os.MkdirAll(full, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.MkdirAll(full, 0o700))
 			} else if err := os.WriteFile(full, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := hasDeadLetters(dir); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		testkit.Equal(t, hasDeadLetters(dir), tt.want, "%s", name)
 	}
 }
 
@@ -411,9 +388,7 @@ func TestEndpointsAreReportedOfTheEnd(t *testing.T) {
 	hook.await(hook.gone, "/eventSubscriptions/three")
 	r.want(409, "DELETE", "/api/v1/topics/yard-events", "")
 	r.shutdown()
-	if len(hook.gone) != 0 {
-		t.Errorf("%d more were told", len(hook.gone))
-	}
+	testkit.Equal(t, len(hook.gone), 0, "more were told")
 }
 
 // What is wrong with topics and subscriptions by themselves is found before anything is touched.

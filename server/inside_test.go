@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -26,9 +27,7 @@ func closedYard(t *testing.T) Config {
 func (r *running) insider(t *testing.T) *hub.Client {
 	t.Helper()
 	client, err := r.Dial(t.Context(), hub.Config{Name: t.Name(), Log: r.cfg.Log, Retry: hub.Retry{First: time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -46,22 +45,16 @@ func read(t *testing.T, ctx context.Context, reader hub.Reader) string {
 // P12: a program has its yard without a socket: events go in and come out.
 func TestDialInTheProcess(t *testing.T) {
 	r := start(t, closedYard(t))
-	if err := r.EnsureHub(t.Context(), Hub{Name: "orders", Partitions: 2, Groups: []string{"billing"}}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.EnsureHub(t.Context(), Hub{Name: "orders", Partitions: 2, Groups: []string{"billing"}}))
 	orders := r.insider(t).Hub("orders")
 	if err := orders.SendTo(t.Context(), "1", event.Event{Body: []byte("one")}, event.Event{Body: []byte("two")}); err != nil {
 		t.Fatal(err)
 	}
 	reader, err := orders.Open(t.Context(), hub.ReadConfig{Partition: "1", Group: "billing"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer reader.Close(t.Context())
 	for _, want := range []string{"one", "two"} {
-		if got := read(t, t.Context(), reader); got != want {
-			t.Errorf("read %q", got)
-		}
+		testkit.Equal(t, read(t, t.Context(), reader), want, "read")
 	}
 	info, err := orders.Info(t.Context())
 	if err != nil || len(info.Partitions) != 2 || orders.Namespace() != "localhost" {
@@ -76,9 +69,7 @@ func TestTheNameIsTheSameInside(t *testing.T) {
 	cfg := everyListener(t)
 	r := start(t, cfg)
 	outside, err := auth.ParseConnectionString(r.Access().ConnectionString)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	host, _, err := net.SplitHostPort(outside.Host())
 	if inside := r.insider(t).Namespace(); err != nil || inside != host {
 		t.Errorf("it is %s inside, %s outside, %v", inside, host, err)
@@ -92,15 +83,11 @@ func TestInsideWithAnotherRootKey(t *testing.T) {
 	cfg.Hubs = []Hub{{Name: "h", Partitions: 1}}
 	r := start(t, cfg)
 	orders := r.insider(t).Hub("h")
-	if err := orders.Send(t.Context(), event.Event{Body: []byte("before")}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, orders.Send(t.Context(), event.Event{Body: []byte("before")}))
 	for _, key := range []access.Key{access.PrimaryKey, access.SecondaryKey} {
 		r.want(200, "POST", "/api/v1/policies/"+auth.RootPolicy+"/regenerate", fmt.Sprintf(`{"key":%q}`, key))
 	}
-	if err := orders.Send(t.Context(), event.Event{Body: []byte("after")}); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, orders.Send(t.Context(), event.Event{Body: []byte("after")}))
 	r.shutdown()
 }
 
@@ -112,13 +99,9 @@ func TestOtherBearersAreRefused(t *testing.T) {
 		request := r.request("GET", "/api/v1/hubs", nil)
 		request.Header.Set("Authorization", "Bearer "+token)
 		response, err := r.client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
-		if response.StatusCode != 401 {
-			t.Errorf("%s is answered %s", token, response.Status)
-		}
+		testkit.Equal(t, response.StatusCode, 401, "%s is answered %s", token, response.Status)
 	}
 	r.shutdown()
 }
@@ -130,9 +113,7 @@ func TestClientsEndWithTheYard(t *testing.T) {
 	r := start(t, cfg)
 	client := r.insider(t)
 	reader, err := client.Hub("h").Open(t.Context(), hub.ReadConfig{Partition: "0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := reader.Next(context.Background(), nil, 1)
@@ -157,9 +138,7 @@ func TestClientsEndWithTheYard(t *testing.T) {
 func TestDialWaitsForTheStart(t *testing.T) {
 	cfg := closedYard(t)
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := s.Dial(soon, hub.Config{}); !errors.Is(err, context.DeadlineExceeded) {
@@ -195,24 +174,18 @@ func TestTheYardsOwnStore(t *testing.T) {
 		t.Errorf("there is no $yard: %v", err)
 	}
 	cs, err := auth.ParseConnectionString(r.Access().ConnectionString)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cs.Policy, cs.Key = "reader", cfg.Policies[0].PrimaryKey
 	cs.Hub = "h"
 	client, err := hub.Dial(t.Context(), cs.String(), hub.Config{Log: r.cfg.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer client.Close()
 	body := []byte(`{"group":"$Default","leases":[{"partition":"0","owner":"me","epoch":3}]}`)
 	if _, err := client.Hub("h").Call(t.Context(), "claim", body); err != nil {
 		t.Fatal(err)
 	}
 	store, err := r.Store(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	leases, err := store.Leases(t.Context(), processor.Group{Hub: "h", Group: "$Default"})
 	if err != nil || len(leases) != 1 || leases[0].Owner != "me" || leases[0].Epoch != 3 {
 		t.Errorf("leases are %+v, %v", leases, err)
@@ -230,9 +203,7 @@ func TestAYardInABubble(t *testing.T) {
 		r := start(t, cfg)
 		h := r.insider(t).Hub("h")
 		reader, err := h.Open(t.Context(), hub.ReadConfig{Partition: "0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		sent := make(chan error, 1)
 		go func() {
 			time.Sleep(3 * time.Hour)
@@ -245,9 +216,7 @@ func TestAYardInABubble(t *testing.T) {
 		if err := <-sent; err != nil { // what is sent may be read before the sender hears of it
 			t.Error(err)
 		}
-		if err := reader.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, reader.Close(t.Context()))
 		r.shutdown()
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // filled is a folder in which a yard has stored ten events.
@@ -28,9 +30,7 @@ func TestInspectASoundFolder(t *testing.T) {
 	cfg := filled(t)
 	var progress int64
 	found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir, Progress: func(done, _ int64) { progress = done }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if found.InUse || found.Meta != nil || !found.LogRead || found.Events != 10 || found.Partitions != 1 ||
 		len(found.Problems)+len(found.Foreign) != 0 || found.LogBytes == 0 || progress == 0 {
 		t.Errorf("found %+v, progress %d", found, progress)
@@ -45,27 +45,19 @@ func TestInspectFindsDamage(t *testing.T) {
 		t.Fatal("no segments", err)
 	}
 	data, err := os.ReadFile(segments[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	at := bytes.Index(data, []byte("some event"))
 	if at < 0 {
 		t.Fatal("the first body is not where it should be")
 	}
 	data[at] ^= 1
-	if err := os.WriteFile(segments[0], data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(cfg.DataDir, "notes.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(segments[0], data, 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(cfg.DataDir, "notes.txt"), nil, 0o600))
 	found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir})
 	if err != nil || len(found.Problems) == 0 || !slices.Equal(found.Foreign, []string{"notes.txt"}) {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	if err := os.WriteFile(filepath.Join(cfg.DataDir, "meta.db"), []byte("no database"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(cfg.DataDir, "meta.db"), []byte("no database"), 0o600))
 	if found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir}); err != nil || found.Meta == nil {
 		t.Errorf("found %+v, %v", found, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Who asks for all addresses of IPv4 has not asked for those of IPv6.
@@ -29,9 +31,7 @@ func TestAListenerListensAtTheAddressThatItWasGiven(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(r.host("https"))
 	r.shutdown()
-	if err := CheckAddress("0.0.0.0:" + port); err != nil {
-		t.Errorf("an address that is in use no more: %v", err)
-	}
+	testkit.Check(t, CheckAddress("0.0.0.0:"+port), "an address that is in use no more")
 }
 
 // The other family can be another program's.

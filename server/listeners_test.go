@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // saslHeader is how clients begin.
@@ -44,9 +45,7 @@ func (r *running) host(listener string) string {
 func (r *running) trust() *tls.Config {
 	r.t.Helper()
 	pem, err := os.ReadFile(filepath.Join(r.cfg.DataDir, CertificateDir, "ca.pem"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
 		r.t.Fatal("no certificate in ca.pem")
@@ -76,9 +75,7 @@ func (r *running) dial(way string) net.Conn {
 	case "https":
 		conn, err = dialWebSocket(r.client(), "wss://"+r.host("https")+"/$servicebus/websocket/")
 	}
-	if err != nil {
-		r.t.Fatalf("%s: %v", way, err)
-	}
+	testkit.Must(r.t, err, "%s", way)
 	return conn
 }
 
@@ -98,14 +95,10 @@ func (r *running) session(way, policy, key string) *goamqp.Session {
 	conn, err := goamqp.NewConn(r.t.Context(), r.dial(way), &goamqp.ConnOptions{
 		HostName: "localhost", SASLType: goamqp.SASLTypePlain(policy, key),
 	})
-	if err != nil {
-		r.t.Fatalf("%s: %v", way, err)
-	}
+	testkit.Must(r.t, err, "%s", way)
 	r.t.Cleanup(func() { _ = conn.Close() })
 	session, err := conn.NewSession(r.t.Context(), nil)
-	if err != nil {
-		r.t.Fatalf("%s: %v", way, err)
-	}
+	testkit.Must(r.t, err, "%s", way)
 	return session
 }
 
@@ -132,9 +125,7 @@ func TestAMQPByEveryWay(t *testing.T) {
 	for _, way := range ways {
 		session := r.session(way, auth.RootPolicy, auth.DevelopmentKey)
 		receiver, err := session.NewReceiver(t.Context(), "h/ConsumerGroups/$Default/Partitions/0", nil)
-		if err != nil {
-			t.Fatalf("%s: %v", way, err)
-		}
+		testkit.Must(t, err, "%s", way)
 		for _, sent := range ways {
 			message, err := receiver.Receive(t.Context(), nil)
 			if err != nil || string(message.GetData()) != "by "+sent {
@@ -152,9 +143,7 @@ func TestHTTPSServesWhatHTTPDoes(t *testing.T) {
 	r := start(t, everyListener(t))
 	r.url = r.Addresses()["https"]
 	response, err := r.client().Do(r.request("GET", "/api/v1/hubs", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	if response.StatusCode != 200 || response.ProtoMajor != 2 {
 		t.Errorf("answered %s over %s", response.Status, response.Proto)
@@ -191,13 +180,9 @@ func TestWhoMayOpenAWebSocket(t *testing.T) {
 			}
 		}
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
-		if response.StatusCode != test.want {
-			t.Errorf("%s is answered %s", name, response.Status)
-		}
+		testkit.Equal(t, response.StatusCode, test.want, "%s is answered %s", name, response.Status)
 	}
 	r.shutdown()
 }
@@ -208,26 +193,18 @@ func TestNobodyIsLetInWithoutAToken(t *testing.T) {
 	cfg.Hubs = []Hub{{Name: "h", Partitions: 1}}
 	r := start(t, cfg)
 	response, err := http.Get(r.url + "/api/v1/hubs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
-	if response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("HTTP answers %s", response.Status)
-	}
+	testkit.Equal(t, response.StatusCode, http.StatusUnauthorized, "HTTP answers %s", response.Status)
 	for _, way := range ways {
 		_, err := goamqp.NewConn(t.Context(), r.dial(way), &goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain(auth.RootPolicy, "wrong")})
 		if err == nil {
 			t.Errorf("a wrong key is good at %s", way)
 		}
 		conn, err := goamqp.NewConn(t.Context(), r.dial(way), &goamqp.ConnOptions{SASLType: goamqp.SASLTypeAnonymous()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		session, err := conn.NewSession(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var refused *goamqp.Error
 		if err := send(t.Context(), session, "h", "x"); !errors.As(err, &refused) || refused.Condition != goamqp.ErrCondUnauthorizedAccess {
 			t.Errorf("%s without a token: %v", way, err)
@@ -243,9 +220,7 @@ func TestTwoYardsCannotShareAddresses(t *testing.T) {
 	cfg := everyListener(t)
 	cfg.AMQP, cfg.AMQPS, cfg.HTTP, cfg.HTTPS = first.host("amqp"), first.host("amqps"), first.host("http"), first.host("https")
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	err = s.Run(t.Context())
 	var listener *ListenerError
 	if !errors.As(err, &listener) || listener.Listener != "amqp" || listener.Address != cfg.AMQP || !errors.Is(err, syscall.EADDRINUSE) {
@@ -265,16 +240,12 @@ func TestTwoYardsCannotShareAddresses(t *testing.T) {
 // One listener in use keeps the others from being opened: half a yard would be a surprise.
 func TestOneAddressIsTaken(t *testing.T) {
 	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer other.Close()
 	cfg := everyListener(t)
 	cfg.HTTPS = other.Addr().String()
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var listener *ListenerError
 	if err := s.Run(t.Context()); !errors.As(err, &listener) || listener.Listener != "https" {
 		t.Errorf("error is %v", err)
@@ -292,9 +263,7 @@ func TestTheOperatorsCertificate(t *testing.T) {
 	r := start(t, cfg)
 	for _, listener := range []string{"amqps", "https"} {
 		conn, err := tls.Dial("tcp", r.host(listener), trusted)
-		if err != nil {
-			t.Fatalf("%s: %v", listener, err)
-		}
+		testkit.Must(t, err, "%s", listener)
 		_ = conn.Close()
 	}
 	r.shutdown()
@@ -306,9 +275,7 @@ func TestStoppingNotifiesAMQPClients(t *testing.T) {
 	var all []*goamqp.Conn
 	for _, way := range ways {
 		conn, err := goamqp.NewConn(t.Context(), r.dial(way), nil)
-		if err != nil {
-			t.Fatalf("%s: %v", way, err)
-		}
+		testkit.Must(t, err, "%s", way)
 		all = append(all, conn)
 	}
 	r.shutdown()

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1: a data folder keeps its id, and one that was spoiled is replaced.
@@ -19,9 +21,7 @@ func TestNode(t *testing.T) {
 		t.Errorf("first %q, then %q, %v", first, again, err)
 	}
 	for _, spoiled := range []string{"", "\n", "two words", "a/b", strings.Repeat("x", 65)} {
-		if err := os.WriteFile(file, []byte(spoiled), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(spoiled), 0o600))
 		made, err := node(dir)
 		kept, readErr := os.ReadFile(file)
 		if err != nil || readErr != nil || made == first || !nodeID.MatchString(made) || string(kept) != made+"\n" {

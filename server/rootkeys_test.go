@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // outside is a yard that others can reach, beside a listener on loopback for the test.
@@ -119,9 +120,7 @@ func TestAStartThatFailsShowsNothing(t *testing.T) {
 		bad := outside(cfg)
 		bad.TLS = TLS{CertFile: "nowhere.pem", KeyFile: "nowhere.pem"}
 		s, err := New(bad)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nowhere.pem") {
 			t.Fatalf("error is %v", err)
 		}

@@ -5,24 +5,19 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Every route that a yard serves by HTTP stands in one table and says what it needs; what is open to
 // all says why, and is one of these.
 func TestEveryRouteSaysWhatItNeeds(t *testing.T) {
 	s, err := New(quick(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	y, err := openYard(t.Context(), s.cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer y.close()
 	all, err := s.newListeners(nil, newInside(y, "sb://localhost/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	seen, open := map[string]bool{}, []string{}
 	for _, rt := range all.api.Routes() {
 		name := rt.API + " " + rt.Method + " " + rt.Path

@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"go.uber.org/goleak"
 )
 
@@ -44,9 +45,7 @@ type running struct {
 func start(t *testing.T, cfg Config) *running {
 	t.Helper()
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{Server: s, t: t, stop: stop, ended: make(chan error, 1)}
 	go func() { r.ended <- s.Run(ctx) }()
@@ -74,14 +73,10 @@ func (r *running) shutdown() {
 func (r *running) do(method, path, body string) (status int, answer string) {
 	r.t.Helper()
 	response, err := http.DefaultClient.Do(r.request(method, path, strings.NewReader(body)))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	defer response.Body.Close()
 	all, err := io.ReadAll(response.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	return response.StatusCode, string(all)
 }
 
@@ -98,9 +93,7 @@ func (r *running) request(method, path string, body io.Reader) *http.Request {
 func (r *running) want(status int, method, path, body string) string {
 	r.t.Helper()
 	got, answer := r.do(method, path, body)
-	if got != status {
-		r.t.Fatalf("%s %s answers %d: %s", method, path, got, answer)
-	}
+	testkit.MustEqual(r.t, got, status, "%s %s answers: %s", method, path, answer)
 	return answer
 }
 
@@ -134,9 +127,7 @@ func TestConfiguredHubsExist(t *testing.T) {
 			Retention  struct{ Age string }
 			Groups     []string
 		}
-		if err := json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/hubs/orders", "")), &hub); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/hubs/orders", "")), &hub))
 		if hub.Partitions != 3 || hub.Retention.Age != "1h0m0s" || len(hub.Groups) != 2 {
 			t.Errorf("hub is %+v", hub)
 		}
@@ -145,9 +136,7 @@ func TestConfiguredHubsExist(t *testing.T) {
 	}
 	cfg.Hubs[0].Partitions = 4
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := s.Run(t.Context()); !errors.Is(err, broker.ErrPartitionsFixed) || !strings.Contains(err.Error(), "orders") {
 		t.Errorf("another number of partitions: %v", err)
 	}
@@ -184,9 +173,7 @@ func TestWhatAServerDoesNotTake(t *testing.T) {
 
 func TestAServerRunsOnce(t *testing.T) {
 	r := start(t, quick(t))
-	if err := r.Run(t.Context()); !errors.Is(err, ErrUsed) {
-		t.Errorf("error is %v", err)
-	}
+	testkit.ErrorIs(t, r.Run(t.Context()), ErrUsed)
 	r.shutdown()
 }
 
@@ -194,9 +181,7 @@ func TestAllListenersMayBeOff(t *testing.T) {
 	cfg := quick(t)
 	cfg.HTTP = Off
 	r := start(t, cfg)
-	if len(r.Addresses()) != 0 {
-		t.Errorf("addresses: %v", r.Addresses())
-	}
+	testkit.Equal(t, len(r.Addresses()), 0, "addresses: %v", r.Addresses())
 	r.shutdown()
 }
 
@@ -224,9 +209,7 @@ func TestStoppingEndsTailsAndLongPolls(t *testing.T) {
 	r := start(t, cfg)
 	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
 	response, err := http.DefaultClient.Do(r.request("GET", "/api/v1/hubs/h/events?follow=true", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	polled := longPoll(r)
 	waitForCall("v1.(*page).fill")
@@ -306,9 +289,7 @@ func TestStoppingLetsRequestsFinish(t *testing.T) {
 	if got := <-sending; got != http.StatusCreated {
 		t.Errorf("answered %d", got)
 	}
-	if err := <-r.ended; err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, <-r.ended)
 }
 
 // postSlowly sends events as they are written. It asks the yard first, so that the
@@ -350,15 +331,11 @@ func TestStormOfStartsAndStops(t *testing.T) {
 	cfg.Policies = []Policy{{Name: "p", Hub: "h", Rights: []string{"send"}}}
 	for i := range 20 {
 		s, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
-			if err := s.Run(ctx); err != nil {
-				t.Errorf("life %d: %v", i, err)
-			}
+			testkit.Check(t, s.Run(ctx), "life %d", i)
 		})
 		if i%2 == 0 {
 			<-s.Started()

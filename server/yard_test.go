@@ -1,23 +1,20 @@
 package server
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestTwoYardsOnOneFolder(t *testing.T) {
 	cfg := quick(t)
 	first := start(t, cfg)
 	second, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Run(t.Context()); !errors.Is(err, ErrLocked) {
-		t.Errorf("error is %v", err)
-	}
+	testkit.Must(t, err)
+	testkit.ErrorIs(t, second.Run(t.Context()), ErrLocked)
 	first.want(200, "GET", "/readyz", "") // and is none the worse for it
 	first.shutdown()
 }
@@ -39,22 +36,16 @@ func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
 func TestAFolderWithoutLogsMayBeginAnew(t *testing.T) {
 	cfg := quick(t)
 	// The log folder may be a disk of its own, with what file systems have in theirs.
-	if err := os.MkdirAll(filepath.Join(cfg.DataDir, "log", "lost+found"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(cfg.DataDir, "log", "lost+found"), 0o700))
 	start(t, cfg).shutdown()
 	start(t, cfg).shutdown()
 }
 
 func TestAFileInPositionOfTheFolder(t *testing.T) {
 	cfg := quick(t)
-	if err := os.WriteFile(cfg.DataDir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(cfg.DataDir, nil, 0o600))
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "make data folder") {
 		t.Errorf("error is %v", err)
 	}

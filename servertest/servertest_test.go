@@ -50,9 +50,7 @@ func TestListenersAreOnLoopback(t *testing.T) {
 	testkit.Must(t, err)
 	answer.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
-	if answer.StatusCode != http.StatusOK {
-		t.Errorf("it answers %s", answer.Status)
-	}
+	testkit.Equal(t, answer.StatusCode, http.StatusOK, "it answers %s", answer.Status)
 }
 
 // What one yard has stored another finds in its folder.
@@ -85,8 +83,6 @@ func TestDial(t *testing.T) {
 				break
 			}
 		}
-		if got != "ab" {
-			t.Errorf("read %q", got)
-		}
+		testkit.Equal(t, got, "ab", "read")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,14 +15,13 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/grid"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G7: who watches a subscription sees each change, and waits for a yard that is away.
 func TestWatchingASubscription(t *testing.T) {
 	address, err := new(ports).free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	data := t.TempDir()
 	yard, url := serving(t, data, address)
 	do(t, "topic", "create", "orders", "--server", url)
@@ -54,9 +52,7 @@ func TestWatchingASubscription(t *testing.T) {
 func TestShowingAgainOnAScreen(t *testing.T) {
 	var out bytes.Buffer
 	c := subscriptionCommands{&cli{stdout: &out}}
-	if err := c.showAgain(true, asText, admin.Subscription{Name: "a", State: "active"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.showAgain(true, asText, admin.Subscription{Name: "a", State: "active"}))
 	if text := out.String(); !strings.HasPrefix(text, "\x1b[H") || !strings.HasSuffix(text, "\x1b[J") || strings.Count(text, "\x1b[K\n") != strings.Count(text, "\n") {
 		t.Errorf("printed %q", text)
 	}
@@ -77,9 +73,7 @@ func TestSubscriptionsInWords(t *testing.T) {
 		},
 	}
 	var out bytes.Buffer
-	if err := (subscriptionCommands{&cli{}}).showSubscription(&out, asText, s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, (subscriptionCommands{&cli{}}).showSubscription(&out, asText, s))
 	for _, want := range []string{
 		"subscription  billing of hub clicks\n", `state         disabled: the endpoint\nasked for it` + "\n", "retry         1 attempt within 1h\n",
 		"dead letters  folder:dead, 1,200 kept, 3 yet to be written; they cannot be written: no space\n", "matched       12,345\n",
@@ -100,9 +94,7 @@ func TestAttemptsInWords(t *testing.T) {
 		{EventID: "a", Events: 3, Attempt: 2, Status: 503, Outcome: "Busy", Took: "1ms", Answer: strings.Repeat("long ", 30), NextTry: &next},
 		{EventID: "b", Events: 1, Attempt: 1, Outcome: "TimedOut", Took: "30s", Error: "no answer\x1b[31m"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, want := range []string{"a and 2 more", " 503 ", "2026-01-02T03:04:05.000Z", "…\n", " - ", `no answer\x1b[31m` + "\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no %q in\n%s", want, &out)
@@ -119,18 +111,12 @@ func TestARedriveKeepsItsPace(t *testing.T) {
 		}
 		began := time.Now()
 		for range 3 {
-			if err := p.rest(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, p.rest(t.Context(), 1))
 		}
-		if took := time.Since(began); took != 6*time.Second {
-			t.Errorf("three took %v", took)
-		}
+		testkit.Equal(t, time.Since(began), 6*time.Second, "three took")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := p.rest(ctx, 1); !errors.Is(err, errInterrupted) {
-			t.Errorf("interrupted: %v", err)
-		}
+		testkit.ErrorIs(t, p.rest(ctx, 1), errInterrupted, "interrupted")
 		for _, r := range []admin.RedriveRequest{{}, {Rate: 5, DryRun: true}} {
 			if p := newPace(r); p.most != 0 || p.rest(ctx, 1000) != nil {
 				t.Errorf("%+v is slowed down", r)
@@ -203,9 +189,7 @@ func TestFiltersInWords(t *testing.T) {
 		`{"advancedFilters":[{"operatorType":"BoolEquals","key":"data.c","value":true}]}`:                    "data.c BoolEquals true",
 		`[1]`: "[1]",
 	} {
-		if got := strings.Join(showFilter(json.RawMessage(text)), "; "); got != want {
-			t.Errorf("%s is %q", text, got)
-		}
+		testkit.Equal(t, strings.Join(showFilter(json.RawMessage(text)), "; "), want, "%s", text)
 	}
 }
 
@@ -217,9 +201,7 @@ func TestResumingInWords(t *testing.T) {
 		"failing":   "the endpoint of a was not on probation (it is failing): nothing had to be ended",
 	} {
 		s := admin.Subscription{Name: "a", Stats: &admin.DeliveryStats{Endpoint: admin.EndpointHealth{State: state}}}
-		if got := showProbed(s); got != want {
-			t.Errorf("%s: %q", state, got)
-		}
+		testkit.Equal(t, showProbed(s), want, "%s", state)
 	}
 	if got := showProbed(admin.Subscription{Name: "a", Pull: &admin.Pull{}}); !strings.Contains(got, "a has no endpoint") {
 		t.Errorf("pulled from: %q", got)

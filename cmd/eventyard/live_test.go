@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // These tests run commands in this process, so that they can talk to them while they
@@ -85,9 +86,7 @@ func (c *command) line() string {
 func (c *command) rest() (string, error) {
 	c.t.Helper()
 	text, err := io.ReadAll(c.stdout)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, err)
 	return string(text), <-c.ended
 }
 
@@ -122,9 +121,7 @@ func (c *command) stopYard() {
 func do(t *testing.T, args ...string) string {
 	t.Helper()
 	said, err := launch(t, args...).rest()
-	if err != nil {
-		t.Fatalf("%q: %v", args, err)
-	}
+	testkit.Must(t, err, "%q", args)
 	return said
 }
 
@@ -132,9 +129,7 @@ func do(t *testing.T, args ...string) string {
 func TestATailComesBackAfterARestart(t *testing.T) {
 	data := t.TempDir()
 	address, err := new(ports).free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	yard, url := serving(t, data, address)
 	do(t, "hub", "create", "h", "--partitions", "2", "--server", url)
 	do(t, "send", "h", "before", "--server", url)
@@ -188,9 +183,7 @@ func TestATailEndsWithItsKey(t *testing.T) {
 func TestATailFromLatestMissesNothing(t *testing.T) {
 	data := t.TempDir()
 	address, err := new(ports).free()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	yard, url := serving(t, data, address)
 	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
 	do(t, "send", "h", "old", "--server", url)
@@ -210,19 +203,13 @@ func awaitTail(t *testing.T, url string) {
 	t.Helper()
 	for {
 		request, err := http.NewRequest("GET", url+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if bytes.Contains(body, []byte("eventyard_http_tail_readers 1")) {
 			return
 		}
@@ -259,17 +246,13 @@ func damage(t *testing.T, data, body string) {
 		t.Fatalf("segments: %q, %v", segments, err)
 	}
 	content, err := os.ReadFile(segments[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	at := bytes.Index(content, []byte(body))
 	if at < 0 {
 		t.Fatalf("%q is not stored", body)
 	}
 	content[at] ^= 1
-	if err := os.WriteFile(segments[0], content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(segments[0], content, 0o600))
 }
 
 // A line typed by hand is stored before the next one is typed.
@@ -377,18 +360,12 @@ func TestAYardGoesAwayUnderASend(t *testing.T) {
 // The first signal lets requests finish, the second does not wait for them.
 func TestASecondSignalEndsTheYardAtOnce(t *testing.T) {
 	program, err := exec.LookPath("eventyard")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	yard := exec.Command(program, "serve", "--data", t.TempDir(), "--grace", "1h", "--sync", "os")
 	yard.Env = append(os.Environ(), anyPort...)
 	out, err := yard.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yard.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, yard.Start())
 	defer func() { _ = yard.Process.Kill() }()
 	url := ""
 	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
@@ -398,22 +375,16 @@ func TestASecondSignalEndsTheYardAtOnce(t *testing.T) {
 	}
 	// A request that keeps the yard from stopping: its body never ends.
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	token := base64.StdEncoding.EncodeToString([]byte(auth.RootPolicy + ":" + auth.DevelopmentKey))
 	_, err = io.WriteString(conn, "POST /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic "+token+
 		"\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
 		t.Fatalf("answered %q, %v", line, err)
 	}
-	if err := yard.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yard.Process.Signal(syscall.SIGTERM))
 	for { // until the listener is closed, the first signal has not been heard
 		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
@@ -421,9 +392,7 @@ func TestASecondSignalEndsTheYardAtOnce(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	if err := yard.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yard.Process.Signal(syscall.SIGTERM))
 	var ended *exec.ExitError
 	if err := yard.Wait(); !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 		t.Errorf("the yard ended with %v", err)

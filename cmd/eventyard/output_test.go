@@ -16,22 +16,19 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 )
 
 func TestNumbersForPeople(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -1: "-1"} {
-		if got := thousands(n); got != want {
-			t.Errorf("%d is written %q", n, got)
-		}
+		testkit.Equal(t, thousands(n), want, "%d is written", n)
 	}
 	if got := counted(1, "event") + ", " + counted(0, "event") + ", " + counted(1000, "event"); got != "1 event, 0 events, 1,000 events" {
 		t.Errorf("counted: %q", got)
 	}
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 1 << 30: "1.0 GiB", 200 << 20: "200 MiB"} {
-		if got := roughBytes(n); got != want {
-			t.Errorf("%d is written %q", n, got)
-		}
+		testkit.Equal(t, roughBytes(n), want, "%d is written", n)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/eventyard.yaml anew")
@@ -16,18 +18,12 @@ var update = flag.Bool("update", false, "write docs/reference/eventyard.yaml ane
 func TestTheReferenceIsUpToDate(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "reference", "eventyard.yaml")
 	var printed bytes.Buffer
-	if err := run(t.Context(), []string{"config", "doc"}, nil, &printed, os.Stderr); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, run(t.Context(), []string{"config", "doc"}, nil, &printed, os.Stderr))
 	if *update {
-		if err := os.WriteFile(name, printed.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(name, printed.Bytes(), 0o644))
 	}
 	kept, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if diff := cmp.Diff(string(kept), printed.String()); diff != "" {
 		t.Errorf("%s is out of date; go test ./cmd/eventyard -update writes it:\n%s", name, diff)
 	}

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func bodiesOf(t *testing.T, in *input) []string {
 	t.Helper()
 	var all []string
 	for body, err := range in.bodies {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, string(body))
 	}
 	return all
@@ -44,13 +44,9 @@ func TestWhereBodiesComeFrom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := sendCommand{&cli{stdin: strings.NewReader(text)}}
 			in, err := c.openInput(c.command(), test.flags, test.texts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer in.close()
-			if got := bodiesOf(t, in); !slices.Equal(got, test.want) {
-				t.Errorf("bodies are %q", got)
-			}
+			testkit.Slices(t, bodiesOf(t, in), test.want, "bodies")
 		})
 	}
 }
@@ -58,9 +54,7 @@ func TestWhereBodiesComeFrom(t *testing.T) {
 func TestALineTooLongIsNamed(t *testing.T) {
 	c := sendCommand{&cli{stdin: strings.NewReader("short\n" + strings.Repeat("x", maxInputBytes+1))}}
 	in, err := c.openInput(c.command(), sendFlags{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var last error
 	for _, err := range in.bodies {
 		last = err
@@ -155,9 +149,7 @@ func TestBatchesAreBounded(t *testing.T) {
 				for batch := range batches {
 					got = append(got, len(batch))
 					for _, it := range batch {
-						if it.number != number {
-							t.Errorf("item %d comes in the place of %d", it.number, number)
-						}
+						testkit.Equal(t, it.number, number, "item comes")
 						number++
 					}
 				}
@@ -226,9 +218,7 @@ func TestSplittingByKeyKeepsOrder(t *testing.T) {
 		}
 		got = append(got, part[0].key+":"+strings.Join(numbers, ","))
 	}
-	if want := []string{"x:1,3", "y:2", ":4"}; !slices.Equal(got, want) {
-		t.Errorf("parts are %q", got)
-	}
+	testkit.Slices(t, got, []string{"x:1,3", "y:2", ":4"}, "parts")
 	if parts := splitByKey(batch, true); len(parts) != 1 || len(parts[0]) != 4 {
 		t.Errorf("together: %v", parts)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 )
@@ -47,13 +48,9 @@ func TestFlagsFileAndAPIUnderstandTheSame(t *testing.T) {
 				given := text
 				if row.Value == "file" {
 					given = filepath.Join(t.TempDir(), "file")
-					if err := os.WriteFile(given, []byte(text), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, os.WriteFile(given, []byte(text), 0o600))
 				}
-				if err := cmd.Flags().Set(row.FlagName(), given); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, cmd.Flags().Set(row.FlagName(), given))
 				want := fieldOf(t, byFlag, row.Name)
 				if want == nil {
 					t.Fatalf("--%s %s sets nothing", row.FlagName(), given)
@@ -108,13 +105,9 @@ func fromFile(t *testing.T, d spec.Definition, row spec.Field, text string) any 
 		document = strings.Replace(document, "endpoint: 'http://x/', ", "", 1)
 	}
 	name := filepath.Join(t.TempDir(), "eventyard.yaml")
-	if err := os.WriteFile(name, []byte(document), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, []byte(document), 0o600))
 	loaded, err := config.Load(config.Sources{File: name})
-	if err != nil {
-		t.Fatalf("%s: %v", document, err)
-	}
+	testkit.Must(t, err, "%s", document)
 	c := loaded.Config
 	switch d.Name {
 	case "hub":
@@ -132,18 +125,14 @@ func fromFile(t *testing.T, d spec.Definition, row spec.Field, text string) any 
 func encoded(t *testing.T, request any) []byte {
 	t.Helper()
 	text, err := json.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return text
 }
 
 // fieldOf is a field as it is sent.
 func fieldOf(t *testing.T, request any, name string) (value any) {
 	t.Helper()
-	if err := json.Unmarshal(encoded(t, request), &value); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(encoded(t, request), &value))
 	for key := range strings.SplitSeq(name, ".") {
 		members, _ := value.(map[string]any)
 		value = members[key]

@@ -1,8 +1,9 @@
 package amqp
 
 import (
-	"errors"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestUnfinishedMessagesAreBounded(t *testing.T) {
@@ -28,9 +29,7 @@ func TestUnfinishedMessagesAreBounded(t *testing.T) {
 			all := budget{limit: int64(tt.all)}
 			r := reassembly{held: tt.held + tt.has, all: &all, pool: &partPool{}}
 			buf, err := r.grow(make([]byte, min(tt.has, 7), max(tt.has, 0)), tt.size, limit)
-			if !errors.Is(err, tt.err) {
-				t.Fatalf("got %v, want %v", err, tt.err)
-			}
+			testkit.MustErrorIs(t, err, tt.err)
 			if err == nil && (cap(buf) != tt.room || len(buf) != min(tt.has, 7)) {
 				t.Errorf("%d bytes with room for %d, want %d", len(buf), cap(buf), tt.room)
 			}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	azure "github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What follows is the machine as the Go client of Azure sees it.
@@ -64,9 +66,7 @@ func TestAzureClientSends(t *testing.T) { // H8
 				bodies := make(chan []byte, 10)
 				in := &sink{deliver: func(d *Delivery) {
 					var m azure.Message
-					if err := m.UnmarshalBinary(d.Payload); err != nil {
-						t.Error(err)
-					}
+					testkit.Check(t, m.UnmarshalBinary(d.Payload))
 					bodies <- m.GetData()
 					d.Accept()
 				}}
@@ -217,24 +217,18 @@ func TestAzureClientEndsLinksSessionsAndConnections(t *testing.T) {
 	s, err := session.NewSender(t.Context(), "hub", nil)
 	must(t, err)
 	must(t, s.Close(t.Context()))
-	if got := in.closed.Load(); got != 1 {
-		t.Fatalf("sink closed %d times", got)
-	}
+	testkit.MustEqual(t, in.closed.Load(), 1, "sink closed")
 	_, err = session.NewReceiver(t.Context(), "hub", nil)
 	must(t, err)
 	must(t, session.Close(t.Context()))
-	if got := out.closed.Load(); got != 1 {
-		t.Fatalf("source closed %d times when the session has ended", got)
-	}
+	testkit.MustEqual(t, out.closed.Load(), 1, "source closed … times when the session has ended")
 	session, err = conn.NewSession(t.Context(), nil)
 	must(t, err)
 	_, err = session.NewSender(t.Context(), "hub", nil)
 	must(t, err)
 	must(t, conn.Close())
 	receive(t, gone, "Disconnected")
-	if got := in.closed.Load(); got != 2 {
-		t.Fatalf("sinks closed %d times in all", got)
-	}
+	testkit.MustEqual(t, in.closed.Load(), 2, "sinks closed … times in all")
 }
 
 func TestAzureClientHearsThatTheServerStops(t *testing.T) {
@@ -298,9 +292,7 @@ func TestAzureClientShowsWhoItIs(t *testing.T) { // H9
 			}
 			must(t, err)
 			defer conn.Close()
-			if id := receive(t, got, "Connected"); id != tt.want {
-				t.Fatalf("got %+v, want %+v", id, tt.want)
-			}
+			testkit.MustEqual(t, receive(t, got, "Connected"), tt.want)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // withoutRow are the errors that need no row, and why.
@@ -89,9 +90,7 @@ func TestErrorsAsThePeerHearsThem(t *testing.T) {
 		if got := asError(tt.err); got.Condition != tt.want || got.Description == "" {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
-		if got := levelOf(tt.err); got != tt.level {
-			t.Errorf("%s: level %v", tt.name, got)
-		}
+		testkit.Equal(t, levelOf(tt.err), tt.level, "%s: level", tt.name)
 	}
 	if asError(nil) != nil {
 		t.Error("no error is told as one")

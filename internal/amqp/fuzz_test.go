@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // FuzzConn lets a stranger say anything once the connection is open, has a session, and a
@@ -50,13 +51,9 @@ func FuzzConn(f *testing.F) {
 		p.leave()
 		server.serves.Wait()
 		for i, closed := range ends {
-			if n := closed(); n != 1 {
-				t.Errorf("the end of link %d was closed %d times", i, n)
-			}
+			testkit.Equal(t, closed(), 1, "the end of link %d was closed", i)
 		}
-		if n := server.refused(reasonPanic); n != 0 {
-			t.Errorf("%v panics", n)
-		}
+		testkit.Equal(t, server.refused(reasonPanic), 0, "panics")
 	})
 }
 
@@ -75,8 +72,6 @@ func FuzzHandshake(f *testing.F) {
 		p.nc.Write(b)
 		p.leave()
 		server.serves.Wait()
-		if n := server.refused(reasonPanic); n != 0 {
-			t.Errorf("%v panics", n)
-		}
+		testkit.Equal(t, server.refused(reasonPanic), 0, "panics")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	azure "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A client may take our detach for the end of the link, and use the handle anew before it
@@ -129,9 +130,7 @@ func TestSessionEndsWhileALinkWaitsForItsHandle(t *testing.T) {
 		expect[wire.Begin](p)
 	}
 	for _, name := range attached {
-		if name != "old" {
-			t.Errorf("%q was attached", name)
-		}
+		testkit.Equal(t, name, "old", "was attached")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // costlyAttach is an attach whose properties take far more memory decoded than encoded: a
@@ -111,9 +112,7 @@ func TestAttachThatIsTooLarge(t *testing.T) {
 	if a := expect[wire.Attach](p); a.Name != "small" {
 		t.Fatalf("got %+v", a)
 	}
-	if f.refused(reasonAttach) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonAttach), 1, "not counted")
 }
 
 // A byte of an unfinished message holds no more than a byte, whatever was sent before.
@@ -173,14 +172,10 @@ func TestUnfinishedMessagesOfAllConnections(t *testing.T) {
 	if d := expect[wire.Disposition](q); d.State.Outcome != wire.OutcomeAccepted {
 		t.Fatalf("got %+v after the other has left", d)
 	}
-	if f.refused(reasonParts) != 2 {
-		t.Errorf("%v were counted", f.refused(reasonParts))
-	}
+	testkit.Equal(t, f.refused(reasonParts), 2, "were counted")
 	q.leave()
 	f.stop()
-	if used := f.server.parts.used.Load(); used != 0 {
-		t.Errorf("%d bytes are still counted", used)
-	}
+	testkit.Equal(t, f.server.parts.used.Load(), 0, "bytes are still counted")
 }
 
 // All connections together let so much of answers wait; the next to add some is closed.
@@ -269,9 +264,7 @@ func TestNameThatDoesNotFit(t *testing.T) {
 	p.send(0, newBegin(), sender(strings.Repeat("n", 5000), 0))
 	expect[wire.Begin](p)
 	p.expectEnd(ConditionFrameSizeTooSmall)
-	if in.closed.Load() != 1 {
-		t.Error("the sink was not closed")
-	}
+	testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
 }
 
 // An error's words are cut where a frame ends, also where what is no text makes them longer.
@@ -305,9 +298,7 @@ func TestBuffersOfUnfinishedMessages(t *testing.T) {
 		1: 1, smallPartBytes: smallPartBytes, smallPartBytes + 1: mediumPartBytes, mediumPartBytes: mediumPartBytes,
 		mediumPartBytes + 1: largePartBytes, largePartBytes: largePartBytes, largePartBytes + 1: largePartBytes + 1,
 	} {
-		if got := partRoom(need); got != want {
-			t.Errorf("who needs %d is lent %d, want %d", need, got, want)
-		}
+		testkit.Equal(t, partRoom(need), want, "who needs %d is lent", need)
 		var pool partPool
 		one, two := pool.get(want), pool.get(want)
 		if cap(one) != want || len(one) != 0 || &one[:1][0] == &two[:1][0] {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A peer that wants answers and takes none is cut off before they fill the memory.
@@ -89,9 +90,7 @@ func TestMetricsCount(t *testing.T) {
 		"messages in":  {testutil.ToFloat64(m.messagesIn), 2},
 		"messages out": {testutil.ToFloat64(m.messagesOut), 3},
 	} {
-		if got[0] != got[1] {
-			t.Errorf("%s: %v, want %v", name, got[0], got[1])
-		}
+		testkit.Equal(t, got[0], got[1], "%s", name)
 	}
 	if testutil.ToFloat64(m.bytesIn) < 100 || testutil.ToFloat64(m.bytesOut) < 100 {
 		t.Error("bytes are not counted")

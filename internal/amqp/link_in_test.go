@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // taken is a delivery as a sink saw it.
@@ -102,9 +103,7 @@ func TestDeliveryCountWrapsAround(t *testing.T) {
 	h, got := holding(0, 2)
 	p := serve(t, h).raw()
 	_, fl := p.attachSender(func(a *wire.Attach) { a.InitialDeliveryCount = wire.Some(uint32(0xffffffff)) })
-	if fl.DeliveryCount.Value != 0xffffffff {
-		t.Fatalf("got %+v", fl)
-	}
+	testkit.MustEqual(t, fl.DeliveryCount.Value, 0xffffffff, "got %+v", fl)
 	for id := range uint32(10) {
 		p.transfer(0, message(0, id), nil)
 		receive(t, got, "delivery").Accept()
@@ -295,9 +294,7 @@ func TestAbortedDeliveries(t *testing.T) {
 		t.Fatalf("its place was not freed: %+v", fl)
 	}
 	p.transfer(0, message(0, 2), []byte("whole"))
-	if d := receive(t, got, "delivery"); d.payload != "whole" {
-		t.Fatalf("got %q", d.payload)
-	}
+	testkit.MustEqual(t, receive(t, got, "delivery").payload, "whole")
 }
 
 func TestMessagesThatAreTooLarge(t *testing.T) { // H2
@@ -322,14 +319,10 @@ func TestMessagesThatAreTooLarge(t *testing.T) { // H2
 				t.Fatalf("got %+v: %v", d, d.State.Error)
 			}
 			expect[wire.Flow](p) // its place is free again
-			if f.refused(reasonMessageSize) != 1 {
-				t.Error("not counted")
-			}
+			testkit.Equal(t, f.refused(reasonMessageSize), 1, "not counted")
 			// The link goes on.
 			p.transfer(0, message(0, 8), []byte("1234567890"))
-			if d := receive(t, got, "delivery"); d.payload != "1234567890" {
-				t.Fatalf("got %q", d.payload)
-			}
+			testkit.MustEqual(t, receive(t, got, "delivery").payload, "1234567890")
 		})
 	}
 }
@@ -413,9 +406,7 @@ func TestTooMuchUnfinished(t *testing.T) {
 	}
 	p.nc.Close()
 	writes.Wait()
-	if f.refused(reasonParts) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonParts), 1, "not counted")
 }
 
 // What is settled after the link's end is nobody's business any more: some clients end

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // sending gives receiving links to the test: it calls Send itself.
@@ -74,9 +75,7 @@ func TestTransfersAreCompleteAndSettled(t *testing.T) { // H8
 	p.send(0, credit(3, 0, 10))
 	n, err := l.Send(t.Context(), 3, numbered)
 	must(t, err)
-	if n != 3 {
-		t.Fatalf("sent %d", n)
-	}
+	testkit.MustEqual(t, n, 3, "sent")
 	for i := range uint32(3) {
 		tr, payload, frames := p.expectMessage()
 		if tr.Handle != 3 || tr.DeliveryID != wire.Some(i) || !bytes.Equal(tr.DeliveryTag, binary.BigEndian.AppendUint32(nil, i)) ||
@@ -96,9 +95,7 @@ func TestNothingIsSentWithoutCredit(t *testing.T) {
 		must(t, l.WaitCredit(t.Context()))
 		n, err := l.Send(t.Context(), 100, numbered)
 		must(t, err)
-		if uint32(n) != step.want {
-			t.Fatalf("credit %d at %d: sent %d, want %d", step.credit, step.count, n, step.want)
-		}
+		testkit.MustEqual(t, uint32(n), step.want, "credit %d at %d: sent %d", step.credit, step.count, n)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough waiting"))
@@ -130,9 +127,7 @@ func TestOnlySourcesSend(t *testing.T) {
 	if _, err := l.Send(t.Context(), 1, numbered); !errors.Is(err, errNotSource) {
 		t.Errorf("on a sink's link: %v", err)
 	}
-	if err := l.WaitCredit(t.Context()); !errors.Is(err, errNotSource) {
-		t.Errorf("on a sink's link: %v", err)
-	}
+	testkit.ErrorIs(t, l.WaitCredit(t.Context()), errNotSource, "on a sink's link")
 	l.Drained() // means nothing
 }
 
@@ -160,9 +155,7 @@ func TestCreditArithmetic(t *testing.T) {
 			defer o.cancel(nil)
 			o.count, o.credit = tt.count, 77
 			o.flowLocked(tt.flow)
-			if o.credit != tt.want {
-				t.Fatalf("got %d, want %d", o.credit, tt.want)
-			}
+			testkit.MustEqual(t, o.credit, tt.want)
 		})
 	}
 }
@@ -178,9 +171,7 @@ func TestOurCountWrapsAround(t *testing.T) {
 	p.send(0, fl)
 	n, err := l.Send(t.Context(), 4, numbered)
 	must(t, err)
-	if n != 4 {
-		t.Fatalf("sent %d", n)
-	}
+	testkit.MustEqual(t, n, 4, "sent")
 	for _, id := range []uint32{math.MaxUint32 - 1, math.MaxUint32, 0, 1} {
 		if tr, _, _ := p.expectMessage(); tr.DeliveryID != wire.Some(id) {
 			t.Fatalf("got %+v, want %d", tr, id)
@@ -191,9 +182,7 @@ func TestOurCountWrapsAround(t *testing.T) {
 	p.send(0, fl)
 	n, err = l.Send(t.Context(), 4, numbered)
 	must(t, err)
-	if n != 2 {
-		t.Fatalf("sent %d, want 2", n)
-	}
+	testkit.MustEqual(t, n, 2, "sent")
 }
 
 func TestEchoOnALink(t *testing.T) {
@@ -349,9 +338,7 @@ func TestMessageLargerThanTheWindow(t *testing.T) {
 		}
 	}
 	must(t, receive(t, sent, "Send"))
-	if !bytes.Equal(payload, body) {
-		t.Fatalf("got %d bytes", len(payload))
-	}
+	testkit.MustSlices(t, payload, body, "got %d bytes", len(payload))
 }
 
 // Where the window has room for some messages only, the next is not begun.
@@ -369,9 +356,7 @@ func TestWindowIsNotFilledWithHalves(t *testing.T) {
 	l := receive(t, links, "Run")
 	n, err := l.Send(t.Context(), 2, func(dst []byte, _ int) []byte { return append(dst, make([]byte, 800)...) })
 	must(t, err)
-	if n != 1 {
-		t.Fatalf("sent %d messages of two frames with a window of three", n)
-	}
+	testkit.MustEqual(t, n, 1, "sent … messages of two frames with a window of three")
 	p.expectMessage()
 }
 
@@ -398,9 +383,7 @@ func TestSendGivenUpInTheMiddle(t *testing.T) {
 		t.Fatalf("got %+v", tr)
 	}
 	cancel()
-	if err := receive(t, sent, "Send"); !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v", err)
-	}
+	testkit.MustErrorIs(t, receive(t, sent, "Send"), context.Canceled)
 	if tr := expect[wire.Transfer](p); !tr.Aborted || tr.DeliveryID != wire.Some(uint32(0)) {
 		t.Fatalf("got %+v", tr)
 	}
@@ -419,9 +402,7 @@ func TestNothingAfterDetach(t *testing.T) { // H5
 		started <- l
 		for {
 			if _, err := l.Send(ctx, 10, numbered); err != nil {
-				if !errors.Is(err, ErrLinkEnded) {
-					t.Errorf("got %v", err)
-				}
+				testkit.ErrorIs(t, err, ErrLinkEnded)
 				return err
 			}
 		}
@@ -579,7 +560,5 @@ func TestPanicInAppendMessage(t *testing.T) {
 	p.expectMessage()
 	p.expectDetach(0, ConditionInternalError)
 	p.expectClose(ConditionInternalError)
-	if f.refused(reasonPanic) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonPanic), 1, "not counted")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestAnswersToAttach(t *testing.T) { // H8
@@ -165,9 +166,7 @@ func TestHandlerGivesTheWrongEnd(t *testing.T) {
 	p.send(0, receiver("r", 0))
 	expect[wire.Attach](p)
 	p.expectDetach(0, ConditionInternalError)
-	if in.closed.Load() != 1 {
-		t.Error("the end that was given was not closed")
-	}
+	testkit.Equal(t, in.closed.Load(), 1, "the end that was given was not closed")
 }
 
 func TestEqualNames(t *testing.T) {
@@ -205,9 +204,7 @@ func TestTooManyLinks(t *testing.T) {
 		p.expectDetach(handle, ConditionResourceLimitExceeded)
 	}
 	refused(1)
-	if f.refused(reasonLinks) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonLinks), 1, "not counted")
 	p.send(0, &wire.Detach{Handle: 1, Closed: true})
 	// The end of a session frees its links' places.
 	p.send(1, &wire.End{})
@@ -235,9 +232,7 @@ func TestAnswerThatDoesNotFit(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	p.expectDetach(0, ConditionFrameSizeTooSmall)
-	if out.closed.Load() != 1 {
-		t.Error("the source was not closed")
-	}
+	testkit.Equal(t, out.closed.Load(), 1, "the source was not closed")
 }
 
 // The place is free before the peer is answered, whatever ends the link (H5).
@@ -311,9 +306,7 @@ func TestDetachByUs(t *testing.T) {
 	if _, err := receiving.Send(t.Context(), 1, nil); !errors.Is(err, ErrLinkEnded) {
 		t.Errorf("Send: %v", err)
 	}
-	if err := receiving.WaitCredit(t.Context()); !errors.Is(err, ErrLinkEnded) {
-		t.Errorf("WaitCredit: %v", err)
-	}
+	testkit.ErrorIs(t, receiving.WaitCredit(t.Context()), ErrLinkEnded, "WaitCredit")
 	// Until the peer's detach comes its frames are ignored; there is no second answer.
 	p.transfer(0, message(0, 0), []byte("under way"))
 	p.send(0, credit(1, 0, 10), &wire.Detach{Handle: 0, Closed: true}, &wire.Detach{Handle: 1, Closed: true})
@@ -321,9 +314,7 @@ func TestDetachByUs(t *testing.T) {
 	if in.closed.Load() != 1 || out.closed.Load() != 1 {
 		t.Errorf("closed %d and %d times", in.closed.Load(), out.closed.Load())
 	}
-	if n := len(p.frames); n != 0 {
-		t.Errorf("%d frames too many", n)
-	}
+	testkit.Equal(t, len(p.frames), 0, "frames too many")
 }
 
 // A link may be detached by another goroutine before its attach has been answered: a
@@ -371,9 +362,7 @@ func TestSourceThatReturns(t *testing.T) {
 			p := serve(t, accept(nil, out)).raw()
 			p.attachReceiver()
 			p.expectDetach(0, tt.want)
-			if out.closed.Load() != 1 {
-				t.Error("not closed before the detach")
-			}
+			testkit.Equal(t, out.closed.Load(), 1, "not closed before the detach")
 		})
 	}
 }

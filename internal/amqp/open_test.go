@@ -2,11 +2,11 @@ package amqp
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestAnswerToAnOpen(t *testing.T) {
@@ -47,9 +47,7 @@ func TestEverythingAtOnce(t *testing.T) { // H8
 	b = appendFrame(b, 1, message(1, 0), []byte("hello"))
 	p.write(b)
 	for _, want := range []wire.ProtocolHeader{wire.ProtocolSASL, wire.ProtocolAMQP} {
-		if h := receive(t, p.headers, "header"); h != want {
-			t.Fatalf("got header %q, want %q", h, want)
-		}
+		testkit.MustEqual(t, receive(t, p.headers, "header"), want, "got header")
 	}
 	expect[wire.Open](p)
 	if b := expect[wire.Begin](p); b.RemoteChannel != wire.Some(uint16(1)) {
@@ -81,9 +79,7 @@ func TestMechanisms(t *testing.T) { // H8
 			p.write(wire.ProtocolSASL[:])
 			receive(t, p.headers, "header")
 			got := receive(t, p.sasl, "mechanisms").body.([]wire.Symbol)
-			if !slices.Equal(got, tt.want) {
-				t.Fatalf("got %v, want %v", got, tt.want)
-			}
+			testkit.MustSlices(t, got, tt.want)
 			p.send(0, &wire.SASLInit{Mechanism: "MSSBCBS"})
 			if got := receive(t, p.sasl, "outcome").body; got != wire.SASLOK {
 				t.Fatalf("got outcome %v", got)
@@ -117,9 +113,7 @@ func TestRefusedBySASL(t *testing.T) {
 			}
 			p.nc.Close()
 			p.expectGone()
-			if f.refused(reasonAuth) != 1 {
-				t.Error("not counted")
-			}
+			testkit.Equal(t, f.refused(reasonAuth), 1, "not counted")
 		})
 	}
 }
@@ -144,9 +138,7 @@ func TestWrongHeaders(t *testing.T) {
 			}
 			p.nc.Close()
 			p.expectGone()
-			if f.refused(reasonHeader) != 1 {
-				t.Error("not counted")
-			}
+			testkit.Equal(t, f.refused(reasonHeader), 1, "not counted")
 		})
 	}
 }
@@ -157,9 +149,7 @@ func TestWrongHeaderAfterSASL(t *testing.T) {
 	p.send(0, &wire.SASLInit{Mechanism: "ANONYMOUS"})
 	p.write(wire.ProtocolSASL[:]) // a second time
 	receive(t, p.headers, "header")
-	if h := receive(t, p.headers, "header"); h != wire.ProtocolAMQP {
-		t.Fatalf("got %q", h)
-	}
+	testkit.MustEqual(t, receive(t, p.headers, "header"), wire.ProtocolAMQP)
 	p.nc.Close()
 	p.expectGone()
 }
@@ -170,9 +160,7 @@ func TestNotSASLWhereItIsDue(t *testing.T) {
 	p.write(wire.ProtocolSASL[:])
 	p.send(0, &wire.Open{ContainerID: "test"})
 	p.expectGone()
-	if f.refused(reasonFrame) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonFrame), 1, "not counted")
 }
 
 func TestGuessesWhatAStrangerIs(t *testing.T) {
@@ -183,9 +171,7 @@ func TestGuessesWhatAStrangerIs(t *testing.T) {
 		"POST /ab":                 "HTTP",
 		"\x00\x01\x02\x03\x04abcd": "unknown",
 	} {
-		if got := guess(wire.ProtocolHeader([]byte(header[:8]))); got != want {
-			t.Errorf("%q: got %q, want %q", header, got, want)
-		}
+		testkit.Equal(t, guess(wire.ProtocolHeader([]byte(header[:8]))), want, "%q", header)
 	}
 }
 
@@ -272,9 +258,7 @@ func TestFrames(t *testing.T) {
 			p.expectClose(tt.want)
 			p.nc.Close()
 			p.expectGone()
-			if f.refused(reasonFrame) != 1 {
-				t.Error("not counted")
-			}
+			testkit.Equal(t, f.refused(reasonFrame), 1, "not counted")
 		})
 	}
 }
@@ -289,9 +273,7 @@ func TestFramesAfterOurClose(t *testing.T) {
 	p.transfer(0, message(0, 0), []byte("late"))
 	p.send(0, newBegin(), sender("t", 1), &wire.End{}, &wire.Close{})
 	p.expectGone()
-	if in.closed.Load() != 1 {
-		t.Error("the sink was not closed once")
-	}
+	testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed once")
 }
 
 // A text that does not fit the smallest frame is cut short.

@@ -1,6 +1,10 @@
 package amqp
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
 
 func TestAnswersAreBounded(t *testing.T) {
 	free, step := freeAnswerBytes, answerStepBytes
@@ -47,9 +51,7 @@ func TestAnswersGiveBackEverything(t *testing.T) {
 	a.add(freeAnswerBytes + 1)
 	a.take()
 	a.add(freeAnswerBytes + 1)
-	if used := all.used.Load(); used != 2*answerStepBytes {
-		t.Fatalf("%d bytes are used", used)
-	}
+	testkit.MustEqual(t, all.used.Load(), 2*answerStepBytes, "bytes are used")
 	if a.giveBack(); all.used.Load() != 0 {
 		t.Errorf("%d bytes are used at the end", all.used.Load())
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // lockedBuffer is a log to look into.
@@ -87,9 +88,7 @@ func TestPanics(t *testing.T) {
 			if !strings.Contains(log.String(), "oops") || !strings.Contains(log.String(), "panic_test.go") {
 				t.Errorf("the log has no panic with its stack: %s", log.String())
 			}
-			if f.refused(reasonPanic) != 1 {
-				t.Error("not counted")
-			}
+			testkit.Equal(t, f.refused(reasonPanic), 1, "not counted")
 		})
 	}
 }
@@ -105,9 +104,7 @@ func TestPanicOfAnAuthenticator(t *testing.T) {
 	p.write(wire.ProtocolSASL[:])
 	p.send(0, &wire.SASLInit{Mechanism: "PLAIN", InitialResponse: []byte("\x00a\x00b"), HasResponse: true})
 	p.expectGone()
-	if f.refused(reasonPanic) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonPanic), 1, "not counted")
 }
 
 // One sink's panic does not keep the others from being closed.

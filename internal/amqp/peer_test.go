@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // frame is one that the server sent, decoded.
@@ -306,9 +307,7 @@ func (p *rawPeer) open(change ...func(*wire.Open)) *wire.Open {
 	}
 	p.write(wire.ProtocolAMQP[:])
 	p.send(0, o)
-	if h := receive(p.t, p.headers, "protocol header"); h != wire.ProtocolAMQP {
-		p.t.Fatalf("got header %q", h)
-	}
+	testkit.MustEqual(p.t, receive(p.t, p.headers, "protocol header"), wire.ProtocolAMQP, "got header")
 	return expect[wire.Open](p)
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The queue as a slice, which is plain to see.
@@ -71,16 +73,10 @@ func compareQueues(t *rapid.T, q *linkQueue, m *modelQueue, links []*outgoing) {
 		before = l
 		got = append(got, slices.Index(links, l))
 	}
-	if q.last != before {
-		t.Fatal("the queue's end is not its last")
-	}
-	if !slices.Equal(got, m.waiting) {
-		t.Fatalf("waiting: %v, want %v", got, m.waiting)
-	}
+	testkit.MustEqual(t, q.last, before, "the queue's end is not its last")
+	testkit.MustSlices(t, got, m.waiting, "waiting")
 	if turn := slices.Index(links, q.turn); turn != m.turn {
 		t.Fatalf("turn: %d, want %d", turn, m.turn)
 	}
-	if q.empty() != (len(m.waiting) == 0 && m.turn < 0) {
-		t.Fatal("empty is wrong")
-	}
+	testkit.MustEqual(t, q.empty(), (len(m.waiting) == 0 && m.turn < 0), "empty is wrong")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestConfigs(t *testing.T) {
@@ -78,9 +79,7 @@ func TestTooManyConnections(t *testing.T) {
 	if n := len(f.conns()); n > 1+maxRefusing {
 		t.Errorf("%d connections are held", n)
 	}
-	if n := testutil.ToFloat64(f.server.metrics.connections); n != 1 {
-		t.Errorf("%v connections are shown", n)
-	}
+	testkit.Equal(t, testutil.ToFloat64(f.server.metrics.connections), 1, "connections are shown")
 	// Who leaves makes room, as soon as the server has noticed.
 	first.leave()
 	for len(connected) == 0 {
@@ -152,9 +151,7 @@ func TestServeSurvivesWhatPasses(t *testing.T) {
 		f := serve(t, accept(nil, nil))
 		passing, fatal := temporary{errors.New("too many open files")}, errors.New("no such network")
 		err := f.server.Serve(t.Context(), &scripted{errs: []error{passing, passing, fatal}})
-		if !errors.Is(err, fatal) {
-			t.Fatalf("got %v", err)
-		}
+		testkit.MustErrorIs(t, err, fatal)
 		f.stop()
 	})
 }
@@ -208,9 +205,7 @@ func storm(t *testing.T) {
 	for name, g := range map[string]prometheus.Gauge{
 		"connections": m.connections, "sessions": m.sessions, "senders": m.senders, "receivers": m.receivers,
 	} {
-		if n := testutil.ToFloat64(g); n != 0 {
-			t.Fatalf("%v %s are left", n, name)
-		}
+		testkit.MustEqual(t, testutil.ToFloat64(g), 0, "%s are left", name)
 	}
 }
 

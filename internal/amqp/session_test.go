@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestAnswerToABegin(t *testing.T) {
@@ -77,12 +78,8 @@ func TestSessionsThatEndWithAnError(t *testing.T) {
 			expect[wire.Attach](p)
 			p.send(0, tt.body)
 			p.expectEnd(tt.want)
-			if in.closed.Load() != 1 {
-				t.Error("the sink was not closed")
-			}
-			if f.refused(reasonProtocol) != 1 {
-				t.Error("not counted")
-			}
+			testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
+			testkit.Equal(t, f.refused(reasonProtocol), 1, "not counted")
 			// Until the peer's end all is ignored; then the channel is free.
 			p.transfer(0, message(0, 0), []byte("late"))
 			p.send(0, &wire.Detach{Handle: 0}, &wire.End{}, newBegin())
@@ -115,9 +112,7 @@ func TestTooManySessions(t *testing.T) {
 	p.send(2, newBegin())
 	expect[wire.Begin](p)
 	p.expectEnd(ConditionResourceLimitExceeded)
-	if f.refused(reasonSessions) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonSessions), 1, "not counted")
 	// Those there are go on, and one that ends makes room.
 	p.send(0, sender("s", 0))
 	expect[wire.Attach](p)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What the kernel is asked for: probes while nothing is under way, short pauses while
@@ -21,9 +23,7 @@ func TestSocketOptions(t *testing.T) {
 			if name == unix.TCP_RTO_MAX_MS && errors.Is(err, unix.ENOPROTOOPT) {
 				return nil // an older kernel
 			}
-			if got != want {
-				t.Errorf("option %d is %d, want %d", name, got, want)
-			}
+			testkit.Equal(t, got, want, "option %d", name)
 			return err
 		}))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // inBubble runs a test on a clock of its own.
@@ -31,12 +32,8 @@ func TestNoOpenInTime(t *testing.T) {
 				start := time.Now()
 				p.write(b)
 				p.expectGone()
-				if took := time.Since(start); took != 10*time.Second {
-					t.Errorf("cut off after %v", took)
-				}
-				if f.refused(reasonOpenTimeout) != 1 {
-					t.Error("not counted")
-				}
+				testkit.Equal(t, time.Since(start), 10*time.Second, "cut off after")
+				testkit.Equal(t, f.refused(reasonOpenTimeout), 1, "not counted")
 			})
 		})
 	}
@@ -51,18 +48,12 @@ func TestSilentPeerIsClosed(t *testing.T) { // H7
 		start := time.Now()
 		p.expectDetach(0, ConditionConnectionForced)
 		e := p.expectClose(ConditionConnectionForced)
-		if took := time.Since(start); took != time.Minute {
-			t.Errorf("closed after %v", took)
-		}
+		testkit.Equal(t, time.Since(start), time.Minute, "closed after")
 		want := "The connection was inactive for more than the allowed 60000 milliseconds and is closed by container '" + f.server.container + "'."
-		if e.Description != want {
-			t.Errorf("got %q", e.Description)
-		}
+		testkit.Equal(t, e.Description, want)
 		// It does not answer: it is cut off.
 		p.expectGone()
-		if took := time.Since(start); took != time.Minute+closeWait {
-			t.Errorf("cut off after %v", took)
-		}
+		testkit.Equal(t, time.Since(start), time.Minute+closeWait, "cut off after")
 		synctest.Wait()
 		if in.closed.Load() != 1 || f.refused(reasonIdle) != 1 {
 			t.Error("not closed, or not counted")
@@ -86,9 +77,7 @@ func TestSlowFrame(t *testing.T) {
 			p.write([]byte{0})
 		}
 		p.expectClose(ConditionConnectionForced)
-		if took := time.Since(start); took != time.Minute {
-			t.Errorf("closed after %v", took)
-		}
+		testkit.Equal(t, time.Since(start), time.Minute, "closed after")
 	})
 }
 
@@ -104,14 +93,10 @@ func TestBusySinkIsNoSilence(t *testing.T) {
 		start := time.Now()
 		p.transfer(0, message(0, 0), nil)
 		expect[wire.Disposition](p)
-		if took := time.Since(start); took != 10*time.Minute {
-			t.Errorf("answered after %v", took)
-		}
+		testkit.Equal(t, time.Since(start), 10*time.Minute, "answered after")
 		// The silence begins now.
 		p.expectDetach(0, ConditionConnectionForced)
-		if took := time.Since(start); took != 11*time.Minute {
-			t.Errorf("closed after %v", took)
-		}
+		testkit.Equal(t, time.Since(start), 11*time.Minute, "closed after")
 	})
 }
 
@@ -133,9 +118,7 @@ func TestPeerLeavesWhileASinkIsBusy(t *testing.T) { // H7
 		if took := time.Since(start); took > maxHeartbeat {
 			t.Errorf("noticed after %v", took)
 		}
-		if in.closed.Load() != 1 {
-			t.Error("the sink was not closed")
-		}
+		testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
 		f.stop()
 	})
 }
@@ -197,9 +180,7 @@ func TestPeerThatTakesNothing(t *testing.T) {
 			t.Errorf("cut off after %v", took)
 		}
 		synctest.Wait()
-		if out.closed.Load() != 1 {
-			t.Error("the source was not closed")
-		}
+		testkit.Equal(t, out.closed.Load(), 1, "the source was not closed")
 	})
 }
 
@@ -288,12 +269,8 @@ func TestStopIsPolite(t *testing.T) {
 		early.expectGone()
 		// It does not answer; it gets two seconds.
 		must(t, <-stopped)
-		if took := time.Since(start); took != closeWait {
-			t.Errorf("stopped after %v", took)
-		}
-		if in.closed.Load() != 1 {
-			t.Error("the sink was not closed")
-		}
+		testkit.Equal(t, time.Since(start), closeWait, "stopped after")
+		testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
 		// Nobody is let in any more.
 		late := f.raw()
 		late.expectGone()
@@ -312,9 +289,7 @@ func TestStopCutsOffWhenItsTimeIsUp(t *testing.T) {
 		if err := f.server.Stop(ctx); err == nil {
 			t.Error("no error")
 		}
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("stopped after %v", took)
-		}
+		testkit.Equal(t, time.Since(start), time.Second, "stopped after")
 		f.serves.Wait()
 		p.leave()
 	})

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	azure "github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // checker knows one user, and certificates by their common name.
@@ -58,9 +60,7 @@ func (f *fixture) listen(wrap func(net.Listener) net.Listener) string {
 		l = wrap(l)
 	}
 	f.serves.Go(func() {
-		if err := f.server.Serve(context.Background(), l); err != nil {
-			f.t.Error(err)
-		}
+		testkit.Check(f.t, f.server.Serve(context.Background(), l))
 	})
 	return address
 }
@@ -96,9 +96,7 @@ func TestTLSWithAClientCertificate(t *testing.T) { // H9
 
 	conn, err := dial([]tls.Certificate{clientCert}, azure.SASLTypeExternal(""))
 	must(t, err)
-	if id := receive(t, got, "Connected"); id != (Identity{Mechanism: "EXTERNAL", Value: "policy"}) {
-		t.Fatalf("got %+v", id)
-	}
+	testkit.MustEqual(t, receive(t, got, "Connected"), (Identity{Mechanism: "EXTERNAL", Value: "policy"}))
 	session, err := conn.NewSession(t.Context(), nil)
 	must(t, err)
 	sender, err := session.NewSender(t.Context(), "hub", nil)
@@ -124,7 +122,5 @@ func TestPlainBytesOnTheTLSPort(t *testing.T) {
 		t.Fatal("connected")
 	}
 	must(t, f.server.Stop(t.Context()))
-	if f.refused(reasonTLS) != 1 {
-		t.Fatal("not counted")
-	}
+	testkit.MustEqual(t, f.refused(reasonTLS), 1, "not counted")
 }

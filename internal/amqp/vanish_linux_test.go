@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What follows asks a real kernel, about connections of every kind. A machine counts as
@@ -46,9 +47,7 @@ var overNetwork = map[string]func(f *fixture, l net.Listener, nc net.Conn) net.C
 
 func (f *fixture) serveListener(l net.Listener) {
 	f.serves.Go(func() {
-		if err := f.server.Serve(context.Background(), l); err != nil {
-			f.t.Error(err)
-		}
+		testkit.Check(f.t, f.server.Serve(context.Background(), l))
 	})
 }
 
@@ -142,14 +141,10 @@ func testVanish(t *testing.T, name string, out *source, limit time.Duration, beg
 	t.Cleanup(func() { nc.Close() }) // no ceremonies: there is nobody to hear them
 	begin(p)
 	receive(t, looked, "a look at a machine that owes nothing")
-	if f.refused(reasonVanished) != 0 {
-		t.Fatal("taken for vanished too early")
-	}
+	testkit.MustEqual(t, f.refused(reasonVanished), 0, "taken for vanished too early")
 	vanish()
 	receive(t, gone, "the end of the link")
-	if f.refused(reasonVanished) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonVanished), 1, "not counted")
 }
 
 // missing skips a test whose machine cannot do it, but not where every test has to run.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Who owes us an answer, and who does not.
@@ -28,9 +29,7 @@ func TestWhoOwesAnAnswer(t *testing.T) {
 		{"has no room for what was sent, and said so", tcpState{unacked: true, sent: time.Minute, heard: time.Minute}, false},
 	}
 	for _, tt := range tests {
-		if got := tt.state.owes(); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
-		}
+		testkit.Equal(t, tt.state.owes(), tt.want, "%s", tt.name)
 	}
 }
 
@@ -162,9 +161,7 @@ func TestVanishedMachineIsNoticed(t *testing.T) { // H7
 					if took := time.Since(start); took >= 30*time.Second {
 						t.Errorf("noticed after %v", took)
 					}
-					if f.refused(reasonVanished) != 1 {
-						t.Error("not counted")
-					}
+					testkit.Equal(t, f.refused(reasonVanished), 1, "not counted")
 				})
 			})
 		}
@@ -220,9 +217,7 @@ func TestFrozenClientWhileAWriteIsStuck(t *testing.T) { // H7
 		if took := time.Since(start); took < time.Minute || took > time.Minute+vanishedAfter/3+closeWait {
 			t.Errorf("closed after %v", took)
 		}
-		if f.refused(reasonIdle) != 1 {
-			t.Error("not counted")
-		}
+		testkit.Equal(t, f.refused(reasonIdle), 1, "not counted")
 	})
 }
 
@@ -236,8 +231,6 @@ func TestLookingCostsLittle(t *testing.T) {
 		synctest.Wait()
 		m.looks.Store(0)
 		time.Sleep(10*time.Minute + time.Second)
-		if looks := m.looks.Load(); looks != 60 {
-			t.Errorf("looked %d times in ten minutes", looks)
-		}
+		testkit.Equal(t, m.looks.Load(), 60, "looked … times in ten minutes")
 	})
 }

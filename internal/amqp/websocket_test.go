@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // web is the server behind HTTP.
@@ -40,9 +41,7 @@ func TestWebSocket(t *testing.T) { // H8
 				}
 				ws, _, err := websocket.Dial(t.Context(), web.URL, opts)
 				must(t, err)
-				if got := ws.Subprotocol(); got != offered {
-					t.Fatalf("got subprotocol %q", got)
-				}
+				testkit.MustEqual(t, ws.Subprotocol(), offered, "got subprotocol")
 				conn := f.dial(websocket.NetConn(context.Background(), ws, websocket.MessageBinary), &azure.ConnOptions{
 					SASLType: azure.SASLTypeAnonymous(), MaxFrameSize: 4096, // Java's
 				})
@@ -59,9 +58,7 @@ func TestWebSocket(t *testing.T) { // H8
 				}
 				conn.Close() // its own closing is an error to it here
 				must(t, f.server.Stop(t.Context()))
-				if in.closed.Load() != 1 {
-					t.Error("the sink was not closed")
-				}
+				testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
 			})
 		}
 	}
@@ -118,9 +115,7 @@ func TestNotAWebSocket(t *testing.T) {
 	if status, body := get(); status != http.StatusServiceUnavailable || !strings.Contains(body, "no more AMQP connections") {
 		t.Errorf("got %d, %q", status, body)
 	}
-	if f.refused(reasonConnections) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonConnections), 1, "not counted")
 }
 
 // A page of another site must not use the browser of someone who can reach this yard.

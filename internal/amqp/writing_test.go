@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Answers that reach their limit while acceptances are being told close the connection in
@@ -93,9 +94,7 @@ func TestPanicOfTheWriter(t *testing.T) {
 	p.send(0, newBegin())
 	p.expectGone()
 	receive(t, left, "Disconnected")
-	if f.refused(reasonPanic) != 1 {
-		t.Error("not counted")
-	}
+	testkit.Equal(t, f.refused(reasonPanic), 1, "not counted")
 	other.barrier()
 }
 
@@ -123,9 +122,7 @@ func TestWriteTimeoutInOtherWords(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if f.refused(reasonWrite) != 1 {
-			t.Error("not counted")
-		}
+		testkit.Equal(t, f.refused(reasonWrite), 1, "not counted")
 	})
 }
 
@@ -156,9 +153,7 @@ func TestSourceOfACutConnection(t *testing.T) {
 			<-busy // the reading goroutine cannot end the links
 			f.only().cut(errEnded)
 			for range 2 {
-				if err := receive(t, heard, "the end"); !errors.Is(err, ErrLinkEnded) {
-					t.Errorf("got %v", err)
-				}
+				testkit.ErrorIs(t, receive(t, heard, "the end"), ErrLinkEnded)
 			}
 			close(hold)
 		})

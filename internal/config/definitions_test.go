@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
-	"github.com/google/go-cmp/cmp"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G13: a field may be written in every form that suits its type.
@@ -28,26 +28,18 @@ subscriptions:
 functions:
   - {name: f, hub: h, endpoint: "http://x/", headers: {X-Id: 5}, retries: forever}
 `)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := admin.SubscriptionRequest{
 		Name: "billing", Topic: "orders", Pull: &admin.Pull{Lock: "90s", MaxDeliveries: 5},
 		Filters: []admin.Filter{"data.k IsNull", `{"operatorType":"NumberIn","key":"data.n","values":[1,2.5,true,"x",null]}`},
 		Headers: admin.Headers{{Name: "X-Env", Value: "prod"}, {Name: "X-Key", Value: "abc", Secret: true}}, RetryFloors: admin.Floors{"503": "5s"},
 		NoRetry: admin.Statuses{}, Labels: []string{}, Rate: new(1.5),
 	}
-	if diff := cmp.Diff(want, got.Config.Subscriptions[0]); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got.Config.Subscriptions[0])
 	topic := admin.TopicRequest{Name: "orders", Schema: "custom", Mapping: json.RawMessage(`{"subject":{"sourceField":"path"}}`), DisableKeys: new(true)}
-	if diff := cmp.Diff(topic, got.Config.Topics[0]); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, topic, got.Config.Topics[0])
 	function := admin.FunctionRequest{Name: "f", Hub: "h", Endpoint: new("http://x/"), Headers: map[string]string{"X-Id": "5"}, Retries: new(admin.Forever)}
-	if diff := cmp.Diff(function, got.Config.Functions[0]); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, function, got.Config.Functions[0])
 }
 
 func TestFormsThatDoNotSuit(t *testing.T) {

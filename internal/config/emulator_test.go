@@ -3,23 +3,18 @@ package config
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestTheEmulatorsConfigJSONIsReadAsItIs(t *testing.T) {
 	got, err := Load(Sources{File: "testdata/emulator.json"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []admin.HubRequest{
 		{Name: "eh1", Partitions: new(2), Groups: []string{"cg1"}},
 		{Name: "telemetry/raw", Partitions: new(64), Groups: []string{"$default", "cg1"}},
 	}
-	if diff := cmp.Diff(want, got.Config.Hubs); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got.Config.Hubs)
 	if got.Config.Namespace != "emulatorNs1" || len(got.Warnings) != 0 {
 		t.Errorf("namespace %q, warnings %q", got.Config.Namespace, got.Warnings)
 	}
@@ -27,21 +22,15 @@ func TestTheEmulatorsConfigJSONIsReadAsItIs(t *testing.T) {
 
 func TestAnEditedConfigJSONIsReadWithWarnings(t *testing.T) {
 	got, err := Load(Sources{File: "testdata/tolerant.json"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]admin.HubRequest{{Name: "a//b", Partitions: new(1)}, {Name: "c"}}, got.Config.Hubs); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Must(t, err)
+	testkit.Diff(t, []admin.HubRequest{{Name: "a//b", Partitions: new(1)}, {Name: "c"}}, got.Config.Hubs)
 	want := []string{
 		`testdata/tolerant.json:3:3: key "$schema" is not known and has no effect`,
 		`testdata/tolerant.json:9:50: key "color" is not known and has no effect`,
 		`testdata/tolerant.json:8:17: type "ServiceBus" is taken for EventHub`,
 		`testdata/tolerant.json:10:11: hub "c" has no PartitionCount and gets the default`,
 	}
-	if diff := cmp.Diff(want, got.Warnings); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got.Warnings)
 }
 
 func TestTheEmulatorsFileIsReportedByItsContent(t *testing.T) {
@@ -53,8 +42,6 @@ func TestTheEmulatorsFileIsReportedByItsContent(t *testing.T) {
 		"UserConfig: {}":                   false,
 		"":                                 false,
 	} {
-		if got := isEmulator([]byte(content)); got != want {
-			t.Errorf("%q: %t", content, got)
-		}
+		testkit.Equal(t, isEmulator([]byte(content)), want, "%q", content)
 	}
 }

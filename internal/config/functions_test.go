@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestNoticesAndFunctionsThatMakeNoSense(t *testing.T) {
 	good := Default()
 	good.Notify.SMTP.Addr, good.Notify.SMTP.From = "mail:587", "yard@example.com"
 	good.Functions = []admin.FunctionRequest{{Name: "a", Hub: "h", Endpoint: new("http://x/")}}
-	if err := good.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, good.Check())
 	for want, change := range map[string]func(*Config){
 		"notify.smtp.addr":       func(c *Config) { c.Notify.SMTP.Addr = "mail" },
 		"notify.smtp.from":       func(c *Config) { c.Notify.SMTP.From = "" },

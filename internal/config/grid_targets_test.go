@@ -8,21 +8,16 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G8: a folder that the yard would refuse is found before it starts.
 func TestDeadLetterFoldersThatAreElsewhere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir("real", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("real", "data"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, os.Mkdir("real", 0o700))
+	testkit.Must(t, os.Symlink("real", "data"))
 	c := Default()
 	c.Data, c.Grid.DeadLetterFolders = "data", "/srv/dead"
 	for position, right := range map[string]bool{
@@ -55,9 +50,7 @@ subscriptions:
   - {name: far, sourceHub: payments, pull: true}
 `)
 	loaded, err := Load(Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []string{
 		"eventyard.yaml:8:25: subscriptions[3].topic: order is not declared in this file; did you mean orders?",
 		"eventyard.yaml:9:28: subscriptions[4].sourceHub: payments is not declared in this file: the subscription waits until the yard has a hub of that name",
@@ -71,8 +64,6 @@ func TestDidYouMean(t *testing.T) {
 	for word, want := range map[string]string{
 		"order": "orders", "ODRERS": "orders", "orders": "orders", "fliter": "filter", "filer": "filter", "x": "", "": "", "payments": "",
 	} {
-		if got := DidYouMean(word, []string{"filter", "orders", "subscription"}); got != want {
-			t.Errorf("%q: %q", word, got)
-		}
+		testkit.Equal(t, DidYouMean(word, []string{"filter", "orders", "subscription"}), want, "%q", word)
 	}
 }

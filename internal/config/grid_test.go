@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config/quantity"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestNetworksAreReadFromAList(t *testing.T) {
@@ -46,9 +47,7 @@ func TestTheDefaultsOfTheGrid(t *testing.T) {
 		TopicRetention: quantity.Duration(48 * time.Hour), DeadLetterDelay: quantity.Duration(5 * time.Minute), DeadLetterGiveUp: quantity.Duration(4 * time.Hour),
 		DeadLetterKeep: quantity.Duration(30 * 24 * time.Hour),
 	}
-	if diff := cmp.Diff(want, Default().Grid); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, Default().Grid)
 }
 
 // G13: all of it can be set, by file, variable and flag.
@@ -92,9 +91,7 @@ subscriptions:
   - {name: archive, topic: orders, hub: clicks}
 `)
 	got, err := Load(Sources{Environ: []string{"EVENTYARD_GRID_VALIDATION_WINDOW=1m"}, Flags: map[string]string{"grid-dead-delay": "0s"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := got.Config
 	if c.Grid.Timeout != quantity.Duration(100*time.Millisecond) || c.Grid.LateWindow != 0 || c.Grid.ValidationWindow != quantity.Duration(time.Minute) || c.Grid.DeadLetterDelay != 0 ||
 		!slices.Equal(c.Grid.Folders(), []string{"/var/dead", "/srv/dead"}) || c.Grid.ProbationAfter != 0 || c.Grid.JitterPercent != 0 {
@@ -114,9 +111,7 @@ subscriptions:
 		{Name: "worker", SourceHub: "clicks", Pull: &admin.Pull{}},
 		{Name: "archive", Topic: "orders", Hub: new("clicks")},
 	}
-	if diff := cmp.Diff(want, c.Subscriptions); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, c.Subscriptions)
 }
 
 func TestWhatIsWrongWithAGridIsReported(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // write puts a file into a folder of its own and makes that the working folder, so
@@ -16,18 +17,14 @@ import (
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, []byte(content), 0o600))
 	return name
 }
 
 func TestNothingAtAllIsAWorkingConfiguration(t *testing.T) {
 	t.Chdir(t.TempDir())
 	got, err := Load(Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got.File != "" || len(got.Warnings) != 0 {
 		t.Errorf("read %q with warnings %q out of nothing", got.File, got.Warnings)
 	}
@@ -44,24 +41,18 @@ func TestFlagsWinOverEnvironmentOverFileOverDefaults(t *testing.T) {
 		Environ: []string{"EVENTYARD_SYNC=interval", "EVENTYARD_LOG_LEVEL=warn", "EVENTYARD_DATA=", "PATH=/bin"},
 		Flags:   map[string]string{"log-level": "error"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := got.Config
 	if c.Data != "from-file" || c.Sync != "interval" || c.Log.Level != "error" || c.SegmentBytes != 1<<20 || c.Log.Format != "text" {
 		t.Errorf("merged into %+v", c)
 	}
-	if got.File != DefaultFile {
-		t.Errorf("file is %q", got.File)
-	}
+	testkit.Equal(t, got.File, DefaultFile, "file")
 }
 
 func TestTheFileIsFoundByFlagThenVariableThenName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"flag", "variable", DefaultFile} {
-		if err := os.WriteFile(name, []byte("data: "+name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(name, []byte("data: "+name), 0o600))
 	}
 	variable := []string{EnvConfig + "=variable"}
 	for want, from := range map[string]Sources{
@@ -89,9 +80,7 @@ hubs:
       age: 0
 `)
 	got, err := Load(Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []admin.HubRequest{
 		{
 			Name: "orders", Partitions: new(4), Retention: &admin.RetentionRequest{Age: new("24h0m0s"), Bytes: new(int64(1 << 30))},
@@ -100,9 +89,7 @@ hubs:
 		{Name: "plain"},
 		{Name: "kept", Retention: &admin.RetentionRequest{Age: new("0s")}},
 	}
-	if diff := cmp.Diff(want, got.Config.Hubs); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got.Config.Hubs)
 }
 
 func TestWhatIsWrongIsSaidWithItsPosition(t *testing.T) {
@@ -260,9 +247,7 @@ func TestListenersBeyondLoopback(t *testing.T) {
 func TestPoliciesCanBeDeclared(t *testing.T) {
 	write(t, DefaultFile, policyExample+"  - {name: all, rights: [Manage]}\nallowPlaintext: true\n")
 	got, err := Load(Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []admin.PolicyRequest{
 		{Name: "till", Hub: "orders", Rights: []string{"send"}, PrimaryKey: "16-characters-or-more-that-nobody-guesses", SecondaryKey: "another-one-while-the-first-is-replaced"},
 		{Name: "all", Rights: []string{"Manage"}},
@@ -274,17 +259,13 @@ func TestPoliciesCanBeDeclared(t *testing.T) {
 
 func TestTheReferenceIsAFileThatChangesNothing(t *testing.T) {
 	var b strings.Builder
-	if err := WriteReference(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteReference(&b))
 	file := write(t, "reference.yaml", b.String())
 	got, err := Load(Sources{File: file})
 	if err != nil {
 		t.Fatalf("%v\nin:\n%s", err, b.String())
 	}
-	if diff := cmp.Diff(Default(), got.Config); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, Default(), got.Config)
 	for _, s := range Settings() {
 		if s.Help == "" || !strings.Contains(b.String(), "--"+s.Flag+", variable "+s.Env+".") {
 			t.Errorf("%s lacks help or is not in the reference", s.Key)
@@ -327,9 +308,7 @@ func FuzzEmulatorConfig(f *testing.F) {
 	seeds, _ := filepath.Glob("testdata/*.json")
 	for _, seed := range seeds {
 		data, err := os.ReadFile(seed)
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, err)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -1,6 +1,10 @@
 package config
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
 
 func TestNearest(t *testing.T) {
 	for word, want := range map[string]string{"snyc": "sync", "synk": "sync", "syncinterval": "syncInterval", "htp": "http", "kaffka": "kafka", "": "data"} {
@@ -8,7 +12,5 @@ func TestNearest(t *testing.T) {
 			t.Errorf("nearest to %q is %q, want %q", word, got, want)
 		}
 	}
-	if d := distance("ca", "ac"); d != 1 {
-		t.Errorf("a swap costs %d", d)
-	}
+	testkit.Equal(t, distance("ca", "ac"), 1, "a swap costs")
 }

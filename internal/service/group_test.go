@@ -80,9 +80,7 @@ func TestPartsStopInReverseOrder(t *testing.T) {
 		err := Group{Parts: []Part{
 			obedient(&d, "engine"), obedient(&d, "broker"), draining(&d, "listener", time.Second),
 		}}.Run(ctx)
-		if err != nil {
-			t.Errorf("a stop that was asked for is no error: %v", err)
-		}
+		testkit.Check(t, err, "a stop that was asked for is no error")
 		d.expect(t, "listener drained", "broker ended", "engine ended")
 	})
 }
@@ -111,9 +109,7 @@ func TestAnErrorWhileStoppingIsReturned(t *testing.T) {
 		err := Group{Parts: []Part{
 			{Name: "engine", Run: func(ctx context.Context) error { <-ctx.Done(); return late }},
 		}}.Run(ctx)
-		if !errors.Is(err, late) {
-			t.Errorf("error is %v", err)
-		}
+		testkit.ErrorIs(t, err, late)
 	})
 }
 
@@ -135,9 +131,7 @@ func TestACancellationOfItsOwnIsAFailure(t *testing.T) {
 		err := Group{Parts: []Part{
 			{Name: "broker", Run: func(context.Context) error { return context.Canceled }},
 		}}.Run(t.Context())
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("error is %v", err)
-		}
+		testkit.ErrorIs(t, err, context.Canceled)
 	})
 }
 
@@ -165,9 +159,7 @@ func TestASlowPartIsCutOffAfterTheGracePeriod(t *testing.T) {
 				if err != nil {
 					t.Errorf("error is %v", err)
 				}
-				if took := time.Since(began); took != test.takes {
-					t.Errorf("took %v, want %v", took, test.takes)
-				}
+				testkit.Equal(t, time.Since(began), test.takes, "took")
 				d.expect(t, test.want...)
 			})
 		})
@@ -183,9 +175,7 @@ func TestTheGracePeriodIsSharedByAllParts(t *testing.T) {
 		_ = Group{Grace: 5 * time.Second, Log: testkit.Quiet(), Parts: []Part{
 			draining(&d, "first", 3*time.Second), draining(&d, "second", 3*time.Second),
 		}}.Run(ctx)
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("took %v", took)
-		}
+		testkit.Equal(t, time.Since(began), 5*time.Second, "took")
 		d.expect(t, "second drained", "first cut off")
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const prefix = "aside/x/"
@@ -103,9 +104,7 @@ func same(t *rapid.T, m Marks, redriven map[int64]int64, purged map[int64]bool) 
 		if at, want := redriven[n]; got != want || got && s.At != at {
 			t.Fatalf("%d: redriven at %d, %t, want %d, %t", n, s.At, got, at, want)
 		}
-		if got := m.Purged(n); got != purged[n] {
-			t.Fatalf("%d: purged: %t", n, got)
-		}
+		testkit.MustEqual(t, m.Purged(n), purged[n], "%d: purged", n)
 	}
 	if got := m.Kept(0, 6*LeafSize); got != 6*LeafSize-int64(len(purged)) {
 		t.Errorf("%d are kept, and %d purged", got, len(purged))
@@ -115,9 +114,7 @@ func same(t *rapid.T, m Marks, redriven map[int64]int64, purged map[int64]bool) 
 		for purged[kept] {
 			kept++
 		}
-		if got := m.FirstKept(n); got != kept {
-			t.Errorf("from %d on the first that is kept is %d, want %d", n, got, kept)
-		}
+		testkit.Equal(t, m.FirstKept(n), kept, "from %d on the first that is kept", n)
 	}
 }
 
@@ -144,9 +141,7 @@ func TestEntriesThatAreNoLeaves(t *testing.T) {
 			t.Errorf("%q with %q: %v", name, value, err)
 		}
 	}
-	if len(b.Marks()) != 0 {
-		t.Errorf("they left %v", b.Marks())
-	}
+	testkit.Equal(t, len(b.Marks()), 0, "they left %v", b.Marks())
 }
 
 // A change that fails is not taken for made, and one that seemed to fail is not overwritten.
@@ -173,9 +168,7 @@ func TestAStoreThatFails(t *testing.T) {
 			for what, err := range map[string]error{
 				"redriven": b.Redriven(t.Context(), []int64{2}, 6), "purged": b.Purge(t.Context(), []int64{3}), "cut": b.Cut(t.Context(), 1),
 			} {
-				if !errors.Is(err, test.want) {
-					t.Errorf("%s: %v", what, err)
-				}
+				testkit.ErrorIs(t, err, test.want, "%s", what)
 			}
 			if m := b.Marks(); len(m) != 1 || m.Purged(3) {
 				t.Errorf("marks are %v", m)
@@ -233,9 +226,7 @@ func TestARound(t *testing.T) {
 		{"a slow one", 0, 0.001, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := Round(test.most, test.perSecond); got != test.want {
-				t.Errorf("got %d, want %d", got, test.want)
-			}
+			testkit.Equal(t, Round(test.most, test.perSecond), test.want)
 		})
 	}
 }
@@ -286,14 +277,10 @@ func TestRedrive(t *testing.T) {
 func TestARedriveThatFails(t *testing.T) {
 	broken := errors.New("broken")
 	r := NewRedrive(1, 1000, func(context.Context, []int) error { return broken })
-	if err := r.Add(t.Context(), 1, 1); !errors.Is(err, broken) {
-		t.Errorf("sent: %v", err)
-	}
+	testkit.ErrorIs(t, r.Add(t.Context(), 1, 1), broken, "sent")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Add(ctx, 2, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody waits: %v", err)
-	}
+	testkit.ErrorIs(t, r.Add(ctx, 2, 1), context.Canceled, "nobody waits")
 }
 
 func TestATurnIsOneCallersAtATime(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // quick syncs no events.
@@ -19,9 +20,7 @@ var quick = Config{Sync: "os", Log: slog.New(slog.DiscardHandler)}
 func open(t *testing.T, url string, cfg Config) *Storage {
 	t.Helper()
 	s, err := Open(t.Context(), url, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -34,28 +33,20 @@ func filled(t *testing.T) string {
 		t.Fatal(err)
 	}
 	partition, err := s.Log.Partition(eventlog.PartitionID{Log: "orders"}, eventlog.Retention{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	receipt, err := partition.Submit(t.Context(), eventlog.Batch{Events: []eventlog.Event{{Message: []byte("hello")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := receipt.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Close())
 	return url
 }
 
 func folder(t *testing.T, url string) string {
 	t.Helper()
 	dir, err := folderOf(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return dir
 }
 
@@ -91,9 +82,7 @@ func TestStorageIsForOne(t *testing.T) {
 	if found, err := Inspect(t.Context(), url, Inspection{}); err != nil || !found.InUse || found.LogRead {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	if used, err := InUse(url); err != nil || used {
 		t.Errorf("after closing, in use: %v, %v", used, err)
 	}
@@ -116,9 +105,7 @@ func TestDefinitionsAreDurableWhateverTheSyncMode(t *testing.T) {
 // Events without the file that says whose they are must not look like empty storage.
 func TestALostMetaStoreIsAnError(t *testing.T) {
 	url := filled(t)
-	if err := os.Remove(filepath.Join(folder(t, url), metaName)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(folder(t, url), metaName)))
 	if _, err := Open(t.Context(), url, quick); !errors.Is(err, ErrMetaLost) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error is %v", err)
 	}
@@ -128,9 +115,7 @@ func TestALostMetaStoreIsAnError(t *testing.T) {
 	if found, err := Inspect(t.Context(), url, Inspection{}); err != nil || !errors.Is(found.Meta, ErrMetaLost) || found.Events != 1 {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	if err := os.RemoveAll(filepath.Join(folder(t, url), logDir)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(filepath.Join(folder(t, url), logDir)))
 	if found, err := Inspect(t.Context(), url, Inspection{}); err != nil || found.Meta != nil {
 		t.Errorf("where there are no events: found %+v, %v", found, err)
 	}
@@ -139,9 +124,7 @@ func TestALostMetaStoreIsAnError(t *testing.T) {
 func TestInspect(t *testing.T) {
 	url := filled(t)
 	for _, name := range []string{"notes.txt", "tls", "dead"} {
-		if err := os.WriteFile(filepath.Join(folder(t, url), name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder(t, url), name), nil, 0o600))
 	}
 	progress := int64(0)
 	found, err := Inspect(t.Context(), url, Inspection{

@@ -18,19 +18,19 @@ type T interface {
 	Fatal(args ...any)
 }
 
-// Must ends the test at an error.
-func Must(t T, err error) {
+// Must ends the test at an error. A format and its arguments may say what was done.
+func Must(t T, err error, what ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(labelled(what) + err.Error())
 	}
 }
 
 // Check reports an error, and lets the test go on.
-func Check(t T, err error) {
+func Check(t T, err error, what ...any) {
 	t.Helper()
 	if err != nil {
-		t.Error(err)
+		t.Error(labelled(what) + err.Error())
 	}
 }
 

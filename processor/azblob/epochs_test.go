@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -101,9 +102,7 @@ func TestARenewalIsOneRequest(t *testing.T) { // P10
 	claim(t, s, l)
 	for kind, want := range map[string]int{"PUT ownership": 1, "HEAD ownership": 0, "HEAD epoch": 0, "PUT epoch": 0} {
 		t.Run(kind, func(t *testing.T) {
-			if n := w.count(kind); n != want {
-				t.Errorf("%s was sent %d times", kind, n)
-			}
+			testkit.Equal(t, w.count(kind), want, "%s was sent", kind)
 		})
 	}
 }

@@ -50,9 +50,7 @@ func TestTheSDKReadsOurRecords(t *testing.T) { // P8
 	}
 	mine.Owner = ""
 	claim(t, p.ours, mine)
-	if o := p.sdkOwner("3"); o.OwnerID != "" {
-		t.Errorf("the SDK reads owner %q of a partition that was released", o.OwnerID)
-	}
+	testkit.Equal(t, p.sdkOwner("3").OwnerID, "", "the SDK reads owner … of a partition that was released")
 	c.Sequence, c.Offset = 20, ""
 	if _, err := p.ours.Force(t.Context(), group, c); err != nil {
 		t.Fatal(err)

@@ -129,9 +129,7 @@ func TestAHostsContainerIsImportedIntoAnyStore(t *testing.T) { // P8
 	s := memory.New()
 	cfg := azblob.ImportConfig{Group: group}
 	done := imported(t, c, cfg, s)
-	if len(done) != 4 {
-		t.Fatalf("imported %+v", done)
-	}
+	testkit.MustEqual(t, len(done), 4, "imported %+v", done)
 	for partition, want := range map[string]int64{"0": 16, "1": 2, "2": 40, "3": 1} {
 		t.Run(partition, func(t *testing.T) {
 			if got := checkpoint(t, s, partition); got.Sequence != want || got.Offset == "" {

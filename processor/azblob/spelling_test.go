@@ -29,9 +29,7 @@ func TestBlobNamesAreInLowerCaseUnlessAsGiven(t *testing.T) { // P8
 				t.Errorf("there is no %s among %v", folder+name, blobs)
 			}
 		}
-		if got := lease(t, s, "0").Owner; got != "Owner-A" {
-			t.Errorf("the owner is %q", got)
-		}
+		testkit.Equal(t, lease(t, s, "0").Owner, "Owner-A", "the owner")
 	}
 }
 
@@ -63,9 +61,7 @@ func TestGroupsThatDifferOnlyInCaseAreRefused(t *testing.T) { // H1
 	testkit.Must(t, use(store(azblob.Lower), named("Billing")))
 	for _, s := range []processor.Store{store(azblob.Lower), store(azblob.Lower)} { // whether it has used it or not
 		testkit.Check(t, use(s, named("Billing")))
-		if err := use(s, named("billing")); !errors.Is(err, azblob.ErrGroupCase) {
-			t.Errorf("the group in another case: %v", err)
-		}
+		testkit.ErrorIs(t, use(s, named("billing")), azblob.ErrGroupCase, "the group in another case")
 		if got, err := s.Leases(t.Context(), named("BILLING")); !errors.Is(err, azblob.ErrGroupCase) {
 			t.Errorf("reading the group in another case: %v, %v", got, err)
 		}

@@ -130,9 +130,7 @@ func TestAWriteWhoseAnswerIsLostIsNotSentAgain(t *testing.T) { // P3
 	if !errors.Is(err, errCut) || len(won) != 0 {
 		t.Fatalf("claim gave %+v, %v", won, err)
 	}
-	if n := w.count("PUT ownership"); n != 1 {
-		t.Errorf("the write was sent %d times", n)
-	}
+	testkit.Equal(t, w.count("PUT ownership"), 1, "the write was sent")
 	found := lease(t, beside, "0")
 	if found.Owner != "a" || found.Epoch != 1 {
 		t.Errorf("the lease is %+v", found)
@@ -156,9 +154,7 @@ func TestASaveWhoseAnswerIsLostIsNeitherAConflictNorSentAgain(t *testing.T) { //
 	if _, err := s.Save(t.Context(), group, l, c); !errors.Is(err, errCut) {
 		t.Errorf("save: %v", err)
 	}
-	if n := w.count("PUT checkpoint"); n != 1 {
-		t.Errorf("the write was sent %d times", n)
-	}
+	testkit.Equal(t, w.count("PUT checkpoint"), 1, "the write was sent")
 	if c = begin(t, s, l); c.Sequence != 2 {
 		t.Errorf("the checkpoint is %+v", c)
 	}
@@ -169,9 +165,7 @@ func TestAThrottledWriteIsSentAgain(t *testing.T) { // P3
 		w, s, _, _ := wired(t)
 		w.first("PUT ownership", func(func() (*http.Response, error)) (*http.Response, error) { return busy(status), nil })
 		claim(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1})
-		if n := w.count("PUT ownership"); n != 2 {
-			t.Errorf("after %d the write was sent %d times", status, n)
-		}
+		testkit.Equal(t, w.count("PUT ownership"), 2, "after %d the write was sent", status)
 	}
 }
 
@@ -196,9 +190,7 @@ func TestAReadIsSentAgain(t *testing.T) { // P3
 		return busy(http.StatusInternalServerError), nil
 	})
 	begin(t, s, l)
-	if n := w.count("HEAD checkpoint"); n != 2 {
-		t.Errorf("the read was sent %d times", n)
-	}
+	testkit.Equal(t, w.count("HEAD checkpoint"), 2, "the read was sent")
 }
 
 // A storage lease also answers 412, but says nothing about versions.

@@ -1,7 +1,6 @@
 package natskv_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,8 +127,6 @@ func TestAVersionOfAnotherKindOfStoreIsAConflict(t *testing.T) {
 	s := open(t, dial(t, startServer(t, nil)), natskv.Config{})
 	for _, version := range []processor.Version{"0x8D", "0", "-1", "1.5"} {
 		_, err := s.Put(t.Context(), group, processor.Entry{Key: "a", Version: version})
-		if !errors.Is(err, processor.ErrConflict) {
-			t.Errorf("put in version %q: %v", version, err)
-		}
+		testkit.ErrorIs(t, err, processor.ErrConflict, "put in version %q", version)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -26,9 +27,7 @@ func TestHubsHaveNoCaseAndGroupsHave(t *testing.T) { // H1
 	of := func(namespace, hub, group string) string {
 		return folder(processor.Group{Namespace: namespace, Hub: hub, Group: group})
 	}
-	if of("N", "Hub", "g") != of("n", "hub", "g") {
-		t.Error("hubs that differ only in case are apart")
-	}
+	testkit.Equal(t, of("N", "Hub", "g"), of("n", "hub", "g"), "hubs that differ only in case are apart")
 	if of("n", "h", "$default") != of("n", "h", "$Default") {
 		t.Error("the default group is not found whatever its case")
 	}
@@ -54,9 +53,7 @@ func TestAnAnswerOfAReplicaThatLagsIsNotTaken(t *testing.T) { // P3
 		"of nobody":            {nats.Header{"Status": {"503"}}, nats.ErrNoResponders},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := ended(&nats.Msg{Header: one.header}, 7); err != one.want {
-				t.Errorf("an answer %s: %v, want %v", name, err, one.want)
-			}
+			testkit.Equal(t, ended(&nats.Msg{Header: one.header}, 7), one.want, "an answer %s", name)
 		})
 	}
 	for _, header := range []nats.Header{{"Status": {"500"}}, {"Status": {"204"}}} {

@@ -154,9 +154,7 @@ func TestAnErrorOrAPanicOfTheFunctionRollsBack(t *testing.T) {
 	err := o.handle(0, 4, func(tx pgx.Tx) error {
 		return errors.Join(add(t.Context(), 0, 4)(tx), ill)
 	})
-	if !errors.Is(err, ill) {
-		t.Errorf("the error is %v", err)
-	}
+	testkit.ErrorIs(t, err, ill, "the error")
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -194,9 +192,7 @@ func TestAPartitionThatIsTakenMeanwhileCommitsNothing(t *testing.T) { // P1, P3
 		claim(t, s, "b", a.lease)
 		return add(t.Context(), 0, 4)(tx)
 	})
-	if !errors.Is(err, processor.ErrFenced) {
-		t.Errorf("the error is %v", err)
-	}
+	testkit.ErrorIs(t, err, processor.ErrFenced, "the error")
 	if err := a.handle(0, 4, add(t.Context(), 0, 4)); !errors.Is(err, processor.ErrFenced) {
 		t.Errorf("the second time the error is %v", err)
 	}
@@ -312,13 +308,9 @@ func TestAnOperatorsMoveIsAConflictForATransaction(t *testing.T) { // P7
 	if _, err := s.Force(ctx, testGroup, moved); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.handle(5, 9, add(ctx, 5, 9)); !errors.Is(err, processor.ErrConflict) {
-		t.Errorf("the error is %v", err)
-	}
+	testkit.ErrorIs(t, o.handle(5, 9, add(ctx, 5, 9)), processor.ErrConflict, "the error")
 	o.begin()
-	if o.saved.Sequence != 1 {
-		t.Errorf("begin gave %+v", o.saved)
-	}
+	testkit.Equal(t, o.saved.Sequence, 1, "begin gave %+v", o.saved)
 	testkit.Check(t, o.handle(2, 9, func(pgx.Tx) error { return nil }))
 }
 
@@ -353,9 +345,7 @@ func TestATransactionWithoutEventsIsFenced(t *testing.T) {
 	}
 	testkit.Must(t, idle(a))
 	b := take(t, s, "b", a.lease)
-	if err := idle(a); !errors.Is(err, processor.ErrFenced) {
-		t.Errorf("the former owner is told %v", err)
-	}
+	testkit.ErrorIs(t, idle(a), processor.ErrFenced, "the former owner is told")
 	testkit.Must(t, idle(b))
 	var events int
 	if err := s.pool.QueryRow(t.Context(), "select events from totals").Scan(&events); err != nil || events != 2 {

@@ -50,9 +50,7 @@ func TestADatabaseThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 	}
 	server.Start(t)
 	for _, name := range []string{"Leases", "Checkpoints", "Facts", "Begin", "Save", "Claim", "Remove"} {
-		if err := calls(s, o.lease, saved, entry)[name](ctx); err != nil {
-			t.Errorf("%s after the restart: %v", name, err)
-		}
+		testkit.Check(t, calls(s, o.lease, saved, entry)[name](ctx), "%s after the restart", name)
 	}
 }
 

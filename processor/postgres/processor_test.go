@@ -78,9 +78,7 @@ func (w *world) start(t *testing.T, id string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := p.Run(ctx, store.InTx(w.handle)); err != nil {
-			t.Errorf("%s ended: %v", id, err)
-		}
+		testkit.Check(t, p.Run(ctx, store.InTx(w.handle)), "%s ended", id)
 	})
 	stop = func() { cancel(); wg.Wait() }
 	t.Cleanup(stop)

@@ -76,9 +76,7 @@ func TestAServerThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 		t.Errorf("begin gave %+v, %v, want %+v", got, err, c)
 	}
 	for _, name := range []string{"Save", "Claim", "Remove"} {
-		if err := calls(s, lease, c, entry)[name](ctx); err != nil {
-			t.Errorf("%s after the restart: %v", name, err)
-		}
+		testkit.Check(t, calls(s, lease, c, entry)[name](ctx), "%s after the restart", name)
 	}
 }
 

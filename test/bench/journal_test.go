@@ -27,9 +27,7 @@ func TestTheJournalPrototypeStoresWhatItAcknowledges(t *testing.T) {
 	testkit.Must(t, err)
 	for i, p := range j.parts {
 		want := int64(writers / parts * appends * (batchEvents + 1))
-		if got := countEvents(t, p); got != want {
-			t.Errorf("partition %d holds %d events, want %d", i, got, want)
-		}
+		testkit.Equal(t, countEvents(t, p), want, "partition %d holds", i)
 	}
 	testkit.Must(t, j.close())
 }
@@ -44,12 +42,8 @@ func countEvents(t *testing.T, p *journalPart) int64 {
 		if errors.Is(err, io.EOF) {
 			return next
 		}
-		if err != nil {
-			t.Fatalf("at %d: %v", scan.Offset(), err)
-		}
-		if batch.First != next {
-			t.Fatalf("batch begins with event %d, want %d", batch.First, next)
-		}
+		testkit.Must(t, err, "at %d", scan.Offset())
+		testkit.MustEqual(t, batch.First, next, "batch begins with event")
 		next += int64(batch.Count)
 	}
 }

@@ -20,9 +20,7 @@ func TestMedian(t *testing.T) {
 		{"of four the mean of the two in the middle", series{1, 2, 4, 100}, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.values.median(); got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
+			testkit.Equal(t, tt.values.median(), tt.want)
 		})
 	}
 }
@@ -31,9 +29,7 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	// Both sides are ten times slower in the second round; the ratio is not.
 	got := series{100, 10, 120}.over(series{50, 5, 60})
 	for i, v := range got {
-		if v != 2 {
-			t.Errorf("round %d: got %v, want 2", i, v)
-		}
+		testkit.Equal(t, v, 2, "round %d", i)
 	}
 }
 
@@ -42,9 +38,7 @@ func TestNumbersHaveThreeDigitsThatCount(t *testing.T) {
 		0: "0", 0.0012: "0.0012", 0.618: "0.62", 1: "1", 15: "15", 15.26: "15.3", 456.7: "457",
 		9876.4: "9876", 12345: "12.3 k", 7654321: "7.65 M",
 	} {
-		if got := number(value); got != want {
-			t.Errorf("%v: got %q, want %q", value, got, want)
-		}
+		testkit.Equal(t, number(value), want, "%v", value)
 	}
 }
 

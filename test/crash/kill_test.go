@@ -110,9 +110,7 @@ func (y *yard) start() {
 func (y *yard) stop() {
 	y.t.Helper()
 	testkit.Must(y.t, y.process.Process.Signal(os.Interrupt))
-	if err := y.process.Wait(); err != nil {
-		y.t.Fatalf("a graceful stop: %v", err)
-	}
+	testkit.Must(y.t, y.process.Wait(), "a graceful stop")
 }
 
 // loadAndKill sends from eight clients until so many batches were acknowledged, then kills.
@@ -217,9 +215,7 @@ func (y *yard) check() {
 	for _, body := range found {
 		var id, i int
 		fmt.Sscanf(body, "%d/%d/", &id, &i)
-		if body != text(id, i) {
-			y.t.Errorf("a body that nobody sent: %.40q", body)
-		}
+		testkit.Equal(y.t, body, text(id, i), "a body that nobody sent")
 		seen[id]++
 	}
 	for id := range y.accepted {
@@ -267,9 +263,7 @@ func (y *yard) post(path, body string, want int) []byte {
 	testkit.Must(y.t, err)
 	defer response.Body.Close()
 	answer, _ := io.ReadAll(response.Body)
-	if response.StatusCode != want {
-		y.t.Fatalf("%s: %s", response.Status, answer)
-	}
+	testkit.MustEqual(y.t, response.StatusCode, want, "%s: %s", response.Status, answer)
 	return answer
 }
 

@@ -166,9 +166,7 @@ func (f *fleet) stop(name string) {
 	f.t.Helper()
 	began := time.Now()
 	testkit.Must(f.t, f.workers[name].Process.Signal(syscall.SIGTERM))
-	if err := f.workers[name].Wait(); err != nil {
-		f.t.Fatalf("%s did not stop gracefully: %v", name, err)
-	}
+	testkit.Must(f.t, f.workers[name].Wait(), "%s did not stop gracefully", name)
 	f.t.Logf("%s stopped in %v", name, time.Since(began))
 	delete(f.workers, name)
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // idioms are names that hold an avoided word in another sense.
@@ -79,9 +81,7 @@ func TestCamelWords(t *testing.T) {
 		"openDoor": "open Door", "HTTPDoors": "HTTP Doors", "door": "door", "test_door": "test door", "replaced": "replaced", "URL": "URL",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := strings.Join(camelWords(name), " "); got != want {
-				t.Errorf("words of %s: %s, want %s", name, got, want)
-			}
+			testkit.Equal(t, strings.Join(camelWords(name), " "), want, "words of %s", name)
 		})
 	}
 }
@@ -163,9 +163,7 @@ func errorWords(text string) []string {
 func avoidedWords(t *testing.T) []avoided {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "glossary.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var words []avoided
 	for _, row := range glossaryRow.FindAllStringSubmatch(string(page), -1) {
 		for part := range strings.SplitSeq(row[1], ",") {
@@ -223,7 +221,5 @@ func forEachFile(t *testing.T, visit func(path string, file *ast.File, fset *tok
 		visit(rel, file, fset)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const module = "github.com/eventyard/eventyard"
@@ -187,9 +189,7 @@ func packages(t *testing.T) []*pkg {
 		}
 		return found[dir].read(path)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(found) < 10 {
 		t.Fatalf("found only %d packages", len(found))
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What a type holds at most before it is to be divided by owner and lock. An embedded type counts
@@ -67,9 +69,7 @@ func TestStateIsInSmallPieces(t *testing.T) {
 		}
 		return countState(file, filepath.ToSlash(dir), fields, methods)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(fields) < 500 {
 		t.Fatalf("found only %d struct types", len(fields))
 	}

@@ -111,9 +111,7 @@ func useApplication(t *testing.T, orders *hub.Hub, store processor.Store) {
 	stop = runInstances(t, books, orders, store, 1)
 	books.await(t, first+second)
 	stop()
-	if books.repeated != 0 {
-		t.Errorf("%d orders came again, though every instance was stopped in good order", books.repeated)
-	}
+	testkit.Equal(t, books.repeated, 0, "orders came again, though every instance was stopped in good order")
 }
 
 func sendOrders(t *testing.T, orders *hub.Hub, from, n int) {
@@ -139,9 +137,7 @@ func runInstances(t *testing.T, b *books, orders *hub.Hub, store processor.Store
 			Group: "readers", Store: store, Lease: 10 * time.Second, Renew: time.Second, Log: quietLog(t),
 		})
 		running.Go(func() {
-			if err := p.Run(ctx, b.enter); err != nil {
-				t.Errorf("run: %v", err)
-			}
+			testkit.Check(t, p.Run(ctx, b.enter), "run")
 		})
 	}
 	stop = sync.OnceFunc(func() {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -71,9 +72,7 @@ func startFunction(t *testing.T, interpreter, pkg, name string) *httpFunction {
 		parts.Missing(t, "%v", err)
 	}
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, []byte(guideProgram(t, name)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(guideProgram(t, name)), 0o600))
 	f := &httpFunction{port: ownPort(t)}
 	cmd := exec.Command(interpreter, file)
 	cmd.Env = environment(map[string]string{"PORT": f.port})
@@ -97,9 +96,7 @@ func (f *httpFunction) handled(t *testing.T) (all []handled) {
 	for _, m := range handledLine.FindAllStringSubmatch(f.out.String(), -1) {
 		h := handled{ID: m[1]}
 		h.Attempt, _ = strconv.Atoi(m[2])
-		if err := json.Unmarshal([]byte(m[3]), &h.Data); err != nil {
-			t.Fatalf("it printed %q: %v", m[0], err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(m[3]), &h.Data), "it printed %q", m[0])
 		all = append(all, h)
 	}
 	return all
@@ -185,9 +182,7 @@ func followGuide(t *testing.T, y *yard, f *httpFunction) {
 			t.Log("proved: an event that was put away is redriven, and tried anew")
 		}
 	}
-	if done != 7 {
-		t.Errorf("the guide has %d commands, want 7", done)
-	}
+	testkit.Equal(t, done, 7, "the guide")
 }
 
 // poisonIs complains unless so many events are in the poison hub.
@@ -236,9 +231,7 @@ func keepOrder(t *testing.T, y *yard, f *httpFunction) {
 			got = append(got, h.Data.N)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("events were handled in the order %v, want %v", got, want)
-	}
+	testkit.Slices(t, got, want, "events were handled in the order")
 	eventually(t, func() string {
 		shown := ask[admin.Function](t, y, "function", "show", "billing")
 		if shown.State == "running" && shown.Lag != nil && *shown.Lag == 0 {

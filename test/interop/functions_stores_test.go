@@ -140,9 +140,7 @@ func newDuo(t *testing.T, store func() processor.Store) *duo {
 			Hub: "orders", Group: "billing", Retry: functions.Fixed(1, time.Millisecond), Breaker: functions.Breaker{Failures: 5, Within: time.Minute},
 		})
 		running.Go(func() {
-			if err := d.hosts[i].Run(ctx); err != nil {
-				t.Errorf("host %d: %v", i, err)
-			}
+			testkit.Check(t, d.hosts[i].Run(ctx), "host %d", i)
 		})
 	}
 	return d

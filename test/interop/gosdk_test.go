@@ -146,9 +146,7 @@ func runGoSDKPackage(t *testing.T, dir string, env []string, pattern string, req
 		}
 	}
 	for _, name := range required {
-		if results[name].action != "pass" {
-			t.Errorf("%s did not run and pass", name)
-		}
+		testkit.Equal(t, results[name].action, "pass", "%s did not run and pass", name)
 	}
 	if err != nil {
 		t.Errorf("%v\n%s", err, parts.Tail(text[""], 4000))

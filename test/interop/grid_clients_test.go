@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // gridEnvironment makes topics, each with a schema, and tells a script of them.
@@ -20,9 +21,7 @@ func (y *yard) gridEnvironment(t *testing.T, schemas map[string]string) map[stri
 		topics[name] = y.topic(t, name, schema)
 	}
 	text, err := json.Marshal(topics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	env := y.onPlain(t, "amqp", "")
 	maps.Copy(env, map[string]string{
 		"YARD_TOPICS": string(text), "YARD_SERVER": "http://" + y.hostPort(t, "http"),

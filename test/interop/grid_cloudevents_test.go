@@ -18,6 +18,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // cloudBox keeps what a receiver of CloudEvents' own library for Go got.
@@ -50,23 +51,15 @@ func (b *cloudBox) await(t *testing.T, n int) (got []event.Event) {
 func startCloudReceiver(t *testing.T, b *cloudBox) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p, err := cehttp.New(cehttp.WithListener(listener), cehttp.WithDefaultOptionsHandlerFunc([]string{http.MethodPost}, 6000, []string{"eventgrid.azure.net"}, true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c, err := ceclient.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := c.StartReceiver(ctx, func(e event.Event) { b.put(e) }); err != nil {
-			t.Errorf("the receiver's end: %v", err)
-		}
+		testkit.Check(t, c.StartReceiver(ctx, func(e event.Event) { b.put(e) }), "the receiver's end")
 	})
 	t.Cleanup(func() {
 		stop()
@@ -92,9 +85,7 @@ func TestGridCloudEvents(t *testing.T) {
 	} {
 		y.do(t, append([]string{"subscription", "create", name, "--endpoint", startCloudReceiver(t, test.box)}, test.args...)...)
 		shown := y.eventuallyShown(t, name, func(s admin.Subscription) bool { return s.State == "active" })
-		if shown.ValidationURL != "" {
-			t.Errorf("%s has still a link to agree: %s", name, shown.ValidationURL)
-		}
+		testkit.Equal(t, shown.ValidationURL, "", "%s has still a link to agree", name)
 	}
 	y.subscribe(t, "clouds", "batched", batchReceiver(t, batched), "--max-events", "100")
 
@@ -140,13 +131,9 @@ func publishBinary(t *testing.T, topic admin.Topic) {
 	e.SetSource("/meter")
 	e.SetType("reading")
 	e.SetExtension("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	if err := e.SetData(event.ApplicationJSON, map[string]int{"kWh": 7}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, e.SetData(event.ApplicationJSON, map[string]int{"kWh": 7}))
 	r, err := cehttp.NewHTTPRequestFromEvent(t.Context(), topic.Endpoint, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.Header.Set("aeg-sas-key", topic.Keys.Key1)
 	if status, body := fetch(t, http.DefaultClient, r); status != http.StatusOK {
 		t.Fatalf("publish in binary mode: %d %s", status, body)
@@ -162,9 +149,7 @@ func checkClouds(t *testing.T, got []event.Event) {
 		if text := fmt.Sprintf("%s %s %s %s", e.Source(), e.Type(), e.DataContentType(), e.Data()); text != want[e.ID()] {
 			t.Errorf("event %s is %q, want %q", e.ID(), text, want[e.ID()])
 		}
-		if err := e.Validate(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, e.Validate())
 		extensions, _ := json.Marshal(e.Extensions())
 		if e.ID() == "1" && string(extensions) != `{"mine":"kept"}` || e.ID() == "3" && e.Extensions()["traceparent"] != "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" {
 			t.Errorf("event %s has the extensions %s", e.ID(), extensions)

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // deadPlace is a container that dead letters are written to.
@@ -30,9 +31,7 @@ type deadContainer struct {
 func containerOf(t *testing.T, connection, name string) *container.Client {
 	t.Helper()
 	c, err := container.NewClientFromConnectionString(connection, name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -62,13 +61,9 @@ func (p deadContainer) blobs(t *testing.T) map[string]string {
 	found := map[string]string{}
 	for pager := p.container.NewListBlobsFlatPager(nil); pager.More(); {
 		page, err := pager.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, b := range page.Segment.BlobItems {
-			if *b.Properties.ContentType != "application/json" {
-				t.Errorf("%s is %s", *b.Name, *b.Properties.ContentType)
-			}
+			testkit.Equal(t, *b.Properties.ContentType, "application/json", "%s", *b.Name)
 			found[*b.Name] = p.download(t, *b.Name)
 		}
 	}
@@ -78,14 +73,10 @@ func (p deadContainer) blobs(t *testing.T) map[string]string {
 func (p deadContainer) download(t *testing.T, name string) string {
 	t.Helper()
 	answer, err := p.container.NewBlobClient(name).DownloadStream(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(content)
 }
 
@@ -230,16 +221,12 @@ var (
 // checkLetters compares the events as they were with the letters, member by member.
 func checkLetters(t *testing.T, letters []object, want map[string]object, s spelling) {
 	t.Helper()
-	if len(letters) != len(want) {
-		t.Errorf("the letters are %v, want %d", letters, len(want))
-	}
+	testkit.Equal(t, len(letters), len(want), "the letters are %v", letters)
 	for _, letter := range letters {
 		id := fmt.Sprint(letter["id"])
 		said := object{s.reason: "UndeliverableDueToClientError", s.attempts: 1.0, s.outcome: "NotFound", s.status: 404.0}
 		for name, value := range said {
-			if letter[name] != value {
-				t.Errorf("%s of %s is %v, want %v", name, id, letter[name], value)
-			}
+			testkit.Equal(t, letter[name], value, "%s of %s", name, id)
 			delete(letter, name)
 		}
 		for _, name := range []string{s.published, s.tried} {

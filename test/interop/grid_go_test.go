@@ -23,6 +23,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/eventgrid/aznamespaces"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // nobodysToken is a bearer token that nobody issued.
@@ -43,9 +44,7 @@ func (anybodysToken) GetToken(context.Context, policy.TokenRequestOptions) (azco
 func gridSignature(t *testing.T, endpoint, key string, until time.Time) string {
 	t.Helper()
 	secret, err := base64.StdEncoding.DecodeString(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	unsigned := "r=" + url.QueryEscape(endpoint) + "&e=" + url.QueryEscape(until.UTC().Format("1/2/2006 3:04:05 PM"))
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(unsigned))
@@ -65,9 +64,7 @@ func (y *yard) goPublishers(t *testing.T, topic admin.Topic) map[string]*azevent
 	byKey, err1 := azeventgrid.NewClientWithSharedKeyCredential(at, azcore.NewKeyCredential(topic.Keys.Key1), options)
 	bySignature, err2 := azeventgrid.NewClientWithSAS(at, azcore.NewSASCredential(gridSignature(t, at, topic.Keys.Key2, time.Now().Add(time.Hour))), options)
 	byToken, err3 := azeventgrid.NewClient(at, anybodysToken{}, options)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err1, err2, err3))
 	return map[string]*azeventgrid.Client{"key": byKey, "signature": bySignature, "bearer": byToken}
 }
 
@@ -93,9 +90,7 @@ func goPublishesGridEvents(t *testing.T, y *yard) {
 			ID: to.Ptr(shown), Subject: to.Ptr("/shops/1"), EventType: to.Ptr("order.placed"), EventTime: &at, DataVersion: to.Ptr("1.0"),
 			Data: map[string]any{"total": 42},
 		}}, nil)
-		if err != nil {
-			t.Fatalf("by %s: %v", shown, err)
-		}
+		testkit.Must(t, err, "by %s", shown)
 	}
 	for _, got := range h.await(t, len(clients)) {
 		// The library reads its own events back.
@@ -119,9 +114,7 @@ func goPublishesCloudEvents(t *testing.T, y *yard) {
 		})
 		bytes, err2 := messaging.NewCloudEvent("/source", "order.photo", []byte{0xff, 0, 1}, &messaging.CloudEventOptions{DataContentType: to.Ptr("image/png")})
 		_, err3 := client.PublishCloudEvents(t.Context(), []messaging.CloudEvent{object, bytes}, nil)
-		if err := errors.Join(err1, err2, err3); err != nil {
-			t.Fatalf("by %s: %v", shown, err)
-		}
+		testkit.Must(t, errors.Join(err1, err2, err3), "by %s", shown)
 		sent[object.ID], sent[bytes.ID] = object, bytes
 	}
 	for _, got := range h.await(t, len(sent)) {
@@ -147,9 +140,7 @@ func goPublishesCustomEvents(t *testing.T, y *yard) {
 	_, err := y.goPublishers(t, topic)["key"].PublishCustomEventEvents(t.Context(), []any{
 		map[string]any{"id": "7", "eventType": "reading", "subject": "kitchen", "eventTime": time.Now(), "celsius": 21.5},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	got := h.await(t, 1)[0]
 	if back := read[[]object](t, got.body); len(back) != 1 || back[0]["celsius"] != 21.5 || back[0]["subject"] != "kitchen" || back[0]["metadataVersion"] != nil {
 		t.Errorf("delivered %s", got.body)
@@ -187,17 +178,13 @@ func goRefusals(t *testing.T, y *yard, topic admin.Topic) map[string]goRefusal {
 	options := &azeventgrid.ClientOptions{ClientOptions: y.goOptions(t)}
 	byKey := func(key string) *azeventgrid.Client {
 		client, err := azeventgrid.NewClientWithSharedKeyCredential(topic.SecureEndpoint, azcore.NewKeyCredential(key), options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return client
 	}
 	bySignature := func(key string, until time.Duration) *azeventgrid.Client {
 		signature := gridSignature(t, topic.SecureEndpoint, key, time.Now().Add(until))
 		client, err := azeventgrid.NewClientWithSAS(topic.SecureEndpoint, azcore.NewSASCredential(signature), options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return client
 	}
 	good := azeventgrid.Event{ID: to.Ptr("1"), Subject: to.Ptr("s"), EventType: to.Ptr("t"), EventTime: to.Ptr(time.Now()), DataVersion: to.Ptr("1")}
@@ -229,22 +216,16 @@ func TestGridGoNamespace(t *testing.T) {
 	sender, err1 := aznamespaces.NewSenderClientWithSharedKeyCredential(at, topic.Name, azcore.NewKeyCredential(topic.Keys.Key1), send)
 	receiver, err2 := aznamespaces.NewReceiverClientWithSharedKeyCredential(at, topic.Name, "worker", azcore.NewKeyCredential(topic.Keys.Key2), receive)
 	other, err3 := aznamespaces.NewReceiverClient(at, topic.Name, "worker", anybodysToken{}, receive)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err1, err2, err3))
 	var sent []*messaging.CloudEvent
 	for _, kind := range []string{"acknowledged", "released", "rejected", "kept"} {
 		e, err := messaging.NewCloudEvent("/source", kind, map[string]any{"n": 1.0}, &messaging.CloudEventOptions{Extensions: map[string]any{"mine": "kept"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		sent = append(sent, &e)
 	}
 	_, err1 = sender.SendEvent(t.Context(), sent[0], nil)
 	_, err2 = sender.SendEvents(t.Context(), sent[1:], nil)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err1, err2))
 	tokens := map[string]string{} // by the event's type
 	for len(tokens) < len(sent) {
 		for _, d := range goReceives(t, receiver, 10) {
@@ -277,9 +258,7 @@ func TestGridGoNamespace(t *testing.T) {
 func goReceives(t *testing.T, receiver *aznamespaces.ReceiverClient, most int32) []aznamespaces.ReceiveDetails {
 	t.Helper()
 	got, err := receiver.ReceiveEvents(t.Context(), &aznamespaces.ReceiveEventsOptions{MaxEvents: &most, MaxWaitTime: to.Ptr[int32](10)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(got.Details) == 0 {
 		t.Fatal("nothing came within ten seconds")
 	}
@@ -294,9 +273,7 @@ func goSettles(t *testing.T, receiver *aznamespaces.ReceiverClient, tokens map[s
 	acknowledged, err2 := receiver.AcknowledgeEvents(t.Context(), with("acknowledged"), nil)
 	released, err3 := receiver.ReleaseEvents(t.Context(), with("released"), &aznamespaces.ReleaseEventsOptions{ReleaseDelayInSeconds: to.Ptr(aznamespaces.ReleaseDelayNoDelay)})
 	rejected, err4 := receiver.RejectEvents(t.Context(), with("rejected"), nil)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err1, err2, err3, err4))
 	for kind, outcome := range map[string]struct {
 		good []string
 		bad  []aznamespaces.FailedLockToken

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // manager calls the paths of Azure's resource manager.
@@ -23,15 +24,11 @@ const underManager = "/subscriptions/5b4b650e-28b9-4790-b3ab-ddbd88d727c4/resour
 func (m manager) call(t *testing.T, method, path, body string, want int) object {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+m.y.hostPort(t, "http")+m.base+path+"?api-version=2022-06-15", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.Header.Set("Authorization", "Bearer "+nobodysToken())
 	r.Header.Set("Content-Type", "application/json")
 	status, text := fetch(t, http.DefaultClient, r)
-	if status != want {
-		t.Fatalf("%s %s: %d %s", method, path, status, text)
-	}
+	testkit.MustEqual(t, status, want, "%s %s: %s", method, path, text)
 	if text == "" {
 		return nil
 	}

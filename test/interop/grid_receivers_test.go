@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // functionApp receives by the conventions of Azure Functions' trigger for Event Grid: the function
@@ -106,9 +107,7 @@ func TestGridFunctions(t *testing.T) {
 		seen[fmt.Sprint(e["id"], " ", e["eventType"], e["type"])]++
 	}
 	want := map[string]int{"1 order.placed<nil>": 2, "2 order.placed<nil>": 2, "3 order.placed<nil>": 2, "4 <nil>order.placed": 1}
-	if fmt.Sprint(seen) != fmt.Sprint(want) {
-		t.Errorf("the function ran for %v, want %v", seen, want)
-	}
+	testkit.Equal(t, fmt.Sprint(seen), fmt.Sprint(want), "the function ran for %v, want %v", seen, want)
 	for _, name := range []string{"single", "batched", "cloud"} {
 		y.eventuallyShown(t, name, func(s admin.Subscription) bool {
 			return s.Stats.Delivered == s.Stats.Matched && s.Stats.Matched > 0 && len(s.Stats.Failed) == 0

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestGridLateAnswer has a receiver answer after its time is over, but well: its event is not sent again.
@@ -125,9 +126,7 @@ func TestGridRedrive(t *testing.T) {
 		t.Errorf("the rest: %+v", done)
 	}
 	broken.await(t, 6)
-	if n := len(other.await(t, 3)); n != 3 {
-		t.Errorf("the other subscription got %d events", n)
-	}
+	testkit.Equal(t, len(other.await(t, 3)), 3, "the other subscription")
 	y.do(t, "dead", "purge", "broken", "--yes")
 	if left := y.dead(t, "broken"); len(left) > 0 {
 		t.Errorf("left after a purge: %+v", left)

@@ -14,6 +14,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // TestGridSignatures checks what is delivered with the library of Standard Webhooks, before, during and
@@ -83,9 +84,7 @@ func TestGridSignatures(t *testing.T) {
 func verified(t *testing.T, key string, d delivered) error {
 	t.Helper()
 	library, err := standardwebhooks.NewWebhook(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return library.Verify(d.body, d.header)
 }
 

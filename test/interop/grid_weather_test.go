@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // weather is how a receiver behaves, and what has to become of one event because of it.
@@ -233,9 +234,7 @@ func (w weather) checkReceiver(t *testing.T, got []delivered) {
 			return a.header.Get("aeg-delivery-count") == b.header.Get("aeg-delivery-count")
 		})
 	}
-	if len(got) != len(w.outcomes) {
-		t.Fatalf("%d requests came, want %d", len(got), len(w.outcomes))
-	}
+	testkit.MustEqual(t, len(got), len(w.outcomes), "requests came")
 	for i, d := range got {
 		if count := d.header.Get("aeg-delivery-count"); count != fmt.Sprint(i) {
 			t.Errorf("request %d has the delivery count %s", i+1, count)

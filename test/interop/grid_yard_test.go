@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // gridTime bounds what another process has to do, on a busy machine.
@@ -90,9 +91,7 @@ func (y *yard) subscribe(t *testing.T, topic, name, endpoint string, more ...str
 	t.Helper()
 	args := append([]string{"subscription", "create", name, "--topic", topic, "--endpoint", endpoint}, more...)
 	made := ask[admin.Subscription](t, y, args...)
-	if made.State != "active" {
-		t.Fatalf("subscription %s is %s: %s", name, made.State, made.Why)
-	}
+	testkit.MustEqual(t, made.State, "active", "subscription %s: %s", name, made.Why)
 	return made
 }
 
@@ -115,9 +114,7 @@ func (y *yard) dead(t *testing.T, subscription string) []admin.DeadLetter {
 func (y *yard) publish(t *testing.T, to admin.Topic, contentType, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to.Endpoint, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.Header.Set("aeg-sas-key", to.Keys.Key1)
 	r.Header.Set("Content-Type", contentType)
 	if status, answer := fetch(t, http.DefaultClient, r); status != http.StatusOK {
@@ -149,14 +146,10 @@ func (y *yard) awaitDelivered(t *testing.T, subscription string) {
 func fetch(t *testing.T, client *http.Client, r *http.Request) (status int, body string) {
 	t.Helper()
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer answer.Body.Close()
 	all, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return answer.StatusCode, string(all)
 }
 
@@ -164,9 +157,7 @@ func fetch(t *testing.T, client *http.Client, r *http.Request) (status int, body
 func (y *yard) trusting(t *testing.T) *http.Client {
 	t.Helper()
 	pem, err := os.ReadFile(y.authority(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
 		t.Fatal("the yard's authority is no certificate")

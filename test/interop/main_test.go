@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The environment tells a copy of the test binary that it is not the first one.
@@ -76,9 +78,7 @@ func (b *build) binary(t *testing.T) string {
 		}
 		b.err = b.compile(path)
 	})
-	if b.err != nil {
-		t.Fatal(b.err)
-	}
+	testkit.Must(t, b.err)
 	return path
 }
 

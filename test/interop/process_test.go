@@ -53,9 +53,7 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 			close(p.done)
 		}
 	}()
-	if err := <-started; err != nil {
-		t.Fatalf("start %s: %v", cmd, err)
-	}
+	testkit.Must(t, <-started, "start %s", cmd)
 	t.Cleanup(p.kill)
 	return p
 }

@@ -85,9 +85,7 @@ func sendAndReceive(t *testing.T, ctx context.Context, address string) {
 	for range scalePartitions {
 		testkit.Must(t, <-readers)
 	}
-	if missing := got.missing(); missing != "" {
-		t.Fatal(missing)
-	}
+	testkit.MustEqual(t, got.missing(), "")
 }
 
 func sendAll(ctx context.Context, address string, sender int) error {
@@ -164,9 +162,7 @@ func checkLazyReader(t *testing.T, ctx context.Context, link *amqp.Receiver) {
 			testkit.Must(t, link.IssueCredit(readersCredit))
 		}
 		message, err := link.Receive(ctx, nil)
-		if err != nil {
-			t.Fatalf("event %d of %d: %v", n, want, err)
-		}
+		testkit.Must(t, err, "event %d of %d", n, want)
 		if number := message.Annotations["x-opt-sequence-number"]; number != int64(n) {
 			t.Fatalf("event %d has number %v", n, number)
 		}

@@ -109,9 +109,7 @@ func (y *yard) stop(t *testing.T) {
 	y.cmd.Process.Signal(syscall.SIGTERM)
 	err := y.finish(t, time.Minute)
 	text := y.out.String()
-	if err != nil {
-		t.Errorf("the yard's end: %v", err)
-	}
+	testkit.Check(t, err, "the yard's end")
 	for _, sign := range []string{"DATA RACE", "panic:", "goroutine "} {
 		if strings.Contains(text, sign) {
 			t.Errorf("the yard's output has %q", sign)

@@ -96,14 +96,10 @@ func TestRedisComesBackWithWhatItKept(t *testing.T) {
 		line, _ := bufio.NewReader(conn).ReadString('\n')
 		return strings.TrimSpace(line)
 	}
-	if got := ask("INCR n"); got != ":1" {
-		t.Fatal(got)
-	}
+	testkit.MustEqual(t, ask("INCR n"), ":1")
 	server.Kill(t)
 	server.Start(t)
-	if got := ask("INCR n"); got != ":2" {
-		t.Errorf("after a restart the second INCR gave %s", got)
-	}
+	testkit.Equal(t, ask("INCR n"), ":2", "after a restart the second INCR")
 }
 
 func TestAzuriteAnswers(t *testing.T) {
@@ -111,7 +107,5 @@ func TestAzuriteAnswers(t *testing.T) {
 	answer, err := http.Get(blobs.Endpoint() + "?comp=list")
 	testkit.Must(t, err)
 	answer.Body.Close()
-	if answer.StatusCode != http.StatusForbidden {
-		t.Errorf("without a key the status is %d", answer.StatusCode)
-	}
+	testkit.Equal(t, answer.StatusCode, http.StatusForbidden, "without a key the status")
 }

@@ -41,9 +41,7 @@ func TestJudge(t *testing.T) {
 			if wrong := strings.Join(v.wrong, "; "); (wrong == "") != (c.wrong == "") || !strings.Contains(wrong, c.wrong) {
 				t.Errorf("found %q, not %q", wrong, c.wrong)
 			}
-			if v.repeats != c.repeats {
-				t.Errorf("found %d repeats, not %d", v.repeats, c.repeats)
-			}
+			testkit.Equal(t, v.repeats, c.repeats, "found repeats")
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,9 +100,7 @@ func readLedger(t *testing.T, worker, path string) (all []entry) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		e, err := parseEntry(lines.Text())
-		if err != nil {
-			t.Fatalf("%s: %q: %v", worker, lines.Text(), err)
-		}
+		testkit.Must(t, err, "%s: %q", worker, lines.Text())
 		e.worker = worker
 		all = append(all, e)
 	}

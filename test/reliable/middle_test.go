@@ -167,9 +167,7 @@ func loseThePoisonHub(r *trial) {
 	r.settle(nothing)
 	p.stop(r.t)
 	// The poison event of the fourth went with the hub it was in.
-	if got := fmt.Sprint(sequences(r.letters())); got != "map[0:[15]]" {
-		r.t.Errorf("put away were %s", got)
-	}
+	testkit.Equal(r.t, fmt.Sprint(sequences(r.letters())), "map[0:[15]]", "put away")
 }
 
 func (r *trial) waitForNote(what, text string) {

@@ -78,18 +78,14 @@ func tail(text string, n int) string { return text[max(0, len(text)-n):] }
 // kill ends it as the machine's end would.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatalf("kill %s: %v", p.name, err)
-	}
+	testkit.Must(t, p.cmd.Process.Kill(), "kill %s", p.name)
 	<-p.gone
 }
 
 // stop ends it gracefully.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatalf("stop %s: %v", p.name, err)
-	}
+	testkit.Must(t, p.cmd.Process.Signal(syscall.SIGTERM), "stop %s", p.name)
 	p.wait(t)
 	if p.err != nil {
 		t.Errorf("%s did not stop gracefully: %v\n%s", p.name, p.err, tail(p.complaints.String(), 4000))

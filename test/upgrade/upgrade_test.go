@@ -29,6 +29,7 @@ import (
 	"github.com/eventyard/eventyard/grid"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/test/upgrade"
@@ -77,29 +78,21 @@ type yard struct {
 func open(t *testing.T, base string) *yard {
 	y := &yard{data: unpack(t, base+".tar.gz"), receiver: newReceiver(t)}
 	text, err := os.ReadFile(base + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &y.Manifest); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, json.Unmarshal(text, &y.Manifest))
 	y.refreshProducers(t)
 	s, err := server.New(server.Config{
 		DataDir: y.data, HTTP: "127.0.0.1:0", AMQP: "127.0.0.1:0", HTTPS: server.Off, AMQPS: server.Off,
 		Grid: server.Grid{TopicRetention: century, DeadLetterKeep: century, DeadLetterDelay: -1, ProbationAfter: -1},
 		Log:  slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the yard ended: %v", err)
-		}
+		testkit.Check(t, <-ended, "the yard ended")
 	})
 	select {
 	case <-s.Started():
@@ -114,14 +107,10 @@ func open(t *testing.T, base string) *yard {
 // unpack gives a folder with an archive's content. What was written ahead is left as holes.
 func unpack(t *testing.T, archive string) string {
 	file, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	zip, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dir := t.TempDir()
 	for list := tar.NewReader(zip); ; {
 		entry, err := list.Next()
@@ -136,9 +125,7 @@ func unpack(t *testing.T, archive string) string {
 		} else {
 			err = unpackFile(path, list, entry.Size)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 }
 
@@ -171,18 +158,14 @@ func unpackFile(path string, content io.Reader, size int64) (err error) {
 // all of them were active just now. A yard forgets those that were not for a week.
 func (y *yard) refreshProducers(t *testing.T) {
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(y.data, "meta.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer store.Close()
 	entries, err := store.List(t.Context(), "producers/")
 	if err != nil || len(entries) == 0 {
 		t.Fatalf("%d snapshots of producers, %v", len(entries), err)
 	}
 	for _, e := range entries {
-		if e.Value[0] != 2 {
-			t.Fatalf("%s has version %d", e.Key, e.Value[0])
-		}
+		testkit.MustEqual(t, e.Value[0], 2, "%s has version", e.Key)
 		in, out := e.Value[1:], []byte{2}
 		number := func() (n uint64) {
 			n, size := binary.Uvarint(in)
@@ -211,9 +194,7 @@ func (y *yard) refreshProducers(t *testing.T) {
 func (y *yard) do(t *testing.T, method, path string, body any) []byte {
 	t.Helper()
 	answer, err := y.Do(t.Context(), method, path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return answer
 }
 
@@ -253,9 +234,7 @@ func parse(t *testing.T, text []byte, into *any) {
 	*into = nil
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	if err := d.Decode(into); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Decode(into))
 }
 
 // differences says where got does not have all that want has. It may have more members.
@@ -308,17 +287,11 @@ func (y *yard) keys(t *testing.T) {
 
 func (y *yard) blobs(t *testing.T) {
 	var policy struct{ PrimaryKey string }
-	if err := json.Unmarshal(y.do(t, http.MethodGet, "/api/v1/policies/"+upgrade.Policy, nil), &policy); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(y.do(t, http.MethodGet, "/api/v1/policies/"+upgrade.Policy, nil), &policy))
 	credential, err := azblob.NewSharedKeyCredential("eventyard", policy.PrimaryKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	client, err := azblob.NewClientWithSharedKeyCredential(y.HTTP+"/blob/eventyard", credential, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, digest := range y.Blobs {
 		blob, err := client.DownloadStream(t.Context(), y.Container, name, nil)
 		if err != nil {
@@ -337,14 +310,10 @@ func (y *yard) blobs(t *testing.T) {
 	pages := client.NewListBlobsFlatPager(y.Container, nil)
 	for left := len(y.Blobs); ; {
 		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		left -= len(page.Segment.BlobItems)
 		if !pages.More() {
-			if left != 0 {
-				t.Errorf("%d blobs are not listed", left)
-			}
+			testkit.Equal(t, left, 0, "blobs are not listed")
 			return
 		}
 	}
@@ -352,9 +321,7 @@ func (y *yard) blobs(t *testing.T) {
 
 func (y *yard) dial(t *testing.T) *hub.Client {
 	client, err := hub.Dial(t.Context(), y.ConnectionString(), hub.Config{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -500,32 +467,22 @@ func (y *yard) deliveries(t *testing.T) {
 
 func compact(t *testing.T, text []byte) []byte {
 	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Compact(&b, text))
 	return b.Bytes()
 }
 
 func (y *yard) pull(t *testing.T) {
 	var topic struct{ Keys struct{ Key1 string } }
-	if err := json.Unmarshal(y.Answers["/api/v1/topics/"+y.Topic], &topic); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(y.Answers["/api/v1/topics/"+y.Topic], &topic))
 	client, err := grid.NewPullClient(grid.PullConfig{Endpoint: y.HTTP, Topic: y.Topic, Subscription: y.PullFrom, Key: topic.Keys.Key1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	left := slices.Clone(y.Pull)
 	until(t, func() []string {
 		received, err := client.Receive(t.Context(), grid.ReceiveConfig{MaxEvents: 100, MaxWait: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, r := range received {
 			left = slices.DeleteFunc(left, func(id string) bool { return id == r.Event.ID })
-			if err := client.Acknowledge(t.Context(), r.Lock); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, client.Acknowledge(t.Context(), r.Lock))
 		}
 		if len(left) > 0 {
 			y.do(t, http.MethodPost, "/api/v1/subscriptions/"+y.PullFrom+"/redrive", map[string]any{})
@@ -554,9 +511,7 @@ func (y *yard) folder(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return slices.DeleteFunc(slices.Clone(y.InFolder), func(id string) bool { return found[id] })
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"pgregory.net/rapid"
 )
 
@@ -78,9 +79,7 @@ func TestFieldsThatAreEmptyAreLeftOut(t *testing.T) {
 	dst = AppendMapField(dst, "nothing", map[string]any{})
 	dst = AppendMapField(dst, "map", map[string]any{"b": 1.0, "a": "x"})
 	const want = `{"a":1,"text":"\n","number":"7","uuid":"00000000-0000-0000-0000-000000000001","bytes":"AQ==","map":{"a":"x","b":1.0}`
-	if string(dst) != want {
-		t.Errorf("got  %s\nwant %s", dst, want)
-	}
+	testkit.Equal(t, string(dst), want, "got  %s", dst)
 }
 
 // The escapes agree with the standard library's reading of them.

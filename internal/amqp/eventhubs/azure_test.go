@@ -17,6 +17,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The official Go client, as it is, over connections in memory.
@@ -142,9 +143,7 @@ func TestAzureStartPositions(t *testing.T) {
 		"after the number -1": {azeventhubs.StartPosition{SequenceNumber: ptr(int64(-1))}, "a"},
 	} {
 		p := y.partition(c, "0", &azeventhubs.PartitionClientOptions{StartPosition: tt.at})
-		if got := string(receiveAll(t, p, 1)[0].Body); got != tt.want {
-			t.Errorf("%s it reads %q, want %q", what, got, tt.want)
-		}
+		testkit.Equal(t, string(receiveAll(t, p, 1)[0].Body), tt.want, "%s it reads", what)
 		must(t, p.Close(t.Context()))
 	}
 }
@@ -160,12 +159,10 @@ func TestAzureProperties(t *testing.T) {
 	same(t, azeventhubs.EventHubProperties{CreatedOn: hub.Created, Name: "orders", PartitionIDs: []string{"0", "1"}}, props)
 	empty, err := c.GetPartitionProperties(t.Context(), "1", nil)
 	must(t, err)
-	if diff := cmp.Diff(azeventhubs.PartitionProperties{
+	testkit.Diff(t, azeventhubs.PartitionProperties{
 		BeginningSequenceNumber: -1, EventHubName: "orders", IsEmpty: true, LastEnqueuedOffset: "-1", LastEnqueuedSequenceNumber: -1, PartitionID: "1",
 		LastEnqueuedOn: yearOne,
-	}, empty); diff != "" {
-		t.Error(diff)
-	}
+	}, empty)
 	y.store("orders", "1", "a", "b")
 	fromProducer, err := p.GetPartitionProperties(t.Context(), "1", nil)
 	must(t, err)

@@ -10,6 +10,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // rpc is a pair of links to a node that answers requests.
@@ -128,9 +129,7 @@ func TestPuttingTokens(t *testing.T) {
 		})
 	}
 	wantStatus(t, c.ask(&goamqp.Message{Value: "x", ApplicationProperties: map[string]any{"operation": "delete-token"}}), 501, "$cbs does not know the operation 'delete-token'")
-	if n := y.metric("eventyard_amqp_tokens_total"); n != float64(len(tests)+1) {
-		t.Errorf("%v tokens were counted", n)
-	}
+	testkit.Equal(t, y.metric("eventyard_amqp_tokens_total"), float64(len(tests)+1), "tokens were counted")
 }
 
 // One link in each direction, and the place free the moment the session has ended.

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // beneath are the packages whose errors the table has to know, by their folders.
@@ -157,9 +158,7 @@ func TestErrorsAreReportedByConditionAndText(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			reported, _ := judge(somewhere, fmt.Errorf("while doing: %w", tt.err))
-			if reported.Condition != tt.condition {
-				t.Errorf("condition is %s, want %s", reported.Condition, tt.condition)
-			}
+			testkit.Equal(t, reported.Condition, tt.condition, "condition")
 			if tt.text != "" && reported.Description != tt.text {
 				t.Errorf("text is\n%s\nwant\n%s", reported.Description, tt.text)
 			}
@@ -180,9 +179,7 @@ func TestStatusesOfConditions(t *testing.T) {
 		condNotImplemented: 501, condBusy: 503, condTimeout: 408, condInternal: 500, condStolen: 500,
 	}
 	for condition, want := range tests {
-		if got := statusOf(condition); got != want {
-			t.Errorf("%s is %d, want %d", condition, got, want)
-		}
+		testkit.Equal(t, statusOf(condition), want, "%s", condition)
 	}
 	for _, a := range answers {
 		if status := statusOf(a.condition); status < 400 || status == 403 {
@@ -193,7 +190,5 @@ func TestStatusesOfConditions(t *testing.T) {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }

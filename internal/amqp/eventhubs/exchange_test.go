@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A client that takes no replies may not have us remember them for ever: it gets no more
@@ -32,9 +33,7 @@ func TestRequestsThatNobodyWantsTheReplyTo(t *testing.T) {
 			m.Properties = &goamqp.MessageProperties{ReplyTo: new("me")}
 			for i := range requests {
 				m.Properties.MessageID = uint64(i)
-				if err := sender.Send(t.Context(), m, nil); err != nil {
-					t.Errorf("request %d: %v", i, err)
-				}
+				testkit.Check(t, sender.Send(t.Context(), m, nil), "request %d", i)
 				sent++
 			}
 		}()

@@ -27,6 +27,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Whatever a connection has begun has ended when the connection has. The official client
@@ -127,9 +128,7 @@ func newOrders(t testing.TB, partitions int) *yard {
 // same compares, and shows where it is not.
 func same(t testing.TB, want, got any, opts ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got, opts...)
 }
 
 func (y *yard) hub(name string, partitions int, groups ...string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func read(kind, hub string, more ...any) *goamqp.Message {
@@ -32,12 +33,10 @@ func TestReadingAHub(t *testing.T) {
 	must(t, err)
 	got := newRPC(t, y.session(), "$management").ask(read(typeHub, "ORDERS"))
 	wantStatus(t, got, 200, "OK")
-	if diff := cmp.Diff(map[string]any{
+	testkit.Diff(t, map[string]any{
 		"name": "Orders", "type": "com.microsoft:eventhub", "created_at": hub.Created, "partition_count": int32(3),
 		"partition_ids": []string{"0", "1", "2"}, "georeplication_factor": int32(1),
-	}, got.Value); diff != "" {
-		t.Error(diff)
-	}
+	}, got.Value)
 }
 
 // H10: what is told about a partition, before its first event and later.
@@ -79,24 +78,20 @@ func TestTypesOfManagementAnswers(t *testing.T) {
 	r := wire.NewReader(appendHub(nil, broker.Hub{Name: "h", Partitions: 2, Created: time.UnixMilli(5).UTC()}))
 	hub, err := r.ReadAny()
 	must(t, err)
-	if diff := cmp.Diff(wire.Map{
+	testkit.Diff(t, wire.Map{
 		{Key: "name", Value: "h"}, {Key: "type", Value: typeHub}, {Key: "created_at", Value: time.UnixMilli(5).UTC()},
 		{Key: "partition_count", Value: int32(2)}, {Key: "partition_ids", Value: wire.Array{Of: wire.CodeString32, Values: []any{"0", "1"}}},
 		{Key: "georeplication_factor", Value: int32(1)},
-	}, hub); diff != "" {
-		t.Error(diff)
-	}
+	}, hub)
 	r = wire.NewReader(appendPartition(nil, broker.PartitionInfo{Hub: "h", ID: "1", First: 3, Last: 2, LastOffset: "2", Empty: true}))
 	partition, err := r.ReadAny()
 	must(t, err)
-	if diff := cmp.Diff(wire.Map{
+	testkit.Diff(t, wire.Map{
 		{Key: "name", Value: "h"}, {Key: "type", Value: typePartition}, {Key: "partition", Value: "1"},
 		{Key: "begin_sequence_number", Value: int64(3)}, {Key: "last_enqueued_sequence_number", Value: int64(2)},
 		{Key: "last_enqueued_offset", Value: "2"}, {Key: "last_enqueued_time_utc", Value: yearOne},
 		{Key: "is_partition_empty", Value: true}, {Key: "runtime_info_retrieval_time_utc", Value: yearOne},
-	}, partition); diff != "" {
-		t.Error(diff)
-	}
+	}, partition)
 }
 
 func TestManagementRequestsThatFail(t *testing.T) {
@@ -221,7 +216,5 @@ func TestAskingAboutAllPartitionsAtOnce(t *testing.T) {
 		wantStatus(t, m, 200, "OK")
 		reported[m.Properties.CorrelationID] = true
 	}
-	if len(reported) != partitions {
-		t.Errorf("told about %d partitions", len(reported))
-	}
+	testkit.Equal(t, len(reported), partitions, "told about")
 }

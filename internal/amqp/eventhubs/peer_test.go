@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const (
@@ -166,9 +167,7 @@ func TestLinksEndWithTheirToken(t *testing.T) {
 		wantError(t, err, condUnauthorized, sendRefused)
 
 		must(t, otherSender.Send(t.Context(), text("renewed"), nil))
-		if got := texts(receive(t, other, 1)); got != "renewed" {
-			t.Errorf("it reads %q", got)
-		}
+		testkit.Equal(t, texts(receive(t, other, 1)), "renewed", "it reads")
 		_, err = other.Receive(t.Context(), nil)
 		wantError(t, err, condUnauthorized, "ExpiredToken: The token is expired. Expiration time: 2000-01-01T00:01:50Z.")
 

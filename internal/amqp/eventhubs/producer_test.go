@@ -7,6 +7,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // idempotent attaches a producer that numbers its events; nil asks the server to choose.
@@ -69,9 +70,7 @@ func TestIdempotentProducers(t *testing.T) {
 	must(t, sender.Send(t.Context(), me.numbers(t, 4, "d"), nil))
 	same(t, []string{"a", "b", "c", "d"}, y.stored("orders", "1"))
 	got := receive(t, newReceiver(t, s, "orders/ConsumerGroups/$Default/Partitions/1", listening{}), 1)[0]
-	if len(got.Annotations) != 3 {
-		t.Errorf("a consumer sees %v", got.Annotations)
-	}
+	testkit.Equal(t, len(got.Annotations), 3, "a consumer sees %v", got.Annotations)
 
 	// The numbers have to be there, and be its own.
 	wantError(t, sender.Send(t.Context(), text("x"), nil), condArgument, "The events are not numbered as an idempotent producer's: ")
@@ -92,9 +91,7 @@ func TestAProducerThatMissedAnAnswer(t *testing.T) {
 	must(t, sender.Close(t.Context()))
 	sender = newSender(t, s, "orders/Partitions/0", idempotent(me.id, me.epoch, int32(1)))
 	again := identityOf(t, sender)
-	if want := (identity{me.id, me.epoch, 1}); again != want {
-		t.Errorf("told %+v, want %+v", again, want)
-	}
+	testkit.Equal(t, again, identity{me.id, me.epoch, 1}, "told")
 	must(t, sender.Send(t.Context(), again.numbers(t, again.last+1, "b", "c"), nil))
 	must(t, sender.Send(t.Context(), again.numbers(t, again.last+3, "d"), nil))
 	same(t, []string{"a", "b", "c", "d"}, y.stored("orders", "0"))
@@ -109,9 +106,7 @@ func TestAProducersEpochIsStolen(t *testing.T) {
 	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a"), nil))
 	thief := newSender(t, y.session(), "orders/Partitions/0", idempotent(me.id, me.epoch+1, int32(1)))
 	stolen := identityOf(t, thief)
-	if want := (identity{me.id, me.epoch + 1, 1}); stolen != want {
-		t.Errorf("the thief is %+v", stolen)
-	}
+	testkit.Equal(t, stolen, identity{me.id, me.epoch + 1, 1}, "the thief")
 	back := newSender(t, y.session(), "orders/Partitions/0", idempotent(me.id, me.epoch, int32(1)))
 	for _, robbed := range []*goamqp.Sender{sender, back} {
 		err := robbed.Send(t.Context(), me.numbers(t, 2, "x"), nil)
@@ -148,9 +143,7 @@ func TestProducersThatKnowSomeOfTheirState(t *testing.T) {
 	// Who says that there is none counts from 0.
 	zero := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, int32(-1)))
 	fresh := identityOf(t, zero)
-	if fresh.last != -1 {
-		t.Errorf("the answer is %+v", fresh)
-	}
+	testkit.Equal(t, fresh.last, -1, "the answer is %+v", fresh)
 	must(t, zero.Send(t.Context(), fresh.numbers(t, 0, "0"), nil))
 }
 
@@ -163,9 +156,7 @@ func TestAProducersKeys(t *testing.T) {
 	m.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: "key"}
 	must(t, sender.Send(t.Context(), m, nil))
 	got := receive(t, newReceiver(t, s, firstPartition, listening{}), 1)[0]
-	if key := annotation[string](t, got, wire.AnnotationPartitionKey); key != "key" {
-		t.Errorf("key is %q", key)
-	}
+	testkit.Equal(t, annotation[string](t, got, wire.AnnotationPartitionKey), "key", "key")
 }
 
 func TestProducersThatAreRefused(t *testing.T) {

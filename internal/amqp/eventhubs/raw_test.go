@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // raw is a client that sends exactly what it is told to, frame by frame: for what other
@@ -70,9 +71,7 @@ func (c *raw) sasl(mechanism wire.Symbol) {
 		c.t.Fatalf("%s is not among the mechanisms %v", mechanism, offered)
 	}
 	c.writeFrame(wire.FrameSASL, 0, wire.AppendSASLInit(nil, &wire.SASLInit{Mechanism: mechanism}), nil)
-	if f := c.readFrame(); f.descriptor != wire.DescriptorSASLOutcome {
-		c.t.Fatalf("the answer is %x", f.descriptor)
-	}
+	testkit.MustEqual(c.t, c.readFrame().descriptor, wire.DescriptorSASLOutcome, "the answer")
 }
 
 // plain logs in by a policy's name and key.

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const firstPartition = "orders/ConsumerGroups/$Default/Partitions/0"
@@ -70,9 +71,7 @@ func TestEverythingComesBackAsSent(t *testing.T) {
 			if n := annotation[int64](t, got, wire.AnnotationSequenceNumber); n != int64(i) {
 				t.Errorf("sequence number is %d, want %d", n, i)
 			}
-			if offset := annotation[string](t, got, wire.AnnotationOffset); offset != strconv.Itoa(i) {
-				t.Errorf("offset is %q", offset)
-			}
+			testkit.Equal(t, annotation[string](t, got, wire.AnnotationOffset), strconv.Itoa(i), "offset")
 			if at := annotation[time.Time](t, got, wire.AnnotationEnqueuedTime); at.Before(t0) || at.After(time.Now()) {
 				t.Errorf("enqueued at %v, sent at %v", at, t0)
 			}
@@ -131,12 +130,8 @@ func TestTheHubsOwnAnnotationsAreTheHubs(t *testing.T) {
 	}
 	must(t, newSender(t, s, "orders/Partitions/0", nil).Send(t.Context(), m, nil))
 	got := receive(t, newReceiver(t, s, firstPartition, listening{}), 1)[0]
-	if n := annotation[int64](t, got, wire.AnnotationSequenceNumber); n != 0 {
-		t.Errorf("sequence number is %d", n)
-	}
-	if key := annotation[string](t, got, wire.AnnotationPartitionKey); key != "key" {
-		t.Errorf("key is %q", key)
-	}
+	testkit.Equal(t, annotation[int64](t, got, wire.AnnotationSequenceNumber), 0, "sequence number")
+	testkit.Equal(t, annotation[string](t, got, wire.AnnotationPartitionKey), "key", "key")
 	if len(got.Annotations) != 5 || got.Annotations["x-mine"] != "kept" || got.DeliveryAnnotations != nil {
 		t.Errorf("annotations are %v and %v", got.Annotations, got.DeliveryAnnotations)
 	}
@@ -246,9 +241,7 @@ func TestReceiversThatAreRefused(t *testing.T) {
 	r := newReceiver(t, s, firstPartition, listening{})
 	_, err := s.NewReceiver(t.Context(), firstPartition, listening{epoch: int64(5), from: offset + " > '99'"}.options())
 	wantError(t, err, condArgument, "The supplied offset '99' is invalid.")
-	if got := texts(receive(t, r, 3)); got != "a b c" {
-		t.Errorf("it reads %q", got)
-	}
+	testkit.Equal(t, texts(receive(t, r, 3)), "a b c", "it reads")
 	// $Default is found in any case, and so is the hub.
 	receive(t, newReceiver(t, s, "/ORDERS/consumergroups/$DEFAULT/partitions/0/", listening{}), 3)
 }
@@ -377,20 +370,14 @@ func TestReceiversGoOnBehindDamage(t *testing.T) {
 	y.hub("orders", 1)
 	y.store("orders", "0", "a", "b", "c", "d", "e")
 	r := newReceiver(t, y.session(), firstPartition, listening{})
-	if got := texts(receive(t, r, 3)); got != "a d e" {
-		t.Errorf("it reads %q", got)
-	}
-	if n := y.metric("eventyard_amqp_damage_passed_total"); n != 1 {
-		t.Errorf("damage was passed %v times", n)
-	}
+	testkit.Equal(t, texts(receive(t, r, 3)), "a d e", "it reads")
+	testkit.Equal(t, y.metric("eventyard_amqp_damage_passed_total"), 1, "damage was passed")
 	// An event is counted when it has been handed over, which may be after it was received.
 	n := y.metric("eventyard_amqp_delivered_events_total")
 	for deadline := time.Now().Add(10 * time.Second); n < 3 && time.Now().Before(deadline); n = y.metric("eventyard_amqp_delivered_events_total") {
 		runtime.Gosched()
 	}
-	if n != 3 {
-		t.Errorf("%v events were delivered", n)
-	}
+	testkit.Equal(t, n, 3, "events were delivered")
 }
 
 func TestDamageWithNothingBehindItEndsTheLink(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // message encodes a message of sections, each given by its descriptor and value.
@@ -111,11 +112,9 @@ func decodeReply(t testing.TB, msg []byte) decoded {
 // Both spellings, exact types, and the condition only where something failed.
 func TestRepliesHaveBothSpellings(t *testing.T) {
 	ok := decodeReply(t, (&reply{status: 202, description: "Accepted"}).append(nil, nil))
-	if diff := cmp.Diff(map[string]any{
+	testkit.Diff(t, map[string]any{
 		"status-code": int32(202), "statusCode": int32(202), "status-description": "Accepted", "statusDescription": "Accepted",
-	}, ok.status); diff != "" {
-		t.Error(diff)
-	}
+	}, ok.status)
 	if len(ok.properties) != propertyCount || ok.body != nil {
 		t.Errorf("there are %d properties, and the body is %v", len(ok.properties), ok.body)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const revoked = "RevokedToken: "
@@ -81,9 +82,7 @@ func TestLinksEndWhenTheirPolicyDoes(t *testing.T) {
 				check("the key", tt.primary, plain, s1, r1)
 				check("the token", tt.primary, token, s2, r2)
 				check("the token by the other key", tt.secondary, second, s3, r3)
-				if took := time.Since(began); took != 0 {
-					t.Errorf("it took %v", took)
-				}
+				testkit.Equal(t, time.Since(began), 0, "it took")
 			})
 		})
 	}
@@ -216,9 +215,7 @@ func TestConnectionsWithoutATokenEnd(t *testing.T) {
 				t.Errorf("%s: ended with %v", what, remote)
 			}
 		}
-		if n := y.metric("eventyard_amqp_abandoned_connections_total"); n != 2 {
-			t.Errorf("%v were counted", n)
-		}
+		testkit.Equal(t, y.metric("eventyard_amqp_abandoned_connections_total"), 2, "were counted")
 		time.Sleep(30 * time.Minute)
 		must(t, sender.Send(t.Context(), text("x"), nil))
 		must(t, newSender(t, logged, "orders", nil).Send(t.Context(), text("x"), nil))

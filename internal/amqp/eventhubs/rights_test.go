@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // always is the view of a yard in which no policy ever changes.
@@ -83,9 +84,7 @@ func TestRightsReachWhatIsBeneath(t *testing.T) {
 		{"orders", auth.Manage, false},
 	}
 	for _, tt := range tests {
-		if got := r.allow(auth.EntityOf(tt.path), tt.need); got != tt.want {
-			t.Errorf("%s to %q is %v", tt.need, tt.path, got)
-		}
+		testkit.Equal(t, r.allow(auth.EntityOf(tt.path), tt.need), tt.want, "%s to %q", tt.need, tt.path)
 	}
 }
 
@@ -335,9 +334,7 @@ func TestVigil(t *testing.T) {
 				tt.do(&r, &view{gone: map[string]bool{}})
 				time.Sleep(100 * time.Hour)
 				synctest.Wait()
-				if ended != tt.want {
-					t.Errorf("given up after %v, want %v", ended, tt.want)
-				}
+				testkit.Equal(t, ended, tt.want, "given up after")
 			})
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H4: every form in which clients say where to begin.
@@ -45,9 +46,7 @@ func TestSelectorsInEveryForm(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			s, err := parseSelector(tt.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if s.at.String() != tt.want.String() {
 				t.Errorf("%q begins at %v, want %v", tt.text, s.at, tt.want)
 			}
@@ -109,9 +108,7 @@ func TestTextsOfPositionsPastTheEnd(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s, err := parseSelector(tt.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got := s.textPastEnd(&eventlog.PositionError{Asked: 489, Last: 482}); got != tt.want {
 			t.Errorf("%q is refused with\n%s\nwant\n%s", tt.text, got, tt.want)
 		}

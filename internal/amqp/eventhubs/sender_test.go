@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func text(body string) *goamqp.Message { return goamqp.NewMessage([]byte(body)) }
@@ -38,9 +39,7 @@ func TestPublishing(t *testing.T) {
 	s := y.session()
 
 	toPartition := newSender(t, s, "orders/Partitions/2", nil)
-	if got := toPartition.MaxMessageSize(); got != 1<<20 {
-		t.Errorf("the largest message is %d", got)
-	}
+	testkit.Equal(t, toPartition.MaxMessageSize(), 1<<20, "the largest message")
 	must(t, toPartition.Send(t.Context(), text("named"), nil))
 	withKey := text("named, with a key")
 	withKey.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: "device-2"}
@@ -105,9 +104,7 @@ func TestPublishingABatch(t *testing.T) {
 	for i := range 4 {
 		total += len(y.stored("orders", strconv.Itoa(i)))
 	}
-	if total != 100 {
-		t.Errorf("%d events are stored", total)
-	}
+	testkit.Equal(t, total, 100, "events are stored")
 
 	// The events' own key, where all have the same, is as good as the envelope's.
 	own := text("own key")
@@ -123,9 +120,7 @@ func TestPublishingTooMuch(t *testing.T) {
 	y := newYard(t, func(s *setup) { s.handler.MaxMessageBytes = 2000 })
 	y.hub("orders", 1)
 	sender := newSender(t, y.session(), "orders", nil)
-	if got := sender.MaxMessageSize(); got != 2000 {
-		t.Errorf("the largest message is %d", got)
-	}
+	testkit.Equal(t, sender.MaxMessageSize(), 2000, "the largest message")
 	c := y.raw() // go-amqp would not send it
 	c.plain("RootManageSharedAccessKey")
 	c.open()
@@ -162,9 +157,7 @@ func TestPublishingSettled(t *testing.T) {
 	must(t, sender.Send(t.Context(), text("a"), nil))
 	must(t, sender.Send(t.Context(), text("b"), nil))
 	r := newReceiver(t, y.session(), "orders/ConsumerGroups/$Default/Partitions/0", listening{})
-	if got := texts(receive(t, r, 2)); got != "a b" {
-		t.Errorf("stored is %q", got)
-	}
+	testkit.Equal(t, texts(receive(t, r, 2)), "a b", "stored")
 }
 
 // Many messages are under way at once, and each is settled when it is stored.
@@ -198,9 +191,7 @@ func TestPublishingManyAtOnce(t *testing.T) {
 		for _, body := range y.stored("orders", strconv.Itoa(p)) {
 			var i, n int
 			fmt.Sscan(body, &i, &n)
-			if n != next[i] {
-				t.Fatalf("sender %d: %d follows %d", i, n, next[i]-1)
-			}
+			testkit.MustEqual(t, n, next[i], "sender %d: follows %d", i, next[i]-1)
 			next[i]++
 		}
 	}
@@ -321,9 +312,7 @@ func TestNothingIsAcceptedEarly(t *testing.T) {
 			wantError(t, rejected.Error, condTimeout, "The outcome is unknown: ")
 		}
 	}
-	if reported != 1 {
-		t.Errorf("%d of 2 were told to be in doubt", reported)
-	}
+	testkit.Equal(t, reported, 1, "of 2 were told to be in doubt")
 }
 
 // What was submitted is stored although its sender has gone; the connection's end waits
@@ -343,9 +332,7 @@ func TestWhatWasSubmittedIsStored(t *testing.T) {
 	defer c.Close()
 	run, err := c.Next(t.Context())
 	must(t, err)
-	if got := bodyOf(t, run.Events[0].Message); got != "a" {
-		t.Errorf("stored is %q", got)
-	}
+	testkit.Equal(t, bodyOf(t, run.Events[0].Message), "a", "stored")
 }
 
 // H2: the bytes under way are bounded, whatever credit there is: the connection is not

@@ -8,6 +8,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2: what fits the link fits the log, also as many small events; except that a key
@@ -27,7 +28,5 @@ func TestWhatFitsTheLinkFitsTheLog(t *testing.T) {
 	wantError(t, sender.Send(t.Context(), batch, nil), condMessageSize, "Publish to orders/0: batch is too large: ")
 
 	must(t, sender.Send(t.Context(), text("x"), nil))
-	if n := len(y.stored("orders", "0")); n != fit+1 {
-		t.Errorf("%d events are stored, want %d", n, fit+1)
-	}
+	testkit.Equal(t, len(y.stored("orders", "0")), fit+1, "events are stored")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func epoch(n int64) *int64 { return &n }
@@ -53,9 +54,7 @@ func TestTheTextOfMissingRights(t *testing.T) {
 	const want = "Unauthorized access. 'Send' claim(s) are required to perform this operation. Resource: 'sb://localhost:5672/orders/Partitions/3'."
 	at := somewhere
 	at.group = ""
-	if got := at.textUnauthorized(auth.Send); got != want {
-		t.Errorf("text is\n%s\nwant\n%s", got, want)
-	}
+	testkit.Equal(t, at.textUnauthorized(auth.Send), want, "text")
 	at.host = ""
 	if got := at.textUnauthorized(auth.Listen); !strings.Contains(got, "'Listen' claim(s)") || !strings.Contains(got, "'sb://yard/orders") {
 		t.Errorf("text is\n%s", got)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -129,9 +130,7 @@ func TestYardKeepsWhatProcessorsShare(t *testing.T) {
 	// It is what the yard itself knows.
 	there, err := y.groups.Leases(t.Context(), processor.Group{Hub: "orders", Group: "$Default"})
 	must(t, err)
-	if len(there) != 2 {
-		t.Errorf("the yard knows %+v", there)
-	}
+	testkit.Equal(t, len(there), 2, "the yard knows %+v", there)
 }
 
 func TestYardRequestsThatFail(t *testing.T) {
@@ -243,9 +242,7 @@ func TestYardEntriesComeInPages(t *testing.T) {
 		q.After, more = keys[len(keys)-1], r.More
 	}
 	for i, key := range keys {
-		if key != fmt.Sprintf("big/%02d", i) {
-			t.Errorf("entry %d is %s", i, key)
-		}
+		testkit.Equal(t, key, fmt.Sprintf("big/%02d", i), "entry %d", i)
 	}
 	if len(keys) != entries || pages < 3 {
 		t.Errorf("%d entries on %d pages", len(keys), pages)
@@ -313,9 +310,7 @@ func TestTooManyYardRequests(t *testing.T) {
 			ids = append(ids, c.start(groupwire.OpLeases, "orders", groupwire.LeasesRequest{About: inDefault}))
 		}
 		synctest.Wait()
-		if n := h.holding.Load(); n != maxCalls {
-			t.Errorf("%d are under way", n)
-		}
+		testkit.Equal(t, h.holding.Load(), maxCalls, "are under way")
 		wantStatus(t, other.call(groupwire.OpLeases, "orders", groupwire.LeasesRequest{About: inDefault}), groupwire.StatusTooMany, "Too many requests")
 		close(h.held)
 		for _, id := range ids {
@@ -361,9 +356,7 @@ func TestYardRequestsEndWithTheirLink(t *testing.T) {
 		synctest.Wait()
 		must(t, c.sender.Close(t.Context()))
 		synctest.Wait()
-		if n := h.holding.Load(); n != 1 {
-			t.Errorf("%d are under way", n)
-		}
+		testkit.Equal(t, h.holding.Load(), 1, "are under way")
 		close(h.held)
 		wantStatus(t, other.reply(id), groupwire.StatusOK, "OK")
 	})
@@ -439,9 +432,7 @@ func FuzzParseCall(f *testing.F) {
 		}
 		before := string(body)
 		clear(raw)
-		if string(body) != before {
-			t.Error("the body is the sender's")
-		}
+		testkit.Equal(t, string(body), before, "the body is the sender's")
 	})
 }
 

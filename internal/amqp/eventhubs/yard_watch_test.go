@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func deliveryOf(raw []byte) *amqp.Delivery { return &amqp.Delivery{Payload: raw} }
@@ -85,17 +86,13 @@ func TestForsakenWatch(t *testing.T) {
 		token := c.first("orders")
 		time.Sleep(pollGap - time.Second)
 		synctest.Wait()
-		if h.watching.Load() != 1 {
-			t.Fatal("the watch ended at once")
-		}
+		testkit.MustEqual(t, h.watching.Load(), 1, "the watch ended at once")
 		if reported := good[groupwire.WatchReply](t, c.reply(c.watch("orders", token))); reported.Changed {
 			t.Errorf("told %+v", reported)
 		}
 		time.Sleep(pollGap)
 		synctest.Wait()
-		if h.watching.Load() != 0 {
-			t.Fatal("the watch goes on for nobody")
-		}
+		testkit.MustEqual(t, h.watching.Load(), 0, "the watch goes on for nobody")
 		if reported := good[groupwire.WatchReply](t, c.reply(c.watch("orders", token))); !reported.Changed {
 			t.Errorf("told %+v", reported)
 		}
@@ -188,9 +185,7 @@ func TestConnectionEndsWhileWaiting(t *testing.T) {
 		synctest.Wait()
 		must(t, conn.Close())
 		synctest.Wait()
-		if n := h.watching.Load(); n != 0 {
-			t.Errorf("%d watch on", n)
-		}
+		testkit.Equal(t, h.watching.Load(), 0, "watch on")
 	})
 }
 

@@ -163,9 +163,7 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 // what they are.
 func FuzzDecode(f *testing.F) {
 	stored, err := Append(nil, full())
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Add(stored)
 	f.Add(section(f, wire.DescriptorSequence, []any{"a", nil}))
 	f.Add(join(section(f, wire.DescriptorProperties, []any{int32(1)}), section(f, wire.DescriptorValue, wire.Map{{Key: nil, Value: 1}})))
@@ -186,9 +184,7 @@ func FuzzDecode(f *testing.F) {
 			return // a sender's slip that we do not repeat
 		}
 		again, err := Decode(written)
-		if err != nil {
-			t.Fatalf("cannot decode % x: %v", written, err)
-		}
+		testkit.Must(t, err, "cannot decode % x", written)
 		// Compared as bytes, because NaN differs from itself.
 		if twice, err := Append(nil, again); err != nil || !bytes.Equal(twice, written) {
 			t.Fatalf("% x is written as % x, %v", written, twice, err)
@@ -199,9 +195,7 @@ func FuzzDecode(f *testing.F) {
 func TestBodyDoesNotAllocate(t *testing.T) {
 	stored, err := Append(nil, full())
 	testkit.Must(t, err)
-	if n := testing.AllocsPerRun(100, func() { _, _ = Body(stored) }); n != 0 {
-		t.Errorf("Body allocates %.0f times", n)
-	}
+	testkit.Equal(t, testing.AllocsPerRun(100, func() { _, _ = Body(stored) }), 0, "Body allocates")
 }
 
 // plain is an event as the HTTP listener and the command line send them.

@@ -49,9 +49,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		"normalizing":      func() { dst, _, _ = Normalize(dst[:0], msg) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if n := testing.AllocsPerRun(100, f); n != 0 {
-				t.Errorf("%s allocates %.0f times", name, n)
-			}
+			testkit.Equal(t, testing.AllocsPerRun(100, f), 0, "%s allocates", name)
 		})
 	}
 }

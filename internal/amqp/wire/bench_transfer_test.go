@@ -1,6 +1,10 @@
 package wire
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
 
 // small is an event of 100 bytes in its stored form.
 func small(t testing.TB) []byte { return section(t, DescriptorData, make([]byte, 100)) }
@@ -58,9 +62,7 @@ func TestTransfersDoNotAllocate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if n := testing.AllocsPerRun(100, f); n != 0 {
-				t.Errorf("%s allocates %.0f times", name, n)
-			}
+			testkit.Equal(t, testing.AllocsPerRun(100, f), 0, "%s allocates", name)
 		})
 	}
 }

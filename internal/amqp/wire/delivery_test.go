@@ -46,9 +46,7 @@ func TestADeliveredEvent(t *testing.T) {
 		"a3 13 782d6f70742d656e7175657565642d74696d65 83 00 00 00 01 02 03 04 05" +
 		"a3 0c 782d6f70742d6f6666736574 a1 01 37"
 	want := join(unhex(t, "00 53 72 c1 50 06"+annotations), data)
-	if got := deliver(t, d, data); !bytes.Equal(got, want) {
-		t.Errorf("delivered % x, want % x", got, want)
-	}
+	testkit.Slices(t, deliver(t, d, data), want, "delivered")
 	d.Metrics = &DeliveryMetrics{LastSequence: 15, LastTime: 1, Retrieved: 2}
 	metrics := unhex(t, "00 53 71 c1 8e 08"+
 		"a3 1d 6c6173745f656e7175657565645f73657175656e63655f6e756d626572 81 00 00 00 00 00 00 00 0f"+
@@ -56,9 +54,7 @@ func TestADeliveredEvent(t *testing.T) {
 		"a3 1f 72756e74696d655f696e666f5f72657472696576616c5f74696d655f757463 83 00 00 00 00 00 00 00 02"+
 		"a3 14 6c6173745f656e7175657565645f6f6666736574 a1 02 31 35")
 	header := section(t, DescriptorHeader, []any{true})
-	if got := deliver(t, d, join(header, data)); !bytes.Equal(got, join(header, metrics, want)) {
-		t.Errorf("delivered % x, want % x", got, join(header, metrics, want))
-	}
+	testkit.Slices(t, deliver(t, d, join(header, data)), join(header, metrics, want), "delivered")
 }
 
 // H3: the hub's annotations come first, then those of the sender; all else is as stored.
@@ -103,9 +99,7 @@ func TestDeliveriesOfStoredMessages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := deliver(t, &c.d, join(c.header, c.mine, c.stored))
 			want := join(c.header, section(t, DescriptorMessageAnnotations, append(reported(&c.d), c.foreign...)), c.stored)
-			if decoded(t, got) != decoded(t, want) {
-				t.Errorf("delivered % x, want % x", got, want)
-			}
+			testkit.Equal(t, decoded(t, got), decoded(t, want), "delivered % x, want % x", got, want)
 			m, err := Sections(got)
 			if err != nil || m.longDescriptor || !bytes.Equal(m.Header, c.header) || !bytes.Equal(m.Tail, c.stored) {
 				t.Errorf("delivered %+v, %v; want the header % x and the rest % x", m, err, c.header, c.stored)
@@ -134,9 +128,7 @@ func TestDeliveriesAtEveryLength(t *testing.T) {
 	for n := range 300 {
 		d := &Delivery{Sequence: 1, Key: bytes.Repeat([]byte("k"), n)}
 		m, err := Sections(deliver(t, d, data))
-		if err != nil {
-			t.Fatalf("key of %d bytes: %v", n, err)
-		}
+		testkit.Must(t, err, "key of %d bytes", n)
 		if own, err := m.Own(); err != nil || !bytes.Equal(own.Key, d.Key) {
 			t.Fatalf("key of %d bytes: read %q, %v", n, own.Key, err)
 		}
@@ -184,9 +176,7 @@ func TestDeliveriesAreReadByAnotherDecoder(t *testing.T) {
 		delivered, err := AppendDelivery(nil, d, stored)
 		testkit.Must(t, err)
 		var got amqp.Message
-		if err := got.UnmarshalBinary(delivered); err != nil {
-			t.Fatalf("% x: %v", delivered, err)
-		}
+		testkit.Must(t, got.UnmarshalBinary(delivered), "% x", delivered)
 		if want := oracleAnnotations(reported(d), foreign); !cmp.Equal(got.Annotations, want) {
 			t.Fatalf("annotations %s", cmp.Diff(want, got.Annotations))
 		}

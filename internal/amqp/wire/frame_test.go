@@ -1,9 +1,10 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestFrameHeaders(t *testing.T) {
@@ -60,7 +61,5 @@ func TestFramesAreWritten(t *testing.T) {
 		unhex(t, "00 00 00 0f 02 00 01 02 00 53 18 c0 02 01 40"),
 		unhex(t, "00 00 00 11 02 01 00 00 00 53 44 c0 04 02 50 00 40"),
 		unhex(t, "00 00 00 08 02 00 00 00"))
-	if !bytes.Equal(dst, want) {
-		t.Errorf("written % x, want % x", dst, want)
-	}
+	testkit.Slices(t, dst, want, "written")
 }

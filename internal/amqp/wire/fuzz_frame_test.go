@@ -120,9 +120,7 @@ func FuzzDelivery(f *testing.F) {
 			return
 		}
 		delivered, err := AppendDelivery(nil, d, stored)
-		if err != nil {
-			t.Fatalf("stored % x: %v", stored, err)
-		}
+		testkit.Must(t, err, "stored % x", stored)
 		checkDelivered(t, d, stored, delivered)
 	})
 }
@@ -131,9 +129,7 @@ func checkDelivered(t *testing.T, d *Delivery, stored, delivered []byte) {
 	was, err := Sections(stored)
 	testkit.Must(t, err)
 	is, err := Sections(delivered)
-	if err != nil {
-		t.Fatalf("delivered % x: %v", delivered, err)
-	}
+	testkit.Must(t, err, "delivered % x", delivered)
 	if !bytes.Equal(is.Header, was.Header) || !bytes.Equal(is.Tail, was.Tail) {
 		t.Fatalf("stored % x, delivered % x", stored, delivered)
 	}
@@ -141,9 +137,7 @@ func checkDelivered(t *testing.T, d *Delivery, stored, delivered []byte) {
 		t.Fatalf("metrics %v, delivered % x", d.Metrics, is.DeliveryAnnotations)
 	}
 	want := slices.Concat(reported(d), annotationsOf(t, was))
-	if diff := cmp.Diff(want, annotationsOf(t, is), cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
-		t.Fatal(diff)
-	}
+	testkit.MustDiff(t, want, annotationsOf(t, is), cmpopts.EquateNaNs(), cmpopts.EquateEmpty())
 	own, err := is.Own()
 	if err != nil || !bytes.Equal(own.Key, d.Key) || own.Producer != (ProducerMark{}) {
 		t.Fatalf("delivered with %+v, %v", own, err)

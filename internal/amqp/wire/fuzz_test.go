@@ -58,9 +58,7 @@ func FuzzReadAny(f *testing.F) {
 		if errors.Is(err, ErrText) {
 			return // strangers may send such text; we do not write it
 		}
-		if err != nil {
-			t.Fatalf("cannot write %#v: %v", v, err)
-		}
+		testkit.Must(t, err, "cannot write %#v", v)
 		r := NewReader(encoded)
 		again, err := r.ReadAny()
 		if err != nil || r.Len() != 0 {
@@ -119,9 +117,7 @@ func FuzzSections(f *testing.F) {
 					t.Fatal(err)
 				}
 			}
-			if r.Len() != 0 {
-				t.Fatalf("%d bytes behind the last data section", r.Len())
-			}
+			testkit.MustEqual(t, r.Len(), 0, "bytes behind the last data section")
 		}
 	})
 }

@@ -76,9 +76,7 @@ func TestNormalize(t *testing.T) {
 			if hasKey := c.key != "-"; (own.Key != nil) != hasKey || hasKey && string(own.Key) != c.key {
 				t.Errorf("key %q (nil: %t), want %q", own.Key, own.Key == nil, c.key)
 			}
-			if !bytes.Equal(c.msg, sent) {
-				t.Error("the sender's bytes were changed")
-			}
+			testkit.Slices(t, c.msg, sent, "the sender's bytes were changed")
 			checkStored(t, c.msg, c.want, own)
 		})
 	}

@@ -201,9 +201,7 @@ func TestPerformativesSurviveTheWire(t *testing.T) {
 				if err != nil || read.descriptor != c.descriptor || !reflect.DeepEqual(got, want) {
 					t.Fatalf("read %#v, %v; want %#v", got, err, want)
 				}
-				if len(rest) != 1 {
-					t.Fatalf("% x is left, want 3f", rest)
-				}
+				testkit.MustEqual(t, len(rest), 1, "% x is left", rest)
 				checkFullList(t, encoded, c.descriptor, c.fields)
 				cut := rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")
 				if got, _, _, err := readBody(encoded[:cut:cut]); err == nil {

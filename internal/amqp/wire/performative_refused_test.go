@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestPerformativesThatAreNoneAreRefused(t *testing.T) {
@@ -68,9 +70,7 @@ func TestPerformativesThatAreNoneAreRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v, k, _, err := readBody(unhex(t, c.hex))
-			if !errors.Is(err, c.err) {
-				t.Errorf("%s: read %+v, %v; want %v", c.name, v, err, c.err)
-			}
+			testkit.ErrorIs(t, err, c.err, "%s: read %+v", c.name, v)
 			var where *DecodeError
 			if !errors.As(err, &where) || !strings.HasPrefix(err.Error(), "read "+k.name+": ") {
 				t.Errorf("%s: error %q does not tell what and where", c.name, err)

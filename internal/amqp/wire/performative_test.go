@@ -1,9 +1,10 @@
 package wire
 
 import (
-	"bytes"
 	"reflect"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // exact is a performative in the very bytes that we write. Sizes and counts were reckoned
@@ -95,13 +96,9 @@ func TestPerformativesAreWrittenAndReadAsTheStandardSays(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(got, v.value) {
 				t.Fatalf("read %+v, %v; want %+v", got, err, v.value)
 			}
-			if string(rest) != "payload" {
-				t.Errorf("%q is left, want the payload", rest)
-			}
+			testkit.Equal(t, string(rest), "payload", "%q is left", rest)
 			written := c.append([]byte("before"), v.value)
-			if want := append([]byte("before"), encoded...); !bytes.Equal(written, want) {
-				t.Errorf("written % x, want % x", written, want)
-			}
+			testkit.Slices(t, written, append([]byte("before"), encoded...), "written")
 			checkFullList(t, encoded, c.descriptor, c.fields)
 			seen[c.descriptor] = true
 		})
@@ -156,9 +153,7 @@ func TestPerformativesAreReadInEveryForm(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(got, v.value) {
 				t.Fatalf("read %+v, %v; want %+v", got, err, v.value)
 			}
-			if string(rest) != "payload" {
-				t.Errorf("%q is left, want the payload", rest)
-			}
+			testkit.Equal(t, string(rest), "payload", "%q is left", rest)
 		})
 	}
 }

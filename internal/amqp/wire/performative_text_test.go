@@ -37,12 +37,8 @@ func TestASourceIsEchoedByteForByte(t *testing.T) {
 	got, c, _, err := readBody(sent)
 	testkit.Must(t, err)
 	source := got.(Attach).Source
-	if want := (Map{{Symbol("f"), Described{uint64(0x468c00000004), ""}}}); !reflect.DeepEqual(source.Filter, want) {
-		t.Errorf("filter %+v, want %+v", source.Filter, want)
-	}
-	if echo := c.append(nil, got); !bytes.Equal(echo, sent) {
-		t.Errorf("echo % x, want % x", echo, sent)
-	}
+	testkit.Deep(t, source.Filter, Map{{Symbol("f"), Described{uint64(0x468c00000004), ""}}}, "filter")
+	testkit.Slices(t, c.append(nil, got), sent, "echo")
 	source.FilterBytes = nil
 	if echo, want := c.append(nil, got), attach(unhex(t, hexFilterOfOurs)); !bytes.Equal(echo, want) {
 		t.Errorf("echo % x without the bytes, want % x", echo, want)
@@ -76,18 +72,12 @@ func TestErrorsNotifyConditionAndDescription(t *testing.T) {
 	if got := (&Error{Condition: "amqp:not-found", Description: "no such hub"}).Error(); got != "amqp:not-found: no such hub" {
 		t.Error(got)
 	}
-	if got := (&Error{Condition: "amqp:not-found"}).Error(); got != "amqp:not-found" {
-		t.Error(got)
-	}
+	testkit.Equal(t, (&Error{Condition: "amqp:not-found"}).Error(), "amqp:not-found")
 }
 
 func TestAFieldOrAnother(t *testing.T) {
-	if got := Some[uint32](0).Or(7); got != 0 {
-		t.Errorf("a field of 0 gives %d", got)
-	}
-	if got := (Opt[uint32]{}).Or(7); got != 7 {
-		t.Errorf("no field gives %d, want 7", got)
-	}
+	testkit.Equal(t, Some[uint32](0).Or(7), 0, "a field of 0")
+	testkit.Equal(t, (Opt[uint32]{}).Or(7), 7, "no field")
 }
 
 func TestArraysOfText(t *testing.T) {

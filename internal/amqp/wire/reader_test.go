@@ -66,12 +66,8 @@ func TestTextWithoutCopyIsThatText(t *testing.T) {
 	if err != nil || string(text) != "text" {
 		t.Errorf("ReadStringBytes = %q, %v", text, err)
 	}
-	if got := r.Offset(); got != 6 {
-		t.Errorf("Offset = %d, want 6", got)
-	}
-	if got := len(r.Rest()); got != 6 {
-		t.Errorf("Rest has %d bytes, want 6", got)
-	}
+	testkit.Equal(t, r.Offset(), 6, "Offset")
+	testkit.Equal(t, len(r.Rest()), 6, "Rest bytes")
 	name, err := r.ReadSymbolBytes()
 	if err != nil || string(name) != "name" {
 		t.Errorf("ReadSymbolBytes = %q, %v", name, err)
@@ -215,15 +211,11 @@ func TestLeaveWantsExactlyTheElements(t *testing.T) {
 	if err != nil || entries.Count != 2 {
 		t.Fatalf("EnterMap = %+v, %v; want a count of 2", entries, err)
 	}
-	if err := r.Leave(entries); !errors.Is(err, ErrMalformed) {
-		t.Errorf("leaving early: %v, want ErrMalformed", err)
-	}
+	testkit.ErrorIs(t, r.Leave(entries), ErrMalformed, "leaving early")
 	for range entries.Count {
 		testkit.Must(t, r.Skip())
 	}
-	if err := r.Leave(entries); err != nil {
-		t.Errorf("leaving at the end: %v", err)
-	}
+	testkit.Check(t, r.Leave(entries), "leaving at the end")
 	r = NewReader(m)
 	if _, err := r.EnterList(); !errors.Is(err, ErrType) {
 		t.Errorf("a map entered as a list: %v, want ErrType", err)
@@ -267,9 +259,7 @@ func TestNestingIsBounded(t *testing.T) {
 	}
 	deep := []byte(strings.Repeat("\x00\x53\x01", MaxDepth+1) + "\x40")
 	skip, read := NewReader(deep), NewReader(deep)
-	if err := skip.Skip(); !errors.Is(err, ErrTooDeep) {
-		t.Errorf("Skip past the limit: %v, want ErrTooDeep", err)
-	}
+	testkit.ErrorIs(t, skip.Skip(), ErrTooDeep, "Skip past the limit")
 	if _, err := read.ReadAny(); !errors.Is(err, ErrTooDeep) {
 		t.Errorf("ReadAny past the limit: %v, want ErrTooDeep", err)
 	}
@@ -297,9 +287,7 @@ func TestCodesHaveNames(t *testing.T) {
 			t.Errorf("%#x is called %q", byte(c), c)
 		}
 	}
-	if got := CodeString8.String(); got != "string (0xa1)" {
-		t.Errorf("str8 is called %q", got)
-	}
+	testkit.Equal(t, CodeString8.String(), "string (0xa1)", "str8 is called")
 }
 
 func TestNaNKeepsItsBits(t *testing.T) {

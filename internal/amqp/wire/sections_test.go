@@ -45,9 +45,7 @@ func TestSectionsOfAFullMessage(t *testing.T) {
 		{"tail", m.Tail, join(properties, application, data, more, footer)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if !bytes.Equal(c.got, c.want) {
-				t.Errorf("%s is % x, want % x", c.name, c.got, c.want)
-			}
+			testkit.Slices(t, c.got, c.want, "%s", c.name)
 		})
 	}
 	if m.BodyKind != BodyData || m.BodyCount != 2 {
@@ -147,7 +145,5 @@ func TestSectionsDoNotReachIntoEachOther(t *testing.T) {
 	m, err := Sections(msg)
 	testkit.Must(t, err)
 	_ = append(m.Header, 0xff)
-	if !bytes.Equal(msg[len(header):], body) {
-		t.Error("appending to the header wrote over the body")
-	}
+	testkit.Slices(t, msg[len(header):], body, "appending to the header wrote over the body")
 }

@@ -16,9 +16,7 @@ import (
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatalf("test data %q: %v", s, err)
-	}
+	testkit.Must(t, err, "test data %q", s)
 	return b
 }
 
@@ -122,9 +120,7 @@ func TestEncodingsOfTheStandard(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(got, v.value) {
 				t.Errorf("ReadAny = %#v, %v; want %#v", got, err, v.value)
 			}
-			if r.Len() != 0 {
-				t.Errorf("ReadAny left %d bytes", r.Len())
-			}
+			testkit.Equal(t, r.Len(), 0, "ReadAny left")
 			r = NewReader(encoded)
 			if err := r.Skip(); err != nil || r.Len() != 0 {
 				t.Errorf("Skip: %v, left %d bytes", err, r.Len())
@@ -153,9 +149,7 @@ func TestTheVectorsCoverEveryConstructor(t *testing.T) {
 			t.Errorf("no vector begins with %s", c)
 		}
 	}
-	if len(seen) != 39+1 {
-		t.Errorf("%d constructors, want the standard's 39 and that of described values", len(seen))
-	}
+	testkit.Equal(t, len(seen), 39+1, "constructors")
 }
 
 func TestEveryShorterEncodingIsTruncated(t *testing.T) {

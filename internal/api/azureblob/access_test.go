@@ -94,9 +94,7 @@ func TestServiceSignatures(t *testing.T) { // H9
 	testkit.Must(t, err)
 	one, err := blockblob.NewClientWithNoCredential(address, &blockblob.ClientOptions{ClientOptions: y.options()})
 	testkit.Must(t, err)
-	if text := fetch(t, one, 0, 0); text != "y" {
-		t.Errorf("the blob is %q", text)
-	}
+	testkit.Equal(t, fetch(t, one, 0, 0), "y", "the blob")
 	_, err = one.SetMetadata(t.Context(), nil, nil)
 	wantCode(t, err, bloberror.AuthorizationPermissionMismatch)
 	another, err := blockblob.NewClientWithNoCredential(strings.Replace(address, "b%2F1", "b%2F2", 1), &blockblob.ClientOptions{ClientOptions: y.options()})
@@ -225,9 +223,7 @@ func TestWhoIsNotLetIn(t *testing.T) { // H9
 	}
 	t.Run("a page of elsewhere", func(t *testing.T) {
 		got := y.ask("PUT", path, nil, map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}, y.own())
-		if got.StatusCode != 403 {
-			t.Errorf("status %d", got.StatusCode)
-		}
+		testkit.Equal(t, got.StatusCode, 403, "status")
 	})
 }
 
@@ -256,9 +252,7 @@ func TestKeysMadeAnew(t *testing.T) { // H9
 	_, err = y.registry.Regenerate(t.Context(), "", auth.RootPolicy, access.PrimaryKey)
 	testkit.Must(t, err)
 	for key, status := range map[string]int{before.Primary: 403, before.Secondary: 200, y.key(): 200} {
-		if got := y.ask("GET", path, nil, nil, y.signed(Account, key)); got.StatusCode != status {
-			t.Errorf("status %d, want %d", got.StatusCode, status)
-		}
+		testkit.Equal(t, y.ask("GET", path, nil, nil, y.signed(Account, key)).StatusCode, status, "status")
 	}
 }
 
@@ -266,9 +260,7 @@ func TestKeysMadeAnew(t *testing.T) { // H9
 func TestTheDevelopmentAccountIsForDevelopment(t *testing.T) {
 	y := newYard(t, func(_ *Config, a *access.Config) { a.Development, a.AnyBearer = false, false })
 	got := y.ask("GET", "/blob/devstoreaccount1?comp=list", nil, nil, y.signed(DevelopmentAccount, DevelopmentAccountKey))
-	if got.StatusCode != 404 {
-		t.Errorf("status %d", got.StatusCode)
-	}
+	testkit.Equal(t, got.StatusCode, 404, "status")
 }
 
 // listener is a verifier whose tokens may only listen.
@@ -285,9 +277,7 @@ func TestBearersNeedManage(t *testing.T) { // H9
 	y := newYard(t, func(_ *Config, a *access.Config) { a.AnyBearer, a.Bearer = false, listener{} })
 	for token, status := range map[string]int{"listens": 403, "other": 401} {
 		got := y.ask("GET", "/blob/eventyard?comp=list", nil, map[string]string{"Authorization": "Bearer " + token})
-		if got.StatusCode != status {
-			t.Errorf("%s: status %d, want %d", token, got.StatusCode, status)
-		}
+		testkit.Equal(t, got.StatusCode, status, "%s: status", token)
 	}
 }
 

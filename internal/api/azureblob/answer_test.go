@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,9 +137,7 @@ func TestChecksums(t *testing.T) {
 				t.Errorf("got %d %s: %s", got.StatusCode, got.Header.Get("x-ms-error-code"), text(t, got))
 			}
 			there := y.ask("HEAD", path, nil, nil, y.own()).StatusCode == 200
-			if there != (test.status == 201) {
-				t.Errorf("it is there: %t", there)
-			}
+			testkit.Equal(t, there, (test.status == 201), "it is there")
 		})
 	}
 	if entries, err := y.fs.List("."); err != nil || len(entries) != 0 {
@@ -177,13 +174,9 @@ func TestUploadsAreBounded(t *testing.T) {
 	if got := put(10_000); got.StatusCode != 503 || got.Header.Get("x-ms-error-code") != "ServerBusy" {
 		t.Errorf("got %d", got.StatusCode)
 	}
-	if got := put(10); got.StatusCode != 201 {
-		t.Errorf("a small one: %d", got.StatusCode)
-	}
+	testkit.Equal(t, put(10).StatusCode, 201, "a small one")
 	<-y.handler.uploads
-	if got := put(10_000); got.StatusCode != 201 {
-		t.Errorf("with a place: %d", got.StatusCode)
-	}
+	testkit.Equal(t, put(10_000).StatusCode, 201, "with a place")
 }
 
 // A list costs memory by what there is to list, so that only some are made at once.
@@ -223,7 +216,5 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"CreateContainer 201 1", "GetBlob 404 1", "none 400 1"}; !slices.Equal(got, want) {
-		t.Errorf("counted %q", got)
-	}
+	testkit.Slices(t, got, []string{"CreateContainer 201 1", "GetBlob 404 1", "none 400 1"}, "counted")
 }

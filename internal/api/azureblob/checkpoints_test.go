@@ -41,9 +41,7 @@ func TestTheOfficialCheckpointStore(t *testing.T) {
 		testkit.Must(t, err)
 		return got
 	}
-	if len(list()) != 0 {
-		t.Error("somebody owns something before anybody has claimed")
-	}
+	testkit.Equal(t, len(list()), 0, "somebody owns something before anybody has claimed")
 	first := claim(ownership("0", "me", nil))
 	if first == nil || first.ETag == nil || first.LastModifiedTime.IsZero() {
 		t.Fatalf("the first claim gave %+v", first)
@@ -111,9 +109,7 @@ func TestOneClaimWins(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if count.Load() != 1 {
-			t.Fatalf("%d have won", count.Load())
-		}
+		testkit.MustEqual(t, count.Load(), 1, "have won")
 		return *won.Load()
 	}
 	for p := range 3 {

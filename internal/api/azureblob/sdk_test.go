@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc64"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -63,9 +62,7 @@ func TestContainersByTheOfficialClient(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"box", "many-0", "many-1", "many-2", "many-3"}; !slices.Equal(names, want) {
-		t.Errorf("containers are %q", names)
-	}
+	testkit.Slices(t, names, []string{"box", "many-0", "many-1", "many-2", "many-3"}, "containers")
 
 	leased, err := lease.NewContainerClient(box, nil)
 	testkit.Must(t, err)
@@ -290,15 +287,11 @@ func TestLargeBodiesByTheOfficialClient(t *testing.T) {
 	if len(list.CommittedBlocks) != 5 || len(list.UncommittedBlocks) != 0 || *list.CommittedBlocks[0].Size != 4<<20 {
 		t.Errorf("blocks are %+v", list.BlockList)
 	}
-	if text := fetch(t, b, 8<<20-50, 100); text != string(body[8<<20-50:8<<20+50]) {
-		t.Errorf("a range over two blocks is %q", text)
-	}
+	testkit.Equal(t, fetch(t, b, 8<<20-50, 100), string(body[8<<20-50:8<<20+50]), "a range over two blocks")
 	whole := box.NewBlockBlobClient("whole")
 	_, err = whole.Upload(t.Context(), streaming.NopCloser(bytes.NewReader(body)), nil)
 	testkit.Must(t, err)
-	if text := fetch(t, whole, int64(len(body))-5, 0); text != string(body[len(body)-5:]) {
-		t.Errorf("its end is %q", text)
-	}
+	testkit.Equal(t, fetch(t, whole, int64(len(body))-5, 0), string(body[len(body)-5:]), "its end")
 }
 
 func TestBlocksByTheOfficialClient(t *testing.T) {
@@ -327,9 +320,7 @@ func TestBlocksByTheOfficialClient(t *testing.T) {
 		HTTPHeaders: &azblobblob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}, Metadata: map[string]*string{"a": to.Ptr("b")},
 	})
 	testkit.Must(t, err)
-	if text := fetch(t, b, 0, 0); text != "two one two " {
-		t.Errorf("the body is %q", text)
-	}
+	testkit.Equal(t, fetch(t, b, 0, 0), "two one two ", "the body")
 	got, err := b.GetProperties(t.Context(), nil)
 	if err != nil || *got.ContentType != "text/plain" || *got.Metadata["A"] != "b" {
 		t.Errorf("properties are %+v, %v", got, err)
@@ -362,9 +353,7 @@ func TestListsByTheOfficialClient(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"a/1", "a/2", "a/b/3", "c", "d/4", "z<&>\"' "}; !slices.Equal(flat, want) {
-		t.Errorf("blobs are %q", flat)
-	}
+	testkit.Slices(t, flat, []string{"a/1", "a/2", "a/b/3", "c", "d/4", "z<&>\"' "}, "blobs")
 	var tree []string
 	hierarchy := box.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: to.Ptr("a/"), MaxResults: to.Ptr[int32](1)})
 	for hierarchy.More() {
@@ -377,9 +366,7 @@ func TestListsByTheOfficialClient(t *testing.T) {
 			tree = append(tree, "prefix "+*p.Name)
 		}
 	}
-	if want := []string{"a/1", "a/2", "prefix a/b/"}; !slices.Equal(tree, want) {
-		t.Errorf("the tree is %q", tree)
-	}
+	testkit.Slices(t, tree, []string{"a/1", "a/2", "prefix a/b/"}, "the tree")
 	_, err := y.service().NewContainerClient("nope").NewListBlobsFlatPager(nil).NextPage(t.Context())
 	wantCode(t, err, bloberror.ContainerNotFound)
 }

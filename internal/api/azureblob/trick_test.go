@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // send gives the listener a request as it would come off the wire, headers that come twice
@@ -65,9 +66,7 @@ func TestConditionsThatSayNothing(t *testing.T) { // P1
 			r.Header[name] = values
 			y.own()(r)
 		})
-		if got.Code != 400 {
-			t.Errorf("%s %q: status %d", name, values, got.Code)
-		}
+		testkit.Equal(t, got.Code, 400, "%s %q: status", name, values)
 	}
 }
 
@@ -101,13 +100,9 @@ func TestACommitNeedsAList(t *testing.T) {
 		"": 400, " \n": 400, `<?xml version="1.0"?>`: 400, "text": 400, "<BlockList></BlockList><BlockList></BlockList>": 400, "<BlockList>": 400,
 	} {
 		got := y.ask("PUT", "/blob/eventyard/box/b?comp=blocklist", []byte(document), nil, y.own())
-		if got.StatusCode != status {
-			t.Errorf("%q: status %d", document, got.StatusCode)
-		}
+		testkit.Equal(t, got.StatusCode, status, "%q: status", document)
 	}
-	if got := text(t, y.ask("GET", "/blob/eventyard/box/b", nil, nil, y.own())); got != "body" {
-		t.Errorf("the blob is %q", got)
-	}
+	testkit.Equal(t, text(t, y.ask("GET", "/blob/eventyard/box/b", nil, nil, y.own())), "body", "the blob")
 	if got := y.ask("PUT", "/blob/eventyard/box/b?comp=blocklist", []byte("<BlockList/>"), nil, y.own()); got.StatusCode != 201 {
 		t.Errorf("an empty list: status %d", got.StatusCode)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/runner"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const everySetting = `{"name":"billing","hub":"orders","group":"g","endpoint":"http://x/","format":"eventhubs","headers":{"A":"secret"},
@@ -33,9 +34,7 @@ func every() runner.Definition {
 func applied(t *testing.T, text string, to runner.Definition) (runner.Definition, error) {
 	t.Helper()
 	var r admin.FunctionRequest
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(text), &r))
 	err := Apply(r, &to)
 	return to, err
 }
@@ -76,16 +75,12 @@ func TestWaitsThatAreNotToDouble(t *testing.T) {
 func TestWhatIsShownCanBeGivenAgain(t *testing.T) {
 	shown := Show(runner.Function{Definition: every(), Lag: 3, Poisoned: -1, PoisonTarget: "bad"})
 	text, err := json.Marshal(shown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if strings.Contains(string(text), "secret") {
 		t.Errorf("a header's value is shown: %s", text)
 	}
 	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(text, &fields); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &fields))
 	delete(fields, "headers")
 	if text, err = json.Marshal(fields); err != nil {
 		t.Fatal(err)
@@ -122,9 +117,7 @@ func TestRangesAreThoseOfTheSpec(t *testing.T) {
 			if err == nil {
 				err = runner.Check(d)
 			}
-			if (err == nil) != good {
-				t.Errorf("%s %d: %v", row.Name, n, err)
-			}
+			testkit.Equal(t, (err == nil), good, "%s %d: %v", row.Name, n, err)
 		}
 	}
 }

@@ -75,9 +75,7 @@ func TestOfficialClientsOverRealDelivery(t *testing.T) {
 	first := receive()
 	released, err := receiver.ReleaseEvents(t.Context(), []string{*first.BrokerProperties.LockToken}, nil)
 	testkit.Must(t, err)
-	if len(released.SucceededLockTokens) != 1 {
-		t.Fatalf("released %+v", released)
-	}
+	testkit.MustEqual(t, len(released.SucceededLockTokens), 1, "released %+v", released)
 	second := receive()
 	if *first.BrokerProperties.DeliveryCount != 1 || *second.BrokerProperties.DeliveryCount != 2 {
 		t.Errorf("delivered for the %d. and the %d. time", *first.BrokerProperties.DeliveryCount, *second.BrokerProperties.DeliveryCount)
@@ -90,9 +88,7 @@ func TestOfficialClientsOverRealDelivery(t *testing.T) {
 	}
 	none, err := receiver.ReceiveEvents(t.Context(), &aznamespaces.ReceiveEventsOptions{MaxWaitTime: to.Ptr[int32](1)})
 	testkit.Must(t, err)
-	if len(none.Details) != 0 {
-		t.Errorf("received %+v", none.Details)
-	}
+	testkit.Equal(t, len(none.Details), 0, "received %+v", none.Details)
 }
 
 // A subscription that is pushed cannot be pulled from.

@@ -39,9 +39,7 @@ func FuzzPath(f *testing.F) {
 				t.Fatalf("%q names %+v", escaped, found)
 			}
 			again, err := splitPath(rt.pattern.write(t, found))
-			if err != nil {
-				t.Fatalf("%+v cannot be written: %v", found, err)
-			}
+			testkit.Must(t, err, "%+v cannot be written", found)
 			if back, ok := rt.pattern.match(again); !ok || back != found {
 				t.Fatalf("%+v came back as %+v", found, back)
 			}

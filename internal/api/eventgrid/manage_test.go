@@ -99,9 +99,7 @@ func (y *realYard) listed(path, want string) {
 	for _, n := range list {
 		all = append(all, n.Name)
 	}
-	if found := strings.Join(all, " "); found != want {
-		y.t.Errorf("%s lists %q, want %q", path, found, want)
-	}
+	testkit.Equal(y.t, strings.Join(all, " "), want, "%s lists", path)
 }
 
 func TestTopicsThatCannotBeMade(t *testing.T) {
@@ -182,9 +180,7 @@ func TestKeysByManagement(t *testing.T) { // G12
 	y.topic("orders", schema.EventGrid)
 	var shown keys
 	y.ask("POST", grid+"/topics/orders/listKeys", "", asRoot).want(200).json(&shown)
-	if shown != (keys{key1, key2}) {
-		t.Errorf("the keys are %+v", shown)
-	}
+	testkit.Equal(t, shown, (keys{key1, key2}), "the keys")
 	y.ask("POST", grid+"/topics/orders/regenerateKey", `{"keyName":"key2"}`, asRoot).want(200).json(&shown)
 	if shown.Key1 != key1 || shown.Key2 == key2 || shown.Key2 == "" {
 		t.Errorf("the keys are %+v", shown)
@@ -247,9 +243,7 @@ func (y *realYard) writtenBack(path, text string) {
 	testkit.Must(y.t, err)
 	// TLS of 1.2 at least is what is done by itself, too.
 	same := cmp.Options{cmpopts.IgnoreFields(topics.Subscription{}, "Updated"), cmpopts.IgnoreFields(egress.Endpoint{}, "MinTLS")}
-	if diff := cmp.Diff(before, after, same); diff != "" {
-		y.t.Error(diff)
-	}
+	testkit.Diff(y.t, before, after, same)
 }
 
 // PUT replaces all that the JSON has words for, PATCH what it mentions; signing keys and the like,
@@ -300,16 +294,12 @@ func TestPullSubscriptionsByManagement(t *testing.T) {
 	const base = grid + "/namespaces/yard/topics/clouds"
 	var topic shownTopic
 	y.ask("PUT", base, `{"properties":{"publisherType":"Custom"}}`, asRoot).want(201).json(&topic)
-	if topic.Properties.InputSchema != "CloudEventSchemaV1_0" {
-		t.Errorf("made %+v", topic)
-	}
+	testkit.Equal(t, topic.Properties.InputSchema, "CloudEventSchemaV1_0", "made %+v", topic)
 	put := func(status int, queue string) topics.Subscription {
 		t.Helper()
 		var shown shownSubscription
 		y.ask("PUT", base+"/eventSubscriptions/jobs", `{"properties":{"deliveryConfiguration":{"deliveryMode":"Queue","queue":{`+queue+`}}}}`, asRoot).want(status).json(&shown)
-		if shown.Properties.DeliveryConfiguration.DeliveryMode != "Queue" {
-			t.Errorf("made %+v", shown)
-		}
+		testkit.Equal(t, shown.Properties.DeliveryConfiguration.DeliveryMode, "Queue", "made %+v", shown)
 		s, err := y.topicRegistry.Find(topics.Source{Topic: "clouds"}, "jobs")
 		testkit.Must(t, err)
 		return s
@@ -323,9 +313,7 @@ func TestPullSubscriptionsByManagement(t *testing.T) {
 	}
 	y.ask("POST", base+"/eventSubscriptions/jobs/getFullUrl", "", asRoot).refused(400, "InvalidRequest")
 	none := y.ask("POST", base+"/eventSubscriptions/jobs/getDeliveryAttributes", "", asRoot).want(200)
-	if none.text != `{"value":[]}`+"\n" {
-		t.Errorf("the attributes are %s", none.text)
-	}
+	testkit.Equal(t, none.text, `{"value":[]}`+"\n", "the attributes")
 }
 
 // Subscriptions of hubs are managed beneath the hub, and are among all subscriptions.
@@ -383,14 +371,10 @@ func TestSubscriptionsThatAwaitSomebody(t *testing.T) {
 	y.asker.say(topics.Agreement{Awaiting: true})
 	var shown shownSubscription
 	y.ask("PUT", "/topics/orders/eventSubscriptions/mailer", hook, asRoot).want(201).json(&shown)
-	if shown.Properties.ProvisioningState != "AwaitingManualAction" {
-		t.Errorf("made %+v", shown)
-	}
+	testkit.Equal(t, shown.Properties.ProvisioningState, "AwaitingManualAction", "made %+v", shown)
 	y.ask("GET", y.asker.link, "", header("Accept", "text/html")).want(200)
 	y.ask("GET", "/topics/orders/eventSubscriptions/mailer", "", asRoot).want(200).json(&shown)
-	if shown.Properties.ProvisioningState != "Succeeded" {
-		t.Errorf("confirmed it is %+v", shown)
-	}
+	testkit.Equal(t, shown.Properties.ProvisioningState, "Succeeded", "confirmed it is %+v", shown)
 }
 
 func TestSubscriptionsAreDeleted(t *testing.T) {
@@ -414,7 +398,5 @@ func TestTheEndpointThatIsReported(t *testing.T) {
 	})
 	var shown shownTopic
 	y.ask("PUT", "/topics/orders", "", asRoot).want(201).json(&shown)
-	if shown.Properties.Endpoint != "https://grid.example/orders" {
-		t.Errorf("told %s", shown.Properties.Endpoint)
-	}
+	testkit.Equal(t, shown.Properties.Endpoint, "https://grid.example/orders", "told")
 }

@@ -141,9 +141,7 @@ func TestTheMostThatIsTaken(t *testing.T) {
 	y.ask("POST", "/topics/orders/api/events", "["+large+"]", withKey, contentType("application/json")).want(200)
 	many := "[" + strings.Repeat(`{"id":"a","subject":"s","eventType":"t","eventTime":"2026-01-02T03:04:05Z"},`, maxEvents-1) + event("a") + "]"
 	y.ask("POST", "/topics/orders/api/events", many, withKey, contentType("application/json")).want(200)
-	if n := len(y.topics.stored("orders")); n != maxEvents+1 {
-		t.Errorf("stored %d", n)
-	}
+	testkit.Equal(t, len(y.topics.stored("orders")), maxEvents+1, "stored")
 	small := newYard(t, func(c *Config) { c.MaxBytes = 1 })
 	small.ask("POST", "/topics/orders/api/events", "["+event("a")+"]", withKey, contentType("application/json")).want(200)
 	small.ask("POST", "/topics/orders/api/events", "["+event("a")+strings.Repeat(" ", slackBytes)+"]", withKey, contentType("application/json")).refused(413, "PayloadTooLarge")
@@ -184,9 +182,7 @@ func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
 			if message := got.refused(test.status, test.code); strings.Contains(message, "fire") {
 				t.Errorf("the client is told what only the log should have: %s", message)
 			}
-			if after := got.Header.Get("Retry-After"); after != test.retryAfter {
-				t.Errorf("Retry-After is %q", after)
-			}
+			testkit.Equal(t, got.Header.Get("Retry-After"), test.retryAfter, "Retry-After")
 			if n := y.counted(y.handler.metrics.published, "orders", test.code); n != 2 {
 				t.Errorf("%v events are counted as refused", n)
 			}
@@ -200,9 +196,7 @@ func TestPublishOptions(t *testing.T) {
 	for topic, takes := range map[string]string{"orders": "EventGridEvent", "clouds": "CloudEventV10", "mapped": "CustomInputEvent"} {
 		got := y.ask("OPTIONS", "/topics/"+topic+"/api/events", "").want(200)
 		for name, want := range map[string]string{"Allow": "POST, OPTIONS", "api-supported-versions": "2018-01-01", "aeg-input-event-schema": takes} {
-			if value := got.Header.Get(name); value != want {
-				t.Errorf("%s: %s is %q", topic, name, value)
-			}
+			testkit.Equal(t, got.Header.Get(name), want, "%s: %s", topic, name)
 		}
 	}
 	y.ask("OPTIONS", "/topics/nowhere/api/events", "").refused(404, "ResourceNotFound")

@@ -67,16 +67,10 @@ func TestReceivedEvents(t *testing.T) {
 	// An event of Event Grid's schema is converted (reference §7).
 	want := map[string]any{"specversion": "1.0", "id": "2", "source": "/subscriptions/0", "type": "t", "subject": "s", "time": "2026-01-02T03:04:05Z"}
 	for name, value := range want {
-		if second.Event[name] != value {
-			t.Errorf("%s of the second is %v", name, second.Event[name])
-		}
+		testkit.Equal(t, second.Event[name], value, "%s of the second", name)
 	}
-	if second.BrokerProperties.DeliveryCount != 3 {
-		t.Errorf("the second is %+v", second)
-	}
-	if asked := y.pull.seen(); asked != "receive jobsjobsjobsj 10 10s" {
-		t.Errorf("asked %s", asked)
-	}
+	testkit.Equal(t, second.BrokerProperties.DeliveryCount, 3, "the second is %+v", second)
+	testkit.Equal(t, y.pull.seen(), "receive jobsjobsjobsj 10 10s", "asked")
 }
 
 func TestWhatReceiveMayAskFor(t *testing.T) {
@@ -210,16 +204,12 @@ func TestSettling(t *testing.T) {
 			want := `{"succeededLockTokens":["a","b"],"failedLockTokens":[` +
 				`{"lockToken":"lost","error":{"code":"TokenLost","message":"Token has expired."}},` +
 				`{"lockToken":"alien","error":{"code":"BadToken","message":"not a lock token of this subscription: use the lockToken that receive gave for this subscription."}}]}` + "\n"
-			if got.text != want {
-				t.Errorf("answered %s", got.text)
-			}
+			testkit.Equal(t, got.text, want, "answered")
 			if asked := y.pull.seen(); asked != test.asked+" a,lost,b,alien" {
 				t.Errorf("asked %s", asked)
 			}
 			all := y.ask("POST", jobs+test.verb, `{"lockTokens":["a"]}`, withKey).want(200)
-			if all.text != `{"succeededLockTokens":["a"],"failedLockTokens":[]}`+"\n" {
-				t.Errorf("answered %s", all.text)
-			}
+			testkit.Equal(t, all.text, `{"succeededLockTokens":["a"],"failedLockTokens":[]}`+"\n", "answered")
 			none := y.ask("POST", jobs+test.verb, `{"lockTokens":["lost"]}`, withKey).want(200)
 			if !strings.HasPrefix(none.text, `{"succeededLockTokens":[],"failedLockTokens":[{`) {
 				t.Errorf("answered %s", none.text)
@@ -255,9 +245,7 @@ func TestSettlingThatIsRefused(t *testing.T) {
 			y.in(t).ask("POST", test.path, test.body, withKey).refused(test.status, test.code)
 		})
 	}
-	if asked := y.pull.seen(); asked != "" {
-		t.Errorf("asked %s", asked)
-	}
+	testkit.Equal(t, y.pull.seen(), "", "asked")
 }
 
 // What the delivery service says of the whole is told by status.
@@ -282,9 +270,7 @@ func TestPullErrors(t *testing.T) {
 			for _, verb := range []string{":receive", ":acknowledge"} {
 				got := y.ask("POST", jobs+verb, `{"lockTokens":["a"]}`, withKey)
 				got.refused(test.status, test.code)
-				if after := got.Header.Get("Retry-After"); after != test.retryAfter {
-					t.Errorf("Retry-After is %q", after)
-				}
+				testkit.Equal(t, got.Header.Get("Retry-After"), test.retryAfter, "Retry-After")
 			}
 		})
 	}

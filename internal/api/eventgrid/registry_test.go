@@ -124,15 +124,11 @@ func TestWhatIsPublishedIsStored(t *testing.T) {
 	next := map[string]int{}
 	for id := range strings.FieldsSeq(ids(t, schema.EventGridForm, y.log(orders))) {
 		p, n, _ := strings.Cut(id, "-")
-		if n != fmt.Sprint(next[p]) {
-			t.Errorf("%s comes after %d others", id, next[p])
-		}
+		testkit.Equal(t, n, fmt.Sprint(next[p]), "%s comes after %d others", id, next[p])
 		next[p]++
 	}
 	for p := range publishers {
-		if n := next[fmt.Sprint(p)]; n != 2*requests {
-			t.Errorf("publisher %d has stored %d", p, n)
-		}
+		testkit.Equal(t, next[fmt.Sprint(p)], 2*requests, "publisher %d has stored", p)
 	}
 }
 
@@ -149,9 +145,7 @@ func TestEventsThatGrow(t *testing.T) { // G12
 	if !strings.Contains(text, "5000 events") || !strings.Contains(text, "as they are stored") || !strings.Contains(text, "several smaller requests") {
 		t.Errorf("told %s", text)
 	}
-	if n := len(y.log(mapped)); n != 0 {
-		t.Errorf("%d are stored", n)
-	}
+	testkit.Equal(t, len(y.log(mapped)), 0, "are stored")
 	y.ask("POST", "/topics/mapped/api/events", many(1000), withKey).want(200)
 }
 
@@ -161,9 +155,7 @@ func TestKeysByShortPaths(t *testing.T) {
 	y.topic("orders", schema.EventGrid)
 	var shown keys
 	y.ask("POST", "/topics/orders/listKeys", "", asRoot).want(200).json(&shown)
-	if shown != (keys{key1, key2}) {
-		t.Errorf("the keys are %+v", shown)
-	}
+	testkit.Equal(t, shown, (keys{key1, key2}), "the keys")
 	y.ask("POST", "/topics/orders/listKeys", "", withKey).refused(401, "Unauthorized")
 	text := y.ask("POST", "/topics/orders/api/events", "[]", header("aeg-sas-key", "wrong")).refused(401, "Unauthorized")
 	if !strings.Contains(text, "eventyard topic show NAME") || !strings.Contains(text, "POST /topics/NAME/listKeys") {
@@ -194,9 +186,7 @@ func TestTheLinkOfAnEndpoint(t *testing.T) {
 	source := topics.Source{Topic: "orders"}
 	s, err := y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}})
 	testkit.Must(t, err)
-	if s.State != topics.Pending {
-		t.Fatalf("it is %s", s.State)
-	}
+	testkit.MustEqual(t, s.State, topics.Pending, "it")
 	link := y.asker.link
 	y.ask("GET", link+"x", "").refused(403, "InvalidValidationLink")
 	y.ask("POST", link, "", header("WebHook-Allowed-Rate", "60")).want(200)

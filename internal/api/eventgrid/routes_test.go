@@ -149,9 +149,7 @@ func TestWhatTheHandlerServes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
-			if got := Serves(httptest.NewRequest(test.method, test.url, nil)); got != test.want {
-				t.Errorf("got %v", got)
-			}
+			testkit.Equal(t, Serves(httptest.NewRequest(test.method, test.url, nil)), test.want)
 		})
 	}
 }

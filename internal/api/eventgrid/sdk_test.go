@@ -65,9 +65,7 @@ func TestOfficialPublisher(t *testing.T) {
 			}
 			_, err := y.publishers("orders")[name].PublishEvents(t.Context(), []azeventgrid.Event{grid, grid}, nil)
 			testkit.Must(t, err)
-			if got := ids(t, schema.EventGridForm, y.topics.stored("orders")); got != "1 1" {
-				t.Errorf("stored %q", got)
-			}
+			testkit.Equal(t, ids(t, schema.EventGridForm, y.topics.stored("orders")), "1 1", "stored")
 			binary, structured := newCloudEvent(t, []byte{0xff}), newCloudEvent(t, map[string]string{"a": "b"})
 			_, err = y.publishers("clouds")[name].PublishCloudEvents(t.Context(), []messaging.CloudEvent{binary, structured}, nil)
 			testkit.Must(t, err)
@@ -76,9 +74,7 @@ func TestOfficialPublisher(t *testing.T) {
 			}
 			_, err = y.publishers("mapped")[name].PublishCustomEventEvents(t.Context(), []any{map[string]any{"path": "x", "z": 1}}, nil)
 			testkit.Must(t, err)
-			if n := len(y.topics.stored("mapped")); n != 1 {
-				t.Errorf("stored %d", n)
-			}
+			testkit.Equal(t, len(y.topics.stored("mapped")), 1, "stored")
 		})
 	}
 }
@@ -115,9 +111,7 @@ func TestOfficialPublisherTriesAgain(t *testing.T) {
 	testkit.Must(t, err)
 	_, err = client.PublishCustomEventEvents(t.Context(), []any{map[string]any{"id": "1", "subject": "s", "eventType": "t", "eventTime": time.Now()}}, nil)
 	testkit.Must(t, err)
-	if n := len(y.topics.stored("orders")); n != 1 {
-		t.Errorf("stored %d", n)
-	}
+	testkit.Equal(t, len(y.topics.stored("orders")), 1, "stored")
 }
 
 // mend ends the trouble after the first request, and spares the test the wait that it is told.

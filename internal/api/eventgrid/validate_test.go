@@ -2,11 +2,11 @@ package eventgrid
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G11: the link confirms by GET and by POST, for programs and for people, whoever opens it.
@@ -30,9 +30,7 @@ func TestValidationLinks(t *testing.T) {
 	y.ask("POST", path, "", header("WebHook-Allowed-Rate", "*")).want(200)
 	y.ask("GET", ValidationPath("", "id2", "t"), "").want(200)
 	want := []string{"id1 to&ken 0", "id1 to&ken 0", "id1 to&ken 120", "id1 to&ken 0", "id2 t 0"}
-	if !slices.Equal(y.topics.confirmed, want) {
-		t.Errorf("confirmed %q", y.topics.confirmed)
-	}
+	testkit.Slices(t, y.topics.confirmed, want, "confirmed")
 }
 
 // A link that is wrong, late, used or cut says so, and how to get another.
@@ -44,9 +42,7 @@ func TestValidationLinksThatAreNotGood(t *testing.T) { // G11
 	for _, query := range []string{"", "?id=a", "?token=a", "?id=&token=", "?id=a&token="} {
 		y.ask("GET", "/topics/orders/validate"+query, "").refused(400, "InvalidValidationLink")
 	}
-	if len(y.topics.confirmed) != 0 {
-		t.Errorf("confirmed %q", y.topics.confirmed)
-	}
+	testkit.Equal(t, len(y.topics.confirmed), 0, "confirmed %q", y.topics.confirmed)
 	y.topics.confirm = fmt.Errorf("confirm <mailer>: %w", topics.ErrToken)
 	if text := y.ask("GET", ValidationPath("orders", "id1", "t"), "").refused(403, "InvalidValidationLink"); !strings.Contains(text, "again") {
 		t.Errorf("told %s", text)

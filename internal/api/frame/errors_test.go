@@ -27,6 +27,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -65,9 +66,7 @@ func TestEveryErrorBeneathHasARow(t *testing.T) {
 		}
 	}
 	for i, name := range rows {
-		if slices.Index(rows, name) != i {
-			t.Errorf("%s has two rows", name)
-		}
+		testkit.Equal(t, slices.Index(rows, name), i, "%s has two rows", name)
 	}
 }
 
@@ -120,17 +119,13 @@ func matched(n ast.Node) string {
 func sources(t *testing.T, dir string) (files []*ast.File) {
 	t.Helper()
 	names, err := fs.Glob(os.DirFS(dir), "*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), dir+"/"+name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		files = append(files, file)
 	}
 	return files
@@ -274,13 +269,9 @@ func TestErrorsByStatus(t *testing.T) {
 func TestOwnRefusalsStay(t *testing.T) {
 	own := &Refusal{Status: 418, Code: "teapot", Detail: "short and stout"}
 	for _, wire := range []Wire{Problem, EventGrid, Blob} {
-		if said := Judge(wire, fmt.Errorf("pour: %w", own)); said != *own {
-			t.Errorf("form %d says %+v", wire, said)
-		}
+		testkit.Equal(t, Judge(wire, fmt.Errorf("pour: %w", own)), *own, "form %d says", wire)
 	}
-	if own.Error() != "teapot: short and stout" {
-		t.Errorf("the log says %q", own)
-	}
+	testkit.Equal(t, own.Error(), "teapot: short and stout", "the log says %q", own)
 }
 
 func TestADeletedHubIsNoRemovedLog(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // exchange is one request of an API that does what the test says, and tells errors by their code.
@@ -115,9 +116,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 	if got := ask(f, "POST", foreign, func(r *http.Request) { r.Header.Set("Grid", "yes") }); got.Code != 200 {
 		t.Errorf("a grid was answered %d", got.Code)
 	}
-	if got := ask(f, "GET", foreign); got.Code != 200 {
-		t.Errorf("a page that only looks was answered %d", got.Code)
-	}
+	testkit.Equal(t, ask(f, "GET", foreign).Code, 200, "a page that only looks was answered")
 }
 
 // The steps come in order, and what fails in one is told and ends the request.
@@ -180,9 +179,7 @@ func TestEndedRequests(t *testing.T) {
 		t.Errorf("a client that left was answered %d %s", got.Code, got.Body)
 	}
 	x.serve = func(http.ResponseWriter) error { return &Refusal{Status: 408, Code: "slow"} }
-	if got := ask(f, "GET", gone); got.Code != 408 {
-		t.Errorf("a client that was slow was answered %d", got.Code)
-	}
+	testkit.Equal(t, ask(f, "GET", gone).Code, 408, "a client that was slow was answered")
 	x.serve = func(http.ResponseWriter) error { return context.Canceled }
 	stop()
 	if got := ask(f, "GET", gone); got.Code != 503 || got.Body.String() != "outcome-unknown" {
@@ -208,9 +205,7 @@ func TestTheFirstAPIThatServesGetsTheRequest(t *testing.T) {
 	for path, want := range map[string]string{"/a/b": "one", "/c": "three", "/d": "404 page not found\n"} {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
-		if w.Body.String() != want {
-			t.Errorf("%s was answered %q", path, w.Body)
-		}
+		testkit.Equal(t, w.Body.String(), want, "%s was answered %q", path, w.Body)
 	}
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequest("BREW", "/a", nil))
@@ -252,9 +247,7 @@ func TestNeedsInWords(t *testing.T) {
 		"Manage to the namespace, or a signature for the account with one of wc": {
 			Reach: Namespace, OneOf: []auth.Rights{auth.Manage}, Permissions: "wc", Account: true},
 	} {
-		if got := need.String(); got != want {
-			t.Errorf("%+v is %q, want %q", need, got, want)
-		}
+		testkit.Equal(t, need.String(), want, "%+v", need)
 	}
 }
 

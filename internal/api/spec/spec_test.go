@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/definitions.md anew")
@@ -44,9 +46,7 @@ func TestTheReferenceOfDefinitionsIsUpToDate(t *testing.T) {
 	name := filepath.Join("..", "..", "..", "docs", "reference", "definitions.md")
 	page := reference()
 	if *update {
-		if err := os.WriteFile(name, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(name, []byte(page), 0o644))
 	}
 	if kept, err := os.ReadFile(name); err != nil || string(kept) != page {
 		t.Errorf("%s is out of date; go test ./internal/api/spec -update writes it (%v)", name, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestHeadersAreReadAsPeopleTypeThem(t *testing.T) {
@@ -115,20 +116,14 @@ func TestFieldsThatAreNoTexts(t *testing.T) {
 	floors.Clear(r) // which leaves what is there
 	labels.Clear(r)
 	Field{Name: "oauth"}.Clear(r)
-	if err := headers.SetJSON(r, []byte(`{"name":"A","value":"b"}`)); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, headers.SetJSON(r, []byte(`{"name":"A","value":"b"}`)))
 	if err := headers.SetJSON(r, []byte(`{"nam":"A"}`)); err == nil || err.Error() != `unknown field "nam"` {
 		t.Error(err)
 	}
-	if err := row("properties").SetJSON(r, []byte(`{"a":[1]}`)); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, row("properties").SetJSON(r, []byte(`{"a":[1]}`)))
 	got, _ := json.Marshal(r)
 	want := `{"retryFloors":{"503":"5s"},"headers":[{"name":"A","value":"b"}],"oauth":{"tokenUrl":"","clientId":""},"labels":[],"properties":{"a":[1]}}`
-	if string(got) != want {
-		t.Errorf("%s", got)
-	}
+	testkit.Equal(t, string(got), want, "%s", got)
 	if secret := Subscription.Fields[slices.IndexFunc(Subscription.Fields, func(f Field) bool { return f.Flag == "secret-header" })]; secret.Set(r, "K=v") != nil || !r.Headers[1].Secret {
 		t.Errorf("%+v", r.Headers)
 	}
@@ -159,8 +154,6 @@ func TestHelpOfARow(t *testing.T) {
 		Separated("log.syncInterval", "_"):              "log_sync_interval",
 		(&ValueError{"5", "give 6"}).Error():            "5: give 6",
 	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		testkit.Equal(t, got, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -56,17 +57,13 @@ func full() topics.Settings {
 // request reads JSON as the listener does.
 func request(t testing.TB, text string) (r admin.SubscriptionRequest) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(text), &r), "%s", text)
 	return r
 }
 
 // applied applies JSON to settings.
 func applied(t testing.TB, text string, to topics.Settings) topics.Settings {
 	t.Helper()
-	if err := Apply(request(t, text), &to); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	testkit.Must(t, Apply(request(t, text), &to), "%s", text)
 	return to
 }

@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func subscription() topics.Subscription {
@@ -38,18 +37,12 @@ func TestShowNotifiesEverythingButSecrets(t *testing.T) {
 		Labels: []string{"old"}, SkipValidation: true, DisableOnGone: true,
 	}
 	public, err := signature.Key{Text: privateKey}.Public()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want.Signing = []admin.SigningKey{{Algorithm: "hmac", Expires: &never}, {Algorithm: "ed25519", Text: public}}
 	shown := Show(subscription(), false)
-	if diff := cmp.Diff(want, shown); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, shown)
 	text, err := json.Marshal(shown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, secret := range secrets {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("%s shows", secret)
@@ -60,23 +53,17 @@ func TestShowNotifiesEverythingButSecrets(t *testing.T) {
 // What a receiver needs can be asked for; what gets one in elsewhere cannot.
 func TestSecretsAreShownOnRequest(t *testing.T) {
 	text, err := json.Marshal(Show(subscription(), true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, secret := range secrets {
 		wanted := secret == "QUERYSECRET" || secret == "HEADERSECRET" || secret == hmacKey
-		if strings.Contains(string(text), secret) != wanted {
-			t.Errorf("%s shows: %v", secret, !wanted)
-		}
+		testkit.Equal(t, strings.Contains(string(text), secret), wanted, "%s shows: %v", secret, !wanted)
 	}
 }
 
 func TestShowingFillsInDefaults(t *testing.T) {
 	shown := Show(topics.Subscription{Source: topics.Source{Hub: "h"}, Settings: topics.Settings{Pull: &topics.Pull{Lock: 90 * time.Second, MaxDeliveries: 3}}}, false)
 	want := admin.Subscription{SourceHub: "h", Pull: &admin.Pull{Lock: "1m30s", MaxDeliveries: 3}, Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h"}}
-	if diff := cmp.Diff(want, shown); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, shown)
 	// That nothing is given up is told from what is usual.
 	none := showRetry(retry.Policy{NoRetry: []int{}, Floors: map[int]time.Duration{0: time.Second}})
 	if none.NoRetry == nil || none.Floors["other"] != "1s" {
@@ -89,9 +76,7 @@ func TestDurationsSayNoMoreThanTheyMust(t *testing.T) {
 		0: "0s", time.Second: "1s", 24 * time.Hour: "24h", 90 * time.Minute: "1h30m", 100 * time.Second: "1m40s", time.Hour + time.Second: "1h0m1s",
 		10 * time.Minute: "10m", 10 * time.Second: "10s", 500 * time.Millisecond: "500ms", -time.Minute: "-1m",
 	} {
-		if got := Duration(d); got != want {
-			t.Errorf("%v is %s", d, got)
-		}
+		testkit.Equal(t, Duration(d), want, "%v", d)
 		if got, err := spec.ParseWait(Duration(d)); got != d || err != nil {
 			t.Errorf("%v is read as %v, %v", d, got, err)
 		}

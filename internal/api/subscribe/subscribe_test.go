@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -66,9 +67,7 @@ func TestEveryFieldOfARequestIsRead(t *testing.T) {
 		Keys:    []signature.Key{{Text: hmacKey}},
 		Timeout: 500 * time.Millisecond, Concurrency: 8, Rate: 1.5, OrderBy: "data.id", Labels: []string{"l"},
 	}
-	if diff := cmp.Diff(want, applied(t, everything, full())); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, applied(t, everything, full()))
 }
 
 // A request that says nothing changes nothing, and null says nothing.
@@ -122,9 +121,7 @@ func TestAnotherURLKeepsTheTrust(t *testing.T) {
 	got := applied(t, `{"endpoint":"https://example.com/v2"}`, full())
 	want := full()
 	want.Webhook.URL = "https://example.com/v2"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got)
 }
 
 func TestKeysAreMade(t *testing.T) {
@@ -158,12 +155,8 @@ func TestWhatIsShownCanBeWrittenBack(t *testing.T) {
 	back, err := json.Marshal(admin.SubscriptionRequest{
 		Endpoint: &shown.Endpoint, DeadLetter: &shown.DeadLetter, Headers: shown.Headers, OAuth: shown.OAuth,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(full(), applied(t, string(back), full())); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Must(t, err)
+	testkit.Diff(t, full(), applied(t, string(back), full()))
 }
 
 // A secret goes to where it was given for, and nowhere else.

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G13: what is given is written over the topic, and beside Event Grid's shape it wins.
@@ -27,16 +26,10 @@ func TestARequestIsWrittenOverATopic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r admin.TopicRequest
-			if err := json.Unmarshal([]byte(tt.body), &r); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal([]byte(tt.body), &r))
 			got := topics.Topic{Key1: "old", DisableKeys: true}
-			if err := ApplyTopic(r, &got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Must(t, ApplyTopic(r, &got))
+			testkit.Diff(t, tt.want, got)
 		})
 	}
 	for _, r := range []admin.TopicRequest{{Schema: "xml"}, {Mapping: json.RawMessage(`{"idd":{}}`)}} {
@@ -52,9 +45,7 @@ func TestARequestIsWrittenOverATopic(t *testing.T) {
 
 func mappingOf(t *testing.T, text string) (m schema.Mapping) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(text), &m))
 	return m
 }
 
@@ -64,8 +55,6 @@ func TestKeysThatSignAlike(t *testing.T) {
 		keys, others []signature.Key
 		same         bool
 	}{{hmac, hmac, true}, {private, private, true}, {hmac, private, false}, {nil, hmac, false}, {hmac, nil, false}} {
-		if SameAlgorithm(tt.keys, tt.others) != tt.same {
-			t.Errorf("%v and %v", tt.keys, tt.others)
-		}
+		testkit.Equal(t, SameAlgorithm(tt.keys, tt.others), tt.same, "%v and %v", tt.keys, tt.others)
 	}
 }

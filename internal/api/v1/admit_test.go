@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
@@ -117,9 +118,7 @@ func TestEveryRouteTurnsAway(t *testing.T) {
 	}
 	policies, err := y.registry.Policies("")
 	must(t, err)
-	if len(policies) != 4 {
-		t.Errorf("what was refused changed the policies: %v", policies)
-	}
+	testkit.Equal(t, len(policies), 4, "what was refused changed the policies: %v", policies)
 }
 
 // Every route lets in whoever has just what it needs, in each form of authorization.
@@ -179,9 +178,7 @@ func TestNoHubIsNamedLikeAPartOfAnother(t *testing.T) {
 	}
 	y.want(201, "POST", "/api/v1/hubs", `{"name":"messages","partitions":1}`)
 	y.want(201, "POST", "/messages/messages", "x", "Content-Type", "text/plain")
-	if n := len(y.stored("messages", "0")); n != 1 {
-		t.Errorf("%d events were stored", n)
-	}
+	testkit.Equal(t, len(y.stored("messages", "0")), 1, "events were stored")
 }
 
 // H9: who may manage a hub gains nothing by deleting it.
@@ -256,9 +253,7 @@ func TestOneAuthorizationOnly(t *testing.T) {
 	resp, err := y.client.Do(req)
 	must(t, err)
 	defer resp.Body.Close()
-	if resp.StatusCode != 401 {
-		t.Errorf("answered %d", resp.StatusCode)
-	}
+	testkit.Equal(t, resp.StatusCode, 401, "answered")
 }
 
 // Who may see a part of the hubs is shown that part.
@@ -281,9 +276,7 @@ func TestListedAreTheHubsThatAGrantReaches(t *testing.T) {
 			for _, h := range list.Hubs {
 				names = append(names, h.Name)
 			}
-			if got := strings.Join(names, " "); got != tt.want {
-				t.Errorf("listed %q, want %q", got, tt.want)
-			}
+			testkit.Equal(t, strings.Join(names, " "), tt.want, "listed")
 		})
 	}
 }

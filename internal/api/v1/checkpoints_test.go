@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -162,7 +163,5 @@ func TestALargeImport(t *testing.T) {
 		})
 	}
 	y.want(200, "POST", checkpointsPath, q)
-	if n := len(y.checkpoints().Checkpoints); n != broker.MaxPartitions {
-		t.Errorf("%d checkpoints are stored", n)
-	}
+	testkit.Equal(t, len(y.checkpoints().Checkpoints), broker.MaxPartitions, "checkpoints are stored")
 }

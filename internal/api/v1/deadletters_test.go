@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // letters gives a page of dead letters.
@@ -76,9 +77,7 @@ func TestDeadLettersAreListed(t *testing.T) {
 			"reason=" + l.Reason: 5, "reason=TimeToLiveExceeded": 0, "outcome=badrequest": 5, "outcome=Busy": 0, "eventId=3": 1, "eventType=Order.Placed": 5,
 			"eventType=x": 0, "since=1h": 5, "until=1h": 0, "since=2100-01-01T00:00:00Z": 0, "until=7d": 0, "redriven=true": 5, "max=5000": 5,
 		} {
-			if got := y.letters("?" + query); len(got.Letters) != want {
-				t.Errorf("%s gives %d", query, len(got.Letters))
-			}
+			testkit.Equal(t, len(y.letters("?"+query).Letters), want, "%s", query)
 		}
 	})
 }
@@ -126,9 +125,7 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 		}) {
 			t.Errorf("delivered were %+v", got)
 		}
-		if page := y.letters(""); !slices.Equal(ids(page), []string{"2"}) {
-			t.Errorf("not redriven are %v", ids(page))
-		}
+		testkit.Slices(t, ids(y.letters("")), []string{"2"}, "not redriven")
 		if page := y.letters("?redriven=true"); len(page.Letters) != 4 || page.Letters[3].Redriven == nil || page.Letters[2].Redriven != nil {
 			t.Errorf("in all there are %+v", page)
 		}
@@ -170,9 +167,7 @@ func TestASlowRedriveIsAnsweredInParts(t *testing.T) {
 			t.Errorf("the rest: %+v", rest)
 		}
 		y.settle()
-		if page := y.letters("?max=1000"); len(page.Letters) != 250 {
-			t.Errorf("dead again are %d", len(page.Letters))
-		}
+		testkit.Equal(t, len(y.letters("?max=1000").Letters), 250, "dead again")
 	})
 }
 
@@ -185,12 +180,8 @@ func TestDeadLettersArePurged(t *testing.T) {
 			y.want(200, "POST", billingPath+"/purge", body).json(t, &done)
 			return done.Purged
 		}
-		if n := purge(`{"numbers":[1]}`); n != 1 {
-			t.Errorf("by number: %d", n)
-		}
-		if n := purge(`{"until":"7d"}`); n != 0 {
-			t.Errorf("old ones: %d", n)
-		}
+		testkit.Equal(t, purge(`{"numbers":[1]}`), 1, "by number")
+		testkit.Equal(t, purge(`{"until":"7d"}`), 0, "old ones")
 		if page := y.letters(""); !slices.Equal(ids(page), []string{"0", "2", "3"}) || page.Total != 3 {
 			t.Errorf("left are %+v", page)
 		}

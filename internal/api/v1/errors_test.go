@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // failing is a broker whose publishing fails.
@@ -42,9 +43,7 @@ func TestSendNotifiesWhatStorageSaid(t *testing.T) {
 			y.hub("orders", 1)
 			y.errors.want.Store(tt.logged)
 			got := y.want(tt.status, "POST", "/api/v1/hubs/orders/events", `[{"body":"x"}]`)
-			if after := got.header.Get("Retry-After"); after != tt.retryAfter {
-				t.Errorf("Retry-After is %q", after)
-			}
+			testkit.Equal(t, got.header.Get("Retry-After"), tt.retryAfter, "Retry-After")
 			xml := y.want(tt.status, "POST", "/orders/messages", "x", "Content-Type", "text/plain")
 			if want := fmt.Sprintf("<Error><Code>%d</Code><Detail>", tt.status); !strings.HasPrefix(string(xml.body), want) {
 				t.Errorf("REST error is %s", xml.body)

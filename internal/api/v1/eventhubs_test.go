@@ -11,7 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/google/go-cmp/cmp"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // stored reads a partition with its types, as an AMQP reader would see them.
@@ -104,13 +104,9 @@ func TestRESTSingleEvent(t *testing.T) {
 			y := newYard(t)
 			y.hub("orders", 1)
 			got := y.want(201, "POST", "/orders/messages?timeout=60&api-version=2014-01", `{ "a" : 1 }`, tt.header...)
-			if len(got.body) != 0 {
-				t.Errorf("answered %q", got.body)
-			}
+			testkit.Equal(t, len(got.body), 0, "answered %q", got.body)
 			tt.want.Body = []byte(`{ "a" : 1 }`)
-			if diff := cmp.Diff([]event.Event{tt.want}, y.stored("orders", "0")); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, []event.Event{tt.want}, y.stored("orders", "0"))
 		})
 	}
 }
@@ -130,9 +126,7 @@ func TestRESTBatch(t *testing.T) {
 		{Key: "device-2", Body: []byte(`{"x":[1]}`), CorrelationID: "c"},
 	}
 	partition := strconv.Itoa(broker.PartitionForKey("device-2", 4))
-	if diff := cmp.Diff(want, y.stored("orders", partition)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, y.stored("orders", partition))
 }
 
 // H8, H2: to a partition, where the key is kept; and as a publisher, whose name is the
@@ -198,14 +192,10 @@ func TestRESTRefusals(t *testing.T) {
 			if e.Code != tt.status || !strings.Contains(e.Detail, tt.says) {
 				t.Errorf("answered %s, which does not say %q", got.body, tt.says)
 			}
-			if ct := got.header.Get("Content-Type"); ct != "application/xml; charset=utf-8" {
-				t.Errorf("content type is %q", ct)
-			}
+			testkit.Equal(t, got.header.Get("Content-Type"), "application/xml; charset=utf-8", "content type")
 		})
 	}
-	if n := len(y.stored("orders", "0")); n != 0 {
-		t.Errorf("%d events were stored", n)
-	}
+	testkit.Equal(t, len(y.stored("orders", "0")), 0, "events were stored")
 	got := y.want(405, "GET", "/orders/messages", nil)
 	if got.header.Get("Allow") != "POST" || !strings.HasPrefix(string(got.body), "<Error><Code>405</Code>") {
 		t.Errorf("answered %v %s", got.header, got.body)

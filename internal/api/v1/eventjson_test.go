@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -84,13 +85,9 @@ func TestShownEventsStoreTheSameAgain(t *testing.T) {
 		line := eventFormat{}.appendEvent(nil, "0", runOf(stored), 0)
 		checkLine(t, line)
 		again, err := sendAgain(line)
-		if err != nil {
-			t.Fatalf("%s cannot be sent: %v", line, err)
-		}
+		testkit.Must(t, err, "%s cannot be sent", line)
 		restored, err := message.Append(nil, again)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if !bytes.Equal(stored, restored) && !sameButForSpace(ev, again) {
 			t.Fatalf("%s\nstored %q\nagain  %q", line, stored, restored)
 		}
@@ -157,13 +154,9 @@ func FuzzSentEvent(f *testing.F) {
 		line := eventFormat{}.appendEvent(nil, "0", runOf(stored), 0)
 		checkLine(t, line)
 		again, err := sendAgain(line)
-		if err != nil {
-			t.Fatalf("%s cannot be sent again: %v", line, err)
-		}
+		testkit.Must(t, err, "%s cannot be sent again", line)
 		stored, err = message.Append(nil, again)
-		if err != nil {
-			t.Fatalf("%s cannot be stored again: %v", line, err)
-		}
+		testkit.Must(t, err, "%s cannot be stored again", line)
 		twice := eventFormat{}.appendEvent(nil, "0", runOf(stored), 0)
 		if diff := cmp.Diff(string(line), string(twice)); diff != "" {
 			t.Fatalf("shown otherwise after sending again:\n%s", diff)

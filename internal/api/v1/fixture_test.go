@@ -23,6 +23,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // yard is a real broker on the real disk engine in memory, behind a real HTTP server
@@ -217,9 +218,7 @@ func (y *yard) refused(status int, kind, method, path string, body any, header .
 	if !bytes.HasSuffix([]byte(got.body), []byte("}\n")) {
 		y.t.Errorf("the problem does not end its line: %q", got.body)
 	}
-	if ct := got.header.Get("Content-Type"); ct != "application/problem+json" {
-		y.t.Errorf("content type is %q", ct)
-	}
+	testkit.Equal(y.t, got.header.Get("Content-Type"), "application/problem+json", "content type")
 	if p.Type != problemPrefix+kind || p.Status != status || p.Title == "" || p.Detail == "" || p.Next == "" {
 		y.t.Errorf("problem is %+v, want kind %q and all of its fields", p, kind)
 	}
@@ -288,9 +287,7 @@ func texts(events []shown) string {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // errorLog counts the lines of a log that say that something promised was not kept.

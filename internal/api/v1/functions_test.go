@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // serveFunctions lets the listener have functions that are defined and never run.
@@ -78,9 +79,7 @@ func TestFunctionsAreDefinedPausedAndResumed(t *testing.T) {
 		t.Errorf("paused %+v", f)
 	}
 	y.want(http.StatusOK, "POST", "/api/v1/functions/billing/resume", nil).json(t, &f)
-	if f.Circuit.State != "closed" {
-		t.Errorf("resumed %+v", f.Circuit)
-	}
+	testkit.Equal(t, f.Circuit.State, "closed", "resumed %+v", f.Circuit)
 	y.want(http.StatusOK, "PATCH", "/api/v1/functions/billing", `{"retries":-1}`).json(t, &f)
 	if f.Retries != -1 || len(f.Headers) != 1 {
 		t.Errorf("changed %+v", f)
@@ -122,9 +121,7 @@ func TestPoisonEventsAreListedAndRedriven(t *testing.T) {
 		t.Errorf("redriven %+v", done)
 	}
 	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`).json(t, &done)
-	if done.Redriven != 0 {
-		t.Errorf("redriven again %+v", done)
-	}
+	testkit.Equal(t, done.Redriven, 0, "redriven again %+v", done)
 	y.want(http.StatusBadRequest, "POST", "/api/v1/hubs/bad/poison/redrive", `{"rate":-1}`)
 	y.want(http.StatusNotFound, "GET", "/api/v1/hubs/nowhere/poison", nil)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // counted is the number of requests so far.
@@ -60,9 +62,7 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 		{"none", "GET", "4xx"},
 		{"/api/v1/hubs/{hub}", "other", "4xx"},
 	} {
-		if n := y.counted(tt.route, tt.method, tt.class); n != 1 {
-			t.Errorf("%v: %v requests", tt, n)
-		}
+		testkit.Equal(t, y.counted(tt.route, tt.method, tt.class), 1, "%v requests", tt)
 	}
 	shown := string(y.want(200, "GET", "/metrics", nil).body)
 	for _, name := range []string{"eventyard_http_requests_total", "eventyard_http_request_duration_seconds_bucket", "eventyard_http_tail_readers 0"} {

@@ -1,12 +1,12 @@
 package v1
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -35,9 +35,7 @@ func TestCreateHub(t *testing.T) {
 				t.Error(err)
 			}
 			tt.want.Created, tt.want.Groups = got.Created, []string{"$Default"}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, tt.want, got)
 			y.want(200, "GET", made.header.Get("Location"), nil).json(t, &found)
 			if diff := cmp.Diff(got, found); diff != "" {
 				t.Error("found otherwise than made:", diff)
@@ -96,18 +94,14 @@ func TestFindAndListHubs(t *testing.T) {
 	y.hub("Alarms", 1)
 	var one hubJSON
 	y.want(200, "GET", "/api/v1/hubs/SHOP%2Forders", nil).json(t, &one)
-	if one.Name != "shop/Orders" {
-		t.Errorf("found %q", one.Name)
-	}
+	testkit.Equal(t, one.Name, "shop/Orders", "found")
 	var list struct{ Hubs []hubJSON }
 	y.want(200, "GET", "/api/v1/hubs", nil).json(t, &list)
 	var names []string
 	for _, h := range list.Hubs {
 		names = append(names, h.Name)
 	}
-	if !slices.Equal(names, []string{"Alarms", "shop/Orders"}) {
-		t.Errorf("listed %q", names)
-	}
+	testkit.Slices(t, names, []string{"Alarms", "shop/Orders"}, "listed")
 	y.want(204, "DELETE", "/api/v1/hubs/shop%2Forders", nil)
 	y.want(404, "GET", "/api/v1/hubs/shop%2Forders", nil)
 }
@@ -127,15 +121,11 @@ func TestChangeRetention(t *testing.T) {
 	for _, s := range steps {
 		var got hubJSON
 		y.want(200, "PATCH", "/api/v1/hubs/orders", s.body).json(t, &got)
-		if got.Retention != s.want {
-			t.Errorf("%s made %+v", s.body, got.Retention)
-		}
+		testkit.Equal(t, got.Retention, s.want, "%s made", s.body)
 	}
 	hub, err := y.broker.Hub("orders")
 	must(t, err)
-	if hub.Retention != (eventlog.Retention{Age: 48 * time.Hour, Bytes: 5000}) {
-		t.Errorf("the broker has %+v", hub.Retention)
-	}
+	testkit.Equal(t, hub.Retention, (eventlog.Retention{Age: 48 * time.Hour, Bytes: 5000}), "the broker")
 }
 
 // H1: groups; $Default always exists, whatever its case, and case tells others apart.
@@ -159,14 +149,10 @@ func TestGroups(t *testing.T) {
 	for _, g := range list.Groups {
 		names = append(names, g.Name)
 	}
-	if !slices.Equal(names, []string{"$Default", "Billing", "billing"}) {
-		t.Errorf("listed %q", names)
-	}
+	testkit.Slices(t, names, []string{"$Default", "Billing", "billing"}, "listed")
 	var one groupJSON
 	y.want(200, "GET", groups+"/$DEFAULT", nil).json(t, &one)
-	if one.Name != "$Default" {
-		t.Errorf("found %q", one.Name)
-	}
+	testkit.Equal(t, one.Name, "$Default", "found")
 	y.refused(409, "default-group", "DELETE", groups+"/$default", nil)
 	y.want(204, "DELETE", groups+"/Billing", nil)
 	y.refused(404, "not-found", "GET", groups+"/Billing", nil)
@@ -182,9 +168,7 @@ func TestPartitionInformation(t *testing.T) {
 
 	var list struct{ Partitions []partitionJSON }
 	y.want(200, "GET", "/api/v1/hubs/orders/partitions", nil).json(t, &list)
-	if len(list.Partitions) != 2 {
-		t.Fatalf("listed %d partitions", len(list.Partitions))
-	}
+	testkit.MustEqual(t, len(list.Partitions), 2, "listed partitions")
 	fresh, used := list.Partitions[0], list.Partitions[1]
 	if fresh.ID != "0" || fresh.First != -1 || fresh.Last != -1 || fresh.LastOffset != "-1" || fresh.LastEnqueued != nil || !fresh.Empty {
 		t.Errorf("a partition without events is %+v", fresh)
@@ -198,9 +182,7 @@ func TestPartitionInformation(t *testing.T) {
 	}
 	var one partitionJSON
 	y.want(200, "GET", "/api/v1/hubs/ORDERS/partitions/1", nil).json(t, &one)
-	if one.Last != 2 {
-		t.Errorf("alone it is %+v", one)
-	}
+	testkit.Equal(t, one.Last, 2, "alone it is %+v", one)
 	y.refused(404, "not-found", "GET", "/api/v1/hubs/orders/partitions/2", nil)
 	y.refused(404, "not-found", "GET", "/api/v1/hubs/nowhere/partitions", nil)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write openapi.json anew")
@@ -21,15 +22,11 @@ var update = flag.Bool("update", false, "write openapi.json anew")
 // go test -update writes it. What the template says of such a schema, descriptions as a rule, is kept.
 func TestTheDescriptionIsUpToDate(t *testing.T) {
 	template, err := os.ReadFile("openapi.template.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dec := json.NewDecoder(bytes.NewReader(template))
 	dec.UseNumber()
 	document, err := readOrdered(dec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	schemas := document.(*ordered).at("components").at("schemas")
 	for _, c := range components {
 		said, found := schemas.members[c.name]
@@ -43,13 +40,9 @@ func TestTheDescriptionIsUpToDate(t *testing.T) {
 	enc := json.NewEncoder(&indented)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(document); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, enc.Encode(document))
 	if *update {
-		if err := os.WriteFile("openapi.json", indented.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile("openapi.json", indented.Bytes(), 0o644))
 		return
 	}
 	if !bytes.Equal(indented.Bytes(), openAPIDocument) {

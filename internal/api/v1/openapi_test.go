@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // loadDocument parses openapi.json once for all tests.
@@ -110,9 +111,7 @@ func (c *checker) checkResponse(req *http.Request, resp *http.Response, input *o
 		check.Options.ExcludeResponseBody = true // it may never end; its lines are checked by their tests
 	} else {
 		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			c.t.Errorf("%s %s: read answer: %v", req.Method, req.URL, err)
-		}
+		testkit.Check(c.t, err, "%s %s: read answer", req.Method, req.URL)
 		resp.Body.Close()
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		check.SetBodyBytes(body)
@@ -139,9 +138,7 @@ func checkSchema(t testing.TB, name string, v any) {
 // The document is valid OpenAPI.
 func TestOpenAPIDocumentIsValid(t *testing.T) {
 	doc, _ := loadDocument()
-	if err := doc.Validate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, doc.Validate(t.Context()))
 }
 
 // Every route of the table is described, and nothing else is.

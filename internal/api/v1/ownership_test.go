@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -78,9 +79,7 @@ func TestOwnership(t *testing.T) {
 	if o.LagEvents != 2 || o.Advice != (recommendedJSON{Instances: 2, Target: 1}) {
 		t.Errorf("lag %d, advice %+v", o.LagEvents, o.Advice)
 	}
-	if o := y.ownership(""); o.Advice != (recommendedJSON{Instances: 1, Target: 1000}) {
-		t.Errorf("advice %+v", o.Advice)
-	}
+	testkit.Equal(t, y.ownership("").Advice, (recommendedJSON{Instances: 1, Target: 1000}), "advice")
 }
 
 // P6: what is asked wrongly is told.
@@ -145,9 +144,7 @@ func (s *ownershipStream) next() (name string, data []byte) {
 func (s *ownershipStream) table() (o ownershipJSON) {
 	s.t.Helper()
 	name, data := s.next()
-	if name != "ownership" {
-		s.t.Fatalf("got %s: %s", name, data)
-	}
+	testkit.MustEqual(s.t, name, "ownership", "got: %s", data)
 	must(s.t, json.Unmarshal(data, &o))
 	var v any
 	must(s.t, json.Unmarshal(data, &v))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -42,24 +43,18 @@ func TestPolicies(t *testing.T) {
 			}
 			want := policyJSON{Hub: tt.hub, Name: "worker", Rights: []string{"Send", "Listen"},
 				Created: got.Created, PrimaryKey: got.PrimaryKey, SecondaryKey: got.SecondaryKey}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, want, got)
 			y.want(200, "GET", made.header.Get("Location"), nil).json(t, &found)
 			if diff := cmp.Diff(got, found); diff != "" {
 				t.Error("found otherwise than made:", diff)
 			}
-			if got := y.policies(tt.at); got != strings.TrimSpace(tt.root+" worker") {
-				t.Errorf("listed %s", got)
-			}
+			testkit.Equal(t, y.policies(tt.at), strings.TrimSpace(tt.root+" worker"), "listed")
 			key := y.as(basic("worker", got.SecondaryKey))
 			key.want(200, "GET", "/api/v1/hubs/shop%2Forders", nil)
 			key.refused(403, "insufficient-rights", "PATCH", "/api/v1/hubs/shop%2Forders", `{}`)
 
 			y.want(204, "DELETE", tt.at+"/worker", nil)
-			if got := y.policies(tt.at); got != tt.root {
-				t.Errorf("listed %s", got)
-			}
+			testkit.Equal(t, y.policies(tt.at), tt.root, "listed")
 			key.refused(401, "invalid-signature", "GET", "/api/v1/hubs/shop%2Forders", nil)
 		})
 	}
@@ -106,9 +101,7 @@ func TestRegenerate(t *testing.T) {
 		if which == "secondary" {
 			old, kept, wantKept = kept, old, after.PrimaryKey
 		}
-		if kept != wantKept {
-			t.Errorf("making the %s key anew changed the other", which)
-		}
+		testkit.Equal(t, kept, wantKept, "making the %s key anew changed the other", which)
 		y.as(basic("worker", old)).want(401, "GET", "/api/v1/hubs", nil)
 		y.as(basic("worker", after.PrimaryKey)).want(200, "GET", "/api/v1/hubs", nil)
 		y.as(basic("worker", after.SecondaryKey)).want(200, "GET", "/api/v1/hubs", nil)
@@ -165,9 +158,7 @@ func TestPoliciesHaveConnectionStrings(t *testing.T) {
 		parsed, err := auth.ParseConnectionString(tt.text)
 		must(t, err)
 		want := auth.ConnectionString{Endpoint: "sb://localhost:5672/", Policy: "sender", Key: tt.key, Hub: "orders", Emulator: true}
-		if diff := cmp.Diff(want, parsed); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Diff(t, want, parsed)
 	}
 }
 
@@ -204,9 +195,7 @@ func TestConnectionString(t *testing.T) {
 			tt.yard.in(t).want(200, "GET", "/api/v1/connection-string"+tt.query, nil).json(t, &got)
 			parsed, err := auth.ParseConnectionString(got.ConnectionString)
 			must(t, err)
-			if diff := cmp.Diff(tt.want, parsed); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, tt.want, parsed)
 		})
 	}
 	plain.refused(404, "no-endpoint", "GET", "/api/v1/connection-string?tls=true", nil)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Whatever a request started has ended with it.
@@ -133,9 +135,7 @@ func TestReadPageByPage(t *testing.T) {
 			got = append(got, texts(page.Events))
 			next = page.Next
 		}
-		if strings.Join(got, " ") != strings.Join(want, " ") {
-			t.Errorf("by %d: read %q", size, got)
-		}
+		testkit.Equal(t, strings.Join(got, " "), strings.Join(want, " "), "by %d: read %q", size, got)
 	}
 }
 
@@ -179,9 +179,7 @@ func TestLongPollWakes(t *testing.T) {
 		if texts(page.Events) != "new newer" || page.Next != 3 {
 			t.Errorf("read %q, next %d", texts(page.Events), page.Next)
 		}
-		if waited := time.Since(began); waited != 7*time.Second {
-			t.Errorf("waited %v", waited)
-		}
+		testkit.Equal(t, time.Since(began), 7*time.Second, "waited")
 	})
 }
 
@@ -216,9 +214,7 @@ func TestLongPollEndsWhenStopping(t *testing.T) {
 		if page := <-got; len(page.Events) != 0 || page.Next != 0 {
 			t.Errorf("read %+v", page)
 		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("it took %v", took)
-		}
+		testkit.Equal(t, time.Since(began), 0, "it took")
 	})
 }
 
@@ -257,9 +253,7 @@ func TestLongPollEndsWithItsClient(t *testing.T) {
 		}
 		synctest.Wait()
 		route := "/api/v1/hubs/{hub}/partitions/{partition}/events"
-		if n := y.counted(route, "GET", "4xx"); n != 1 {
-			t.Errorf("%v requests ended with their client", n)
-		}
+		testkit.Equal(t, y.counted(route, "GET", "4xx"), 1, "requests ended with their client")
 	})
 }
 
@@ -269,9 +263,7 @@ func TestReadingWhileStopping(t *testing.T) {
 	y.hub("orders", 1)
 	y.send("orders", "0", "a")
 	y.stopping()
-	if got := texts(y.page("orders", "0", "wait=1m").Events); got != "a" {
-		t.Errorf("read %q", got)
-	}
+	testkit.Equal(t, texts(y.page("orders", "0", "wait=1m").Events), "a", "read")
 	if page := y.page("orders", "0", "from=1&wait=1m"); len(page.Events) != 0 {
 		t.Errorf("read %+v", page)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // renew deletes a hub and makes it anew.
@@ -61,9 +62,7 @@ func TestTailEndsWhenItsPolicyDoes(t *testing.T) {
 						t.Errorf("ended with %+v", end)
 					}
 				}
-				if took := time.Since(began); took != 0 {
-					t.Errorf("it took %v", took)
-				}
+				testkit.Equal(t, time.Since(began), 0, "it took")
 				y.send("orders", "0", "b")
 				if e := other.event(); e.text() != "b" {
 					t.Errorf("the other got %+v", e)
@@ -200,9 +199,7 @@ func TestABodyMayOutlastItsToken(t *testing.T) {
 		y := newYard(t)
 		y.hub("orders", 1)
 		resp := y.as(signed("orders", time.Minute)).slowly("POST", "/orders/messages", [2]string{"he", "llo"}, func() { time.Sleep(time.Hour) })
-		if resp.Code != 201 {
-			t.Errorf("answered %d %s", resp.Code, resp.Body)
-		}
+		testkit.Equal(t, resp.Code, 201, "answered: %s", resp.Body)
 	})
 }
 

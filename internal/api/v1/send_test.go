@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/google/go-cmp/cmp"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func (y *yard) sent(hub, query string, body any) sentJSON {
@@ -46,9 +46,7 @@ func TestSendChoosesThePartition(t *testing.T) {
 				t.Errorf("stored at %+v", got)
 			}
 			stored := y.page("orders", got.Partition, "").Events[0]
-			if stored.Key != tt.key {
-				t.Errorf("the key is %q", stored.Key)
-			}
+			testkit.Equal(t, stored.Key, tt.key, "the key")
 			if stored.Enqueued != got.Enqueued {
 				t.Errorf("enqueued at %s, but told %s", stored.Enqueued, got.Enqueued)
 			}
@@ -64,9 +62,7 @@ func TestSendTakesTurns(t *testing.T) {
 	for range 6 {
 		seen[y.sent("orders", "", `[{"body":"x"}]`).Partition]++
 	}
-	if diff := cmp.Diff(map[string]int{"0": 2, "1": 2, "2": 2}, seen); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, map[string]int{"0": 2, "1": 2, "2": 2}, seen)
 }
 
 // H2, H3: a batch is stored in order, without gaps, and numbered from its first.
@@ -138,9 +134,7 @@ func TestSendRefusals(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			y := y.in(t)
 			y.refused(tt.status, tt.kind, "POST", "/api/v1/hubs/orders/events"+tt.query, tt.body)
-			if page := y.page("orders", "0", ""); page.Next != 0 {
-				t.Errorf("%d events were stored", page.Next)
-			}
+			testkit.Equal(t, y.page("orders", "0", "").Next, 0, "events were stored")
 		})
 	}
 	y.refused(404, "not-found", "POST", "/api/v1/hubs/nowhere/events", `[{"body":"x"}]`)
@@ -171,12 +165,8 @@ func TestSendWhenStorageIsFull(t *testing.T) {
 			break
 		}
 	}
-	if status != 507 {
-		t.Fatalf("a full disk answered %d", status)
-	}
-	if got := texts(y.page("orders", "0", "max=1").Events); got != "before" {
-		t.Errorf("reading stopped: %q", got)
-	}
+	testkit.MustEqual(t, status, 507, "a full disk answered")
+	testkit.Equal(t, texts(y.page("orders", "0", "max=1").Events), "before", "reading stopped")
 	y.fs.SetCapacity(0)
 	y.want(201, "POST", "/api/v1/hubs/orders/events", body)
 }
@@ -220,14 +210,10 @@ func TestSentEventsComeBack(t *testing.T) {
 				want = tt.event
 			}
 			first := y.want(200, "GET", "/api/v1/hubs/orders/events", nil).body
-			if got := withoutPosition(t, string(first)); got != want {
-				t.Errorf("read  %s\nwant %s", got, want)
-			}
+			testkit.Equal(t, withoutPosition(t, string(first)), want, "read")
 			y.sent("orders", "", "["+string(first)+"]")
 			again := y.want(200, "GET", "/api/v1/hubs/orders/events?from=1", nil).body
-			if got := withoutPosition(t, string(again)); got != want {
-				t.Errorf("sent again it is %s\nwant %s", got, want)
-			}
+			testkit.Equal(t, withoutPosition(t, string(again)), want, "sent again it")
 		})
 	}
 }
@@ -259,8 +245,6 @@ func TestExactBodiesOnRequest(t *testing.T) {
 	got := y.page("orders", "0", "bodies=base64").Events[0]
 	data, err := base64.StdEncoding.DecodeString(*got.BodyBase64)
 	must(t, err)
-	if string(data) != exact {
-		t.Errorf("exactly it is %q", data)
-	}
+	testkit.Equal(t, string(data), exact, "exactly it is %q", data)
 	y.refused(400, "bad-request", "GET", "/api/v1/hubs/orders/partitions/0/events?bodies=xml", nil)
 }

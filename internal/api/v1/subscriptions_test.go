@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const billingPath = "/api/v1/subscriptions/billing"
@@ -57,9 +58,7 @@ func TestAttemptsAreListed(t *testing.T) {
 		y.hook.set(true, 0)
 		time.Sleep(time.Minute)
 		y.want(200, "GET", billingPath+"/attempts", nil).json(t, &list)
-		if len(list.Attempts) != 2 {
-			t.Fatalf("listed are %+v", list)
-		}
+		testkit.MustEqual(t, len(list.Attempts), 2, "listed are %+v", list)
 		last, first := list.Attempts[0], list.Attempts[1]
 		if first.Status != 503 || first.Outcome != "Busy" || first.Attempt != 1 || first.EventID != "1" || first.Events != 1 || first.Answer != "answer 503" || first.NextTry == nil {
 			t.Errorf("the first is %+v", first)
@@ -95,14 +94,10 @@ func TestResumeUndoesPause(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.subscribe("orders", "billing", `"endpoint":"https://example.com/hook"`)
 		y.want(200, "PATCH", billingPath, `{"paused":true}`)
-		if got := y.show("billing", "").State; got != "paused" {
-			t.Errorf("after a pause it is %s", got)
-		}
+		testkit.Equal(t, y.show("billing", "").State, "paused", "after a pause it")
 		for range 2 {
 			y.want(204, "POST", billingPath+"/resume", nil)
-			if got := y.show("billing", "").State; got != "active" {
-				t.Errorf("resumed, it is %s", got)
-			}
+			testkit.Equal(t, y.show("billing", "").State, "active", "resumed, it")
 		}
 	})
 }
@@ -168,13 +163,9 @@ func TestSubscriptionsAreChangedInPart(t *testing.T) {
 		y.want(200, "PATCH", billingPath, `{"types":[],"filters":[],"noRetry":[],"retryFloors":{},"headers":[],"labels":[],"ttl":"","orderBy":"","deadLetter":""}`).json(t, &got)
 		before.Filter, before.Headers, before.Labels, before.OrderBy, before.DeadLetter, before.Updated = nil, nil, nil, "", "", got.Updated
 		before.Retry = admin.RetryPolicy{Attempts: 4, TTL: "24h", NoRetry: []int{}}
-		if diff := cmp.Diff(before, got); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Diff(t, before, got)
 		y.want(200, "PATCH", billingPath, `{"paused":true}`).json(t, &got)
-		if got.State != "paused" {
-			t.Errorf("it is %s", got.State)
-		}
+		testkit.Equal(t, got.State, "paused", "it")
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
@@ -105,9 +106,7 @@ func (f *follower) end() endJSON {
 	if more, ok := f.message(); ok {
 		f.t.Errorf("after the end comes %+v", more)
 	}
-	if err := f.scan.Err(); err != nil {
-		f.t.Errorf("the answer did not end cleanly: %v", err)
-	}
+	testkit.Check(f.t, f.scan.Err(), "the answer did not end cleanly")
 	return e
 }
 
@@ -126,21 +125,15 @@ func TestTailFollows(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := y.tails(); n != 1 {
-			t.Errorf("%v tails are counted", n)
-		}
+		testkit.Equal(t, y.tails(), 1, "tails are counted")
 		y.send("orders", "1", "c")
 		if e := f.event(); e.text() != "c" || e.Partition != "1" {
 			t.Errorf("got %+v", e)
 		}
-		if f.id != "0:2,1:1" {
-			t.Errorf("the id is %q", f.id)
-		}
+		testkit.Equal(t, f.id, "0:2,1:1", "the id")
 		f.leave()
 		synctest.Wait()
-		if n := y.tails(); n != 0 {
-			t.Errorf("%v tails are left", n)
-		}
+		testkit.Equal(t, y.tails(), 0, "tails are left")
 	})
 }
 
@@ -242,9 +235,7 @@ func TestTailEnds(t *testing.T) {
 					t.Errorf("ended with %+v", end)
 				}
 				synctest.Wait()
-				if n := y.tails(); n != 0 {
-					t.Errorf("%v tails are left", n)
-				}
+				testkit.Equal(t, y.tails(), 0, "tails are left")
 			})
 		})
 	}
@@ -294,14 +285,10 @@ func TestTailOfASlowClientIsBounded(t *testing.T) {
 		if n := given.Load(); n < 10 || n > 100 {
 			t.Errorf("%d events were taken for a client that takes none", n)
 		}
-		if n := y.tails(); n != 1 {
-			t.Errorf("%v tails are open", n)
-		}
+		testkit.Equal(t, y.tails(), 1, "tails are open")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := y.tails(); n != 0 {
-			t.Errorf("%v tails are open after the time for a write", n)
-		}
+		testkit.Equal(t, y.tails(), 0, "tails are open after the time for a write")
 		resp.Body.Close()
 	})
 }
@@ -319,9 +306,7 @@ func TestTailUnderLoad(t *testing.T) {
 			next := map[string]int64{}
 			for range senders * batches * size {
 				e := f.event()
-				if e.Sequence != next[e.Partition] {
-					t.Errorf("partition %s gave %d instead of %d", e.Partition, e.Sequence, next[e.Partition])
-				}
+				testkit.Equal(t, e.Sequence, next[e.Partition], "partition %s", e.Partition)
 				next[e.Partition] = e.Sequence + 1
 			}
 			if end := f.end(); end.Reason != "count" {
@@ -364,9 +349,7 @@ func TestTailStorm(t *testing.T) {
 		storm.Go(y.stopping)
 		storm.Wait()
 		synctest.Wait()
-		if n := y.tails(); n != 0 {
-			t.Errorf("%v tails are left", n)
-		}
+		testkit.Equal(t, y.tails(), 0, "tails are left")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // loading counts the cursors that have events in memory: from when they gave some until
@@ -100,9 +101,7 @@ func TestTailHoldsFewPartitionsInMemory(t *testing.T) {
 				}
 				synctest.Wait()
 				if tt.again {
-					if n := loaded.Load(); n != 0 {
-						t.Errorf("%d cursors hold events at the end", n)
-					}
+					testkit.Equal(t, loaded.Load(), 0, "cursors hold events at the end")
 					y.fill(tt.partitions, tt.events)
 					synctest.Wait()
 				}
@@ -111,9 +110,7 @@ func TestTailHoldsFewPartitionsInMemory(t *testing.T) {
 				}
 				f.leave()
 				synctest.Wait()
-				if n := loaded.Load(); n != 0 {
-					t.Errorf("%d cursors hold events for a client that left", n)
-				}
+				testkit.Equal(t, loaded.Load(), 0, "cursors hold events for a client that left")
 			})
 		})
 	}
@@ -136,9 +133,7 @@ func TestTailTakesTurns(t *testing.T) {
 	next, firsts := map[string]int64{}, 0
 	for i := range 3 * partitions * batches {
 		e := f.event()
-		if e.Sequence != next[e.Partition] {
-			t.Fatalf("partition %s gave %d instead of %d", e.Partition, e.Sequence, next[e.Partition])
-		}
+		testkit.MustEqual(t, e.Sequence, next[e.Partition], "partition %s", e.Partition)
 		if next[e.Partition]++; e.Sequence == 0 {
 			firsts = i
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestDurations(t *testing.T) {
@@ -51,9 +53,7 @@ func TestWrittenQuantitiesReadBack(t *testing.T) {
 		}
 	})
 	for d, want := range map[time.Duration]string{0: "0s", day: "1d", 36 * time.Hour: "36h", time.Minute: "1m", 90 * time.Second: "1m30s"} {
-		if got := FormatDuration(d); got != want {
-			t.Errorf("%v is written %q, want %q", d, got, want)
-		}
+		testkit.Equal(t, FormatDuration(d), want, "%v is written", d)
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestTheZeroRecordIsStoredAsClosed(t *testing.T) {
 	b := EncodeRecord(Record{})
-	if want := `{"state":"closed","term":0}`; string(b) != want {
-		t.Errorf("%s, want %s", b, want)
-	}
+	testkit.Equal(t, string(b), `{"state":"closed","term":0}`, "%s", b)
 	if r, err := DecodeRecord(b); err != nil || !r.Closed() {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -126,9 +126,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			t.Fatalf("%s came back as %s, %v", once, EncodeRecord(back), err)
 		}
 		for _, next := range successors(r) {
-			if next.Term != r.Term+1 {
-				t.Fatalf("%+v after %+v", next, r)
-			}
+			testkit.MustEqual(t, next.Term, r.Term+1, "%+v after %+v", next, r)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var probing30 = Policy{Failures: 10, Within: 30 * time.Second, Probe: 30 * time.Second, ProbeMax: 2 * time.Minute}
@@ -70,9 +72,7 @@ func TestAnOpeningIsAnIncidentWithWhatItBeganWith(t *testing.T) { // F5, F6
 	if got.Incident != "x" || got.Failures != 11 || !got.Opened.Equal(epoch) || !got.Since.Equal(epoch) || got.Policy != probing30 {
 		t.Errorf("%+v", got)
 	}
-	if want := "11 failures within 30s, more than 10"; got.Reason != want {
-		t.Errorf("the reason is %q, want %q", got.Reason, want)
-	}
+	testkit.Equal(t, got.Reason, "11 failures within 30s, more than 10", "the reason")
 	if len(got.Samples) != 5 || got.Samples[4].Error != "no 8" {
 		t.Errorf("samples %+v", got.Samples)
 	}
@@ -101,9 +101,7 @@ func TestAnIncidentKeepsItsNameUntilItIsClosed(t *testing.T) { // F6, F7
 		t.Run(s.name, func(t *testing.T) {
 			r = s.do(r)
 			got := Record{State: r.State, Prober: r.Prober, Trips: r.Trips, Untried: r.Untried, By: r.By}
-			if fmt.Sprint(got) != fmt.Sprint(s.want) {
-				t.Errorf("%s: %+v", s.name, r)
-			}
+			testkit.Equal(t, fmt.Sprint(got), fmt.Sprint(s.want), "%s: %+v", s.name, r)
 			if r.Incident != "x" || r.Term != int64(i+2) || r.Failures != 11 || len(r.Samples) != 1 || !r.Opened.Equal(epoch) {
 				t.Errorf("%s: the incident is %+v", s.name, r)
 			}
@@ -111,9 +109,7 @@ func TestAnIncidentKeepsItsNameUntilItIsClosed(t *testing.T) { // F6, F7
 	}
 	r, _ = Resume(r, "ann", "mended", epoch)
 	want := Record{State: Closed, Term: 7, By: "ann", Reason: "mended", Since: epoch, Policy: probing30}
-	if fmt.Sprint(r) != fmt.Sprint(want) {
-		t.Errorf("closed it is %+v", r)
-	}
+	testkit.Equal(t, fmt.Sprint(r), fmt.Sprint(want), "closed it is %+v", r)
 }
 
 func TestWhatThereIsNothingToChange(t *testing.T) { // F7
@@ -127,9 +123,7 @@ func TestWhatThereIsNothingToChange(t *testing.T) { // F7
 	// A prober that comes late undoes nothing.
 	for _, r := range []Record{held, {State: Closed, Term: 3}, {State: Open, Term: 3, Trips: 2}} {
 		for _, after := range []Record{Probed(r, true, "a", "", epoch), Probed(r, false, "a", "", epoch), Returned(r, "a", epoch)} {
-			if fmt.Sprint(after) != fmt.Sprint(r) {
-				t.Errorf("a late probe made %+v of %+v", after, r)
-			}
+			testkit.Equal(t, fmt.Sprint(after), fmt.Sprint(r), "a late probe made %+v of %+v", after, r)
 		}
 	}
 }
@@ -143,9 +137,7 @@ func TestDefaults(t *testing.T) {
 		{Policy{Probe: time.Hour}, Policy{Failures: 100, Within: 30 * time.Second, Probe: time.Hour, ProbeMax: time.Hour}},
 		{Policy{Probe: time.Hour, ProbeMax: time.Minute}, Policy{Failures: 100, Within: 30 * time.Second, Probe: time.Hour, ProbeMax: time.Hour}},
 	} {
-		if got := tt.is.WithDefaults(); got != tt.want {
-			t.Errorf("%+v: %+v, want %+v", tt.is, got, tt.want)
-		}
+		testkit.Equal(t, tt.is.WithDefaults(), tt.want, "%+v", tt.is)
 	}
 	longest := Policy{Probe: 1<<63 - 1}
 	if wait, ok := longest.ProbeWait(Record{Trips: 100}); !ok || wait != 1<<63-1 {

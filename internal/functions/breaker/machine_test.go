@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // machine is a circuit that anything may happen to, and what it has been.
@@ -27,9 +29,7 @@ func (m *machine) name() string {
 func (m *machine) became(t *rapid.T, next Record) {
 	was := m.is
 	m.is = next
-	if next.Term != was.Term+1 {
-		t.Fatalf("term %d after %d", next.Term, was.Term)
-	}
+	testkit.MustEqual(t, next.Term, was.Term+1, "term: after %d", was.Term)
 	switch {
 	case next.Closed() && (next.Incident != "" || next.Prober != "" || next.Trips != 0 || next.Samples != nil || !next.Opened.IsZero()):
 		t.Fatalf("a closed circuit has an incident: %+v", next)
@@ -57,9 +57,7 @@ func (m *machine) stored(t *rapid.T) {
 }
 
 func (m *machine) same(t *rapid.T, next Record) {
-	if fmt.Sprint(next) != fmt.Sprint(m.is) {
-		t.Fatalf("nothing changed, but %+v is %+v", m.is, next)
-	}
+	testkit.MustEqual(t, fmt.Sprint(next), fmt.Sprint(m.is), "nothing changed, but %+v is %+v", m.is, next)
 }
 
 func (m *machine) decide(t *rapid.T) {
@@ -125,9 +123,7 @@ func (m *machine) hold(t *rapid.T) {
 		return
 	}
 	m.became(t, next)
-	if next.State != Held {
-		t.Fatalf("hold: %+v", next)
-	}
+	testkit.MustEqual(t, next.State, Held, "hold: %+v", next)
 }
 
 func (m *machine) resume(t *rapid.T) {
@@ -141,9 +137,7 @@ func (m *machine) resume(t *rapid.T) {
 		return
 	}
 	m.became(t, next)
-	if next.State != Closed {
-		t.Fatalf("resume: %+v", next)
-	}
+	testkit.MustEqual(t, next.State, Closed, "resume: %+v", next)
 }
 
 // F5, F7: whatever happens in whatever order, nothing changes without its reason, held ends by Resume alone, each

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -31,9 +33,7 @@ func TestTheWindowHasWhatIsYoungerThanWithin(t *testing.T) { // F5
 		if got.Count() != tt.want || got.Total != 5 || got.Term != 1 {
 			t.Errorf("%s: %+v, want %d", tt.name, got, tt.want)
 		}
-		if n := Sum(1, 30*time.Second, got, nil, at(tt.now)); n != tt.want {
-			t.Errorf("%s: the sum is %d, want %d", tt.name, n, tt.want)
-		}
+		testkit.Equal(t, Sum(1, 30*time.Second, got, nil, at(tt.now)), tt.want, "%s: the sum", tt.name)
 	}
 }
 
@@ -72,9 +72,7 @@ func TestSumOfWhatOthersHaveWritten(t *testing.T) { // F5
 		{"sums do not overflow", tally(2, Bucket{Count: 1 << 62}, Bucket{Count: 1 << 62}), []Seen{{tally(2, Bucket{Count: 1 << 62}), at(0)}}, maxCount},
 		{"ages do not overflow", tally(2), []Seen{{tally(2, Bucket{Age: 1<<63 - 1, Count: 1}), at(-200 * 365 * 24 * time.Hour)}}, 0},
 	} {
-		if got := Sum(2, within, tt.own, tt.others, at(0)); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
+		testkit.Equal(t, Sum(2, within, tt.own, tt.others, at(0)), tt.want, "%s", tt.name)
 	}
 }
 

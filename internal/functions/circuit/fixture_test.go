@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
@@ -269,18 +270,14 @@ func (w *waiter) passed() bool {
 func (w *world) stored() breaker.Record {
 	w.t.Helper()
 	r, _, err := load(w.t.Context(), w.store, group, function)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	return r
 }
 
 func (w *world) change(change func(breaker.Record) (breaker.Record, bool)) breaker.Record {
 	w.t.Helper()
 	r, err := Change(w.t.Context(), w.store, group, function, change)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	return r
 }
 
@@ -300,9 +297,7 @@ func (w *world) resume() breaker.Record {
 func (w *world) tallies() (keys []string) {
 	w.t.Helper()
 	entries, err := w.store.Entries(w.t.Context(), group, TallyPrefix)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	for _, f := range entries {
 		keys = append(keys, f.Key)
 	}
@@ -314,9 +309,7 @@ func (w *world) tallies() (keys []string) {
 func (w *world) put(key, value string) {
 	w.t.Helper()
 	entries, err := w.store.Entries(w.t.Context(), group, key[:strings.LastIndexByte(key, '/')+1])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	f := processor.Entry{Key: key, Value: []byte(value)}
 	for _, there := range entries {
 		if there.Key == key {
@@ -338,15 +331,11 @@ func pass(d time.Duration) {
 func (w *world) remove(key string) {
 	w.t.Helper()
 	entries, err := w.store.Entries(w.t.Context(), group, "")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	for _, f := range entries {
 		if f.Key == key {
 			err = w.store.Remove(w.t.Context(), group, f)
 		}
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 }

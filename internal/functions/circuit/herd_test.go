@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // traffic is what all members have asked of the store.
@@ -67,9 +68,7 @@ func TestFiftyThatWouldProbeAreQuiet(t *testing.T) {
 		}
 		reads, writes := traffic(all)
 		pass(11 * time.Second)
-		if n := len(passedOf(waiters)); n != 1 {
-			t.Errorf("%d have come through", n)
-		}
+		testkit.Equal(t, len(passedOf(waiters)), 1, "have come through")
 		moreReads, moreWrites := traffic(all)
 		if r, w := moreReads-reads, moreWrites-writes; r > 50*2*4 || w > 50 {
 			t.Errorf("there were %d reads and %d writes", r, w)

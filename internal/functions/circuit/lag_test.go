@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -108,9 +109,7 @@ func TestAStaleReadClosesNothing(t *testing.T) {
 				}
 				pass(2 * time.Second)
 				old, err := w.store.Entries(t.Context(), group, Prefix)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				a.failed(6, true)
 				waits := a.wait()
 				replica.old.Store(&old)

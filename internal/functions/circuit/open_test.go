@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var five = breaker.Policy{Failures: 5, Within: 30 * time.Second}
@@ -25,9 +26,7 @@ func TestMoreThanSoManyOpenItAndNotSoMany(t *testing.T) { // F5
 			t.Errorf("%+v", r)
 		}
 		a.failed(3, true)
-		if got := a.heard(); got != "closed→open" {
-			t.Errorf("it was told %s", got)
-		}
+		testkit.Equal(t, a.heard(), "closed→open", "it was told")
 	})
 }
 
@@ -169,9 +168,7 @@ func TestMayPutAwayOpensWhatIsDue(t *testing.T) { // F5: what trips it stays und
 			t.Fatal("no error")
 		}
 		a.mayPutAway(false)
-		if w.stored().State != breaker.Open {
-			t.Error("it is not open")
-		}
+		testkit.Equal(t, w.stored().State, breaker.Open, "it is not open")
 	})
 }
 
@@ -372,12 +369,8 @@ func TestACircuitMayNeverOpenByItself(t *testing.T) {
 func TestTheFirstReadNotifiesOfAnOpenCircuit(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		w.hold()
-		if a := w.start("a"); a.heard() != "closed→held" {
-			t.Errorf("heard %s", a.heard())
-		}
+		testkit.Equal(t, w.start("a").heard(), "closed→held", "heard")
 		w.resume()
-		if b := w.start("b"); b.heard() != "" {
-			t.Errorf("heard %s", b.heard())
-		}
+		testkit.Equal(t, w.start("b").heard(), "", "heard")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor/memory"
 )
 
@@ -139,9 +140,7 @@ func TestChangesThatRaceAreAllMade(t *testing.T) { // F7
 					}
 					return breaker.Resume(r, "ann", "", time.Now())
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, err)
 			}()
 		}
 		time.Sleep(time.Minute)
@@ -167,9 +166,7 @@ func TestWaitCostsNothingWhileClosed(t *testing.T) { // F8
 func closedMember(t testing.TB) *Member {
 	t.Helper()
 	m := New(Config{Store: memory.New(), Group: group, Function: function, Instance: "a", Log: quiet})
-	if err := m.look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, m.look(t.Context()))
 	return m
 }
 

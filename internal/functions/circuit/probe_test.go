@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var probes = breaker.Policy{Failures: 5, Within: 30 * time.Second, Probe: 10 * time.Second, ProbeMax: time.Minute}
@@ -47,9 +48,7 @@ func probing(t *testing.T, w *world, ids ...string) ([]*played, Pass) {
 
 func (p *played) probed(pass Pass, ok bool) {
 	p.w.t.Helper()
-	if err := p.Probed(p.w.t.Context(), pass, ok, breaker.Sample{Error: "still no"}); err != nil {
-		p.w.t.Fatal(err)
-	}
+	testkit.Must(p.w.t, p.Probed(p.w.t.Context(), pass, ok, breaker.Sample{Error: "still no"}))
 }
 
 func TestOneOfAllTriesOneEvent(t *testing.T) { // F7
@@ -65,9 +64,7 @@ func TestOneOfAllTriesOneEvent(t *testing.T) { // F7
 			}
 		}
 		pass(8 * time.Second)
-		if n := len(passedOf(waiters)); n != 0 {
-			t.Fatalf("before its time %d have come through", n)
-		}
+		testkit.MustEqual(t, len(passedOf(waiters)), 0, "before its time … have come through")
 		pass(2 * time.Second)
 		through := passedOf(waiters)
 		if len(through) != 1 || !through[0].pass.Probe {
@@ -324,9 +321,7 @@ func TestALostAnswerInProbing(t *testing.T) { // F7
 		if r := w.stored(); r.State != breaker.Closed || r.Term != 3 {
 			t.Errorf("%+v", r)
 		}
-		if want := "closed→open open→half-open half-open→closed"; a.heard() != want {
-			t.Errorf("heard %s", a.heard())
-		}
+		testkit.Equal(t, a.heard(), "closed→open open→half-open half-open→closed", "heard")
 	})
 }
 
@@ -334,9 +329,7 @@ func TestTheEndOfAProbeIsStoredWhenTheStoreIsBack(t *testing.T) { // F7
 	for name, end := range map[string]func(*played, Pass){
 		"told with patience": func(a *played, p Pass) {
 			go func() {
-				if err := a.Probed(a.w.t.Context(), p, true, breaker.Sample{}); err != nil {
-					a.w.t.Error(err)
-				}
+				testkit.Check(a.w.t, a.Probed(a.w.t.Context(), p, true, breaker.Sample{}))
 			}()
 		},
 		"told in a hurry": func(a *played, p Pass) {

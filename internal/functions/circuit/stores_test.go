@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 	storeredis "github.com/eventyard/eventyard/processor/redis"
@@ -38,9 +39,7 @@ func run(t *testing.T, id string, s processor.Store) member {
 	go func() { ended <- m.Run(ctx) }()
 	stop := func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, <-ended)
 	}
 	return member{m, stop}
 }
@@ -94,9 +93,7 @@ func yard(t *testing.T) func() processor.Store {
 	y.Hub(t, group.Hub, 1, group.Group)
 	return func() processor.Store {
 		s, err := processor.StoreOf(y.Dial(t).Hub(group.Hub))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return s
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/hubs/groupentry"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -31,9 +32,7 @@ func TestTalliesAreWrittenFourTimesASecondAtMost(t *testing.T) {
 		}
 		pass(time.Second)
 		b.knows(1000)
-		if n := b.store.count("put failures"); n != 1 {
-			t.Errorf("an instance without failures has written %d tallies", n)
-		}
+		testkit.Equal(t, b.store.count("put failures"), 1, "an instance without failures has written")
 	})
 }
 
@@ -85,13 +84,9 @@ func TestWhoLeavesTakesItsTallyAway(t *testing.T) {
 		a, b := w.start("a"), w.start("b")
 		a.failed(3, false)
 		pass(time.Second)
-		if got := w.tallies(); !slices.Equal(got, []string{"failures/resize/a", "failures/resize/b"}) {
-			t.Fatalf("%v", got)
-		}
+		testkit.MustSlices(t, w.tallies(), []string{"failures/resize/a", "failures/resize/b"})
 		a.leave()
-		if got := w.tallies(); !slices.Equal(got, []string{"failures/resize/b"}) {
-			t.Errorf("%v is left", got)
-		}
+		testkit.Slices(t, w.tallies(), []string{"failures/resize/b"}, "is left")
 		pass(time.Second)
 		b.knows(3) // they happened all the same
 		b.failed(3, true)
@@ -149,9 +144,7 @@ func TestTheDeadAreForgotten(t *testing.T) {
 		b.failed(2, false)
 		pass(time.Second)
 		c.knows(2)
-		if got := w.tallies(); !slices.Equal(got, []string{"failures/resize/b", "failures/resize/c"}) {
-			t.Errorf("%v", got)
-		}
+		testkit.Slices(t, w.tallies(), []string{"failures/resize/b", "failures/resize/c"})
 	})
 }
 
@@ -395,9 +388,7 @@ func TestAStoreThatStaysAwayIsReportedNowAndThen(t *testing.T) {
 		f.setDown(false)
 		pass(time.Hour)
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, <-ended)
 		if warned, reported := lines[slog.LevelWarn], lines[slog.LevelInfo]; warned < 2 || warned > 61 || reported != 1 {
 			t.Errorf("%d warnings and %d lines that it is over", warned, reported)
 		}

@@ -64,9 +64,7 @@ func TestEventsAreSentAsCloudEvents(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := written(t, CloudEvents, callOf(c.event))
-			if got != c.want {
-				t.Errorf("wrote %s\nwant  %s", got, c.want)
-			}
+			testkit.Equal(t, got, c.want, "wrote")
 			wantSDKToRead(t, got)
 		})
 	}

@@ -55,9 +55,7 @@ func TestAProgramIsCalledAndAnswers(t *testing.T) {
 				"Eventyard-Group": "bills", "Eventyard-Partition": "3", "Eventyard-Attempt": "2", "Eventyard-Epoch": "5", "Eventyard-First-Sequence": "17",
 				"Eventyard-Last-Sequence": "19", "Idempotency-Key": "billing/orders/3/17-19",
 			} {
-				if got.header.Get(name) != want {
-					t.Errorf("header %s is %q, want %q", name, got.header.Get(name), want)
-				}
+				testkit.Equal(t, got.header.Get(name), want, "header %s", name)
 			}
 		})
 	}
@@ -157,9 +155,7 @@ func TestConnectionsAreKept(t *testing.T) {
 					t.Fatalf("it answered %+v", a)
 				}
 			}
-			if n := connections.Load(); n != 1 {
-				t.Errorf("%d connections were made for 5 calls", n)
-			}
+			testkit.Equal(t, connections.Load(), 1, "connections were made for 5 calls")
 		})
 	}
 }
@@ -347,9 +343,7 @@ func TestAConnectionThatDiedMeanwhileIsReplaced(t *testing.T) {
 				if calls.Add(1) == 2 {
 					panic(http.ErrAbortHandler) // the second call on the kept connection
 				}
-				if got != want {
-					t.Errorf("it got %d bytes, want %d", len(got), len(want))
-				}
+				testkit.Equal(t, got, want, "it got %d bytes, want %d", len(got), len(want))
 			})
 			c := caller(t, Config{URL: s.URL})
 			for range 2 {
@@ -357,9 +351,7 @@ func TestAConnectionThatDiedMeanwhileIsReplaced(t *testing.T) {
 					t.Errorf("it answered %+v", a)
 				}
 			}
-			if n := calls.Load(); n != 3 {
-				t.Errorf("it was called %d times", n)
-			}
+			testkit.Equal(t, calls.Load(), 3, "it was called")
 		})
 	}
 }

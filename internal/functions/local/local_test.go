@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // kinds are the errors that callers branch on.
@@ -319,9 +320,7 @@ func TestProducersAreTheSameAsOverAMQP(t *testing.T) {
 		for _, ev := range read(t, r, 4) {
 			got = append(got, string(ev.Body)+" "+ev.Key)
 		}
-		if text := strings.Join(got, ", "); text != "a key-a, b key-b, c key-c, d key-d" {
-			t.Errorf("stored is %s", text)
-		}
+		testkit.Equal(t, strings.Join(got, ", "), "a key-a, b key-b, c key-c, d key-d", "stored")
 	})
 }
 

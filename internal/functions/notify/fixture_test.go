@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -260,9 +261,7 @@ func (w *world) Publish(_ context.Context, topic string, events [][]byte) error 
 		w.t.Errorf("%d events published to %s", len(events), topic)
 	}
 	var e published
-	if err := json.Unmarshal(events[0], &e); err != nil {
-		w.t.Error(err)
-	}
+	testkit.Check(w.t, json.Unmarshal(events[0], &e))
 	w.events = append(w.events, e)
 	return nil
 }
@@ -274,9 +273,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var p posted
-	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
-		w.t.Error(err)
-	}
+	testkit.Check(w.t, json.NewDecoder(r.Body).Decode(&p))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.posts[target] = append(w.posts[target], p)
@@ -338,14 +335,10 @@ func settle() { synctest.Wait() }
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 func want(t testing.TB, what, got, wanted string) {
 	t.Helper()
-	if got != wanted {
-		t.Errorf("%s: got %q, want %q", what, got, wanted)
-	}
+	testkit.Equal(t, got, wanted, "%s", what)
 }

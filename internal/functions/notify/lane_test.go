@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // waits gives the times between attempts, with the first since begin.
@@ -351,14 +352,10 @@ func TestALostWatchIsBegunAnew(t *testing.T) {
 		if dials.Load() != 1 || cuts.Load() != 0 {
 			t.Errorf("%d attempts, %d of them cut off", dials.Load(), cuts.Load())
 		}
-		if all := s.ledgers.Items(); len(all) != 1 {
-			t.Errorf("%d ledgers are known", len(all))
-		}
+		testkit.Equal(t, len(s.ledgers.Items()), 1, "ledgers are known")
 		time.Sleep(2 * time.Second)
 		settle()
-		if dials.Load() != 2 {
-			t.Errorf("%d attempts after the wait", dials.Load())
-		}
+		testkit.Equal(t, dials.Load(), 2, "attempts after the wait")
 	})
 }
 
@@ -494,9 +491,7 @@ func TestABlankCircuitIsLookedAtBeforeItIsBelieved(t *testing.T) {
 		w.circuits.set("resize", breaker.Record{})
 		settle()
 		want(t, "chat", w.notified(chat), "Opened:i1 Closed:i1")
-		if all := must1(w.meta.List(t.Context(), ledgerPrefix)); len(all) != 1 {
-			t.Errorf("%d ledgers are there", len(all))
-		}
+		testkit.Equal(t, len(must1(w.meta.List(t.Context(), ledgerPrefix))), 1, "ledgers are there")
 	})
 }
 

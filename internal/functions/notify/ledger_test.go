@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // items gives what a ledger is to send, briefly.
@@ -228,9 +229,7 @@ func (h *history) restart() {
 		}
 	}
 	fresh := &ledger{}
-	if err := json.Unmarshal(h.ledger.encode(), fresh); err != nil {
-		h.t.Fatal(err)
-	}
+	testkit.Must(h.t, json.Unmarshal(h.ledger.encode(), fresh))
 	h.ledger = fresh
 }
 

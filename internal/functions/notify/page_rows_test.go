@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestRowsOfAPage(t *testing.T) {
@@ -33,22 +34,16 @@ func TestRowsOfAPage(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, rows(test.record, test.lag, opened.Add(12*time.Minute))); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, test.want, rows(test.record, test.lag, opened.Add(12*time.Minute)))
 		})
 	}
-	if got := ago(-time.Hour); got != "just now" {
-		t.Errorf("a moment to come is %q", got)
-	}
+	testkit.Equal(t, ago(-time.Hour), "just now", "a moment to come")
 }
 
 func TestAnErrorThatRepeatsIsShownOnce(t *testing.T) {
 	got := errorGroups([]errorLine{{"event 4", "away"}, {"event 3", "bad"}, {"event 2", "away"}})
 	want := []errorGroup{{"away", []string{"event 4", "event 2"}}, {"bad", []string{"event 3"}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got)
 }
 
 // What stands large above the table is not said in it once more; a moment that differs is.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // desk is a service whose pages are looked at, and an incident i1 of function resize.
@@ -68,9 +69,7 @@ func TestTheButtonResumesOnce(t *testing.T) {
 			t.Errorf("once more by %s: %d %s", method, again.Code, again.Body)
 		}
 	}
-	if d.circuits.get("resize").Term != term {
-		t.Error("the circuit was changed twice")
-	}
+	testkit.Equal(t, d.circuits.get("resize").Term, term, "the circuit was changed twice")
 }
 
 // F6: mail scanners and chats follow links, and some ask for more than they need.
@@ -186,9 +185,7 @@ func TestAnExpiredLinkShowsNothing(t *testing.T) {
 		d := newDesk(t)
 		_, expires := d.Service.link(resizers, "resize", "i1", time.Now())
 		time.Sleep(time.Until(expires) - time.Nanosecond)
-		if answer := d.ask("GET", d.link); answer.Code != 200 {
-			t.Errorf("before it expires: %d", answer.Code)
-		}
+		testkit.Equal(t, d.ask("GET", d.link).Code, 200, "before it expires")
 		time.Sleep(time.Nanosecond)
 		for _, method := range []string{"GET", "POST"} {
 			answer := d.ask(method, d.link)

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F6: each change is one event; people hear of an incident's beginning and end, and not of each probe.
@@ -107,9 +108,7 @@ func TestEventIDsStay(t *testing.T) {
 	id := eventID(resizers, "resize", r)
 	spelled := resizers
 	spelled.Hub, spelled.Namespace = "images", ""
-	if eventID(spelled, "resize", r) != id {
-		t.Error("the id depends on how the hub is spelled")
-	}
+	testkit.Equal(t, eventID(spelled, "resize", r), id, "the id depends on how the hub is spelled")
 	later, other := r, r
 	later.Term++
 	other.Since = other.Since.Add(time.Second) // made anew
@@ -350,9 +349,7 @@ func dieAt(t *testing.T, step int, stored bool) {
 			t.Errorf("event %+v has another id than its change", e)
 		}
 	}
-	if len(seen) != 3 {
-		t.Errorf("the grid was told only %s", w.published())
-	}
+	testkit.Equal(t, len(seen), 3, "the grid was told only %s", w.published())
 	for _, target := range []string{chat, pager} {
 		if got := w.notified(target); !strings.Contains(got, "Opened:i1") || !strings.HasSuffix(got, "Closed:i1") {
 			t.Errorf("%s was told only %q", target, got)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -56,9 +57,7 @@ func TestAWebhookGetsAllThatPeopleNeed(t *testing.T) {
 	for name, value := range map[string]any{
 		"type": "Eventyard.CircuitOpened", "function": "resize", "hub": "Images", "group": "resizer", "state": "open", "incident": "i1", "failures": 101.0, "lag": 1234.0,
 	} {
-		if p[name] != value {
-			t.Errorf("%s is %v, want %v", name, p[name], value)
-		}
+		testkit.Equal(t, p[name], value, "%s", name)
 	}
 	link, _ := p["resumeUrl"].(string)
 	g, err := readToken(s.secret, strings.TrimPrefix(link, yardURL+PathPrefix))
@@ -117,9 +116,7 @@ func TestWebhooksAreGuarded(t *testing.T) {
 	w, url := realWorld(t, egress.Config{}, func(http.ResponseWriter, *http.Request) { reached = true })
 	w.circuits.setTargets(url)
 	s := w.open()
-	if err := s.cfg.CheckTarget(url); !errors.Is(err, egress.ErrForbidden) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, s.cfg.CheckTarget(url), egress.ErrForbidden)
 	l := &ledger{Group: resizers, Function: "resize"}
 	l.note(Circuit{resizers, "resize", opened(breaker.Record{}, "i1")}, []string{url}, time.Now())
 	it, _ := l.head(url)

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F4: in a topic a poison event is an event like any other.
@@ -22,23 +21,17 @@ func TestAPoisonEventInATopic(t *testing.T) {
 	} {
 		t.Run(form.String(), func(t *testing.T) {
 			b, err := poisonEvent().Stored(form)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if !strings.HasPrefix(string(b), want) {
 				t.Errorf("got %s", b)
 			}
 			var e schema.Envelope
-			if err := e.Scan(form, b); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, e.Scan(form, b))
 			const data = `{"function":"resize","hub":"images","group":"resizer","partition":"3","sequence":1841,"offset":"774411",` +
 				`"enqueued":"2026-11-15T11:59:00.123Z","key":"customer-42","reason":"no such image","stack":"goroutine 1","attempts":5,"deaths":1,` +
 				`"instance":"host-1","contentType":"application/json","subject":"image","messageId":"m","correlationId":7,` +
 				`"properties":{"poison-level":"high","size":7},"system":{"reply-to":"here","x-opt-mine":1},"body":{"a":1}}`
-			if diff := cmp.Diff(data, string(e.Data)); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, data, string(e.Data))
 			for _, out := range []schema.Kind{schema.EventGrid, schema.CloudEvents} {
 				if form == schema.CloudEventForm && out == schema.EventGrid {
 					continue

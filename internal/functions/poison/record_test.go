@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 123e6, time.UTC)
@@ -70,9 +71,7 @@ func TestAPoisonEventComesBackAsItWas(t *testing.T) {
 	for name, want := range map[string]Record{"a hub with slashes": slashes, "everything": poisonEvent(), "next to nothing": bare, "redriven before": redriven, "a body that is a value": value} {
 		t.Run(name, func(t *testing.T) {
 			got := mustRead(t, through(t, want))
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, want, got)
 		})
 	}
 }
@@ -86,9 +85,7 @@ func TestAnyReaderSeesWhatHappened(t *testing.T) {
 		PropertyReason: "no such image", PropertyStack: "goroutine 1", PropertyAttempts: int32(5), PropertyDeaths: int32(1),
 		PropertyAt: noon, PropertyInstance: "host-1", "size": int32(7), "poison-level": "high",
 	}
-	if diff := cmp.Diff(want, ev.Properties); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, ev.Properties)
 	if ev.Key != "" || string(ev.Body) != `{"a":1}` || ev.Subject != "image" {
 		t.Errorf("got %+v", ev)
 	}
@@ -100,9 +97,7 @@ func TestTheOriginalIsNotTouched(t *testing.T) {
 	before := maps.Clone(l.Event.Properties)
 	l.Message()
 	l.Redrive()
-	if diff := cmp.Diff(before, l.Event.Properties); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, before, l.Event.Properties)
 }
 
 // F4: a function that reads a poison hub may fail on what is in it.
@@ -118,17 +113,11 @@ func TestAPoisonEventAboutAPoisonEventKeepsBoth(t *testing.T) {
 	third.Event.Partition, third.Event.Sequence, third.Event.Offset, third.Event.Enqueued = "0", 5, "55", noon
 
 	got := mustRead(t, through(t, second))
-	if diff := cmp.Diff(second, got); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(first, mustRead(t, got.Event)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, second, got)
+	testkit.Diff(t, first, mustRead(t, got.Event))
 	deep := mustRead(t, through(t, third))
 	deep = mustRead(t, mustRead(t, deep.Event).Event)
-	if diff := cmp.Diff(first, deep); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, first, deep)
 }
 
 func TestWhatIsNoPoisonEvent(t *testing.T) {
@@ -257,9 +246,7 @@ func TestCutKeepsCharactersWhole(t *testing.T) {
 			t.Errorf("%d: %q", n, got)
 		}
 	}
-	if got := cut("short", 5); got != "short" {
-		t.Errorf("%q", got)
-	}
+	testkit.Equal(t, cut("short", 5), "short")
 }
 
 // F4: a poison event that cannot be written would keep its partition standing for good.
@@ -317,9 +304,7 @@ func TestAnyPoisonEventComesBack(t *testing.T) {
 // Anybody may write into a poison hub.
 func FuzzRead(f *testing.F) {
 	stored, err := message.Append(nil, poisonEvent().Message())
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Add(stored)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, stored []byte) {

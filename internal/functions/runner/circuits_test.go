@@ -9,13 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/notify"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -86,9 +86,7 @@ func TestListCircuits(t *testing.T) {
 	want := "Images/Viewers/show open here=false total=105 lag=2\n" +
 		"orders/resizer/resize closed here=true total=0 lag=0\n" +
 		"zoo/g/count closed here=false total=7 lag=0"
-	if diff := cmp.Diff(want, summary(all)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, summary(all))
 	if len(all[0].Instances) != 2 || all[0].Instances["i2"].Total != 5 {
 		t.Errorf("instances are %v", all[0].Instances)
 	}
@@ -293,9 +291,7 @@ func TestWatch(t *testing.T) {
 			for len(reported) > 0 {
 				got = append(got, <-reported)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, want, got)
 		}
 		expect("images/viewers/show open 1")
 		_, err := k.CloseCircuit(t.Context(), "images", "viewers", "show", "ada", "")
@@ -357,10 +353,8 @@ eventyard_function_lag_events{function="resize"} 4
 # TYPE eventyard_function_recommended_instances gauge
 eventyard_function_recommended_instances{function="resize"} 2
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-		"eventyard_circuit_state", "eventyard_function_lag_events", "eventyard_function_recommended_instances"); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"eventyard_circuit_state", "eventyard_function_lag_events", "eventyard_function_recommended_instances"))
 	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}

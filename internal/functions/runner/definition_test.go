@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1: a function needs a name, a hub and a URL; the rest is filled in, and shown.
@@ -59,9 +60,7 @@ func TestWhatAFunctionNeedsIsMade(t *testing.T) {
 		d.Group = fmt.Sprintf("group-%d", i)
 		f := y.create(k, d)
 		want := map[string]string{"kept": "kept-poison", "elsewhere": "bin", "topical": "topic:bad-events", "careless": "none"}[d.Name]
-		if f.PoisonTarget != want {
-			t.Errorf("%s: poison goes to %q, want %q", d.Name, f.PoisonTarget, want)
-		}
+		testkit.Equal(t, f.PoisonTarget, want, "%s: poison goes", d.Name)
 		if _, err := y.broker.Group(t.Context(), "orders", d.Group); err != nil {
 			t.Errorf("%s: %v", d.Name, err)
 		}
@@ -127,9 +126,7 @@ func TestWhatIsRefused(t *testing.T) {
 			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if err := k.Ensure(t.Context(), d); !errors.Is(err, ErrInvalid) {
-				t.Errorf("ensured: %v", err)
-			}
+			testkit.ErrorIs(t, k.Ensure(t.Context(), d), ErrInvalid, "ensured")
 		})
 	}
 	if all, err := k.List(t.Context()); err != nil || len(all) != 1 {
@@ -164,9 +161,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s in another case: %v", name, err)
 		}
 		for _, nobody := range []string{"nobody", "", "a/b"} {
-			if err := call(nobody); !errors.Is(err, ErrNotFound) {
-				t.Errorf("%s %q: %v", name, nobody, err)
-			}
+			testkit.ErrorIs(t, call(nobody), ErrNotFound, "%s %q", name, nobody)
 		}
 	}
 }

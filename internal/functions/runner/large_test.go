@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // sendLarge publishes an event that measures so many bytes as it is stored.
@@ -24,9 +25,7 @@ func (y *yard) sendLarge(hub string, bytesInAll int) {
 	ev.Body = bytes.Repeat([]byte{0xff}, 2*bytesInAll-len(encoded))
 	encoded, err = message.Append(nil, ev)
 	must(y.t, err)
-	if len(encoded) != bytesInAll {
-		y.t.Fatalf("it has %d bytes", len(encoded))
-	}
+	testkit.MustEqual(y.t, len(encoded), bytesInAll, "it bytes")
 	_, err = y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: "0"}, []eventlog.Event{{Message: encoded}})
 	must(y.t, err)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1, F8: a connection has room for so many readers, and functions need no more than there are of them.
@@ -36,9 +38,7 @@ func TestManyReaders(t *testing.T) {
 		}
 		stop()
 	})
-	if text := lines.String(); text != "" {
-		t.Errorf("not all went well: %.1000s", text)
-	}
+	testkit.Equal(t, lines.String(), "", "not all went well")
 }
 
 // F1: a partition in which nothing happens costs a goroutine, and a function a few.
@@ -60,9 +60,7 @@ func TestIdleFunctionsCostLittle(t *testing.T) {
 		y.send("mid", "0", "1")
 		settle(time.Second)
 		for n := range functions {
-			if got := y.program.got(fmt.Sprint("/f", n)); got != "1" {
-				t.Errorf("function %d got %q", n, got)
-			}
+			testkit.Equal(t, y.program.got(fmt.Sprint("/f", n)), "1", "function %d", n)
 			must(t, k.Delete(t.Context(), fmt.Sprint("f", n)))
 		}
 		synctest.Wait()

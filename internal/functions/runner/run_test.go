@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -96,9 +97,7 @@ func TestNodesShareTheWork(t *testing.T) {
 		if got := strings.Fields(y.program.got("/resize")); len(got) != 12 {
 			t.Errorf("after one has left it got %v", got)
 		}
-		if f := y.show(one, "second"); f.State != StateStarting {
-			t.Errorf("where nothing runs it is %s", f.State)
-		}
+		testkit.Equal(t, y.show(one, "second").State, StateStarting, "where nothing runs it")
 	})
 }
 
@@ -120,13 +119,9 @@ func TestANodeThatComesBack(t *testing.T) {
 				must(t, err)
 				y.run(k)
 				settle(DefaultLease / 2)
-				if got := y.program.got("/resize"); got != test.want {
-					t.Errorf("after half a lease it had handled %q", got)
-				}
+				testkit.Equal(t, y.program.got("/resize"), test.want, "after half a lease it had handled")
 				settle(5 * time.Minute) // the lease is of one that keeps no presence, like a foreign client: those have longer
-				if got := y.program.got("/resize"); got != "1" {
-					t.Errorf("in the end it had handled %q", got)
-				}
+				testkit.Equal(t, y.program.got("/resize"), "1", "in the end it had handled")
 			})
 		})
 	}
@@ -157,9 +152,7 @@ func TestADefinitionThatChanges(t *testing.T) {
 		if k.jobs["functions/resize"].host != host || len(f.Notify) != 1 {
 			t.Error("who is told has nothing to do with the host")
 		}
-		if f.Counts.Done != 2 {
-			t.Errorf("since it started %d are done", f.Counts.Done)
-		}
+		testkit.Equal(t, f.Counts.Done, 2, "since it started … are done")
 	})
 }
 
@@ -196,9 +189,7 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 		if got := y.program.got("/resize"); got != "1" {
 			t.Errorf("the call under way ended with %q", got)
 		}
-		if entries := strings.Join(y.entries(g), " "); entries != "circuit/other" {
-			t.Errorf("left are %s", entries)
-		}
+		testkit.Equal(t, strings.Join(y.entries(g), " "), "circuit/other", "left")
 		checkpoints, err := y.groups.Checkpoints(t.Context(), g)
 		if err != nil || len(checkpoints) != 1 || checkpoints[0].Sequence != 0 {
 			t.Errorf("checkpoints are %+v, %v", checkpoints, err)
@@ -210,9 +201,7 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 		y.create(k, small())
 		y.send("small", "0", "2")
 		settle(15 * time.Second)
-		if got := y.program.got("/resize"); got != "1 2" {
-			t.Errorf("made anew it got %q", got)
-		}
+		testkit.Equal(t, y.program.got("/resize"), "1 2", "made anew it")
 	})
 }
 
@@ -255,9 +244,7 @@ func TestAFunctionDeletedElsewhere(t *testing.T) {
 		y.run(k)
 		g := y.create(k, resize()).group("yard")
 		settle(15 * time.Second)
-		if y.show(k, "resize").State != StateRunning {
-			t.Fatal("it does not run")
-		}
+		testkit.MustEqual(t, y.show(k, "resize").State, StateRunning, "it does not run")
 		y.meta.lose() // so that k hears of nothing
 		must(t, other.Delete(t.Context(), "resize"))
 		settle(15 * time.Second)
@@ -435,9 +422,7 @@ func TestStop(t *testing.T) {
 		y.program.set(func(p *program) { p.hold = make(chan struct{}) }) // for ever, but a call heeds its end
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
-		if y.program.under.Load() != 1 {
-			t.Fatal("no call is under way")
-		}
+		testkit.MustEqual(t, y.program.under.Load(), 1, "no call is under way")
 		began := time.Now()
 		stop()
 		if took := time.Since(began); took > 4*time.Second || took < time.Second {
@@ -467,9 +452,7 @@ func TestRunTwice(t *testing.T) {
 			}
 			stop()
 		}
-		if got := y.program.got("/resize"); got != "0 1 2" {
-			t.Errorf("it got %s", got)
-		}
+		testkit.Equal(t, y.program.got("/resize"), "0 1 2", "it")
 	})
 }
 
@@ -520,9 +503,7 @@ func TestAStormOfChanges(t *testing.T) {
 				t.Errorf("it is %s with a batch of %d in %d jobs: %s", f.State, f.Batch, len(one.jobs), f.Problem)
 			}
 		}
-		if got := y.program.got("/resize"); got != "1" {
-			t.Errorf("it got %s", got)
-		}
+		testkit.Equal(t, y.program.got("/resize"), "1", "it")
 	})
 }
 
@@ -571,9 +552,7 @@ func TestACircuitHeldBeforeAHostRuns(t *testing.T) {
 		_, err = k.ResumeFunction(t.Context(), "resize", "ada")
 		must(t, err)
 		settle(10 * time.Second)
-		if got := y.program.got("/resize"); got != "1" {
-			t.Errorf("it got %s", got)
-		}
+		testkit.Equal(t, y.program.got("/resize"), "1", "it")
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1: a definition that is mended, by whatever version, runs.
@@ -32,9 +33,7 @@ func TestADefinitionThatIsMended(t *testing.T) {
 		must(t, err)
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
-		if got := y.program.got("/resize"); got != "1" {
-			t.Errorf("mended it got %q", got)
-		}
+		testkit.Equal(t, y.program.got("/resize"), "1", "mended it")
 	})
 }
 
@@ -53,9 +52,7 @@ func TestAFunctionMadeAnewTheMomentItIsGone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		go k.work(ctx, j)
-		if err := k.stopped(ctx, marked); err != nil {
-			t.Errorf("who deletes it hears: %v", err)
-		}
+		testkit.Check(t, k.stopped(ctx, marked), "who deletes it hears")
 		y.run(k)
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
@@ -88,9 +85,7 @@ func TestADeletionThatOthersHaveFinished(t *testing.T) {
 	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
 	must(t, err)
 	must(t, k.finish(t.Context(), marked))
-	if f := y.show(k, "resize"); f.State != StatePaused {
-		t.Errorf("the new one is %s", f.State)
-	}
+	testkit.Equal(t, y.show(k, "resize").State, StatePaused, "the new one")
 }
 
 // F1: of several who make the same function at once one does.
@@ -190,12 +185,8 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	if _, err := k.Show(t.Context(), "resize"); !errors.Is(err, errBroken) || errors.Is(err, ErrNotFound) {
 		t.Errorf("show: %v", err)
 	}
-	if err := k.Delete(t.Context(), "resize"); !errors.Is(err, errBroken) {
-		t.Errorf("delete: %v", err)
-	}
-	if err := k.Ensure(t.Context(), resize()); !errors.Is(err, errBroken) {
-		t.Errorf("ensure: %v", err)
-	}
+	testkit.ErrorIs(t, k.Delete(t.Context(), "resize"), errBroken, "delete")
+	testkit.ErrorIs(t, k.Ensure(t.Context(), resize()), errBroken, "ensure")
 	if _, err := k.ListCircuits(t.Context()); !errors.Is(err, errBroken) {
 		t.Errorf("circuits: %v", err)
 	}
@@ -221,9 +212,7 @@ func TestAHostThatStopsAfterTheNextFunctionWasMade(t *testing.T) {
 	j := newJob(marked.key)
 	j.ran = &marked.Definition
 	must(t, k.turn(t.Context(), j, marked))
-	if f := y.show(k, "resize"); f.State != StatePaused {
-		t.Errorf("the new one is %s", f.State)
-	}
+	testkit.Equal(t, y.show(k, "resize").State, StatePaused, "the new one")
 }
 
 // Who deletes a function does not wait for the next one of its name.
@@ -241,8 +230,6 @@ func TestADeletionDoesNotWaitForTheNextFunction(t *testing.T) {
 		settle(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := k.stopped(ctx, marked); err != nil {
-			t.Errorf("who deletes it hears: %v", err)
-		}
+		testkit.Check(t, k.stopped(ctx, marked), "who deletes it hears")
 	})
 }

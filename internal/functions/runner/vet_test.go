@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F1: what no host could ever run is refused, and not found out by a function that fails for ever.
@@ -76,9 +78,7 @@ func TestLatestIsWhenItWasSaid(t *testing.T) {
 		y.send("small", "0", "2")
 		stop := y.run(k)
 		settle(15 * time.Second)
-		if got := y.program.got("/resize"); got != "2" {
-			t.Errorf("it got %q", got)
-		}
+		testkit.Equal(t, y.program.got("/resize"), "2", "it")
 		stop()
 	})
 	inBubble(t, func(t *testing.T, y *yard) {
@@ -93,9 +93,7 @@ func TestLatestIsWhenItWasSaid(t *testing.T) {
 		y.send("small", "0", "2")
 		y.run(y.open())
 		settle(15 * time.Second)
-		if got := y.program.got("/resize"); got != "2" {
-			t.Errorf("after a restart it got %q", got)
-		}
+		testkit.Equal(t, y.program.got("/resize"), "2", "after a restart it")
 	})
 	inBubble(t, func(t *testing.T, y *yard) { // said later than it was made
 		y.hub("small", 1)
@@ -153,9 +151,7 @@ func TestUpdate(t *testing.T) {
 		d.Batch = 8
 		return nil
 	})
-	if !errors.Is(err, ErrNotFound) {
-		t.Errorf("one that was deleted meanwhile: %v", err)
-	}
+	testkit.ErrorIs(t, err, ErrNotFound, "one that was deleted meanwhile")
 	if _, err := k.Show(t.Context(), "resize"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("it is back: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // set reads a set, for tables.
@@ -294,12 +295,8 @@ func TestReasonsAreShortAndValid(t *testing.T) {
 // F5: an event that stayed undone when the circuit opened has a fresh round of retries.
 func TestAnew(t *testing.T) {
 	u := Unit{Events: set("1"), Attempts: 5, Used: 4, Deaths: 4, Counted: 3, Halved: true, Calling: true, Reason: "no"}.Anew()
-	if got := u.show(); got != `1 a5/0 d4/3 "no"` {
-		t.Error(got)
-	}
-	if u.Tries() != 9 {
-		t.Errorf("%d tries", u.Tries())
-	}
+	testkit.Equal(t, u.show(), `1 a5/0 d4/3 "no"`)
+	testkit.Equal(t, u.Tries(), 9, "tries")
 	if got := shows(Policy{Retries: 1}.After(u, failed, nil, 0.5)); got[0] != `call 1 a6/1 d4/3 e1 "no"` {
 		t.Error(got)
 	}

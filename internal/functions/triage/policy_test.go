@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F3
@@ -35,9 +37,7 @@ func TestWait(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.policy.Wait(test.n, test.random); got != test.want {
-				t.Errorf("wait %v, want %v", got, test.want)
-			}
+			testkit.Equal(t, test.policy.Wait(test.n, test.random), test.want, "wait")
 		})
 	}
 }
@@ -75,9 +75,7 @@ func TestDeathLimit(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.policy.deaths(); got != test.want {
-				t.Errorf("%d deaths, want %d", got, test.want)
-			}
+			testkit.Equal(t, test.policy.deaths(), test.want, "deaths")
 		})
 	}
 }

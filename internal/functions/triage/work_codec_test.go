@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestWorkOnTheWire(t *testing.T) {
@@ -215,13 +216,9 @@ func TestAUnitThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	w.Put(Unit{Events: ranges.SetOf(scattered(2000)...), Attempts: 1, Deaths: 1, Calling: true})
 	w.Put(Unit{Events: set("7"), Deaths: 2, Counted: 1})
 	b, err := EncodeWork(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	got, err := DecodeWork(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	differs(t, "stored", []string{"7 a0/0 d2/1"}, got.show())
 }
 
@@ -293,9 +290,7 @@ func TestWhatIsStoredIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWork(t)
 		b, err := EncodeWork(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got, err := DecodeWork(b); err != nil || !cmp.Equal(got, w) {
 			t.Errorf("%v\n%s", err, cmp.Diff(w, got))
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // show is a record in lines.
@@ -355,9 +356,7 @@ func TestCallsThatEndLiftTheSuspicion(t *testing.T) {
 		if u := w.Plan([]int64{10, 11, 12})[0]; w.Wary(u) || !w.Recorded(u) || u.Counted > 0 {
 			t.Errorf("%s: after %d calls that ended %v is called alone, or not recorded", name, test.ends, u.show())
 		}
-		if fresh := w.Plan([]int64{13})[0]; w.Wary(fresh) != w.Suspect() {
-			t.Errorf("%s: another is called alone: %v", name, w.Wary(fresh))
-		}
+		testkit.Equal(t, w.Wary(w.Plan([]int64{13})[0]), w.Suspect(), "%s: another is called alone", name)
 	}
 }
 
@@ -378,9 +377,7 @@ func TestKillsFarApartDoNotAddUp(t *testing.T) {
 			}
 			w, away = next, len(due) > 0
 		}
-		if away != condemned {
-			t.Errorf("with %d calls that ended in between it is put away: %v", ends, away)
-		}
+		testkit.Equal(t, away, condemned, "with %d calls that ended in between it is put away", ends)
 	}
 }
 

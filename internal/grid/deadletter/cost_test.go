@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // fill puts n letters, each by itself.
@@ -36,9 +37,7 @@ func TestNumbersFarApartAreReadOneByOne(t *testing.T) {
 	}
 	page = y.list(id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2})
 	next := y.list(id, Query{Numbers: []int64{2990, 7, 1500}, Limit: 2, From: page.Next})
-	if got := fmt.Sprint(numbersOf(page), numbersOf(next)); got != "[7 1500] [2990]" {
-		t.Errorf("page by page: %s", got)
-	}
+	testkit.Equal(t, fmt.Sprint(numbersOf(page), numbersOf(next)), "[7 1500] [2990]", "page by page")
 }
 
 // Asking for a time reads from there, and to its end.
@@ -73,9 +72,7 @@ func TestThePageThatEndsWithTheLogIsTheLast(t *testing.T) {
 	y.die(sub, 1, 2, 3, 4)
 	for limit, want := range map[int]int64{3: 3, 4: 0, 5: 0} {
 		page := y.list(sub.ID, Query{Limit: limit})
-		if page.Next != want {
-			t.Errorf("of 4 letters %d: next is %d, want %d", limit, page.Next, want)
-		}
+		testkit.Equal(t, page.Next, want, "of 4 letters %d: next", limit)
 	}
 }
 
@@ -165,8 +162,6 @@ func TestFewWritesAreUnderWayAtOnce(t *testing.T) {
 			t.Errorf("%d writes are under way", n)
 		}
 		pass(time.Hour)
-		if n := len(y.hubs.sent); n != 100 {
-			t.Errorf("%d letters of 100 were written", n)
-		}
+		testkit.Equal(t, len(y.hubs.sent), 100, "letters of 100 were written")
 	})
 }

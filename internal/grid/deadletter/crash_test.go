@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The power is cut at any operation of the disk, and entries cannot be changed now and then. Every letter that was put
@@ -169,9 +170,7 @@ func TestAStorm(t *testing.T) {
 		stop()
 		entries, err := y.meta.List(t.Context(), entryPrefix)
 		must(t, err)
-		if len(entries) != 0 {
-			t.Errorf("%d entries are left of subscriptions that are gone", len(entries))
-		}
+		testkit.Equal(t, len(entries), 0, "entries are left of subscriptions that are gone")
 	})
 }
 

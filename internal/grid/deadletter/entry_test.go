@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What is marked is stored as it always was, and has room however far apart and at however many times letters
@@ -67,12 +68,8 @@ func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
 		y.meta.Inject(full)
 		stop := y.run()
 		pass(time.Hour)
-		if n := len(y.hubs.sent); n != 1 {
-			t.Errorf("it was sent %d times", n)
-		}
-		if n := len(y.topics.published); n != 1 {
-			t.Errorf("it was announced %d times", n)
-		}
+		testkit.Equal(t, len(y.hubs.sent), 1, "it was sent")
+		testkit.Equal(t, len(y.topics.published), 1, "it was announced")
 		y.meta.Inject(nil)
 		pass(time.Hour)
 		page := y.list(sub.ID, Query{})
@@ -84,9 +81,7 @@ func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
 		y.reopen()
 		defer y.run()()
 		pass(time.Hour)
-		if n := len(y.hubs.sent); n != 1 {
-			t.Errorf("after a restart it was sent %d times", n)
-		}
+		testkit.Equal(t, len(y.hubs.sent), 1, "after a restart it was sent")
 	})
 }
 
@@ -104,9 +99,7 @@ func TestAWriteUnderWayIsNotedWhenTheYardStops(t *testing.T) {
 		y.open()
 		defer y.run()()
 		pass(time.Hour)
-		if n := len(y.hubs.sent); n != 1 {
-			t.Errorf("it was sent %d times", n)
-		}
+		testkit.Equal(t, len(y.hubs.sent), 1, "it was sent")
 	})
 }
 
@@ -122,9 +115,7 @@ func TestRunMayBeCalledAgain(t *testing.T) {
 		defer y.run()()
 		y.die(sub, 2)
 		pass(time.Hour)
-		if n := len(y.hubs.sent); n != 2 {
-			t.Errorf("%d letters of 2 were sent", n)
-		}
+		testkit.Equal(t, len(y.hubs.sent), 2, "letters of 2 were sent")
 	})
 }
 
@@ -141,9 +132,7 @@ func TestNothingIsNotedOfADeletedSubscription(t *testing.T) {
 		must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 2)}))
 		entries, err := y.meta.List(t.Context(), "grid/")
 		must(t, err)
-		if len(entries) != 0 {
-			t.Errorf("%s is left", entries[0].Key)
-		}
+		testkit.Equal(t, len(entries), 0, "%s is left", entries[0].Key)
 	})
 }
 
@@ -228,14 +217,10 @@ func TestAnUnreadableLogIsNotTheTargetsFault(t *testing.T) {
 		y.hubs.set(errors.New("the hub is gone"))
 		pass(time.Hour)
 		counts := y.counts(sub.ID)
-		if counts.Dropped != 0 {
-			t.Errorf("the place was out of reach for an hour: %+v", counts)
-		}
+		testkit.Equal(t, counts.Dropped, 0, "the place was out of reach for an hour: %+v", counts)
 		y.hubs.set(nil)
 		pass(time.Hour)
-		if len(y.hubs.sent) != 1 {
-			t.Errorf("sent %v", y.hubs.sent)
-		}
+		testkit.Equal(t, len(y.hubs.sent), 1, "sent %v", y.hubs.sent)
 	})
 }
 
@@ -253,9 +238,7 @@ func TestALetterThatCannotBeReadIsCounted(t *testing.T) {
 		if len(y.hubs.sent) != 2 || counts.Dropped != 1 || len(page.Letters) != 3 {
 			t.Fatalf("sent %d, counts %+v, listed %v", len(y.hubs.sent), counts, numbersOf(page))
 		}
-		if page.Letters[1].Written != "" {
-			t.Errorf("it is said to be written to %s", page.Letters[1].Written)
-		}
+		testkit.Equal(t, page.Letters[1].Written, "", "it is said to be written")
 	})
 }
 
@@ -308,9 +291,7 @@ func TestAHubThatIsBeingDeletedIsOutOfReach(t *testing.T) {
 		}
 		y.hubs.set(nil)
 		pass(10 * time.Minute)
-		if len(y.hubs.sent) != 1 {
-			t.Errorf("%d letters of 1 were sent", len(y.hubs.sent))
-		}
+		testkit.Equal(t, len(y.hubs.sent), 1, "letters of 1 were sent")
 	})
 }
 
@@ -365,9 +346,7 @@ func TestAnnouncementsSurviveACrash(t *testing.T) {
 		if n := len(y.topics.published); n < 1 || !strings.Contains(y.topics.published[n-1], `"letters":1`) {
 			t.Fatalf("announced: %v", y.topics.published)
 		}
-		if n := len(files(t, filepath.Join(y.data, "dead"))); n != 1 {
-			t.Errorf("%d files", n)
-		}
+		testkit.Equal(t, len(files(t, filepath.Join(y.data, "dead"))), 1, "files")
 	})
 }
 

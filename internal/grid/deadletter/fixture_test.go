@@ -27,6 +27,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // yard is a service on the real engine in memory, with folders on the real disk. It works inside a
@@ -141,9 +142,7 @@ func (y *yard) run() (stop func()) {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // definitions are topics and subscriptions without a registry.
@@ -298,9 +297,7 @@ func lettersOf(t testing.TB, found map[string]string) (all []map[string]any) {
 	t.Helper()
 	for name, content := range found {
 		var some []map[string]any
-		if err := json.Unmarshal([]byte(content), &some); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(content), &some), "%s", name)
 		all = append(all, some...)
 	}
 	return all

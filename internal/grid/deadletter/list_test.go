@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func numbersOf(p Page) (all []int64) {
@@ -49,9 +50,7 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 			"a number too far": {Query{Numbers: []int64{99}}, 0},
 		} {
 			page := y.list(sub.ID, c.q)
-			if len(page.Letters) != c.want {
-				t.Errorf("%s: letters %v, want %d", what, numbersOf(page), c.want)
-			}
+			testkit.Equal(t, len(page.Letters), c.want, "%s: letters %v", what, numbersOf(page))
 		}
 		var seen []int64
 		for q := (Query{Limit: 3}); ; {
@@ -61,9 +60,7 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 				break
 			}
 		}
-		if len(seen) != 4 {
-			t.Errorf("page by page: %v", seen)
-		}
+		testkit.Equal(t, len(seen), 4, "page by page: %v", seen)
 		one, err := y.Get(t.Context(), sub.ID, 2)
 		must(t, err)
 		if one.Number != 2 || one.Sequence != 2 || one.Attempts != 3 {
@@ -128,13 +125,9 @@ func TestAFailedRedriveMarksNothing(t *testing.T) {
 	full := errors.New("no space")
 	y.deliver = func([]pending.Delivery) error { return full }
 	_, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{})
-	if !errors.Is(err, full) {
-		t.Fatal(err)
-	}
+	testkit.MustErrorIs(t, err, full)
 	page := y.list(sub.ID, Query{})
-	if len(page.Letters) != 1 {
-		t.Error("it counts as redriven")
-	}
+	testkit.Equal(t, len(page.Letters), 1, "it counts as redriven")
 }
 
 // Redriving keeps to its rate, and ends a round in time.
@@ -179,9 +172,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := sent.Load(); n != 200 {
-		t.Errorf("%d were delivered of 200", n)
-	}
+	testkit.Equal(t, sent.Load(), 200, "were delivered of 200")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	give, err := y.box(sub.ID).redriving.Take(t.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // latecomer is definitions in which a subscription is made, and gets a dead letter, just after
@@ -46,9 +47,7 @@ func TestANewSubscriptionIsNotTakenForADeletedOne(t *testing.T) {
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 2)
 	page := y.list(sub.ID, Query{})
-	if len(page.Letters) != 2 {
-		t.Errorf("%d letters are left of 2", len(page.Letters))
-	}
+	testkit.Equal(t, len(page.Letters), 2, "letters are left of 2")
 }
 
 // What is read of a damaged log is all that can be, and everything that was opened is closed.
@@ -107,14 +106,10 @@ func TestAnEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 		defer y.run()()
 		bounds, err := y.box(sub.ID).log.Bounds(t.Context())
 		must(t, err)
-		if bounds.Next != 0 {
-			t.Fatalf("the log kept %d letters: this proves nothing", bounds.Next)
-		}
+		testkit.MustEqual(t, bounds.Next, 0, "the log kept … letters: this proves nothing")
 		y.die(sub, 10, 11, 12, 13)
 		page := y.list(sub.ID, Query{})
-		if len(page.Letters) != 4 {
-			t.Errorf("letters %v are listed of 4 new ones", numbersOf(page))
-		}
+		testkit.Equal(t, len(page.Letters), 4, "letters %v are listed of 4 new ones", numbersOf(page))
 		pass(6 * time.Minute)
 		written := fmt.Sprint(files(t, filepath.Join(y.data, "dead")))
 		for _, id := range []string{"e0", "e7", "e10", "e11", "e12", "e13"} {
@@ -156,9 +151,7 @@ func TestLettersAreNotTooOldBeforeTheyAreWritten(t *testing.T) {
 		}
 		// And then they go.
 		counts := y.counts(sub.ID)
-		if counts.Kept != 0 {
-			t.Errorf("%d are still kept", counts.Kept)
-		}
+		testkit.Equal(t, counts.Kept, 0, "are still kept")
 		stop()
 		cancel()
 		must(t, <-ended)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Letters of a hub's subscription are written inside the folder whatever the hub is called.
@@ -84,9 +85,7 @@ func TestALinkToAnAllowedFolderIsFollowed(t *testing.T) {
 		defer y.run()()
 		y.die(y.subscribe("billing", "folder:dead/x", schema.EventGrid), 1)
 		pass(time.Minute)
-		if n := len(lettersOf(t, files(t, filepath.Join(allowed, "x")))); n != 1 {
-			t.Errorf("%d letters were written", n)
-		}
+		testkit.Equal(t, len(lettersOf(t, files(t, filepath.Join(allowed, "x")))), 1, "letters were written")
 	})
 }
 
@@ -115,9 +114,7 @@ func TestFilesAreTheOwnersAndWhole(t *testing.T) {
 			must(t, err)
 			info, err := d.Info()
 			must(t, err)
-			if info.Mode().Perm()&0o077 != 0 {
-				t.Errorf("%s is %v", d.Name(), info.Mode())
-			}
+			testkit.Equal(t, info.Mode().Perm()&0o077, 0, "%s is %v", d.Name(), info.Mode())
 			seen++
 			return nil
 		}))

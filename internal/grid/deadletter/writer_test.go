@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Letters are gathered for five minutes and then written together, under the name and with the
@@ -30,25 +31,19 @@ func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
 		}
 		pass(time.Millisecond)
 		found := files(t, filepath.Join(y.data, "dead"))
-		if len(found) != 1 {
-			t.Fatalf("%d files, want one: %v", len(found), found)
-		}
+		testkit.MustEqual(t, len(found), 1, "files, want one: %v", found)
 		for name := range found {
 			if !regexp.MustCompile(`^ORDERS/BILLING/2000/1/1/0/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\.json$`).MatchString(name) {
 				t.Errorf("the file is called %s", name)
 			}
 		}
 		all := lettersOf(t, found)
-		if len(all) != 3 {
-			t.Fatalf("%d letters, want 3", len(all))
-		}
+		testkit.MustEqual(t, len(all), 3, "letters")
 		for field, want := range map[string]any{
 			"id": "e1", "topic": "/topics/orders", "deadLetterReason": "UndeliverableDueToClientError", "deliveryAttempts": 3.0,
 			"lastDeliveryOutcome": "NotFound", "publishTime": "2026-01-31T12:00:00.0000000Z",
 		} {
-			if all[0][field] != want {
-				t.Errorf("%s is %v, want %v", field, all[0][field], want)
-			}
+			testkit.Equal(t, all[0][field], want, "%s", field)
 		}
 		counts := y.counts(sub.ID)
 		if counts.Kept != 3 || counts.Unwritten != 0 {
@@ -104,9 +99,7 @@ func TestLettersSurviveARestart(t *testing.T) {
 		stop = y.run()
 		pass(5 * time.Minute)
 		first := files(t, filepath.Join(y.data, "dead"))
-		if len(lettersOf(t, first)) != 2 {
-			t.Fatalf("files are %v", first)
-		}
+		testkit.MustEqual(t, len(lettersOf(t, first)), 2, "files are %v", first)
 		// As after a crash between the file and the note of it.
 		must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
 		stop()
@@ -133,9 +126,7 @@ func TestWritesAreAnnounced(t *testing.T) {
 		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 2 {
 			t.Fatalf("%d letters were written", n)
 		}
-		if len(y.topics.published) != 1 {
-			t.Fatalf("announced: %v", y.topics.published)
-		}
+		testkit.MustEqual(t, len(y.topics.published), 1, "announced: %v", y.topics.published)
 		for _, part := range []string{topics.YardEvents + " ", `"eventType":"Microsoft.Storage.BlobCreated"`, `"subscription":"billing"`, `"letters":1`} {
 			if !strings.Contains(y.topics.published[0], part) {
 				t.Errorf("%s lacks %s", y.topics.published[0], part)
@@ -193,9 +184,7 @@ func TestLettersOfADeletedSubscriptionGo(t *testing.T) {
 		}
 		entries, err := y.meta.List(t.Context(), entryPrefix)
 		must(t, err)
-		if len(entries) != 0 {
-			t.Errorf("entries are left: %v", entries)
-		}
+		testkit.Equal(t, len(entries), 0, "entries are left: %v", entries)
 		must(t, y.Put(t.Context(), sub, nil)) // one under way meanwhile does no harm
 	})
 }
@@ -212,9 +201,7 @@ func TestFoldersElsewhereAreRefused(t *testing.T) {
 		"journal": false, "blobs/x": false, filepath.Join(allowed, "..", "other"): false,
 	} {
 		err := y.cfg.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: dir})
-		if (err == nil) != ok {
-			t.Errorf("folder %q: %v", dir, err)
-		}
+		testkit.Equal(t, (err == nil), ok, "folder %q: %v", dir, err)
 		if err != nil && !errors.Is(err, topics.ErrInvalid) {
 			t.Errorf("folder %q: %v is not ErrInvalid", dir, err)
 		}

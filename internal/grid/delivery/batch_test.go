@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // batched asks for batches.
@@ -131,13 +132,9 @@ func TestABatchThatIsTooLargeIsTakenApart(t *testing.T) {
 			t.Errorf("dead letters %+v, want one after one attempt", letters)
 		}
 		for _, d := range y.sender.all("") {
-			if slices.Max(d.attempts) != 0 {
-				t.Errorf("taking a batch apart used an attempt: %+v", d)
-			}
+			testkit.Equal(t, slices.Max(d.attempts), 0, "taking a batch apart used an attempt: %+v", d)
 		}
-		if st := y.stats(id); st.Endpoint.State != retry.Well {
-			t.Errorf("endpoint is %v, want it to be well: 413 is no sign of illness", st.Endpoint.State)
-		}
+		testkit.Equal(t, y.stats(id).Endpoint.State, retry.Well, "endpoint")
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -143,9 +144,7 @@ func benchmarkGrid(b *testing.B, concurrency int) {
 	var count atomic.Int64
 	url := fastReceiver(b, &count)
 	client, err := egress.New(egress.Config{Loopback: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.Cleanup(client.Close)
 	y := benchYard(b, func(c *Config) { c.Sender = webhook.New(webhook.Config{Client: client}) })
 	y.subscribe("orders", "receiver", func(s *topics.Settings) {

@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/watermark"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G1: lanes that fall behind, stand still and catch up get each event, and while nothing fails
@@ -183,9 +184,7 @@ func (m *trackModel) pump(t *rapid.T) {
 	for i := rapid.IntRange(0, 5).Draw(t, "events"); i > 0 && tr.position < m.end; i-- {
 		n := tr.position
 		if r, ok := tr.pickUp(n); ok {
-			if r.attempts != int(n) {
-				t.Fatalf("what was known of %d is lost", n)
-			}
+			testkit.MustEqual(t, r.attempts, int(n), "what was known of %d is lost", n)
 			m.take(t, n)
 		} else if n >= next && m.match[n] {
 			m.take(t, n)
@@ -241,27 +240,17 @@ func TestRetentionMayOvertakeALane(t *testing.T) {
 			wait()
 		}
 		its, err := y.topics.Topic("orders")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		log, err := y.topics.Log(&its)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := log.Trim(t.Context(), 3000); err != nil {
-			t.Fatal(err)
-		}
-		if err := y.trimNow(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, log.Trim(t.Context(), 3000))
+		testkit.Must(t, y.trimNow())
 		bounds, err := log.Bounds(t.Context())
 		if err != nil || bounds.First == 0 {
 			t.Fatalf("nothing was removed: %+v, %v", bounds, err)
 		}
 		y.sender.always(ok())
-		if err := y.service.Probe(id); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.service.Probe(id))
 		after(time.Minute)
 		if st := y.stats(id); st.Behind != 0 || st.Queued != 0 || !st.Oldest.IsZero() {
 			t.Errorf("stats %+v, want nothing to be left", st)

@@ -3,11 +3,12 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 type dreamer struct {
@@ -51,8 +52,6 @@ func TestTheClockWakesInOrderAndOnce(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if want := []string{"a 1s", "b 3s", "b 10s", "d 1m0s"}; !slices.Equal(log, want) {
-			t.Errorf("woken %v, want %v", log, want)
-		}
+		testkit.Slices(t, log, []string{"a 1s", "b 3s", "b 10s", "d 1m0s"}, "woken")
 	})
 }

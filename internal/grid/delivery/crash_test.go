@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var seeds = flag.Int("delivery.seeds", defaultSeeds, "how many random lives TestNothingIsLost leads")
@@ -86,15 +87,11 @@ func (l *life) lead() {
 	}
 	l.weather.Store(0)
 	after(30 * time.Hour)
-	if used := l.service.budget.used.Load(); used != 0 {
-		l.t.Errorf("%d bytes are in use at the end", used)
-	}
+	testkit.Equal(l.t, l.service.budget.used.Load(), 0, "bytes are in use at the end")
 	for name, want := range l.want {
 		wantIDs(l.t, name, append(l.sender.delivered(name), l.deadOf(name)...), want)
 		sub, err := l.topics.Find(topics.Source{Topic: "orders"}, name)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		testkit.Must(l.t, err)
 		if st := l.stats(sub.ID); st.Behind+st.Parked != 0 || st.Queued+st.InFlight+len(st.Waiting) != 0 || !st.Oldest.IsZero() {
 			l.t.Errorf("%s has something left: %+v", name, st)
 		}
@@ -109,9 +106,7 @@ func (l *life) join(name string, change ...func(*topics.Settings)) {
 
 func (l *life) deadOf(name string) (ids []string) {
 	sub, err := l.topics.Find(topics.Source{Topic: "orders"}, name)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Must(l.t, err)
 	for _, p := range l.dead.all() {
 		if p.Subscription == sub.ID {
 			ids = append(ids, eventID(&item{Delivery: p}))

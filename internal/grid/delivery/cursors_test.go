@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestCursorsOfAsManySubscriptionsAsThereMayBeAreOneEntry(t *testing.T) {
@@ -19,9 +20,7 @@ func TestCursorsOfAsManySubscriptionsAsThereMayBeAreOneEntry(t *testing.T) {
 		want[id] = math.MaxInt64 - int64(i)
 		value = appendCursor(value, id, want[id])
 	}
-	if err := meta.CheckValue(value); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, meta.CheckValue(value))
 	if got, err := parseCursors(value); err != nil || !maps.Equal(got, want) {
 		t.Errorf("%d of %d came back, %v", len(got), len(want), err)
 	}
@@ -78,13 +77,9 @@ func TestAMarkBeyondTheEndIsNotBelieved(t *testing.T) {
 		after(2 * time.Second)
 		y.stop()
 		its, err := y.topics.Topic("orders")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		entry, err := y.store.Get(t.Context(), cursorKey(its.ID, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		value := appendCursor([]byte{cursorVersion}, id, 1000)
 		if _, err := y.store.CompareAndSet(t.Context(), entry.Key, entry.Revision, value); err != nil {
 			t.Fatal(err)

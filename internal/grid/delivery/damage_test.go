@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
 	"github.com/eventyard/eventyard/internal/grid/watermark"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G1: events that damage has taken are counted: nothing is left out silently.
@@ -26,9 +27,7 @@ func TestWhatDamageTakesIsCounted(t *testing.T) {
 		if err := f.pass(damage); !errors.Is(err, damage) || f.next != 6 {
 			t.Errorf("the feed stands at %d, %v", f.next, err)
 		}
-		if n := testutil.ToFloat64(y.service.metrics.unreadable); n != 4 {
-			t.Errorf("the feed left out %v events, want 4", n)
-		}
+		testkit.Equal(t, testutil.ToFloat64(y.service.metrics.unreadable), 4, "the feed left out")
 		tr.detach(tr.next(), run.Time)
 		tr.position, tr.mark = 3, watermark.At(3)
 		_ = (&filling{lane: l}).catching(tr).pass(damage)

@@ -7,6 +7,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G1
@@ -22,9 +23,7 @@ func TestEveryMatchingSubscriptionGetsEventsAtOnce(t *testing.T) {
 		wantIDs(t, "all", y.sender.delivered("all-of-them"), []string{"paid/1", "open/2", "paid/3"})
 		wantIDs(t, "paid", y.sender.delivered("only-paid"), []string{"paid/1", "paid/3"})
 		for _, d := range y.sender.all("") {
-			if d.at != began {
-				t.Errorf("%v was tried after %v, want at once", d.ids, d.at.Sub(began))
-			}
+			testkit.Equal(t, d.at, began, "%v was tried after %v", d.ids, d.at.Sub(began))
 		}
 	})
 }
@@ -48,9 +47,7 @@ func TestRetriesFollowTheScheduleToTheEnd(t *testing.T) {
 				t.Errorf("attempt %d (%d made before) after %v", i+1, d.attempts[0], d.at.Sub(began))
 			}
 		}
-		if len(got) != len(want) {
-			t.Errorf("%d attempts, want %d", len(got), len(want))
-		}
+		testkit.Equal(t, len(got), len(want), "attempts")
 		letters := y.dead.all()
 		if len(letters) != 1 || letters[0].Reason != retry.ReasonAge || letters[0].Attempts != 11 {
 			t.Errorf("dead letters: %+v", letters)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/watermark"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // still is a yard whose service was opened and does not run, so that a test can do each step by
@@ -19,14 +20,10 @@ func still(t *testing.T) (*yard, *lane, eventlog.Run) {
 	y.open()
 	l := y.lane(id)
 	cursor, err := l.source.origin.cursor(t.Context(), 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = cursor.Close() })
 	run, err := cursor.TryNext(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return y, l, run
 }
 
@@ -116,12 +113,8 @@ func TestALaneAheadOfTheFeed(t *testing.T) {
 			t.Fatal("the track did not join")
 		}
 		f.offer(&run, 3, 10)
-		if n := l.memory.queue.events; n != 10 {
-			t.Errorf("%d are queued, want 10", n)
-		}
-		if low := tr.low(); low != 0 {
-			t.Errorf("the mark is %d, want 0", low)
-		}
+		testkit.Equal(t, l.memory.queue.events, 10, "are queued")
+		testkit.Equal(t, tr.low(), 0, "the mark")
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G1: what holds for a topic's one partition holds for all of a hub's.
@@ -57,9 +58,7 @@ func liveOnAHub(l *life) {
 				s.Paused = !s.Paused
 				return nil
 			})
-			if err != nil {
-				l.t.Fatal(err)
-			}
+			testkit.Must(l.t, err)
 		}
 	}
 	l.weather.Store(0)
@@ -68,9 +67,7 @@ func liveOnAHub(l *life) {
 			s.Paused = false
 			return nil
 		})
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		testkit.Must(l.t, err)
 		defer func() {
 			got := l.sender.delivered(name)
 			for _, p := range l.dead.all() {
@@ -82,8 +79,6 @@ func liveOnAHub(l *life) {
 		}()
 	}
 	after(30 * time.Hour)
-	if used := l.service.budget.used.Load(); used != 0 {
-		l.t.Errorf("%d bytes are in use at the end", used)
-	}
+	testkit.Equal(l.t, l.service.budget.used.Load(), 0, "bytes are in use at the end")
 	l.stop()
 }

@@ -13,19 +13,16 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // publishHub stores an event with a body in a hub's partition.
 func (y *yard) publishHub(hub string, partition int, body string) {
 	y.t.Helper()
 	stored, err := message.Append(nil, event.Event{Body: []byte(body), ContentType: "application/json"})
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	_, err = y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, []eventlog.Event{{Message: stored}})
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 }
 
 // G1: a hub is a source like a topic, with all its partitions.
@@ -54,9 +51,7 @@ func TestAHubFeedsSubscriptions(t *testing.T) {
 		after(2 * time.Second)
 		y.restart()
 		after(time.Minute)
-		if n := len(y.sender.delivered("hot-ones")); n != 14 {
-			t.Errorf("%d deliveries of 14 events", n)
-		}
+		testkit.Equal(t, len(y.sender.delivered("hot-ones")), 14, "deliveries of 14 events")
 		if st := y.stats(id); st.Behind != 0 || !st.Oldest.IsZero() {
 			t.Errorf("stats %+v", st)
 		}
@@ -71,9 +66,7 @@ func TestADeletedHubEndsQuietly(t *testing.T) {
 		wait()
 		y.publishHub("readings", 1, `{}`)
 		wait()
-		if err := y.broker.DeleteHub(t.Context(), "readings"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "readings"))
 		y.sender.always(ok())
 		after(10 * time.Second)
 		wantIDs(t, "what was taken before", y.sender.delivered(""), []string{"yard/readings/1/0"})

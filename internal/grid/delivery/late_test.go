@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // late times out, and gives the answer that comes in the end after a while.
@@ -72,9 +73,7 @@ func TestALateSuccessOfAMixedBatch(t *testing.T) {
 			Subscription: id, Source: l.source.id, Sequence: 100, Published: time.Now(), Alive: time.Now(),
 			Attempts: 3, Form: schema.EventGridForm, Event: eventOf("tried"),
 		}
-		if err := y.service.Redeliver(t.Context(), []pending.Delivery{tried}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.service.Redeliver(t.Context(), []pending.Delivery{tried}))
 		y.publish("orders", "new")
 		after(3 * time.Second)
 		if drops := y.sender.all(""); len(drops) != 2 || len(drops[1].ids) != 2 {
@@ -107,7 +106,5 @@ func TestWhatIsRememberedOfLateSuccessesIsBounded(t *testing.T) {
 	if s.took(key{sequence: 9}) || !s.took(key{sequence: 10}) || s.took(key{sequence: 10}) {
 		t.Error("the oldest should be forgotten, and each found once")
 	}
-	if n := fmt.Sprint(len(s.marks), s.count.Load()); n != fmt.Sprint(lateMarks-1, lateMarks-1) {
-		t.Error(n)
-	}
+	testkit.Equal(t, fmt.Sprint(len(s.marks), s.count.Load()), fmt.Sprint(lateMarks-1, lateMarks-1))
 }

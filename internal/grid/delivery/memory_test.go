@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestWhatFitsIntoMemory(t *testing.T) {
@@ -66,17 +67,13 @@ func TestLocksLapse(t *testing.T) {
 	one, two := newToken("sub"), newToken("sub")
 	p.hold(one, hold{first, now.Add(time.Minute)})
 	p.hold(two, hold{second, now.Add(2 * time.Minute)})
-	if lapsed := p.lapse(now.Add(time.Minute - 1)); len(lapsed) != 0 {
-		t.Errorf("%d lapsed too soon", len(lapsed))
-	}
+	testkit.Equal(t, len(p.lapse(now.Add(time.Minute-1))), 0, "lapsed too soon")
 	if lapsed := p.lapse(now.Add(time.Minute)); len(lapsed) != 1 || lapsed[0] != first || !p.nextLapse.Equal(now.Add(2*time.Minute)) {
 		t.Errorf("lapsed %v, the next will at %v", lapsed, p.nextLapse)
 	}
 	settled, holds := p.unlock("sub", []string{one, "sub.rubbish", newToken("other"), two}, false, now)
 	for i, want := range []error{ErrLockLost, ErrToken, ErrToken, nil} {
-		if settled[i].Err != want {
-			t.Errorf("token %d: %v, want %v", i, settled[i].Err, want)
-		}
+		testkit.Equal(t, settled[i].Err, want, "token %d", i)
 	}
 	if len(holds) != 1 || holds[0].item != second || len(p.held) != 0 {
 		t.Errorf("unlocked %v, %d are held", holds, len(p.held))
@@ -85,7 +82,5 @@ func TestLocksLapse(t *testing.T) {
 	if _, holds = p.unlock("sub", []string{two}, true, now.Add(time.Hour)); len(holds) != 0 || len(p.lapse(now.Add(time.Hour-1))) != 0 {
 		t.Error("a renewed lock ended before its time")
 	}
-	if lapsed := p.lapse(now.Add(time.Hour)); len(lapsed) != 1 {
-		t.Errorf("%d lapsed at the end of a renewed lock", len(lapsed))
-	}
+	testkit.Equal(t, len(p.lapse(now.Add(time.Hour))), 1, "lapsed at the end of a renewed lock")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func ordered(s *topics.Settings) { s.OrderBy = "subject" }
@@ -103,9 +104,7 @@ func TestOnlyTheKeyOfAFailureIsHeldBack(t *testing.T) {
 		wantIDs(t, "in the end", y.sender.delivered(""), keyed(3, 9))
 		wantOrder(t, y.sender.delivered(""))
 		drops := y.sender.all("")
-		if at := drops[len(drops)-3].at.Sub(began); at != 40*time.Second {
-			t.Errorf("tried for the third time after %v, want 40s", at)
-		}
+		testkit.Equal(t, drops[len(drops)-3].at.Sub(began), 40*time.Second, "tried for the third time after")
 	})
 }
 

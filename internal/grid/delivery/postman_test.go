@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -41,9 +42,7 @@ type drop struct {
 
 func newPostman(t testing.TB) *postman {
 	client, err := egress.New(egress.Config{Transport: http.DefaultTransport})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(client.Close)
 	return &postman{t: t, real: webhook.New(webhook.Config{Client: client})}
 }

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -52,9 +52,7 @@ func TestProbation(t *testing.T) {
 		}
 		after(time.Minute)
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
-		if d := y.sender.delivered(""); len(d) != 30 {
-			t.Errorf("%d deliveries of 30 events", len(d))
-		}
+		testkit.Equal(t, len(y.sender.delivered("")), 30, "deliveries of 30 events")
 		wantIDs(t, "dead", y.dead.ids(""), nil)
 	})
 }
@@ -121,9 +119,7 @@ func TestOneProbeForAllSubscriptionsOfAnEndpoint(t *testing.T) {
 		y.sender.forget()
 		after(10*time.Second + 20*time.Second + 40*time.Second + time.Second)
 		drops := y.sender.all("")
-		if len(drops) != 3 {
-			t.Errorf("%d probes after three probations, want 3", len(drops))
-		}
+		testkit.Equal(t, len(drops), 3, "probes after three probations")
 		y.sender.always(ok())
 		after(time.Hour)
 		for _, name := range names {
@@ -153,9 +149,7 @@ func TestAProbeIsOneRequest(t *testing.T) {
 			t.Errorf("%d requests are under way, want one", now)
 		}
 		after(time.Hour)
-		if n := len(y.sender.delivered("")); n != 130 {
-			t.Errorf("%d deliveries, want 130", n)
-		}
+		testkit.Equal(t, len(y.sender.delivered("")), 130, "deliveries")
 	})
 }
 
@@ -244,15 +238,11 @@ func TestResumeEndsProbation(t *testing.T) {
 		y.publish("orders", ids("e", 30)...)
 		after(time.Minute)
 		y.sender.always(ok())
-		if err := y.service.Probe(id); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.service.Probe(id))
 		wait()
 		y.wantEndpoint(id, retry.Well)
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
-		if err := y.service.Probe("nobody"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("resuming what is not there gave %v", err)
-		}
+		testkit.ErrorIs(t, y.service.Probe("nobody"), ErrNotFound, "resuming what is not there")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -26,9 +27,7 @@ func sharers(t *testing.T, y *yard) (first, second *lane) {
 	y.publish("others", ids("e", 20)...)
 	wait()
 	first, second = y.lane(a), y.lane(b)
-	if st := second.endpoint.state(time.Now()); st.State != retry.Waiting {
-		t.Fatalf("the endpoint is %v", st.State)
-	}
+	testkit.MustEqual(t, second.endpoint.state(time.Now()).State, retry.Waiting, "the endpoint")
 	return first, second
 }
 
@@ -63,9 +62,7 @@ func TestAProbeThatIsNotNeededIsForgotten(t *testing.T) {
 			second.poke(time.Now()) // as the worker does
 		}},
 		{"an operator resumes", func(y *yard, second *lane) {
-			if err := y.service.Probe(second.id); err != nil {
-				y.t.Error(err)
-			}
+			testkit.Check(y.t, y.service.Probe(second.id))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,9 +71,7 @@ func TestAProbeThatIsNotNeededIsForgotten(t *testing.T) {
 				second.endpoint.probes(first)
 				c.heal(y, second) // and at once it is ill again
 				after(time.Second)
-				if st := second.endpoint.state(time.Now()); st.State != retry.Waiting {
-					t.Fatalf("the endpoint is %v", st.State)
-				}
+				testkit.MustEqual(t, second.endpoint.state(time.Now()).State, retry.Waiting, "the endpoint")
 				y.sender.always(ok())
 				after(time.Hour)
 				wantIDs(t, "second", y.sender.delivered("second"), ids("e", 20))
@@ -96,17 +91,13 @@ func TestALateSuccessAfterTheEndIsNotRemembered(t *testing.T) {
 		y.publish("orders", "e")
 		after(time.Minute)
 		letters := y.dead.all()
-		if len(letters) != 1 {
-			t.Fatalf("%d dead letters, want one", len(letters))
-		}
+		testkit.MustEqual(t, len(letters), 1, "dead letters")
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Retry.MaxAttempts = 5 })
 		wait()
 		y.sender.always(status(503))
 		letters[0].Attempts, letters[0].Alive = 0, time.Now()
 		letters[0].Subscription = id
-		if err := y.service.Redeliver(t.Context(), letters); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.service.Redeliver(t.Context(), letters))
 		wait()
 		y.sender.always(ok())
 		after(time.Hour)

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func pulled(s *topics.Settings) { s.Webhook, s.Pull = nil, &topics.Pull{} }
@@ -20,22 +21,16 @@ func pulled(s *topics.Settings) { s.Webhook, s.Pull = nil, &topics.Pull{} }
 func (y *yard) receive(id string, most int, wait time.Duration) []Received {
 	y.t.Helper()
 	got, err := y.service.Receive(y.t.Context(), id, most, wait)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	return got
 }
 
 func (y *yard) settle(id string, how Settlement, delay time.Duration, tokens ...string) {
 	y.t.Helper()
 	settled, err := y.service.Settle(y.t.Context(), id, how, delay, tokens)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	for _, s := range settled {
-		if s.Err != nil {
-			y.t.Errorf("%s: %v", s.Token, s.Err)
-		}
+		testkit.Check(y.t, s.Err, "%s", s.Token)
 	}
 }
 
@@ -67,9 +62,7 @@ func TestReceiveAndAcknowledge(t *testing.T) {
 		if r := first[0]; r.Delivery != 1 || !strings.HasSuffix(r.Topic, "/topics/orders") {
 			t.Errorf("received %+v", r)
 		}
-		if st := y.stats(id); st.InFlight != 5 {
-			t.Errorf("%d are in flight, want 5", st.InFlight)
-		}
+		testkit.Equal(t, y.stats(id).InFlight, 5, "are in flight")
 		y.settle(id, Acknowledge, 0, tokensOf(append(first, rest...))...)
 		after(2 * time.Second)
 		y.restart()
@@ -115,9 +108,7 @@ func TestALockThatExpiresGivesTheEventBack(t *testing.T) {
 			t.Fatalf("received %+v, want the same event for the second time", again)
 		}
 		settled, err := y.service.Settle(y.t.Context(), id, Acknowledge, 0, []string{lost[0].Token, "rubbish", again[0].Token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if !errors.Is(settled[0].Err, ErrLockLost) || !errors.Is(settled[1].Err, ErrToken) || settled[2].Err != nil {
 			t.Errorf("settled %+v", settled)
 		}

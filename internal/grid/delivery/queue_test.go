@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A queue gives each item once, those of a key in order, and counts right.
@@ -78,9 +79,7 @@ func (m *queueModel) takeSome(t *rapid.T) {
 		m.took(t, it)
 	}
 	for i, it := range rest {
-		if m.q.ready.at(i) != it {
-			t.Fatal("what was left is not in its place")
-		}
+		testkit.MustEqual(t, m.q.ready.at(i), it, "what was left is not in its place")
 	}
 }
 
@@ -126,9 +125,7 @@ func (m *queueModel) ripen(*rapid.T) {
 
 func (m *queueModel) clear(t *rapid.T) {
 	got := m.q.clear()
-	if len(got) != len(m.in) {
-		t.Fatalf("%d were in it, want %d", len(got), len(m.in))
-	}
+	testkit.MustEqual(t, len(got), len(m.in), "were in it")
 	for _, it := range m.in {
 		if !slices.Contains(got, it) {
 			t.Fatalf("%d is lost", it.Sequence)

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -77,15 +78,11 @@ func (y *yard) realParts() (*web, *deadletter.Service) {
 	w := &web{}
 	w.always(200)
 	client, err := egress.New(egress.Config{Transport: w})
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	letters, err := deadletter.Open(y.t.Context(), deadletter.Config{
 		Engine: y.engine, Meta: y.store, Topics: y.topics, Broker: y.broker, DataDir: y.t.TempDir(), Delay: -1, Log: quiet(),
 	})
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	y.reconfigure(func(c *Config) {
 		c.Sender = webhook.New(webhook.Config{Client: client, Broker: y.broker})
 		c.Dead = letters
@@ -112,9 +109,7 @@ func TestWithTheRealSenderAndDeadLetters(t *testing.T) {
 		for _, v := range w.visits() {
 			counts = append(counts, v.ids[0]+" "+v.count)
 		}
-		if want := []string{"good 0", "bad 0", "bad 1", "bad 2"}; !slices.Equal(counts, want) {
-			t.Errorf("requests %v, want %v", counts, want)
-		}
+		testkit.Slices(t, counts, []string{"good 0", "bad 0", "bad 1", "bad 2"}, "requests")
 		page, err := letters.List(t.Context(), id, deadletter.Query{})
 		if err != nil || len(page.Letters) != 1 || page.Letters[0].Reason != retry.ReasonAttempts || page.Letters[0].Attempts != 3 {
 			t.Fatalf("dead letters %+v, %v", page, err)
@@ -154,9 +149,7 @@ func TestALateSuccessWithTheRealSender(t *testing.T) {
 			t.Errorf("stats %+v, want it to wait after a time-out", st)
 		}
 		after(time.Hour)
-		if n := len(w.visits()); n != 1 {
-			t.Errorf("%d requests, want one", n)
-		}
+		testkit.Equal(t, len(w.visits()), 1, "requests")
 		if st := y.stats(id); st.Delivered != 1 || len(st.Waiting) != 0 {
 			t.Errorf("stats %+v", st)
 		}
@@ -175,9 +168,7 @@ func TestDeliveryIntoAHub(t *testing.T) {
 		if err != nil || info.Last != 9 {
 			t.Errorf("the hub has %+v, %v, want ten events", info, err)
 		}
-		if err := y.broker.DeleteHub(t.Context(), "target"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "target"))
 		y.publish("orders", "lost")
 		after(5*time.Minute - time.Second)
 		if st := y.stats(id); len(st.Waiting) != 1 || st.Failed["NotFound"] != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G6, G7: a lane that stood still while others had all the memory goes on when they give it back,
@@ -24,9 +25,7 @@ func TestALaneThatStandsStillWaitsForRoom(t *testing.T) {
 		after(5 * time.Second)
 		l := y.lane(id)
 		again := pending.Delivery{Subscription: id, Source: l.source.id, Published: time.Now(), Alive: time.Now(), Form: schema.EventGridForm, Event: eventOf("again")}
-		if err := y.service.Redeliver(t.Context(), []pending.Delivery{again}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.service.Redeliver(t.Context(), []pending.Delivery{again}))
 		after(5 * time.Second)
 		b := y.service.budget
 		b.charge(int(b.total))
@@ -35,9 +34,7 @@ func TestALaneThatStandsStillWaitsForRoom(t *testing.T) {
 		y.sender.always(ok())
 		after(24 * time.Hour)
 		wantIDs(t, "delivered or given up", append(y.sender.delivered(""), y.dead.ids("")...), append(ids("e", 40), "again"))
-		if used := b.used.Load(); used != 0 {
-			t.Errorf("%d bytes are in use at the end", used)
-		}
+		testkit.Equal(t, b.used.Load(), 0, "bytes are in use at the end")
 	})
 }
 
@@ -75,15 +72,11 @@ func TestWhatIsDueForALaneThatIsJustBeingMade(t *testing.T) {
 		id := y.orders("receiver")
 		s := y.service
 		l, err := s.lane(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		y.publish("orders", "e")
 		wait()
 		first := y.sender.all("")
-		if len(first) != 1 {
-			t.Fatalf("%d requests", len(first))
-		}
+		testkit.MustEqual(t, len(first), 1, "requests")
 		s.mu.Lock()
 		delete(s.lanes, id)
 		s.mu.Unlock()

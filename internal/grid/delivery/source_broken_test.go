@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // brokenPartition is a broker one of whose partitions cannot be read.
@@ -48,9 +49,7 @@ func TestABrokenPartitionHoldsUpNoOther(t *testing.T) {
 			s.Paused = false
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		after(time.Minute)
 		wantIDs(t, "of the other partition", y.sender.delivered(""), want)
 	})

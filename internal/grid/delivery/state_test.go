@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestAPausedSubscriptionsEventsWait(t *testing.T) {
@@ -27,9 +28,7 @@ func TestAPausedSubscriptionsEventsWait(t *testing.T) {
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = false })
 		wait()
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 2000))
-		if n := len(y.sender.delivered("")); n != 2000 {
-			t.Errorf("%d deliveries of 2000 events", n)
-		}
+		testkit.Equal(t, len(y.sender.delivered("")), 2000, "deliveries of 2000 events")
 	})
 }
 
@@ -79,9 +78,7 @@ func TestADeletedSubscriptionGetsNothingMore(t *testing.T) {
 			t.Errorf("stats of a deleted subscription: %v", err)
 		}
 		y.wantNoMemory("still in use")
-		if n := strings.Count(y.cursors("orders"), id); n != 0 {
-			t.Error("its cursor is still there")
-		}
+		testkit.Equal(t, strings.Count(y.cursors("orders"), id), 0, "its cursor is still there")
 	})
 }
 
@@ -89,13 +86,9 @@ func TestADeletedSubscriptionGetsNothingMore(t *testing.T) {
 func (y *yard) cursors(topic string) string {
 	y.t.Helper()
 	its, err := y.topics.Topic(topic)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	e, err := y.store.Get(y.t.Context(), cursorKey(its.ID, 0))
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	return string(e.Value)
 }
 
@@ -108,9 +101,7 @@ func TestADeletedTopicLeavesNothing(t *testing.T) {
 		wait()
 		y.publish("orders", "a")
 		after(2 * time.Second)
-		if err := y.topics.DeleteTopic(t.Context(), "orders"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.topics.DeleteTopic(t.Context(), "orders"))
 		after(2 * time.Second)
 		y.publish("others", "b")
 		after(2 * time.Second)
@@ -137,9 +128,7 @@ func TestWhatADeletionLeftIsRemovedAtTheNextStart(t *testing.T) {
 		y.start()
 		after(2 * time.Second)
 		entries, err := y.store.List(t.Context(), "grid/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, f := range entries {
 			if strings.Contains(string(f.Value), id) || strings.HasPrefix(f.Key, cursorPrefix) {
 				t.Errorf("%s is left: %.100q", f.Key, f.Value)
@@ -251,9 +240,7 @@ func TestAPendingSubscriptionWaits(t *testing.T) {
 func (y *yard) setState(id string, state topics.State) {
 	y.t.Helper()
 	entries, err := y.store.List(y.t.Context(), "grid/subscriptions/")
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	for _, f := range entries {
 		if strings.Contains(string(f.Value), id) {
 			old := strings.Split(string(f.Value), `"state":"`)[1]

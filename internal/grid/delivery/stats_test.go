@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestStatsSayWhereEventsAre(t *testing.T) {
@@ -76,9 +77,7 @@ func TestAttemptsAreRemembered(t *testing.T) {
 		y.publish("orders", "b", "c", "d")
 		wait()
 		got, err := y.service.Attempts(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var events []string
 		for _, a := range got {
 			events = append(events, a.EventID)
@@ -133,9 +132,7 @@ eventyard_grid_retry_backlog_events{subscription="receiver",topic="orders"} 1
 eventyard_grid_endpoint_state{subscription="receiver",topic="orders"} 1
 `), "eventyard_grid_attempts_total", "eventyard_grid_delivered_events_total", "eventyard_grid_dropped_events_total",
 			"eventyard_grid_matched_events_total", "eventyard_grid_retry_backlog_events", "eventyard_grid_endpoint_state")
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, err)
 	})
 }
 
@@ -156,9 +153,7 @@ func TestRedeliver(t *testing.T) {
 			letters[i].Attempts, letters[i].Reason, letters[i].Alive = 0, "", time.Now()
 			letters[i].Redrives++
 		}
-		if err := y.service.Redeliver(t.Context(), letters); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.service.Redeliver(t.Context(), letters))
 		wait()
 		wantIDs(t, "receiver", y.sender.delivered("receiver"), ids("e", 30))
 		wantIDs(t, "other", y.sender.delivered("other"), nil)
@@ -166,9 +161,7 @@ func TestRedeliver(t *testing.T) {
 			t.Errorf("stats %+v", st)
 		}
 		err := y.service.Redeliver(t.Context(), []pending.Delivery{{Subscription: "nobody"}})
-		if !errors.Is(err, ErrNotFound) {
-			t.Errorf("redelivery to nobody gave %v", err)
-		}
+		testkit.ErrorIs(t, err, ErrNotFound, "redelivery to nobody")
 	})
 }
 
@@ -192,17 +185,11 @@ func TestRateLimits(t *testing.T) {
 
 func TestTheLowerOfTwoRatesHolds(t *testing.T) {
 	s := &topics.Subscription{Validation: topics.Validation{Rate: 120}}
-	if limit := limitOf(s); limit != 2 {
-		t.Errorf("limit %v, want 2 a second", limit)
-	}
+	testkit.Equal(t, limitOf(s), 2, "limit")
 	s.Rate = 1
-	if limit := limitOf(s); limit != 1 {
-		t.Errorf("limit %v, want 1 a second", limit)
-	}
+	testkit.Equal(t, limitOf(s), 1, "limit")
 	s.Rate = 3
-	if limit := limitOf(s); limit != 2 {
-		t.Errorf("limit %v, want 2 a second", limit)
-	}
+	testkit.Equal(t, limitOf(s), 2, "limit")
 }
 
 func TestConcurrencyIsBounded(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestStoppingLetsRequestsEnd(t *testing.T) {
@@ -21,12 +22,8 @@ func TestStoppingLetsRequestsEnd(t *testing.T) {
 		after(time.Second)
 		began := time.Now()
 		y.stop()
-		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("stopping took %v, want 3s", took)
-		}
-		if n := len(y.sender.delivered("")); n != 16 {
-			t.Errorf("%d were delivered, want the 16 that were under way", n)
-		}
+		testkit.Equal(t, time.Since(began), 3*time.Second, "stopping took")
+		testkit.Equal(t, len(y.sender.delivered("")), 16, "were delivered")
 		y.start()
 		after(20 * time.Second)
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
@@ -47,17 +44,13 @@ func TestStoppingCancelsWhatTakesTooLong(t *testing.T) {
 		wait()
 		began := time.Now()
 		y.stop()
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("stopping took %v, want 5s", took)
-		}
+		testkit.Equal(t, time.Since(began), 5*time.Second, "stopping took")
 		y.sender.always(ok())
 		y.start()
 		wait()
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
 		for _, d := range y.sender.all("") {
-			if d.attempts[0] != 0 {
-				t.Errorf("being cancelled used an attempt: %+v", d)
-			}
+			testkit.Equal(t, d.attempts[0], 0, "being cancelled used an attempt: %+v", d)
 		}
 	})
 }
@@ -77,9 +70,7 @@ func TestFailuresWhileStoppingAreKept(t *testing.T) {
 		y.start()
 		after(9 * time.Second)
 		drops := y.sender.all("")
-		if len(drops) != 1 {
-			t.Errorf("%d requests, want the retry to wait", len(drops))
-		}
+		testkit.Equal(t, len(drops), 1, "requests")
 		after(time.Second)
 		if drops = y.sender.all(""); len(drops) != 2 || drops[1].attempts[0] != 1 {
 			t.Errorf("requests %+v, want a second one", drops)

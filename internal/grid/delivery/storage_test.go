@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // fullDisk refuses what is put into logs whose names begin so, and what is too large for retry logs.
@@ -89,9 +90,7 @@ func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
 		y.dead.refuses(nil)
 		after(time.Minute)
 		wantIDs(t, "dead", y.dead.ids(""), ids("e", 40))
-		if len(y.dead.all()) != 40 {
-			t.Errorf("%d letters of 40 events", len(y.dead.all()))
-		}
+		testkit.Equal(t, len(y.dead.all()), 40, "letters of 40 events")
 	})
 }
 

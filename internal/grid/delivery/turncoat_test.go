@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -73,9 +74,7 @@ func (c *turncoat) lead() {
 	c.start()
 	c.join(c.sub)
 	sub, err := c.topics.Find(topics.Source{Topic: "orders"}, c.sub)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, err)
 	c.id = sub.ID
 	for range 60 {
 		c.turn()
@@ -84,9 +83,7 @@ func (c *turncoat) lead() {
 	c.become(func(s *topics.Settings) { s.Paused = false; c.pushed(s) })
 	after(30 * time.Hour)
 	wantIDs(c.t, c.sub, slices.Concat(c.sender.delivered(c.sub), c.deadOf(c.sub), c.acked), c.want[c.sub])
-	if used := c.service.budget.used.Load(); used != 0 {
-		c.t.Errorf("%d bytes are in use at the end", used)
-	}
+	testkit.Equal(c.t, c.service.budget.used.Load(), 0, "bytes are in use at the end")
 	if l, err := c.service.lane(c.id); err != nil || l.memory.bytes != 0 || l.sending.busy != 0 || l.sending.starting != 0 || l.sending.inFlight != 0 {
 		c.t.Errorf("the lane holds %d bytes, %d workers (%v)", l.memory.bytes, l.sending.busy, err)
 	}
@@ -146,9 +143,7 @@ func (c *turncoat) neighbour() {
 		_, _ = c.service.Receive(c.t.Context(), id, 5, time.Second) // held when it goes, if it is one to receive from
 		return
 	}
-	if err := c.topics.Delete(c.t.Context(), topics.Source{Topic: "orders"}, "neighbour"); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, c.topics.Delete(c.t.Context(), topics.Source{Topic: "orders"}, "neighbour"))
 }
 
 // consume does what receivers do.

@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // resource makes a subscription's endpoint a hub.
@@ -117,9 +118,7 @@ func TestAttemptsAreLimited(t *testing.T) {
 		wait()
 		y.publish("orders", "a")
 		after(time.Minute)
-		if n := len(y.sender.all("")); n != 3 {
-			t.Errorf("%d attempts, want 3", n)
-		}
+		testkit.Equal(t, len(y.sender.all("")), 3, "attempts")
 		letters := y.dead.all()
 		if len(letters) != 1 || letters[0].Reason != retry.ReasonAttempts || letters[0].Attempts != 3 ||
 			letters[0].LastOutcome != retry.GenericError || letters[0].LastStatus != 500 {
@@ -138,18 +137,14 @@ func TestTimeToLiveIsLookedAtWhenAnAttemptFallsDue(t *testing.T) {
 		y.sender.always(status(500))
 		y.publish("orders", "a")
 		after(99 * time.Second) // tried at 0, 10, 40 s; due again at 100 s
-		if n := len(y.sender.all("")); n != 3 {
-			t.Errorf("%d attempts, want 3", n)
-		}
+		testkit.Equal(t, len(y.sender.all("")), 3, "attempts")
 		wantIDs(t, "dead", y.dead.ids(""), nil)
 		after(time.Second)
 		letters := y.dead.all()
 		if len(letters) != 1 || letters[0].Reason != retry.ReasonAge || letters[0].LastOutcome != retry.GenericError {
 			t.Errorf("dead letters %+v", letters)
 		}
-		if n := len(y.sender.all("")); n != 3 {
-			t.Errorf("%d attempts, want 3", n)
-		}
+		testkit.Equal(t, len(y.sender.all("")), 3, "attempts")
 	})
 }
 

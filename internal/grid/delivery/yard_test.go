@@ -26,6 +26,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -73,24 +74,16 @@ func newYardOn(t testing.TB, cfg disk.Config) *yard {
 	t.Helper()
 	cfg.Log = quiet()
 	engine, err := disk.Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	y := &yard{t: t, engine: engine, store: metatest.NewMemory(), sender: newPostman(t), dead: &graveyard{}}
 	t.Cleanup(func() {
 		y.stop()
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, engine.Close())
 	})
 	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	y.topics, err = topics.Open(t.Context(), topics.Config{Engine: engine, Meta: y.store, Broker: y.broker, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	y.runTopics()
 	return y
 }
@@ -120,9 +113,7 @@ func (y *yard) open() {
 	y.plug = &plug{}
 	engine, store := plugEngine{y.engine, y.plug, y.disk}, plugStore{y.store, y.plug}
 	waiting, err := retrylog.Open(y.t.Context(), retrylog.Config{Engine: engine, Meta: store, Ladder: retry.Ladder(), Jitter: y.jitter, Log: quiet()})
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	cfg := Config{
 		Meta: store, Topics: y.topics, Broker: y.broker, Sender: plugSender{y.sender, y.plug}, Dead: plugDead{y.dead, y.plug},
 		RetryLogs: waiting, Log: quiet(),
@@ -199,18 +190,14 @@ func (y *yard) orders(name string, change ...func(*topics.Settings)) string {
 
 func (y *yard) unsubscribe(topic, name string) {
 	y.t.Helper()
-	if err := y.topics.Delete(y.t.Context(), topics.Source{Topic: topic}, name); err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, y.topics.Delete(y.t.Context(), topics.Source{Topic: topic}, name))
 }
 
 // lane is a subscription's.
 func (y *yard) lane(id string) *lane {
 	y.t.Helper()
 	l, err := y.service.lane(id)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	return l
 }
 
@@ -221,9 +208,7 @@ func (y *yard) subscribeTo(source topics.Source, name string, change ...func(*to
 		c(&s)
 	}
 	sub, err := y.topics.Create(y.t.Context(), source, name, s)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	return sub.ID
 }
 
@@ -233,9 +218,7 @@ func (y *yard) change(topic, name string, change func(*topics.Settings)) {
 		change(s)
 		return nil
 	})
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 }
 
 // publish stores events with these ids, as one batch.
@@ -245,9 +228,7 @@ func (y *yard) publish(topic string, ids ...string) {
 	for i, id := range ids {
 		events[i] = eventOf(id)
 	}
-	if err := y.topics.Publish(y.t.Context(), topic, events); err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, events))
 }
 
 // eventOf is an event whose type is what stands before a slash of its id, and whose subject is
@@ -261,32 +242,24 @@ func eventOf(id string) []byte {
 func (y *yard) stats(id string) Stats {
 	y.t.Helper()
 	st, err := y.service.Stats(y.t.Context(), id)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, err)
 	return st
 }
 
 func (y *yard) wantEndpoint(id string, want retry.State) {
 	y.t.Helper()
-	if st := y.stats(id).Endpoint; st.State != want {
-		y.t.Errorf("the endpoint of %s is %v, want %v", y.lane(id).termsNow().sub.Name, st.State, want)
-	}
+	testkit.Equal(y.t, y.stats(id).Endpoint.State, want, "the endpoint of %s", y.lane(id).termsNow().sub.Name)
 }
 
 // wantRequests counts those that have ended, of a subscription or (empty) of all.
 func (y *yard) wantRequests(sub string, want int, when string) {
 	y.t.Helper()
-	if n := len(y.sender.all(sub)); n != want {
-		y.t.Errorf("%d requests %s, want %d", n, when, want)
-	}
+	testkit.Equal(y.t, len(y.sender.all(sub)), want, "requests %s", when)
 }
 
 func (y *yard) wantNoMemory(when string) {
 	y.t.Helper()
-	if used := y.service.budget.used.Load(); used != 0 {
-		y.t.Errorf("%d bytes are %s", used, when)
-	}
+	testkit.Equal(y.t, y.service.budget.used.Load(), 0, "bytes are %s", when)
 }
 
 // wait lets everything happen that can happen without time going on.

@@ -59,9 +59,7 @@ func TestCompileRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			_, err := Compile(Config{Advanced: tt.advanced})
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatalf("got %v", err)
-			}
+			testkit.MustErrorIs(t, err, ErrInvalid)
 			for _, says := range tt.says {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("it says nothing of %q: %v", says, err)
@@ -81,9 +79,7 @@ func TestExamplesAreAllowed(t *testing.T) {
 		for _, key := range []string{"", "data.mine", "Subject"} {
 			_, example, _ := strings.Cut(p.withJSON(key), "for example ")
 			var c Condition
-			if err := json.Unmarshal([]byte(example), &c); err != nil {
-				t.Fatalf("%s: %v", example, err)
-			}
+			testkit.Must(t, json.Unmarshal([]byte(example), &c), "%s", example)
 			mustCompile(t, Config{Advanced: []Condition{c}})
 			_, example, _ = strings.Cut(p.withText(key), "for example ")
 			if _, err := ParseCondition(strings.Trim(example, "'")); err != nil {

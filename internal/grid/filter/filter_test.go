@@ -43,9 +43,7 @@ func TestEventTypes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			f := mustCompile(t, Config{EventTypes: tt.types})
-			if got := f.Match(gridEvent("")); got != tt.want {
-				t.Errorf("got %v", got)
-			}
+			testkit.Equal(t, f.Match(gridEvent("")), tt.want)
 			if got := len(NewIndex([]*Filter{f}).Matcher().Match(gridEvent(""), nil)) == 1; got != tt.want {
 				t.Errorf("the index gives %v", got)
 			}
@@ -80,9 +78,7 @@ func TestSubject(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			f := mustCompile(t, Config{SubjectBeginsWith: tt.begins, SubjectEndsWith: tt.ends, SubjectCaseSensitive: tt.sensitive})
-			if got := f.Match(gridEvent("")); got != tt.want {
-				t.Errorf("got %v", got)
-			}
+			testkit.Equal(t, f.Match(gridEvent("")), tt.want)
 		})
 	}
 	t.Run("an event without a subject", func(t *testing.T) {
@@ -133,16 +129,12 @@ func TestOperators(t *testing.T) {
 			f := mustCompile(t, Config{Advanced: []Condition{condition(tt.operator, "data.k", tt.operand)}})
 			for i, data := range []string{`{"k":` + tt.hit + `}`, `{"k":` + tt.other + `}`, `{"k":` + tt.alien + `}`, `{"k":null}`, `{"j":1}`} {
 				e := gridEvent(data)
-				if got := f.Match(e); got != tt.want[i] {
-					t.Errorf("%s %s on %s: got %v", tt.operator, tt.operand, data, got)
-				}
+				testkit.Equal(t, f.Match(e), tt.want[i], "%s %s on %s", tt.operator, tt.operand, data)
 				if got := len(NewIndex([]*Filter{f}).Matcher().Match(e, nil)) == 1; got != tt.want[i] {
 					t.Errorf("%s %s on %s: the index gives %v", tt.operator, tt.operand, data, got)
 				}
 			}
-			if got := f.Match(gridEvent("")); got != tt.want[4] {
-				t.Errorf("%s without data: got %v", tt.operator, got)
-			}
+			testkit.Equal(t, f.Match(gridEvent("")), tt.want[4], "%s without data", tt.operator)
 		})
 	}
 	if len(seen) != 19 || len(operators) != 19 {
@@ -189,9 +181,7 @@ func TestArrays(t *testing.T) {
 				// In the second, something else is filed and the array is asked about later.
 				second := mustCompile(t, Config{Arrays: arrays, EventTypes: []string{"blob.created"}, Advanced: []Condition{c, c}})
 				e := gridEvent(`{"k": ` + tt.array + `}`)
-				if got := f.Match(e); got != want {
-					t.Errorf("got %v", got)
-				}
+				testkit.Equal(t, f.Match(e), want)
 				got := NewIndex([]*Filter{f, second}).Matcher().Match(e, nil)
 				if want && len(got) != 2 || !want && len(got) != 0 {
 					t.Errorf("the index gives %v", got)
@@ -223,9 +213,7 @@ func TestLongArraysInAnIndex(t *testing.T) {
 	for _, cfg := range configs {
 		filters = append(filters, mustCompile(t, cfg))
 	}
-	if got := fmt.Sprint(NewIndex(filters).Matcher().Match(e, nil)); got != "[0 1 2 3]" {
-		t.Errorf("got %v", got)
-	}
+	testkit.Equal(t, fmt.Sprint(NewIndex(filters).Matcher().Match(e, nil)), "[0 1 2 3]")
 }
 
 // With arrays, each condition may be met by another element.
@@ -338,9 +326,7 @@ func TestScalarsAsText(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			c, err := ParseCondition(text)
 			testkit.Must(t, err)
-			if got := mustCompile(t, Config{Advanced: []Condition{c}}).Match(e); got != want {
-				t.Errorf("%s: got %v", text, got)
-			}
+			testkit.Equal(t, mustCompile(t, Config{Advanced: []Condition{c}}).Match(e), want, "%s", text)
 		})
 	}
 }
@@ -354,17 +340,13 @@ func TestConditionsAreJoined(t *testing.T) {
 		`{"n":5,"s":"axb"}`: true, `{"n":1,"s":"axb"}`: false, `{"n":6,"s":"axb"}`: false, `{"n":3,"s":"ab"}`: false, `{"n":3}`: false, `{"s":"x"}`: false,
 	} {
 		t.Run(data, func(t *testing.T) {
-			if got := f.Match(gridEvent(data)); got != want {
-				t.Errorf("%s: got %v", data, got)
-			}
+			testkit.Equal(t, f.Match(gridEvent(data)), want, "%s", data)
 		})
 	}
 	f = mustCompile(t, Config{Advanced: []Condition{condition("NumberNotIn", "data.n", "[1]"), condition("NumberNotInRange", "data.n", "[[3,5]]"), condition("NumberLessThan", "data.n", "8")}})
 	for data, want := range map[string]bool{`{"n":1}`: false, `{"n":2}`: true, `{"n":4}`: false, `{"n":7}`: true, `{"n":8}`: false} {
 		t.Run(data, func(t *testing.T) {
-			if got := f.Match(gridEvent(data)); got != want {
-				t.Errorf("%s: got %v", data, got)
-			}
+			testkit.Equal(t, f.Match(gridEvent(data)), want, "%s", data)
 		})
 	}
 }
@@ -388,9 +370,7 @@ func TestIndexNumbers(t *testing.T) {
 	x := NewIndex([]*Filter{nil, all, none, mustCompile(t, Config{SubjectEndsWith: "jpg"}), all})
 	m := x.Matcher()
 	for range 2 { // the second time as the first
-		if got := fmt.Sprint(m.Match(gridEvent(""), []int{9})); got != "[9 1 3 4]" {
-			t.Errorf("got %v", got)
-		}
+		testkit.Equal(t, fmt.Sprint(m.Match(gridEvent(""), []int{9})), "[9 1 3 4]")
 	}
 	if got := NewIndex(nil).Matcher().Match(gridEvent(`{}`), nil); len(got) != 0 {
 		t.Errorf("no filters match %v", got)
@@ -410,9 +390,7 @@ func TestSharedByGoroutines(t *testing.T) {
 		group.Go(func() {
 			m, e := x.Matcher(), crowdEvent()
 			for range 20 {
-				if got := fmt.Sprint(m.Match(e, nil)); got != want {
-					t.Errorf("got %v, want %v", got, want)
-				}
+				testkit.Equal(t, fmt.Sprint(m.Match(e, nil)), want)
 				for _, f := range filters {
 					f.Match(e)
 				}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Numbers of up to 38 digits have the order that fractions have.
@@ -25,12 +27,8 @@ func TestNumbersHaveTheirOrder(t *testing.T) {
 			t.Fatalf("%q and %q are numbers", a, b)
 		}
 		want := rat(t, json.Number(a)).Cmp(rat(t, json.Number(b)))
-		if got := x.compare(y); got != want {
-			t.Fatalf("%s to %s: got %d, want %d", a, b, got, want)
-		}
-		if (x == y) != (want == 0) {
-			t.Fatalf("%s and %s: equal values are equal numbers", a, b)
-		}
+		testkit.MustEqual(t, x.compare(y), want, "%s to %s", a, b)
+		testkit.MustEqual(t, (x == y), (want == 0), "%s and %s: equal values are equal numbers", a, b)
 	})
 }
 

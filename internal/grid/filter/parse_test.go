@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -68,9 +67,7 @@ func TestParseConditionRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
 			_, err := ParseCondition(tt.text)
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatalf("got %v", err)
-			}
+			testkit.MustErrorIs(t, err, ErrInvalid)
 			for _, says := range tt.says {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("it says nothing of %q: %v", says, err)

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -29,9 +27,7 @@ func validated(t *testing.T, body []byte) map[string]any {
 	if _, err := time.Parse(time.RFC3339Nano, fmt.Sprint(e["eventTime"])); err != nil {
 		t.Error(err)
 	}
-	if len(fmt.Sprint(e["id"])) != 36 {
-		t.Errorf("id is %v", e["id"])
-	}
+	testkit.Equal(t, len(fmt.Sprint(e["id"])), 36, "id is %v", e["id"])
 	delete(e, "eventTime")
 	delete(e, "id")
 	return e
@@ -48,12 +44,10 @@ func TestTheValidationEvent(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		r, body := e.only(t)
-		if diff := cmp.Diff(map[string]any{
+		testkit.Diff(t, map[string]any{
 			"topic": topic, "subject": "", "eventType": "Microsoft.EventGrid.SubscriptionValidationEvent", "metadataVersion": "1", "dataVersion": "1",
 			"data": map[string]any{"validationCode": code, "validationUrl": link},
-		}, validated(t, body)); diff != "" {
-			t.Error(diff)
-		}
+		}, validated(t, body))
 		if r.Method != "POST" || r.RequestURI != "/hook?code=secret" {
 			t.Errorf("%s %s", r.Method, r.RequestURI)
 		}
@@ -61,9 +55,7 @@ func TestTheValidationEvent(t *testing.T) {
 			"aeg-event-type": "SubscriptionValidation", "aeg-subscription-name": "BILLING", "aeg-delivery-count": "0", "aeg-metadata-version": "1", "aeg-data-version": "1",
 			"content-type": "application/json; charset=utf-8", "accept": "*/*", "x-static": "yes", "authorization": "Basic x", "x-dynamic": "", "x-bad": "", "webhook-signature": "",
 		} {
-			if got := r.Header.Get(name); got != want {
-				t.Errorf("%s is %q, want %q", name, got, want)
-			}
+			testkit.Equal(t, r.Header.Get(name), want, "%s", name)
 		}
 	}
 }
@@ -159,12 +151,10 @@ func TestTheDeletionNotice(t *testing.T) {
 		s.Headers = []topics.Header{{Name: "X-Static", Value: "yes"}}
 		newAsker(t, egress.Config{Loopback: true}).Deleted(t.Context(), s, topic)
 		r, body := e.only(t)
-		if diff := cmp.Diff(map[string]any{
+		testkit.Diff(t, map[string]any{
 			"topic": topic, "subject": "", "eventType": "Microsoft.EventGrid.SubscriptionDeletedEvent", "metadataVersion": "1", "dataVersion": "1",
 			"data": map[string]any{"eventSubscriptionId": topic + "/providers/Microsoft.EventGrid/eventSubscriptions/billing"},
-		}, validated(t, body)); diff != "" {
-			t.Error(diff)
-		}
+		}, validated(t, body))
 		if r.Method != "POST" || r.Header.Get("aeg-event-type") != "SubscriptionDeletion" || r.Header.Get("X-Static") != "yes" {
 			t.Errorf("%s %v", r.Method, r.Header)
 		}
@@ -179,7 +169,5 @@ func TestWhoIsNotReportedOfADeletion(t *testing.T) {
 	for _, s := range []topics.Subscription{pending, failed, subscription(e.url, schema.CloudEvents), {Settings: topics.Settings{Hub: "orders"}}} {
 		a.Deleted(t.Context(), s, topic)
 	}
-	if len(e.got) != 0 {
-		t.Errorf("%d notices came", len(e.got))
-	}
+	testkit.Equal(t, len(e.got), 0, "notices came")
 }

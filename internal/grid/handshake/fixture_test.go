@@ -57,9 +57,7 @@ func (e *endpoint) only(t *testing.T) (*http.Request, []byte) {
 	t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.got) != 1 {
-		t.Fatalf("%d requests came, want one", len(e.got))
-	}
+	testkit.MustEqual(t, len(e.got), 1, "requests came")
 	return e.got[0], e.bodies[0]
 }
 

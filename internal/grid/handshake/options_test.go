@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -27,9 +28,7 @@ func TestTheOptionsRequest(t *testing.T) {
 		"WebHook-Request-Origin": origin, "WebHook-Request-Callback": link, "WebHook-Request-Rate": "120", "X-Static": "yes", "aeg-event-type": "", "Origin": "",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := r.Header.Get(name); got != want {
-				t.Errorf("%s is %q, want %q", name, got, want)
-			}
+			testkit.Equal(t, r.Header.Get(name), want, "%s", name)
 		})
 	}
 }

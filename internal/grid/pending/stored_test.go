@@ -165,9 +165,7 @@ func TestParseSharesTheEvent(t *testing.T) {
 	stored := p.Append(nil)
 	got, err := pending.Parse(stored)
 	testkit.Must(t, err)
-	if &got.Event[0] != &stored[len(stored)-len(got.Event)] {
-		t.Error("the event was copied")
-	}
+	testkit.Equal(t, &got.Event[0], &stored[len(stored)-len(got.Event)], "the event was copied")
 	clear(stored)
 	if got.Subscription != p.Subscription || got.LastOutcome != p.LastOutcome {
 		t.Error("texts share the bytes too, which may change")

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -40,9 +42,7 @@ func TestProbationBegins(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			h := after(Health{}, tt.probation, Busy, tt.failures)
-			if got := h.State(noon); got != tt.want {
-				t.Errorf("%s: %+v", got, h)
-			}
+			testkit.Equal(t, h.State(noon), tt.want, "%+v", h)
 		})
 	}
 }
@@ -53,9 +53,7 @@ func TestASuccessStartsTheCountAgain(t *testing.T) {
 	for range 5 {
 		h = after(h, Probation{}, Busy, 9).After(Probation{}, Delivered, noon)
 	}
-	if h != (Health{}) {
-		t.Errorf("got %+v", h)
-	}
+	testkit.Equal(t, h, (Health{}))
 }
 
 // G7, reference §13: how long by outcome.
@@ -85,9 +83,7 @@ func TestProbationByOutcome(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			h := failing(tt.probation, tt.outcome)
 			want := Health{Failures: 10, Until: noon.Add(tt.want), Trips: 1, Last: tt.outcome, Since: noon}
-			if h != want {
-				t.Errorf("got %+v, want %+v", h, want)
-			}
+			testkit.Equal(t, h, want)
 			if before, then := h.State(h.Until.Add(-1)), h.State(h.Until); before != Waiting || then != Probing {
 				t.Errorf("%s before and %s when it ends", before, then)
 			}
@@ -104,9 +100,7 @@ func TestProbationIsDoubled(t *testing.T) {
 		if got, want := h.Until.Sub(now), time.Duration(minutes)*time.Minute; got != want {
 			t.Errorf("trip %d lasts %v, want %v", h.Trips, got, want)
 		}
-		if h.Since != noon {
-			t.Errorf("trip %d: began %v", h.Trips, h.Since)
-		}
+		testkit.Equal(t, h.Since, noon, "trip %d: began", h.Trips)
 	}
 	if h = h.After(Probation{}, Delivered, h.Until); h != (Health{}) {
 		t.Errorf("after a success: %+v", h)
@@ -123,9 +117,7 @@ func TestDeliveriesThatWereOnTheirWay(t *testing.T) {
 	if later.Until != h.Until || later.Trips != 1 || later.Last != NotFound {
 		t.Errorf("a failure: %+v", later)
 	}
-	if well := h.After(Probation{}, Delivered, noon.Add(time.Second)); well != (Health{}) {
-		t.Errorf("a success: %+v", well)
-	}
+	testkit.Equal(t, h.After(Probation{}, Delivered, noon.Add(time.Second)), (Health{}), "a success")
 }
 
 // G7: 400 and 413 are no sign of illness, nor what we did ourselves; nor do they make well.
@@ -135,9 +127,7 @@ func TestOutcomesThatChangeNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			for _, o := range []Outcome{BadRequest, PayloadTooLarge, Canceled, Aborted, OnProbation} {
 				for _, now := range []time.Time{noon, noon.Add(time.Hour)} {
-					if got := h.After(Probation{}, o, now); got != h {
-						t.Errorf("%s, %s: %+v", what, o, got)
-					}
+					testkit.Equal(t, h.After(Probation{}, o, now), h, "%s, %s", what, o)
 				}
 			}
 		})
@@ -175,8 +165,6 @@ func TestProbationNeverLongerThanCap(t *testing.T) {
 				return
 			}
 		}
-		if well := h.After(p, Delivered, now); well != (Health{}) {
-			t.Fatalf("after a success: %+v", well)
-		}
+		testkit.MustEqual(t, h.After(p, Delivered, now), (Health{}), "after a success")
 	})
 }

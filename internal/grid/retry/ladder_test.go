@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G5: no wait of the defaults is rounded.
@@ -50,9 +52,7 @@ func TestStep(t *testing.T) {
 		-time.Hour: 100 * time.Millisecond, 0: 100 * time.Millisecond, 101 * time.Millisecond: 200 * time.Millisecond,
 		10*time.Second + 1: 15 * time.Second, 24*time.Hour + 1: 24 * time.Hour, 1 << 62: 24 * time.Hour,
 	} {
-		if got := steps[Step(wait)]; got != want {
-			t.Errorf("%v waits %v, want %v", wait, got, want)
-		}
+		testkit.Equal(t, steps[Step(wait)], want, "%v waits", wait)
 	}
 }
 

@@ -1,6 +1,10 @@
 package retry
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
 
 // Reference §11: the names of all statuses.
 func TestClassify(t *testing.T) {
@@ -14,9 +18,7 @@ func TestClassify(t *testing.T) {
 		if !ok {
 			named = GenericError
 		}
-		if got := Classify(status); got != named {
-			t.Errorf("%d is %s, want %s", status, got, named)
-		}
+		testkit.Equal(t, Classify(status), named, "%d", status)
 	}
 }
 
@@ -28,8 +30,6 @@ func TestIll(t *testing.T) {
 		ResolutionError: true, SocketError: true, Full: true, Disabled: true,
 	}
 	for outcome, want := range tests {
-		if Ill(outcome) != want {
-			t.Errorf("%s: %v", outcome, !want)
-		}
+		testkit.Equal(t, Ill(outcome), want, "%s: %v", outcome, !want)
 	}
 }

@@ -56,14 +56,10 @@ func TestStatusesThatAreGivenUpAtOnce(t *testing.T) {
 			for status := range statuses {
 				if v := Judge(tt.policy, answered(status, 1)); v.Do == GiveUp {
 					got = append(got, status)
-					if v.Reason != ReasonRefused {
-						t.Errorf("status %d for the reason %q", status, v.Reason)
-					}
+					testkit.Equal(t, v.Reason, ReasonRefused, "status %d for the reason", status)
 				}
 			}
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("given up %v, want %v", got, tt.want)
-			}
+			testkit.Slices(t, got, tt.want, "given up")
 		})
 	}
 }
@@ -107,12 +103,8 @@ func TestOutcomesWithoutAStatus(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(string(tt.outcome), func(t *testing.T) {
 			a := Attempt{Number: 1, Outcome: tt.outcome}
-			if got := Judge(Policy{}, a); got != tt.webhook {
-				t.Errorf("webhook: %+v, want %+v", got, tt.webhook)
-			}
-			if got := Judge(Policy{Resource: true}, a); got != tt.hubs {
-				t.Errorf("hub: %+v, want %+v", got, tt.hubs)
-			}
+			testkit.Equal(t, Judge(Policy{}, a), tt.webhook, "webhook")
+			testkit.Equal(t, Judge(Policy{Resource: true}, a), tt.hubs, "hub")
 		})
 	}
 }
@@ -266,9 +258,7 @@ func TestExpired(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := Expired(Policy{TimeToLive: tt.ttl}, published, published.Add(tt.age)); got != tt.want {
-				t.Errorf("got %v", got)
-			}
+			testkit.Equal(t, Expired(Policy{TimeToLive: tt.ttl}, published, published.Add(tt.age)), tt.want)
 		})
 	}
 }
@@ -287,9 +277,7 @@ func TestAttemptsWithinTimeToLive(t *testing.T) {
 			attempts++
 			now = now.Add(Judge(p, answered(500, attempts)).Wait)
 		}
-		if attempts != tt.want {
-			t.Errorf("%v allows %d attempts, want %d", tt.ttl, attempts, tt.want)
-		}
+		testkit.Equal(t, attempts, tt.want, "%v allows", tt.ttl)
 	}
 }
 
@@ -302,9 +290,7 @@ func TestWaitsNeverShrink(t *testing.T) {
 		first := Judge(p, a)
 		a.Number++
 		second := Judge(p, a)
-		if first.Do != second.Do {
-			t.Fatalf("%+v, then %+v", first, second)
-		}
+		testkit.MustEqual(t, first.Do, second.Do, "%+v, then %+v", first, second)
 		if second.Wait < first.Wait {
 			t.Fatalf("%v, then %v", first.Wait, second.Wait)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // wallClock is a clock that can be set, unlike that of the bubble, which the engine goes by.
@@ -90,9 +92,7 @@ func TestAClockThatWasSetBackKeepsDistances(t *testing.T) {
 		y.run()
 		got := y.wantAfter(2*time.Minute, "0 1 2 3 4")
 		for i, e := range got {
-			if apart := e.at.Sub(got[0].at); apart != time.Duration(i)*3*time.Second {
-				t.Errorf("%d came %v after the first", i, apart)
-			}
+			testkit.Equal(t, e.at.Sub(got[0].at), time.Duration(i)*3*time.Second, "%d came", i)
 		}
 	})
 }

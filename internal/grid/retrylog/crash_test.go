@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var (
@@ -308,9 +309,7 @@ func (c *crasher) wantCounted() {
 		must(c.t, err)
 		waiting += n
 	}
-	if waiting != int64(len(c.held)) {
-		c.t.Errorf("%d are counted, %d handed out and not done", waiting, len(c.held))
-	}
+	testkit.Equal(c.t, waiting, int64(len(c.held)), "are counted, %d handed out and not done", len(c.held))
 }
 
 // shaky loses answers of a store, before or after it has done what it was asked for.

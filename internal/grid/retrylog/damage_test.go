@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Damage costs what was damaged and holds up nothing.
@@ -65,9 +66,7 @@ func TestDamageAtTheEndIsPassed(t *testing.T) {
 		if got, err := y.Parked("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 1 {
 			t.Errorf("behind the damage the parked log gave %d, %v", len(got), err)
 		}
-		if lost := int(testutil.ToFloat64(y.metrics.damaged)); lost != 60 {
-			t.Errorf("%d told as damaged, want 60", lost)
-		}
+		testkit.Equal(t, int(testutil.ToFloat64(y.metrics.damaged)), 60, "told as damaged")
 	})
 }
 
@@ -90,17 +89,13 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 		if at, _ := y.books[0].find(retryLogName(1)); at.Next != 5 {
 			t.Errorf("the cursor is at %d, want 5", at.Next)
 		}
-		if n := testutil.ToFloat64(y.metrics.damaged); n != 3 {
-			t.Errorf("%v told as damaged, want 3", n)
-		}
+		testkit.Equal(t, testutil.ToFloat64(y.metrics.damaged), 3, "told as damaged")
 		if n, err := testutil.GatherAndCount(registry); err != nil || n != 4+len(y.cfg.Ladder) {
 			t.Errorf("%d metrics, %v", n, err)
 		}
 		y.put(time.Second, thing("c"))
 		for _, r := range []int{0, 1} {
-			if got := y.counts.total(r); got != int64(r) {
-				t.Errorf("%d wait in retry log %d", got, r)
-			}
+			testkit.Equal(t, y.counts.total(r), int64(r), "wait in retry log %d", r)
 		}
 	})
 }
@@ -134,9 +129,7 @@ func TestDeliveriesOfANewerRelease(t *testing.T) {
 				t.Errorf("the cursor of %s is at %d, behind what a newer release has put", name, at.Next)
 			}
 		}
-		if n := testutil.ToFloat64(y.metrics.damaged); n != 0 {
-			t.Errorf("%v told as damaged", n)
-		}
+		testkit.Equal(t, testutil.ToFloat64(y.metrics.damaged), 0, "told as damaged")
 		y.restart()
 		y.run()
 		synctest.Wait()

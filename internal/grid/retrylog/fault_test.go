@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // failing makes changes of a store fail: what it has is not done, or was done and nobody was told.
@@ -101,9 +102,7 @@ func TestAFullDisk(t *testing.T) {
 		if err := y.Put(t.Context(), time.Minute, full); !errors.Is(err, eventlog.ErrNoSpace) {
 			t.Errorf("a put into a retry log without a log: %v", err)
 		}
-		if err := y.Parked("s").Put(t.Context(), full); !errors.Is(err, eventlog.ErrNoSpace) {
-			t.Errorf("a put on a parked log: %v", err)
-		}
+		testkit.ErrorIs(t, y.Parked("s").Put(t.Context(), full), eventlog.ErrNoSpace, "a put on a parked log")
 		done(y.wantAfter(10*time.Second, "a"))
 		y.mem.SetCapacity(0)
 		y.put(time.Minute, thing("b"))
@@ -154,9 +153,7 @@ func TestAPutInDoubt(t *testing.T) {
 		y.faults.Fail(logtest.Unheard(eventlog.ErrUncertain), logtest.OpWait)
 		y.run()
 		synctest.Wait()
-		if err := y.Put(t.Context(), time.Second, things(2)); !errors.Is(err, eventlog.ErrUncertain) {
-			t.Errorf("put gave %v", err)
-		}
+		testkit.ErrorIs(t, y.Put(t.Context(), time.Second, things(2)), eventlog.ErrUncertain, "put")
 		synctest.Wait()
 		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 2 {
 			t.Errorf("waiting: %v", got)
@@ -327,9 +324,7 @@ func TestAPutThatNobodyWaitedFor(t *testing.T) {
 		y.run()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := y.Put(ctx, time.Second, things(2)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("put gave %v", err)
-		}
+		testkit.ErrorIs(t, y.Put(ctx, time.Second, things(2)), context.DeadlineExceeded, "put")
 		y.wantAfter(5*time.Second, "")
 		close(late)
 		done(y.wantAfter(2*time.Minute, "0 1"))

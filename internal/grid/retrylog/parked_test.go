@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func (y *yard) wantTaken(s *Parked, limit, maxBytes int, want string) []Entry {
@@ -27,9 +28,7 @@ func (y *yard) wantTaken(s *Parked, limit, maxBytes int, want string) []Entry {
 	for _, e := range got {
 		found = append(found, nameOf(e.Delivery))
 	}
-	if strings.Join(found, " ") != want {
-		y.t.Errorf("taken: %q, want %q", found, want)
-	}
+	testkit.Equal(y.t, strings.Join(found, " "), want, "taken: %q", found)
 	return got
 }
 
@@ -120,9 +119,7 @@ func TestStrangersOnAParked(t *testing.T) {
 	y.wantTaken(s, 1, 1, "a")
 	y.wantTaken(s, 1, 1, "b")
 	y.wantTaken(s, 1, 1, "")
-	if n := testutil.ToFloat64(y.metrics.damaged); n != 5 {
-		t.Errorf("%v told as damaged, want 5", n)
-	}
+	testkit.Equal(t, testutil.ToFloat64(y.metrics.damaged), 5, "told as damaged")
 }
 
 // Ten thousand subscriptions that never shelve anything cost nothing, nor do retry logs that are
@@ -140,9 +137,7 @@ func TestWhatIsNotUsedIsNotTouched(t *testing.T) {
 		}
 		y.wantAfter(time.Hour, "a")
 		y.wantTaken(y.Parked("used"), 10, 1000, "a")
-		if n := y.faults.Count(logtest.OpPartition); n != 2 {
-			t.Errorf("%d logs were touched, want those two that were used", n)
-		}
+		testkit.Equal(t, y.faults.Count(logtest.OpPartition), 2, "logs were touched")
 	})
 }
 
@@ -184,9 +179,7 @@ func TestForgetAgain(t *testing.T) {
 	y := newYard(t, Config{})
 	y.shelve(y.Parked("s"), "a")
 	y.meta.Inject(failing(meta.ErrNoSpace))
-	if err := y.Forget(t.Context(), "s"); !errors.Is(err, meta.ErrNoSpace) {
-		t.Errorf("forget gave %v", err)
-	}
+	testkit.ErrorIs(t, y.Forget(t.Context(), "s"), meta.ErrNoSpace, "forget")
 	y.meta.Inject(nil)
 	y.restart()
 	y.wantLen(y.Parked("s"), 0)
@@ -205,9 +198,7 @@ func TestForgetDuringTheFirstPut(t *testing.T) {
 		name := fmt.Sprint("s", i)
 		meddle := sync.OnceFunc(func() {
 			forgetting.Go(func() {
-				if err := y.Forget(context.Background(), name); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, y.Forget(context.Background(), name))
 			})
 			for range 1000 {
 				runtime.Gosched() // it may get as far as it can

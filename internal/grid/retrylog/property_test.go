@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G5: in every order of puts, waits, ends and starts, each pending delivery is handed out once in each
@@ -90,9 +91,7 @@ func (m *model) putSome(r *rapid.T) {
 		m.last++
 		batch = append(batch, thing(fmt.Sprint(m.last)))
 	}
-	if err := m.Put(context.Background(), m.cfg.Ladder[position], batch); err != nil {
-		r.Fatal(err)
-	}
+	testkit.Must(r, m.Put(context.Background(), m.cfg.Ladder[position], batch))
 	for _, p := range batch {
 		m.logs[position] = append(m.logs[position], &modelDelivery{name: nameOf(p), due: p.Due})
 	}

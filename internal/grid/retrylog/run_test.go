@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G5: what waits is handed out when its wait is over, to the millisecond, for every wait that
@@ -35,9 +36,7 @@ func TestEveryWaitOfTheLadderIsExact(t *testing.T) {
 		time.Sleep(24*time.Hour + time.Minute)
 		y.stop()
 		got := y.taker.handed()
-		if len(got) != len(want) {
-			t.Errorf("%d handed out, want %d", len(got), len(want))
-		}
+		testkit.Equal(t, len(got), len(want), "handed out")
 		for _, e := range got {
 			if due := want[nameOf(e.Delivery)]; !e.at.Equal(due) || !e.Due.Equal(due) {
 				t.Errorf("%s was due at %v by its pending delivery, handed out at %v, want %v", nameOf(e.Delivery), e.Due, e.at, due)
@@ -85,9 +84,7 @@ func TestWhatIsDueTogetherIsHandedOutTogether(t *testing.T) {
 		y.run()
 		y.wantAfter(time.Second-time.Millisecond, "")
 		for _, e := range y.wantAfter(time.Millisecond, "c a b") { // the shorter wait first, then as they were put
-			if e.batch != 1 {
-				t.Errorf("%s came in batch %d", nameOf(e.Delivery), e.batch)
-			}
+			testkit.Equal(t, e.batch, 1, "%s came in batch", nameOf(e.Delivery))
 		}
 		y.wantAfter(9*time.Second, "d")
 	})
@@ -120,9 +117,7 @@ func TestJitter(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		got := y.taker.handed()
-		if len(got) != n {
-			t.Fatalf("%d handed out, want %d", len(got), n)
-		}
+		testkit.MustEqual(t, len(got), n, "handed out")
 		early, late := 0, 0
 		for _, e := range got {
 			if !e.at.Equal(e.Due) {
@@ -167,9 +162,7 @@ func TestAFullLookAheadDelaysWithinTheJitter(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		got := y.taker.handed()
-		if len(got) != n {
-			t.Fatalf("%d handed out, want %d", len(got), n)
-		}
+		testkit.MustEqual(t, len(got), n, "handed out")
 		late := 0
 		for _, e := range got {
 			var i int

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Everything at once, for the race detector: nothing is lost and nothing is left.
@@ -43,9 +44,7 @@ func TestStorm(t *testing.T) {
 			go delivered(e)
 			return
 		}
-		if err := y.Parked(e.Subscription).Put(context.Background(), []pending.Delivery{e.Delivery}); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, y.Parked(e.Subscription).Put(context.Background(), []pending.Delivery{e.Delivery}))
 		e.Done()
 	}
 	y.run()
@@ -59,17 +58,13 @@ func TestStorm(t *testing.T) {
 				for j := range each {
 					batch = append(batch, thingOf(subscription, fmt.Sprintf("%d-%d", p, i*each+j)))
 				}
-				if err := y.Put(ctx, y.cfg.Ladder[rand.IntN(3)], batch); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, y.Put(ctx, y.cfg.Ladder[rand.IntN(3)], batch))
 			}
 		})
 		others.Go(func() {
 			for ctx.Err() == nil {
 				got, err := y.Parked(subscription).TryTake(context.Background(), 7, 2000)
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, err)
 				for _, e := range got {
 					delivered(e)
 				}
@@ -85,12 +80,8 @@ func TestStorm(t *testing.T) {
 		others.Go(func() {
 			for i := range 10 {
 				doomed := fmt.Sprintf("doomed%d-%d", p, i)
-				if err := y.Parked(doomed).Put(ctx, things(1)); err != nil {
-					t.Error(err)
-				}
-				if err := y.Forget(ctx, doomed); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, y.Parked(doomed).Put(ctx, things(1)))
+				testkit.Check(t, y.Forget(ctx, doomed))
 			}
 		})
 	}
@@ -162,9 +153,7 @@ func TestWaitingCostsNoMemory(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- y.Run(ctx, func(context.Context, []Entry) { t.Error("nothing is due") }) }()
 		synctest.Wait()
-		if got := y.counts.total(1); got != n {
-			t.Errorf("%d are counted, want %d", got, n)
-		}
+		testkit.Equal(t, y.counts.total(1), n, "are counted")
 		used := heapBytes() - before
 		if t.Logf("%d bytes of memory for %d entries", used, n); used > 20<<20 {
 			t.Errorf("%d bytes of memory for %d entries that wait", used, n)

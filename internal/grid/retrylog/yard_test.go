@@ -22,6 +22,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,9 +57,7 @@ func newYard(t testing.TB, cfg Config) *yard {
 	y.open()
 	t.Cleanup(func() {
 		y.stop()
-		if err := y.engine.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, y.engine.Close())
 	})
 	return y
 }
@@ -212,9 +211,7 @@ func (y *yard) wantHanded(want string) []taken {
 	y.t.Helper()
 	synctest.Wait()
 	got := y.taker.handed()
-	if found := names(got); found != want {
-		y.t.Errorf("handed out: %q, want %q", found, want)
-	}
+	testkit.Equal(y.t, names(got), want, "handed out")
 	return got
 }
 
@@ -233,9 +230,7 @@ func done(all []taken) {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // damage inverts a byte in the middle of the newest file of a log.

@@ -180,9 +180,7 @@ func TestTheCloudEventsSDKReadsConvertedEvents(t *testing.T) {
 func TestTheCloudEventsSDKReadsTypedExtensions(t *testing.T) {
 	stored := mustRead(t, clouds(`{"n":5,"b":true,"s":"x","specversion":"1.0","id":"1","source":"/s","type":"t","data":{}}`))[0]
 	got := delivered(t, scanned(t, CloudEventForm, stored))["structured"]
-	if diff := cmp.Diff(map[string]any{"n": int32(5), "b": true, "s": "x"}, got.Extensions()); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, map[string]any{"n": int32(5), "b": true, "s": "x"}, got.Extensions())
 }
 
 // G9: any Event Grid event that is taken is delivered as it was sent.

@@ -1,10 +1,7 @@
 package schema
 
 import (
-	"errors"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -64,9 +61,7 @@ func TestScanSeesWhatIsStored(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := scanned(t, c.form, c.stored)
-			if diff := cmp.Diff(c.want, texts(e)); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, c.want, texts(e))
 			if e.Form != c.form || string(e.Raw) != c.stored || e.Topic != topicID {
 				t.Errorf("form %v, raw %s, topic %s", e.Form, e.Raw, e.Topic)
 			}
@@ -78,9 +73,7 @@ func TestAnEnvelopeIsFilledAnew(t *testing.T) {
 	e := scanned(t, CloudEventForm, `{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"x","time":"now","x":5,"data":1}`)
 	testkit.Must(t, e.Scan(EventGridForm, []byte(`{"id":"2","subject":"","eventType":"u","eventTime":"then"}`)))
 	want := map[string]string{"id": "2", "subject": "", "type": "u", "time": "then"}
-	if diff := cmp.Diff(want, texts(e)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, texts(e))
 	if e.Field("x") != nil || e.Field("source") == nil {
 		t.Errorf("x is %s, source %s", e.Field("x"), e.Field("source"))
 	}
@@ -106,9 +99,7 @@ func TestWhatIsNotStoredIsNotScanned(t *testing.T) {
 		{3, `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`},
 	} {
 		var e Envelope
-		if err := e.Scan(c.form, []byte(c.stored)); !errors.Is(err, errNotStored) {
-			t.Errorf("%v %s: %v", c.form, c.stored, err)
-		}
+		testkit.ErrorIs(t, e.Scan(c.form, []byte(c.stored)), errNotStored, "%v %s", c.form, c.stored)
 	}
 }
 
@@ -128,7 +119,5 @@ func TestScanningAllocatesNothing(t *testing.T) {
 		dst, _ = AppendEvent(dst[:0], &e, CloudEvents)
 	}
 	work()
-	if n := testing.AllocsPerRun(100, work); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	testkit.Equal(t, testing.AllocsPerRun(100, work), 0, "allocations")
 }

@@ -26,9 +26,7 @@ func members(t testing.TB, raw []byte) map[string]json.RawMessage {
 
 func same(t testing.TB, what string, got, want []byte) {
 	t.Helper()
-	if !bytes.Equal(got, want) {
-		t.Fatalf("%s is %q, want %q", what, got, want)
-	}
+	testkit.MustSlices(t, got, want, "%s", what)
 }
 
 // plainText is the text of a raw string; nil for null and what is not there.
@@ -38,9 +36,7 @@ func plainText(t testing.TB, raw json.RawMessage) []byte {
 		return nil
 	}
 	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		t.Fatalf("%q: %v", raw, err)
-	}
+	testkit.Must(t, json.Unmarshal(raw, &s), "%q", raw)
 	return []byte(s)
 }
 
@@ -73,9 +69,7 @@ func FuzzRead(f *testing.F) {
 		}
 		e := Envelope{Topic: topicID}
 		for i, stored := range events {
-			if err := e.Scan(p.Kind.Form(), stored); err != nil {
-				t.Fatalf("%s: %v", stored, err)
-			}
+			testkit.Must(t, e.Scan(p.Kind.Form(), stored), "%s", stored)
 			checkStored(t, p.Kind, originals[i], &e)
 			checkWritten(t, p.Kind, &e)
 		}
@@ -154,9 +148,7 @@ func checkWritten(t testing.TB, kind Kind, e *Envelope) {
 			continue
 		}
 		written, err := AppendEvent(nil, e, out)
-		if err != nil {
-			t.Fatalf("%s as %s: %v", e.Raw, out, err)
-		}
+		testkit.Must(t, err, "%s as %s", e.Raw, out)
 		switch m := members(t, written); out {
 		case EventGrid:
 			checkEventGridMembers(t, e, m, 8)
@@ -180,9 +172,7 @@ func checkWritten(t testing.TB, kind Kind, e *Envelope) {
 
 func checkEventGridMembers(t testing.TB, e *Envelope, m map[string]json.RawMessage, count int) {
 	t.Helper()
-	if len(m) != count {
-		t.Fatalf("%d members: %v", len(m), m)
-	}
+	testkit.MustEqual(t, len(m), count, "members: %v", m)
 	same(t, "id", plainText(t, m["id"]), e.ID)
 	same(t, "subject", plainText(t, m["subject"]), e.Subject)
 	same(t, "eventType", plainText(t, m["eventType"]), e.Type)
@@ -249,9 +239,7 @@ func FuzzFromHub(f *testing.F) {
 			testkit.Must(t, err)
 			m := members(t, stored)
 			e := Envelope{Topic: topicID}
-			if err := e.Scan(CloudEventForm, stored); err != nil {
-				t.Fatalf("%s: %v", stored, err)
-			}
+			testkit.Must(t, e.Scan(CloudEventForm, stored), "%s", stored)
 			if len(e.ID) == 0 || len(e.Type) == 0 || len(e.Source) == 0 || len(e.Time) == 0 {
 				t.Fatalf("%s lacks something", stored)
 			}
@@ -283,9 +271,7 @@ func FuzzBinaryMode(f *testing.F) {
 			return
 		}
 		e := Envelope{Topic: topicID}
-		if err := e.Scan(CloudEventForm, events[0]); err != nil {
-			t.Fatalf("%s: %v", events[0], err)
-		}
+		testkit.Must(t, e.Scan(CloudEventForm, events[0]), "%s", events[0])
 		checkCloudEventMembers(t, &e, members(t, e.Raw))
 		header, data, err := Binary(&e)
 		testkit.Must(t, err)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const topicID = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/yard/providers/Microsoft.EventGrid/topics/orders"
@@ -29,9 +31,7 @@ func clouds(body string) Publication { return publish(CloudEvents, "application/
 func mustRead(t testing.TB, p Publication) []string {
 	t.Helper()
 	events, err := Read(p)
-	if err != nil {
-		t.Fatalf("read %s: %v", p.Body, err)
-	}
+	testkit.Must(t, err, "read %s", p.Body)
 	var all []string
 	for _, e := range events {
 		all = append(all, string(e))
@@ -57,9 +57,7 @@ func refused(t testing.TB, p Publication) *InputError {
 func scanned(t testing.TB, form Form, stored string) *Envelope {
 	t.Helper()
 	e := &Envelope{Topic: topicID}
-	if err := e.Scan(form, []byte(stored)); err != nil {
-		t.Fatalf("scan %s: %v", stored, err)
-	}
+	testkit.Must(t, e.Scan(form, []byte(stored)), "scan %s", stored)
 	return e
 }
 
@@ -67,8 +65,6 @@ func scanned(t testing.TB, form Form, stored string) *Envelope {
 func object(t testing.TB, raw []byte) map[string]any {
 	t.Helper()
 	var m map[string]any
-	if err := json.Unmarshal(raw, &m); err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
+	testkit.Must(t, json.Unmarshal(raw, &m), "%s", raw)
 	return m
 }

@@ -49,9 +49,7 @@ func FuzzReader(f *testing.F) {
 			}
 			return
 		}
-		if string(raw) != strings.Trim(string(b), " \t\r\n") {
-			t.Fatalf("%q: the value is %q", b, raw)
-		}
+		testkit.MustEqual(t, string(raw), strings.Trim(string(b), " \t\r\n"), "%q: the value is %q", b, raw)
 		if isText(raw) {
 			checkText(t, raw)
 		}
@@ -62,13 +60,9 @@ func FuzzReader(f *testing.F) {
 func checkText(t testing.TB, raw []byte) {
 	t.Helper()
 	var want string
-	if err := json.Unmarshal(raw, &want); err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
+	testkit.Must(t, json.Unmarshal(raw, &want), "%s", raw)
 	got := string(textOf(raw))
-	if got != want {
-		t.Fatalf("%s is %q, want %q", raw, got, want)
-	}
+	testkit.MustEqual(t, got, want, "%s", raw)
 	var again string
 	if err := json.Unmarshal(appendQuoted(nil, got), &again); err != nil || again != want {
 		t.Fatalf("%q was written as %s: %q, %v", got, appendQuoted(nil, got), again, err)
@@ -80,9 +74,7 @@ func TestStringsComeBack(t *testing.T) {
 		want := rapid.String().Draw(t, "text")
 		raw, err := json.Marshal(want)
 		testkit.Must(t, err)
-		if got := string(textOf(raw)); got != want {
-			t.Fatalf("%s is %q", raw, got)
-		}
+		testkit.MustEqual(t, string(textOf(raw)), want, "%s", raw)
 		if got := string(textOf(appendQuoted(nil, want))); got != want {
 			t.Fatalf("%q comes back as %q", want, got)
 		}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const (
@@ -110,9 +112,7 @@ func TestNamespacesTakeCloudEventsOnly(t *testing.T) {
 // G12: reference §4.
 func TestPublicationsAreBounded(t *testing.T) {
 	p := grid("[" + strings.Repeat(gridEvent+",", 4999) + gridEvent + "]")
-	if n := len(mustRead(t, p)); n != 5000 {
-		t.Errorf("%d events were stored", n)
-	}
+	testkit.Equal(t, len(mustRead(t, p)), 5000, "events were stored")
 	p.Body = []byte("[" + strings.Repeat(gridEvent+",", 5000) + gridEvent + "]")
 	if err := refused(t, p); err.Status != 413 || err.Code != codeTooLarge {
 		t.Errorf("5,001 events: %+v", err)
@@ -120,9 +120,7 @@ func TestPublicationsAreBounded(t *testing.T) {
 	large := func(n int) string {
 		return gridEvent[:len(gridEvent)-len(`{"a":1}}`)] + `"` + strings.Repeat("x", n-len(gridEvent)+len(`{"a":1}`)-2) + `"}`
 	}
-	if body := large(1 << 20); len(body) != 1<<20 {
-		t.Fatalf("%d bytes", len(body))
-	}
+	testkit.MustEqual(t, len(large(1<<20)), 1<<20, "bytes")
 	mustRead(t, grid("["+large(1<<20)+"]"))
 	err := refused(t, grid("["+gridEvent+","+large(1<<20+1)+"]"))
 	if err.Status != 413 || err.Code != codeTooLarge || !strings.HasPrefix(err.Message, "events[1]: ") {

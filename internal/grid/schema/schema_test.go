@@ -3,6 +3,8 @@ package schema
 import (
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G9: people and programs write the names of schemas in many ways.
@@ -62,9 +64,7 @@ func TestWhatCanBeDeliveredAsWhat(t *testing.T) {
 		}
 	}
 	for _, in := range []Kind{EventGrid, CloudEvents, Custom} {
-		if err := Compatible(in, DefaultOutput(in), false); err != nil {
-			t.Errorf("the default is not possible: %v", err)
-		}
+		testkit.Check(t, Compatible(in, DefaultOutput(in), false), "the default is not possible")
 	}
 }
 
@@ -81,9 +81,7 @@ func TestContentTypesOfDeliveries(t *testing.T) {
 		{CloudEvents, false, "application/cloudevents+json; charset=utf-8"},
 		{CloudEvents, true, "application/cloudevents-batch+json; charset=utf-8"},
 	} {
-		if got := ContentType(c.out, c.batched); got != c.want {
-			t.Errorf("%s, batched %t: %s, want %s", c.out, c.batched, got, c.want)
-		}
+		testkit.Equal(t, ContentType(c.out, c.batched), c.want, "%s, batched %t", c.out, c.batched)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"crypto/ed25519"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestNew(t *testing.T) {
@@ -29,9 +31,7 @@ func TestASeedIsAKey(t *testing.T) {
 	seed := bytes.Repeat([]byte{7}, ed25519.SeedSize)
 	short := Key{Text: encode(prefixPrivate, seed)}
 	long := Key{Text: encode(prefixPrivate, ed25519.NewKeyFromSeed(seed))}
-	if public(t, short) != public(t, long) {
-		t.Error("they have different public keys")
-	}
+	testkit.Equal(t, public(t, short), public(t, long), "they have different public keys")
 }
 
 func TestKeysThatCannotBeUsed(t *testing.T) {

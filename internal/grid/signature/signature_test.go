@@ -64,18 +64,12 @@ func TestAgainstTheOfficialLibrary(t *testing.T) {
 		id := rapid.StringMatching(`[!-~]{1,40}`).Draw(rt, "id")
 		body := rapid.SliceOf(rapid.Byte()).Draw(rt, "body")
 		h := sign(t, id, string(body), key)
-		if err := oracle.VerifyIgnoringTimestamp(body, h); err != nil {
-			rt.Fatalf("the library on ours: %v", err)
-		}
+		testkit.Must(rt, oracle.VerifyIgnoringTimestamp(body, h), "the library on ours")
 		theirs, err := oracle.Sign(id, now, body)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		testkit.Must(rt, err)
 		h.Set("webhook-id", id)
 		h.Set("webhook-signature", theirs)
-		if err := Verify(h, body, []string{key.Text}, now, 0); err != nil {
-			rt.Fatalf("ours on the library's: %v", err)
-		}
+		testkit.Must(rt, Verify(h, body, []string{key.Text}, now, 0), "ours on the library's")
 	})
 }
 
@@ -107,13 +101,9 @@ func TestRotation(t *testing.T) {
 
 func TestWhereNoKeySigns(t *testing.T) {
 	h := sign(t, "1", "{}")
-	if len(h) != 0 {
-		t.Errorf("without keys: %v", h)
-	}
+	testkit.Equal(t, len(h), 0, "without keys: %v", h)
 	(*Signer)(nil).Sign(h, "1", now, nil)
-	if len(h) != 0 {
-		t.Errorf("a nil signer: %v", h)
-	}
+	testkit.Equal(t, len(h), 0, "a nil signer: %v", h)
 	key := made(t, HMAC)
 	key.Expires = now
 	if h = sign(t, "1", "{}", key); h.Get("webhook-signature") != "" || h.Get("webhook-id") != "1" {
@@ -134,9 +124,7 @@ func TestIDs(t *testing.T) {
 			if (got == id) != kept || got == "" || got != again.Get("webhook-id") {
 				t.Errorf("%q became %q", id, got)
 			}
-			if err := Verify(h, []byte("{}"), []string{key.Text}, now, 0); err != nil {
-				t.Errorf("%q: %v", id, err)
-			}
+			testkit.Check(t, Verify(h, []byte("{}"), []string{key.Text}, now, 0), "%q", id)
 		})
 	}
 	if a, b := sign(t, "a.b", "", key), sign(t, "a.c", "", key); a.Get("webhook-id") == b.Get("webhook-id") {
@@ -150,9 +138,7 @@ func TestASignerKeepsNothingOfBefore(t *testing.T) {
 	h := http.Header{}
 	h.Set("webhook-signature", "v1,old")
 	s.Sign(h, "1", now, nil)
-	if h.Get("webhook-signature") != "" {
-		t.Error("an old signature is still there")
-	}
+	testkit.Equal(t, h.Get("webhook-signature"), "", "an old signature is still there")
 }
 
 func TestNewSignerSaysWhichKeyIsWrong(t *testing.T) {
@@ -233,9 +219,7 @@ func TestTimesThatAreNone(t *testing.T) {
 			h.Set("webhook-id", "1")
 			h.Set("webhook-timestamp", timestamp)
 			h.Set("webhook-signature", signing{secret: key.secret}.sign("1", timestamp, nil))
-			if err := Verify(h, nil, []string{knownSecret}, now, 0); !errors.Is(err, want) {
-				t.Errorf("%s: %v", timestamp, err)
-			}
+			testkit.ErrorIs(t, Verify(h, nil, []string{knownSecret}, now, 0), want, "%s", timestamp)
 		})
 	}
 }

@@ -1,9 +1,10 @@
 package topickey
 
 import (
-	"bytes"
 	"encoding/base64"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G12: keys look like Event Grid's, and no two are the same.
@@ -39,9 +40,7 @@ func TestEqual(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := Equal(tt.given, tt.keys...); got != tt.want {
-				t.Errorf("got %v", got)
-			}
+			testkit.Equal(t, Equal(tt.given, tt.keys...), tt.want)
 		})
 	}
 }
@@ -62,9 +61,7 @@ func TestSecret(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := secret(tt.key); !bytes.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			testkit.Slices(t, secret(tt.key), tt.want)
 		})
 	}
 }

@@ -13,15 +13,14 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
 func parseARM(t testing.TB, properties string, present Settings) Settings {
 	t.Helper()
 	s, err := ParseSubscriptionARM([]byte(`{"properties":`+properties+`}`), present)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -71,9 +70,7 @@ func TestRenderTopicARM(t *testing.T) {
 	made, err := k.CreateTopic(t.Context(), TopicConfig{Topic{
 		Name: "Orders", Schema: schema.Custom, Mapping: schema.Mapping{Subject: schema.Field{Default: "x"}}, Tags: map[string]string{"a": "b"}, DisableKeys: true,
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text, err := json.Marshal(RenderTopicARM(made, "https://yard/topics/Orders/api/events"))
 	if err != nil || strings.Contains(string(text), made.Key1) || strings.Contains(string(text), made.Key2) {
 		t.Fatalf("%s, %v", text, err)
@@ -87,9 +84,7 @@ func TestRenderTopicARM(t *testing.T) {
 		}
 	}
 	again, err := ParseTopicARM(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if same, err := k.EnsureTopic(t.Context(), again); err != nil || cmp.Diff(made, same) != "" {
 		t.Errorf("%v\n%s", err, cmp.Diff(made, same))
 	}
@@ -120,9 +115,7 @@ func TestParseSubscriptionARM(t *testing.T) {
 		Retry:      retry.Policy{MaxAttempts: 5, TimeToLive: time.Hour},
 		DeadLetter: Target{Kind: TargetBlob, Where: "https://acct.blob.core.windows.net/dead"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got)
 }
 
 // G8: everything that a target or a place can be written as.
@@ -158,9 +151,7 @@ func TestSubscriptionPartsInARM(t *testing.T) {
 		{"nulls", `{"filter":null,"labels":null,"expirationTimeUtc":null,"eventDeliverySchema":null,"retryPolicy":null,"deadLetterDestination":null,"deadLetterWithResourceIdentity":null,"deliveryConfiguration":null,"filtersConfiguration":null}`, Settings{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, parseARM(t, test.properties, Settings{})); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, test.want, parseARM(t, test.properties, Settings{}))
 		})
 	}
 }
@@ -200,9 +191,7 @@ func TestSubscriptionsInARMThatAreNotAllowed(t *testing.T) {
 // full is a subscription with something secret wherever there can be.
 func full(t testing.TB) Subscription {
 	key, err := signature.New(signature.HMAC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return Subscription{
 		Name: "Mailer", ID: newID(), Source: Source{Topic: "Orders"}, SourceID: newID(), State: Active, Resource: TopicResource("yard", "Orders"),
 		Validation: Validation{Code: "SECRET", Token: "SECRET"},
@@ -277,15 +266,11 @@ func TestPatchARM(t *testing.T) {
 	present := full(t).Settings
 	before := string(present.encode())
 	got := parseARM(t, `{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"https://example.com/new","minimumTlsVersionAllowed":"1.3"}},"deadLetterDestination":null}`, present)
-	if string(present.encode()) != before {
-		t.Error("the present settings were changed")
-	}
+	testkit.Equal(t, string(present.encode()), before, "the present settings were changed")
 	want := full(t).Settings
 	want.Keys = present.Keys
 	want.Webhook.URL, want.Headers, want.DeadLetter = "https://example.com/new", nil, Target{}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got)
 }
 
 func TestISODurations(t *testing.T) {
@@ -306,9 +291,7 @@ func TestISODurations(t *testing.T) {
 			t.Errorf("%s: got %v", bad, got)
 		}
 	}
-	if got := isoDuration(0); got != "PT0S" {
-		t.Errorf("got %s", got)
-	}
+	testkit.Equal(t, isoDuration(0), "PT0S")
 }
 
 // What was read is written such that it is read as the same, for all durations that are allowed.
@@ -334,18 +317,14 @@ func FuzzParseTopicARM(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		cfg, err := ParseTopicARM(body)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, err, ErrInvalid)
 			return
 		}
 		if cfg.Schema == "" {
 			cfg.Schema = schema.EventGrid
 		}
 		text, err := json.Marshal(RenderTopicARM(cfg.Topic, "https://x"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		again, err := ParseTopicARM(text)
 		if err != nil || again.Name != cfg.Name || again.Schema != cfg.Schema || again.Mapping != cfg.Mapping || again.DisableKeys != cfg.DisableKeys || len(again.Tags) != len(cfg.Tags) {
 			t.Errorf("%+v was read again as %+v, %v", cfg, again, err)
@@ -368,9 +347,7 @@ func FuzzParseSubscriptionARM(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		s, err := ParseSubscriptionARM(body, Settings{})
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, err, ErrInvalid)
 			return
 		}
 		if s.Webhook == nil && s.Hub == "" && s.Pull == nil || s.checkHeaders() != nil || s.checkBatches() != nil {
@@ -384,9 +361,7 @@ func FuzzParseSubscriptionARM(f *testing.F) {
 			return // a time or a filter that cannot be stored either
 		}
 		again, err := ParseSubscriptionARM(text, s)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		testkit.Must(t, err, "%s", text)
 		twice, err := ParseSubscriptionARM(text, again)
 		if err != nil || !twice.equal(again) {
 			t.Errorf("%s was read as %+v and then %+v, %v", text, again, twice, err)
@@ -404,9 +379,7 @@ func TestHubsByTheirResource(t *testing.T) {
 		HubResource("yard", "sensors"): "sensors", HubResource("yard", "sensors/cellar"): "sensors/cellar", "/x/EventHubs/a": "a", "/x/y": "y", "z": "z",
 	} {
 		got := parseARM(t, `{"destination":{"endpointType":"EventHub","properties":{"resourceId":"`+resource+`"}}}`, Settings{})
-		if got.Hub != want {
-			t.Errorf("%s: got %q", resource, got.Hub)
-		}
+		testkit.Equal(t, got.Hub, want, "%s", resource)
 	}
 }
 

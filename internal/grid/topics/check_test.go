@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -65,9 +66,7 @@ func headers(all ...Header) Settings { return with(func(s *Settings) { s.Headers
 func TestSettingsThatAreNotAllowed(t *testing.T) {
 	k := checked(t)
 	hmac, err := signature.New(signature.HMAC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	orders, hub := topic("orders"), Source{Hub: "sensors"}
 	for i, test := range []struct {
 		source Source
@@ -276,9 +275,7 @@ func TestWhatStandsMayStand(t *testing.T) {
 	k := y.open(t, Config{})
 	mustTopic(t, k, "orders")
 	mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "sensors"})
-	if err := y.broker.DeleteHub(t.Context(), "sensors"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
 	if _, err := k.Ensure(t.Context(), topic("orders"), "to-a-hub", Settings{Hub: "sensors"}); err != nil {
 		t.Error(err)
 	}
@@ -317,9 +314,7 @@ func TestParseTarget(t *testing.T) {
 		{Kind: TargetFolder, Where: "a?b"}: "folder:a?b",
 		{Kind: TargetBlob, Where: "https://a/c?sig=secret", Key: "k"}: "blob:https://a/c?...",
 	} {
-		if got := target.String(); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		testkit.Equal(t, target.String(), want)
 	}
 }
 
@@ -339,13 +334,9 @@ func TestLargestDefinitionCanBeStored(t *testing.T) {
 	}
 	for range 2 * maxRetired {
 		key, err := signature.New(signature.Ed25519)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		overlap := time.Duration(maxKeys-len(r.Keys)) * time.Hour // none, once there are as many as may be
-		if err := r.rotate(key, now(), overlap); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.rotate(key, now(), overlap))
 	}
 	for len(r.Keys) < maxKeys {
 		r.Keys, r.Proposal.Settings.Keys = append(r.Keys, r.Keys[0]), append(r.Proposal.Settings.Keys, r.Keys[0])

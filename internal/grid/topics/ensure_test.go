@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func newKey(t testing.TB) signature.Key {
 	t.Helper()
 	key, err := signature.New(signature.HMAC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return key
 }
 
@@ -49,24 +48,18 @@ func TestEnsureAfterRotations(t *testing.T) {
 		ensure := func(s Settings) []signature.Key {
 			t.Helper()
 			ensured, err := y.open(t, Config{}).Ensure(t.Context(), topic("orders"), "mailer", s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return ensured.Keys
 		}
 		ensure(s)
 		var newest signature.Key
 		for range 3 {
 			rotated, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.HMAC, time.Hour)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			newest = rotated.Keys[len(rotated.Keys)-1]
 			time.Sleep(2 * time.Hour)
 			keys := ensure(s)
-			if keys[len(keys)-1].Text != newest.Text {
-				t.Fatalf("keys are %v", keys)
-			}
+			testkit.MustEqual(t, keys[len(keys)-1].Text, newest.Text, "keys are %v", keys)
 		}
 		// Another key than ever before is meant.
 		other := s

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // doorstep is a yard whose endpoint a test plays.
@@ -82,9 +83,7 @@ func TestWhoIsNotAsked(t *testing.T) {
 			t.Errorf("%s: made %+v", name, made)
 		}
 	}
-	if d.listener.count() != 0 {
-		t.Errorf("asked %d times", d.listener.count())
-	}
+	testkit.Equal(t, d.listener.count(), 0, "asked times")
 }
 
 // G11: one that cannot answer by itself has its owner open a link.
@@ -169,9 +168,7 @@ func TestChangedEndpointIsAsked(t *testing.T) {
 				return test.answer
 			}
 			_, err := d.move(t, "https://example.com/new")
-			if !errors.Is(err, test.err) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, err, test.err)
 			found := mustFind(t, d.open(t, Config{}), topic("orders"), "mailer")
 			if found.Webhook.URL != test.url || found.State != test.state || !slices.Equal(found.Starts, made.Starts) {
 				t.Errorf("found %+v", found)
@@ -197,9 +194,7 @@ func TestLinkIsNotOpened(t *testing.T) {
 		made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 		time.Sleep(DefaultValidationWindow - time.Second)
 		synctest.Wait()
-		if got := d.state(t); got != Pending {
-			t.Errorf("too early: %s", got)
-		}
+		testkit.Equal(t, d.state(t), Pending, "too early")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		failed := mustFind(t, d.Registry, topic("orders"), "mailer")
@@ -227,9 +222,7 @@ func TestLinkIsOpenedTooLate(t *testing.T) {
 		time.Sleep(DefaultValidationWindow)
 		_, err := confirm(t, d.Registry, link(made, made.Validation.Token), 0)
 		wantError(t, err, ErrToken, "too old")
-		if got := d.state(t); got != Pending {
-			t.Errorf("it is %s", got)
-		}
+		testkit.Equal(t, d.state(t), Pending, "it")
 	})
 }
 
@@ -271,9 +264,7 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		}
 		f.taken = 0
 		_, err := dying.Update(t.Context(), topic("orders"), "old", change(func(s *Settings) { s.Webhook.URL, s.SkipValidation = "https://example.com/new", false }))
-		if !errors.Is(err, errCrashed) {
-			t.Fatalf("got %v", err)
-		}
+		testkit.MustErrorIs(t, err, errCrashed)
 		k := d.open(t, Config{Validate: d.listener})
 		defer run(t, k)()
 		if s := mustFind(t, k, topic("orders"), "new"); s.State != Pending {
@@ -351,9 +342,7 @@ func TestDeletedWhileTheEndpointIsAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDoorstep(t)
 			d.listener.answer = func(Subscription, string, string, string) Agreement {
-				if err := d.Delete(t.Context(), topic("orders"), "mailer"); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, d.Delete(t.Context(), topic("orders"), "mailer"))
 				return a
 			}
 			_, err := d.Create(t.Context(), topic("orders"), "mailer", hook(example))
@@ -377,13 +366,9 @@ func TestCallerLeavesWhileTheEndpointIsAsked(t *testing.T) {
 			return Agreement{Agreed: agrees}
 		}
 		_, err := d.Create(ctx, topic("orders"), "mailer", hook(example))
-		if agrees != (err == nil) {
-			t.Errorf("got %v", err)
-		}
+		testkit.Equal(t, agrees, (err == nil), "got %v", err)
 		left, _ := d.store.List(t.Context(), subscriptionsPrefix)
-		if agrees != (len(left) == 1) {
-			t.Errorf("left %v", left)
-		}
+		testkit.Equal(t, agrees, (len(left) == 1), "left %v", left)
 	}
 }
 
@@ -411,9 +396,7 @@ func TestLinkIsOpenedByMany(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(good) != 1 {
-		t.Fatalf("it was good %d times", len(good))
-	}
+	testkit.MustEqual(t, len(good), 1, "it was good")
 	there, err := d.subscriptions.Read(t.Context(), subscriptionKey(topic("orders"), "mailer"))
 	if err != nil || there.Value.Validation.Rate != <-good || there.Value.State != Active {
 		t.Errorf("stored %+v, %v", there.Value, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G12: nothing is acknowledged that is not stored, and nothing stored twice that certainly was
@@ -36,9 +37,7 @@ func TestPublishDependsOnTheLog(t *testing.T) {
 			k := y.open(t, Config{Engine: &scripted{Engine: y.engine, answers: test.answers}})
 			mustTopic(t, k, "orders")
 			err := k.Publish(t.Context(), "orders", [][]byte{[]byte("{}")})
-			if !errors.Is(err, test.want) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, err, test.want)
 			if got := stored(t, k, "orders"); len(got) != test.stored {
 				t.Errorf("stored %q", got)
 			}
@@ -59,13 +58,9 @@ func TestWhatIsPublished(t *testing.T) {
 		its, _ := k.Topic(name)
 		log, _ := k.Log(&its)
 		cursor, err := log.Cursor(t.Context(), eventlog.Earliest())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		run, err := cursor.TryNext(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		e, err := message.Decode(run.Events[0].Message)
 		if err != nil || e.ContentType != want || string(e.Body) != `{"id":"1"}` {
 			t.Errorf("%s: got %+v, %v", kind, e, err)
@@ -78,17 +73,11 @@ func TestPublishRefusesWhatIsTooLarge(t *testing.T) {
 	k := newYard(t).open(t, Config{})
 	mustTopic(t, k, "orders")
 	big := []byte(strings.Repeat("x", 1<<20))
-	if err := k.Publish(t.Context(), "orders", [][]byte{big}); err != nil {
-		t.Errorf("one of 1 MiB: %v", err)
-	}
+	testkit.Check(t, k.Publish(t.Context(), "orders", [][]byte{big}), "one of 1 MiB")
 	err := k.Publish(t.Context(), "orders", [][]byte{big, big})
 	wantError(t, err, eventlog.ErrTooLarge, "at most 1572864")
-	if err := k.Publish(t.Context(), "orders", nil); err != nil {
-		t.Errorf("none: %v", err)
-	}
-	if got := stored(t, k, "orders"); len(got) != 1 {
-		t.Errorf("%d are stored", len(got))
-	}
+	testkit.Check(t, k.Publish(t.Context(), "orders", nil), "none")
+	testkit.Equal(t, len(stored(t, k, "orders")), 1, "are stored")
 }
 
 // The buffers that batches share mix nothing up.
@@ -100,17 +89,13 @@ func TestPublishersAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				e := fmt.Sprintf("%d-%d-%s", i, j, strings.Repeat(string(rune('a'+i)), 100*j))
-				if err := k.Publish(t.Context(), "orders", [][]byte{[]byte(e), []byte(e)}); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, k.Publish(t.Context(), "orders", [][]byte{[]byte(e), []byte(e)}))
 			}
 		})
 	}
 	wg.Wait()
 	got := stored(t, k, "orders")
-	if len(got) != 320 {
-		t.Fatalf("%d are stored", len(got))
-	}
+	testkit.MustEqual(t, len(got), 320, "are stored")
 	for i := 0; i < len(got); i += 2 {
 		var who, which int
 		if _, err := fmt.Sscanf(got[i], "%d-%d-", &who, &which); err != nil || got[i] != got[i+1] ||
@@ -163,8 +148,6 @@ func BenchmarkPublish(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := k.Publish(b.Context(), "orders", events); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, k.Publish(b.Context(), "orders", events))
 	}
 }

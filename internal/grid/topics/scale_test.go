@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G1: thousands of subscriptions of one topic can be made one by one, by somebody who waits for
@@ -23,15 +24,11 @@ func TestThousandsOfSubscriptions(t *testing.T) {
 		mustCreate(t, k, topic("orders"), fmt.Sprintf("sub-%d", i), hook(example))
 	}
 	created := time.Since(began)
-	if n := len(k.Snapshot().BySource[its.ID]); n != many {
-		t.Fatalf("there are %d", n)
-	}
+	testkit.MustEqual(t, len(k.Snapshot().BySource[its.ID]), many, "there")
 	began = time.Now()
 	for i := range 100 {
 		_, err := k.Update(t.Context(), topic("orders"), fmt.Sprintf("sub-%d", 47*i), change(func(s *Settings) { s.MaxEvents = 2 }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	updated := time.Since(began)
 	began = time.Now()
@@ -39,17 +36,13 @@ func TestThousandsOfSubscriptions(t *testing.T) {
 	opened := time.Since(began)
 	checkSnapshot(t, k.Snapshot())
 	began = time.Now()
-	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
 	deleted := time.Since(began)
 	t.Logf("%d created in %v, 100 updated in %v, opened in %v, deleted in %v", many, created, updated, opened, deleted)
 	if limit := 30 * time.Second; created > limit || opened > limit || deleted > limit {
 		t.Errorf("that is too slow")
 	}
-	if n := len(k.Snapshot().Subscriptions); n != 0 {
-		t.Errorf("%d are left", n)
-	}
+	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "are left")
 }
 
 // slowStore takes its time for deletions, of which it does many at once, as one on a disk does.
@@ -76,9 +69,7 @@ func TestDeletionOfThousandsOnASlowDisk(t *testing.T) {
 		}
 		began := time.Now()
 		k = y.open(t, Config{Meta: slowStore{y.store}})
-		if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, k.DeleteTopic(t.Context(), "orders"))
 		if took := time.Since(began); took > finishTimeout/2 {
 			t.Errorf("it took %v", took)
 		}

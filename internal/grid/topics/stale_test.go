@@ -1,12 +1,12 @@
 package topics
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G1: a node that has not heard yet that a topic was made anew takes nothing from the new one: to
@@ -19,9 +19,7 @@ func TestStaleNodeReplacesNothingOfANewTopic(t *testing.T) {
 			mustTopic(t, k, "orders")
 			mustCreate(t, k, topic("orders"), "mailer", hook(example))
 			stale := y.open(t, Config{Validate: &endpoint{}}) // it does not run, and so hears nothing
-			if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
 			mustTopic(t, k, "orders")
 			made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 			var err error
@@ -30,9 +28,7 @@ func TestStaleNodeReplacesNothingOfANewTopic(t *testing.T) {
 			} else {
 				_, err = stale.Ensure(t.Context(), topic("orders"), "mailer", hook(example))
 			}
-			if !errors.Is(err, ErrTopicNotFound) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, err, ErrTopicNotFound)
 			if found, err := y.open(t, Config{}).Find(topic("orders"), "mailer"); err != nil || found.ID != made.ID {
 				t.Errorf("found %+v, %v", found, err)
 			}
@@ -46,17 +42,11 @@ func TestStaleNodeReplacesNothingOfANewHub(t *testing.T) {
 		y := newYard(t)
 		y.hub(t, "sensors", 1)
 		deaf, err := broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.store, Namespace: "yard", Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		stale, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Broker: deaf, Validate: &endpoint{}, Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		time.Sleep(time.Second)
-		if err := y.broker.DeleteHub(t.Context(), "sensors"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
 		y.hub(t, "sensors", 1)
 		k := y.open(t, Config{})
 		time.Sleep(time.Second)

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G1: a subscription is what it was made as, also for a registry that opens later.
@@ -133,9 +134,7 @@ func TestStartsMissNothing(t *testing.T) {
 					s.SkipValidation = true
 					return nil
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 			}
 			found := mustFind(t, k, topic("orders"), "mailer")
 			if found.State != Active || published < 0 || len(found.Starts) != 1 || found.Starts[0] > published {
@@ -175,9 +174,7 @@ func TestListsOfSubscriptions(t *testing.T) {
 	for _, s := range k.Snapshot().BySource[its.ID] {
 		order = append(order, s.Name)
 	}
-	if !slices.Equal(order, []string{"bbb", "AAA", "ccc"}) {
-		t.Errorf("in order of creation: %v", order)
-	}
+	testkit.Slices(t, order, []string{"bbb", "AAA", "ccc"}, "in order of creation")
 	_, err := k.Find(Source{}, "aaa")
 	wantError(t, err, ErrAmbiguous, "say whose is meant")
 	wantError(t, k.Delete(t.Context(), Source{}, "AAA"), ErrAmbiguous, "say whose is meant")
@@ -195,9 +192,7 @@ func TestDeletedSubscriptionIsGone(t *testing.T) {
 	first := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
-	if err := k.Delete(t.Context(), Source{}, "Mailer"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.Delete(t.Context(), Source{}, "Mailer"))
 	if watched != 1 || k.Snapshot().Subscriptions[first.ID] != nil || k.Snapshot().BySource[first.SourceID] != nil {
 		t.Errorf("still there, told %d times", watched)
 	}
@@ -220,9 +215,7 @@ func orphanHub(t *testing.T) {
 	source := Source{Hub: "sensors"}
 	old := mustCreate(t, k, source, "mailer", hook(example))
 	mustCreate(t, k, source, "biller", hook(example))
-	if err := y.broker.DeleteHub(t.Context(), "sensors"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
 	expectOrphan := func(why string) {
 		t.Helper()
 		list, err := k.Subscriptions(source)
@@ -251,9 +244,7 @@ func orphanHub(t *testing.T) {
 	if ensured, err := k.Ensure(t.Context(), source, "biller", hook(example)); err != nil || ensured.SourceID != made.SourceID {
 		t.Errorf("ensured %+v, %v", ensured, err)
 	}
-	if n := len(k.Snapshot().Subscriptions); n != 2 {
-		t.Errorf("%d subscriptions are seen", n)
-	}
+	testkit.Equal(t, len(k.Snapshot().Subscriptions), 2, "subscriptions are seen")
 }
 
 func TestOrphansCanBeDeleted(t *testing.T) {
@@ -261,15 +252,9 @@ func TestOrphansCanBeDeleted(t *testing.T) {
 	y.hub(t, "sensors", 1)
 	k := y.open(t, Config{})
 	mustCreate(t, k, Source{Hub: "sensors"}, "mailer", hook(example))
-	if err := y.broker.DeleteHub(t.Context(), "sensors"); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Delete(t.Context(), Source{Hub: "sensors"}, "mailer"); err != nil {
-		t.Error(err)
-	}
-	if n := len(k.Snapshot().Subscriptions); n != 0 {
-		t.Errorf("%d are left", n)
-	}
+	testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
+	testkit.Check(t, k.Delete(t.Context(), Source{Hub: "sensors"}, "mailer"))
+	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "are left")
 }
 
 func TestNoMoreThanSoManySubscriptions(t *testing.T) {

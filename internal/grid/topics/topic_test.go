@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestNamesOfTopics(t *testing.T) {
@@ -37,9 +38,7 @@ func TestCreatedTopicIsThere(t *testing.T) {
 		Name: "Orders", Schema: schema.Custom, Mapping: schema.Mapping{EventType: schema.Field{Source: "kind", Default: "x"}, Subject: schema.Field{Default: "s"}},
 		Key1: "a-key-that-I-have-chosen", DisableKeys: true, Tags: map[string]string{"team": "a"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const resource = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/yard/providers/Microsoft.EventGrid/topics/Orders"
 	if made.Key1 != "a-key-that-I-have-chosen" || len(made.Key2) < 40 || !isID(made.ID) || made.Resource != resource || !made.DisableKeys {
 		t.Errorf("made %+v", made)
@@ -103,16 +102,12 @@ func TestYardEventsOfSeveralNodes(t *testing.T) {
 	for i := range ids {
 		wg.Go(func() {
 			made, err := y.open(t, Config{}).Topic(YardEvents)
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, err)
 			ids[i] = made.ID
 		})
 	}
 	wg.Wait()
-	if len(slices.Compact(slices.Clone(ids))) != 1 {
-		t.Errorf("got %v", ids)
-	}
+	testkit.Equal(t, len(slices.Compact(slices.Clone(ids))), 1, "got %v", ids)
 }
 
 func TestEnsureTopic(t *testing.T) {
@@ -120,9 +115,7 @@ func TestEnsureTopic(t *testing.T) {
 	k := y.open(t, Config{})
 	cfg := TopicConfig{Topic{Name: "orders", Schema: schema.CloudEvents, Tags: map[string]string{"a": "b"}}}
 	first, err := k.EnsureTopic(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	changes := 0
 	defer k.OnChange(func() { changes++ })()
 	if again, err := k.EnsureTopic(t.Context(), cfg); err != nil || fmt.Sprint(again) != fmt.Sprint(first) || changes != 0 {
@@ -169,9 +162,7 @@ func TestUpdateTopic(t *testing.T) {
 	if now, err := k.Topic("orders"); err != nil || now.Schema != schema.EventGrid || now.Key2 != made.Key2 || !now.DisableKeys {
 		t.Errorf("it is %+v, %v", now, err)
 	}
-	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
 	_, err = k.UpdateTopic(t.Context(), "orders", func(*Topic) error { return nil })
 	wantError(t, err, ErrTopicNotFound, "orders")
 }
@@ -217,12 +208,8 @@ func TestRecreatedTopicIsEmpty(t *testing.T) {
 	mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	mustPublish(t, k, "ORDERS", `{"a":1}`, `{"b":2}`)
 	mustPublish(t, k, "orders", `{"c":3}`)
-	if got := stored(t, k, "orders"); !slices.Equal(got, []string{`{"a":1}`, `{"b":2}`, `{"c":3}`}) {
-		t.Errorf("stored %q", got)
-	}
-	if err := k.DeleteTopic(t.Context(), "Orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Slices(t, stored(t, k, "orders"), []string{`{"a":1}`, `{"b":2}`, `{"c":3}`}, "stored")
+	testkit.Must(t, k.DeleteTopic(t.Context(), "Orders"))
 	expectGone(t, k, first)
 	second := mustTopic(t, k, "orders")
 	if second.ID == first.ID || second.Key1 == first.Key1 {
@@ -254,9 +241,7 @@ func expectGone(t *testing.T, k *Registry, gone Topic) {
 		"RegenerateKey": key, "Publish": k.Publish(t.Context(), gone.Name, [][]byte{[]byte("{}")}),
 		"Delete": k.Delete(t.Context(), topic(gone.Name), "mailer"), "DeleteTopic": k.DeleteTopic(t.Context(), gone.Name),
 	} {
-		if !errors.Is(err, ErrTopicNotFound) {
-			t.Errorf("%s: got %v", what, err)
-		}
+		testkit.ErrorIs(t, err, ErrTopicNotFound, "%s", what)
 	}
 	for _, s := range k.Snapshot().Subscriptions {
 		if s.SourceID == gone.ID {
@@ -295,9 +280,7 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 	healthy := &faults{}
 	k = y.open(t, Config{Engine: faultyEngine{y.engine, healthy}})
 	dying := y.open(t, Config{Engine: faultyEngine{y.engine, f}, Meta: faultyStore{y.store, f}})
-	if err := dying.DeleteTopic(t.Context(), "orders"); !errors.Is(err, errCrashed) {
-		t.Fatalf("got %v", err)
-	}
+	testkit.MustErrorIs(t, dying.DeleteTopic(t.Context(), "orders"), errCrashed)
 	decided := f.step > 1 || f.answerLost
 	switch next {
 	case "restart":
@@ -322,9 +305,7 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 		decided = true
 	}
 	if !decided {
-		if got := stored(t, k, "orders"); !slices.Equal(got, []string{"old"}) {
-			t.Errorf("got %q", got)
-		}
+		testkit.Slices(t, stored(t, k, "orders"), []string{"old"})
 		return
 	}
 	expectNothingOf(t, y, old, append(f.removed, healthy.removed...))
@@ -346,9 +327,7 @@ func expectNothingOf(t *testing.T, y *yard, gone Topic, removed []string) {
 	}
 	for _, prefix := range []string{topicsPrefix, subscriptionsPrefix} {
 		left, err := y.store.List(t.Context(), prefix)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, e := range left {
 			if strings.Contains(string(e.Value), gone.ID) {
 				t.Errorf("left: %s", e.Value)
@@ -378,9 +357,7 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 		t.Errorf("create: got %v", err)
 	}
 	stuck.step = 0
-	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, k.DeleteTopic(t.Context(), "orders"))
 	expectGone(t, k, old)
 }
 
@@ -389,9 +366,7 @@ func TestSubscriptionOfATopicThatIsDeletedMeanwhile(t *testing.T) {
 	y := newYard(t)
 	deleter := y.open(t, Config{})
 	deletion := func() {
-		if err := deleter.DeleteTopic(t.Context(), "orders"); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, deleter.DeleteTopic(t.Context(), "orders"))
 	}
 	for when, config := range map[string]func(deletion func()) Config{
 		"before it is known": func(deletion func()) Config { return Config{} },
@@ -441,9 +416,7 @@ func TestDeletionIsFinishedLate(t *testing.T) {
 	made := mustTopic(t, k, "orders")
 	sub := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	mustPublish(t, k, "orders", "x")
-	if err := y.open(t, Config{}).finishDeletion(t.Context(), marked); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, y.open(t, Config{}).finishDeletion(t.Context(), marked))
 	for _, registry := range []*Registry{k, y.open(t, Config{})} {
 		if found, err := registry.Topic("orders"); err != nil || found.ID != made.ID {
 			t.Errorf("found %+v, %v", found, err)
@@ -500,9 +473,7 @@ func TestLeftoversOfADeletedTopic(t *testing.T) {
 	if err != nil || len(left) != 2 {
 		t.Fatal(left, err)
 	}
-	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
 	for _, e := range left {
 		old := strings.Replace(string(e.Value), `"updated":"2`, `"updated":"1`, 1) // a thousand years ago
 		if strings.Contains(e.Key, "biller") {
@@ -513,9 +484,7 @@ func TestLeftoversOfADeletedTopic(t *testing.T) {
 		}
 	}
 	k = y.open(t, Config{})
-	if n := len(k.Snapshot().Subscriptions); n != 0 {
-		t.Errorf("%d subscriptions are seen", n)
-	}
+	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "subscriptions are seen")
 	if now, _ := y.store.List(t.Context(), subscriptionsPrefix); len(now) != 1 || !strings.Contains(now[0].Key, "biller") {
 		t.Errorf("stored: %v", now)
 	}
@@ -530,16 +499,8 @@ func TestLeftoversOfADeletedTopic(t *testing.T) {
 }
 
 func TestKeysOfTheStoreAreOnesOwn(t *testing.T) {
-	if got := topicKey("Orders"); got != "grid/topics/orders" {
-		t.Errorf("got %s", got)
-	}
-	if got := subscriptionKey(Source{Hub: "a/B.c"}, "Xyz"); got != "grid/subscriptions/h/a%2Fb.c/xyz" {
-		t.Errorf("got %s", got)
-	}
-	if got := subscriptionKey(Source{Topic: "Orders"}, "Xyz"); got != "grid/subscriptions/t/orders/xyz" {
-		t.Errorf("got %s", got)
-	}
-	if got := LogOf(&Topic{ID: "abc"}); got != (eventlog.PartitionID{Log: "topic-abc"}) {
-		t.Errorf("got %v", got)
-	}
+	testkit.Equal(t, topicKey("Orders"), "grid/topics/orders")
+	testkit.Equal(t, subscriptionKey(Source{Hub: "a/B.c"}, "Xyz"), "grid/subscriptions/h/a%2Fb.c/xyz")
+	testkit.Equal(t, subscriptionKey(Source{Topic: "Orders"}, "Xyz"), "grid/subscriptions/t/orders/xyz")
+	testkit.Equal(t, LogOf(&Topic{ID: "abc"}), (eventlog.PartitionID{Log: "topic-abc"}))
 }

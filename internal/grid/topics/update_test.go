@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func change(f func(*Settings)) func(*Settings) error {
@@ -35,9 +36,7 @@ func TestUpdate(t *testing.T) {
 	changed, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) {
 		s.Filter.EventTypes, s.Retry.MaxAttempts, s.Headers[0].Value = []string{"placed"}, 5, "c"
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if changed.ID != made.ID || !changed.Created.Equal(made.Created) || !changed.Updated.After(made.Updated) || changed.State != Active ||
 		!slices.Equal(changed.Starts, made.Starts) || changed.Retry.MaxAttempts != 5 || changed.Headers[0].Value != "c" {
 		t.Errorf("changed %+v", changed)
@@ -45,9 +44,7 @@ func TestUpdate(t *testing.T) {
 	if old := before.Subscriptions[made.ID]; old.Retry.MaxAttempts != 0 || old.Headers[0].Value != "b" || before.BySource[made.SourceID][0] != old {
 		t.Errorf("an old snapshot was changed: %+v", old)
 	}
-	if asked.count() != 1 {
-		t.Errorf("the endpoint was asked %d times", asked.count())
-	}
+	testkit.Equal(t, asked.count(), 1, "the endpoint was asked")
 	no := errors.New("no")
 	if _, err := k.Update(t.Context(), topic("orders"), "mailer", func(s *Settings) error { s.MaxEvents = 7; return no }); !errors.Is(err, no) {
 		t.Errorf("got %v", err)
@@ -102,9 +99,7 @@ func TestEnsure(t *testing.T) {
 	ensure := func(s Settings) Subscription {
 		t.Helper()
 		made, err := k.Ensure(t.Context(), topic("orders"), "mailer", s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return made
 	}
 	first := ensure(settings())
@@ -129,9 +124,7 @@ func TestEnsure(t *testing.T) {
 	if changed := ensure(other); changed.ID != first.ID || changed.Webhook.URL != other.Webhook.URL || asked.count() != 2 {
 		t.Errorf("changed: %+v, asked %d times", changed, asked.count())
 	}
-	if err := k.SetState(t.Context(), first.ID, Disabled, "410"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.SetState(t.Context(), first.ID, Disabled, "410"))
 	if still := ensure(other); still.State != Disabled {
 		t.Errorf("a start has enabled it: %+v", still)
 	}
@@ -145,23 +138,17 @@ func TestSetState(t *testing.T) {
 	k := y.open(t, Config{Validate: &endpoint{}})
 	mustTopic(t, k, "orders")
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
-	if err := k.SetState(t.Context(), made.ID, Disabled, "the endpoint said 410"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.SetState(t.Context(), made.ID, Disabled, "the endpoint said 410"))
 	for _, registry := range []*Registry{k, y.open(t, Config{})} {
 		if found := mustFind(t, registry, topic("orders"), "mailer"); found.State != Disabled || found.Why != "the endpoint said 410" {
 			t.Errorf("found %+v", found)
 		}
 	}
-	if err := k.SetState(t.Context(), made.ID, Active, ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.SetState(t.Context(), made.ID, Active, ""))
 	if found := mustFind(t, k, topic("orders"), "mailer"); found.State != Active || found.Why != "" {
 		t.Errorf("found %+v", found)
 	}
-	if err := k.SetState(t.Context(), made.ID, Disabled, "again"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.SetState(t.Context(), made.ID, Disabled, "again"))
 	if updated, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || updated.State != Active {
 		t.Errorf("an update does not enable it: %+v, %v", updated, err)
 	}
@@ -177,9 +164,7 @@ func TestSetStateComesLate(t *testing.T) {
 	mustTopic(t, k, "orders")
 	listener.says(Agreement{Awaiting: true})
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
-	if err := k.SetState(t.Context(), made.ID, Disabled, "410"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.SetState(t.Context(), made.ID, Disabled, "410"))
 	if found := mustFind(t, k, topic("orders"), "mailer"); found.State != Pending {
 		t.Errorf("found %+v", found)
 	}
@@ -191,19 +176,13 @@ func TestOnlyThePresentEndpointCanDisable(t *testing.T) {
 	mustTopic(t, k, "orders")
 	made := mustCreate(t, k, topic("orders"), "mailer", hook("https://example.com/old"))
 	_, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.Webhook.URL = "https://example.com/new" }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, test := range []struct {
 		url  string
 		want State
 	}{{"https://example.com/old", Active}, {"https://example.com/new", Disabled}} {
-		if err := k.DisableAt(t.Context(), made.ID, test.url, "410"); err != nil {
-			t.Fatal(err)
-		}
-		if found := mustFind(t, k, topic("orders"), "mailer"); found.State != test.want {
-			t.Errorf("%s made it %s", test.url, found.State)
-		}
+		testkit.Must(t, k.DisableAt(t.Context(), made.ID, test.url, "410"))
+		testkit.Equal(t, mustFind(t, k, topic("orders"), "mailer").State, test.want, "%s made it", test.url)
 	}
 	wantError(t, k.DisableAt(t.Context(), newID(), "https://example.com/new", ""), ErrNotFound, "id")
 }
@@ -231,9 +210,7 @@ func TestRotateKey(t *testing.T) {
 		rotate := func(overlap time.Duration) []signature.Key {
 			t.Helper()
 			s, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.HMAC, overlap)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return s.Keys
 		}
 		first := rotate(time.Hour)

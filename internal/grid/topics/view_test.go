@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // known is what a view was shown.
@@ -170,9 +171,7 @@ func TestDeadlines(t *testing.T) {
 		d.set(fmt.Sprint("forgotten ", i), time.Time{})
 	}
 	d.set("in 3", now.Add(3*time.Minute))
-	if len(d.all) != 3 {
-		t.Errorf("%d are noted", len(d.all))
-	}
+	testkit.Equal(t, len(d.all), 3, "are noted")
 	if keys, next := d.due(now); keys != nil || !next.Equal(now.Add(time.Minute)) {
 		t.Errorf("got %v, %v", keys, next)
 	}
@@ -198,19 +197,11 @@ func TestDeadlinesOfWhatIsGone(t *testing.T) {
 		if _, err := k.Ensure(t.Context(), topic("orders"), "prolonged", expiring(i)); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.Delete(t.Context(), topic("orders"), name); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, k.Delete(t.Context(), topic("orders"), name))
 	}
-	if n := len(k.view.deadlines.all); n != 1 {
-		t.Errorf("%d deadlines of one subscription", n)
-	}
-	if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(k.view.deadlines.all); n != 0 {
-		t.Errorf("%d deadlines of no subscription", n)
-	}
+	testkit.Equal(t, len(k.view.deadlines.all), 1, "deadlines of one subscription")
+	testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
+	testkit.Equal(t, len(k.view.deadlines.all), 0, "deadlines of no subscription")
 }
 
 // Who is woken too early, since a lapse could not be stored while somebody else prolonged it, notes

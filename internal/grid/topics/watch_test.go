@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G1: what one node changes, the others know.
@@ -46,17 +47,13 @@ func TestChangesReachOtherNodes(t *testing.T) {
 		if found := mustFind(t, other, topic("orders"), "mailer"); found.MaxEvents != 9 {
 			t.Errorf("found %+v", found)
 		}
-		if err := k.Delete(t.Context(), topic("orders"), "mailer"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, k.Delete(t.Context(), topic("orders"), "mailer"))
 		synctest.Wait()
 		if _, err := other.Find(topic("orders"), "mailer"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("got %v", err)
 		}
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
-		if err := k.DeleteTopic(t.Context(), "orders"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
 		synctest.Wait()
 		expectGone(t, other, made)
 	})
@@ -79,9 +76,7 @@ func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		k := y.open(t, Config{Meta: unwatched{y.store}})
-		if err := k.Run(t.Context()); !errors.Is(err, errBroken) {
-			t.Errorf("got %v", err)
-		}
+		testkit.ErrorIs(t, k.Run(t.Context()), errBroken)
 	})
 }
 
@@ -155,9 +150,7 @@ func storm(t *testing.T) {
 		}
 	}
 	left, err := y.store.List(t.Context(), topicSubscriptionsPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range left {
 		if s, err := fresh.decodeSubscription(e); err != nil || fresh.Snapshot().Subscriptions[s.ID] == nil {
 			t.Errorf("left behind: %s, %v", e.Key, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -35,15 +36,11 @@ type yard struct {
 func newYard(t testing.TB) *yard {
 	t.Helper()
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { engine.Close() })
 	y := &yard{engine: engine, store: metatest.NewMemory()}
 	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return y
 }
 
@@ -58,9 +55,7 @@ func (y *yard) open(t testing.TB, cfg Config) *Registry {
 	}
 	cfg.Broker, cfg.Log = y.broker, quiet()
 	k, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return k
 }
 
@@ -101,27 +96,21 @@ func run(t testing.TB, k *Registry) (stop func()) {
 func mustTopic(t testing.TB, k *Registry, name string) Topic {
 	t.Helper()
 	made, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return made
 }
 
 func mustCreate(t testing.TB, k *Registry, source Source, name string, s Settings) Subscription {
 	t.Helper()
 	made, err := k.Create(t.Context(), source, name, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return made
 }
 
 func mustFind(t testing.TB, k *Registry, source Source, name string) Subscription {
 	t.Helper()
 	found, err := k.Find(source, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return found
 }
 
@@ -131,9 +120,7 @@ func mustPublish(t testing.TB, k *Registry, topic string, events ...string) {
 	for i, e := range events {
 		batch[i] = []byte(e)
 	}
-	if err := k.Publish(t.Context(), topic, batch); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.Publish(t.Context(), topic, batch))
 }
 
 // topic is a source, hook settings with a webhook.
@@ -147,23 +134,15 @@ const example = "https://example.com/hook?code=secret"
 func stored(t testing.TB, k *Registry, name string) (bodies []string) {
 	t.Helper()
 	its, err := k.Topic(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	log, err := k.Log(&its)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cursor, err := log.Cursor(t.Context(), eventlog.Earliest())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer cursor.Close()
 	for {
 		run, err := cursor.TryNext(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if len(run.Events) == 0 {
 			return bodies
 		}

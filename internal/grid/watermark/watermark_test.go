@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/grid/watermark"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G5: what is not finished holds the mark, whatever is finished above it.
@@ -81,9 +82,7 @@ func TestMarkAgreesWithThePlainOne(t *testing.T) {
 				if len(plain) > 0 && rapid.Bool().Draw(t, "an open one") {
 					n = rapid.SampledFrom(slices.Sorted(maps.Keys(plain))).Draw(t, "which")
 				}
-				if m.Has(n) != plain[n] {
-					t.Fatalf("%d under way: %t, want %t", n, m.Has(n), plain[n])
-				}
+				testkit.MustEqual(t, m.Has(n), plain[n], "%d under way", n)
 				m.Finish(n)
 				delete(plain, n)
 			}
@@ -116,9 +115,7 @@ func TestOnlyWhatIsUnderWayTakesRoom(t *testing.T) {
 	for range 100 {
 		step()
 	}
-	if allocations := testing.AllocsPerRun(10_000, step); allocations != 0 {
-		t.Errorf("%.1f allocations for eight numbers", allocations)
-	}
+	testkit.Equal(t, testing.AllocsPerRun(10_000, step), 0, "allocations for eight numbers")
 	if m.Low() != 0 || m.Open() != 1 {
 		t.Errorf("low %d with %d open", m.Low(), m.Open())
 	}

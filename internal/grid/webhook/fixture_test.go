@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
@@ -117,9 +116,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	want, err := os.ReadFile(path)
 	testkit.Must(t, err)
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, string(want), string(got))
 }
 
 func newClient(t testing.TB, cfg egress.Config) *egress.Client {

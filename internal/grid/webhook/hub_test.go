@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
@@ -67,16 +65,12 @@ func TestEventsIntoAHub(t *testing.T) {
 		}
 		ids[m.Properties["aeg-output-event-id"]] = true
 		delete(m.Properties, "aeg-output-event-id")
-		if diff := cmp.Diff(map[string]any{
+		testkit.Diff(t, map[string]any{
 			"aeg-event-type": "Notification", "aeg-subscription-name": "BILLING-1", "aeg-metadata-version": "1", "aeg-data-version": fmt.Sprint("1.", n),
 			"aeg-delivery-count": []string{"0", "3"}[i], "env": "prod", "region": "eu",
-		}, m.Properties); diff != "" {
-			t.Error(diff)
-		}
+		}, m.Properties)
 	}
-	if len(ids) != 2 {
-		t.Errorf("ids are %v", ids)
-	}
+	testkit.Equal(t, len(ids), 2, "ids are %v", ids)
 }
 
 // A CloudEvent in a hub says so by its content type, and can feed subscriptions again.
@@ -112,9 +106,7 @@ func TestPartitionKeys(t *testing.T) {
 			c := New(Config{Broker: h})
 			o := prepare(t, c, toHub(schema.EventGrid, x.header))
 			c.Deliver(t.Context(), o, []*pending.Delivery{eventGrid(1)})
-			if h.target.Key != x.want {
-				t.Errorf("the key is %q, want %q", h.target.Key, x.want)
-			}
+			testkit.Equal(t, h.target.Key, x.want, "the key")
 			if x.header.Field == "data.total" && o.Group(eventGrid(1)) == o.Group(eventGrid(2)) {
 				t.Error("events of different keys may share a batch")
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: who signs with a policy's key gets its rights, for what was signed.
@@ -55,13 +56,9 @@ func TestSignatures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			grant, err := k.Token(t.Context(), sign(tt.resource, tt.policy), tt.audience)
-			if !errors.Is(err, tt.want) {
-				t.Fatalf("got %v, want %v", err, tt.want)
-			}
+			testkit.MustErrorIs(t, err, tt.want)
 			if err != nil {
-				if len(grant.Scopes) != 0 {
-					t.Errorf("got %+v all the same", grant)
-				}
+				testkit.Equal(t, len(grant.Scopes), 0, "got %+v all the same", grant)
 				return
 			}
 			path, _ := auth.Path(tt.resource)
@@ -143,18 +140,14 @@ func TestRevokedKeys(t *testing.T) {
 	p := mustCreate(t, k, "", "p", auth.Send)
 	old := sign("sb://ns", p)
 	changed, err := k.Regenerate(t.Context(), "", "p", PrimaryKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := k.Token(t.Context(), old, ""); !errors.Is(err, auth.ErrSignature) {
 		t.Errorf("with the old key: %v", err)
 	}
 	if _, err := k.Token(t.Context(), sign("sb://ns", changed), ""); err != nil {
 		t.Errorf("with the new key: %v", err)
 	}
-	if err := k.Delete(t.Context(), "", "p"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.Delete(t.Context(), "", "p"))
 	if _, err := k.Token(t.Context(), sign("sb://ns", changed), ""); !errors.Is(err, auth.ErrSignature) {
 		t.Errorf("after the policy: %v", err)
 	}
@@ -168,9 +161,7 @@ func TestRevokedKeys(t *testing.T) {
 func TestDevelopmentKey(t *testing.T) {
 	for _, development := range []bool{true, false} {
 		k := open(t, Config{Hub: newHubs("orders").find, Development: development})
-		if k.Development() != development {
-			t.Errorf("says %t", k.Development())
-		}
+		testkit.Equal(t, k.Development(), development, "says")
 		mustCreate(t, k, "", "other", auth.Manage)
 		mustCreate(t, k, "orders", auth.RootPolicy, auth.Manage)
 		check := func(what string, want bool, grant auth.Grant, err error) {

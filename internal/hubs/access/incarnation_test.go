@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: who had access to a hub that was deleted has none to the one that takes its name.
@@ -47,9 +48,7 @@ func TestPoliciesEndWithTheirHub(t *testing.T) {
 	if _, err := k.Regenerate(t.Context(), "orders", "p", PrimaryKey); !errors.Is(err, ErrNotFound) {
 		t.Errorf("regenerate: %v", err)
 	}
-	if err := k.Delete(t.Context(), "orders", "p"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("delete: %v", err)
-	}
+	testkit.ErrorIs(t, k.Delete(t.Context(), "orders", "p"), ErrNotFound, "delete")
 
 	fresh := mustCreate(t, k, "orders", "p", auth.Send)
 	if grant, err := k.Key("p", fresh.Primary); err != nil || grant.Rights(auth.At("orders")) != auth.Send {
@@ -83,9 +82,7 @@ func TestSweep(t *testing.T) {
 			"policies/hubs/kept/1700000000000/p", "policies/hubs/new/1700000000000/p",
 			"policies/namespace/rootmanagesharedaccesskey",
 		}
-		if got := stored(t, store); !slices.Equal(got, want) {
-			t.Errorf("the store has %q", got)
-		}
+		testkit.Slices(t, stored(t, store), want, "the store")
 		here.make("new", time.UnixMilli(1700000000000))
 		if got := names(t, k, "new"); len(got) != 1 {
 			t.Errorf("the hub heard of late has %q", got)

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: a new yard has a root policy with keys of its own.
@@ -23,9 +23,7 @@ func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
 		t.Error("it does not say that it made the root policy")
 	}
 	root, err := k.Policy("", "rootmanagesharedaccesskey")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if root.Name != auth.RootPolicy || root.Rights != auth.Manage || root.Primary == root.Secondary {
 		t.Errorf("got %+v", root)
 	}
@@ -115,15 +113,9 @@ func TestCreate(t *testing.T) {
 	mustCreate(t, k, "a/b", "send-only", auth.Send)
 	mustCreate(t, k, "", "send-only", auth.Send)
 	mustCreate(t, k, "", "admin", auth.Manage)
-	if got := names(t, k, "Orders"); !slices.Equal(got, []string{"Send-Only"}) {
-		t.Errorf("orders has %q", got)
-	}
-	if got := names(t, k, "a/b"); !slices.Equal(got, []string{"send-only"}) {
-		t.Errorf("a/b has %q", got)
-	}
-	if got := names(t, k, ""); !slices.Equal(got, []string{"admin", auth.RootPolicy, "send-only"}) {
-		t.Errorf("the namespace has %q", got)
-	}
+	testkit.Slices(t, names(t, k, "Orders"), []string{"Send-Only"}, "orders")
+	testkit.Slices(t, names(t, k, "a/b"), []string{"send-only"}, "a/b")
+	testkit.Slices(t, names(t, k, ""), []string{"admin", auth.RootPolicy, "send-only"}, "the namespace")
 }
 
 func TestCreateWithGivenKeys(t *testing.T) {
@@ -186,9 +178,7 @@ func TestPoliciesAreBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	mustCreate(t, k, "", "elsewhere", auth.Send)
-	if err := k.Delete(t.Context(), "orders", "p7"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.Delete(t.Context(), "orders", "p7"))
 	mustCreate(t, k, "orders", "more", auth.Send)
 }
 
@@ -249,9 +239,7 @@ func TestRegenerateAmongOthers(t *testing.T) {
 		mustCreate(t, k, "", "p", auth.Send)
 		store.left = 3
 		p, err := k.Regenerate(t.Context(), "", "p", PrimaryKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got, _ := open(t, Config{Meta: store.memStore}).Policy("", "p"); got.Primary != p.Primary {
 			t.Error("another key was stored than was given out")
 		}
@@ -266,9 +254,7 @@ func TestDelete(t *testing.T) {
 	store := newMemStore()
 	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
 	mustCreate(t, k, "orders", "p", auth.Send)
-	if err := k.Delete(t.Context(), "Orders", "P"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.Delete(t.Context(), "Orders", "P"))
 	if _, err := k.Policy("orders", "p"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
@@ -285,9 +271,7 @@ func TestDelete(t *testing.T) {
 		"no name":          {"", "", ErrNotFound},
 		"a hub's namesake": {"orders", auth.RootPolicy, ErrNotFound},
 	} {
-		if err := k.Delete(t.Context(), call.hub, call.name); !errors.Is(err, call.want) {
-			t.Errorf("%s: got %v", what, err)
-		}
+		testkit.ErrorIs(t, k.Delete(t.Context(), call.hub, call.name), call.want, "%s", what)
 	}
 	mustCreate(t, k, "orders", "p", auth.Listen)
 	if got, err := k.Policy("orders", "p"); err != nil || got.Rights != auth.Listen {
@@ -317,9 +301,7 @@ func TestFailingStore(t *testing.T) {
 	if _, err := k.Regenerate(t.Context(), "", "p", PrimaryKey); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("regenerate: %v", err)
 	}
-	if err := k.Delete(t.Context(), "", "p"); !errors.Is(err, meta.ErrNoSpace) {
-		t.Errorf("delete: %v", err)
-	}
+	testkit.ErrorIs(t, k.Delete(t.Context(), "", "p"), meta.ErrNoSpace, "delete")
 	if got, err := k.Policy("", "p"); err != nil || got.Primary != made.Primary {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // ways are all the ways to be let in by a policy of the hub orders.
@@ -83,9 +84,7 @@ func TestGrantsStandOnTheirPolicy(t *testing.T) {
 					}
 					grants[way] = grant
 				}
-				if err := tt.change(t, k, h, p); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, tt.change(t, k, h, p))
 				for way, grant := range grants {
 					if ended := !grant.Allows(entity, auth.Send, time.Now()); ended != slices.Contains(tt.ends, way) {
 						t.Errorf("what %s gave has ended: %t", way, ended)
@@ -109,9 +108,7 @@ func TestGrantsOfTheNamespaceStandOnTheHub(t *testing.T) {
 	p := mustCreate(t, k, "", "p", auth.Send)
 	hub, err := k.Token(t.Context(), sign("sb://ns/orders", p), "")
 	all, err2 := k.Token(t.Context(), sign("sb://ns", p), "")
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, err2))
 	h.make("orders", time.UnixMilli(1700000000001))
 	if hub.Rights(auth.At("orders")) != 0 || all.Rights(auth.At("orders")) != auth.Send {
 		t.Errorf("the hub's gives %s, the namespace's %s", hub.Rights(auth.At("orders")), all.Rights(auth.At("orders")))
@@ -128,15 +125,11 @@ func TestBearerGrantsStandOnTheHub(t *testing.T) {
 		return auth.Grant{Scopes: []auth.Scope{{Path: "orders", Rights: auth.Send}, {Path: "other", Rights: auth.Send}, {Path: "later", Rights: auth.Send}}}, nil
 	})})
 	grant, err := k.Token(t.Context(), "token", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h.make("orders", time.UnixMilli(1700000000001))
 	h.make("later", time.UnixMilli(1700000000001))
 	for hub, want := range map[string]auth.Rights{"orders": 0, "other": auth.Send, "later": 0} {
-		if got := grant.Rights(auth.At(hub)); got != want {
-			t.Errorf("%s: got %s, want %s", hub, got, want)
-		}
+		testkit.Equal(t, grant.Rights(auth.At(hub)), want, "%s", hub)
 	}
 }
 
@@ -147,21 +140,15 @@ func TestADeletedHubReachesNoOther(t *testing.T) {
 	k := open(t, Config{Hub: h.find})
 	p := mustCreate(t, k, "a", "p", auth.Manage)
 	own, err := k.Key("p", p.Primary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	root, _ := k.Policy("", auth.RootPolicy)
 	signed := sign("sb://ns/a", root)
 	h.delete("a")
 	late, err := k.Token(t.Context(), signed, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for what, grant := range map[string]auth.Grant{"the policy's": own, "a signature's": late} {
 		for _, entity := range []auth.Entity{auth.At("a/b"), auth.At("a/b", "partitions", "0"), namespace} {
-			if got := grant.Rights(entity); got != 0 {
-				t.Errorf("%s rights to %+v are %s", what, entity, got)
-			}
+			testkit.Equal(t, grant.Rights(entity), 0, "%s rights to %+v", what, entity)
 		}
 	}
 	if late.Rights(auth.At("a")) != auth.Manage { // so that one hears that it is not there
@@ -201,9 +188,7 @@ func TestOnChange(t *testing.T) {
 	k := open(t, Config{})
 	p := mustCreate(t, k, "", "p", auth.Send)
 	grant, err := k.Key("p", p.Primary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	watched, stood := 0, true
 	stop := k.OnChange(func() { watched++; stood = grant.Stands() })
 	mustCreate(t, k, "", "q", auth.Send)
@@ -222,9 +207,7 @@ func TestOnChange(t *testing.T) {
 	stop()
 	stop()
 	mustCreate(t, k, "", "r", auth.Send)
-	if watched != 3 {
-		t.Error("told after he had left")
-	}
+	testkit.Equal(t, watched, 3, "told after he had left")
 }
 
 // H9: what another node takes back ends here as well, and who listens is told.
@@ -236,14 +219,10 @@ func TestGrantsEndByAnotherNode(t *testing.T) {
 		p := mustCreate(t, there, "", "p", auth.Send)
 		synctest.Wait()
 		grant, err := here.Key("p", p.Primary)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		ended := make(chan bool, 1)
 		defer here.OnChange(func() { ended <- !grant.Stands() })()
-		if err := there.Delete(t.Context(), "", "p"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, there.Delete(t.Context(), "", "p"))
 		if !<-ended {
 			t.Error("it stands")
 		}
@@ -255,9 +234,7 @@ func TestRegenerateRoot(t *testing.T) {
 	k := open(t, Config{})
 	old, _ := k.Policy("", auth.RootPolicy)
 	grant, err := k.Key(old.Name, old.Secondary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
 	fresh, err := k.RegenerateRoot(t.Context())
@@ -293,7 +270,5 @@ func TestAll(t *testing.T) {
 	for _, p := range k.All() {
 		got = append(got, p.Hub+"/"+p.Name)
 	}
-	if want := []string{"/" + auth.RootPolicy, "/x", "A/z", "b/X", "b/y"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	testkit.Slices(t, got, []string{"/" + auth.RootPolicy, "/x", "A/z", "b/X", "b/y"})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The store that most tests here use keeps the contract too.
@@ -24,21 +25,15 @@ func TestRestart(t *testing.T) {
 	hub := newHubs("a/B").find
 	start := func() (*Registry, func()) {
 		store, err := bolt.Open(bolt.Config{Path: path, Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return open(t, Config{Meta: store, Hub: hub}), func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, store.Close())
 		}
 	}
 	k, stop := start()
 	mustCreate(t, k, "", "gone", auth.Send)
 	mustCreate(t, k, "a/b", "Both", auth.Send|auth.Listen)
-	if err := k.Delete(t.Context(), "", "gone"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.Delete(t.Context(), "", "gone"))
 	root, _ := k.Policies("")
 	own, _ := k.Policies("A/B")
 	stop()
@@ -85,13 +80,9 @@ func TestStoredFormIsStable(t *testing.T) {
 		Policy: Policy{Hub: "a/B", Name: "P", Rights: auth.Send | auth.Listen, Primary: "x", Secondary: "y", Created: time.UnixMilli(1).UTC()},
 		level:  level{hub: "a/b", created: time.UnixMilli(1700000000123).UTC()},
 	}
-	if got := r.key(); got != "policies/hubs/a%2Fb/1700000000123/p" {
-		t.Errorf("key is %q", got)
-	}
+	testkit.Equal(t, r.key(), "policies/hubs/a%2Fb/1700000000123/p", "key")
 	want := `{"name":"P","hub":"a/B","hubCreated":"2023-11-14T22:13:20.123Z","rights":["Send","Listen"],"primary":"x","secondary":"y","created":"1970-01-01T00:00:00.001Z"}`
-	if got := string(r.encode()); got != want {
-		t.Errorf("value is %s", got)
-	}
+	testkit.Equal(t, string(r.encode()), want, "value")
 	if got, err := decode(meta.Entry{Key: r.key(), Value: r.encode()}); err != nil || got != r {
 		t.Errorf("came back as %+v, %v", got, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What one node does to policies counts at the other, without being asked.
@@ -24,9 +25,7 @@ func TestNodesSeeEachOther(t *testing.T) {
 			t.Errorf("created: %v", err)
 		}
 		changed, err := b.Regenerate(t.Context(), "orders", "p", PrimaryKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		synctest.Wait()
 		if _, err := a.Key("p", p.Primary); !errors.Is(err, auth.ErrSignature) {
 			t.Errorf("the old key: %v", err)
@@ -34,9 +33,7 @@ func TestNodesSeeEachOther(t *testing.T) {
 		if _, err := a.Key("p", changed.Primary); err != nil {
 			t.Errorf("the new key: %v", err)
 		}
-		if err := a.Delete(t.Context(), "orders", "p"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.Delete(t.Context(), "orders", "p"))
 		synctest.Wait()
 		if _, err := b.Key("p", changed.Primary); !errors.Is(err, auth.ErrSignature) {
 			t.Errorf("deleted: %v", err)

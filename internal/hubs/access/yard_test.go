@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // hubs are those that a registry is told of.
@@ -58,18 +59,14 @@ func open(t *testing.T, cfg Config) *Registry {
 		cfg.Log = quiet()
 	}
 	k, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return k
 }
 
 func mustCreate(t *testing.T, k *Registry, hub, name string, rights auth.Rights) Policy {
 	t.Helper()
 	p, err := k.Create(t.Context(), Policy{Hub: hub, Name: name, Rights: rights})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p
 }
 
@@ -85,9 +82,7 @@ func sign(resource string, p Policy) string {
 func names(t *testing.T, k *Registry, hub string) []string {
 	t.Helper()
 	list, err := k.Policies(hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var got []string
 	for _, p := range list {
 		got = append(got, p.Name)
@@ -113,9 +108,7 @@ func running(t *testing.T, k *Registry) (stop func()) {
 func stored(t *testing.T, store meta.Store) []string {
 	t.Helper()
 	entries, err := store.List(t.Context(), policiesPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var keys []string
 	for _, e := range entries {
 		keys = append(keys, e.Key)

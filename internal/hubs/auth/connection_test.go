@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestParseConnectionString(t *testing.T) {
@@ -90,12 +92,8 @@ func TestConnectionStringErrorsSayWhatIsWrong(t *testing.T) {
 func TestConnectionStringAsText(t *testing.T) {
 	c := ConnectionString{Endpoint: "sb://localhost:5672/", Policy: RootPolicy, Key: "k=", Hub: "orders", Emulator: true}
 	want := "Endpoint=sb://localhost:5672/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=k=;EntityPath=orders;UseDevelopmentEmulator=true"
-	if got := c.String(); got != want {
-		t.Errorf("got %s", got)
-	}
-	if got := c.Host(); got != "localhost:5672" {
-		t.Errorf("host is %q", got)
-	}
+	testkit.Equal(t, c.String(), want)
+	testkit.Equal(t, c.Host(), "localhost:5672", "host")
 	c = ConnectionString{Endpoint: "sb://ns/", Signature: goodToken}
 	if got, want := c.String(), "Endpoint=sb://ns/;SharedAccessSignature="+goodToken; got != want {
 		t.Errorf("got %s", got)
@@ -109,9 +107,7 @@ func FuzzConnectionString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := ParseConnectionString(text)
 		if err != nil {
-			if !errors.Is(err, ErrConnectionString) {
-				t.Errorf("%v does not wrap ErrConnectionString", err)
-			}
+			testkit.ErrorIs(t, err, ErrConnectionString, "does not wrap ErrConnectionString")
 			return
 		}
 		if again, err := ParseConnectionString(c.String()); err != nil || again != c {

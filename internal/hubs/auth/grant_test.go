@@ -1,9 +1,10 @@
 package auth
 
 import (
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // always is the view of somebody for whom nothing ever ends.
@@ -45,9 +46,7 @@ func TestGrantAllows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := tt.grant.While(always).Allows(tt.entity, tt.need, now); got != tt.want {
-				t.Errorf("got %t", got)
-			}
+			testkit.Equal(t, tt.grant.While(always).Allows(tt.entity, tt.need, now), tt.want)
 			if tt.grant.Allows(tt.entity, tt.need, now) {
 				t.Error("it allows without a view of what it stands on")
 			}
@@ -75,9 +74,7 @@ func TestGrantDoesNotReachIntoAnotherHub(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			grant := Grant{Scopes: []Scope{{Path: tt.scope, Rights: Send}}}.While(always)
-			if got := grant.Allows(tt.entity, Send, time.Now()); got != tt.want {
-				t.Errorf("got %t", got)
-			}
+			testkit.Equal(t, grant.Allows(tt.entity, Send, time.Now()), tt.want)
 		})
 	}
 }
@@ -105,9 +102,7 @@ func TestGrantStandsOnItsBasis(t *testing.T) {
 	check(Listen, true)
 	gone["two"] = true
 	check(0, true)
-	if !slices.Equal(grant.Scopes, scopes) {
-		t.Error("the grant itself was changed")
-	}
+	testkit.Slices(t, grant.Scopes, scopes, "the grant itself was changed")
 	if (Grant{Scopes: []Scope{{}}}).While(always).Stands() {
 		t.Error("a scope without rights stands for something")
 	}

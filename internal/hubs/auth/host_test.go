@@ -1,6 +1,10 @@
 package auth
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
 
 func TestLocalNames(t *testing.T) {
 	for host, want := range map[string]bool{
@@ -10,18 +14,14 @@ func TestLocalNames(t *testing.T) {
 		"notlocalhost": false, "localhost.evil.example": false, "localhost@evil.example": false,
 	} {
 		t.Run(host, func(t *testing.T) {
-			if got := IsLocalName(host, ""); got != want {
-				t.Errorf("%q: got %t", host, got)
-			}
+			testkit.Equal(t, IsLocalName(host, ""), want, "%q", host)
 		})
 	}
 	for host, want := range map[string]bool{
 		"yard.example": true, "Yard.Example.:8443": true, "evil.example": false, "x.yard.example": false, "": false,
 	} {
 		t.Run(host, func(t *testing.T) {
-			if got := IsLocalName(host, "yard.EXAMPLE"); got != want {
-				t.Errorf("%q at a yard with a name: got %t", host, got)
-			}
+			testkit.Equal(t, IsLocalName(host, "yard.EXAMPLE"), want, "%q at a yard with a name", host)
 		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The audiences and resources that the SDKs of Event Hubs write, and stranger ones.
@@ -86,9 +88,7 @@ func TestPathOf(t *testing.T) {
 		{[]string{"a%2Fb"}, "a%2fb"},
 	}
 	for _, tt := range tests {
-		if got := PathOf(tt.parts...); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.parts, got, tt.want)
-		}
+		testkit.Equal(t, PathOf(tt.parts...), tt.want, "%q", tt.parts)
 	}
 }
 
@@ -132,9 +132,7 @@ func TestReservedSegment(t *testing.T) {
 		"a/messages": "messages", "a/$x/b": "$x",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ReservedSegment(name); got != want {
-				t.Errorf("%q: got %q, want %q", name, got, want)
-			}
+			testkit.Equal(t, ReservedSegment(name), want, "%q", name)
 		})
 	}
 }
@@ -148,9 +146,7 @@ func TestAt(t *testing.T) {
 		{At(""), Entity{}},
 	}
 	for _, tt := range tests {
-		if tt.got != tt.want {
-			t.Errorf("got %+v, want %+v", tt.got, tt.want)
-		}
+		testkit.Equal(t, tt.got, tt.want)
 	}
 }
 

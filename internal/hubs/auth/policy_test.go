@@ -3,6 +3,8 @@ package auth
 import (
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestPolicyNames(t *testing.T) {
@@ -29,9 +31,7 @@ func TestChosenKeys(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			err := CheckKey(key)
-			if (err == nil) != want {
-				t.Errorf("%q: %v", key, err)
-			}
+			testkit.Equal(t, (err == nil), want, "%q: %v", key, err)
 			if err != nil && key != "" && strings.Contains(err.Error(), key) {
 				t.Errorf("the error tells the key: %v", err)
 			}

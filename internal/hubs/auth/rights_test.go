@@ -2,10 +2,11 @@ package auth
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestRightsHas(t *testing.T) {
@@ -26,9 +27,7 @@ func TestRightsHas(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := tt.have.Has(tt.need); got != tt.want {
-				t.Errorf("got %t", got)
-			}
+			testkit.Equal(t, tt.have.Has(tt.need), tt.want)
 		})
 	}
 }
@@ -46,12 +45,8 @@ func TestRightsAsText(t *testing.T) {
 		{Manage, []string{"Manage"}, "Manage"},
 	}
 	for _, tt := range tests {
-		if got := tt.rights.Names(); !slices.Equal(got, tt.names) {
-			t.Errorf("names of %d: %q", tt.rights, got)
-		}
-		if got := tt.rights.String(); got != tt.text {
-			t.Errorf("text of %d: %q, want %q", tt.rights, got, tt.text)
-		}
+		testkit.Slices(t, tt.rights.Names(), tt.names, "names of %d", tt.rights)
+		testkit.Equal(t, tt.rights.String(), tt.text, "text of %d", tt.rights)
 	}
 }
 

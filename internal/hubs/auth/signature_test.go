@@ -165,9 +165,7 @@ func TestIsSignature(t *testing.T) {
 		"": false, "eyJhbGciOi": false, "SharedAccessSignatures x": false, "Sanitized": false,
 	} {
 		t.Run(token, func(t *testing.T) {
-			if got := IsSignature(token); got != want {
-				t.Errorf("%q: got %t", token, got)
-			}
+			testkit.Equal(t, IsSignature(token), want, "%q", token)
 		})
 	}
 }
@@ -199,9 +197,7 @@ func FuzzParseSignature(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		s, err := ParseSignature(token)
 		if err != nil {
-			if !errors.Is(err, ErrMalformed) {
-				t.Errorf("%v does not wrap ErrMalformed", err)
-			}
+			testkit.ErrorIs(t, err, ErrMalformed, "does not wrap ErrMalformed")
 			return
 		}
 		path, err := Path(s.Resource)
@@ -216,9 +212,7 @@ func FuzzParseSignature(f *testing.F) {
 
 func TestExpiredError(t *testing.T) {
 	err := error(&ExpiredError{At: time.Unix(1700003600, 0)})
-	if !errors.Is(err, ErrExpired) {
-		t.Error("it is not ErrExpired")
-	}
+	testkit.ErrorIs(t, err, ErrExpired, "it is not ErrExpired")
 	// The beginning is what go's producer_client_test.go of Event Hubs looks for.
 	if want := "ExpiredToken: The token is expired. Expiration time: 2023-11-14T23:13:20Z."; err.Error() != want {
 		t.Errorf("got %q", err)

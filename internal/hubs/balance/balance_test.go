@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // group reads partitions written as "owner", "owner>next", "-" (free), "->next" and "owner!" (foreign), numbered
@@ -66,18 +68,14 @@ func TestWhatOneInstanceDoes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			plan := Decide(View{Self: c.self, Live: live(c.live), Partitions: group(c.partitions), Greedy: c.greedy})
 			got := counts{len(plan.Claim), len(plan.Ask), len(plan.Take), len(plan.Withdraw)}
-			if got != c.want {
-				t.Errorf("%s sees %q: %+v, want %+v", c.self, c.partitions, plan, c.want)
-			}
+			testkit.Equal(t, got, c.want, "%s sees %q: %+v", c.self, c.partitions, plan)
 		})
 	}
 }
 
 func TestAnInstanceThatIsNotListedCountsItself(t *testing.T) {
 	plan := Decide(View{Self: "b", Live: live("a"), Partitions: group("- - - -")})
-	if len(plan.Claim) != 2 {
-		t.Errorf("claims %v, want half", plan.Claim)
-	}
+	testkit.Equal(t, len(plan.Claim), 2, "claims %v", plan.Claim)
 }
 
 func TestTheOrderOfWhatIsSeenDoesNotMatter(t *testing.T) {

@@ -3,6 +3,8 @@ package balance
 import (
 	"slices"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestRecommendRoundsUpToCountsThatSpreadEvenly(t *testing.T) {
@@ -24,9 +26,7 @@ func TestRecommendRoundsUpToCountsThatSpreadEvenly(t *testing.T) {
 		{"a hub without partitions needs nobody", 10, 1, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Recommend(c.lag, c.target, c.partitions); got != c.want {
-				t.Errorf("%s: %d, want %d", c.name, got, c.want)
-			}
+			testkit.Equal(t, Recommend(c.lag, c.target, c.partitions), c.want, "%s", c.name)
 		})
 	}
 }

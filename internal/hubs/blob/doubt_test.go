@@ -105,9 +105,7 @@ func TestADeletedContainerIsClearedAwayLater(t *testing.T) {
 		y.meta = plain
 		y.open()
 		testkit.Must(t, y.Sweep(t.Context()))
-		if y.fileCount() != 0 {
-			t.Errorf("%d files are left", y.fileCount())
-		}
+		testkit.Equal(t, y.fileCount(), 0, "files are left")
 	})
 }
 
@@ -136,9 +134,7 @@ func TestPropertiesAreBounded(t *testing.T) {
 	y := newYard(t)
 	much := Properties{ContentType: strings.Repeat("x", MaxPropertiesBytes), CacheControl: "y"}
 	_, err := y.Put(t.Context(), in("b"), bytes.NewReader(nil), Content{Properties: much}, Conditions{})
-	if !errors.Is(err, ErrProperties) {
-		t.Errorf("put: %v", err)
-	}
+	testkit.ErrorIs(t, err, ErrProperties, "put")
 	y.put("b", nil, Conditions{})
 	if _, err := y.SetProperties(t.Context(), in("b"), much, Conditions{}); !errors.Is(err, ErrProperties) {
 		t.Errorf("set: %v", err)

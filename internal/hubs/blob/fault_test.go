@@ -40,9 +40,7 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 					t.Errorf("the blob is %v, %v", b, err)
 				}
 				testkit.Must(t, y.Sweep(t.Context()))
-				if y.fileCount() != 1 {
-					t.Errorf("there are %d files", y.fileCount())
-				}
+				testkit.Equal(t, y.fileCount(), 1, "there files")
 			})
 		}
 	}
@@ -54,9 +52,7 @@ func TestAFullDisk(t *testing.T) {
 	y.mem.SetCapacity(3 * large)
 	y.put("1", noise(1, large), Conditions{})
 	_, err := y.Put(t.Context(), in("2"), bytes.NewReader(noise(2, 3*large)), Content{}, Conditions{})
-	if !errors.Is(err, ErrNoSpace) {
-		t.Fatalf("got %v, want ErrNoSpace", err)
-	}
+	testkit.MustErrorIs(t, err, ErrNoSpace)
 	testkit.Must(t, y.Delete(t.Context(), in("1"), Conditions{}))
 	y.put("2", noise(2, 2*large), Conditions{})
 	y.wantBody("2", noise(2, 2*large))

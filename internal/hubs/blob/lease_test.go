@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The table of outcomes of lease operations, by state.
@@ -110,12 +112,8 @@ func TestWhoMayWriteUnderALease(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if err := test.lease.permits(test.id, now); !errors.Is(err, test.write) {
-				t.Errorf("writing: %v, want %v", err, test.write)
-			}
-			if err := test.lease.permitsReader(test.id, now); !errors.Is(err, test.read) {
-				t.Errorf("reading: %v, want %v", err, test.read)
-			}
+			testkit.ErrorIs(t, test.lease.permits(test.id, now), test.write, "writing")
+			testkit.ErrorIs(t, test.lease.permitsReader(test.id, now), test.read, "reading")
 		})
 	}
 }

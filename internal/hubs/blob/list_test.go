@@ -101,7 +101,5 @@ func TestContainersArePaged(t *testing.T) {
 			break
 		}
 	}
-	if want := []string{"c-0", "c-1", "c-2", "c-3", "c-4"}; !slices.Equal(names, want) {
-		t.Errorf("got %q", names)
-	}
+	testkit.Slices(t, names, []string{"c-0", "c-1", "c-2", "c-3", "c-4"})
 }

@@ -25,9 +25,7 @@ func TestBodiesComeBack(t *testing.T) {
 	for _, size := range sizes {
 		y.put(fmt.Sprint(size), noise(uint64(size), size), Conditions{})
 	}
-	if got := y.fileCount(); got != 2 {
-		t.Errorf("there are %d files, want 2", got)
-	}
+	testkit.Equal(t, y.fileCount(), 2, "there files")
 	y.open()
 	testkit.Must(t, y.Sweep(t.Context()))
 	for _, size := range sizes {
@@ -49,14 +47,10 @@ func TestARangeIsReadAcrossBlocks(t *testing.T) {
 	for _, part := range [][2]int64{{0, 3000}, {0, 1}, {999, 2}, {1000, 1000}, {500, 2000}, {2999, 1}, {3000, 0}} {
 		var got bytes.Buffer
 		testkit.Must(t, body.WriteRange(&got, part[0], part[1]))
-		if !bytes.Equal(got.Bytes(), all[part[0]:part[0]+part[1]]) {
-			t.Errorf("range %v is not what was written", part)
-		}
+		testkit.Slices(t, got.Bytes(), all[part[0]:part[0]+part[1]], "range %v is not what was written", part)
 	}
 	for _, part := range [][2]int64{{0, 3001}, {-1, 1}, {3001, 0}} {
-		if err := body.WriteRange(io.Discard, part[0], part[1]); !errors.Is(err, ErrRange) {
-			t.Errorf("range %v: %v, want ErrRange", part, err)
-		}
+		testkit.ErrorIs(t, body.WriteRange(io.Discard, part[0], part[1]), ErrRange, "range %v", part)
 	}
 }
 
@@ -76,14 +70,10 @@ func TestAReaderFinishesWhatItBegan(t *testing.T) {
 			testkit.Must(t, y.Sweep(t.Context()))
 			var got bytes.Buffer
 			testkit.Must(t, body.WriteRange(&got, 0, body.Bytes))
-			if !bytes.Equal(got.Bytes(), noise(1, large)) {
-				t.Error("the reader got another body")
-			}
+			testkit.Slices(t, got.Bytes(), noise(1, large), "the reader got another body")
 			body.Close()
 			testkit.Must(t, y.Sweep(t.Context()))
-			if want := map[string]int{"replaced": 1}[name]; y.fileCount() != want {
-				t.Errorf("%d files are left, want %d", y.fileCount(), want)
-			}
+			testkit.Equal(t, y.fileCount(), map[string]int{"replaced": 1}[name], "files are left")
 		})
 	}
 }
@@ -114,9 +104,7 @@ func TestOneWriterWins(t *testing.T) { // P1
 			})
 		}
 		all.Wait()
-		if won.Load() != 1 {
-			t.Errorf("%d have won", won.Load())
-		}
+		testkit.Equal(t, won.Load(), 1, "have won")
 	}
 	race(func(i int) error {
 		_, err := y.Put(t.Context(), in("b"), strings.NewReader(fmt.Sprint(i)), Content{}, Conditions{IfNoneMatch: "*"})
@@ -171,19 +159,13 @@ func TestALeaseExpires(t *testing.T) {
 			return err
 		}
 		time.Sleep(14 * time.Second)
-		if err := set(""); !errors.Is(err, ErrLeaseNeeded) {
-			t.Errorf("a write without the lease: %v", err)
-		}
+		testkit.ErrorIs(t, set(""), ErrLeaseNeeded, "a write without the lease")
 		testkit.Must(t, set("A"))
 		time.Sleep(time.Second)
-		if err := set("A"); !errors.Is(err, ErrLeaseLost) {
-			t.Errorf("a write after its end: %v", err)
-		}
+		testkit.ErrorIs(t, set("A"), ErrLeaseLost, "a write after its end")
 		testkit.Must(t, set(""))
 		_, err = y.Lease(t.Context(), in("b"), LeaseAction{Kind: RenewLease, ID: "A"}, Conditions{})
-		if !errors.Is(err, ErrLeaseMismatch) {
-			t.Errorf("a renewal after another has written: %v", err)
-		}
+		testkit.ErrorIs(t, err, ErrLeaseMismatch, "a renewal after another has written")
 	})
 }
 
@@ -217,13 +199,9 @@ func TestBlocks(t *testing.T) {
 	}
 	testkit.Must(t, y.Sweep(t.Context()))
 	y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
-	if got := y.fileCount(); got != 3 {
-		t.Errorf("%d files are left, want 3", got)
-	}
+	testkit.Equal(t, y.fileCount(), 3, "files are left")
 	y.put("b", []byte("small"), Conditions{})
-	if got := y.fileCount(); got != 0 {
-		t.Errorf("%d files are left of a body that was replaced", got)
-	}
+	testkit.Equal(t, y.fileCount(), 0, "files are left of a body that was replaced")
 }
 
 // Blocks that nobody commits are kept for a week.
@@ -261,17 +239,13 @@ func TestADeletedContainerIsEmptyWhenMadeAnew(t *testing.T) {
 		t.Errorf("the new one has %v, %v", page.Blobs, err)
 	}
 	testkit.Must(t, y.Sweep(t.Context()))
-	if y.fileCount() != 0 {
-		t.Errorf("%d files are left", y.fileCount())
-	}
+	testkit.Equal(t, y.fileCount(), 0, "files are left")
 }
 
 func TestLimits(t *testing.T) {
 	y := newYard(t)
 	_, err := y.Put(t.Context(), in("b"), strings.NewReader(""), Content{Metadata: map[string]string{"a": strings.Repeat("x", MaxMetadataBytes)}}, Conditions{})
-	if !errors.Is(err, ErrMetadata) {
-		t.Errorf("too much metadata: %v", err)
-	}
+	testkit.ErrorIs(t, err, ErrMetadata, "too much metadata")
 	for _, name := range []string{"a-b", "", "1a", "a b", "ä"} {
 		if _, err := y.SetMetadata(t.Context(), in("b"), map[string]string{name: ""}, Conditions{}); !errors.Is(err, ErrMetadata) {
 			t.Errorf("metadata %q: %v", name, err)
@@ -326,9 +300,7 @@ func TestRun(t *testing.T) {
 		testkit.Must(t, foreign.Close())
 		stop := y.run()
 		synctest.Wait()
-		if y.fileCount() != 1 {
-			t.Error("what nobody names is there yet, or what is not ours is gone")
-		}
+		testkit.Equal(t, y.fileCount(), 1, "what nobody names is there yet, or what is not ours is gone")
 		testkit.Must(t, stop())
 	})
 }

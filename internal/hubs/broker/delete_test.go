@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H1, H4: a hub that is created again has nothing of the old one.
@@ -23,17 +24,13 @@ func TestRecreatedHubIsEmpty(t *testing.T) {
 	for range 4 {
 		mustPublish(t, b, "orders", Target{}, "old")
 	}
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	expectGone(t, b, "orders")
 	mustCreate(t, b, "orders", 3)
 	if groups, err := b.Groups(t.Context(), "orders"); err != nil || len(groups) != 1 {
 		t.Errorf("groups %v, %v", groups, err)
 	}
-	if p := mustPublish(t, b, "orders", Target{Partition: "1"}, "new"); p.First != 0 {
-		t.Errorf("first number is %d", p.First)
-	}
+	testkit.Equal(t, mustPublish(t, b, "orders", Target{Partition: "1"}, "new").First, 0, "first number")
 	for _, broker := range []*Broker{b, y.open(t)} {
 		if got := readAll(t, broker, "orders"); len(got) != 3 || !slices.Equal(got[1], []string{"new"}) || len(got[0])+len(got[2]) > 0 {
 			t.Errorf("got %q", got)
@@ -77,18 +74,14 @@ func TestCursorsOfADeletedHubEnd(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
 	c, err := b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Latest())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	ended := make(chan error)
 	go func() {
 		_, err := c.Next(context.WithoutCancel(t.Context()))
 		ended <- err
 	}()
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	if err := <-ended; !errors.Is(err, eventlog.ErrRemoved) {
 		t.Errorf("got %v", err)
 	}
@@ -125,9 +118,7 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 	healthy := &faults{}
 	b = open(t, Config{Engine: faultyEngine{y.engine, healthy}, Meta: y.store})
 	dying := open(t, Config{Engine: faultyEngine{y.engine, f}, Meta: faultyStore{y.store, f}})
-	if err := dying.DeleteHub(t.Context(), "orders"); !errors.Is(err, errCrashed) {
-		t.Fatalf("got %v", err)
-	}
+	testkit.MustErrorIs(t, dying.DeleteHub(t.Context(), "orders"), errCrashed)
 
 	decided := f.step > 1 || f.answerLost
 	switch next {
@@ -176,9 +167,7 @@ func expectNothingOf(t *testing.T, y *yard, log string, removed []string) {
 		}
 	}
 	hubs, err := y.store.List(t.Context(), hubsPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range hubs {
 		if def, err := decodeDefinition(e); err != nil || def.Log == log {
 			t.Errorf("definition left: %s, %v", e.Value, err)
@@ -195,9 +184,7 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 	mustCreate(t, b, "other", 1)
 	stuck := &faults{step: 1}
 	b = open(t, Config{Engine: faultyEngine{y.engine, stuck}, Meta: y.store})
-	if err := b.DeleteHub(t.Context(), "orders"); !errors.Is(err, errCrashed) {
-		t.Fatalf("got %v", err)
-	}
+	testkit.MustErrorIs(t, b.DeleteHub(t.Context(), "orders"), errCrashed)
 	expectGone(t, b, "orders")
 	b = open(t, Config{Engine: faultyEngine{y.engine, stuck}, Meta: y.store})
 	expectGone(t, b, "orders")
@@ -206,9 +193,7 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 		t.Errorf("create: got %v", err)
 	}
 	stuck.step = 0
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
 	if err := b.DeleteHub(t.Context(), "orders"); !isNotFound(err, KindHub) {
 		t.Errorf("once more: got %v", err)
 	}
@@ -220,9 +205,7 @@ func TestDeletionOutlivesItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := open(t, Config{Engine: leavingEngine{y.engine, cancel}, Meta: y.store})
 	mustCreate(t, b, "orders", 1)
-	if err := b.DeleteHub(ctx, "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(ctx, "orders"))
 	if left, _ := y.store.List(t.Context(), hubsPrefix); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -273,26 +256,18 @@ func TestDeletionThatAnotherNodeFinishes(t *testing.T) {
 	store := metatest.NewFaulty(y.store)
 	b := open(t, Config{Engine: y.engine, Meta: store})
 	there, err := y.store.Get(t.Context(), hubKey("orders"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	def, err := decodeDefinition(there)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	def.State = stateDeleting
 	marked, err := y.store.CompareAndSet(t.Context(), there.Key, there.Revision, encode(def))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	store.Inject(func(op metatest.Op) error {
 		if op.Kind == metatest.OpDelete && op.Key == there.Key {
 			return y.store.Delete(t.Context(), there.Key, marked)
 		}
 		return nil
 	})
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	expectGone(t, b, "orders")
 }

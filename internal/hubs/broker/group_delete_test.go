@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // keepRecord keeps something of a group, as a service does.
@@ -24,9 +25,7 @@ func keepRecord(t *testing.T, b *Broker, hub, group, name string) GroupRecords {
 func recordsLeft(t *testing.T, s meta.Store) (keys []string) {
 	t.Helper()
 	left, err := s.List(t.Context(), RecordsPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range left {
 		keys = append(keys, e.Key)
 	}
@@ -75,9 +74,7 @@ func TestGroupRecords(t *testing.T) {
 	if b.GroupGone(t.Context(), old) || b.GroupGone(t.Context(), r) {
 		t.Error("what is there is called gone")
 	}
-	if err := b.DeleteGroup(t.Context(), "orders", "b"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "b"))
 	if !b.GroupGone(t.Context(), old) {
 		t.Error("a deleted group is not called gone")
 	}
@@ -88,9 +85,7 @@ func TestGroupRecords(t *testing.T) {
 	if !b.GroupGone(t.Context(), old) {
 		t.Error("the group created anew is taken for the old one")
 	}
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	create("orders")
 	if !b.GroupGone(t.Context(), r) {
 		t.Error("the hub created anew is taken for the old one")
@@ -110,9 +105,7 @@ func TestGroupRecords(t *testing.T) {
 func recordsOf(t *testing.T, b *Broker, hub, group string) GroupRecords {
 	t.Helper()
 	r, err := b.GroupRecords(t.Context(), hub, group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -129,9 +122,7 @@ func TestRecordsOfAGroupWithoutID(t *testing.T) {
 	if b.GroupGone(t.Context(), r) {
 		t.Error("it is called gone")
 	}
-	if err := b.DeleteGroup(t.Context(), "orders", "old"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "old"))
 	if left := recordsLeft(t, y.store); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -165,9 +156,7 @@ func crashGroupDeletion(t *testing.T, f *faults, next string) {
 	keepRecord(t, b, "orders", "a/b", "checkpoint/0")
 	kept := keepRecord(t, b, "orders", "other", "lease/0").Prefix + "lease/0"
 	dying := open(t, Config{Engine: y.engine, Meta: faultyStore{y.store, f}})
-	if err := dying.DeleteGroup(t.Context(), "orders", "a/b"); !errors.Is(err, errCrashed) {
-		t.Fatalf("got %v", err)
-	}
+	testkit.MustErrorIs(t, dying.DeleteGroup(t.Context(), "orders", "a/b"), errCrashed)
 
 	decided := f.step > 1 || f.answerLost
 	_, err := b.Group(t.Context(), "orders", "a/b")
@@ -205,9 +194,7 @@ func TestARecordChangedDuringItsDeletion(t *testing.T) {
 	r := keepRecord(t, b, "orders", "billing", "lease/0")
 	renewing := &renewingStore{Store: y.store, key: r.Prefix + "lease/0"}
 	b = open(t, Config{Engine: y.engine, Meta: renewing})
-	if err := b.DeleteGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "billing"))
 	if left := recordsLeft(t, y.store); len(left) > 0 || renewing.renewed != 3 {
 		t.Errorf("left: %v, after %d renewals", left, renewing.renewed)
 	}
@@ -242,9 +229,7 @@ func TestReceivers(t *testing.T) {
 	show := func(group string) (all []string) {
 		t.Helper()
 		there, err := b.Receivers(t.Context(), "Orders", group)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, r := range there {
 			epoch := "none"
 			if r.Epoch != nil {
@@ -259,13 +244,9 @@ func TestReceivers(t *testing.T) {
 	}
 	plain := mustReceive(t, b, "billing", "plain", nil)
 	mustReceive(t, b, "other", "elsewhere", new(int64(1)))
-	if got := show("billing"); !slices.Equal(got, []string{"0 plain none"}) {
-		t.Errorf("got %q", got)
-	}
+	testkit.Slices(t, show("billing"), []string{"0 plain none"})
 	mustReceive(t, b, "billing", "one", new(int64(3)))
-	if got := show("billing"); !slices.Equal(got, []string{"0 one 3"}) {
-		t.Errorf("got %q", got)
-	}
+	testkit.Slices(t, show("billing"), []string{"0 one 3"})
 	plain.Close()
 	if got := show("$default"); len(got) != 0 {
 		t.Errorf("got %q", got)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H1: $Default is there in any case; other groups are told apart by it.
@@ -23,9 +24,7 @@ func TestGroups(t *testing.T) {
 	}
 	want := []string{DefaultGroup, "Billing", "a/b", "billing", "zebra"}
 	for _, broker := range []*Broker{b, y.open(t)} {
-		if got := groupNames(t, broker, "orders"); !slices.Equal(got, want) {
-			t.Errorf("got %q", got)
-		}
+		testkit.Slices(t, groupNames(t, broker, "orders"), want)
 	}
 	for _, spelling := range []string{"$Default", "$default", "$DEFAULT"} {
 		g, err := b.Group(t.Context(), "orders", spelling)
@@ -33,9 +32,7 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%s: got %v, %v", spelling, g, err)
 		}
 	}
-	if err := b.DeleteGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "billing"))
 	if got := groupNames(t, b, "orders"); slices.Contains(got, "billing") || !slices.Contains(got, "Billing") {
 		t.Errorf("after deleting one: %q", got)
 	}
@@ -44,9 +41,7 @@ func TestGroups(t *testing.T) {
 func groupNames(t *testing.T, b *Broker, hub string) []string {
 	t.Helper()
 	groups, err := b.Groups(t.Context(), hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all []string
 	for _, g := range groups {
 		all = append(all, g.Name)
@@ -102,9 +97,7 @@ func TestGroupErrors(t *testing.T) {
 			if _, missing := tt.want.(*NotFoundError); missing && isNotFound(err, KindGroup) {
 				return
 			}
-			if !errors.Is(err, tt.want) {
-				t.Errorf("got %v, want %v", err, tt.want)
-			}
+			testkit.ErrorIs(t, err, tt.want)
 		})
 	}
 	var missing *NotFoundError
@@ -138,9 +131,7 @@ func TestGroupOfAHubDeletedMeanwhile(t *testing.T) {
 	y := newYard(t)
 	other := y.open(t)
 	b := open(t, Config{Engine: y.engine, Meta: &interruptedStore{Store: y.store, prefix: groupsPrefix, interrupt: func() {
-		if err := other.DeleteHub(t.Context(), "orders"); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, other.DeleteHub(t.Context(), "orders"))
 	}}})
 	mustCreate(t, b, "orders", 1)
 	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); !isNotFound(err, KindHub) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2: the same key goes where Azure Event Hubs puts it.
@@ -31,16 +33,10 @@ func TestKeysGoWhereAzurePutsThem(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.key, func(t *testing.T) {
-			if got := keyHash(tt.key); got != tt.hash {
-				t.Errorf("hash is %d, want %d", got, tt.hash)
-			}
-			if got := keyHash([]byte(tt.key)); got != tt.hash {
-				t.Errorf("hash of the bytes is %d, want %d", got, tt.hash)
-			}
+			testkit.Equal(t, keyHash(tt.key), tt.hash, "hash")
+			testkit.Equal(t, keyHash([]byte(tt.key)), tt.hash, "hash of the bytes")
 			for i, n := range counts {
-				if got := PartitionForKey(tt.key, n); got != tt.index[i] {
-					t.Errorf("of %d partitions it is %d, want %d", n, got, tt.index[i])
-				}
+				testkit.Equal(t, PartitionForKey(tt.key, n), tt.index[i], "of %d partitions it", n)
 			}
 		})
 	}

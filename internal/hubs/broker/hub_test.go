@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H1: what a new hub is like.
@@ -43,13 +44,9 @@ func TestCreateHub(t *testing.T) {
 			y := newYard(t)
 			b := y.open(t)
 			got, err := b.CreateHub(t.Context(), tt.cfg)
-			if !errors.Is(err, tt.err) {
-				t.Fatalf("got %v, want %v", err, tt.err)
-			}
+			testkit.MustErrorIs(t, err, tt.err)
 			if err != nil {
-				if len(b.Hubs()) != 0 {
-					t.Error("a refused hub exists")
-				}
+				testkit.Equal(t, len(b.Hubs()), 0, "a refused hub exists")
 				return
 			}
 			if time.Since(got.Created).Abs() > time.Minute {
@@ -74,9 +71,7 @@ func must(h Hub, err error) Hub {
 
 // H1: partition ids are "0" to "n-1".
 func TestPartitionIDs(t *testing.T) {
-	if got := (Hub{Partitions: 3}).PartitionIDs(); !slices.Equal(got, []string{"0", "1", "2"}) {
-		t.Errorf("got %q", got)
-	}
+	testkit.Slices(t, (Hub{Partitions: 3}).PartitionIDs(), []string{"0", "1", "2"})
 }
 
 // H1: hub names are one name whatever their case.
@@ -94,12 +89,8 @@ func TestHubNamesHaveNoCase(t *testing.T) {
 	if got := readAll(t, b, "ORDERS/EU"); len(got[0]) != 1 {
 		t.Errorf("got %v", got)
 	}
-	if err := b.DeleteHub(t.Context(), "orders/EU"); err != nil {
-		t.Error(err)
-	}
-	if got := names(b.Hubs()); !slices.Equal(got, []string{"alpha"}) {
-		t.Errorf("left: %q", got)
-	}
+	testkit.Check(t, b.DeleteHub(t.Context(), "orders/EU"))
+	testkit.Slices(t, names(b.Hubs()), []string{"alpha"}, "left")
 }
 
 func names(hubs []Hub) []string {
@@ -120,9 +111,7 @@ func TestSlashNamesAreTheirOwn(t *testing.T) {
 		mustPublish(t, b, name, Target{}, name)
 	}
 	b = y.open(t)
-	if got := names(b.Hubs()); !slices.Equal(got, hubs) {
-		t.Errorf("got %q", got)
-	}
+	testkit.Slices(t, names(b.Hubs()), hubs)
 	for _, name := range hubs {
 		if got := readAll(t, b, name); !slices.Equal(got[0], []string{name}) {
 			t.Errorf("%s holds %q", name, got)
@@ -182,9 +171,7 @@ func TestUpdateHub(t *testing.T) {
 			b := y.open(t)
 			mustCreate(t, b, "orders", 4)
 			got, err := b.UpdateHub(t.Context(), tt.hub, tt.change)
-			if !errors.Is(err, tt.err) {
-				t.Fatalf("got %v, want %v", err, tt.err)
-			}
+			testkit.MustErrorIs(t, err, tt.err)
 			if err == nil && got.Retention != tt.want {
 				t.Errorf("answered %v, want %v", got.Retention, tt.want)
 			}
@@ -288,9 +275,7 @@ func TestOpenRefusesWhatItCannotRead(t *testing.T) {
 
 func TestNamespace(t *testing.T) {
 	y := newYard(t)
-	if got := y.open(t).Namespace(); got != "eventyard" {
-		t.Errorf("by default it is %q", got)
-	}
+	testkit.Equal(t, y.open(t).Namespace(), "eventyard", "by default it")
 	if got := open(t, Config{Engine: y.engine, Meta: y.store, Namespace: "factory"}).Namespace(); got != "factory" {
 		t.Errorf("got %q", got)
 	}
@@ -311,9 +296,7 @@ func TestUpdatesOfOneHubAtOnce(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			_, err := b.UpdateHub(t.Context(), "orders", HubChange{Bytes: new(int64(i + 1))})
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, err)
 		})
 	}
 	wg.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2: what was published can be counted, by hub, and what failed by reason.
@@ -29,9 +30,7 @@ func TestMetrics(t *testing.T) {
 	}
 	b.Publish(t.Context(), "nowhere", Target{}, events("x"))
 	b.Publish(t.Context(), "orders", Target{Key: strings.Repeat("k", 129)}, events("x"))
-	if err := b.DeleteHub(t.Context(), "brief"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "brief"))
 	want := `
 # HELP eventyard_broker_hubs Number of hubs.
 # TYPE eventyard_broker_hubs gauge
@@ -58,9 +57,7 @@ eventyard_broker_receivers 0
 # TYPE eventyard_broker_repeated_events_total counter
 eventyard_broker_repeated_events_total 0
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testutil.GatherAndCompare(registry, strings.NewReader(want)))
 	if _, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Metrics: registry}); err == nil {
 		t.Error("two brokers share one registry")
 	}
@@ -84,8 +81,6 @@ func TestFailureReasons(t *testing.T) {
 		"canceled":            context.Canceled,
 		"other":               errors.New("whatever"),
 	} {
-		if got := failureReason(fmt.Errorf("publish: %w", err)); got != want {
-			t.Errorf("%v: got %s, want %s", err, got, want)
-		}
+		testkit.Equal(t, failureReason(fmt.Errorf("publish: %w", err)), want, "%v", err)
 	}
 }

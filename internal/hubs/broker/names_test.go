@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H1: which names a hub may have.
@@ -49,9 +50,7 @@ func TestHubNames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if err := checkHubName(tt.name); !errors.Is(err, tt.want) {
-				t.Errorf("%q: got %v, want %v", tt.name, err, tt.want)
-			}
+			testkit.ErrorIs(t, checkHubName(tt.name), tt.want, "%q", tt.name)
 		})
 	}
 }
@@ -60,9 +59,7 @@ func TestHubNames(t *testing.T) {
 func TestReservedNamesAreNoHubs(t *testing.T) {
 	for _, name := range ReservedNames() {
 		for _, hub := range []string{name, strings.ToUpper(name), name + "/x"} {
-			if err := checkHubName(hub); !errors.Is(err, ErrReservedName) {
-				t.Errorf("%q: got %v", hub, err)
-			}
+			testkit.ErrorIs(t, checkHubName(hub), ErrReservedName, "%q", hub)
 		}
 	}
 }
@@ -73,18 +70,14 @@ func TestDefaultGroupInAnyCase(t *testing.T) {
 		"$Default": true, "$default": true, "$DEFAULT": true,
 		"Default": false, "$Defaults": false, "$": false, "": false,
 	} {
-		if got := isDefaultGroup(name); got != want {
-			t.Errorf("%q: got %v, want %v", name, got, want)
-		}
+		testkit.Equal(t, isDefaultGroup(name), want, "%q", name)
 	}
 }
 
 func TestFoldingIsForASCIIOnly(t *testing.T) {
 	// The Kelvin sign's lower case is an ordinary k.
 	for in, want := range map[string]string{"Orders": "orders", "orders": "orders", "\u212Aelvin": "\u212Aelvin", "A/B.C": "a/b.c"} {
-		if got := fold(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		testkit.Equal(t, fold(in), want, "%q", in)
 	}
 }
 
@@ -105,19 +98,13 @@ func FuzzNames(f *testing.F) {
 			return
 		}
 		key := hubKey(fold(name))
-		if err := meta.CheckKey(key); err != nil {
-			t.Error(err)
-		}
-		if back := nameOfHubKey(key); back != fold(name) {
-			t.Errorf("%q leads back to %q", key, back)
-		}
+		testkit.Check(t, meta.CheckKey(key))
+		testkit.Equal(t, nameOfHubKey(key), fold(name), "%q leads back", key)
 		log := logName(name)
 		if !storage.MatchString(log) {
 			t.Errorf("storage name %q", log)
 		}
-		if err := meta.CheckKey(groupKey(log, name)); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, meta.CheckKey(groupKey(log, name)))
 		if strings.Count(groupKey(log, name), "/") != 2 {
 			t.Errorf("%q is not one segment", groupKey(log, name))
 		}
@@ -159,8 +146,6 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 			`consumer group "billing" of hub "orders" does not exist: there is "Billing", and case matters here`},
 	}
 	for _, tt := range tests {
-		if got := tt.err.Error(); got != tt.want {
-			t.Errorf("got  %s\nwant %s", got, tt.want)
-		}
+		testkit.Equal(t, tt.err.Error(), tt.want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // running is a broker that follows the others until stop.
@@ -55,9 +56,7 @@ func TestNodesSeeEachOther(t *testing.T) {
 			t.Errorf("a knows groups %q", got)
 		}
 
-		if err := a.DeleteHub(t.Context(), "orders"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.DeleteHub(t.Context(), "orders"))
 		synctest.Wait()
 		expectGone(t, b, "orders")
 
@@ -114,9 +113,7 @@ func TestRunStorm(t *testing.T) {
 		synctest.Wait()
 		want := names(y.open(t).Hubs())
 		for i, b := range nodes {
-			if got := names(b.Hubs()); !slices.Equal(got, want) {
-				t.Errorf("node %d knows %q, want %q", i, got, want)
-			}
+			testkit.Slices(t, names(b.Hubs()), want, "node %d knows", i)
 		}
 	})
 }

@@ -3,14 +3,12 @@ package broker
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H10: what a partition says of itself.
@@ -33,9 +31,7 @@ func TestPartitionInfo(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			tt.want.Hub, tt.want.ID, tt.want.Retrieved = "orders", "3", at
-			if diff := cmp.Diff(tt.want, partitionInfo("orders", "3", tt.bounds, at)); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, tt.want, partitionInfo("orders", "3", tt.bounds, at))
 		})
 	}
 }
@@ -45,17 +41,13 @@ func TestPartition(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "Orders", 2)
 	p, err := b.Partition(t.Context(), "orders", "1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if p.Hub != "Orders" || p.ID != "1" || p.First != -1 || p.Last != -1 || !p.Empty || !p.LastTime.IsZero() || p.Retrieved.IsZero() {
 		t.Errorf("new: %+v", p)
 	}
 	stored := mustPublish(t, b, "orders", Target{Partition: "1"}, "a", "b", "c")
 	p, err = b.Partition(t.Context(), "orders", "1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if p.First != 0 || p.Last != 2 || p.LastOffset != "2" || p.Empty || !p.LastTime.Equal(stored.Time) {
 		t.Errorf("with three events: %+v", p)
 	}
@@ -85,9 +77,7 @@ func TestCursorPositions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := read(t, b, "orders", DefaultGroup, 0, tt.at); !slices.Equal(got, tt.want) {
-				t.Errorf("got %q", got)
-			}
+			testkit.Slices(t, read(t, b, "orders", DefaultGroup, 0, tt.at), tt.want)
 		})
 	}
 	var ahead *eventlog.PositionError
@@ -108,18 +98,14 @@ func TestRetentionOfIdlePartitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustPublish(t, b, "orders", Target{Partition: "1"}, "a", "b")
-		if err := y.engine.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, y.engine.Close())
 		y.start(t)
 		b = y.open(t)
 		go y.engine.Run(t.Context())
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
 		p, err := b.Partition(t.Context(), "orders", "1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if !p.Empty || p.First != 2 || p.Last != 1 || p.LastOffset != "1" {
 			t.Errorf("got %+v", p)
 		}
@@ -131,9 +117,7 @@ func TestReadingAHubDeletedMeanwhile(t *testing.T) {
 	y := newYard(t)
 	var b *Broker
 	b = open(t, Config{Engine: interruptedEngine{y.engine, func() {
-		if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
 	}}, Meta: y.store})
 	mustCreate(t, b, "orders", 1)
 	if _, err := b.Partition(t.Context(), "orders", "0"); !isNotFound(err, KindHub) {
@@ -176,9 +160,7 @@ func TestClosedEngine(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
-	if err := y.engine.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, y.engine.Close())
 	if _, err := b.Publish(t.Context(), "orders", Target{}, events("x")); !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("publish: got %v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2, H3: what one caller submits to a partition is stored in that order, whoever waits
@@ -27,9 +27,7 @@ func TestSubmitKeepsOrder(t *testing.T) {
 		want = append(want, strconv.Itoa(n))
 		body = strconv.AppendInt(body[:0], int64(n), 10)
 		p, err := b.Submit(t.Context(), "orders", Target{Partition: "1"}, []eventlog.Event{{Message: body}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		wg.Go(func() {
 			stored, err := p.Wait(t.Context())
 			if err != nil || stored.Partition != "1" || stored.First != eventlog.Sequence(n) || stored.Count != 1 || stored.Time.IsZero() {
@@ -38,9 +36,7 @@ func TestSubmitKeepsOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := readAll(t, b, "orders")[1]; !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	testkit.Slices(t, readAll(t, b, "orders")[1], want)
 }
 
 // H2: what was refused under way is not appended again behind the caller's back, where it
@@ -60,21 +56,15 @@ func TestSubmitDoesNotRepeat(t *testing.T) {
 			mustCreate(t, b, "orders", 1)
 			first, err1 := b.Submit(t.Context(), "orders", Target{}, events("first"))
 			second, err2 := b.Submit(t.Context(), "orders", Target{}, events("second"))
-			if err := errors.Join(err1, err2); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, errors.Join(err1, err2))
 			if _, err := first.Wait(t.Context()); !errors.Is(err, refusal) {
 				t.Errorf("the first: %v", err)
 			}
 			if _, err := second.Wait(t.Context()); err != nil {
 				t.Errorf("the second: %v", err)
 			}
-			if engine.appends != 2 {
-				t.Errorf("%d appends", engine.appends)
-			}
-			if got := readAll(t, b, "orders")[0]; !slices.Equal(got, []string{"second"}) {
-				t.Errorf("got %q", got)
-			}
+			testkit.Equal(t, engine.appends, 2, "appends")
+			testkit.Slices(t, readAll(t, b, "orders")[0], []string{"second"})
 		})
 	}
 }
@@ -85,20 +75,14 @@ func TestSubmitFindsTheNewIncarnation(t *testing.T) {
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	old := b.hubs.find("orders")
-	if err := y.engine.Remove(t.Context(), old.log); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, y.engine.Remove(t.Context(), old.log))
 	if _, err := b.Submit(t.Context(), "orders", Target{}, events("x")); !errors.Is(err, eventlog.ErrRemoved) {
 		t.Errorf("a hub that is half deleted: %v", err)
 	}
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	mustCreate(t, b, "orders", 1)
 	p, err := b.Submit(t.Context(), "orders", Target{}, events("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := p.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -110,17 +94,13 @@ func TestSubmitToOneIncarnation(t *testing.T) {
 		b := newYard(t).open(t)
 		mustCreate(t, b, "orders", 1)
 		old, err := b.Hub("orders")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		to := Target{Created: old.Created}
 		if _, err := b.Publish(t.Context(), "Orders", to, events("x")); err != nil {
 			t.Errorf("while it is there: %v", err)
 		}
 		time.Sleep(time.Millisecond)
-		if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 		mustCreate(t, b, "orders", 1)
 		if _, err := b.Publish(t.Context(), "orders", to, events("x")); !isNotFound(err, KindHub) {
 			t.Errorf("published: %v", err)
@@ -139,12 +119,8 @@ func TestWaitForADeletedHub(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
 	p, err := b.Submit(t.Context(), "orders", Target{}, events("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	if _, err := p.Wait(t.Context()); !isNotFound(err, KindHub) {
 		t.Errorf("got %v", err)
 	}
@@ -180,9 +156,7 @@ func TestSubmitAllocatesLittle(t *testing.T) {
 	batch := make([]eventlog.Event, 10)
 	allocs := testing.AllocsPerRun(100, func() {
 		p, err := b.Submit(t.Context(), "orders", Target{Partition: "3"}, batch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := p.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}

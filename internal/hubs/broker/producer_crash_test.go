@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var (
@@ -73,9 +74,7 @@ type crashYard struct {
 func (y *crashYard) live() {
 	faulty := vfs.NewFaulty(y.mem)
 	engine, err := disk.Open(disk.Config{FS: faulty, SegmentBytes: 4 << 10, Log: quiet()})
-	if err != nil {
-		y.t.Fatalf("seed %d: %v", y.seed, err)
-	}
+	testkit.Must(y.t, err, "seed %d", y.seed)
 	shaky := &shakyStore{Store: y.store, rnd: rand.New(rand.NewPCG(y.seed, y.rnd.Uint64()))}
 	y.broker = open(y.t, Config{Engine: engine, Meta: shaky})
 	if _, err := y.broker.EnsureHub(y.t.Context(), HubConfig{Name: "orders", Partitions: 1}, nil); err != nil {
@@ -171,9 +170,7 @@ func (y *crashYard) check(all bool) {
 			y.t.Errorf("seed %d: %d events of %s, want %d to %d", y.seed, len(got), s.name(), least, most)
 		}
 		for i, m := range got {
-			if m != s.message(i) {
-				y.t.Fatalf("seed %d: event %d of %s is %q", y.seed, i, s.name(), m)
-			}
+			testkit.MustEqual(y.t, m, s.message(i), "seed %d: event %d of %s", y.seed, i, s.name())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // steered is an engine whose appends a test holds up and whose answers it changes.
@@ -109,18 +110,14 @@ var atZero = new(int32(-1))
 func mustBegin(t *testing.T, b *Broker, hub string, cfg ProducerConfig) *Producer {
 	t.Helper()
 	p, err := b.Producer(t.Context(), hub, "0", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p
 }
 
 func mustSubmit(t *testing.T, p *Producer, first int32, messages ...string) *Pending {
 	t.Helper()
 	pending, err := p.Submit(t.Context(), first, events(messages...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return pending
 }
 
@@ -128,9 +125,7 @@ func mustSubmit(t *testing.T, p *Producer, first int32, messages ...string) *Pen
 func mustStore(t *testing.T, p *Producer, first int32, messages ...string) Published {
 	t.Helper()
 	stored, err := mustSubmit(t, p, first, messages...).Wait(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return stored
 }
 

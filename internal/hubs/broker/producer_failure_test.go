@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2: a batch that is refused, and all that gathered behind it, may be sent again, and
@@ -103,9 +104,7 @@ func TestEpochAfterDoubt(t *testing.T) {
 	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
 		t.Fatal(err)
 	}
-	if last := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID())}).Last(); last != 1 {
-		t.Errorf("last is %d", last)
-	}
+	testkit.Equal(t, mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID())}).Last(), 1, "last")
 }
 
 // H2: doubt lasts until the batch is stored or found: that it was refused the second time
@@ -128,9 +127,7 @@ func TestDoubtOutlastsARefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, b, "orders", "a", "b")
-	if last := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID())}).Last(); last != 1 {
-		t.Errorf("last is %d", last)
-	}
+	testkit.Equal(t, mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID())}).Last(), 1, "last")
 }
 
 // H2: a sender that gives up before its batch has a place leaves no gap.
@@ -196,9 +193,7 @@ func TestEpochsOfOtherNodesFence(t *testing.T) {
 	y := newYard(t)
 	b, other := y.open(t), y.open(t)
 	mustCreate(t, b, "orders", 1)
-	if err := other.load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, other.load(t.Context()))
 	ours := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 	mustBegin(t, other, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(5))})
 	lower := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(3))})
@@ -234,9 +229,7 @@ func TestDeletedHubLeavesNoProducers(t *testing.T) {
 	store.before = func(key string) {
 		if log, _ := ofProducerKey(key); log == b.hubs.all()["orders"].log {
 			store.before = nil
-			if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
 		}
 	}
 	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{}); !isNotFound(err, KindHub) {

@@ -12,19 +12,16 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // snapshotOf reads what is written down of a partition's producers.
 func (y *yard) snapshotOf(t *testing.T, b *Broker, hub string) snapshot {
 	t.Helper()
 	entry, err := y.store.Get(t.Context(), producerKey(b.hubs.find(hub).log, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s, err := decodeSnapshot(entry.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -39,9 +36,7 @@ func TestLittleIsRead(t *testing.T) {
 		mustPublish(t, b, "orders", Target{}, fmt.Sprint(n))
 	}
 	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
-	if n := engine.opened(); n != 0 {
-		t.Errorf("%d cursors for the first producer", n)
-	}
+	testkit.Equal(t, engine.opened(), 0, "cursors for the first producer")
 	mustStore(t, p, 0, "a", "b")
 	var slots []eventlog.Sequence
 	engine.read = func(from eventlog.Sequence) error {
@@ -106,9 +101,7 @@ func TestRunKeepsSnapshots(t *testing.T) {
 		}
 		later = y.open(t)
 		stop = running(t, later)
-		if err := later.DeleteHub(t.Context(), "orders"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, later.DeleteHub(t.Context(), "orders"))
 		time.Sleep(saveInterval + time.Second)
 		stop()
 		if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 {
@@ -137,9 +130,7 @@ func TestSnapshotsAreNotWrittenForNothing(t *testing.T) {
 			time.Sleep(saveInterval)
 		}
 		synctest.Wait()
-		if written != before {
-			t.Errorf("written %d times", written-before)
-		}
+		testkit.Equal(t, written, before, "written %d times", written-before)
 		mustStore(t, p, 2, "b")
 		time.Sleep(10 * saveInterval)
 		synctest.Wait()
@@ -161,15 +152,11 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 		mustStore(t, slow, 0, "a")
 		pending := mustSubmit(t, slow, 1, "b")
 		plain, err := y.open(t).Submit(t.Context(), "orders", Target{}, events("c"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := plain.Wait(t.Context()); err != nil { // stores the one before it, too
 			t.Fatal(err)
 		}
-		if err := slow.ledger.tend(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, slow.ledger.tend(t.Context(), 0))
 		if s := y.snapshotOf(t, b, "orders"); s.upTo != 1 || s.producers[1].last != 0 {
 			t.Errorf("while it is in the air: %+v", s)
 		}
@@ -180,9 +167,7 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 		if _, err := pending.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := slow.ledger.tend(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, slow.ledger.tend(t.Context(), 0))
 		if s := y.snapshotOf(t, b, "orders"); s.upTo != 3 || s.producers[1].last != 1 {
 			t.Errorf("when it has landed: %+v", s)
 		}
@@ -212,9 +197,7 @@ func TestProducersBehindDamage(t *testing.T) {
 			return nil
 		}}
 		got := mustBegin(t, y.steer(t, engine), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
-		if got.Last() != tt.last {
-			t.Errorf("%v: last is %d, want %d", &tt.damage, got.Last(), tt.last)
-		}
+		testkit.Equal(t, got.Last(), tt.last, "%v: last", &tt.damage)
 	}
 	engine := &steered{read: func(eventlog.Sequence) error { return errors.New("disk on fire") }}
 	if _, err := y.steer(t, engine).Producer(t.Context(), "orders", "0", ProducerConfig{}); err == nil {
@@ -232,19 +215,13 @@ func TestProducersOfAShortenedLog(t *testing.T) {
 	for first := range int32(5) {
 		mustStore(t, p, first, "x")
 	}
-	if err := p.ledger.tend(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.ledger.tend(t.Context(), 0))
 	empty, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer empty.Close()
 	y.engine = empty
 	p = mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
-	if p.Last() != 4 {
-		t.Errorf("last is %d", p.Last())
-	}
+	testkit.Equal(t, p.Last(), 4, "last")
 	mustStore(t, p, 5, "y")
 	if p = mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))}); p.Last() != 5 {
 		t.Errorf("after the next start last is %d", p.Last())

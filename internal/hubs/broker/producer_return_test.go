@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2: who comes back is told the number that it gave, though more is stored than it knows
@@ -16,9 +17,7 @@ func TestProducerIsReportedItsOwnNumber(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{})
-	if p.Last() != 0 {
-		t.Errorf("a new producer is told %d", p.Last())
-	}
+	testkit.Equal(t, p.Last(), 0, "a new producer is told")
 	mustStore(t, p, 1, "a")
 	mustStore(t, p, 2, "b", "c") // its answer is lost
 	for _, last := range []int32{1, 3, 0, -1, 99} {
@@ -45,9 +44,7 @@ func TestAnOldNumberIsNoRepeat(t *testing.T) {
 	later := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID()), Last: new(int32(1))})
 	same := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID()), Epoch: new(later.Epoch()), Last: new(int32(1))})
 	for _, p := range []*Producer{later, same} {
-		if p.Last() != 1 {
-			t.Errorf("told %d", p.Last())
-		}
+		testkit.Equal(t, p.Last(), 1, "told")
 		_, err := store(t.Context(), p, 2, "six as two")
 		if !errors.Is(err, ErrOutOfOrder) || !strings.Contains(err.Error(), "old sequence") {
 			t.Errorf("got %v", err)
@@ -96,9 +93,7 @@ func TestRepeatsOfWhatWasUnderWay(t *testing.T) {
 				t.Errorf("%d events from %d: %v", wrong.count, wrong.first, err)
 			}
 		}
-		if n := len(readAll(t, b, "orders")[0]); n != 9 {
-			t.Errorf("%d events are stored", n)
-		}
+		testkit.Equal(t, len(readAll(t, b, "orders")[0]), 9, "events are stored")
 	})
 }
 
@@ -147,9 +142,7 @@ func TestWhoStoredNothingBeginsAnywhere(t *testing.T) {
 		watched int32
 	}{{0, nil, 0}, {1, nil, 0}, {1, new(int32(-1)), -1}, {1, new(int32(41)), 41}} {
 		p := mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: &begin.epoch, Last: begin.last})
-		if p.Last() != begin.watched {
-			t.Errorf("%d: told %d", i, p.Last())
-		}
+		testkit.Equal(t, p.Last(), begin.watched, "%d: told", i)
 	}
 	b = y.open(t) // it is known there that epoch 1 began, and that it stored nothing
 	p := mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(1)), Last: new(int32(7))})

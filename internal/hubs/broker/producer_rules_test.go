@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // How an epoch begins.
@@ -176,7 +177,5 @@ func TestLearnIsRepeatable(t *testing.T) {
 		}
 	}
 	unknown := record{epoch: -1}.learn(log[3].p, log[3].count, 77)
-	if want := (record{epoch: 1, last: 9, run: 4, used: 77}); unknown != want {
-		t.Errorf("of an unknown one: got %+v, want %+v", unknown, want)
-	}
+	testkit.Equal(t, unknown, record{epoch: 1, last: 9, run: 4, used: 77}, "of an unknown one")
 }

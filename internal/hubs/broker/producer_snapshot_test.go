@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestSnapshotComesBack(t *testing.T) {
@@ -19,9 +20,7 @@ func TestSnapshotComesBack(t *testing.T) {
 		1:             {last: 15, run: 15, recent: recent{1, 2, 3, 4, 5}, used: 1},
 	}}
 	got, err := decodeSnapshot(s.encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if diff := cmp.Diff(s, got, cmp.AllowUnexported(snapshot{}, record{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -71,7 +70,5 @@ func TestSnapshotFits(t *testing.T) {
 			epoch: math.MaxInt16, last: math.MaxInt32, run: maxRun, recent: recent{largest, largest, largest, largest, largest}, used: 1 << 34,
 		}
 	}
-	if err := meta.CheckValue(s.encode()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, meta.CheckValue(s.encode()))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2: many producers at one partition, each with several batches under way, sent twice by
@@ -93,14 +95,10 @@ func checkStorm(t *testing.T, b *Broker, producers, batches int) {
 	next := make(map[string]int)
 	for _, m := range readAll(t, b, "orders")[0] {
 		id, n, _ := strings.Cut(m, " ")
-		if n != fmt.Sprint(next[id]) {
-			t.Fatalf("producer %s: %s after %d", id, n, next[id]-1)
-		}
+		testkit.MustEqual(t, n, fmt.Sprint(next[id]), "producer %s: after %d", id, next[id]-1)
 		next[id]++
 	}
 	for id := range producers {
-		if n := next[fmt.Sprint(id)]; n != batches {
-			t.Errorf("producer %d: %d events", id, n)
-		}
+		testkit.Equal(t, next[fmt.Sprint(id)], batches, "producer %d", id)
 	}
 }

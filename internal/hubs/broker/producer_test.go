@@ -11,14 +11,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // expect compares what partition 0 of a hub holds.
 func expect(t *testing.T, b *Broker, hub string, want ...string) {
 	t.Helper()
-	if got := readAll(t, b, hub)[0]; !slices.Equal(got, want) {
-		t.Errorf("%s holds %q, want %q", hub, got, want)
-	}
+	testkit.Slices(t, readAll(t, b, hub)[0], want, "%s holds", hub)
 }
 
 // H2: what a producer sends again is stored once, and what is out of order not at all.
@@ -50,12 +49,8 @@ func TestProducerStoresOnce(t *testing.T) {
 	}
 	mustStore(t, p, 3, "d")
 	expect(t, b, "orders", "plain", "a", "b", "c", "d")
-	if n := testutil.ToFloat64(b.metrics.repeats); n != 3 {
-		t.Errorf("%v repeats are counted", n)
-	}
-	if n := testutil.ToFloat64(b.hubs.find("orders").metrics.events); n != 5 {
-		t.Errorf("%v events are counted", n)
-	}
+	testkit.Equal(t, testutil.ToFloat64(b.metrics.repeats), 3, "repeats are counted")
+	testkit.Equal(t, testutil.ToFloat64(b.hubs.find("orders").metrics.events), 5, "events are counted")
 }
 
 // H2: what Publish refuses a producer is refused too, and its numbers stay.
@@ -133,9 +128,7 @@ func TestEpochsBeginAnew(t *testing.T) {
 	}
 	b = y.open(t) // reads it from the log
 	p := mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(2))})
-	if p.Last() != 2 {
-		t.Errorf("last is %d", p.Last())
-	}
+	testkit.Equal(t, p.Last(), 2, "last")
 	mustStore(t, p, 2, "c")
 	mustStore(t, p, 3, "d")
 	expect(t, b, "orders", "a", "b", "c", "a", "b", "c", "a", "b", "c", "d")
@@ -157,9 +150,7 @@ func TestProducersAreApart(t *testing.T) {
 	if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 2 {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	if _, err := store(t.Context(), p, 1, "x"); !isNotFound(err, KindHub) {
 		t.Errorf("after the hub was deleted: %v", err)
 	}
@@ -190,9 +181,7 @@ func TestProducerPipelines(t *testing.T) {
 			if m != "" {
 				copy(reused, m)
 				next, err := p.Submit(t.Context(), int32(first), []eventlog.Event{{Message: reused}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				pending = append(pending, next)
 			}
 		}
@@ -221,9 +210,7 @@ func TestProducerPipelines(t *testing.T) {
 			}
 		}
 		expect(t, b, "orders", "a", "b", "c", "d", "e")
-		if engine.appends != 2 {
-			t.Errorf("%d appends", engine.appends)
-		}
+		testkit.Equal(t, engine.appends, 2, "appends")
 	})
 }
 
@@ -261,9 +248,7 @@ func TestProducerLosesPatience(t *testing.T) {
 		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		ctx, cancel := context.WithCancel(t.Context())
 		first, err := p.Submit(ctx, 0, events("a"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		cancel()
 		if _, err := first.Wait(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
@@ -292,9 +277,7 @@ func mustBeginWhile(t *testing.T, b *Broker, p *Producer, end func()) *Producer 
 	default:
 	}
 	end()
-	if err := <-begun; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, <-begun)
 	return again
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H2: without partition and key, publications take turns.
@@ -21,9 +22,7 @@ func TestPublishTakesTurns(t *testing.T) {
 	for i := range 7 {
 		got = append(got, mustPublish(t, b, "orders", Target{}, strconv.Itoa(i)).Partition)
 	}
-	if want := []string{"0", "1", "2", "0", "1", "2", "0"}; !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	testkit.Slices(t, got, []string{"0", "1", "2", "0", "1", "2", "0"})
 	if _, err := b.UpdateHub(t.Context(), "orders", forEver()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,28 +66,20 @@ func TestPublishTargets(t *testing.T) {
 			b := newYard(t).open(t)
 			mustCreate(t, b, "orders", partitions)
 			p, err := b.Publish(t.Context(), "orders", tt.to, tt.events)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if p.Partition != strconv.Itoa(tt.partition) || p.First != 0 || p.Count != len(tt.keys) || p.Time.IsZero() {
 				t.Errorf("got %+v, want partition %d", p, tt.partition)
 			}
 			c, err := b.Cursor(t.Context(), "orders", DefaultGroup, p.Partition, eventlog.Earliest())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer c.Close()
 			run, err := c.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var keys []string
 			for _, e := range run.Events {
 				keys = append(keys, string(e.Key))
 			}
-			if !slices.Equal(keys, tt.keys) {
-				t.Errorf("stored keys %q, want %q", keys, tt.keys)
-			}
+			testkit.Slices(t, keys, tt.keys, "stored keys")
 		})
 	}
 }
@@ -176,9 +167,7 @@ func TestPublishAgain(t *testing.T) {
 			if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
-			if engine.appends != tt.appends {
-				t.Errorf("%d appends, want %d", engine.appends, tt.appends)
-			}
+			testkit.Equal(t, engine.appends, tt.appends, "appends")
 		})
 	}
 }
@@ -191,9 +180,7 @@ func TestPublishFindsTheNewIncarnation(t *testing.T) {
 	engine := &scripted{Engine: y.engine}
 	engine.answer = func(append int) error {
 		if append == 1 {
-			if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
 			mustCreate(t, b, "orders", 1)
 		}
 		return nil
@@ -241,9 +228,7 @@ func TestPublishStorm(t *testing.T) {
 			}
 		}
 	}
-	if total != publishers*batches*size {
-		t.Errorf("%d events", total)
-	}
+	testkit.Equal(t, total, publishers*batches*size, "events")
 }
 
 // H2: while a hub comes and goes, a publication either is stored once or is refused.
@@ -268,9 +253,7 @@ func TestPublishStormWithDeletes(t *testing.T) {
 		})
 	}
 	for range 20 {
-		if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
 		mustCreate(t, b, "orders", 2)
 	}
 	close(done)
@@ -329,9 +312,7 @@ func TestPublishAllocatesNothingPerEvent(t *testing.T) {
 
 func BenchmarkPublish(b *testing.B) {
 	broker, err := Open(b.Context(), Config{Engine: nowhere{}, Meta: newMemStore(), Log: quiet()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	if _, err := broker.CreateHub(b.Context(), HubConfig{Name: "orders"}); err != nil {
 		b.Fatal(err)
 	}

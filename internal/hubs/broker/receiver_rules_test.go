@@ -1,11 +1,12 @@
 package broker
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func at(name string, epoch int64) claim { return claim{name, &epoch} }
@@ -49,9 +50,7 @@ func TestWhoMayRead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			evict, refusal := admit(tt.present, tt.newcomer)
-			if !slices.Equal(evict, tt.evict) {
-				t.Errorf("evicts %v, want %v", evict, tt.evict)
-			}
+			testkit.Slices(t, evict, tt.evict, "evicts")
 			if diff := cmp.Diff(tt.refusal, refusal); diff != "" {
 				t.Errorf("refused with (-want +got):\n%s", diff)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // hall watches a place from outside: who has been let in and not been told to go.
@@ -71,9 +72,7 @@ func TestReceiverStorm(t *testing.T) {
 	if h.evicted == 0 {
 		t.Error("nobody was ever evicted")
 	}
-	if len(b.slots.all) != 0 {
-		t.Errorf("%d places are kept", len(b.slots.all))
-	}
+	testkit.Equal(t, len(b.slots.all), 0, "places are kept")
 }
 
 // party sends visitors in and calls them back, in no order.
@@ -142,7 +141,5 @@ func TestOneOfManyStays(t *testing.T) {
 			t.Errorf("%d was told %d times", i, watched)
 		}
 	}
-	if staying != 1 {
-		t.Errorf("%d stay", staying)
-	}
+	testkit.Equal(t, staying, 1, "stay")
 }

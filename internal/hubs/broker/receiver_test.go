@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // reader is a receiver in a test, with what it was told.
@@ -50,9 +51,7 @@ func receive(t *testing.T, b *Broker, group, name string, epoch *int64) (*reader
 func mustReceive(t *testing.T, b *Broker, group, name string, epoch *int64) *reader {
 	t.Helper()
 	r, err := receive(t, b, group, name, epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -135,17 +134,13 @@ func TestSlotsAreApart(t *testing.T) {
 	billing := mustReceive(t, b, "billing", "", new(int64(1)))
 	mustReceive(t, b, "Billing", "", new(int64(1)))
 	other, err := b.Receive(t.Context(), ReceiverConfig{Hub: "ORDERS", Group: DefaultGroup, Partition: "1", Epoch: new(int64(1))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer other.Cursor.Close()
 	if len(first.evictions())+len(billing.evictions()) > 0 {
 		t.Errorf("told %v, %v", first.evictions(), billing.evictions())
 	}
 	mustReceive(t, b, "$DEFAULT", "", new(int64(1)))
-	if len(first.evictions()) != 1 {
-		t.Error("$DEFAULT is another group than $Default")
-	}
+	testkit.Equal(t, len(first.evictions()), 1, "$DEFAULT is another group than $Default")
 }
 
 // H5: what is not there, or not to be read, evicts nobody.
@@ -187,9 +182,7 @@ func TestReceiversOfWhatIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	billing := mustReceive(t, b, "billing", "", new(int64(9)))
-	if err := b.DeleteGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "billing"))
 	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
 		t.Fatal(err)
 	}
@@ -199,9 +192,7 @@ func TestReceiversOfWhatIsDeleted(t *testing.T) {
 	billing.Close()
 
 	old := mustReceive(t, b, DefaultGroup, "", new(int64(9)))
-	if err := b.DeleteHub(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	if _, err := old.Cursor.TryNext(t.Context()); !errors.Is(err, eventlog.ErrRemoved) {
 		t.Errorf("a reader of a deleted hub got %v", err)
 	}
@@ -263,9 +254,7 @@ func TestNewcomersTakeTurns(t *testing.T) {
 			Hub: "orders", Group: DefaultGroup, Partition: "0", Epoch: new(int64(1)),
 			Evict: func(*EvictedError) { <-slow; order = append(order, "old left") },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer old.Cursor.Close()
 		var second, third *reader
 		go func() { second, _ = receive(t, b, DefaultGroup, "second", new(int64(2))) }()
@@ -307,22 +296,14 @@ func TestSlotsAreForgotten(t *testing.T) {
 	self, err := b.Receive(t.Context(), ReceiverConfig{
 		Hub: "orders", Group: DefaultGroup, Partition: "0", Evict: func(*EvictedError) { self.Close() },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer self.Cursor.Close()
 	quiet, err := b.Receive(t.Context(), ReceiverConfig{Hub: "orders", Group: DefaultGroup, Partition: "0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer quiet.Cursor.Close()
-	if count() != 2 {
-		t.Errorf("%v receivers are counted, want 2", count())
-	}
+	testkit.Equal(t, count(), 2, "receivers are counted")
 	owner := mustReceive(t, b, DefaultGroup, "", new(int64(0)))
-	if count() != 1 {
-		t.Errorf("%v receivers are counted, want 1", count())
-	}
+	testkit.Equal(t, count(), 1, "receivers are counted")
 	for _, r := range []*Receiver{self, quiet, owner.Receiver, owner.Receiver} {
 		r.Close()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The store that most tests here use keeps the contract too.
@@ -23,21 +24,13 @@ func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	start := func() (*Broker, func()) {
 		store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, "meta.db"), Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		engine, err := disk.Open(disk.Config{Dir: dir, SegmentBytes: 16 << 10, Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		b := open(t, Config{Engine: engine, Meta: store})
 		return b, func() {
-			if err := engine.Close(); err != nil {
-				t.Error(err)
-			}
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, engine.Close())
+			testkit.Check(t, store.Close())
 		}
 	}
 
@@ -52,9 +45,7 @@ func TestRestart(t *testing.T) {
 	}
 	mustPublish(t, b, "orders/eu", Target{Partition: "1"}, "a", "b")
 	mustPublish(t, b, "brief", Target{}, "x")
-	if err := b.DeleteHub(t.Context(), "brief"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.DeleteHub(t.Context(), "brief"))
 	producer := mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(3))})
 	mustStore(t, producer, 1, "once")
 	before := b.Hubs()
@@ -65,9 +56,7 @@ func TestRestart(t *testing.T) {
 	if after := b.Hubs(); !slices.Equal(before, after) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	if got := groupNames(t, b, "orders/eu"); !slices.Equal(got, []string{DefaultGroup, "billing"}) {
-		t.Errorf("groups %q", got)
-	}
+	testkit.Slices(t, groupNames(t, b, "orders/eu"), []string{DefaultGroup, "billing"}, "groups")
 	if got := readAll(t, b, "ORDERS/EU"); !slices.Equal(got[1], []string{"a", "b"}) {
 		t.Errorf("events %q", got)
 	}

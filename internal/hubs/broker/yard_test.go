@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // yard is a place that brokers can be opened on, also several, also again.
@@ -32,9 +33,7 @@ func newYard(t *testing.T) *yard {
 func (y *yard) start(t *testing.T) {
 	t.Helper()
 	engine, err := disk.Open(disk.Config{FS: y.fs, SegmentBytes: 16 << 10, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { engine.Close() })
 	y.engine = engine
 }
@@ -50,9 +49,7 @@ func open(t *testing.T, cfg Config) *Broker {
 		cfg.Log = quiet()
 	}
 	b, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -61,18 +58,14 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func mustCreate(t *testing.T, b *Broker, name string, partitions int) Hub {
 	t.Helper()
 	h, err := b.CreateHub(t.Context(), HubConfig{Name: name, Partitions: partitions})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return h
 }
 
 func mustPublish(t *testing.T, b *Broker, hub string, to Target, messages ...string) Published {
 	t.Helper()
 	p, err := b.Publish(t.Context(), hub, to, events(messages...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p
 }
 
@@ -88,9 +81,7 @@ func events(messages ...string) []eventlog.Event {
 func readAll(t *testing.T, b *Broker, hub string) [][]string {
 	t.Helper()
 	h, err := b.Hub(hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	all := make([][]string, h.Partitions)
 	for i := range all {
 		all[i] = read(t, b, hub, DefaultGroup, i, eventlog.Earliest())
@@ -102,16 +93,12 @@ func readAll(t *testing.T, b *Broker, hub string) [][]string {
 func read(t *testing.T, b *Broker, hub, group string, partition int, at eventlog.Position) []string {
 	t.Helper()
 	c, err := b.Cursor(t.Context(), hub, group, strconv.Itoa(partition), at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	var messages []string
 	for {
 		run, err := c.TryNext(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if len(run.Events) == 0 {
 			return messages
 		}

@@ -24,9 +24,7 @@ func TestKeysAreSegmentsOfPlainLetters(t *testing.T) {
 
 func TestValuesAreBounded(t *testing.T) {
 	testkit.Check(t, Check("a", make([]byte, MaxValueBytes)))
-	if err := Check("a", make([]byte, MaxValueBytes+1)); !errors.Is(err, ErrInvalid) {
-		t.Error(err)
-	}
+	testkit.ErrorIs(t, Check("a", make([]byte, MaxValueBytes+1)), ErrInvalid)
 }
 
 func TestPrefixesEndInASlash(t *testing.T) {

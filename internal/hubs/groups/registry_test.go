@@ -351,9 +351,7 @@ func TestAFailedClaimNotifiesWhatWasWritten(t *testing.T) {
 		t.Errorf("won %d, %v", len(won), err)
 	}
 	for i, l := range won[:42] {
-		if l.Partition != fmt.Sprint(i) {
-			t.Fatalf("lease %d is of partition %s", i, l.Partition)
-		}
+		testkit.MustEqual(t, l.Partition, fmt.Sprint(i), "lease %d is of partition", i)
 	}
 }
 

@@ -72,9 +72,7 @@ func TestEntriesOfAllGroupsAreFound(t *testing.T) {
 	found, err := y.FindEntries(t.Context(), "circuit/", "failures/")
 	testkit.Must(t, err)
 	want := []string{"Team/Orders Billing circuit/a=1", "Team/Orders Billing failures/a/i=2", "images $Default circuit/b=4"}
-	if diff := cmp.Diff(want, words(found)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, words(found))
 	for _, f := range found {
 		if _, err := y.Put(t.Context(), f.Group, f.Entry); err != nil {
 			t.Errorf("%s cannot be put again: %v", f.Key, err)
@@ -150,9 +148,7 @@ func TestEntriesAreFollowed(t *testing.T) {
 			synctest.Wait()
 			select {
 			case got := <-reported:
-				if diff := cmp.Diff(want, words(got)); diff != "" {
-					t.Error(diff)
-				}
+				testkit.Diff(t, want, words(got))
 			default:
 				t.Errorf("nothing was told, want %v", want)
 			}
@@ -193,9 +189,7 @@ func TestAnEntryOfAHubNotKnownYetIsWaitedFor(t *testing.T) {
 		}
 		running := make(chan error, 1)
 		go func() { running <- other.broker.Run(ctx) }()
-		if diff := cmp.Diff([]string{"orders billing circuit/a=1"}, words(<-reported)); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Diff(t, []string{"orders billing circuit/a=1"}, words(<-reported))
 		stop()
 		<-ended
 		<-running

@@ -71,14 +71,10 @@ func TestSubscribersHearOfAGroupMadeAnew(t *testing.T) {
 				}
 				heard = 0
 				claim()
-				if heard != 1 {
-					t.Errorf("of a lease in the new group it has heard %d times", heard)
-				}
+				testkit.Equal(t, heard, 1, "of a lease in the new group it has heard")
 				leave()
 				synctest.Wait()
-				if n := len(y.subscribers.byGroup); n != 0 {
-					t.Errorf("%d groups are left of which somebody hears", n)
-				}
+				testkit.Equal(t, len(y.subscribers.byGroup), 0, "groups are left of which somebody hears")
 				cancel()
 				testkit.Must(t, <-done)
 			})

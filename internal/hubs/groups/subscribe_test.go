@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -69,9 +70,7 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 		expect := func(what string, want int) {
 			t.Helper()
 			synctest.Wait()
-			if heard != want {
-				t.Errorf("after %s it has heard %d times, want %d", what, heard, want)
-			}
+			testkit.Equal(t, heard, want, "after %s it has heard", what)
 			heard = 0
 		}
 		claim := func(l processor.Lease) processor.Lease {
@@ -94,13 +93,9 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 		expect("an entry was put", 1)
 		e, err2 := y.Put(t.Context(), one, e)
 		expect("it was put again", 0)
-		if err := errors.Join(err, err2, y.Remove(t.Context(), one, e)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(err, err2, y.Remove(t.Context(), one, e)))
 		expect("it was removed", 1)
-		if elsewhere != 0 {
-			t.Errorf("the other group has heard %d times", elsewhere)
-		}
+		testkit.Equal(t, elsewhere, 0, "the other group has heard")
 		store.lose(meta.ErrWatchLost)
 		time.Sleep(2 * lostPause)
 		expect("the watch was lost", 1)

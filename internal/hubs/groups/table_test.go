@@ -132,9 +132,7 @@ func TestLagAtTheEdges(t *testing.T) {
 		{"older than what is kept", 3, info(8, 9), 2},
 		{"all removed", 3, info(10, 9), 0},
 	} {
-		if got := pending(tt.done, tt.info); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
+		testkit.Equal(t, pending(tt.done, tt.info), tt.want, "%s", tt.name)
 	}
 	y := newYard(t, nil)
 	g := y.group(t, "orders", "billing", 1)

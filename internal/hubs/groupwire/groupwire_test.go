@@ -80,9 +80,7 @@ func TestBodiesStayAsTheyAre(t *testing.T) {
 			}
 			got, err := c.decode([]byte(c.wire))
 			testkit.Must(t, err)
-			if diff := cmp.Diff(c.value, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Diff(t, c.value, got)
 		})
 	}
 }
@@ -192,9 +190,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if errors.Is(err, ErrTooLarge) {
 			return // what is escaped now was not
 		}
-		if err != nil {
-			t.Fatalf("%+v cannot be written: %v", r, err)
-		}
+		testkit.Must(t, err, "%+v cannot be written", r)
 		back, err := c.decode(again)
 		if err != nil || !cmp.Equal(got, back, sameMoments) {
 			t.Errorf("%s came back as %+v, %v, not %+v", again, back, err, got)

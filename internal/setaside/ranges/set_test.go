@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestSetText(t *testing.T) {
@@ -23,9 +25,7 @@ func TestSetText(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.set.String(); got != test.text {
-				t.Errorf("text %q, want %q", got, test.text)
-			}
+			testkit.Equal(t, test.set.String(), test.text, "text")
 			var got Set
 			if err := got.UnmarshalText([]byte(test.text)); err != nil || !cmp.Equal(got, test.set) {
 				t.Errorf("read %v, %v, want %v", got, err, test.set)
@@ -57,9 +57,7 @@ func FuzzSet(f *testing.F) {
 		if s.UnmarshalText(text) != nil {
 			return
 		}
-		if s.String() != string(text) {
-			t.Fatalf("%q has another spelling: %q", text, s)
-		}
+		testkit.MustEqual(t, s.String(), string(text), "%q has another spelling: %q", text, s)
 		if !s.Valid() {
 			t.Fatalf("%q was read as %v, which is no set", text, s)
 		}
@@ -94,9 +92,7 @@ func TestSetIsASet(t *testing.T) {
 		if n >= 0 {
 			same(t, "add", a.Add(n), func(i int64) bool { return inA[i] || i == n })
 		}
-		if a.Len() != int64(len(inA)) {
-			t.Errorf("len %d, want %d", a.Len(), len(inA))
-		}
+		testkit.Equal(t, a.Len(), int64(len(inA)), "len: want %d", len(inA))
 		if len(inA) > 0 {
 			sorted := slices.Sorted(maps.Keys(inA))
 			if a.First() != sorted[0] || a.Last() != sorted[len(sorted)-1] {
@@ -113,9 +109,7 @@ func TestSetIsASet(t *testing.T) {
 		if next == 31 {
 			next = -1
 		}
-		if got := a.Next(n); got != next {
-			t.Errorf("%v: next from %d is %d, want %d", a, n, got, next)
-		}
+		testkit.Equal(t, a.Next(n), next, "%v: next from %d", a, n)
 		halvesFit(t, a)
 		if after := a.String() + " " + b.String(); after != before {
 			t.Errorf("the sets were %s and are %s", before, after)
@@ -132,9 +126,7 @@ func same(t *rapid.T, name string, s Set, in func(int64) bool) {
 		t.Errorf("%s: it is empty and not nil", name)
 	}
 	for i := range int64(32) {
-		if s.Has(i) != in(i) {
-			t.Errorf("%s: %v: has %d is %v", name, s, i, s.Has(i))
-		}
+		testkit.Equal(t, s.Has(i), in(i), "%s: %v: has %d", name, s, i)
 	}
 }
 
@@ -157,9 +149,7 @@ func TestEmptySet(t *testing.T) {
 
 func TestGreatSetsDoNotOverflow(t *testing.T) {
 	all := Set{{0, math.MaxInt64}}
-	if all.Len() != math.MaxInt64 {
-		t.Errorf("len %d", all.Len())
-	}
+	testkit.Equal(t, all.Len(), math.MaxInt64, "len")
 	if got := all.Above(math.MaxInt64); got != nil {
 		t.Errorf("above the greatest is %v", got)
 	}
@@ -194,9 +184,7 @@ func TestClaim(t *testing.T) {
 			for n := r.First; n <= r.Last; n++ {
 				free = free && !taken[n]
 			}
-			if got := claimed.Claim(r); got != free {
-				t.Fatalf("%v claimed of %v: %t", r, claimed, got)
-			}
+			testkit.MustEqual(t, claimed.Claim(r), free, "%v claimed of %v", r, claimed)
 			for n := r.First; free && n <= r.Last; n++ {
 				taken[n] = true
 			}
@@ -251,9 +239,7 @@ func sameTimes(t *rapid.T, timed Timed, want map[int64]int64) {
 			last = n
 		}
 	}
-	if timed.Last() != last {
-		t.Errorf("%v: the last is %d, want %d", timed, timed.Last(), last)
-	}
+	testkit.Equal(t, timed.Last(), last, "%v: the last", timed)
 	for i := 1; i < len(timed); i++ {
 		if a, b := timed[i-1], timed[i]; a.Last >= b.First || a.Last+1 == b.First && a.At == b.At {
 			t.Errorf("%v is not in order, or not joined", timed)

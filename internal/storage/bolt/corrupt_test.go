@@ -135,9 +135,7 @@ func TestDamageThatLooksSoundIsFound(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			path := editedStore(t, content, func(tx *bbolt.Tx) error { return test.damage(t, tx) })
-			if err := Check(path); !errors.Is(err, ErrCorrupt) {
-				t.Errorf("Check gave %v, want ErrCorrupt", err)
-			}
+			testkit.ErrorIs(t, Check(path), ErrCorrupt, "Check")
 		})
 	}
 }
@@ -196,17 +194,11 @@ func TestFilesThatAreNoStoreAreRefused(t *testing.T) {
 			if _, err := Open(Config{Path: path}); !errors.Is(err, test.want) {
 				t.Errorf("Open gave %v, want %v", err, test.want)
 			}
-			if err := Check(path); !errors.Is(err, test.want) {
-				t.Errorf("Check gave %v, want %v", err, test.want)
-			}
-			if got := readFile(t, path); string(got) != string(test.content) {
-				t.Error("the file was changed")
-			}
+			testkit.ErrorIs(t, Check(path), test.want, "Check")
+			testkit.Equal(t, string(readFile(t, path)), string(test.content), "the file was changed")
 		})
 	}
-	if err := Check(storePath(t)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Check of no file gave %v, want os.ErrNotExist", err)
-	}
+	testkit.ErrorIs(t, Check(storePath(t)), os.ErrNotExist, "Check of no file")
 }
 
 // Other tools, such as bbolt's own compact, leave a list of free pages in the file.

@@ -74,9 +74,7 @@ func TestACommitThatFailsIsNeverAnsweredWithSuccess(t *testing.T) {
 			wantValue(t, s, "a", test.afterward)
 			entry, err := s.Get(t.Context(), "a")
 			testkit.Must(t, err)
-			if next := set(t, s, "a", entry.Revision, "newer"); next != entry.Revision+1 {
-				t.Errorf("the next revision is %d, want %d", next, entry.Revision+1)
-			}
+			testkit.Equal(t, set(t, s, "a", entry.Revision, "newer"), entry.Revision+1, "the next revision")
 		})
 	}
 }
@@ -140,9 +138,7 @@ func TestNothingInDoubtIsShown(t *testing.T) {
 
 func wantUncertain(t *testing.T, what string, err error) {
 	t.Helper()
-	if !errors.Is(err, meta.ErrUncertain) {
-		t.Errorf("%s gave %v, want ErrUncertain", what, err)
-	}
+	testkit.ErrorIs(t, err, meta.ErrUncertain, "%s", what)
 }
 
 // bbolt shows a transaction before its last sync has ended; we do not.
@@ -217,9 +213,7 @@ func TestAFullDiskIsKnownByItsWords(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := isFull(test.err); got != test.full {
-				t.Errorf("isFull(%v) = %t", test.err, got)
-			}
+			testkit.Equal(t, isFull(test.err), test.full, "isFull(%v)", test.err)
 		})
 	}
 }

@@ -50,9 +50,7 @@ func openStore(t testing.TB, cfg Config) *Store {
 	s, err := Open(cfg)
 	testkit.Must(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		testkit.Check(t, s.Close(), "close")
 	})
 	return s
 }

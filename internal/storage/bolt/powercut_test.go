@@ -78,9 +78,7 @@ func changeSome(t *testing.T, s *Store, random *rand.Rand, entriesBucket map[str
 	s.commitChanges(changes)
 	s.commit.Unlock()
 	for _, c := range changes {
-		if c.err != nil {
-			t.Fatal(c.err)
-		}
+		testkit.Must(t, c.err)
 		if delete(entriesBucket, c.key); c.record != nil {
 			entriesBucket[c.key] = c.reported().Entry
 		}
@@ -137,15 +135,11 @@ func (p *powerCut) tornMeta() []byte {
 func wantImage(t *testing.T, name, path string, image []byte, states ...map[string]meta.Entry) {
 	t.Helper()
 	testkit.Must(t, os.WriteFile(path, image, 0o600))
-	if err := Check(path); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	testkit.Must(t, Check(path), "%s", name)
 	s := openStore(t, Config{Path: path, NoSync: true})
 	defer func() { _ = s.Close() }()
 	entries, err := s.List(t.Context(), "")
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	testkit.Must(t, err, "%s", name)
 	if !slices.ContainsFunc(states, func(state map[string]meta.Entry) bool { return holds(entries, state) }) {
 		t.Fatalf("%s: the %d entries are those of none of the %d states allowed", name, len(entries), len(states))
 	}

@@ -35,9 +35,7 @@ func TestContract(t *testing.T) {
 // checkAfterClose lets every test of the suite end with a check of its file.
 func checkAfterClose(t *testing.T, s *Store) {
 	path := s.db.file.Name()
-	if err := s.Close(); err != nil {
-		t.Errorf("close: %v", err)
-	}
+	testkit.Check(t, s.Close(), "close")
 	testkit.Check(t, Check(path))
 }
 
@@ -57,9 +55,7 @@ func TestContractAcrossReopening(t *testing.T) {
 func TestAStoreThatMustExistIsNotCreated(t *testing.T) {
 	path := storePath(t)
 	_, err := Open(Config{Path: path, MustExist: true})
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("Open gave %v, want fs.ErrNotExist", err)
-	}
+	testkit.MustErrorIs(t, err, fs.ErrNotExist, "Open")
 	for _, word := range []string{path, "restore", "backup", "move the log folder away"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("the error does not say %q: %v", word, err)
@@ -78,9 +74,7 @@ func TestASecondOpenerIsReportedThatTheStoreIsLocked(t *testing.T) {
 	if _, err := Open(Config{Path: path}); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("second Open gave %v, want ErrLocked", err)
 	}
-	if err := Check(path); !errors.Is(err, vfs.ErrLocked) {
-		t.Errorf("Check of an open store gave %v, want ErrLocked", err)
-	}
+	testkit.ErrorIs(t, Check(path), vfs.ErrLocked, "Check of an open store")
 	set(t, s, "a", 0, "still ours")
 	testkit.Must(t, s.Close())
 	wantValue(t, openStore(t, Config{Path: path}), "a", "still ours")
@@ -119,12 +113,8 @@ func TestWaitingChangesShareOneCommit(t *testing.T) {
 			t.Errorf("a rival got %v, want ErrConflict", a.err)
 		}
 	}
-	if won != 1 {
-		t.Errorf("%d rivals won, want 1", won)
-	}
-	if got := held.count(); got != 2 {
-		t.Errorf("%d commits were made, want 2", got)
-	}
+	testkit.Equal(t, won, 1, "rivals won")
+	testkit.Equal(t, held.count(), 2, "commits were made")
 }
 
 func TestACallerThatLeavesBeforeTheCommitTakesItsChangeAlong(t *testing.T) {
@@ -176,9 +166,7 @@ func TestABatchIsBounded(t *testing.T) {
 			t.Error(a.err)
 		}
 	}
-	if got := held.count(); got != 3 {
-		t.Errorf("%d commits were made, want 3: the first, a full one, the rest", got)
-	}
+	testkit.Equal(t, held.count(), 3, "commits were made")
 }
 
 func TestASlowWatcherIsReportedOneChangePerKey(t *testing.T) {
@@ -281,9 +269,7 @@ func writeUntilClosed(t *testing.T, s *Store, w int) (acknowledged int) {
 	for n := 1; ; n++ {
 		next, err := s.CompareAndSet(t.Context(), fmt.Sprintf("w/%d", w), revision, []byte(strconv.Itoa(n)))
 		if err != nil {
-			if !errors.Is(err, meta.ErrClosed) {
-				t.Error(err)
-			}
+			testkit.ErrorIs(t, err, meta.ErrClosed)
 			return n - 1
 		}
 		revision = next
@@ -295,7 +281,5 @@ func watchUntilClosed(t *testing.T, s *Store) {
 	for err == nil {
 		_, err = watcher.Next()
 	}
-	if !errors.Is(err, meta.ErrClosed) {
-		t.Error(err)
-	}
+	testkit.ErrorIs(t, err, meta.ErrClosed)
 }

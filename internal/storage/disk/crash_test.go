@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var (
@@ -369,15 +370,11 @@ func (y *yard) reconcile(m *model) {
 func (y *yard) afterLoss() {
 	y.faulty.Inject(nil)
 	engine, err := disk.Open(config(y.mode, y.mem))
-	if err != nil {
-		y.t.Fatalf("seed %d: %v", y.seed, err)
-	}
+	testkit.Must(y.t, err, "seed %d", y.seed)
 	defer engine.Close()
 	for _, m := range y.parts {
 		m.p, err = engine.Partition(m.id, eventlog.Retention{})
-		if err != nil {
-			y.t.Fatalf("seed %d: %v", y.seed, err)
-		}
+		testkit.Must(y.t, err, "seed %d", y.seed)
 		_, err := y.contents(m)
 		var damage *eventlog.CorruptError
 		if err != nil && !errors.As(err, &damage) {
@@ -536,9 +533,7 @@ func (y *yard) contents(m *model) ([]batch, error) {
 				y.t.Errorf("seed %d: %v: event %d of batch %d has another body", y.seed, m.id, i, b.id)
 			}
 		}
-		if run.First != next {
-			y.t.Errorf("seed %d: %v: event %d follows %d", y.seed, m.id, run.First, next-1)
-		}
+		testkit.Equal(y.t, run.First, next, "seed %d: %v: event: follows %d", y.seed, m.id, next-1)
 		next = run.Next()
 		found = append(found, b)
 	}

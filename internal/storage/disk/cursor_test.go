@@ -44,9 +44,7 @@ func TestLookingForATimeEndsWhenTheEngineCloses(t *testing.T) {
 	if err == nil { // it was found in time
 		_, err = c.TryNext(t.Context())
 	}
-	if !errors.Is(err, eventlog.ErrClosed) {
-		t.Errorf("got %v, want ErrClosed", err)
-	}
+	testkit.ErrorIs(t, err, eventlog.ErrClosed)
 	testkit.Check(t, <-closed)
 }
 

@@ -98,9 +98,7 @@ func TestAPartitionCanBeUsedAfterPowerLossInEveryMode(t *testing.T) {
 			e = mustOpen(t, config(mode, mem.CutPower(newRand(seed))))
 			p := mustPartition(t, e, eventlog.Retention{})
 			done, err := eventlog.Append(t.Context(), p, text("after"))
-			if err != nil {
-				t.Fatalf("%v, seed %d: %v", mode, seed, err)
-			}
+			testkit.Must(t, err, "%v, seed %d", mode, seed)
 			if got, err := readFrom(t, p, eventlog.At(done.First)); err != nil || len(got) != 1 || got[0] != "after" {
 				t.Fatalf("%v, seed %d: read back %q, %v", mode, seed, got, err)
 			}

@@ -215,9 +215,7 @@ func TestSubmittersWaitWhileTooMuchIsUnderWay(t *testing.T) {
 			receipts = append(receipts, r)
 		}
 	}
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("after %d MiB: %v, want the submitter to wait until its context ends", len(receipts), err)
-	}
+	testkit.ErrorIs(t, err, context.Canceled, "after %d MiB", len(receipts))
 	close(release)
 	for _, r := range receipts {
 		if _, err := r.Wait(t.Context()); err != nil {

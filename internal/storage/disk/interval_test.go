@@ -104,9 +104,7 @@ func TestAFailedLateSyncGivesNoNumberTwice(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if int(done.First) != len(want) {
-				t.Errorf("batch %d got number %d, want %d", i, done.First, len(want))
-			}
+			testkit.Equal(t, int(done.First), len(want), "batch %d got number %d", i, done.First)
 			want = append(want, []string{"before the failure", "after it"}[i])
 		}
 		wantTexts(t, p, want...)

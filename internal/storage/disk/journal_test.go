@@ -51,9 +51,7 @@ func wantAcked(t *testing.T, e *disk.Engine, acked [16]map[eventlog.Sequence]str
 		p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
 		testkit.Must(t, err)
 		got, err := readFrom(t, p, eventlog.Earliest())
-		if err != nil {
-			t.Errorf("partition %d: %v", n, err)
-		}
+		testkit.Check(t, err, "partition %d", n)
 		for seq, want := range acked[n] {
 			if int(seq) >= len(got) || got[seq] != want {
 				t.Errorf("partition %d: event %d was acknowledged as %q and is gone", n, seq, want)

@@ -18,9 +18,7 @@ func TestAClosedEngineRemovesNothing(t *testing.T) {
 	closed.Close()
 	e := mustOpen(t, config(disk.Always, mem))
 	mustAppend(t, mustPartition(t, e, eventlog.Retention{}), "acknowledged")
-	if err := closed.Remove(t.Context(), first.Log); !errors.Is(err, eventlog.ErrClosed) {
-		t.Errorf("got %v, want ErrClosed", err)
-	}
+	testkit.ErrorIs(t, closed.Remove(t.Context(), first.Log), eventlog.ErrClosed)
 	e.Close()
 	wantTexts(t, mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{}), "acknowledged")
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // A reader gives what can be read from any place on, and says what cannot.
@@ -79,9 +78,7 @@ func TestReader(t *testing.T) {
 		t.Errorf("beyond the end: %s, at %d", got, r.At())
 	}
 	must(t, r.Seek(t.Context(), eventlog.At(19)))
-	if got := all(); got != "[19] []" {
-		t.Errorf("the last: %s", got)
-	}
+	testkit.Equal(t, all(), "[19] []", "the last")
 
 	r.MoveTo(3)
 	must(t, engine.Close())

@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -84,12 +82,8 @@ func TestTheInjectedFunctionSeesEveryOperation(t *testing.T) {
 		{Kind: vfs.OpBytes, Name: "f", N: 1},
 		{Kind: vfs.OpClose, Name: "f", N: 1},
 	}
-	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Error(diff)
-	}
-	if got := d.Count(vfs.OpWrite); got != 2 {
-		t.Errorf("counted %d writes, want 2", got)
-	}
+	testkit.Diff(t, want, seen)
+	testkit.Equal(t, d.Count(vfs.OpWrite), 2, "counted writes")
 }
 
 func TestAShortWriteWritesABeginning(t *testing.T) {
@@ -104,9 +98,7 @@ func TestAShortWriteWritesABeginning(t *testing.T) {
 	})
 	n, err := f.WriteAt([]byte("hello"), 0)
 	wantError(t, err, syscall.ENOSPC)
-	if n != 3 {
-		t.Errorf("wrote %d bytes, want 3", n)
-	}
+	testkit.Equal(t, n, 3, "wrote bytes")
 	equal(t, contents(t, f), []byte("hel"))
 }
 

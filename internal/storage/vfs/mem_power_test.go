@@ -398,9 +398,7 @@ func TestWhatIsFoundAfterACutIsDurable(t *testing.T) {
 	first := m.CutPower(newRand(3))
 	want := tree(t, first, ".")
 	for seed := range uint64(20) {
-		if diff := cmp.Diff(want, tree(t, first.CutPower(newRand(seed)), ".")); diff != "" {
-			t.Fatal(diff)
-		}
+		testkit.MustDiff(t, want, tree(t, first.CutPower(newRand(seed)), "."))
 	}
 }
 

@@ -88,9 +88,7 @@ func TestAPowerCutMidWriteLeavesABeginning(t *testing.T) {
 		seen[n] = true
 		equal(t, readFile(t, m.CrashProcess(), "f"), []byte("abcd")[:n])
 	}
-	if len(seen) != 5 {
-		t.Errorf("saw beginnings of these lengths only: %v", seen)
-	}
+	testkit.Equal(t, len(seen), 5, "saw beginnings of these lengths only: %v", seen)
 }
 
 func TestRemoveAllMayBeCutInTheMiddle(t *testing.T) {
@@ -112,16 +110,12 @@ func TestAFullDisk(t *testing.T) {
 
 	n, err := f.WriteAt(pattern(200), 900)
 	wantError(t, err, syscall.ENOSPC)
-	if n != 100 {
-		t.Errorf("wrote %d of the 100 bytes that fit", n)
-	}
+	testkit.Equal(t, n, 100, "wrote … of the 100 bytes that fit")
 	writeAt(t, f, pattern(500), 300) // needs no room
 	wantError(t, f.Truncate(1001), syscall.ENOSPC)
 	_, err = f.WriteAt([]byte("x"), 5000)
 	wantError(t, err, syscall.ENOSPC)
-	if n := len(contents(t, f)); n != 1000 {
-		t.Errorf("the file has %d bytes", n)
-	}
+	testkit.Equal(t, len(contents(t, f)), 1000, "the file")
 
 	testkit.Must(t, f.Truncate(400))
 	g := create(t, m, "g")
@@ -336,9 +330,7 @@ func TestNamesStayConsistentAfterAnyCut(t *testing.T) {
 			got = append(got, text)
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Fatalf("seed %d: found %q", seed, got)
-		}
+		testkit.MustSlices(t, got, want, "seed %d: found", seed)
 	}
 }
 

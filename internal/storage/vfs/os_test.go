@@ -83,9 +83,7 @@ func TestFilesAndFoldersAreTheOwnersOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			info, err := os.Stat(dir + "/" + name)
 			testkit.Must(t, err)
-			if got := info.Mode().Perm(); got != want {
-				t.Errorf("%s has mode %o, want %o", name, got, want)
-			}
+			testkit.Equal(t, info.Mode().Perm(), want, "%s has mode", name)
 		})
 	}
 }

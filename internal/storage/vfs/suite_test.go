@@ -2,7 +2,6 @@ package vfs_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,8 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -272,9 +269,7 @@ func testList(t *testing.T, d vfs.FS) {
 	got, err := d.List(".")
 	testkit.Must(t, err)
 	want := []vfs.Entry{{Name: "C", Bytes: 1}, {Name: "a"}, {Name: "b", Bytes: 5}, {Name: "c", Dir: true}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Diff(t, want, got)
 }
 
 func testUnlinkedOpen(t *testing.T, d vfs.FS) {
@@ -404,9 +399,7 @@ func TestOSMakesItsRootAndNothingOutside(t *testing.T) {
 
 func wantError(t *testing.T, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("got error %v, want %v", got, want)
-	}
+	testkit.ErrorIs(t, got, want)
 }
 
 func equal(t *testing.T, got, want []byte) {
@@ -464,9 +457,7 @@ func closing(t *testing.T, c io.Closer) {
 // wantList compares a folder's names; those of folders end in a slash.
 func wantList(t *testing.T, d vfs.FS, dir string, want ...string) {
 	t.Helper()
-	if got := list(t, d, dir); got != strings.Join(want, " ") {
-		t.Errorf("%s holds %q, want %q", dir, got, want)
-	}
+	testkit.Equal(t, list(t, d, dir), strings.Join(want, " "), "%s holds: want %q", dir, want)
 }
 
 func list(t *testing.T, d vfs.FS, dir string) string {

@@ -31,9 +31,7 @@ func TestOperatorsFiles(t *testing.T) {
 	if _, _, err := handshake(t, s, operatorsClient(ca, "site.example.net")); err != nil {
 		t.Error(err)
 	}
-	if s.CAFile() != "" {
-		t.Errorf("authority is %s", s.CAFile())
-	}
+	testkit.Equal(t, s.CAFile(), "", "authority")
 	if _, err := os.Stat(own); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the yard's own folder: %v", err)
 	}
@@ -83,18 +81,14 @@ func TestOperatorsFilesChange(t *testing.T) {
 			time.Sleep(checkEvery)
 			serves("with a broken file", "two.example")
 		}
-		if got := log.count("going on with the old one"); got != 1 {
-			t.Errorf("reported %d times", got)
-		}
+		testkit.Equal(t, log.count("going on with the old one"), 1, "reported times")
 		testkit.Must(t, os.Remove(key))
 		time.Sleep(checkEvery)
 		serves("with a missing one", "two.example")
 		makePair(t, ca, dir, "three.example")
 		time.Sleep(checkEvery)
 		serves("once it is mended", "three.example")
-		if got := log.count("taken into use"); got != 2 {
-			t.Errorf("%d changes are told", got)
-		}
+		testkit.Equal(t, log.count("taken into use"), 2, "changes are told")
 	})
 }
 
@@ -103,14 +97,10 @@ func TestOperatorsCertificateEndsSoon(t *testing.T) {
 		var log journal
 		cert, key := makePair(t, mustAuthority(t), t.TempDir(), "a")
 		open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger()})
-		if log.count("ends soon") != 0 {
-			t.Error("a warning too early")
-		}
+		testkit.Equal(t, log.count("ends soon"), 0, "a warning too early")
 		time.Sleep(leafLife - soon + time.Hour)
 		open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger()})
-		if log.count("ends soon") != 1 {
-			t.Error("no warning")
-		}
+		testkit.Equal(t, log.count("ends soon"), 1, "no warning")
 	})
 }
 

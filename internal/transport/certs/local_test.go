@@ -59,12 +59,8 @@ func TestFilesAndTheirModes(t *testing.T) {
 			t.Errorf("%s has mode %v, %v", e.Name(), info.Mode(), err)
 		}
 	}
-	if len(want) != 0 {
-		t.Errorf("missing: %v", want)
-	}
-	if s.CAFile() != filepath.Join(dir, "ca.pem") {
-		t.Errorf("authority is %s", s.CAFile())
-	}
+	testkit.Equal(t, len(want), 0, "missing: %v", want)
+	testkit.Equal(t, s.CAFile(), filepath.Join(dir, "ca.pem"), "authority")
 }
 
 func TestFormOfTheCertificates(t *testing.T) {
@@ -123,9 +119,7 @@ func TestReopen(t *testing.T) {
 	if more.Equal(first) || more.VerifyHostname("new.example.net") != nil {
 		t.Error("it was not made anew for a new name")
 	}
-	if !bytes.Equal(ca, read(t, filepath.Join(dir, "ca.pem"))) {
-		t.Error("the authority changed")
-	}
+	testkit.Slices(t, ca, read(t, filepath.Join(dir, "ca.pem")), "the authority changed")
 }
 
 // Whatever is missing or does not fit is made anew; the authority only if it is gone.
@@ -251,17 +245,13 @@ func TestEndOfTheAuthority(t *testing.T) {
 		if !bytes.Equal(ca, read(t, s.CAFile())) || last.NotAfter.After(time.Now().Add(renewBefore+48*time.Hour)) {
 			t.Errorf("before the end: good until %v", last.NotAfter)
 		}
-		if log.count("made anew") != 0 {
-			t.Error("a warning too early")
-		}
+		testkit.Equal(t, log.count("made anew"), 0, "a warning too early")
 		time.Sleep(48 * time.Hour)
 		s.certificate() // brings the new authority, which clients have to be given
 		if next := leaf(t, s); bytes.Equal(ca, read(t, s.CAFile())) || next.NotAfter.Before(last.NotAfter.Add(time.Hour)) {
 			t.Errorf("after the end: good until %v", next.NotAfter)
 		}
-		if log.count("made anew") != 1 {
-			t.Error("no warning")
-		}
+		testkit.Equal(t, log.count("made anew"), 1, "no warning")
 	})
 }
 
@@ -317,14 +307,10 @@ func TestWithoutTheKeyOfTheAuthority(t *testing.T) {
 				t.Error("it is another")
 			}
 		}
-		if got := log.count("cannot be made anew"); got != 1 {
-			t.Errorf("said %d times", got)
-		}
+		testkit.Equal(t, log.count("cannot be made anew"), 1, "said times")
 		time.Sleep(leafLife - renewBefore/2)
 		leaf(t, s)
-		if got := log.count("nears its end"); got != 1 {
-			t.Errorf("its end is said %d times", got)
-		}
+		testkit.Equal(t, log.count("nears its end"), 1, "its end is said")
 	})
 }
 

@@ -46,9 +46,7 @@ func TestNames(t *testing.T) {
 // A listener on all addresses is reached by each of them.
 func TestNamesOfAllInterfaces(t *testing.T) {
 	interfaces, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Skip(err)
-	}
+	testkit.Check(t, err)
 	for _, listener := range []string{":5671", "0.0.0.0:5671", "[::]:5671", "::"} {
 		got, err := Config{Addresses: []string{listener}}.names()
 		testkit.Must(t, err)
@@ -71,9 +69,7 @@ func TestHostAllowed(t *testing.T) {
 		strings.Repeat("a", 63): true, strings.Repeat("a", 64): false, strings.Repeat("a.", 127): false,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := hostAllowed(name); got != want {
-				t.Errorf("%q: got %t", name, got)
-			}
+			testkit.Equal(t, hostAllowed(name), want, "%q", name)
 		})
 	}
 }

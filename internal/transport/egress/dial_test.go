@@ -41,9 +41,7 @@ func newTown(t *testing.T) *town {
 	w := &town{handler: func(http.ResponseWriter, *http.Request) {}}
 	for range 20 { // the other port may be taken
 		outside, err := net.Listen("tcp", "127.0.0.2:0")
-		if err != nil {
-			t.Skipf("127.0.0.2 is not there: %v", err)
-		}
+		testkit.Check(t, err, "127.0.0.2 is not there")
 		_, w.port, _ = net.SplitHostPort(outside.Addr().String())
 		within, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", w.port))
 		if err != nil {
@@ -261,9 +259,7 @@ func TestResolvingIsWithinTheRequestsTime(t *testing.T) {
 	defer close(stuck)
 	c := newClient(t, Config{Resolver: resolverFunc(func() ([]netip.Addr, error) { <-stuck; return nil, errors.New("late") })})
 	a := c.Do(t.Context(), Request{Endpoint: Endpoint{URL: "http://slow.example/"}, Method: "POST", Timeout: 20 * time.Millisecond})
-	if a.Outcome != retry.TimedOut {
-		t.Errorf("got %s: %v", a.Outcome, a.Err)
-	}
+	testkit.Equal(t, a.Outcome, retry.TimedOut, "got: %v", a.Err)
 }
 
 type resolverFunc func() ([]netip.Addr, error)

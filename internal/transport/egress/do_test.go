@@ -42,9 +42,7 @@ func TestWhatIsSentAndWhatComesBack(t *testing.T) {
 			if got.Method != "POST" || got.RequestURI != "/hook?code=a%2Fb" || got.Header.Get("X-Mine") != "1" || string(body) != "hello" || got.ContentLength != 5 {
 				t.Errorf("got %s %s %v %q", got.Method, got.RequestURI, got.Header, body)
 			}
-			if ua := got.Header.Get("User-Agent"); ua != "eventyard" {
-				t.Errorf("user agent is %q", ua)
-			}
+			testkit.Equal(t, got.Header.Get("User-Agent"), "eventyard", "user agent")
 			if _, has := got.Header["Idempotency-Key"]; has || got.Header.Get("Accept-Encoding") != "" {
 				t.Errorf("headers that nobody asked for: %v", got.Header)
 			}
@@ -215,9 +213,7 @@ func TestRetryAfterIsRead(t *testing.T) {
 		"Fri, 02 Jan 9999 03:00:00 GMT": 365 * 24 * time.Hour,
 	} {
 		t.Run(text, func(t *testing.T) {
-			if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
-				t.Errorf("%q gives %v, want %v", text, got, want)
-			}
+			testkit.Equal(t, retryAfter(http.Header{"Retry-After": {text}}, now), want, "%q", text)
 		})
 	}
 }
@@ -238,9 +234,7 @@ func TestManyEndpointsShareConnections(t *testing.T) {
 	}
 	n := 0
 	conns.Range(func(any, any) bool { n++; return true })
-	if n != 1 {
-		t.Errorf("%d connections for 50 requests, one after another", n)
-	}
+	testkit.Equal(t, n, 1, "connections for 50 requests, one after another")
 }
 
 func TestConnectionsOfABurstAreKept(t *testing.T) {
@@ -287,13 +281,9 @@ func TestAConnectionThatDiedMeanwhileIsReplaced(t *testing.T) {
 	c := newClient(t, Config{Loopback: true})
 	for i := range 4 {
 		a := c.Do(t.Context(), Request{Endpoint: Endpoint{URL: url}, Method: "POST", Body: []byte("x")})
-		if a.Status != 204 {
-			t.Errorf("request %d: %s: %v", i, a.Outcome, a.Err)
-		}
+		testkit.Equal(t, a.Status, 204, "request %d: %s: %v", i, a.Outcome, a.Err)
 	}
-	if n := requests.Load(); n != 4 {
-		t.Errorf("%d requests were answered, want 4", n)
-	}
+	testkit.Equal(t, requests.Load(), 4, "requests were answered")
 }
 
 // Bodies, large ones above all, are lent: they come back once, when nobody reads them any more.

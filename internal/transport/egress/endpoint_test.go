@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"errors"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -68,9 +67,7 @@ var inside = []string{
 func TestNoSpellingOfAnAddressIsTaken(t *testing.T) {
 	c := newClient(t, Config{})
 	for _, host := range inside {
-		if err := c.Check(Endpoint{URL: "http://" + host + "/"}); !errors.Is(err, ErrForbidden) {
-			t.Errorf("%s gives %v, want ErrForbidden", host, err)
-		}
+		testkit.ErrorIs(t, c.Check(Endpoint{URL: "http://" + host + "/"}), ErrForbidden, "%s", host)
 	}
 }
 
@@ -106,9 +103,7 @@ func FuzzCheckHost(f *testing.F) {
 		f.Add(host)
 	}
 	g, err := newGuard(Config{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Fuzz(func(t *testing.T, host string) {
 		u, err := url.Parse("http://" + host + "/")
 		if err != nil || u.Hostname() == "" {
@@ -128,9 +123,7 @@ func TestIdentitiesNotifyEndpointsApart(t *testing.T) {
 	base := Endpoint{URL: "https://example.com/a", CA: "ca", Cert: "cert", Key: "key", OAuth: &OAuth{"t", "c", "s", "o", "a"}, MinTLS: "1.2"}
 	same := base
 	same.OAuth = &OAuth{"t", "c", "s", "o", "a"}
-	if base.Identity() != same.Identity() {
-		t.Error("equal endpoints differ")
-	}
+	testkit.Equal(t, base.Identity(), same.Identity(), "equal endpoints differ")
 	seen := map[string]string{base.Identity(): "base"}
 	for name, change := range map[string]func(*Endpoint){
 		"path":        func(e *Endpoint) { e.URL = "https://example.com/b" },

@@ -105,8 +105,6 @@ func TestANetworkThatIsNoneIsRefused(t *testing.T) {
 func TestWhatIsNoAddressIsNotConnectedTo(t *testing.T) {
 	g, _ := newGuard(Config{})
 	for _, text := range []string{"", "8.8.8.8", "name:80", "/run/socket"} {
-		if err := g.control("tcp", text, nil); !errors.Is(err, ErrForbidden) {
-			t.Errorf("%q gives %v, want ErrForbidden", text, err)
-		}
+		testkit.ErrorIs(t, g.control("tcp", text, nil), ErrForbidden, "%q", text)
 	}
 }

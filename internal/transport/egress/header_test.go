@@ -1,6 +1,10 @@
 package egress
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
 
 func TestWhichHeadersMayBeSent(t *testing.T) {
 	for name, x := range map[string]struct {
@@ -24,9 +28,7 @@ func TestWhichHeadersMayBeSent(t *testing.T) {
 		"the connection":             {"Connection", "X-Env", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Sendable(x.name, x.value); got != x.want {
-				t.Errorf("%q: %q gives %v", x.name, x.value, got)
-			}
+			testkit.Equal(t, Sendable(x.name, x.value), x.want, "%q: %q", x.name, x.value)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // slow answers 200 after a while, unless the request ends before.
@@ -120,9 +121,7 @@ func TestTooManyLateRequests(t *testing.T) {
 		for range 10 {
 			all.Go(func() {
 				a := c.Do(t.Context(), late())
-				if a.Outcome != retry.TimedOut {
-					t.Errorf("%+v", a)
-				}
+				testkit.Equal(t, a.Outcome, retry.TimedOut, "%+v", a)
 				if a.Late != nil {
 					mu.Lock()
 					goingOn++
@@ -134,9 +133,7 @@ func TestTooManyLateRequests(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if goingOn != 3 {
-			t.Errorf("%d go on, want 3", goingOn)
-		}
+		testkit.Equal(t, goingOn, 3, "go on")
 		if a := c.Do(t.Context(), late()); a.Late == nil {
 			t.Error("the places are not free again")
 		}
@@ -234,9 +231,7 @@ func TestALateRequestGivesItsBodyBack(t *testing.T) {
 		}
 		<-a.Late
 		synctest.Wait()
-		if released != 1 {
-			t.Errorf("released %d times in all", released)
-		}
+		testkit.Equal(t, released, 1, "released … times in all")
 	})
 }
 

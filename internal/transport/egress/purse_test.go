@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // bank is a token server and an endpoint that takes the tokens it has not revoked.
@@ -83,14 +84,10 @@ func TestATokenIsGotOnceAndUsedUntilItExpires(t *testing.T) {
 		do()
 		time.Sleep(58 * time.Minute)
 		do()
-		if n := b.issued.Load(); n != 1 {
-			t.Errorf("%d tokens after 58 minutes", n)
-		}
+		testkit.Equal(t, b.issued.Load(), 1, "tokens after 58 minutes")
 		time.Sleep(time.Minute + time.Second)
 		do()
-		if n := b.issued.Load(); n != 2 {
-			t.Errorf("%d tokens shortly before the first expires", n)
-		}
+		testkit.Equal(t, b.issued.Load(), 2, "tokens shortly before the first expires")
 		form := b.asked.Load()
 		user, secret, _ := form.BasicAuth()
 		if form.Form.Get("grant_type") != "client_credentials" || form.Form.Get("scope") != "a b" || form.Form.Get("audience") != "them" || user != "me" || secret != "s3cret" {
@@ -123,9 +120,7 @@ func TestOneCallForAllWhoWait(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := b.issued.Load(); n != 1 {
-			t.Errorf("the token server was asked %d times", n)
-		}
+		testkit.Equal(t, b.issued.Load(), 1, "the token server was asked")
 	})
 }
 
@@ -145,9 +140,7 @@ func TestARefusedTokenIsReplacedAtOnce(t *testing.T) {
 				time.Sleep(tokenPause)
 			}
 		}
-		if n := b.issued.Load(); n != 4 {
-			t.Errorf("%d tokens", n)
-		}
+		testkit.Equal(t, b.issued.Load(), 4, "tokens")
 	})
 }
 
@@ -196,9 +189,7 @@ func TestATokenServerThatFails(t *testing.T) {
 				t.Errorf("%s: %v", a.Outcome, a.Err)
 			}
 		}
-		if n := b.calls.Load(); n != 0 {
-			t.Errorf("%d requests went out without a token", n)
-		}
+		testkit.Equal(t, b.calls.Load(), 0, "requests went out without a token")
 		asked := b.issued.Load()
 		if asked > 2 { // as header and in the body, as the library does
 			t.Errorf("the token server was asked %d times in a row", asked)

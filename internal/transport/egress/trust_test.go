@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // serveTLS runs a server that answers with the protocol and the client's name.
@@ -103,9 +104,7 @@ func TestTransportsAreSharedAndForgotten(t *testing.T) {
 			t.Fatalf("route %d has a transport of its own: %v", i, err)
 		}
 	}
-	if n := len(c.trusts.items); n != 1 {
-		t.Errorf("%d transports", n)
-	}
+	testkit.Equal(t, len(c.trusts.items), 1, "transports")
 
 	made, forgotten := 0, map[int]bool{}
 	small := newCache(3, func(k int) (int, error) { made++; return k, nil }, func(v int) { forgotten[v] = true })

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -119,14 +118,10 @@ func TestCloseLeavesWhatWasWritten(t *testing.T) {
 		"deadline": func() error { return near.SetDeadline(time.Time{}) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			if err := do(); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("%s after Close: %v", what, err)
-			}
+			testkit.ErrorIs(t, do(), net.ErrClosed, "%s after Close", what)
 		})
 	}
-	if err := near.Close(); err != nil {
-		t.Errorf("the second Close: %v", err)
-	}
+	testkit.Check(t, near.Close(), "the second Close")
 }
 
 // One direction ends, the other goes on.
@@ -235,9 +230,7 @@ func TestListener(t *testing.T) {
 			for {
 				conn, err := l.Accept()
 				if err != nil {
-					if !errors.Is(err, net.ErrClosed) {
-						t.Error(err)
-					}
+					testkit.ErrorIs(t, err, net.ErrClosed)
 					return
 				}
 				name, _ := io.ReadAll(conn)
@@ -255,9 +248,7 @@ func TestListener(t *testing.T) {
 		l.Close()
 		l.Close()
 		all.Wait()
-		if !slices.Equal(names, []string{"a", "b"}) {
-			t.Errorf("accepted %v", names)
-		}
+		testkit.Slices(t, names, []string{"a", "b"}, "accepted")
 		if _, err := l.Dial(t.Context()); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("dial after Close: %v", err)
 		}

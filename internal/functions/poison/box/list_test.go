@@ -9,12 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F4: what lies in a poison hub is listed, the newest first, also over partitions.
@@ -44,16 +43,12 @@ func TestList(t *testing.T) {
 			{"since a time", Query{Since: began.Add(-4 * time.Minute)}, "b5 a4 a3 b2"},
 			{"none", Query{Function: "c"}, ""},
 		} {
-			if got := ids(y.list("BAD", test.q)); got != test.want {
-				t.Errorf("%s: got %s, want %s", test.name, got, test.want)
-			}
+			testkit.Equal(t, ids(y.list("BAD", test.q)), test.want, "%s", test.name)
 		}
 		one := y.list("bad", Query{Limit: 1})[0]
 		want := Entry{Record: poisonEvent("b", 5), PoisonHub: "bad", PoisonPartition: "1", PoisonSequence: 2}
 		want.At = one.At
-		if diff := cmp.Diff(want, one); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Diff(t, want, one)
 	})
 }
 
@@ -86,9 +81,7 @@ func TestAListReadsNoMoreThanItNeeds(t *testing.T) {
 		}
 		y.publish("bad", "0", some...)
 	}
-	if got := ids(y.list("bad", Query{Limit: 3})); got != "a4999 a4998 a4997" {
-		t.Errorf("got %s", got)
-	}
+	testkit.Equal(t, ids(y.list("bad", Query{Limit: 3})), "a4999 a4998 a4997")
 	if n := y.read.Load(); n > 200 {
 		t.Errorf("it read %d events", n)
 	}
@@ -245,9 +238,7 @@ func TestStrangersInAPoisonHub(t *testing.T) {
 	y.publish("bad", "0", event.Event{Properties: map[string]any{poison.PropertyID: "x"}}, event.Text("hello"))
 	y.die("bad", "0", poisonEvent("a", 1))
 	y.publish("bad", "0", event.Event{Value: []any{nil}})
-	if got := ids(y.list("bad", Query{})); got != "a1" {
-		t.Errorf("got %s", got)
-	}
+	testkit.Equal(t, ids(y.list("bad", Query{})), "a1")
 	if _, done, failed := y.redrive("bad", RedriveConfig{}); done != 0 || failed != 1 {
 		t.Errorf("redriven %d, failed %d to a hub that is not there", done, failed)
 	}

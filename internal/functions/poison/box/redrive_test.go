@@ -22,6 +22,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F4: redriven events are the originals, where they came from, oldest first, for their function alone.
@@ -42,9 +43,7 @@ func TestRedrive(t *testing.T) {
 			t.Fatalf("done %d, failed %d: %+v", done, failed, reported)
 		}
 		orders := y.events("orders")
-		if got := bodies(orders["1"]); got != "0 1 2 3" {
-			t.Errorf("partition 1 got %s", got)
-		}
+		testkit.Equal(t, bodies(orders["1"]), "0 1 2 3", "partition 1")
 		ev := orders[strconv.Itoa(broker.PartitionForKey("customer-42", 4))]
 		if len(ev) != 1 || ev[0].Key != "customer-42" || ev[0].Properties["x"] != int32(1) || poison.For(ev[0]) != "a" || ev[0].Properties[poison.PropertyRedriven] != int32(1) {
 			t.Errorf("the event with a key is %+v", ev)
@@ -59,9 +58,7 @@ func TestWhatWasRedrivenIsRemembered(t *testing.T) {
 	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Function: "a"}}); done != 2 {
 		t.Errorf("%d were redriven", done)
 	}
-	if got := ids(y.list("bad", Query{})); got != "b2" {
-		t.Errorf("left are %s", got)
-	}
+	testkit.Equal(t, ids(y.list("bad", Query{})), "b2", "left")
 	all := y.list("bad", Query{Redriven: true})
 	if ids(all) != "a3 b2 a1" || !all[0].WasRedriven || all[1].WasRedriven || all[0].RedrivenAt.IsZero() {
 		t.Errorf("all are %+v", all)
@@ -78,9 +75,7 @@ func TestWhatWasRedrivenIsRemembered(t *testing.T) {
 	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Redriven: true, IDs: []string{"a/orders/1/1"}}}); done != 1 {
 		t.Errorf("again %d", done)
 	}
-	if got := bodies(y.events("orders")["1"]); got != "1 3 2 1" {
-		t.Errorf("orders got %s", got)
-	}
+	testkit.Equal(t, bodies(y.events("orders")["1"]), "1 3 2 1", "orders")
 }
 
 // F4: an event that comes back again and again is not sent round for ever.
@@ -95,9 +90,7 @@ func TestTheLoopGuard(t *testing.T) {
 	if done != 3 || failed != 2 || !errors.Is(reported[0].Err, ErrLoop) {
 		t.Errorf("done %d, failed %d, %v", done, failed, reported[0].Err)
 	}
-	if got := ids(y.list("bad", Query{})); got != "a4 a3" {
-		t.Errorf("left are %s", got)
-	}
+	testkit.Equal(t, ids(y.list("bad", Query{})), "a4 a3", "left")
 	if _, done, failed = y.redrive("bad", RedriveConfig{Force: true}); done != 2 || failed != 0 {
 		t.Errorf("forced %d, failed %d", done, failed)
 	}
@@ -118,13 +111,9 @@ func TestAPoisonEventWhosePartitionIsGone(t *testing.T) {
 	}
 	for _, r := range reported {
 		var missing *broker.NotFoundError
-		if (r.Sequence == 3) != errors.As(r.Err, &missing) {
-			t.Errorf("%s: %v", r.ID, r.Err)
-		}
+		testkit.Equal(t, (r.Sequence == 3), errors.As(r.Err, &missing), "%s: %v", r.ID, r.Err)
 	}
-	if got := ids(y.list("bad", Query{})); got != "a3" {
-		t.Errorf("left are %s", got)
-	}
+	testkit.Equal(t, ids(y.list("bad", Query{})), "a3", "left")
 }
 
 // from is a poison event that names another hub than orders.
@@ -151,9 +140,7 @@ func TestPoisonEventsOfSeveralHubsAreNotRedrivenTogether(t *testing.T) {
 	if all := ids(y.list("bad", Query{})); len(y.events("orders")["1"]) != 0 || len(y.events("payroll")["1"]) != 0 || all != "a5 a4 b3 a2 a1" {
 		t.Errorf("something went out, left are %s", all)
 	}
-	if got := ids(y.list("bad", Query{Source: "ORDERS"})); got != "b3 a2 a1" {
-		t.Errorf("listed of orders are %s", got)
-	}
+	testkit.Equal(t, ids(y.list("bad", Query{Source: "ORDERS"})), "b3 a2 a1", "listed of orders")
 	if _, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Function: "b"}}); done != 1 || failed != 0 {
 		t.Errorf("those of a function come from one hub: done %d, failed %d", done, failed)
 	}
@@ -254,9 +241,7 @@ func TestAPoisonEventThatIsRefusedDoesNotKeepThoseBesideIt(t *testing.T) {
 	if done != 2 || failed != 1 || !errors.Is(reported[1].Err, errBroken) {
 		t.Errorf("done %d, failed %d: %+v", done, failed, reported)
 	}
-	if got := bodies(y.events("orders")["1"]); got != "1 3" {
-		t.Errorf("orders got %s", got)
-	}
+	testkit.Equal(t, bodies(y.events("orders")["1"]), "1 3", "orders")
 }
 
 // F4: after a crash between publishing and marking an event is redriven twice, never not at all.
@@ -279,9 +264,7 @@ func TestACrashBetweenPublishingAndMarking(t *testing.T) {
 	if done, _, err := after.Redrive(t.Context(), "bad", RedriveConfig{}); done != 2 || err != nil {
 		t.Errorf("then done %d, %v", done, err)
 	}
-	if got := bodies(y.events("orders")["1"]); got != "1 2 1 2" {
-		t.Errorf("orders got %s", got)
-	}
+	testkit.Equal(t, bodies(y.events("orders")["1"]), "1 2 1 2", "orders")
 	if done, _, err := after.Redrive(t.Context(), "bad", RedriveConfig{}); done != 0 || err != nil {
 		t.Errorf("at last done %d, %v", done, err)
 	}
@@ -323,9 +306,7 @@ func TestAHubMadeAnewHasNoMarks(t *testing.T) {
 		for range 2 {
 			y.hub("Bad", 1)
 			y.die("bad", "0", poisonEvent("a", 1))
-			if got := ids(y.list("bad", Query{})); got != "a1" {
-				t.Errorf("listed %q", got)
-			}
+			testkit.Equal(t, ids(y.list("bad", Query{})), "a1", "listed")
 			if _, done, _ := y.redrive("BAD", RedriveConfig{}); done != 1 {
 				t.Errorf("%d redriven", done)
 			}
@@ -353,9 +334,7 @@ func TestAMarkThatIsOlderThanItsPoisonEvent(t *testing.T) {
 		must(t, m.of("0").Redriven(t.Context(), numbers, time.Now().UnixMilli()))
 		time.Sleep(time.Second)
 		y.dieMany(300)
-		if n := len(y.list("bad", Query{Limit: 1000})); n != 300 {
-			t.Errorf("listed %d", n)
-		}
+		testkit.Equal(t, len(y.list("bad", Query{Limit: 1000})), 300, "listed")
 		if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 300 {
 			t.Errorf("redriven %d", done)
 		}
@@ -405,9 +384,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(y.events("orders")["1"]); n != 200 {
-		t.Errorf("%d have come", n)
-	}
+	testkit.Equal(t, len(y.events("orders")["1"]), 200, "have come")
 }
 
 // What is marked is stored as it always was, and has room. Poison events whose retention is over take their marks along, and so do earlier

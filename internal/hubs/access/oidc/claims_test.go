@@ -3,7 +3,6 @@ package oidc
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -49,9 +48,7 @@ func TestClaims(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			var c claims
 			testkit.Must(t, json.Unmarshal([]byte(tt.claims), &c))
-			if got := c.scopes(); !slices.Equal(got, tt.want) {
-				t.Errorf("got %+v", got)
-			}
+			testkit.Slices(t, c.scopes(), tt.want)
 		})
 	}
 }

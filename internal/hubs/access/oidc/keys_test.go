@@ -40,17 +40,13 @@ func TestKeysTakenBack(t *testing.T) {
 		i.show(fresh)
 		time.Sleep(maxAge - 1)
 		check("while the keys are young", old, nil)
-		if got := i.questions("/keys"); got != 1 {
-			t.Errorf("asked %d times", got)
-		}
+		testkit.Equal(t, i.questions("/keys"), 1, "asked times")
 		time.Sleep(time.Nanosecond)
 		check("when they are old, from what is known", old, nil)
 		synctest.Wait()
 		check("when the new ones have come", old, auth.ErrSignature)
 		check("the other", fresh, nil)
-		if got := i.questions("/keys"); got != 2 {
-			t.Errorf("asked %d times", got)
-		}
+		testkit.Equal(t, i.questions("/keys"), 2, "asked times")
 	})
 }
 
@@ -73,9 +69,7 @@ func TestKnownKeysStay(t *testing.T) {
 				time.Sleep(maxAge)
 				began := time.Now()
 				check("a known key", key, nil)
-				if took := time.Since(began); took != 0 {
-					t.Errorf("it took %v", took)
-				}
+				testkit.Equal(t, time.Since(began), 0, "it took")
 				check("a key that only the issuer could know", stranger, auth.ErrUnavailable)
 				check("a known key after that", key, nil)
 			})
@@ -121,9 +115,7 @@ func TestHungIssuer(t *testing.T) {
 		if _, err := v.Verify(t.Context(), token); !errors.Is(err, auth.ErrUnavailable) || time.Since(began) != askTimeout+askPause-1 {
 			t.Errorf("in the pause: %v after %v", err, time.Since(began))
 		}
-		if got := i.questions(discovery); got != 1 {
-			t.Errorf("asked %d times", got)
-		}
+		testkit.Equal(t, i.questions(discovery), 1, "asked times")
 		i.set(func() { i.hung = "" })
 		time.Sleep(time.Nanosecond)
 		if _, err := v.Verify(t.Context(), token); err != nil {
@@ -182,9 +174,7 @@ func TestFreshKeysAreAnAnswer(t *testing.T) {
 		for range 3 {
 			check("a stranger's", newKey(t, "x"), auth.ErrSignature)
 		}
-		if got := i.questions("/keys"); got != 1 {
-			t.Errorf("asked %d times", got)
-		}
+		testkit.Equal(t, i.questions("/keys"), 1, "asked times")
 	})
 }
 
@@ -217,14 +207,10 @@ func TestIssuerIsLeftInPeace(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 		}
-		if away.asked != 1 {
-			t.Errorf("asked %d times", away.asked)
-		}
+		testkit.Equal(t, away.asked, 1, "asked times")
 		time.Sleep(askPause)
 		v.Verify(t.Context(), token)
-		if away.asked != 2 {
-			t.Errorf("asked %d times after a pause", away.asked)
-		}
+		testkit.Equal(t, away.asked, 2, "asked … times after a pause")
 	})
 }
 

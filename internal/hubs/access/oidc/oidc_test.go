@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,9 +43,7 @@ func TestGoodToken(t *testing.T) {
 		}))
 		testkit.Must(t, err)
 		want := []auth.Scope{{Path: "orders", Rights: auth.Send}, {Rights: auth.Listen}}
-		if !slices.Equal(grant.Scopes, want) {
-			t.Errorf("got %+v", grant)
-		}
+		testkit.Slices(t, grant.Scopes, want, "got %+v", grant)
 		if grant.Holder != "tester" || !grant.Expires.Equal(end) {
 			t.Errorf("got %+v", grant)
 		}
@@ -118,9 +115,7 @@ func TestNonsenseIsNotAskedAbout(t *testing.T) {
 	if _, err := open(t, i).Verify(t.Context(), "nonsense"); !errors.Is(err, auth.ErrMalformed) {
 		t.Errorf("got %v", err)
 	}
-	if got := i.questions(discovery); got != 0 {
-		t.Errorf("%d questions", got)
-	}
+	testkit.Equal(t, i.questions(discovery), 0, "questions")
 }
 
 // Tokens of a new key are good as soon as the issuer shows it.

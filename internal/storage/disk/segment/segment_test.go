@@ -79,9 +79,7 @@ func TestBatchRoundTrip(t *testing.T) {
 			if err != nil || got.Info != want || string(got.Body) != body || need != len(b) || got.Bytes != len(b) {
 				t.Errorf("%d bytes of body: got %+v, %v", len(body), got.Info, err)
 			}
-			if got.DurableTo(4096) != 4000 {
-				t.Errorf("durable to %d, want 4000", got.DurableTo(4096))
-			}
+			testkit.Equal(t, got.DurableTo(4096), 4000, "durable")
 		}
 	}
 }
@@ -145,9 +143,7 @@ func TestDamageBeforeADurableBatchIsAHole(t *testing.T) {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	want := segment.Hole{From: offsets[1], To: offsets[2], First: 101, Next: 102}
-	if found.Holes[0] != want {
-		t.Errorf("hole %+v, want %+v", found.Holes[0], want)
-	}
+	testkit.Equal(t, found.Holes[0], want, "hole")
 }
 
 func TestDamageThatNoLaterBatchVouchesForIsTheEnd(t *testing.T) {
@@ -206,9 +202,7 @@ func TestIndexFindsWhereToBegin(t *testing.T) {
 	for i := range int64(100) {
 		x = x.Add(segment.Entry{First: i * 10, Time: 1000 + i/2*2, Offset: 64 + i*segment.IndexEvery/2})
 	}
-	if len(x) != 50 {
-		t.Fatalf("%d entries, want every second batch", len(x))
-	}
+	testkit.MustEqual(t, len(x), 50, "entries")
 	for _, tt := range []struct{ sequence, want int64 }{
 		{0, 64}, {19, 64}, {20, 64 + segment.IndexEvery}, {21, 64 + segment.IndexEvery}, {5000, x[49].Offset}, {-1, 64},
 	} {

@@ -8,21 +8,18 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Every operation fails as it is told to, and is counted; one whose answer is lost is done.
 func TestFaulty(t *testing.T) {
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer engine.Close()
 	f, broken := logtest.NewFaulty(engine), errors.New("broken")
 	id := eventlog.PartitionID{Log: "x"}
 	log, err := f.Partition(id, eventlog.Retention{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	batch := eventlog.Batch{Events: []eventlog.Event{{Message: []byte("a")}}}
 	cursor := func(read func(eventlog.Cursor) error) error {
 		c, err := log.Cursor(t.Context(), eventlog.Earliest())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A change is in use when the call returns, also where the watch was faster, and Apply has heard of
@@ -51,9 +52,7 @@ func TestRead(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := x.Load(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, x.Load(ctx), context.Canceled)
 }
 
 // Two changes of one entry both last, whichever comes first.
@@ -99,9 +98,7 @@ func TestWhatChangeReturns(t *testing.T) {
 	if _, err := x.Change(t.Context(), orders, func(*string) error { return nil }); !errors.Is(err, errBroken) {
 		t.Errorf("of a store that fails: %v", err)
 	}
-	if err := x.Delete(t.Context(), before); !errors.Is(err, errBroken) {
-		t.Errorf("deletion by a store that fails: %v", err)
-	}
+	testkit.ErrorIs(t, x.Delete(t.Context(), before), errBroken, "deletion by a store that fails")
 	x.want(1, map[string]string{"orders": "1"})
 	s.change = nil
 	if _, err := x.Put(t.Context(), Item[string]{Key: orders, Revision: before.Revision, Value: "{"}); !errors.Is(err, errUnreadable) {
@@ -138,13 +135,9 @@ func TestRemove(t *testing.T) {
 		}
 		return do()
 	}
-	if err := x.Remove(t.Context(), orders); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, x.Remove(t.Context(), orders))
 	x.want(1, nil)
-	if err := x.Remove(t.Context(), orders); !errors.Is(err, meta.ErrNotFound) {
-		t.Errorf("once more: %v", err)
-	}
+	testkit.ErrorIs(t, x.Remove(t.Context(), orders), meta.ErrNotFound, "once more")
 }
 
 // What is known to be no more is not shown until the watch reports what took its place.
@@ -198,9 +191,7 @@ func TestDeleteAll(t *testing.T) {
 			return do()
 		}
 		began, calls := time.Now(), x.calls
-		if err := x.DeleteAll(t.Context(), items); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, x.DeleteAll(t.Context(), items))
 		if took := time.Since(began); took > time.Second || x.calls != calls+1 {
 			t.Errorf("it took %v and %d calls of Apply", took, x.calls-calls)
 		}
@@ -208,9 +199,7 @@ func TestDeleteAll(t *testing.T) {
 		x.run()
 		synctest.Wait()
 		x.want(1, map[string]string{"1": "2"})
-		if err := x.DeleteAll(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, x.DeleteAll(t.Context(), nil))
 	})
 }
 
@@ -230,18 +219,14 @@ func TestDeleteAllStopsAtAnError(t *testing.T) {
 			}
 			return do()
 		}
-		if err := x.DeleteAll(t.Context(), items); !errors.Is(err, errBroken) {
-			t.Errorf("got %v", err)
-		}
+		testkit.ErrorIs(t, x.DeleteAll(t.Context(), items), errBroken)
 		left, err := s.List(t.Context(), prefix)
 		if err != nil || len(left) != len(x.Items()) || len(left) < deletions || len(left) == len(items) {
 			t.Errorf("left are %d, known %d, %v", len(left), len(x.Items()), err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := x.DeleteAll(ctx, x.Items()); !errors.Is(err, context.Canceled) {
-			t.Errorf("after its client has left: %v", err)
-		}
+		testkit.ErrorIs(t, x.DeleteAll(ctx, x.Items()), context.Canceled, "after its client has left")
 	})
 }
 
@@ -311,9 +296,7 @@ func TestManyCount(t *testing.T) {
 						if err == nil {
 							break
 						}
-						if !errors.Is(err, meta.ErrConflict) {
-							t.Error(err)
-						}
+						testkit.ErrorIs(t, err, meta.ErrConflict)
 					}
 				}
 			})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var errBroken = errors.New("no such disk")
@@ -156,9 +157,7 @@ func (x *table) hear(updates []Update[string]) {
 func load(t testing.TB, s meta.Store) *table {
 	t.Helper()
 	x := newTable(t, s)
-	if err := x.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, x.Load(t.Context()))
 	return x
 }
 
@@ -185,17 +184,13 @@ func (x *table) put(key, value string) Item[string] {
 		x.t.Fatal(err)
 	}
 	item, err := x.Put(x.t.Context(), Item[string]{Key: prefix + key, Revision: there.Revision, Value: value})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	testkit.Must(x.t, err)
 	return item
 }
 
 func (x *table) delete(key string) {
 	x.t.Helper()
-	if err := x.Remove(x.t.Context(), prefix+key); err != nil {
-		x.t.Fatal(err)
-	}
+	testkit.Must(x.t, x.Remove(x.t.Context(), prefix+key))
 }
 
 // want checks what the table holds, and that Apply heard the same. remembers is how many keys it

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What one process changes the others know, without being asked.
@@ -237,18 +238,14 @@ func TestUnreadableEntry(t *testing.T) {
 		good := other.put("orders", "1")
 		synctest.Wait()
 		bad, err := s.CompareAndSet(t.Context(), good.Key, good.Revision, []byte("{"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := s.CompareAndSet(t.Context(), prefix+"new", 0, []byte("{")); err != nil {
 			t.Fatal(err)
 		}
 		other.put("other", "1")
 		synctest.Wait()
 		x.want(2, map[string]string{"orders": "1", "other": "1"})
-		if err := newTable(t, s).Load(t.Context()); !errors.Is(err, errUnreadable) {
-			t.Errorf("load: %v", err)
-		}
+		testkit.ErrorIs(t, newTable(t, s).Load(t.Context()), errUnreadable, "load")
 		if _, err := x.Read(t.Context(), good.Key); !errors.Is(err, errUnreadable) {
 			t.Errorf("read: %v", err)
 		}
@@ -259,9 +256,7 @@ func TestUnreadableEntry(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		x.want(2, map[string]string{"orders": "1", "other": "1"})
-		if err := s.Delete(t.Context(), good.Key, bad); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Delete(t.Context(), good.Key, bad))
 		synctest.Wait()
 		x.want(1, map[string]string{"other": "1"})
 	})

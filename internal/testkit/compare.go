@@ -1,0 +1,106 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The functions here compare what a test got with what it wants. They take a format and its
+// arguments last, which say what was compared; without them the values speak for themselves.
+
+// Equal reports a value other than the wanted one.
+func Equal[V comparable](t T, got, want V, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Error(differ(got, want, what))
+	}
+}
+
+// MustEqual ends the test at a value other than the wanted one.
+func MustEqual[V comparable](t T, got, want V, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Fatal(differ(got, want, what))
+	}
+}
+
+// Slices reports a slice with other elements than the wanted ones; nil equals empty.
+func Slices[S ~[]E, E comparable](t T, got, want S, what ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Error(differ(got, want, what))
+	}
+}
+
+// MustSlices ends the test at a slice with other elements than the wanted ones.
+func MustSlices[S ~[]E, E comparable](t T, got, want S, what ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatal(differ(got, want, what))
+	}
+}
+
+// Deep reports a value that is not deeply equal to the wanted one; nil differs from empty.
+func Deep(t T, got, want any, what ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Error(differ(got, want, what))
+	}
+}
+
+// ErrorIs reports an error of another kind than the wanted one.
+func ErrorIs(t T, err, want error, what ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Error(differ(err, want, what))
+	}
+}
+
+// MustErrorIs ends the test at an error of another kind than the wanted one.
+func MustErrorIs(t T, err, want error, what ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatal(differ(err, want, what))
+	}
+}
+
+// Diff reports where the wanted value and the one there is differ.
+func Diff(t T, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Error("-want +got\n", diff)
+	}
+}
+
+// MustDiff ends the test where the wanted value and the one there is differ.
+func MustDiff(t T, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Fatal("-want +got\n", diff)
+	}
+}
+
+func differ(got, want any, what []any) string {
+	verb := "%+v"
+	switch got.(type) {
+	case string, []byte, []string:
+		verb = "%q"
+	}
+	label := "got "
+	if len(what) > 0 {
+		label = labelled(what)
+	}
+	return label + fmt.Sprintf(verb+", want "+verb, got, want)
+}
+
+// labelled is the text of a format and its arguments, if there are any, before a report.
+func labelled(what []any) string {
+	if len(what) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(what[0].(string), what[1:]...) + ": "
+}
