@@ -1,15 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"path/filepath"
-	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
-	"github.com/eventyard/eventyard/internal/hubs/access/oidc"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -45,44 +42,9 @@ type Access struct {
 	Readable []Policy
 }
 
-// openAccess opens the registry of policies and sees to it that the configured ones exist.
-func (y *yard) openAccess(ctx context.Context, cfg Config, open openListeners) (err error) {
-	settings := access.Config{
-		Meta: y.storage.Meta, Hub: y.hubCreated, Development: open.development(), AnyBearer: cfg.AcceptAnyJWT, Log: cfg.Log,
-	}
-	y.passes = newPasses(nil)
-	if cfg.OIDC.Issuer != "" {
-		y.bearer, err = oidc.New(oidc.Config{Issuer: cfg.OIDC.Issuer, Audience: cfg.OIDC.Audience})
-		if err != nil {
-			return err
-		}
-		y.passes.others = y.bearer
-	}
-	settings.Bearer = y.passes
-	if y.access, err = access.Open(ctx, settings); err != nil {
-		return err
-	}
-	// Before the configured policies: only what was there by now could be read.
-	if y.secrets, err = y.openSecrets(ctx, open); err != nil {
-		return err
-	}
-	for _, p := range cfg.Policies {
-		if err := y.ensurePolicy(ctx, cfg.Log, p); err != nil {
-			return fmt.Errorf("configured policy %s: %w", p.Name, err)
-		}
-	}
-	return nil
-}
-
-// hubCreated is how access learns of hubs.
-func (y *yard) hubCreated(name string) (time.Time, bool) {
-	hub, err := y.broker.Hub(name)
-	return hub.Created, err == nil
-}
-
 // ensurePolicy makes a policy what the configuration says. One that differs is made
 // anew; a crash in between is mended by the next start.
-func (y *yard) ensurePolicy(ctx context.Context, log *slog.Logger, p Policy) error {
+func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 	rights, err := auth.ParseRights(p.Rights)
 	if err != nil {
 		return err
@@ -94,17 +56,13 @@ func (y *yard) ensurePolicy(ctx context.Context, log *slog.Logger, p Policy) err
 	case err != nil:
 		return err
 	default:
-		if want.Primary == "" {
-			want.Primary = there.Primary
-		}
-		if want.Secondary == "" {
-			want.Secondary = there.Secondary
-		}
+		want.Primary = cmp.Or(want.Primary, there.Primary)
+		want.Secondary = cmp.Or(want.Secondary, there.Secondary)
 		if want.Rights == there.Rights && want.Primary == there.Primary && want.Secondary == there.Secondary {
 			return nil
 		}
 		if want.Primary != there.Primary || want.Secondary != there.Secondary {
-			log.Warn("the declared keys of a policy replace those it had, made or given at run time or declared before; who uses the old ones is let in no more",
+			y.cfg.Log.Warn("the declared keys of a policy replace those it had, made or given at run time or declared before; who uses the old ones is let in no more",
 				"policy", there.Name, "hub", there.Hub)
 		}
 		if err := y.access.Delete(ctx, p.Hub, p.Name); err != nil {
@@ -118,14 +76,15 @@ func (y *yard) ensurePolicy(ctx context.Context, log *slog.Logger, p Policy) err
 // describeAccess keeps the root policy's connection string in the data folder, and finds
 // out what is to be told of it. It comes last: what is to be told only once counts as
 // told from then on.
-func (y *yard) describeAccess(ctx context.Context, cfg Config, open openListeners) error {
-	y.root = &rootString{dir: vfs.OS(cfg.DataDir), at: open.connectTo(cfg.Host), policies: y.access}
+func (y *yard) describeAccess(ctx context.Context) error {
+	y.root = &rootString{dir: vfs.OS(y.cfg.DataDir), at: y.open.connectTo(y.cfg.Host), policies: y.access}
 	kept, err := y.root.keep()
 	if err != nil {
 		return err
 	}
 	y.reported = Access{
-		Development: open.development(), ConnectionString: kept.String(), File: filepath.Join(cfg.DataDir, ConnectionStringFile),
+		Development: y.open.development(), ConnectionString: kept.String(),
+		File: filepath.Join(y.cfg.DataDir, ConnectionStringFile),
 	}
 	if y.reported.Development {
 		kept.Key = auth.DevelopmentKey

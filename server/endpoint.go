@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/api/azureblob"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -95,4 +96,82 @@ func (d openListener) reachedBy(r *http.Request) string {
 		return ""
 	}
 	return (&url.URL{Host: r.Host}).Hostname()
+}
+
+// blobEndpointFor gives the HTTP listener what it writes into connection strings for storage
+// clients: the account's URL, by the same rules as endpointFor.
+func (o openListeners) blobEndpointFor(host string) func(*http.Request, bool) string {
+	return func(r *http.Request, tls bool) string {
+		for _, d := range o {
+			if d.TLS == tls && strings.HasPrefix(d.Name, "http") {
+				at := d.connectTo(cmp.Or(host, d.reachedBy(r))).Endpoint
+				return d.Name + strings.TrimPrefix(at, "sb") + strings.TrimPrefix(azureblob.Prefix, "/") + azureblob.Account
+			}
+		}
+		return ""
+	}
+}
+
+// linkBase is the URL of the HTTP listener for whoever is sent a link: the public one, else that of the
+// plain listener, else that of the other; empty where there is none.
+func (o openListeners) linkBase(cfg Config) string {
+	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), o.httpBase(cfg, nil, false), o.httpBase(cfg, nil, true))
+}
+
+// httpBase is the URL of the HTTP listener with TLS or without, as a client reaches it who sent a request, or
+// anybody if there is none; empty where there is no such listener.
+func (o openListeners) httpBase(cfg Config, r *http.Request, tls bool) string {
+	for _, d := range o {
+		if d.TLS != tls || !strings.HasPrefix(d.Name, "http") {
+			continue
+		}
+		host := cfg.Host
+		if r != nil {
+			host = cmp.Or(host, d.reachedBy(r))
+		}
+		return d.Name + strings.TrimSuffix(strings.TrimPrefix(d.connectTo(host).Endpoint, "sb"), "/")
+	}
+	return ""
+}
+
+// publishURL is where a topic is published to. The public URL is one of them.
+func (o openListeners) publishURL(cfg Config, r *http.Request, topic string, tls bool) string {
+	base := o.httpBase(cfg, r, tls)
+	if cfg.PublicURL != "" {
+		base = ""
+		if strings.HasPrefix(cfg.PublicURL, "https:") == tls {
+			base = strings.TrimSuffix(cfg.PublicURL, "/")
+		}
+	}
+	if base == "" {
+		return ""
+	}
+	return base + "/topics/" + topic + "/api/events"
+}
+
+// resumeBase is the URL of the links in notices. Whoever has such a link can resume, so it names the
+// TLS listener where others can reach that.
+func (o openListeners) resumeBase(cfg Config) string {
+	reachable := slices.DeleteFunc(slices.Clone(o), func(d openListener) bool { return d.OnLoopback() })
+	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), reachable.httpBase(cfg, nil, true), reachable.httpBase(cfg, nil, false), o.linkBase(cfg))
+}
+
+// tlsAddresses are the addresses by which clients find the TLS listeners: those they are bound to,
+// and those in the configuration.
+func (o openListeners) tlsAddresses(cfg Config) []string {
+	var addresses []string
+	for _, d := range o {
+		if d.TLS {
+			addresses = append(addresses, d.Address)
+		}
+	}
+	if len(addresses) == 0 {
+		return nil
+	}
+	for _, d := range cfg.listeners() {
+		if d.TLS && d.Open() {
+			addresses = append(addresses, d.Address)
+		}
+	}
+	return addresses
 }

@@ -22,32 +22,43 @@ const (
 
 // ensureSubscriptions makes the configured subscriptions, each again and again until it is there: an
 // endpoint that does not answer is no reason for others to wait. It ends with ctx.
-func (y *yard) ensureSubscriptions(ctx context.Context, cfg Config) error {
+func (y *yard) ensureSubscriptions(ctx context.Context) error {
 	var all sync.WaitGroup
 	turns := make(chan struct{}, subscribeAtOnce)
-	for _, s := range cfg.Subscriptions {
-		all.Go(func() { y.keepEnsuring(ctx, s, turns, cfg.Log.With("subscription", s.Name)) })
+	for _, s := range y.cfg.Subscriptions {
+		all.Go(func() { y.keepEnsuring(ctx, s, turns, y.cfg.Log.With("subscription", s.Name)) })
 	}
 	all.Wait()
 	<-ctx.Done()
 	return nil
 }
 
-// keepEnsuring says what is in the way once, not each time.
+// keepEnsuring makes one subscription, and logs what is in the way when it changes.
 func (y *yard) keepEnsuring(ctx context.Context, s Subscription, turns chan struct{}, log *slog.Logger) {
-	said := ""
+	logged := ""
 	for {
-		err := y.takeTurn(ctx, s, turns, log)
-		if err == nil || ctx.Err() != nil {
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
 			return
 		}
-		if errors.Is(err, topics.ErrInvalid) {
+		made, err := y.ensureSubscription(ctx, s)
+		<-turns
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			if made.State == topics.Pending {
+				log.Warn("configured subscription waits for its endpoint to agree: let it answer the handshake, or open the link",
+					"link", y.validationURL(made, made.Validation.Token), "until", made.Validation.Until)
+			}
+			return
+		case errors.Is(err, topics.ErrInvalid):
 			log.Error("configured subscription cannot be made as it stands in the configuration", "error", err)
 			return
-		}
-		if text := err.Error(); text != said {
+		case err.Error() != logged:
+			logged = err.Error()
 			log.Warn("configured subscription could not be made, it is tried again", "error", err)
-			said = text
 		}
 		select {
 		case <-ctx.Done():
@@ -55,22 +66,6 @@ func (y *yard) keepEnsuring(ctx context.Context, s Subscription, turns chan stru
 		case <-time.After(subscribeAgain):
 		}
 	}
-}
-
-// takeTurn makes one subscription when it is its turn.
-func (y *yard) takeTurn(ctx context.Context, s Subscription, turns chan struct{}, log *slog.Logger) error {
-	select {
-	case turns <- struct{}{}:
-	case <-ctx.Done():
-		return nil
-	}
-	defer func() { <-turns }()
-	made, err := y.ensureSubscription(ctx, s)
-	if err == nil && made.State == topics.Pending {
-		log.Warn("configured subscription waits for its endpoint to agree: let it answer the handshake, or open the link",
-			"link", y.grid.links(made, made.Validation.Token), "until", made.Validation.Until)
-	}
-	return err
 }
 
 // ensureSubscription leaves one paused that an operator has paused, unless the configuration says otherwise, and a
@@ -81,7 +76,7 @@ func (y *yard) ensureSubscription(ctx context.Context, s Subscription) (topics.S
 		return topics.Subscription{}, err
 	}
 	source := topics.Source{Topic: s.Topic, Hub: s.SourceHub}
-	if there, err := y.grid.topics.Find(source, s.Name); err == nil {
+	if there, err := y.topics.Find(source, s.Name); err == nil {
 		if s.Paused == nil {
 			settings.Paused = there.Paused
 		}
@@ -89,7 +84,7 @@ func (y *yard) ensureSubscription(ctx context.Context, s Subscription) (topics.S
 			settings.Keys = there.Keys
 		}
 	}
-	return y.grid.topics.Ensure(ctx, source, s.Name, settings)
+	return y.topics.Ensure(ctx, source, s.Name, settings)
 }
 
 // settingsOf reads what is configured; what is wrong with it by itself is an error that wraps

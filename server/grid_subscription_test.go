@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"io"
 	"log/slog"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/handshake"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/disk"
@@ -48,9 +50,15 @@ func definitions(t *testing.T, answer oracle) (*yard, *logText) {
 		},
 	})
 	testkit.Must(t, err)
-	y := &yard{grid: gridYard{topics: registry, links: func(_ topics.Subscription, token string) string { return "http://yard/" + token }}}
-	testkit.Must(t, y.ensureTopic(t.Context(), Topic{Name: "orders"}))
+	y := &yard{topics: handshake.NewRegistry(registry, nil, quiet), cfg: Config{PublicURL: "http://yard"}}
+	y.makeTopic(t, "orders")
 	return y, text
+}
+
+func (y *yard) makeTopic(t *testing.T, name string) {
+	t.Helper()
+	_, err := y.topics.EnsureTopic(t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: name}})
+	testkit.Must(t, err)
 }
 
 // logText is a log to look at.
@@ -74,18 +82,12 @@ func (l *logText) String() string {
 // ensuring makes configured subscriptions in the background until the test ends.
 func (y *yard) ensuring(t *testing.T, log io.Writer, all ...Subscription) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	cfg := Config{Subscriptions: all, Log: slog.New(slog.NewTextHandler(log, nil))}
-	go func() { ended <- y.ensureSubscriptions(ctx, cfg) }()
-	t.Cleanup(func() {
-		stop()
-		testkit.Check(t, <-ended)
-	})
+	y.cfg.Subscriptions, y.cfg.Log = all, slog.New(slog.NewTextHandler(log, nil))
+	testkit.Run(t, y.ensureSubscriptions)
 }
 
 func (y *yard) stateOf(name string) topics.State {
-	s, err := y.grid.topics.Find(topics.Source{Topic: "orders"}, name)
+	s, err := y.topics.Find(topics.Source{Topic: "orders"}, name)
 	if err != nil {
 		return ""
 	}
@@ -131,8 +133,8 @@ func TestAPendingConfiguredSubscriptionNotifiesItsLink(t *testing.T) {
 		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Awaiting: true} })
 		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: new("http://x/")})
 		synctest.Wait()
-		s, err := y.grid.topics.Find(topics.Source{}, "billing")
-		if err != nil || s.State != topics.Pending || !strings.Contains(log.String(), "link=http://yard/"+s.Validation.Token) {
+		s, err := y.topics.Find(topics.Source{}, "billing")
+		if err != nil || s.State != topics.Pending || !strings.Contains(log.String(), "http://yard"+eventgrid.ValidationPath("orders", s.ID, s.Validation.Token)) {
 			t.Errorf("%+v, %v\n%s", s, err, log)
 		}
 	})
@@ -160,10 +162,10 @@ func TestATopicThatIsMadeLater(t *testing.T) {
 		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Agreed: true} })
 		y.ensuring(t, log, Subscription{Name: "billing", Topic: "later", Endpoint: new("http://x/")})
 		time.Sleep(time.Minute)
-		testkit.Must(t, y.ensureTopic(t.Context(), Topic{Name: "later"}))
+		y.makeTopic(t, "later")
 		time.Sleep(subscribeAgain)
 		synctest.Wait()
-		if _, err := y.grid.topics.Find(topics.Source{Topic: "later"}, "billing"); err != nil || strings.Count(log.String(), "level=WARN") != 1 {
+		if _, err := y.topics.Find(topics.Source{Topic: "later"}, "billing"); err != nil || strings.Count(log.String(), "level=WARN") != 1 {
 			t.Errorf("%v\n%s", err, log)
 		}
 	})

@@ -99,7 +99,7 @@ func (r *running) awaitState(of topics.Source, name string, state topics.State) 
 	r.t.Helper()
 	in, err := r.enter(r.t.Context())
 	testkit.Must(r.t, err)
-	registry, changed := in.yard.grid.topics, make(chan struct{}, 1)
+	registry, changed := in.yard.topics, make(chan struct{}, 1)
 	defer registry.OnChange(func() {
 		select {
 		case changed <- struct{}{}:

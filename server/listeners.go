@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
+	"github.com/eventyard/eventyard/internal/api/azureblob"
+	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/api/v1"
-	"github.com/eventyard/eventyard/internal/service"
+	"github.com/eventyard/eventyard/internal/functions/notify"
 )
 
 // Bounds on what a slow or idle HTTP client may cost. Streams move their own write
@@ -56,28 +59,57 @@ type listeners struct {
 	active sync.RWMutex
 }
 
-func (s *Server) newListeners(open openListeners, in *inside) (*listeners, error) {
-	y := in.yard
+// newListeners puts the AMQP server and the API in front of a yard.
+func (s *Server) newListeners(in *inside) (*listeners, error) {
+	y, cfg, log := in.yard, s.cfg, s.cfg.Log
+	front, err := eventhubs.New(eventhubs.Config{
+		Broker: y.broker, Access: y.access, Groups: y.groups, Log: log, Metrics: y.registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the AMQP listener: %w", err)
+	}
+	server, err := amqp.New(amqp.Config{
+		Handler: front, Auth: front, IdleTimeout: cfg.AMQPIdleTimeout, MaxConnections: cfg.AMQPMaxConnections,
+		Log: log, Metrics: y.registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the AMQP server: %w", err)
+	}
 	stopping, announce := context.WithCancelCause(context.Background())
 	requests, cut := context.WithCancel(context.Background())
 	d := &listeners{
-		open: open, inside: in, tls: y.tlsConfig(), development: open.development(), host: s.cfg.Host,
+		open: y.open, inside: in, amqp: server, development: y.open.development(), host: cfg.Host,
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}
-	var err error
-	if d.amqp, err = newAMQP(s.cfg, y); err != nil {
-		cut()
-		return nil, err
+	if y.certs != nil {
+		d.tls = y.certs.TLS()
 	}
-	api := v1.New(v1.Config{
-		Broker: y.broker, Groups: y.groups, Version: s.cfg.Version, Engine: y.storage.Engine,
-		Access:    &rootRegistry{y.access, y.root, s.cfg.Log},
-		Listeners: s.Addresses, Endpoint: open.endpointFor(s.cfg.Host), BlobEndpoint: open.blobEndpointFor(s.cfg.Host), Log: s.cfg.Log, Registry: y.registry,
-		Stopping: stopping, Grid: y.gridAPI(),
-		Functions: y.functions.runner, Poison: y.functions.box, Notices: y.functions.notices,
-	})
-	apis := []frame.API{d.webSockets(), y.noticeAPI(), y.eventGridAPI(s.cfg, stopping), y.blobAPI(s.cfg)}
-	d.api = frame.New(frame.Config{LoopbackOnly: d.development, Host: s.cfg.Host, Stopping: stopping, Log: s.cfg.Log}, append(apis, api.APIs()...)...)
+	link := frame.Open("the link's signed token is what lets in")
+	apis := []frame.API{
+		d.webSockets(),
+		frame.Plain("notices", notify.Serves, y.notices,
+			frame.Route{Method: http.MethodGet, Path: notify.PathPrefix + "{token}", Need: link},
+			frame.Route{Method: http.MethodPost, Path: notify.PathPrefix + "{token}", Need: link}),
+		eventgrid.New(eventgrid.Config{
+			Topics: y.topics, Pull: y.delivery, Access: y.access,
+			Endpoint: func(r *http.Request, topic string) string {
+				return cmp.Or(y.publishURL(r, topic, false), y.publishURL(r, topic, true))
+			},
+			Stopping: stopping, Log: log, Metrics: y.registry,
+		}).API(),
+		azureblob.New(azureblob.Config{Blobs: y.blobs, Access: y.access, Log: log, Metrics: y.registry}).API(),
+	}
+	apis = append(apis, v1.New(v1.Config{
+		Broker: y.broker, Groups: y.groups, Version: cfg.Version, Engine: y.storage.Engine,
+		Access:    &rootRegistry{y.access, y.root, log},
+		Listeners: s.Addresses, Endpoint: y.open.endpointFor(cfg.Host), BlobEndpoint: y.open.blobEndpointFor(cfg.Host),
+		Log: log, Registry: y.registry, Stopping: stopping,
+		Grid: &v1.Grid{
+			Topics: y.topics, Delivery: y.delivery, Dead: y.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
+		},
+		Functions: y.runner, Poison: y.box, Notices: y.notices,
+	}).APIs()...)
+	d.api = frame.New(frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Stopping: stopping, Log: log}, apis...)
 	d.http = &http.Server{
 		Handler:           d,
 		TLSConfig:         httpTLS(d.tls),
@@ -86,7 +118,7 @@ func (s *Server) newListeners(open openListeners, in *inside) (*listeners, error
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return d, nil
 }
@@ -101,27 +133,6 @@ func httpTLS(base *tls.Config) *tls.Config {
 	own := base.Clone()
 	own.NextProtos = []string{"h2", "http/1.1"}
 	return own
-}
-
-func newAMQP(cfg Config, y *yard) (*amqp.Server, error) {
-	listener, err := eventhubs.New(eventhubs.Config{
-		Broker: y.broker, Access: y.access, Groups: y.groups, Log: cfg.Log, Metrics: y.registry,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the AMQP listener: %w", err)
-	}
-	server, err := amqp.New(amqp.Config{
-		Handler: listener, Auth: listener, IdleTimeout: cfg.AMQPIdleTimeout, MaxConnections: cfg.AMQPMaxConnections,
-		Log: cfg.Log, Metrics: y.registry,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the AMQP server: %w", err)
-	}
-	return server, nil
-}
-
-func (d *listeners) part() service.Part {
-	return service.Part{Name: "listeners", Run: d.run, Stop: d.stop}
 }
 
 // run serves at every listener until it is stopped, ctx ends or any listener fails, and returns

@@ -39,13 +39,13 @@ type secrets struct {
 
 // openSecrets notes, before any listener is open, that everybody on this machine will be able
 // to read keys; or makes anew what could be read, before others may use it.
-func (y *yard) openSecrets(ctx context.Context, open openListeners) (secrets, error) {
-	if len(open) == 0 {
+func (y *yard) openSecrets(ctx context.Context) (secrets, error) {
+	if len(y.open) == 0 {
 		return secrets{}, nil // nobody reads anything
 	}
 	noted, _, err := y.notedKeys(ctx)
 	switch {
-	case open.development():
+	case y.open.development():
 		return secrets{served: err == nil && !noted.Development}, y.noteKeys(ctx, rootKeys{Development: true})
 	case errors.Is(err, meta.ErrNotFound) && y.access.Created():
 		return secrets{}, nil

@@ -16,7 +16,7 @@ func TestEveryRouteSaysWhatItNeeds(t *testing.T) {
 	y, err := openYard(t.Context(), s.cfg, nil)
 	testkit.Must(t, err)
 	defer y.close()
-	all, err := s.newListeners(nil, newInside(y, "sb://localhost/"))
+	all, err := s.newListeners(newInside(y, "sb://localhost/"))
 	testkit.Must(t, err)
 	seen, open := map[string]bool{}, []string{}
 	for _, rt := range all.api.Routes() {

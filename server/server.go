@@ -94,14 +94,13 @@ func (s *Server) Run(ctx context.Context) (err error) {
 // serve runs all parts until ctx ends.
 func (s *Server) serve(ctx context.Context, y *yard, open openListeners) error {
 	inside := newInside(y, open.connectTo(s.cfg.Host).Endpoint)
-	listeners, err := s.newListeners(open, inside)
+	listeners, err := s.newListeners(inside)
 	if err != nil {
 		return err
 	}
 	defer inside.close()
 	s.announce(open, inside)
-	// Functions call programs, which may call the listeners: so they stop first.
-	parts := append(y.parts(s.cfg), listeners.part(), service.Part{Name: "functions", Run: y.functions.runner.Run})
+	parts := y.parts(service.Part{Name: "listeners", Run: listeners.run, Stop: listeners.stop})
 	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
 }
 

@@ -1,13 +1,28 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"path/filepath"
-	"slices"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/api/define"
+	"github.com/eventyard/eventyard/internal/api/eventgrid"
+	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/functions/notify"
+	"github.com/eventyard/eventyard/internal/functions/poison/box"
+	"github.com/eventyard/eventyard/internal/functions/runner"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/handshake"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/access/oidc"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
@@ -15,60 +30,82 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/transport/certs"
+	"github.com/eventyard/eventyard/internal/transport/egress"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// yard is what stands behind the listeners.
+const (
+	// blobDir has the larger bodies of blobs, in the data folder.
+	blobDir = "blobs"
+	// deliveryGrace is how long requests to endpoints may go on when the yard stops, after the
+	// requests of its own clients have ended.
+	deliveryGrace = 5 * time.Second
+	// functionGrace is how long calls of functions may go on when the yard stops; their events are
+	// handled again after the next start.
+	functionGrace = 5 * time.Second
+)
+
+// yard is everything behind the listeners.
 type yard struct {
-	registry  *prometheus.Registry
-	storage   *storage.Storage
-	broker    *broker.Broker
-	groups    *groups.Registry
-	access    *access.Registry
-	bearer    *oidc.Verifier // nil where nobody's tokens are taken
-	passes    *passes
-	certs     *certs.Store // nil where no listener has TLS
-	blobs     *blob.Service
-	grid      gridYard
-	functions functionYard
-	secrets   secrets
-	root      *rootString
-	reported  Access
+	cfg      Config
+	open     openListeners
+	registry *prometheus.Registry
+	storage  *storage.Storage
+
+	broker   *broker.Broker
+	groups   *groups.Registry
+	access   *access.Registry
+	bearer   *oidc.Verifier // nil without an issuer
+	passes   *passes
+	certs    *certs.Store // nil without a TLS listener
+	blobs    *blob.Service
+	secrets  secrets
+	root     *rootString
+	reported Access
+
+	client   *egress.Client
+	topics   *handshake.Registry
+	dead     *deadletter.Service
+	delivery *delivery.Service
+
+	box     *box.Box
+	runner  *runner.Registry
+	notices *notify.Service
 }
 
-// openYard opens storage, broker, access and certificates, and sees to it that the
-// configured hubs and policies exist.
+// openYard opens everything in the order of dependence, and creates what the configuration says must
+// exist. Subscriptions come later, in ensureSubscriptions, since their endpoints are asked first.
 func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err error) {
-	y := &yard{registry: prometheus.NewRegistry()}
+	y := &yard{cfg: cfg, open: open, registry: prometheus.NewRegistry()}
 	y.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, y.close())
 		}
 	}()
-	for _, step := range []func() error{
-		func() error { return y.openStorage(ctx, cfg) },
-		func() error { return y.openBroker(ctx, cfg) },
-		func() error { return y.openGroups(cfg) },
-		func() error { return y.openAccess(ctx, cfg, open) },
-		func() error { return y.openCerts(cfg, open) },
-		func() error { return y.openBlobs(cfg) },
-		func() error { return y.openGrid(ctx, cfg, open) },
-		func() error { return y.openFunctions(ctx, cfg, open) },
-		func() error { return y.describeAccess(ctx, cfg, open) },
-	} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	if y.storage, err = storage.Open(ctx, storage.Disk(cfg.DataDir), cfg.storage(y.registry)); err != nil {
+		return nil, err
 	}
-	return y, nil
+	if err := y.openHubs(ctx); err != nil {
+		return nil, err
+	}
+	if err := y.openGrid(ctx); err != nil {
+		return nil, err
+	}
+	if err := y.openFunctions(ctx); err != nil {
+		return nil, err
+	}
+	return y, y.describeAccess(ctx)
 }
 
-func (y *yard) openBroker(ctx context.Context, cfg Config) (err error) {
+// openHubs opens hubs, groups, policies, certificates and blobs.
+func (y *yard) openHubs(ctx context.Context) (err error) {
+	cfg, log := y.cfg, y.cfg.Log
 	y.broker, err = broker.Open(ctx, broker.Config{
-		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Log: cfg.Log, Metrics: y.registry,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Log: log, Metrics: y.registry,
 	})
 	if err != nil {
 		return err
@@ -78,70 +115,216 @@ func (y *yard) openBroker(ctx context.Context, cfg Config) (err error) {
 			return fmt.Errorf("configured hub %s: %w", h.Name, err)
 		}
 	}
+	y.groups, err = groups.New(groups.Config{Meta: y.storage.Meta, Broker: y.broker, Log: log, Metrics: y.registry})
+	if err != nil {
+		return err
+	}
+	y.passes = newPasses(nil)
+	if cfg.OIDC.Issuer != "" {
+		if y.bearer, err = oidc.New(oidc.Config{Issuer: cfg.OIDC.Issuer, Audience: cfg.OIDC.Audience}); err != nil {
+			return err
+		}
+		y.passes.others = y.bearer
+	}
+	y.access, err = access.Open(ctx, access.Config{
+		Meta: y.storage.Meta, Development: y.open.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, Log: log,
+		Hub: func(name string) (created time.Time, exists bool) {
+			hub, err := y.broker.Hub(name)
+			return hub.Created, err == nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	// Before the configured policies: only what exists by now could have been read.
+	if y.secrets, err = y.openSecrets(ctx); err != nil {
+		return err
+	}
+	for _, p := range cfg.Policies {
+		if err := y.ensurePolicy(ctx, p); err != nil {
+			return fmt.Errorf("configured policy %s: %w", p.Name, err)
+		}
+	}
+	if addresses := y.open.tlsAddresses(cfg); len(addresses) > 0 {
+		y.certs, err = certs.Open(certs.Config{
+			Dir: filepath.Join(cfg.DataDir, CertificateDir), Host: cfg.Host, Addresses: addresses,
+			CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile, ClientCAFile: cfg.TLS.ClientCAFile, Log: log,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	y.blobs, err = blob.Open(blob.Config{Meta: y.storage.Meta, FS: vfs.OS(filepath.Join(cfg.DataDir, blobDir)), Log: log})
+	return err
+}
+
+// openGrid opens topics, dead letters, retry logs and delivery.
+func (y *yard) openGrid(ctx context.Context) (err error) {
+	cfg, log := y.cfg.Grid, y.cfg.Log
+	y.client, err = egress.New(egress.Config{
+		Allow: cfg.Allow, Loopback: y.open.development(), UserAgent: "eventyard/" + y.cfg.Version, Log: log,
+	})
+	if err != nil {
+		return fmt.Errorf("open the client of webhooks: %w", err)
+	}
+	origin := cmp.Or(cfg.Origin, defaultOrigin)
+	asker := handshake.New(handshake.Config{Client: y.client, Origin: origin, Timeout: cfg.Timeout, Log: log})
+	// Topics check the targets of dead letters, which need topics to be open.
+	dead := deadletter.Config{
+		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, DataDir: y.cfg.DataDir,
+		AllowDirs: cfg.DeadLetterFolders, Transport: y.client.Transport(), Delay: cfg.DeadLetterDelay,
+		GiveUp: cfg.DeadLetterGiveUp, Keep: cfg.DeadLetterKeep, Log: log, Metrics: y.registry,
+	}
+	defined, err := topics.Open(ctx, topics.Config{
+		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, Validate: asker, ValidationURL: y.validationURL,
+		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Log: log,
+		CheckTarget:   dead.CheckTarget,
+		CheckEndpoint: func(s topics.Subscription) error { return y.client.Check(*s.Webhook) },
+	})
+	if err != nil {
+		return fmt.Errorf("open topics: %w", err)
+	}
+	y.topics = handshake.NewRegistry(defined, asker, log)
+	for _, t := range y.cfg.Topics {
+		want := topics.Topic{Name: t.Name}
+		if there, err := defined.Topic(t.Name); err == nil { // what the configuration does not mention stays
+			want.Mapping, want.DisableKeys, want.Tags = there.Mapping, there.DisableKeys, there.Tags
+		}
+		err := subscribe.ApplyTopic(t, &want)
+		if err == nil {
+			_, err = defined.EnsureTopic(ctx, topics.TopicConfig{Topic: want})
+		}
+		if err != nil {
+			return fmt.Errorf("configured topic %s: %w", t.Name, err)
+		}
+	}
+	dead.Topics = defined
+	if y.dead, err = deadletter.Open(ctx, dead); err != nil {
+		return fmt.Errorf("open dead letters: %w", err)
+	}
+	jitter := rand.Float64 // it only lengthens a wait: a status has a least wait
+	if cfg.Jitter < 0 {
+		jitter = nil
+	}
+	retryLogs, err := retrylog.Open(ctx, retrylog.Config{
+		Engine: y.storage.Log, Meta: y.storage.Meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Jitter, 0),
+		Log: log, Metrics: y.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("open retry logs: %w", err)
+	}
+	y.delivery, err = delivery.Open(ctx, delivery.Config{
+		Meta: y.storage.Meta, Topics: defined, Broker: y.broker, Dead: y.dead, RetryLogs: retryLogs,
+		Sender: webhook.New(webhook.Config{
+			Client: y.client, Broker: y.broker, Origin: origin, Timeout: cfg.Timeout, Late: cfg.LateWindow,
+		}),
+		Probation: retry.Probation{After: cfg.ProbationAfter, Cap: cfg.ProbationCap},
+		Grace:     min(y.cfg.Grace, deliveryGrace), Log: log, Metrics: y.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("open delivery: %w", err)
+	}
+	y.dead.RedriveTo(y.delivery.Redeliver)
 	return nil
 }
 
-// openGroups makes the registry of leases and checkpoints, which has nothing to close.
-func (y *yard) openGroups(cfg Config) (err error) {
-	y.groups, err = groups.New(groups.Config{Meta: y.storage.Meta, Broker: y.broker, Log: cfg.Log, Metrics: y.registry})
-	return err
-}
-
-// openCerts opens the certificates, in which clients find the listeners by the addresses
-// that these were given and those that they are bound to.
-func (y *yard) openCerts(cfg Config, open openListeners) (err error) {
-	var addresses []string
-	for _, listener := range open {
-		if listener.TLS {
-			addresses = append(addresses, listener.Address)
-		}
+// openFunctions opens poison events, functions and the notices about their circuits.
+func (y *yard) openFunctions(ctx context.Context) (err error) {
+	cfg, log := y.cfg, y.cfg.Log
+	y.box = box.New(box.Config{Broker: y.broker, Meta: y.storage.Meta, Log: log})
+	instance, err := node(cfg.DataDir)
+	if err != nil { // costs a few seconds after a crash, no more
+		log.Warn("this yard's functions wait for their leases to run out after a crash", "error", err)
 	}
-	if len(addresses) == 0 {
-		return nil
+	mail, err := cfg.Notify.SMTP.settings()
+	if err != nil {
+		return err
 	}
-	for _, listener := range cfg.listeners() {
-		if listener.TLS && listener.Open() {
-			addresses = append(addresses, listener.Address)
-		}
+	// Functions check the targets of notices, which need the circuits of functions to be open.
+	notices := notify.Config{
+		Topics: y.topics.Registry, Meta: y.storage.Meta, Client: y.client, SMTP: mail,
+		Link: func() string { return y.open.resumeBase(cfg) }, LinkLife: cfg.Notify.LinkLife, Log: log, Metrics: y.registry,
 	}
-	y.certs, err = certs.Open(certs.Config{
-		Dir: filepath.Join(cfg.DataDir, CertificateDir), Host: cfg.Host, Addresses: addresses, CertFile: cfg.TLS.CertFile,
-		KeyFile: cfg.TLS.KeyFile, ClientCAFile: cfg.TLS.ClientCAFile, Log: cfg.Log,
+	y.runner, err = runner.Open(ctx, runner.Config{
+		Meta: y.storage.Meta, Broker: y.broker, Groups: y.groups, Box: y.box,
+		HTTP: &http.Client{
+			Transport: y.client.Transport(),
+			// A program that was moved is to be named where it is.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		CheckEndpoint: func(url string) error { return y.client.Check(egress.Endpoint{URL: url}) },
+		CheckTarget:   notices.CheckTarget,
+		Targets:       cfg.Notify.To,
+		Topics:        y.topics.Registry,
+		CheckTopic:    func(topic string) error { _, err := y.topics.Topic(topic); return err },
+		Instance:      instance, Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: log, Metrics: y.registry,
 	})
-	return err
-}
-
-// tlsConfig is that of the listeners with TLS; nil where there are none.
-func (y *yard) tlsConfig() *tls.Config {
-	if y.certs == nil {
-		return nil
+	if err != nil {
+		return fmt.Errorf("open functions: %w", err)
 	}
-	return y.certs.TLS()
+	notices.Circuits = y.runner
+	if y.notices, err = notify.Open(ctx, notices); err != nil {
+		return fmt.Errorf("open notices: %w", err)
+	}
+	for _, target := range cfg.Notify.To {
+		if err := notices.CheckTarget(target); err != nil {
+			return fmt.Errorf("notify.to: %w", err)
+		}
+	}
+	for _, f := range cfg.Functions {
+		var d runner.Definition
+		err := define.Apply(f, &d)
+		if err == nil {
+			err = y.runner.Ensure(ctx, d)
+		}
+		if err != nil {
+			return fmt.Errorf("configured function %s: %w", f.Name, err)
+		}
+	}
+	return nil
 }
 
-// openStorage opens what the two contracts of storage stand for.
-func (y *yard) openStorage(ctx context.Context, cfg Config) (err error) {
-	y.storage, err = storage.Open(ctx, storage.Disk(cfg.DataDir), cfg.storage(y.registry))
-	return err
+// validationURL is the link that the owner of an endpoint opens to agree; empty where no listener
+// could serve it.
+func (y *yard) validationURL(s topics.Subscription, token string) string {
+	base := y.open.linkBase(y.cfg)
+	if base == "" {
+		return ""
+	}
+	return base + eventgrid.ValidationPath(s.Source.Topic, s.ID, token)
 }
 
-// parts is what runs behind the listeners, in the order of dependence.
-func (y *yard) parts(cfg Config) []service.Part {
-	return slices.Concat([]service.Part{
+// publishURL is where events of a topic are posted to.
+func (y *yard) publishURL(r *http.Request, topic string, tls bool) string {
+	return y.open.publishURL(y.cfg, r, topic, tls)
+}
+
+// parts is what runs, in the order of dependence: the last stops first. Functions call programs,
+// which may call the listeners, so functions stop before these.
+func (y *yard) parts(listeners service.Part) []service.Part {
+	return []service.Part{
 		{Name: "engine", Run: y.storage.Log.Run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
-		y.blobPart(),
-	}, y.gridParts(cfg), y.functionParts())
+		{Name: "blobs", Run: y.blobs.Run},
+		{Name: "topics", Run: y.topics.Registry.Run},
+		{Name: "deletion notices", Run: y.topics.Run},
+		{Name: "dead letters", Run: y.dead.Run},
+		{Name: "delivery", Run: y.delivery.Run},
+		{Name: "configured subscriptions", Run: y.ensureSubscriptions},
+		{Name: "notices", Run: y.notices.Run},
+		listeners,
+		{Name: "functions", Run: y.runner.Run},
+	}
 }
 
-// close frees the folder. Nobody waits for the issuer of tokens by then.
+// close frees the data folder.
 func (y *yard) close() error {
 	if y.bearer != nil {
 		y.bearer.Close()
 	}
-	if y.grid.client != nil {
-		y.grid.client.Close()
+	if y.client != nil {
+		y.client.Close()
 	}
 	if y.storage == nil {
 		return nil
