@@ -3,7 +3,6 @@ package retrylog
 import (
 	"cmp"
 	"container/heap"
-	"slices"
 	"time"
 )
 
@@ -43,15 +42,6 @@ func (a *ahead) due() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return a.entries[0].due, true
-}
-
-// retime asks for each entry anew when it is due, the next due first.
-func (a *ahead) retime(due func(h *held) time.Time) {
-	slices.SortFunc(a.entries, compareHeld)
-	for _, h := range a.entries {
-		h.due = due(h)
-	}
-	heap.Init(&a.entries)
 }
 
 // entryHeap implements heap.Interface: by due time, then as they were put.

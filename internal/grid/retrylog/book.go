@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -24,7 +25,7 @@ const (
 	parkedBooks = 64
 )
 
-// cursor is what is stored of one: the number below which all is done, and, of a retry log, the
+// cursor is what is stored of a queue: the number below which all is done, and, of a retry log, the
 // least and the longest wait with which what is in it was put.
 type cursor struct {
 	Next      int64 `json:"next"`
@@ -32,52 +33,64 @@ type cursor struct {
 	LongestMS int64 `json:"longestMs,omitempty"`
 }
 
-func (c cursor) wait() time.Duration { return time.Duration(c.WaitMS) * time.Millisecond }
+// cursors are those of some queues, by the queues' names. They are not changed but replaced.
+type cursors map[string]cursor
 
-// book is one entry that has the cursors of some queues.
+// bookRecord is the stored form of cursors.
+type bookRecord struct {
+	V       int     `json:"v"`
+	Cursors cursors `json:"cursors"`
+}
+
+var bookCodec = setaside.Codec[cursors]{
+	Encode: func(all cursors) ([]byte, error) { return json.Marshal(bookRecord{V: 1, Cursors: all}) },
+	Decode: func(stored []byte) (cursors, error) {
+		var r bookRecord
+		err := json.Unmarshal(stored, &r)
+		if err == nil && r.V != 1 {
+			err = fmt.Errorf("it has format %d, this eventyard knows 1: use a newer one", r.V)
+		}
+		return r.Cursors, err
+	},
+}
+
+// book is one entry that has the cursors of some queues. This process alone writes it.
 type book struct {
 	store meta.Store
 	key   string
-	// cursors are as stored, by the queues' names. The map is not changed but replaced, by the
-	// holder of mu, so that looking does not wait for the store.
-	cursors atomic.Pointer[map[string]cursor]
+	// entry is as stored. The holder of mu replaces it, so that looking does not wait for the store.
+	entry atomic.Pointer[setaside.Entry[cursors]]
 
-	mu sync.Mutex
-	// revision is the entry's; in doubt, it has to be read again. Guarded by mu.
-	revision meta.Revision
-	doubt    bool
-	queues   map[string]*queue // those that may move; guarded by mu
-}
-
-func newBook(store meta.Store, key string) *book {
-	b := &book{store: store, key: key, queues: make(map[string]*queue)}
-	b.cursors.Store(&map[string]cursor{})
-	return b
+	mu     sync.Mutex
+	doubt  bool              // guarded by mu: the last change gave an error, and may have been made
+	queues map[string]*queue // guarded by mu: those that may move
 }
 
 // openBooks reads them all.
 func openBooks(ctx context.Context, store meta.Store) ([]*book, error) {
-	books := []*book{newBook(store, retryLogsKey)}
-	for i := range parkedBooks {
-		books = append(books, newBook(store, fmt.Sprintf("%s%02x", parkedUnder, i)))
-	}
-	if err := books[0].reload(ctx); err != nil {
-		return nil, err
-	}
 	entries, err := store.List(ctx, parkedUnder)
 	if err != nil {
 		return nil, err
 	}
-	byKey := make(map[string]meta.Entry, len(entries))
-	for _, entry := range entries {
-		byKey[entry.Key] = entry
+	first, err := store.Get(ctx, retryLogsKey)
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return nil, err
 	}
-	for _, b := range books[1:] {
-		if entry, ok := byKey[b.key]; ok {
-			if err := b.adopt(entry); err != nil {
+	entries = append(entries, first)
+	keys := []string{retryLogsKey}
+	for i := range parkedBooks {
+		keys = append(keys, fmt.Sprintf("%s%02x", parkedUnder, i))
+	}
+	var books []*book
+	for _, key := range keys {
+		b, entry := &book{store: store, key: key, queues: make(map[string]*queue)}, setaside.Entry[cursors]{}
+		if at := slices.IndexFunc(entries, func(e meta.Entry) bool { return e.Key == key }); at >= 0 {
+			if entry, err = bookCodec.Read(entries[at]); err != nil {
 				return nil, err
 			}
 		}
+		b.entry.Store(&entry)
+		books = append(books, b)
 	}
 	return books, nil
 }
@@ -89,44 +102,9 @@ func (t *Logs) parkedBook(subscription string) *book {
 	return t.books[1+hash.Sum32()%parkedBooks]
 }
 
-// reload reads the entry as it is. The caller holds mu, or nobody else has the book yet.
-func (b *book) reload(ctx context.Context) error {
-	entry, err := b.store.Get(ctx, b.key)
-	if err != nil && !errors.Is(err, meta.ErrNotFound) {
-		return err
-	}
-	return b.adopt(entry)
-}
-
-// bookRecord is the stored form.
-type bookRecord struct {
-	V       int               `json:"v"`
-	Cursors map[string]cursor `json:"cursors"`
-}
-
-// adopt takes over an entry; one of revision zero is none.
-func (b *book) adopt(entry meta.Entry) error {
-	r := bookRecord{V: 1}
-	if entry.Revision != 0 {
-		r.V = 0
-		if err := json.Unmarshal(entry.Value, &r); err != nil {
-			return fmt.Errorf("read %s: %w", b.key, err)
-		}
-	}
-	if r.V != 1 {
-		return fmt.Errorf("read %s: it has format %d, this eventyard knows 1: use a newer one", b.key, r.V)
-	}
-	if r.Cursors == nil {
-		r.Cursors = map[string]cursor{}
-	}
-	b.cursors.Store(&r.Cursors)
-	b.revision, b.doubt = entry.Revision, false
-	return nil
-}
-
 // find gives a queue's cursor, without waiting.
 func (b *book) find(name string) (cursor, bool) {
-	c, ok := (*b.cursors.Load())[name]
+	c, ok := b.entry.Load().Value[name]
 	return c, ok
 }
 
@@ -134,7 +112,7 @@ func (b *book) find(name string) (cursor, bool) {
 func (b *book) set(ctx context.Context, name string, c cursor) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.changeLocked(ctx, func(cursors map[string]cursor) { cursors[name] = c })
+	return b.changeLocked(ctx, func(all cursors) { all[name] = c })
 }
 
 // remove takes a queue out.
@@ -145,7 +123,7 @@ func (b *book) remove(ctx context.Context, name string) error {
 	if _, ok := b.find(name); !ok && !b.doubt {
 		return nil
 	}
-	return b.changeLocked(ctx, func(cursors map[string]cursor) { delete(cursors, name) })
+	return b.changeLocked(ctx, func(all cursors) { delete(all, name) })
 }
 
 // follow makes save look after a queue from now on.
@@ -159,10 +137,10 @@ func (b *book) follow(q *queue) {
 func (b *book) save(ctx context.Context) ([]*queue, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	moved := map[string]cursor{}
+	moved := cursors{}
 	var queues []*queue
 	for name, q := range b.queues {
-		if now, was := q.cursor(), (*b.cursors.Load())[name]; now != was {
+		if now := q.cursor(); now != b.entry.Load().Value[name] {
 			moved[name] = now
 			queues = append(queues, q)
 		}
@@ -170,37 +148,22 @@ func (b *book) save(ctx context.Context) ([]*queue, error) {
 	if len(moved) == 0 {
 		return nil, nil
 	}
-	err := b.changeLocked(ctx, func(cursors map[string]cursor) { maps.Copy(cursors, moved) })
-	return queues, err
+	return queues, b.changeLocked(ctx, func(all cursors) { maps.Copy(all, moved) })
 }
 
-// changeLocked makes a change and stores it. This process alone writes the entry, so that a
-// conflict means that an earlier change, of which nobody knew, was made after all.
-func (b *book) changeLocked(ctx context.Context, change func(map[string]cursor)) error {
-	for range 3 {
-		if b.doubt {
-			if err := b.reload(ctx); err != nil {
-				return err
-			}
+// changeLocked makes a change to a copy of the cursors and stores that.
+func (b *book) changeLocked(ctx context.Context, how func(cursors)) error {
+	next, err := bookCodec.Change(ctx, b.store, b.key, *b.entry.Load(), func(all *cursors) {
+		if *all = maps.Clone(*all); *all == nil {
+			*all = cursors{}
 		}
-		cursors := maps.Clone(*b.cursors.Load())
-		change(cursors)
-		value, err := json.Marshal(bookRecord{V: 1, Cursors: cursors})
-		if err != nil {
-			return err
-		}
-		revision, err := b.store.CompareAndSet(ctx, b.key, b.revision, value)
-		if err == nil {
-			b.revision = revision
-			b.cursors.Store(&cursors)
-			return nil
-		}
-		b.doubt = true
-		if !errors.Is(err, meta.ErrConflict) {
-			return fmt.Errorf("store %s: %w", b.key, err)
-		}
+		how(*all)
+	})
+	if b.doubt = err != nil; b.doubt {
+		return fmt.Errorf("store %s: %w", b.key, err)
 	}
-	return fmt.Errorf("store %s: somebody else keeps changing it: %w", b.key, meta.ErrConflict)
+	b.entry.Store(&next)
+	return nil
 }
 
 func retryLogName(position int) string { return fmt.Sprintf("tier-%d", position) }

@@ -60,7 +60,7 @@ func (c *counts) add(p *pending.Delivery, position, n int) {
 	}
 }
 
-// of tells how many wait, and the minute of the oldest.
+// of gives how many wait, and the minute of the oldest.
 func (c *counts) of(subscription string, position int) (int64, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,22 +89,17 @@ func (x *count) add(published time.Time, n int) {
 	if x.buckets[i].n == 0 {
 		x.buckets = slices.Delete(x.buckets, i, i+1)
 	}
-	for len(x.buckets) > maxBuckets {
-		x.coarsen()
-	}
-}
-
-// coarsen makes the buckets twice as wide.
-func (x *count) coarsen() {
-	x.coarse++
-	kept := x.buckets[:0]
-	for _, b := range x.buckets {
-		b.minute >>= 1
-		if last := len(kept) - 1; last >= 0 && kept[last].minute == b.minute {
-			kept[last].n += b.n
-		} else {
-			kept = append(kept, b)
+	for len(x.buckets) > maxBuckets { // make them twice as wide
+		x.coarse++
+		kept := x.buckets[:0]
+		for _, b := range x.buckets {
+			b.minute >>= 1
+			if last := len(kept) - 1; last >= 0 && kept[last].minute == b.minute {
+				kept[last].n += b.n
+			} else {
+				kept = append(kept, b)
+			}
 		}
+		x.buckets = kept
 	}
-	x.buckets = kept
 }

@@ -1,9 +1,11 @@
 package retrylog
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
@@ -157,21 +159,14 @@ func (r *retryLog) readOn(ctx context.Context, now time.Time) error {
 		if len(run.Events) > 0 {
 			r.setAtEnd(false)
 			r.takeIn(run, now)
-			r.readAt = r.readAfter(run.Time, now)
+			if r.readAt = now; !run.Time.After(now.Add(readMore)) {
+				r.readAt = run.Time.Add(r.leastWait())
+			} // else the clock was set back: what is behind may be due at any time
 		} else if r.passTo(int64(from.At())); r.isAtEnd() {
 			return nil
 		}
 	}
 	return nil
-}
-
-// readAfter is when to read what was stored behind a batch of that time. Where that is not
-// yet, the clock was set back: what is behind it may be due at any time.
-func (r *retryLog) readAfter(stored, now time.Time) time.Time {
-	if stored.After(now.Add(readMore)) {
-		return now
-	}
-	return stored.Add(r.leastWait())
 }
 
 // leastWait is the least after which what was put later than something can be due. It allows
@@ -183,24 +178,19 @@ func (r *retryLog) leastWait() time.Duration {
 	return time.Duration((1 - r.spread()) * float64(wait))
 }
 
-// longestWait is how long an entry may have to wait.
-func (r *retryLog) longestWait(number int64) time.Duration {
-	wait := r.wait
-	r.mu.Lock()
-	if number < r.oldEnd {
-		wait = max(wait, time.Duration(r.oldLongestMS+1)*time.Millisecond)
-	}
-	r.mu.Unlock()
-	return time.Duration((1+r.spread())*float64(wait)) + readMore
-}
-
 func (r *retryLog) spread() float64 { return max(r.t.cfg.Spread, defaultSpread) }
 
 // due is when an entry is to be handed out. One that would have to wait for longer than its
 // retry log makes anybody wait was put while the clock was wrong, and so it waits from now on; and
 // those that follow as long after it as they should have.
 func (r *retryLog) due(h *held, now time.Time) time.Time {
-	due, longest := h.delivery.Due, r.longestWait(h.number)
+	wait := r.wait
+	r.mu.Lock()
+	if h.number < r.oldEnd {
+		wait = max(wait, time.Duration(r.oldLongestMS+1)*time.Millisecond)
+	}
+	r.mu.Unlock()
+	due, longest := h.delivery.Due, time.Duration((1+r.spread())*float64(wait))+readMore
 	if due.Sub(now) <= longest {
 		return due
 	}
@@ -213,7 +203,11 @@ func (r *retryLog) due(h *held, now time.Time) time.Time {
 // retime has everything timed anew, because the clock was set back.
 func (r *retryLog) retime(now time.Time) {
 	r.readAt, r.pausedUntil = time.Time{}, time.Time{}
-	r.ahead.retime(func(h *held) time.Time { return r.due(h, now) })
+	slices.SortFunc(r.ahead.entries, compareHeld) // the next due goes first: it decides how far all are astray
+	for _, h := range r.ahead.entries {
+		h.due = r.due(h, now)
+	}
+	heap.Init(&r.ahead.entries)
 }
 
 // takeIn puts a run's entries among what was read ahead. It counts them where nobody has: who

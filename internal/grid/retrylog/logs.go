@@ -22,7 +22,7 @@
 // # What it costs
 //
 // What waits costs disk, and of memory 8 MiB or so for all retry logs together. An entry that is not
-// done keeps its log from its place on: all that was put behind it stays on disk, and is handed out
+// done keeps its log from its number on: all that was put behind it stays on disk, and is handed out
 // again by the next process, done or not. There is no other bound to either. So whoever takes
 // entries is not to keep one for long, but to put it somewhere else: into another retry log, or
 // behind the others on its parked log. Of what is done a log keeps up to 1 MiB.
@@ -40,7 +40,7 @@
 //
 // Run's own goroutine alone reads retry logs ahead. A second one saves cursors, a third counts what
 // there was at the start. A queue's mu guards its watermark, which Done moves from any
-// goroutine. Locks are taken in this order: Tiers.mu, queue.opening, book.mu, queue.mu,
+// goroutine. Locks are taken in this order: Logs.mu, queue.opening, book.mu, queue.mu,
 // counts.mu; none but opening and book.mu, which have no part in reading or Done, is held
 // while storage works.
 package retrylog
@@ -116,7 +116,7 @@ type Logs struct {
 	counts  *counts
 	// now is the wall clock; changed by tests only.
 	now func() time.Time
-	// retry logs are the ladder's, and behind them those that a longer ladder once had.
+	// logs are the ladder's, and behind them those that a longer ladder once had.
 	logs []*retryLog
 	// books have the cursors: of retry logs the first, of parked logs the others.
 	books []*book
@@ -144,28 +144,23 @@ func Open(ctx context.Context, cfg Config) (*Logs, error) {
 		cfg: cfg, log: cfg.Log, metrics: newMetrics(), counts: newCounts(), now: time.Now, books: books,
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1), parkedLogs: make(map[string]*Parked),
 	}
-	t.addRetryLogs()
+	// The retry logs are those of the ladder, and those that only the book still knows.
+	known := books[0].entry.Load().Value
+	positions := len(cfg.Ladder)
+	for name := range known {
+		positions = max(positions, retryLogPosition(name)+1)
+	}
+	for position := range positions {
+		wait := time.Duration(known[retryLogName(position)].WaitMS) * time.Millisecond
+		if position < len(cfg.Ladder) {
+			wait = cfg.Ladder[position]
+		}
+		t.logs = append(t.logs, newRetryLog(t, position, wait, max(aheadBytes/positions, aheadBytesMin)))
+	}
 	if err := t.metrics.register(cfg.Metrics, t); err != nil {
 		return nil, err
 	}
 	return t, nil
-}
-
-// addRetryLogs makes those of the ladder and those that only the book still knows.
-func (t *Logs) addRetryLogs() {
-	known := *t.books[0].cursors.Load()
-	positions := len(t.cfg.Ladder)
-	for name := range known {
-		positions = max(positions, retryLogPosition(name)+1)
-	}
-	room := max(aheadBytes/positions, aheadBytesMin)
-	for position := range positions {
-		wait := known[retryLogName(position)].wait()
-		if position < len(t.cfg.Ladder) {
-			wait = t.cfg.Ladder[position]
-		}
-		t.logs = append(t.logs, newRetryLog(t, position, wait, room))
-	}
 }
 
 // Put stores pending deliveries that are due after wait (rounded up to the ladder, with jitter; Due is
@@ -183,14 +178,10 @@ func (t *Logs) Put(ctx context.Context, wait time.Duration, deliveries []pending
 	retryLog := t.logs[min(position, len(t.cfg.Ladder)-1)]
 	now := t.now()
 	for i := range deliveries {
-		deliveries[i].Due = dueAfter(now, t.jittered(retryLog.wait))
+		jitter := t.cfg.Spread * max(-1, min(1, t.cfg.Jitter()))
+		deliveries[i].Due = dueAfter(now, retryLog.wait+time.Duration(jitter*float64(retryLog.wait)))
 	}
 	return retryLog.put(ctx, deliveries)
-}
-
-func (t *Logs) jittered(wait time.Duration) time.Duration {
-	jitter := max(-1, min(1, t.cfg.Jitter()))
-	return wait + time.Duration(t.cfg.Spread*jitter*float64(wait))
 }
 
 // dueAfter is in whole milliseconds, as pending deliveries keep it, and not too early.
@@ -238,7 +229,8 @@ func (t *Logs) Parked(subscription string) *Parked {
 	defer t.mu.Unlock()
 	s := t.parkedLogs[subscription]
 	if s == nil {
-		s = newParked(t, subscription)
+		s = &Parked{}
+		s.init(t, eventlog.PartitionID{Log: "shelf-" + subscription}, t.parkedBook(subscription), subscription)
 		t.parkedLogs[subscription] = s
 	}
 	return s

@@ -9,21 +9,11 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-func parkedID(subscription string) eventlog.PartitionID {
-	return eventlog.PartitionID{Log: "shelf-" + subscription}
-}
-
 // Parked is a durable queue of one subscription: first in, first out. Methods may be called by
 // many goroutines at once, TryTake by one at a time.
 type Parked struct {
 	queue
 	taking sync.Mutex
-}
-
-func newParked(t *Logs, subscription string) *Parked {
-	s := &Parked{}
-	s.init(t, parkedID(subscription), t.parkedBook(subscription), subscription)
-	return s
 }
 
 // Put stores pending deliveries; durable when it returns nil. What Logs.Put says of errors and of many
@@ -55,19 +45,14 @@ func (s *Parked) TryTake(ctx context.Context, limit, maxBytes int) ([]Entry, err
 	}
 	from := eventlog.NewReader(part.Cursor, eventlog.Sequence(s.unread()))
 	defer from.Close()
-	entries, err := s.take(ctx, from, limit, maxBytes)
-	if err != nil && len(entries) == 0 {
-		return nil, fmt.Errorf("take from %s: %w", s.id, err)
-	}
-	return entries, nil // the error comes back with the next call, if it stays
-}
-
-func (s *Parked) take(ctx context.Context, from *eventlog.Reader, limit, maxBytes int) ([]Entry, error) {
 	var entries []Entry
 	for size := 0; len(entries) < limit && (size < maxBytes || len(entries) == 0); {
 		run, err := s.nextRun(ctx, from)
+		if err != nil && len(entries) == 0 {
+			return nil, fmt.Errorf("take from %s: %w", s.id, err)
+		}
 		if err != nil {
-			return entries, err
+			break // it comes back with the next call, if it stays
 		}
 		if len(run.Events) == 0 {
 			s.passTo(int64(from.At()))

@@ -30,7 +30,7 @@ type queue struct {
 	id   eventlog.PartitionID
 	book *book
 	name string // in the book
-	// used tells that the book has a cursor of it. Without one there is no log.
+	// used: the book has a cursor of it. Without one there is no log.
 	used atomic.Bool
 	// opened is called once, before the first use, with the bounds of what is not done, and
 	// finished for each entry that is done, with mu held. nil where nobody wants to know.
@@ -63,7 +63,7 @@ func (q *queue) open(ctx context.Context) (eventlog.Partition, error) {
 	if q.part != nil {
 		return q.part, nil
 	}
-	// First of all, since it tells whether the log was removed for good.
+	// First of all, since it fails where the log was removed for good.
 	part, err := q.t.cfg.Engine.Partition(q.id, eventlog.Retention{})
 	if err != nil {
 		return nil, err
@@ -79,8 +79,25 @@ func (q *queue) open(ctx context.Context) (eventlog.Partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.begin(ctx, at, bounds); err != nil {
-		return nil, err
+	// A log can end before its cursor where power loss has cost what was acknowledged without a
+	// sync. What is put next has those numbers again, and must not be taken for done: so the cursor
+	// is moved back durably before anything is put.
+	if at.Next > int64(bounds.Next) {
+		q.t.log.Error("log of waiting events ends before its cursor: some that were not synced are lost",
+			"log", q.id.String(), "cursor", at.Next, "next", int64(bounds.Next))
+		at.Next = int64(bounds.Next)
+		if err := q.book.set(ctx, q.name, at); err != nil {
+			return nil, err
+		}
+	}
+	low := max(at.Next, int64(bounds.First))
+	q.mu.Lock()
+	q.mark, q.trimmed, q.keep = watermark.At(low), 0, math.MaxInt64
+	q.oldWaitMS, q.oldLongestMS = min(at.WaitMS, q.waitMS), max(at.WaitMS, at.LongestMS, q.waitMS)
+	q.oldEnd = int64(bounds.Next)
+	q.mu.Unlock()
+	if q.opened != nil {
+		q.opened(low, int64(bounds.Next))
 	}
 	q.part = part
 	q.used.Store(true)
@@ -98,30 +115,6 @@ func (q *queue) remove(ctx context.Context) error {
 		return err
 	}
 	return q.book.remove(ctx, q.name)
-}
-
-// begin finds where to go on. A log can end before its cursor where power loss has cost what
-// was acknowledged without a sync. What is put next has those numbers again, and must not be
-// taken for done: so that is made durable before anything is put.
-func (q *queue) begin(ctx context.Context, at cursor, bounds eventlog.Bounds) error {
-	if at.Next > int64(bounds.Next) {
-		q.t.log.Error("log of waiting events ends before its cursor: some that were not synced are lost",
-			"log", q.id.String(), "cursor", at.Next, "next", int64(bounds.Next))
-		at.Next = int64(bounds.Next)
-		if err := q.book.set(ctx, q.name, at); err != nil {
-			return err
-		}
-	}
-	low := max(at.Next, int64(bounds.First))
-	q.mu.Lock()
-	q.mark, q.trimmed, q.keep = watermark.At(low), 0, math.MaxInt64
-	q.oldWaitMS, q.oldLongestMS = min(at.WaitMS, q.waitMS), max(at.WaitMS, at.LongestMS, q.waitMS)
-	q.oldEnd = int64(bounds.Next)
-	q.mu.Unlock()
-	if q.opened != nil {
-		q.opened(low, int64(bounds.Next))
-	}
-	return nil
 }
 
 // cursor is what the book should have.
@@ -156,7 +149,7 @@ type batchRoom struct {
 
 var batchRooms = sync.Pool{New: func() any { return new(batchRoom) }}
 
-// append stores pending deliveries, and tells of each batch when it is durable.
+// append stores pending deliveries, and calls stored with each batch once it is durable.
 func (q *queue) append(ctx context.Context, deliveries []pending.Delivery, stored func(first int64, batch []pending.Delivery)) error {
 	part, err := q.open(ctx)
 	if err != nil {
@@ -165,8 +158,7 @@ func (q *queue) append(ctx context.Context, deliveries []pending.Delivery, store
 	room := batchRooms.Get().(*batchRoom)
 	defer batchRooms.Put(room)
 	for len(deliveries) > 0 {
-		n, size := fit(deliveries)
-		room.encode(deliveries[:n], size)
+		n := room.encode(deliveries)
 		at, err := eventlog.Append(ctx, part, eventlog.Batch{Events: room.events})
 		room.release()
 		if err != nil {
@@ -178,28 +170,25 @@ func (q *queue) append(ctx context.Context, deliveries []pending.Delivery, store
 	return nil
 }
 
-// fit tells how many pending deliveries make the next batch, and how large it is at most.
-func fit(deliveries []pending.Delivery) (n, size int) {
-	for n < len(deliveries) {
+// encode encodes the next batch, of one pending delivery at least, and gives how many it has.
+func (r *batchRoom) encode(deliveries []pending.Delivery) (n int) {
+	size := 0
+	for ; n < len(deliveries); n++ {
 		more := deliveries[n].Bytes() + eventlog.EventOverheadBytes
 		if n > 0 && size+more > putBytes {
 			break
 		}
 		size += more
-		n++
 	}
-	return n, size
-}
-
-func (r *batchRoom) encode(deliveries []pending.Delivery, size int) {
 	if cap(r.bytes) < size {
 		r.bytes = make([]byte, 0, size)
 	}
-	for i := range deliveries {
+	for i := range deliveries[:n] {
 		before := len(r.bytes)
 		r.bytes = deliveries[i].Append(r.bytes)
 		r.events = append(r.events, eventlog.Event{Message: r.bytes[before:]})
 	}
+	return n
 }
 
 // release makes it ready for the next batch, and does not keep what a huge one needed.
@@ -283,7 +272,7 @@ func (q *queue) nextRun(ctx context.Context, from *eventlog.Reader) (eventlog.Ru
 	}
 }
 
-// damaged tells of entries that cannot be read and are passed.
+// damaged reports entries that cannot be read and are passed.
 func (q *queue) damaged(first, next int64, err error) {
 	q.t.metrics.damaged.Add(float64(next - first))
 	q.t.log.Error("waiting events cannot be read and are passed",

@@ -40,7 +40,11 @@ func (t *Logs) Run(ctx context.Context, take func(ctx context.Context, due []Ent
 	err := t.handOut(ctx, take)
 	cancel()
 	others.Wait()
-	t.saveLast(ctx)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
+	defer cancel()
+	if err := t.Save(last); err != nil {
+		t.log.Warn("cursors of waiting events not saved at the end: some are handed out again", "error", err)
+	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run retry logs: %w", err)
 	}
@@ -57,13 +61,20 @@ func (t *Logs) handOut(ctx context.Context, take func(ctx context.Context, due [
 			return err
 		}
 		if len(due) == 0 {
-			t.sleep(ctx)
+			now := t.now().Round(0)
+			until := now.Add(maxSleep)
+			for _, r := range t.logs {
+				if next := r.next(); next.Before(until) {
+					until = next
+				}
+			}
+			pause(ctx, until.Sub(now), t.wake)
 		}
 	}
 	return nil
 }
 
-// look tells the time, and has everything timed anew where the clock was set back.
+// look gives the time, and has everything timed anew where the clock was set back.
 func (t *Logs) look() time.Time {
 	now := t.now().Round(0) // as the stored times are: how long this process runs tells nothing of them
 	if back := t.seen.Sub(now); back > 0 {
@@ -113,18 +124,6 @@ func (t *Logs) nextDue(now time.Time) (best *retryLog) {
 	return best
 }
 
-// sleep waits until something has to be done.
-func (t *Logs) sleep(ctx context.Context) {
-	now := t.now().Round(0)
-	until := now.Add(maxSleep)
-	for _, r := range t.logs {
-		if next := r.next(); next.Before(until) {
-			until = next
-		}
-	}
-	pause(ctx, until.Sub(now), t.wake)
-}
-
 // pause waits for that long, or until wake or ctx says otherwise.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
@@ -153,14 +152,6 @@ func (t *Logs) saveWhileMoving(ctx context.Context) {
 			signal(t.dirty)
 		}
 		pause(ctx, wait, nil)
-	}
-}
-
-func (t *Logs) saveLast(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
-	defer cancel()
-	if err := t.Save(ctx); err != nil {
-		t.log.Warn("cursors of waiting events not saved at the end: some are handed out again", "error", err)
 	}
 }
 

@@ -15,22 +15,19 @@ import (
 func (t *Logs) countAll(ctx context.Context) {
 	left := slices.DeleteFunc(slices.Clone(t.logs), func(r *retryLog) bool { return !r.used.Load() })
 	for wait := firstPause; ; wait = min(2*wait, maxPause) {
-		left = slices.DeleteFunc(left, func(r *retryLog) bool { return r.counted(ctx) })
+		left = slices.DeleteFunc(left, func(r *retryLog) bool {
+			err := r.countOld(ctx)
+			if over := err == nil || errors.Is(err, eventlog.ErrClosed); over || ctx.Err() != nil {
+				return over
+			}
+			t.log.Warn("retry log cannot be counted, it is tried again", "wait", r.wait, "error", err)
+			return false
+		})
 		if len(left) == 0 || ctx.Err() != nil {
 			return
 		}
 		pause(ctx, wait, nil)
 	}
-}
-
-// counted counts one retry log, and tells whether that is over.
-func (r *retryLog) counted(ctx context.Context) bool {
-	err := r.countOld(ctx)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
-		r.t.log.Warn("retry log cannot be counted, it is tried again", "wait", r.wait, "error", err)
-		return false
-	}
-	return err == nil || errors.Is(err, eventlog.ErrClosed)
 }
 
 // countOld counts one retry log, from where the count was when it was last given up.
@@ -67,7 +64,7 @@ func (r *retryLog) countOld(ctx context.Context) error {
 func (r *retryLog) countRun(run eventlog.Run) {
 	all := make([]pending.Delivery, len(run.Events))
 	for i := range run.Events {
-		// Who reads it for good tells of damage. Without one, Event is not nil.
+		// Who reads it for good reports damage. Where there is none, Event is not nil.
 		all[i], _ = pending.Parse(run.Events[i].Message)
 	}
 	r.mu.Lock()

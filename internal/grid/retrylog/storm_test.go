@@ -101,7 +101,7 @@ func TestStorm(t *testing.T) {
 		}
 	}
 	for _, b := range y.books {
-		for name := range *b.cursors.Load() {
+		for name := range b.entry.Load().Value {
 			if name[0] == 'd' {
 				t.Errorf("the cursor of %s is left", name)
 			}
