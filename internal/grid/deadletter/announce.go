@@ -8,7 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
-// announcement is the event that tells of a write, in the stored form of Event Grid's schema.
+// announcement is the event that reports a write, in the stored form of Event Grid's schema.
 type announcement struct {
 	ID        string        `json:"id"`
 	Subject   string        `json:"subject"`
@@ -31,8 +31,8 @@ type announcedData struct {
 	Reason        string `json:"reason"` // of the first
 }
 
-// announce publishes that letters were written, before that is noted: after a crash it is told again,
-// with the same id. Writes for the yard's own topic are not announced, or a receiver that fails
+// announce publishes that letters were written, before that is noted: after a crash it is published
+// again, with the same id. Writes for the yard's own topic are not announced, or a receiver that fails
 // would feed itself.
 func (s *Service) announce(ctx context.Context, sub *topics.Subscription, l load, w put) {
 	if sub.Source.Topic == topics.YardEvents {
@@ -43,10 +43,11 @@ func (s *Service) announce(ctx context.Context, sub *topics.Subscription, l load
 		kind, api, blob = "Eventyard.DeadLetters.Sent", "", ""
 	}
 	event, err := json.Marshal(announcement{
-		ID: l.guid(sub.ID), Subject: w.subject, EventType: kind, EventTime: time.Now().UTC().Format(time.RFC3339Nano),
+		ID: l.letters[0].guid(sub.ID), Subject: w.subject, EventType: kind, EventTime: time.Now().UTC().Format(time.RFC3339Nano),
 		Data: announcedData{
 			API: api, ContentType: "application/json", ContentLength: w.bytes, BlobType: blob, URL: w.url,
-			Subscription: sub.Name, Topic: sub.Source.Topic, SourceHub: sub.Source.Hub, Letters: len(l.letters) - len(w.without), Reason: l.letters[0].Reason,
+			Subscription: sub.Name, Topic: sub.Source.Topic, SourceHub: sub.Source.Hub,
+			Letters: len(l.letters) - len(w.without), Reason: l.letters[0].Reason,
 		},
 	})
 	if err == nil {

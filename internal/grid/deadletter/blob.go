@@ -37,9 +37,9 @@ type containerTarget struct {
 	query  string // that is a secret
 }
 
-// newContainer makes a client for a container. Its URL has a signature, or the place a key.
-func newContainer(p topics.Target, transport http.RoundTripper) (target, error) {
-	at, err := url.Parse(p.Where)
+// newContainer makes a client for a container. Its URL has a signature, or the target a key.
+func newContainer(t topics.Target, transport http.RoundTripper) (target, error) {
+	at, err := url.Parse(t.Where)
 	if err != nil || at.Host == "" {
 		return nil, fmt.Errorf("%w: the container's URL cannot be read", topics.ErrInvalid)
 	}
@@ -53,36 +53,10 @@ func newContainer(p topics.Target, transport http.RoundTripper) (target, error) 
 	plain := url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}
 	c := containerTarget{show: strings.TrimSuffix(plain.String(), "/"), query: at.RawQuery}
 	if at.Query().Has("sig") {
-		c.client, err = container.NewClientWithNoCredential(p.Where, options)
+		c.client, err = container.NewClientWithNoCredential(t.Where, options)
 		return c, err
 	}
-	credential, err := sharedKey(at, p.Key)
-	if err != nil {
-		return nil, err
-	}
-	c.client, err = container.NewClientWithSharedKeyCredential(p.Where, credential, options)
-	return c, err
-}
-
-// doer is what the SDK asks of a client. A redirect is an answer, not followed.
-type doer struct{ transport http.RoundTripper }
-
-func (d doer) Do(r *http.Request) (*http.Response, error) {
-	response, err := d.transport.RoundTrip(r)
-	if err == nil {
-		response.Body = answer{io.LimitReader(response.Body, maxAnswerBytes), response.Body}
-	}
-	return response, err
-}
-
-// answer is as much of a body as we care for.
-type answer struct {
-	io.Reader
-	io.Closer
-}
-
-func sharedKey(at *url.URL, key string) (*container.SharedKeyCredential, error) {
-	account := accountOf(at)
+	account, key := accountOf(at), t.Key
 	if key == "" && account == emulatorAccount {
 		key = emulatorKey
 	}
@@ -93,7 +67,22 @@ func sharedKey(at *url.URL, key string) (*container.SharedKeyCredential, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: the storage account's key is no base64", topics.ErrInvalid)
 	}
-	return credential, nil
+	c.client, err = container.NewClientWithSharedKeyCredential(t.Where, credential, options)
+	return c, err
+}
+
+// doer is what the SDK asks of a client. A redirect is an answer, not followed.
+type doer struct{ transport http.RoundTripper }
+
+func (d doer) Do(r *http.Request) (*http.Response, error) {
+	response, err := d.transport.RoundTrip(r)
+	if err == nil {
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, maxAnswerBytes), response.Body}
+	}
+	return response, err
 }
 
 // accountOf finds the account's name: the first label of the host, or, where the host is an address or one
@@ -127,7 +116,17 @@ func (c containerTarget) write(ctx context.Context, name string, l load) (put, e
 // in its status and its code; the SDK's own text has many lines.
 func (c containerTarget) readable(err error) error {
 	if answered, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		return fmt.Errorf("it answers %d %s%s%s", answered.StatusCode, http.StatusText(answered.StatusCode), codeOf(answered), advice(answered.StatusCode))
+		code, advice := "", ""
+		if isWord(answered.ErrorCode) {
+			code = " (" + answered.ErrorCode + ")" // the storage's own word for what is wrong
+		}
+		switch answered.StatusCode {
+		case http.StatusUnauthorized, http.StatusForbidden:
+			advice = ": its signature may have expired or lack the right to create and write, or its key may be another by now: give the subscription a new one"
+		case http.StatusNotFound:
+			advice = ": create the container, or name another target"
+		}
+		return fmt.Errorf("it answers %d %s%s%s", answered.StatusCode, http.StatusText(answered.StatusCode), code, advice)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("it does not answer in time: see that it is reachable from here")
@@ -142,22 +141,7 @@ func (c containerTarget) readable(err error) error {
 	return errors.New(strings.Join(strings.Fields(text), " "))
 }
 
-// codeOf gives the storage's own word for what is wrong, if it is one.
-func codeOf(e *azcore.ResponseError) string {
+func isWord(code string) bool {
 	strange := func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
-	if e.ErrorCode == "" || len(e.ErrorCode) > 64 || strings.ContainsFunc(e.ErrorCode, strange) {
-		return ""
-	}
-	return " (" + e.ErrorCode + ")"
-}
-
-// advice says what to do next.
-func advice(status int) string {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return ": its signature may have expired or lack the right to create and write, or its key may be another by now: give the subscription a new one"
-	case http.StatusNotFound:
-		return ": create the container, or name another place"
-	}
-	return ""
+	return code != "" && len(code) <= 64 && !strings.ContainsFunc(code, strange)
 }

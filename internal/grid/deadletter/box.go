@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -37,8 +38,8 @@ var (
 
 // box is the dead letters of one subscription: a log, and entries that say what became of them.
 //
-// The log may lose its end, where the operator has told the engine not to wait for the disk and the
-// power fails. Entries are never lost. So before the first letter is put the entries are cut to the log's
+// The log may lose its end, where the operator has the engine not wait for the disk and the power
+// fails. Entries are never lost. So before the first letter is put the entries are cut to the log's
 // length: else a new letter would inherit what is known of the one that had its number.
 type box struct {
 	id        string
@@ -60,20 +61,13 @@ type box struct {
 	forever bool                  // guarded by mu: retention does not remove letters at present
 }
 
-func newBox(id string, log eventlog.Partition, store meta.Store) *box {
-	return &box{
-		id: id, log: log, meta: store, redriving: setaside.NewTurn(), forever: true,
-		book: setaside.NewBook(store, entryPrefix+id+"/", leafCodec),
-	}
-}
-
-// state is the entry about the letters' way to their place.
+// state is the entry about the letters' way to their target.
 type state struct {
-	// Written is the number of the first letter that has not been written to its place.
+	// Written is the number of the first letter that has not been written to its target.
 	Written int64 `json:"written"`
 	// Writes says where the newest of those before went.
 	Writes []write `json:"writes,omitempty"`
-	// Since is when Place went out of reach; zero: it is not.
+	// Since is when Target went out of reach; zero: it is not.
 	Since  time.Time `json:"since,omitzero"`
 	Target string    `json:"place,omitempty"`
 }
@@ -112,18 +106,10 @@ func (st *state) add(w write) {
 	}
 }
 
-// where tells where a letter went; empty: it is not known, or it went nowhere.
+// where gives where a letter went; empty: it is not known, or it went nowhere.
 func (st *state) where(n int64) string {
-	i, found := slices.BinarySearchFunc(st.Writes, n, func(w write, n int64) int {
-		switch {
-		case w.Next <= n:
-			return -1
-		case w.First > n:
-			return 1
-		}
-		return 0
-	})
-	if !found || slices.Contains(st.Writes[i].Without, n) {
+	i := sort.Search(len(st.Writes), func(i int) bool { return st.Writes[i].Next > n })
+	if i == len(st.Writes) || st.Writes[i].First > n || slices.Contains(st.Writes[i].Without, n) {
 		return ""
 	}
 	return st.Writes[i].Where
@@ -143,11 +129,11 @@ func (st *state) cut(next int64) {
 
 func (b *box) key() string { return entryPrefix + b.id }
 
-// present gives the state as it is.
-func (b *box) present() state {
+// present gives the state's entry as it is.
+func (b *box) present() setaside.Entry[state] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.state.Value
+	return b.state
 }
 
 // change changes entries: nobody else does meanwhile. Of a deleted subscription nothing is noted: ErrRemoved.
@@ -170,10 +156,7 @@ func (b *box) changeState(ctx context.Context, how func(*state)) error {
 
 // setState is changeState for those who hold changing.
 func (b *box) setState(ctx context.Context, how func(*state)) error {
-	b.mu.Lock()
-	present := b.state
-	b.mu.Unlock()
-	next, err := stateCodec.Change(ctx, b.meta, b.key(), present, how)
+	next, err := stateCodec.Change(ctx, b.meta, b.key(), b.present(), how)
 	if err != nil {
 		return err
 	}
@@ -198,10 +181,7 @@ func (b *box) prepare(ctx context.Context) error {
 			return err
 		}
 		next := int64(bounds.Next)
-		b.mu.Lock()
-		present := b.state
-		b.mu.Unlock()
-		if present.Revision == 0 || present.Value.Written > next {
+		if present := b.present(); present.Revision == 0 || present.Value.Written > next {
 			if err := b.setState(ctx, func(st *state) { st.cut(next) }); err != nil {
 				return err
 			}
@@ -228,14 +208,14 @@ func (b *box) append(ctx context.Context, deliveries []pending.Delivery) error {
 	size := 0
 	for i := range deliveries {
 		message := deliveries[i].Append(nil)
-		if room := len(message) + eventlog.EventOverheadBytes; size+room > eventlog.MaxBatchBytes && size > 0 {
+		room := len(message) + eventlog.EventOverheadBytes
+		if size+room > eventlog.MaxBatchBytes && size > 0 {
 			if _, err := eventlog.Append(ctx, b.log, batch); err != nil {
 				return err
 			}
 			batch.Events, size = nil, 0
 		}
-		batch.Events = append(batch.Events, eventlog.Event{Message: message})
-		size += len(message) + eventlog.EventOverheadBytes
+		batch.Events, size = append(batch.Events, eventlog.Event{Message: message}), size+room
 	}
 	_, err := eventlog.Append(ctx, b.log, batch)
 	return err
@@ -270,16 +250,4 @@ func (b *box) reached() int64 {
 		return max(b.state.Value.Written, b.unnoted.Next)
 	}
 	return b.state.Value.Written
-}
-
-func (b *box) counts(bounds eventlog.Bounds) Counts {
-	first, next, reached, marks := int64(bounds.First), int64(bounds.Next), b.reached(), b.book.Marks()
-	waiting := min(max(first, reached), next)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return Counts{
-		Kept:      marks.Kept(first, next),
-		Unwritten: marks.Kept(waiting, next),
-		Dropped:   b.dropped, Problem: b.trouble, Since: b.state.Value.Since,
-	}
 }

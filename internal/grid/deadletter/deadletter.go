@@ -1,10 +1,10 @@
 // Package deadletter keeps what could not be delivered: in a log for each subscription, where
 // it can be listed, looked at and redriven, and from there, gathered into few large writes, in
-// the place the subscription names: a folder, a blob container or a hub. Each write is
+// the target that the subscription names: a folder, a blob container or a hub. Each write is
 // announced on the yard's own topic.
 //
 // The log is the truth: what Put has stored is listed until it is purged or too old, whatever
-// becomes of its place. How far the letters have come on their way there, and which were redriven and
+// becomes of its target. How far the letters have come on their way there, and which were redriven and
 // purged, are entries in the meta store, which refer to letters by number (box.go, and package setaside).
 //
 // A writer, one for each subscription that has something to be written, does four things in turn: it
@@ -56,7 +56,7 @@ type Config struct {
 	// Transport reaches blob storage; it is the guarded one. nil: blob storage cannot be used.
 	Transport http.RoundTripper
 	// Delay is how long letters are gathered before they are written (zero: 5 min; negative: at
-	// once), GiveUp how long a place may be out of reach (zero: 4 h), Keep how long the yard's own
+	// once), GiveUp how long a target may be out of reach (zero: 4 h), Keep how long the yard's own
 	// copies are kept (zero: 30 days). MaxRedrives per event without force, zero: 3.
 	Delay, GiveUp, Keep time.Duration
 	MaxRedrives         int
@@ -66,7 +66,7 @@ type Config struct {
 
 // Letter is one dead letter.
 type Letter struct {
-	Number int64 // its place in the subscription's log
+	Number int64 // its sequence number in the subscription's log
 	pending.Delivery
 	// Died is when it was put. Written is where it went: a path, a blob's URL, hub NAME; empty: not
 	// yet, or nowhere. Redriven is when it was redriven last; zero: never.
@@ -100,7 +100,7 @@ type Page struct {
 }
 
 // RedriveOptions say how. Rate is how many a second, zero: 1,000; Force goes past the guard against loops;
-// Dry only tells how many there are.
+// Dry only counts them.
 type RedriveOptions struct {
 	Rate  float64
 	Force bool
@@ -119,10 +119,10 @@ type Redriven struct {
 // Counts is how much there is of a subscription.
 type Counts struct {
 	Kept      int64 // in the log, not purged
-	Unwritten int64 // waiting for their place
-	// Dropped were given up since the start: their place was out of reach for too long, or they cannot be
-	// written at all.
+	Unwritten int64 // waiting to be written to their target
+	// Dropped were given up since the start: their target was out of reach for too long, or they cannot
+	// be written at all.
 	Dropped int64
 	Problem string    // why nothing can be written at present; empty: nothing is wrong
-	Since   time.Time // since when the place is out of reach
+	Since   time.Time // since when the target is out of reach
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -45,7 +46,12 @@ func (c Config) folder(dir string) (target, error) {
 		return nil, fmt.Errorf("%w: dead-letter folder %s: %w", topics.ErrInvalid, dir, err)
 	}
 	if base, rest, ok := beneath(root, real); ok && rest != "." {
-		return folder{base, rest}, notOurs(dir, rest)
+		first, _, _ := strings.Cut(filepath.ToSlash(rest), "/")
+		plain, _, _ := strings.Cut(first, ".")
+		if slices.ContainsFunc(ownNames, func(own string) bool { return strings.EqualFold(plain, own) }) {
+			return nil, fmt.Errorf("%w: dead-letter folder %s: %s in the data folder is the yard's own: choose another, like folder:dead", topics.ErrInvalid, dir, first)
+		}
+		return folder{base, rest}, nil
 	}
 	for _, allowed := range c.AllowDirs {
 		if base, rest, ok := beneath(allowed, real); ok {
@@ -56,18 +62,7 @@ func (c Config) folder(dir string) (target, error) {
 		topics.ErrInvalid, dir)
 }
 
-func notOurs(dir, rest string) error {
-	first, _, _ := strings.Cut(filepath.ToSlash(rest), "/")
-	plain, _, _ := strings.Cut(first, ".")
-	for _, own := range ownNames {
-		if strings.EqualFold(plain, own) {
-			return fmt.Errorf("%w: dead-letter folder %s: %s in the data folder is the yard's own: choose another, like folder:dead", topics.ErrInvalid, dir, first)
-		}
-	}
-	return nil
-}
-
-// beneath tells whether a folder without links is inside another, and where there.
+// beneath says whether a folder without links is inside another, and where there.
 func beneath(outer, dir string) (base, rest string, ok bool) {
 	base, err := filepath.Abs(outer)
 	if err == nil {
@@ -143,28 +138,22 @@ func (f folder) open() (*os.Root, error) {
 	return base, nil
 }
 
-// writeWhole writes a file beside its name first, and leaves nothing there if that fails.
-func writeWhole(root *os.Root, name string, body []byte) error {
+// writeWhole writes a file beside its name first, over what an earlier try may have left, and leaves
+// nothing there if that fails.
+func writeWhole(root *os.Root, name string, body []byte) (err error) {
 	if err := root.MkdirAll(filepath.Dir(name), dirPerm); err != nil {
 		return err
 	}
 	part := name + ".part"
-	err := writeFile(root, part, body)
-	if err == nil {
-		err = root.Rename(part, name)
-	}
-	if err != nil {
-		_ = root.Remove(part)
-	}
-	return err
-}
-
-// writeFile writes anew what an earlier try may have left.
-func writeFile(root *os.Root, name string, body []byte) error {
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	defer func() {
+		if err != nil {
+			_ = root.Remove(part)
+		}
+	}()
+	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
+	file, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
 	if err != nil {
 		return err
 	}
@@ -172,7 +161,10 @@ func writeFile(root *os.Root, name string, body []byte) error {
 	if err == nil {
 		err = file.Sync()
 	}
-	return errors.Join(err, file.Close())
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return root.Rename(part, name)
 }
 
 // syncUp makes the names in a folder durable, and in those that it is in: any of them may be new, or be

@@ -48,22 +48,14 @@ func (s *Service) List(ctx context.Context, subscription string, q Query) (Page,
 
 // Get gives one.
 func (s *Service) Get(ctx context.Context, subscription string, number int64) (Letter, error) {
-	b := s.box(subscription)
-	var found *Letter
-	if b != nil {
-		_, err := b.scan(ctx, Query{Numbers: []int64{number}}, 0, func(l Letter) bool {
-			l = l.kept()
-			found = &l
-			return false
-		})
-		if err != nil {
-			return Letter{}, fmt.Errorf("read dead letter %d: %w", number, err)
-		}
+	page, err := s.List(ctx, subscription, Query{Numbers: []int64{number}})
+	if err != nil {
+		return Letter{}, fmt.Errorf("read dead letter %d: %w", number, err)
 	}
-	if found == nil {
+	if len(page.Letters) == 0 {
 		return Letter{}, fmt.Errorf("%w: %d: it was purged, is too old, or never was", ErrNotFound, number)
 	}
-	return *found, nil
+	return page.Letters[0], nil
 }
 
 // kept gives a letter that outlives the cursor it came from.
@@ -84,7 +76,7 @@ func (b *box) scan(ctx context.Context, q Query, most int, take func(Letter) boo
 		return 0, err
 	}
 	defer from.Close()
-	end, marks, st, numbers, looked := int64(bounds.Next), b.book.Marks(), b.present(), ranges.SetOf(q.Numbers...), 0
+	end, marks, st, numbers, looked := int64(bounds.Next), b.book.Marks(), b.present().Value, ranges.SetOf(q.Numbers...), 0
 	for {
 		if at := int64(from.At()); len(numbers) > 0 {
 			wanted := numbers.Next(at)

@@ -11,7 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
-// Bounds of one write: large, but not so that a place would refuse it.
+// Bounds of one write: large, but not so that a target would refuse it.
 const (
 	maxWriteLetters = 5000
 	maxWriteBytes   = 4 << 20
@@ -24,7 +24,7 @@ type load struct {
 	letters      []Letter // without their events
 	// unreadable are those that cannot be shown.
 	unreadable []int64
-	// shown has all letters as their place has them, in an array that lacks its end; ends is where
+	// shown has all letters as their target has them, in an array that lacks its end; ends is where
 	// each ends.
 	shown []byte
 	ends  []int
@@ -57,10 +57,6 @@ func (l *load) add(letter Letter, sub *topics.Subscription, topic string) {
 	l.letters, l.shown, l.ends = append(l.letters, letter), shown, append(l.ends, len(shown))
 }
 
-func (l *load) full() bool {
-	return len(l.letters) >= maxWriteLetters || len(l.shown) >= maxWriteBytes
-}
-
 // showDead writes a letter in the subscription's schema, spelled as that does (G8). An event that cannot
 // be written in it may have died of just that: it is written in its own.
 func showDead(dst []byte, l *Letter, sub *topics.Subscription, topic string) ([]byte, error) {
@@ -83,7 +79,7 @@ func showDead(dst []byte, l *Letter, sub *topics.Subscription, topic string) ([]
 	return schema.AppendDeadLetter(dst, &e, own, d)
 }
 
-// oldest tells when the letter died that has waited longest to be written; false if there is none.
+// oldest gives when the letter died that has waited longest to be written; false if there is none.
 // That may mean that all that waited are purged: then it is noted how far that goes.
 func (b *box) oldest(ctx context.Context) (died time.Time, found bool, err error) {
 	marks := b.book.Marks()
@@ -116,7 +112,7 @@ func (b *box) gather(ctx context.Context, sub *topics.Subscription, topic string
 		} else {
 			l.add(letter, sub, topic)
 		}
-		return !l.full()
+		return len(l.letters) < maxWriteLetters && len(l.shown) < maxWriteBytes
 	})
 	if len(l.letters) > 0 {
 		err = nil
@@ -134,11 +130,8 @@ func name(sub *topics.Subscription, l load) string {
 		source = strings.ReplaceAll(sub.Source.Hub, "/", "-")
 	}
 	return fmt.Sprintf("%s/%s/%d/%d/%d/%d/%s.json", strings.ToUpper(source), strings.ToUpper(sub.Name),
-		at.Year(), at.Month(), at.Day(), at.Hour(), l.guid(sub.ID))
+		at.Year(), at.Month(), at.Day(), at.Hour(), l.letters[0].guid(sub.ID))
 }
-
-// guid follows from the load's first letter.
-func (l *load) guid(id string) string { return l.letters[0].guid(id) }
 
 // guid follows from the subscription and the letter. Its number alone would not do: where a log loses
 // its end the numbers are given anew.

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,7 @@ func TestANewSubscriptionIsNotTakenForADeletedOne(t *testing.T) {
 		sub := y.subscribe("billing", "yard", schema.EventGrid)
 		y.die(sub, 1)
 	}
-	y.sweep(t.Context())
+	y.catchUp(t.Context(), new(sync.WaitGroup))
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 2)
 	page := y.list(sub.ID, Query{})

@@ -20,7 +20,7 @@ const (
 )
 
 // RedriveTo says who delivers what is redriven: deliver stores it, durably when it returns nil. Delivery
-// needs the dead letters before it is there itself, so that it is told here, before the first Redrive.
+// needs the dead letters before it is there itself, so it is set here, before the first Redrive.
 func (s *Service) RedriveTo(deliver func(ctx context.Context, deliveries []pending.Delivery) error) {
 	s.deliver = deliver
 }
@@ -28,7 +28,7 @@ func (s *Service) RedriveTo(deliver func(ctx context.Context, deliveries []pendi
 // Redrive sends chosen letters to their subscription again, and to nobody else: with attempts at zero, a
 // new time to live and one more redrive. Those that were redriven too often are skipped unless forced.
 //
-// It is one round, of no more than setaside.Round letters, and tells where to go on. Those that die of it
+// It is one round, of no more than setaside.Round letters, and says where to go on. Those that die of it
 // meanwhile are left out, or an endpoint that is still down would get each of them until it has come back
 // too often. One caller at a time redrives the letters of a subscription; a second one waits, and finds what
 // is left.
@@ -70,7 +70,8 @@ func (s *Service) redrive(ctx context.Context, b *box, q Query, o RedriveOptions
 			if err := s.deliver(ctx, deliveries); err != nil {
 				return err
 			}
-			if err := b.change(func() error { return b.book.Redriven(ctx, numbers, time.Now().UnixMilli()) }); err != nil {
+			err := b.change(func() error { return b.book.Redriven(ctx, numbers, time.Now().UnixMilli()) })
+			if err != nil {
 				return err
 			}
 		}
@@ -112,8 +113,8 @@ func (l *Letter) anew() pending.Delivery {
 	return p
 }
 
-// Purge forgets chosen letters for good, and tells how many. Those that were not written to their
-// place yet never are.
+// Purge forgets chosen letters for good, and gives how many. Those that were not written to their
+// target yet never are.
 func (s *Service) Purge(ctx context.Context, subscription string, q Query) (int, error) {
 	b := s.box(subscription)
 	if b == nil {

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Run writes letters to their places and removes logs of deleted subscriptions, until ctx ends. One
-// goroutine a subscription that has something to be written: a place that hangs holds up nobody else.
+// Run writes letters to their targets and removes logs of deleted subscriptions, until ctx ends. One
+// goroutine a subscription that has something to be written: a target that hangs holds up nobody
+// else.
 func (s *Service) Run(ctx context.Context) error {
 	var writers sync.WaitGroup
 	defer writers.Wait()
@@ -21,11 +22,19 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-s.begin:
-			for _, id := range s.takeWanted() {
+			s.mu.Lock()
+			wanted := slices.Collect(maps.Keys(s.wanted))
+			clear(s.wanted)
+			s.mu.Unlock()
+			for _, id := range wanted {
 				s.startWriter(ctx, &writers, id)
 			}
 		case <-changed:
-			s.notifyWriters()
+			s.mu.Lock()
+			for _, w := range s.writers {
+				ring(w.news)
+			}
+			s.mu.Unlock()
 			s.catchUp(ctx, &writers)
 		}
 	}
@@ -40,30 +49,43 @@ func ring(bell chan struct{}) {
 }
 
 // catchUp looks at all subscriptions: it removes what deleted ones left, and sees to it that all that
-// has to be written is.
+// has to be written is. A removal that fails is tried with the next change, or start.
+//
+// Boxes are listed before the subscriptions are: a box is made for a subscription that exists, so
+// that one without is of a deleted one. The other way round it could be of one just made.
 func (s *Service) catchUp(ctx context.Context, writers *sync.WaitGroup) {
-	s.sweep(ctx)
-	for _, b := range s.all() {
+	s.mu.Lock()
+	boxes := slices.Collect(maps.Values(s.boxes))
+	s.mu.Unlock()
+	known := s.cfg.Topics.Snapshot().Subscriptions
+	for _, b := range boxes {
 		if ctx.Err() != nil {
 			return
 		}
-		if s.wants(ctx, b) {
-			s.startWriter(ctx, writers, b.id)
-		} else if !s.hasWriter(b.id) {
-			s.retain(b, false)
+		if known[b.id] != nil {
+			if s.wants(ctx, b) {
+				s.startWriter(ctx, writers, b.id)
+			} else if !s.hasWriter(b.id) {
+				s.retain(b, false)
+			}
+			continue
 		}
+		if err := b.remove(ctx, s.cfg.Engine); err != nil {
+			if ctx.Err() == nil {
+				s.cfg.Log.Warn("dead letters of a deleted subscription are still there, the next change tries again",
+					"subscription", b.id, "error", err)
+			}
+			continue
+		}
+		s.mu.Lock()
+		delete(s.boxes, b.id)
+		delete(s.wanted, b.id)
+		s.mu.Unlock()
 	}
 }
 
-// all gives the boxes there are.
-func (s *Service) all() []*box {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.boxes))
-}
-
-// wants tells whether a writer has something to do: to write, or to forget a trouble with a place
-// that is none any more. Where that cannot be told the writer finds out.
+// wants says whether a writer has something to do: to write, or to forget the trouble with a target
+// that the subscription has no longer. Where that cannot be known the writer finds out.
 func (s *Service) wants(ctx context.Context, b *box) bool {
 	counts, err := s.Counts(ctx, b.id)
 	if err != nil || counts.Unwritten > 0 {
@@ -71,37 +93,6 @@ func (s *Service) wants(ctx context.Context, b *box) bool {
 	}
 	sub := s.cfg.Topics.Snapshot().Subscriptions[b.id]
 	return sub != nil && !written(sub.DeadLetter) && (counts.Problem != "" || !counts.Since.IsZero())
-}
-
-// ring tells a subscription's writer of new letters, or Run that there has to be one. Where nobody
-// runs the next who does finds them.
-func (s *Service) ring(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.writers[id]; w != nil {
-		ring(w.bell)
-		return
-	}
-	s.wanted[id] = true
-	ring(s.begin)
-}
-
-// takeWanted gives the subscriptions that want a writer.
-func (s *Service) takeWanted() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ids := slices.Collect(maps.Keys(s.wanted))
-	clear(s.wanted)
-	return ids
-}
-
-// notifyWriters has all writers look at their subscriptions again.
-func (s *Service) notifyWriters() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.writers {
-		ring(w.news)
-	}
 }
 
 func (s *Service) hasWriter(id string) bool {
@@ -133,41 +124,4 @@ func (s *Service) endWriter(w *writer) bool {
 		delete(s.writers, w.id)
 		return true
 	}
-}
-
-// stopWriter lets one go that was told to stop: what it leaves is found by the next Run.
-func (s *Service) stopWriter(w *writer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.writers[w.id] == w {
-		delete(s.writers, w.id)
-	}
-}
-
-// sweep removes what deleted subscriptions left. What fails is tried with the next change, or start.
-//
-// Boxes are listed before the subscriptions are: a box is made for a subscription that exists, so
-// that one without is of a deleted one. The other way round it could be of one just made.
-func (s *Service) sweep(ctx context.Context) {
-	boxes := s.all()
-	known := s.cfg.Topics.Snapshot().Subscriptions
-	for _, b := range boxes {
-		if known[b.id] != nil {
-			continue
-		}
-		if err := b.remove(ctx, s.cfg.Engine); err != nil {
-			if ctx.Err() == nil {
-				s.cfg.Log.Warn("dead letters of a deleted subscription are still there, the next change tries again", "subscription", b.id, "error", err)
-			}
-			continue
-		}
-		s.forget(b)
-	}
-}
-
-func (s *Service) forget(b *box) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.boxes, b.id)
-	delete(s.wanted, b.id)
 }

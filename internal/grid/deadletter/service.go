@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -20,38 +21,39 @@ import (
 type Service struct {
 	cfg     Config
 	metrics *metrics
-	turns   turns
 	deliver func(ctx context.Context, deliveries []pending.Delivery) error // set before the first Redrive
+
+	// turns bound how many writes are under way, each of which has its letters in memory. Targets that
+	// failed before have turns of their own: those that hang do not stand in the way of others.
+	turns, turnsOfFailed setaside.Turn
 
 	mu    sync.Mutex
 	boxes map[string]*box // guarded by mu: by the subscription's ID
 	// writers are at work, by subscription; guarded by mu.
 	writers map[string]*writer
-	// wanted are subscriptions that have letters and no writer; guarded by mu. begin tells Run of them.
+	// wanted are subscriptions that have letters and no writer; guarded by mu. begin wakes Run for them.
 	wanted map[string]bool
 	begin  chan struct{}
 }
 
-func (c Config) withDefaults() Config {
-	c.Delay = cmp.Or(c.Delay, 5*time.Minute)
-	c.GiveUp = cmp.Or(c.GiveUp, 4*time.Hour)
-	c.Keep = cmp.Or(c.Keep, 30*24*time.Hour)
-	c.MaxRedrives = cmp.Or(c.MaxRedrives, 3)
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	return c
-}
+// maxWriting is how many writes are under way at once, and of those that failed before as many again.
+const maxWriting = 8
 
 // Open reads which subscriptions have dead letters. It starts no goroutine.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
-	cfg = cfg.withDefaults()
+	cfg.Delay = cmp.Or(cfg.Delay, 5*time.Minute)
+	cfg.GiveUp = cmp.Or(cfg.GiveUp, 4*time.Hour)
+	cfg.Keep = cmp.Or(cfg.Keep, 30*24*time.Hour)
+	cfg.MaxRedrives = cmp.Or(cfg.MaxRedrives, setaside.MaxRedrives)
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	metrics, err := newMetrics(cfg.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
 	}
-	s := &Service{cfg: cfg, metrics: metrics, turns: newTurns(), boxes: map[string]*box{}, writers: map[string]*writer{},
-		wanted: map[string]bool{}, begin: make(chan struct{}, 1)}
+	s := &Service{
+		cfg: cfg, metrics: metrics, turns: make(setaside.Turn, maxWriting), turnsOfFailed: make(setaside.Turn, maxWriting),
+		boxes: map[string]*box{}, writers: map[string]*writer{}, wanted: map[string]bool{}, begin: make(chan struct{}, 1),
+	}
 	entries, err := cfg.Meta.List(ctx, entryPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
@@ -67,33 +69,38 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 // load takes one entry in: a subscription's state, or, if its key goes on, marks.
 func (s *Service) load(ctx context.Context, e meta.Entry) error {
 	id, _, isLeaf := strings.Cut(strings.TrimPrefix(e.Key, entryPrefix), "/")
-	b := s.boxes[id]
-	if b == nil {
-		var err error
-		if b, err = s.openBox(id); errors.Is(err, eventlog.ErrRemoved) {
-			return s.cfg.Meta.Delete(ctx, e.Key, e.Revision) // a removal that was interrupted
-		}
-		if err != nil {
-			return err
-		}
-		s.boxes[id] = b
+	b, err := s.openBox(id)
+	if errors.Is(err, eventlog.ErrRemoved) {
+		return s.cfg.Meta.Delete(ctx, e.Key, e.Revision) // a removal that was interrupted
+	}
+	if err != nil {
+		return err
 	}
 	if isLeaf {
 		return b.book.Adopt(e)
 	}
-	var err error
 	b.state, err = stateCodec.Read(e)
 	return err
 }
 
-// openBox makes one. What it holds is not removed for its age before somebody has looked whether it
-// has been written.
+// openBox gives the box of a subscription, and makes it if need be. What it holds is not removed for its
+// age before somebody has looked whether it has been written.
 func (s *Service) openBox(id string) (*box, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.boxes[id]; b != nil {
+		return b, nil
+	}
 	log, err := s.cfg.Engine.Partition(eventlog.PartitionID{Log: logOf(id)}, eventlog.Retention{})
 	if err != nil {
 		return nil, err
 	}
-	return newBox(id, log, s.cfg.Meta), nil
+	b := &box{
+		id: id, log: log, meta: s.cfg.Meta, redriving: setaside.NewTurn(), forever: true,
+		book: setaside.NewBook(s.cfg.Meta, entryPrefix+id+"/", leafCodec),
+	}
+	s.boxes[id] = b
+	return b, nil
 }
 
 // retain lets the engine remove letters that are old, or keeps it from that.
@@ -120,30 +127,17 @@ func (s *Service) box(id string) *box {
 	return s.boxes[id]
 }
 
-// boxFor gives that of a subscription, ready for letters, and makes it if need be.
-func (s *Service) boxFor(ctx context.Context, id string) (*box, error) {
-	s.mu.Lock()
-	b := s.boxes[id]
-	if b == nil {
-		var err error
-		if b, err = s.openBox(id); err != nil {
-			s.mu.Unlock()
-			return nil, err
-		}
-		s.boxes[id] = b
-	}
-	s.mu.Unlock()
-	return b, b.prepare(ctx)
-}
-
-// Put keeps pending deliveries with their reasons for a subscription that has a place; durable when it
-// returns nil. They are written to the place later, by Run. After an error some may have been
+// Put keeps pending deliveries with their reasons for a subscription that has a target; durable when it
+// returns nil. They are written to the target later, by Run. After an error some may have been
 // kept: a repeat does no harm.
 func (s *Service) Put(ctx context.Context, sub *topics.Subscription, deliveries []pending.Delivery) error {
 	if len(deliveries) == 0 {
 		return nil
 	}
-	b, err := s.boxFor(ctx, sub.ID)
+	b, err := s.openBox(sub.ID)
+	if err == nil {
+		err = b.prepare(ctx)
+	}
 	if err == nil {
 		err = b.append(ctx, deliveries)
 	}
@@ -153,18 +147,25 @@ func (s *Service) Put(ctx context.Context, sub *topics.Subscription, deliveries 
 	if err != nil {
 		return fmt.Errorf("keep dead letters of subscription %s: %w", sub.Name, err)
 	}
-	if written(sub.DeadLetter) {
-		s.ring(sub.ID)
-	} else {
+	if !written(sub.DeadLetter) {
 		s.retain(b, false)
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.writers[sub.ID]; w != nil {
+		ring(w.bell)
+	} else { // where nobody runs, the next Run finds them
+		s.wanted[sub.ID] = true
+		ring(s.begin)
 	}
 	return nil
 }
 
-// written tells whether letters leave the yard for a place.
-func written(p topics.Target) bool { return p.Kind != "" && p.Kind != topics.TargetYard }
+// written says whether letters leave the yard for a target.
+func written(t topics.Target) bool { return t.Kind != "" && t.Kind != topics.TargetYard }
 
-// Counts tells how much there is of a subscription.
+// Counts gives how much there is of a subscription.
 func (s *Service) Counts(ctx context.Context, subscription string) (Counts, error) {
 	b := s.box(subscription)
 	if b == nil {
@@ -174,9 +175,13 @@ func (s *Service) Counts(ctx context.Context, subscription string) (Counts, erro
 	if err != nil {
 		return Counts{}, fmt.Errorf("count dead letters: %w", err)
 	}
-	c := b.counts(bounds)
-	if sub := s.cfg.Topics.Snapshot().Subscriptions[subscription]; sub == nil || !written(sub.DeadLetter) {
-		c.Unwritten = 0
+	first, next, marks := int64(bounds.First), int64(bounds.Next), b.book.Marks()
+	c := Counts{Kept: marks.Kept(first, next)}
+	if sub := s.cfg.Topics.Snapshot().Subscriptions[subscription]; sub != nil && written(sub.DeadLetter) {
+		c.Unwritten = marks.Kept(min(max(first, b.reached()), next), next)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.Dropped, c.Problem, c.Since = b.dropped, b.trouble, b.state.Value.Since
 	return c, nil
 }

@@ -25,26 +25,26 @@ type put struct {
 	without            []int64 // letters that do not fit there
 }
 
-func (c Config) targetOf(p topics.Target) (target, error) {
-	switch p.Kind {
+func (c Config) targetOf(t topics.Target) (target, error) {
+	switch t.Kind {
 	case topics.TargetFolder:
-		return c.folder(p.Where)
+		return c.folder(t.Where)
 	case topics.TargetBlob:
-		return newContainer(p, c.Transport)
+		return newContainer(t, c.Transport)
 	case topics.TargetHub:
-		return hubTarget{c.Broker, p.Where}, nil
+		return hubTarget{c.Broker, t.Where}, nil
 	}
-	return nil, fmt.Errorf("%w: %q is no place for dead letters", topics.ErrInvalid, p.Kind)
+	return nil, fmt.Errorf("%w: %q is no target for dead letters", topics.ErrInvalid, t.Kind)
 }
 
-// CheckTarget says whether a place may be used: a folder under the data folder or one of those allowed, a
+// CheckTarget says whether a target may be used: a folder under the data folder or one of those allowed, a
 // URL that can be read, a hub's name. It is the configuration's, so that topics can be given it before
 // the service is opened over them.
-func (c Config) CheckTarget(p topics.Target) error {
-	if !written(p) {
+func (c Config) CheckTarget(t topics.Target) error {
+	if !written(t) {
 		return nil
 	}
-	_, err := c.targetOf(p)
+	_, err := c.targetOf(t)
 	return err
 }
 
@@ -87,7 +87,7 @@ func (h hubTarget) send(ctx context.Context, batch []eventlog.Event) error {
 	_, err := h.broker.Publish(ctx, h.hub, broker.Target{}, batch)
 	var missing *broker.NotFoundError
 	if errors.As(err, &missing) {
-		return fmt.Errorf("send dead letters to hub %s: %w: create it, or name another place", h.hub, err)
+		return fmt.Errorf("send dead letters to hub %s: %w: create it, or name another target", h.hub, err)
 	}
 	if err != nil {
 		return fmt.Errorf("send dead letters to hub %s: %w", h.hub, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// troubled notes that nothing can be written at present. If that is because the place has been out of
+// troubled notes that nothing can be written at present. If that is because the target has been out of
 // reach for too long, letters are given up (G8). Troubles of the yard's own storage cost no letter.
 func (s *Service) troubled(ctx context.Context, b *box, sub *topics.Subscription, err error) {
 	if ctx.Err() != nil {
@@ -21,20 +21,21 @@ func (s *Service) troubled(ctx context.Context, b *box, sub *topics.Subscription
 	st := b.state.Value
 	b.mu.Unlock()
 	if first {
-		s.cfg.Log.Warn("dead letters cannot be written to their target", "subscription", sub.Name, "target", sub.DeadLetter.Kind, "error", err)
+		s.cfg.Log.Warn("dead letters cannot be written to their target",
+			"subscription", sub.Name, "target", sub.DeadLetter.Kind, "error", err)
 	}
 	if !errors.As(err, new(targetError)) {
 		return
 	}
 	now, target := time.Now().UTC(), sub.DeadLetter.String()
-	if !st.Since.IsZero() && st.Target == target {
-		if now.Sub(st.Since) >= s.cfg.GiveUp {
-			s.giveUp(ctx, b, sub, now)
+	if st.Since.IsZero() || st.Target != target {
+		if err := b.changeState(ctx, func(st *state) { st.Since, st.Target = now, target }); err != nil {
+			s.cfg.Log.Warn("cannot note that a target is out of reach", "subscription", sub.Name, "error", err)
 		}
 		return
 	}
-	if err := b.changeState(ctx, func(st *state) { st.Since, st.Target = now, target }); err != nil {
-		s.cfg.Log.Warn("cannot note that a place is out of reach", "subscription", sub.Name, "error", err)
+	if now.Sub(st.Since) >= s.cfg.GiveUp {
+		s.giveUp(ctx, b, sub, now)
 	}
 }
 
@@ -70,17 +71,6 @@ func (b *box) olderThan(ctx context.Context, at time.Time) (first, next int64, e
 	}
 	defer cursor.Close()
 	return max(b.reached(), int64(bounds.First)), int64(cursor.At()), nil
-}
-
-// countUnwritable counts letters that no place will ever get, and tells of them.
-func (s *Service) countUnwritable(b *box, sub *topics.Subscription, numbers []int64) {
-	if len(numbers) == 0 {
-		return
-	}
-	b.drop(int64(len(numbers)))
-	s.metrics.unwritable.WithLabelValues(sub.DeadLetter.Kind).Add(float64(len(numbers)))
-	s.cfg.Log.Error("dead letters cannot be written: they are unreadable, or too large for their target; the yard keeps them",
-		"subscription", sub.Name, "letters", len(numbers), "first", numbers[0])
 }
 
 func (b *box) drop(count int64) {

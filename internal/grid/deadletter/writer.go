@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// pauses are how long a place that is out of reach is left alone, the last again and again.
+// pauses are how long a target that is out of reach is left alone, the last again and again.
 var pauses = []time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute}
 
 // writeTime is how long one write may take, and noteTime how long it may take to note it: that is done
@@ -31,7 +31,6 @@ type writer struct {
 }
 
 func (w *writer) run(ctx context.Context) {
-	defer w.s.stopWriter(w)
 	for ctx.Err() == nil {
 		b, sub := w.s.box(w.id), w.subscription()
 		if b == nil || sub == nil {
@@ -44,8 +43,8 @@ func (w *writer) run(ctx context.Context) {
 			w.target, w.failures = sub.DeadLetter, 0
 		}
 		done, err := w.step(ctx, b, sub)
-		if isRemoved(err) {
-			done, err = true, nil
+		if errors.Is(err, eventlog.ErrRemoved) && !errors.As(err, new(targetError)) {
+			done, err = true, nil // the letters themselves are gone, and not a hub that they go to
 		}
 		if err != nil {
 			w.s.troubled(ctx, b, sub, err)
@@ -57,14 +56,18 @@ func (w *writer) run(ctx context.Context) {
 			return
 		}
 	}
+	// What is left is found by the next Run.
+	w.s.mu.Lock()
+	delete(w.s.writers, w.id)
+	w.s.mu.Unlock()
 }
 
 func (w *writer) subscription() *topics.Subscription {
 	return w.s.cfg.Topics.Snapshot().Subscriptions[w.id]
 }
 
-// step does what is next: it notes what was written, waits for letters to be due, or writes some. It
-// tells when there is nothing left to do.
+// step does what is next: it notes what was written, waits for letters to be due, or writes some. done
+// says that there is nothing left to do.
 func (w *writer) step(ctx context.Context, b *box, sub *topics.Subscription) (done bool, err error) {
 	if err := b.note(ctx); err != nil {
 		return false, err
@@ -83,10 +86,15 @@ func (w *writer) step(ctx context.Context, b *box, sub *topics.Subscription) (do
 		w.wait(ctx, left)
 		return false, nil
 	}
-	if !w.s.turns.take(ctx, w.failures > 0) {
+	turn := w.s.turns
+	if w.failures > 0 {
+		turn = w.s.turnsOfFailed
+	}
+	give, err := turn.Take(ctx)
+	if err != nil {
 		return false, nil
 	}
-	defer w.s.turns.give(w.failures > 0)
+	defer give()
 	if now := w.subscription(); now == nil || now.DeadLetter != sub.DeadLetter {
 		return false, nil // it took a while
 	}
@@ -97,7 +105,7 @@ func (w *writer) step(ctx context.Context, b *box, sub *topics.Subscription) (do
 	return false, err
 }
 
-// wait waits, but not longer than until ctx ends or the subscription has another place, or is gone.
+// wait waits, but not longer than until ctx ends or the subscription has another target, or is gone.
 func (w *writer) wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -115,20 +123,21 @@ func (w *writer) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// targetError is that of a place, in contrast to those of the yard's own storage.
+// targetError is that of a target, in contrast to those of the yard's own storage.
 type targetError struct{ error }
 
 func (e targetError) Unwrap() error { return e.error }
 
-// isRemoved tells that the letters themselves are gone, and not a hub that they go to.
-func isRemoved(err error) bool {
-	return errors.Is(err, eventlog.ErrRemoved) && !errors.As(err, new(targetError))
-}
-
-// writeSome writes the letters that have waited longest, tells of it and notes it. After a crash in
-// between they are written and told of again, under the same name, with the same ids.
+// writeSome writes the letters that have waited longest, announces and notes it. After a crash in
+// between they are written and announced again, under the same name, with the same ids.
 func (s *Service) writeSome(ctx context.Context, b *box, sub *topics.Subscription) error {
-	l, err := b.gather(ctx, sub, s.topicOf(sub))
+	topic := "/hubs/" + sub.Source.Hub // the id that events of Event Grid's schema carry
+	for _, t := range s.cfg.Topics.Snapshot().Topics {
+		if t.ID == sub.SourceID {
+			topic = t.Resource
+		}
+	}
+	l, err := b.gather(ctx, sub, topic)
 	if err != nil {
 		return err
 	}
@@ -144,28 +153,31 @@ func (s *Service) writeSome(ctx context.Context, b *box, sub *topics.Subscriptio
 		s.announce(ctx, sub, l, at)
 	}
 	unwritable := append(l.unreadable, at.without...)
-	s.countUnwritable(b, sub, unwritable)
+	if n := len(unwritable); n > 0 {
+		b.drop(int64(n))
+		s.metrics.unwritable.WithLabelValues(sub.DeadLetter.Kind).Add(float64(n))
+		s.cfg.Log.Error("dead letters cannot be written: they are unreadable, or too large for their target; the yard keeps them",
+			"subscription", sub.Name, "letters", n, "first", unwritable[0])
+	}
 	b.wrote(write{First: l.first, Next: l.next, Where: at.show, Without: unwritable})
 	return b.note(ctx)
 }
 
 func (s *Service) writeTo(ctx context.Context, sub *topics.Subscription, l load) (put, error) {
-	p, err := s.cfg.targetOf(sub.DeadLetter)
+	target, err := s.cfg.targetOf(sub.DeadLetter)
 	if err != nil {
 		return put{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	at, err := p.write(ctx, name(sub, l), l)
-	outcome := "written"
+	at, err := target.write(ctx, name(sub, l), l)
 	if err != nil {
-		outcome = "failed"
+		s.metrics.writes.WithLabelValues(sub.DeadLetter.Kind, "failed").Inc()
+		return at, err
 	}
-	s.metrics.writes.WithLabelValues(sub.DeadLetter.Kind, outcome).Inc()
-	if err == nil {
-		s.metrics.letters.WithLabelValues(sub.DeadLetter.Kind).Add(float64(len(l.letters) - len(at.without)))
-	}
-	return at, err
+	s.metrics.writes.WithLabelValues(sub.DeadLetter.Kind, "written").Inc()
+	s.metrics.letters.WithLabelValues(sub.DeadLetter.Kind).Add(float64(len(l.letters) - len(at.without)))
+	return at, nil
 }
 
 // wrote remembers a write that is still to be noted.
@@ -200,9 +212,9 @@ func (b *box) note(ctx context.Context) error {
 	return nil
 }
 
-// wellAgain forgets the troubles with a place that is none any more.
+// wellAgain forgets the trouble with a target that the subscription has no longer.
 func (b *box) wellAgain(ctx context.Context) error {
-	if st := b.present(); !st.Since.IsZero() {
+	if st := b.present(); !st.Value.Since.IsZero() {
 		if err := b.changeState(ctx, func(st *state) { st.Since, st.Target = time.Time{}, "" }); err != nil {
 			return err
 		}
@@ -212,40 +224,3 @@ func (b *box) wellAgain(ctx context.Context) error {
 	b.trouble = ""
 	return nil
 }
-
-// topicOf is the id that events of Event Grid's schema carry.
-func (s *Service) topicOf(sub *topics.Subscription) string {
-	for _, t := range s.cfg.Topics.Snapshot().Topics {
-		if t.ID == sub.SourceID {
-			return t.Resource
-		}
-	}
-	return "/hubs/" + sub.Source.Hub
-}
-
-// turns bound how many writes are under way, each of which has its letters in memory. Places that
-// failed before have turns of their own: those that hang do not stand in the way of others.
-type turns struct{ well, ill chan struct{} }
-
-func newTurns() turns {
-	return turns{well: make(chan struct{}, 8), ill: make(chan struct{}, 8)}
-}
-
-func (t turns) of(ill bool) chan struct{} {
-	if ill {
-		return t.ill
-	}
-	return t.well
-}
-
-// take waits for a turn; false: ctx ended.
-func (t turns) take(ctx context.Context, ill bool) bool {
-	select {
-	case t.of(ill) <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (t turns) give(ill bool) { <-t.of(ill) }
