@@ -39,8 +39,16 @@ const (
 	maxSettingsBytes = meta.MaxValueBytes/2 - 16<<10
 )
 
+// rules decides what settings may ask for. It owns nothing.
+type rules struct {
+	broker        Broker
+	limits        retry.Limits
+	checkTarget   func(Target) error
+	checkEndpoint func(Subscription) error
+}
+
 // complete fills in what follows from the rest, so that equal settings are equal to the letter.
-func (k *Registry) complete(s *Settings, at origin) {
+func (k *rules) complete(s *Settings, at origin) {
 	if s.Output == "" {
 		s.Output = schema.DefaultOutput(at.input)
 		if s.Pull != nil {
@@ -58,7 +66,7 @@ func (k *Registry) complete(s *Settings, at origin) {
 
 // vet completes and checks settings; was is the subscription as it is, or as it will be but for
 // them.
-func (k *Registry) vet(s Settings, at origin, was Subscription) (Settings, error) {
+func (k *rules) vet(s Settings, at origin, was Subscription) (Settings, error) {
 	k.complete(&s, at)
 	for _, err := range []error{
 		s.checkTarget(), s.checkTransport(), s.checkFilter(), k.checkRetry(s), s.checkOutput(at), s.checkBatches(), s.checkHeaders(),
@@ -98,7 +106,7 @@ func (s Settings) checkFilter() error {
 	return nil
 }
 
-func (k *Registry) checkRetry(s Settings) error {
+func (k *rules) checkRetry(s Settings) error {
 	policy := s.Retry
 	if s.Pull != nil {
 		policy.MaxAttempts = 1 // that is Pull.MaxDeliveries, whatever the limit
@@ -263,7 +271,7 @@ func (s Settings) checkLabels() error {
 }
 
 // checkHubs looks for the hubs that are written to.
-func (k *Registry) checkHubs(s Settings, at origin) error {
+func (k *rules) checkHubs(s Settings, at origin) error {
 	if s.Hub != "" {
 		if err := k.checkHub("the target", s.Hub, at); err != nil {
 			return err
@@ -276,7 +284,7 @@ func (k *Registry) checkHubs(s Settings, at origin) error {
 }
 
 // checkHub refuses events that would come back to where they came from, again and again.
-func (k *Registry) checkHub(what, name string, at origin) error {
+func (k *rules) checkHub(what, name string, at origin) error {
 	h, err := k.broker.Hub(name)
 	if err != nil {
 		return invalid("%s: %v", what, err) // wrapped, it would look as if the source were missing
@@ -299,7 +307,7 @@ func (s Settings) checkSize() error {
 }
 
 // checkElsewhere asks those who know folders and addresses.
-func (k *Registry) checkElsewhere(s Settings, was Subscription) error {
+func (k *rules) checkElsewhere(s Settings, was Subscription) error {
 	if err := s.DeadLetter.check(); err != nil {
 		return err
 	}

@@ -327,7 +327,7 @@ func TestLargestDefinitionCanBeStored(t *testing.T) {
 	if err := s.checkSize(); err != nil || len(s.encode()) != maxSettingsBytes {
 		t.Fatalf("%d bytes, %v", len(s.encode()), err)
 	}
-	r := &record{Subscription: full(t), Proposal: &proposal{Settings: s.clone(), Validation: Validation{Code: newCode(), Token: newCode(), Until: now()}}}
+	r := &record{Subscription: full(t), Proposal: &proposal{Settings: s.clone(), Validation: Validation{Code: NewUUID(), Token: NewUUID(), Until: now()}}}
 	r.Name, r.Source, r.Settings = strings.Repeat("n", maxSubscriptionCharacters), Source{Hub: strings.Repeat("h", 256)}, s
 	for range 1024 {
 		r.Starts = append(r.Starts, math.MaxInt64)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -22,17 +22,29 @@ func (k *Registry) Create(ctx context.Context, source Source, name string, s Set
 	if err != nil {
 		return Subscription{}, fmt.Errorf("create subscription: %w", err)
 	}
-	if r, err = k.create(ctx, r, at); err != nil {
+	asking := k.mustAsk(nil, r.Settings)
+	if asking {
+		r.State, r.Why, r.Validation = Pending, whyPending, k.newValidation()
+	} else {
+		err = k.sources.activate(ctx, r, at)
+	}
+	if err == nil {
+		r, err = k.insert(ctx, r)
+	}
+	if err == nil && asking {
+		r, err = k.ask(ctx, r)
+	}
+	if err != nil {
 		return Subscription{}, fmt.Errorf("create subscription %q of %s: %w", name, at.Source, err)
 	}
 	k.log.Info("subscription created", "subscription", r.Name, "source", r.Source, "id", r.ID, "state", r.State)
 	return r.Subscription, nil
 }
 
-// draw makes a definition of what was asked for. That of several who create at once all may see
-// one place left is accepted: the bound is there for the memory.
+// draw makes a definition of what was asked for. Several who create at once may all see room for
+// one more: the bound is there for the memory.
 func (k *Registry) draw(source Source, name string, s Settings) (*record, origin, error) {
-	at, err := k.origin(source)
+	at, err := k.sources.find(source)
 	if err != nil {
 		return nil, at, err
 	}
@@ -40,10 +52,10 @@ func (k *Registry) draw(source Source, name string, s Settings) (*record, origin
 		return nil, at, err
 	}
 	r := &record{Subscription: Subscription{
-		Name: name, ID: newID(), Source: at.Source, SourceID: at.id, Created: now(), Resource: k.resource(at.Source),
+		Name: name, ID: newID(), Source: at.Source, SourceID: at.id, Created: now(), Resource: k.sources.resource(at.Source),
 	}}
 	r.Updated = r.Created
-	if r.Settings, err = k.vet(s, at, r.Subscription); err != nil {
+	if r.Settings, err = k.rules.vet(s, at, r.Subscription); err != nil {
 		return nil, at, err
 	}
 	if n := len(k.Snapshot().BySource[at.id]); n >= MaxSubscriptions {
@@ -52,23 +64,7 @@ func (k *Registry) draw(source Source, name string, s Settings) (*record, origin
 	return r, at, nil
 }
 
-func (k *Registry) create(ctx context.Context, r *record, at origin) (*record, error) {
-	if !k.mustAsk(nil, r.Settings) {
-		if err := k.activate(ctx, r, at); err != nil {
-			return nil, err
-		}
-		return k.insert(ctx, r)
-	}
-	r.State, r.Why, r.Validation = Pending, whyPending, k.newValidation()
-	stored, err := k.insert(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return k.ask(ctx, stored)
-}
-
-// insert lets the store decide who is first. Only when the name is taken does it look at by
-// whom.
+// insert lets the store decide who is first. Only a name that is taken is looked at.
 func (k *Registry) insert(ctx context.Context, r *record) (*record, error) {
 	item := mirror.Item[*record]{Key: r.key(), Value: r}
 	var stored mirror.Item[*record]
@@ -82,64 +78,51 @@ func (k *Registry) insert(ctx context.Context, r *record) (*record, error) {
 		}
 		return conflict
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || r.Source.Hub != "" {
+		return stored.Value, err
 	}
-	return stored.Value, k.stillThere(ctx, stored)
+	// A topic that was deleted meanwhile may have missed the new subscription, which goes as well.
+	// Where nobody knows it stays: a leftover does no harm.
+	gone := k.standing(ctx, stored.Value)
+	if !errors.Is(gone, ErrTopicNotFound) {
+		return stored.Value, nil
+	}
+	if err := k.subscriptions.Delete(ctx, stored); err != nil && !mirror.GoneOrChanged(err) {
+		k.log.Warn("subscription of a deleted topic is still stored", "subscription", r.Name, "error", err)
+	}
+	return nil, gone
 }
 
-// replaceable looks at what has the name, and gives its revision if that is nothing anybody
-// could miss.
+// replaceable looks at what has the name, and gives its revision if nobody could miss it: its
+// endpoint never agreed, or its source was made anew.
+//
+// Of two sources of a name the later one counts, and this node may not have heard of it yet. Of
+// topics the store knows. Of hubs only the broker does, who may be as late, but an old hub has no
+// subscriptions that were made after the new one.
 func (k *Registry) replaceable(ctx context.Context, r *record) (meta.Revision, error) {
 	there, err := k.subscriptions.Read(ctx, r.key())
-	switch {
-	case errors.Is(err, meta.ErrNotFound):
-		return 0, nil
-	case err != nil:
+	if err != nil {
+		if errors.Is(err, meta.ErrNotFound) {
+			err = nil
+		}
 		return 0, err
-	case there.Value.SourceID != r.SourceID:
-		return there.Revision, k.outlives(ctx, r, there.Value)
-	case there.Value.failedFirst():
-		return there.Revision, nil
 	}
-	return 0, taken()
-}
-
-func taken() error {
-	return fmt.Errorf("%w: change it, choose another name, or delete it first", ErrExists)
-}
-
-// outlives tells whether the source of a new subscription has taken the place of an old one's, and
-// not the other way round: this node may not have heard yet that it was made anew. Of topics the
-// store knows. Of hubs only the broker does, who may be as late, but an old hub has no
-// subscriptions that were made after the new one.
-func (k *Registry) outlives(ctx context.Context, r, old *record) error {
-	if r.Source.Hub == "" {
-		return k.standing(ctx, r)
+	old := there.Value
+	free := old.failedFirst()
+	switch {
+	case old.SourceID == r.SourceID:
+	case r.Source.Hub == "":
+		free, err = true, k.standing(ctx, r)
+	default:
+		var h broker.Hub
+		h, err = k.sources.broker.Hub(r.Source.Hub)
+		free = !old.Created.After(h.Created)
 	}
-	h, err := k.broker.Hub(r.Source.Hub)
-	if err == nil && old.Created.After(h.Created) {
-		err = taken()
+	if err == nil && !free {
+		err = fmt.Errorf("%w: change it, choose another name, or delete it first", ErrExists)
 	}
-	return err
+	return there.Revision, err
 }
 
 // failedFirst: its endpoint has never agreed, and was given up.
 func (r *record) failedFirst() bool { return r.State == Failed && r.Starts == nil }
-
-// activate has events delivered from now on, or from where they were before. The ends are read
-// before the definition is stored, so that nothing published after that is missed.
-func (k *Registry) activate(ctx context.Context, r *record, at origin) (err error) {
-	if r.Starts == nil {
-		if r.Starts, err = k.starts(ctx, at, r.FromStart); err != nil {
-			return err
-		}
-	}
-	r.Validation.close()
-	r.State, r.Why = Active, ""
-	if r.Paused {
-		r.State = Paused
-	}
-	r.lapse(time.Now())
-	return nil
-}

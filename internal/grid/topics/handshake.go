@@ -44,11 +44,12 @@ func (s Settings) sameEndpoint(other Settings) bool {
 }
 
 func (k *Registry) newValidation() Validation {
-	return Validation{Code: newCode(), Token: rand.Text(), Until: now().Add(k.window)}
+	return Validation{Code: NewUUID(), Token: rand.Text(), Until: now().Add(k.window)}
 }
 
-// newCode is a random UUID, which is what receivers have seen in practice (reference §10.1).
-func newCode() string {
+// NewUUID is random. Codes are UUIDs because that is what receivers have seen in practice
+// (reference §10.1).
+func NewUUID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
@@ -67,8 +68,15 @@ func (k *Registry) ask(ctx context.Context, r *record) (*record, error) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	if a.Agreed || a.Awaiting {
-		accepted, err := k.changeOf(ctx, r.key(), r.ID, func(r *record) error { return k.accept(ctx, r, code, a) })
-		return accepted, overtaken(err)
+		accepted, err := k.changeOf(ctx, r.key(), r.ID, func(r *record) error { return k.sources.accept(ctx, r, code, a) })
+		switch {
+		case errors.Is(err, meta.ErrNotFound):
+			err = fmt.Errorf("%w: it was deleted while its endpoint was asked", ErrNotFound)
+		case errors.Is(err, errSuperseded):
+			// A conflict only for the caller: changeOf would take one for what goes away by trying again.
+			err = fmt.Errorf("%w (%w)", err, meta.ErrConflict)
+		}
+		return accepted, err
 	}
 	confirmed, err := k.refuse(ctx, r.key(), r.ID, code)
 	if confirmed != nil {
@@ -78,28 +86,6 @@ func (k *Registry) ask(ctx context.Context, r *record) (*record, error) {
 		k.log.Warn("refused subscription is still stored, it will lapse", "subscription", r.Name, "source", r.Source, "error", err)
 	}
 	return nil, fmt.Errorf("%w: %s", ErrHandshake, a.Why)
-}
-
-// overtaken puts what others did meanwhile into the words that callers know. A conflict it is only
-// for them: here it would be taken for one that goes away by trying again.
-func overtaken(err error) error {
-	switch {
-	case errors.Is(err, meta.ErrNotFound):
-		return fmt.Errorf("%w: it was deleted while its endpoint was asked", ErrNotFound)
-	case errors.Is(err, errSuperseded):
-		return fmt.Errorf("%w (%w)", err, meta.ErrConflict)
-	}
-	return err
-}
-
-// changeOf is change for the subscription of that ID alone, not for another of its name.
-func (k *Registry) changeOf(ctx context.Context, key, id string, how func(*record) error) (*record, error) {
-	return k.change(ctx, key, func(r *record) error {
-		if r.ID != id {
-			return meta.ErrNotFound
-		}
-		return how(r)
-	})
 }
 
 // proposes tells whether an update with that code is under way.
@@ -127,7 +113,7 @@ func (r *record) take(next Settings) {
 }
 
 // accept does what an endpoint's answer says that it agreed, or that a link will be opened.
-func (k *Registry) accept(ctx context.Context, r *record, code string, a Agreement) error {
+func (k *sources) accept(ctx context.Context, r *record, code string, a Agreement) error {
 	switch {
 	case r.proposes(code):
 		r.adopt()
@@ -146,15 +132,6 @@ func (k *Registry) accept(ctx context.Context, r *record, code string, a Agreeme
 	}
 	r.Validation.Rate = a.Rate
 	return k.activate(ctx, r, at)
-}
-
-// present finds the source that a subscription was made for.
-func (k *Registry) present(r *record) (origin, error) {
-	at, err := k.origin(r.Source)
-	if err == nil && at.id != r.SourceID {
-		err = fmt.Errorf("%w: it is of another %s that is gone", ErrNotFound, r.Source)
-	}
-	return at, err
 }
 
 // neverAgreed: no endpoint of it ever has, so that nobody could miss it.
@@ -206,7 +183,7 @@ func (k *Registry) Confirm(ctx context.Context, id, token string, rate int) (Sub
 		if code == "" {
 			return badToken()
 		}
-		return k.accept(ctx, r, code, Agreement{Agreed: true, Rate: max(rate, 0)})
+		return k.sources.accept(ctx, r, code, Agreement{Agreed: true, Rate: max(rate, 0)})
 	})
 	switch {
 	case errors.Is(err, meta.ErrNotFound):

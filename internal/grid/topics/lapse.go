@@ -10,7 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// deadline is when the definition next changes by itself; zero: never, as of none.
+// deadline is when the definition next changes by itself; zero: never. No definition has none.
 func (r *record) deadline() time.Time {
 	if r == nil {
 		return time.Time{}
@@ -33,12 +33,12 @@ func (r *record) deadline() time.Time {
 	return first
 }
 
-// ends tells whether the subscription ends when it expires: others get nothing anyway, and
-// their state says why. A Pending one stays it until its endpoint has agreed, or is given up: an
+// ends tells whether the subscription ends when it expires: others get nothing anyway, and their
+// state says why. A Pending one stays Pending until its endpoint has agreed, or is given up: an
 // Expired one is delivered what is left, and goes on without being asked when it is prolonged.
 func (r *record) ends() bool { return r.State == Active || r.State == Paused }
 
-// lapse does what time does to a definition, and tells whether that is anything.
+// lapse makes the changes that are due by now, and reports whether there were any.
 //
 // An update whose endpoint has neither agreed nor refused is forgotten, as if it had not been
 // asked for: that is what a crash in mid-handshake leaves.
@@ -53,20 +53,16 @@ func (r *record) lapse(now time.Time) bool {
 	}
 	if r.State == Pending && due(r.Validation.Until) {
 		r.State, changed = Failed, true
-		r.Why = fmt.Sprintf("the endpoint had not agreed by %s: %s", r.Validation.Until.UTC().Format(time.RFC3339), r.wayBack())
+		wayBack := "create or update it again"
+		if !r.failedFirst() { // the name of one that was Active before is taken
+			wayBack = "update it, with this endpoint or another"
+		}
+		r.Why = fmt.Sprintf("the endpoint had not agreed by %s: %s", r.Validation.Until.UTC().Format(time.RFC3339), wayBack)
 	}
 	if changed && r.State != Pending {
 		r.Validation.close()
 	}
 	return changed
-}
-
-// wayBack is what helps one that has failed. The name of one that was Active before is taken.
-func (r *record) wayBack() string {
-	if r.failedFirst() {
-		return "create or update it again"
-	}
-	return "update it, with this endpoint or another"
 }
 
 // close takes the link back. The code stays: by it whoever asked knows its handshake again.
@@ -77,31 +73,21 @@ const lapsePause = time.Second
 
 // keepTime lets definitions lapse when their time has come, until ctx ends.
 func (k *Registry) keepTime(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		keys, next := k.view.deadlines.due(time.Now())
 		for _, key := range keys {
 			k.lapse(ctx, key)
 		}
-		if !k.untilDue(ctx, next) {
-			return
+		var due <-chan time.Time
+		if !next.IsZero() {
+			due = time.After(time.Until(next))
+		}
+		select {
+		case <-due:
+		case <-k.view.deadlines.sooner:
+		case <-ctx.Done():
 		}
 	}
-}
-
-// untilDue waits for the next moment, or an earlier one that has come up. False: ctx has ended.
-func (k *Registry) untilDue(ctx context.Context, next time.Time) bool {
-	var due <-chan time.Time
-	if !next.IsZero() {
-		timer := time.NewTimer(time.Until(next))
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-due:
-	case <-k.view.deadlines.sooner:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
 }
 
 func (k *Registry) lapse(ctx context.Context, key string) {

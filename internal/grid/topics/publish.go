@@ -20,7 +20,7 @@ import (
 // Errors: ErrTopicNotFound, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among
 // them. After eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any
 // other they are not.
-func (k *Registry) Publish(ctx context.Context, topic string, events [][]byte) error {
+func (k *topicRegistry) Publish(ctx context.Context, topic string, events [][]byte) error {
 	live := k.view.live.Load()
 	t := live.Topics[auth.Fold(topic)]
 	if t == nil {
@@ -33,7 +33,7 @@ func (k *Registry) Publish(ctx context.Context, topic string, events [][]byte) e
 	if log.err != nil {
 		return fmt.Errorf("publish to topic %q: %w", t.Name, log.err)
 	}
-	err := publish(ctx, log, contentType(t.Schema.Form()), events)
+	err := publish(ctx, log, t.Schema.Form(), events)
 	if errors.Is(err, eventlog.ErrRemoved) && !errors.Is(err, eventlog.ErrUncertain) {
 		return topicNotFound(topic) // also where one was made anew: it may have another schema
 	}
@@ -43,20 +43,14 @@ func (k *Registry) Publish(ctx context.Context, topic string, events [][]byte) e
 	return nil
 }
 
-func contentType(f schema.Form) string {
-	if f == schema.CloudEventForm {
-		return "application/cloudevents+json"
-	}
-	return "application/json"
-}
-
 // buffers are what batches are written into; the engine has copied them when it has taken one.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // messageBytes is the most that an event measures beside its body.
 const messageBytes = 64
 
-func publish(ctx context.Context, log eventlog.Partition, contentType string, events [][]byte) error {
+// publish writes all messages behind each other into one buffer, and appends them as one batch.
+func publish(ctx context.Context, log eventlog.Partition, form schema.Form, events [][]byte) (err error) {
 	size := 0
 	for _, e := range events {
 		size += messageBytes + len(e)
@@ -68,29 +62,24 @@ func publish(ctx context.Context, log eventlog.Partition, contentType string, ev
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
 	*buffer = slices.Grow((*buffer)[:0], size)
-	batch, err := write(*buffer, contentType, events)
-	if err != nil {
-		return err
+	contentType := "application/json"
+	if form == schema.CloudEventForm {
+		contentType = "application/cloudevents+json"
+	}
+	batch, dst := eventlog.Batch{Events: make([]eventlog.Event, len(events))}, *buffer
+	for i, e := range events {
+		begin := len(dst)
+		if dst, err = message.Append(dst, event.Event{Body: e, ContentType: contentType}); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+		batch.Events[i].Message = dst[begin:len(dst):len(dst)]
 	}
 	_, err = eventlog.Append(ctx, log, batch)
 	return err
 }
 
-// write puts all messages behind each other into a buffer that has room for them.
-func write(dst []byte, contentType string, events [][]byte) (batch eventlog.Batch, err error) {
-	batch.Events = make([]eventlog.Event, len(events))
-	for i, e := range events {
-		begin := len(dst)
-		if dst, err = message.Append(dst, event.Event{Body: e, ContentType: contentType}); err != nil {
-			return batch, fmt.Errorf("event %d: %w", i, err)
-		}
-		batch.Events[i].Message = dst[begin:len(dst):len(dst)]
-	}
-	return batch, nil
-}
-
 // Log gives a topic's log, for reading; ErrTopicNotFound where it is deleted.
-func (k *Registry) Log(t *Topic) (eventlog.Partition, error) {
+func (k *topicRegistry) Log(t *Topic) (eventlog.Partition, error) {
 	log, ok := k.view.live.Load().logs[t.ID]
 	if !ok {
 		return nil, topicNotFound(t.Name)
@@ -98,6 +87,6 @@ func (k *Registry) Log(t *Topic) (eventlog.Partition, error) {
 	return log.Partition, log.err
 }
 
-func (k *Registry) openLog(t *Topic) (eventlog.Partition, error) {
+func (k *topicRegistry) openLog(t *Topic) (eventlog.Partition, error) {
 	return k.engine.Partition(LogOf(t), eventlog.Retention{Age: k.retention})
 }

@@ -27,7 +27,7 @@ const (
 	DefaultValidationWindow = 10 * time.Minute
 )
 
-// Broker is what the registry asks of it.
+// Broker is what the registry needs of the broker.
 type Broker interface {
 	Namespace() string
 	Hub(name string) (broker.Hub, error)
@@ -73,7 +73,7 @@ type Config struct {
 	MaxTimeToLive time.Duration
 	MaxAttempts   int
 	Retention     time.Duration
-	// Log is where it tells what changed; nil means slog.Default().
+	// Log receives what changed; nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -100,23 +100,19 @@ func (c Config) withDefaults() Config {
 }
 
 // Registry keeps definitions. All methods may be called by many goroutines at once.
+//
+// It is divided by what each part owns: the topics with their logs are the topicRegistry's, the
+// subscriptions the Registry's own. Both are tables with locks of their own, and what they hold is
+// shown to readers by one view. sources and rules own nothing that changes.
 type Registry struct {
-	engine    eventlog.Engine
-	broker    Broker
-	namespace string
-	validator Validator
+	*topicRegistry
+	sources sources
+	rules   rules
 
-	checkTarget   func(Target) error
-	checkEndpoint func(Subscription) error
+	subscriptions *mirror.Table[*record]
+	validator     Validator
 	validationURL func(s Subscription, token string) string
 	window        time.Duration
-	limits        retry.Limits
-	retention     time.Duration
-	log           *slog.Logger
-
-	topics        *mirror.Table[*topicRecord]
-	subscriptions *mirror.Table[*record]
-	view          *view
 }
 
 // Open reads the definitions, makes YardEvents, and finishes deletions that were interrupted.
@@ -126,34 +122,41 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		return nil, errors.New("open topics: an engine, a meta store and a broker are required")
 	}
 	cfg = cfg.withDefaults()
+	topics := &topicRegistry{engine: cfg.Engine, retention: cfg.Retention, log: cfg.Log}
+	topics.view = newView(topics.openLog)
 	k := &Registry{
-		engine:        cfg.Engine,
-		broker:        cfg.Broker,
-		namespace:     cfg.Broker.Namespace(),
+		topicRegistry: topics,
+		sources:       sources{broker: cfg.Broker, namespace: cfg.Broker.Namespace(), view: topics.view},
+		rules: rules{
+			broker: cfg.Broker, limits: retry.Limits{MaxAttempts: cfg.MaxAttempts, TimeToLive: cfg.MaxTimeToLive},
+			checkTarget: cfg.CheckTarget, checkEndpoint: cfg.CheckEndpoint,
+		},
 		validator:     cfg.Validate,
-		checkTarget:   cfg.CheckTarget,
-		checkEndpoint: cfg.CheckEndpoint,
 		validationURL: cfg.ValidationURL,
 		window:        cfg.ValidationWindow,
-		limits:        retry.Limits{MaxAttempts: cfg.MaxAttempts, TimeToLive: cfg.MaxTimeToLive},
-		retention:     cfg.Retention,
-		log:           cfg.Log,
 	}
-	k.view = newView(k.openLog)
-	k.topics = mirror.New(mirror.Config[*topicRecord]{
-		Store: cfg.Meta, Prefix: topicsPrefix, Name: "topics", Decode: k.decodeTopic, Encode: encode[*topicRecord], Apply: k.view.showTopics, Log: cfg.Log,
+	topics.topics = mirror.New(mirror.Config[*topicRecord]{
+		Store: cfg.Meta, Prefix: topicsPrefix, Name: "topics", Log: cfg.Log,
+		Decode: k.sources.decodeTopic, Encode: encode[*topicRecord], Apply: topics.view.showTopics,
 	})
 	k.subscriptions = mirror.New(mirror.Config[*record]{
-		Store: cfg.Meta, Prefix: subscriptionsPrefix, Name: "subscriptions", Decode: k.decodeSubscription, Encode: encode[*record], Apply: k.view.showSubscriptions, Log: cfg.Log,
+		Store: cfg.Meta, Prefix: subscriptionsPrefix, Name: "subscriptions", Log: cfg.Log,
+		Decode: k.sources.decodeSubscription, Encode: encode[*record], Apply: topics.view.showSubscriptions,
 	})
+	topics.subscriptions = k.subscriptions
 	if err := k.load(ctx); err != nil {
 		return nil, fmt.Errorf("open topics: %w", err)
 	}
 	return k, nil
 }
 
+// leftoverAge is how old a subscription has to be before it is removed because its topic is not
+// there: the topic may be new, and not known to this node yet.
+const leftoverAge = 24 * time.Hour
+
 // load reads subscriptions before topics: what names a topic that is not there then was left
-// behind by the topic's deletion.
+// behind by the topic's deletion. Nobody sees such leftovers. They are removed to keep nothing for
+// ever, and what fails is left to the next start.
 func (k *Registry) load(ctx context.Context) error {
 	if err := k.subscriptions.Load(ctx); err != nil {
 		return err
@@ -164,8 +167,22 @@ func (k *Registry) load(ctx context.Context) error {
 	if err := k.resumeDeletions(ctx); err != nil {
 		return err
 	}
-	k.sweep(ctx)
-	return k.ensureYardEvents(ctx)
+	logs := k.view.live.Load().logs
+	left := slices.DeleteFunc(k.subscriptions.Items(), func(s mirror.Item[*record]) bool {
+		_, there := logs[s.Value.SourceID]
+		return there || s.Value.Source.Hub != "" || time.Since(s.Value.Updated) < leftoverAge
+	})
+	if err := k.subscriptions.DeleteAll(ctx, left); err != nil {
+		k.log.Warn("subscriptions of deleted topics are still stored, the next start tries again", "error", err)
+	}
+	if _, err := k.Topic(YardEvents); err == nil {
+		return nil
+	}
+	_, err := k.CreateTopic(ctx, TopicConfig{Topic{Name: YardEvents}})
+	if errors.Is(err, ErrTopicExists) { // another node was the first
+		err = k.topics.Load(ctx)
+	}
+	return err
 }
 
 // Run follows what other nodes change, gives up handshakes whose time is over, and ends
@@ -207,20 +224,3 @@ func (k *Registry) OnChange(f func()) (stop func()) { return k.view.listeners.Ad
 
 // now has the precision that makes an order of creation, and none that storing loses.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
-// leftoverAge is how old a subscription has to be before it is removed because its topic is not
-// there: the topic may be new, and not known to this node yet.
-const leftoverAge = 24 * time.Hour
-
-// sweep removes subscriptions that a crash has left behind of topics which were deleted. Nobody
-// sees them; this is only to keep nothing for ever. What fails is left to the next start.
-func (k *Registry) sweep(ctx context.Context) {
-	topics := k.view.live.Load().logs
-	left := slices.DeleteFunc(k.subscriptions.Items(), func(s mirror.Item[*record]) bool {
-		_, there := topics[s.Value.SourceID]
-		return there || s.Value.Source.Hub != "" || time.Since(s.Value.Updated) < leftoverAge
-	})
-	if err := k.subscriptions.DeleteAll(ctx, left); err != nil {
-		k.log.Warn("subscriptions of deleted topics are still stored, the next start tries again", "error", err)
-	}
-}

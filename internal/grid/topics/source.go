@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -23,8 +24,15 @@ type origin struct {
 	partitions int
 }
 
-// origin finds a source. Errors: ErrInvalid, ErrTopicNotFound, *broker.NotFoundError.
-func (k *Registry) origin(s Source) (origin, error) {
+// sources finds the topics and hubs that events come from. It owns nothing.
+type sources struct {
+	broker    Broker
+	namespace string
+	view      *view
+}
+
+// find gives a source that exists. Errors: ErrInvalid, ErrTopicNotFound, *broker.NotFoundError.
+func (k *sources) find(s Source) (origin, error) {
 	switch {
 	case s.Topic != "" && s.Hub != "" || s == (Source{}):
 		return origin{}, invalid("name a topic or a hub, and only one of them, as the source")
@@ -43,29 +51,34 @@ func (k *Registry) origin(s Source) (origin, error) {
 	return origin{Source: Source{Topic: t.Name}, id: t.ID, input: t.Schema, log: live.logs[t.ID]}, nil
 }
 
-// starts reads where delivery begins: at the ends of the source's logs, or at their beginnings.
-// Whatever is published after it returned lies behind the ends.
-func (k *Registry) starts(ctx context.Context, at origin, fromStart bool) ([]int64, error) {
-	if at.Hub != "" {
-		return k.hubStarts(ctx, at, fromStart)
+// present finds the source that a subscription was made for.
+func (k *sources) present(r *record) (origin, error) {
+	at, err := k.find(r.Source)
+	if err == nil && at.id != r.SourceID {
+		err = fmt.Errorf("%w: it is of another %s that is gone", ErrNotFound, r.Source)
 	}
-	if at.log.err != nil {
-		return nil, at.log.err
-	}
-	bounds, err := at.log.Bounds(ctx)
-	if errors.Is(err, eventlog.ErrRemoved) {
-		return nil, topicNotFound(at.Topic)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the end of %s: %w", at.Source, err)
-	}
-	if fromStart {
-		return []int64{int64(bounds.First)}, nil
-	}
-	return []int64{int64(bounds.Next)}, nil
+	return at, err
 }
 
-func (k *Registry) hubStarts(ctx context.Context, at origin, fromStart bool) ([]int64, error) {
+// starts reads where delivery begins: at the ends of the source's logs, or at their beginnings.
+// Whatever is published after it returned lies behind the ends.
+func (k *sources) starts(ctx context.Context, at origin, fromStart bool) ([]int64, error) {
+	if at.Hub == "" {
+		if at.log.err != nil {
+			return nil, at.log.err
+		}
+		bounds, err := at.log.Bounds(ctx)
+		if errors.Is(err, eventlog.ErrRemoved) {
+			return nil, topicNotFound(at.Topic)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the end of %s: %w", at.Source, err)
+		}
+		if fromStart {
+			return []int64{int64(bounds.First)}, nil
+		}
+		return []int64{int64(bounds.Next)}, nil
+	}
 	starts := make([]int64, at.partitions)
 	for i := range starts {
 		p, err := k.broker.Partition(ctx, at.Hub, strconv.Itoa(i))
@@ -80,20 +93,37 @@ func (k *Registry) hubStarts(ctx context.Context, at origin, fromStart bool) ([]
 	return starts, nil
 }
 
-// gone says why nothing comes from a subscription's source any more; empty while it is there. A
-// topic takes its subscriptions along, a hub does not.
-func (k *Registry) gone(s *Subscription) string {
+// activate has events delivered from now on, or from where they were before. The ends are read
+// before the definition is stored, so that nothing published after that is missed.
+func (k *sources) activate(ctx context.Context, r *record, at origin) (err error) {
+	if r.Starts == nil {
+		if r.Starts, err = k.starts(ctx, at, r.FromStart); err != nil {
+			return err
+		}
+	}
+	r.Validation.close()
+	r.State, r.Why = Active, ""
+	if r.Paused {
+		r.State = Paused
+	}
+	r.lapse(time.Now())
+	return nil
+}
+
+// shown is a subscription as users see it. A topic takes its subscriptions along when it is deleted;
+// a hub does not, so that one whose hub is gone is shown as Failed.
+func (k *sources) shown(s *Subscription) Subscription {
+	shown := *s
 	if s.Source.Hub == "" {
-		return ""
+		return shown
 	}
-	h, err := k.broker.Hub(s.Source.Hub)
-	switch {
+	switch h, err := k.broker.Hub(s.Source.Hub); {
 	case err != nil:
-		return fmt.Sprintf("hub %q is gone: delete the subscription, or create the hub and it anew", s.Source.Hub)
+		shown.State, shown.Why = Failed, fmt.Sprintf("hub %q is gone: delete the subscription, or create the hub and it anew", s.Source.Hub)
 	case HubID(h) != s.SourceID:
-		return fmt.Sprintf("hub %q is gone, and another has its name: create the subscription anew", s.Source.Hub)
+		shown.State, shown.Why = Failed, fmt.Sprintf("hub %q is gone, and another has its name: create the subscription anew", s.Source.Hub)
 	}
-	return ""
+	return shown
 }
 
 var _ Broker = (*broker.Broker)(nil)

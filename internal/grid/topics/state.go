@@ -39,11 +39,11 @@ func (k *Registry) setState(ctx context.Context, id string, state State, why str
 			r.State, r.Why = Disabled, why
 			return nil
 		case state == Active && r.State == Disabled:
-			at, err := k.present(r)
+			at, err := k.sources.present(r)
 			if err != nil {
 				return err
 			}
-			return k.activate(ctx, r, at)
+			return k.sources.activate(ctx, r, at)
 		}
 		changed = false
 		return mirror.ErrUnchanged

@@ -45,7 +45,7 @@ func encode[T interface{ key() string }](v T) []byte {
 
 // decodeTopic and decodeSubscription read what is stored. Errors name the key, never the value, which
 // has secrets.
-func (k *Registry) decodeTopic(e meta.Entry) (*topicRecord, error) {
+func (k *sources) decodeTopic(e meta.Entry) (*topicRecord, error) {
 	t := new(topicRecord)
 	if err := json.Unmarshal(e.Value, t); err != nil {
 		return nil, fmt.Errorf("read topic %s: %w", e.Key, err)
@@ -57,7 +57,7 @@ func (k *Registry) decodeTopic(e meta.Entry) (*topicRecord, error) {
 	return t, nil
 }
 
-func (k *Registry) decodeSubscription(e meta.Entry) (*record, error) {
+func (k *sources) decodeSubscription(e meta.Entry) (*record, error) {
 	r := new(record)
 	if err := json.Unmarshal(e.Value, r); err != nil {
 		return nil, fmt.Errorf("read subscription %s: %w", e.Key, err)
@@ -73,7 +73,7 @@ func (k *Registry) decodeSubscription(e meta.Entry) (*record, error) {
 	return r, nil
 }
 
-func (k *Registry) resource(s Source) string {
+func (k *sources) resource(s Source) string {
 	if s.Hub != "" {
 		return HubResource(k.namespace, s.Hub)
 	}

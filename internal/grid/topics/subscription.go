@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -21,11 +22,12 @@ func (k *Registry) Find(source Source, name string) (Subscription, error) {
 	if source == (Source{}) {
 		return k.findAnywhere(name)
 	}
+	snapshot := k.Snapshot()
 	there, exists := k.subscriptions.Get(subscriptionKey(source, name))
-	if exists && k.Snapshot().Subscriptions[there.Value.ID] != nil {
-		return k.shown(&there.Value.Subscription), nil
+	if exists && snapshot.Subscriptions[there.Value.ID] != nil {
+		return k.sources.shown(&there.Value.Subscription), nil
 	}
-	if _, err := k.origin(source); err != nil {
+	if _, err := k.sources.find(source); err != nil {
 		return Subscription{}, err
 	}
 	return Subscription{}, notFound(source, name)
@@ -46,27 +48,18 @@ func (k *Registry) findAnywhere(name string) (Subscription, error) {
 	if found == nil {
 		return Subscription{}, notFound(Source{}, name)
 	}
-	return k.shown(found), nil
-}
-
-// shown is a subscription as users see it.
-func (k *Registry) shown(s *Subscription) Subscription {
-	shown := *s
-	if why := k.gone(s); why != "" {
-		shown.State, shown.Why = Failed, why
-	}
-	return shown
+	return k.sources.shown(found), nil
 }
 
 // Subscriptions of a source, or (zero source) all, by name. They are as Find gives them.
 func (k *Registry) Subscriptions(source Source) ([]Subscription, error) {
-	chosen, err := k.choose(source)
+	chosen, err := k.choose(k.Snapshot(), source)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]Subscription, len(chosen))
 	for i, s := range chosen {
-		list[i] = k.shown(s)
+		list[i] = k.sources.shown(s)
 	}
 	slices.SortFunc(list, func(x, y Subscription) int {
 		return cmp.Or(cmp.Compare(auth.Fold(x.Name), auth.Fold(y.Name)), cmp.Compare(x.Resource, y.Resource))
@@ -74,33 +67,30 @@ func (k *Registry) Subscriptions(source Source) ([]Subscription, error) {
 	return list, nil
 }
 
-func (k *Registry) choose(source Source) ([]*Subscription, error) {
-	snapshot := k.Snapshot()
+// choose gives the subscriptions of a source, or (zero source) all, in no order. Those of a hub are
+// of all hubs that ever had the name.
+func (k *Registry) choose(snapshot *Snapshot, source Source) ([]*Subscription, error) {
 	if source == (Source{}) {
 		return slices.Collect(maps.Values(snapshot.Subscriptions)), nil
 	}
-	at, err := k.origin(source)
-	if source.Topic == "" && source.Hub != "" {
-		if its := ofHub(snapshot, source.Hub); len(its) > 0 {
+	at, err := k.sources.find(source)
+	if source.Topic == "" {
+		var its []*Subscription
+		folded := auth.Fold(source.Hub)
+		for _, members := range snapshot.BySource {
+			if auth.Fold(members[0].Source.Hub) == folded {
+				its = append(its, members...)
+			}
+		}
+		if len(its) > 0 {
 			return its, nil
 		}
 	}
 	return snapshot.BySource[at.id], err
 }
 
-// ofHub gives the subscriptions of all hubs that ever had the name.
-func ofHub(s *Snapshot, hub string) (its []*Subscription) {
-	folded := auth.Fold(hub)
-	for _, members := range s.BySource {
-		if auth.Fold(members[0].Source.Hub) == folded {
-			its = append(its, members...)
-		}
-	}
-	return its
-}
-
-// Delete removes it. What it leaves elsewhere (cursors, parked logs, dead letters) others clean up,
-// who hear of it by OnChange.
+// Delete removes it. What it leaves elsewhere (cursors, parked logs, dead letters) is cleaned up by
+// those who hear of it by OnChange.
 func (k *Registry) Delete(ctx context.Context, source Source, name string) error {
 	key, err := k.keyOf(source, name)
 	if err != nil {
@@ -128,9 +118,34 @@ func (k *Registry) keyOf(source Source, name string) (string, error) {
 		source = found.Source
 	}
 	if source.Topic != "" {
-		if _, err := k.origin(source); err != nil {
+		if _, err := k.sources.find(source); err != nil {
 			return "", err
 		}
 	}
 	return subscriptionKey(source, name), nil
 }
+
+// change reads a subscription and lets it be changed, again if somebody else was faster. Errors
+// of the store are passed on, meta.ErrNotFound among them. how may return mirror.ErrUnchanged.
+func (k *Registry) change(ctx context.Context, key string, how func(*record) error) (*record, error) {
+	changed, err := k.subscriptions.Change(ctx, key, func(r **record) error { return how(*r) })
+	return changed.Value, err
+}
+
+// changeOf is change for the subscription of that ID alone, not for another of its name.
+func (k *Registry) changeOf(ctx context.Context, key, id string, how func(*record) error) (*record, error) {
+	return k.change(ctx, key, func(r *record) error {
+		if r.ID != id {
+			return meta.ErrNotFound
+		}
+		return how(r)
+	})
+}
+
+// detached is for what has been decided: it does not depend on the patience of a client.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+}
+
+// finishTimeout bounds what goes on although the caller has left.
+const finishTimeout = time.Minute

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -26,9 +29,20 @@ const (
 	Key2 = "key2"
 )
 
+// topicRegistry owns the topics: their definitions and their logs. It deletes subscriptions, too,
+// with the topic they are of. It is the part of a Registry that topics concern.
+type topicRegistry struct {
+	engine        eventlog.Engine
+	retention     time.Duration // of the topics' logs
+	topics        *mirror.Table[*topicRecord]
+	subscriptions *mirror.Table[*record]
+	view          *view
+	log           *slog.Logger
+}
+
 // Topics gives all, by name.
-func (k *Registry) Topics() []Topic {
-	all := k.Snapshot().Topics
+func (k *topicRegistry) Topics() []Topic {
+	all := k.view.live.Load().Topics
 	list := make([]Topic, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, *all[name])
@@ -37,8 +51,8 @@ func (k *Registry) Topics() []Topic {
 }
 
 // Topic gives one by its name, in any case; ErrTopicNotFound.
-func (k *Registry) Topic(name string) (Topic, error) {
-	if t := k.Snapshot().Topics[auth.Fold(name)]; t != nil {
+func (k *topicRegistry) Topic(name string) (Topic, error) {
+	if t := k.view.live.Load().Topics[auth.Fold(name)]; t != nil {
 		return *t, nil
 	}
 	return Topic{}, topicNotFound(name)
@@ -47,58 +61,38 @@ func (k *Registry) Topic(name string) (Topic, error) {
 // CreateTopic makes a topic; it is durable and ready for events when the call returns. If the
 // name is taken it is ErrTopicExists; if a topic of that name is still being deleted, its
 // deletion is finished first.
-func (k *Registry) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
-	t, err := k.define(cfg)
-	if err != nil {
-		return Topic{}, fmt.Errorf("create topic: %w", err)
-	}
-	made, err := k.createTopic(ctx, t)
-	if err != nil {
-		return Topic{}, fmt.Errorf("create topic %q: %w", cfg.Name, err)
-	}
-	k.log.Info("topic created", "topic", made.Name, "schema", made.Schema, "log", LogOf(&made).Log)
-	return made, nil
-}
-
-// define checks what was asked for and fills in the rest. That of several who create at once
-// all may see one place left is accepted: the bound is there for the memory.
-func (k *Registry) define(cfg TopicConfig) (*topicRecord, error) {
+func (k *topicRegistry) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	t := &topicRecord{Topic: Topic{
 		Name: cfg.Name, ID: newID(), Schema: cmp.Or(cfg.Schema, schema.EventGrid), Mapping: cfg.Mapping,
 		Key1: cfg.Key1, Key2: cfg.Key2, Created: now(), DisableKeys: cfg.DisableKeys, Tags: cfg.Tags,
 	}}
-	if err := checkTopic(t.Topic); err != nil {
-		return nil, err
+	err := checkTopic(t.Topic)
+	// Several who create at once may all see room for one more: the bound is there for the memory.
+	if n := len(k.view.live.Load().Topics); err == nil && n >= MaxTopics {
+		err = invalid("there are %d topics already: delete one first", n)
 	}
-	if n := len(k.Snapshot().Topics); n >= MaxTopics {
-		return nil, invalid("there are %d topics already: delete one first", n)
+	if err != nil {
+		return Topic{}, fmt.Errorf("create topic: %w", err)
 	}
 	t.Key1, t.Key2 = cmp.Or(t.Key1, topickey.New()), cmp.Or(t.Key2, topickey.New())
-	return t, nil
-}
-
-// createTopic lets the store decide who is first. Only when the name is taken does it look at by
-// whom.
-func (k *Registry) createTopic(ctx context.Context, t *topicRecord) (made Topic, err error) {
-	err = mirror.Uncontested(ctx, func() error {
-		stored, conflict := k.topics.Put(ctx, mirror.Item[*topicRecord]{Key: t.key(), Value: t})
-		if conflict == nil {
-			made = stored.Value.Topic
+	// The store decides who is first. Only a name that is taken is looked at.
+	var made mirror.Item[*topicRecord]
+	err = mirror.Uncontested(ctx, func() (err error) {
+		if made, err = k.topics.Put(ctx, mirror.Item[*topicRecord]{Key: t.key(), Value: t}); errors.Is(err, meta.ErrConflict) {
+			err = cmp.Or(k.clear(ctx, t.Name), err)
 		}
-		if !errors.Is(conflict, meta.ErrConflict) {
-			return conflict
-		}
-		if err := k.clear(ctx, t.Name); err != nil {
-			return err
-		}
-		return conflict
+		return err
 	})
-	return made, err
+	if err != nil {
+		return Topic{}, fmt.Errorf("create topic %q: %w", cfg.Name, err)
+	}
+	k.log.Info("topic created", "topic", t.Name, "schema", t.Schema, "log", LogOf(&t.Topic).Log)
+	return made.Value.Topic, nil
 }
 
-// clear looks at what has the name. That it may be gone by now is no error, and a deletion that
-// was decided is finished.
-func (k *Registry) clear(ctx context.Context, name string) error {
+// clear frees a name that is taken where its topic is being deleted: it finishes that. A topic that
+// has gone meanwhile is no error.
+func (k *topicRegistry) clear(ctx context.Context, name string) error {
 	there, err := k.topics.Read(ctx, topicKey(name))
 	switch {
 	case errors.Is(err, meta.ErrNotFound):
@@ -114,21 +108,9 @@ func (k *Registry) clear(ctx context.Context, name string) error {
 	return nil
 }
 
-// ensureYardEvents lets the store decide which of several nodes is the first.
-func (k *Registry) ensureYardEvents(ctx context.Context) error {
-	if _, err := k.Topic(YardEvents); err == nil {
-		return nil
-	}
-	_, err := k.CreateTopic(ctx, TopicConfig{Topic{Name: YardEvents}})
-	if errors.Is(err, ErrTopicExists) {
-		err = k.topics.Load(ctx)
-	}
-	return err
-}
-
 // EnsureTopic makes it, or changes what may be changed (all but the schema) and differs. Keys
 // that are not given stay, and so does the mapping where not even a schema is given.
-func (k *Registry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
+func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	for try := 1; ; try++ {
 		t, err := k.changeTopic(ctx, cfg.Name, func(t *Topic) error { return t.follow(cfg) })
 		if err == nil {
@@ -161,7 +143,7 @@ func (t *Topic) follow(cfg TopicConfig) error {
 // if somebody else was faster; its name, id and schema stay.
 //
 // Errors: ErrTopicNotFound, ErrInvalid, change's own, the store's.
-func (k *Registry) UpdateTopic(ctx context.Context, name string, change func(*Topic) error) (Topic, error) {
+func (k *topicRegistry) UpdateTopic(ctx context.Context, name string, change func(*Topic) error) (Topic, error) {
 	t, err := k.changeTopic(ctx, name, func(t *Topic) error {
 		was := *t
 		if err := change(t); err != nil {
@@ -185,7 +167,7 @@ func schemaIsFixed(is, asked schema.Kind) error {
 }
 
 // changeTopic reads a topic and lets it be changed, again if somebody else was faster.
-func (k *Registry) changeTopic(ctx context.Context, name string, how func(*Topic) error) (Topic, error) {
+func (k *topicRegistry) changeTopic(ctx context.Context, name string, how func(*Topic) error) (Topic, error) {
 	unchanged := false
 	changed, err := k.topics.Change(ctx, topicKey(name), func(t **topicRecord) error {
 		if (*t).Deleting {
@@ -213,16 +195,17 @@ func (k *Registry) changeTopic(ctx context.Context, name string, how func(*Topic
 }
 
 // RegenerateKey makes key1 or key2 anew. The old one is good for nothing when it returns.
-func (k *Registry) RegenerateKey(ctx context.Context, topic, key string) (Topic, error) {
-	renew := map[string]func(*Topic){
-		Key1: func(t *Topic) { t.Key1 = topickey.New() },
-		Key2: func(t *Topic) { t.Key2 = topickey.New() },
-	}[auth.Fold(key)]
-	if renew == nil {
+func (k *topicRegistry) RegenerateKey(ctx context.Context, topic, key string) (Topic, error) {
+	folded := auth.Fold(key)
+	if folded != Key1 && folded != Key2 {
 		return Topic{}, invalid("key %.32q: a topic has %s and %s", key, Key1, Key2)
 	}
 	t, err := k.changeTopic(ctx, topic, func(t *Topic) error {
-		renew(t)
+		if folded == Key1 {
+			t.Key1 = topickey.New()
+		} else {
+			t.Key2 = topickey.New()
+		}
 		return nil
 	})
 	if err != nil {

@@ -16,45 +16,43 @@ import (
 // It is decided when the topic is marked in the store: from then on nobody sees it, nor its
 // subscriptions, and whatever interrupts the rest, the mark is there for the next who opens a
 // registry or creates a topic of that name to finish it. Deleting again finishes it too.
-func (k *Registry) DeleteTopic(ctx context.Context, name string) error {
+func (k *topicRegistry) DeleteTopic(ctx context.Context, name string) error {
 	if auth.Fold(name) == YardEvents {
 		return fmt.Errorf("delete topic %q: %w: leave it unused if it is not wanted", name, ErrReserved)
 	}
-	err := mirror.Uncontested(ctx, func() error { return k.deleteTopic(ctx, name) })
+	err := mirror.Uncontested(ctx, func() error {
+		there, err := k.topics.Read(ctx, topicKey(name))
+		if errors.Is(err, meta.ErrNotFound) {
+			return topicNotFound(name)
+		}
+		if err != nil {
+			return err
+		}
+		// The decision itself would be in doubt if it depended on the patience of a client.
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		if !there.Value.Deleting {
+			there.Value.Deleting = true
+			if there, err = k.topics.Put(ctx, there); err != nil {
+				return err
+			}
+		}
+		if err := k.finishDeletion(ctx, there); err != nil {
+			return fmt.Errorf("it is deleted but still takes up storage, delete it again to free that: %w", err)
+		}
+		k.log.Info("topic deleted", "topic", there.Value.Name, "log", LogOf(&there.Value.Topic).Log)
+		return nil
+	})
 	if err != nil && !errors.Is(err, ErrTopicNotFound) {
 		return fmt.Errorf("delete topic %q: %w", name, err)
 	}
 	return err
 }
 
-func (k *Registry) deleteTopic(ctx context.Context, name string) error {
-	there, err := k.topics.Read(ctx, topicKey(name))
-	if errors.Is(err, meta.ErrNotFound) {
-		return topicNotFound(name)
-	}
-	if err != nil {
-		return err
-	}
-	// The decision itself would be in doubt if it depended on the patience of a client.
-	ctx, cancel := detached(ctx)
-	defer cancel()
-	if !there.Value.Deleting {
-		there.Value.Deleting = true
-		if there, err = k.topics.Put(ctx, there); err != nil {
-			return err
-		}
-	}
-	if err := k.finishDeletion(ctx, there); err != nil {
-		return fmt.Errorf("it is deleted but still takes up storage, delete it again to free that: %w", err)
-	}
-	k.log.Info("topic deleted", "topic", there.Value.Name, "log", LogOf(&there.Value.Topic).Log)
-	return nil
-}
-
 // finishDeletion does what is left of a deletion that was decided. Each step may be done twice,
 // or by two nodes at once: storage names are never used again. The topic's key goes last, as it
 // is what says that there is something to finish.
-func (k *Registry) finishDeletion(ctx context.Context, marked mirror.Item[*topicRecord]) error {
+func (k *topicRegistry) finishDeletion(ctx context.Context, marked mirror.Item[*topicRecord]) error {
 	t := &marked.Value.Topic
 	if err := k.removeSubscriptions(ctx, t); err != nil {
 		return err
@@ -74,7 +72,7 @@ func (k *Registry) finishDeletion(ctx context.Context, marked mirror.Item[*topic
 // changed between the list and the deletion is deleted in the next round, and what is gone cannot
 // be changed. Who creates one meanwhile notices the deletion and takes it back. Those of another
 // topic of that name, made since somebody else finished this deletion, stay.
-func (k *Registry) removeSubscriptions(ctx context.Context, t *Topic) error {
+func (k *topicRegistry) removeSubscriptions(ctx context.Context, t *Topic) error {
 	for range mirror.MaxTries {
 		its, err := k.subscriptions.List(ctx, subscriptionKeys(Source{Topic: t.Name}))
 		if err != nil {
@@ -93,7 +91,7 @@ func (k *Registry) removeSubscriptions(ctx context.Context, t *Topic) error {
 
 // resumeDeletions finishes what a crash interrupted. A topic that cannot be removed now is gone
 // for users all the same, so the others are not kept waiting for it.
-func (k *Registry) resumeDeletions(ctx context.Context) error {
+func (k *topicRegistry) resumeDeletions(ctx context.Context) error {
 	for _, there := range k.topics.Items() {
 		if !there.Value.Deleting {
 			continue
@@ -110,25 +108,9 @@ func (k *Registry) resumeDeletions(ctx context.Context) error {
 	return nil
 }
 
-// stillThere tells whether a subscription that was just stored has a topic: one that is deleted
-// meanwhile may have missed it.
-func (k *Registry) stillThere(ctx context.Context, s mirror.Item[*record]) error {
-	if s.Value.Source.Hub != "" {
-		return nil
-	}
-	gone := k.standing(ctx, s.Value)
-	if !errors.Is(gone, ErrTopicNotFound) {
-		return nil // or nobody knows; a leftover does no harm
-	}
-	if err := k.subscriptions.Delete(ctx, s); err != nil && !mirror.GoneOrChanged(err) {
-		k.log.Warn("subscription of a deleted topic is still stored", "subscription", s.Value.Name, "error", err)
-	}
-	return gone
-}
-
-// standing asks the store whether the topic of a subscription is there; ErrTopicNotFound where it
-// is gone, being deleted, or was made anew.
-func (k *Registry) standing(ctx context.Context, r *record) error {
+// standing reads from the store whether the topic of a subscription is there: ErrTopicNotFound
+// where it is gone, being deleted, or was made anew.
+func (k *topicRegistry) standing(ctx context.Context, r *record) error {
 	there, err := k.topics.Read(ctx, topicKey(r.Source.Topic))
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (there.Value.ID != r.SourceID || there.Value.Deleting) {
 		return topicNotFound(r.Source.Topic)

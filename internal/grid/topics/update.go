@@ -10,45 +10,34 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// Update replaces the settings; a changed URL, or one that has not agreed yet, is asked first. change is
-// given the present settings, and again if somebody else was faster. While a changed endpoint has
-// yet to agree the subscription is Pending: events wait. Until it has answered at all, and where
-// it refuses (ErrHandshake), everything stays as it is. One that was Disabled is Active again.
+// Update replaces the settings; a changed URL, or one that has not agreed yet, is asked first.
+// change is given the present settings, and again if somebody else was faster. While a changed
+// endpoint has yet to agree the subscription is Pending: events wait. Until it has answered at all,
+// and where it refuses (ErrHandshake), everything stays as it is. One that was Disabled is Active
+// again.
 func (k *Registry) Update(ctx context.Context, source Source, name string, change func(*Settings) error) (Subscription, error) {
-	return k.update(ctx, source, name, revision{
-		change: func(_ *record, s *Settings) error { return change(s) },
-		well:   func(r *record) bool { return r.State == Active || r.State == Paused || r.State == Expired },
-	})
+	well := func(r *record) bool { return r.State == Active || r.State == Paused || r.State == Expired }
+	return k.update(ctx, source, name, well, func(_ *record, s *Settings) error { return change(s) })
 }
 
-// revision is how settings are changed.
-type revision struct {
-	// change is given the definition, to look at, and its settings, to change.
-	change func(*record, *Settings) error
-	// well tells whether nothing need be done where the settings stay as they are.
-	well func(*record) bool
-}
-
-// Ensure is Create, or Update where it exists and differs, for configuration files. One that is
-// as it should be is left alone, but for a Failed one, which is asked again, and so is a Pending one
-// that never answered. Signing keys stay as long as those given are among them, or were: they may
-// have been rotated since.
+// Ensure is Create, or Update where it exists and differs, for configuration files. One that is as
+// it should be is left alone, except that one that has failed, or is Pending and never answered, is
+// asked again. Signing keys stay as long as those given are among them, or were: they may have been
+// rotated since.
 func (k *Registry) Ensure(ctx context.Context, source Source, name string, s Settings) (Subscription, error) {
-	if _, err := k.origin(source); err != nil {
+	if _, err := k.sources.find(source); err != nil {
 		return Subscription{}, fmt.Errorf("ensure subscription %q: %w", name, err)
 	}
-	replace := revision{
-		change: func(r *record, next *Settings) error {
-			keys := next.Keys
-			if *next = s; s.Webhook != nil && r.knows(s.Keys) {
-				next.Keys = keys
-			}
-			return nil
-		},
-		well: func(r *record) bool { return r.State != Failed && (r.State != Pending || r.Validation.Awaiting) },
+	well := func(r *record) bool { return r.State != Failed && (r.State != Pending || r.Validation.Awaiting) }
+	replace := func(r *record, next *Settings) error {
+		keys := next.Keys
+		if *next = s; s.Webhook != nil && r.knows(s.Keys) {
+			next.Keys = keys
+		}
+		return nil
 	}
 	for try := 1; ; try++ {
-		there, err := k.update(ctx, source, name, replace)
+		there, err := k.update(ctx, source, name, well, replace)
 		if !errors.Is(err, ErrNotFound) {
 			return there, err
 		}
@@ -59,16 +48,41 @@ func (k *Registry) Ensure(ctx context.Context, source Source, name string, s Set
 	}
 }
 
-func (k *Registry) update(ctx context.Context, source Source, name string, how revision) (Subscription, error) {
+// update lets the settings of a definition be changed. Where they stay as they are, and the
+// definition is well, nothing is done. Where the endpoint is to be asked the change is proposed.
+// Another proposal that is under way is dropped: it was made for settings that are no more.
+func (k *Registry) update(
+	ctx context.Context, source Source, name string, well func(*record) bool, change func(*record, *Settings) error,
+) (Subscription, error) {
 	key, err := k.keyOf(source, name)
 	if err != nil {
 		return Subscription{}, err
 	}
 	changed, asking := false, false
-	r, err := k.change(ctx, key, func(r *record) (err error) {
-		asking, err = k.revise(ctx, r, how)
-		changed = err == nil
-		return err
+	r, err := k.change(ctx, key, func(r *record) error {
+		changed, asking = false, false
+		at, err := k.sources.present(r)
+		if err != nil {
+			return err
+		}
+		next := r.Settings.clone()
+		if err := change(r, &next); err != nil {
+			return err
+		}
+		k.rules.complete(&next, at)
+		if next.equal(r.Settings) && well(r) {
+			return mirror.ErrUnchanged
+		}
+		if next, err = k.rules.vet(next, at, r.Subscription); err != nil {
+			return err
+		}
+		changed = true
+		if asking = k.mustAsk(r, next); asking {
+			r.Proposal = &proposal{Settings: next, Validation: k.newValidation()}
+			return nil
+		}
+		r.take(next)
+		return k.sources.activate(ctx, r, at)
 	})
 	if err == nil && asking {
 		r, err = k.ask(ctx, r)
@@ -83,32 +97,6 @@ func (k *Registry) update(ctx context.Context, source Source, name string, how r
 		k.log.Info("subscription changed", "subscription", r.Name, "source", r.Source, "state", r.State)
 	}
 	return r.Subscription, nil
-}
-
-// revise changes a definition, or has it propose the change where its endpoint is to be asked.
-// Another proposal that is under way is dropped: it was made for settings that are no more.
-func (k *Registry) revise(ctx context.Context, r *record, how revision) (asking bool, err error) {
-	at, err := k.present(r)
-	if err != nil {
-		return false, err
-	}
-	next := r.Settings.clone()
-	if err := how.change(r, &next); err != nil {
-		return false, err
-	}
-	k.complete(&next, at)
-	if next.equal(r.Settings) && how.well(r) {
-		return false, mirror.ErrUnchanged
-	}
-	if next, err = k.vet(next, at, r.Subscription); err != nil {
-		return false, err
-	}
-	if k.mustAsk(r, next) {
-		r.Proposal = &proposal{Settings: next, Validation: k.newValidation()}
-		return true, nil
-	}
-	r.take(next)
-	return false, k.activate(ctx, r, at)
 }
 
 // clone shares nothing with the original, which is of the form that storing gives.

@@ -178,7 +178,7 @@ func TestDeadlines(t *testing.T) {
 	if keys, next := d.due(now.Add(2 * time.Minute)); !slices.Equal(keys, []string{"in 1", "in 2"}) || !next.Equal(now.Add(3*time.Minute)) {
 		t.Errorf("got %v, %v", keys, next)
 	}
-	if keys, next := d.due(now.Add(time.Hour)); len(keys) != 1 || !next.IsZero() || len(d.of) != 0 {
+	if keys, next := d.due(now.Add(time.Hour)); len(keys) != 1 || !next.IsZero() || len(d.all) != 0 {
 		t.Errorf("got %v, %v", keys, next)
 	}
 }

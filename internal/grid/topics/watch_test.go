@@ -152,7 +152,7 @@ func storm(t *testing.T) {
 	left, err := y.store.List(t.Context(), topicSubscriptionsPrefix)
 	testkit.Must(t, err)
 	for _, e := range left {
-		if s, err := fresh.decodeSubscription(e); err != nil || fresh.Snapshot().Subscriptions[s.ID] == nil {
+		if s, err := fresh.sources.decodeSubscription(e); err != nil || fresh.Snapshot().Subscriptions[s.ID] == nil {
 			t.Errorf("left behind: %s, %v", e.Key, err)
 		}
 	}
