@@ -22,15 +22,21 @@ func (k *Registry) Find(source Source, name string) (Subscription, error) {
 	if source == (Source{}) {
 		return k.findAnywhere(name)
 	}
-	snapshot := k.Snapshot()
 	there, exists := k.subscriptions.Get(subscriptionKey(source, name))
+	snapshot := k.Snapshot()
 	if exists && snapshot.Subscriptions[there.Value.ID] != nil {
 		return k.sources.shown(&there.Value.Subscription), nil
 	}
-	if _, err := k.sources.find(source); err != nil {
-		return Subscription{}, err
+	// The table is a moment ahead of what readers see, who then see the one that is being replaced.
+	its, err := k.choose(snapshot, source)
+	named := func(s *Subscription) bool { return auth.Fold(s.Name) == auth.Fold(name) }
+	if i := slices.IndexFunc(its, named); i >= 0 {
+		return k.sources.shown(its[i]), nil
 	}
-	return Subscription{}, notFound(source, name)
+	if err == nil {
+		err = notFound(source, name)
+	}
+	return Subscription{}, err
 }
 
 func (k *Registry) findAnywhere(name string) (Subscription, error) {
@@ -54,7 +60,7 @@ func (k *Registry) findAnywhere(name string) (Subscription, error) {
 // Subscriptions of a source, or (zero source) all, by name. They are as Find gives them.
 func (k *Registry) Subscriptions(source Source) ([]Subscription, error) {
 	chosen, err := k.choose(k.Snapshot(), source)
-	if err != nil {
+	if err != nil && len(chosen) == 0 {
 		return nil, err
 	}
 	list := make([]Subscription, len(chosen))
@@ -68,25 +74,23 @@ func (k *Registry) Subscriptions(source Source) ([]Subscription, error) {
 }
 
 // choose gives the subscriptions of a source, or (zero source) all, in no order. Those of a hub are
-// of all hubs that ever had the name.
+// of all hubs that ever had the name, also where there is none now, which the error says.
 func (k *Registry) choose(snapshot *Snapshot, source Source) ([]*Subscription, error) {
 	if source == (Source{}) {
 		return slices.Collect(maps.Values(snapshot.Subscriptions)), nil
 	}
 	at, err := k.sources.find(source)
-	if source.Topic == "" {
-		var its []*Subscription
-		folded := auth.Fold(source.Hub)
-		for _, members := range snapshot.BySource {
-			if auth.Fold(members[0].Source.Hub) == folded {
-				its = append(its, members...)
-			}
-		}
-		if len(its) > 0 {
-			return its, nil
+	if source.Topic != "" {
+		return snapshot.BySource[at.id], err
+	}
+	var its []*Subscription
+	folded := auth.Fold(source.Hub)
+	for _, members := range snapshot.BySource {
+		if auth.Fold(members[0].Source.Hub) == folded {
+			its = append(its, members...)
 		}
 	}
-	return snapshot.BySource[at.id], err
+	return its, err
 }
 
 // Delete removes it. What it leaves elsewhere (cursors, parked logs, dead letters) is cleaned up by

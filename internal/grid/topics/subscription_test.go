@@ -3,6 +3,7 @@ package topics
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -270,4 +271,44 @@ func TestNoMoreThanSoManySubscriptions(t *testing.T) {
 	_, err := k.Create(t.Context(), topic("orders"), "one-more", hook(example))
 	wantError(t, err, ErrInvalid, "delete one first")
 	mustCreate(t, k, topic(YardEvents), "elsewhere", hook(example))
+}
+
+// While a failed subscription is replaced its name is found all the time: first the old one, then
+// the new one. The view's lock holds the replacement at the moment when the table has the new one
+// and readers do not see it yet.
+func TestFindWhileAFailedOneIsReplaced(t *testing.T) {
+	e := &endpoint{}
+	e.says(Agreement{Awaiting: true})
+	k := newYard(t).open(t, Config{Validate: e, ValidationURL: link})
+	mustTopic(t, k, "orders")
+	old := mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	key := subscriptionKey(topic("orders"), "mailer")
+	_, err := k.change(t.Context(), key, func(r *record) error {
+		r.lapse(r.Validation.Until)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.says(Agreement{Agreed: true})
+	k.view.mu.Lock()
+	replaced := make(chan error)
+	go func() {
+		_, err := k.Create(t.Context(), topic("orders"), "mailer", hook(example))
+		replaced <- err
+	}()
+	for there, _ := k.subscriptions.Get(key); there.Value.ID == old.ID; there, _ = k.subscriptions.Get(key) {
+		runtime.Gosched()
+	}
+	found, err := k.Find(topic("orders"), "mailer")
+	if err != nil || found.ID != old.ID {
+		t.Errorf("got %q, %v, want the old one: readers see no other yet", found.ID, err)
+	}
+	k.view.mu.Unlock()
+	if err := <-replaced; err != nil {
+		t.Fatal(err)
+	}
+	if found := mustFind(t, k, topic("orders"), "mailer"); found.ID == old.ID || found.State != Active {
+		t.Errorf("got %+v, want the new one", found)
+	}
 }
