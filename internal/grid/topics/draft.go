@@ -8,9 +8,10 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// draft is the next state that readers will see, made with the view's lock held. It begins as the present one; maps and lists
-// are copied when the first change touches them. Among ten thousand subscriptions that is a
-// matter of microseconds, where to build everything anew would be one of milliseconds.
+// draft is the next state that readers will see, made with the view's lock held. It begins as the
+// present one; maps and lists are copied when the first change touches them. Among ten thousand
+// subscriptions that is a matter of microseconds, where to build everything anew would be one of
+// milliseconds.
 //
 // After each change it holds that readers see the topics that are there and not being deleted,
 // all subscriptions of these, and all subscriptions of hubs.
@@ -23,15 +24,6 @@ type draft struct {
 	ownLists map[string]bool
 }
 
-// publish shows it to readers, if anything changed.
-func (d *draft) publish() bool {
-	if !d.ownTopics && !d.ownSubscriptions {
-		return false
-	}
-	d.v.live.Store(&d.next)
-	return true
-}
-
 // visible gives the topic, if users may see it.
 func visible(t *topicRecord) *Topic {
 	if t == nil || t.Deleting {
@@ -41,145 +33,109 @@ func visible(t *topicRecord) *Topic {
 }
 
 func (d *draft) changeTopic(old, now *Topic) {
-	d.copyTopics()
+	if !d.ownTopics {
+		d.ownTopics = true
+		d.next.Topics, d.next.logs = maps.Clone(d.next.Topics), maps.Clone(d.next.logs)
+	}
 	if old != nil && (now == nil || now.ID != old.ID) {
 		delete(d.next.Topics, auth.Fold(old.Name))
 		delete(d.next.logs, old.ID)
-		d.hide(old.ID)
+		if members := d.v.members[old.ID]; len(members) > 0 {
+			d.copySubscriptions()
+			delete(d.next.BySource, old.ID)
+			for _, s := range members {
+				delete(d.next.Subscriptions, s.ID)
+			}
+		}
 	}
 	if now == nil {
 		return
 	}
 	d.next.Topics[auth.Fold(now.Name)] = now
-	if old == nil || now.ID != old.ID {
-		log, err := d.v.open(now)
-		d.next.logs[now.ID] = topicLog{log, err}
-		d.show(now.ID)
-	}
-}
-
-// show and hide are for all subscriptions of a topic.
-func (d *draft) show(topic string) {
-	members := d.v.members[topic]
-	if len(members) == 0 {
+	if old != nil && now.ID == old.ID {
 		return
 	}
-	d.copySubscriptions()
-	d.next.BySource[topic] = members
-	for _, s := range members {
-		d.next.Subscriptions[s.ID] = s
-	}
-}
-
-func (d *draft) hide(topic string) {
-	members := d.v.members[topic]
-	if len(members) == 0 {
-		return
-	}
-	d.copySubscriptions()
-	delete(d.next.BySource, topic)
-	for _, s := range members {
-		delete(d.next.Subscriptions, s.ID)
+	log, err := d.v.open(now)
+	d.next.logs[now.ID] = topicLog{log, err}
+	if members := d.v.members[now.ID]; len(members) > 0 {
+		d.copySubscriptions()
+		d.next.BySource[now.ID] = members
+		for _, s := range members {
+			d.next.Subscriptions[s.ID] = s
+		}
 	}
 }
 
 func (d *draft) changeSubscription(old, now *record) {
 	if old != nil && (now == nil || now.ID != old.ID) {
-		d.leave(&old.Subscription)
+		s := &old.Subscription
+		list := d.ownList(s.SourceID)
+		if at, found := slices.BinarySearchFunc(list, s, byCreation); found {
+			list = slices.Delete(list, at, at+1)
+		}
+		if d.setList(s, list) {
+			delete(d.next.Subscriptions, s.ID)
+		}
 	}
-	if now != nil {
-		d.join(&now.Subscription)
+	if now == nil {
+		return
 	}
-}
-
-func (d *draft) leave(s *Subscription) {
-	list := d.ownList(s.SourceID)
-	if at, found := indexOf(list, s); found {
-		d.setList(s, slices.Delete(list, at, at+1))
-	}
-	if d.shows(s) {
-		d.copySubscriptions()
-		delete(d.next.Subscriptions, s.ID)
-	}
-}
-
-// join puts a subscription in its place: behind all others as a rule, since the newest is.
-func (d *draft) join(s *Subscription) {
+	s := &now.Subscription
 	list := d.v.members[s.SourceID]
-	at, found := indexOf(list, s)
+	at, found := slices.BinarySearchFunc(list, s, byCreation)
 	switch {
 	case found:
 		list = d.ownList(s.SourceID)
 		list[at] = s
-	case at == len(list):
+	case at == len(list): // as a rule, since the newest is the last
 		list = append(list, s) // beyond the length that others see
 	default:
 		list = slices.Insert(d.ownList(s.SourceID), at, s)
 	}
-	d.setList(s, list)
-	if d.shows(s) {
-		d.copySubscriptions()
+	if d.setList(s, list) {
 		d.next.Subscriptions[s.ID] = s
 	}
 }
 
-// indexOf finds where a subscription is among those of its source, or would be.
-func indexOf(list []*Subscription, s *Subscription) (at int, found bool) {
-	return slices.BinarySearchFunc(list, s, func(x, y *Subscription) int {
-		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
-	})
-}
-
-// shows tells whether readers see the subscriptions of its source.
-func (d *draft) shows(s *Subscription) bool {
-	_, known := d.next.logs[s.SourceID]
-	return known || s.Source.Hub != ""
+// byCreation orders the subscriptions of a source.
+func byCreation(x, y *Subscription) int {
+	return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
 }
 
 // ownList gives a source's list such that it may be changed.
 func (d *draft) ownList(source string) []*Subscription {
-	if d.ownLists[source] {
-		return d.v.members[source]
-	}
 	if d.ownLists == nil {
 		d.ownLists = make(map[string]bool)
 	}
-	d.ownLists[source] = true
-	own := slices.Clone(d.v.members[source])
-	d.v.members[source] = own
-	return own
+	if !d.ownLists[source] {
+		d.ownLists[source] = true
+		d.v.members[source] = slices.Clone(d.v.members[source])
+	}
+	return d.v.members[source]
 }
 
-// setList keeps the list of a subscription's source, and shows it.
-func (d *draft) setList(s *Subscription, list []*Subscription) {
-	if len(list) == 0 {
-		delete(d.v.members, s.SourceID)
-	} else {
-		d.v.members[s.SourceID] = list
+// setList keeps the list of a subscription's source, and reports whether readers see the source.
+// Then it shows them the list, and the map of subscriptions may be changed.
+func (d *draft) setList(s *Subscription, list []*Subscription) (shown bool) {
+	put := func(lists map[string][]*Subscription) {
+		if len(list) > 0 {
+			lists[s.SourceID] = list
+		} else {
+			delete(lists, s.SourceID)
+		}
 	}
-	if !d.shows(s) {
-		return
+	put(d.v.members)
+	if _, known := d.next.logs[s.SourceID]; !known && s.Source.Hub == "" {
+		return false
 	}
 	d.copySubscriptions()
-	if len(list) == 0 {
-		delete(d.next.BySource, s.SourceID)
-	} else {
-		d.next.BySource[s.SourceID] = list
-	}
-}
-
-func (d *draft) copyTopics() {
-	if d.ownTopics {
-		return
-	}
-	d.ownTopics = true
-	d.next.Topics, d.next.logs = maps.Clone(d.next.Topics), maps.Clone(d.next.logs)
+	put(d.next.BySource)
+	return true
 }
 
 func (d *draft) copySubscriptions() {
-	if d.ownSubscriptions {
-		return
+	if !d.ownSubscriptions {
+		d.ownSubscriptions = true
+		d.next.Subscriptions, d.next.BySource = maps.Clone(d.next.Subscriptions), maps.Clone(d.next.BySource)
 	}
-	d.ownSubscriptions = true
-	d.next.Subscriptions, d.next.BySource = maps.Clone(d.next.Subscriptions), maps.Clone(d.next.BySource)
 }

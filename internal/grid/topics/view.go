@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -8,9 +9,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// view is what readers see of the topics and subscriptions that this node knows. They see live only,
-// which is never changed, but replaced as a whole; what did not change is shared with the one before
-// (draft.go).
+// view is what readers see of the topics and subscriptions that this node knows. They see live
+// only, which is never changed, but replaced as a whole; what did not change is shared with the one
+// before (draft.go).
 type view struct {
 	// open gives a topic's log.
 	open func(*Topic) (eventlog.Partition, error)
@@ -64,6 +65,13 @@ func (v *view) showTopics(updates []mirror.Update[*topicRecord]) {
 }
 
 func (v *view) showSubscriptions(updates []mirror.Update[*record]) {
+	// To load brings all of them by name. By creation each is appended to its list, where otherwise
+	// it would be inserted and move half of it.
+	if !slices.ContainsFunc(updates, func(u mirror.Update[*record]) bool { return u.Old.Exists() }) {
+		slices.SortFunc(updates, func(x, y mirror.Update[*record]) int {
+			return byCreation(&x.New.Value.Subscription, &y.New.Value.Subscription)
+		})
+	}
 	v.show(func(d *draft) {
 		for _, u := range updates {
 			d.changeSubscription(u.Old.Value, u.New.Value)
@@ -76,7 +84,10 @@ func (v *view) show(changes func(*draft)) {
 	v.mu.Lock()
 	d := &draft{v: v, next: *v.live.Load()}
 	changes(d)
-	replaced := d.publish()
+	replaced := d.ownTopics || d.ownSubscriptions
+	if replaced {
+		v.live.Store(&d.next)
+	}
 	v.mu.Unlock()
 	if replaced {
 		v.listeners.Notify()
