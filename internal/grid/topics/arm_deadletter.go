@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"encoding/json"
 	"net/url"
 	"strings"
 )
@@ -20,37 +19,27 @@ type armDeadLetter struct {
 	} `json:"properties"`
 }
 
-// parseDeadLetter replaces the place; null is none.
-func parseDeadLetter(raw json.RawMessage, s *Settings) error {
-	if isNull(raw) {
+// parseDeadLetter replaces the target; null is none.
+func parseDeadLetter(d *armDeadLetter, s *Settings) (err error) {
+	if d == nil {
 		s.DeadLetter = Target{}
 		return nil
 	}
-	var d armDeadLetter
-	if err := read("deadLetterDestination", raw, &d); err != nil {
-		return err
-	}
-	target, err := d.target(s.DeadLetter)
-	if err != nil {
-		return err
-	}
-	s.DeadLetter = target
-	return nil
+	s.DeadLetter, err = d.target(s.DeadLetter)
+	return err
 }
 
-// parseIdentityDeadLetter unwraps a place with an Azure identity, which has no meaning here. Null
-// says nothing: reads have it beside a plain one.
-func parseIdentityDeadLetter(raw json.RawMessage, s *Settings) error {
-	var wrapped struct {
-		DeadLetterDestination json.RawMessage `json:"deadLetterDestination"`
-	}
-	if err := read("deadLetterWithResourceIdentity", raw, &wrapped); err != nil {
-		return err
-	}
-	if !given(wrapped.DeadLetterDestination) {
+// armIdentityDeadLetter has a target with an Azure identity, which has no meaning here.
+type armIdentityDeadLetter struct {
+	DeadLetterDestination *armDeadLetter `json:"deadLetterDestination"`
+}
+
+// parseIdentityDeadLetter takes null as nothing said: reads have it beside a plain one.
+func parseIdentityDeadLetter(d armIdentityDeadLetter, s *Settings) error {
+	if d.DeadLetterDestination == nil {
 		return nil
 	}
-	return parseDeadLetter(wrapped.DeadLetterDestination, s)
+	return parseDeadLetter(d.DeadLetterDestination, s)
 }
 
 func (d *armDeadLetter) target(present Target) (Target, error) {

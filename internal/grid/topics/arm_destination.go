@@ -1,7 +1,7 @@
 package topics
 
 import (
-	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/transport/egress"
@@ -46,25 +46,25 @@ const (
 
 // parseDestination replaces the target and what belongs to it. Null leaves it: a target there
 // has to be.
-func parseDestination(raw json.RawMessage, s *Settings) error {
-	if isNull(raw) {
+func parseDestination(d *armDestination, s *Settings) error {
+	if d == nil {
 		return nil
-	}
-	var d armDestination
-	if err := read("destination", raw, &d); err != nil {
-		return err
 	}
 	headers, err := d.headers(s.Headers)
 	if err != nil {
 		return err
 	}
-	switch {
+	switch p := d.Properties; {
 	case sameWord(d.EndpointType, "WebHook"):
 		err = d.webhook(s)
-	case sameWord(d.EndpointType, "EventHub"):
-		err = d.hub(s)
-	default:
+	case !sameWord(d.EndpointType, "EventHub"):
 		return invalid("endpointType %.40q: events go to a WebHook or an EventHub; a function or another service is reached by its URL, as a WebHook", d.EndpointType)
+	default:
+		name := hubName(p.EventHub, p.ResourceID)
+		if name == "" {
+			return invalid("an EventHub destination names no hub: give eventHub, a hub of this yard, or a resourceId that ends in its name")
+		}
+		s.Hub, s.Webhook, s.Pull, s.Keys, s.Binary = name, nil, nil, nil, false
 	}
 	s.Headers, s.MaxEvents, s.PreferredKiB = headers, d.Properties.MaxEvents, d.Properties.PreferredKiB
 	if s.MaxEvents == defaultMaxEvents && s.PreferredKiB == defaultPreferredKiB {
@@ -73,19 +73,13 @@ func parseDestination(raw json.RawMessage, s *Settings) error {
 	return err
 }
 
-// parseIdentityDestination unwraps a destination with an Azure identity, which has no meaning
-// here.
-func parseIdentityDestination(raw json.RawMessage, s *Settings) error {
-	var wrapped struct {
-		Destination json.RawMessage `json:"destination"`
-	}
-	if err := read("deliveryWithResourceIdentity", raw, &wrapped); err != nil {
-		return err
-	}
-	if !given(wrapped.Destination) {
-		return nil
-	}
-	return parseDestination(wrapped.Destination, s)
+// armIdentityDestination has a destination with an Azure identity, which has no meaning here.
+type armIdentityDestination struct {
+	Destination *armDestination `json:"destination"`
+}
+
+func parseIdentityDestination(d armIdentityDestination, s *Settings) error {
+	return parseDestination(d.Destination, s)
 }
 
 func (d *armDestination) webhook(s *Settings) error {
@@ -121,15 +115,6 @@ func baseURL(text string) string {
 	return base
 }
 
-func (d *armDestination) hub(s *Settings) error {
-	name := hubName(d.Properties.EventHub, d.Properties.ResourceID)
-	if name == "" {
-		return invalid("an EventHub destination names no hub: give eventHub, a hub of this yard, or a resourceId that ends in its name")
-	}
-	s.Hub, s.Webhook, s.Pull, s.Keys, s.Binary = name, nil, nil, nil, false
-	return nil
-}
-
 // hubName takes the hub's own name, or what a resource id has behind eventhubs: slashes, too.
 func hubName(name, resource string) string {
 	const before = "/eventhubs/"
@@ -151,7 +136,10 @@ func (d *armDestination) headers(present []Header) ([]Header, error) {
 		case sameWord(a.Type, "Static"):
 			h.Value, h.Secret = a.Properties.Value, a.Properties.IsSecret
 			if h.Secret && (h.Value == "" || h.Value == hidden) {
-				h.Value = secretOf(present, h.Name)
+				h.Value = ""
+				if i := slices.IndexFunc(present, func(p Header) bool { return p.Secret && sameWord(p.Name, h.Name) }); i >= 0 {
+					h.Value = present[i].Value
+				}
 			}
 		case sameWord(a.Type, "Dynamic"):
 			h.Field = a.Properties.SourceField
@@ -161,13 +149,4 @@ func (d *armDestination) headers(present []Header) ([]Header, error) {
 		headers = append(headers, h)
 	}
 	return headers, nil
-}
-
-func secretOf(present []Header, name string) string {
-	for _, h := range present {
-		if h.Secret && sameWord(h.Name, name) {
-			return h.Value
-		}
-	}
-	return ""
 }

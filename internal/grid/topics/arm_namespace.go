@@ -16,32 +16,30 @@ type armQueue struct {
 }
 
 type armPush struct {
-	MaxCount    *int            `json:"maxDeliveryCount"`
-	TimeToLive  string          `json:"eventTimeToLive"`
-	Destination json.RawMessage `json:"destination"`
-	Identity    json.RawMessage `json:"deliveryWithResourceIdentity"`
-	DeadLetter  json.RawMessage `json:"deadLetterDestinationWithResourceIdentity"`
+	MaxCount    *int                   `json:"maxDeliveryCount"`
+	TimeToLive  string                 `json:"eventTimeToLive"`
+	Destination *armDestination        `json:"destination"`
+	Identity    armIdentityDestination `json:"deliveryWithResourceIdentity"`
+	DeadLetter  json.RawMessage        `json:"deadLetterDestinationWithResourceIdentity"`
 }
 
-func parseDeliveryConfiguration(raw json.RawMessage, s *Settings) error {
-	if isNull(raw) {
-		return nil
-	}
-	var cfg struct {
-		Mode  string    `json:"deliveryMode"`
-		Queue *armQueue `json:"queue"`
-		Push  *armPush  `json:"push"`
-	}
-	if err := read("deliveryConfiguration", raw, &cfg); err != nil {
-		return err
-	}
+type armDelivery struct {
+	Mode  string    `json:"deliveryMode"`
+	Queue *armQueue `json:"queue"`
+	Push  *armPush  `json:"push"`
+}
+
+// parseDeliveryConfiguration takes null as nothing said.
+func parseDeliveryConfiguration(d *armDelivery, s *Settings) error {
 	switch {
-	case sameWord(cfg.Mode, "Queue"), cfg.Mode == "" && cfg.Queue != nil:
-		return cfg.Queue.parse(s)
-	case sameWord(cfg.Mode, "Push"), cfg.Mode == "" && cfg.Push != nil:
-		return cfg.Push.parse(s)
+	case d == nil:
+		return nil
+	case sameWord(d.Mode, "Queue"), d.Mode == "" && d.Queue != nil:
+		return d.Queue.parse(s)
+	case sameWord(d.Mode, "Push"), d.Mode == "" && d.Push != nil:
+		return d.Push.parse(s)
 	}
-	return invalid("deliveryMode %.32q: write Queue or Push", cfg.Mode)
+	return invalid("deliveryMode %.32q: write Queue or Push", d.Mode)
 }
 
 // parse also empties what is only for events that are pushed.
@@ -83,20 +81,16 @@ func (p *armPush) parse(s *Settings) error {
 	if err := s.parseTimeToLive(p.TimeToLive); err != nil {
 		return err
 	}
-	for _, target := range []struct {
-		raw   json.RawMessage
-		parse func(json.RawMessage, *Settings) error
-	}{{p.Destination, parseDestination}, {p.Identity, parseIdentityDestination}} {
-		if given(target.raw) {
-			if err := target.parse(target.raw, s); err != nil {
-				return err
-			}
-		}
+	if err := parseDestination(p.Destination, s); err != nil {
+		return err
+	}
+	if err := parseIdentityDestination(p.Identity, s); err != nil {
+		return err
 	}
 	return parseDeadLetterIfAny(p.DeadLetter, s)
 }
 
-// parseDeadLetterIfAny lets what is left out stay.
+// parseDeadLetterIfAny lets what is left out stay; null takes it away.
 func parseDeadLetterIfAny(raw json.RawMessage, s *Settings) error {
 	if len(raw) == 0 {
 		return nil
@@ -105,7 +99,7 @@ func parseDeadLetterIfAny(raw json.RawMessage, s *Settings) error {
 		s.DeadLetter = Target{}
 		return nil
 	}
-	return parseIdentityDeadLetter(raw, s)
+	return reads("deadLetterDestinationWithResourceIdentity", parseIdentityDeadLetter)(raw, s)
 }
 
 func (s *Settings) parseTimeToLive(text string) error {

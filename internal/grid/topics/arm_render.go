@@ -15,7 +15,7 @@ import (
 func RenderSubscriptionARM(s Subscription) any {
 	properties := object{
 		"topic":               s.Resource,
-		"provisioningState":   provisioningState(s.State),
+		"provisioningState":   cmp.Or(provisioningStates[s.State], "Failed"),
 		"state":               s.State,
 		"eventDeliverySchema": s.Output.OutputName(),
 		"labels":              orEmpty(s.Labels),
@@ -27,44 +27,45 @@ func RenderSubscriptionARM(s Subscription) any {
 	if !s.Expires.IsZero() {
 		properties["expirationTimeUtc"] = s.Expires.UTC().Format(time.RFC3339Nano)
 	}
+	f, ttl, dead := s.Filter, cmp.Or(s.Retry.TimeToLive, retry.DefaultTimeToLive), renderDeadLetter(s)
 	if s.Pull != nil {
-		properties["deliveryConfiguration"] = renderQueue(s)
-		properties["filtersConfiguration"] = object{
-			"includedEventTypes": s.Filter.EventTypes, "filters": orEmpty(s.Filter.Advanced),
+		queue := object{
+			"receiveLockDurationInSeconds": int64(cmp.Or(s.Pull.Lock, time.Minute) / time.Second),
+			"maxDeliveryCount":             cmp.Or(s.Pull.MaxDeliveries, maxDeliveries),
+			"eventTimeToLive":              isoDuration(ttl),
 		}
+		if dead != nil {
+			queue["deadLetterDestinationWithResourceIdentity"] = object{"deadLetterDestination": dead}
+		}
+		properties["deliveryConfiguration"] = object{"deliveryMode": "Queue", "queue": queue}
+		properties["filtersConfiguration"] = object{"includedEventTypes": f.EventTypes, "filters": orEmpty(f.Advanced)}
 	} else {
 		properties["destination"] = renderDestination(s)
-		properties["filter"] = renderFilter(s)
+		// Members are there also where they are empty, as in Event Grid's reads.
+		shown := object{
+			"subjectBeginsWith": f.SubjectBeginsWith, "subjectEndsWith": f.SubjectEndsWith,
+			"isSubjectCaseSensitive": f.SubjectCaseSensitive, "enableAdvancedFilteringOnArrays": f.Arrays,
+			"includedEventTypes": f.EventTypes,
+		}
+		if len(f.Advanced) > 0 {
+			shown["advancedFilters"] = f.Advanced
+		}
+		properties["filter"] = shown
 		properties["retryPolicy"] = object{
 			"maxDeliveryAttempts":      cmp.Or(s.Retry.MaxAttempts, retry.DefaultAttempts),
-			"eventTimeToLiveInMinutes": wholeMinutes(cmp.Or(s.Retry.TimeToLive, retry.DefaultTimeToLive)),
+			"eventTimeToLiveInMinutes": wholeMinutes(ttl),
 		}
-		properties["deadLetterDestination"] = renderDeadLetter(s)
+		properties["deadLetterDestination"] = dead
 	}
-	return object{
-		"id": subscriptionResource(s), "name": s.Name, "type": "Microsoft.EventGrid/eventSubscriptions",
-		"properties": properties,
-	}
-}
-
-// provisioningState: only who gets events has succeeded.
-func provisioningState(s State) string {
-	switch s {
-	case Active, Paused:
-		return "Succeeded"
-	case Pending:
-		return "AwaitingManualAction"
-	default:
-		return "Failed"
-	}
-}
-
-func subscriptionResource(s Subscription) string {
+	id := s.Resource + "/eventSubscriptions/" + s.Name
 	if s.Source.Hub != "" {
-		return s.Resource + "/providers/Microsoft.EventGrid/eventSubscriptions/" + s.Name
+		id = s.Resource + "/providers/Microsoft.EventGrid/eventSubscriptions/" + s.Name
 	}
-	return s.Resource + "/eventSubscriptions/" + s.Name
+	return object{"id": id, "name": s.Name, "type": "Microsoft.EventGrid/eventSubscriptions", "properties": properties}
 }
+
+// provisioningStates: only who gets events has succeeded. All other states have failed.
+var provisioningStates = map[State]string{Active: "Succeeded", Paused: "Succeeded", Pending: "AwaitingManualAction"}
 
 func orEmpty[T any](list []T) []T {
 	if list == nil {
@@ -113,33 +114,7 @@ func renderHeaders(headers []Header) []object {
 	return list
 }
 
-// renderFilter has members also where they are empty, as Event Grid's reads have.
-func renderFilter(s Subscription) object {
-	f := s.Filter
-	shown := object{
-		"subjectBeginsWith": f.SubjectBeginsWith, "subjectEndsWith": f.SubjectEndsWith,
-		"isSubjectCaseSensitive": f.SubjectCaseSensitive, "enableAdvancedFilteringOnArrays": f.Arrays,
-		"includedEventTypes": f.EventTypes,
-	}
-	if len(f.Advanced) > 0 {
-		shown["advancedFilters"] = f.Advanced
-	}
-	return shown
-}
-
-func renderQueue(s Subscription) object {
-	queue := object{
-		"receiveLockDurationInSeconds": int64(cmp.Or(s.Pull.Lock, time.Minute) / time.Second),
-		"maxDeliveryCount":             cmp.Or(s.Pull.MaxDeliveries, maxDeliveries),
-		"eventTimeToLive":              isoDuration(cmp.Or(s.Retry.TimeToLive, retry.DefaultTimeToLive)),
-	}
-	if dead := renderDeadLetter(s); dead != nil {
-		queue["deadLetterDestinationWithResourceIdentity"] = object{"deadLetterDestination": dead}
-	}
-	return object{"deliveryMode": "Queue", "queue": queue}
-}
-
-// renderDeadLetter gives nil where there is no place.
+// renderDeadLetter gives nil where dead letters are dropped.
 func renderDeadLetter(s Subscription) any {
 	d := s.DeadLetter
 	switch d.Kind {

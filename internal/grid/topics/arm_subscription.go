@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -48,19 +49,19 @@ func ParseSubscriptionARM(body []byte, present Settings) (Settings, error) {
 	s, p := present, doc.Properties
 	for _, part := range []struct {
 		raw   json.RawMessage
-		parse func(json.RawMessage, *Settings) error
+		parse parser
 	}{
-		{p.DeliveryConfiguration, parseDeliveryConfiguration},
-		{p.Destination, parseDestination},
-		{p.DeliveryWithResourceIdentity, parseIdentityDestination},
-		{p.Filter, parseFilter},
-		{p.FiltersConfiguration, parseFiltersConfiguration},
-		{p.Labels, func(raw json.RawMessage, s *Settings) error { return replace("labels", raw, &s.Labels) }},
-		{p.ExpirationTimeUTC, parseExpiration},
-		{p.EventDeliverySchema, parseDeliverySchema},
-		{p.RetryPolicy, parseRetryPolicy},
-		{p.DeadLetterDestination, parseDeadLetter},
-		{p.DeadLetterWithResourceIdentity, parseIdentityDeadLetter},
+		{p.DeliveryConfiguration, reads("deliveryConfiguration", parseDeliveryConfiguration)},
+		{p.Destination, reads("destination", parseDestination)},
+		{p.DeliveryWithResourceIdentity, reads("deliveryWithResourceIdentity", parseIdentityDestination)},
+		{p.Filter, reads("filter", parseFilter)},
+		{p.FiltersConfiguration, reads("filtersConfiguration", parseFiltersConfiguration)},
+		{p.Labels, reads("labels", func(labels []string, s *Settings) error { s.Labels = labels; return nil })},
+		{p.ExpirationTimeUTC, reads("expirationTimeUtc", parseExpiration)},
+		{p.EventDeliverySchema, reads("eventDeliverySchema", parseDeliverySchema)},
+		{p.RetryPolicy, reads("retryPolicy", parseRetryPolicy)},
+		{p.DeadLetterDestination, reads("deadLetterDestination", parseDeadLetter)},
+		{p.DeadLetterWithResourceIdentity, reads("deadLetterWithResourceIdentity", parseIdentityDeadLetter)},
 	} {
 		if len(part.raw) == 0 {
 			continue
@@ -72,37 +73,23 @@ func ParseSubscriptionARM(body []byte, present Settings) (Settings, error) {
 	return s, nil
 }
 
-// replace reads a member that is replaced as a whole, and emptied by null.
-func replace[T any](what string, raw json.RawMessage, field *T) error {
-	var value T
-	if err := read(what, raw, &value); err != nil {
-		return err
-	}
-	*field = value
-	return nil
-}
-
 // sameWord compares words of management calls, which come in any case.
 func sameWord(x, y string) bool { return strings.EqualFold(x, y) }
 
-func parseFilter(raw json.RawMessage, s *Settings) error {
-	if err := replace("filter", raw, &s.Filter); err != nil {
-		return err
-	}
+func parseFilter(f filter.Config, s *Settings) error {
+	s.Filter = f
 	dropNulls(s.Filter.Advanced)
 	return nil
 }
 
-// parseFiltersConfiguration has no words for subjects, which stay.
-func parseFiltersConfiguration(raw json.RawMessage, s *Settings) error {
-	var cfg struct {
-		IncludedEventTypes []string           `json:"includedEventTypes"`
-		Filters            []filter.Condition `json:"filters"`
-	}
-	if err := read("filtersConfiguration", raw, &cfg); err != nil {
-		return err
-	}
-	s.Filter.EventTypes, s.Filter.Advanced = cfg.IncludedEventTypes, cfg.Filters
+// armFilters has no words for subjects, which stay.
+type armFilters struct {
+	IncludedEventTypes []string           `json:"includedEventTypes"`
+	Filters            []filter.Condition `json:"filters"`
+}
+
+func parseFiltersConfiguration(f armFilters, s *Settings) error {
+	s.Filter.EventTypes, s.Filter.Advanced = f.IncludedEventTypes, f.Filters
 	dropNulls(s.Filter.Advanced)
 	return nil
 }
@@ -122,11 +109,7 @@ func dropNulls(conditions []filter.Condition) {
 // timeForms are the spellings of times, all UTC where they do not say.
 var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05", "2006-01-02"}
 
-func parseExpiration(raw json.RawMessage, s *Settings) error {
-	var text string
-	if err := read("expirationTimeUtc", raw, &text); err != nil {
-		return err
-	}
+func parseExpiration(text string, s *Settings) error {
 	s.Expires = time.Time{}
 	if text == "" {
 		return nil
@@ -144,41 +127,26 @@ func parseExpiration(raw json.RawMessage, s *Settings) error {
 	return invalid("expirationTimeUtc %.40q: write it like 2027-01-31T18:00:00Z", text)
 }
 
-func parseDeliverySchema(raw json.RawMessage, s *Settings) error {
-	var name string
-	if err := read("eventDeliverySchema", raw, &name); err != nil {
-		return err
+func parseDeliverySchema(name string, s *Settings) (err error) {
+	if s.Output = ""; name != "" {
+		s.Output, err = schema.ParseKind(name)
 	}
-	s.Output = ""
-	if name == "" {
-		return nil
-	}
-	kind, err := schema.ParseKind(name)
-	if err != nil {
-		return invalid("eventDeliverySchema: %w", err)
-	}
-	s.Output = kind
-	return nil
+	return invalidIf("eventDeliverySchema", err)
 }
 
-// parseRetryPolicy leaves alone what Event Grid has no words for: schedule, floors, statuses. The
-// Edge edition spelled the time to live eventExpiryInMinutes.
-func parseRetryPolicy(raw json.RawMessage, s *Settings) error {
-	var policy struct {
-		Attempts *int   `json:"maxDeliveryAttempts"`
-		Minutes  *int64 `json:"eventTimeToLiveInMinutes"`
-		Expiry   *int64 `json:"eventExpiryInMinutes"`
-	}
-	if err := read("retryPolicy", raw, &policy); err != nil {
-		return err
-	}
+// armRetry is a retry policy. The Edge edition spelled the time to live eventExpiryInMinutes.
+type armRetry struct {
+	Attempts *int   `json:"maxDeliveryAttempts"`
+	Minutes  *int64 `json:"eventTimeToLiveInMinutes"`
+	Expiry   *int64 `json:"eventExpiryInMinutes"`
+}
+
+// parseRetryPolicy leaves alone what Event Grid has no words for: schedule, floors, statuses.
+func parseRetryPolicy(policy armRetry, s *Settings) error {
 	if err := s.parseAttempts("maxDeliveryAttempts", policy.Attempts); err != nil {
 		return err
 	}
-	minutes := policy.Minutes
-	if minutes == nil {
-		minutes = policy.Expiry
-	}
+	minutes := cmp.Or(policy.Minutes, policy.Expiry)
 	if minutes == nil {
 		s.Retry.TimeToLive = 0
 		return nil

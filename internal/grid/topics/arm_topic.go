@@ -14,17 +14,23 @@ import (
 // object is JSON that is written.
 type object map[string]any
 
-// given tells whether a member is there, and not null.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && !isNull(raw) }
-
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
 // read reads JSON of strangers.
-func read(what string, raw []byte, into any) error {
-	if err := json.Unmarshal(raw, into); err != nil {
-		return invalid("%s: %w", what, err)
+func read(what string, raw []byte, into any) error { return invalidIf(what, json.Unmarshal(raw, into)) }
+
+// parser puts a member of a subscription's properties into the settings.
+type parser func(json.RawMessage, *Settings) error
+
+// reads makes the parser of a member that is read as a T, as whose zero value null is.
+func reads[T any](what string, take func(T, *Settings) error) parser {
+	return func(raw json.RawMessage, s *Settings) error {
+		var value T
+		if err := read(what, raw, &value); err != nil {
+			return err
+		}
+		return take(value, s)
 	}
-	return nil
 }
 
 // ParseTopicARM reads a topic as management calls write it. What it leaves out is empty in the
@@ -34,7 +40,7 @@ func ParseTopicARM(body []byte) (TopicConfig, error) {
 		Name       string            `json:"name"`
 		Tags       map[string]string `json:"tags"`
 		Properties struct {
-			InputSchema        *string `json:"inputSchema"`
+			InputSchema        string `json:"inputSchema"`
 			InputSchemaMapping *struct {
 				Type       string         `json:"inputSchemaMappingType"`
 				Properties schema.Mapping `json:"properties"`
@@ -59,14 +65,11 @@ func ParseTopicARM(body []byte) (TopicConfig, error) {
 		}
 		cfg.Mapping = m.Properties
 	}
-	if name := doc.Properties.InputSchema; name != nil && *name != "" {
-		kind, err := schema.ParseKind(*name)
-		if err != nil {
-			return TopicConfig{}, invalid("inputSchema: %w", err)
-		}
-		cfg.Schema = kind
+	var err error
+	if name := doc.Properties.InputSchema; name != "" {
+		cfg.Schema, err = schema.ParseKind(name)
 	}
-	return cfg, nil
+	return cfg, invalidIf("inputSchema", err)
 }
 
 // RenderTopicARM shows a topic as management calls do, without its keys; endpoint is where it is

@@ -69,9 +69,8 @@ func (k *rules) complete(s *Settings, at origin) {
 func (k *rules) vet(s Settings, at origin, was Subscription) (Settings, error) {
 	k.complete(&s, at)
 	for _, err := range []error{
-		s.checkTarget(), s.checkTransport(), s.checkFilter(), k.checkRetry(s), s.checkOutput(at), s.checkBatches(), s.checkHeaders(),
-		s.checkKeys(), s.checkPull(), s.checkLimits(), s.checkOrder(), s.checkPaths(at), checkExpires(s.Expires, was), s.checkLabels(),
-		k.checkHubs(s, at), s.checkSize(),
+		s.checkTarget(), s.checkTransport(), s.checkPaths(at), k.checkRetry(s), s.checkOutput(at), s.checkBatches(), s.checkHeaders(),
+		s.checkKeys(), s.checkPull(), s.checkLimits(was), k.checkHubs(s, at), s.checkSize(),
 	} {
 		if err != nil {
 			return Settings{}, err
@@ -87,21 +86,13 @@ func (s Settings) checkTarget() error {
 			given++
 		}
 	}
-	if given != 1 {
+	switch {
+	case given != 1:
 		return invalid("%d targets: give exactly one of a webhook, a hub, or pull, by endpoint (--endpoint), hub (--hub) or pull (--pull)", given)
-	}
-	if s.Webhook != nil && s.Webhook.URL == "" {
+	case s.Webhook != nil && s.Webhook.URL == "":
 		return invalid("the webhook has no URL: give one, as in https://example.com/hook")
-	}
-	if s.Webhook != nil && len(s.Webhook.URL) > maxURLBytes {
+	case s.Webhook != nil && len(s.Webhook.URL) > maxURLBytes:
 		return invalid("the webhook's URL has %d bytes: give at most %d", len(s.Webhook.URL), maxURLBytes)
-	}
-	return nil
-}
-
-func (s Settings) checkFilter() error {
-	if _, err := filter.Compile(s.Filter); err != nil {
-		return invalid("%w", err)
 	}
 	return nil
 }
@@ -111,26 +102,22 @@ func (k *rules) checkRetry(s Settings) error {
 	if s.Pull != nil {
 		policy.MaxAttempts = 1 // that is Pull.MaxDeliveries, whatever the limit
 	}
-	if err := policy.CheckWithin(k.limits); err != nil {
-		return invalid("retry: %w", err)
-	}
-	return nil
+	return invalidIf("retry", policy.CheckWithin(k.limits))
 }
 
 func (s Settings) checkOutput(at origin) error {
-	if _, err := schema.ParseKind(string(s.Output)); err != nil {
-		return invalid("output: %w", err)
+	_, err := schema.ParseKind(string(s.Output))
+	if err == nil {
+		err = schema.Compatible(at.input, s.Output, at.Hub != "")
 	}
-	if err := schema.Compatible(at.input, s.Output, at.Hub != ""); err != nil {
+	switch {
+	case err != nil:
 		return invalid("output: %w", err)
-	}
-	if s.Pull != nil && s.Output != schema.CloudEvents {
+	case s.Pull != nil && s.Output != schema.CloudEvents:
 		return invalid("output %s: who pulls gets CloudEvents, leave it out", s.Output)
-	}
-	if s.Binary && s.Hub != "" {
+	case s.Binary && s.Hub != "":
 		return invalid("a hub has no binary mode: leave it out")
-	}
-	if s.Binary && s.Output != schema.CloudEvents {
+	case s.Binary && s.Output != schema.CloudEvents:
 		return invalid("binary mode is CloudEvents': set the output to %s, or leave binary out", schema.CloudEvents)
 	}
 	return nil
@@ -149,19 +136,16 @@ func (s Settings) checkBatches() error {
 }
 
 func (s Settings) checkKeys() error {
-	if len(s.Keys) == 0 {
+	switch {
+	case len(s.Keys) == 0:
 		return nil
-	}
-	if s.Webhook == nil {
+	case s.Webhook == nil:
 		return invalid("only webhooks are signed: leave out the keys")
-	}
-	if len(s.Keys) > maxKeys {
+	case len(s.Keys) > maxKeys:
 		return invalid("%d signing keys: give at most %d", len(s.Keys), maxKeys)
 	}
-	if _, err := signature.NewSigner(s.Keys); err != nil {
-		return invalid("signing keys: %w", err)
-	}
-	return nil
+	_, err := signature.NewSigner(s.Keys)
+	return invalidIf("signing keys", err)
 }
 
 // checkPull also refuses what would have no effect on who pulls.
@@ -175,12 +159,14 @@ func (s Settings) checkPull() error {
 	if n := s.Pull.MaxDeliveries; n < 0 || n > maxDeliveries {
 		return invalid("%d deliveries at most: give 1 to %d", n, maxDeliveries)
 	}
+	p := s.Retry
 	for _, pushed := range []struct {
 		what  string
 		given bool
 	}{
 		{"binary", s.Binary}, {"batching", s.MaxEvents > 1 || s.PreferredKiB > 0}, {"headers", len(s.Headers) > 0},
-		{"max attempts", s.Retry.MaxAttempts != 0}, {"a retry schedule", schedules(s.Retry)},
+		{"max attempts", p.MaxAttempts != 0},
+		{"a retry schedule", len(p.Schedule) > 0 || len(p.Floors) > 0 || p.NoRetry != nil || p.MaxRetryAfter != 0},
 		{"a time-out", s.Timeout != 0}, {"concurrency", s.Concurrency != 0}, {"a rate", s.Rate != 0}, {"an order", s.OrderBy != ""},
 	} {
 		if pushed.given {
@@ -190,12 +176,7 @@ func (s Settings) checkPull() error {
 	return nil
 }
 
-// schedules tells whether a policy says anything about when to try again.
-func schedules(p retry.Policy) bool {
-	return len(p.Schedule) > 0 || len(p.Floors) > 0 || p.NoRetry != nil || p.MaxRetryAfter != 0
-}
-
-func (s Settings) checkLimits() error {
+func (s Settings) checkLimits(was Subscription) error {
 	switch {
 	case s.Timeout != 0 && (s.Timeout < minTimeout || s.Timeout > maxTimeout):
 		return invalid("a time-out of %v: give %v to %v", s.Timeout, minTimeout, maxTimeout)
@@ -203,15 +184,19 @@ func (s Settings) checkLimits() error {
 		return invalid("a concurrency of %d: give 1 to %d", s.Concurrency, maxConcurrency)
 	case s.Rate != 0 && !(s.Rate >= minRate && s.Rate <= maxRate): // nor NaN
 		return invalid("a rate of %v requests a second: give at least one a day (%.6f) and at most %d, or 0 for any", s.Rate, minRate, maxRate)
+	case len(s.Labels) > maxLabels:
+		return invalid("%d labels: give at most %d", len(s.Labels), maxLabels)
 	}
-	return nil
-}
-
-func (s Settings) checkOrder() error {
-	if s.OrderBy == "" {
+	for _, l := range s.Labels {
+		if l == "" || len(l) > maxLabelBytes {
+			return invalid("label %.32q...: give 1 to %d bytes", l, maxLabelBytes)
+		}
+	}
+	// A time that has passed may stay as it is.
+	if s.Expires.IsZero() || time.Now().Before(s.Expires) || was.State != "" && s.Expires.Equal(was.Expires) {
 		return nil
 	}
-	return checkPath("order by", s.OrderBy)
+	return invalid("it would have expired at %s already: give a time in the future", s.Expires.Format(time.RFC3339))
 }
 
 // checkPath looks at the form of a path into an event; whether an event has it shows later.
@@ -223,9 +208,18 @@ func checkPath(what, path string) error {
 	return nil
 }
 
-// checkPaths refuses what leads nowhere in any event of the source: a filter would let nothing
-// through, or everything, and nobody would be told why.
+// checkPaths looks at what names fields of an event: the filter, headers, and the order. It refuses
+// what leads nowhere in any event of the source: a filter would let nothing through, or everything,
+// and nobody would know why.
 func (s Settings) checkPaths(at origin) error {
+	if _, err := filter.Compile(s.Filter); err != nil {
+		return invalid("%w", err)
+	}
+	if s.OrderBy != "" {
+		if err := checkPath("order by", s.OrderBy); err != nil {
+			return err
+		}
+	}
 	for _, c := range s.Filter.Advanced {
 		if err := at.checkPath("filter on", c.Key); err != nil {
 			return err
@@ -250,47 +244,26 @@ func (at origin) checkPath(what, path string) error {
 	return invalid("%s %.80q: no event of this topic has it beside its data: did you mean %.80q?%s", what, path, "data."+path, hint)
 }
 
-// checkExpires lets a time that has passed stay as it is.
-func checkExpires(at time.Time, was Subscription) error {
-	if at.IsZero() || time.Now().Before(at) || was.State != "" && at.Equal(was.Expires) {
-		return nil
-	}
-	return invalid("it would have expired at %s already: give a time in the future", at.Format(time.RFC3339))
-}
-
-func (s Settings) checkLabels() error {
-	if len(s.Labels) > maxLabels {
-		return invalid("%d labels: give at most %d", len(s.Labels), maxLabels)
-	}
-	for _, l := range s.Labels {
-		if l == "" || len(l) > maxLabelBytes {
-			return invalid("label %.32q...: give 1 to %d bytes", l, maxLabelBytes)
-		}
-	}
-	return nil
-}
-
-// checkHubs looks for the hubs that are written to.
+// checkHubs looks for the hubs that are written to. It refuses events that would come back to where
+// they came from, again and again.
 func (k *rules) checkHubs(s Settings, at origin) error {
-	if s.Hub != "" {
-		if err := k.checkHub("the target", s.Hub, at); err != nil {
-			return err
+	for _, target := range []struct {
+		what, name string
+		given      bool
+	}{
+		{"the target", s.Hub, s.Hub != ""},
+		{"the place for dead letters", s.DeadLetter.Where, s.DeadLetter.Kind == TargetHub},
+	} {
+		if !target.given {
+			continue
 		}
-	}
-	if s.DeadLetter.Kind == TargetHub {
-		return k.checkHub("the place for dead letters", s.DeadLetter.Where, at)
-	}
-	return nil
-}
-
-// checkHub refuses events that would come back to where they came from, again and again.
-func (k *rules) checkHub(what, name string, at origin) error {
-	h, err := k.broker.Hub(name)
-	if err != nil {
-		return invalid("%s: %v", what, err) // wrapped, it would look as if the source were missing
-	}
-	if at.Hub != "" && auth.Fold(h.Name) == auth.Fold(at.Hub) {
-		return invalid("%s is hub %q, which the events come from: they would go round for ever, choose another hub", what, h.Name)
+		h, err := k.broker.Hub(target.name)
+		if err != nil {
+			return invalid("%s: %v", target.what, err) // wrapped, it would look as if the source were missing
+		}
+		if at.Hub != "" && auth.Fold(h.Name) == auth.Fold(at.Hub) {
+			return invalid("%s is hub %q, which the events come from: they would go round for ever, choose another hub", target.what, h.Name)
+		}
 	}
 	return nil
 }
@@ -306,17 +279,15 @@ func (s Settings) checkSize() error {
 	return nil
 }
 
-// checkElsewhere asks those who know folders and addresses.
+// checkElsewhere has folders and addresses checked by those who know them.
 func (k *rules) checkElsewhere(s Settings, was Subscription) error {
 	if err := s.DeadLetter.check(); err != nil {
 		return err
 	}
 	if s.DeadLetter.Kind != "" {
-		err := k.checkTarget(s.DeadLetter)
-		if errors.Is(err, ErrInvalid) {
+		if err := k.checkTarget(s.DeadLetter); errors.Is(err, ErrInvalid) {
 			return err
-		}
-		if err != nil {
+		} else if err != nil {
 			return invalid("dead letters: %w", err)
 		}
 	}
@@ -324,15 +295,17 @@ func (k *rules) checkElsewhere(s Settings, was Subscription) error {
 		return nil
 	}
 	was.Settings = s
-	if err := k.checkEndpoint(was); err != nil {
-		return invalid("webhook: %w", err)
-	}
-	return nil
+	return invalidIf("webhook", k.checkEndpoint(was))
 }
 
 func checkTopic(t Topic) error {
-	if err := checkTopicName(t.Name); err != nil {
-		return err
+	if !wellFormed(t.Name, maxTopicCharacters) {
+		return invalid("topic %.80q: use %d to %d letters, digits and '-'", t.Name, minNameCharacters, maxTopicCharacters)
+	}
+	for _, beginning := range reservedBeginnings {
+		if strings.HasPrefix(auth.Fold(t.Name), beginning) {
+			return invalid("topic %.80q: names do not begin with %q, choose another beginning", t.Name, beginning)
+		}
 	}
 	if kind, err := schema.ParseKind(string(t.Schema)); err != nil || kind != t.Schema {
 		return invalid("topic %q: schema %.32q: write %s, %s or %s", t.Name, t.Schema, schema.EventGrid, schema.CloudEvents, schema.Custom)
@@ -340,21 +313,15 @@ func checkTopic(t Topic) error {
 	if t.Schema != schema.Custom && t.Mapping != (schema.Mapping{}) {
 		return invalid("topic %q: a mapping is for custom events: leave it out, or set the schema to %s", t.Name, schema.Custom)
 	}
-	if err := t.Mapping.Check(); err != nil {
+	err := t.Mapping.Check()
+	for _, key := range []string{t.Key1, t.Key2} {
+		if err == nil && key != "" {
+			err = auth.CheckKey(key)
+		}
+	}
+	if err != nil {
 		return invalid("topic %q: %w", t.Name, err)
 	}
-	for _, key := range []string{t.Key1, t.Key2} {
-		if key == "" {
-			continue
-		}
-		if err := auth.CheckKey(key); err != nil {
-			return invalid("topic %q: %w", t.Name, err)
-		}
-	}
-	return checkTags(t)
-}
-
-func checkTags(t Topic) error {
 	if len(t.Tags) > maxTags {
 		return invalid("topic %q: %d tags: give at most %d", t.Name, len(t.Tags), maxTags)
 	}

@@ -46,7 +46,9 @@ func (s Settings) checkHeaders() error {
 }
 
 func (s Settings) checkHeaderName(name, folded string) error {
-	if !isToken(name) {
+	// RFC 9110's rule for names of fields.
+	unfit := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) }
+	if name == "" || len(name) > maxHeaderNameBytes || strings.ContainsFunc(name, unfit) {
 		return invalid("header %.80q: give a name of letters, digits and '-'", name)
 	}
 	if ownHeaders[folded] || s.Binary && strings.HasPrefix(folded, "ce-") {
@@ -61,13 +63,6 @@ func (s Settings) checkHeaderName(name, folded string) error {
 		return invalid("header %q: the webhook's OAuth writes it, leave out one of them", name)
 	}
 	return nil
-}
-
-// isToken is RFC 9110's rule for names of fields.
-func isToken(name string) bool {
-	return name != "" && len(name) <= maxHeaderNameBytes && !strings.ContainsFunc(name, func(r rune) bool {
-		return !alphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-	})
 }
 
 // checkValue never repeats a value, which may be a secret.

@@ -48,8 +48,8 @@ func (k *Registry) draw(source Source, name string, s Settings) (*record, origin
 	if err != nil {
 		return nil, at, err
 	}
-	if err := checkSubscriptionName(name); err != nil {
-		return nil, at, err
+	if !wellFormed(name, maxSubscriptionCharacters) {
+		return nil, at, invalid("subscription %.80q: use %d to %d letters, digits and '-'", name, minNameCharacters, maxSubscriptionCharacters)
 	}
 	r := &record{Subscription: Subscription{
 		Name: name, ID: newID(), Source: at.Source, SourceID: at.id, Created: now(), Resource: k.sources.resource(at.Source),

@@ -27,6 +27,14 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
+// invalidIf makes an error about one part of a definition an ErrInvalid; nil stays nil.
+func invalidIf(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return invalid("%s: %w", what, err)
+}
+
 func topicNotFound(name string) error {
 	return fmt.Errorf("%w: %.64q: create it first, or check its spelling", ErrTopicNotFound, name)
 }

@@ -24,25 +24,6 @@ const (
 // reservedBeginnings are those that no topic's name has, in any case (reference §4).
 var reservedBeginnings = []string{"microsoft", "eventgrid", "system"}
 
-func checkTopicName(name string) error {
-	if !wellFormed(name, maxTopicCharacters) {
-		return invalid("topic %.80q: use %d to %d letters, digits and '-'", name, minNameCharacters, maxTopicCharacters)
-	}
-	for _, beginning := range reservedBeginnings {
-		if strings.HasPrefix(auth.Fold(name), beginning) {
-			return invalid("topic %.80q: names do not begin with %q, choose another beginning", name, beginning)
-		}
-	}
-	return nil
-}
-
-func checkSubscriptionName(name string) error {
-	if !wellFormed(name, maxSubscriptionCharacters) {
-		return invalid("subscription %.80q: use %d to %d letters, digits and '-'", name, minNameCharacters, maxSubscriptionCharacters)
-	}
-	return nil
-}
-
 func wellFormed(name string, most int) bool {
 	if len(name) < minNameCharacters || len(name) > most {
 		return false

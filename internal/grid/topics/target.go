@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kinds of places.
+// Kinds of targets.
 const (
 	TargetYard   = "yard"
 	TargetFolder = "folder"
@@ -13,10 +13,10 @@ const (
 	TargetHub    = "hub"
 )
 
-// targetRule is what a place that cannot be read is told.
+// targetRule says what to write, for errors.
 const targetRule = "write yard, folder:DIR, blob:URL (a container's), hub:NAME or none"
 
-// ParseTarget reads yard, folder:DIR, blob:URL, hub:NAME; none, or nothing, is no place.
+// ParseTarget reads yard, folder:DIR, blob:URL, hub:NAME; none, or nothing, is no target.
 func ParseTarget(text string) (Target, error) {
 	kind, where, _ := strings.Cut(strings.TrimSpace(text), ":")
 	if kind == "" || strings.EqualFold(kind, "none") {
@@ -25,55 +25,49 @@ func ParseTarget(text string) (Target, error) {
 		}
 		return Target{}, nil
 	}
-	p := Target{Kind: strings.ToLower(kind), Where: where}
-	return p, p.check()
+	t := Target{Kind: strings.ToLower(kind), Where: where}
+	return t, t.check()
 }
 
-// check looks at a place by itself; whether it may be used is for others to say.
-func (p Target) check() error {
-	switch p.Kind {
+// check looks at a target by itself; whether it may be used is for others to say.
+func (t Target) check() error {
+	switch t.Kind {
 	case "", TargetYard:
-		if p.Where != "" || p.Key != "" {
-			return invalid("dead letters: %q has nothing behind it, and no key: %s", p.Kind, targetRule)
+		if t.Where != "" || t.Key != "" {
+			return invalid("dead letters: %q has nothing behind it, and no key: %s", t.Kind, targetRule)
 		}
 		return nil
 	case TargetFolder, TargetHub:
-		if p.Where == "" || p.Key != "" {
-			return invalid("dead letters: a %s is named, and has no key: %s", p.Kind, targetRule)
+		if t.Where == "" || t.Key != "" {
+			return invalid("dead letters: a %s is named, and has no key: %s", t.Kind, targetRule)
 		}
 		return nil
-	case TargetBlob:
-		return p.checkBlob()
+	case TargetBlob: // whose URL is never repeated: it may have a signature in it
+		u, err := url.Parse(t.Where)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			return invalid("dead letters: blob: is followed by a container's URL, as in blob:https://account.blob.core.windows.net/dead")
+		case u.User != nil:
+			return invalid("dead letters: the container's URL has a user in it: use a signature in the query, or a key")
+		case strings.Trim(u.Path, "/") == "":
+			return invalid("dead letters: the container's URL names no container: append /CONTAINER")
+		}
+		return nil
 	}
-	return invalid("dead letters: %.32q is no kind of place: %s", p.Kind, targetRule)
+	return invalid("dead letters: %.32q is no kind of place: %s", t.Kind, targetRule)
 }
 
-// checkBlob never repeats the URL, which may have a signature in it.
-func (p Target) checkBlob() error {
-	u, err := url.Parse(p.Where)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return invalid("dead letters: blob: is followed by a container's URL, as in blob:https://account.blob.core.windows.net/dead")
-	}
-	if u.User != nil {
-		return invalid("dead letters: the container's URL has a user in it: use a signature in the query, or a key")
-	}
-	if strings.Trim(u.Path, "/") == "" {
-		return invalid("dead letters: the container's URL names no container: append /CONTAINER")
-	}
-	return nil
-}
-
-// String is what ParsePlace reads, with the query of a URL hidden, and without the key.
-func (p Target) String() string {
-	if p.Kind == "" {
+// String is what ParseTarget reads, with the query of a URL hidden, and without the key.
+func (t Target) String() string {
+	if t.Kind == "" {
 		return "none"
 	}
-	where := p.Where
-	if base, query, found := strings.Cut(where, "?"); found && query != "" && p.Kind == TargetBlob {
+	where := t.Where
+	if base, query, found := strings.Cut(where, "?"); found && query != "" && t.Kind == TargetBlob {
 		where = base + "?..."
 	}
 	if where == "" {
-		return p.Kind
+		return t.Kind
 	}
-	return p.Kind + ":" + where
+	return t.Kind + ":" + where
 }

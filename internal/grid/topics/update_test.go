@@ -124,7 +124,7 @@ func TestEnsure(t *testing.T) {
 	if changed := ensure(other); changed.ID != first.ID || changed.Webhook.URL != other.Webhook.URL || asked.count() != 2 {
 		t.Errorf("changed: %+v, asked %d times", changed, asked.count())
 	}
-	testkit.Must(t, k.SetState(t.Context(), first.ID, Disabled, "410"))
+	testkit.Must(t, k.DisableAt(t.Context(), first.ID, other.Webhook.URL, "410"))
 	if still := ensure(other); still.State != Disabled {
 		t.Errorf("a start has enabled it: %+v", still)
 	}
@@ -133,38 +133,31 @@ func TestEnsure(t *testing.T) {
 	}
 }
 
-func TestSetState(t *testing.T) {
+func TestDisableAt(t *testing.T) {
 	y := newYard(t)
 	k := y.open(t, Config{Validate: &endpoint{}})
 	mustTopic(t, k, "orders")
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
-	testkit.Must(t, k.SetState(t.Context(), made.ID, Disabled, "the endpoint said 410"))
+	testkit.Must(t, k.DisableAt(t.Context(), made.ID, example, "the endpoint said 410"))
 	for _, registry := range []*Registry{k, y.open(t, Config{})} {
 		if found := mustFind(t, registry, topic("orders"), "mailer"); found.State != Disabled || found.Why != "the endpoint said 410" {
 			t.Errorf("found %+v", found)
 		}
 	}
-	testkit.Must(t, k.SetState(t.Context(), made.ID, Active, ""))
-	if found := mustFind(t, k, topic("orders"), "mailer"); found.State != Active || found.Why != "" {
-		t.Errorf("found %+v", found)
-	}
-	testkit.Must(t, k.SetState(t.Context(), made.ID, Disabled, "again"))
-	if updated, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || updated.State != Active {
+	if updated, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || updated.State != Active || updated.Why != "" {
 		t.Errorf("an update does not enable it: %+v, %v", updated, err)
 	}
-	wantError(t, k.SetState(t.Context(), made.ID, Pending, ""), ErrInvalid, "set disabled or active")
-	wantError(t, k.SetState(t.Context(), newID(), Disabled, ""), ErrNotFound, "id")
 }
 
 // A verdict on an endpoint that is late does not hit what has taken its place.
-func TestSetStateComesLate(t *testing.T) {
+func TestDisableAtComesLate(t *testing.T) {
 	y := newYard(t)
 	listener := &endpoint{}
 	k := y.open(t, Config{Validate: listener})
 	mustTopic(t, k, "orders")
 	listener.says(Agreement{Awaiting: true})
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
-	testkit.Must(t, k.SetState(t.Context(), made.ID, Disabled, "410"))
+	testkit.Must(t, k.DisableAt(t.Context(), made.ID, example, "410"))
 	if found := mustFind(t, k, topic("orders"), "mailer"); found.State != Pending {
 		t.Errorf("found %+v", found)
 	}

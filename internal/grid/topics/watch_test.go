@@ -197,8 +197,8 @@ func stir(t *testing.T, k *Registry, all *consents) {
 	case 9:
 		_, err = k.RotateKey(ctx, source, name, signature.HMAC, 0)
 	case 10:
-		for id := range k.Snapshot().Subscriptions {
-			err = k.SetState(ctx, id, [...]State{Active, Disabled}[rand.IntN(2)], "so")
+		for id, s := range k.Snapshot().Subscriptions {
+			err = k.DisableAt(ctx, id, s.Webhook.URL, "so")
 			break
 		}
 	default:
