@@ -41,7 +41,6 @@ func (c certCommands) show() *cobra.Command {
 		Use:   "show",
 		Short: "Show the certificates of the listeners with TLS",
 		Long:  "Show the certificates of the listeners with TLS, as they are in the data folder.\nNo yard is asked.",
-		Args:  wantArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.loadConfig(cmd)
 			if err != nil {
@@ -127,7 +126,6 @@ func (c certCommands) export() *cobra.Command {
 		Long:  certExportHelp,
 		Example: `  eventyard cert export eventyard-ca.pem
   eventyard cert export --data /var/lib/eventyard > eventyard-ca.pem`,
-		Args: wantArgs("[FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := c.loadConfig(cmd)
 			if err != nil {

@@ -21,40 +21,16 @@ func (c checkpointCommands) command() *cobra.Command {
 }
 
 func (c checkpointCommands) list() *cobra.Command {
-	var form output
-	cmd := &cobra.Command{
-		Use:               "list HUB GROUP",
-		Short:             "List the checkpoints of a group",
-		Args:              wantArgs("HUB", "GROUP"),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			list, err := client.Checkpoints(cmd.Context(), args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return c.printCheckpoints(form, list)
-		}),
-	}
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
-}
-
-func (c checkpointCommands) printCheckpoints(form output, list admin.Checkpoints) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, list.Checkpoints)
-	}
-	if len(list.Checkpoints) == 0 {
-		fmt.Fprintf(c.stderr, "group %s of hub %s has none yet\n", list.Group, list.Hub)
-		return nil
-	}
-	t := newTable(c.stdout, "PARTITION", "SEQUENCE", "OFFSET", "EPOCH", "UPDATED")
-	for i := range list.Checkpoints {
-		k := &list.Checkpoints[i]
-		updated := "-"
-		if k.Updated != nil {
-			updated = showTime(*k.Updated)
-		}
-		t.row(k.Partition, showSequence(k), showOffset(k), fmt.Sprint(k.Epoch), updated)
-	}
-	return t.flush()
+	var none string
+	cmd := &cobra.Command{Use: "list HUB GROUP", Short: "List the checkpoints of a group"}
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.Checkpoint, error) {
+		list, err := client.Checkpoints(cmd.Context(), args[0], args[1])
+		none = fmt.Sprintf("group %s of hub %s has none yet", list.Group, list.Hub)
+		return list.Checkpoints, err
+	}, func(all []admin.Checkpoint) error {
+		head := []string{"PARTITION", "SEQUENCE", "OFFSET", "EPOCH", "UPDATED"}
+		return printTable(c.cli, all, none, head, func(k admin.Checkpoint) []string {
+			return []string{k.Partition, showSequence(&k), showOffset(&k), fmt.Sprint(k.Epoch), showTimeIfAny(k.Updated)}
+		})
+	})
 }

@@ -12,21 +12,17 @@ import (
 )
 
 func (c checkpointCommands) export() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               "export HUB GROUP",
-		Short:             "Print a group's checkpoints for import",
-		Example:           `  eventyard checkpoint export orders billing > billing.json`,
-		Args:              wantArgs("HUB", "GROUP"),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			list, err := client.Checkpoints(cmd.Context(), args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return writeJSON(c.stdout, list)
-		}),
-	}
-	return c.addClientFlags(cmd)
+	return c.asking(&cobra.Command{
+		Use:     "export HUB GROUP",
+		Short:   "Print a group's checkpoints for import",
+		Example: `  eventyard checkpoint export orders billing > billing.json`,
+	}, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		list, err := client.Checkpoints(cmd.Context(), args[0], args[1])
+		if err != nil {
+			return err
+		}
+		return writeJSON(c.stdout, list)
+	})
 }
 
 const importHelp = `Set a group's checkpoints to what files hold: one that export printed, or leases of the old
@@ -35,8 +31,7 @@ Event Processor Host (one JSON text per partition, as its blobs have it; .NET, J
 Partitions that are owned are refused, unless --force says otherwise.`
 
 func (c checkpointCommands) importFile() *cobra.Command {
-	var opt admin.MoveOptions
-	var form output
+	var m checkpointMove
 	cmd := &cobra.Command{
 		Use:   "import HUB GROUP FILE...",
 		Short: "Set a group's checkpoints from a file",
@@ -44,31 +39,34 @@ func (c checkpointCommands) importFile() *cobra.Command {
 		Example: `  eventyard checkpoint import orders billing billing.json
   eventyard checkpoint import orders billing lease-0.json lease-1.json --dry-run
   eventyard checkpoint export orders billing | eventyard checkpoint import orders billing-2 -`,
-		Args:              wantArgs("HUB", "GROUP", "FILE", "FILE..."),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			list, err := c.readCheckpoints(args[2:])
-			if err != nil {
-				return err
-			}
-			moved, err := client.ImportCheckpoints(cmd.Context(), args[0], args[1], list, opt)
-			if err != nil {
-				return explainMove(err, args[0], "")
-			}
-			return c.printMoves(&checkpointMove{form: form, dryRun: opt.DryRun, force: opt.Force}, movePlan{move: moved})
-		}),
 	}
-	cmd.Flags().BoolVar(&opt.Force, "force", false, "also where a partition is owned, and from another hub")
-	cmd.Flags().BoolVar(&opt.DryRun, "dry-run", false, "only tell what would be done")
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	cmd.Flags().BoolVar(&m.Force, "force", false, "also where a partition is owned, and from another hub")
+	cmd.Flags().BoolVar(&m.DryRun, "dry-run", false, "only tell what would be done")
+	m.form.addTo(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		list, err := c.readCheckpoints(args[2:])
+		if err != nil {
+			return err
+		}
+		moved, err := client.ImportCheckpoints(cmd.Context(), args[0], args[1], list, m.MoveOptions)
+		if err != nil {
+			return explainMove(err, args[0], "")
+		}
+		return c.printMoves(&m, movePlan{move: moved})
+	})
 }
 
 // readCheckpoints gathers what is in the files; - is the standard input.
 func (c checkpointCommands) readCheckpoints(files []string) (admin.Checkpoints, error) {
 	var all admin.Checkpoints
 	for _, name := range files {
-		text, err := c.readFile(name)
+		var text []byte
+		var err error
+		if name == "-" {
+			text, err = io.ReadAll(c.stdin)
+		} else {
+			text, err = os.ReadFile(name)
+		}
 		if err != nil {
 			return all, err
 		}
@@ -81,13 +79,6 @@ func (c checkpointCommands) readCheckpoints(files []string) (admin.Checkpoints, 
 		return all, &advisedError{"there is no checkpoint in what was given", "a host that never made one has nothing to import"}
 	}
 	return all, nil
-}
-
-func (c *cli) readFile(name string) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(c.stdin)
-	}
-	return os.ReadFile(name)
 }
 
 func addCheckpoints(all *admin.Checkpoints, text []byte) error {

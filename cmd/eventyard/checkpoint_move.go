@@ -32,55 +32,36 @@ const moveHelp = `--to says which event is to be the next one handled:
 Partitions that are owned are left alone, unless --force says otherwise: their owners then
 go on from the new place by themselves. --dry-run only tells what would be done.`
 
-func (d direction) short() string {
-	if d == rewind {
-		return "Move checkpoints back, so that events are handled again"
-	}
-	return "Move checkpoints forward, so that events are passed over"
-}
-
-func (d direction) long() string {
-	if d == rewind {
-		return "Move a group's checkpoints back, so that events are handled again. None is moved forward.\n\n" + moveHelp
-	}
-	return "Move a group's checkpoints forward, so that events are passed over. None is moved back.\n\n" + moveHelp
-}
-
-func (d direction) example() string {
-	if d == rewind {
-		return "  eventyard checkpoint rewind orders billing --to 2h\n  eventyard checkpoint rewind orders billing --to 1041 --partition 3"
-	}
-	return "  eventyard checkpoint advance orders billing --to latest\n  eventyard checkpoint advance orders billing --to after:1041 --partition 3"
-}
-
 // checkpointMove is one such command's flags.
 type checkpointMove struct {
-	direction     direction
-	to            string
-	partitions    []string
-	force, dryRun bool
-	form          output
+	direction  direction
+	to         string
+	partitions []string
+	admin.MoveOptions
+	form output
 }
 
 func (c checkpointCommands) move(d direction) *cobra.Command {
 	m := &checkpointMove{direction: d}
 	cmd := &cobra.Command{
-		Use:               string(d) + " HUB GROUP --to POSITION",
-		Short:             d.short(),
-		Long:              d.long(),
-		Example:           d.example(),
-		Args:              wantArgs("HUB", "GROUP"),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			return c.moveCheckpoints(cmd, client, m, args[0], args[1])
-		}),
+		Use:     string(d) + " HUB GROUP --to POSITION",
+		Short:   "Move checkpoints forward, so that events are passed over",
+		Long:    "Move a group's checkpoints forward, so that events are passed over. None is moved back.\n\n" + moveHelp,
+		Example: "  eventyard checkpoint advance orders billing --to latest\n  eventyard checkpoint advance orders billing --to after:1041 --partition 3",
+	}
+	if d == rewind {
+		cmd.Short = "Move checkpoints back, so that events are handled again"
+		cmd.Long = "Move a group's checkpoints back, so that events are handled again. None is moved forward.\n\n" + moveHelp
+		cmd.Example = "  eventyard checkpoint rewind orders billing --to 2h\n  eventyard checkpoint rewind orders billing --to 1041 --partition 3"
 	}
 	cmd.Flags().StringVar(&m.to, "to", "", "`position` of the next event to be handled")
 	cmd.Flags().StringSliceVar(&m.partitions, "partition", nil, "only these `partitions`")
-	cmd.Flags().BoolVar(&m.force, "force", false, "also where a partition is owned")
-	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "only tell what would be done")
+	cmd.Flags().BoolVar(&m.Force, "force", false, "also where a partition is owned")
+	cmd.Flags().BoolVar(&m.DryRun, "dry-run", false, "only tell what would be done")
 	m.form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		return c.moveCheckpoints(cmd, client, m, args[0], args[1])
+	})
 }
 
 // parseTarget reads --to. A number is the next event's, and a checkpoint names the one before.
@@ -128,8 +109,15 @@ func (c checkpointCommands) moveCheckpoints(cmd *cobra.Command, client *admin.Cl
 	if err != nil {
 		return explainMove(err, hub, m.to)
 	}
-	if !m.dryRun && len(plan.move) > 0 {
-		if err := m.carryOut(cmd, client, hub, group, to, plan); err != nil {
+	if m.DryRun {
+		return c.printMoves(m, plan)
+	}
+	for i, planned := range plan.move {
+		plan.move[i], err = client.MoveCheckpoint(cmd.Context(), hub, group, planned.To.Partition, to, admin.MoveOptions{Force: m.Force})
+		if err != nil && i > 0 {
+			err = fmt.Errorf("%s moved, then: %w", counted(i, "checkpoint"), err)
+		}
+		if err != nil {
 			return explainMove(err, hub, m.to)
 		}
 	}
@@ -146,19 +134,8 @@ func (m *checkpointMove) chosen(cmd *cobra.Command, client *admin.Client, hub st
 	case cmd.Flags().Changed("partition"):
 		return nil, usagef(cmd, "--partition names none: leave it out to mean all")
 	}
-	return partitionsOf(cmd, client, hub)
-}
-
-func partitionsOf(cmd *cobra.Command, client *admin.Client, hub string) ([]string, error) {
 	h, err := client.Hub(cmd.Context(), hub)
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]string, h.Partitions)
-	for i := range ids {
-		ids[i] = strconv.Itoa(i)
-	}
-	return ids, nil
+	return h.PartitionIDs, err
 }
 
 // movePlan is what to move, and what stays.
@@ -179,7 +156,7 @@ func (m *checkpointMove) plan(cmd *cobra.Command, client *admin.Client, hub, gro
 			continue
 		}
 		// Only now, since what stays may be owned by whomever.
-		if _, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, admin.MoveOptions{Force: m.force, DryRun: true}); err != nil {
+		if _, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, admin.MoveOptions{Force: m.Force, DryRun: true}); err != nil {
 			return p, err
 		}
 		p.move = append(p.move, moved)
@@ -197,20 +174,6 @@ func (d direction) right(m admin.Moved) bool {
 		return *m.To.Sequence < *m.From.Sequence
 	}
 	return *m.To.Sequence > *m.From.Sequence
-}
-
-func (m *checkpointMove) carryOut(cmd *cobra.Command, client *admin.Client, hub, group string, to admin.Target, plan movePlan) error {
-	for i, planned := range plan.move {
-		moved, err := client.MoveCheckpoint(cmd.Context(), hub, group, planned.To.Partition, to, admin.MoveOptions{Force: m.force})
-		if err != nil {
-			if i > 0 {
-				return fmt.Errorf("%s moved, then: %w", counted(i, "checkpoint"), err)
-			}
-			return err
-		}
-		plan.move[i] = moved
-	}
-	return nil
 }
 
 // explainMove says in this program's words why checkpoints were not moved, and what to do.
@@ -234,7 +197,11 @@ func (c checkpointCommands) printMoves(m *checkpointMove, plan movePlan) error {
 		return writeJSON(c.stdout, append([]admin.Moved{}, plan.move...))
 	}
 	if len(plan.move) == 0 {
-		fmt.Fprintf(c.stderr, "nothing to %s: %s\n", m.direction, m.direction.nothing())
+		side := "behind"
+		if m.direction == rewind {
+			side = "before"
+		}
+		fmt.Fprintf(c.stderr, "nothing to %s: every checkpoint is at that place already, or %s it\n", m.direction, side)
 		return nil
 	}
 	t := newTable(c.stdout, "PARTITION", "NEXT WAS", "NEXT IS")
@@ -245,9 +212,9 @@ func (c checkpointCommands) printMoves(m *checkpointMove, plan movePlan) error {
 		t.row(plan.stay[i].To.Partition, showNext(plan.stay[i].From), "stays")
 	}
 	switch {
-	case m.dryRun:
+	case m.DryRun:
 		defer fmt.Fprintln(c.stderr, "nothing was moved: this was a dry run")
-	case m.force:
+	case m.Force:
 		defer fmt.Fprintln(c.stderr, "owners go on from there when they next save a checkpoint; idle ones find out within half a minute")
 	}
 	return t.flush()
@@ -262,12 +229,4 @@ func showNext(c *admin.Checkpoint) string {
 		return "behind offset " + oneLine(c.Offset)
 	}
 	return strconv.FormatInt(*c.Sequence+1, 10)
-}
-
-// nothing says why no checkpoint was to be moved.
-func (d direction) nothing() string {
-	if d == rewind {
-		return "every checkpoint is at that place already, or before it"
-	}
-	return "every checkpoint is at that place already, or behind it"
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
-	"fmt"
+	"cmp"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/eventyard/eventyard/admin"
@@ -29,78 +31,35 @@ While it is not closed nothing is lost: no checkpoint moves, and nothing more is
 // circuitFlags say whose function is meant where its name alone does not.
 type circuitFlags struct{ hub, group string }
 
-func (f *circuitFlags) addTo(cmd *cobra.Command) {
+func (c circuitCommands) addCircuitFlags(cmd *cobra.Command, f *circuitFlags) {
 	cmd.Flags().StringVar(&f.hub, "hub", "", "`name` of its hub, where several groups have a function of that name")
 	cmd.Flags().StringVar(&f.group, "group", "", "`name` of its group, likewise")
+	completeFlags(cmd, c.offer(hubNames), "hub")
 }
 
-func (f *circuitFlags) which(name string) admin.CircuitRef {
+func (f circuitFlags) which(name string) admin.CircuitRef {
 	return admin.CircuitRef{Function: name, Hub: f.hub, Group: f.group}
 }
 
 func (c circuitCommands) list() *cobra.Command {
-	var form output
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the circuits of all functions",
-		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
-			all, err := client.Circuits(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, append([]admin.Circuit{}, all...))
-			}
-			return c.printCircuits(all)
-		}),
-	}
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
-}
-
-func (c circuitCommands) printCircuits(all []admin.Circuit) error {
-	if len(all) == 0 {
-		fmt.Fprintln(c.stderr, "there are no circuits: each function has one from its first trouble on, or since it was created in the yard")
-		return nil
-	}
-	t := newTable(c.stdout, "FUNCTION", "HUB", "GROUP", "STATE", "SINCE", "FAILURES", "LAG", "WHY")
-	for _, one := range all {
-		since := "-"
-		if one.Since != nil {
-			since = showTime(*one.Since)
-		}
-		if one.Opened != nil { // probes are part of it
-			since = showTime(*one.Opened)
-		}
-		t.row(one.Function, one.Hub, one.Group, one.State, since, strconv.Itoa(one.Failures), showWaiting(one.Lag), oneLine(one.Reason))
-	}
-	return t.flush()
+	return listing(c.cli, &cobra.Command{Use: "list", Short: "List the circuits of all functions"},
+		func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Circuit, error) {
+			return client.Circuits(cmd.Context())
+		}, "there are no circuits: each function has one from its first trouble on, or since it was created in the yard",
+		[]string{"FUNCTION", "HUB", "GROUP", "STATE", "SINCE", "FAILURES", "LAG", "WHY"}, func(one admin.Circuit) []string {
+			since := cmp.Or(one.Opened, one.Since) // probes are part of being open
+			return []string{one.Function, one.Hub, one.Group, one.State, showTimeIfAny(since), strconv.Itoa(one.Failures),
+				showWaiting(one.Lag), oneLine(one.Reason)}
+		})
 }
 
 func (c circuitCommands) show() *cobra.Command {
 	var flags circuitFlags
-	var form output
-	cmd := &cobra.Command{
-		Use:               "show FUNCTION",
-		Short:             "Show a circuit with its failures",
-		Args:              wantArgs("FUNCTION"),
-		ValidArgsFunction: c.completeCircuits,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			one, err := client.Circuit(cmd.Context(), flags.which(args[0]))
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, one)
-			}
-			return printCircuit(c.stdout, one)
-		}),
-	}
-	flags.addTo(cmd)
-	form.addTo(cmd)
-	completeFlags(cmd, c.completeHubs, "hub")
-	return c.addClientFlags(cmd)
+	cmd := &cobra.Command{Use: "show FUNCTION", Short: "Show a circuit with its failures"}
+	c.addCircuitFlags(cmd, &flags)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Circuit, error) {
+		return client.Circuit(cmd.Context(), flags.which(args[0]))
+	}, func(one admin.Circuit) error { return printCircuit(c.stdout, one) })
 }
 
 func printCircuit(w io.Writer, one admin.Circuit) error {
@@ -111,64 +70,44 @@ func printCircuit(w io.Writer, one admin.Circuit) error {
 		p.add("opened", "%s", showTime(*one.Opened))
 	}
 	p.add("failures", "%s, %s since its instances started", showFailures(one.Failures, one.State), thousands(one.Total))
-	for _, instance := range sortedKeys(one.Instances) {
+	for _, instance := range slices.Sorted(maps.Keys(one.Instances)) {
 		p.add("", "%s  %s", oneLine(instance), thousands(one.Instances[instance]))
 	}
 	p.add("lag", "%s", showWaiting(one.Lag))
 	return p.w.Flush()
 }
 
-// circuitSwitchCommand opens or closes.
+// setState opens or closes.
 func (c circuitCommands) setState(what string) *cobra.Command {
 	var flags circuitFlags
 	var reason string
-	var form output
-	short := map[string]string{
-		"open":  "Stop a function in every instance, until its circuit is closed",
-		"close": "Let a function go on in every instance, each from its checkpoint",
-	}[what]
 	cmd := &cobra.Command{
-		Use:               what + " FUNCTION",
-		Short:             short,
-		Example:           "  eventyard circuit " + what + " billing\n  eventyard circuit " + what + " billing --hub orders --group billing --reason 'the database is being moved'",
-		Args:              wantArgs("FUNCTION"),
-		ValidArgsFunction: c.completeCircuits,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			change := client.OpenCircuit
-			if what == "close" {
-				change = client.CloseCircuit
-			}
-			one, err := change(cmd.Context(), flags.which(args[0]), reason)
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, one)
-			}
-			_, err = fmt.Fprintf(c.stdout, "the circuit of %s is %s\n", one.Function, one.State)
-			return err
-		}),
+		Use:     what + " FUNCTION",
+		Short:   "Stop a function in every instance, until its circuit is closed",
+		Example: "  eventyard circuit " + what + " billing\n  eventyard circuit " + what + " billing --hub orders --group billing --reason 'the database is being moved'",
+	}
+	change := (*admin.Client).OpenCircuit
+	if what == "close" {
+		cmd.Short, change = "Let a function go on in every instance, each from its checkpoint", (*admin.Client).CloseCircuit
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for others to see")
-	flags.addTo(cmd)
-	form.addTo(cmd)
-	completeFlags(cmd, c.completeHubs, "hub")
-	return c.addClientFlags(cmd)
+	c.addCircuitFlags(cmd, &flags)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Circuit, error) {
+		return change(client, cmd.Context(), flags.which(args[0]), reason)
+	}, func(one admin.Circuit) error {
+		return c.printf("the circuit of %s is %s\n", one.Function, one.State)
+	})
 }
 
 func (c circuitCommands) notify() *cobra.Command {
-	cmd := &cobra.Command{
+	return c.asking(&cobra.Command{
 		Use:     "notify-test TARGET",
 		Short:   "Send a test notice, to try the settings of mail and webhooks",
 		Example: "  eventyard circuit notify-test mailto:ops@example.com",
-		Args:    wantArgs("TARGET"),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if err := client.TestNotice(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(c.stdout, "sent a test notice to %s\n", oneLine(args[0]))
+	}, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		if err := client.TestNotice(cmd.Context(), args[0]); err != nil {
 			return err
-		}),
-	}
-	return c.addClientFlags(cmd)
+		}
+		return c.printf("sent a test notice to %s\n", oneLine(args[0]))
+	})
 }

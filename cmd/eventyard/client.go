@@ -17,7 +17,7 @@ import (
 
 // addClientFlags gives a command that asks a yard the flags that say where it is, by what
 // key one is let in, and who vouches for it.
-func (c *cli) addClientFlags(cmd *cobra.Command) *cobra.Command {
+func (c *cli) addClientFlags(cmd *cobra.Command) {
 	usual := os.Getenv(config.EnvServer)
 	if usual == "" {
 		usual = admin.DefaultServer
@@ -28,7 +28,6 @@ func (c *cli) addClientFlags(cmd *cobra.Command) *cobra.Command {
 		"Others can see a command line: better by @FILE, or by "+config.EnvConnectionString+", which may be either, too. "+
 		"Without it the key is used that every yard on loopback knows")
 	cmd.Flags().StringVar(&c.ca, "ca", "", "`file` with the authority to trust at https, and no other, as eventyard cert export writes it, also by "+config.EnvCA)
-	return cmd
 }
 
 // client makes the client for --server. The caller closes it.
@@ -118,16 +117,4 @@ func (c *cli) authorities() (*x509.CertPool, error) {
 		return nil, &advisedError{from + ": " + err.Error(), "eventyard cert export FILE writes it, where the data folder of the yard is"}
 	}
 	return pool, nil
-}
-
-// asking makes the body of a command from one that asks a yard.
-func (c *cli) asking(do func(*cobra.Command, *admin.Client, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		client, err := c.client(cmd)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return suggest(cmd, client, args, do(cmd, client, args))
-	}
 }

@@ -11,71 +11,58 @@ import (
 // completionPatience is how long a shell may hang on the Tab key.
 const completionPatience = 500 * time.Millisecond
 
-// completeHubs offers the hubs of the yard for the first argument.
-func (c *cli) completeHubs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) (names []string, err error) {
-		hubs, err := client.Hubs(ctx)
-		for _, h := range hubs {
-			names = append(names, h.Name)
-		}
-		return names, err
-	})
+// nameList gives the names of what the yard has; none where it does not answer.
+type nameList func(context.Context, *admin.Client) []string
+
+var (
+	hubNames          = namesIn((*admin.Client).Hubs, func(h admin.Hub) string { return h.Name })
+	topicNames        = namesIn((*admin.Client).Topics, func(t admin.Topic) string { return t.Name })
+	subscriptionNames = subscriptionsOf(admin.SubscriptionRef{})
+	functionNames     = namesIn((*admin.Client).Functions, func(f admin.Function) string { return f.Name })
+	circuitNames      = namesIn((*admin.Client).Circuits, func(one admin.Circuit) string { return one.Function })
+)
+
+// namesOf are the names that can stand where a line of usage has a word.
+var namesOf = map[string]nameList{
+	"HUB": hubNames, "TOPIC": topicNames, "SUBSCRIPTION": subscriptionNames, "NAME": functionNames, "FUNCTION": circuitNames,
 }
 
-func (c *cli) completeTopics(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) ([]string, error) {
-		return topicNames(ctx, client), nil
-	})
-}
-
-func (c *cli) completeSubscriptions(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) ([]string, error) {
-		return subscriptionNames(ctx, client, admin.SubscriptionRef{}), nil
-	})
-}
-
-func (c *cli) completeFunctions(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) (names []string, err error) {
-		all, err := client.Functions(ctx)
-		for _, f := range all {
-			names = append(names, f.Name)
-		}
-		return names, err
-	})
-}
-
-func (c *cli) completeCircuits(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.completeFirst(cmd, args, func(ctx context.Context, client *admin.Client) (names []string, err error) {
-		all, err := client.Circuits(ctx)
+func namesIn[T any](list func(*admin.Client, context.Context) ([]T, error), name func(T) string) nameList {
+	return func(ctx context.Context, client *admin.Client) (names []string) {
+		all, _ := list(client, ctx)
 		for _, one := range all {
-			names = append(names, one.Function)
+			names = append(names, name(one))
 		}
-		return names, err
-	})
+		return names
+	}
 }
 
-// completeFirst offers names that the yard has for the first argument. A yard that does not
-// answer offers none.
-func (c *cli) completeFirst(cmd *cobra.Command, args []string, ask func(context.Context, *admin.Client) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	client, err := c.client(cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
-	defer cancel()
-	names, _ := ask(ctx, client)
-	return names, cobra.ShellCompDirectiveNoFileComp
+// subscriptionsOf names the subscriptions of a source, or all.
+func subscriptionsOf(source admin.SubscriptionRef) nameList {
+	return namesIn(func(client *admin.Client, ctx context.Context) ([]admin.Subscription, error) {
+		return client.Subscriptions(ctx, source)
+	}, func(s admin.Subscription) string { return s.Name })
 }
 
-// completer offers what may stand somewhere.
-type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
+// offer completes a first argument with names that the yard has.
+func (c *cli) offer(list nameList) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		client, err := c.client(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		return list(ctx, client), cobra.ShellCompDirectiveNoFileComp
+	}
+}
 
 // completeFlags offers for flags what is offered for a first argument.
-func completeFlags(cmd *cobra.Command, offer completer, names ...string) {
+func completeFlags(cmd *cobra.Command, offer cobra.CompletionFunc, names ...string) {
 	for _, name := range names {
 		_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return offer(cmd, nil, begun)

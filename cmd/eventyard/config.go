@@ -109,7 +109,6 @@ func (c configCommands) doc() *cobra.Command {
 		Use:     "doc",
 		Short:   "Print every setting with its default, as a file to begin with",
 		Example: "  eventyard config doc > eventyard.yaml",
-		Args:    wantArgs(),
 		RunE:    func(*cobra.Command, []string) error { return config.WriteReference(c.stdout) },
 	}
 }
@@ -118,7 +117,6 @@ func (c configCommands) check() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check an eventyard.yaml or Config.json",
-		Args:  wantArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			loaded, err := config.Load(config.Sources{File: args[0], ReservedNames: server.ReservedNames()})
 			c.warn(loaded.Warnings)

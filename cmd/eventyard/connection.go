@@ -30,7 +30,6 @@ type connectionCommand struct{ *cli }
 func (c connectionCommand) command() *cobra.Command {
 	var query admin.ConnectionStringQuery
 	var secondary, tls bool
-	var form output
 	cmd := &cobra.Command{
 		Use:   "connection-string",
 		Short: "Print what clients are configured with",
@@ -38,21 +37,6 @@ func (c connectionCommand) command() *cobra.Command {
 		Example: `  eventyard connection-string --hub orders
   eventyard connection-string --hub orders --policy till --tls
   eventyard connection-string --blob`,
-		Args: wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
-			query.Key = keyName(secondary)
-			if cmd.Flags().Changed("tls") {
-				query.TLS = &tls
-			}
-			text, err := client.ConnectionString(cmd.Context(), query)
-			if err == nil && !query.Blob && !secondary && !cmd.Flags().Changed("policy") {
-				text, err = c.withKnownKey(text)
-			}
-			if err != nil {
-				return err
-			}
-			return c.printConnectionString(form, text)
-		}),
 	}
 	cmd.Flags().StringVar(&query.Policy, "policy", auth.RootPolicy, "`name` of the policy, the hub's or the namespace's")
 	cmd.Flags().BoolVar(&secondary, "secondary", false, "with the secondary key, not the primary one")
@@ -60,8 +44,21 @@ func (c connectionCommand) command() *cobra.Command {
 	cmd.Flags().BoolVar(&query.Blob, "blob", false, "for blob storage clients and their checkpoint stores")
 	c.addHubFlag(cmd, &query.Hub)
 	cmd.Flags().Lookup("hub").Usage = "the `hub` that the client uses"
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) (shown shownConnection, err error) {
+		query.Key = keyName(secondary)
+		if cmd.Flags().Changed("tls") {
+			query.TLS = &tls
+		}
+		shown.ConnectionString, err = client.ConnectionString(cmd.Context(), query)
+		if err == nil && !query.Blob && !secondary && !cmd.Flags().Changed("policy") {
+			shown.ConnectionString, err = c.withKnownKey(shown.ConnectionString)
+		}
+		return shown, err
+	}, func(shown shownConnection) error { return c.printf("%s\n", shown.ConnectionString) })
+}
+
+type shownConnection struct {
+	ConnectionString string `json:"connectionString"`
 }
 
 // withKnownKey gives the well-known key in place of the root policy's own to whoever was
@@ -80,14 +77,4 @@ func (c connectionCommand) withKnownKey(text string) (string, error) {
 	}
 	given.Key = auth.DevelopmentKey
 	return given.String(), nil
-}
-
-func (c connectionCommand) printConnectionString(form output, text string) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, struct {
-			ConnectionString string `json:"connectionString"`
-		}{text})
-	}
-	_, err := fmt.Fprintln(c.stdout, text)
-	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -51,28 +52,37 @@ func (f *choiceFlags) check(cmd *cobra.Command) error {
 
 func (c deadCommands) list() *cobra.Command {
 	var flags choiceFlags
-	var form output
+	var more bool
 	var most int
-	cmd := &cobra.Command{
-		Use:               "list SUBSCRIPTION",
-		Short:             "List dead letters, the oldest first",
-		Args:              wantArgs("SUBSCRIPTION"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if err := flags.check(cmd); err != nil {
-				return err
-			}
-			letters, more, err := listDead(cmd, client, flags.source.which(args[0]), flags.choice, most)
-			if err != nil {
-				return err
-			}
-			return c.printDead(form, letters, more)
-		}),
-	}
+	cmd := &cobra.Command{Use: "list SUBSCRIPTION", Short: "List dead letters, the oldest first"}
 	cmd.Flags().IntVar(&most, "max", 100, "at most so many; 0: all")
 	flags.addTo(cmd)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (letters []admin.DeadLetter, err error) {
+		if err := flags.check(cmd); err != nil {
+			return nil, err
+		}
+		letters, more, err = listDead(cmd, client, flags.source.which(args[0]), flags.choice, most)
+		return letters, err
+	}, func(letters []admin.DeadLetter) error {
+		head := []string{"NUMBER", "DIED", "EVENT", "TYPE", "REASON", "ATTEMPTS", "LAST", "WRITTEN TO", "REDRIVEN"}
+		if err := printTable(c.cli, letters, "there are no dead letters here", head, deadRow); err != nil {
+			return err
+		}
+		if more {
+			fmt.Fprintln(c.stderr, "there are more: --max 0 lists all of them")
+		}
+		return nil
+	})
+}
+
+func deadRow(l admin.DeadLetter) []string {
+	last := l.Outcome
+	if l.Status != 0 {
+		last = strconv.Itoa(l.Status) + " " + last
+	}
+	file := l.Written[strings.LastIndexAny(l.Written, `/\`)+1:] // without where it is
+	return []string{strconv.FormatInt(l.Number, 10), showTime(l.Died), oneLine(l.EventID), oneLine(l.EventType), l.Reason,
+		strconv.Itoa(l.Attempts), last, oneLine(cmp.Or(file, "-")), showTimeIfAny(l.Redriven)}
 }
 
 // deadPage is how many letters are asked for at once.
@@ -101,98 +111,50 @@ func listDead(cmd *cobra.Command, client *admin.Client, which admin.Subscription
 	}
 }
 
-func (c deadCommands) printDead(form output, letters []admin.DeadLetter, more bool) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, letters)
-	}
-	if len(letters) == 0 {
-		fmt.Fprintln(c.stderr, "there are no dead letters here")
-		return nil
-	}
-	t := newTable(c.stdout, "NUMBER", "DIED", "EVENT", "TYPE", "REASON", "ATTEMPTS", "LAST", "WRITTEN TO", "REDRIVEN")
-	for _, l := range letters {
-		last, written, redriven := l.Outcome, lastPart(l.Written), "-"
-		if l.Status != 0 {
-			last = strconv.Itoa(l.Status) + " " + last
-		}
-		if written == "" {
-			written = "-"
-		}
-		if l.Redriven != nil {
-			redriven = showTime(*l.Redriven)
-		}
-		t.row(strconv.FormatInt(l.Number, 10), showTime(l.Died), oneLine(l.EventID), oneLine(l.EventType), l.Reason,
-			strconv.Itoa(l.Attempts), last, oneLine(written), redriven)
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	if more {
-		fmt.Fprintln(c.stderr, "there are more: --max 0 lists all of them")
-	}
-	return nil
-}
-
-// lastPart is the name of a file, without where it is.
-func lastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
-
 func (c deadCommands) show() *cobra.Command {
 	var source sourceFlags
-	cmd := &cobra.Command{
-		Use:               "show SUBSCRIPTION NUMBER",
-		Short:             "Show a dead letter with its event, as JSON",
-		Args:              wantArgs("SUBSCRIPTION", "NUMBER"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			number, err := strconv.ParseInt(args[1], 10, 64)
-			if err != nil {
-				return usagef(cmd, "%q is no number: eventyard dead list %s shows them", args[1], args[0])
-			}
-			letter, err := client.DeadLetter(cmd.Context(), source.which(args[0]), number)
-			if err != nil {
-				return err
-			}
-			return writeJSON(c.stdout, letter)
-		}),
-	}
 	var form output
+	cmd := &cobra.Command{Use: "show SUBSCRIPTION NUMBER", Short: "Show a dead letter with its event, as JSON"}
 	form.addTo(cmd) // it is always JSON, and -o json is what people type
 	source.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		number, err := strconv.ParseInt(args[1], 10, 64)
+		if err != nil {
+			return usagef(cmd, "%q is no number: eventyard dead list %s shows them", args[1], args[0])
+		}
+		letter, err := client.DeadLetter(cmd.Context(), source.which(args[0]), number)
+		if err != nil {
+			return err
+		}
+		return writeJSON(c.stdout, letter)
+	})
 }
 
 func (c deadCommands) purge() *cobra.Command {
 	var flags choiceFlags
-	var yes bool
-	cmd := &cobra.Command{
-		Use:               "purge SUBSCRIPTION [NUMBER...]",
-		Short:             "Forget dead letters for good",
-		Args:              wantArgs("SUBSCRIPTION", "NUMBER..."),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			choice, err := flags.choose(cmd, client, args)
-			if err != nil {
-				return err
-			}
-			question := "Forget the dead letters of " + args[0] + " that were chosen, for good? What was written to their place stays there."
-			if choice.All() {
-				question = "Forget all dead letters of " + args[0] + " that were not redriven, for good? What was written to their place stays there."
-			}
-			if err := c.confirm(cmd, yes, question); err != nil {
-				return err
-			}
-			n, err := client.Purge(cmd.Context(), flags.source.which(args[0]), choice)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(c.stdout, "purged %s\n", counted(n, "dead letter"))
-			if n == 0 {
-				c.hintRedriven(cmd, client, flags.source.which(args[0]), choice)
-			}
-			return nil
-		}),
-	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd := &cobra.Command{Use: "purge SUBSCRIPTION [NUMBER...]", Short: "Forget dead letters for good"}
+	yes := addYesFlag(cmd)
 	flags.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		choice, err := flags.choose(cmd, client, args)
+		if err != nil {
+			return err
+		}
+		question := "Forget the dead letters of " + args[0] + " that were chosen, for good? What was written to their place stays there."
+		if choice.All() {
+			question = "Forget all dead letters of " + args[0] + " that were not redriven, for good? What was written to their place stays there."
+		}
+		if err := c.confirm(cmd, *yes, question); err != nil {
+			return err
+		}
+		n, err := client.Purge(cmd.Context(), flags.source.which(args[0]), choice)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.stdout, "purged %s\n", counted(n, "dead letter"))
+		if n == 0 {
+			c.hintRedriven(cmd, client, flags.source.which(args[0]), choice)
+		}
+		return nil
+	})
 }

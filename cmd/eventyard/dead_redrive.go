@@ -17,37 +17,37 @@ out unless --redriven is given; one that came back too often (3 times) needs --f
 func (c deadCommands) redrive() *cobra.Command {
 	var flags choiceFlags
 	var request admin.RedriveRequest
-	var form output
 	cmd := &cobra.Command{
 		Use:   "redrive SUBSCRIPTION [NUMBER...]",
 		Short: "Deliver dead letters again, to this subscription only",
 		Long:  deadRedriveHelp,
 		Example: `  eventyard dead redrive billing --since 2h --dry-run
   eventyard dead redrive billing 17 18`,
-		Args:              wantArgs("SUBSCRIPTION", "NUMBER..."),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			choice, err := flags.choose(cmd, client, args)
-			if err != nil {
-				return err
-			}
-			request.DeadLetterChoice = choice
-			done, err := c.redriveAll(cmd, client, flags.source.which(args[0]), request)
-			if err != nil {
-				return err
-			}
-			if done.Redriven == 0 && done.Skipped == 0 {
-				c.hintRedriven(cmd, client, flags.source.which(args[0]), choice)
-			}
-			return c.printRedriven(form, done)
-		}),
 	}
 	cmd.Flags().Float64Var(&request.Rate, "rate", 0, "events a second at most (default 1000)")
 	cmd.Flags().BoolVar(&request.Force, "force", false, "those too that came back too often")
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "only count them")
 	flags.addTo(cmd)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (done admin.Redriven, err error) {
+		if request.DeadLetterChoice, err = flags.choose(cmd, client, args); err != nil {
+			return done, err
+		}
+		done, err = c.redriveAll(cmd, client, flags.source.which(args[0]), request)
+		if err == nil && done.Redriven == 0 && done.Skipped == 0 {
+			c.hintRedriven(cmd, client, flags.source.which(args[0]), request.DeadLetterChoice)
+		}
+		return done, err
+	}, func(done admin.Redriven) error {
+		word := "redrove"
+		if done.DryRun {
+			word = "would redrive"
+		}
+		fmt.Fprintf(c.stdout, "%s %s\n", word, counted(done.Redriven, "event"))
+		if done.Skipped > 0 {
+			fmt.Fprintf(c.stderr, "%s came back too often: mend the receiver, then say --force\n", counted(done.Skipped, "event"))
+		}
+		return nil
+	})
 }
 
 // choose reads which letters are meant. Numbers that no letter has are an error: nothing is done then.
@@ -56,12 +56,14 @@ func (f *choiceFlags) choose(cmd *cobra.Command, client *admin.Client, args []st
 	if err := f.check(cmd); err != nil {
 		return choice, err
 	}
-	numbers, err := readNumbers(cmd, args[1:])
-	if err != nil {
-		return choice, err
+	for _, arg := range args[1:] {
+		n, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return choice, usagef(cmd, "%q is no number of a dead letter", arg)
+		}
+		choice.Numbers = append(choice.Numbers, n)
 	}
-	choice.Numbers = numbers
-	for _, n := range numbers {
+	for _, n := range choice.Numbers {
 		_, err := client.DeadLetter(cmd.Context(), f.source.which(args[0]), n)
 		if isProblem(err, "dead-letter-not-found") {
 			return choice, &advisedError{fmt.Sprintf("there is no dead letter %d of %s", n, args[0]), "eventyard dead list " + args[0] + " --redriven shows all of them"}
@@ -82,17 +84,6 @@ func (c deadCommands) hintRedriven(cmd *cobra.Command, client *admin.Client, whi
 	if page, err := client.DeadLetters(cmd.Context(), which, choice, 0, 1); err == nil && len(page.Letters) > 0 {
 		fmt.Fprintln(c.stderr, "those that there are were redriven already: --redriven means them, too")
 	}
-}
-
-func readNumbers(cmd *cobra.Command, args []string) (numbers []int64, err error) {
-	for _, arg := range args {
-		n, err := strconv.ParseInt(arg, 10, 64)
-		if err != nil {
-			return nil, usagef(cmd, "%q is no number of a dead letter", arg)
-		}
-		numbers = append(numbers, n)
-	}
-	return numbers, nil
 }
 
 // redriveAll asks again and again, from where the yard ended, and shows how far it is. What dies of it
@@ -148,19 +139,4 @@ func (p *pace) rest(ctx context.Context, events int) error {
 	case <-time.After(time.Until(p.next)):
 		return nil
 	}
-}
-
-func (c deadCommands) printRedriven(form output, done admin.Redriven) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, done)
-	}
-	word := "redrove"
-	if done.DryRun {
-		word = "would redrive"
-	}
-	fmt.Fprintf(c.stdout, "%s %s\n", word, counted(done.Redriven, "event"))
-	if done.Skipped > 0 {
-		fmt.Fprintf(c.stderr, "%s came back too often: mend the receiver, then say --force\n", counted(done.Skipped, "event"))
-	}
-	return nil
 }

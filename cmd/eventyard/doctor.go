@@ -36,7 +36,6 @@ func (c doctorCommand) command() *cobra.Command {
 		Long:  doctorHelp,
 		Example: `  eventyard doctor
   eventyard doctor --data /var/lib/eventyard --deep`,
-		Args: wantArgs(),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := c.loadConfig(cmd)

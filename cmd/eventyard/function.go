@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -36,7 +37,6 @@ Names have 1 to 100 letters, digits, '-', '_' and '.'.`
 
 func (c functionCommands) create() *cobra.Command {
 	var request admin.FunctionRequest
-	var form output
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a function",
@@ -44,23 +44,17 @@ func (c functionCommands) create() *cobra.Command {
 		Example: `  eventyard function create billing --hub orders --group billing --endpoint http://localhost:5000/
   eventyard function create resize --hub images --endpoint http://localhost:5000/ --batch 10 --retries 5 --retry-delay 1s --exponential
   eventyard function create mailer --hub orders --group mailer --endpoint http://localhost:5000/ --breaker 20/10s --notify mailto:ops@example.com`,
-		Args: wantArgs("NAME"),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if request.Hub == "" || request.Endpoint == nil {
-				return usagef(cmd, "which events, and who is called? give --hub and --endpoint")
-			}
-			request.Name = args[0]
-			made, err := client.CreateFunction(cmd.Context(), request)
-			if err != nil {
-				return adviseExisting(err, args[0])
-			}
-			return c.printFunctionMade(form, "created", made)
-		}),
 	}
 	addDefinitionFlags(cmd, spec.Function, spec.Create, &request)
-	form.addTo(cmd)
-	completeFlags(cmd, c.completeHubs, "hub", "poison")
-	return c.addClientFlags(cmd)
+	completeFlags(cmd, c.offer(hubNames), "hub", "poison")
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Function, error) {
+		if request.Hub == "" || request.Endpoint == nil {
+			return admin.Function{}, usagef(cmd, "which events, and who is called? give --hub and --endpoint")
+		}
+		request.Name = args[0]
+		made, err := client.CreateFunction(cmd.Context(), request)
+		return made, adviseExisting(err, args[0])
+	}, func(f admin.Function) error { return c.printFunctionMade("created", f) })
 }
 
 // adviseExisting says how to see the function that has the name, which may be spelled otherwise.
@@ -75,13 +69,9 @@ func adviseExisting(err error, name string) error {
 	return &advisedError{fmt.Sprintf("function %q exists already", name), "see what it is with: eventyard function show " + name}
 }
 
-func (c functionCommands) printFunctionMade(form output, done string, f admin.Function) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, f)
-	}
-	_, err := fmt.Fprintf(c.stdout, "%s function %s: events of hub %s, as group %s, go to %s; what it cannot handle goes to %s\n",
+func (c functionCommands) printFunctionMade(done string, f admin.Function) error {
+	return c.printf("%s function %s: events of hub %s, as group %s, go to %s; what it cannot handle goes to %s\n",
 		done, f.Name, f.Hub, f.Group, oneLine(f.Endpoint), showPoisonTarget(f.Poison))
-	return err
 }
 
 func showPoisonTarget(target string) string {
@@ -92,36 +82,13 @@ func showPoisonTarget(target string) string {
 }
 
 func (c functionCommands) list() *cobra.Command {
-	var form output
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List functions",
-		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
-			all, err := client.Functions(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, append([]admin.Function{}, all...))
-			}
-			return c.printFunctions(all)
-		}),
-	}
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
-}
-
-func (c functionCommands) printFunctions(all []admin.Function) error {
-	if len(all) == 0 {
-		fmt.Fprintln(c.stderr, "there are no functions yet; create one with: eventyard function create NAME --hub HUB --endpoint URL")
-		return nil
-	}
-	t := newTable(c.stdout, "FUNCTION", "HUB", "GROUP", "STATE", "LAG", "FAILURES", "POISONED", "ENDPOINT")
-	for _, f := range all {
-		t.row(f.Name, f.Hub, f.Group, f.State, showWaiting(f.Lag), strconv.Itoa(f.Failures), showPoisoned(f), oneLine(f.Endpoint))
-	}
-	return t.flush()
+	return listing(c.cli, &cobra.Command{Use: "list", Short: "List functions"},
+		func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Function, error) {
+			return client.Functions(cmd.Context())
+		}, "there are no functions yet; create one with: eventyard function create NAME --hub HUB --endpoint URL",
+		[]string{"FUNCTION", "HUB", "GROUP", "STATE", "LAG", "FAILURES", "POISONED", "ENDPOINT"}, func(f admin.Function) []string {
+			return []string{f.Name, f.Hub, f.Group, f.State, showWaiting(f.Lag), strconv.Itoa(f.Failures), showPoisoned(f), oneLine(f.Endpoint)}
+		})
 }
 
 func showWaiting(lag *int64) string {
@@ -143,83 +110,55 @@ func showPoisoned(f admin.Function) string {
 
 func (c functionCommands) update() *cobra.Command {
 	var request admin.FunctionRequest
-	var form output
 	cmd := &cobra.Command{
-		Use:               "update NAME",
-		Short:             "Change a function's settings",
-		Long:              "Change a function's settings. What is not given stays as it is, whatever its default.",
-		Example:           "  eventyard function update billing --endpoint http://localhost:5001/ --retries 10",
-		Args:              wantArgs("NAME"),
-		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if reflect.DeepEqual(request, admin.FunctionRequest{}) {
-				return usagef(cmd, "nothing to change: give one of the flags")
-			}
-			f, err := client.UpdateFunction(cmd.Context(), args[0], request)
-			if err != nil {
-				return err
-			}
-			return c.printFunctionMade(form, "changed", f)
-		}),
+		Use:     "update NAME",
+		Short:   "Change a function's settings",
+		Long:    "Change a function's settings. What is not given stays as it is, whatever its default.",
+		Example: "  eventyard function update billing --endpoint http://localhost:5001/ --retries 10",
 	}
 	addDefinitionFlags(cmd, spec.Function, spec.Update, &request)
-	form.addTo(cmd)
-	completeFlags(cmd, c.completeHubs, "poison")
-	return c.addClientFlags(cmd)
+	completeFlags(cmd, c.offer(hubNames), "poison")
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Function, error) {
+		if reflect.DeepEqual(request, admin.FunctionRequest{}) {
+			return admin.Function{}, usagef(cmd, "nothing to change: give one of the flags")
+		}
+		return client.UpdateFunction(cmd.Context(), args[0], request)
+	}, func(f admin.Function) error { return c.printFunctionMade("changed", f) })
 }
 
 func (c functionCommands) pause() *cobra.Command {
 	var reason string
-	var form output
-	cmd := &cobra.Command{
-		Use:               "pause NAME",
-		Short:             "Stop its calls, in every instance, until it is resumed",
-		Args:              wantArgs("NAME"),
-		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			was, err := client.Function(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			f, err := client.PauseFunction(cmd.Context(), args[0], reason)
-			if err != nil {
-				return err
-			}
-			if was.State == "paused" {
-				return c.printFunctionState(form, f, f.Name+" was paused already"+circuitReason(was.Circuit))
-			}
-			return c.printFunctionState(form, f, "paused "+f.Name+"; it goes on where it stopped with: eventyard function resume "+f.Name)
-		}),
-	}
+	cmd := &cobra.Command{Use: "pause NAME", Short: "Stop its calls, in every instance, until it is resumed"}
 	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for others to see")
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.changing(cmd, func(client *admin.Client, ctx context.Context, name string) (admin.Function, error) {
+		return client.PauseFunction(ctx, name, reason)
+	}, func(was admin.Function) string {
+		if was.State == "paused" {
+			return was.Name + " was paused already" + circuitReason(was.Circuit)
+		}
+		return "paused " + was.Name + "; it goes on where it stopped with: eventyard function resume " + was.Name
+	})
 }
 
 func (c functionCommands) resume() *cobra.Command {
-	var form output
-	cmd := &cobra.Command{
-		Use:               "resume NAME",
-		Short:             "Let it go on from its checkpoint",
-		Args:              wantArgs("NAME"),
-		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			was, err := client.Function(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			f, err := client.ResumeFunction(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if was.Circuit.State == "closed" {
-				return c.printFunctionState(form, f, f.Name+" was not stopped")
-			}
-			return c.printFunctionState(form, f, "resumed "+f.Name)
-		}),
-	}
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	cmd := &cobra.Command{Use: "resume NAME", Short: "Let it go on from its checkpoint"}
+	return c.changing(cmd, (*admin.Client).ResumeFunction, func(was admin.Function) string {
+		if was.Circuit.State == "closed" {
+			return was.Name + " was not stopped"
+		}
+		return "resumed " + was.Name
+	})
+}
+
+// changing completes a command that changes the state of a function. What it prints depends on how the function was before.
+func (c functionCommands) changing(cmd *cobra.Command, change func(*admin.Client, context.Context, string) (admin.Function, error), describe func(was admin.Function) string) *cobra.Command {
+	var was admin.Function
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (_ admin.Function, err error) {
+		if was, err = client.Function(cmd.Context(), args[0]); err != nil {
+			return was, err
+		}
+		return change(client, cmd.Context(), args[0])
+	}, func(admin.Function) error { return c.printf("%s\n", describe(was)) })
 }
 
 // circuitReason tells since when a circuit is as it is, and why.
@@ -234,37 +173,14 @@ func circuitReason(s admin.CircuitState) string {
 	return text
 }
 
-func (c functionCommands) printFunctionState(form output, f admin.Function, line string) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, f)
-	}
-	_, err := fmt.Fprintln(c.stdout, line)
-	return err
-}
-
 func (c functionCommands) delete() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use:               "delete NAME",
-		Short:             "Stop a function and forget it",
-		Args:              wantArgs("NAME"),
-		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
+	return c.deleting(&cobra.Command{Use: "delete NAME", Short: "Stop a function and forget it"},
+		func(cmd *cobra.Command, client *admin.Client, args []string) (deletion, error) {
 			f, err := client.Function(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			question := fmt.Sprintf("Stop function %s and forget it? Group %s of hub %s with its checkpoints and the poison events stay.", f.Name, f.Group, f.Hub)
-			if err := c.confirm(cmd, yes, question); err != nil {
-				return err
-			}
-			if err := client.DeleteFunction(cmd.Context(), f.Name); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.stdout, "deleted function %s\n", f.Name)
-			return err
-		}),
-	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	return c.addClientFlags(cmd)
+			return deletion{
+				question: fmt.Sprintf("Stop function %s and forget it? Group %s of hub %s with its checkpoints and the poison events stay.", f.Name, f.Group, f.Hub),
+				do:       func() error { return client.DeleteFunction(cmd.Context(), f.Name) },
+				done:     "deleted function " + f.Name,
+			}, err
+		})
 }

@@ -14,25 +14,10 @@ import (
 )
 
 func (c functionCommands) show() *cobra.Command {
-	var form output
-	cmd := &cobra.Command{
-		Use:               "show NAME",
-		Short:             "Show how a function is: state, lag, failures, circuit",
-		Args:              wantArgs("NAME"),
-		ValidArgsFunction: c.completeFunctions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			f, err := client.Function(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, f)
-			}
-			return printFunction(c.stdout, f)
-		}),
-	}
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return printing(c.cli, &cobra.Command{Use: "show NAME", Short: "Show how a function is: state, lag, failures, circuit"},
+		func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Function, error) {
+			return client.Function(cmd.Context(), args[0])
+		}, func(f admin.Function) error { return printFunction(c.stdout, f) })
 }
 
 // entries prints pairs in two columns.

@@ -90,10 +90,10 @@ func TestSubscriptionsInWords(t *testing.T) {
 func TestAttemptsInWords(t *testing.T) {
 	next := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var out bytes.Buffer
-	err := subscriptionCommands{&cli{stdout: &out}}.printAttempts(asText, []admin.Attempt{
+	err := printTable(&cli{stdout: &out}, []admin.Attempt{
 		{EventID: "a", Events: 3, Attempt: 2, Status: 503, Outcome: "Busy", Took: "1ms", Answer: strings.Repeat("long ", 30), NextTry: &next},
 		{EventID: "b", Events: 1, Attempt: 1, Outcome: "TimedOut", Took: "30s", Error: "no answer\x1b[31m"},
-	})
+	}, "", nil, attemptRow)
 	testkit.Must(t, err)
 	for _, want := range []string{"a and 2 more", " 503 ", "2026-01-02T03:04:05.000Z", "…\n", " - ", `no answer\x1b[31m` + "\n"} {
 		if !strings.Contains(out.String(), want) {

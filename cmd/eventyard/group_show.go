@@ -30,29 +30,26 @@ func (c groupCommands) show() *cobra.Command {
 		Long:  groupShowHelp,
 		Example: `  eventyard group show orders billing
   eventyard group show orders '$Default' --watch`,
-		Args:              wantArgs("HUB", "GROUP"),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if target < 0 {
-				return usagef(cmd, "--target is at least 1")
-			}
-			if watch {
-				return c.watchGroup(cmd, client, form, args[0], args[1], target)
-			}
-			o, err := client.Ownership(cmd.Context(), args[0], args[1], target)
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, o)
-			}
-			return printOwnership(c.stdout, o)
-		}),
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew whenever it changes, until interrupted")
 	cmd.Flags().IntVar(&target, "target", 0, "`events` of lag that one instance can be trusted with, for the number recommended; 0: 1000")
 	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		if target < 0 {
+			return usagef(cmd, "--target is at least 1")
+		}
+		if watch {
+			return c.watchGroup(cmd, client, form, args[0], args[1], target)
+		}
+		o, err := client.Ownership(cmd.Context(), args[0], args[1], target)
+		if err != nil {
+			return err
+		}
+		if form == asJSON {
+			return writeJSON(c.stdout, o)
+		}
+		return printOwnership(c.stdout, o)
+	})
 }
 
 // watchGroup shows table after table; where a person looks, each in place of the one before.

@@ -31,7 +31,6 @@ func (c *cli) listenCommand() *cobra.Command {
 		Short:   "Be a webhook that prints what comes",
 		Long:    listenHelp,
 		Example: "  eventyard listen 127.0.0.1:9000\n  eventyard listen 127.0.0.1:9000 --status 503",
-		Args:    wantArgs("[ADDRESS]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			address := "127.0.0.1:9000"
 			if len(args) > 0 {

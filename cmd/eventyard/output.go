@@ -123,7 +123,17 @@ func showRetention(age string, bytes int64) string {
 	return strings.Join(parts, ", ")
 }
 
-func showTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func showTime(t interface{ UTC() time.Time }) string {
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// showTimeIfAny writes a time that may not be there.
+func showTimeIfAny[T interface{ UTC() time.Time }](t *T) string {
+	if t == nil {
+		return "-"
+	}
+	return showTime(*t)
+}
 
 // oneLine makes any text safe to print as part of a line: what would move the cursor,
 // break the line or recolour the terminal is shown as an escape.

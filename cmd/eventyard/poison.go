@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -22,102 +21,72 @@ func (c poisonCommands) command() *cobra.Command {
 
 func (c poisonCommands) list() *cobra.Command {
 	var query admin.PoisonQuery
-	var form output
+	var hub string
 	cmd := &cobra.Command{
 		Use:   "list HUB",
 		Short: "List the poison events in a hub, the newest first",
 		Example: `  eventyard poison list billing-poison
   eventyard poison list billing-poison --since 2h -o json`,
-		Args:              wantArgs("HUB"),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if query.Max < 1 || query.Max > maxPoisonListed {
-				return usagef(cmd, "--max %d: give 1 to %d", query.Max, maxPoisonListed)
-			}
-			all, err := client.Poison(cmd.Context(), args[0], query)
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, append([]admin.PoisonEvent{}, all...))
-			}
-			return c.printPoison(args[0], all, query)
-		}),
 	}
 	cmd.Flags().StringVar(&query.Function, "function", "", "only of the function of this `name`")
 	cmd.Flags().StringVar(&query.Source, "source", "", "only of events of this `hub`")
 	cmd.Flags().StringVar(&query.Since, "since", "", "only those put away since this `time`, like 2026-01-31T18:00:00Z, or so long ago, like 2h")
 	cmd.Flags().BoolVar(&query.Redriven, "redriven", false, "those too that were redriven already")
 	cmd.Flags().IntVar(&query.Max, "max", 100, "at most so many, up to "+strconv.Itoa(maxPoisonListed))
-	completeFlags(cmd, c.completeHubs, "source")
-	completeFlags(cmd, c.completeFunctions, "function")
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	completeFlags(cmd, c.offer(hubNames), "source")
+	completeFlags(cmd, c.offer(functionNames), "function")
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.PoisonEvent, error) {
+		if query.Max < 1 || query.Max > maxPoisonListed {
+			return nil, usagef(cmd, "--max %d: give 1 to %d", query.Max, maxPoisonListed)
+		}
+		hub = args[0]
+		all, err := client.Poison(cmd.Context(), hub, query)
+		return append([]admin.PoisonEvent{}, all...), err
+	}, func(all []admin.PoisonEvent) error { return c.printPoison(hub, all, query.Max) })
 }
 
 // maxPoisonListed is the most that the yard lists.
 const maxPoisonListed = 1000
 
-func (c poisonCommands) printPoison(hub string, all []admin.PoisonEvent, q admin.PoisonQuery) error {
-	if len(all) == 0 {
-		fmt.Fprintln(c.stderr, "there are no poison events here; --redriven lists those that were redriven, too")
-		return nil
-	}
-	t := newTable(c.stdout, "ID", "PUT AWAY", "ATTEMPTS", "REDRIVEN", "REASON")
-	for _, e := range all {
-		at, redriven := "-", "-"
-		if e.Poisoned != nil {
-			at = showTime(*e.Poisoned)
-		}
-		if e.Redriven {
-			redriven = "yes"
-		}
-		t.row(oneLine(e.ID), at, strconv.Itoa(e.Attempts), redriven, oneLine(shorten(e.Reason, 80)))
-	}
-	if err := t.flush(); err != nil {
+func (c poisonCommands) printPoison(hub string, all []admin.PoisonEvent, most int) error {
+	err := printTable(c.cli, all, "there are no poison events here; --redriven lists those that were redriven, too",
+		[]string{"ID", "PUT AWAY", "ATTEMPTS", "REDRIVEN", "REASON"}, func(e admin.PoisonEvent) []string {
+			redriven := "-"
+			if e.Redriven {
+				redriven = "yes"
+			}
+			return []string{oneLine(e.ID), showTimeIfAny(e.Poisoned), strconv.Itoa(e.Attempts), redriven, oneLine(shortened(e.Reason, 80))}
+		})
+	if err != nil || len(all) == 0 {
 		return err
 	}
-	switch {
-	case len(all) == maxPoisonListed:
+	switch len(all) {
+	case maxPoisonListed:
 		fmt.Fprintln(c.stderr, "there may be more: --since and --function choose among them")
-	case len(all) == q.Max:
+	case most:
 		fmt.Fprintf(c.stderr, "there may be more: --max %d lists more of them\n", maxPoisonListed)
 	}
 	fmt.Fprintf(c.stderr, "one with its event: eventyard poison show %s ID\n", hub)
 	return nil
 }
 
-func shorten(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most-1]) + "…"
-}
-
 func (c poisonCommands) show() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               "show HUB ID",
-		Short:             "Show a poison event with its original, as JSON",
-		Args:              wantArgs("HUB", "ID"),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			found, err := client.Poison(cmd.Context(), args[0], admin.PoisonQuery{ID: args[1]})
-			if isProblem(err, "poison-not-found") {
-				return &advisedError{fmt.Sprintf("there is no poison event %s in hub %s", args[1], args[0]), "eventyard poison list " + args[0] + " --redriven shows all of them"}
-			}
-			if err != nil {
-				return err
-			}
-			if len(found) != 1 {
-				return fmt.Errorf("the yard gave %d poison events for one id", len(found))
-			}
-			return writeJSON(c.stdout, found[0])
-		}),
-	}
 	var form output
+	cmd := &cobra.Command{Use: "show HUB ID", Short: "Show a poison event with its original, as JSON"}
 	form.addTo(cmd) // it is always JSON, and -o json is what people type
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		found, err := client.Poison(cmd.Context(), args[0], admin.PoisonQuery{ID: args[1]})
+		if isProblem(err, "poison-not-found") {
+			return &advisedError{fmt.Sprintf("there is no poison event %s in hub %s", args[1], args[0]), "eventyard poison list " + args[0] + " --redriven shows all of them"}
+		}
+		if err != nil {
+			return err
+		}
+		if len(found) != 1 {
+			return fmt.Errorf("the yard gave %d poison events for one id", len(found))
+		}
+		return writeJSON(c.stdout, found[0])
+	})
 }
 
 const poisonRedriveHelp = `Publish poison events again to the hub they came from: all that were not redriven yet, or those whose ids
@@ -138,19 +107,6 @@ func (c poisonCommands) redrive() *cobra.Command {
 		Example: `  eventyard poison redrive billing-poison
   eventyard poison redrive billing-poison billing/orders/3/1841
   eventyard poison redrive billing-poison --source orders`,
-		Args:              wantArgs("HUB", "ID..."),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			request.IDs = args[1:]
-			done, err := c.redrivePoison(cmd, client, args[0], request)
-			if err != nil {
-				if done.Redriven > 0 {
-					fmt.Fprintf(c.stderr, "redrove %s to hub %s before this\n", counted(done.Redriven, "event"), oneLine(done.Hub))
-				}
-				return adviseSource(err, args[0])
-			}
-			return c.printPoisonRedriven(form, args, done)
-		}),
 	}
 	cmd.Flags().StringVar(&request.Function, "function", "", "only of the function of this `name`")
 	cmd.Flags().StringVar(&request.Source, "source", "", "only of events of this `hub`, where they go; needed where they name several")
@@ -158,10 +114,20 @@ func (c poisonCommands) redrive() *cobra.Command {
 	cmd.Flags().BoolVar(&request.Redriven, "redriven", false, "those too that were redriven already; needs ids")
 	cmd.Flags().BoolVar(&request.Force, "force", false, "those too that were redriven too often")
 	cmd.Flags().IntVar(&request.Rate, "rate", 0, "`events` a second at most; 0: no limit")
-	completeFlags(cmd, c.completeHubs, "source")
-	completeFlags(cmd, c.completeFunctions, "function")
+	completeFlags(cmd, c.offer(hubNames), "source")
+	completeFlags(cmd, c.offer(functionNames), "function")
 	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		request.IDs = args[1:]
+		done, err := c.redrivePoison(cmd, client, args[0], request)
+		if err != nil {
+			if done.Redriven > 0 {
+				fmt.Fprintf(c.stderr, "redrove %s to hub %s before this\n", counted(done.Redriven, "event"), oneLine(done.Hub))
+			}
+			return adviseSource(err, args[0])
+		}
+		return c.printPoisonRedriven(form, args, done)
+	})
 }
 
 // adviseSource says what to do about events of several hubs.
@@ -223,5 +189,3 @@ func (c poisonCommands) printPoisonRedriven(form output, args []string, done adm
 	}
 	return nil
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -26,9 +27,7 @@ func (c policyCommands) command() *cobra.Command {
 // addHubFlag gives a command the hub whose policies it is about.
 func (c *cli) addHubFlag(cmd *cobra.Command, hub *string) {
 	cmd.Flags().StringVar(hub, "hub", "", "the `hub` that the policy is for; without it, the whole namespace")
-	_ = cmd.RegisterFlagCompletionFunc("hub", func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return c.completeHubs(cmd, nil, begun)
-	})
+	completeFlags(cmd, c.offer(hubNames), "hub")
 }
 
 // describePolicy names a policy in a sentence.
@@ -37,11 +36,6 @@ func describePolicy(name, hub string) string {
 		return "policy " + name
 	}
 	return "policy " + name + " of hub " + hub
-}
-
-// connectionStringOf is the command that prints a policy's connection string.
-func connectionStringOf(name, hub string) string {
-	return "eventyard connection-string --policy " + name + hubFlag(hub)
 }
 
 // hubFlag is what a command says to be about a hub; nothing for the namespace.
@@ -54,145 +48,77 @@ func hubFlag(hub string) string {
 
 func (c policyCommands) create() *cobra.Command {
 	var request admin.PolicyRequest
-	var form output
 	cmd := &cobra.Command{
 		Use:   "create POLICY",
 		Short: "Create a policy with fresh keys",
 		Example: `  eventyard policy create till --hub orders --rights send
   eventyard policy create reports --rights listen`,
-		Args: wantArgs("POLICY"),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if _, err := auth.ParseRights(request.Rights); err != nil {
-				return usagef(cmd, "--rights: %w", err)
-			}
-			hub := request.Hub
-			request.Name = args[0]
-			policy, err := client.CreatePolicy(cmd.Context(), hub, request)
-			if isProblem(err, "policy-exists") {
-				return &advisedError{describePolicy(args[0], hub) + " exists already", "see what it is with: eventyard policy list" + hubFlag(hub)}
-			}
-			if isProblem(err, "invalid-policy") {
-				return &advisedError{err.Error(), "choose a name like till-1 or reports.daily; eventyard policy list" + hubFlag(hub) + " shows those in use"}
-			}
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, policy)
-			}
-			_, err = fmt.Fprintf(c.stdout, "created %s with the rights %s\n%s prints its connection string\n",
-				describePolicy(policy.Name, policy.Hub), strings.Join(policy.Rights, ", "), connectionStringOf(policy.Name, policy.Hub))
-			return err
-		}),
 	}
 	addDefinitionFlags(cmd, spec.Policy, spec.Create, &request)
-	completeFlags(cmd, c.completeHubs, "hub")
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	completeFlags(cmd, c.offer(hubNames), "hub")
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Policy, error) {
+		if _, err := auth.ParseRights(request.Rights); err != nil {
+			return admin.Policy{}, usagef(cmd, "--rights: %w", err)
+		}
+		request.Name = args[0]
+		policy, err := client.CreatePolicy(cmd.Context(), request.Hub, request)
+		switch list := "eventyard policy list" + hubFlag(request.Hub); {
+		case isProblem(err, "policy-exists"):
+			err = &advisedError{describePolicy(args[0], request.Hub) + " exists already", "see what it is with: " + list}
+		case isProblem(err, "invalid-policy"):
+			err = &advisedError{err.Error(), "choose a name like till-1 or reports.daily; " + list + " shows those in use"}
+		}
+		return policy, err
+	}, func(policy admin.Policy) error {
+		return c.printf("created %s with the rights %s\neventyard connection-string --policy %s%s prints its connection string\n",
+			describePolicy(policy.Name, policy.Hub), strings.Join(policy.Rights, ", "), policy.Name, hubFlag(policy.Hub))
+	})
 }
 
+// list shows no keys to whoever looks over a shoulder. Programs get them.
 func (c policyCommands) list() *cobra.Command {
 	var hub string
-	var form output
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the policies of the namespace, or of a hub",
-		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
-			policies, err := client.Policies(cmd.Context(), hub)
-			if err != nil {
-				return err
-			}
-			return c.printPolicies(form, policies)
-		}),
-	}
+	cmd := &cobra.Command{Use: "list", Short: "List the policies of the namespace, or of a hub"}
 	c.addHubFlag(cmd, &hub)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
-}
-
-// printPolicies shows no keys to whoever looks over a shoulder. Programs get them.
-func (c policyCommands) printPolicies(form output, policies []admin.Policy) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, append([]admin.Policy{}, policies...))
-	}
-	if len(policies) == 0 {
-		fmt.Fprintln(c.stderr, "there are none; create one with: eventyard policy create NAME --hub HUB --rights send")
-		return nil
-	}
-	t := newTable(c.stdout, "POLICY", "RIGHTS", "CREATED")
-	for _, p := range policies {
-		t.row(p.Name, strings.Join(p.Rights, ", "), showTime(p.Created))
-	}
-	return t.flush()
+	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Policy, error) {
+		return client.Policies(cmd.Context(), hub)
+	}, "there are none; create one with: eventyard policy create NAME --hub HUB --rights send",
+		[]string{"POLICY", "RIGHTS", "CREATED"}, func(p admin.Policy) []string {
+			return []string{p.Name, strings.Join(p.Rights, ", "), showTime(p.Created)}
+		})
 }
 
 func (c policyCommands) show() *cobra.Command {
 	var hub string
-	var form output
-	cmd := &cobra.Command{
-		Use:   "show POLICY",
-		Short: "Show a policy with its keys",
-		Args:  wantArgs("POLICY"),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			policy, err := client.Policy(cmd.Context(), hub, args[0])
-			if err != nil {
-				return err
-			}
-			return c.showPolicy(form, policy)
-		}),
-	}
+	cmd := &cobra.Command{Use: "show POLICY", Short: "Show a policy with its keys"}
 	c.addHubFlag(cmd, &hub)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
-}
-
-func (c policyCommands) showPolicy(form output, p admin.Policy) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, p)
-	}
-	of := p.Hub
-	if of == "" {
-		of = "-"
-	}
-	_, err := fmt.Fprintf(c.stdout, "policy     %s\nhub        %s\nrights     %s\ncreated    %s\nprimary    %s\nsecondary  %s\n",
-		p.Name, of, strings.Join(p.Rights, ", "), showTime(p.Created), p.PrimaryKey, p.SecondaryKey)
-	return err
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Policy, error) {
+		return client.Policy(cmd.Context(), hub, args[0])
+	}, func(p admin.Policy) error {
+		return c.printf("policy     %s\nhub        %s\nrights     %s\ncreated    %s\nprimary    %s\nsecondary  %s\n",
+			p.Name, cmp.Or(p.Hub, "-"), strings.Join(p.Rights, ", "), showTime(p.Created), p.PrimaryKey, p.SecondaryKey)
+	})
 }
 
 func (c policyCommands) regenerate() *cobra.Command {
 	var hub, key string
-	var yes bool
-	var form output
-	cmd := &cobra.Command{
-		Use:   "regenerate POLICY",
-		Short: "Make one of a policy's keys anew, which ends the old one",
-		Args:  wantArgs("POLICY"),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if key != keyName(false) && key != keyName(true) {
-				return usagef(cmd, "--key: %q is neither primary nor secondary", key)
-			}
-			question := fmt.Sprintf("Make the %s key of %s anew? Whoever uses the old one is let in no more.", key, describePolicy(args[0], hub))
-			if err := c.confirm(cmd, yes, question); err != nil {
-				return err
-			}
-			policy, err := client.RegeneratePolicy(cmd.Context(), hub, args[0], key)
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, policy)
-			}
-			_, err = fmt.Fprintf(c.stdout, "the %s key of %s is a new one\n", key, describePolicy(policy.Name, policy.Hub))
-			return err
-		}),
-	}
+	cmd := &cobra.Command{Use: "regenerate POLICY", Short: "Make one of a policy's keys anew, which ends the old one"}
 	cmd.Flags().StringVar(&key, "key", keyName(false), "which `key`: primary or secondary")
-	_ = cmd.RegisterFlagCompletionFunc("key", cobra.FixedCompletions([]string{keyName(false), keyName(true)}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	completeFlags(cmd, cobra.FixedCompletions([]string{keyName(false), keyName(true)}, cobra.ShellCompDirectiveNoFileComp), "key")
+	yes := addYesFlag(cmd)
 	c.addHubFlag(cmd, &hub)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Policy, error) {
+		if key != keyName(false) && key != keyName(true) {
+			return admin.Policy{}, usagef(cmd, "--key: %q is neither primary nor secondary", key)
+		}
+		question := fmt.Sprintf("Make the %s key of %s anew? Whoever uses the old one is let in no more.", key, describePolicy(args[0], hub))
+		if err := c.confirm(cmd, *yes, question); err != nil {
+			return admin.Policy{}, err
+		}
+		return client.RegeneratePolicy(cmd.Context(), hub, args[0], key)
+	}, func(policy admin.Policy) error {
+		return c.printf("the %s key of %s is a new one\n", key, describePolicy(policy.Name, policy.Hub))
+	})
 }
 
 func keyName(secondary bool) string {
@@ -204,23 +130,14 @@ func keyName(secondary bool) string {
 
 func (c policyCommands) delete() *cobra.Command {
 	var hub string
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "delete POLICY",
-		Short: "Delete a policy; its keys let nobody in any more",
-		Args:  wantArgs("POLICY"),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if err := c.confirm(cmd, yes, "Delete "+describePolicy(args[0], hub)+", for good?"); err != nil {
-				return err
-			}
-			if err := client.DeletePolicy(cmd.Context(), hub, args[0]); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(c.stdout, "deleted %s\n", describePolicy(args[0], hub))
-			return err
-		}),
-	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd := &cobra.Command{Use: "delete POLICY", Short: "Delete a policy; its keys let nobody in any more"}
 	c.addHubFlag(cmd, &hub)
-	return c.addClientFlags(cmd)
+	return c.deleting(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (deletion, error) {
+		which := describePolicy(args[0], hub)
+		return deletion{
+			question: "Delete " + which + ", for good?",
+			do:       func() error { return client.DeletePolicy(cmd.Context(), hub, args[0]) },
+			done:     "deleted " + which,
+		}, nil
+	})
 }

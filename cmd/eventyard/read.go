@@ -50,22 +50,6 @@ func (c readCommand) command() *cobra.Command {
 		Example: `  eventyard read orders
   eventyard read orders --from 15m --follow
   eventyard read orders --from earliest -o json | jq .body`,
-		Args:              wantArgs("HUB"),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			query.Hub = args[0]
-			var err error
-			if query.From, err = parseFrom(from, time.Now()); err != nil {
-				return usagef(cmd, "--from: %w", err)
-			}
-			if query.Count < 0 || query.Count == 0 && cmd.Flags().Changed("count") {
-				return usagef(cmd, "--count is at least 1")
-			}
-			if err := checkNumber(cmd, client, query); err != nil {
-				return err
-			}
-			return c.read(cmd.Context(), client, query, follow, form)
-		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "earliest", "`position` to begin at")
@@ -74,7 +58,20 @@ func (c readCommand) command() *cobra.Command {
 	f.BoolVarP(&follow, "follow", "f", false, "go on with new events as they come")
 	f.IntVarP(&query.Count, "count", "n", 0, "end after so many events")
 	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		query.Hub = args[0]
+		var err error
+		if query.From, err = parseFrom(from, time.Now()); err != nil {
+			return usagef(cmd, "--from: %w", err)
+		}
+		if query.Count < 0 || query.Count == 0 && cmd.Flags().Changed("count") {
+			return usagef(cmd, "--count is at least 1")
+		}
+		if err := checkNumber(cmd, client, query); err != nil {
+			return err
+		}
+		return c.read(cmd.Context(), client, query, follow, form)
+	})
 }
 
 // parseFrom turns what people write into a position of the API.

@@ -85,21 +85,24 @@ func (c *cli) root() *cobra.Command {
 		completion.Short = "Print a script that completes commands in your shell"
 		holdOnly(completion)
 	}
-	c.noteBeginning(root)
+	c.prepare(root)
 	return root
 }
 
-// noteBeginning makes every command tell when it begins: what goes wrong before that
-// is the command line.
-func (c *cli) noteBeginning(cmd *cobra.Command) {
+// prepare makes every command take the arguments that its line of usage names, and note when it begins: what goes
+// wrong before that is the command line.
+func (c *cli) prepare(cmd *cobra.Command) {
 	if body := cmd.RunE; body != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			c.began = true
 			return body(cmd, args)
 		}
+		if cmd.Args == nil {
+			cmd.Args = wantArgs
+		}
 	}
 	for _, member := range cmd.Commands() {
-		c.noteBeginning(member)
+		c.prepare(member)
 	}
 }
 

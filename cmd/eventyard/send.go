@@ -43,20 +43,10 @@ type sendCommand struct{ *cli }
 func (c sendCommand) command() *cobra.Command {
 	var flags sendFlags
 	cmd := &cobra.Command{
-		Use:               "send HUB [TEXT...]",
-		Short:             "Send events: arguments, lines, files, or load",
-		Long:              sendHelp,
-		Example:           sendExamples,
-		Args:              wantArgs("HUB", "TEXT..."),
-		ValidArgsFunction: c.completeHubs,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			for _, name := range []string{"count", "rate"} {
-				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
-					return usagef(cmd, "--%s is at least 1", name)
-				}
-			}
-			return c.send(cmd, client, flags, args[0], args[1:])
-		}),
+		Use:     "send HUB [TEXT...]",
+		Short:   "Send events: arguments, lines, files, or load",
+		Long:    sendHelp,
+		Example: sendExamples,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&flags.key, "key", "k", "", "partition key: events of one `key` stay in order, in one partition")
@@ -71,7 +61,14 @@ func (c sendCommand) command() *cobra.Command {
 	f.Var(&flags.size, "size", "size of the bodies that are made up (1KiB if not given)")
 	f.Lookup("size").DefValue = ""
 	flags.form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		for _, name := range []string{"count", "rate"} {
+			if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+				return usagef(cmd, "--%s is at least 1", name)
+			}
+		}
+		return c.send(cmd, client, flags, args[0], args[1:])
+	})
 }
 
 func (c sendCommand) send(cmd *cobra.Command, client *admin.Client, flags sendFlags, hub string, texts []string) error {

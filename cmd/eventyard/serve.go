@@ -45,7 +45,6 @@ func (c serveCommand) command() *cobra.Command {
 		Example: `  eventyard serve
   eventyard serve --data /var/lib/eventyard --http 127.0.0.1:0
   eventyard serve --config Config.json`,
-		Args: wantArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.loadConfig(cmd)
 			if err != nil {

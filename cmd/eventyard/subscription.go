@@ -28,12 +28,6 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.hub, "source-hub", "", "`name` of its source hub, likewise")
 }
 
-// addToList is for who asks for all subscriptions of a source.
-func (f *sourceFlags) addToList(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.topic, "topic", "", "only those of the topic of this `name`")
-	cmd.Flags().StringVar(&f.hub, "source-hub", "", "only those of the hub of this `name`")
-}
-
 func (f *sourceFlags) which(name string) admin.SubscriptionRef {
 	return admin.SubscriptionRef{Name: name, Topic: f.topic, Hub: f.hub}
 }
@@ -62,7 +56,6 @@ Filters: KEY OPERATOR [VALUES], for instance
 
 func (c subscriptionCommands) create() *cobra.Command {
 	var request admin.SubscriptionRequest
-	var form output
 	cmd := &cobra.Command{
 		Use:   "create SUBSCRIPTION",
 		Short: "Create a subscription",
@@ -70,35 +63,26 @@ func (c subscriptionCommands) create() *cobra.Command {
 		Example: `  eventyard subscription create billing --topic orders --endpoint https://billing.example.com/hook
   eventyard subscription create large --topic orders --endpoint http://127.0.0.1:9000/ --filter 'data.total NumberGreaterThan 100' --dead-letter yard
   eventyard subscription create audit --source-hub orders --endpoint http://127.0.0.1:9000/ --max-events 100`,
-		Args: wantArgs("SUBSCRIPTION"),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if err := checkTogether(cmd, spec.Subscription, spec.Create); err != nil {
-				return err
-			}
-			request.Name = args[0]
-			if request.Topic == "" && request.SourceHub == "" {
-				return usagef(cmd, "where do the events come from? give --topic or --source-hub")
-			}
-			made, err := client.CreateSubscription(cmd.Context(), request)
-			if isProblem(err, "subscription-exists") {
-				return &advisedError{fmt.Sprintf("subscription %q exists already", args[0]), "see what it is with: eventyard subscription show " + args[0]}
-			}
-			if err != nil {
-				return err
-			}
-			return c.printMade(form, "created", made)
-		}),
 	}
 	addDefinitionFlags(cmd, spec.Subscription, spec.Create, &request)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Subscription, error) {
+		if err := checkTogether(cmd, spec.Subscription, spec.Create); err != nil {
+			return admin.Subscription{}, err
+		}
+		request.Name = args[0]
+		if request.Topic == "" && request.SourceHub == "" {
+			return admin.Subscription{}, usagef(cmd, "where do the events come from? give --topic or --source-hub")
+		}
+		made, err := client.CreateSubscription(cmd.Context(), request)
+		if isProblem(err, "subscription-exists") {
+			err = &advisedError{fmt.Sprintf("subscription %q exists already", args[0]), "see what it is with: eventyard subscription show " + args[0]}
+		}
+		return made, err
+	}, func(s admin.Subscription) error { return c.printMade("created", s) })
 }
 
 // printMade says what there is now, and what a person has to do about it.
-func (c subscriptionCommands) printMade(form output, done string, s admin.Subscription) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, s)
-	}
+func (c subscriptionCommands) printMade(done string, s admin.Subscription) error {
 	fmt.Fprintf(c.stdout, "%s subscription %s: events of %s go to %s\n", done, s.Name, showSource(s), showTarget(s))
 	for _, key := range s.Signing {
 		if key.Text != "" {
@@ -113,41 +97,25 @@ func (c subscriptionCommands) printMade(form output, done string, s admin.Subscr
 
 func (c subscriptionCommands) list() *cobra.Command {
 	var source sourceFlags
-	var form output
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List subscriptions",
-		Args:  wantArgs(),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, _ []string) error {
-			all, err := client.Subscriptions(cmd.Context(), source.which(""))
-			if err != nil {
-				return err
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, append([]admin.Subscription{}, all...))
-			}
-			return c.printSubscriptions(all, "eventyard subscription create NAME --topic TOPIC --endpoint URL")
-		}),
-	}
-	source.addToList(cmd)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	cmd := &cobra.Command{Use: "list", Short: "List subscriptions"}
+	cmd.Flags().StringVar(&source.topic, "topic", "", "only those of the topic of this `name`")
+	cmd.Flags().StringVar(&source.hub, "source-hub", "", "only those of the hub of this `name`")
+	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Subscription, error) {
+		return client.Subscriptions(cmd.Context(), source.which(""))
+	}, noSubscriptions+"TOPIC --endpoint URL", subscriptionHead, subscriptionRow)
 }
 
-func (c *cli) printSubscriptions(all []admin.Subscription, create string) error {
-	if len(all) == 0 {
-		fmt.Fprintln(c.stderr, "there are no subscriptions yet; create one with: "+create)
-		return nil
-	}
-	t := newTable(c.stdout, "SUBSCRIPTION", "SOURCE", "STATE", "TO", "DEAD LETTERS", "CREATED")
-	for _, s := range all {
-		t.row(s.Name, showSource(s), s.State, oneLine(showTarget(s)), oneLine(cmp.Or(s.DeadLetter, noPosition)), showTime(s.Created))
-	}
-	return t.flush()
+// noSubscriptions is what a list of none says, up to the topic.
+const noSubscriptions = "there are no subscriptions yet; create one with: eventyard subscription create NAME --topic "
+
+var subscriptionHead = []string{"SUBSCRIPTION", "SOURCE", "STATE", "TO", "DEAD LETTERS", "CREATED"}
+
+func subscriptionRow(s admin.Subscription) []string {
+	return []string{s.Name, showSource(s), s.State, oneLine(showTarget(s)), oneLine(cmp.Or(s.DeadLetter, noDeadLetters)), showTime(s.Created)}
 }
 
-// noPosition stands for a place of dead letters that nobody named.
-const noPosition = "none (dropped)"
+// noDeadLetters stands where nobody said where dead letters go.
+const noDeadLetters = "none (dropped)"
 
 func showSource(s admin.Subscription) string {
 	if s.SourceHub != "" {
@@ -168,57 +136,41 @@ func showTarget(s admin.Subscription) string {
 
 func (c subscriptionCommands) update() *cobra.Command {
 	var request admin.SubscriptionRequest
-	var form output
 	cmd := &cobra.Command{
 		Use:   "update SUBSCRIPTION",
 		Short: "Change a subscription; what is not given stays",
 		Example: `  eventyard subscription update billing --endpoint https://billing.example.com/v2/hook
   eventyard subscription update billing --ttl 2h --filter ''    takes all filters away`,
-		Args:              wantArgs("SUBSCRIPTION"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if err := checkTogether(cmd, spec.Subscription, spec.Update); err != nil {
-				return err
-			}
-			which := admin.SubscriptionRef{Name: args[0], Topic: request.Topic, Hub: request.SourceHub}
-			request.Topic, request.SourceHub = "", ""
-			if reflect.DeepEqual(request, admin.SubscriptionRequest{}) {
-				return usagef(cmd, "nothing to change: give what is to be different, like --ttl 2h")
-			}
-			changed, err := client.UpdateSubscription(cmd.Context(), which, request)
-			if err != nil {
-				return err
-			}
-			return c.printMade(form, "changed", changed)
-		}),
 	}
 	addDefinitionFlags(cmd, spec.Subscription, spec.Update, &request)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Subscription, error) {
+		if err := checkTogether(cmd, spec.Subscription, spec.Update); err != nil {
+			return admin.Subscription{}, err
+		}
+		which := admin.SubscriptionRef{Name: args[0], Topic: request.Topic, Hub: request.SourceHub}
+		request.Topic, request.SourceHub = "", ""
+		if reflect.DeepEqual(request, admin.SubscriptionRequest{}) {
+			return admin.Subscription{}, usagef(cmd, "nothing to change: give what is to be different, like --ttl 2h")
+		}
+		return client.UpdateSubscription(cmd.Context(), which, request)
+	}, func(s admin.Subscription) error { return c.printMade("changed", s) })
 }
 
-// subscriptionPauseCommand stops deliveries by an operator's word, or lets them go on.
+// pause stops deliveries by an operator's word, or lets them go on.
 func (c subscriptionCommands) pause(word string, paused bool) *cobra.Command {
 	var source sourceFlags
-	short, done := "Let events wait (their time to live runs on)", "paused"
+	cmd := &cobra.Command{Use: word + " SUBSCRIPTION", Short: "Let events wait (their time to live runs on)"}
+	done := "paused"
 	if !paused {
-		short, done = "Let deliveries go on after a pause", "going on with"
-	}
-	cmd := &cobra.Command{
-		Use:               word + " SUBSCRIPTION",
-		Short:             short,
-		Args:              wantArgs("SUBSCRIPTION"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			if _, err := client.UpdateSubscription(cmd.Context(), source.which(args[0]), admin.SubscriptionRequest{Paused: &paused}); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(c.stdout, "%s subscription %s\n", done, args[0])
-			return err
-		}),
+		cmd.Short, done = "Let deliveries go on after a pause", "going on with"
 	}
 	source.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		if _, err := client.UpdateSubscription(cmd.Context(), source.which(args[0]), admin.SubscriptionRequest{Paused: &paused}); err != nil {
+			return err
+		}
+		return c.printf("%s subscription %s\n", done, args[0])
+	})
 }
 
 // goOn is resume under its former name.
@@ -235,25 +187,18 @@ func (c subscriptionCommands) goOn() *cobra.Command {
 
 func (c subscriptionCommands) probe() *cobra.Command {
 	var source sourceFlags
-	cmd := &cobra.Command{
-		Use:               "probe SUBSCRIPTION",
-		Short:             "End the probation of its endpoint now: the next event tells whether it is well",
-		Args:              wantArgs("SUBSCRIPTION"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
-			if err != nil {
-				return err
-			}
-			if err := client.ProbeSubscription(cmd.Context(), source.which(args[0])); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(c.stdout, showProbed(before))
-			return err
-		}),
-	}
+	cmd := &cobra.Command{Use: "probe SUBSCRIPTION", Short: "End the probation of its endpoint now: the next event tells whether it is well"}
 	source.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+		if err != nil {
+			return err
+		}
+		if err := client.ProbeSubscription(cmd.Context(), source.which(args[0])); err != nil {
+			return err
+		}
+		return c.printf("%s\n", showProbed(before))
+	})
 }
 
 // showProbed tells what came of it, from how it was before.
@@ -278,70 +223,41 @@ func showProbed(before admin.Subscription) string {
 func (c subscriptionCommands) rotate() *cobra.Command {
 	var source sourceFlags
 	var algorithm, overlap string
-	var form output
-	cmd := &cobra.Command{
-		Use:               "rotate-key SUBSCRIPTION",
-		Short:             "Make a new signing key; the present ones go on for a while",
-		Args:              wantArgs("SUBSCRIPTION"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
-			if err != nil {
-				return err
-			}
-			s, err := client.RotateSigningKey(cmd.Context(), source.which(args[0]), algorithm, overlap)
-			if err != nil {
-				return err
-			}
-			if len(before.Signing) == 0 {
-				fmt.Fprintf(c.stderr, "requests to %s were not signed; from now on they are. To end that: eventyard subscription update %s --sign none\n", s.Name, s.Name)
-			}
-			if form == asJSON {
-				return writeJSON(c.stdout, s.Signing)
-			}
-			t := newTable(c.stdout, "ALGORITHM", "SIGNS UNTIL", "KEY")
-			for _, k := range s.Signing {
-				until := "further notice"
-				if k.Expires != nil {
-					until = showTime(*k.Expires)
-				}
-				t.row(k.Algorithm, until, k.Text)
-			}
-			return t.flush()
-		}),
-	}
+	cmd := &cobra.Command{Use: "rotate-key SUBSCRIPTION", Short: "Make a new signing key; the present ones go on for a while"}
 	cmd.Flags().StringVar(&algorithm, "algorithm", "", "`hmac` or ed25519; that of the present key if not given, hmac if there is none")
 	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the present keys go on signing, a `duration`")
 	source.addTo(cmd)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.SigningKey, error) {
+		before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+		if err != nil {
+			return nil, err
+		}
+		s, err := client.RotateSigningKey(cmd.Context(), source.which(args[0]), algorithm, overlap)
+		if err == nil && len(before.Signing) == 0 {
+			fmt.Fprintf(c.stderr, "requests to %s were not signed; from now on they are. To end that: eventyard subscription update %s --sign none\n", s.Name, s.Name)
+		}
+		return s.Signing, err
+	}, "", []string{"ALGORITHM", "SIGNS UNTIL", "KEY"}, func(k admin.SigningKey) []string {
+		until := "further notice"
+		if k.Expires != nil {
+			until = showTime(*k.Expires)
+		}
+		return []string{k.Algorithm, until, k.Text}
+	})
 }
 
 func (c subscriptionCommands) delete() *cobra.Command {
 	var source sourceFlags
-	var yes bool
-	cmd := &cobra.Command{
-		Use:               "delete SUBSCRIPTION",
-		Short:             "Delete a subscription with what waits for it",
-		Args:              wantArgs("SUBSCRIPTION"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			s, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
-			if err != nil {
-				return err
-			}
-			question := fmt.Sprintf("Delete subscription %s of %s with what waits for it and its dead letters in the yard, for good?", s.Name, showSource(s))
-			if err := c.confirm(cmd, yes, question); err != nil {
-				return err
-			}
-			if err := client.DeleteSubscription(cmd.Context(), admin.SubscriptionRef{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub}); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.stdout, "deleted subscription %s\n", s.Name)
-			return err
-		}),
-	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd := &cobra.Command{Use: "delete SUBSCRIPTION", Short: "Delete a subscription with what waits for it"}
 	source.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.deleting(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (deletion, error) {
+		s, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+		return deletion{
+			question: fmt.Sprintf("Delete subscription %s of %s with what waits for it and its dead letters in the yard, for good?", s.Name, showSource(s)),
+			do: func() error {
+				return client.DeleteSubscription(cmd.Context(), admin.SubscriptionRef{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub})
+			},
+			done: "deleted subscription " + s.Name,
+		}, err
+	})
 }

@@ -25,31 +25,24 @@ func (c subscriptionCommands) show() *cobra.Command {
 	var source sourceFlags
 	var form output
 	var watch, secrets bool
-	cmd := &cobra.Command{
-		Use:               "show SUBSCRIPTION",
-		Short:             "Show a subscription and how its deliveries go",
-		Long:              subscriptionShowHelp,
-		Args:              wantArgs("SUBSCRIPTION"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			look := func() (admin.Subscription, error) {
-				return client.Subscription(cmd.Context(), source.which(args[0]), secrets)
-			}
-			if watch {
-				return c.watchSubscription(cmd.Context(), form, look)
-			}
-			s, err := look()
-			if err != nil {
-				return err
-			}
-			return c.showSubscription(c.stdout, form, s)
-		}),
-	}
+	cmd := &cobra.Command{Use: "show SUBSCRIPTION", Short: "Show a subscription and how its deliveries go", Long: subscriptionShowHelp}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew every second, until interrupted")
 	cmd.Flags().BoolVar(&secrets, "secrets", false, "with the endpoint's whole URL, secret headers and signing keys")
 	source.addTo(cmd)
 	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		look := func() (admin.Subscription, error) {
+			return client.Subscription(cmd.Context(), source.which(args[0]), secrets)
+		}
+		if watch {
+			return c.watchSubscription(cmd.Context(), form, look)
+		}
+		s, err := look()
+		if err != nil {
+			return err
+		}
+		return c.showSubscription(c.stdout, form, s)
+	})
 }
 
 // watchEvery is how often a watched subscription is looked at.
@@ -205,7 +198,7 @@ func showStatuses(statuses []int) string {
 }
 
 func showDead(s admin.Subscription) string {
-	text := cmp.Or(s.DeadLetter, noPosition)
+	text := cmp.Or(s.DeadLetter, noDeadLetters)
 	if d := s.DeadLetters; d != nil && d.Kept > 0 {
 		text += fmt.Sprintf(", %s kept", thousands(d.Kept))
 		if d.Unwritten > 0 && s.DeadLetter != "yard" {
@@ -282,51 +275,24 @@ func showHealth(e admin.EndpointHealth) string {
 
 func (c subscriptionCommands) attempts() *cobra.Command {
 	var source sourceFlags
-	var form output
-	cmd := &cobra.Command{
-		Use:               "attempts SUBSCRIPTION",
-		Short:             "Show the last requests to its endpoint, with what it answered",
-		Args:              wantArgs("SUBSCRIPTION"),
-		ValidArgsFunction: c.completeSubscriptions,
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			attempts, err := client.Attempts(cmd.Context(), source.which(args[0]))
-			if err != nil {
-				return err
-			}
-			return c.printAttempts(form, attempts)
-		}),
-	}
+	cmd := &cobra.Command{Use: "attempts SUBSCRIPTION", Short: "Show the last requests to its endpoint, with what it answered"}
 	source.addTo(cmd)
-	form.addTo(cmd)
-	return c.addClientFlags(cmd)
+	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.Attempt, error) {
+		return client.Attempts(cmd.Context(), source.which(args[0]))
+	}, "no request has been made since the yard started",
+		[]string{"TIME", "EVENT", "ATTEMPT", "STATUS", "OUTCOME", "TOOK", "NEXT TRY", "ANSWER"}, attemptRow)
 }
 
-func (c subscriptionCommands) printAttempts(form output, attempts []admin.Attempt) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, append([]admin.Attempt{}, attempts...))
+func attemptRow(a admin.Attempt) []string {
+	event, status := a.EventID, "-"
+	if a.Events > 1 {
+		event += fmt.Sprintf(" and %d more", a.Events-1)
 	}
-	if len(attempts) == 0 {
-		fmt.Fprintln(c.stderr, "no request has been made since the yard started")
-		return nil
+	if a.Status != 0 {
+		status = strconv.Itoa(a.Status)
 	}
-	t := newTable(c.stdout, "TIME", "EVENT", "ATTEMPT", "STATUS", "OUTCOME", "TOOK", "NEXT TRY", "ANSWER")
-	for _, a := range attempts {
-		event, status, next, answer := a.EventID, "-", "-", a.Answer
-		if a.Events > 1 {
-			event += fmt.Sprintf(" and %d more", a.Events-1)
-		}
-		if a.Status != 0 {
-			status = strconv.Itoa(a.Status)
-		}
-		if a.NextTry != nil {
-			next = showTime(*a.NextTry)
-		}
-		if answer == "" {
-			answer = a.Error
-		}
-		t.row(showTime(a.Time), oneLine(event), strconv.Itoa(a.Attempt), status, a.Outcome, a.Took, next, shortened(oneLine(answer), 80))
-	}
-	return t.flush()
+	return []string{showTime(a.Time), oneLine(event), strconv.Itoa(a.Attempt), status, a.Outcome, a.Took, showTimeIfAny(a.NextTry),
+		shortened(oneLine(cmp.Or(a.Answer, a.Error)), 80)}
 }
 
 func shortened(text string, most int) string {

@@ -33,28 +33,10 @@ func suggest(cmd *cobra.Command, client *admin.Client, args []string, err error)
 			word = args[0]
 		}
 	case isProblem(err, "subscription-not-found") && len(args) > 0:
-		word, names = args[0], subscriptionNames(ctx, client, admin.SubscriptionRef{Topic: topic})
+		word, names = args[0], subscriptionsOf(admin.SubscriptionRef{Topic: topic})(ctx, client)
 	}
 	if near := config.DidYouMean(word, names); near != "" {
 		return &nearError{err, near}
 	}
 	return err
-}
-
-// topicNames are those of all topics; none where the yard does not say.
-func topicNames(ctx context.Context, client *admin.Client) (names []string) {
-	topics, _ := client.Topics(ctx)
-	for _, t := range topics {
-		names = append(names, t.Name)
-	}
-	return names
-}
-
-// subscriptionNames are likewise those of a source, or of all.
-func subscriptionNames(ctx context.Context, client *admin.Client, of admin.SubscriptionRef) (names []string) {
-	all, _ := client.Subscriptions(ctx, of)
-	for _, s := range all {
-		names = append(names, s.Name)
-	}
-	return names
 }

@@ -22,28 +22,24 @@ func (c topicCommands) publish() *cobra.Command {
 		Short:   "Publish an event",
 		Long:    topicPublishHelp,
 		Example: `  eventyard topic publish orders '{"total":42}' --type order.placed --subject /shops/1`,
-		Args:    wantArgs("TOPIC", "[DATA]"),
-		RunE: c.asking(func(cmd *cobra.Command, client *admin.Client, args []string) error {
-			topic, err := client.Topic(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if len(args) > 1 {
-				event.Data = asData(args[1])
-			}
-			if err := c.publishTo(cmd, topic, event); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.stdout, "published to %s\n", topic.Name)
-			return err
-		}),
-		ValidArgsFunction: c.completeTopics,
 	}
 	cmd.Flags().StringVar(&event.Type, "type", "eventyard.test", "the event's `type`")
 	cmd.Flags().StringVar(&event.Subject, "subject", "/", "its `subject`")
 	cmd.Flags().StringVar(&event.Source, "source", "/eventyard/cli", "its `source`, for CloudEvents")
 	cmd.Flags().StringVar(&event.ID, "id", "", "its `id`; made if not given")
-	return c.addClientFlags(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		topic, err := client.Topic(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if len(args) > 1 {
+			event.Data = asData(args[1])
+		}
+		if err := c.publishTo(cmd, topic, event); err != nil {
+			return err
+		}
+		return c.printf("published to %s\n", topic.Name)
+	})
 }
 
 // asData takes JSON as it is, and everything else as text.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,27 +18,39 @@ var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the gro
 	"TOPIC": "the topic's name", "SUBSCRIPTION": "the subscription's name", "NUMBER": "a dead letter's number",
 	"NAME": "the function's name", "FUNCTION": "the function's name", "ID": "a poison event's id", "TARGET": "who is told, like mailto:ops@example.com"}
 
-// wantArgs takes exactly the arguments named, or more if the last name ends in dots, or
-// one less if it stands in brackets.
-func wantArgs(names ...string) cobra.PositionalArgs {
+// argumentsOf are the names of the arguments in a command's line of usage, up to its flags.
+func argumentsOf(cmd *cobra.Command) []string {
+	names := strings.Fields(cmd.Use)[1:]
+	if flag := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "-") }); flag >= 0 {
+		names = names[:flag]
+	}
+	return names
+}
+
+// wantArgs takes the arguments that the line of usage names: any number of the last if its name ends in dots, and one
+// less if it stands in brackets.
+func wantArgs(cmd *cobra.Command, args []string) error {
+	names := argumentsOf(cmd)
 	least, most := len(names), len(names)
-	if most > 0 && strings.HasSuffix(names[most-1], "...") {
-		least, most = least-1, math.MaxInt
-	} else if most > 0 && strings.HasPrefix(names[most-1], "[") {
-		least--
-	}
-	return func(cmd *cobra.Command, args []string) error {
-		_, command, _ := strings.Cut(cmd.CommandPath(), " ")
-		_, form, _ := strings.Cut(cmd.Use, " ")
-		line := strings.TrimSpace(cmd.CommandPath() + " " + form)
-		switch {
-		case len(args) < least:
-			return fmt.Errorf("%s needs %s: %s", command, argumentNames[names[len(args)]], line)
-		case len(args) > most:
-			return fmt.Errorf("%q is one argument too many: %s", args[most], line)
+	if least > 0 {
+		last := names[least-1]
+		if strings.HasPrefix(last, "[") {
+			least--
 		}
-		return nil
+		if strings.HasSuffix(strings.TrimSuffix(last, "]"), "...") {
+			most = math.MaxInt
+		}
 	}
+	_, command, _ := strings.Cut(cmd.CommandPath(), " ")
+	_, form, _ := strings.Cut(cmd.Use, " ")
+	line := strings.TrimSpace(cmd.CommandPath() + " " + form)
+	switch {
+	case len(args) < least:
+		return fmt.Errorf("%s needs %s: %s", command, argumentNames[strings.TrimSuffix(names[len(args)], "...")], line)
+	case len(args) > most:
+		return fmt.Errorf("%q is one argument too many: %s", args[most], line)
+	}
+	return nil
 }
 
 // explainFlag says what is wrong with a flag, without the words of the parser.
@@ -108,6 +121,7 @@ func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Tell more about a command",
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, words []string) error {
 			about := cmd.Root()
 			for _, word := range words {

@@ -52,7 +52,6 @@ func (c *cli) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
-		Args:  wantArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if form == asJSON {
