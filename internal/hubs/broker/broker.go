@@ -12,10 +12,12 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,9 +33,9 @@ const (
 	DefaultGroup = "$Default"
 	// MaxPartitions is the most a hub may have.
 	MaxPartitions = 1024
-	// DefaultPartitions is what a hub gets that asks for no number.
+	// DefaultPartitions is for a hub that is created without a number.
 	DefaultPartitions = 4
-	// DefaultRetentionAge is how long a hub keeps events that asks for nothing else.
+	// DefaultRetentionAge is for a hub that is created without a retention.
 	DefaultRetentionAge = 7 * 24 * time.Hour
 	// MaxKeyCharacters is the most a partition key may have.
 	MaxKeyCharacters = 128
@@ -48,20 +50,10 @@ type Config struct {
 	// Namespace is the name that hubs are found under by clients. Empty means
 	// "eventyard".
 	Namespace string
-	// Log is where the broker tells what it did; nil means slog.Default().
+	// Log takes what the broker did; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where its counters are registered; nil means nowhere.
 	Metrics prometheus.Registerer
-}
-
-func (c Config) withDefaults() Config {
-	if c.Namespace == "" {
-		c.Namespace = "eventyard"
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	return c
 }
 
 // Broker is one node's view of all hubs. All methods may be called by many goroutines
@@ -75,6 +67,7 @@ type Broker struct {
 	// definitions are all that this node knows, hubs what users see of them.
 	definitions *mirror.Table[definition]
 	hubs        *registry
+	groups      groupStore
 	slots       *slots
 	ledgers     *ledgers
 }
@@ -82,7 +75,6 @@ type Broker struct {
 // Open reads the definitions and finishes deletions that were interrupted. It starts
 // no goroutine; Run does the rest.
 func Open(ctx context.Context, cfg Config) (*Broker, error) {
-	cfg = cfg.withDefaults()
 	if cfg.Engine == nil || cfg.Meta == nil {
 		return nil, errors.New("open broker: both an engine and a meta store are required")
 	}
@@ -91,36 +83,29 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("open broker: %w", err)
 	}
 	b := &Broker{
-		namespace: cfg.Namespace,
+		namespace: cmp.Or(cfg.Namespace, "eventyard"),
 		engine:    cfg.Engine,
 		meta:      cfg.Meta,
-		log:       cfg.Log,
+		log:       cmp.Or(cfg.Log, slog.Default()),
 		metrics:   metrics,
 		hubs:      newRegistry(cfg.Engine, metrics),
-		slots:     newSlots(metrics.receivers),
-		ledgers:   newLedgers(),
+		groups:    groupStore{cfg.Meta},
+		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
+	b.ledgers = &ledgers{broker: b, all: make(map[eventlog.PartitionID]*ledger)}
 	b.definitions = mirror.New(mirror.Config[definition]{
-		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Log: cfg.Log,
+		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Log: b.log,
 	})
-	if err := b.load(ctx); err != nil {
-		return nil, fmt.Errorf("open broker: %w", err)
+	for _, step := range []func(context.Context) error{b.definitions.Load, b.resumeDeletions, b.resumeGroupDeletions} {
+		if err := step(ctx); err != nil {
+			return nil, fmt.Errorf("open broker: %w", err)
+		}
 	}
 	return b, nil
 }
 
 // Namespace is the name that clients find the hubs under.
 func (b *Broker) Namespace() string { return b.namespace }
-
-func (b *Broker) load(ctx context.Context) error {
-	if err := b.definitions.Load(ctx); err != nil {
-		return err
-	}
-	if err := b.resumeDeletions(ctx); err != nil {
-		return err
-	}
-	return b.resumeGroupDeletions(ctx)
-}
 
 // resumeDeletions finishes what a crash interrupted. A hub that cannot be removed now
 // is gone for users all the same, so the others are not kept waiting for it.
@@ -146,14 +131,9 @@ func (b *Broker) resumeDeletions(ctx context.Context) error {
 // producers close to the end of the log, for a fast start.
 func (b *Broker) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		b.keepLedgers(ctx)
-	}()
-	defer func() {
-		stop()
-		<-kept
-	}()
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer stop()
+	keeping.Go(func() { b.ledgers.run(ctx) })
 	return b.definitions.Run(ctx)
 }

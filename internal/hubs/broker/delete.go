@@ -19,35 +19,33 @@ func (b *Broker) DeleteHub(ctx context.Context, name string) error {
 	if !wellFormed(name) {
 		return hubNotFound(name)
 	}
-	err := mirror.Uncontested(ctx, func() error { return b.delete(ctx, name) })
+	err := mirror.Uncontested(ctx, func() error {
+		there, err := b.read(ctx, name)
+		if err != nil {
+			return err
+		}
+		// What is decided does not depend on the patience of a client, and the decision
+		// itself would be in doubt if it did.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+		defer cancel()
+		if !there.Value.deleting() {
+			there.Value.State = stateDeleting
+			if there, err = b.definitions.Put(ctx, there); err != nil {
+				return err
+			}
+		}
+		if err := b.finishDeletion(ctx, there); err != nil {
+			return fmt.Errorf("it is deleted but still takes up storage, delete it again to free that: %w", err)
+		}
+		b.log.Info("hub deleted", "hub", there.Value.Name, "log", there.Value.Log)
+		return nil
+	})
 	if errors.Is(err, meta.ErrNotFound) {
 		return hubNotFound(name)
 	}
 	if err != nil {
 		return fmt.Errorf("delete hub %q: %w", name, err)
 	}
-	return nil
-}
-
-func (b *Broker) delete(ctx context.Context, name string) error {
-	there, err := b.read(ctx, name)
-	if err != nil {
-		return err
-	}
-	// What is decided does not depend on the patience of a client, and the decision
-	// itself would be in doubt if it did.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-	defer cancel()
-	if !there.Value.deleting() {
-		there.Value.State = stateDeleting
-		if there, err = b.definitions.Put(ctx, there); err != nil {
-			return err
-		}
-	}
-	if err := b.finishDeletion(ctx, there); err != nil {
-		return fmt.Errorf("it is deleted but still takes up storage, delete it again to free that: %w", err)
-	}
-	b.log.Info("hub deleted", "hub", there.Value.Name, "log", there.Value.Log)
 	return nil
 }
 
@@ -65,7 +63,7 @@ func (b *Broker) finishDeletion(ctx context.Context, marked mirror.Item[definiti
 	}
 	b.ledgers.forget(log)
 	for _, prefix := range []string{groupKeys(log), hubRecordKeys(log), producerKeys(log)} {
-		if err := b.deleteEntries(ctx, prefix); err != nil {
+		if err := deleteEntries(ctx, b.meta, prefix); err != nil {
 			return err
 		}
 	}
@@ -81,9 +79,9 @@ func (b *Broker) finishDeletion(ctx context.Context, marked mirror.Item[definiti
 // nothing is left: what is changed between the list and the deletion is deleted in the
 // next round, and what is gone cannot be changed. Who creates one of them meanwhile notices
 // the deletion and takes it back.
-func (b *Broker) deleteEntries(ctx context.Context, prefix string) error {
+func deleteEntries(ctx context.Context, store meta.Store, prefix string) error {
 	for range mirror.MaxTries {
-		entries, err := b.meta.List(ctx, prefix)
+		entries, err := store.List(ctx, prefix)
 		if err != nil {
 			return fmt.Errorf("list %s: %w", prefix, err)
 		}
@@ -91,7 +89,7 @@ func (b *Broker) deleteEntries(ctx context.Context, prefix string) error {
 			return nil
 		}
 		for _, e := range entries {
-			if err := b.meta.Delete(ctx, e.Key, e.Revision); err != nil && !mirror.GoneOrChanged(err) {
+			if err := store.Delete(ctx, e.Key, e.Revision); err != nil && !mirror.GoneOrChanged(err) {
 				return fmt.Errorf("delete %s: %w", e.Key, err)
 			}
 		}

@@ -81,3 +81,7 @@ func partitionRange(n int) string {
 func hubNotFound(name string) error {
 	return &NotFoundError{Kind: KindHub, Hub: name, Name: name}
 }
+
+func groupNotFound(h *hub, group string) *NotFoundError {
+	return &NotFoundError{Kind: KindGroup, Hub: h.Name, Name: group}
+}

@@ -1,13 +1,10 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,28 +18,6 @@ type Group struct {
 	Created time.Time `json:"created"`
 }
 
-// storedGroup is a group as the store keeps it.
-type storedGroup struct {
-	Group
-	// ID tells it from an earlier group of its name.
-	ID string `json:"id,omitempty"`
-	// State is empty, or stateDeleting from the moment a deletion is decided.
-	State string `json:"state,omitempty"`
-}
-
-func (g storedGroup) deleting() bool { return g.State == stateDeleting }
-
-// incarnation is the ID, and for groups from before there were any as good as one.
-func (g storedGroup) incarnation() string {
-	if g.ID == "" {
-		return fmt.Sprintf("created-%d", g.Created.UnixMilli())
-	}
-	return g.ID
-}
-
-// Groups are not kept in memory: they are asked for when a reader begins, not for
-// each event. $Default is in no store, it comes with the hub.
-
 func defaultGroup(h *hub) Group { return Group{Name: DefaultGroup, Created: h.Created} }
 
 // Groups gives the hub's groups: $Default, then the others by name.
@@ -51,38 +26,11 @@ func (b *Broker) Groups(ctx context.Context, hub string) ([]Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := b.storedGroups(ctx, h)
+	others, err := b.groups.list(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	return append([]Group{defaultGroup(h)}, others...), nil
-}
-
-func (b *Broker) storedGroups(ctx context.Context, h *hub) ([]Group, error) {
-	entries, err := b.meta.List(ctx, groupKeys(h.log))
-	if err != nil {
-		return nil, fmt.Errorf("list groups of hub %q: %w", h.Name, err)
-	}
-	groups := make([]Group, 0, len(entries))
-	for _, e := range entries {
-		g, err := decodeGroup(e)
-		if err != nil {
-			return nil, err
-		}
-		if !g.deleting() {
-			groups = append(groups, g.Group)
-		}
-	}
-	slices.SortFunc(groups, func(x, y Group) int { return cmp.Compare(x.Name, y.Name) })
-	return groups, nil
-}
-
-func decodeGroup(e meta.Entry) (storedGroup, error) {
-	var g storedGroup
-	if err := json.Unmarshal(e.Value, &g); err != nil {
-		return g, fmt.Errorf("read group %s: %w", e.Key, err)
-	}
-	return g, nil
 }
 
 // Group gives one group of a hub; a *NotFoundError if there is none. Case matters,
@@ -92,63 +40,8 @@ func (b *Broker) Group(ctx context.Context, hub, group string) (Group, error) {
 	if err != nil {
 		return Group{}, err
 	}
-	return b.group(ctx, h, group)
-}
-
-func (b *Broker) group(ctx context.Context, h *hub, group string) (Group, error) {
-	if isDefaultGroup(group) {
-		return defaultGroup(h), nil
-	}
-	stored, err := b.visibleGroup(ctx, h, group)
+	stored, err := b.groups.get(ctx, h, group)
 	return stored.Group, err
-}
-
-// visibleGroup reads a group that users see.
-func (b *Broker) visibleGroup(ctx context.Context, h *hub, group string) (storedGroup, error) {
-	stored, _, err := b.readGroup(ctx, h, group)
-	if err == nil && stored.deleting() {
-		err = groupNotFound(h, group)
-	}
-	if err != nil {
-		return storedGroup{}, err
-	}
-	return stored, nil
-}
-
-// readGroup reads a group, also one whose deletion is decided.
-func (b *Broker) readGroup(ctx context.Context, h *hub, group string) (storedGroup, meta.Revision, error) {
-	if !wellFormed(group) {
-		return storedGroup{}, 0, groupNotFound(h, group)
-	}
-	entry, err := b.meta.Get(ctx, groupKey(h.log, group))
-	if errors.Is(err, meta.ErrNotFound) {
-		return storedGroup{}, 0, b.groupMissing(ctx, h, group)
-	}
-	if err != nil {
-		return storedGroup{}, 0, fmt.Errorf("read group %q of hub %q: %w", group, h.Name, err)
-	}
-	stored, err := decodeGroup(entry)
-	return stored, entry.Revision, err
-}
-
-func groupNotFound(h *hub, group string) *NotFoundError {
-	return &NotFoundError{Kind: KindGroup, Hub: h.Name, Name: group}
-}
-
-// groupMissing also looks for a group that differs only in case: that is the likely
-// mistake of those who come from a service where case does not matter.
-func (b *Broker) groupMissing(ctx context.Context, h *hub, group string) error {
-	missing := groupNotFound(h, group)
-	others, err := b.storedGroups(ctx, h)
-	if err != nil {
-		return missing
-	}
-	for _, other := range others {
-		if fold(other.Name) == fold(group) {
-			missing.Similar = other.Name
-		}
-	}
-	return missing
 }
 
 // CreateGroup makes a consumer group. If it is there already, as $Default always is,
@@ -161,48 +54,25 @@ func (b *Broker) CreateGroup(ctx context.Context, hub, group string) (Group, err
 	if isDefaultGroup(group) {
 		return Group{}, fmt.Errorf("create group %q of hub %q: %w: every hub has it", group, h.Name, ErrGroupExists)
 	}
-	if err := checkGroupName(group); err != nil {
-		return Group{}, fmt.Errorf("create group of hub %q: %w", h.Name, err)
+	if !wellFormed(group) {
+		return Group{}, fmt.Errorf("create group of hub %q: consumer group %.64q: %w: %s", h.Name, group, ErrInvalidName, nameRule)
 	}
 	g := storedGroup{Group: Group{Name: group, Created: now()}, ID: strings.ToLower(rand.Text())}
-	revision, err := b.putGroup(ctx, h, g)
+	revision, err := b.groups.put(ctx, h, g)
 	if err != nil {
 		return Group{}, fmt.Errorf("create group %q of hub %q: %w", group, h.Name, err)
 	}
 	if b.wasDeleted(ctx, h) {
-		return Group{}, b.withdrawGroup(ctx, h, group, revision)
+		if err := b.meta.Delete(ctx, groupKey(h.log, group), revision); err != nil && !mirror.GoneOrChanged(err) {
+			return Group{}, fmt.Errorf("withdraw group %q of deleted hub %q: %w", group, h.Name, err)
+		}
+		return Group{}, hubNotFound(h.Name)
 	}
 	b.log.Info("group created", "hub", h.Name, "group", group)
 	return g.Group, nil
 }
 
-// putGroup lets the store decide who is first. A group of that name that is still being
-// deleted is finished with.
-func (b *Broker) putGroup(ctx context.Context, h *hub, g storedGroup) (revision meta.Revision, err error) {
-	err = mirror.Uncontested(ctx, func() (conflict error) {
-		revision, conflict = b.meta.CompareAndSet(ctx, groupKey(h.log, g.Name), 0, encode(g))
-		if !errors.Is(conflict, meta.ErrConflict) {
-			return conflict
-		}
-		there, at, err := b.readGroup(ctx, h, g.Name)
-		var missing *NotFoundError
-		switch {
-		case errors.As(err, &missing):
-			return conflict
-		case err != nil:
-			return err
-		case !there.deleting():
-			return ErrGroupExists
-		}
-		if err := b.finishGroupDeletion(ctx, h.log, there, at); err != nil {
-			return fmt.Errorf("finish deletion of the group that had this name: %w", err)
-		}
-		return conflict
-	})
-	return revision, err
-}
-
-// wasDeleted tells whether the hub was deleted under us. The deletion may have listed
+// wasDeleted reports whether the hub was deleted under us. The deletion may have listed
 // the groups just before ours came, and would leave it behind for ever.
 func (b *Broker) wasDeleted(ctx context.Context, h *hub) bool {
 	there, err := b.read(ctx, h.Name)
@@ -212,10 +82,95 @@ func (b *Broker) wasDeleted(ctx context.Context, h *hub) bool {
 	return there.Value.deleting() || there.Value.Log != h.log
 }
 
-func (b *Broker) withdrawGroup(ctx context.Context, h *hub, group string, revision meta.Revision) error {
-	err := b.meta.Delete(ctx, groupKey(h.log, group), revision)
-	if err != nil && !mirror.GoneOrChanged(err) {
-		return fmt.Errorf("withdraw group %q of deleted hub %q: %w", group, h.Name, err)
+// DeleteGroup deletes a consumer group with what is recorded of it, for good; $Default is
+// ErrDefaultGroup. Readers that use it go on until they close.
+//
+// As with hubs it is decided when the group is marked, and whatever interrupts the rest,
+// the next who opens a broker, creates a group of that name or deletes it again finishes it.
+func (b *Broker) DeleteGroup(ctx context.Context, hub, group string) error {
+	h, err := b.find(hub)
+	if err != nil {
+		return err
 	}
-	return hubNotFound(h.Name)
+	if isDefaultGroup(group) {
+		return fmt.Errorf("delete group %q of hub %q: %w", group, h.Name, ErrDefaultGroup)
+	}
+	if err := mirror.Uncontested(ctx, func() error { return b.groups.delete(ctx, h, group) }); err != nil {
+		return err
+	}
+	b.log.Info("group deleted", "hub", h.Name, "group", group)
+	return nil
+}
+
+// resumeGroupDeletions finishes what a crash interrupted; as with hubs, one that cannot be
+// removed now keeps nobody waiting.
+func (b *Broker) resumeGroupDeletions(ctx context.Context) error {
+	entries, err := b.meta.List(ctx, groupsPrefix)
+	if err != nil {
+		return fmt.Errorf("read groups: %w", err)
+	}
+	for _, e := range entries {
+		g, err := decodeGroup(e)
+		if err != nil || !g.deleting() {
+			continue // what cannot be read is reported to who asks for it
+		}
+		log, _, _ := strings.Cut(strings.TrimPrefix(e.Key, groupsPrefix), "/")
+		if err := b.groups.finishDeletion(ctx, log, g, e.Revision); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("finish deletion of group %q: %w", g.Name, err)
+			}
+			b.log.Warn("deleted group still takes up storage, the next start tries again", "group", g.Name, "error", err)
+			continue
+		}
+		b.log.Info("interrupted deletion of group finished", "group", g.Name)
+	}
+	return nil
+}
+
+// GroupRecords says where a service keeps what it knows of a consumer group: in the meta
+// store, under a prefix that no earlier or later hub or group of the same name has. The broker
+// deletes all that is there with the group and with the hub.
+type GroupRecords struct {
+	Hub   Hub
+	Group Group
+	// Prefix ends in '/'.
+	Prefix string
+
+	log, id string
+}
+
+// defaultIncarnation stands for $Default, which is as old as its hub. No other group's id
+// has a '$'.
+const defaultIncarnation = "$default"
+
+// GroupRecords finds a group's records; a *NotFoundError if there is no such hub or group.
+func (b *Broker) GroupRecords(ctx context.Context, hub, group string) (GroupRecords, error) {
+	h, err := b.find(hub)
+	if err != nil {
+		return GroupRecords{}, err
+	}
+	stored, err := b.groups.get(ctx, h, group)
+	if err != nil {
+		return GroupRecords{}, err
+	}
+	id := stored.incarnation()
+	return GroupRecords{Hub: h.Hub, Group: stored.Group, Prefix: recordKeys(h.log, id), log: h.log, id: id}, nil
+}
+
+// GroupGone reports whether the hub or the group was deleted since its records were found. Who
+// creates a record asks afterwards and takes it back if so: the deletion may have listed the
+// records just before, and would leave it behind for ever.
+func (b *Broker) GroupGone(ctx context.Context, r GroupRecords) bool {
+	if b.wasDeleted(ctx, &hub{Hub: r.Hub, log: r.log}) {
+		return true
+	}
+	if r.id == defaultIncarnation {
+		return false
+	}
+	entry, err := b.meta.Get(ctx, groupKey(r.log, r.Group.Name))
+	if err != nil {
+		return errors.Is(err, meta.ErrNotFound)
+	}
+	stored, err := decodeGroup(entry)
+	return err == nil && (stored.deleting() || stored.incarnation() != r.id)
 }

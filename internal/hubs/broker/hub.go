@@ -103,7 +103,27 @@ func (b *Broker) CreateHub(ctx context.Context, cfg HubConfig) (Hub, error) {
 	if err != nil {
 		return Hub{}, fmt.Errorf("create hub: %w", err)
 	}
-	if err := b.create(ctx, def); err != nil {
+	err = mirror.Uncontested(ctx, func() error {
+		// The store decides who is first. Only when the name is taken, look at by whom.
+		_, conflict := b.definitions.Put(ctx, mirror.Item[definition]{Key: hubKey(fold(def.Name)), Value: def})
+		if !errors.Is(conflict, meta.ErrConflict) {
+			return conflict
+		}
+		there, err := b.read(ctx, def.Name)
+		switch {
+		case errors.Is(err, meta.ErrNotFound): // it is gone by now
+			return conflict
+		case err != nil:
+			return err
+		case !there.Value.deleting():
+			return fmt.Errorf("%w: choose another name, or delete the hub first", ErrHubExists)
+		}
+		if err := b.finishDeletion(ctx, there); err != nil {
+			return fmt.Errorf("finish deletion of the hub that had this name: %w", err)
+		}
+		return conflict
+	})
+	if err != nil {
 		return Hub{}, fmt.Errorf("create hub %q: %w", cfg.Name, err)
 	}
 	b.log.Info("hub created", "hub", def.Name, "partitions", def.Partitions, "log", def.Log)
@@ -145,40 +165,7 @@ func checkRetention(r Retention) error {
 // now has the precision that clients are shown.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// create lets the store decide who is first. Only when the name is taken does it look
-// at by whom.
-func (b *Broker) create(ctx context.Context, def definition) error {
-	return mirror.Uncontested(ctx, func() error {
-		_, conflict := b.definitions.Put(ctx, mirror.Item[definition]{Key: hubKey(fold(def.Name)), Value: def})
-		if !errors.Is(conflict, meta.ErrConflict) {
-			return conflict
-		}
-		if err := b.clear(ctx, def.Name); err != nil {
-			return err
-		}
-		return conflict
-	})
-}
-
-// clear looks at what has the name. That it may be gone by now is no error, and a
-// deletion that was decided is finished.
-func (b *Broker) clear(ctx context.Context, name string) error {
-	there, err := b.read(ctx, name)
-	switch {
-	case errors.Is(err, meta.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	case !there.Value.deleting():
-		return fmt.Errorf("%w: choose another name, or delete the hub first", ErrHubExists)
-	}
-	if err := b.finishDeletion(ctx, there); err != nil {
-		return fmt.Errorf("finish deletion of the hub that had this name: %w", err)
-	}
-	return nil
-}
-
-// read asks the store, since only its revision is good for a change.
+// read reads from the store, since only its revision is good for a change.
 func (b *Broker) read(ctx context.Context, name string) (mirror.Item[definition], error) {
 	return b.definitions.Read(ctx, hubKey(fold(name)))
 }
@@ -201,7 +188,7 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 		case d.deleting():
 			return meta.ErrNotFound
 		case change.Partitions != nil && *change.Partitions != present.Partitions:
-			return partitionsFixed(present.Partitions, *change.Partitions)
+			return fmt.Errorf("%w: it has %d, not %d: keep %[2]d, or create another hub", ErrPartitionsFixed, present.Partitions, *change.Partitions)
 		case unchanged:
 			return mirror.ErrUnchanged
 		}
@@ -221,17 +208,21 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 	return h, nil
 }
 
-func partitionsFixed(has, asked int) error {
-	return fmt.Errorf("%w: it has %d, not %d: keep %d, or create another hub", ErrPartitionsFixed, has, asked, has)
-}
-
 // EnsureHub sees to it that a hub from a configuration file exists, with its groups.
 // What is missing is made, a retention that is given and differs is changed, a
 // differing number of partitions is ErrPartitionsFixed. Nothing is deleted.
 func (b *Broker) EnsureHub(ctx context.Context, cfg HubConfig, groups []string) (Hub, error) {
 	h, err := b.CreateHub(ctx, cfg)
 	if errors.Is(err, ErrHubExists) {
-		h, err = b.UpdateHub(ctx, cfg.Name, cfg.change())
+		// Only what the configuration gives explicitly is changed.
+		var change HubChange
+		if cfg.Retention != nil {
+			change.Age, change.Bytes = &cfg.Retention.Age, &cfg.Retention.Bytes
+		}
+		if cfg.Partitions != 0 {
+			change.Partitions = &cfg.Partitions
+		}
+		h, err = b.UpdateHub(ctx, cfg.Name, change)
 	}
 	if err != nil {
 		return Hub{}, err
@@ -242,17 +233,4 @@ func (b *Broker) EnsureHub(ctx context.Context, cfg HubConfig, groups []string) 
 		}
 	}
 	return h, nil
-}
-
-// change is what has to change of a hub that exists already: only what the
-// configuration says in so many words.
-func (c HubConfig) change() HubChange {
-	var change HubChange
-	if c.Retention != nil {
-		change.Age, change.Bytes = &c.Retention.Age, &c.Retention.Bytes
-	}
-	if c.Partitions != 0 {
-		change.Partitions = &c.Partitions
-	}
-	return change
 }

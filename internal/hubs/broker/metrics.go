@@ -58,23 +58,15 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help: "Number of receivers that have a place at a partition.",
 		}),
 	}
-	return m, m.register(registry)
-}
-
-func (m *metrics) register(registry prometheus.Registerer) error {
 	if registry == nil {
-		return nil
+		return m, nil
 	}
-	for _, c := range m.collectors() {
+	for _, c := range []prometheus.Collector{m.hubs, m.partitions, m.events, m.bytes, m.failures, m.repeats, m.receivers} {
 		if err := registry.Register(c); err != nil {
-			return fmt.Errorf("register metrics: %w", err)
+			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return nil
-}
-
-func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.hubs, m.partitions, m.events, m.bytes, m.failures, m.repeats, m.receivers}
+	return m, nil
 }
 
 func (m *metrics) forHub(name string) hubMetrics {

@@ -13,7 +13,7 @@ import (
 // MaxNameCharacters is the most that the name of a hub or group may have.
 const MaxNameCharacters = 256
 
-// nameRule is what a refused name is told.
+// nameRule ends the error for a name that is refused.
 const nameRule = "use 1 to 256 of letters, digits, '-', '_', '.' and '/', beginning and ending with a letter or digit"
 
 // ReservedNames are the first path segments that the HTTP listener keeps for itself. No
@@ -32,14 +32,6 @@ func checkHubName(name string) error {
 	}
 	if segment := auth.ReservedSegment(name); segment != "" {
 		return fmt.Errorf("hub %.64q: %w: behind %q addresses name a part of a hub, choose another word there", name, ErrReservedName, "/"+segment)
-	}
-	return nil
-}
-
-// checkGroupName is for groups other than $Default.
-func checkGroupName(name string) error {
-	if !wellFormed(name) {
-		return fmt.Errorf("consumer group %.64q: %w: %s", name, ErrInvalidName, nameRule)
 	}
 	return nil
 }
@@ -112,11 +104,6 @@ func nameOfHubKey(key string) string {
 func groupKeys(log string) string { return groupsPrefix + log + "/" }
 
 func groupKey(log, group string) string { return groupKeys(log) + segment(group) }
-
-func logOfGroupKey(key string) string {
-	log, _, _ := strings.Cut(strings.TrimPrefix(key, groupsPrefix), "/")
-	return log
-}
 
 // recordKeys are what services keep of one group, hubRecordKeys of all groups of a hub.
 func recordKeys(log, incarnation string) string { return hubRecordKeys(log) + incarnation + "/" }

@@ -90,7 +90,7 @@ func FuzzNames(f *testing.F) {
 	schema := regexp.MustCompile(`^([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9_\-./]*[A-Za-z0-9])$`)
 	storage := regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,119}$`)
 	f.Fuzz(func(t *testing.T, name string) {
-		ok := checkGroupName(name) == nil
+		ok := wellFormed(name)
 		if want := len(name) <= MaxNameCharacters && schema.MatchString(name); ok != want {
 			t.Fatalf("%q: allowed is %v, want %v", name, ok, want)
 		}

@@ -31,11 +31,11 @@ type PartitionInfo struct {
 
 // Partition tells what a partition holds.
 func (b *Broker) Partition(ctx context.Context, hub, partition string) (PartitionInfo, error) {
-	h, p, err := b.locate(hub, partition)
+	h, number, err := b.locate(hub, partition)
 	if err != nil {
 		return PartitionInfo{}, err
 	}
-	bounds, err := p.Bounds(ctx)
+	bounds, err := h.partitions[number].Bounds(ctx)
 	if err != nil {
 		return PartitionInfo{}, b.readError(h, partition, err)
 	}
@@ -66,32 +66,29 @@ func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) Partiti
 //
 // Errors: *NotFoundError, *eventlog.PositionError, and the engine's others.
 func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error) {
-	h, p, err := b.locate(hub, partition)
+	h, number, err := b.locate(hub, partition)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.group(ctx, h, group); err != nil {
+	if _, err := b.groups.get(ctx, h, group); err != nil {
 		return nil, err
 	}
-	cursor, err := p.Cursor(ctx, at)
+	cursor, err := h.partitions[number].Cursor(ctx, at)
 	if err != nil {
 		return nil, b.readError(h, partition, err)
 	}
 	return cursor, nil
 }
 
-// locate finds a partition by name.
-func (b *Broker) locate(name, partition string) (*hub, eventlog.Partition, error) {
-	h, err := b.find(name)
-	if err != nil {
-		return nil, nil, err
+// locate finds a hub and a partition of it by name.
+func (b *Broker) locate(name, partition string) (h *hub, number int, err error) {
+	if h, err = b.find(name); err != nil {
+		return nil, 0, err
 	}
-	number, err := h.partitionNumber(partition)
-	if err != nil {
-		return nil, nil, err
+	if number, err = h.partitionNumber(partition); err != nil {
+		return nil, 0, err
 	}
-	p, err := h.partition(number)
-	return h, p, err
+	return h, number, h.broken
 }
 
 // readError says of a hub that was deleted between finding and asking it what would
@@ -103,33 +100,17 @@ func (b *Broker) readError(h *hub, partition string, err error) error {
 	return fmt.Errorf("read %s/%s: %w", h.Name, partition, err)
 }
 
-func (h *hub) partition(number int) (eventlog.Partition, error) {
-	if h.broken != nil {
-		return nil, h.broken
-	}
-	return h.partitions[number], nil
-}
-
 // partitionNumber reads a partition's name: decimal, without sign or leading zeros, so
 // that each partition has one name only.
 func (h *hub) partitionNumber(id string) (int, error) {
-	n, ok := parsePartition(id)
-	if !ok || n >= h.Partitions {
+	n := 0
+	known := id != "" && len(id) <= 4 && (len(id) == 1 || id[0] != '0')
+	for i := 0; known && i < len(id); i++ {
+		known = '0' <= id[i] && id[i] <= '9'
+		n = 10*n + int(id[i]-'0')
+	}
+	if !known || n >= h.Partitions {
 		return 0, &NotFoundError{Kind: KindPartition, Hub: h.Name, Name: id, Partitions: h.Partitions}
 	}
 	return n, nil
-}
-
-func parsePartition(id string) (int, bool) {
-	if id == "" || len(id) > 4 || len(id) > 1 && id[0] == '0' {
-		return 0, false
-	}
-	n := 0
-	for i := range len(id) {
-		if id[i] < '0' || id[i] > '9' {
-			return 0, false
-		}
-		n = 10*n + int(id[i]-'0')
-	}
-	return n, true
 }

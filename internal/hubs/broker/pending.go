@@ -8,8 +8,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// Pending is a publication under way: it has its place behind all earlier ones of its
-// partition, and nothing is promised yet.
+// Pending is a publication under way: it comes behind all earlier ones of its partition, and
+// nothing is promised yet.
 type Pending struct {
 	broker    *Broker
 	hub       *hub
@@ -37,39 +37,28 @@ func (p *Pending) Wait(ctx context.Context) (Published, error) {
 }
 
 func (p *Pending) wait(ctx context.Context) (Published, error) {
-	if p.receipt == nil {
-		return p.waitForFlight(ctx)
+	var stored eventlog.Appended
+	var err error
+	switch {
+	case p.receipt != nil:
+		if stored, err = p.receipt.Wait(ctx); err == nil {
+			p.hub.metrics.published(p.count, p.bytes) // a flight counts what it stores itself
+		}
+	case p.flight == nil:
+		stored.First = eventlog.NoSequence
+	default:
+		if err = until(ctx, p.flight.landed); err != nil {
+			break
+		}
+		stored, err = p.flight.stored, p.flight.err
+		if stored.First += eventlog.Sequence(p.offset); p.offset < 0 { // it begins in an earlier one
+			stored = eventlog.Appended{First: eventlog.NoSequence}
+		}
 	}
-	stored, err := p.receipt.Wait(ctx)
 	if err != nil {
 		return Published{}, p.failure(err)
 	}
-	p.hub.metrics.published(p.count, p.bytes)
-	return p.published(stored), nil
-}
-
-// waitForFlight is for the publication of a producer. The flight counts what it stores.
-func (p *Pending) waitForFlight(ctx context.Context) (Published, error) {
-	if p.flight == nil {
-		return p.published(eventlog.Appended{First: eventlog.NoSequence}), nil
-	}
-	select {
-	case <-p.flight.landed:
-	case <-ctx.Done():
-		return Published{}, p.failure(context.Cause(ctx))
-	}
-	if p.flight.err != nil {
-		return Published{}, p.failure(p.flight.err)
-	}
-	stored := p.flight.stored
-	if stored.First += eventlog.Sequence(p.offset); p.offset < 0 { // it begins in an earlier one
-		stored = eventlog.Appended{First: eventlog.NoSequence}
-	}
-	return p.published(stored), nil
-}
-
-func (p *Pending) published(stored eventlog.Appended) Published {
-	return Published{Partition: strconv.Itoa(p.partition), First: stored.First, Time: stored.Time, Count: p.count}
+	return Published{Partition: strconv.Itoa(p.partition), First: stored.First, Time: stored.Time, Count: p.count}, nil
 }
 
 func (p *Pending) failure(err error) error {

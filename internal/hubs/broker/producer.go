@@ -47,15 +47,11 @@ type Producer struct {
 // Errors: ErrProducerFenced where no epoch is left, ErrOutOfOrder for a Last that is no
 // number, *NotFoundError, the store's and the engine's.
 func (b *Broker) Producer(ctx context.Context, hub, partition string, cfg ProducerConfig) (*Producer, error) {
-	h, p, err := b.locate(hub, partition)
+	h, number, err := b.locate(hub, partition)
 	if err != nil {
 		return nil, err
 	}
-	number, err := h.partitionNumber(partition)
-	if err != nil {
-		return nil, err
-	}
-	producer, err := b.ledgers.of(b, h, number, p).begin(ctx, cfg)
+	producer, err := b.ledgers.of(h, number).begin(ctx, cfg)
 	if err != nil {
 		return nil, b.gone(h, fmt.Errorf("begin producer of %s/%s: %w", h.Name, partition, err))
 	}
@@ -85,31 +81,23 @@ func (p *Producer) Last() int32 { return p.last }
 // patience failed, the same batch is to be submitted again, under the same numbers: also,
 // and above all, where it is unknown whether it was stored.
 func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Event) (*Pending, error) {
-	pending, err := p.submit(ctx, first, events)
-	if err != nil {
-		err = p.ledger.broker.gone(p.ledger.hub, pending.failure(err))
-		p.ledger.broker.metrics.failed(err)
-		return nil, err
-	}
-	return pending, nil
-}
-
-func (p *Producer) submit(ctx context.Context, first int32, events []eventlog.Event) (*Pending, error) {
 	l := p.ledger
 	batch := eventlog.Batch{Events: events}
 	pending := &Pending{broker: l.broker, hub: l.hub, partition: l.number, count: len(events), bytes: batch.Bytes()}
-	// Asked here because it may have to wait in memory before the engine sees it.
+	// The batch is checked here because it may have to wait in memory before the engine sees it.
+	err := checkKeys("", events)
 	switch {
 	case pending.count == 0:
-		return pending, eventlog.ErrEmptyBatch
+		err = eventlog.ErrEmptyBatch
 	case pending.bytes > eventlog.MaxBatchBytes:
-		return pending, tooLarge(pending)
+		err = tooLarge(pending)
+	case err == nil:
+		if err = l.submit(ctx, p, pending, first, events); err == nil {
+			return pending, nil
+		}
+		err = fmt.Errorf("producer %d: %w", p.account.id, err)
 	}
-	if err := checkKeys("", events); err != nil {
-		return pending, err
-	}
-	if err := l.submit(ctx, p, pending, first, events); err != nil {
-		return pending, fmt.Errorf("producer %d: %w", p.account.id, err)
-	}
-	return pending, nil
+	err = l.broker.gone(l.hub, pending.failure(err))
+	l.broker.metrics.failed(err)
+	return nil, err
 }

@@ -129,7 +129,7 @@ func (y *crashYard) work() {
 		case n < 17:
 			s.tryLowerEpoch()
 		case n < 18:
-			y.broker.tendLedgers(y.t.Context(), 0)
+			y.broker.ledgers.tend(y.t.Context(), 0)
 		default:
 			_, _ = y.broker.Publish(y.t.Context(), "orders", Target{}, events("plain"))
 		}
@@ -146,7 +146,7 @@ func (y *crashYard) end(engine *disk.Engine) {
 		after = y.mem.CutPower(y.rnd)
 	}
 	_ = engine.Close()
-	y.broker.settleLedgers(context.Background())
+	y.broker.ledgers.drain(context.Background())
 	y.mem = after
 	y.mem.SetRand(rand.New(rand.NewPCG(y.seed, y.rnd.Uint64())))
 }

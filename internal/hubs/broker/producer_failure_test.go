@@ -193,7 +193,7 @@ func TestEpochsOfOtherNodesFence(t *testing.T) {
 	y := newYard(t)
 	b, other := y.open(t), y.open(t)
 	mustCreate(t, b, "orders", 1)
-	testkit.Must(t, other.load(t.Context()))
+	testkit.Must(t, other.definitions.Load(t.Context()))
 	ours := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 	mustBegin(t, other, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(5))})
 	lower := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(3))})

@@ -1,23 +1,12 @@
 package broker
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-)
-
-const (
-	// maxProducers is how many producers a partition remembers.
-	maxProducers = 10_000
-	// producerLife is for how long one is remembered that is not used.
-	producerLife = 7 * 24 * time.Hour
 )
 
 // ledger is what is known of the producers of one partition: which epoch each is in and
@@ -33,7 +22,7 @@ const (
 //     batch of a producer is in the log either;
 //   - when an epoch begins, before its first batch, so that the lower ones stay fenced;
 //   - now and then, by the broker's Run, so that there is little to read: when there is
-//     something to tell, or the log has grown.
+//     something to write, or the log has grown.
 //
 // The account in memory moves only when the engine has said what became of a batch.
 // Where it could not say, the log is read again. When the batch is found there it is
@@ -49,37 +38,20 @@ type ledger struct {
 	hub       *hub
 	number    int
 	partition eventlog.Partition
-	limit     int
+	// accounts have a lock of their own, which is held for short moments, and never for I/O.
+	accounts accounts
 
 	// turn has room for the one who may begin an epoch, read the log and write the
-	// snapshot; it takes mu for short moments within.
+	// snapshot. All below is the turn holder's.
 	turn chan struct{}
-	// loaded, revision and saved are of the turn's holder: whether the snapshot and what
-	// is behind it was read, the snapshot's revision, and up to where it is true. So are
-	// savedBytes and savedChanges: how much the log held then, and which changes it has.
+	// loaded: the snapshot and what is behind it was read. revision is the snapshot's, saved is
+	// up to where it is true, savedBytes how much the log held then, and savedChanges which
+	// changes it has.
 	loaded       bool
 	revision     meta.Revision
 	saved        eventlog.Sequence
 	savedBytes   int64
 	savedChanges uint64
-
-	mu sync.Mutex
-	// All below is guarded by mu.
-
-	accounts map[int64]*account
-	// changes counts all that a snapshot would have to tell.
-	changes uint64
-	// seen: every batch below this number that was stored by a producer is in the
-	// accounts, but for flights that have not landed and those in doubt.
-	seen eventlog.Sequence
-}
-
-func newLedger(b *Broker, h *hub, number int, p eventlog.Partition) *ledger {
-	return &ledger{
-		broker: b, hub: h, number: number, partition: p, limit: maxProducers,
-		turn:     make(chan struct{}, 1),
-		accounts: make(map[int64]*account),
-	}
 }
 
 func (l *ledger) takeTurn(ctx context.Context) error {
@@ -102,178 +74,181 @@ func (l *ledger) begin(ctx context.Context, cfg ProducerConfig) (*Producer, erro
 	if err := l.load(ctx); err != nil {
 		return nil, err
 	}
-	if p := l.outranked(cfg); p != nil {
-		return p, nil
+	p := &Producer{ledger: l}
+	if p.account, p.last = l.accounts.outranked(cfg); p.account != nil {
+		p.epoch = *cfg.Epoch
+	} else {
+		a, release := l.accounts.halt(cfg.ID)
+		defer release()
+		if err := l.drain(ctx, a); err != nil {
+			return nil, err
+		}
+		if err := l.settleDoubt(ctx, a); err != nil {
+			return nil, err
+		}
+		fresh, kept, err := l.accounts.enter(a, cfg)
+		if err != nil {
+			return nil, fmt.Errorf("producer %d: %w", a.id, err)
+		}
+		if !kept {
+			if err := l.save(ctx); err != nil {
+				return nil, err
+			}
+		}
+		// Not what the account says by now: another node's epoch may have been faster.
+		p.account, p.epoch, p.last = a, fresh.epoch, fresh.last
 	}
-	a, release := l.halt(cfg.ID)
-	defer release()
-	if err := l.drain(ctx, a); err != nil {
-		return nil, err
-	}
-	fresh, err := l.enter(a, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("producer %d: %w", a.id, err)
-	}
-	if err := l.keep(ctx, a); err != nil {
-		return nil, err
-	}
-	return l.producer(a, fresh, cfg), nil // another node's may have been faster
-}
-
-func (l *ledger) producer(a *account, r record, cfg ProducerConfig) *Producer {
-	p := &Producer{ledger: l, account: a, epoch: r.epoch, last: r.last}
 	if cfg.Last != nil {
 		p.last = *cfg.Last
 	}
-	return p
+	return p, nil
 }
 
-// outranked gives a producer whose epoch is over, nil if it is not. Those in force are not
-// held up for it.
-func (l *ledger) outranked(cfg ProducerConfig) *Producer {
-	if cfg.ID == nil || cfg.Epoch == nil || *cfg.Epoch < 0 {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.accounts[*cfg.ID]
-	if a == nil || *cfg.Epoch >= a.epoch {
-		return nil
-	}
-	return l.producer(a, record{epoch: *cfg.Epoch, last: a.last}, cfg)
-}
-
-// halt stops a producer from sending anything more until it is released. One that is not
-// known gets an account, which is not in the ledger yet.
-func (l *ledger) halt(id *int64) (a *account, release func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if id == nil {
-		id = new(l.freeIDLocked())
-	}
-	if a = l.accounts[*id]; a == nil {
-		return &account{id: *id}, func() {}
-	}
-	a.halted = make(chan struct{})
-	return a, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		close(a.halted)
-		a.halted = nil
-	}
-}
-
-// maxID is beyond the ids that the broker chooses: a number of JavaScript holds no more.
-const maxID = 1 << 53
-
-// freeIDLocked chooses an id that nobody has.
-func (l *ledger) freeIDLocked() int64 {
+// submit lets a batch travel with a flight, or finds the flight that stores it already.
+func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first int32, events []eventlog.Event) error {
 	for {
-		if id := rand.Int64N(maxID); l.accounts[id] == nil {
-			return id
+		start, wait, err := l.accounts.submit(who, p, first, events)
+		switch {
+		case start != nil:
+			return l.start(ctx, start)
+		case wait != nil:
+			err = until(ctx, wait)
+		case err == nil:
+			return nil
+		case errors.Is(err, errDoubt), errors.Is(err, errForgotten):
+			err = l.recall(ctx, who.account)
 		}
-	}
-}
-
-// drain waits for what a halted producer has under way, and clears up how it ended.
-func (l *ledger) drain(ctx context.Context, a *account) error {
-	for {
-		l.mu.Lock()
-		air := a.air
-		l.mu.Unlock()
-		if air == nil {
-			return l.settleDoubt(ctx, a)
-		}
-		if err := until(ctx, air.landed); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// enter puts the rule of how an epoch begins into force.
-func (l *ledger) enter(a *account, cfg ProducerConfig) (record, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var present *record
-	if l.accounts[a.id] == a {
-		present = &a.record
+// recall takes a producer up again that was forgotten, and clears up its flight in doubt.
+func (l *ledger) recall(ctx context.Context, a *account) error {
+	if err := l.takeTurn(ctx); err != nil {
+		return err
 	}
-	fresh, err := begin(present, cfg)
-	if err != nil {
-		return record{}, err
-	}
-	if present == nil {
-		l.addLocked(a)
-		a.kept = fresh.epoch == 0 // as if it had never been here
-	} else if fresh.epoch != a.epoch {
-		a.kept = false
-	}
-	fresh.used = time.Now().Unix()
-	a.record = fresh
-	if !fresh.blank() {
-		l.changes++
-	}
-	return fresh, nil
+	defer l.endTurn()
+	return l.settleDoubt(ctx, l.accounts.remember(a))
 }
 
-// keep sees to it that the epoch outlasts a restart.
-func (l *ledger) keep(ctx context.Context, a *account) error {
-	l.mu.Lock()
-	kept := a.kept
-	l.mu.Unlock()
-	if kept {
+// until waits for a channel to be closed.
+func until(ctx context.Context, closed <-chan struct{}) error {
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// drain waits until nothing of a producer is in the air, or of any where a is nil.
+func (l *ledger) drain(ctx context.Context, a *account) error {
+	for f := l.accounts.inAir(a); f != nil; f = l.accounts.inAir(a) {
+		if err := until(ctx, f.landed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleDoubt reads the log for a flight in doubt and, where it is not found there,
+// sends it off again.
+func (l *ledger) settleDoubt(ctx context.Context, a *account) error {
+	f := l.accounts.doubtOf(a)
+	if f == nil {
 		return nil
 	}
-	return l.save(ctx)
-}
-
-// addLocked makes room for an account.
-func (l *ledger) addLocked(a *account) {
-	if len(l.accounts) >= l.limit {
-		l.forgetLocked()
+	bounds, err := l.partition.Bounds(ctx)
+	if err != nil {
+		return fmt.Errorf("look for what was stored: %w", err)
 	}
-	l.accounts[a.id] = a
+	if err := l.read(ctx, f.floor, bounds.Next); err != nil {
+		return fmt.Errorf("look for what was stored: %w", err)
+	}
+	again := l.accounts.resume(a)
+	if again == nil {
+		return nil
+	}
+	if err := l.start(ctx, again); err != nil {
+		return fmt.Errorf("store again what may not have been: %w", err)
+	}
+	if err := until(ctx, again.landed); err != nil {
+		return err
+	}
+	return again.err
 }
 
-// forgetLocked drops some of those who have nothing under way: first such that have
-// never stored anything nor fenced anyone, then those unused for longest. Several at a
-// time, since it has to look at all.
-func (l *ledger) forgetLocked() {
-	var idle []*account
-	for _, a := range l.accounts {
-		if a.idle() {
-			idle = append(idle, a)
+// read learns from the batches between two numbers. What is damaged is passed over: its
+// events are lost, and the producers of the others shall go on.
+func (l *ledger) read(ctx context.Context, from, to eventlog.Sequence) error {
+	for from < to {
+		err := l.readRun(ctx, &from, to)
+		damage, damaged := errors.AsType[*eventlog.CorruptError](err)
+		if !damaged {
+			return err
+		}
+		l.broker.log.Warn("producers of damaged events are not known", "hub", l.hub.Name, "partition", l.number, "error", err)
+		if damage.Next <= from {
+			return nil
+		}
+		from = damage.Next
+	}
+	return nil
+}
+
+// readRun reads until it is done or fails, and leaves in from how far it got.
+func (l *ledger) readRun(ctx context.Context, from *eventlog.Sequence, to eventlog.Sequence) error {
+	cursor, err := l.partition.Cursor(ctx, eventlog.At(*from))
+	if err != nil {
+		return err
+	}
+	defer cursor.Close()
+	for *from < to {
+		run, err := cursor.TryNext(ctx)
+		if err != nil || len(run.Events) == 0 {
+			return err
+		}
+		l.accounts.learn(run)
+		*from = cursor.At()
+	}
+	return nil
+}
+
+// start hands a flight to the engine and leaves it to a goroutine to wait for it: who
+// submitted it may lose patience, and those behind it must not depend on that. The
+// goroutine ends with the last answer of the engine, which gives one to every batch, at
+// the latest when it is closed; drain waits for it.
+func (l *ledger) start(ctx context.Context, f *flight) error {
+	receipt, err := l.partition.Submit(ctx, f.batch())
+	if err == nil {
+		go l.follow(f, receipt)
+		return nil
+	}
+	reported := err
+	if ctx.Err() != nil { // others may wait for it who have not lost patience
+		reported = fmt.Errorf("%w: its sender gave up", eventlog.ErrFenced)
+	}
+	l.accounts.crash(f, reported, false)
+	return err
+}
+
+// follow waits for a flight and starts what has gathered behind it, until nothing has.
+func (l *ledger) follow(f *flight, receipt eventlog.Receipt) {
+	for {
+		stored, err := receipt.Wait(context.Background())
+		if err != nil {
+			l.accounts.crash(f, err, !certain(err))
+			return
+		}
+		l.hub.metrics.published(f.count, f.bytes)
+		if f = l.accounts.land(f, stored); f == nil {
+			return
+		}
+		if receipt, err = l.partition.Submit(context.Background(), f.batch()); err != nil {
+			l.accounts.crash(f, err, false)
+			return
 		}
 	}
-	l.changes++
-	slices.SortFunc(idle, func(x, y *account) int {
-		return cmp.Or(cmp.Compare(x.worth(), y.worth()), cmp.Compare(x.used, y.used))
-	})
-	for _, a := range idle[:min(len(idle), 1+l.limit/16)] {
-		delete(l.accounts, a.id)
-	}
-}
-
-// forgetUnusedLocked drops those who did nothing for producerLife.
-func (l *ledger) forgetUnusedLocked(now time.Time) {
-	oldest := now.Add(-producerLife).Unix()
-	for id, a := range l.accounts {
-		if a.used < oldest && a.idle() {
-			delete(l.accounts, id)
-			l.changes++
-		}
-	}
-}
-
-// idle: nothing is under way.
-func (a *account) idle() bool { return a.air == nil && a.doubt == nil && a.halted == nil }
-
-// blank: it could as well not be known.
-func (r record) blank() bool { return r.epoch == 0 && r.none }
-
-func (r record) worth() int {
-	if r.blank() {
-		return 0
-	}
-	return 1
 }

@@ -51,6 +51,17 @@ type record struct {
 	used int64
 }
 
+// blank: it could as well not be known.
+func (r record) blank() bool { return r.epoch == 0 && r.none }
+
+// worth is 0 for a record that is forgotten before the others.
+func (r record) worth() int {
+	if r.blank() {
+		return 0
+	}
+	return 1
+}
+
 // begin is the rule of how an epoch begins. present is nil for a producer that is not
 // known.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -19,13 +20,18 @@ func (l *ledger) load(ctx context.Context) error {
 	}
 	err := mirror.Uncontested(ctx, func() error {
 		entry, err := l.broker.meta.Get(ctx, l.key())
-		if errors.Is(err, meta.ErrNotFound) {
-			return l.create(ctx)
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, meta.ErrNotFound) {
 			return fmt.Errorf("read producers: %w", err)
 		}
-		return l.restore(ctx, entry)
+		if err == nil {
+			return l.restore(ctx, entry)
+		}
+		bounds, err := l.partition.Bounds(ctx)
+		if err != nil {
+			return err
+		}
+		l.accounts.setSeen(bounds.Next) // there is nothing of producers in the log so far
+		return l.write(ctx)
 	})
 	l.loaded = err == nil
 	return err
@@ -33,154 +39,110 @@ func (l *ledger) load(ctx context.Context) error {
 
 func (l *ledger) key() string { return producerKey(l.hub.log, l.number) }
 
-// create writes the first snapshot: there is nothing of producers in the log so far.
-func (l *ledger) create(ctx context.Context) error {
-	bounds, err := l.partition.Bounds(ctx)
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	l.seen = bounds.Next
-	l.mu.Unlock()
-	return l.write(ctx)
-}
-
 func (l *ledger) restore(ctx context.Context, entry meta.Entry) error {
 	s, err := decodeSnapshot(entry.Value)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", entry.Key, err)
 	}
-	l.mu.Lock()
-	clear(l.accounts)
-	for id, r := range s.producers {
-		l.accounts[id] = &account{id: id, record: r, kept: true}
-	}
-	l.seen = s.upTo
-	l.mu.Unlock()
+	l.accounts.restore(s)
 	l.revision, l.saved = entry.Revision, s.upTo
-
 	bounds, err := l.partition.Bounds(ctx)
 	if err != nil {
 		return err
 	}
 	if bounds.Next < s.upTo {
-		return l.rewind(ctx, bounds.Next)
+		// Power loss makes a log shorter than it was where syncing is left to the operating
+		// system. What the snapshot says of producers is the best there is; but the numbers it
+		// is true for will be given again.
+		l.broker.log.Warn("the log is shorter than when its producers were last written down",
+			"hub", l.hub.Name, "partition", l.number, "end", bounds.Next, "was", l.saved)
+		l.accounts.setSeen(bounds.Next)
+		return l.write(ctx)
 	}
 	if err := l.read(ctx, s.upTo, bounds.Next); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seen = bounds.Next
+	l.accounts.setSeen(bounds.Next)
 	return nil
-}
-
-// rewind is for a log that is shorter than it was, as power loss makes it where syncing is
-// left to the operating system. What the snapshot says of producers is the best there is;
-// but the numbers it is true for will be given again.
-func (l *ledger) rewind(ctx context.Context, end eventlog.Sequence) error {
-	l.broker.log.Warn("the log is shorter than when its producers were last written down", "hub", l.hub.Name, "partition", l.number, "end", end, "was", l.saved)
-	l.mu.Lock()
-	l.seen = end
-	l.mu.Unlock()
-	return l.write(ctx)
 }
 
 // save writes the snapshot. Where another did so meanwhile, both count.
 func (l *ledger) save(ctx context.Context) error {
 	return mirror.Uncontested(ctx, func() error {
-		err := l.write(ctx)
-		if !errors.Is(err, meta.ErrConflict) {
-			return err
+		conflict := l.write(ctx)
+		if !errors.Is(conflict, meta.ErrConflict) {
+			return conflict
 		}
-		if err := l.merge(ctx); err != nil {
-			return err
+		// What is there may be our own: the answer to an earlier write can have been lost.
+		entry, err := l.broker.meta.Get(ctx, l.key())
+		if errors.Is(err, meta.ErrNotFound) {
+			l.revision = 0
+			return conflict
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("read producers: %w", err)
+		}
+		s, err := decodeSnapshot(entry.Value)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", entry.Key, err)
+		}
+		l.revision = entry.Revision
+		l.accounts.merge(s)
+		return conflict
 	})
 }
 
-// write stores the snapshot if it is still the one we know.
+// write stores the snapshot if it is still the one we know, and takes it back if the hub was
+// deleted under us; see wasDeleted.
 func (l *ledger) write(ctx context.Context) error {
-	s, changes := l.picture()
+	s, changes := l.accounts.snapshot()
 	revision, err := l.broker.meta.CompareAndSet(ctx, l.key(), l.revision, s.encode())
 	if err != nil {
 		return fmt.Errorf("write producers: %w", err)
 	}
 	l.revision, l.saved, l.savedChanges = revision, s.upTo, changes
-	l.mu.Lock()
-	for id := range s.producers { // only we begin epochs: they are as they were
-		l.accounts[id].kept = true
-	}
-	l.mu.Unlock()
-	return l.withdraw(ctx)
-}
-
-func (l *ledger) picture() (s snapshot, changes uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s = snapshot{upTo: l.floorLocked(), producers: make(map[int64]record, len(l.accounts))}
-	for id, a := range l.accounts {
-		if !a.blank() {
-			s.producers[id] = a.record
-		}
-	}
-	return s, l.changes
-}
-
-// withdraw takes the snapshot back if the hub was deleted under us; see wasDeleted.
-func (l *ledger) withdraw(ctx context.Context) error {
+	l.accounts.written(s)
 	if !l.broker.wasDeleted(ctx, l.hub) {
 		return nil
 	}
-	err := l.broker.meta.Delete(ctx, l.key(), l.revision)
-	if err != nil && !mirror.GoneOrChanged(err) {
+	if err := l.broker.meta.Delete(ctx, l.key(), l.revision); err != nil && !mirror.GoneOrChanged(err) {
 		return fmt.Errorf("withdraw producers of deleted hub %q: %w", l.hub.Name, err)
 	}
 	return eventlog.ErrRemoved
 }
 
-// merge takes in what another has written, maybe ourselves without having learnt of it.
-func (l *ledger) merge(ctx context.Context) error {
-	entry, err := l.broker.meta.Get(ctx, l.key())
-	if errors.Is(err, meta.ErrNotFound) {
-		l.revision = 0
+// tend brings the snapshot up to the end of the log, if that is worth it: where a producer has done
+// something, or more than slack bytes are behind the snapshot.
+func (l *ledger) tend(ctx context.Context, slack int64) error {
+	if err := l.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer l.endTurn()
+	if err := l.load(ctx); err != nil {
+		return err
+	}
+	// While there is doubt, the snapshot cannot move, and its producer may not come back.
+	for _, a := range l.accounts.doubtful() {
+		if err := l.settleDoubt(ctx, a); err != nil {
+			return err
+		}
+	}
+	// In this order: what is below the bounds and of a producer has landed by now, or is
+	// in the air or in doubt, which the floor allows for.
+	bounds, err := l.partition.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	floor, changes := l.accounts.advance(bounds.Next, time.Now())
+	// Where the log is smaller than it was, retention has removed some, and nobody knows by how
+	// much it has grown.
+	small := bounds.Bytes >= l.savedBytes && bounds.Bytes-l.savedBytes <= slack
+	if changes == l.savedChanges && (floor == l.saved || small) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read producers: %w", err)
+	if err := l.save(ctx); err != nil {
+		return err
 	}
-	s, err := decodeSnapshot(entry.Value)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", entry.Key, err)
-	}
-	l.revision = entry.Revision
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seen = min(l.seen, s.upTo)
-	for id, theirs := range s.producers {
-		a := l.accounts[id]
-		if a == nil {
-			a = &account{id: id, record: record{epoch: -1}}
-			l.addLocked(a)
-		}
-		if theirs.epoch > a.epoch {
-			a.record, a.kept = theirs, true
-		}
-	}
+	l.savedBytes = bounds.Bytes
 	return nil
-}
-
-// floorLocked is the number below which all that producers stored is in the accounts.
-func (l *ledger) floorLocked() eventlog.Sequence {
-	floor := l.seen
-	for _, a := range l.accounts {
-		if a.air != nil {
-			floor = min(floor, a.air.floor)
-		}
-		if a.doubt != nil {
-			floor = min(floor, a.doubt.floor)
-		}
-	}
-	return floor
 }

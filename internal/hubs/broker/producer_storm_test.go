@@ -27,7 +27,7 @@ func TestProducerStorm(t *testing.T) {
 			case <-done:
 				return
 			default:
-				b.tendLedgers(t.Context(), 0)
+				b.ledgers.tend(t.Context(), 0)
 			}
 		}
 	})

@@ -316,33 +316,33 @@ func TestProducersAreForgotten(t *testing.T) {
 	mustCreate(t, b, "orders", 1)
 	old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000)), Last: atZero})
 	mustStore(t, old, 0, "a")
-	l := old.ledger
+	l := &old.ledger.accounts
 	l.limit = 20
 	for id := range int64(100) { // they store nothing, and are forgotten first
 		mustBegin(t, b, "orders", ProducerConfig{ID: &id})
 	}
-	if n := len(l.accounts); n > l.limit {
+	if n := len(l.byID); n > l.limit {
 		t.Errorf("%d are remembered", n)
 	}
 	mustStore(t, old, 0, "a")
 	l.mu.Lock()
-	l.accounts[1000].used = 0 // long ago
+	l.byID[1000].used = 0 // long ago
 	l.mu.Unlock()
 	for id := range int64(100) {
 		mustStore(t, mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(1))}), 1, "x")
 	}
-	if n := len(l.accounts); n > l.limit || l.accounts[1000] != nil {
+	if n := len(l.byID); n > l.limit || l.byID[1000] != nil {
 		t.Errorf("%d are remembered", n)
 	}
 	if stored := mustStore(t, old, 0, "a"); stored.First != eventlog.NoSequence {
 		t.Errorf("a repeat is stored: %+v", stored)
 	}
 	mustStore(t, old, 1, "b")
-	if n := len(l.accounts); n > l.limit {
+	if n := len(l.byID); n > l.limit {
 		t.Errorf("%d are remembered", n)
 	}
 	l.mu.Lock()
-	delete(l.accounts, 1000)
+	delete(l.byID, 1000)
 	l.mu.Unlock()
 	again := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000)), Epoch: new(int16(2)), Last: new(int32(1))})
 	mustStore(t, again, 2, "c")

@@ -43,26 +43,21 @@ type Published struct {
 //
 // Errors: *NotFoundError, ErrKeyTooLong, ErrInvalidKey, and the engine's. After eventlog.ErrUncertain
 // or ctx's own error the events may be stored or not; after any other they are not.
-func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (Published, error) {
-	p, err := b.publish(ctx, hub, to, events)
+func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (stored Published, err error) {
+	var p Pending
+	if err = prepare(hub, to, events); err == nil {
+		err = eventlog.Again(func() (err error) {
+			if p, err = b.submit(ctx, hub, to, events); err == nil {
+				stored, err = p.wait(ctx)
+			}
+			return err
+		}, eventlog.ErrFenced, eventlog.ErrRemoved)
+		err = b.gone(p.hub, err)
+	}
 	if err != nil {
 		b.metrics.failed(err)
 	}
-	return p, err
-}
-
-func (b *Broker) publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (stored Published, err error) {
-	if err := prepare(hub, to, events); err != nil {
-		return Published{}, err
-	}
-	var p Pending
-	err = eventlog.Again(func() (err error) {
-		if p, err = b.submit(ctx, hub, to, events); err == nil {
-			stored, err = p.wait(ctx)
-		}
-		return err
-	}, eventlog.ErrFenced, eventlog.ErrRemoved)
-	return stored, b.gone(p.hub, err)
+	return stored, err
 }
 
 // Submit is Publish without the waiting, for who has several publications under way. The
@@ -76,7 +71,18 @@ func (b *Broker) publish(ctx context.Context, hub string, to Target, events []ev
 // come behind what was submitted meanwhile. So who wants order waits for all that is
 // under way and then sends again, from the first that was refused.
 func (b *Broker) Submit(ctx context.Context, hub string, to Target, events []eventlog.Event) (*Pending, error) {
-	p, err := b.submitAgain(ctx, hub, to, events)
+	var p Pending
+	err := prepare(hub, to, events)
+	if err == nil {
+		// Where a hub was deleted and made anew between finding and using it, this goes on with the
+		// new one. Nothing overtakes anything by that: what is under way to the old one is lost
+		// with it.
+		err = eventlog.Again(func() (err error) {
+			p, err = b.submit(ctx, hub, to, events)
+			return err
+		}, eventlog.ErrFenced, eventlog.ErrRemoved)
+		err = b.gone(p.hub, err)
+	}
 	if err != nil {
 		b.metrics.failed(err)
 		return nil, err
@@ -84,26 +90,25 @@ func (b *Broker) Submit(ctx context.Context, hub string, to Target, events []eve
 	return &p, nil
 }
 
-// submitAgain goes on with the new incarnation where a hub was deleted and made anew
-// between finding and using it. Nothing overtakes anything by that: what is under way to
-// the old one is lost with it.
-func (b *Broker) submitAgain(ctx context.Context, hub string, to Target, events []eventlog.Event) (p Pending, err error) {
-	if err := prepare(hub, to, events); err != nil {
-		return Pending{}, err
-	}
-	err = eventlog.Again(func() (err error) {
-		p, err = b.submit(ctx, hub, to, events)
-		return err
-	}, eventlog.ErrFenced, eventlog.ErrRemoved)
-	return p, b.gone(p.hub, err)
-}
-
-// prepare checks the keys and fills them in.
+// prepare checks the keys, and gives that of the target to the events that have none, all sharing
+// one copy.
 func prepare(hub string, to Target, events []eventlog.Event) error {
 	if err := checkKeys(to.Key, events); err != nil {
 		return fmt.Errorf("publish to hub %.64q: %w", hub, err)
 	}
-	fillKeys(events, to.Key)
+	if to.Key == "" {
+		return nil
+	}
+	var shared []byte
+	for i := range events {
+		if len(events[i].Key) > 0 {
+			continue
+		}
+		if shared == nil {
+			shared = []byte(to.Key)
+		}
+		events[i].Key = shared
+	}
 	return nil
 }
 
@@ -121,16 +126,15 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	if p.partition, err = h.choose(to, events); err != nil {
 		return p, err
 	}
-	partition, err := h.partition(p.partition)
-	if err != nil {
-		return p, err
+	if h.broken != nil {
+		return p, h.broken
 	}
 	batch := eventlog.Batch{Events: events}
 	p.bytes = batch.Bytes() // first: what is appended belongs to the engine
 	if p.bytes > eventlog.MaxBatchBytes {
 		return p, p.failure(tooLarge(&p))
 	}
-	if p.receipt, err = partition.Submit(ctx, batch); err != nil {
+	if p.receipt, err = h.partitions[p.partition].Submit(ctx, batch); err != nil {
 		return p, p.failure(err)
 	}
 	return p, nil
@@ -175,38 +179,16 @@ func checkKey[T string | []byte](key T, valid bool) error {
 	if len(key) <= MaxKeyCharacters {
 		return nil
 	}
-	if n := characters(key); n > MaxKeyCharacters {
-		return fmt.Errorf("%w: %d characters, use at most %d", ErrKeyTooLong, n, MaxKeyCharacters)
+	characters := 0
+	for i := range len(key) { // utf8.RuneCount would copy the bytes
+		if utf8.RuneStart(key[i]) {
+			characters++
+		}
+	}
+	if characters > MaxKeyCharacters {
+		return fmt.Errorf("%w: %d characters, use at most %d", ErrKeyTooLong, characters, MaxKeyCharacters)
 	}
 	return nil
-}
-
-// characters counts those of valid UTF-8. utf8.RuneCount would copy the bytes.
-func characters[T string | []byte](key T) int {
-	n := 0
-	for i := range len(key) {
-		if utf8.RuneStart(key[i]) {
-			n++
-		}
-	}
-	return n
-}
-
-// fillKeys gives the key to the events that have none, all sharing one copy.
-func fillKeys(events []eventlog.Event, key string) {
-	if key == "" {
-		return
-	}
-	var shared []byte
-	for i := range events {
-		if len(events[i].Key) > 0 {
-			continue
-		}
-		if shared == nil {
-			shared = []byte(key)
-		}
-		events[i].Key = shared
-	}
 }
 
 // choose picks the partition.
@@ -224,13 +206,11 @@ func (h *hub) choose(to Target, events []eventlog.Event) (int, error) {
 }
 
 // commonKey is the key that all events have of their own; empty if there is none.
-func commonKey(events []eventlog.Event) []byte {
-	if len(events) == 0 || len(events[0].Key) == 0 {
-		return nil
-	}
-	key := events[0].Key
-	for i := range events[1:] {
-		if !bytes.Equal(events[1+i].Key, key) {
+func commonKey(events []eventlog.Event) (key []byte) {
+	for i := range events {
+		if i == 0 {
+			key = events[0].Key
+		} else if !bytes.Equal(events[i].Key, key) {
 			return nil
 		}
 	}

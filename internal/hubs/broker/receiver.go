@@ -45,21 +45,21 @@ type Receiver struct {
 // The cursor comes first and the place last: who cannot read evicts nobody, and one that
 // begins at the end misses nothing that is published from then on.
 func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
-	h, p, err := b.locate(cfg.Hub, cfg.Partition)
+	h, number, err := b.locate(cfg.Hub, cfg.Partition)
 	if err != nil {
 		return nil, err
 	}
-	group, err := b.group(ctx, h, cfg.Group)
+	group, err := b.groups.get(ctx, h, cfg.Group)
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := p.Cursor(ctx, cfg.At)
+	cursor, err := h.partitions[number].Cursor(ctx, cfg.At)
 	if err != nil {
 		return nil, b.readError(h, cfg.Partition, err)
 	}
 	r := &Receiver{
 		Cursor: cursor, claim: claim{cfg.Name, cfg.Epoch}, evict: cfg.Evict,
-		hub: h.Name, partition: cfg.Partition, log: p,
+		hub: h.Name, partition: cfg.Partition, log: h.partitions[number],
 		slots: b.slots, at: slotID{log: h.log, group: group.Name, partition: cfg.Partition},
 	}
 	if err := b.slots.take(ctx, r); err != nil {

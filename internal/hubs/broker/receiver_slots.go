@@ -39,10 +39,6 @@ type slot struct {
 	seated []*Receiver
 }
 
-func newSlots(seats prometheus.Gauge) *slots {
-	return &slots{seats: seats, all: make(map[slotID]*slot)}
-}
-
 // take lets a receiver in, or says why not. Whom it evicts has been told when it returns.
 func (ps *slots) take(ctx context.Context, r *Receiver) error {
 	p := ps.come(r.at)

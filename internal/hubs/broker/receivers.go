@@ -18,7 +18,7 @@ func (b *Broker) Receivers(ctx context.Context, hub, group string) ([]ReceiverIn
 	if err != nil {
 		return nil, err
 	}
-	g, err := b.group(ctx, h, group)
+	g, err := b.groups.get(ctx, h, group)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // registry is the hubs that users see, made from the definitions that this node knows. Readers take
-// no lock: live is never changed, but replaced as a whole.
+// no lock: the map is never changed, but replaced as a whole.
 type registry struct {
 	engine  eventlog.Engine
 	metrics *metrics
@@ -45,6 +45,15 @@ func (r *registry) find(name string) *hub { return (*r.live.Load())[fold(name)] 
 // all gives every hub that users see.
 func (r *registry) all() map[string]*hub { return *r.live.Load() }
 
+// byLog gives every hub that users see by the name of its log.
+func (r *registry) byLog() map[string]*hub {
+	byLog := make(map[string]*hub)
+	for _, h := range r.all() {
+		byLog[h.log] = h
+	}
+	return byLog
+}
+
 // show makes what users see follow the definitions, in one step.
 func (r *registry) show(updates []mirror.Update[definition]) {
 	live := maps.Clone(*r.live.Load())
@@ -61,8 +70,8 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 	r.metrics.count(live)
 }
 
-// assemble makes the hub of a definition; old is what stood in its place, nil if
-// nothing did.
+// assemble makes the hub of a definition; old is the one that had its name before, nil if
+// none did.
 func (r *registry) assemble(old *hub, def definition) *hub {
 	h := &hub{Hub: def.hub(), log: def.Log}
 	if old != nil && old.log == def.Log {
@@ -73,20 +82,16 @@ func (r *registry) assemble(old *hub, def definition) *hub {
 		}
 		h.turn, h.metrics = new(atomic.Uint64), r.metrics.forHub(h.Name)
 	}
-	h.partitions, h.broken = r.open(h)
-	return h
-}
-
-// open also gives the engine a changed retention, of which the newest call counts; calls are in the
-// order of the revisions, as those of show are.
-func (r *registry) open(h *hub) ([]eventlog.Partition, error) {
-	partitions := make([]eventlog.Partition, h.Partitions)
-	for i := range partitions {
+	// This also gives the engine a changed retention, of which the newest call counts; calls are in
+	// the order of the revisions, as those of show are.
+	h.partitions = make([]eventlog.Partition, 0, h.Partitions)
+	for i := range h.Partitions {
 		p, err := r.engine.Partition(eventlog.PartitionID{Log: h.log, Number: i}, h.Retention)
 		if err != nil {
-			return nil, fmt.Errorf("open partition %d of hub %q: %w", i, h.Name, err)
+			h.partitions, h.broken = nil, fmt.Errorf("open partition %d of hub %q: %w", i, h.Name, err)
+			break
 		}
-		partitions[i] = p
+		h.partitions = append(h.partitions, p)
 	}
-	return partitions, nil
+	return h
 }
