@@ -43,8 +43,6 @@ var large = map[string]string{
 	"internal/functions/circuit/Member":  undivided,
 	"internal/functions/notify/Service":  undivided,
 	"internal/functions/runner/Registry": undivided,
-	"internal/hubs/broker/Broker":        undivided,
-	"internal/hubs/broker/ledger":        undivided,
 	"internal/hubs/groups/Registry":      undivided,
 	"internal/storage/disk/partition":    undivided,
 	"server/Config":                      definition,
