@@ -1,6 +1,7 @@
 package logtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -29,6 +30,10 @@ const (
 type Op struct {
 	Kind OpKind
 	ID   eventlog.PartitionID // of OpRemove the log alone
+	// N numbers the operations of this kind, beginning with 1; that of an OpWait is its OpSubmit's.
+	N int
+	// At is where the cursor of an OpNext stands.
+	At eventlog.Sequence
 }
 
 // Faulty is an engine that fails on purpose, in the manner of vfs.Faulty and metatest.Faulty.
@@ -46,7 +51,7 @@ func NewFaulty(inner eventlog.Engine) *Faulty {
 }
 
 // Inject has f called before each operation, in place of an f given earlier; nil ends it. An error of f's is
-// returned instead of doing the operation; one of Unheard's after it was done. f may block, which holds up
+// returned instead of doing the operation; see also Unheard and Refused. f may block, which holds up
 // that operation alone, and is called by many goroutines at once.
 func (f *Faulty) Inject(inject func(Op) error) {
 	f.mu.Lock()
@@ -78,15 +83,21 @@ func Unheard(err error) error { return &unheard{err} }
 
 type unheard struct{ error }
 
-// do does an operation, or what was injected.
-func (f *Faulty) do(op Op, do func() error) error {
+// Refused has the batch of an OpSubmit not submitted, and lets its receipt end in err.
+func Refused(err error) error { return &refused{err} }
+
+type refused struct{ error }
+
+// do does an operation, or what was injected. It numbers op, unless it has a number.
+func (f *Faulty) do(op *Op, do func() error) error {
 	f.mu.Lock()
 	f.counts[op.Kind]++
+	op.N = cmp.Or(op.N, f.counts[op.Kind])
 	inject := f.inject
 	f.mu.Unlock()
 	var injected error
 	if inject != nil {
-		injected = inject(op)
+		injected = inject(*op)
 	}
 	lost, isUnheard := errors.AsType[*unheard](injected)
 	if injected != nil && !isUnheard {
@@ -100,7 +111,7 @@ func (f *Faulty) do(op Op, do func() error) error {
 
 // Partition implements eventlog.Engine.
 func (f *Faulty) Partition(id eventlog.PartitionID, r eventlog.Retention) (p eventlog.Partition, err error) {
-	err = f.do(Op{OpPartition, id}, func() error {
+	err = f.do(&Op{Kind: OpPartition, ID: id}, func() error {
 		p, err = f.Engine.Partition(id, r)
 		return err
 	})
@@ -112,7 +123,7 @@ func (f *Faulty) Partition(id eventlog.PartitionID, r eventlog.Retention) (p eve
 
 // Remove implements eventlog.Engine.
 func (f *Faulty) Remove(ctx context.Context, log string) error {
-	return f.do(Op{OpRemove, eventlog.PartitionID{Log: log}}, func() error { return f.Engine.Remove(ctx, log) })
+	return f.do(&Op{Kind: OpRemove, ID: eventlog.PartitionID{Log: log}}, func() error { return f.Engine.Remove(ctx, log) })
 }
 
 type faultyPartition struct {
@@ -122,18 +133,28 @@ type faultyPartition struct {
 }
 
 func (p *faultyPartition) Submit(ctx context.Context, b eventlog.Batch) (r eventlog.Receipt, err error) {
-	err = p.f.do(Op{OpSubmit, p.id}, func() error {
+	op := &Op{Kind: OpSubmit, ID: p.id}
+	err = p.f.do(op, func() error {
 		r, err = p.Partition.Submit(ctx, b)
 		return err
 	})
-	if err != nil {
+	refusal, isRefused := errors.AsType[*refused](err)
+	switch {
+	case isRefused:
+		return &faultyReceipt{Receipt: refusal, p: p, n: op.N}, nil
+	case err != nil:
 		return nil, err
 	}
-	return &faultyReceipt{r, p}, nil
+	return &faultyReceipt{Receipt: r, p: p, n: op.N}, nil
+}
+
+// Wait implements eventlog.Receipt.
+func (r *refused) Wait(context.Context) (eventlog.Appended, error) {
+	return eventlog.Appended{}, r.error
 }
 
 func (p *faultyPartition) Bounds(ctx context.Context) (b eventlog.Bounds, err error) {
-	err = p.f.do(Op{OpBounds, p.id}, func() error {
+	err = p.f.do(&Op{Kind: OpBounds, ID: p.id}, func() error {
 		b, err = p.Partition.Bounds(ctx)
 		return err
 	})
@@ -141,11 +162,11 @@ func (p *faultyPartition) Bounds(ctx context.Context) (b eventlog.Bounds, err er
 }
 
 func (p *faultyPartition) Trim(ctx context.Context, below eventlog.Sequence) error {
-	return p.f.do(Op{OpTrim, p.id}, func() error { return p.Partition.Trim(ctx, below) })
+	return p.f.do(&Op{Kind: OpTrim, ID: p.id}, func() error { return p.Partition.Trim(ctx, below) })
 }
 
 func (p *faultyPartition) Cursor(ctx context.Context, at eventlog.Position) (c eventlog.Cursor, err error) {
-	err = p.f.do(Op{OpCursor, p.id}, func() error {
+	err = p.f.do(&Op{Kind: OpCursor, ID: p.id}, func() error {
 		c, err = p.Partition.Cursor(ctx, at)
 		return err
 	})
@@ -158,10 +179,11 @@ func (p *faultyPartition) Cursor(ctx context.Context, at eventlog.Position) (c e
 type faultyReceipt struct {
 	eventlog.Receipt
 	p *faultyPartition
+	n int // of its OpSubmit
 }
 
 func (r *faultyReceipt) Wait(ctx context.Context) (a eventlog.Appended, err error) {
-	err = r.p.f.do(Op{OpWait, r.p.id}, func() error {
+	err = r.p.f.do(&Op{Kind: OpWait, ID: r.p.id, N: r.n}, func() error {
 		a, err = r.Receipt.Wait(ctx)
 		return err
 	})
@@ -183,7 +205,7 @@ func (c *faultyCursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 }
 
 func (c *faultyCursor) next(ctx context.Context, next func(context.Context) (eventlog.Run, error)) (run eventlog.Run, err error) {
-	err = c.p.f.do(Op{OpNext, c.p.id}, func() error {
+	err = c.p.f.do(&Op{Kind: OpNext, ID: c.p.id, At: c.At()}, func() error {
 		run, err = next(ctx)
 		return err
 	})
@@ -192,6 +214,6 @@ func (c *faultyCursor) next(ctx context.Context, next func(context.Context) (eve
 
 // Close counts once, however often it is called.
 func (c *faultyCursor) Close() (err error) {
-	c.close.Do(func() { err = c.p.f.do(Op{OpClose, c.p.id}, c.Cursor.Close) })
+	c.close.Do(func() { err = c.p.f.do(&Op{Kind: OpClose, ID: c.p.id}, c.Cursor.Close) })
 	return err
 }

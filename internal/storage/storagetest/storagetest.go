@@ -1,0 +1,97 @@
+// Package storagetest gives tests both contracts of storage: the real engine on a file system in
+// memory, and a meta store in memory, each behind a double that fails when it is told to.
+//
+//	s := storagetest.Open(t, storagetest.Config{})
+//	b, err := broker.Open(t.Context(), broker.Config{Engine: s.Engine, Meta: s.Meta})
+//	s.Meta.Inject(func(op metatest.Op) error { … })      // until Inject nothing fails
+//	s.Engine.Fail(eventlog.ErrNoSpace, logtest.OpSubmit)
+//	s.Restart(t)                                         // another engine on the same files
+//
+// Tests that want a broker as well take hubstest, which stands on this.
+package storagetest
+
+import (
+	"cmp"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// Storage is what services keep events and entries in.
+type Storage struct {
+	// Engine is over the engine that runs now, Meta over Memory.
+	Engine *logtest.Faulty
+	Meta   *metatest.Faulty
+	// Memory is the meta store without the double: what a test changes here is counted nowhere.
+	Memory *metatest.Memory
+
+	cfg Config
+}
+
+// Config is that of the engine.
+type Config = disk.Config
+
+// Open opens storage until the test ends. What cfg leaves out is for tests: files in memory,
+// segments of 64 KiB, a log that nobody reads.
+func Open(t testing.TB, cfg Config) *Storage {
+	t.Helper()
+	if cfg.FS == nil {
+		cfg.FS = vfs.NewMem()
+	}
+	cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, 64<<10)
+	cfg.Log = cmp.Or(cfg.Log, testkit.Quiet())
+	s := &Storage{Memory: metatest.NewMemory(), cfg: cfg}
+	s.Meta = metatest.NewFaulty(s.Memory)
+	s.start(t)
+	return s
+}
+
+// Restart closes the engine and opens another on the same files. The entries stay.
+func (s *Storage) Restart(t testing.TB) {
+	t.Helper()
+	testkit.Must(t, s.Engine.Close())
+	s.start(t)
+}
+
+func (s *Storage) start(t testing.TB) {
+	t.Helper()
+	engine, err := disk.Open(s.cfg)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Check(t, engine.Close()) })
+	s.Engine = logtest.NewFaulty(engine)
+}
+
+// Node gives other doubles over the same storage: what is injected there concerns nobody else.
+func (s *Storage) Node() *Storage {
+	return &Storage{Engine: logtest.NewFaulty(s.Engine), Meta: metatest.NewFaulty(s.Memory), Memory: s.Memory, cfg: s.cfg}
+}
+
+// Events makes an event of each message.
+func Events(messages ...string) []eventlog.Event {
+	events := make([]eventlog.Event, len(messages))
+	for i, m := range messages {
+		events[i].Message = []byte(m)
+	}
+	return events
+}
+
+// ReadAll gives the messages from where a cursor stands to the end, and closes it.
+func ReadAll(t testing.TB, c eventlog.Cursor) (messages []string) {
+	t.Helper()
+	defer c.Close()
+	for {
+		run, err := c.TryNext(t.Context())
+		testkit.Must(t, err)
+		if len(run.Events) == 0 {
+			return messages
+		}
+		for _, e := range run.Events {
+			messages = append(messages, string(e.Message))
+		}
+	}
+}
