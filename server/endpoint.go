@@ -17,23 +17,14 @@ import (
 // standardPorts need not be named in an endpoint: clients take them by themselves.
 var standardPorts = map[string]string{"amqp": "5672", "amqps": "5671", "http": "80", "https": "443"}
 
-// preferences are the listeners that a connection string may point at, best first. A plain
-// one is the simplest here and the worst elsewhere.
-func preferences(development bool) []string {
-	if development {
-		return []string{"amqp", "amqps", "https", "http"}
-	}
-	return []string{"amqps", "amqp", "https", "http"}
-}
-
 // connectTo gives the part of a connection string that says where the yard is: the best
 // listener among those that clients elsewhere can reach or, in development, here.
 func (o openListeners) connectTo(host string) auth.ConnectionString {
-	development := o.development()
-	best := preferences(development)
 	reachable := slices.Clone(o)
-	if !development {
+	best := []string{"amqp", "amqps", "https", "http"} // plain is the simplest here, and the worst elsewhere
+	if !o.development() {
 		reachable = slices.DeleteFunc(reachable, func(d openListener) bool { return d.OnLoopback() })
+		best = []string{"amqps", "amqp", "https", "http"}
 	}
 	if len(reachable) == 0 {
 		return auth.ConnectionString{Endpoint: "sb://localhost/"}

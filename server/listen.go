@@ -24,19 +24,16 @@ func (e *ListenerError) Error() string {
 
 func (e *ListenerError) Unwrap() error { return e.Err }
 
-// openListener is a listener with its listener. Its address is the one that it is bound to.
+// openListener is a listener of the configuration with its socket. Its address is the bound one.
 type openListener struct {
 	config.Listener
 	listener net.Listener
 }
 
-// url is what clients are told. The schemes are the listeners' names.
-func (d openListener) url() string { return d.Name + "://" + d.Address }
-
 // openListeners are the listeners of one yard.
 type openListeners []openListener
 
-// listen opens the addresses of all listeners, or none and tells of each that could not be.
+// listen opens all listeners, or none; the error names each that could not be opened.
 func listen(cfg Config) (openListeners, error) {
 	var open openListeners
 	var problems []error
@@ -61,7 +58,11 @@ func listen(cfg Config) (openListeners, error) {
 func listenAt(cfg Config, asked config.Listener) (openListener, error) {
 	listener, err := net.Listen(network(asked.Address), asked.Address)
 	if err != nil {
-		return openListener{}, &ListenerError{asked.Name, asked.Address, withoutAddress(err)}
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err // which leaves the address out
+		}
+		return openListener{}, &ListenerError{asked.Name, asked.Address, err}
 	}
 	// A name may mean anything by the time it is looked up; what counts is what the
 	// listener is bound to.
@@ -93,22 +94,13 @@ func network(address string) string {
 	return "tcp6"
 }
 
-// CheckAddress tells why a listener could not be opened at an address; nil if it could.
+// CheckAddress is the error of opening a listener at an address.
 func CheckAddress(address string) error {
 	listener, err := net.Listen(network(address), address)
 	if err != nil {
 		return err
 	}
 	return listener.Close()
-}
-
-// withoutAddress leaves the place out of an error that is told with it.
-func withoutAddress(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
 }
 
 func (c Config) listeners() []config.Listener {
@@ -122,15 +114,7 @@ func (o openListeners) close() {
 	}
 }
 
-// development tells whether nobody but this machine can reach the yard.
+// development: nobody but this machine can reach the yard.
 func (o openListeners) development() bool {
 	return !slices.ContainsFunc(o, func(d openListener) bool { return !d.OnLoopback() })
-}
-
-func (o openListeners) addresses() map[string]string {
-	all := map[string]string{}
-	for _, listener := range o {
-		all[listener.Name] = listener.url()
-	}
-	return all
 }

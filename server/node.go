@@ -13,8 +13,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// NodeFile holds the id under which a yard takes part in the groups of its own functions. It is the data folder's, which only one yard can have open, so that
-// a yard which was killed takes up soon what it had before; and it outlives the machine's name, which is another in each container.
+// NodeFile holds the id under which a yard takes part in the groups of its own functions. It belongs
+// to the data folder, which only one yard can have open: a yard that was killed takes up at once what
+// it had before, even if the machine's name has changed, as it does with each container.
 const NodeFile = "node"
 
 var nodeID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
@@ -28,17 +29,10 @@ func node(dataDir string) (string, error) {
 	if id := strings.TrimSpace(string(kept)); nodeID.MatchString(id) {
 		return id, nil
 	}
-	id := runner.NewInstance(machine())
+	machine, _ := os.Hostname() // the id begins with it, if there is one
+	id := runner.NewInstance(machine)
 	if err := replaceFile(vfs.OS(dataDir), NodeFile, id+"\n"); err != nil {
 		return "", fmt.Errorf("keep this node's id: %w", err)
 	}
 	return id, nil
-}
-
-func machine() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return name
 }

@@ -58,7 +58,7 @@ func (s *Server) Addresses() map[string]string {
 	return maps.Clone(s.addresses)
 }
 
-// Access tells what clients need to be let in. It is empty before Started.
+// Access is what clients need to be let in. It is empty before Started.
 func (s *Server) Access() Access {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,11 +70,15 @@ func (s *Server) Access() Access {
 // requests drain, delivery to webhooks stops, dead letters, topics, access, the broker, the
 // engine, the meta store.
 func (s *Server) Run(ctx context.Context) (err error) {
-	if err := s.claim(); err != nil {
-		return err
+	s.mu.Lock()
+	used := s.used
+	s.used = true
+	s.mu.Unlock()
+	if used {
+		return ErrUsed
 	}
 	defer close(s.ended)
-	// The addresses first: nothing is touched if another yard, or whoever, has one.
+	// The addresses first: nothing is touched if another program has one of them.
 	open, err := listen(s.cfg)
 	if err != nil {
 		return err
@@ -83,41 +87,25 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	y, err := openYard(ctx, s.cfg, open)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // told to stop before it had begun
+			return nil // stopped before it had started
 		}
 		return err
 	}
 	defer func() { err = errors.Join(err, y.close()) }()
-	return s.serve(ctx, y, open)
-}
-
-// serve runs all parts until ctx ends.
-func (s *Server) serve(ctx context.Context, y *yard, open openListeners) error {
-	inside := newInside(y, open.connectTo(s.cfg.Host).Endpoint)
-	listeners, err := s.newListeners(inside)
+	in := newInside(y, open.connectTo(s.cfg.Host).Endpoint)
+	listeners, err := s.newListeners(in)
 	if err != nil {
 		return err
 	}
-	defer inside.close()
-	s.announce(open, inside)
+	defer in.close()
+	addresses := map[string]string{}
+	for _, d := range open {
+		addresses[d.Name] = d.Name + "://" + d.Address // the schemes are the listeners' names
+	}
+	s.mu.Lock()
+	s.addresses, s.access, s.inside = addresses, y.reported, in
+	s.mu.Unlock()
+	close(s.started)
 	parts := y.parts(service.Part{Name: "listeners", Run: listeners.run, Stop: listeners.stop})
 	return service.Group{Parts: parts, Grace: s.cfg.Grace, Log: s.cfg.Log}.Run(ctx)
-}
-
-// announce tells the world that the yard serves.
-func (s *Server) announce(open openListeners, in *inside) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.addresses, s.access, s.inside = open.addresses(), in.yard.reported, in
-	close(s.started)
-}
-
-func (s *Server) claim() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.used {
-		return ErrUsed
-	}
-	s.used = true
-	return nil
 }
