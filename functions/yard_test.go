@@ -23,18 +23,6 @@ import (
 	"github.com/eventyard/eventyard/servertest"
 )
 
-// eventually polls, as there are real goroutines and a real yard to wait for.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // run runs a host until it is stopped or the test ends.
 func run(t *testing.T, h *functions.Host) (stop func()) {
 	t.Helper()
@@ -114,7 +102,7 @@ func TestInAYardOnlyTheGuiltyArePutAway(t *testing.T) {
 		testkit.Must(t, client.Hub("orders").Send(t.Context(), ev))
 	}
 	stop := run(t, host)
-	eventually(t, "everything is done or put away", func() bool {
+	testkit.Eventually(t, "everything is done or put away", func() bool {
 		s := host.Status()
 		return len(s) == 1 && s[0].Done == 196 && s[0].Poisoned == 4
 	})
@@ -170,9 +158,9 @@ func TestInAYardTheCircuitIsShared(t *testing.T) {
 	state := func(h *functions.Host, want string) func() bool {
 		return func() bool { s := h.Status(); return len(s) == 1 && s[0].Circuit.State == want }
 	}
-	eventually(t, "it opens", state(a, "open"))
+	testkit.Eventually(t, "it opens", state(a, "open"))
 	b, _ := start("b")
-	eventually(t, "another host sees it", state(b, "open"))
+	testkit.Eventually(t, "another host sees it", state(b, "open"))
 	stopA()
 	dropped := a.Status()[0].Dropped
 	if dropped > 5 {
@@ -182,8 +170,8 @@ func TestInAYardTheCircuitIsShared(t *testing.T) {
 	down = false
 	mu.Unlock()
 	testkit.Must(t, b.Resume(t.Context(), "bill"))
-	eventually(t, "all the rest is done", func() bool { return b.Status()[0].Done == 100-dropped && b.Status()[0].Lag == 0 })
-	eventually(t, "it is told, which may come a little later than the events", func() bool {
+	testkit.Eventually(t, "all the rest is done", func() bool { return b.Status()[0].Done == 100-dropped && b.Status()[0].Lag == 0 })
+	testkit.Eventually(t, "it is told, which may come a little later than the events", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Contains(reported, "a open") && slices.Contains(reported, "b open") && slices.Contains(reported, "b closed")
@@ -207,7 +195,7 @@ func TestInAYardAProgramIsCalledOverHTTP(t *testing.T) {
 	host.Handle("resize", functions.HTTP(program.URL+"/resize", functions.HTTPConfig{}), functions.Binding{Hub: "images"})
 	defer run(t, host)()
 	testkit.Must(t, client.Hub("images").Send(t.Context(), event.Text("{}"), event.Text("{}")))
-	eventually(t, "both are done", func() bool { s := host.Status(); return len(s) == 1 && s[0].Done == 2 })
+	testkit.Eventually(t, "both are done", func() bool { s := host.Status(); return len(s) == 1 && s[0].Done == 2 })
 }
 
 // F4: without the poison hub Run says so at once, and how to make it.
@@ -382,7 +370,7 @@ func TestInAYardAPoisonEventIsStoredExactlyOnceWhereverItsWriterDies(t *testing.
 					_ = host("a", &mortal{Store: store, die: n, made: made, kill: cancel}).Run(ctx)
 					next := host("b", store)
 					stop := run(t, next)
-					eventually(t, "all is done", func() bool {
+					testkit.Eventually(t, "all is done", func() bool {
 						list, err := store.Checkpoints(t.Context(), processor.Group{Namespace: client.Namespace(), Hub: name, Group: "$Default"})
 						return err == nil && len(list) == 1 && list[0].Sequence == 4
 					})

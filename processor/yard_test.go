@@ -38,18 +38,6 @@ func (c *tally) count() int {
 	return c.n
 }
 
-// eventually polls, as there are real processes' goroutines and sockets to wait for.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // owned is how many partitions an instance reads.
 func owned(p *processor.Processor) (n int) {
 	for _, s := range p.Status() {
@@ -88,15 +76,15 @@ func TestTwoInstancesShareAYardsHubAndAPlannedMoveRepeatsNothing(t *testing.T) {
 		}
 	}
 	a, stopA := start("a")
-	eventually(t, "a reads all", func() bool { return owned(a) == 4 })
+	testkit.Eventually(t, "a reads all", func() bool { return owned(a) == 4 })
 	send()
-	eventually(t, "a handles all", func() bool { return seen.count() == sent })
+	testkit.Eventually(t, "a handles all", func() bool { return seen.count() == sent })
 	b, stopB := start("b")
-	eventually(t, "a and b share", func() bool { send(); return owned(a) == 2 && owned(b) == 2 })
-	eventually(t, "both handle all", func() bool { return seen.count() >= sent })
+	testkit.Eventually(t, "a and b share", func() bool { send(); return owned(a) == 2 && owned(b) == 2 })
+	testkit.Eventually(t, "both handle all", func() bool { return seen.count() >= sent })
 	stopA()
-	eventually(t, "b reads all", func() bool { send(); return owned(b) == 4 })
-	eventually(t, "b handles all", func() bool { return seen.count() >= sent })
+	testkit.Eventually(t, "b reads all", func() bool { send(); return owned(b) == 4 })
+	testkit.Eventually(t, "b handles all", func() bool { return seen.count() >= sent })
 	stopB()
 	for part, seqs := range seen.seqs {
 		testkit.Slices(t, seqs, upTo(int64(sent/4)), "partition %s: handled: of %d", part, sent/4)
@@ -119,9 +107,9 @@ func TestInspectReadsAYardsTableAndAStartAtTheEndIsKept(t *testing.T) {
 	ended := make(chan error, 1)
 	seen := &tally{seqs: map[string][]int64{}}
 	go func() { ended <- p.Run(ctx, seen.handle) }()
-	eventually(t, "both are read", func() bool { return owned(p) == 2 })
+	testkit.Eventually(t, "both are read", func() bool { return owned(p) == 2 })
 	send("1")
-	eventually(t, "what is new is handled", func() bool { return seen.count() == 2 })
+	testkit.Eventually(t, "what is new is handled", func() bool { return seen.count() == 2 })
 	table := inspectYard(t, orders)
 	if i := table.Instances; len(i) != 1 || i[0].ID != "a" || !i[0].Present || i[0].Partitions != 2 || i[0].Renewed.IsZero() {
 		t.Errorf("instances %+v", i)

@@ -6,12 +6,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
@@ -48,7 +46,7 @@ func TestStoppingDoesNotWaitForAnOpenCircuit(t *testing.T) {
 	cfg.Functions = []Function{{Name: "billing", Hub: "orders", Endpoint: new(hook.URL), Retries: new(admin.Retries(0)), Breaker: new("1/30s")}}
 	r := start(t, cfg)
 	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `[{"body":{"n":1}},{"body":{"n":2}},{"body":{"n":3}}]`)
-	until(t, "the circuit opens", func() bool {
+	testkit.Eventually(t, "the circuit opens", func() bool {
 		return strings.Contains(r.want(http.StatusOK, "GET", "/api/v1/circuits", ""), `"state":"open"`)
 	})
 	r.shutdown()
@@ -56,7 +54,7 @@ func TestStoppingDoesNotWaitForAnOpenCircuit(t *testing.T) {
 	hook.status.Store(http.StatusOK)
 	r = start(t, cfg)
 	r.want(http.StatusOK, "POST", "/api/v1/functions/billing/resume", "")
-	until(t, "the rest is handled", func() bool {
+	testkit.Eventually(t, "the rest is handled", func() bool {
 		return strings.Contains(r.want(http.StatusOK, "GET", "/api/v1/functions/billing", ""), `"lag":0`)
 	})
 }
@@ -133,7 +131,7 @@ func TestALinkResumesBehindAProxy(t *testing.T) {
 		t.Errorf("%d have resumed, %d came late", resumed.Load(), late.Load())
 	}
 	chat.await(chat.got, `"type":"Eventyard.CircuitClosed"`)
-	until(t, "the rest is handled", func() bool {
+	testkit.Eventually(t, "the rest is handled", func() bool {
 		return strings.Contains(r.want(http.StatusOK, "GET", "/api/v1/functions/billing", ""), `"lag":0`)
 	})
 }
@@ -184,15 +182,5 @@ func TestFunctionsAndNoticesThatMakeNoSense(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 		_ = os.RemoveAll(cfg.DataDir)
-	}
-}
-
-// until waits for something that other goroutines bring about.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("in vain: %s", what)
-		}
 	}
 }

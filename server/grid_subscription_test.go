@@ -1,17 +1,16 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/api/eventgrid"
 
 	"github.com/eventyard/eventyard/internal/grid/handshake"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -30,9 +29,9 @@ func (o oracle) Validate(ctx context.Context, s topics.Subscription, _, _, _ str
 }
 
 // definitions is a yard that has nothing but them, and its log.
-func definitions(t *testing.T, answer oracle) (*yard, *logText) {
+func definitions(t *testing.T, answer oracle) (*yard, *testkit.Buffer) {
 	t.Helper()
-	text := &logText{}
+	text := &testkit.Buffer{}
 	quiet := slog.New(slog.DiscardHandler)
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: quiet})
 	testkit.Must(t, err)
@@ -59,24 +58,6 @@ func (y *yard) makeTopic(t *testing.T, name string) {
 	t.Helper()
 	_, err := y.topics.EnsureTopic(t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: name}})
 	testkit.Must(t, err)
-}
-
-// logText is a log to look at.
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logText) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // ensuring makes configured subscriptions in the background until the test ends.

@@ -1,34 +1,14 @@
 package amqp
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
-
-// lockedBuffer is a log to look into.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
 
 // A handler that panics costs its connection, and nothing else.
 func TestPanics(t *testing.T) {
@@ -75,7 +55,7 @@ func TestPanics(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var log lockedBuffer
+			var log testkit.Buffer
 			f := serve(t, tt.make(), func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 			p := f.raw()
 			tt.provoke(p)

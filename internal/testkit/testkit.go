@@ -7,8 +7,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // T is what Must and Check need of a test; property tests have a type of their own.
@@ -88,4 +90,36 @@ func (c errorCounter) Write(line []byte) (int, error) {
 		c.log.errors.Add(1)
 	}
 	return len(line), nil
+}
+
+// Buffer is written by several goroutines and read by a test.
+type Buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// patience is how long Eventually waits: long enough for a machine under load.
+const patience = time.Minute
+
+// Eventually polls until something is so. It is for tests with sockets and processes, which run in
+// real time; others use testing/synctest.
+func Eventually(t T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("in vain for " + patience.String() + ": " + what)
+		}
+	}
 }

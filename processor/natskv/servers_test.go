@@ -61,7 +61,7 @@ func startCluster(t *testing.T) []*server.Server {
 		routes += "nats://" + s.ClusterAddr().String()
 		all = append(all, s)
 	}
-	until(t, "the cluster has no leader", func() bool {
+	testkit.Eventually(t, "the cluster has no leader", func() bool {
 		for _, s := range all {
 			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == 3 {
 				return true
@@ -70,17 +70,6 @@ func startCluster(t *testing.T) []*server.Server {
 		return false
 	})
 	return all
-}
-
-// until asks again and again until something is so. What is waited for is other programs'
-// doing, which nothing tells of.
-func until(t *testing.T, otherwise string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(otherwise)
-		}
-	}
 }
 
 // dial connects to all of the servers.

@@ -27,7 +27,7 @@ func TestStoreKeepsTheContractOnACluster(t *testing.T) { // P8
 	stopped := leaderOf(t, servers, bucket)
 	stopServer(servers[stopped])
 	left := append(append([]*server.Server{}, servers[:stopped]...), servers[stopped+1:]...)
-	until(t, "two of three servers choose no leader", func() bool {
+	testkit.Eventually(t, "two of three servers choose no leader", func() bool {
 		s, err := natskv.New(t.Context(), dial(t, left...), natskv.Config{Bucket: bucket})
 		if err != nil {
 			return false

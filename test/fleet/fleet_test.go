@@ -113,7 +113,7 @@ func (f *fleet) run(cmd *exec.Cmd) io.Reader {
 	f.t.Helper()
 	out, err := cmd.StdoutPipe()
 	testkit.Must(f.t, err)
-	var complaints lockedBuffer
+	var complaints testkit.Buffer
 	cmd.Stderr = &complaints
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	testkit.Must(f.t, cmd.Start())
@@ -294,22 +294,4 @@ func (f *fleet) logHandovers(byPartition map[string][]*call) {
 		}
 	}
 	f.t.Logf("the longest a partition stood still between two owners, none of them killed: %v", worst)
-}
-
-// lockedBuffer takes what a process complains about.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

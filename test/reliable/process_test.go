@@ -3,14 +3,12 @@
 package reliable
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +21,7 @@ type process struct {
 	name       string
 	cmd        *exec.Cmd
 	out        io.Reader
-	complaints lockedBuffer
+	complaints testkit.Buffer
 	// gone is closed when it has ended; err is read after that.
 	gone chan struct{}
 	err  error
@@ -118,22 +116,4 @@ func (p *process) alive() bool {
 	default:
 		return true
 	}
-}
-
-// lockedBuffer takes what a process complains about.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

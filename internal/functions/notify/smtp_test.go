@@ -26,6 +26,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // postOffice is a real mail server.
@@ -361,9 +362,9 @@ func TestMailIsSentAgainUntilTheServerTakesIt(t *testing.T) {
 	s := w.open()
 	stop := w.run(s)
 	w.circuits.set("resize", opened(breaker.Record{}, "i1"))
-	eventually(t, func() bool { return len(p.delivered()) > 0 })
+	testkit.Eventually(t, "what the server sees", func() bool { return len(p.delivered()) > 0 })
 	w.circuits.set("resize", closed(w.circuits.get("resize"), "Ada"))
-	eventually(t, func() bool { return len(p.delivered()) > 1 })
+	testkit.Eventually(t, "what the server sees", func() bool { return len(p.delivered()) > 1 })
 	stop()
 	first, end := readMail(t, p.delivered()[0].raw), readMail(t, p.delivered()[1].raw)
 	if cuts < 4 || !strings.Contains(first.subject, "resize has stopped") || !strings.Contains(end.subject, "resize was resumed by Ada") {
@@ -376,15 +377,6 @@ func TestMailIsSentAgainUntilTheServerTakesIt(t *testing.T) {
 	}
 	if _, err := readToken(s.secret, strings.TrimPrefix(links[0], yardURL+PathPrefix)); err != nil {
 		t.Error(err)
-	}
-}
-
-func eventually(t *testing.T, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come to pass")
-		}
 	}
 }
 
