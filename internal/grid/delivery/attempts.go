@@ -38,15 +38,6 @@ func (a *attempts) add(size int, r AttemptRecord) {
 	a.next = (a.next + 1) % size
 }
 
-// newestFirst gives a copy.
-func (a *attempts) newestFirst() []AttemptRecord {
-	all := make([]AttemptRecord, 0, len(a.ring))
-	for i := range a.ring {
-		all = append(all, a.ring[(a.next+len(a.ring)-1-i)%len(a.ring)])
-	}
-	return all
-}
-
 // Attempts gives the newest first.
 func (s *Service) Attempts(subscription string) ([]AttemptRecord, error) {
 	l, err := s.lane(subscription)
@@ -55,7 +46,12 @@ func (s *Service) Attempts(subscription string) ([]AttemptRecord, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.attempts.newestFirst(), nil
+	a := &l.attempts
+	all := make([]AttemptRecord, 0, len(a.ring))
+	for i := range a.ring {
+		all = append(all, a.ring[(a.next+len(a.ring)-1-i)%len(a.ring)])
+	}
+	return all, nil
 }
 
 // note remembers a request.

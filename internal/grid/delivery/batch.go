@@ -40,13 +40,6 @@ type batch struct {
 	tally                 tally
 }
 
-// begin forgets the last job.
-func (b *batch) begin() {
-	b.terms, b.endpoint, b.probe, b.probed, b.held = b.lane.terms, nil, false, false, false
-	clear(b.items)
-	b.items = b.items[:0]
-}
-
 // take moves up to choreEvents from a list.
 func (b *batch) take(from *[]*item) bool {
 	n := min(len(*from), choreEvents)

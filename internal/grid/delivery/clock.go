@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// clock wakes lanes and endpoints at the times they ask for. There is one timer for all of
-// them and one goroutine, Run's: ten thousand lanes that wait for an hour cost as many entries
-// in a heap.
+// clock wakes lanes and endpoints at the times they ask for. There is one timer for all of them and
+// one goroutine, Run's: ten thousand lanes that wait for an hour cost as many entries in a heap.
 type clock struct {
 	// kick tells the goroutine that the first alarm has changed.
 	kick chan struct{}
@@ -49,10 +48,7 @@ func (c *clock) set(a *alarm, at time.Time) {
 		heap.Push(&c.alarms, a)
 	}
 	if !at.IsZero() && a.position == 0 {
-		select {
-		case c.kick <- struct{}{}:
-		default:
-		}
+		nudge(c.kick)
 	}
 }
 
@@ -61,24 +57,19 @@ func (c *clock) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		timer.Reset(c.ring(time.Now()))
+		now := time.Now()
+		who, wait := c.due(now)
+		if who != nil {
+			who.wake(now)
+			continue
+		}
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.kick:
 		case <-timer.C:
 		}
-	}
-}
-
-// ring wakes everybody whose time has come, and says how long it is until the next.
-func (c *clock) ring(now time.Time) time.Duration {
-	for {
-		who, wait := c.due(now)
-		if who == nil {
-			return wait
-		}
-		who.wake(now)
 	}
 }
 

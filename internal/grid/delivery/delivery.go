@@ -1,9 +1,12 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +29,7 @@ var ErrNotFound = errors.New("subscription is not being delivered")
 // ErrNotPull: the subscription is pushed; it cannot be received from.
 var ErrNotPull = errors.New("subscription is not one to receive from")
 
-// Topics is what it asks of the definitions.
+// Topics is what delivery needs of the definitions.
 type Topics interface {
 	Snapshot() *topics.Snapshot
 	OnChange(f func()) (stop func())
@@ -34,7 +37,7 @@ type Topics interface {
 	DisableAt(ctx context.Context, id, url, why string) error
 }
 
-// Broker is what it asks of the broker, for source hubs.
+// Broker is what delivery needs of the broker, for source hubs.
 type Broker interface {
 	Namespace() string
 	Hub(name string) (broker.Hub, error)
@@ -53,7 +56,7 @@ type Dead interface {
 	Put(ctx context.Context, sub *topics.Subscription, deliveries []pending.Delivery) error
 }
 
-// Config is what it works with.
+// Config is what the service works with.
 type Config struct {
 	Meta      meta.Store
 	Topics    Topics
@@ -63,8 +66,8 @@ type Config struct {
 	RetryLogs *retrylog.Logs
 	// Probation says when endpoints are put aside.
 	Probation retry.Probation
-	// QueueEvents and QueueBytes bound what one lane has in memory (zero: 1,000 and 1 MiB), MemoryBytes all
-	// of them together (zero: 64 MiB).
+	// QueueEvents and QueueBytes bound what one lane has in memory (zero: 1,000 and 1 MiB),
+	// MemoryBytes all of them together (zero: 64 MiB).
 	QueueEvents, QueueBytes, MemoryBytes int
 	// Attempts is how many are remembered for each subscription; zero: 50.
 	Attempts int
@@ -86,25 +89,16 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	set := func(n *int, fallback int) {
-		if *n == 0 {
-			*n = fallback
-		}
-	}
-	set(&c.QueueEvents, defaultQueueEvents)
-	set(&c.QueueBytes, defaultQueueBytes)
-	set(&c.MemoryBytes, defaultMemoryBytes)
-	set(&c.Attempts, defaultAttempts)
-	if c.Grace == 0 {
-		c.Grace = defaultGrace
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.QueueEvents = cmp.Or(c.QueueEvents, defaultQueueEvents)
+	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
+	c.MemoryBytes = cmp.Or(c.MemoryBytes, defaultMemoryBytes)
+	c.Attempts = cmp.Or(c.Attempts, defaultAttempts)
+	c.Grace = cmp.Or(c.Grace, defaultGrace)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
 }
 
-// Service is it. All methods but Run may be called by many goroutines at once.
+// Service delivers the events of all subscriptions. All methods but Run may be called by many goroutines at once.
 type Service struct {
 	cfg     Config
 	log     *slog.Logger
@@ -114,11 +108,11 @@ type Service struct {
 	budget  *budget
 	pumps   pumps
 	late    lates
-	// complained is the second in which an unreadable event was last told of.
+	// complained is the second in which an unreadable event was last logged.
 	complained atomic.Int64
 	// stopping is closed when Run is to end.
 	stopping chan struct{}
-	// changed and unsaved tell Run's goroutine that definitions have changed, or marks have moved.
+	// changed and unsaved notify Run's goroutine that definitions have changed, or marks have moved.
 	changed, unsaved chan struct{}
 
 	reconciler *reconciler // Run's goroutine's, and Open's before
@@ -170,11 +164,7 @@ func (s *Service) lane(subscription string) (*lane, error) {
 func (s *Service) allLanes() []*lane {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	lanes := make([]*lane, 0, len(s.lanes))
-	for _, l := range s.lanes {
-		lanes = append(lanes, l)
-	}
-	return lanes
+	return slices.Collect(maps.Values(s.lanes))
 }
 
 // Probe ends the probation of a subscription's endpoint now.
@@ -189,7 +179,8 @@ func (s *Service) Probe(subscription string) error {
 	return nil
 }
 
-// Redeliver puts pending deliveries on their subscription's parked log: durable when it returns nil, and drained first.
+// Redeliver puts pending deliveries into their subscriptions' parked logs, which are drained first.
+// They are durable when it returns nil.
 func (s *Service) Redeliver(ctx context.Context, deliveries []pending.Delivery) error {
 	groups := make(map[string][]pending.Delivery)
 	for _, p := range deliveries {
@@ -211,8 +202,8 @@ func (s *Service) Redeliver(ctx context.Context, deliveries []pending.Delivery) 
 	return nil
 }
 
-// unreadable tells of an event that cannot be understood, and is passed: each is counted, and
-// one a second is written to the log.
+// unreadable reports an event that cannot be understood, and is passed: each is counted, and one a
+// second is written to the log.
 func (s *Service) unreadable(log *slog.Logger, n int64, err error) {
 	s.metrics.unreadable.Inc()
 	now, last := time.Now().Unix(), s.complained.Load()
@@ -224,10 +215,29 @@ func (s *Service) unreadable(log *slog.Logger, n int64, err error) {
 // saveSoon has the cursors written within a second.
 func (s *Service) saveSoon() { nudge(s.unsaved) }
 
-// nudge leaves word for a goroutine that may have been told already.
+// nudge notifies a goroutine, unless a notification waits for it already.
 func nudge(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// How long is waited before something that failed (storage, mostly) is tried again: longer
+// each time in a row.
+const (
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+)
+
+// pause waits, and tells whether it was not interrupted.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
-// endpoint is what is known of one place that lanes send to: its health, shared by all of them
+// endpoint is what is known of one address that lanes send to: its health, shared by all of them
 // (G7).
 //
 // On probation nothing goes out. When its time is over it is vacant: one lane, the prober,
@@ -101,9 +101,9 @@ func (e *endpoint) wake(now time.Time) {
 	}
 }
 
-// report tells the endpoint what came of a request. What was on its way when probation began
-// counts only if it succeeded: then the endpoint is well. A probe that was answered with a
-// refusal which is no sign of illness has shown the same.
+// report notes what came of a request. What was on its way when probation began counts only if it
+// succeeded: then the endpoint is well. A probe that was answered with a refusal which is no sign of
+// illness has shown the same.
 func (e *endpoint) report(l *lane, probe bool, o retry.Outcome, now time.Time) {
 	if o == retry.Delivered && e.well.Load() {
 		return
@@ -143,24 +143,19 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 	if before.Until.Equal(after.Until) {
 		return
 	}
-	e.notify(l, before, after)
-	for _, other := range lanes {
-		if other != l { // l looks for itself when it is done
-			other.poke(now)
-		}
-	}
-}
-
-// notify writes a change to the log: once, not for each event.
-func (e *endpoint) notify(l *lane, before, after retry.Health) {
 	log := e.s.log.With("subscription", l.termsNow().sub.Name, "source", l.source.label)
-	switch {
+	switch { // once, not for each event
 	case after.Until.IsZero():
 		log.Info("endpoint is well again", "after", time.Since(before.Since).Round(time.Millisecond))
 	case before.Until.IsZero():
 		log.Info("endpoint is put on probation", "outcome", after.Last, "failures", after.Failures, "until", after.Until)
 	default:
 		log.Info("endpoint stays on probation", "outcome", after.Last, "since", after.Since, "until", after.Until)
+	}
+	for _, other := range lanes {
+		if other != l { // l looks for itself when it is done
+			other.poke(now)
+		}
 	}
 }
 

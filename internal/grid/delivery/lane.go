@@ -294,11 +294,14 @@ func (l *lane) adopt(t *terms, e *endpoint, now time.Time) (*terms, *endpoint) {
 // end is the lane's, with its subscription. What it has in memory is nobody's any more.
 func (l *lane) end() *endpoint {
 	l.mu.Lock()
-	items := append(append(l.memory.clear(), l.pull.drop()...), l.stock.keep()...)
+	items := append(l.memory.clear(), l.stock.keep()...)
+	for _, h := range l.pull.held {
+		items = append(items, h.item)
+	}
 	for _, it := range items {
 		l.memory.letGo(it)
 	}
-	l.gone, l.stock = true, stock{}
+	l.gone, l.stock, l.pull.held = true, stock{}, nil
 	for _, t := range l.tracks {
 		t.version++
 		t.joined.Store(false)

@@ -63,13 +63,6 @@ func (s *lates) took(k key) bool {
 	return ok
 }
 
-func appendKeys(keys []key, items []*item) []key {
-	for _, it := range items {
-		keys = append(keys, keyOf(&it.Delivery))
-	}
-	return keys
-}
-
 // awaitLate waits for what comes of a request after all. The retries are on their way; when they
 // fall due they find the marks. What was given up has no retry, and is not marked: a redriven
 // event is another matter.

@@ -15,8 +15,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// group is whose readers of a source hub ours are. They have no epoch and take no place: the
-// broker's cursors, unlike its receivers, keep nobody out.
+// group is the consumer group in which a source hub is read. The readers have no epoch and take no
+// slot: the broker's cursors, unlike its receivers, keep nobody out.
 const group = "$Default"
 
 // errGone: the source is not there, or another has its name.
@@ -42,21 +42,17 @@ type reading struct {
 
 // openOrigin finds the origin of subscriptions, and its resource id.
 func openOrigin(cfg *Config, snap *topics.Snapshot, s *topics.Subscription) (origin, string, error) {
-	if s.Source.Hub != "" {
-		return openHub(cfg, s)
+	if s.Source.Hub == "" {
+		t := snap.Topics[auth.Fold(s.Source.Topic)]
+		if t == nil || t.ID != s.SourceID {
+			return nil, "", errGone
+		}
+		log, err := cfg.Topics.Log(t)
+		if err != nil {
+			return nil, "", fmt.Errorf("open the log of topic %s: %w", t.Name, err)
+		}
+		return &topicOrigin{log: log, form: t.Schema.Form(), resource: t.Resource}, t.Resource, nil
 	}
-	t := snap.Topics[auth.Fold(s.Source.Topic)]
-	if t == nil || t.ID != s.SourceID {
-		return nil, "", errGone
-	}
-	log, err := cfg.Topics.Log(t)
-	if err != nil {
-		return nil, "", fmt.Errorf("open the log of topic %s: %w", t.Name, err)
-	}
-	return &topicOrigin{log: log, form: t.Schema.Form(), resource: t.Resource}, t.Resource, nil
-}
-
-func openHub(cfg *Config, s *topics.Subscription) (origin, string, error) {
 	h, err := cfg.Broker.Hub(s.Source.Hub)
 	if isNotFound(err) || err == nil && topics.HubID(h) != s.SourceID {
 		return nil, "", errGone

@@ -69,14 +69,6 @@ func (p *pullers) notify(ready bool) {
 	}
 }
 
-// listen gives what is closed when there is something.
-func (p *pullers) listen() <-chan struct{} {
-	if p.arrived == nil {
-		p.arrived = make(chan struct{})
-	}
-	return p.arrived
-}
-
 // hold puts an item into a receiver's hands.
 func (p *pullers) hold(token string, h hold) {
 	if p.held == nil {
@@ -139,16 +131,6 @@ func newToken(id string) string { return id + "." + rand.Text() }
 func isToken(id, token string) bool {
 	prefix, secret, ok := strings.Cut(token, ".")
 	return ok && prefix == id && len(secret) == len(rand.Text())
-}
-
-// drop takes everything that is held.
-func (p *pullers) drop() []*item {
-	var items []*item
-	for _, h := range p.held {
-		items = append(items, h.item)
-	}
-	p.held = nil
-	return items
 }
 
 // Receive gives up to max events of a pull subscription: at once where there are any, else when
@@ -232,7 +214,10 @@ func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
 	if len(got) > 0 {
 		return got, nil, nil
 	}
-	return nil, l.pull.listen(), nil
+	if l.pull.arrived == nil {
+		l.pull.arrived = make(chan struct{})
+	}
+	return nil, l.pull.arrived, nil
 }
 
 // receivableLocked tells whether there is something to be handed out.

@@ -44,7 +44,7 @@ func (s *Service) Settle(ctx context.Context, subscription string, how Settlemen
 	case Release:
 		err = st.release(ctx, delay)
 	case Reject:
-		err = st.reject(ctx)
+		err = st.bury(ctx, retry.BadRequest, retry.ReasonRefused)
 	case Renew: // unlock has done it
 	}
 	st.end()
@@ -125,15 +125,11 @@ func (st *settling) release(ctx context.Context, delay time.Duration) error {
 	return err
 }
 
-func (st *settling) reject(ctx context.Context) error {
-	return st.bury(ctx, retry.BadRequest, retry.ReasonRefused)
-}
-
 // bury puts events away as dead letters, or drops them.
 func (st *settling) bury(ctx context.Context, o retry.Outcome, reason string) error {
 	n := len(st.holds)
 	if !st.terms.deadTarget {
-		st.tally.drop(reason, n)
+		st.tally.count(dropped, reason, n)
 		st.finish(n)
 		return nil
 	}
@@ -141,7 +137,7 @@ func (st *settling) bury(ctx context.Context, o retry.Outcome, reason string) er
 		stamp(ps, o, reason)
 		return st.lane.s.cfg.Dead.Put(ctx, st.terms.sub, ps)
 	})
-	st.tally.bury(reason, n-len(st.holds))
+	st.tally.count(buried, reason, n-len(st.holds))
 	return err
 }
 
@@ -182,7 +178,7 @@ func (b *batch) lapse() {
 			rest = append(rest, it)
 		}
 	}
-	b.tally.fail(retry.TimedOut, len(b.items))
+	b.tally.count(failed, string(retry.TimedOut), len(b.items))
 	if len(spent) > 0 {
 		b.giveUp(spent, retry.ReasonAttempts)
 	}

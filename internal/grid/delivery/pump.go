@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -77,10 +78,11 @@ func (p *pumping) oldAt(published time.Time, ttl time.Duration) time.Time {
 
 // pumpWantedLocked tells whether there is a use in pumping the lane.
 func (l *lane) pumpWantedLocked(g gate, now time.Time) bool {
+	behind := func(t *track) bool { return l.terms.filter != nil && !t.joined.Load() && !now.Before(t.after) }
 	switch {
 	case len(l.stock.returning) > 0:
 		return true
-	case l.memory.full || !l.stock.any() && !l.behindLocked(now):
+	case l.memory.full || !l.stock.any() && !slices.ContainsFunc(l.tracks, behind):
 		return false
 	case g == open:
 		return l.memory.low(l.terms)
@@ -91,19 +93,6 @@ func (l *lane) pumpWantedLocked(g gate, now time.Time) bool {
 	}
 	at := l.sweepAtLocked()
 	return !at.IsZero() && !now.Before(at)
-}
-
-// behindLocked tells whether there is something to be read in the log.
-func (l *lane) behindLocked(now time.Time) bool {
-	if l.terms.filter == nil {
-		return false
-	}
-	for _, t := range l.tracks {
-		if !t.joined.Load() && !now.Before(t.after) {
-			return true
-		}
-	}
-	return false
 }
 
 // sweepAtLocked is when a lane that stands still has to be looked through for what is too old:

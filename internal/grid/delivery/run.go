@@ -17,7 +17,7 @@ const (
 // saves the cursors and returns nil. It is called once.
 //
 // What stops last is what others rely on: readers and those who take first, then requests, then
-// the storing of what came of them, then the retry logs, which save how far they were told.
+// the storing of what came of them, then the retry logs, which save what was reported as done.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -32,7 +32,11 @@ func (s *Service) Run(ctx context.Context) error {
 	s.reconciler.follow(ctx)
 	close(s.stopping)
 	gone := s.crew.dismiss()
-	s.grace(gone, stopSending)
+	select { // requests may end by themselves for a while
+	case <-gone:
+	case <-time.After(max(s.cfg.Grace, 0)):
+	}
+	stopSending()
 	soon := time.AfterFunc(keepGrace, stopKeeping)
 	<-gone
 	soon.Stop()
@@ -43,20 +47,9 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// grace lets requests end by themselves for a while.
-func (s *Service) grace(gone <-chan struct{}, cancel context.CancelFunc) {
-	timer := time.NewTimer(max(s.cfg.Grace, 0))
-	defer timer.Stop()
-	select {
-	case <-gone:
-	case <-timer.C:
-	}
-	cancel()
-}
-
-// runRetryLogs lets the retry logs hand out what is due, while ctx lasts; if they cannot, the service
-// stops. What it gives back ends them and waits: they have to outlive those who tell them that
-// entries are done.
+// runRetryLogs lets the retry logs hand out what is due, while ctx lasts; if they cannot, the
+// service stops. What it gives back ends them and waits: they have to outlive those who report
+// entries as done.
 func (s *Service) runRetryLogs(ctx context.Context, stop context.CancelFunc) (end func() error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
@@ -88,7 +81,7 @@ func (r *reconciler) follow(ctx context.Context) {
 	}
 	var save, again <-chan time.Time
 	for {
-		if r.wanting() && again == nil {
+		if again == nil && (r.missing > 0 || len(r.unforgotten) > 0 || r.ahead) { // something could not be done
 			again = time.After(retryEvery)
 		}
 		select {

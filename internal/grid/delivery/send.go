@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
@@ -8,46 +9,42 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 )
 
-// send makes one request for items, and does with them what the answer says. The first of a
-// batch that was too large for the receiver is as good as any: it is halved, and no attempt is
-// counted, before a single event is given up for its size.
+// send makes one request for items, and does with them what the answer says. A batch that was too
+// large for the receiver is halved, and no attempt is counted, before a single event is given up
+// for its size.
 func (b *batch) send(items []*item) {
-	result := b.deliver(items)
+	b.deliveries = b.deliveries[:0]
+	for _, it := range items {
+		b.deliveries = append(b.deliveries, &it.Delivery)
+	}
+	result := b.lane.s.cfg.Sender.Deliver(b.shift.sending, b.terms.order, b.deliveries)
 	now := time.Now()
 	b.report(result, now)
 	switch {
-	case result.Outcome == retry.Canceled:
-		b.cancel(items, now)
+	case result.Outcome == retry.Canceled && b.shift.taking.Err() != nil:
+		b.back = append(b.back, items...) // they were not sent after all
+	case result.Outcome == retry.Canceled: // though the yard does not stop: they wait a moment
+		for _, it := range items {
+			it.Due = now.Add(firstPause)
+		}
+		b.again = append(b.again, items...)
 	case result.Outcome == retry.PayloadTooLarge && len(items) > 1:
 		b.note(items[0], result, len(items), time.Time{})
-		b.split(items)
+		half := len(items) / 2
+		for _, part := range [][]*item{items[:half], items[half:]} {
+			if b.shift.taking.Err() != nil || b.endpoint.gate(b.lane, time.Now()) != open {
+				b.back = append(b.back, part...)
+				continue
+			}
+			b.send(part)
+		}
 	default:
 		b.judge(items, result, now)
 	}
 }
 
-// cancel takes items back that were not sent after all, and no attempt is counted. That is when
-// the yard stops; if ever it is not, they wait a moment.
-func (b *batch) cancel(items []*item, now time.Time) {
-	if b.shift.taking.Err() != nil {
-		b.back = append(b.back, items...)
-		return
-	}
-	for _, it := range items {
-		it.Due = now.Add(firstPause)
-	}
-	b.again = append(b.again, items...)
-}
-
-func (b *batch) deliver(items []*item) webhook.Result {
-	b.deliveries = b.deliveries[:0]
-	for _, it := range items {
-		b.deliveries = append(b.deliveries, &it.Delivery)
-	}
-	return b.lane.s.cfg.Sender.Deliver(b.shift.sending, b.terms.order, b.deliveries)
-}
-
-// report tells the endpoint's health, and the definitions where the receiver wants no more.
+// report notes the result for the endpoint's health, and in the definition where the receiver wants
+// no more.
 func (b *batch) report(result webhook.Result, now time.Time) {
 	b.endpoint.report(b.lane, b.probe, result.Outcome, now)
 	b.probe = false // what else of the batch is sent is no probe
@@ -58,18 +55,6 @@ func (b *batch) report(result webhook.Result, now time.Time) {
 	err := l.s.cfg.Topics.DisableAt(b.shift.keeping, l.id, b.terms.sub.Webhook.URL, "the endpoint asked for no more events")
 	if err != nil {
 		l.s.log.Warn("subscription cannot be disabled as its endpoint wants", "subscription", b.terms.sub.Name, "error", err)
-	}
-}
-
-// split sends the halves, one after the other, while the endpoint may be sent to.
-func (b *batch) split(items []*item) {
-	half := len(items) / 2
-	for _, part := range [][]*item{items[:half], items[half:]} {
-		if b.shift.taking.Err() != nil || b.endpoint.gate(b.lane, time.Now()) != open {
-			b.back = append(b.back, part...)
-			continue
-		}
-		b.send(part)
 	}
 }
 
@@ -88,17 +73,31 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 		b.finish(items...)
 		return
 	}
-	var fates []fate
+	var fates []fate // mostly one
 	for _, it := range items {
 		it.Attempts++
 		it.LastAttempt, it.LastOutcome, it.LastStatus = result.Began, result.Outcome, result.Status
-		fates = addFate(fates, b.verdict(it, result), it)
+		verdict := retry.Verdict{Do: retry.GiveUp, Reason: retry.ReasonRefused}
+		if !result.Abort {
+			verdict = retry.Judge(b.terms.policy, retry.Attempt{
+				Number: it.Attempts, Status: result.Status, Outcome: result.Outcome, RetryAfter: result.RetryAfter,
+			})
+		}
+		i := slices.IndexFunc(fates, func(f fate) bool { return f.verdict == verdict })
+		if i < 0 {
+			i, fates = len(fates), append(fates, fate{verdict: verdict})
+		}
+		fates[i].items = append(fates[i].items, it)
 	}
 	var again []key
 	for _, f := range fates {
-		b.carryOut(f, now)
-		if f.verdict.Do == retry.Again {
-			again = appendKeys(again, f.items)
+		if f.verdict.Do != retry.Again {
+			b.giveUp(f.items, f.verdict.Reason)
+			continue
+		}
+		b.tryAgain(f, now)
+		for _, it := range f.items {
+			again = append(again, keyOf(&it.Delivery))
 		}
 	}
 	if result.Late != nil && len(again) > 0 {
@@ -111,39 +110,11 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 	b.note(items[0], result, len(items), next)
 }
 
-func (b *batch) verdict(it *item, r webhook.Result) retry.Verdict {
-	if r.Abort {
-		return retry.Verdict{Do: retry.GiveUp, Reason: retry.ReasonRefused}
-	}
-	return retry.Judge(b.terms.policy, retry.Attempt{
-		Number: it.Attempts, Status: r.Status, Outcome: r.Outcome, RetryAfter: r.RetryAfter,
-	})
-}
-
-// addFate groups items of the same fate: mostly there is one.
-func addFate(fates []fate, v retry.Verdict, it *item) []fate {
-	for i := range fates {
-		if fates[i].verdict == v {
-			fates[i].items = append(fates[i].items, it)
-			return fates
-		}
-	}
-	return append(fates, fate{verdict: v, items: []*item{it}})
-}
-
-func (b *batch) carryOut(f fate, now time.Time) {
-	if f.verdict.Do == retry.Again {
-		b.tryAgain(f, now)
-		return
-	}
-	b.giveUp(f.items, f.verdict.Reason)
-}
-
 // tryAgain puts items into the retry log of their wait. In ordered mode they wait in place, and
 // hold back those of the same key; and so does what is too large for a retry log: the source's
 // log has it.
 func (b *batch) tryAgain(f fate, now time.Time) {
-	b.tally.fail(f.items[0].LastOutcome, len(f.items))
+	b.tally.count(failed, string(f.items[0].LastOutcome), len(f.items))
 	inPlace := f.items
 	if !b.terms.ordered {
 		inPlace = b.store(f.items, "put events into a retry log", func(ps []pending.Delivery) error {
@@ -156,23 +127,13 @@ func (b *batch) tryAgain(f fate, now time.Time) {
 	b.again = append(b.again, inPlace...)
 }
 
-// giveUpOld puts away what has outlived its time.
-func (b *batch) giveUpOld() {
-	for _, it := range b.items {
-		if b.held || it.LastOutcome == "" { // it was not even tried
-			it.LastOutcome = retry.OnProbation
-		}
-	}
-	b.giveUp(b.items, retry.ReasonAge)
-}
-
 // giveUp puts items where the dead letters go, or drops and counts them.
 func (b *batch) giveUp(items []*item, reason string) {
 	if b.job == jobSend {
-		b.tally.fail(items[0].LastOutcome, len(items))
+		b.tally.count(failed, string(items[0].LastOutcome), len(items))
 	}
 	if !b.terms.deadTarget {
-		b.tally.drop(reason, len(items))
+		b.tally.count(dropped, reason, len(items))
 		b.finish(items...)
 		return
 	}
@@ -182,11 +143,11 @@ func (b *batch) giveUp(items []*item, reason string) {
 	tooLarge := b.store(items, "put events into the dead letters", func(ps []pending.Delivery) error {
 		return b.lane.s.cfg.Dead.Put(b.shift.keeping, b.terms.sub, ps)
 	})
-	b.tally.bury(reason, len(items)-len(tooLarge))
+	b.tally.count(buried, reason, len(items)-len(tooLarge))
 	if len(tooLarge) > 0 {
 		b.lane.s.log.Error("events are too large to be dead letters and are dropped",
 			"subscription", b.terms.sub.Name, "events", len(tooLarge), "reason", reason)
-		b.tally.drop(reason, len(tooLarge))
+		b.tally.count(dropped, reason, len(tooLarge))
 		b.finish(tooLarge...)
 	}
 }

@@ -72,8 +72,8 @@ func (l *lane) stats(now time.Time) (st Stats, positions []standing, parked bool
 	defer l.mu.Unlock()
 	m := &l.memory
 	st = Stats{
-		Matched: l.counts.matched, Delivered: l.counts.delivered, requests: spelled(l.counts.requests),
-		Failed: spelled(l.counts.failed), Dropped: spelled(l.counts.dropped), DeadLettered: spelled(l.counts.dead),
+		Matched: l.counts.matched, Delivered: l.counts.delivered, requests: l.counts.copy(requested),
+		Failed: l.counts.copy(failed), Dropped: l.counts.copy(dropped), DeadLettered: l.counts.copy(buried),
 		InFlight: l.sending.inFlight + len(l.pull.held), Queued: m.queue.events + m.chores(),
 		Waiting: []retrylog.Waiting{}, Endpoint: EndpointState{State: retry.Well},
 	}
@@ -100,14 +100,6 @@ func (l *lane) stats(now time.Time) (st Stats, positions []standing, parked bool
 		positions = append(positions, standing{low: t.low(), looked: t.looked()})
 	}
 	return st, positions, l.stock.any()
-}
-
-func spelled[K ~string](counts map[K]int64) map[string]int64 {
-	m := make(map[string]int64, len(counts))
-	for k, n := range counts {
-		m[string(k)] = n
-	}
-	return m
 }
 
 func (st *Stats) older(t time.Time) {

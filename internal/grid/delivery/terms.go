@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -42,50 +43,25 @@ type terms struct {
 
 func newTerms(cfg *Config, sub *topics.Subscription, resource string) *terms {
 	t := &terms{
-		sub: sub, hold: holdOf(sub), policy: sub.Retry, ttl: sub.Retry.TimeToLive,
-		concurrency: sub.Concurrency, queueEvents: cfg.QueueEvents, queueBytes: cfg.QueueBytes,
+		sub: sub, hold: holdOf(sub), policy: sub.Retry, ttl: cmp.Or(sub.Retry.TimeToLive, retry.DefaultTimeToLive),
+		concurrency: cmp.Or(sub.Concurrency, defaultConcurrency), queueEvents: cfg.QueueEvents, queueBytes: cfg.QueueBytes,
 		ordered: sub.OrderBy != "" && sub.Pull == nil, pull: sub.Pull != nil, deadTarget: sub.DeadLetter.Kind != "",
 		limit: limitOf(sub),
 	}
 	t.policy.Resource = sub.Settings.Hub != ""
-	if t.ttl == 0 {
-		t.ttl = retry.DefaultTimeToLive
-	}
-	if t.concurrency == 0 {
-		t.concurrency = defaultConcurrency
-	}
-	if t.pull {
-		t.setPull(sub.Pull)
-	} else {
-		t.setOrder(cfg.Sender, resource)
-	}
 	var err error
+	if t.pull {
+		t.lock, t.maxDeliveries = cmp.Or(sub.Pull.Lock, defaultLock), cmp.Or(sub.Pull.MaxDeliveries, defaultMaxDeliveries)
+	} else if t.order, err = cfg.Sender.Prepare(sub, resource); err != nil {
+		t.order, t.hold = nil, fmt.Sprintf("it cannot be delivered to: %v", err)
+	} else { // queues have room for two full batches
+		t.queueEvents = max(t.queueEvents, 2*t.batchEvents())
+		t.queueBytes = max(t.queueBytes, 2*t.order.PreferredBytes)
+	}
 	if t.filter, err = filter.Compile(sub.Filter); err != nil {
 		t.hold = fmt.Sprintf("its filter cannot be used: %v", err)
 	}
 	return t
-}
-
-func (t *terms) setPull(p *topics.Pull) {
-	t.lock, t.maxDeliveries = p.Lock, p.MaxDeliveries
-	if t.lock == 0 {
-		t.lock = defaultLock
-	}
-	if t.maxDeliveries == 0 {
-		t.maxDeliveries = defaultMaxDeliveries
-	}
-}
-
-// setOrder has the sender make the definition ready. Queues have room for two full batches.
-func (t *terms) setOrder(c Sender, resource string) {
-	order, err := c.Prepare(t.sub, resource)
-	if err != nil {
-		t.hold = fmt.Sprintf("it cannot be delivered to: %v", err)
-		return
-	}
-	t.order = order
-	t.queueEvents = max(t.queueEvents, 2*t.batchEvents())
-	t.queueBytes = max(t.queueBytes, 2*order.PreferredBytes)
 }
 
 // batchEvents is the most that go into one request.

@@ -1,6 +1,10 @@
 package delivery
 
-import "time"
+import (
+	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/retry"
+)
 
 // choreEvents is how many are put away at a time.
 const choreEvents = 256
@@ -13,7 +17,12 @@ func (l *lane) work(s shift) {
 		case jobSend:
 			b.send(b.items)
 		case jobExpire:
-			b.giveUpOld()
+			for _, it := range b.items {
+				if b.held || it.LastOutcome == "" { // it was not even tried
+					it.LastOutcome = retry.OnProbation
+				}
+			}
+			b.giveUp(b.items, retry.ReasonAge)
 		case jobLapse:
 			b.lapse()
 		}
@@ -45,8 +54,10 @@ func (b *batch) next() bool {
 
 // nextJobLocked finds something to do: first what is to be put away, then what is to be sent.
 func (b *batch) nextJobLocked(now time.Time) job {
-	b.begin()
 	l, m := b.lane, &b.lane.memory
+	b.terms, b.endpoint, b.probe, b.probed, b.held = l.terms, nil, false, false, false
+	clear(b.items)
+	b.items = b.items[:0]
 	if l.gone || b.shift.taking.Err() != nil {
 		return jobNone
 	}
