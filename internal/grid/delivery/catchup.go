@@ -24,8 +24,8 @@ type catching struct {
 	t       *track
 	terms   *terms
 	version int
-	// place is the next number to look at. Below next nothing is new: only what is in left, that was
-	// put down, is taken.
+	// position is the next number to look at. Below next nothing is new: only what is in left, that
+	// was put down, is taken.
 	position, next int64
 	left           []int64
 	reading        reading

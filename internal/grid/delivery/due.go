@@ -10,8 +10,8 @@ import (
 )
 
 // take disposes of what has fallen due in the retry logs: to its lane, where that can take it, or
-// to the lane's parked log, so that nobody's trouble holds up what is due for others. What belongs to
-// no subscription any more is dropped.
+// to the lane's parked log, so that nobody's trouble holds up what is due for others. What belongs
+// to no subscription any more is dropped.
 func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
 	groups := make(map[string][]retrylog.Entry)
 	for _, e := range due {
@@ -55,8 +55,15 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 		return rest, err
 	}
 	if s.cfg.Topics.Snapshot().Subscriptions[id] != nil {
-		// It exists, and is not being delivered: its source cannot be read just now.
-		rest, err := shelveEntries(entries, func(ps []pending.Delivery) error { return s.shelve(ctx, id, ps) }, nil)
+		// It exists, and is not being delivered: its source cannot be read just now. It may get a lane
+		// meanwhile, which then has to hear of them.
+		rest, err := shelveEntries(entries, func(ps []pending.Delivery) error {
+			err := s.cfg.RetryLogs.Parked(id).Put(ctx, ps)
+			if l, missing := s.lane(id); err == nil && missing == nil {
+				l.restocked(time.Now())
+			}
+			return err
+		}, nil)
 		if err != nil {
 			rest = s.putOff(ctx, rest, err, nil)
 		}
@@ -68,9 +75,9 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 	return nil, nil
 }
 
-// putOff puts entries that could not be put into the parked log into a retry log for a while, so that one
-// subscription's parked log does not hold up what is due for others. It gives back what could not be
-// put there either.
+// putOff puts entries that could not be put into the parked log into a retry log for a while, so
+// that one subscription's parked log does not hold up what is due for others. It gives back what
+// could not be put there either.
 func (s *Service) putOff(ctx context.Context, entries []retrylog.Entry, why error, gone func() bool) []retrylog.Entry {
 	rest, err := shelveEntries(entries, func(ps []pending.Delivery) error { return s.cfg.RetryLogs.Put(ctx, longestPause, ps) }, gone)
 	s.log.Warn("the parked log of a subscription cannot be written, what is due for it waits elsewhere",
@@ -98,18 +105,6 @@ func (l *lane) strand(entries []retrylog.Entry) []retrylog.Entry {
 	now := time.Now()
 	l.pumping.after = later(l.pumping.after, now.Add(firstPause))
 	l.pokeLocked(now)
-	return nil
-}
-
-// shelve puts pending deliveries into the parked log of a subscription that has no lane. It may get one meanwhile,
-// which then has to hear of them.
-func (s *Service) shelve(ctx context.Context, id string, deliveries []pending.Delivery) error {
-	if err := s.cfg.RetryLogs.Parked(id).Put(ctx, deliveries); err != nil {
-		return err
-	}
-	if l, err := s.lane(id); err == nil {
-		l.restocked(time.Now())
-	}
 	return nil
 }
 
@@ -153,7 +148,7 @@ func (l *lane) takeDueLocked(e retrylog.Entry, now time.Time) bool {
 	return true
 }
 
-// shelveEntries stores entries and tells them. gone says whether there is anybody left to
+// shelveEntries stores entries and reports them as done. gone says whether there is anybody left to
 // store them for.
 func shelveEntries(entries []retrylog.Entry, put func([]pending.Delivery) error, gone func() bool) ([]retrylog.Entry, error) {
 	for len(entries) > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// stretch is how many events are offered at a time: those who want to join wait so long at
-// most, and lanes are told of what they got after so many.
+// stretch is how many events are offered at a time: those who want to join wait so long at most,
+// and lanes are poked after so many.
 const stretch = 128
 
 // feed reads one partition of a source once for all its lanes. It never waits for any of them.
@@ -23,10 +23,10 @@ type feed struct {
 	source    string
 	partition int
 	log       *slog.Logger
-	// place is next, for those who do not hold mu. It is moved after everything below has been
+	// position is next, for those who do not hold mu. It is moved after everything below has been
 	// offered, never before.
 	position atomic.Int64
-	// changed tells that a lane's mark may have moved since the cursors were saved.
+	// changed: a lane's mark may have moved since the cursors were saved.
 	changed atomic.Bool
 
 	// mu is held while a stretch of events is offered. lane.mu may be taken under it.
@@ -89,7 +89,7 @@ func (f *feed) pass(err error) error {
 	return err
 }
 
-// offer gives a stretch of a run to the lanes that it concerns, and tells them.
+// offer gives a stretch of a run to the lanes that it concerns, and pokes them.
 func (f *feed) offer(run *eventlog.Run, from, to int) {
 	f.mu.Lock()
 	if lost := int64(run.First) - f.next; lost > 0 && from == 0 {
@@ -149,19 +149,25 @@ func (f *feed) arrival(r *reading, run *eventlog.Run, n int64) arrival {
 	return arrival{source: f.source, partition: f.partition, n: n, time: run.Time, form: r.envelope.Form, raw: r.envelope.Raw}
 }
 
-// use makes the feed match with another index from the next stretch on. Those who are in it and
-// not behind join at once; aside are those whom it leaves out.
-func (f *feed) use(x *filter.Index, tracks, aside []*track) {
+// use makes the feed match with another index from the next stretch on. Lanes that are in it and
+// not behind join at once; aside are those that it leaves out.
+func (f *feed) use(x *filter.Index, in, aside []*lane) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.matcher, f.tracks = x.Matcher(), tracks
-	for _, t := range tracks {
-		t.indexed = true
-		f.admit(t)
+	f.matcher, f.tracks = x.Matcher(), make([]*track, len(in))
+	for i, l := range in {
+		f.tracks[i] = l.tracks[f.partition]
+		f.tracks[i].indexed = true
+		f.admit(f.tracks[i])
 	}
-	for _, t := range aside {
+	for _, l := range aside {
+		t := l.tracks[f.partition]
 		t.indexed = false
-		t.standAside()
+		l.mu.Lock()
+		if t.joined.Load() {
+			t.detach(t.next(), time.Time{})
+		}
+		l.mu.Unlock()
 	}
 }
 

@@ -15,7 +15,7 @@ type lane struct {
 	id     string
 	source *source
 	parked *retrylog.Parked
-	// tracks are its places, by partition of the source.
+	// tracks are where it stands, by partition of the source.
 	tracks []*track
 	alarm  alarm // guarded by the clock
 	// sub is the definition that terms are made of; Run's goroutine's.
@@ -80,8 +80,12 @@ func (l *lane) pokeLocked(now time.Time) {
 		if e := l.endpoint; e != nil && !l.sending.probeSent && !e.well.Load() {
 			e.release(l, now) // it cannot make the probe that it may have taken on before it was held
 		}
-	case g == vacant && l.mayProbeLocked(now) && l.endpoint.claim(l, now):
-		g = probe
+	case g == vacant:
+		// There has to be something to send, or it may turn up once the lane is pumped.
+		may := ready.len() > 0 || l.pumping.active || l.pumping.allowed(now) && l.pumpWantedLocked(probe, now)
+		if may && l.endpoint.claim(l, now) {
+			g = probe
+		}
 	}
 
 	if g == open || g == probe {
@@ -176,13 +180,8 @@ func (l *lane) gateLocked(now time.Time) gate {
 	return l.endpoint.gate(l, now)
 }
 
-// mayProbeLocked tells whether there is something to be sent, or may be once the lane is pumped.
-func (l *lane) mayProbeLocked(now time.Time) bool {
-	return l.memory.queue.ready.len() > 0 || l.pumping.active || l.pumping.allowed(now) && l.pumpWantedLocked(probe, now)
-}
-
-// offer gives the lane an event that it matches, from the feed it has joined. It is taken, or
-// the track stands still before it. Whether the lane has to be poked is told.
+// offer gives the lane an event that it matches, from the feed it has joined. It is taken, or the
+// track stands still before it. It reports whether the lane has to be poked.
 func (l *lane) offer(t *track, a *arrival) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +235,7 @@ func (l *lane) fitLocked(fits bool) bool {
 }
 
 // finishLocked is the end of an item: its fate is durable, or it was delivered. An entry was
-// told so before, without the lock.
+// reported as done before, without the lock.
 func (l *lane) finishLocked(it *item, now time.Time) {
 	if it.track != nil {
 		it.track.mark.Finish(it.Sequence)

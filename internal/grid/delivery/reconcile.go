@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/grid/watermark"
 )
 
 // reconciler keeps sources, lanes and endpoints what the definitions say they should be, and
@@ -51,14 +52,19 @@ func (r *reconciler) reconcile(ctx context.Context) {
 	snap := r.s.cfg.Topics.Snapshot()
 	r.missing = 0
 	for id, src := range r.sources {
-		if len(snap.BySource[id]) == 0 {
-			r.endSource(src)
+		if len(snap.BySource[id]) > 0 {
+			continue
 		}
+		if src.stop != nil {
+			src.stop()
+		}
+		for _, l := range src.lanes {
+			r.endLane(src, l)
+		}
+		delete(r.sources, id)
 	}
 	for id, subs := range snap.BySource {
-		if len(subs) > 0 {
-			r.reconcileSource(ctx, snap, id, subs)
-		}
+		r.reconcileSource(ctx, snap, id, subs)
 	}
 	r.forget(ctx, snap)
 	if r.ahead && r.saveAll(ctx) {
@@ -66,9 +72,6 @@ func (r *reconciler) reconcile(ctx context.Context) {
 		r.s.log.Error("logs of events end before the cursors of subscriptions: some that were not synced are lost")
 	}
 }
-
-// wanting tells whether something could not be done.
-func (r *reconciler) wanting() bool { return r.missing > 0 || len(r.unforgotten) > 0 || r.ahead }
 
 func (r *reconciler) reconcileSource(ctx context.Context, snap *topics.Snapshot, id string, subs []*topics.Subscription) {
 	src := r.sources[id]
@@ -88,7 +91,11 @@ func (r *reconciler) reconcileSource(ctx context.Context, snap *topics.Snapshot,
 	there := make(map[string]bool, len(subs))
 	for _, sub := range subs {
 		there[sub.ID] = true
-		r.reconcileLane(src, sub)
+		if l := src.lanes[sub.ID]; l == nil {
+			r.addLane(src, sub)
+		} else if l.sub != sub {
+			r.changeLane(src, l, sub)
+		}
 	}
 	for id, l := range src.lanes {
 		if !there[id] {
@@ -99,12 +106,15 @@ func (r *reconciler) reconcileSource(ctx context.Context, snap *topics.Snapshot,
 		src.settle()
 	}
 	src.index()
-	if r.running {
-		src.start(ctx, &r.s.crew)
+	if r.running && src.stop == nil {
+		ctx, src.stop = context.WithCancel(ctx)
+		for _, f := range src.feeds {
+			r.s.crew.start(func(shift) { f.run(ctx) })
+		}
 	}
 }
 
-// unopened tells of a source that cannot be read. One that is gone takes its subscriptions with it.
+// unopened reports a source that cannot be read. One that is gone takes its subscriptions with it.
 func (r *reconciler) unopened(sub *topics.Subscription, err error) {
 	if errors.Is(err, errGone) || ended(err) {
 		return
@@ -113,29 +123,41 @@ func (r *reconciler) unopened(sub *topics.Subscription, err error) {
 	r.s.log.Warn("a source of subscriptions cannot be opened, trying again", "source", labelOf(sub.Source), "error", err)
 }
 
-func (r *reconciler) reconcileLane(src *source, sub *topics.Subscription) {
-	l := src.lanes[sub.ID]
-	switch {
-	case l == nil:
-		r.addLane(src, sub)
-	case l.sub != sub:
-		r.changeLane(src, l, sub)
-	}
-}
-
-// addLane begins to deliver a subscription, if it is known where.
+// addLane begins to deliver a subscription, if it is known where in the source that is.
 func (r *reconciler) addLane(src *source, sub *topics.Subscription) {
-	t := newTerms(&r.s.cfg, sub, src.resource)
-	l := r.newLane(src, t)
-	if l == nil {
+	s := r.s
+	if len(src.ends) < len(src.feeds) {
 		return
 	}
+	t := newTerms(&s.cfg, sub, src.resource)
+	l := &lane{
+		s: s, id: sub.ID, source: src, sub: sub, terms: t, parked: s.cfg.RetryLogs.Parked(sub.ID),
+		memory: memory{budget: s.budget}, sending: sending{limiter: t.limiter()},
+	}
+	l.alarm.who = l
+	l.stock.maybe = true
+	l.memory.queue.order(t.ordered)
+	for p, f := range src.feeds {
+		start, ok := r.cursors.startOf(sub, src.id, p)
+		if !ok {
+			return
+		}
+		if start > src.ends[p] {
+			start, r.ahead = src.ends[p], true
+		}
+		l.tracks = append(l.tracks, &track{lane: l, feed: f, mark: watermark.At(start), position: start})
+	}
+	for _, f := range src.feeds {
+		f.note()
+	}
+	src.lanes[l.id] = l
+	src.stale = true
 	if l.endpoint = r.endpointOf(t); l.endpoint != nil {
 		l.endpoint.enter(l)
 	}
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	r.s.lanes[l.id] = l
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lanes[l.id] = l
 }
 
 // changeLane gives a lane new terms.
@@ -189,17 +211,6 @@ func (r *reconciler) endLane(src *source, l *lane) {
 	for _, f := range src.feeds {
 		f.note()
 	}
-}
-
-// endSource stops reading a source that has no subscriptions any more.
-func (r *reconciler) endSource(src *source) {
-	if src.stop != nil {
-		src.stop()
-	}
-	for _, l := range src.lanes {
-		r.endLane(src, l)
-	}
-	delete(r.sources, src.id)
 }
 
 // forget removes what deleted subscriptions leave: their parked logs first, then the cursors that

@@ -7,7 +7,6 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/topics"
-	"github.com/eventyard/eventyard/internal/grid/watermark"
 )
 
 // source is a topic or hub that has subscriptions: a feed for each partition, and the lanes
@@ -64,49 +63,6 @@ func labelOf(s topics.Source) string {
 	return s.Topic
 }
 
-// newLane makes the lane of a subscription; nil if it is not known where it begins, or whether
-// that exists.
-func (r *reconciler) newLane(src *source, t *terms) *lane {
-	s := r.s
-	if len(src.ends) < len(src.feeds) {
-		return nil
-	}
-	l := &lane{
-		s: s, id: t.sub.ID, source: src, sub: t.sub, terms: t, parked: s.cfg.RetryLogs.Parked(t.sub.ID),
-		memory: memory{budget: s.budget}, sending: sending{limiter: t.limiter()},
-	}
-	l.alarm.who = l
-	l.stock.maybe = true
-	l.memory.queue.order(t.ordered)
-	for p, f := range src.feeds {
-		start, ok := r.cursors.startOf(t.sub, src.id, p)
-		if !ok {
-			return nil
-		}
-		if start > src.ends[p] {
-			start, r.ahead = src.ends[p], true
-		}
-		l.tracks = append(l.tracks, &track{lane: l, feed: f, mark: watermark.At(start), position: start})
-	}
-	for _, f := range src.feeds {
-		f.note()
-	}
-	src.lanes[l.id] = l
-	src.stale = true
-	return l
-}
-
-// start lets the feeds read.
-func (src *source) start(ctx context.Context, c *crew) {
-	if src.stop != nil {
-		return
-	}
-	ctx, src.stop = context.WithCancel(ctx)
-	for _, f := range src.feeds {
-		c.start(func(shift) { f.run(ctx) })
-	}
-}
-
 // index makes a new one for the lanes there are.
 func (src *source) index() {
 	if !src.stale {
@@ -123,21 +79,13 @@ func (src *source) index() {
 		}
 	}
 	x := filter.NewIndex(filters)
-	for p, f := range src.feeds {
-		f.use(x, tracksOf(in, p), tracksOf(aside, p))
+	for _, f := range src.feeds {
+		f.use(x, in, aside)
 	}
 	now := time.Now()
 	for _, l := range in {
 		l.poke(now)
 	}
-}
-
-func tracksOf(lanes []*lane, partition int) []*track {
-	tracks := make([]*track, len(lanes))
-	for i, l := range lanes {
-		tracks[i] = l.tracks[partition]
-	}
-	return tracks
 }
 
 // settle finds where the feeds of a new source begin: where most lanes stand. Those before it

@@ -12,37 +12,36 @@ import (
 
 // track is where a lane stands in one partition of its source.
 //
-// Either it is joined: the feed offers it what matches, and everything below the feed's place
-// that is not open in mark is done. A joined lane that is not concerned by an event is not
-// touched for it; so its place is the feed's and is not written down anywhere.
+// Either it is joined: the feed offers it what matches, and everything below the feed's position
+// that is not open in mark is done. A joined lane that is not concerned by an event is not touched
+// for it; so its position is the feed's and is not kept anywhere else.
 //
-// Or it is detached, and stands at place by itself: everything below that matches is open in
-// mark, or done. The pump reads on from there, with a cursor of its own, until the place is not
+// Or it is detached, and stands at position by itself: everything below that matches is open in
+// mark, or done. The pump reads on from there, with a cursor of its own, until the position is not
 // behind the feed's, and joins it again.
 //
 // What was taken into memory and has to leave it again before it was sent (the endpoint is on
-// probation, say) is put down in left: it stays open in mark, the place goes back to the first
+// probation, say) is put down in left: it stays open in mark, the position goes back to the first
 // of them, and reading on takes exactly these again and nothing else below mark.Next.
 //
-// Everything is guarded by lane.mu. joined becomes true only with feed.mu held as well, so that the feed, which holds it,
-// may skip what it sees detached without taking lane.mu.
+// Everything is guarded by lane.mu. joined becomes true only with feed.mu held as well, so that the
+// feed, which holds it, may skip what it sees detached without taking lane.mu.
 type track struct {
 	lane     *lane
 	feed     *feed
 	mark     watermark.Mark
 	joined   atomic.Bool
 	position int64
-	left     []remnant // rising, none below place
-	// head is when the event at place was published; zero: not known.
+	left     []remnant // rising, none below position
+	// head is when the event at position was published; zero: not known.
 	head time.Time
 	// after is when the pump may try again: its partition could not be read.
 	after time.Time
-	// version is raised when place changes by other hands than the pump's, which then begins
-	// anew.
+	// version is raised when position is changed by others than the pump, which then begins anew.
 	version int
 	// indexed: the feed's index has its filter. Guarded by feed.mu.
 	indexed bool
-	// touched is the feed's: the lane was given something that it has not been told of.
+	// touched is the feed's: the lane was given something and has not been poked since.
 	touched bool
 }
 
@@ -86,15 +85,6 @@ func (t *track) detach(n int64, at time.Time) {
 	t.position, t.head = n, at
 	t.version++
 	t.joined.Store(false)
-}
-
-// standAside detaches a track that the feed no longer knows. feed.mu is held.
-func (t *track) standAside() {
-	t.lane.mu.Lock()
-	defer t.lane.mu.Unlock()
-	if t.joined.Load() {
-		t.detach(t.next(), time.Time{})
-	}
 }
 
 // putDown gives items up from memory, to be read again. They are all of this track.
