@@ -100,7 +100,11 @@ func (c *catching) pass(err error) error {
 
 // take looks at the events of a run, and stops before the first that cannot be taken.
 func (c *catching) take(run *eventlog.Run) {
-	if c.tooSoon(run.Time) {
+	now := time.Now()
+	c.l.mu.Lock()
+	still := c.l.gateLocked(now) == shut
+	c.l.mu.Unlock()
+	if still && !retry.Expired(c.terms.policy, run.Time, now) { // there is no use in looking at it
 		c.stop(int64(run.First), run.Time)
 		return
 	}
@@ -121,15 +125,6 @@ func (c *catching) take(run *eventlog.Run) {
 	}
 	c.looked += len(run.Events)
 	c.move(int64(run.Next()), time.Time{})
-}
-
-// tooSoon tells whether the lane stands still and nothing of the run is too old, so that there is
-// no use in looking at it.
-func (c *catching) tooSoon(published time.Time) bool {
-	c.l.mu.Lock()
-	defer c.l.mu.Unlock()
-	now := time.Now()
-	return c.l.gateLocked(now) == shut && !retry.Expired(c.terms.policy, published, now)
 }
 
 // concerns tells whether an event is the lane's, and leaves the reading on it.

@@ -10,22 +10,21 @@ import (
 // to be stored.
 type shift struct{ taking, sending, keeping context.Context }
 
-// crew is the goroutines of a service that come and go with the work: its owner hires them
-// and waits for them all. Before hire and after dismiss it starts nobody, so that nothing runs
-// that nobody waits for.
+// crew is the goroutines of a service that come and go with the work: its owner hires them and waits
+// for them all. Before hire and after dismiss it starts nobody, so that nothing runs that nobody
+// waits for.
 type crew struct {
 	mu    sync.Mutex
-	shift shift         // of the present Run, for those who are started; guarded by mu
-	open  bool          // guarded by mu
-	count int           // guarded by mu
-	gone  chan struct{} // made by dismiss, closed when the last has ended; guarded by mu
+	shift shift          // of the present Run, for those who are started; guarded by mu
+	open  bool           // guarded by mu
+	all   sync.WaitGroup // added to with mu held
 }
 
 // hire lets goroutines be started.
 func (c *crew) hire(s shift) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shift, c.open, c.gone = s, true, nil
+	c.shift, c.open = s, true
 }
 
 // start runs f, and says whether it does: not when Run is to end.
@@ -35,22 +34,9 @@ func (c *crew) start(f func(shift)) bool {
 	if !c.open || c.shift.taking.Err() != nil {
 		return false
 	}
-	c.count++
 	s := c.shift
-	go func() {
-		defer c.leave()
-		f(s)
-	}()
+	c.all.Go(func() { f(s) })
 	return true
-}
-
-func (c *crew) leave() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.count--
-	if c.count == 0 && c.gone != nil {
-		close(c.gone)
-	}
 }
 
 // dismiss lets nobody start any more; what it gives is closed when all have ended.
@@ -58,9 +44,10 @@ func (c *crew) dismiss() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = false
-	c.gone = make(chan struct{})
-	if c.count == 0 {
-		close(c.gone)
-	}
-	return c.gone
+	gone := make(chan struct{})
+	go func() {
+		c.all.Wait()
+		close(gone)
+	}()
+	return gone
 }

@@ -173,7 +173,10 @@ func (s *Service) Probe(subscription string) error {
 	if err != nil {
 		return err
 	}
-	if e := l.endpointNow(); e != nil {
+	l.mu.Lock()
+	e := l.endpoint
+	l.mu.Unlock()
+	if e != nil {
 		e.resume(l, time.Now())
 	}
 	return nil

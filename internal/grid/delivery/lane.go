@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
-	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // lane is one subscription at work. It has no goroutine of its own: whoever changes something
@@ -18,14 +17,13 @@ type lane struct {
 	// tracks are where it stands, by partition of the source.
 	tracks []*track
 	alarm  alarm // guarded by the clock
-	// sub is the definition that terms are made of; Run's goroutine's.
-	sub *topics.Subscription
 
 	// mu guards all that follows, and the tracks. endpoint.mu, clock.mu and pumps.mu may be taken
 	// under it, feed.mu not. Each piece is a plain value, which knows nothing of the others.
-	mu    sync.Mutex
-	terms *terms
-	// endpoint is whose health counts; nil where nothing is sent.
+	mu sync.Mutex
+	// terms are what it goes by, endpoint is whose health counts, nil where nothing is sent. They are
+	// changed by Run's goroutine only, which reads them without mu.
+	terms    *terms
 	endpoint *endpoint
 	// gone: the subscription was deleted.
 	gone     bool
@@ -320,17 +318,11 @@ func (l *lane) isGone() bool {
 	return l.gone
 }
 
-// termsNow are those that hold, endpointNow is where it sends to; nil: nowhere.
+// termsNow are those that hold.
 func (l *lane) termsNow() *terms {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.terms
-}
-
-func (l *lane) endpointNow() *endpoint {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.endpoint
 }
 
 // low is the number below which everything of a partition is done.

@@ -65,8 +65,8 @@ func TestLocksLapse(t *testing.T) {
 	var p pullers
 	first, second := itemFor(nil), itemFor(nil)
 	one, two := newToken("sub"), newToken("sub")
-	p.hold(one, hold{first, now.Add(time.Minute)})
-	p.hold(two, hold{second, now.Add(2 * time.Minute)})
+	p.hold(hold{one, first, now.Add(time.Minute)})
+	p.hold(hold{two, second, now.Add(2 * time.Minute)})
 	testkit.Equal(t, len(p.lapse(now.Add(time.Minute-1))), 0, "lapsed too soon")
 	if lapsed := p.lapse(now.Add(time.Minute)); len(lapsed) != 1 || lapsed[0] != first || !p.nextLapse.Equal(now.Add(2*time.Minute)) {
 		t.Errorf("lapsed %v, the next will at %v", lapsed, p.nextLapse)
@@ -78,7 +78,7 @@ func TestLocksLapse(t *testing.T) {
 	if len(holds) != 1 || holds[0].item != second || len(p.held) != 0 {
 		t.Errorf("unlocked %v, %d are held", holds, len(p.held))
 	}
-	p.hold(two, holds[0].hold)
+	p.hold(holds[0])
 	if _, holds = p.unlock("sub", []string{two}, true, now.Add(time.Hour)); len(holds) != 0 || len(p.lapse(now.Add(time.Hour-1))) != 0 {
 		t.Error("a renewed lock ended before its time")
 	}

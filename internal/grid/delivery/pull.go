@@ -47,6 +47,7 @@ type pullers struct {
 
 // hold is an event in somebody's hands.
 type hold struct {
+	token string
 	item  *item
 	until time.Time
 }
@@ -70,11 +71,11 @@ func (p *pullers) notify(ready bool) {
 }
 
 // hold puts an item into a receiver's hands.
-func (p *pullers) hold(token string, h hold) {
+func (p *pullers) hold(h hold) {
 	if p.held == nil {
 		p.held = make(map[string]hold)
 	}
-	p.held[token] = h
+	p.held[h.token] = h
 	p.nextLapse = earlier(p.nextLapse, h.until)
 }
 
@@ -98,9 +99,9 @@ func (p *pullers) lapse(now time.Time) []*item {
 
 // unlock takes what tokens of a subscription stand for out of the receivers' hands, or renews it
 // there until a time.
-func (p *pullers) unlock(id string, tokens []string, renew bool, until time.Time) ([]Settled, []tokenHold) {
+func (p *pullers) unlock(id string, tokens []string, renew bool, until time.Time) ([]Settled, []hold) {
 	settled := make([]Settled, len(tokens))
-	var holds []tokenHold
+	var holds []hold
 	for i, token := range tokens {
 		settled[i].Token = token
 		h, ok := p.held[token]
@@ -110,19 +111,14 @@ func (p *pullers) unlock(id string, tokens []string, renew bool, until time.Time
 		case !ok:
 			settled[i].Err = ErrToken
 		case renew:
-			p.held[token] = hold{item: h.item, until: until}
+			h.until = until
+			p.held[token] = h
 		default:
 			delete(p.held, token)
-			holds = append(holds, tokenHold{token, h})
+			holds = append(holds, h)
 		}
 	}
 	return settled, holds
-}
-
-// tokenHold is what a token stood for.
-type tokenHold struct {
-	token string
-	hold
 }
 
 // newToken is a lock's. isToken tells whether one may have been given out for a subscription.
@@ -136,7 +132,7 @@ func isToken(id, token string) bool {
 // Receive gives up to max events of a pull subscription: at once where there are any, else when
 // one comes, none after wait.
 func (s *Service) Receive(ctx context.Context, subscription string, max int, wait time.Duration) ([]Received, error) {
-	l, err := s.pullLane(subscription)
+	l, err := s.lane(subscription)
 	if err != nil {
 		return nil, err
 	}
@@ -159,19 +155,6 @@ func (s *Service) Receive(ctx context.Context, subscription string, max int, wai
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-func (s *Service) pullLane(subscription string) (*lane, error) {
-	l, err := s.lane(subscription)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.terms.pull {
-		return nil, ErrNotPull
-	}
-	return l, nil
 }
 
 // attend counts those who receive.
@@ -205,7 +188,7 @@ func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
 		}
 		it.LastAttempt = now
 		token := newToken(l.id)
-		l.pull.hold(token, hold{item: it, until: now.Add(l.terms.lock)})
+		l.pull.hold(hold{token, it, now.Add(l.terms.lock)})
 		got = append(got, Received{
 			Token: token, Delivery: it.Attempts + 1, Form: it.Form, Event: it.Event, Topic: l.source.resource,
 		})

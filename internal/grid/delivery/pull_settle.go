@@ -27,11 +27,15 @@ type Settled struct {
 // Settle settles tokens; what it says is durable or will come again. An error is that of the
 // storage: the locks are as they were then.
 func (s *Service) Settle(ctx context.Context, subscription string, how Settlement, delay time.Duration, tokens []string) ([]Settled, error) {
-	l, err := s.pullLane(subscription)
+	l, err := s.lane(subscription)
 	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
+	if !l.terms.pull {
+		l.mu.Unlock()
+		return nil, ErrNotPull
+	}
 	now := time.Now()
 	l.memory.lapsed = append(l.memory.lapsed, l.pull.lapse(now)...)
 	settled, holds := l.pull.unlock(l.id, tokens, how == Renew, now.Add(l.terms.lock))
@@ -58,7 +62,7 @@ func (s *Service) Settle(ctx context.Context, subscription string, how Settlemen
 type settling struct {
 	lane     *lane
 	terms    *terms
-	holds    []tokenHold
+	holds    []hold
 	finished []*item
 	tally    tally
 }
@@ -66,16 +70,14 @@ type settling struct {
 // finish is the end of the first n.
 func (st *settling) finish(n int) {
 	for _, h := range st.holds[:n] {
-		if h.item.done != nil {
-			h.item.done()
-		}
 		st.finished = append(st.finished, h.item)
 	}
 	st.holds = st.holds[n:]
+	notifyDone(st.finished[len(st.finished)-n:])
 }
 
-// end tells the lane. What could not be settled is locked as it was, unless the subscription has
-// gone.
+// end gives the lane what has come of it. What could not be settled is locked as it was, unless the
+// subscription has gone.
 func (st *settling) end() {
 	l := st.lane
 	l.mu.Lock()
@@ -90,7 +92,7 @@ func (st *settling) end() {
 			nobodys = append(nobodys, h.item)
 			continue
 		}
-		l.pull.hold(h.token, h.hold)
+		l.pull.hold(h)
 	}
 	l.counts.add(&st.tally)
 	l.pokeLocked(now)
@@ -100,9 +102,8 @@ func (st *settling) end() {
 
 // release makes events available again; those that were delivered too often are put away.
 func (st *settling) release(ctx context.Context, delay time.Duration) error {
-	all := st.holds
-	var spent, rest []tokenHold
-	for _, h := range all {
+	var spent, rest []hold
+	for _, h := range st.holds {
 		if h.item.Attempts+1 >= st.terms.maxDeliveries {
 			spent = append(spent, h)
 		} else {
@@ -149,7 +150,7 @@ func stamp(deliveries []pending.Delivery, o retry.Outcome, reason string) {
 	}
 }
 
-// store puts what is held somewhere durable, once: the caller is told what went wrong.
+// store puts what is held somewhere durable. It tries once: the caller learns what went wrong.
 func (st *settling) store(put func([]pending.Delivery) error) error {
 	for len(st.holds) > 0 {
 		items := make([]*item, len(st.holds))

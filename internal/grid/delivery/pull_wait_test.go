@@ -23,7 +23,7 @@ func TestReceiversWaitWhenTooMuchIsHeld(t *testing.T) {
 			it.track, it.body = nil, it.body.share()
 			l.s.budget.charge(itemBytes)
 			l.memory.bytes += it.bytes()
-			l.pull.hold(fmt.Sprint("fake", i), hold{item: &it, until: time.Now().Add(time.Hour)})
+			l.pull.hold(hold{fmt.Sprint("fake", i), &it, time.Now().Add(time.Hour)})
 		}
 		l.mu.Unlock()
 		ended := make(chan []Received, 2)

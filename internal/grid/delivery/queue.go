@@ -1,22 +1,23 @@
 package delivery
 
 import (
-	"container/heap"
+	"cmp"
 	"slices"
 	"time"
 )
 
-// queue is what a lane has in memory and has not sent: first in, first out; and in ordered
-// mode a line for each key, of which only the first is ever ready. It is a plain value,
-// guarded by its lane.
+// queue is what a lane has in memory and has not sent: first in, first out; and in ordered mode a
+// line for each key, of which only the first is ever ready. It is a plain value, guarded by its
+// lane.
 type queue struct {
 	// ready can be sent now.
 	ready fifo
 	// lines are those behind one of the same key that is ready, under way or waiting. nil: the
 	// lane is not ordered.
 	lines map[string]*fifo
-	// waiting were sent, failed, and are not sent again before they are Due: ordered mode only.
-	waiting byDue
+	// waiting were sent, failed, and are not sent again before they are Due: ordered mode only. The
+	// first is due first.
+	waiting []*item
 	// events and bytes are of all.
 	events, bytes int
 }
@@ -48,7 +49,7 @@ func (q *queue) push(it *item, now time.Time) {
 // admit makes an item ready, now or when it is due.
 func (q *queue) admit(it *item, now time.Time) {
 	if it.Due.After(now) {
-		heap.Push(&q.waiting, it)
+		q.await(it)
 		return
 	}
 	q.ready.push(it)
@@ -72,14 +73,22 @@ func (q *queue) back(it *item) {
 func (q *queue) wait(it *item) {
 	q.events++
 	q.bytes += it.bytes()
-	heap.Push(&q.waiting, it)
+	q.await(it)
+}
+
+func (q *queue) await(it *item) {
+	// Behind those that are due at the same time.
+	at, _ := slices.BinarySearchFunc(q.waiting, it, func(x, y *item) int { return cmp.Or(x.Due.Compare(y.Due), -1) })
+	q.waiting = slices.Insert(q.waiting, at, it)
 }
 
 // ripen makes those ready that are due.
 func (q *queue) ripen(now time.Time) {
-	for len(q.waiting) > 0 && !q.waiting[0].Due.After(now) {
-		q.ready.push(heap.Pop(&q.waiting).(*item))
+	n := 0
+	for ; n < len(q.waiting) && !q.waiting[n].Due.After(now); n++ {
+		q.ready.push(q.waiting[n])
 	}
+	q.waiting = slices.Delete(q.waiting, 0, n)
 }
 
 // nextDue is when the first of those that wait is due; zero: none waits.
@@ -103,8 +112,8 @@ func (q *queue) advance(it *item, now time.Time) {
 	q.admit(line.pop(), now)
 }
 
-// clear takes everything that is not out. Lines of which one is out stay, empty, so that what
-// is read again finds its place behind it.
+// clear takes everything that is not out. Lines of which one is out stay, empty, so that what is
+// read again stands behind it.
 func (q *queue) clear() []*item {
 	all := make([]*item, 0, q.events)
 	for _, line := range q.lines {
@@ -191,19 +200,4 @@ func (f *fifo) rest() {
 			f.items = nil
 		}
 	}
-}
-
-// byDue is a heap.
-type byDue []*item
-
-func (h byDue) Len() int           { return len(h) }
-func (h byDue) Less(i, j int) bool { return h[i].Due.Before(h[j].Due) }
-func (h byDue) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *byDue) Push(x any)        { *h = append(*h, x.(*item)) }
-func (h *byDue) Pop() any {
-	old := *h
-	it := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return it
 }

@@ -93,7 +93,7 @@ func (r *reconciler) reconcileSource(ctx context.Context, snap *topics.Snapshot,
 		there[sub.ID] = true
 		if l := src.lanes[sub.ID]; l == nil {
 			r.addLane(src, sub)
-		} else if l.sub != sub {
+		} else if l.terms.sub != sub {
 			r.changeLane(src, l, sub)
 		}
 	}
@@ -131,7 +131,7 @@ func (r *reconciler) addLane(src *source, sub *topics.Subscription) {
 	}
 	t := newTerms(&s.cfg, sub, src.resource)
 	l := &lane{
-		s: s, id: sub.ID, source: src, sub: sub, terms: t, parked: s.cfg.RetryLogs.Parked(sub.ID),
+		s: s, id: sub.ID, source: src, terms: t, parked: s.cfg.RetryLogs.Parked(sub.ID),
 		memory: memory{budget: s.budget}, sending: sending{limiter: t.limiter()},
 	}
 	l.alarm.who = l
@@ -164,14 +164,13 @@ func (r *reconciler) addLane(src *source, sub *topics.Subscription) {
 func (r *reconciler) changeLane(src *source, l *lane, sub *topics.Subscription) {
 	t := newTerms(&r.s.cfg, sub, src.resource)
 	e := r.endpointOf(t)
-	if e != nil && e != l.endpointNow() {
+	if e != nil && e != l.endpoint {
 		e.enter(l)
 	}
 	old, had := l.adopt(t, e, time.Now())
 	if had != e {
 		r.leave(l, had)
 	}
-	l.sub = sub
 	src.stale = src.stale || !reflect.DeepEqual(old.sub.Filter, sub.Filter) || (old.filter == nil) != (t.filter == nil)
 	if t.hold != old.hold {
 		r.s.log.Info("subscription is held, or not any more", "subscription", sub.Name, "source", src.label, "why", t.hold)

@@ -72,7 +72,7 @@ func (src *source) index() {
 	var filters []*filter.Filter
 	var in, aside []*lane
 	for _, l := range src.lanes {
-		if f := l.termsNow().filter; f != nil {
+		if f := l.terms.filter; f != nil {
 			filters, in = append(filters, f), append(in, l)
 		} else {
 			aside = append(aside, l)
