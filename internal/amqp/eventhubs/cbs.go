@@ -10,14 +10,16 @@ import (
 )
 
 // attachClaims accepts a link to $cbs. There may be one in each direction, and no more:
-// a client that finds the place taken knows that its connection is not as it thinks.
+// a client that finds it taken knows that its connection is not as it thinks.
 func (p *peer) attachClaims(l *amqp.Link) (amqp.Terminus, error) {
-	requests, replies := p.claims.open()
-	if sends(l) && requests == 0 {
-		return p.claims.attachRequests(l), nil
+	p.claims.mu.Lock()
+	there := len(p.claims.replies)
+	if sends(l) {
+		there = len(p.claims.requests)
 	}
-	if !sends(l) && replies == 0 {
-		return p.claims.attachReplies(l), nil
+	p.claims.mu.Unlock()
+	if there == 0 {
+		return p.claims.attach(l), nil
 	}
 	return amqp.Terminus{}, &amqp.Error{
 		Condition:   condNotAllowed,
@@ -58,12 +60,10 @@ func (p *peer) checkToken(ctx context.Context, at entity, q *request) (auth.Gran
 	if err != nil {
 		return auth.Grant{}, err
 	}
-	// Only who has shown a good token learns what hubs there are not.
-	if at.hub == "" {
-		return g, nil
-	}
-	if _, err := p.handler.broker.Hub(at.hub); err != nil {
-		return auth.Grant{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: at.hub, Name: at.path()}
+	if at.hub != "" { // only a client with a good token learns that a hub does not exist
+		if _, err := p.handler.broker.Hub(at.hub); err != nil {
+			return auth.Grant{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: at.hub, Name: at.path()}
+		}
 	}
 	return g, nil
 }

@@ -24,8 +24,9 @@ const (
 )
 
 var errTooManyRequests = &amqp.Error{
-	Condition:   condBusy,
-	Description: "Too many requests are waiting to be handled: more than there was credit for, or very large ones. Please wait and try again.",
+	Condition: condBusy,
+	Description: "Too many requests are waiting to be handled: more than there was credit for, or very large ones. " +
+		"Please wait and try again.",
 }
 
 // exchange is one connection's side of a node that answers requests: $cbs, $management.
@@ -48,10 +49,6 @@ type exchange struct {
 	replies  []*replySource
 	// queued and untaken are the bytes of all queues of requests and of replies.
 	queued, untaken int
-}
-
-func newExchange(p *peer, handle func(context.Context, *request) reply) *exchange {
-	return &exchange{peer: p, handle: handle, maxUntaken: maxUntakenBytes}
 }
 
 // requestSink takes the requests of one link.
@@ -78,8 +75,11 @@ type errand struct {
 
 func (e *errand) cost() int { return e.size + exchangeOverheadBytes }
 
-// attachRequests accepts a link for requests.
-func (x *exchange) attachRequests(l *amqp.Link) amqp.Terminus {
+// attach accepts a link, for requests or for replies.
+func (x *exchange) attach(l *amqp.Link) amqp.Terminus {
+	if !sends(l) {
+		return x.attachReplies(l)
+	}
 	s := &requestSink{exchange: x, link: l, room: make(chan struct{}, 1)}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -87,14 +87,7 @@ func (x *exchange) attachRequests(l *amqp.Link) amqp.Terminus {
 	return amqp.Terminus{Sink: s, MaxMessageBytes: maxRequestBytes, Credit: requestCredit}
 }
 
-// open tells how many links there are of each kind.
-func (x *exchange) open() (requests, replies int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.requests), len(x.replies)
-}
-
-// Deliver takes a request.
+// Deliver queues a request, unless too many wait already.
 func (s *requestSink) Deliver(d *amqp.Delivery) {
 	x := s.exchange
 	q, err := parseRequest(d.Payload)
@@ -103,33 +96,28 @@ func (s *requestSink) Deliver(d *amqp.Delivery) {
 		return
 	}
 	q.session = s.link.Session()
-	if e := (&errand{request: q, delivery: d}); !s.push(e) {
-		x.turnAway(e)
-	}
-}
-
-// push queues a request, unless there are too many.
-func (s *requestSink) push(e *errand) bool {
-	x := s.exchange
+	e := &errand{request: q, delivery: d}
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	e.to = x.routeLocked(e.request)
-	if x.queued > 0 && x.queued+e.cost() > maxQueuedBytes {
-		return false
+	e.to = x.routeLocked(q)
+	full := x.queued > 0 && x.queued+e.cost() > maxQueuedBytes
+	if !full {
+		x.queued += e.cost()
+		s.queue = append(s.queue, e)
+		if !s.working {
+			s.working = true
+			x.peer.work.Go(s.drain)
+		}
 	}
-	x.queued += e.cost()
-	s.queue = append(s.queue, e)
-	if !s.working {
-		s.working = true
-		x.peer.work.Go(s.drain)
+	x.mu.Unlock()
+	if full {
+		x.turnAway(e, address{}, errTooManyRequests)
 	}
-	return true
 }
 
-// turnAway answers a request that there is no room for: by a reply, since who sends
-// settled hears nothing else, or where it takes none by rejecting it.
-func (x *exchange) turnAway(e *errand) {
-	busy := x.peer.failure(x.peer.entity(address{}), errTooManyRequests)
+// turnAway refuses a request that there is no room for: by a reply, because a client that sends
+// settled gets nothing else, or by rejecting it where the client takes no replies.
+func (x *exchange) turnAway(e *errand, node address, why error) {
+	busy := x.peer.failure(x.peer.entity(node), why)
 	if x.reply(e, busy.append(nil, e.id), false) {
 		e.delivery.Accept()
 		return
@@ -209,7 +197,7 @@ func (s *requestSink) Closed() {
 	x.requests = slices.DeleteFunc(x.requests, func(other *requestSink) bool { return other == s })
 }
 
-// poke lets who waits for room look again.
+// poke wakes the goroutine that waits for room.
 func (s *requestSink) poke() {
 	select {
 	case s.room <- struct{}{}:
@@ -251,9 +239,11 @@ func (x *exchange) routeLocked(q *request) *replySource {
 	return nil
 }
 
-// freeLocked is for each reply that nothing is left of.
-func (x *exchange) freeLocked(message []byte) {
-	x.untaken -= len(message) + exchangeOverheadBytes
+// freeLocked gives back the room of replies, and lets requests look for it.
+func (x *exchange) freeLocked(messages ...[]byte) {
+	for _, message := range messages {
+		x.untaken -= len(message) + exchangeOverheadBytes
+	}
 	for _, s := range x.requests {
 		s.poke()
 	}

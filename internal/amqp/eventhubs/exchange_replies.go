@@ -35,9 +35,14 @@ func (x *exchange) attachReplies(l *amqp.Link) amqp.Terminus {
 // Run sends replies in the order of their requests.
 func (s *replySource) Run(ctx context.Context, l *amqp.Link) error {
 	for {
-		message, ok := s.next(ctx)
-		if !ok {
-			return nil
+		message := s.head()
+		if message == nil {
+			select {
+			case <-s.wake:
+				continue
+			case <-ctx.Done():
+				return nil
+			}
 		}
 		_, err := l.Send(ctx, 1, func(dst []byte, _ int) []byte { return append(dst, message...) })
 		if err != nil {
@@ -47,20 +52,7 @@ func (s *replySource) Run(ctx context.Context, l *amqp.Link) error {
 	}
 }
 
-// next waits for a reply. It stays in the queue until it is sent.
-func (s *replySource) next(ctx context.Context) ([]byte, bool) {
-	for {
-		if message := s.head(); message != nil {
-			return message, true
-		}
-		select {
-		case <-s.wake:
-		case <-ctx.Done():
-			return nil, false
-		}
-	}
-}
-
+// head gives the first reply, which stays in the queue until it is sent.
 func (s *replySource) head() []byte {
 	x := s.exchange
 	x.mu.Lock()
@@ -91,12 +83,7 @@ func (s *replySource) Closed() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s.closed = true
-	for _, message := range s.queue {
-		x.freeLocked(message)
-	}
+	x.freeLocked(s.queue...) // also for requests that wait for room on this link
 	s.queue = nil
-	for _, r := range x.requests { // who waits for room on this link need not
-		r.poke()
-	}
 	x.replies = slices.DeleteFunc(x.replies, func(other *replySource) bool { return other == s })
 }

@@ -18,16 +18,8 @@ const (
 	typePartition = "com.microsoft:partition"
 )
 
-// attachManagement accepts a link to $management, of which a connection may have
-// several. Rights are looked at with each request, since a request may bring its own.
-func (p *peer) attachManagement(l *amqp.Link) (amqp.Terminus, error) {
-	if sends(l) {
-		return p.management.attachRequests(l), nil
-	}
-	return p.management.attachReplies(l), nil
-}
-
-// manage handles a request to $management: it tells about a hub or a partition (H10).
+// manage handles a request to $management: it describes a hub or a partition (H10). Rights are
+// checked with each request, because a request may bring its own token.
 func (p *peer) manage(ctx context.Context, q *request) reply {
 	at := p.entity(address{node: nodeManagement, hub: strings.Trim(q.name, "/"), partition: q.partition})
 	body, err := p.read(ctx, at, q)
@@ -48,8 +40,13 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 	if at.hub == "" {
 		return nil, &amqp.Error{Condition: condArgument, Description: "The request names no hub."}
 	}
-	if err := p.mayRead(ctx, at, q); err != nil {
-		return nil, err
+	// Any right to the hub will do, put on the connection or brought along.
+	if wanted := auth.At(at.hub, wordManagement); !p.rights.allow(wanted, 0) {
+		g, err := p.handler.access.Token(ctx, q.token, "")
+		if err != nil || !g.Allows(wanted, 0, time.Now()) {
+			at.partition = ""
+			return nil, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(auth.Listen)}
+		}
 	}
 	if q.kind == typeHub {
 		hub, err := p.handler.broker.Hub(at.hub)
@@ -63,22 +60,6 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 		return nil, err
 	}
 	return appendPartition(nil, info), nil
-}
-
-// mayRead: any right to the hub will do, put on the connection or brought along.
-func (p *peer) mayRead(ctx context.Context, at entity, q *request) error {
-	wanted := auth.At(at.hub, wordManagement)
-	if p.rights.allow(wanted, 0) {
-		return nil
-	}
-	if q.token != "" {
-		g, err := p.handler.access.Token(ctx, q.token, "")
-		if err == nil && g.Allows(wanted, 0, time.Now()) {
-			return nil
-		}
-	}
-	at.partition = ""
-	return &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(auth.Listen)}
 }
 
 // appendHub writes what clients are told about a hub. Every value has to be of exactly

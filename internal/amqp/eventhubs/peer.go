@@ -35,10 +35,15 @@ func newPeer(d *Handler, c *amqp.Conn) *peer {
 	p := &peer{handler: d, conn: c, log: c.Log(), budget: newBudget()}
 	p.ignore = d.access.OnChange(p.rights.review)
 	p.rights.await(d.tokenTimeout, p.giveUp)
-	p.claims = newExchange(p, p.putToken)
-	p.management = newExchange(p, p.manage)
+	p.claims = &exchange{peer: p, handle: p.putToken, maxUntaken: maxUntakenBytes}
+	p.management = &exchange{peer: p, handle: p.manage, maxUntaken: maxUntakenBytes}
 	if d.groups != nil {
-		p.yard = newYardNode(p, d.groups)
+		p.yard = &yardNode{
+			exchange: &exchange{peer: p, maxUntaken: maxYardUntakenBytes},
+			groups:   d.groups,
+			watches:  &watches{peer: p, groups: d.groups, byGroup: map[string]*watch{}},
+			listings: make(chan struct{}, maxListings),
+		}
 	}
 	return p
 }
@@ -55,7 +60,7 @@ func (p *peer) Attach(l *amqp.Link) (amqp.Terminus, error) {
 	case a.node == nodeClaims:
 		t, err = p.attachClaims(l)
 	case a.node == nodeManagement:
-		t, err = p.attachManagement(l)
+		t = p.management.attach(l) // a connection may have several
 	case a.node == nodeYard:
 		t, err = p.attachYard(l, a)
 	case a.node == nodeNone:

@@ -46,7 +46,7 @@ func parseRequest(msg []byte) (*request, error) {
 	return q, err
 }
 
-// The places of the properties that matter (§3.2.4).
+// The positions of the properties that matter (§3.2.4).
 const (
 	propertyMessageID     = 0
 	propertyReplyTo       = 4
@@ -63,33 +63,22 @@ func (q *request) readProperties(section []byte) error {
 		return err
 	}
 	list, err := r.EnterList()
-	if err != nil {
-		return err
-	}
-	for i := range list.Count {
-		if err := q.readProperty(&r, section, i); err != nil {
-			return err
+	for i := 0; i < list.Count && err == nil; i++ {
+		if r.TryNull() {
+			continue
+		}
+		start := r.Offset()
+		switch {
+		case i == propertyReplyTo:
+			q.replyTo, err = readText(&r)
+		case i == propertyMessageID, i == propertyCorrelationID && q.id == nil:
+			err = r.Skip()
+			q.id = bytes.Clone(section[start:r.Offset()])
+		default:
+			err = r.Skip()
 		}
 	}
-	return nil
-}
-
-func (q *request) readProperty(r *wire.Reader, section []byte, entity int) (err error) {
-	if r.TryNull() {
-		return nil
-	}
-	start := r.Offset()
-	switch {
-	case entity == propertyReplyTo:
-		q.replyTo, err = readText(r)
-		return err
-	case entity == propertyMessageID, entity == propertyCorrelationID && q.id == nil:
-		err = r.Skip()
-		q.id = bytes.Clone(section[start:r.Offset()])
-		return err
-	default:
-		return r.Skip()
-	}
+	return err
 }
 
 func (q *request) readApplicationProperties(section []byte) error {
@@ -101,35 +90,25 @@ func (q *request) readApplicationProperties(section []byte) error {
 		return err
 	}
 	entries, err := r.EnterMap()
-	if err != nil {
-		return err
-	}
-	for range entries.Count / 2 {
-		key, err := readText(&r)
-		if err != nil {
-			return err
+	for i := 0; i < entries.Count/2 && err == nil; i++ {
+		var key string
+		if key, err = readText(&r); err != nil {
+			break
 		}
-		if err := q.readApplicationProperty(&r, key); err != nil {
-			return err
+		switch key {
+		case "operation":
+			q.operation, err = readText(&r)
+		case "type":
+			q.kind, err = readText(&r)
+		case "name":
+			q.name, err = readText(&r)
+		case "partition":
+			q.partition, err = readText(&r)
+		case "security_token":
+			q.token, err = readText(&r)
+		default:
+			err = r.Skip()
 		}
-	}
-	return nil
-}
-
-func (q *request) readApplicationProperty(r *wire.Reader, key string) (err error) {
-	switch key {
-	case "operation":
-		q.operation, err = readText(r)
-	case "type":
-		q.kind, err = readText(r)
-	case "name":
-		q.name, err = readText(r)
-	case "partition":
-		q.partition, err = readText(r)
-	case "security_token":
-		q.token, err = readText(r)
-	default:
-		err = r.Skip()
 	}
 	return err
 }
@@ -167,8 +146,8 @@ type reply struct {
 // since clients do not agree on them.
 func (a *reply) append(dst, id []byte) []byte {
 	dst, list := wire.BeginList(wire.AppendDescriptor(dst, wire.DescriptorProperties))
-	for entity := range propertyCount {
-		if entity == propertyCorrelationID && id != nil {
+	for i := range propertyCount {
+		if i == propertyCorrelationID && id != nil {
 			dst = append(dst, id...)
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/amqp"
-	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
@@ -74,13 +74,8 @@ type yardNode struct {
 	listings chan struct{}
 }
 
-func newYardNode(p *peer, groups Groups) *yardNode {
-	x := &exchange{peer: p, maxUntaken: maxYardUntakenBytes}
-	return &yardNode{exchange: x, groups: groups, watches: newWatches(p, groups), listings: make(chan struct{}, maxListings)}
-}
-
-// attachYard accepts a link to $yard, of which a connection may have several. Rights are looked
-// at with each request, since each names its hub; but who has none at all need not begin.
+// attachYard accepts a link to $yard, of which a connection may have several. Rights are checked
+// with each request, because each names its hub; a client without any rights gets no link.
 func (p *peer) attachYard(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if p.yard == nil {
 		return amqp.Terminus{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: wordYard, Name: wordYard}
@@ -108,43 +103,37 @@ type callSink struct {
 // Deliver takes a request.
 func (s *callSink) Deliver(d *amqp.Delivery) {
 	n := s.node
-	e, body, err := parseCall(d)
+	q, body, err := parseCall(d.Payload)
 	if err != nil {
 		d.Reject(n.peer.explain(n.peer.entity(address{node: nodeYard}), err))
 		return
 	}
-	e.session = s.link.Session()
+	q.session = s.link.Session()
+	e := &errand{request: q, delivery: d}
 	if !n.begin(e) {
-		n.turnAway(e)
+		n.turnAway(e, address{node: nodeYard}, errTooManyCalls)
 		return
 	}
 	n.peer.work.Go(func() {
-		defer n.done(e)
-		a := n.answer(s.ctx, e.request, body)
-		e.delivery.Accept()
+		a := n.answer(s.ctx, q, body)
+		d.Accept()
 		n.send(e, a)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.calls--
+		n.bytes -= e.cost()
 	})
 }
 
 // Closed ends the requests that are under way: nobody waits for them any more.
 func (s *callSink) Closed() { s.end(amqp.ErrLinkEnded) }
 
-// parseCall takes a request apart. The result shares nothing with it.
-func parseCall(d *amqp.Delivery) (*errand, []byte, error) {
-	q, err := parseRequest(d.Payload)
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := wire.Sections(d.Payload)
-	if err != nil || m.BodyKind != wire.BodyData || m.BodyCount != 1 {
-		return &errand{request: q, delivery: d}, nil, err // no body, which is none of JSON's
-	}
-	r := wire.NewReader(m.Body)
-	if _, err := r.ReadDescriptor(); err != nil {
-		return nil, nil, err
-	}
-	body, err := r.ReadBinary()
-	return &errand{request: q, delivery: d}, bytes.Clone(body), err
+// parseCall takes a request apart. The result shares nothing with it. A body that is not a single
+// data section counts as none, which is no JSON.
+func parseCall(payload []byte) (*request, []byte, error) {
+	q, err := parseRequest(payload)
+	body, _ := message.Body(payload)
+	return q, bytes.Clone(body), err
 }
 
 // begin counts a request, unless there are too many.
@@ -158,24 +147,6 @@ func (n *yardNode) begin(e *errand) bool {
 	n.calls++
 	n.bytes += e.cost()
 	return true
-}
-
-func (n *yardNode) done(e *errand) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.calls--
-	n.bytes -= e.cost()
-}
-
-// turnAway answers a request that there is no room for: by a reply or, where the client takes
-// none, by rejecting it.
-func (n *yardNode) turnAway(e *errand) {
-	busy := n.peer.failure(n.peer.entity(address{node: nodeYard}), errTooManyCalls)
-	if n.reply(e, busy.append(nil, e.id), false) {
-		e.delivery.Accept()
-		return
-	}
-	e.delivery.Reject(&amqp.Error{Condition: busy.condition, Description: busy.description})
 }
 
 // send queues a reply. A large one that there is no room for is dropped: the client is told
@@ -198,16 +169,23 @@ func (n *yardNode) answer(ctx context.Context, q *request, body []byte) reply {
 	at := p.entity(address{node: nodeYard, hub: strings.Trim(q.name, "/")})
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	g := &guard{entity: at.scope(), need: auth.Listen, end: func(why error) { end(why) }}
+	g := &guard{entity: at.scope(), need: auth.Listen, end: end}
 	if !p.rights.watch(g) {
 		return p.failure(at, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(auth.Listen)})
 	}
 	defer p.rights.unwatch(g)
 	data, err := n.perform(ctx, at, q, body)
-	if err != nil {
-		return n.failed(ctx, at, err)
+	if err == nil {
+		return reply{status: groupwire.StatusOK, description: "OK", data: data}
 	}
-	return reply{status: groupwire.StatusOK, description: "OK", data: data}
+	if cause := context.Cause(ctx); cause != nil { // which may be that the rights have ended
+		err = fmt.Errorf("%w: %v", cause, err)
+	}
+	a := p.failure(at, err)
+	if a.condition == condCancelled { // elsewhere clients take it for a reason to do it again
+		a.status = groupwire.StatusFailed
+	}
+	return a
 }
 
 // perform does what is asked for and gives the body of the reply.
@@ -229,21 +207,8 @@ func (n *yardNode) perform(ctx context.Context, at entity, q *request, body []by
 		return nil, err
 	}
 	data, err := groupwire.EncodeReply(answer)
-	if err != nil { // it was done, and is more than we may say
+	if err != nil { // it was done, and the outcome is too large for a reply
 		return nil, fmt.Errorf("tell the outcome of %s: %v", q.operation, err)
 	}
 	return data, nil
-}
-
-// failed tells of an error. Where the context has ended that is why: the rights to the hub
-// may have, too.
-func (n *yardNode) failed(ctx context.Context, at entity, err error) reply {
-	if cause := context.Cause(ctx); cause != nil {
-		err = fmt.Errorf("%w: %v", cause, err)
-	}
-	a := n.peer.failure(at, err)
-	if a.condition == condCancelled { // which elsewhere is a reason to do it again
-		a.status = groupwire.StatusFailed
-	}
-	return a
 }

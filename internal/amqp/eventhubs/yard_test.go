@@ -423,11 +423,11 @@ func FuzzParseCall(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, body, err := parseCall(deliveryOf(raw))
+		q, body, err := parseCall(raw)
 		if err != nil {
 			return
 		}
-		if e.size != len(raw) || len(body) > len(raw) {
+		if q.size != len(raw) || len(body) > len(raw) {
 			t.Errorf("%d bytes hold %d", len(raw), len(body))
 		}
 		before := string(body)

@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -73,10 +74,6 @@ type watch struct {
 	idle  *time.Timer
 }
 
-func newWatches(p *peer, groups Groups) *watches {
-	return &watches{peer: p, groups: groups, byGroup: map[string]*watch{}}
-}
-
 // poll waits until the group has changed since a token was given, or for a while.
 func (a *watches) poll(ctx context.Context, g processor.Group, since string) (any, error) {
 	records, err := a.peer.handler.broker.GroupRecords(ctx, g.Hub, g.Group)
@@ -99,7 +96,9 @@ func (a *watches) poll(ctx context.Context, g processor.Group, since string) (an
 	timeout := time.NewTimer(pollWait)
 	defer timeout.Stop()
 	for {
-		token, news := a.look(w)
+		a.mu.Lock()
+		token, news := fmt.Sprintf("%s-%d", w.id, w.count), w.news
+		a.mu.Unlock()
 		if token != since {
 			return groupwire.WatchReply{Token: token, Changed: since != ""}, nil
 		}
@@ -117,20 +116,20 @@ func (a *watches) poll(ctx context.Context, g processor.Group, since string) (an
 	}
 }
 
-// look gives the token of what a watch has seen, and what is closed when there is more.
-func (a *watches) look(w *watch) (token string, news <-chan struct{}) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return fmt.Sprintf("%s-%d", w.id, w.count), w.news
-}
-
 // enter counts a request that waits, and begins to watch the group if nobody does.
 func (a *watches) enter(g processor.Group, key string) (*poll, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w := a.byGroup[key]
-	if w == nil && len(a.byGroup) >= maxWatches || !a.roomLocked() {
+	if w == nil && len(a.byGroup) >= maxWatches {
 		return nil, errTooManyPolls
+	}
+	if len(a.polls) >= maxPolls { // the oldest makes room
+		if time.Since(a.polls[0].began) < pollLeast {
+			return nil, errTooManyPolls
+		}
+		close(a.polls[0].cut)
+		a.polls = slices.Delete(a.polls, 0, 1)
 	}
 	if w == nil {
 		w = a.startLocked(g, key)
@@ -144,50 +143,23 @@ func (a *watches) enter(g processor.Group, key string) (*poll, error) {
 	return p, nil
 }
 
-// roomLocked sees to it that one more request may wait.
-func (a *watches) roomLocked() bool {
-	if len(a.polls) < maxPolls {
-		return true
-	}
-	oldest := a.polls[0]
-	if time.Since(oldest.began) < pollLeast {
-		return false
-	}
-	close(oldest.cut)
-	a.polls = slices.Delete(a.polls, 0, 1)
-	return true
-}
-
 func (a *watches) leave(p *poll) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.polls = slices.DeleteFunc(a.polls, func(other *poll) bool { return other == p })
 	w := p.watch
-	w.polls--
-	if w.polls > 0 || w.over() {
+	if w.polls--; w.polls > 0 || a.byGroup[w.group] != w {
 		return
 	}
-	w.idle = time.AfterFunc(pollGap, func() { a.forsake(w) })
-}
-
-// forsake stops a watch that nobody has asked for a while. Who asks before it has ended
-// begins another.
-func (a *watches) forsake(w *watch) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if w.polls == 0 && a.byGroup[w.group] == w {
-		delete(a.byGroup, w.group)
-		w.stop()
-	}
-}
-
-func (w *watch) over() bool {
-	select {
-	case <-w.ended:
-		return true
-	default:
-		return false
-	}
+	// A request that comes before the watch has ended begins another one.
+	w.idle = time.AfterFunc(pollGap, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if w.polls == 0 && a.byGroup[w.group] == w {
+			delete(a.byGroup, w.group)
+			w.stop()
+		}
+	})
 }
 
 func (a *watches) startLocked(g processor.Group, key string) *watch {
@@ -209,29 +181,22 @@ func (a *watches) follow(w *watch, changed <-chan struct{}, done <-chan error) {
 	for {
 		select {
 		case <-changed:
-			a.reply(w)
+			a.mu.Lock()
+			w.count++
+			close(w.news)
+			w.news = make(chan struct{})
+			a.mu.Unlock()
 		case err := <-done:
-			a.end(w, err)
+			a.end(w, cmp.Or(err, context.Canceled))
 			return
 		}
 	}
 }
 
-func (a *watches) reply(w *watch) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	w.count++
-	close(w.news)
-	w.news = make(chan struct{})
-}
-
-// end forgets a watch: who asks next begins another.
+// end forgets a watch: the next request begins another.
 func (a *watches) end(w *watch, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err == nil {
-		err = context.Canceled
-	}
 	w.err = err
 	w.stop()
 	if w.idle != nil {

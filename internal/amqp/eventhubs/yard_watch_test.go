@@ -7,13 +7,10 @@ import (
 
 	goamqp "github.com/Azure/go-amqp"
 
-	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
-
-func deliveryOf(raw []byte) *amqp.Delivery { return &amqp.Delivery{Payload: raw} }
 
 // first asks for a token.
 func (c *yardCalls) first(hub string) string {
