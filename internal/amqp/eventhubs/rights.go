@@ -21,9 +21,8 @@ const (
 // errTooManyGrants: the connection has put more tokens than any client needs.
 var errTooManyGrants = errors.New("too many tokens were put on this connection")
 
-// rights are what a connection was granted, and the links that stand on it. When the
-// last grant that carries a link has expired, or was revoked, the link is told so. One
-// timer does for all of them.
+// rights are what a connection was granted, and the links that need it. When the last grant that
+// carries a link has expired, or was revoked, the link ends. One timer serves all links.
 type rights struct {
 	mu sync.Mutex
 	// grants, guards and the rest are guarded by mu.
@@ -57,7 +56,7 @@ func (r *rights) add(g auth.Grant) error {
 	defer r.mu.Unlock()
 	at := slices.IndexFunc(r.grants, func(other auth.Grant) bool { return slices.Equal(other.Scopes, g.Scopes) })
 	if at >= 0 {
-		if outlasts(g, r.grants[at]) {
+		if known := r.grants[at].Expires; g.Expires.IsZero() || !known.IsZero() && !g.Expires.Before(known) {
 			r.grants[at] = g
 		}
 		return nil
@@ -73,14 +72,7 @@ func (r *rights) add(g auth.Grant) error {
 	return nil
 }
 
-func outlasts(g, other auth.Grant) bool {
-	if g.Expires.IsZero() || other.Expires.IsZero() {
-		return g.Expires.IsZero()
-	}
-	return !g.Expires.Before(other.Expires)
-}
-
-// allow tells whether a right to a place was granted. A need of zero asks for any right.
+// allow reports whether a right to an entity was granted. A need of zero means any right.
 func (r *rights) allow(at auth.Entity, need auth.Rights) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +128,20 @@ func (r *rights) stop() {
 func (r *rights) review() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended || !r.trimLocked() {
+	if r.ended {
+		return
+	}
+	revoked := false
+	left := r.grants[:0]
+	for _, g := range r.grants {
+		trimmed, ended := g.Trimmed()
+		revoked = revoked || ended
+		if len(trimmed.Scopes) > 0 {
+			left = append(left, trimmed)
+		}
+	}
+	clear(r.grants[len(left):])
+	if r.grants = left; !revoked {
 		return
 	}
 	over := r.overLocked(func(*guard) bool { return true })
@@ -147,21 +152,6 @@ func (r *rights) review() {
 			g.end(auth.ErrRevoked)
 		}
 	})
-}
-
-// trimLocked forgets what has been revoked, and tells whether there was any.
-func (r *rights) trimLocked() (some bool) {
-	left := r.grants[:0]
-	for _, g := range r.grants {
-		trimmed, ended := g.Trimmed()
-		some = some || ended
-		if len(trimmed.Scopes) > 0 {
-			left = append(left, trimmed)
-		}
-	}
-	clear(r.grants[len(left):])
-	r.grants = left
-	return some
 }
 
 // untilLocked tells when the last of the grants ends that carry a link at that time; the
@@ -231,17 +221,13 @@ func (r *rights) disarmLocked() {
 // sweep ends the links whose rights have expired.
 func (r *rights) sweep() {
 	defer r.sweeps.Done()
-	for _, g := range r.expired() {
-		g.end(&auth.ExpiredError{At: g.until})
-	}
-}
-
-func (r *rights) expired() []*guard {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	late := time.Now().Add(-grace)
 	over := r.overLocked(func(g *guard) bool { return !g.until.IsZero() && !late.Before(g.until) })
 	r.due = time.Time{}
 	r.armLocked()
-	return over
+	r.mu.Unlock()
+	for _, g := range over {
+		g.end(&auth.ExpiredError{At: g.until})
+	}
 }

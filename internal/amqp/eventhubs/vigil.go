@@ -48,34 +48,27 @@ func (r *rights) look() {
 	}
 }
 
-// forsaken tells whether patience is at its end, and if not has another look taken later,
-// unless there are rights that last: should they be revoked, review will see to it.
+// forsaken reports whether patience has run out. If not it has another look taken later, unless
+// there are rights that never expire: if they are revoked, review takes the look.
 func (r *rights) forsaken() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
 		return false
 	}
-	last, lasts := time.Time{}, false
+	var last time.Time
 	for _, g := range r.grants {
-		if g.Stands() {
-			lasts = lasts || g.Expires.IsZero()
-			last = later(last, g.Expires)
+		switch {
+		case !g.Stands():
+		case g.Expires.IsZero():
+			return false
+		case g.Expires.After(last):
+			last = g.Expires
 		}
-	}
-	if lasts {
-		return false
 	}
 	if !time.Now().Before(last.Add(r.vigil.patience)) {
 		return true
 	}
 	r.awaitLocked(last)
 	return false
-}
-
-func later(x, y time.Time) time.Time {
-	if x.After(y) {
-		return x
-	}
-	return y
 }
