@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -14,11 +13,9 @@ import (
 // allocates nothing for an event.
 type feed struct {
 	*receiver
-	link   *amqp.Link
 	cursor eventlog.Cursor
 
-	// events are those of the run that are not sent yet, the first of them the one that
-	// told is about.
+	// events are those of the run that are not sent yet; first is the number of the first of them.
 	events   []eventlog.Event
 	first    eventlog.Sequence
 	reported wire.Delivery
@@ -36,7 +33,11 @@ func (f *feed) run(ctx context.Context) error {
 		if err := f.link.WaitCredit(ctx); err != nil {
 			return err
 		}
-		run, err := f.next(ctx)
+		run, err := f.cursor.TryNext(ctx)
+		if err == nil && len(run.Events) == 0 {
+			f.link.Drained() // the client may want the rest of its credit back
+			run, err = f.cursor.Next(ctx)
+		}
 		if damage, ok := errors.AsType[*eventlog.CorruptError](err); ok {
 			err = f.pass(ctx, damage)
 		}
@@ -47,17 +48,6 @@ func (f *feed) run(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// next waits for events. Before it waits it says so, for the client may want the rest of
-// its credit back.
-func (f *feed) next(ctx context.Context) (eventlog.Run, error) {
-	run, err := f.cursor.TryNext(ctx)
-	if err != nil || len(run.Events) > 0 {
-		return run, err
-	}
-	f.link.Drained()
-	return f.cursor.Next(ctx)
 }
 
 // send gives a run, in as many steps as credit and windows ask for.
@@ -148,9 +138,7 @@ func (f *feed) pass(ctx context.Context, damage *eventlog.CorruptError) error {
 	if err != nil {
 		return err
 	}
-	f.close()
+	_ = f.cursor.Close()
 	f.cursor = cursor
 	return nil
 }
-
-func (f *feed) close() { _ = f.cursor.Close() }

@@ -71,16 +71,11 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 	r.metrics = slices.Contains(l.Request().DesiredCapabilities, capabilityMetrics)
 	r.delivered = p.handler.metrics.delivered.WithLabelValues(hub.Name)
 	if r.unwatch, err = p.watch(l, at, auth.Listen); err != nil {
-		r.leave()
+		r.seat.Close()
+		_ = r.seat.Cursor.Close()
 		return amqp.Terminus{}, err
 	}
 	return amqp.Terminus{Source: r, Settled: true}, nil
-}
-
-// leave gives the place back where the link has not begun to run.
-func (r *receiver) leave() {
-	r.seat.Close()
-	_ = r.seat.Cursor.Close()
 }
 
 // sit takes a place at the partition.
@@ -161,13 +156,13 @@ func (r *receiver) begin() (ok bool, err error) {
 }
 
 // Run sends events until the link ends.
-func (r *receiver) Run(ctx context.Context, l *amqp.Link) error {
+func (r *receiver) Run(ctx context.Context, _ *amqp.Link) error {
 	ok, err := r.begin()
 	if !ok && err == nil {
 		return nil
 	}
-	f := feed{receiver: r, link: l, cursor: r.seat.Cursor}
-	defer f.close()
+	f := feed{receiver: r, cursor: r.seat.Cursor}
+	defer func() { _ = f.cursor.Close() }() // not always the first one
 	if err == nil {
 		err = f.run(ctx)
 	}

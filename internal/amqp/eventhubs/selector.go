@@ -31,8 +31,8 @@ const latestOffset = "@latest"
 // errSelector: the filter cannot be understood.
 var errSelector = errors.New("the selector filter cannot be understood")
 
-// selector says where a receiver begins, with the words it was said in: who asks for
-// something that is not there wants to hear of what he asked for.
+// selector is where a receiver begins. It keeps the client's words for the error that reports a
+// position which does not exist.
 type selector struct {
 	at eventlog.Position
 	// field and value are as the client wrote them; empty without a filter.
@@ -47,12 +47,14 @@ const selectorDescriptor uint64 = 0x468c00000004
 // agree on the descriptor and choose their own keys.
 func selectorOf(filters wire.Map) (selector, error) {
 	for _, f := range filters {
-		if !isSelector(f) {
-			continue
-		}
+		key, _ := textOf(f.Key)
 		value := f.Value
-		if described, ok := value.(wire.Described); ok {
+		described, ok := value.(wire.Described)
+		if ok {
 			value = described.Value
+		}
+		if key != selectorFilter && described.Descriptor != wire.Symbol(selectorFilter) && described.Descriptor != selectorDescriptor {
+			continue
 		}
 		text, ok := textOf(value)
 		if !ok {
@@ -61,14 +63,6 @@ func selectorOf(filters wire.Map) (selector, error) {
 		return parseSelector(text)
 	}
 	return selector{}, nil
-}
-
-func isSelector(f wire.Pair) bool {
-	if key, ok := textOf(f.Key); ok && key == selectorFilter {
-		return true
-	}
-	described, ok := f.Value.(wire.Described)
-	return ok && (described.Descriptor == wire.Symbol(selectorFilter) || described.Descriptor == selectorDescriptor)
 }
 
 // textOf takes text in whatever type a client has put it.
@@ -100,43 +94,33 @@ func parseSelector(text string) (selector, error) {
 	if !ok {
 		return selector{}, fmt.Errorf("%w: %q is no annotation of an event", errSelector, shown(strings.TrimSpace(field)))
 	}
-	s := selector{field: name, value: unquote(strings.TrimSpace(value))}
+	value = strings.TrimSpace(value)
+	if n := len(value); n >= 2 && value[0] == '\'' && value[n-1] == '\'' {
+		value = value[1 : n-1]
+	}
+	s := selector{field: name, value: value}
 	return s, s.locate(inclusive)
 }
 
-func unquote(value string) string {
-	if n := len(value); n >= 2 && value[0] == '\'' && value[n-1] == '\'' {
-		return value[1 : n-1]
-	}
-	return value
-}
-
-// locate works out the position.
+// locate works out the position. An offset is the event's sequence number.
 func (s *selector) locate(inclusive bool) error {
-	switch s.field {
-	case fieldOffset:
-		if s.value == latestOffset {
-			s.at = eventlog.Latest()
-			return nil
-		}
-		return s.locateNumber(inclusive)
-	case fieldSequence:
-		return s.locateNumber(inclusive)
-	case fieldTime, fieldOldTime:
-		return s.locateTime(inclusive)
-	default:
+	byTime := s.field == fieldTime || s.field == fieldOldTime
+	switch {
+	case s.field == fieldOffset && s.value == latestOffset:
+		s.at = eventlog.Latest()
+		return nil
+	case s.field != fieldOffset && s.field != fieldSequence && !byTime:
 		return fmt.Errorf("%w: events cannot be found by %q", errSelector, shown(s.field))
 	}
-}
-
-// locateNumber is for sequence numbers and for offsets, which are the same. Below zero
-// there is nothing, so that everything follows.
-func (s *selector) locateNumber(inclusive bool) error {
-	n, err := s.integer()
-	if err != nil {
-		return err
+	n, err := strconv.ParseInt(s.value, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond the range n is the largest, past every end
+		return fmt.Errorf("%w: the supplied %s '%s' is no whole number", errSelector, s.what(), shown(s.value))
 	}
 	switch {
+	case byTime && !inclusive && n < math.MaxInt64:
+		s.at = eventlog.Since(time.UnixMilli(n + 1)) // times are whole milliseconds
+	case byTime:
+		s.at = eventlog.Since(time.UnixMilli(n))
 	case n < 0:
 		s.at = eventlog.Earliest()
 	case inclusive || n == math.MaxInt64:
@@ -145,29 +129,6 @@ func (s *selector) locateNumber(inclusive bool) error {
 		s.at = eventlog.After(eventlog.Sequence(n))
 	}
 	return nil
-}
-
-// locateTime: times are whole milliseconds, so that the next one is what comes after.
-func (s *selector) locateTime(inclusive bool) error {
-	ms, err := s.integer()
-	if err != nil {
-		return err
-	}
-	if !inclusive && ms < math.MaxInt64 {
-		ms++
-	}
-	s.at = eventlog.Since(time.UnixMilli(ms))
-	return nil
-}
-
-// integer reads the value. What is too large for a number is as good as the largest one:
-// it is past every end all the same.
-func (s *selector) integer() (int64, error) {
-	n, err := strconv.ParseInt(s.value, 10, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, fmt.Errorf("%w: the supplied %s '%s' is no whole number", errSelector, s.what(), shown(s.value))
-	}
-	return n, nil
 }
 
 // what is the field in the words of errors.

@@ -2,6 +2,7 @@ package eventhubs
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/eventyard/eventyard/internal/amqp"
@@ -34,38 +35,26 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err := p.authorize(at, auth.Send); err != nil {
 		return amqp.Terminus{}, err
 	}
-	hub, err := p.findTarget(a)
+	hub, err := p.handler.broker.Hub(a.hub)
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
+	if n, err := strconv.Atoi(a.partition); a.partition != "" && (err != nil || n < 0 || n >= hub.Partitions || strconv.Itoa(n) != a.partition) {
+		return amqp.Terminus{}, &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: a.partition, Partitions: hub.Partitions}
+	}
 	t := amqp.Terminus{MaxMessageBytes: uint64(p.handler.maxMessageBytes), Credit: senderCredit}
 	s := &sender{peer: p, link: l, at: at, hub: hub}
-	if wantsNumbers(l) {
-		producer, err := p.openProducer(l, a)
-		if err != nil {
+	if slices.Contains(l.Request().DesiredCapabilities, capabilityIdempotent) {
+		if s.producer, err = p.openProducer(l, a); err != nil {
 			return amqp.Terminus{}, err
 		}
-		s.producer = producer
-		t.Offered, t.Properties = producerAnswer(producer)
+		t.Offered, t.Properties = producerAnswer(s.producer)
 	}
 	if s.unwatch, err = p.watch(l, at, auth.Send); err != nil {
 		return amqp.Terminus{}, err
 	}
 	t.Sink = s
 	return t, nil
-}
-
-// findTarget refuses an address that nothing could be sent to.
-func (p *peer) findTarget(a address) (broker.Hub, error) {
-	hub, err := p.handler.broker.Hub(a.hub)
-	if err != nil || a.partition == "" {
-		return hub, err
-	}
-	n, err := strconv.Atoi(a.partition)
-	if err != nil || n < 0 || n >= hub.Partitions || strconv.Itoa(n) != a.partition {
-		return hub, &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: a.partition, Partitions: hub.Partitions}
-	}
-	return hub, nil
 }
 
 // Deliver submits a message's events and leaves the waiting to a goroutine, so that many
@@ -96,7 +85,13 @@ func (s *sender) Deliver(d *amqp.Delivery) {
 	}
 	s.peer.work.Go(func() {
 		defer s.peer.budget.give(size)
-		s.settle(d, pending)
+		// Also when the connection has ended: what was submitted makes progress only while
+		// somebody waits for it.
+		if _, err := pending.Wait(context.WithoutCancel(ctx)); err != nil {
+			s.refuse(d, err)
+			return
+		}
+		d.Accept()
 	})
 }
 
@@ -106,17 +101,16 @@ func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) 
 		to.Created = s.hub.Created
 		return s.peer.handler.broker.Submit(ctx, s.at.hub, to, b.events)
 	}
-	return s.submitNumbered(ctx, b)
-}
-
-// settle waits also when the connection has ended: what was submitted makes progress
-// only while somebody waits for it.
-func (s *sender) settle(d *amqp.Delivery, pending *broker.Pending) {
-	if _, err := pending.Wait(context.WithoutCancel(s.peer.conn.Context())); err != nil {
-		s.refuse(d, err)
-		return
+	first, err := b.numbers.check(s.producer.ID(), s.producer.Epoch())
+	if err != nil {
+		return nil, err
 	}
-	d.Accept()
+	for i := range b.events {
+		if len(b.key) > 0 && len(b.events[i].Key) == 0 {
+			b.events[i].Key = b.key
+		}
+	}
+	return s.producer.Submit(ctx, first, b.events)
 }
 
 // refuse rejects a message. Where the hub is gone the link goes with it: no message on

@@ -3,7 +3,6 @@ package eventhubs
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
@@ -12,10 +11,6 @@ import (
 
 // capabilityIdempotent is how a client asks to number its events.
 const capabilityIdempotent wire.Symbol = "com.microsoft:idempotent-producer"
-
-func wantsNumbers(l *amqp.Link) bool {
-	return slices.Contains(l.Request().DesiredCapabilities, capabilityIdempotent)
-}
 
 // openProducer begins the epoch that a link asks for. What the client leaves open the
 // broker chooses. A link of an epoch that is over is accepted all the same: one client
@@ -70,21 +65,6 @@ func producerAnswer(p *broker.Producer) ([]wire.Symbol, wire.Map) {
 		{Key: wire.Symbol(wire.AnnotationProducerEpoch), Value: p.Epoch()},
 		{Key: wire.Symbol(wire.AnnotationProducerSequence), Value: p.Last()},
 	}
-}
-
-func (s *sender) submitNumbered(ctx context.Context, b *batch) (*broker.Pending, error) {
-	first, err := b.numbers.check(s.producer.ID(), s.producer.Epoch())
-	if err != nil {
-		return nil, err
-	}
-	if len(b.key) > 0 {
-		for i := range b.events {
-			if len(b.events[i].Key) == 0 {
-				b.events[i].Key = b.key
-			}
-		}
-	}
-	return s.producer.Submit(ctx, first, b.events)
 }
 
 // integerOf takes a whole number of whatever type a client has chosen for it.
