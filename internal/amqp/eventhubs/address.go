@@ -34,23 +34,33 @@ const (
 	wordYard       = groupwire.Node
 )
 
-// address is what a link's address, or a token's audience, names.
+// address is what a link's address or a token's audience names.
 type address struct {
 	node node
 	hub  string
 	// group and partition are empty where the address has none. A publisher's name is
-	// read and has no meaning here: it only tells of whom events come.
+	// read and has no meaning here: it only names the sender of events.
 	group, partition, publisher string
 }
 
 // parseAddress reads the address of a link in all the forms that clients have for it: a
 // path with or without a slash before it, or a whole URL, escaped or not.
+func parseAddress(text string) address {
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		_, text, _ = strings.Cut(rest, "/")
+	}
+	// What is no valid escape stands for itself: no name has a percent sign, so that it
+	// will not be found, and is shown as the client wrote it.
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	return parsePath(strings.Trim(text, "/"))
+}
+
+// parsePath reads an address without host and escapes.
 //
 // Names of hubs and groups may hold slashes themselves. So the words between them are
 // looked for from the right: what stands to the left of the leftmost word is the hub.
-func parseAddress(text string) address { return parsePath(pathOf(text)) }
-
-// parsePath reads an address without host and escapes.
 func parsePath(path string) address {
 	if path == "" {
 		return address{}
@@ -81,26 +91,10 @@ func parseAudience(uri string) address {
 	return parsePath(path)
 }
 
-// pathOf strips an address of its scheme, its host and its escapes.
-func pathOf(text string) string {
-	if _, rest, ok := strings.Cut(text, "://"); ok {
-		_, text, _ = strings.Cut(rest, "/")
-	}
-	// What is no valid escape stands for itself: no name has a percent sign, so that it
-	// will not be found, and is shown as it was asked for.
-	if plain, err := url.PathUnescape(text); err == nil {
-		text = plain
-	}
-	return strings.Trim(text, "/")
-}
-
 // cutLastWord takes a word off the path's end.
 func cutLastWord(path, word string) (rest string, ok bool) {
 	at := len(path) - len(word)
-	if at < 0 || !strings.EqualFold(path[at:], word) {
-		return path, false
-	}
-	if at > 0 && path[at-1] != '/' {
+	if at < 0 || !strings.EqualFold(path[at:], word) || at > 0 && path[at-1] != '/' {
 		return path, false
 	}
 	return strings.Trim(path[:at], "/"), true
@@ -146,10 +140,10 @@ func (a address) path() string {
 	if a.partition != "" {
 		parts = append(parts, wordPartitions, a.partition)
 	}
-	if a.node == nodeManagement {
+	switch a.node {
+	case nodeManagement:
 		parts = append(parts, wordManagement)
-	}
-	if a.node == nodeYard {
+	case nodeYard:
 		parts = append(parts, wordYard)
 	}
 	return strings.Trim(strings.Join(parts, "/"), "/")

@@ -16,12 +16,12 @@ const (
 	deliveryOverheadBytes = 1 << 10
 )
 
-// budget bounds what one connection has under way, told by the bytes of its messages. One goroutine takes, the
-// connection's reading one; any may give back.
+// budget bounds the bytes of the messages that one connection has under way. Only the
+// connection's reading goroutine takes; any goroutine may give back.
 type budget struct {
 	mu   sync.Mutex
 	used int // guarded by mu
-	// freed has room for one word that something was given back.
+	// freed holds one signal that something was given back.
 	freed chan struct{}
 }
 

@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -20,20 +21,20 @@ import (
 // The conditions that clients branch on: whether they try again, on the same link or on
 // a new connection, or give up.
 const (
-	condNotFound       wire.Symbol = "amqp:not-found"
-	condUnauthorized   wire.Symbol = "amqp:unauthorized-access"
-	condNotAllowed     wire.Symbol = "amqp:not-allowed"
-	condNotImplemented wire.Symbol = "amqp:not-implemented"
-	condInvalidField   wire.Symbol = "amqp:invalid-field"
-	condDecode         wire.Symbol = "amqp:decode-error"
-	condLimit          wire.Symbol = "amqp:resource-limit-exceeded"
-	condInternal       wire.Symbol = "amqp:internal-error"
-	condStolen         wire.Symbol = "amqp:link:stolen"
+	condNotFound       = amqp.ConditionNotFound
+	condUnauthorized   = amqp.ConditionUnauthorizedAccess
+	condNotAllowed     = amqp.ConditionNotAllowed
+	condNotImplemented = amqp.ConditionNotImplemented
+	condInvalidField   = amqp.ConditionInvalidField
+	condDecode         = amqp.ConditionDecodeError
+	condLimit          = amqp.ConditionResourceLimitExceeded
+	condInternal       = amqp.ConditionInternalError
+	condStolen         = amqp.ConditionStolen
 	// condConnectionForced is for connections, and makes clients open another when they
 	// need one.
-	condConnectionForced wire.Symbol = "amqp:connection:forced"
-	condDetachForced     wire.Symbol = "amqp:link:detach-forced"
-	condMessageSize      wire.Symbol = "amqp:link:message-size-exceeded"
+	condConnectionForced = amqp.ConditionConnectionForced
+	condDetachForced     = amqp.ConditionDetachForced
+	condMessageSize      = amqp.ConditionMessageSizeExceeded
 
 	condArgument      wire.Symbol = "com.microsoft:argument-error"
 	condRange         wire.Symbol = "com.microsoft:argument-out-of-range"
@@ -233,9 +234,4 @@ var statuses = map[wire.Symbol]int32{
 }
 
 // statusOf gives the code that goes with a condition.
-func statusOf(condition wire.Symbol) int32 {
-	if status, ok := statuses[condition]; ok {
-		return status
-	}
-	return 500
-}
+func statusOf(condition wire.Symbol) int32 { return cmp.Or(statuses[condition], 500) }

@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,19 +36,6 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-func (c Config) withDefaults() Config {
-	if c.MaxMessageBytes == 0 {
-		c.MaxMessageBytes = 1 << 20
-	}
-	if c.TokenTimeout == 0 {
-		c.TokenTimeout = time.Minute
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	return c
-}
-
 // Handler is an amqp.Handler and amqp.Authenticator.
 type Handler struct {
 	broker          *broker.Broker
@@ -68,14 +56,12 @@ var (
 
 // New makes a listener; it starts nothing.
 func New(cfg Config) (*Handler, error) {
-	cfg = cfg.withDefaults()
-	if cfg.Broker == nil || cfg.Access == nil {
+	switch {
+	case cfg.Broker == nil || cfg.Access == nil:
 		return nil, errors.New("make the AMQP listener: both a broker and access are required")
-	}
-	if cfg.MaxMessageBytes < 0 {
+	case cfg.MaxMessageBytes < 0:
 		return nil, fmt.Errorf("make the AMQP listener: a message of %d bytes cannot be", cfg.MaxMessageBytes)
-	}
-	if cfg.TokenTimeout < 0 {
+	case cfg.TokenTimeout < 0:
 		return nil, fmt.Errorf("make the AMQP listener: no token can come within %s", cfg.TokenTimeout)
 	}
 	metrics, err := newMetrics(cfg.Metrics)
@@ -86,9 +72,9 @@ func New(cfg Config) (*Handler, error) {
 		broker:          cfg.Broker,
 		access:          cfg.Access,
 		groups:          cfg.Groups,
-		maxMessageBytes: cfg.MaxMessageBytes,
-		tokenTimeout:    cfg.TokenTimeout,
-		log:             cfg.Log,
+		maxMessageBytes: cmp.Or(cfg.MaxMessageBytes, 1<<20),
+		tokenTimeout:    cmp.Or(cfg.TokenTimeout, time.Minute),
+		log:             cmp.Or(cfg.Log, slog.Default()),
 		metrics:         metrics,
 		batches:         sync.Pool{New: func() any { return new(batch) }},
 	}, nil

@@ -50,12 +50,20 @@ func newPeer(d *Handler, c *amqp.Conn) *peer {
 
 // Attach decides on a link by what its address names.
 func (p *peer) Attach(l *amqp.Link) (amqp.Terminus, error) {
-	text, err := addressOf(l.Request())
-	if err != nil {
-		return amqp.Terminus{}, err
+	var text string // the address at our end of the link
+	switch r := l.Request(); {
+	case sends(l) && r.Target == nil:
+		return amqp.Terminus{}, &amqp.Error{Condition: condInvalidField, Description: "The link has no target."}
+	case sends(l):
+		text = r.Target.Address.Value
+	case r.Source == nil:
+		return amqp.Terminus{}, &amqp.Error{Condition: condInvalidField, Description: "The link has no source."}
+	default:
+		text = r.Source.Address.Value
 	}
 	a := parseAddress(text)
 	var t amqp.Terminus
+	var err error
 	switch {
 	case a.node == nodeClaims:
 		t, err = p.attachClaims(l)
@@ -93,29 +101,15 @@ func (p *peer) giveUp() {
 	}))
 }
 
-// sends tells whether the peer is the one that sends on a link.
+// sends reports whether the peer is the sender of a link.
 func sends(l *amqp.Link) bool { return l.Request().Role == wire.RoleSender }
 
-// addressOf finds the address at our end of a link.
-func addressOf(a *wire.Attach) (string, error) {
-	if a.Role == wire.RoleReceiver {
-		if a.Source == nil {
-			return "", &amqp.Error{Condition: condInvalidField, Description: "The link has no source."}
-		}
-		return a.Source.Address.Value, nil
-	}
-	if a.Target == nil {
-		return "", &amqp.Error{Condition: condInvalidField, Description: "The link has no target."}
-	}
-	return a.Target.Address.Value, nil
-}
-
-// entity is what errors about an address tell of it.
+// entity is what errors say of an address.
 func (p *peer) entity(a address) entity {
 	return entity{host: p.conn.Hostname(), namespace: p.handler.broker.Namespace(), address: a}
 }
 
-// authorize asks for a right to a link's place.
+// authorize checks for a right to a link's entity.
 func (p *peer) authorize(at entity, need auth.Rights) error {
 	if p.rights.allow(at.scope(), need) {
 		return nil
@@ -123,9 +117,9 @@ func (p *peer) authorize(at entity, need auth.Rights) error {
 	return &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(need)}
 }
 
-// watch ends a link when the rights to its place do. It returns what to call when the
-// link has ended. It comes last when a link is attached: rights that have ended since they
-// were asked for, also because the hub is not the same any more, refuse it.
+// watch ends a link when the rights to its entity do. It returns what to call when the link has
+// ended. It comes last when a link is attached: rights that have ended since they were checked,
+// also because the hub is not the same any more, refuse it.
 func (p *peer) watch(l *amqp.Link, at entity, need auth.Rights) (unwatch func(), err error) {
 	g := &guard{entity: at.scope(), need: need, end: func(why error) { l.Detach(p.explain(at, why)) }}
 	if !p.rights.watch(g) {
@@ -134,7 +128,7 @@ func (p *peer) watch(l *amqp.Link, at entity, need auth.Rights) (unwatch func(),
 	return func() { p.rights.unwatch(g) }, nil
 }
 
-// explain says an error as the client is told it. The log has the same tracking id.
+// explain gives an error as it is reported to the client. The log has the same tracking id.
 func (p *peer) explain(at entity, err error) *amqp.Error {
 	reported, known := judge(at, err)
 	id := newTrackingID()
@@ -159,7 +153,7 @@ func (p *peer) ends(at entity, err error) *amqp.Error {
 	return reported
 }
 
-// failure is explain for who answers by a reply.
+// failure is explain for errors that go into a reply.
 func (p *peer) failure(at entity, err error) reply {
 	reported := p.explain(at, err)
 	return reply{status: statusOf(reported.Condition), description: reported.Description, condition: reported.Condition}

@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"strings"
@@ -21,37 +22,24 @@ type entity struct {
 	address
 }
 
-// resource is the place as a URI.
+// resource is the entity as a URI.
 func (p entity) resource() string { return p.resourceOf(p.path()) }
 
 func (p entity) resourceOf(path string) string {
-	host := p.host
-	if host == "" {
-		host = p.namespace
-	}
-	return "sb://" + shown(host) + "/" + shown(path)
+	return "sb://" + shown(cmp.Or(p.host, p.namespace)) + "/" + shown(path)
 }
 
-// tracker is the place as logs of the service name it: ns:eventhub:hub~partition|group.
-func (p entity) tracker() string {
-	name := p.namespace + ":eventhub"
-	if p.hub != "" {
-		name += ":" + shown(p.hub)
-	}
-	if p.partition != "" {
-		name += "~" + shown(p.partition)
-	}
-	if p.group != "" {
-		name += "|" + shown(p.group)
-	}
-	return name
-}
-
-// describe ends a text the way all texts of the service end, so that who looks for such
-// an end in his logs finds it. The id is the yard's to log as well.
+// describe ends a text as all texts of the service end, so that searches for such an end find it.
+// The yard logs the same id. The tracker has the form ns:eventhub:hub~partition|group.
 func (p entity) describe(text string, id string, now time.Time) string {
+	tracker := p.namespace + ":eventhub"
+	for _, part := range [][2]string{{":", p.hub}, {"~", p.partition}, {"|", p.group}} {
+		if part[1] != "" {
+			tracker += part[0] + shown(part[1])
+		}
+	}
 	return fmt.Sprintf("%s TrackingId:%s, SystemTracker:%s, Timestamp:%s",
-		text, id, p.tracker(), now.UTC().Format("2006-01-02T15:04:05"))
+		text, id, tracker, now.UTC().Format("2006-01-02T15:04:05"))
 }
 
 // newTrackingID makes an id that nobody else has.
@@ -63,10 +51,10 @@ func newTrackingID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x_G0", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// maxShown is the most of a stranger's text that is repeated to him.
+// maxShown is how many bytes of a client's text are repeated to it.
 const maxShown = 256
 
-// shown makes a stranger's text fit to be repeated: short, and valid as a string.
+// shown makes a client's text fit to be repeated: short, and valid UTF-8.
 func shown(text string) string {
 	if len(text) > maxShown {
 		cut := maxShown
@@ -83,7 +71,8 @@ func shown(text string) string {
 func (p entity) textNotFound(e *broker.NotFoundError) string {
 	switch e.Kind {
 	case broker.KindPartition:
-		return textPartition(e.Partitions)
+		return fmt.Sprintf("The specified partition is invalid for an EventHub partition sender or receiver. "+
+			"It should be between 0 and %d.", e.Partitions-1)
 	case broker.KindGroup:
 		text := fmt.Sprintf("The messaging entity '%s:eventhub:%s~%s|%s' could not be found.",
 			p.namespace, shown(e.Hub), shown(p.partition), shown(e.Name))
@@ -98,11 +87,6 @@ func (p entity) textNotFound(e *broker.NotFoundError) string {
 
 func (p entity) textMissing(path string) string {
 	return fmt.Sprintf("The messaging entity '%s' could not be found.", p.resourceOf(path))
-}
-
-func textPartition(partitions int) string {
-	return fmt.Sprintf("The specified partition is invalid for an EventHub partition sender or receiver. "+
-		"It should be between 0 and %d.", partitions-1)
 }
 
 func (p entity) textUnauthorized(need auth.Rights) string {
@@ -138,12 +122,8 @@ func textEpoch(e *broker.EpochError) string {
 
 // textQuota is D.
 func textQuota(e *broker.ReceiverQuotaError) string {
-	names := make([]string, len(e.Names))
-	for i, name := range e.Names {
-		names[i] = receiverName(name)
-	}
 	return fmt.Sprintf("Exceeded the maximum number of allowed receivers per partition in a consumer group which is %d. "+
-		"List of connected receivers - %s.", e.Limit, strings.Join(names, ", "))
+		"List of connected receivers - %s.", e.Limit, strings.Join(each(e.Names, receiverName), ", "))
 }
 
 // textProducerState is for an idempotent producer's link.
@@ -151,12 +131,7 @@ const textProducerState = "Invalid range for idempotent producer state. " +
 	"Producer Id, Epoch, and Sequence Number must be zero or positive."
 
 // receiverName is what a receiver is called in errors.
-func receiverName(name string) string {
-	if name == "" {
-		return "nil"
-	}
-	return shown(name)
-}
+func receiverName(name string) string { return shown(cmp.Or(name, "nil")) }
 
 // The texts of $cbs.
 const (
