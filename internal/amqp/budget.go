@@ -56,9 +56,3 @@ func (r *reassembly) free(buf []byte) {
 	r.all.giveBack(cap(buf))
 	r.pool.put(buf)
 }
-
-// giveBack gives back all that is held, when nothing is added any more.
-func (r *reassembly) giveBack() {
-	r.all.giveBack(r.held)
-	r.held = 0
-}

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"runtime/debug"
@@ -44,11 +43,15 @@ type Conn struct {
 }
 
 func newConn(ctx context.Context, s *Server, nc net.Conn, id string) *Conn {
+	remote := ""
+	if a := nc.RemoteAddr(); a != nil {
+		remote = a.String()
+	}
 	c := &Conn{
 		server:    s,
 		nc:        nc,
 		id:        id,
-		log:       s.cfg.Log.With("conn", id, "remote", remoteOf(nc)),
+		log:       s.cfg.Log.With("conn", id, "remote", remote),
 		frameSize: wire.MinMaxFrameBytes,
 		sessions:  sessions{byChannel: map[uint16]*session{}},
 		out:       output{pool: s.writing, answers: answers{all: &s.answers}, wake: make(chan struct{}, 1)},
@@ -63,13 +66,6 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string) *Conn {
 	// When ctx ends the connection is closed politely, and its own context ends then.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return c
-}
-
-func remoteOf(nc net.Conn) string {
-	if a := nc.RemoteAddr(); a != nil {
-		return a.String()
-	}
-	return ""
 }
 
 // ID is unique among the server's connections.
@@ -95,14 +91,18 @@ func (c *Conn) run(ctx context.Context) {
 	c.log.Debug("AMQP connection ends", "why", err)
 	c.endAll(err)
 	c.reader.say(err)
-	c.finish()
+	c.mu.Lock()
+	c.allowLocked(closeWait)
+	c.out.finish = true // when all is written
+	c.out.signal()
+	c.mu.Unlock()
 	writing.Wait()
 	c.nc.Close()
 	c.reader.in.giveBack()
 	c.cut(errEnded)
-	c.reader.parts.giveBack()
+	c.server.parts.giveBack(c.reader.parts.held) // nothing is added any more
 	c.mu.Lock()
-	c.out.answers.giveBack() // nothing is added any more
+	c.out.answers.giveBack()
 	c.mu.Unlock()
 	c.runs.Wait()
 	if peer := c.reader.peer; peer != nil {
@@ -143,9 +143,11 @@ func (c *Conn) frameLocked(t wire.FrameType, channel uint16, body func(dst []byt
 	c.answeredLocked(wire.EndFrame(body(dst), mark), mark)
 }
 
-// answeredLocked has an answer appended, whose frame begins at mark.
+// answeredLocked takes a buffer to which an answer was appended, whose frame begins at mark.
 func (c *Conn) answeredLocked(buf []byte, mark wire.Mark) {
-	if !c.out.answer(buf, mark) {
+	c.out.buf = buf
+	c.out.signal()
+	if !c.out.answers.add(len(buf) - int(mark)) {
 		c.refuse(errOutputFull)
 		c.closeLocked(asError(errOutputFull))
 	}
@@ -174,7 +176,7 @@ func (c *Conn) answerOpen() {
 
 // beatFor makes our silences as short as the peer asks for: half of what it would bear.
 func (c *Conn) beatFor(bears wire.Opt[uint32]) {
-	if !bears.Set || bears.Value == 0 {
+	if bears.Value == 0 {
 		return
 	}
 	half := time.Duration(bears.Value) * time.Millisecond / 2
@@ -209,9 +211,4 @@ func (c *Conn) silentLocked(now time.Time) bool {
 	c.server.metrics.refuse(reasonIdle)
 	c.closeLocked(errorIdle(idle.Milliseconds(), c.server.container))
 	return true
-}
-
-func (c *Conn) openTimedOut() {
-	c.server.metrics.refuse(reasonOpenTimeout)
-	c.cut(errors.New("no open in time"))
 }

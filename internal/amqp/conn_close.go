@@ -15,23 +15,6 @@ type deadlines struct {
 	closing *time.Timer // set with the first of our last words
 }
 
-func (d *deadlines) stop() {
-	for _, t := range []*time.Timer{d.opening, d.closing} {
-		if t != nil {
-			t.Stop()
-		}
-	}
-}
-
-// finish lets the writing goroutine write the rest.
-func (c *Conn) finish() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.allowLocked(closeWait)
-	c.out.finish = true
-	c.out.signal()
-}
-
 // Close ends the connection with an error; from any goroutine. Its links are detached
 // with it first.
 func (c *Conn) Close(err *Error) {
@@ -51,7 +34,11 @@ func (c *Conn) closeLocked(err *Error) {
 		return
 	}
 	for _, s := range c.sessions.byChannel {
-		s.detachAllLocked(err)
+		for _, l := range s.links {
+			if l != nil {
+				l.detachLocked(err)
+			}
+		}
 	}
 	c.shutLocked(err)
 	c.cancel(endedBecause(err))
@@ -100,7 +87,11 @@ func (c *Conn) cut(why error) {
 func (c *Conn) cutLocked(why error) {
 	c.cancel(why)
 	c.out.failed = true
-	c.deadlines.stop()
+	for _, t := range []*time.Timer{c.deadlines.opening, c.deadlines.closing} {
+		if t != nil {
+			t.Stop()
+		}
+	}
 	bottom(c.nc).Close() // without the ceremonies of the layers, for which the peer may have no time
 }
 

@@ -180,8 +180,3 @@ func errorIdle(milliseconds int64, container string) *Error {
 func errorStopping() *Error {
 	return &Error{Condition: ConditionConnectionForced, Description: "The server is shutting down."}
 }
-
-func errorConnections(limit int) *Error {
-	return &Error{Condition: ConditionResourceLimitExceeded, Description: fmt.Sprintf(
-		"The server has as many connections as it allows, which is %d.", limit)}
-}

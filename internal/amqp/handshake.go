@@ -108,11 +108,16 @@ func guess(h wire.ProtocolHeader) string {
 // some clients say nothing before they have seen them.
 func (h *handshake) authenticate(in *input) error {
 	c := h.conn
+	offered := []wire.Symbol{mechanismCBS, mechanismAnonymous}
+	if c.server.cfg.Auth != nil {
+		offered = append(offered, mechanismPlain)
+		if h.certified() {
+			offered = append(offered, mechanismExternal)
+		}
+	}
 	c.mu.Lock()
 	c.out.raw(wire.ProtocolSASL[:])
-	c.frameLocked(wire.FrameSASL, 0, func(dst []byte) []byte {
-		return wire.AppendSASLMechanisms(dst, h.mechanisms())
-	})
+	c.frameLocked(wire.FrameSASL, 0, func(dst []byte) []byte { return wire.AppendSASLMechanisms(dst, offered) })
 	c.mu.Unlock()
 
 	init, err := readInit(in)
@@ -158,19 +163,6 @@ func readInit(in *input) (init wire.SASLInit, err error) {
 	return r.ReadSASLInit()
 }
 
-// mechanisms are those offered on this connection.
-func (h *handshake) mechanisms() []wire.Symbol {
-	offered := []wire.Symbol{mechanismCBS, mechanismAnonymous}
-	if h.conn.server.cfg.Auth == nil {
-		return offered
-	}
-	offered = append(offered, mechanismPlain)
-	if h.certified() {
-		offered = append(offered, mechanismExternal)
-	}
-	return offered
-}
-
 // certified: the peer has shown a certificate, and it was found good.
 func (h *handshake) certified() bool { return h.tls != nil && len(h.tls.VerifiedChains) > 0 }
 
@@ -196,19 +188,11 @@ func (h *handshake) check(init wire.SASLInit) (value any, err error) {
 	case init.Mechanism == mechanismExternal:
 		return auth.External(c.ctx, *h.tls)
 	}
-	user, password, err := plain(init.InitialResponse)
-	if err != nil {
-		return nil, err
-	}
-	return auth.Plain(c.ctx, user, password)
-}
-
-// plain takes PLAIN's message apart (RFC 4616): whom to act for, user, password, each
-// before a zero byte. Whom to act for is not looked at: there is nobody else to be.
-func plain(response []byte) (user, password string, err error) {
-	parts := bytes.Split(response, []byte{0})
+	// PLAIN (RFC 4616): whom to act for, user, password, with zero bytes between them. Whom to act
+	// for is ignored: there is nobody else to be.
+	parts := bytes.Split(init.InitialResponse, []byte{0})
 	if len(parts) != 3 || len(parts[1]) == 0 {
-		return "", "", errPlainResponse
+		return nil, errPlainResponse
 	}
-	return string(parts[1]), string(parts[2]), nil
+	return auth.Plain(c.ctx, string(parts[1]), string(parts[2]))
 }

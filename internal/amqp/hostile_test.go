@@ -46,7 +46,9 @@ func TestAttachesAreNotKept(t *testing.T) {
 	}
 	c := f.only()
 	c.mu.Lock()
-	c.sessions.byChannel[0].detachAllLocked(nil)
+	for _, l := range c.sessions.byChannel[0].links {
+		l.detachLocked(nil)
+	}
 	c.mu.Unlock()
 	for range links {
 		expect[wire.Detach](p)

@@ -94,7 +94,10 @@ func (in *input) need(n int) error {
 
 func (in *input) read(need int) error {
 	in.makeRoom(need)
-	in.wait()
+	if !in.waiting {
+		in.waiting = true
+		in.since.Store(1 + int64(time.Since(in.start)))
+	}
 	n, err := in.nc.Read(in.buf[in.end:])
 	in.end += n
 	in.count.Add(float64(n))
@@ -137,13 +140,6 @@ func (in *input) discard() {
 		if _, err := in.nc.Read(in.buf); err != nil {
 			return
 		}
-	}
-}
-
-func (in *input) wait() {
-	if !in.waiting {
-		in.waiting = true
-		in.since.Store(1 + int64(time.Since(in.start)))
 	}
 }
 

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -43,14 +44,6 @@ const (
 	// when the terminus has been closed; frames of the peer's are ignored until its detach.
 	linkEnded
 )
-
-func newLink(s *session, a *wire.Attach) *Link {
-	l := &Link{session: s, request: &wire.Attach{
-		Name: a.Name, Handle: a.Handle, Role: a.Role, InitialDeliveryCount: a.InitialDeliveryCount,
-	}}
-	l.asked.Store(a)
-	return l
-}
 
 // Request is the peer's attach. It is not to be changed. When Attach has returned only the
 // name, the handle and the role are left: the rest may take much memory.
@@ -115,24 +108,18 @@ func (l *Link) endLocked() {
 	}
 	l.state = linkEnded
 	l.session.conn.server.metrics.linksOf(l.request.Role).Dec()
-	if l.out != nil {
-		l.out.stopLocked()
-	}
-}
-
-// flowLocked takes a flow of the peer's for the link (§2.6.7).
-func (l *Link) flowLocked(f *wire.Flow) {
-	switch {
-	case l.state != linkAttached:
-	case l.in != nil:
-		l.in.flowLocked(f)
-	default:
-		l.out.flowLocked(f)
+	if o := l.out; o != nil {
+		o.rest = nil
+		if o.drain.timer != nil {
+			o.drain.timer.Stop()
+		}
+		o.cancel(ErrLinkEnded)
 	}
 }
 
 // detach is the peer's: the link has ended, and we say so too unless we have (§2.7.7).
-// That the peer did not mean it for good makes no difference: we keep nothing of a link.
+// That the peer did not mean it for good makes no difference: we keep nothing of a link. An attach
+// that has waited for the handle gets it.
 func (s *session) detach(d *wire.Detach) error {
 	l, err := s.link(d.Handle)
 	if err != nil {
@@ -152,9 +139,17 @@ func (s *session) detach(d *wire.Detach) error {
 	if ours {
 		l.appendDetachLocked(nil)
 	}
-	s.removeLocked(l)
+	s.links[d.Handle] = nil
+	s.uncountLocked(l)
 	c.mu.Unlock()
-	return s.inherit(l.heir)
+	if l.heir == nil {
+		return nil
+	}
+	a, err := readAttach(l.heir)
+	if err != nil {
+		return fmt.Errorf("read attach: %w", err)
+	}
+	return s.attach(a, l.heir)
 }
 
 // closeTerminus tells the link's end, once. It returns when that has been done, also

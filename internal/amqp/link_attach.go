@@ -1,6 +1,8 @@
 package amqp
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -44,7 +46,10 @@ func (s *session) attach(a *wire.Attach, body []byte) error {
 	if l, _ := s.link(a.Handle); l != nil {
 		return l.bequeath(a.Handle, body)
 	}
-	l := newLink(s, a)
+	l := &Link{session: s, request: &wire.Attach{
+		Name: a.Name, Handle: a.Handle, Role: a.Role, InitialDeliveryCount: a.InitialDeliveryCount,
+	}}
+	l.asked.Store(a)
 	defer l.forget()
 	if err := s.add(l); err != nil {
 		return err
@@ -75,18 +80,6 @@ func (l *Link) bequeath(handle uint32, body []byte) error {
 	return nil
 }
 
-// inherit attaches what has waited for the handle, if anything has.
-func (s *session) inherit(body []byte) error {
-	if body == nil {
-		return nil
-	}
-	a, err := readAttach(body)
-	if err != nil {
-		return fmt.Errorf("read attach: %w", err)
-	}
-	return s.attach(a, body)
-}
-
 // add puts the link into its place. Links whose detach we await count too, up to a point.
 func (s *session) add(l *Link) error {
 	c := s.conn
@@ -103,12 +96,7 @@ func (s *session) add(l *Link) error {
 	return nil
 }
 
-// remove frees the place.
-func (s *session) removeLocked(l *Link) {
-	s.links[l.request.Handle] = nil
-	s.uncountLocked(l)
-}
-
+// uncountLocked is for each link that is taken out of the table.
 func (s *session) uncountLocked(l *Link) {
 	s.conn.sessions.links--
 	s.conn.sessions.heirs -= len(l.heir)
@@ -186,9 +174,15 @@ func (l *Link) accept(t Terminus) error {
 	c := l.session.conn
 	answer := l.answer(&t)
 	if l.request.Role == wire.RoleSender {
-		l.in, l.terminus = newIncoming(l, &t, &answer), t.Sink
+		start := l.request.InitialDeliveryCount.Or(0)
+		l.in, l.terminus = &incoming{
+			link: l, sink: t.Sink, count: start, allowed: start,
+			maxBytes: cmp.Or(answer.MaxMessageSize.Value, c.server.cfg.MaxMessageBytes),
+			limit:    cmp.Or(t.Credit, defaultCredit),
+		}, t.Sink
 	} else {
-		l.out, l.terminus = newOutgoing(l, c.ctx), t.Source
+		l.out, l.terminus = &outgoing{link: l, wake: make(chan struct{}, 1)}, t.Source
+		l.out.ctx, l.out.cancel = context.WithCancelCause(c.ctx)
 	}
 	if err := l.start(&answer); err != nil {
 		if l.out != nil {

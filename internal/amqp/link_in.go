@@ -44,20 +44,6 @@ type part struct {
 	dropped, busy bool
 }
 
-func newIncoming(l *Link, t *Terminus, answer *wire.Attach) *incoming {
-	start := l.request.InitialDeliveryCount.Or(0)
-	in := &incoming{
-		link: l, sink: t.Sink, maxBytes: answer.MaxMessageSize.Value, limit: t.Credit, count: start, allowed: start,
-	}
-	if in.maxBytes == 0 {
-		in.maxBytes = l.session.conn.server.cfg.MaxMessageBytes
-	}
-	if in.limit == 0 {
-		in.limit = defaultCredit
-	}
-	return in
-}
-
 // transfer takes a frame of a delivery.
 func (in *incoming) transfer(t *wire.Transfer, payload []byte) error {
 	p := &in.part
@@ -77,12 +63,20 @@ func (in *incoming) transfer(t *wire.Transfer, payload []byte) error {
 	return nil
 }
 
-// received counts a transfer, and tells whether the link still takes any.
+// received counts a transfer, and reports whether the link still takes any. The session's window
+// is not enforced: one client starts with more than it was given, and what it sends is bounded by
+// our reading anyway.
 func (in *incoming) received(first bool) bool {
 	s := in.link.session
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
-	s.receivedLocked()
+	s.nextIncoming++
+	if s.incoming > 0 {
+		s.incoming--
+	}
+	if s.incoming == incomingWindow/2 {
+		s.flowLocked(nil)
+	}
 	if in.link.state != linkAttached {
 		return false
 	}

@@ -32,27 +32,12 @@ type outgoing struct {
 	next, prev *outgoing
 }
 
-func newOutgoing(l *Link, ctx context.Context) *outgoing {
-	o := &outgoing{link: l, wake: make(chan struct{}, 1)}
-	o.ctx, o.cancel = context.WithCancelCause(ctx)
-	return o
-}
-
 // wakeUp lets a waiting Send look again.
 func (o *outgoing) wakeUp() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
-}
-
-// stopLocked is called once, when the link ends.
-func (o *outgoing) stopLocked() {
-	o.rest = nil
-	if o.drain.timer != nil {
-		o.drain.timer.Stop()
-	}
-	o.cancel(ErrLinkEnded)
 }
 
 // Send sends settled messages: up to count of them, all that credit, window and room
@@ -135,7 +120,7 @@ func (o *outgoing) readyLocked() bool {
 		q.pass(o, full)
 		return false
 	}
-	if !full && (q.turn == o || q.empty()) {
+	if !full && (q.turn == o || q.turn == nil && q.first == nil) {
 		return true
 	}
 	q.join(o)

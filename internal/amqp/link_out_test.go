@@ -151,9 +151,7 @@ func TestCreditArithmetic(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := newOutgoing(&Link{session: &session{outgoing: 1}, state: linkAttached}, t.Context())
-			defer o.cancel(nil)
-			o.count, o.credit = tt.count, 77
+			o := &outgoing{link: &Link{session: &session{outgoing: 1}, state: linkAttached}, count: tt.count, credit: 77}
 			o.flowLocked(tt.flow)
 			testkit.MustEqual(t, o.credit, tt.want)
 		})

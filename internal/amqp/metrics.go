@@ -51,26 +51,18 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help: "What AMQP clients were refused or cut off for, by reason.",
 		}, []string{"reason"}),
 	}
-	m.lookUp()
-	return m, m.register(registry)
-}
-
-func (m *metrics) lookUp() {
 	m.messagesIn, m.messagesOut = m.messages.WithLabelValues("in"), m.messages.WithLabelValues("out")
 	m.bytesIn, m.bytesOut = m.bytes.WithLabelValues("in"), m.bytes.WithLabelValues("out")
 	m.senders, m.receivers = m.links.WithLabelValues("sender"), m.links.WithLabelValues("receiver")
-}
-
-func (m *metrics) register(registry prometheus.Registerer) error {
 	if registry == nil {
-		return nil
+		return m, nil
 	}
 	for _, c := range []prometheus.Collector{m.connections, m.sessions, m.links, m.messages, m.bytes, m.refused} {
 		if err := registry.Register(c); err != nil {
-			return fmt.Errorf("register metrics: %w", err)
+			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return nil
+	return m, nil
 }
 
 func (m *metrics) refuse(reason string) { m.refused.WithLabelValues(reason).Inc() }

@@ -1,10 +1,6 @@
 package amqp
 
-import (
-	"sync/atomic"
-
-	"github.com/eventyard/eventyard/internal/amqp/wire"
-)
+import "sync/atomic"
 
 // output is what waits to be written. Everybody appends whole frames to buf, with the
 // connection's mutex held, so what is appended later is written later; the writing
@@ -67,15 +63,7 @@ func (o *output) raw(b []byte) {
 	}
 }
 
-// answer takes a buffer to which an answer was appended, whose frame begins at mark. It is
-// false, once, where too many answers wait.
-func (o *output) answer(buf []byte, mark wire.Mark) bool {
-	o.buf = buf
-	o.signal()
-	return o.answers.add(len(buf) - int(mark))
-}
-
-// acknowledge tells of all accepted deliveries.
+// acknowledge reports all accepted deliveries.
 func (o *output) acknowledge() {
 	for n := len(o.acks); n > 0; n = len(o.acks) {
 		s := o.acks[n-1]

@@ -10,9 +10,6 @@ type linkQueue struct {
 	turn        *outgoing // may fill in what it has, alone
 }
 
-// empty: nobody waits and nobody has the turn.
-func (q *linkQueue) empty() bool { return q.first == nil && q.turn == nil }
-
 // join puts a link at the end, unless it is in the queue already. One that has the turn,
 // and finds no room, gives it up.
 func (q *linkQueue) join(o *outgoing) {

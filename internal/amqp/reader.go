@@ -24,7 +24,10 @@ func (r *reader) run(ctx context.Context) (err error) {
 	c := r.conn
 	defer c.recoverAs("reading", &err)
 	c.mu.Lock()
-	c.deadlines.opening = time.AfterFunc(c.server.cfg.OpenTimeout, c.openTimedOut)
+	c.deadlines.opening = time.AfterFunc(c.server.cfg.OpenTimeout, func() {
+		c.server.metrics.refuse(reasonOpenTimeout)
+		c.cut(errors.New("no open in time"))
+	})
 	c.mu.Unlock()
 	tune(c.nc)
 	if err := c.handshake.run(ctx, r.in); err != nil {
@@ -112,8 +115,15 @@ func (r *reader) next() error {
 		return r.onDetach(h.Channel, &args)
 	case wire.DescriptorEnd:
 		return r.onEnd(h.Channel, &args)
-	case wire.DescriptorClose:
-		return r.onClose(&args)
+	case wire.DescriptorClose: // the peer's last word; ours follows when all links have been closed
+		cl, err := args.ReadClose()
+		if err != nil {
+			return fmt.Errorf("read close: %w", err)
+		}
+		if cl.Error != nil {
+			return fmt.Errorf("%w: %w", errPeerClosed, cl.Error)
+		}
+		return errPeerClosed
 	default:
 		return fmt.Errorf("%w 0x%x", errPerformative, uint64(d))
 	}
@@ -153,18 +163,6 @@ func (r *reader) onOpen(args *wire.Reader) error {
 	c.log.Debug("AMQP connection refused", "error", err)
 	c.shut(asError(err))
 	return errSaid
-}
-
-// onClose: the peer's last word. Ours follows when all links have been closed.
-func (r *reader) onClose(args *wire.Reader) error {
-	cl, err := args.ReadClose()
-	if err != nil {
-		return fmt.Errorf("read close: %w", err)
-	}
-	if cl.Error != nil {
-		return fmt.Errorf("%w: %w", errPeerClosed, cl.Error)
-	}
-	return errPeerClosed
 }
 
 // session gives the session of a channel. It is nil where we have ended it and the
@@ -252,10 +250,7 @@ func (r *reader) onTransfer(channel uint16, args *wire.Reader) error {
 	case l.in == nil:
 		return s.mend(fmt.Errorf("%w: %d", errDirection, t.Handle))
 	}
-	if err := l.in.transfer(&t, args.Rest()); err != nil {
-		return s.mend(err)
-	}
-	return nil
+	return s.mend(l.in.transfer(&t, args.Rest()))
 }
 
 // onDisposition: what became of deliveries is ours to say. All that we send is settled,
@@ -291,13 +286,13 @@ func (r *reader) onEnd(channel uint16, args *wire.Reader) error {
 	if _, err := r.session(channel); err != nil {
 		return err
 	}
-	s := c.sessions.byChannel[channel]
 	if e.Error != nil {
 		c.log.Debug("AMQP session ended by the client", "error", e.Error)
 	}
-	s.end(nil)
+	c.sessions.byChannel[channel].end(nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sessions.forget(s)
+	delete(c.sessions.byChannel, channel)
+	c.sessions.last = nil
 	return nil
 }

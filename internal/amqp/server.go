@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -80,7 +82,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		l.Close()
 		return nil
 	}
-	defer s.deaf(l)
+	defer func() {
+		l.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.listeners, l)
+	}()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 
 	var conns sync.WaitGroup
@@ -160,7 +167,8 @@ func (s *Server) admit(ctx context.Context, nc net.Conn) *Conn {
 		s.serving++
 		s.metrics.connections.Inc()
 	} else {
-		c.refusal = errorConnections(s.cfg.MaxConnections)
+		c.refusal = &Error{Condition: ConditionResourceLimitExceeded, Description: fmt.Sprintf(
+			"The server has as many connections as it allows, which is %d.", s.cfg.MaxConnections)}
 	}
 	s.conns[c] = struct{}{}
 	s.watchLocked()
@@ -188,13 +196,6 @@ func (s *Server) listening(l net.Listener) bool {
 	}
 	s.listeners[l] = struct{}{}
 	return true
-}
-
-func (s *Server) deaf(l net.Listener) {
-	l.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.listeners, l)
 }
 
 // Stop ends all connections politely: links are detached and connections closed with
@@ -233,9 +234,5 @@ func (s *Server) beginStop() []*Conn {
 	for l := range s.listeners {
 		l.Close()
 	}
-	conns := make([]*Conn, 0, len(s.conns))
-	for c := range s.conns {
-		conns = append(conns, c)
-	}
-	return conns
+	return slices.Collect(maps.Keys(s.conns))
 }

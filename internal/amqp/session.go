@@ -28,14 +28,6 @@ func (t *sessions) find(channel uint16) *session {
 	return t.last
 }
 
-// forget frees the channel of a session that both sides have ended.
-func (t *sessions) forget(s *session) {
-	delete(t.byChannel, s.channel)
-	if t.last == s {
-		t.last = nil
-	}
-}
-
 // session is one session (§2.5). Its channel is the peer's and ours alike, and so are its
 // links' handles, which spares us a table for each direction.
 type session struct {
@@ -173,15 +165,6 @@ func (c *Conn) endAll(why error) {
 	clear(t.byChannel)
 }
 
-// detachAllLocked detaches the links that are there.
-func (s *session) detachAllLocked(err *Error) {
-	for _, l := range s.links {
-		if l != nil {
-			l.detachLocked(err)
-		}
-	}
-}
-
 // link gives the link of a handle.
 func (s *session) link(handle uint32) (*Link, error) {
 	if int64(handle) < int64(len(s.links)) {
@@ -192,7 +175,7 @@ func (s *session) link(handle uint32) (*Link, error) {
 	return nil, fmt.Errorf("%w: %d", errHandleUnknown, handle)
 }
 
-// flow takes windows and credit (§2.7.4).
+// flow takes windows and credit (§2.7.4, §2.6.7).
 func (s *session) flow(f *wire.Flow) {
 	c := s.conn
 	c.mu.Lock()
@@ -206,8 +189,13 @@ func (s *session) flow(f *wire.Flow) {
 	}
 	// One client may give credit to a link that it has just detached: what it says of the
 	// session counts, the rest is about nothing.
-	if l, err := s.link(f.Handle.Value); err == nil {
-		l.flowLocked(f)
+	l, err := s.link(f.Handle.Value)
+	switch {
+	case err != nil || l.state != linkAttached:
+	case l.in != nil:
+		l.in.flowLocked(f)
+	default:
+		l.out.flowLocked(f)
 	}
 }
 
@@ -243,18 +231,6 @@ func (s *session) flowLocked(link func(f *wire.Flow)) {
 	}
 	s.ackLocked()
 	s.frameLocked(func(dst []byte) []byte { return wire.AppendFlow(dst, &f) })
-}
-
-// receivedLocked counts a transfer of the peer's. The window is not enforced: one client
-// starts with more than it was given, and what it sends is bounded by our reading anyway.
-func (s *session) receivedLocked() {
-	s.nextIncoming++
-	if s.incoming > 0 {
-		s.incoming--
-	}
-	if s.incoming == incomingWindow/2 {
-		s.flowLocked(nil)
-	}
 }
 
 // acceptLocked notes that a delivery has been accepted. The peer is told of as many as

@@ -85,19 +85,8 @@ func (v *vigil) wait(now time.Time) time.Duration {
 // but TLS does not survive one; and one timer for all costs less than one for each.
 func (s *Server) watch() {
 	now := time.Now()
-	for _, c := range s.writers() {
-		c.mu.Lock()
-		if c.out.opened && !c.out.deaf() && !c.vanishedLocked(now) {
-			c.silentLocked(now)
-		}
-		c.mu.Unlock()
-	}
-}
-
-// writers are the connections in the midst of a write. It sees to the next watch.
-func (s *Server) writers() (writing []*Conn) {
+	var writing []*Conn
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.watching = false
 	s.watchLocked()
 	for c := range s.conns {
@@ -105,7 +94,14 @@ func (s *Server) writers() (writing []*Conn) {
 			writing = append(writing, c)
 		}
 	}
-	return writing
+	s.mu.Unlock()
+	for _, c := range writing {
+		c.mu.Lock()
+		if c.out.opened && !c.out.deaf() && !c.vanishedLocked(now) {
+			c.silentLocked(now)
+		}
+		c.mu.Unlock()
+	}
 }
 
 // watchLocked has connections watched while there are any.

@@ -18,7 +18,10 @@ var subprotocols = []string{"AMQPWSB10", "amqp"}
 // Inside is the same stream of bytes as on TCP; the borders of the WebSocket's messages
 // mean nothing.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.full() {
+	s.mu.Lock()
+	full := s.stopping || s.serving >= s.cfg.MaxConnections
+	s.mu.Unlock()
+	if full {
 		s.metrics.refuse(reasonConnections)
 		http.Error(w, "the server takes no more AMQP connections for now", http.StatusServiceUnavailable)
 		return
@@ -34,12 +37,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The end of the request's context closes politely, which takes a connection that works.
 	stream := websocket.NetConn(context.WithoutCancel(r.Context()), ws, websocket.MessageBinary)
 	s.serve(r.Context(), &webConn{Conn: stream, under: hijacked.conn}, r.TLS)
-}
-
-func (s *Server) full() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopping || s.serving >= s.cfg.MaxConnections
 }
 
 // hijackWriter remembers the connection that is taken over.
