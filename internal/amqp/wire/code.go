@@ -1,6 +1,9 @@
 package wire
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Code is the constructor byte that begins every encoded value (§1.2, §1.6). Its
 // upper half tells how many bytes follow, so that values of unknown meaning could be
@@ -132,56 +135,15 @@ func (c Code) typeName() string {
 	if c == CodeDescribed {
 		return "described value"
 	}
-	switch c.widest() {
-	case CodeNull:
-		return "null"
-	case CodeBoolean:
-		return "boolean"
-	case CodeUbyte:
-		return "ubyte"
-	case CodeUshort:
-		return "ushort"
-	case CodeUint:
-		return "uint"
-	case CodeUlong:
-		return "ulong"
-	case CodeByte:
-		return "byte"
-	case CodeShort:
-		return "short"
-	case CodeInt:
-		return "int"
-	case CodeLong:
-		return "long"
-	case CodeFloat:
-		return "float"
-	case CodeDouble:
-		return "double"
-	case CodeDecimal32:
-		return "decimal32"
-	case CodeDecimal64:
-		return "decimal64"
-	case CodeDecimal128:
-		return "decimal128"
-	case CodeChar:
-		return "char"
-	case CodeTimestamp:
-		return "timestamp"
-	case CodeUUID:
-		return "uuid"
-	case CodeBinary32:
-		return "binary"
-	case CodeString32:
-		return "string"
-	case CodeSymbol32:
-		return "symbol"
-	case CodeList32:
-		return "list"
-	case CodeMap32:
-		return "map"
-	case CodeArray32:
-		return "array"
-	default:
-		return "unknown constructor"
-	}
+	return cmp.Or(typeNames[c.widest()], "unknown constructor")
+}
+
+// typeNames has a name for each widest code.
+var typeNames = [256]string{
+	CodeNull: "null", CodeBoolean: "boolean", CodeUbyte: "ubyte", CodeUshort: "ushort",
+	CodeUint: "uint", CodeUlong: "ulong", CodeByte: "byte", CodeShort: "short", CodeInt: "int",
+	CodeLong: "long", CodeFloat: "float", CodeDouble: "double", CodeDecimal32: "decimal32",
+	CodeDecimal64: "decimal64", CodeDecimal128: "decimal128", CodeChar: "char",
+	CodeTimestamp: "timestamp", CodeUUID: "uuid", CodeBinary32: "binary", CodeString32: "string",
+	CodeSymbol32: "symbol", CodeList32: "list", CodeMap32: "map", CodeArray32: "array",
 }

@@ -102,6 +102,6 @@ func (r *Reader) readDescriptor() (d Descriptor, known bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	d, known = descriptorByName(name)
+	d, known = descriptorNames[string(name)]
 	return d, known, nil
 }

@@ -19,7 +19,8 @@ const maxSmallTag = 128
 // AppendTransfer writes a transfer.
 func AppendTransfer(dst []byte, t *Transfer) []byte {
 	if len(t.DeliveryTag) > maxSmallTag {
-		return appendLargeTransfer(dst, t)
+		dst, list := beginPerformative(dst, DescriptorTransfer)
+		return EndList(appendTransferFields(dst, t), list, transferFields)
 	}
 	dst, list := beginSmall(dst, DescriptorTransfer, transferFields)
 	return endSmall(appendTransferFields(dst, t), list)
@@ -27,11 +28,6 @@ func AppendTransfer(dst []byte, t *Transfer) []byte {
 
 // transferFields is how many there are.
 const transferFields = 11
-
-func appendLargeTransfer(dst []byte, t *Transfer) []byte {
-	dst, list := beginPerformative(dst, DescriptorTransfer)
-	return EndList(appendTransferFields(dst, t), list, transferFields)
-}
 
 func appendTransferFields(dst []byte, t *Transfer) []byte {
 	dst = AppendUint(dst, t.Handle)

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "encoding/binary"
 
 // MaxDepth is how deep lists, maps, arrays and described values may nest.
 const MaxDepth = 32
@@ -99,15 +96,6 @@ func (r *Reader) ReadUlong() (uint64, error) {
 	return r.ulong(c)
 }
 
-// ReadSbyte reads a byte, which in AMQP is signed.
-func (r *Reader) ReadSbyte() (int8, error) {
-	b, err := r.fixed(CodeByte, 1)
-	if err != nil {
-		return 0, err
-	}
-	return int8(b[0]), nil
-}
-
 // ReadShort reads a short.
 func (r *Reader) ReadShort() (int16, error) {
 	b, err := r.fixed(CodeShort, 2)
@@ -135,33 +123,6 @@ func (r *Reader) ReadLong() (int64, error) {
 	return r.long(c)
 }
 
-// ReadFloat reads a float.
-func (r *Reader) ReadFloat() (float32, error) {
-	b, err := r.fixed(CodeFloat, 4)
-	if err != nil {
-		return 0, err
-	}
-	return math.Float32frombits(binary.BigEndian.Uint32(b)), nil
-}
-
-// ReadDouble reads a double.
-func (r *Reader) ReadDouble() (float64, error) {
-	b, err := r.fixed(CodeDouble, 8)
-	if err != nil {
-		return 0, err
-	}
-	return math.Float64frombits(binary.BigEndian.Uint64(b)), nil
-}
-
-// ReadChar reads a char.
-func (r *Reader) ReadChar() (Char, error) {
-	b, err := r.fixed(CodeChar, 4)
-	if err != nil {
-		return 0, err
-	}
-	return Char(binary.BigEndian.Uint32(b)), nil
-}
-
 // ReadTimestamp reads a timestamp, in milliseconds since 1970 UTC.
 func (r *Reader) ReadTimestamp() (int64, error) {
 	b, err := r.fixed(CodeTimestamp, 8)
@@ -169,15 +130,6 @@ func (r *Reader) ReadTimestamp() (int64, error) {
 		return 0, err
 	}
 	return int64(binary.BigEndian.Uint64(b)), nil
-}
-
-// ReadUUID reads a uuid.
-func (r *Reader) ReadUUID() (UUID, error) {
-	b, err := r.fixed(CodeUUID, 16)
-	if err != nil {
-		return UUID{}, err
-	}
-	return UUID(b), nil
 }
 
 // ReadBinary reads a binary. The result shares the reader's bytes.

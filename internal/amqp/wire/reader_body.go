@@ -120,81 +120,43 @@ func (r *Reader) bool(c Code) (bool, error) {
 }
 
 func (r *Reader) uint(c Code) (uint32, error) {
-	switch c {
-	case CodeUint0:
-		return 0, nil
-	case CodeSmallUint:
-		b, err := r.take(1, "uint")
-		if err != nil {
-			return 0, err
-		}
-		return uint32(b[0]), nil
-	case CodeUint:
-		b, err := r.take(4, "uint")
-		if err != nil {
-			return 0, err
-		}
-		return binary.BigEndian.Uint32(b), nil
-	default:
-		return 0, r.wrong(r.off-1, c, "uint")
-	}
+	n, err := r.whole(c, CodeUint)
+	return uint32(n), err
 }
 
-func (r *Reader) ulong(c Code) (uint64, error) {
-	switch c {
-	case CodeUlong0:
-		return 0, nil
-	case CodeSmallUlong:
-		b, err := r.take(1, "ulong")
-		if err != nil {
-			return 0, err
-		}
-		return uint64(b[0]), nil
-	case CodeUlong:
-		b, err := r.take(8, "ulong")
-		if err != nil {
-			return 0, err
-		}
-		return binary.BigEndian.Uint64(b), nil
-	default:
-		return 0, r.wrong(r.off-1, c, "ulong")
-	}
-}
+func (r *Reader) ulong(c Code) (uint64, error) { return r.whole(c, CodeUlong) }
 
 func (r *Reader) int(c Code) (int32, error) {
-	switch c {
-	case CodeSmallInt:
-		b, err := r.take(1, "int")
-		if err != nil {
-			return 0, err
-		}
-		return int32(int8(b[0])), nil
-	case CodeInt:
-		b, err := r.take(4, "int")
-		if err != nil {
-			return 0, err
-		}
-		return int32(binary.BigEndian.Uint32(b)), nil
-	default:
-		return 0, r.wrong(r.off-1, c, "int")
-	}
+	n, err := r.whole(c, CodeInt)
+	return int32(n), err
 }
 
 func (r *Reader) long(c Code) (int64, error) {
-	switch c {
-	case CodeSmallLong:
-		b, err := r.take(1, "long")
-		if err != nil {
-			return 0, err
-		}
-		return int64(int8(b[0])), nil
-	case CodeLong:
-		b, err := r.take(8, "long")
-		if err != nil {
-			return 0, err
-		}
-		return int64(binary.BigEndian.Uint64(b)), nil
+	n, err := r.whole(c, CodeLong)
+	return int64(n), err
+}
+
+// whole reads the bytes of a whole number: none, one, or the full width of its type.
+func (r *Reader) whole(c, want Code) (uint64, error) {
+	if c.widest() != want {
+		return 0, r.wrong(r.off-1, c, want.typeName())
+	}
+	width := int(fixedLengths[c]) - 1
+	if width > r.Len() {
+		return 0, r.truncated(want)
+	}
+	b := r.buf[r.off : r.off+width]
+	r.off += width
+	switch {
+	case width == 0:
+		return 0, nil
+	case width == 4:
+		return uint64(binary.BigEndian.Uint32(b)), nil
+	case width == 8:
+		return binary.BigEndian.Uint64(b), nil
+	case c == CodeSmallInt || c == CodeSmallLong:
+		return uint64(int8(b[0])), nil
 	default:
-		return 0, r.wrong(r.off-1, c, "long")
+		return uint64(b[0]), nil
 	}
 }

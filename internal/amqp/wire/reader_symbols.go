@@ -20,7 +20,17 @@ func (r *Reader) ReadSymbols() ([]Symbol, error) {
 	case CodeArray32:
 		return r.symbolArray(c)
 	case CodeList32:
-		return r.symbolList(c)
+		s, err := r.compound(c)
+		if err != nil {
+			return nil, err
+		}
+		symbols := make([]Symbol, s.Count)
+		for i := range symbols {
+			if symbols[i], err = r.ReadSymbol(); err != nil {
+				return nil, err
+			}
+		}
+		return symbols, r.Leave(s)
 	default:
 		return nil, r.wrong(at, c, "symbols")
 	}
@@ -43,18 +53,4 @@ func (r *Reader) symbolArray(c Code) ([]Symbol, error) {
 		symbols[i] = Symbol(b)
 	}
 	return symbols, r.Leave(a.Span)
-}
-
-func (r *Reader) symbolList(c Code) ([]Symbol, error) {
-	s, err := r.compound(c)
-	if err != nil {
-		return nil, err
-	}
-	symbols := make([]Symbol, s.Count)
-	for i := range symbols {
-		if symbols[i], err = r.ReadSymbol(); err != nil {
-			return nil, err
-		}
-	}
-	return symbols, r.Leave(s)
 }

@@ -47,19 +47,15 @@ func appendSource(dst []byte, s *Source) []byte {
 	dst = appendOpt(dst, s.Dynamic, AppendBool)
 	dst = appendEncoded(dst, s.DynamicNodeProperties)
 	dst = appendOpt(dst, s.DistributionMode, AppendSymbol)
-	dst = appendFilter(dst, s)
+	if s.FilterBytes != nil {
+		dst = append(dst, s.FilterBytes...)
+	} else {
+		dst = appendFieldMap(dst, s.Filter)
+	}
 	dst = appendEncoded(dst, s.DefaultOutcome)
 	dst = appendEncoded(dst, s.Outcomes)
 	dst = appendEncoded(dst, s.Capabilities)
 	return EndList(dst, list, 11)
-}
-
-// appendFilter repeats the bytes that were read, if any were.
-func appendFilter(dst []byte, s *Source) []byte {
-	if s.FilterBytes != nil {
-		return append(dst, s.FilterBytes...)
-	}
-	return appendFieldMap(dst, s.Filter)
 }
 
 // source reads a source, nil for null.
@@ -116,19 +112,14 @@ func (f *fields) target() *Target {
 	case err != nil:
 		f.fail(err)
 		return nil
-	case d == DescriptorTarget:
-		return f.targetFields()
 	case d == DescriptorCoordinator:
 		in := f.r.fields()
 		f.within(&in, "coordinator")
 		return &Target{Coordinator: true}
-	default:
+	case d != DescriptorTarget:
 		f.fail(f.r.fail(at, "target", ErrMalformed))
 		return nil
 	}
-}
-
-func (f *fields) targetFields() *Target {
 	var t Target
 	in := f.r.fields()
 	t.Address = in.string()
