@@ -16,14 +16,14 @@ import (
 // left out.
 func Decode(stored []byte) (event.Event, error) {
 	m, err := wire.Sections(stored)
-	if err != nil {
-		return event.Event{}, fmt.Errorf("decode event: %w", err)
-	}
 	var e event.Event
-	if err := decodeHead(&e, m); err != nil {
-		return event.Event{}, fmt.Errorf("decode event: %w", err)
+	if err == nil {
+		err = decodeHead(&e, m)
 	}
-	if err := decodeBody(&e, m); err != nil {
+	if err == nil {
+		err = decodeBody(&e, m)
+	}
+	if err != nil {
 		return event.Event{}, fmt.Errorf("decode event: %w", err)
 	}
 	return e, nil
@@ -33,43 +33,47 @@ func Decode(stored []byte) (event.Event, error) {
 // bytes: a body of one data section, as nearly all have, is not copied. It sets all of e.
 func DecodeSections(e *event.Event, m wire.Message) error {
 	*e = event.Event{}
-	if err := decodeHead(e, m); err != nil {
+	err := decodeHead(e, m)
+	switch {
+	case err != nil:
+	case m.BodyKind == wire.BodyData && m.BodyCount == 1:
+		r := wire.NewReader(m.Body)
+		e.Body, err = r.ReadData()
+	default:
+		err = decodeBody(e, m)
+	}
+	if err != nil {
 		return fmt.Errorf("decode event: %w", err)
 	}
-	if m.BodyKind == wire.BodyData && m.BodyCount == 1 {
-		r := wire.NewReader(m.Body)
-		var err error
-		e.Body, err = r.ReadData()
+	return nil
+}
+
+// decodeHead reads the sections before the body.
+func decodeHead(e *event.Event, m wire.Message) error {
+	err := eachPair(m.MessageAnnotations, func(name string, v any) {
+		if _, standard := fieldOf(name); !standard && !wire.IsOwnAnnotation([]byte(name)) {
+			setSystem(e, name, v)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	if err := decodeBody(e, m); err != nil {
-		return fmt.Errorf("decode event: %w", err)
+	if err := decodeProperties(e, m.Properties); err != nil {
+		return err
 	}
-	return nil
+	return eachPair(m.ApplicationProperties, func(name string, v any) {
+		if e.Properties == nil {
+			e.Properties = make(map[string]any)
+		}
+		e.Properties[name] = v
+	})
 }
 
-// decodeHead reads what stands before the body.
-func decodeHead(e *event.Event, m wire.Message) error {
-	if m.MessageAnnotations != nil {
-		if err := eachPair(m.MessageAnnotations, func(name string, v any) { setAnnotation(e, name, v) }); err != nil {
-			return err
-		}
-	}
-	if m.Properties != nil {
-		if err := decodeProperties(e, m.Properties); err != nil {
-			return err
-		}
-	}
-	if m.ApplicationProperties != nil {
-		if err := eachPair(m.ApplicationProperties, func(name string, v any) { setApplication(e, name, v) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachPair reads a section that is a map.
+// eachPair reads a section that is a map, if there is one.
 func eachPair(section []byte, set func(name string, v any)) error {
+	if section == nil {
+		return nil
+	}
 	r := wire.NewReader(section)
 	if _, err := r.ReadDescriptor(); err != nil {
 		return err
@@ -87,34 +91,16 @@ func eachPair(section []byte, set func(name string, v any)) error {
 		if err != nil {
 			return err
 		}
-		set(nameOf(key), value)
+		switch key := key.(type) {
+		case string:
+			set(key, value)
+		case wire.Symbol:
+			set(string(key), value)
+		default:
+			set(fmt.Sprint(key), value)
+		}
 	}
 	return nil
-}
-
-func nameOf(key any) string {
-	switch key := key.(type) {
-	case string:
-		return key
-	case wire.Symbol:
-		return string(key)
-	default:
-		return fmt.Sprint(key)
-	}
-}
-
-func setAnnotation(e *event.Event, name string, v any) {
-	if _, standard := fieldOf(name); standard || wire.IsOwnAnnotation([]byte(name)) {
-		return
-	}
-	setSystem(e, name, v)
-}
-
-func setApplication(e *event.Event, name string, v any) {
-	if e.Properties == nil {
-		e.Properties = make(map[string]any)
-	}
-	e.Properties[name] = v
 }
 
 // decodeBody uses one reader for all sections, so that its limits hold for the body as
@@ -134,19 +120,16 @@ func decodeBody(e *event.Event, m wire.Message) error {
 	case wire.BodySequence:
 		lists := make([]any, m.BodyCount)
 		for i := range lists {
-			list, err := readSection(&r)
-			if err != nil {
+			var err error
+			if lists[i], err = readSection(&r); err != nil {
 				return err
 			}
-			lists[i] = list
 		}
 		e.Value = lists
 	case wire.BodyValue:
-		value, err := readSection(&r)
-		if err != nil {
-			return err
-		}
-		e.Value = value
+		var err error
+		e.Value, err = readSection(&r)
+		return err
 	}
 	return nil
 }

@@ -150,12 +150,56 @@ func TestDecodedEventsOutliveTheBuffer(t *testing.T) {
 
 func TestWhatIsNoMessageIsRefused(t *testing.T) {
 	_, err := Decode([]byte("hello"))
-	var decode *wire.DecodeError
-	if !errors.As(err, &decode) {
+	if _, ok := errors.AsType[*wire.DecodeError](err); !ok {
 		t.Errorf("error %v, want a decode error", err)
 	}
 	if _, single := Body([]byte("hello")); single {
 		t.Error("Body found one")
+	}
+}
+
+// A message taken apart already gives the same event, without a copy of a single data section.
+func TestSectionsGiveTheSameEvent(t *testing.T) {
+	data := section(t, wire.DescriptorData, []byte("x"))
+	stored, err := Append(nil, full())
+	testkit.Must(t, err)
+	for name, stored := range map[string][]byte{
+		"everything": stored, "two data sections": join(data, data), "a value": section(t, wire.DescriptorValue, true), "nothing": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := wire.Sections(stored)
+			testkit.Must(t, err)
+			want, err := Decode(stored)
+			testkit.Must(t, err)
+			got := event.Event{Key: "of the last event"}
+			testkit.Must(t, DecodeSections(&got, m))
+			testkit.Diff(t, want, got)
+			if m.BodyCount == 1 && len(got.Body) > 0 && &got.Body[0] != &m.Body[len(m.Body)-len(got.Body)] {
+				t.Error("the body is a copy")
+			}
+		})
+	}
+}
+
+// Sections that nobody has checked are refused, whatever is wrong with them.
+func TestBrokenSectionsAreRefused(t *testing.T) {
+	for name, broken := range map[string]string{
+		"no bytes": "", "no descriptor": "\x40", "no value": "\x00\x53\x74", "a value of no type": "\x00\x53\x74\x3f",
+		"a map without its key":   "\x00\x53\x74\xc1\x03\x02\x3f\x40",
+		"a map without its value": "\x00\x53\x74\xc1\x03\x02\x40\x3f",
+		"a list of nothing":       "\x00\x53\x73\xc0\x02\x01\x3f",
+	} {
+		b := []byte(broken)
+		for _, m := range []wire.Message{
+			{MessageAnnotations: b}, {Properties: b}, {ApplicationProperties: b},
+			{Body: b, BodyKind: wire.BodyData, BodyCount: 1}, {Body: append(b, 0), BodyKind: wire.BodyData, BodyCount: 2},
+			{Body: b, BodyKind: wire.BodySequence, BodyCount: 1}, {Body: b, BodyKind: wire.BodyValue, BodyCount: 1},
+		} {
+			var e event.Event
+			if _, ok := errors.AsType[*wire.DecodeError](DecodeSections(&e, m)); !ok {
+				t.Errorf("%s: %+v gives %+v", name, m, e)
+			}
+		}
 	}
 }
 

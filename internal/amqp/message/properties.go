@@ -20,7 +20,7 @@ const (
 	kindUint
 )
 
-// The places of those standard properties that are fields of an event.
+// The positions of those standard properties that are fields of an event.
 const (
 	fieldMessageID     = 0
 	fieldSubject       = 3
@@ -100,25 +100,18 @@ func appendProperties(dst []byte, e event.Event) ([]byte, error) {
 	}
 	dst, list := wire.BeginList(wire.AppendDescriptor(dst, wire.DescriptorProperties))
 	for i, v := range values[:count] {
-		if dst, err = properties[i].append(dst, v); err != nil {
-			return dst, fmt.Errorf("property %s: %w", properties[i].name, err)
+		p := properties[i]
+		if text, ok := v.(string); ok && p.kind == kindSymbol {
+			v = wire.Symbol(text)
+		}
+		if v != nil && !p.admits(v) {
+			return dst, fmt.Errorf("property %s: %T: %w", p.name, v, ErrPropertyType)
+		}
+		if dst, err = wire.AppendAny(dst, v); err != nil { // null where it is not set
+			return dst, fmt.Errorf("property %s: %w", p.name, err)
 		}
 	}
 	return wire.EndList(dst, list, count), nil
-}
-
-// append writes the property's value, or null.
-func (p property) append(dst []byte, v any) ([]byte, error) {
-	if v == nil {
-		return wire.AppendNull(dst), nil
-	}
-	if text, ok := v.(string); ok && p.kind == kindSymbol {
-		v = wire.Symbol(text)
-	}
-	if !p.admits(v) {
-		return dst, fmt.Errorf("%T: %w", v, ErrPropertyType)
-	}
-	return wire.AppendAny(dst, v)
 }
 
 // admits tells whether a value, as the codec knows it, is of the prescribed type.
@@ -141,8 +134,11 @@ func (p property) admits(v any) bool {
 	}
 }
 
-// decodeProperties reads the section into the event.
+// decodeProperties reads the section into the event, if there is one.
 func decodeProperties(e *event.Event, section []byte) error {
+	if section == nil {
+		return nil
+	}
 	r := wire.NewReader(section)
 	if _, err := r.ReadDescriptor(); err != nil {
 		return err
@@ -168,7 +164,9 @@ func decodeProperties(e *event.Event, section []byte) error {
 // unreadable, nor should it be hidden.
 func setProperty(e *event.Event, field int, v any) {
 	p := properties[field]
-	v = p.plain(v)
+	if s, ok := v.(wire.Symbol); ok && (p.kind == kindSymbol || p.kind == kindString) {
+		v = string(s) // senders confuse strings and symbols, and Go programs need not care
+	}
 	text, isText := v.(string)
 	switch {
 	case field == fieldMessageID && p.admits(v):
@@ -182,17 +180,6 @@ func setProperty(e *event.Event, field int, v any) {
 	default:
 		setSystem(e, p.name, v)
 	}
-}
-
-// plain turns text into a Go string where the standard has one kind of text only:
-// senders confuse strings and symbols, and Go programs need not care.
-func (p property) plain(v any) any {
-	if p.kind == kindSymbol || p.kind == kindString {
-		if s, ok := v.(wire.Symbol); ok {
-			return string(s)
-		}
-	}
-	return v
 }
 
 func setSystem(e *event.Event, name string, v any) {
