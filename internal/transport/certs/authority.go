@@ -111,13 +111,11 @@ func readAuthority(certFile, keyFile string) (*authority, error) {
 	if !cert.IsCA {
 		return nil, fmt.Errorf("%s is not the certificate of an authority", certFile)
 	}
-	if key != nil && !belongs(key, cert) {
-		return nil, fmt.Errorf("%s is not the key of %s", keyFile, certFile)
+	if key != nil {
+		public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+		if !ok || !public.Equal(cert.PublicKey) {
+			return nil, fmt.Errorf("%s is not the key of %s", keyFile, certFile)
+		}
 	}
 	return &authority{cert, key}, nil
-}
-
-func belongs(key crypto.Signer, cert *x509.Certificate) bool {
-	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
-	return ok && public.Equal(cert.PublicKey)
 }

@@ -4,6 +4,7 @@
 package certs
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -32,8 +33,7 @@ type Config struct {
 	// ClientCAFile holds the authorities of client certificates; empty: none is asked for.
 	// It is read once.
 	ClientCAFile string
-	// Log is where it tells what was made, renewed or could not be read; nil means
-	// slog.Default().
+	// Log reports what was made, renewed or could not be read; nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -86,52 +86,30 @@ type source interface {
 
 // Open loads the certificates, making what is missing.
 func Open(cfg Config) (*Store, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	s := &Store{cfg: cfg, checked: time.Now()}
-	if err := s.open(); err != nil {
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open certificates: %w", err)
 	}
-	return s, nil
-}
-
-func (s *Store) open() error {
-	if err := s.cfg.validate(); err != nil {
-		return err
+	s := &Store{cfg: cfg, checked: time.Now(), source: &local{cfg: cfg}}
+	if cfg.operators() {
+		s.source = &files{cfg: cfg}
 	}
-	clients, err := readPool(s.cfg.ClientCAFile)
-	if err != nil {
-		return fmt.Errorf("authorities of clients: %w", err)
-	}
-	s.clients = clients
-	if s.cfg.operators() {
-		s.source = &files{cfg: s.cfg}
-	} else {
-		s.source = &local{cfg: s.cfg}
+	if file := cfg.ClientCAFile; file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("open certificates: authorities of clients: %w", err)
+		}
+		s.clients = x509.NewCertPool()
+		if !s.clients.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("open certificates: authorities of clients: %s holds no certificate", file)
+		}
 	}
 	pair, err := s.source.load()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("open certificates: %w", err)
 	}
 	s.pair.Store(pair)
-	return nil
-}
-
-// readPool reads authorities; none if there is no file.
-func readPool(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate", file)
-	}
-	return pool, nil
+	return s, nil
 }
 
 // TLS is the configuration of a listener. Protocols such as h2 are the caller's to add.
@@ -169,8 +147,7 @@ func (s *Store) certificate() *tls.Certificate {
 	return s.pair.Load()
 }
 
-// refreshLocked takes a changed certificate into use. One that cannot be had leaves the
-// old one in its place.
+// refreshLocked takes a changed certificate into use. If that fails the old one stays in use.
 func (s *Store) refreshLocked() {
 	if !s.source.changed() {
 		return

@@ -33,10 +33,11 @@ type CAInfo struct {
 // Describe shows the certificates as they are in their files; it makes none. If there are
 // none yet the error is fs.ErrNotExist.
 func Describe(cfg Config) (Info, error) {
-	if err := cfg.validate(); err != nil {
-		return Info{}, fmt.Errorf("describe certificates: %w", err)
+	err := cfg.validate()
+	var info Info
+	if err == nil {
+		info, err = describe(cfg)
 	}
-	info, err := describe(cfg)
 	if err != nil {
 		return Info{}, fmt.Errorf("describe certificates: %w", err)
 	}
@@ -68,10 +69,5 @@ func describe(cfg Config) (Info, error) {
 func (s *Store) Info() (Info, error) { return Describe(s.cfg) }
 
 func fingerprint(cert *x509.Certificate) string {
-	sum := sha256.Sum256(cert.Raw)
-	pairs := make([]string, len(sum))
-	for i, b := range sum {
-		pairs[i] = fmt.Sprintf("%02X", b)
-	}
-	return strings.Join(pairs, ":")
+	return strings.ReplaceAll(fmt.Sprintf("% X", sha256.Sum256(cert.Raw)), " ", ":")
 }

@@ -64,8 +64,10 @@ func (l *local) load() (*tls.Certificate, error) {
 	l.kept = ""
 	switch {
 	case reason == "":
-	case ca.key == nil && pair != nil && time.Now().Before(pair.Leaf.NotAfter):
-		l.keep(reason)
+	case ca.key == nil && pair != nil && time.Now().Before(pair.Leaf.NotAfter): // good, if not good enough
+		l.kept = reason
+		l.cfg.Log.Warn("certificate cannot be made anew without the key of the authority, going on with it",
+			"because", reason, "key", l.cfg.own(caKeyFile))
 	default:
 		if pair, err = l.issue(ca, wanted, reason); err != nil {
 			return nil, err
@@ -137,13 +139,6 @@ func reasonToRenew(pair *tls.Certificate, wanted names) string {
 		return "it lacks the name " + missing
 	}
 	return ""
-}
-
-// keep goes on with a certificate that is good, if not good enough.
-func (l *local) keep(reason string) {
-	l.kept = reason
-	l.cfg.Log.Warn("certificate cannot be made anew without the key of the authority, going on with it",
-		"because", reason, "key", l.cfg.own(caKeyFile))
 }
 
 func (l *local) issue(ca *authority, wanted names, reason string) (*tls.Certificate, error) {

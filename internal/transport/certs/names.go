@@ -65,7 +65,8 @@ func (n *names) addAddress(address netip.Addr) {
 	}
 }
 
-// addListener takes what a listener listens on.
+// addListener takes what a listener listens on: for all addresses of this machine, those that
+// others may reach it by.
 func (n *names) addListener(listener string) bool {
 	host := listener
 	if before, _, err := net.SplitHostPort(listener); err == nil {
@@ -73,25 +74,17 @@ func (n *names) addListener(listener string) bool {
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	address, err := netip.ParseAddr(host)
-	if host == "" || err == nil && address.IsUnspecified() {
-		n.addInterfaces()
-		return true
+	if host != "" && (err != nil || !address.IsUnspecified()) {
+		return n.add(host)
 	}
-	return n.add(host)
-}
-
-// addInterfaces takes the addresses of this machine that others may reach it by.
-func (n *names) addInterfaces() {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return
-	}
+	all, _ := net.InterfaceAddrs() // without them the certificate has fewer names
 	for _, one := range all {
 		prefix, err := netip.ParsePrefix(one.String())
 		if err == nil && prefix.Addr().IsGlobalUnicast() {
 			n.addAddress(prefix.Addr())
 		}
 	}
+	return true
 }
 
 // missing gives a name that a certificate lacks; empty if it has all.
@@ -112,8 +105,7 @@ func (n names) missing(cert *x509.Certificate) string {
 // namesOf lists the names of a certificate: hosts, then addresses in their order.
 func namesOf(cert *x509.Certificate) []string {
 	list := slices.Clone(cert.DNSNames)
-	addresses := slices.SortedFunc(slices.Values(cert.IPAddresses), func(x, y net.IP) int { return bytes.Compare(x, y) })
-	for _, ip := range addresses {
+	for _, ip := range slices.SortedFunc(slices.Values(cert.IPAddresses), func(x, y net.IP) int { return bytes.Compare(x, y) }) {
 		list = append(list, ip.String())
 	}
 	return list

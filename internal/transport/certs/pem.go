@@ -95,31 +95,22 @@ func writeBlocks(file string, mode fs.FileMode, blocks ...*pem.Block) (err error
 			err = errors.Join(err, os.Remove(temp.Name()))
 		}
 	}()
-	if err := fill(temp, mode, blocks); err != nil {
+	err = temp.Chmod(mode)
+	for _, b := range blocks {
+		err = errors.Join(err, pem.Encode(temp, b))
+	}
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	if err := os.Rename(temp.Name(), file); err != nil {
 		return err
 	}
-	syncFolder(filepath.Dir(file))
+	// The rename has to last, so that after a power cut what was written later is not there
+	// without what was written first. Not every system can sync a folder; where it cannot, the
+	// next start mends the files.
+	if folder, err := os.Open(filepath.Dir(file)); err == nil {
+		folder.Sync()
+		folder.Close()
+	}
 	return nil
-}
-
-// syncFolder makes a rename last, so that after a power cut what was written later is not
-// there without what was written first. Not every system can; where it cannot, the folder
-// is mended by the next start.
-func syncFolder(folder string) {
-	if f, err := os.Open(folder); err == nil {
-		f.Sync()
-		f.Close()
-	}
-}
-
-// fill closes the file in any case.
-func fill(file *os.File, mode fs.FileMode, blocks []*pem.Block) error {
-	err := file.Chmod(mode)
-	for _, b := range blocks {
-		err = errors.Join(err, pem.Encode(file, b))
-	}
-	return errors.Join(err, file.Sync(), file.Close())
 }

@@ -9,10 +9,12 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// checkHost judges a URL's host where it can be told without asking anybody where it leads: an
-// address, however it is spelled, and names of this machine.
+// checkHost judges a URL's host as far as that needs no name server: an address, however it is
+// spelled, and names of this machine.
 func (g *guard) checkHost(host string) error {
-	host = plain(host)
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		host = ascii // the name that is connected to: other alphabets have digits and dots, too
+	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		return g.check(a)
 	}
@@ -20,7 +22,9 @@ func (g *guard) checkHost(host string) error {
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return g.check(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 	}
-	if !endsInNumber(name) {
+	// No top-level domain is a number, and resolvers of the operating system may take a name that
+	// ends in one for an address.
+	if _, err := parsePart(name[strings.LastIndexByte(name, '.')+1:]); err != nil {
 		return nil
 	}
 	a, ok := parseOddly(name)
@@ -31,21 +35,6 @@ func (g *guard) checkHost(host string) error {
 		return err
 	}
 	return fmt.Errorf("host %.64q is an address in a spelling that not all programs read alike: write %s", host, a)
-}
-
-// plain gives the name that is connected to: other alphabets have digits and dots, too.
-func plain(host string) string {
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		return ascii
-	}
-	return host
-}
-
-// endsInNumber tells names whose last label is a number: no such top-level domain exists, and
-// resolvers of the operating system may take the name for an address.
-func endsInNumber(name string) bool {
-	_, err := parsePart(name[strings.LastIndexByte(name, '.')+1:])
-	return err == nil
 }
 
 // parseOddly reads an IPv4 address as inet_aton does: up to four parts, decimal, octal or

@@ -5,8 +5,8 @@ import "sync"
 // maxCached is how many transports, and how many tokens, are kept to be shared.
 const maxCached = 1024
 
-// cache keeps what was made for keys, so that it is shared, up to a number: then the one asked
-// for longest ago is forgotten. Who still has that goes on using it, unshared.
+// cache keeps what was made for keys, so that it is shared, up to a number: then the least
+// recently used is forgotten. Its users go on with it, unshared.
 type cache[K comparable, V any] struct {
 	max    int
 	create func(K) (V, error)
@@ -40,21 +40,16 @@ func (c *cache[K, V]) get(key K) (V, error) {
 		return value, err
 	}
 	if len(c.items) >= c.max {
-		c.dropOldestLocked()
+		oldest, used := key, c.clock
+		for key, item := range c.items {
+			if item.used <= used {
+				oldest, used = key, item.used
+			}
+		}
+		c.dropLocked(oldest)
 	}
 	c.items[key] = &cached[V]{value, c.clock}
 	return value, nil
-}
-
-func (c *cache[K, V]) dropOldestLocked() {
-	var oldest K
-	used := c.clock
-	for key, item := range c.items {
-		if item.used <= used {
-			oldest, used = key, item.used
-		}
-	}
-	c.dropLocked(oldest)
 }
 
 func (c *cache[K, V]) dropLocked(key K) {

@@ -7,6 +7,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -60,15 +61,9 @@ type Client struct {
 
 // New makes one. It starts no goroutine.
 func New(cfg Config) (*Client, error) {
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = "eventyard"
-	}
-	if cfg.MaxLate == 0 {
-		cfg.MaxLate = 1000
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "eventyard")
+	cfg.MaxLate = cmp.Or(cfg.MaxLate, 1000)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	guard, err := newGuard(cfg)
 	if err != nil {
 		return nil, err

@@ -72,35 +72,24 @@ func (c *Client) checkURL(text string) (*url.URL, error) {
 		return nil, errors.New("URL has no host: write it like https://host/path")
 	case u.User != nil:
 		return nil, errors.New("URL has a user: take it out, and give a header Authorization instead")
-	case !isPort(u.Port()):
+	}
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
 		return nil, fmt.Errorf("port %.20q is none: use 1 to 65535", u.Port())
 	}
 	return u, c.guard.checkHost(u.Hostname())
 }
 
-func isPort(text string) bool {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return text == "" || err == nil && n > 0
-}
-
-// Identity tells endpoints apart for their health: the full URL and all credentials, hashed. more are
-// credentials that stand elsewhere.
+// Identity distinguishes endpoints for their health: the full URL and all credentials, hashed.
+// more are credentials that stand elsewhere.
 func (e Endpoint) Identity(more ...string) string {
+	all := []string{e.URL, e.CA, strconv.FormatBool(e.SkipVerify), e.Cert, e.Key, e.MinTLS}
+	if o := e.OAuth; o != nil {
+		all = append(all, o.TokenURL, o.ClientID, o.Secret, o.Scope, o.Audience)
+	}
 	h := sha256.New()
-	put := func(text string) {
+	for _, text := range append(all, more...) {
 		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(text))))
 		h.Write([]byte(text))
-	}
-	for _, text := range []string{e.URL, e.CA, strconv.FormatBool(e.SkipVerify), e.Cert, e.Key, e.MinTLS} {
-		put(text)
-	}
-	if o := e.OAuth; o != nil {
-		for _, text := range []string{o.TokenURL, o.ClientID, o.Secret, o.Scope, o.Audience} {
-			put(text)
-		}
-	}
-	for _, text := range more {
-		put(text)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

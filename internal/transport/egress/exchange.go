@@ -96,34 +96,25 @@ func (x *exchange) run() Answer {
 		a.Status, a.Header = response.StatusCode, response.Header
 		a.Outcome = retry.Classify(a.Status)
 		a.RetryAfter = retryAfter(a.Header, x.began.Add(a.Took))
-		x.hasHead()
+		// The body has a little time of its own, or where all of it is wanted what is left of the
+		// request's.
+		x.mu.Lock()
+		x.headed = true
+		if x.ask.HeadBytes >= 0 || x.late != nil {
+			x.timer.Reset(drainTime)
+		}
+		x.mu.Unlock()
 		a.Head = x.read(response)
 	}
-	x.finish(a)
-	return a
-}
-
-// hasHead leaves the body a little time of its own. Where all of it is wanted it has what is
-// left of the request's.
-func (x *exchange) hasHead() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.headed = true
-	if x.ask.HeadBytes >= 0 || x.late != nil {
-		x.timer.Reset(drainTime)
-	}
-}
-
-// finish lets everything go but the answer.
-func (x *exchange) finish(a Answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.timer.Stop()
 	x.ended, x.answer = true, a
 	x.end(nil)
-	if x.late == nil { // else they were let go when the caller left
+	if x.late == nil { // else the body was let go when the caller left
 		x.body.letGo()
 	}
+	return a
 }
 
 // send gives the answer's head. A token that was in use before and is refused may have been

@@ -34,9 +34,12 @@ func newGuard(cfg Config) (*guard, error) {
 	var v4, v6 []netip.Prefix
 	for _, p := range allow {
 		if !p.IsValid() {
-			return nil, fmt.Errorf("grid.allow has a network that is none: write it like 10.0.0.0/8")
+			return nil, errors.New("grid.allow has a network that is none: write it like 10.0.0.0/8")
 		}
-		if p = unmapped(p); p.Addr().Is4() {
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // ::ffff:10.0.0.0/104 is 10.0.0.0/8
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		if p.Addr().Is4() {
 			v4 = append(v4, p)
 		} else {
 			v6 = append(v6, p)
@@ -47,14 +50,6 @@ func newGuard(cfg Config) (*guard, error) {
 		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
 		ssrf.WithDeniedV4Prefixes(wireServer),
 	)}, nil
-}
-
-// unmapped turns ::ffff:10.0.0.0/104 into 10.0.0.0/8.
-func unmapped(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	return p
 }
 
 // control is called with the address of every connection before it is made: for each of a

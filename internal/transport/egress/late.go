@@ -46,7 +46,9 @@ func (x *exchange) runAndNotify() {
 		x.done <- a
 		return
 	}
-	x.client.dropLate(x)
+	x.client.mu.Lock()
+	delete(x.client.late, x)
+	x.client.mu.Unlock()
 	late <- a
 	close(late)
 	if hook != nil {
@@ -60,24 +62,10 @@ func (x *exchange) leaveLocked() {
 	x.late = make(chan Answer, 1)
 	x.timer.Reset(x.ask.Late - x.ask.Timeout)
 	x.body.letGo()
-	u := x.ask.Route.url
 	x.done <- Answer{
 		Outcome: retry.TimedOut, Began: x.began, Took: time.Since(x.began), Late: x.late, left: x,
-		Err: fmt.Errorf("%s %s://%s: %w within %v", x.ask.Method, u.Scheme, u.Host, errTimeout, x.ask.Timeout),
+		Err: x.explain(fmt.Errorf("%w within %v", errTimeout, x.ask.Timeout)),
 	}
-}
-
-// then calls f with the late answer, now or when it comes.
-func (x *exchange) then(f func(Answer)) {
-	x.mu.Lock()
-	if !x.ended {
-		x.hook = f
-		x.mu.Unlock()
-		return
-	}
-	a := x.answer
-	x.mu.Unlock()
-	f(a)
 }
 
 // keepLate takes over an exchange whose caller leaves, unless there are too many.
@@ -93,10 +81,4 @@ func (c *Client) keepLate(x *exchange) bool {
 	}
 	c.late[x] = struct{}{}
 	return true
-}
-
-func (c *Client) dropLate(x *exchange) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.late, x)
 }

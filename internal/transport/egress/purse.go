@@ -127,11 +127,15 @@ func (p *purse) fly(f *flight) {
 		p.failed = time.Now()
 		return
 	}
-	p.token, p.got, p.until, p.flight = f.token, time.Now(), renewal(began, t.Expiry), nil
+	until := began.Add(tokenLife)
+	if !t.Expiry.IsZero() { // shortly before: a minute, or a tenth of a short life
+		until = t.Expiry.Add(-min(time.Minute, t.Expiry.Sub(began)/10))
+	}
+	p.token, p.got, p.until, p.flight = f.token, time.Now(), until, nil
 }
 
-// plainly says what a token server did: the libraries' errors hold its URL, where secrets are kept, and
-// all that it answered.
+// plainly says what a token server did: the libraries' errors hold its URL, where secrets are
+// kept, and all that it answered.
 func plainly(err error) error {
 	var answered *oauth2.RetrieveError
 	var inURL *url.Error
@@ -146,14 +150,6 @@ func plainly(err error) error {
 		return inBrief(inURL.Err)
 	}
 	return inBrief(err)
-}
-
-// renewal is shortly before a token expires: a minute, or a tenth of a short life.
-func renewal(got, expires time.Time) time.Time {
-	if expires.IsZero() {
-		return got.Add(tokenLife)
-	}
-	return expires.Add(-min(time.Minute, expires.Sub(got)/10))
 }
 
 // drop forgets a token that was refused, if nobody has got another one meanwhile.

@@ -55,8 +55,18 @@ type Answer struct {
 // already, else by the goroutine that learns of it. It is for those who would have to start
 // one to read Late; f has to be quick. It does nothing where Late is nil.
 func (a Answer) Then(f func(Answer)) {
-	if a.left != nil {
-		a.left.then(f)
+	x := a.left
+	if x == nil {
+		return
+	}
+	x.mu.Lock()
+	ended := x.ended
+	if !ended {
+		x.hook = f
+	}
+	x.mu.Unlock()
+	if ended {
+		f(x.answer) // final
 	}
 }
 
@@ -77,7 +87,13 @@ func (c *Client) Do(ctx context.Context, r Request) Answer {
 	if r.Timeout <= 0 {
 		r.Timeout = 30 * time.Second
 	}
-	if err := c.ready(&r); err != nil {
+	var err error
+	if c.stopping.Err() != nil {
+		err = errClosed
+	} else if r.Route == nil {
+		r.Route, err = c.Route(r.Endpoint)
+	}
+	if err != nil {
 		if r.Release != nil {
 			r.Release()
 		}
@@ -86,22 +102,6 @@ func (c *Client) Do(ctx context.Context, r Request) Answer {
 	if r.Late > r.Timeout {
 		return c.doAndLeave(ctx, r, began)
 	}
-	return c.doAndStay(ctx, r, began)
-}
-
-// ready gives the request its route.
-func (c *Client) ready(r *Request) (err error) {
-	if c.stopping.Err() != nil {
-		return errClosed
-	}
-	if r.Route == nil {
-		r.Route, err = c.Route(r.Endpoint)
-	}
-	return err
-}
-
-// doAndStay sends from the caller's own goroutine.
-func (c *Client) doAndStay(ctx context.Context, r Request, began time.Time) Answer {
 	x := newExchange(ctx, c, r, began)
 	defer context.AfterFunc(c.stopping, func() { x.end(errClosed) })()
 	x.start()

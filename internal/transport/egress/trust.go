@@ -74,8 +74,18 @@ func (t trust) config() (*tls.Config, error) {
 	if config.RootCAs, err = t.roots(); err != nil {
 		return nil, err
 	}
-	config.Certificates, err = t.certificates()
-	return config, err
+	switch {
+	case t.cert == "" && t.key == "":
+		return config, nil
+	case t.cert == "" || t.key == "":
+		return nil, errors.New("a client certificate needs both cert and key: give both, or none")
+	}
+	pair, err := tls.X509KeyPair([]byte(t.cert), []byte(t.key))
+	if err != nil {
+		return nil, fmt.Errorf("client certificate cannot be used: %w: give cert and key as PEM that belong together", err)
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
 }
 
 // roots gives the authorities; nil: the system's.
@@ -93,18 +103,4 @@ func (t trust) roots() (*x509.CertPool, error) {
 		return nil, errors.New("authorities (ca) hold no certificate: give them as PEM, beginning with -----BEGIN CERTIFICATE-----")
 	}
 	return pool, nil
-}
-
-func (t trust) certificates() ([]tls.Certificate, error) {
-	switch {
-	case t.cert == "" && t.key == "":
-		return nil, nil
-	case t.cert == "" || t.key == "":
-		return nil, errors.New("a client certificate needs both cert and key: give both, or none")
-	}
-	pair, err := tls.X509KeyPair([]byte(t.cert), []byte(t.key))
-	if err != nil {
-		return nil, fmt.Errorf("client certificate cannot be used: %w: give cert and key as PEM that belong together", err)
-	}
-	return []tls.Certificate{pair}, nil
 }

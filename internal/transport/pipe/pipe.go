@@ -76,12 +76,12 @@ func (c *Conn) SetDeadline(t time.Time) error {
 
 // SetReadDeadline ends reads, also those that wait, at a time; the zero time: never.
 func (c *Conn) SetReadDeadline(t time.Time) error {
-	return c.wrap("set", c.in.setReadDeadline(t))
+	return c.wrap("set", c.in.setDeadline(&c.in.readers, &c.in.deaf, t))
 }
 
 // SetWriteDeadline is the same for writes. One that it ends may have written some.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	return c.wrap("set", c.out.setWriteDeadline(t))
+	return c.wrap("set", c.out.setDeadline(&c.out.writer, &c.out.written, t))
 }
 
 func (c *Conn) wrap(op string, err error) error {

@@ -144,39 +144,33 @@ func (s *stream) closeReading() {
 	defer s.mu.Unlock()
 	s.deaf = true
 	s.ring, s.start, s.used = nil, 0, 0
-	s.wakeAllLocked()
-	s.readers.rest()
+	s.endLocked(&s.readers)
 }
 
 func (s *stream) closeWriting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written = true
-	s.wakeAllLocked()
-	s.writer.rest()
+	s.endLocked(&s.writer)
 }
 
-func (s *stream) wakeAllLocked() {
+// endLocked wakes everybody when one side has closed, whose timer is not needed any more.
+func (s *stream) endLocked(side *waiters) {
 	s.readers.wake()
 	s.writer.wake()
+	if side.timer != nil {
+		side.timer.Stop()
+	}
 }
 
-func (s *stream) setReadDeadline(t time.Time) error {
+// setDeadline moves the deadline of one side, unless that is closed.
+func (s *stream) setDeadline(side *waiters, closed *bool, t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.deaf {
+	if *closed {
 		return net.ErrClosed
 	}
-	s.readers.set(t)
-	return nil
-}
-
-func (s *stream) setWriteDeadline(t time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.written {
-		return net.ErrClosed
-	}
-	s.writer.set(t)
+	side.deadline = t
+	side.wake() // those who wait look at it
 	return nil
 }
