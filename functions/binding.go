@@ -34,7 +34,7 @@ type Binding struct {
 	// all the same, since no event is handled twice at once: a call that does not heed its context keeps its partition standing.
 	Timeout time.Duration
 
-	// Retry is what follows a failed call; zero: three retries after 100, 200 and 400 ms. None() tries once.
+	// Retry is what follows a failed call; zero: five retries, the first after 250 ms, doubling. None() tries once.
 	Retry Retry
 	// Poison is the hub for events that used up their retries, in the same namespace; empty: NAME-poison, with the function's name.
 	// It has to exist. In a yard's hub each is stored exactly once. NoPoison drops and counts them.

@@ -14,7 +14,7 @@ const Forever = -1
 // Retry says how often a call that failed is made again, and after what waits. While events wait for it nothing else of
 // their partition (with Lanes: of their lane) is handled, so that order is kept.
 //
-// The zero Retry means the default: three retries after 100, 200 and 400 ms. To try once say None.
+// The zero Retry means the default: five retries, the first after 250 ms, doubling. To try once say None.
 type Retry struct {
 	// Retries are the calls after the first; negative: for ever.
 	Retries int
@@ -42,7 +42,7 @@ func Exponential(retries int, first time.Duration) Retry {
 
 func (r Retry) withDefaults() Retry {
 	if r == (Retry{}) {
-		return Exponential(3, 100*time.Millisecond)
+		return Exponential(triage.DefaultRetries, triage.DefaultDelay)
 	}
 	return r
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/runner"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // Apply writes a request over a definition: what is not given stays. What is wrong with the words is an error that wraps
@@ -45,7 +46,7 @@ func Apply(r admin.FunctionRequest, d *runner.Definition) error {
 		return err
 	}
 	if r.Exponential != nil && !*r.Exponential && d.RetryDelay == 0 {
-		d.RetryDelay = runner.DefaultRetryDelay // where nothing is said of retries at all their waits double
+		d.RetryDelay = triage.DefaultDelay // where nothing is said of retries at all their waits double
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/runner"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -62,7 +63,7 @@ func TestWhatIsNotGivenStays(t *testing.T) {
 func TestWaitsThatAreNotToDouble(t *testing.T) {
 	for text, want := range map[string]runner.Definition{
 		`{}`:                    {},
-		`{"exponential":false}`: {RetryDelay: runner.DefaultRetryDelay},
+		`{"exponential":false}`: {RetryDelay: triage.DefaultDelay},
 		`{"exponential":false,"retryDelay":"7s"}`:   {RetryDelay: 7 * time.Second},
 		`{"exponential":true,"retryMaxDelay":"8s"}`: {Exponential: true, RetryMax: 8 * time.Second},
 	} {

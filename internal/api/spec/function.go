@@ -2,8 +2,10 @@ package spec
 
 import (
 	"reflect"
+	"strconv"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
 // Function is a program that the yard calls with the events of a hub.
@@ -22,8 +24,8 @@ var Function = Definition{
 		{Name: "lanes", Value: "calls", Help: "so many calls at once for each partition, events of one key in order", Min: 1, Max: 1024, Default: "1"},
 		{Name: "start", Value: "position", Help: "where partitions without checkpoint begin: earliest, latest or a time", Default: "earliest"},
 		{Name: "timeout", Value: "duration", Help: "how long a call may take, a duration", Default: "60s", check: isDuration},
-		{Name: "retries", Value: "number", Help: "calls after the first, or forever", Default: "5, doubling, if nothing is said of retries"},
-		{Name: "retryDelay", Value: "duration", Help: "wait before each retry, a duration", Default: "250ms", check: isDuration},
+		{Name: "retries", Value: "number", Help: "calls after the first, or forever", Default: strconv.Itoa(triage.DefaultRetries) + ", doubling, if nothing is said of retries"},
+		{Name: "retryDelay", Value: "duration", Help: "wait before each retry, a duration", Default: triage.DefaultDelay.String(), check: isDuration},
 		{Name: "retryMaxDelay", Value: "duration", Help: "the longest wait where the delay doubles, a duration", Default: "1m", check: isDuration},
 		{Name: "exponential", Help: "double the delay each time, with jitter"},
 		{Name: "poison", Value: "hub", Help: "where events go that used up their retries: a hub, topic:NAME or none", Default: "the hub NAME-poison, which is made"},

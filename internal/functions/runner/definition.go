@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -61,14 +62,10 @@ const (
 	poisonSuffix      = "-poison"
 )
 
-// DefaultRetryDelay is the wait before the first retry where none was said.
-const DefaultRetryDelay = 250 * time.Millisecond
-
 const (
 	defaultBatch    = 100
 	defaultMaxWait  = time.Second
 	defaultTimeout  = time.Minute
-	defaultRetries  = 5 // doubled each time, some eight seconds: a program that is started anew is back by then
 	defaultRetryMax = time.Minute
 	defaultFailures = 100
 	defaultWithin   = 30 * time.Second
@@ -87,9 +84,9 @@ func (d Definition) withDefaults() Definition {
 	fill(&d.Start, StartEarliest)
 	fill(&d.Timeout, defaultTimeout)
 	if d.Retries == nil {
-		d.Retries, d.Exponential = new(defaultRetries), d.Exponential || d.RetryDelay == 0
+		d.Retries, d.Exponential = new(triage.DefaultRetries), d.Exponential || d.RetryDelay == 0
 	}
-	fill(&d.RetryDelay, DefaultRetryDelay)
+	fill(&d.RetryDelay, triage.DefaultDelay)
 	fill(&d.Poison, d.Name+poisonSuffix)
 	if d.Breaker.Failures >= 0 {
 		fill(&d.Breaker.Failures, defaultFailures)

@@ -209,7 +209,7 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 func TestADeletionThatWasInterrupted(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		for name, finish := range map[string]func(k *Registry) error{
-			"by the next start": func(k *Registry) error { y.run(k); settle(time.Second); return nil },
+			"by the next start": func(k *Registry) error { defer y.run(k)(); settle(time.Second); return nil },
 			"by who makes it anew": func(k *Registry) error {
 				_, err := k.Create(t.Context(), resize())
 				return errors.Join(err, k.Delete(t.Context(), "resize"))

@@ -12,6 +12,13 @@ type Policy struct {
 	Exponential bool
 }
 
+// The policy where none is given, of the library and of the yard alike: the wait doubles each time,
+// which makes some eight seconds. A program that is restarted is back by then.
+const (
+	DefaultRetries = 5
+	DefaultDelay   = 250 * time.Millisecond
+)
+
 const (
 	defaultMax  = time.Minute
 	leastDeaths = 3
