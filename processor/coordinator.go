@@ -30,6 +30,11 @@ type coordinator struct {
 	lastTook time.Duration
 	load     int64 // what one round of every instance reads, in records
 	failures int   // rounds in a row that failed
+
+	// subscribed: the store reports changes. settled: all partitions are ours and nobody else is
+	// there, so that until this time nothing is to be read or decided unless a change is reported.
+	subscribed bool
+	settled    time.Time
 }
 
 // holding is a lease of ours, as we last wrote or read it, and who works under it.
@@ -61,7 +66,7 @@ func (c *coordinator) run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	background, stop := context.WithCancel(c.values)
 	var helpers sync.WaitGroup
-	if !c.subscribe(background, changed) {
+	if c.subscribed = c.subscribe(background, changed); !c.subscribed {
 		helpers.Go(func() { c.watch(background, changed) })
 	}
 	helpers.Go(func() { c.survey(background) })
@@ -105,11 +110,12 @@ func (c *coordinator) rest(ctx context.Context, next time.Time, changed <-chan s
 		case err := <-c.fatal:
 			return true, err
 		case <-c.wakeup:
+			c.settled = time.Time{}
 			return false, nil
 		case <-timer.C:
 			return false, nil
 		case <-changed:
-			changed = nil
+			changed, c.settled = nil, time.Time{}
 			timer.Reset(min(time.Until(next), time.Until(c.lastEnd.Add(c.gap()))))
 		}
 	}

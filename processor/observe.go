@@ -1,9 +1,6 @@
 package processor
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // observer remembers, for each record of the group, its version and when this instance
 // first saw it. That is all that expiry is judged by: a record that has not changed for
@@ -13,14 +10,22 @@ import (
 // What was seen is dated when the read had returned. An owner counts from before its write
 // began, so that it gives up before anyone who observes takes over.
 type observer struct {
-	lease   time.Duration // of instances that keep a presence
-	foreign time.Duration // of those that do not
-	seen    map[string]sighting
+	lease   time.Duration            // of instances that keep a presence
+	foreign time.Duration            // of those that do not
+	seen    map[string]sighting      // entries by key
+	leases  map[string]leaseSighting // by partition
 }
 
 type sighting struct {
 	version Version
 	since   time.Time
+}
+
+type leaseSighting struct {
+	sighting
+	owner string
+	epoch int64
+	taken time.Time // when this owner under this epoch was first seen
 }
 
 // world is what one reading of the records says, judged at one time.
@@ -61,21 +66,32 @@ type nextSeen struct {
 }
 
 func newObserver(lease time.Duration) *observer {
-	return &observer{lease: lease, foreign: max(foreignLease, lease), seen: map[string]sighting{}}
+	return &observer{lease: lease, foreign: max(foreignLease, lease)}
 }
 
 // look takes a reading in that had returned by now.
 func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Entry) world {
-	w := world{now: now, leases: map[string]leaseSeen{}, instances: map[string]instanceSeen{}, nexts: map[string]nextSeen{}}
-	kept := make(map[string]sighting, len(leases)+len(presences)+len(nexts))
+	w := world{
+		now: now, leases: make(map[string]leaseSeen, len(leases)), instances: make(map[string]instanceSeen, len(presences)),
+		nexts: make(map[string]nextSeen, len(nexts)),
+	}
+	kept := make(map[string]sighting, len(presences)+len(nexts))
+	keptLeases := make(map[string]leaseSighting, len(leases))
 	for _, f := range presences {
 		id, p := decodePresence(f)
 		since := o.date(kept, f.Key, f.Version, now)
 		w.instances[id] = instanceSeen{presence: p, entry: f, since: since, dead: w.dies(since, o.lease)}
 	}
 	for _, l := range leases {
-		seen := leaseSeen{Lease: l, since: o.date(kept, "lease/"+l.Partition, l.Version, now)}
-		seen.taken = o.date(kept, "owner/"+l.Partition, Version(fmt.Sprint(l.Epoch, " ", l.Owner)), now)
+		s, known := o.leases[l.Partition]
+		if !known || s.version != l.Version {
+			s.version, s.since = l.Version, now
+		}
+		if !known || s.owner != l.Owner || s.epoch != l.Epoch {
+			s.owner, s.epoch, s.taken = l.Owner, l.Epoch, now
+		}
+		keptLeases[l.Partition] = s
+		seen := leaseSeen{Lease: l, since: s.since, taken: s.taken}
 		if l.Owner != "" {
 			_, known := w.instances[l.Owner]
 			seen.foreign = !known
@@ -87,7 +103,7 @@ func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Entry)
 		partition, instance := decodeNext(f)
 		w.nexts[partition] = nextSeen{instance: instance, entry: f, since: o.date(kept, f.Key, f.Version, now)}
 	}
-	o.seen = kept
+	o.seen, o.leases = kept, keptLeases
 	return w
 }
 

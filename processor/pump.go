@@ -36,6 +36,8 @@ type pump struct {
 	gen      *generation // nil: the checkpoint is to be read
 	refused  bool        // the hub knows no such position as the checkpoint, or Start, says
 	lanes    *lanes      // nil: not begun, or none
+	last     session
+	trouble  troubles
 }
 
 // generation is the time between two moves of the checkpoint by somebody else, or until the hub is made anew.
@@ -81,64 +83,104 @@ func newPump(in *instance, l Lease, trustedUntil time.Time, level0 bool) *pump {
 	return p
 }
 
-// run is the pump's goroutine: it keeps a reader open and the handler busy until the partition
-// is given up.
+// run keeps a reader open and the handler busy until the partition is given up. A pump that comes
+// to rest goes on in a new goroutine: the calls of a handler have made the stack of this one large,
+// and a goroutine that waits keeps its stack.
 func (p *pump) run() {
-	defer p.in.wake()
-	defer close(p.done)
-	p.health.announce(Starting)
-	var trouble troubles
 	for read := p.ownership.read; read.Err() == nil; {
-		before := p.progress.lastRead()
-		since, err := p.session()
+		err := p.session()
+		if err == errResting {
+			go p.run()
+			return
+		}
 		if read.Err() != nil {
 			break
 		}
 		// Where nothing comes to be read, a reader that stays open for long is all that can be had.
-		if p.progress.lastRead() != before || !since.IsZero() && time.Since(since) > p.in.cfg.StallAfter/4 {
-			trouble = troubles{}
+		if s := p.last; p.progress.lastRead() != s.before || !s.since.IsZero() && time.Since(s.since) > p.in.cfg.StallAfter/4 {
+			p.trouble = troubles{}
 		}
-		if wait := p.recover(err, &trouble); wait > 0 {
+		if wait := p.recover(err, &p.trouble); wait > 0 {
 			sleep(read, wait)
 		}
+	}
+	if p.last.end != nil { // it was given up at rest
+		p.last.end()
 	}
 	p.stopLanes()
 	p.ledger.stop()
 	p.finish()
+	close(p.done)
+	p.in.wake()
 }
 
-// session opens a reader and the worker and pumps until something is wrong. It tells since when the reader was at
-// work; zero: it never was.
-func (p *pump) session() (since time.Time, err error) {
+// session is one reader's time.
+type session struct {
+	ctx    context.Context
+	reader hub.Reader
+	before position  // what was read last when it began
+	since  time.Time // when the reader was at work; zero: it never was
+	end    func()    // closes the reader; nil: none is open
+}
+
+// errResting: nothing is to be done before an event comes. The session goes on.
+var errResting = errors.New("the partition rests")
+
+// session opens a reader and the worker, or goes on with those that are open, and pumps until
+// something is wrong or the partition rests.
+func (p *pump) session() error {
+	if p.last.end == nil {
+		if err := p.openSession(); err != nil {
+			return err
+		}
+	}
+	pump := p.pumpInOrder
+	if p.in.cfg.Lanes > 1 {
+		pump = p.pumpLanes
+	}
+	s := &p.last
+	err := pump(s.ctx, s.reader)
+	if err == errResting {
+		return err
+	}
+	err = ended(s.ctx, err)
+	s.end()
+	s.end = nil
+	return err
+}
+
+func (p *pump) openSession() error {
+	p.last = session{before: p.progress.lastRead()}
 	ctx, cancel, r, err := p.attach()
 	if err != nil {
-		return since, err
+		return err
 	}
-	defer cancel(nil)
-	defer p.closeWith(r)()
+	closeReader := p.closeWith(r)
+	end := func() {
+		p.gatherer.patience.release()
+		closeReader()
+		cancel(nil)
+	}
 	if !p.calls.opened.Load() {
-		if err := p.ownership.mayCall(false); err != nil { // to open the reader may have taken long
-			return since, err
+		err := p.ownership.mayCall(false) // to open the reader may have taken long
+		if err != nil {
+			end()
+			return err
 		}
-		err := p.main.call(p.ownership.work, func(ctx context.Context) error {
+		err = p.main.call(p.ownership.work, func(ctx context.Context) error {
 			p.calls.worker = p.in.newWorker(p.part)
 			return p.calls.worker.Open(ctx, p.part)
 		})
 		if err != nil {
-			return since, errOpen{err}
+			end()
+			return errOpen{err}
 		}
 		p.calls.opened.Store(true)
 	}
 	p.health.set(Running, nil)
 	p.gatherer.begin()
-	defer p.gatherer.patience.release()
-	since = p.gatherer.quiet
-	if p.in.cfg.Lanes > 1 {
-		err = p.pumpLanes(ctx, r)
-	} else {
-		err = p.pumpInOrder(ctx, r)
-	}
-	return since, ended(ctx, err)
+	p.last.ctx, p.last.reader, p.last.since, p.last.end = ctx, r, p.gatherer.quiet, end
+	return nil
 }
 
 // attach reads the checkpoint, if that is still to be done, and opens a reader, whose context
@@ -272,7 +314,7 @@ func (p *pump) pumpInOrder(ctx context.Context, r hub.Reader) error {
 			p.ledger.busy()
 		} else if p.ledger.idle(true); p.mayRest() {
 			p.gatherer.rest()
-			continue
+			return errResting
 		}
 		if err := p.deliver(p.main, p.batch(events)); err != nil {
 			return err
@@ -323,7 +365,7 @@ func (p *pump) pumpLanes(ctx context.Context, r hub.Reader) error {
 		p.ledger.idle(idle)
 		if idle && p.mayRest() {
 			p.gatherer.rest()
-			continue
+			return errResting
 		}
 		if idle {
 			if err := p.deliver(p.main, p.batch(nil)); err != nil {

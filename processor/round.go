@@ -40,6 +40,9 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 	if err := c.presence.keep(ctx); err != nil {
 		return time.Time{}, &Error{"", "renew presence", err}
 	}
+	if len(checks) == 0 && !c.unsure && time.Now().Before(c.settled) && len(c.held) == len(c.partitions()) {
+		return c.nextRound(decision{}), nil
+	}
 	w, err := c.look(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -135,7 +138,10 @@ func (c *coordinator) startPump(l Lease, start time.Time) {
 	c.mu.Unlock()
 	c.cfg.Log.Info("a partition is ours", "hub", c.group.Hub, "group", c.group.Group, "partition", l.Partition,
 		"instance", c.id, "epoch", l.Epoch)
-	go p.run()
+	go func() {
+		p.health.announce(Starting)
+		p.run()
+	}()
 }
 
 // forgetEnded drops what has ended. A pump that has not is kept, so that the
@@ -251,6 +257,10 @@ func (c *coordinator) act(ctx context.Context, w world) (time.Time, error) {
 	}
 	if err := c.wishes.express(ctx, d); err != nil {
 		return time.Time{}, err
+	}
+	if _, present := w.instances[c.id]; present && len(w.instances) == 1 &&
+		c.subscribed && len(d.claim) == 0 && !d.foreign && len(w.nexts) == 0 {
+		c.settled = start.Add(surveyEvery)
 	}
 	return c.nextRound(d), nil
 }
