@@ -265,23 +265,27 @@ func TestTroubleOfTheLog(t *testing.T) {
 	})
 }
 
-// An event that cannot be read is reported of once, in its turn.
+// An event that cannot be read is reported once, in its turn; what is no message at all comes
+// without contents.
 func TestAnEventThatCannotBeRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, y *yard) {
+	bothWays(t, func(t *testing.T, y *yard, space, _ functions.Namespace) {
 		y.texts("0", "a")
-		_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, []eventlog.Event{{Message: []byte("no message")}})
-		must(t, err)
+		for _, stored := range []string{"\x00\x53\x73 no properties", "no message"} {
+			_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, []eventlog.Event{{Key: []byte("k"), Message: []byte(stored)}})
+			must(t, err)
+		}
 		y.texts("0", "b")
-		r := y.open(y.local, hub.ReadConfig{Partition: "0"})
+		r := y.open(space, hub.ReadConfig{Partition: "0"})
 		if got, err := r.Next(t.Context(), nil, 10); err != nil || len(got) != 1 || string(got[0].Body) != "a" {
 			t.Errorf("first there are %v, %v", got, err)
 		}
-		if got, err := r.Next(t.Context(), nil, 10); len(got) != 0 || kind(err) != hub.ErrUnreadable || !strings.Contains(err.Error(), "sequence number 1") {
+		if got, err := r.Next(t.Context(), nil, 10); len(got) != 0 || kind(err) != hub.ErrUnreadable || space == y.local && !strings.Contains(err.Error(), "sequence number 1") {
 			t.Errorf("then %v, %v", got, err)
 		}
-		if got := read(t, r, 1); string(got[0].Body) != "b" {
-			t.Errorf("and then %s", got[0].Body)
-		}
+		got := read(t, r, 2)
+		empty := event.Event{Key: "k", Partition: "0", Sequence: 2, Offset: "2", Enqueued: got[0].Enqueued}
+		testkit.Deep(t, got[0], empty, "then there is")
+		testkit.Equal(t, string(got[1].Body), "b", "and then")
 	})
 }
 

@@ -237,8 +237,13 @@ func (r *reader) decode(dst []event.Event, n int) []event.Event {
 		dst = append(dst, event.Event{})
 		ev := &dst[len(dst)-1]
 		if err := decode(ev, room[start:len(room):len(room)]); err != nil {
-			r.unread = r.error(fmt.Errorf("%w: sequence number %d: %w", hub.ErrUnreadable, sequence, err))
-			return dst[:len(dst)-1]
+			// The AMQP listener sends what is no message without its contents.
+			if _, noMessage := wire.AppendDelivery(nil, &wire.Delivery{}, stored.Message); noMessage == nil || decode(ev, nil) != nil {
+				r.unread = r.error(fmt.Errorf("%w: sequence number %d: %w", hub.ErrUnreadable, sequence, err))
+				return dst[:len(dst)-1]
+			}
+			r.source.log.Error("a stored event cannot be read and is given without its contents",
+				"hub", r.source.name, "partition", r.cfg.Partition, "sequence", sequence, "error", err)
 		}
 		ev.Partition, ev.Sequence, ev.Offset, ev.Enqueued = r.cfg.Partition, sequence, strconv.FormatInt(sequence, 10), r.rest.Time
 		if len(stored.Key) > 0 {
