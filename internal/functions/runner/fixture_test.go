@@ -26,7 +26,6 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // yard is the parts of a yard that functions see, without sockets: it works inside a synctest bubble and outside.
 type yard struct {
 	t       *testing.T
-	meta    *losing
+	meta    *metatest.Faulty
 	broker  *broker.Broker
 	groups  *groups.Registry
 	topics  *topics.Registry
@@ -50,7 +49,7 @@ type yard struct {
 func newYard(t *testing.T) *yard {
 	t.Helper()
 	y := &yard{
-		t: t, meta: &losing{Memory: metatest.NewMemory()}, program: newProgram(),
+		t: t, meta: metatest.NewFaulty(metatest.NewMemory()), program: newProgram(),
 		log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: y.log})
@@ -172,43 +171,10 @@ func (y *yard) entries(g processor.Group) (keys []string) {
 	return keys
 }
 
-// losing is a store whose watches can be lost.
-type losing struct {
-	*metatest.Memory
-	mu      sync.Mutex
-	watches []context.CancelCauseFunc // guarded by mu
-}
-
-func (l *losing) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	l.mu.Lock()
-	l.watches = append(l.watches, cancel)
-	l.mu.Unlock()
-	w, err := l.Memory.Watch(ctx, prefix)
-	return losingWatch{w, ctx}, err
-}
-
-type losingWatch struct {
-	meta.Watcher
-	ctx context.Context
-}
-
-func (w losingWatch) Next() ([]meta.Change, error) {
-	changes, err := w.Watcher.Next()
-	if err != nil && errors.Is(context.Cause(w.ctx), meta.ErrWatchLost) {
-		return nil, meta.ErrWatchLost
-	}
-	return changes, err
-}
-
-// lose ends all watches.
-func (l *losing) lose() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, cancel := range l.watches {
-		cancel(meta.ErrWatchLost)
-	}
-	l.watches = nil
+// loseWatches ends all watches of definitions and groups.
+func (y *yard) loseWatches() {
+	y.meta.LoseWatches(keyPrefix)
+	y.meta.LoseWatches(broker.RecordsPrefix)
 }
 
 // program is what functions call, over HTTP without a network.

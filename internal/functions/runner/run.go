@@ -4,7 +4,13 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
+
+// followPause is about how long to wait before the groups are followed again after that failed.
+const followPause = 5 * time.Second
 
 // Run runs all functions, follows changes of definitions (this node's and others'), until ctx ends; then it stops them in good order.
 func (k *Registry) Run(ctx context.Context) error {
@@ -15,15 +21,21 @@ func (k *Registry) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var parts sync.WaitGroup
-	var err, lost error
+	var err error
 	parts.Go(func() {
 		err = k.definitions.Run(ctx)
 		stop()
 	})
 	ready := make(chan struct{})
+	isReady := sync.OnceFunc(func() { close(ready) })
 	parts.Go(func() {
-		lost = k.cfg.Groups.Follow(ctx, sync.OnceFunc(func() { close(ready) }))
-		stop()
+		for ctx.Err() == nil {
+			if err := k.cfg.Groups.Follow(ctx, isReady); err != nil {
+				k.log.Warn("changes of groups are not reported to functions, and that is tried again", "error", err)
+				isReady()
+				mirror.Pause(ctx, followPause)
+			}
+		}
 	})
 	select {
 	case <-ready: // hosts that start earlier would each have to watch by themselves
@@ -31,7 +43,7 @@ func (k *Registry) Run(ctx context.Context) error {
 	}
 	k.supervise(ctx, &parts)
 	parts.Wait()
-	return errors.Join(err, lost)
+	return err
 }
 
 func (k *Registry) begin() error {

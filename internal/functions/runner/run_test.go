@@ -15,8 +15,10 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -245,7 +247,7 @@ func TestAFunctionDeletedElsewhere(t *testing.T) {
 		g := y.create(k, resize()).group("yard")
 		settle(15 * time.Second)
 		testkit.MustEqual(t, y.show(k, "resize").State, StateRunning, "it does not run")
-		y.meta.lose() // so that k hears of nothing
+		y.loseWatches() // so that k hears of nothing
 		must(t, other.Delete(t.Context(), "resize"))
 		settle(15 * time.Second)
 		if entries := y.entries(g); len(entries) != 0 || len(k.jobs) != 0 {
@@ -463,14 +465,42 @@ func TestAWatchThatFails(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- k.Run(context.Background()) }()
 		settle(time.Second)
-		y.meta.mu.Lock()
-		for _, cancel := range y.meta.watches {
-			cancel(errors.New("no such disk"))
-		}
-		y.meta.mu.Unlock()
+		y.meta.Inject(func(op metatest.Op) error {
+			if op.Kind == metatest.OpWatch && op.Under(keyPrefix) {
+				return errors.New("no such disk")
+			}
+			return nil
+		})
+		y.loseWatches()
 		if err := <-done; err == nil {
 			t.Error("it ended as if all was well")
 		}
+	})
+}
+
+// F1: functions go on where changes of groups are not reported, and hear of them later.
+func TestAWatchOfGroupsThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, y *yard) {
+		y.hub("small", 1)
+		y.meta.Inject(func(op metatest.Op) error {
+			if op.Kind == metatest.OpWatch && op.Under(broker.RecordsPrefix) {
+				return errors.New("no such disk")
+			}
+			return nil
+		})
+		k := y.open()
+		y.run(k)
+		g := y.create(k, small()).group("yard")
+		y.send("small", "0", "1")
+		settle(15 * time.Second)
+		testkit.Equal(t, y.program.got("/resize"), "1", "unwatched it got")
+		testkit.ErrorIs(t, y.groups.Subscribe(t.Context(), g, func() {}), errors.ErrUnsupported, "to subscribe")
+		y.meta.Inject(nil)
+		settle(2 * followPause)
+		testkit.Check(t, y.groups.Subscribe(t.Context(), g, func() {}), "to subscribe again")
+		y.send("small", "0", "2")
+		settle(15 * time.Second)
+		testkit.Equal(t, y.program.got("/resize"), "1 2", "watched it got")
 	})
 }
 
@@ -491,7 +521,7 @@ func TestAStormOfChanges(t *testing.T) {
 			}
 			time.Sleep(time.Duration(n*37%500) * time.Millisecond)
 			if n%7 == 0 {
-				y.meta.lose()
+				y.loseWatches()
 			}
 		}
 		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Batch = 99 })))

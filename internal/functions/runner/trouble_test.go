@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/circuit"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -152,33 +152,17 @@ func TestAnEntryThatChangesWhileItIsRemoved(t *testing.T) {
 
 var errBroken = errors.New("no such disk")
 
-// brokenStore is one that cannot read, once it is broken.
-type brokenStore struct {
-	meta.Store
-	broken bool
-}
-
-func (s *brokenStore) Get(ctx context.Context, key string) (meta.Entry, error) {
-	if s.broken {
-		return meta.Entry{}, errBroken
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *brokenStore) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
-	if s.broken {
-		return nil, errBroken
-	}
-	return s.Store.List(ctx, prefix)
-}
-
 // "Cannot be read" is never "there is none".
 func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	y := newYard(t)
-	store := &brokenStore{Store: y.meta}
-	k := y.open(func(c *Config) { c.Meta = store })
+	k := y.open()
 	y.create(k, resize())
-	store.broken = true
+	y.meta.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpGet || op.Kind == metatest.OpList {
+			return errBroken
+		}
+		return nil
+	})
 	if _, err := k.List(t.Context()); !errors.Is(err, errBroken) {
 		t.Errorf("list: %v", err)
 	}
@@ -190,7 +174,7 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	if _, err := k.ListCircuits(t.Context()); !errors.Is(err, errBroken) {
 		t.Errorf("circuits: %v", err)
 	}
-	if _, err := Open(t.Context(), Config{Meta: store, Broker: y.broker, Groups: y.groups}); !errors.Is(err, errBroken) {
+	if _, err := Open(t.Context(), Config{Meta: y.meta, Broker: y.broker, Groups: y.groups}); !errors.Is(err, errBroken) {
 		t.Errorf("open: %v", err)
 	}
 	if _, err := Open(t.Context(), Config{}); err == nil {
