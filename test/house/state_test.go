@@ -40,7 +40,6 @@ var large = map[string]string{
 	"internal/api/eventgrid/call":        operations,
 	"internal/api/v1/Handler":            operations,
 	"internal/config/Config":             definition,
-	"internal/functions/circuit/Member":  undivided,
 	"internal/functions/notify/Service":  undivided,
 	"internal/functions/runner/Registry": undivided,
 	"internal/hubs/groups/Registry":      undivided,

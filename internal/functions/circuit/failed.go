@@ -2,18 +2,18 @@ package circuit
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
-// Failed counts failures and decides at once with what is known here; true: the circuit is not closed (any more), and what
-// failed is not to be put away. A failure of the prober's is told by Probed instead.
+// Failed counts failures and decides at once with what is known here; true: the circuit is not
+// closed (any more), and what failed is not to be put away. A failure of the prober's is for Probed
+// instead.
 //
-// With an error these are too many, and that could not be stored: they are counted all the same and not to be told
-// again. Run goes on trying, and MayPutAway allows nothing before it is known what became of it.
+// With an error these are too many, and that could not be stored: they are counted all the same and
+// not to be given again. Run goes on trying, and MayPutAway allows nothing before it is known what
+// became of it.
 func (m *Member) Failed(ctx context.Context, n int, s ...breaker.Sample) (open bool, err error) {
 	m.count(n, s)
 	m.wakeRun() // the others want to know, too
@@ -21,21 +21,11 @@ func (m *Member) Failed(ctx context.Context, n int, s ...breaker.Sample) (open b
 	return m.gate.Load() == nil, err
 }
 
-// count adds failures under the present term. While the circuit is not closed that term counts for nothing: what was under way when
-// it opened tells no more than what opened it.
-func (m *Member) count(n int, s []breaker.Sample) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.known {
-		return // nobody was let through
-	}
-	m.window.Add(m.record.Term, n, time.Now())
-	m.samples = breaker.Newest(append(m.samples, s...))
-}
-
-// MayPutAway reads the circuit from the store, not from memory: true if it was closed at some moment since it was asked, as far as the store's
-// reads tell. It stands before every put-away: none is decided on once the circuit is open, though one that was decided on just before may
-// still be under way. Where more failures are known here than the circuit allows, it is opened first: what trips it stays undone.
+// MayPutAway reads the circuit from the store, not from memory: true if it was closed at some moment
+// since the call began, as far as the store's reads go. It stands before every put-away: none is
+// decided on once the circuit is open, though one that was decided on just before may still be under
+// way. Where more failures are known here than the circuit allows, it is opened first: what trips it
+// stays undone.
 func (m *Member) MayPutAway(ctx context.Context) (bool, error) {
 	if err := m.look(ctx); err != nil {
 		return false, err
@@ -56,27 +46,12 @@ func (m *Member) openIfDue(ctx context.Context) error {
 
 // decide changes the circuit if that is due by what is known here.
 func (m *Member) decide(ctx context.Context) error {
-	if _, due := m.due(m.present()); !due {
+	if _, due := m.due(); !due {
 		return nil
 	}
-	if err := m.change(ctx, m.due); err != nil {
+	err := m.change(ctx, func(breaker.Record) (breaker.Record, bool) { return m.due() })
+	if err != nil {
 		return fmt.Errorf("decide on circuit %s: %w", m.cfg.Function, err)
 	}
 	return nil
-}
-
-// due is what the record is to become by what is known here, which is of the adopted record: the one that change asks with.
-func (m *Member) due(breaker.Record) (breaker.Record, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.known || m.probe.underWay() {
-		return breaker.Record{}, false
-	}
-	v := m.viewLocked(time.Now())
-	next, due := breaker.Decide(m.cfg.Policy, v)
-	if due && v.Record.Closed() {
-		v.Incident = rand.Text()
-		next, due = breaker.Decide(m.cfg.Policy, v)
-	}
-	return next, due
 }

@@ -3,7 +3,6 @@ package circuit
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 
 	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 )
@@ -13,8 +12,6 @@ const (
 	Prefix      = "circuit/"  // + function: a breaker.Record
 	TallyPrefix = "failures/" // + function/instance: a breaker.Tally
 )
-
-func recordKey(function string) string { return Prefix + function }
 
 // tallies is the prefix of a function's tallies; of all if it is empty.
 func tallies(function string) string {
@@ -33,10 +30,4 @@ func tallyKey(function, instance string) string {
 		instance = instance[:room-hashed-1] + "-" + hex.EncodeToString(sum[:])[:hashed]
 	}
 	return tallies(function) + instance
-}
-
-// ofTally is a tally's function and instance.
-func ofTally(key string) (function, instance string) {
-	function, instance, _ = strings.Cut(strings.TrimPrefix(key, TallyPrefix), "/")
-	return function, instance
 }

@@ -103,7 +103,7 @@ func (l *ledger) wrote(by string, f processor.Entry, put func() (processor.Entry
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f, err := put()
-	if err != nil || f.Key != recordKey(function) {
+	if err != nil || f.Key != Prefix+function {
 		return f, err
 	}
 	r, bad := breaker.DecodeRecord(f.Value)

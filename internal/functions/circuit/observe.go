@@ -29,48 +29,57 @@ const (
 	slowness = 4
 )
 
-// observe takes what was read for what the others count; it tells whether anything is new. A tally whose version has
-// changed was written since the last read, or since the store told of it: where that is long ago its ages are not known, and
-// what was known before goes on counting until it changes again.
+// observe takes what was read for what the others count; it tells whether anything is new. A tally
+// whose version has changed was written since the last read, or since the store reported it: where
+// that is long ago its ages are not known, and what was known before goes on counting until it
+// changes again.
 func (l *loop) observe(found []processor.Entry, now time.Time) (news bool) {
 	fresh := l.fresh(now)
 	there := map[string]bool{}
 	for _, f := range found {
 		there[f.Key] = true
-		if f.Key == l.ownKey() {
-			l.observeOwn(f, now)
-		} else if l.observeOne(f, fresh, now) {
-			news = true
+		if f.Key != l.ownKey() {
+			news = l.observeOne(f, fresh, now) || news
+			continue
 		}
+		if l.readAt.IsZero() { // what an earlier life of this instance has left, which the others count by its age
+			l.own.written, _ = breaker.DecodeTally(f.Value)
+			l.own.at = now
+		}
+		l.own.version, l.own.unsure = f.Version, false
 	}
 	if !there[l.ownKey()] {
 		l.own.version, l.own.unsure = "", false
 	}
-	l.forget(there, now)
-	l.share()
+	var others []breaker.Seen
+	for key, s := range l.seen {
+		if !there[key] {
+			s.version = ""
+			if now.Sub(s.seen.At) > l.m.cfg.Policy.Within { // gone, and it counts for nothing
+				delete(l.seen, key)
+				continue
+			}
+		}
+		if !s.seen.At.IsZero() {
+			others = append(others, s.seen)
+		}
+	}
+	l.m.observed(others)
 	return news
 }
 
-// fresh tells whether what was written since the last read was written just now. The first read tells nothing: a
-// tally may have lain there for days. A slow store is given the time that it takes: this read, the last, and what was written in between.
+// fresh tells whether what was written since the last read was written just now. The first read
+// tells nothing: a tally may have lain there for days. A slow store is given the time that it takes:
+// this read, the last, and what was written in between.
 func (l *loop) fresh(now time.Time) bool {
 	if l.readAt.IsZero() {
 		return false
 	}
 	since := l.readAt
-	if l.reportedAt.After(since) && l.turns.Load() == l.readTurns { // else there may have been something that was not told
+	if l.reportedAt.After(since) && l.turns.Load() == l.readTurns { // else there may have been something that was not reported
 		since = l.reportedAt
 	}
 	return now.Sub(since) <= max(2*l.m.cfg.Poll, l.m.cfg.Policy.Within/5)+slowness*now.Sub(l.tried)
-}
-
-// observeOwn learns the version, and at first what an earlier life of this instance has left behind: the others count that by its age.
-func (l *loop) observeOwn(f processor.Entry, now time.Time) {
-	if l.readAt.IsZero() {
-		l.own.written, _ = breaker.DecodeTally(f.Value)
-		l.own.at = now
-	}
-	l.own.version, l.own.unsure = f.Version, false
 }
 
 func (l *loop) observeOne(f processor.Entry, fresh bool, now time.Time) (news bool) {
@@ -86,38 +95,10 @@ func (l *loop) observeOne(f processor.Entry, fresh bool, now time.Time) (news bo
 	t, err := breaker.DecodeTally(f.Value)
 	if err != nil {
 		l.m.cfg.Log.Debug("failures of another instance cannot be read, they are not counted", "entry", f.Key, "error", err)
-		return true
-	}
-	if fresh {
+	} else if fresh {
 		s.seen = breaker.Seen{Tally: t, At: now}
 	}
 	return true
-}
-
-// forget drops those that are gone once they count for nothing.
-func (l *loop) forget(there map[string]bool, now time.Time) {
-	for key, s := range l.seen {
-		if there[key] {
-			continue
-		}
-		s.version = ""
-		if now.Sub(s.seen.At) > l.m.cfg.Policy.Within {
-			delete(l.seen, key)
-		}
-	}
-}
-
-// share gives those who decide what counts.
-func (l *loop) share() {
-	var others []breaker.Seen
-	for _, s := range l.seen {
-		if !s.seen.At.IsZero() {
-			others = append(others, s.seen)
-		}
-	}
-	l.m.mu.Lock()
-	defer l.m.mu.Unlock()
-	l.m.others = others
 }
 
 // sweep removes the tallies of the dead, now and then. All members try; whoever is first has done it.
@@ -136,19 +117,15 @@ func (l *loop) sweep(ctx context.Context) {
 		if left--; left < 0 {
 			return
 		}
-		if err := l.bury(ctx, processor.Entry{Key: key, Version: s.version}); err != nil {
+		if err := l.remove(ctx, processor.Entry{Key: key, Version: s.version}); err != nil && !errors.Is(err, processor.ErrConflict) {
 			l.m.cfg.Log.Debug("the failures of an instance that is gone could not be removed", "entry", key, "error", err)
 			return // the next time is soon enough
-		}
+		} // after a conflict another was quicker, or it lives
 	}
 }
 
-func (l *loop) bury(ctx context.Context, f processor.Entry) error {
+func (l *loop) remove(ctx context.Context, f processor.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := l.m.cfg.Store.Remove(ctx, l.m.cfg.Group, f)
-	if errors.Is(err, processor.ErrConflict) {
-		return nil // another was quicker, or it lives
-	}
-	return err
+	return l.m.cfg.Store.Remove(ctx, l.m.cfg.Group, f)
 }

@@ -278,7 +278,7 @@ func TestARecordThatIsRemovedIsAClosedCircuit(t *testing.T) {
 		a.failed(6, true)
 		waits := a.wait()
 		pass(five.Within) // or they would count for the new one, which begins with the same term
-		w.remove(recordKey(function))
+		w.remove(Prefix + function)
 		pass(time.Second)
 		a.is(breaker.Open) // a replica may lag behind
 		pass(doubtful + time.Second)

@@ -54,18 +54,18 @@ func (p probe) after(r breaker.Record, self string) probe {
 	return probe{stage: offered, term: r.Term}
 }
 
-func (p probe) taken() probe {
-	p.stage, p.since, p.seen = taken, time.Now(), time.Now()
-	return p
-}
-
 // underWay: it is this member's to end it, and not to be taken over by itself as if it had died.
 func (p probe) underWay() bool {
 	return p.stage == offered || p.stage == ended || (p.stage == taken && time.Since(p.since) < proveUntil)
 }
 
-// record is what the probe makes of the record that it is about; false: nothing yet, or nothing any more: with another record
-// there would be another probe, or none.
+// proofDue is when the others are to hear again that the probe is under way; false: they are not.
+func (p probe) proofDue() (time.Time, bool) {
+	return p.seen.Add(proveEvery), p.stage == taken && time.Since(p.since) < proveUntil
+}
+
+// record is what the probe makes of the record that it is about; false: nothing yet, or nothing any
+// more: with another record there would be another probe, or none.
 func (p probe) record(r breaker.Record, self string) (breaker.Record, bool) {
 	switch now := time.Now(); {
 	case p.stage != ended:
@@ -114,18 +114,6 @@ func (m *Member) Returned(p Pass) {
 	}
 }
 
-// end notes how the probe of a pass ended; false: the circuit has changed since, and it does not matter any more.
-func (m *Member) end(p Pass, how probe) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !p.Probe || m.probe.stage != taken || m.probe.term != p.Term {
-		return false
-	}
-	how.stage, how.term = ended, p.Term
-	m.probe = how
-	return true
-}
-
 // settle stores how the probe ended, if there is one that has.
 func (m *Member) settle(ctx context.Context) error {
 	if m.probing().stage != ended {
@@ -134,43 +122,18 @@ func (m *Member) settle(ctx context.Context) error {
 	return m.change(ctx, func(r breaker.Record) (breaker.Record, bool) { return m.probing().record(r, m.cfg.Instance) })
 }
 
-func (m *Member) probing() probe {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.probe
-}
-
-// unwanted ends a probe that was taken for waiters of whom none is left.
-func (m *Member) unwanted() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.probe.stage == offered && m.waiting == 0 {
-		m.probe = probe{stage: ended, term: m.probe.term, untried: true}
-	}
-}
-
 // prove writes the record again as it is, for the others to see that the prober lives.
 func (m *Member) prove(ctx context.Context) error {
-	if due, ok := m.proofDue(); !ok || time.Now().Before(due) {
+	if due, ok := m.probing().proofDue(); !ok || time.Now().Before(due) {
 		return nil
 	}
-	version := m.seenVersion()
+	_, before := m.present()
 	err := m.change(ctx, func(r breaker.Record) (breaker.Record, bool) {
-		return r, m.seenVersion() == version && m.probing().stage == taken
+		_, version := m.present()
+		return r, version == before && m.probing().stage == taken
 	})
 	if err == nil {
 		m.proven()
 	}
 	return err
-}
-
-func (m *Member) proofDue() (time.Time, bool) {
-	p := m.probing()
-	return p.seen.Add(proveEvery), p.stage == taken && time.Since(p.since) < proveUntil
-}
-
-func (m *Member) proven() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.probe.seen = time.Now()
 }

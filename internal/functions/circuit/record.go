@@ -18,7 +18,7 @@ func load(ctx context.Context, s processor.Store, g processor.Group, function st
 		return breaker.Record{}, "", fmt.Errorf("read circuit %s: %w", function, err)
 	}
 	for _, f := range entries {
-		if f.Key == recordKey(function) {
+		if f.Key == Prefix+function {
 			r, err := decode(f)
 			return r, f.Version, err
 		}
@@ -26,7 +26,6 @@ func load(ctx context.Context, s processor.Store, g processor.Group, function st
 	return breaker.Record{State: breaker.Closed}, "", nil
 }
 
-// decode reads a record.
 func decode(f processor.Entry) (breaker.Record, error) {
 	r, err := breaker.DecodeRecord(f.Value)
 	if err != nil {
@@ -70,34 +69,10 @@ func (m *Member) lookHeld(ctx context.Context) error {
 		return err
 	}
 	m.looked = began
-	if m.news(r, version) {
+	if m.isNews(r, version) {
 		m.adopt(r, version)
 	}
 	return nil
-}
-
-// doubtful is for how long a record of a lower term than the adopted one is taken for what a replica has that lags behind. If
-// it stays it was removed, and perhaps begun anew.
-const doubtful = 3 * time.Second
-
-// news tells whether a record that was read is to be adopted. Mostly it is the one that was adopted last.
-func (m *Member) news(r breaker.Record, v processor.Version) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.known || r.Term >= m.record.Term {
-		m.doubt = time.Time{}
-		return !m.known || v != m.version
-	}
-	if m.doubt.IsZero() {
-		m.doubt = time.Now()
-	}
-	return time.Since(m.doubt) >= doubtful
-}
-
-func (m *Member) doubts() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return !m.doubt.IsZero()
 }
 
 // maxConflicts is how often a change is decided anew because somebody else was quicker. Each of them has changed the circuit, so
@@ -113,7 +88,8 @@ func (m *Member) change(ctx context.Context, decide func(breaker.Record) (breake
 	defer m.leave()
 	var err error
 	for range maxConflicts {
-		next, wanted := decide(m.present())
+		is, _ := m.present()
+		next, wanted := decide(is)
 		if !wanted {
 			return nil
 		}
@@ -124,7 +100,8 @@ func (m *Member) change(ctx context.Context, decide func(breaker.Record) (breake
 		if unread := m.lookHeld(ctx); unread != nil {
 			return fmt.Errorf("%w; then %w", err, unread)
 		}
-		if _, wanted := decide(m.present()); !wanted {
+		is, _ = m.present()
+		if _, wanted := decide(is); !wanted {
 			return nil
 		}
 		if !errors.Is(err, processor.ErrConflict) {
@@ -134,19 +111,13 @@ func (m *Member) change(ctx context.Context, decide func(breaker.Record) (breake
 	return err
 }
 
-func (m *Member) present() breaker.Record {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.record
-}
-
 // put writes the record in place of the one that was adopted last, and adopts it. The caller holds asking.
 func (m *Member) put(ctx context.Context, next breaker.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	next.Policy = m.cfg.Policy
 	f, err := m.cfg.Store.Put(ctx, m.cfg.Group, processor.Entry{
-		Key: recordKey(m.cfg.Function), Value: breaker.EncodeRecord(next), Version: m.version,
+		Key: Prefix + m.cfg.Function, Value: breaker.EncodeRecord(next), Version: m.version,
 	})
 	if err != nil {
 		return fmt.Errorf("write circuit %s: %w", m.cfg.Function, err)
@@ -155,56 +126,23 @@ func (m *Member) put(ctx context.Context, next breaker.Record) error {
 	return nil
 }
 
-// adopt makes a record that was read or written the one that is known here, and wakes who waits for a change. The caller holds
-// asking, so that OnChange hears of changes in their order.
+// adopt takes a record that was read or written for the one that is known here, and tells of a
+// change. The caller holds asking, so that OnChange hears of changes in their order.
 func (m *Member) adopt(r breaker.Record, version processor.Version) {
-	was, another := m.adoptMu(r, version)
+	was, another := m.knowledge.adopt(r, version)
 	if !another || (was.State == r.State && was.Incident == r.Incident) || (was.Closed() && r.Closed()) {
 		return
 	}
 	if was.State == "" {
 		was.State = breaker.Closed // what everybody takes it for who has not asked
 	}
-	m.logChange(was, r)
-	m.cfg.OnChange(was, r)
-}
-
-// logChange warns of an opening, and of a probe that failed: somebody has to do something.
-func (m *Member) logChange(was, is breaker.Record) {
-	level, args := slog.LevelInfo, []any{"from", was.State, "to", is.State, "term", is.Term, "by", is.By, "reason", is.Reason}
-	if is.State == breaker.Open && !is.Untried {
+	level, args := slog.LevelInfo, []any{"from", was.State, "to", r.State, "term", r.Term, "by", r.By, "reason", r.Reason}
+	if r.State == breaker.Open && !r.Untried { // also after a probe that failed: somebody has to do something
 		level = slog.LevelWarn
 	}
-	if n := len(is.Samples); n > 0 && was.Closed() {
-		args = append(args, "error", is.Samples[n-1].Error)
+	if n := len(r.Samples); n > 0 && was.Closed() {
+		args = append(args, "error", r.Samples[n-1].Error)
 	}
 	m.cfg.Log.Log(context.Background(), level, "circuit changed", args...)
-}
-
-// adoptMu is the part of adopt that takes mu: it gives the record before, and whether this is another and not the same written again.
-func (m *Member) adoptMu(r breaker.Record, version processor.Version) (was breaker.Record, another bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	was = m.record
-	another = !m.known || r.Term != m.record.Term || r.State != m.record.State || r.Incident != m.record.Incident
-	m.known, m.record, m.version, m.since, m.doubt = true, r, version, time.Now(), time.Time{}
-	if !another { // written again by a prober that needs its time
-		return was, false
-	}
-	if r.Closed() {
-		m.samples = nil
-		m.gate.Store(&Pass{Term: r.Term})
-	} else {
-		m.gate.Store(nil)
-	}
-	m.probe = m.probe.after(r, m.cfg.Instance)
-	close(m.changed)
-	m.changed = make(chan struct{})
-	return was, true
-}
-
-func (m *Member) seenVersion() processor.Version {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.version
+	m.cfg.OnChange(was, r)
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
 const (
@@ -21,7 +19,6 @@ const (
 	goodbyeTimeout = 2 * time.Second
 	// watchedPoll is how much rarer a store is looked at that tells of changes.
 	watchedPoll = 10
-	never       = 24 * time.Hour
 )
 
 // Run reads the circuit and keeps up with it until ctx ends: it watches the store (processor.Watcher) or polls it,
@@ -67,7 +64,16 @@ type loop struct {
 
 func (l *loop) run(ctx context.Context) {
 	for {
-		l.step(ctx)
+		if !time.Now().Before(l.trouble.until) {
+			err := l.work(ctx)
+			switch {
+			case ctx.Err() != nil: // it says nothing of the store
+			case err != nil:
+				l.trouble.met(l.m.cfg, err)
+			default:
+				l.trouble.over(l.m.cfg)
+			}
+		}
 		timer := time.NewTimer(l.idle(time.Now()))
 		select {
 		case <-ctx.Done():
@@ -75,8 +81,13 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.m.wake:
 		case <-l.watches:
 			l.nextRead = time.Now()
-		case <-l.reported:
-			l.heard(time.Now())
+		case <-l.reported: // the entries are to be read soon
+			if l.reportedAt.IsZero() {
+				l.reportedAt = time.Now()
+			}
+			if due := l.tried.Add(max(l.pause, leastPause)); due.Before(l.nextRead) {
+				l.nextRead = due
+			}
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
@@ -85,43 +96,20 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// heard has the entries read soon.
-func (l *loop) heard(now time.Time) {
-	if l.reportedAt.IsZero() {
-		l.reportedAt = now
-	}
-	if due := l.tried.Add(max(l.pause, leastPause)); due.Before(l.nextRead) {
-		l.nextRead = due
-	}
-}
-
-// step does what is due; what could not be done is due again a little later.
-func (l *loop) step(ctx context.Context) {
-	if time.Now().Before(l.trouble.until) {
-		return
-	}
-	err := l.work(ctx)
-	switch {
-	case ctx.Err() != nil: // tells nothing of the store
-	case err != nil:
-		l.trouble.met(l.m.cfg, err)
-	default:
-		l.trouble.over(l.m.cfg)
-	}
-}
-
-// work needs the record; without the tallies there is just less to decide by.
+// work does what is due; what could not be done is due again a little later. It needs the record;
+// without the tallies there is just less to decide by.
 func (l *loop) work(ctx context.Context) error {
 	var uncounted error
 	if began := time.Now(); !began.Before(l.nextRead) {
 		l.tried, l.triedTurns = began, l.turns.Load()
-		before := l.m.seenVersion()
+		_, before := l.m.present()
 		if err := l.m.look(ctx); err != nil {
 			return err
 		}
-		uncounted = l.count(ctx, l.m.seenVersion() != before)
+		_, version := l.m.present()
+		uncounted = l.count(ctx, version != before)
 	}
-	l.m.unwanted()
+	l.m.endUnwanted()
 	err := errors.Join(uncounted, l.m.settle(ctx), l.m.decide(ctx), l.m.prove(ctx), l.writeTally(ctx))
 	l.sweep(ctx)
 	return err
@@ -138,18 +126,16 @@ func (l *loop) count(ctx context.Context, news bool) error {
 	} else {
 		l.pause = min(max(2*l.pause, leastPause), mostPause)
 	}
-	l.readAt, l.readTurns, l.reportedAt, l.nextRead = l.tried, l.triedTurns, time.Time{}, l.tried.Add(l.interval())
+	interval := l.m.cfg.Poll
+	if l.watched.Load() && !l.m.doubts() {
+		interval *= watchedPoll
+	}
+	l.readAt, l.readTurns, l.reportedAt, l.nextRead = l.tried, l.triedTurns, time.Time{}, l.tried.Add(interval)
 	return nil
 }
 
-func (l *loop) interval() time.Duration {
-	if l.watched.Load() && !l.m.doubts() {
-		return watchedPoll * l.m.cfg.Poll
-	}
-	return l.m.cfg.Poll
-}
-
-// idle is how long there is nothing to do. It is never nothing, so that a mistake in what is due would not take the machine.
+// idle is how long there is nothing to do. It is never nothing, so that a mistake in what is due
+// would not take the machine.
 func (l *loop) idle(now time.Time) time.Duration {
 	due := l.nextRead
 	for _, at := range []time.Time{l.tallyDue(now), l.m.decisionDue(now)} {
@@ -163,47 +149,11 @@ func (l *loop) idle(now time.Time) time.Duration {
 	return max(due.Sub(now), time.Millisecond)
 }
 
-// decisionDue is when Run has to look at the record or the probe, if nothing happens before.
-func (m *Member) decisionDue(now time.Time) time.Time {
-	if due, ok := m.proofDue(); ok {
-		return due
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch m.probe.stage {
-	case ended:
-		return now
-	case offered, taken:
-		if m.waiting == 0 && m.probe.stage == offered {
-			return now
-		}
-		return now.Add(never)
-	}
-	return m.recordDueLocked(now)
-}
-
-func (m *Member) recordDueLocked(now time.Time) time.Time {
-	wait, probes := m.cfg.Policy.ProbeWait(m.record)
-	switch {
-	case !m.known:
-	case m.record.Closed():
-		if _, due := breaker.Decide(m.cfg.Policy, m.viewLocked(now)); due {
-			return now
-		}
-	case m.waiting == 0:
-	case m.record.State == breaker.Open && probes:
-		return m.since.Add(wait)
-	case m.record.State == breaker.HalfOpen:
-		return m.since.Add(breaker.ProbeDeadline)
-	}
-	return now.Add(never)
-}
-
 // goodbye stores what is left to store: the end of a probe, and that this instance counts no more.
 func (l *loop) goodbye(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, goodbyeTimeout)
 	defer cancel()
-	l.m.unwanted()
+	l.m.endUnwanted()
 	if err := errors.Join(l.m.settle(ctx), l.removeTally(ctx)); err != nil {
 		l.m.cfg.Log.Debug("a member of the circuit has left without a word", "error", err)
 	}

@@ -22,40 +22,30 @@ type ownTally struct {
 	tried   time.Time
 }
 
-// refresh is how often a tally with failures in the window is written although there are no new ones: its ages are proven then to
-// those who could not know when it was written.
-func (l *loop) refresh() time.Duration { return max(l.m.cfg.Policy.Within/10, writeEvery) }
-
-// tallyDue is when the tally is to be written: at once where there is none, so that the function is found; soon when there are new failures, now
-// and then while any are in the window, and once more when there are none, for show. While the circuit is not closed nobody counts, and all are silent.
+// tallyDue is when the tally is to be written: at once where there is none, so that the function is
+// found; soon when there are new failures, now and then while any are in the window, and once more
+// when there are none, for show. While the circuit is not closed nobody counts, and nothing is
+// written.
 func (l *loop) tallyDue(now time.Time) time.Time {
 	t, counts := l.m.tally(now)
-	due := now.Add(never)
+	due, within := now.Add(never), l.m.cfg.Policy.Within
 	switch {
 	case l.readAt.IsZero(): // what is there is not known yet
 	case !counts:
 	case l.own.version == "":
 		due = now
 	case len(t.Buckets) == 0 && len(l.own.written.Buckets) > 0:
-		due = l.own.at.Add(l.m.cfg.Policy.Within)
+		due = l.own.at.Add(within)
 	case len(t.Buckets) == 0:
 	case t.Total != l.own.written.Total:
 		due = now
-	default:
-		due = l.own.at.Add(l.refresh())
+	default: // its ages are proven then to those who could not know when it was written
+		due = l.own.at.Add(max(within/10, writeEvery))
 	}
 	if soonest := l.own.tried.Add(writeEvery); due.Before(soonest) {
 		return soonest
 	}
 	return due
-}
-
-// tally is what is to be shared of this instance's failures, and whether anybody counts them.
-func (m *Member) tally(now time.Time) (t breaker.Tally, counts bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	t = m.window.Tally(m.cfg.Policy.Within, now)
-	return t, m.record.Closed() && t.Term == m.record.Term
 }
 
 // writeTally writes it if it is due. What may have been written without an answer is read again first.

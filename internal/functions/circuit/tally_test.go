@@ -367,9 +367,6 @@ func TestKeysFit(t *testing.T) {
 	if one == other || groupentry.CheckKey(one) != nil || groupentry.CheckKey(other) != nil || len(one) != groupentry.MaxKeyBytes {
 		t.Errorf("%s and %s", one, other)
 	}
-	if f, i := ofTally("failures/resize/host-1"); f != "resize" || i != "host-1" {
-		t.Errorf("%s of %s", i, f)
-	}
 }
 
 func TestAStoreThatStaysAwayIsReportedNowAndThen(t *testing.T) {

@@ -1,8 +1,6 @@
 package circuit
 
-import (
-	"time"
-)
+import "time"
 
 // sayEvery is how often a store that goes on failing is told of.
 const sayEvery = time.Minute

@@ -1,8 +1,6 @@
 package circuit
 
-import (
-	"context"
-)
+import "context"
 
 // Pass is leave to make calls.
 type Pass struct {
@@ -23,11 +21,22 @@ func (m *Member) Wait(ctx context.Context, leaving <-chan struct{}) (Pass, error
 }
 
 func (m *Member) wait(ctx context.Context, leaving <-chan struct{}) (Pass, error) {
-	m.join()
-	defer m.part()
+	// Run cares when there is a first waiter, and when a probe that was taken for them is left with
+	// none.
+	m.join(1)
+	m.wakeRun()
+	defer func() {
+		if m.join(-1) == 0 {
+			m.wakeRun()
+		}
+	}()
 	for {
-		if err := over(ctx, leaving); err != nil {
-			return Pass{}, err
+		select { // before a probe is taken: who is leaving could not make it
+		case <-leaving:
+			return Pass{}, ErrLeaving
+		case <-ctx.Done():
+			return Pass{}, context.Cause(ctx)
+		default:
 		}
 		p, ok, changed := m.take()
 		if ok {
@@ -38,48 +47,5 @@ func (m *Member) wait(ctx context.Context, leaving <-chan struct{}) (Pass, error
 		case <-leaving:
 		case <-ctx.Done():
 		}
-	}
-}
-
-// over comes before a probe is taken: who is leaving could not make it.
-func over(ctx context.Context, leaving <-chan struct{}) error {
-	select {
-	case <-leaving:
-		return ErrLeaving
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	default:
-		return nil
-	}
-}
-
-// take gives a pass if there is one, else what to wait for.
-func (m *Member) take() (Pass, bool, <-chan struct{}) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p := m.gate.Load(); p != nil {
-		return *p, true, nil
-	}
-	if m.probe.stage == offered {
-		m.probe = m.probe.taken()
-		return Pass{Term: m.probe.term, Probe: true}, true, nil
-	}
-	return Pass{}, false, m.changed
-}
-
-// join and part keep the number of those who have an event to try. Run cares when there is a first one, and when a probe
-// that was taken for them is left with none.
-func (m *Member) join() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.waiting++
-	m.wakeRun()
-}
-
-func (m *Member) part() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.waiting--; m.waiting == 0 {
-		m.wakeRun()
 	}
 }
