@@ -11,10 +11,10 @@ type Checkpoint struct {
 	Partition string `json:"partition"`
 	Offset    string `json:"offset,omitempty"`
 	// Sequence is nil where it is not known; -1 stands before the first event.
-	Sequence *int64     `json:"sequence,omitempty"`
-	Epoch    int64      `json:"epoch,omitempty"`
-	HubID    string     `json:"hubId,omitempty"`
-	Updated  *time.Time `json:"updated,omitempty"`
+	Sequence *int64 `json:"sequence,omitempty"`
+	Epoch    int64  `json:"epoch,omitempty"`
+	HubID    string `json:"hubId,omitempty"`
+	Updated  *Time  `json:"updated,omitempty"`
 }
 
 // Checkpoints are those of a group, as they are exported and imported. The times are text so that
@@ -42,6 +42,24 @@ type MoveOptions struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
+// CheckpointMove moves the checkpoint of a partition.
+type CheckpointMove struct {
+	To Target `json:"to"`
+	MoveOptions
+}
+
+// CheckpointImport sets those of several partitions.
+type CheckpointImport struct {
+	Checkpoints
+	MoveOptions
+}
+
+// MovedList is what came of an import.
+type MovedList struct {
+	DryRun bool    `json:"dryRun"`
+	Moved  []Moved `json:"moved"`
+}
+
 // Moved is what became, or would become, of a checkpoint; From is nil if there was none.
 type Moved struct {
 	From *Checkpoint `json:"from,omitempty"`
@@ -55,23 +73,13 @@ func (c *Client) Checkpoints(ctx context.Context, hub, group string) (Checkpoint
 
 // MoveCheckpoint rewinds or advances that of a partition.
 func (c *Client) MoveCheckpoint(ctx context.Context, hub, group, partition string, to Target, opt MoveOptions) (Moved, error) {
-	var moved Moved
-	err := c.call(ctx, http.MethodPut, append(checkpointsPath(hub, group), partition), struct {
-		To Target `json:"to"`
-		MoveOptions
-	}{to, opt}, &moved)
-	return moved, err
+	path := append(checkpointsPath(hub, group), partition)
+	return one[Moved](ctx, c, request{method: http.MethodPut, path: path, body: CheckpointMove{to, opt}})
 }
 
 // ImportCheckpoints sets those of several partitions: all, or none if one cannot be.
 func (c *Client) ImportCheckpoints(ctx context.Context, hub, group string, list Checkpoints, opt MoveOptions) ([]Moved, error) {
-	var answer struct {
-		Moved []Moved `json:"moved"`
-	}
-	err := c.call(ctx, http.MethodPost, checkpointsPath(hub, group), struct {
-		Checkpoints
-		MoveOptions
-	}{list, opt}, &answer)
+	answer, err := one[MovedList](ctx, c, request{method: http.MethodPost, path: checkpointsPath(hub, group), body: CheckpointImport{list, opt}})
 	return answer.Moved, err
 }
 

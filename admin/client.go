@@ -112,6 +112,8 @@ type Info struct {
 	Namespace string            `json:"namespace"`
 	Engine    string            `json:"engine"`
 	Listeners map[string]string `json:"doors,omitempty"`
+	// OpenAPI is the path of the API's description.
+	OpenAPI string `json:"openapi"`
 }
 
 // Info asks the yard who it is.
@@ -196,7 +198,10 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 
 func (c *Client) doOnce(ctx context.Context, r request) (*http.Response, error) {
 	if slices.Contains(r.path, "") {
-		return nil, namesNothing()
+		return nil, &Problem{ // which a path cannot say
+			Type: problemPrefix + "not-found", Title: "It does not exist", Status: http.StatusNotFound,
+			Detail: "nothing has an empty name", Next: "name the hub, the group or the partition",
+		}
 	}
 	body, err := r.reader()
 	if err != nil {

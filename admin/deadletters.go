@@ -119,9 +119,11 @@ func (c *Client) Redrive(ctx context.Context, s SubscriptionRef, r RedriveReques
 
 // Purge deletes dead letters and tells how many.
 func (c *Client) Purge(ctx context.Context, s SubscriptionRef, choice DeadLetterChoice) (int, error) {
-	var done struct {
-		Purged int `json:"purged"`
-	}
-	err := c.ask(ctx, s.request(http.MethodPost, choice, "purge"), &done)
+	done, err := one[Purged](ctx, c, s.request(http.MethodPost, choice, "purge"))
 	return done.Purged, err
+}
+
+// Purged is how many dead letters were deleted.
+type Purged struct {
+	Purged int `json:"purged"`
 }

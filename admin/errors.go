@@ -16,8 +16,23 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	// Next is what to try.
-	Next string `json:"next"`
+	Next string `json:"next,omitempty"`
+
+	// LostFirst and Resume are for damaged events: the first that cannot be read, and where reading can go on; no Resume
+	// where nothing readable follows.
+	LostFirst *int64 `json:"lostFirst,omitempty"`
+	Resume    *int64 `json:"resume,omitempty"`
 }
+
+// ProblemLine stands in the place of events that cannot be given. It names their partition, or, without one, it is the
+// last of an answer that is not whole.
+type ProblemLine struct {
+	Problem   *Problem `json:"problem"`
+	Partition string   `json:"partition,omitempty"`
+}
+
+// problemPrefix begins the type of every problem. It names and does not resolve.
+const problemPrefix = "urn:eventyard:problem:"
 
 func (p *Problem) Error() string {
 	if p.Detail == "" {
@@ -35,20 +50,12 @@ func isExpired(err error) bool {
 	return errors.As(err, &p) && p.Kind() == "expired-token"
 }
 
-// namesNothing is for a name that is empty, which a path cannot say.
-func namesNothing() *Problem {
-	return &Problem{
-		Type: "urn:eventyard:problem:not-found", Title: "It does not exist", Status: http.StatusNotFound,
-		Detail: "nothing has an empty name", Next: "name the hub, the group or the partition",
-	}
-}
-
 const hubDeleted = "hub-deleted"
 
 // HubDeleted says that a hub which was there is gone.
 func HubDeleted(hub string) *Problem {
 	return &Problem{
-		Type: "urn:eventyard:problem:" + hubDeleted, Title: "The hub was deleted", Status: http.StatusGone,
+		Type: problemPrefix + hubDeleted, Title: "The hub was deleted", Status: http.StatusGone,
 		Detail: fmt.Sprintf("hub %q was deleted", hub),
 	}
 }

@@ -161,5 +161,10 @@ func (c *Client) function(ctx context.Context, method string, body any, path ...
 
 // TestNotice sends a notice to a target, so that the settings of mail are tried before they are needed.
 func (c *Client) TestNotice(ctx context.Context, target string) error {
-	return c.patient(handshakePatience).call(ctx, http.MethodPost, []string{"notices", "test"}, map[string]string{"target": target}, nil)
+	return c.patient(handshakePatience).call(ctx, http.MethodPost, []string{"notices", "test"}, NoticeTest{target}, nil)
+}
+
+// NoticeTest names who gets a notice: mailto:ADDRESS, or the URL of a webhook.
+type NoticeTest struct {
+	Target string `json:"target"`
 }

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"time"
 )
 
 // Hub is a hub as the yard shows it.
@@ -11,7 +10,7 @@ type Hub struct {
 	Name         string    `json:"name"`
 	Partitions   int       `json:"partitions"`
 	PartitionIDs []string  `json:"partitionIds"`
-	Created      time.Time `json:"created"`
+	Created      Time      `json:"created"`
 	Retention    Retention `json:"retention"`
 	Groups       []string  `json:"groups"`
 }
@@ -62,16 +61,17 @@ func (c *Client) DeleteHub(ctx context.Context, name string) error {
 	return c.call(ctx, http.MethodDelete, []string{"hubs", name}, nil, nil)
 }
 
-// Partition is what a partition holds now.
+// Partition is what a partition holds now. One that never had an event has -1 as First and Last, "-1" as LastOffset and
+// no LastEnqueued.
 type Partition struct {
-	ID           string     `json:"id"`
-	First        int64      `json:"first"`
-	Last         int64      `json:"last"`
-	LastOffset   string     `json:"lastOffset"`
-	LastEnqueued *time.Time `json:"lastEnqueued"`
-	Empty        bool       `json:"empty"`
-	Bytes        int64      `json:"bytes"`
-	Retrieved    time.Time  `json:"retrieved"`
+	ID           string `json:"id"`
+	First        int64  `json:"first"`
+	Last         int64  `json:"last"`
+	LastOffset   string `json:"lastOffset"`
+	LastEnqueued *Time  `json:"lastEnqueued"`
+	Empty        bool   `json:"empty"`
+	Bytes        int64  `json:"bytes"`
+	Retrieved    Time   `json:"retrieved"`
 }
 
 // Events is how many events can be read.
@@ -89,8 +89,13 @@ func (c *Client) Partitions(ctx context.Context, hub string) ([]Partition, error
 
 // Group is a consumer group.
 type Group struct {
-	Name    string    `json:"name"`
-	Created time.Time `json:"created"`
+	Name    string `json:"name"`
+	Created Time   `json:"created"`
+}
+
+// GroupRequest creates a group.
+type GroupRequest struct {
+	Name string `json:"name"`
 }
 
 // Groups lists a hub's groups.
@@ -100,11 +105,7 @@ func (c *Client) Groups(ctx context.Context, hub string) ([]Group, error) {
 
 // CreateGroup makes a group.
 func (c *Client) CreateGroup(ctx context.Context, hub, group string) (Group, error) {
-	var made Group
-	err := c.call(ctx, http.MethodPost, []string{"hubs", hub, "groups"}, struct {
-		Name string `json:"name"`
-	}{group}, &made)
-	return made, err
+	return one[Group](ctx, c, request{method: http.MethodPost, path: []string{"hubs", hub, "groups"}, body: GroupRequest{group}})
 }
 
 // DeleteGroup removes a group.

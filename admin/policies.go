@@ -5,18 +5,17 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 )
 
 // Policy is a shared-access policy with its keys, as the yard shows it.
 type Policy struct {
 	// Hub is empty for a policy of the namespace.
-	Hub          string    `json:"hub,omitempty"`
-	Name         string    `json:"name"`
-	Rights       []string  `json:"rights"`
-	Created      time.Time `json:"created"`
-	PrimaryKey   string    `json:"primaryKey"`
-	SecondaryKey string    `json:"secondaryKey"`
+	Hub          string   `json:"hub,omitempty"`
+	Name         string   `json:"name"`
+	Rights       []string `json:"rights"`
+	Created      Time     `json:"created"`
+	PrimaryKey   string   `json:"primaryKey"`
+	SecondaryKey string   `json:"secondaryKey"`
 	// ConnectionStrings is nil where the yard has no AMQP listener.
 	ConnectionStrings *ConnectionStrings `json:"connectionStrings,omitempty"`
 }
@@ -35,6 +34,11 @@ type PolicyRequest struct {
 	SecondaryKey string   `json:"secondaryKey,omitempty"`
 	// Hub is the hub that it is for, empty: the namespace. It is for the configuration of a yard: calls name it in their path.
 	Hub string `json:"-" key:"hub"`
+}
+
+// KeyChoice names one of two keys: primary or secondary of a policy, key1 or key2 of a topic.
+type KeyChoice struct {
+	Key string `json:"key"`
 }
 
 // policyPath names policies of a hub, or of the namespace for "".
@@ -63,11 +67,7 @@ func (c *Client) CreatePolicy(ctx context.Context, hub string, r PolicyRequest) 
 
 // RegeneratePolicy makes one of its keys anew: primary or secondary.
 func (c *Client) RegeneratePolicy(ctx context.Context, hub, name, key string) (Policy, error) {
-	var p Policy
-	err := c.call(ctx, http.MethodPost, policyPath(hub, name, "regenerate"), struct {
-		Key string `json:"key"`
-	}{key}, &p)
-	return p, err
+	return one[Policy](ctx, c, request{method: http.MethodPost, path: policyPath(hub, name, "regenerate"), body: KeyChoice{key}})
 }
 
 // DeletePolicy removes one.
@@ -107,9 +107,11 @@ func (q ConnectionStringQuery) values() url.Values {
 
 // ConnectionString asks the yard for one.
 func (c *Client) ConnectionString(ctx context.Context, q ConnectionStringQuery) (string, error) {
-	var answer struct {
-		ConnectionString string `json:"connectionString"`
-	}
-	err := c.ask(ctx, request{method: http.MethodGet, path: []string{"connection-string"}, query: q.values()}, &answer)
+	answer, err := one[ConnectionString](ctx, c, request{method: http.MethodGet, path: []string{"connection-string"}, query: q.values()})
 	return answer.ConnectionString, err
+}
+
+// ConnectionString is what clients are configured with.
+type ConnectionString struct {
+	ConnectionString string `json:"connectionString"`
 }

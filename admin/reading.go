@@ -116,19 +116,8 @@ func (r *reading) answer(ctx context.Context, q Query, again bool) error {
 	}
 }
 
-// problemLine stands in the place of events that cannot be given. It names their
-// partition, or, without one, it is the last of an answer that is not whole.
-type problemLine struct {
-	Problem *struct {
-		Problem
-		LostFirst int64  `json:"lostFirst"`
-		Resume    *int64 `json:"resume"`
-	} `json:"problem"`
-	Partition string `json:"partition"`
-}
-
 func (r *reading) take(line []byte, again bool) error {
-	var l problemLine
+	var l ProblemLine
 	if !bytes.HasPrefix(line, []byte(`{"problem":`)) || json.Unmarshal(line, &l) != nil || l.Problem == nil {
 		return r.give(line, again)
 	}
@@ -138,11 +127,11 @@ func (r *reading) take(line []byte, again bool) error {
 		return nil
 	case r.damages > 0 && l.Problem.Kind() == damagedEvents:
 		return errOver // it sums up what was told, and incomplete will do so for all
-	case isExpired(&l.Problem.Problem): // the rest comes with a new token
+	case isExpired(l.Problem): // the rest comes with a new token
 		r.client.signer.renew()
-		return r.client.unreachable(fmt.Errorf("%w: %w", ErrBrokeOff, &l.Problem.Problem))
+		return r.client.unreachable(fmt.Errorf("%w: %w", ErrBrokeOff, l.Problem))
 	default:
-		return &l.Problem.Problem
+		return l.Problem
 	}
 }
 
@@ -165,8 +154,12 @@ func (r *reading) give(event []byte, again bool) error {
 }
 
 // skip tells of damage and goes behind it.
-func (r *reading) skip(l problemLine, again bool) {
-	if again && r.locate() && !r.wants(position{l.Partition, l.Problem.LostFirst}) {
+func (r *reading) skip(l ProblemLine, again bool) {
+	lost := position{partition: l.Partition}
+	if l.Problem.LostFirst != nil {
+		lost.next = *l.Problem.LostFirst
+	}
+	if again && r.locate() && !r.wants(lost) {
 		return
 	}
 	r.at = position{l.Partition, r.ends[l.Partition] + 1}
@@ -176,7 +169,7 @@ func (r *reading) skip(l problemLine, again bool) {
 	r.last = nil
 	r.moved++
 	r.damages++
-	r.notice(Notice{Lost: &l.Problem.Problem, Skipped: true})
+	r.notice(Notice{Lost: l.Problem, Skipped: true})
 }
 
 // wants tells whether an event belongs to this reading and was not given yet. While
@@ -264,7 +257,7 @@ func (r *reading) incomplete() error {
 		what = fmt.Sprintf("%d stretches of events are damaged and were", r.damages)
 	}
 	return &Problem{
-		Type: "urn:eventyard:problem:" + damagedEvents, Title: "Stored events are damaged", Status: http.StatusInternalServerError,
+		Type: problemPrefix + damagedEvents, Title: "Stored events are damaged", Status: http.StatusInternalServerError,
 		Detail: what + " left out; all others were given",
 	}
 }

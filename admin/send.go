@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 	"unicode/utf8"
 )
 
@@ -91,10 +90,10 @@ func (b Batch) encode() (json.RawMessage, error) {
 
 // Sent tells where a batch was stored.
 type Sent struct {
-	Partition string    `json:"partition"`
-	First     int64     `json:"first"`
-	Count     int       `json:"count"`
-	Enqueued  time.Time `json:"enqueued"`
+	Partition string `json:"partition"`
+	First     int64  `json:"first"`
+	Count     int    `json:"count"`
+	Enqueued  Time   `json:"enqueued"`
 }
 
 // Send stores a batch. Nil means that it is as durable as the yard promises. After an

@@ -326,9 +326,15 @@ func (c *Client) ProbeSubscription(ctx context.Context, s SubscriptionRef) error
 	return c.ask(ctx, s.request(http.MethodPost, nil, "probe"), nil)
 }
 
+// KeyRotation makes a signing key. An empty Algorithm is that of the newest key, or hmac; an empty Overlap is 24h.
+type KeyRotation struct {
+	Algorithm string `json:"algorithm,omitempty"`
+	Overlap   string `json:"overlap,omitempty"`
+}
+
 // RotateSigningKey makes a new signing key beside the present ones, which go on for the overlap (a duration).
 func (c *Client) RotateSigningKey(ctx context.Context, s SubscriptionRef, algorithm, overlap string) (Subscription, error) {
-	return one[Subscription](ctx, c, s.request(http.MethodPost, map[string]string{"algorithm": algorithm, "overlap": overlap}, "rotate-key"))
+	return one[Subscription](ctx, c, s.request(http.MethodPost, KeyRotation{algorithm, overlap}, "rotate-key"))
 }
 
 // Attempts gives the last requests to its endpoint, newest first.

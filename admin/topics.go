@@ -76,5 +76,5 @@ func (c *Client) DeleteTopic(ctx context.Context, name string) error {
 
 // RegenerateTopicKey replaces key1 or key2 by a new key.
 func (c *Client) RegenerateTopicKey(ctx context.Context, name, key string) (Topic, error) {
-	return one[Topic](ctx, c, request{method: http.MethodPost, path: []string{"topics", name, "regenerate"}, body: map[string]string{"key": key}})
+	return one[Topic](ctx, c, request{method: http.MethodPost, path: []string{"topics", name, "regenerate"}, body: KeyChoice{key}})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -98,13 +99,35 @@ func (c groupCommands) showTable(form output, screen bool, o admin.Ownership) er
 func printOwnership(w io.Writer, o admin.Ownership) error {
 	t := newTable(w, "PARTITION", "OWNER", "EPOCH", "ACQUIRED", "RENEWED", "SEQUENCE", "OFFSET", "LAG", "BEHIND", "OTHER READERS")
 	for _, p := range o.Partitions {
-		t.row(p.Partition, showOwner(p), showEpoch(p), showAge(o.At, p.Acquired), showAge(o.At, p.Renewed),
-			showSequence(p.Checkpoint), showOffset(p.Checkpoint), showLag(p), showBehind(p), showReaders(p))
+		epoch, lag, behind := "-", "?", "-"
+		if p.Epoch != 0 {
+			epoch = strconv.FormatInt(p.Epoch, 10)
+		}
+		if p.BeyondEnd {
+			lag = "beyond the end"
+		} else if p.LagEvents != nil {
+			lag = thousands(*p.LagEvents)
+		}
+		if p.LagSeconds != nil {
+			behind = quantity.FormatDuration(time.Duration(*p.LagSeconds * float64(time.Second)).Truncate(time.Second))
+		}
+		t.row(p.Partition, showOwner(p), epoch, showAge(o.At, p.Acquired), showAge(o.At, p.Renewed),
+			showSequence(p.Checkpoint), showOffset(p.Checkpoint), lag, behind, showReaders(p))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s of hub %s in namespace %s: %s, %s\n", o.Group, o.Hub, o.Namespace, showInstances(o.Instances), showTotal(o))
+	var living []string // with what each has
+	for _, i := range o.Instances {
+		if i.Alive {
+			living = append(living, fmt.Sprintf("%s %d", oneLine(i.ID), i.Partitions))
+		}
+	}
+	instances := "no instances"
+	if len(living) > 0 {
+		instances = fmt.Sprintf("%s (%s)", counted(len(living), "instance"), strings.Join(living, ", "))
+	}
+	_, err := fmt.Fprintf(w, "\n%s of hub %s in namespace %s: %s, %s\n", o.Group, o.Hub, o.Namespace, instances, showTotal(o))
 	return err
 }
 
@@ -138,19 +161,12 @@ func showOwner(p admin.OwnedPartition) string {
 	return oneLine(p.Owner)
 }
 
-func showEpoch(p admin.OwnedPartition) string {
-	if p.Epoch == 0 {
-		return "-"
-	}
-	return strconv.FormatInt(p.Epoch, 10)
-}
-
 // showAge writes how long ago something was, in whole seconds.
-func showAge(now time.Time, at *time.Time) string {
+func showAge(now admin.Time, at *admin.Time) string {
 	if at == nil {
 		return "-"
 	}
-	return quantity.FormatDuration(max(now.Sub(*at), 0).Truncate(time.Second)) + " ago"
+	return quantity.FormatDuration(max(now.Sub(at.Time), 0).Truncate(time.Second)) + " ago"
 }
 
 func showSequence(c *admin.Checkpoint) string {
@@ -167,23 +183,6 @@ func showOffset(c *admin.Checkpoint) string {
 	return oneLine(c.Offset)
 }
 
-func showLag(p admin.OwnedPartition) string {
-	switch {
-	case p.BeyondEnd:
-		return "beyond the end"
-	case p.LagEvents == nil:
-		return "?"
-	}
-	return thousands(*p.LagEvents)
-}
-
-func showBehind(p admin.OwnedPartition) string {
-	if p.LagSeconds == nil {
-		return "-"
-	}
-	return quantity.FormatDuration(time.Duration(*p.LagSeconds * float64(time.Second)).Truncate(time.Second))
-}
-
 // showReaders names who reads besides the owner.
 func showReaders(p admin.OwnedPartition) string {
 	var names []string
@@ -191,10 +190,7 @@ func showReaders(p admin.OwnedPartition) string {
 		if r.Name == p.Owner && p.Owner != "" {
 			continue
 		}
-		name := oneLine(r.Name)
-		if name == "" {
-			name = "unnamed"
-		}
+		name := cmp.Or(oneLine(r.Name), "unnamed")
 		if r.Epoch != nil {
 			name += fmt.Sprintf(" (epoch %d)", *r.Epoch)
 		}
@@ -204,18 +200,4 @@ func showReaders(p admin.OwnedPartition) string {
 		return "-"
 	}
 	return strings.Join(names, ", ")
-}
-
-// showInstances counts the living and names what each has.
-func showInstances(all []admin.Instance) string {
-	var living []string
-	for _, i := range all {
-		if i.Alive {
-			living = append(living, fmt.Sprintf("%s %d", oneLine(i.ID), i.Partitions))
-		}
-	}
-	if len(living) == 0 {
-		return "no instances"
-	}
-	return fmt.Sprintf("%s (%s)", counted(len(living), "instance"), strings.Join(living, ", "))
 }

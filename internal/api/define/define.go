@@ -97,7 +97,7 @@ func Show(f runner.Function) admin.Function {
 	s := admin.Function{
 		Name: f.Name, Hub: f.Hub, Group: f.Group, Endpoint: f.Endpoint, Format: f.Format, Headers: slices.Sorted(maps.Keys(f.Headers)),
 		State: f.State, Problem: f.Problem, Failures: f.Failures, Circuit: ShowState(f.Circuit), Partitions: f.Partitions,
-		Instances: f.Instances, Recommended: f.Recommended, LastError: f.LastError, LastErrorAt: ifAny(f.LastErrorAt), Poison: f.PoisonTarget,
+		Instances: f.Instances, Recommended: f.Recommended, LastError: f.LastError, LastErrorAt: spec.TimeIfAny(f.LastErrorAt), Poison: f.PoisonTarget,
 		Batch: f.Batch, MinBatch: f.MinBatch, MaxWait: showDuration(f.MaxWait), Lanes: f.Lanes, Start: f.Start, Timeout: showDuration(f.Timeout),
 		RetryDelay: showDuration(f.RetryDelay), RetryMaxDelay: showDuration(f.RetryMax), Exponential: f.Exponential,
 		Breaker: showBreaker(f.Breaker), Probe: showDuration(f.Breaker.Probe), ProbeMax: showDuration(f.Breaker.ProbeMax),
@@ -140,7 +140,7 @@ func showBreaker(p breaker.Policy) string {
 // ShowState writes the state of a circuit.
 func ShowState(r breaker.Record) admin.CircuitState {
 	s := admin.CircuitState{
-		State: string(r.State), Term: r.Term, Incident: r.Incident, Since: ifAny(r.Since), By: r.By, Reason: r.Reason, Opened: ifAny(r.Opened), Probes: r.Trips,
+		State: string(r.State), Term: r.Term, Incident: r.Incident, Since: spec.TimeIfAny(r.Since), By: r.By, Reason: r.Reason, Opened: spec.TimeIfAny(r.Opened), Probes: r.Trips,
 	}
 	if s.State == "" {
 		s.State = string(breaker.Closed)
@@ -166,11 +166,4 @@ func ShowCircuit(c runner.Circuit) admin.Circuit {
 		s.Instances[instance] = tally.Total
 	}
 	return s
-}
-
-func ifAny(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return new(t.UTC())
 }

@@ -359,25 +359,8 @@ func ParseBreaker(text string) (failures int, within time.Duration, err error) {
 	return failures, within, nil
 }
 
-// ParseWait reads a duration of a subscription: Go's, or whole days as in 7d. It may be negative; empty is zero.
-func ParseWait(text string) (d time.Duration, err error) {
-	if text == "" {
-		return 0, nil
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, wrong := strconv.ParseUint(days, 10, 16)
-		d, err = time.Duration(n)*24*time.Hour, wrong
-	} else {
-		d, err = time.ParseDuration(text)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%q is no duration: write it like 500ms, 30s, 5m, 24h or 2d", text)
-	}
-	return d, nil
-}
-
 func isWait(text string) error {
-	_, err := ParseWait(text)
+	_, err := quantity.ParseSigned(text)
 	return err
 }
 
@@ -389,4 +372,12 @@ func isDuration(text string) error {
 func isBreaker(text string) error {
 	_, _, err := ParseBreaker(text)
 	return err
+}
+
+// TimeIfAny shows a time; nil for the zero time.
+func TimeIfAny(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
 }

@@ -65,10 +65,6 @@ func applyRetry(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.NoRetry != nil {
 		s.Retry.NoRetry = r.NoRetry
 	}
-	return applyFloors(r, s)
-}
-
-func applyFloors(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.RetryFloors == nil {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -19,7 +21,7 @@ func Show(s topics.Subscription, secrets bool) admin.Subscription {
 	shown := admin.Subscription{
 		Name: s.Name, ID: s.ID, Topic: s.Source.Topic, SourceHub: s.Source.Hub, State: string(s.State), Why: s.Why,
 		Created: s.Created, Updated: s.Updated, Hub: s.Hub, Schema: string(s.Output), Binary: s.Binary,
-		Retry: showRetry(s.Retry), MaxEvents: s.MaxEvents, PreferredKiB: s.PreferredKiB, Expires: TimeIfAny(s.Expires),
+		Retry: showRetry(s.Retry), MaxEvents: s.MaxEvents, PreferredKiB: s.PreferredKiB, Expires: spec.TimeIfAny(s.Expires),
 		Concurrency: s.Concurrency, Rate: s.Rate, OrderBy: s.OrderBy, Labels: s.Labels, Timeout: durationIfAny(s.Timeout),
 		Headers: showHeaders(s.Headers, secrets), Signing: ShowKeys(s, secrets), SkipValidation: s.SkipValidation, DisableOnGone: s.DisableOnGone,
 	}
@@ -32,24 +34,20 @@ func Show(s topics.Subscription, secrets bool) admin.Subscription {
 	if s.Pull != nil {
 		shown.Pull = &admin.Pull{Lock: durationIfAny(s.Pull.Lock), MaxDeliveries: s.Pull.MaxDeliveries}
 	}
-	showWebhook(&shown, s, secrets)
-	return shown
-}
-
-func showWebhook(shown *admin.Subscription, s topics.Subscription, secrets bool) {
-	if s.Webhook == nil {
-		return
+	hook := s.Webhook
+	if hook == nil {
+		return shown
 	}
-	shown.Endpoint = s.Webhook.URL
+	shown.Endpoint = hook.URL
 	if !secrets {
-		shown.Endpoint = hideQuery(s.Webhook.URL)
+		shown.Endpoint = hideQuery(hook.URL)
 	}
-	shown.MutualTLS, shown.CustomCA = s.Webhook.Cert != "", s.Webhook.CA != ""
-	shown.SkipVerify, shown.MinTLS = s.Webhook.SkipVerify, s.Webhook.MinTLS
-	if s.Webhook.OAuth != nil {
-		shown.OAuth = new(admin.OAuth(*s.Webhook.OAuth))
+	shown.MutualTLS, shown.CustomCA, shown.SkipVerify, shown.MinTLS = hook.Cert != "", hook.CA != "", hook.SkipVerify, hook.MinTLS
+	if hook.OAuth != nil {
+		shown.OAuth = new(admin.OAuth(*hook.OAuth))
 		shown.OAuth.Secret = ""
 	}
+	return shown
 }
 
 // hideQuery leaves out what may be a key.
@@ -77,10 +75,9 @@ func showHeaders(headers []topics.Header, secrets bool) []admin.Header {
 func ShowKeys(s topics.Subscription, secrets bool) []admin.SigningKey {
 	var shown []admin.SigningKey
 	for _, k := range s.Keys {
-		key := admin.SigningKey{Algorithm: "hmac", Expires: TimeIfAny(k.Expires)}
-		public, err := k.Public()
-		if err == nil && public != k.Text {
-			key.Algorithm, key.Text = "ed25519", public // which is no secret
+		key := admin.SigningKey{Algorithm: algorithm(k), Expires: spec.TimeIfAny(k.Expires)}
+		if key.Algorithm == signature.Ed25519 {
+			key.Text, _ = k.Public() // which is no secret
 		} else if secrets {
 			key.Text = k.Text
 		}
@@ -91,11 +88,11 @@ func ShowKeys(s topics.Subscription, secrets bool) []admin.SigningKey {
 
 func showRetry(p retry.Policy) admin.RetryPolicy {
 	shown := admin.RetryPolicy{
-		Attempts: cmp.Or(p.MaxAttempts, retry.DefaultAttempts), TTL: Duration(cmp.Or(p.TimeToLive, retry.DefaultTimeToLive)), NoRetry: p.NoRetry,
+		Attempts: cmp.Or(p.MaxAttempts, retry.DefaultAttempts), TTL: quantity.FormatHours(cmp.Or(p.TimeToLive, retry.DefaultTimeToLive)), NoRetry: p.NoRetry,
 		MaxRetryAfter: durationIfAny(p.MaxRetryAfter),
 	}
 	for _, step := range p.Schedule {
-		shown.Schedule = append(shown.Schedule, Duration(step))
+		shown.Schedule = append(shown.Schedule, quantity.FormatHours(step))
 	}
 	for status, least := range p.Floors {
 		if shown.Floors == nil {
@@ -105,36 +102,16 @@ func showRetry(p retry.Policy) admin.RetryPolicy {
 		if status == 0 {
 			name = "other"
 		}
-		shown.Floors[name] = Duration(least)
+		shown.Floors[name] = quantity.FormatHours(least)
 	}
 	return shown
-}
-
-// TimeIfAny is nil for the zero time.
-func TimeIfAny(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return new(t.UTC())
 }
 
 func durationIfAny(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return Duration(d)
-}
-
-// Duration writes one without units that say nothing: 24h and not 24h0m0s.
-func Duration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return quantity.FormatHours(d)
 }
 
 // SameAlgorithm tells whether the newest of some keys signs as another does.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
-	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -21,7 +21,7 @@ import (
 // say which field cannot be read and how it is written; they wrap topics.ErrInvalid.
 func Apply(r admin.SubscriptionRequest, s *topics.Settings) error {
 	for _, step := range []func(admin.SubscriptionRequest, *topics.Settings) error{
-		applyProperties, applyTarget, applyTrust, applySigning, applyFilter, applyForm, applyRetry, applyDeadLetter, applyLimits,
+		applyProperties, applyTarget, applyTrust, applySigning, applyFilter, applyRetry, applyDeadLetter, applyRest,
 	} {
 		if err := step(r, s); err != nil {
 			return err
@@ -147,23 +147,6 @@ func applySigning(r admin.SubscriptionRequest, s *topics.Settings) error {
 	return nil
 }
 
-func applyForm(r admin.SubscriptionRequest, s *topics.Settings) error {
-	if r.Schema != nil {
-		s.Output = ""
-		if *r.Schema != "" {
-			kind, err := schema.ParseKind(*r.Schema)
-			if err != nil {
-				return invalid("schema", "%v", err)
-			}
-			s.Output = kind
-		}
-	}
-	set(r.Binary, &s.Binary)
-	set(r.MaxEvents, &s.MaxEvents)
-	set(r.PreferredKiB, &s.PreferredKiB)
-	return nil
-}
-
 // applyDeadLetter takes a place that reads like the present one for it, signature, key and all.
 func applyDeadLetter(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if r.DeadLetter != nil && *r.DeadLetter != s.DeadLetter.String() {
@@ -180,17 +163,27 @@ func applyDeadLetter(r admin.SubscriptionRequest, s *topics.Settings) error {
 	return nil
 }
 
-func applyLimits(r admin.SubscriptionRequest, s *topics.Settings) error {
+// applyRest takes over what stands for itself.
+func applyRest(r admin.SubscriptionRequest, s *topics.Settings) (err error) {
+	if r.Schema != nil {
+		s.Output = ""
+		if *r.Schema != "" {
+			if s.Output, err = schema.ParseKind(*r.Schema); err != nil {
+				return invalid("schema", "%v", err)
+			}
+		}
+	}
 	if r.Expires != nil {
 		s.Expires = time.Time{}
 		if *r.Expires != "" {
-			at, err := time.Parse(time.RFC3339, *r.Expires)
-			if err != nil {
+			if s.Expires, err = time.Parse(time.RFC3339, *r.Expires); err != nil {
 				return invalid("expires", "%q is no time: write it like 2027-01-31T18:00:00Z", *r.Expires)
 			}
-			s.Expires = at
 		}
 	}
+	set(r.Binary, &s.Binary)
+	set(r.MaxEvents, &s.MaxEvents)
+	set(r.PreferredKiB, &s.PreferredKiB)
 	set(r.Concurrency, &s.Concurrency)
 	set(r.Rate, &s.Rate)
 	set(r.OrderBy, &s.OrderBy)
@@ -238,7 +231,11 @@ func duration(name string, given *string, field *time.Duration) error {
 	if given == nil {
 		return nil
 	}
-	d, err := spec.ParseWait(*given)
+	*field = 0
+	if *given == "" {
+		return nil
+	}
+	d, err := quantity.ParseSigned(*given)
 	if err != nil {
 		return invalid(name, "%v", err)
 	}

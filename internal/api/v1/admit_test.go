@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -61,7 +62,7 @@ func (y *yard) turnedAway(rt route, path string, status int, kind string) {
 		}
 		return
 	}
-	var p problem
+	var p admin.Problem
 	got.json(y.t, &p)
 	if p.Type != problemPrefix+kind || p.Detail == "" || p.Next == "" {
 		y.t.Errorf("%s %s answered %+v, want %s", rt.method, path, p, kind)
@@ -270,7 +271,7 @@ func TestListedAreTheHubsThatAGrantReaches(t *testing.T) {
 		{"a part of a hub", signed("orders/publishers/me", time.Hour), ""},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			var list struct{ Hubs []hubJSON }
+			var list struct{ Hubs []admin.Hub }
 			y.in(t).as(tt.authorization).want(200, "GET", "/api/v1/hubs", nil).json(t, &list)
 			var names []string
 			for _, h := range list.Hubs {

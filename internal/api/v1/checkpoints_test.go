@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -14,7 +16,7 @@ import (
 
 const checkpointsPath = "/api/v1/hubs/orders/groups/billing/checkpoints"
 
-func (y *yard) checkpoints() (list checkpointListJSON) {
+func (y *yard) checkpoints() (list admin.Checkpoints) {
 	y.t.Helper()
 	y.want(200, "GET", checkpointsPath, nil).json(y.t, &list)
 	return list
@@ -32,7 +34,7 @@ func TestCheckpointsAreListed(t *testing.T) {
 	if list.Hub != "orders" || list.Group != "billing" || list.HubCreated == "" || len(list.Checkpoints) != 1 {
 		t.Fatalf("got %+v", list)
 	}
-	if c := list.Checkpoints[0]; c.Partition != "0" || *c.Sequence != 1 || c.Offset != "1" || c.Epoch != 3 || c.Updated == "" {
+	if c := list.Checkpoints[0]; c.Partition != "0" || *c.Sequence != 1 || c.Offset != "1" || c.Epoch != 3 || c.Updated == nil {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -42,7 +44,7 @@ func TestCheckpointIsMoved(t *testing.T) {
 	y := newYard(t)
 	g, l, mine := y.owned(1)
 	y.refused(409, "owned", "PUT", checkpointsPath+"/0", `{"to":{"earliest":true}}`)
-	var m movedJSON
+	var m admin.Moved
 	y.want(200, "PUT", checkpointsPath+"/0", `{"to":{"earliest":true},"force":true}`).json(t, &m)
 	if *m.From.Sequence != 1 || *m.To.Sequence != -1 || m.To.Offset != "-1" {
 		t.Errorf("moved %+v", m)
@@ -57,7 +59,7 @@ func TestCheckpointIsMoved(t *testing.T) {
 		`{"to":{"latest":true}}`: 3, `{"to":{"sequence":2}}`: 2, `{"to":{"offset":"1"}}`: 1, `{"to":{"sequence":-1}}`: -1,
 		`{"to":{"time":"2100-01-01T00:00:00Z"}}`: 3, `{"to":{"time":"2001-01-01T00:00:00+02:00"}}`: -1,
 	} {
-		var m movedJSON
+		var m admin.Moved
 		y.want(200, "PUT", checkpointsPath+"/0", body).json(t, &m)
 		if list := y.checkpoints(); *m.To.Sequence != want || *list.Checkpoints[0].Sequence != want {
 			t.Errorf("%s moved to %+v, stored is %+v", body, m, list)
@@ -109,15 +111,15 @@ func TestCheckpointsAreExportedAndImported(t *testing.T) {
 	must(t, err)
 	other := "/api/v1/hubs/orders/groups/copy/checkpoints"
 	var answer struct {
-		DryRun bool        `json:"dryRun"`
-		Moved  []movedJSON `json:"moved"`
+		DryRun bool          `json:"dryRun"`
+		Moved  []admin.Moved `json:"moved"`
 	}
 	dry := strings.Replace(string(exported), "{", `{"dryRun":true,`, 1)
 	y.want(200, "POST", other, dry).json(t, &answer)
 	if !answer.DryRun || len(answer.Moved) != 1 || answer.Moved[0].From != nil || *answer.Moved[0].To.Sequence != 1 {
 		t.Errorf("dry run: %+v", answer)
 	}
-	var list checkpointListJSON
+	var list admin.Checkpoints
 	if y.want(200, "GET", other, nil).json(t, &list); len(list.Checkpoints) != 0 {
 		t.Errorf("the dry run wrote %+v", list)
 	}
@@ -156,10 +158,10 @@ func TestALargeImport(t *testing.T) {
 	y.hub("orders", broker.MaxPartitions)
 	_, err := y.broker.CreateGroup(t.Context(), "orders", "billing")
 	must(t, err)
-	q := checkpointListJSON{Hub: "ORDERS", Group: "billing"}
+	q := admin.Checkpoints{Hub: "ORDERS", Group: "billing"}
 	for i := range broker.MaxPartitions {
-		q.Checkpoints = append(q.Checkpoints, checkpointJSON{
-			Partition: fmt.Sprint(i), Offset: "-1", Sequence: new(int64(-1)), Epoch: 3, HubID: strings.Repeat("h", 100), Updated: "2026-11-15T08:00:00.000Z",
+		q.Checkpoints = append(q.Checkpoints, admin.Checkpoint{
+			Partition: fmt.Sprint(i), Offset: "-1", Sequence: new(int64(-1)), Epoch: 3, HubID: strings.Repeat("h", 100), Updated: &admin.Time{Time: time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)},
 		})
 	}
 	y.want(200, "POST", checkpointsPath, q)

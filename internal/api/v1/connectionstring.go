@@ -1,10 +1,11 @@
 package v1
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -26,20 +27,14 @@ func (e endpoint) connectionString(p access.Policy, key access.Key, hub string) 
 	return text.String()
 }
 
-// usualEndpoint is the one that fits the yard: plain for development, TLS otherwise; the
+// usual is the endpoint that fits the yard: plain for development, TLS otherwise; the
 // other where the yard has only that.
-func (d *Handler) usualEndpoint(r *http.Request) endpoint { return d.usual(r, d.cfg.Endpoint) }
-
 func (d *Handler) usual(r *http.Request, endpointOf func(*http.Request, bool) string) endpoint {
 	tls := !d.cfg.Access.Development()
 	if address := endpointOf(r, tls); address != "" {
 		return endpoint{address, tls}
 	}
 	return endpoint{endpointOf(r, !tls), !tls}
-}
-
-func (d *Handler) chooseEndpoint(r *http.Request) (endpoint, error) {
-	return d.choose(r, d.cfg.Endpoint, "AMQP listener")
 }
 
 // choose finds where a connection string leads among the listeners of one kind.
@@ -76,7 +71,7 @@ func (d *Handler) getConnectionString(w http.ResponseWriter, r *http.Request) er
 	default:
 		return badRequest("use blob=true or blob=false", "blob=%s says neither yes nor no", text)
 	}
-	key, err := parseKey(valueOr(query, "key", string(access.PrimaryKey)))
+	key, err := parseKey(cmp.Or(query.Get("key"), string(access.PrimaryKey)))
 	if err != nil {
 		return err
 	}
@@ -86,15 +81,15 @@ func (d *Handler) getConnectionString(w http.ResponseWriter, r *http.Request) er
 			return err
 		}
 	}
-	policy, err := d.nearestPolicy(hub.Name, valueOr(query, "policy", auth.RootPolicy))
+	policy, err := d.nearestPolicy(hub.Name, cmp.Or(query.Get("policy"), auth.RootPolicy))
 	if err != nil {
 		return err
 	}
-	at, err := d.chooseEndpoint(r)
+	at, err := d.choose(r, d.cfg.Endpoint, "AMQP listener")
 	if err != nil {
 		return err
 	}
-	return writeConnectionString(w, at.connectionString(policy, key, hub.Name))
+	return writeJSON(w, http.StatusOK, admin.ConnectionString{ConnectionString: at.connectionString(policy, key, hub.Name)})
 }
 
 func (d *Handler) nearestPolicy(hub, name string) (access.Policy, error) {
@@ -105,11 +100,4 @@ func (d *Handler) nearestPolicy(hub, name string) (access.Policy, error) {
 		}
 	}
 	return d.cfg.Access.Policy("", name)
-}
-
-func valueOr(query url.Values, name, otherwise string) string {
-	if value := query.Get(name); value != "" {
-		return value
-	}
-	return otherwise
 }

@@ -1,12 +1,14 @@
 package v1
 
 import (
+	"cmp"
 	"encoding/base64"
-	"github.com/eventyard/eventyard/internal/api/frame"
 	"net/http"
 	"path"
 	"strings"
 
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
@@ -15,10 +17,10 @@ import (
 // those of the root policy, so there is no policy and no hub to choose.
 func (d *Handler) getBlobConnectionString(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	if query.Get("hub") != "" || valueOr(query, "policy", auth.RootPolicy) != auth.RootPolicy {
+	if query.Get("hub") != "" || cmp.Or(query.Get("policy"), auth.RootPolicy) != auth.RootPolicy {
 		return badRequest("leave out hub and policy", "the blob account is the whole yard's, and has the keys of %s", auth.RootPolicy)
 	}
-	which, err := parseKey(valueOr(query, "key", string(access.PrimaryKey)))
+	which, err := parseKey(cmp.Or(query.Get("key"), string(access.PrimaryKey)))
 	if err != nil {
 		return err
 	}
@@ -41,18 +43,9 @@ func (d *Handler) getBlobConnectionString(w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return err
 	}
-	return writeConnectionString(w, at.blobConnectionString(key))
-}
-
-// blobConnectionString writes one; the account's name ends the address.
-func (e endpoint) blobConnectionString(key string) string {
-	scheme, _, _ := strings.Cut(e.address, "://")
-	return "DefaultEndpointsProtocol=" + scheme + ";AccountName=" + path.Base(e.address) +
-		";AccountKey=" + key + ";BlobEndpoint=" + e.address + ";"
-}
-
-func writeConnectionString(w http.ResponseWriter, text string) error {
-	return writeJSON(w, http.StatusOK, struct {
-		ConnectionString string `json:"connectionString"`
-	}{text})
+	scheme, _, _ := strings.Cut(at.address, "://")
+	return writeJSON(w, http.StatusOK, admin.ConnectionString{
+		ConnectionString: "DefaultEndpointsProtocol=" + scheme + ";AccountName=" + path.Base(at.address) + // which the account's name ends
+			";AccountKey=" + key + ";BlobEndpoint=" + at.address + ";",
+	})
 }

@@ -1,14 +1,14 @@
 package v1
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
-	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -83,7 +83,7 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	if age, err := parseAge(text); err == nil {
+	if age, err := quantity.ParseSigned(text); err == nil {
 		return now.Add(-age), nil
 	}
 	return time.Time{}, badRequest("write a time like 2026-01-31T18:00:00Z, or how long ago it was, like 2h", "%.64q is no time", text)
@@ -94,8 +94,8 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 func showLetter(l *deadletter.Letter, s *topics.Subscription) admin.DeadLetter {
 	shown := admin.DeadLetter{
 		Number: l.Number, Reason: l.Reason, Attempts: l.Attempts, Outcome: string(l.LastOutcome), Status: l.LastStatus,
-		Published: l.Published.UTC(), LastAttempt: subscribe.TimeIfAny(l.LastAttempt), Died: l.Died.UTC(), Written: l.Written,
-		Redriven: subscribe.TimeIfAny(l.Redriven), Redrives: l.Redrives,
+		Published: l.Published.UTC(), LastAttempt: spec.TimeIfAny(l.LastAttempt), Died: l.Died.UTC(), Written: l.Written,
+		Redriven: spec.TimeIfAny(l.Redriven), Redrives: l.Redrives,
 	}
 	var e schema.Envelope
 	if err := e.Scan(l.Form, l.Delivery.Event); err != nil {
@@ -103,20 +103,14 @@ func showLetter(l *deadletter.Letter, s *topics.Subscription) admin.DeadLetter {
 	}
 	shown.EventID, shown.EventType, shown.Subject = string(e.ID), string(e.Type), string(e.Subject)
 	if s != nil {
-		shown.Event = showEvent(&e, s)
+		e.Topic = s.Resource
+		body, err := schema.AppendEvent(nil, &e, s.Output)
+		if err != nil {
+			body = e.Raw // as it is stored, where the subscription asks by now for a schema that cannot have it
+		}
+		shown.Event = body
 	}
 	return shown
-}
-
-// showEvent gives an event as it would have been delivered or, where the subscription asks for
-// another schema by now that cannot have it, as it is stored.
-func showEvent(e *schema.Envelope, s *topics.Subscription) json.RawMessage {
-	e.Topic = s.Resource
-	body, err := schema.AppendEvent(nil, e, s.Output)
-	if err != nil {
-		return e.Raw
-	}
-	return body
 }
 
 func (d *Handler) getDeadLetter(w http.ResponseWriter, r *http.Request) error {
@@ -129,10 +123,7 @@ func (d *Handler) getDeadLetter(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("use a number from the list", "%.64q is no dead letter's number", r.PathValue("number"))
 	}
 	letter, err := d.cfg.Grid.Dead.Get(r.Context(), s.ID, number)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, showLetter(&letter, &s))
+	return answer(w, showLetter(&letter, &s), err)
 }
 
 func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
@@ -157,13 +148,10 @@ func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	query.From, query.Limit = q.From, q.Max
-	done, err := d.cfg.Grid.Dead.Redrive(r.Context(), s.ID, query, deadletter.RedriveOptions{Rate: q.Rate, Force: q.Force, Dry: q.DryRun})
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, admin.Redriven{
-		Redriven: done.Count, Skipped: done.Skipped, Next: done.Next, Until: done.Until.UTC().Format(time.RFC3339Nano), DryRun: q.DryRun,
-	})
+	redriven, err := d.cfg.Grid.Dead.Redrive(r.Context(), s.ID, query, deadletter.RedriveOptions{Rate: q.Rate, Force: q.Force, Dry: q.DryRun})
+	return answer(w, admin.Redriven{
+		Redriven: redriven.Count, Skipped: redriven.Skipped, Next: redriven.Next, Until: redriven.Until.UTC().Format(time.RFC3339Nano), DryRun: q.DryRun,
+	}, err)
 }
 
 func (d *Handler) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error {
@@ -180,8 +168,5 @@ func (d *Handler) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	n, err := d.cfg.Grid.Dead.Purge(r.Context(), s.ID, query)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, map[string]int{"purged": n})
+	return answer(w, admin.Purged{Purged: n}, err)
 }

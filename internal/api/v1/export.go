@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -37,7 +38,13 @@ func (d *Handler) export(w http.ResponseWriter, r *http.Request, q hubQuery) err
 		}
 	}
 	if x.damages > 0 {
-		x.breakOff(ctx, x.incomplete())
+		x.breakOff(ctx, &frame.Refusal{
+			Status: http.StatusInternalServerError,
+			Code:   "damaged-events",
+			Title:  "Stored events are damaged",
+			Detail: fmt.Sprintf("%d stretches of events cannot be read and are left out; all others were given", x.damages),
+			Next:   "the lines with a problem and a partition say which",
+		})
 	}
 	_ = x.out.flush() // who is gone needs no rest
 	return nil
@@ -86,7 +93,9 @@ func (x *export) partition(ctx context.Context, id string, last eventlog.Sequenc
 		if !ok {
 			return err
 		}
-		if err := x.reportDamage(id, err); err != nil {
+		x.damages++
+		x.handler.logOurs("reading a hub met damage", err, "hub", x.hub, "partition", id)
+		if err := x.report(admin.ProblemLine{Problem: problemOf(judge(err)), Partition: id}); err != nil {
 			return err
 		}
 		if damage.Next <= lost || damage.Next > last {
@@ -160,36 +169,12 @@ func (x *export) line(line []byte) error {
 	return nil
 }
 
-// problemLine is a line in the place of events that cannot be given. partition is that
-// of damaged events; the line that ends an answer has none.
-type problemLine struct {
-	Problem   problem `json:"problem"`
-	Partition string  `json:"partition,omitempty"`
-}
-
-func (x *export) report(l problemLine) error {
+func (x *export) report(l admin.ProblemLine) error {
 	line, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("encode problem: %w", err)
 	}
 	return x.line(line)
-}
-
-func (x *export) reportDamage(id string, err error) error {
-	x.damages++
-	x.handler.logOurs("reading a hub met damage", err, "hub", x.hub, "partition", id)
-	return x.report(problemLine{Problem: problemOf(judge(err)), Partition: id})
-}
-
-// incomplete is how an answer ends that could not give all.
-func (x *export) incomplete() error {
-	return &frame.Refusal{
-		Status: http.StatusInternalServerError,
-		Code:   "damaged-events",
-		Title:  "Stored events are damaged",
-		Detail: fmt.Sprintf("%d stretches of events cannot be read and are left out; all others were given", x.damages),
-		Next:   "the lines with a problem and a partition say which",
-	}
 }
 
 // breakOff ends an answer that is not whole. The status has been sent long ago, so the
@@ -205,7 +190,7 @@ func (x *export) breakOff(ctx context.Context, err error) {
 	if !as[*frame.Refusal](err) { // damage has been logged where it was met
 		x.handler.logOurs("reading a hub broke off", err, "hub", x.hub)
 	}
-	if x.report(problemLine{Problem: problemOf(judge(err))}) == nil {
+	if x.report(admin.ProblemLine{Problem: problemOf(judge(err))}) == nil {
 		_ = x.out.flush()
 	}
 	panic(http.ErrAbortHandler)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -208,7 +209,7 @@ func TestLinesGoOnBehindDamage(t *testing.T) {
 func checkDamageLines(t *testing.T, all string, resume bool) {
 	t.Helper()
 	split := strings.Split(strings.TrimSpace(all), "\n")
-	var reported, end problemLine
+	var reported, end admin.ProblemLine
 	must(t, json.Unmarshal([]byte(split[2]), &reported))
 	must(t, json.Unmarshal([]byte(split[len(split)-1]), &end))
 	for _, line := range []string{split[2], split[len(split)-1]} {

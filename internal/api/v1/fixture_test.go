@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -210,10 +211,10 @@ func (y *yard) want(status int, method, path string, body any, header ...string)
 }
 
 // refused sends a request and insists on a problem of this kind that says what next.
-func (y *yard) refused(status int, kind, method, path string, body any, header ...string) problem {
+func (y *yard) refused(status int, kind, method, path string, body any, header ...string) admin.Problem {
 	y.t.Helper()
 	got := y.want(status, method, path, body, header...)
-	var p problem
+	var p admin.Problem
 	got.json(y.t, &p)
 	if !bytes.HasSuffix([]byte(got.body), []byte("}\n")) {
 		y.t.Errorf("the problem does not end its line: %q", got.body)

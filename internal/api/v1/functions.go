@@ -47,31 +47,9 @@ var (
 	_ Poison    = (*box.Box)(nil)
 )
 
-// withFunctions is for routes that need the runner, which a listener may do without.
-func (d *Handler) withFunctions(serve handler) handler {
-	if d.cfg.Functions != nil && d.cfg.Poison != nil && d.cfg.Notices != nil {
-		return serve
-	}
-	return func(http.ResponseWriter, *http.Request) error {
-		return &frame.Refusal{
-			Status: http.StatusNotImplemented, Code: "no-functions", Title: "This yard runs no functions",
-			Detail: "functions and circuits are not served here", Next: "ask another yard",
-		}
-	}
-}
-
 func (d *Handler) listFunctions(w http.ResponseWriter, r *http.Request) error {
 	all, err := d.cfg.Functions.List(r.Context())
-	if err != nil {
-		return err
-	}
-	list := struct {
-		Functions []admin.Function `json:"functions"`
-	}{make([]admin.Function, len(all))}
-	for i, f := range all {
-		list.Functions[i] = define.Show(f)
-	}
-	return writeJSON(w, http.StatusOK, list)
+	return answerList(w, "functions", all, define.Show, err)
 }
 
 func (d *Handler) createFunction(w http.ResponseWriter, r *http.Request) error {
@@ -87,16 +65,12 @@ func (d *Handler) createFunction(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", "/api/v1/functions/"+url.PathEscape(f.Name))
-	return writeJSON(w, http.StatusCreated, define.Show(f))
+	return created(w, "functions/"+url.PathEscape(f.Name), define.Show(f))
 }
 
 func (d *Handler) getFunction(w http.ResponseWriter, r *http.Request) error {
 	f, err := d.cfg.Functions.Show(r.Context(), r.PathValue("function"))
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, define.Show(f))
+	return answer(w, define.Show(f), err)
 }
 
 // updateFunction changes what is given. Hub and group are what a function is: its checkpoints and its circuit are theirs.
@@ -109,18 +83,11 @@ func (d *Handler) updateFunction(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("create another function, and delete this one", "name, hub and group of a function cannot be changed")
 	}
 	f, err := d.cfg.Functions.Update(r.Context(), r.PathValue("function"), func(d *runner.Definition) error { return define.Apply(q, d) })
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, define.Show(f))
+	return answer(w, define.Show(f), err)
 }
 
 func (d *Handler) deleteFunction(w http.ResponseWriter, r *http.Request) error {
-	if err := d.cfg.Functions.Delete(r.Context(), r.PathValue("function")); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return done(w, d.cfg.Functions.Delete(r.Context(), r.PathValue("function")))
 }
 
 func (d *Handler) pauseFunction(w http.ResponseWriter, r *http.Request) error {
@@ -129,18 +96,12 @@ func (d *Handler) pauseFunction(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f, err := d.cfg.Functions.Pause(r.Context(), r.PathValue("function"), operator(r), q.Reason)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, define.Show(f))
+	return answer(w, define.Show(f), err)
 }
 
 func (d *Handler) resumeFunction(w http.ResponseWriter, r *http.Request) error {
 	f, err := d.cfg.Functions.ResumeFunction(r.Context(), r.PathValue("function"), operator(r))
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, define.Show(f))
+	return answer(w, define.Show(f), err)
 }
 
 // operator names who asks, for others to see who it was.
@@ -148,36 +109,24 @@ func operator(r *http.Request) string { return "operator (" + grantOf(r).Holder 
 
 func (d *Handler) listCircuits(w http.ResponseWriter, r *http.Request) error {
 	all, err := d.cfg.Functions.ListCircuits(r.Context())
-	if err != nil {
-		return err
-	}
-	list := struct {
-		Circuits []admin.Circuit `json:"circuits"`
-	}{make([]admin.Circuit, len(all))}
-	for i, c := range all {
-		list.Circuits[i] = define.ShowCircuit(c)
-	}
-	return writeJSON(w, http.StatusOK, list)
+	return answerList(w, "circuits", all, define.ShowCircuit, err)
 }
 
 func (d *Handler) getCircuit(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	c, err := d.cfg.Functions.ShowCircuit(r.Context(), query.Get("hub"), query.Get("group"), r.PathValue("function"))
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, define.ShowCircuit(c))
+	return answer(w, define.ShowCircuit(c), err)
 }
 
 func (d *Handler) openCircuit(w http.ResponseWriter, r *http.Request) error {
-	return d.changeCircuit(w, r, d.cfg.Functions.OpenCircuit)
+	return changeCircuit(w, r, d.cfg.Functions.OpenCircuit)
 }
 
 func (d *Handler) closeCircuit(w http.ResponseWriter, r *http.Request) error {
-	return d.changeCircuit(w, r, d.cfg.Functions.CloseCircuit)
+	return changeCircuit(w, r, d.cfg.Functions.CloseCircuit)
 }
 
-func (d *Handler) changeCircuit(w http.ResponseWriter, r *http.Request,
+func changeCircuit(w http.ResponseWriter, r *http.Request,
 	change func(ctx context.Context, hub, group, function, by, reason string) (runner.Circuit, error)) error {
 	var q admin.CircuitRequest
 	if err := readJSON(r, &q); err != nil {
@@ -185,26 +134,21 @@ func (d *Handler) changeCircuit(w http.ResponseWriter, r *http.Request,
 	}
 	query := r.URL.Query()
 	c, err := change(r.Context(), query.Get("hub"), query.Get("group"), r.PathValue("function"), operator(r), q.Reason)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, define.ShowCircuit(c))
+	return answer(w, define.ShowCircuit(c), err)
 }
 
 // testNotice sends a notice now, so that the settings of mail are tried before they are needed.
 func (d *Handler) testNotice(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Target string `json:"target"`
-	}
+	var q admin.NoticeTest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
-	if err := d.cfg.Notices.Test(r.Context(), q.Target); err != nil {
-		return &frame.Refusal{
+	err := d.cfg.Notices.Test(r.Context(), q.Target)
+	if err != nil {
+		err = &frame.Refusal{
 			Status: http.StatusUnprocessableEntity, Code: "notice-failed", Title: "The notice could not be sent",
 			Detail: err.Error(), Next: "look at the target, and at the settings notify.smtp of the yard (eventyard config doc)",
 		}
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return done(w, err)
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -63,16 +62,3 @@ var (
 	_ Delivery    = (*delivery.Service)(nil)
 	_ DeadLetters = (*deadletter.Service)(nil)
 )
-
-// withGrid is for routes that need the grid, which a listener may do without.
-func (d *Handler) withGrid(serve handler) handler {
-	if d.cfg.Grid != nil {
-		return serve
-	}
-	return func(http.ResponseWriter, *http.Request) error {
-		return &frame.Refusal{
-			Status: http.StatusNotImplemented, Code: "no-grid", Title: "This yard has no grid",
-			Detail: "topics and subscriptions are not served here", Next: "ask another yard",
-		}
-	}
-}

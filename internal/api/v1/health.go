@@ -2,17 +2,15 @@ package v1
 
 import (
 	"fmt"
-	"github.com/eventyard/eventyard/internal/api/frame"
 	"net/http"
-)
 
-type statusJSON struct {
-	Status string `json:"status"`
-}
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/frame"
+)
 
 // healthy says that the process is alive and answers, nothing more.
 func (d *Handler) healthy(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, statusJSON{Status: "healthy"})
+	return writeJSON(w, http.StatusOK, map[string]string{"status": "healthy"})
 }
 
 // ready says whether requests may be sent here: not before start is done, and not
@@ -30,21 +28,12 @@ func (d *Handler) ready(w http.ResponseWriter, _ *http.Request) error {
 			Next:   "ask again in a moment",
 		}
 	}
-	return writeJSON(w, http.StatusOK, statusJSON{Status: "ready"})
-}
-
-type infoJSON struct {
-	Name      string            `json:"name"`
-	Version   string            `json:"version"`
-	Namespace string            `json:"namespace"`
-	Engine    string            `json:"engine"`
-	Listeners map[string]string `json:"doors,omitempty"`
-	OpenAPI   string            `json:"openapi"`
+	return writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
 // info says who answers here.
 func (d *Handler) info(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, infoJSON{
+	return writeJSON(w, http.StatusOK, admin.Info{
 		Name:      "eventyard",
 		Version:   d.cfg.Version,
 		Namespace: d.cfg.Broker.Namespace(),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -36,7 +37,7 @@ func TestInfo(t *testing.T) {
 	y := newYard(t, func(c *Config) {
 		c.Listeners = func() map[string]string { return map[string]string{"http": "127.0.0.1:8080"} }
 	})
-	var got infoJSON
+	var got admin.Info
 	y.want(200, "GET", "/api/v1", nil).json(t, &got)
 	if got.Name != "eventyard" || got.Version != "1.2.3" || got.Namespace != "eventyard" || got.Engine != "disk" || got.Listeners["http"] != "127.0.0.1:8080" {
 		t.Errorf("got %+v", got)

@@ -8,11 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
@@ -23,81 +24,24 @@ const maxManagementBytes = 64 << 10
 // timeFormat writes times the way the log keeps them: in whole milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-type hubJSON struct {
-	Name         string        `json:"name"`
-	Partitions   int           `json:"partitions"`
-	PartitionIDs []string      `json:"partitionIds"`
-	Created      string        `json:"created"`
-	Retention    retentionJSON `json:"retention"`
-	Groups       []string      `json:"groups"`
-}
-
-type retentionJSON struct {
-	Age   string `json:"age"`
-	Bytes int64  `json:"bytes"`
-}
-
-// hubRequest is the body that creates or changes a hub.
-type hubRequest struct {
-	Name       string            `json:"name"`
-	Partitions *int              `json:"partitions"`
-	Retention  *retentionRequest `json:"retention"`
-}
-
-type retentionRequest struct {
-	Age   *string `json:"age"`
-	Bytes *int64  `json:"bytes"`
-}
-
-// read gives what the request sets, nil for what it does not.
-func (q *retentionRequest) read() (age *time.Duration, bytes *int64, err error) {
+// readRetention gives what a request sets, nil for what it does not.
+func readRetention(q *admin.RetentionRequest) (age *time.Duration, bytes *int64, err error) {
 	if q == nil {
 		return nil, nil, nil
 	}
 	if q.Age != nil {
-		parsed, err := parseAge(*q.Age)
+		parsed, err := quantity.ParseSigned(*q.Age)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, badRequest(`write it like "168h", "90m" or "7d"; "0s" keeps for ever`, "retention age %q is no duration", *q.Age)
 		}
 		age = &parsed
 	}
 	return age, q.Bytes, nil
 }
 
-// overDefault gives the retention of a new hub.
-func (q *retentionRequest) overDefault() (*broker.Retention, error) {
-	age, bytes, err := q.read()
-	retention := broker.Retention{Age: broker.DefaultRetentionAge}
-	if age != nil {
-		retention.Age = *age
-	}
-	if bytes != nil {
-		retention.Bytes = *bytes
-	}
-	return &retention, err
-}
-
-// parseAge reads a Go duration, or whole days as in "7d".
-func parseAge(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.ParseInt(days, 10, 32)
-		if age := time.Duration(n) * 24 * time.Hour; err == nil && age/(24*time.Hour) == time.Duration(n) {
-			return age, nil
-		}
-	}
-	age, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, badRequest(`write it like "168h", "90m" or "7d"; "0s" keeps for ever`, "retention age %q is no duration", s)
-	}
-	return age, nil
-}
-
 // listHubs shows the hubs that the request's grant reaches.
 func (d *Handler) listHubs(w http.ResponseWriter, r *http.Request) error {
-	grant, now := grantOf(r), time.Now()
-	list := struct {
-		Hubs []hubJSON `json:"hubs"`
-	}{Hubs: []hubJSON{}}
+	grant, now, hubs := grantOf(r), time.Now(), []admin.Hub{}
 	for _, hub := range d.cfg.Broker.Hubs() {
 		if !grant.Allows(auth.At(hub.Name), 0, now) {
 			continue
@@ -109,17 +53,17 @@ func (d *Handler) listHubs(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		list.Hubs = append(list.Hubs, shown)
+		hubs = append(hubs, shown)
 	}
-	return writeJSON(w, http.StatusOK, list)
+	return writeJSON(w, http.StatusOK, map[string][]admin.Hub{"hubs": hubs})
 }
 
 func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
-	var q hubRequest
+	var q admin.HubRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
-	cfg := broker.HubConfig{Name: q.Name}
+	cfg := broker.HubConfig{Name: q.Name, Retention: &broker.Retention{Age: broker.DefaultRetentionAge}}
 	if q.Partitions != nil {
 		// The broker takes zero for "as usual"; whoever writes a 0 means it.
 		if *q.Partitions == 0 {
@@ -127,16 +71,25 @@ func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 		}
 		cfg.Partitions = *q.Partitions
 	}
-	var err error
-	if cfg.Retention, err = q.Retention.overDefault(); err != nil {
+	age, bytes, err := readRetention(q.Retention)
+	if err != nil {
 		return err
+	}
+	if age != nil {
+		cfg.Retention.Age = *age
+	}
+	if bytes != nil {
+		cfg.Retention.Bytes = *bytes
 	}
 	hub, err := d.cfg.Broker.CreateHub(r.Context(), cfg)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", "/api/v1/hubs/"+url.PathEscape(hub.Name))
-	return d.answerHub(w, r, http.StatusCreated, hub)
+	shown, err := d.showHub(r.Context(), hub)
+	if err != nil {
+		return err
+	}
+	return created(w, "hubs/"+url.PathEscape(hub.Name), shown)
 }
 
 func (d *Handler) getHub(w http.ResponseWriter, r *http.Request) error {
@@ -144,11 +97,12 @@ func (d *Handler) getHub(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.answerHub(w, r, http.StatusOK, hub)
+	shown, err := d.showHub(r.Context(), hub)
+	return answer(w, shown, err)
 }
 
 func (d *Handler) updateHub(w http.ResponseWriter, r *http.Request) error {
-	var q hubRequest
+	var q admin.HubRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -160,48 +114,42 @@ func (d *Handler) updateHub(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("create another hub instead", "hub %q cannot be renamed to %q", hub.Name, q.Name)
 	}
 	change := broker.HubChange{Partitions: q.Partitions}
-	if change.Age, change.Bytes, err = q.Retention.read(); err != nil {
+	if change.Age, change.Bytes, err = readRetention(q.Retention); err != nil {
 		return err
 	}
 	if hub, err = d.cfg.Broker.UpdateHub(r.Context(), hub.Name, change); err != nil {
 		return err
 	}
-	return d.answerHub(w, r, http.StatusOK, hub)
+	shown, err := d.showHub(r.Context(), hub)
+	return answer(w, shown, err)
 }
 
 func (d *Handler) deleteHub(w http.ResponseWriter, r *http.Request) error {
-	if err := d.cfg.Broker.DeleteHub(r.Context(), r.PathValue("hub")); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return done(w, d.cfg.Broker.DeleteHub(r.Context(), r.PathValue("hub")))
 }
 
-func (d *Handler) answerHub(w http.ResponseWriter, r *http.Request, status int, hub broker.Hub) error {
-	shown, err := d.showHub(r.Context(), hub)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, status, shown)
-}
-
-func (d *Handler) showHub(ctx context.Context, hub broker.Hub) (hubJSON, error) {
+func (d *Handler) showHub(ctx context.Context, hub broker.Hub) (admin.Hub, error) {
 	groups, err := d.cfg.Broker.Groups(ctx, hub.Name)
-	if err != nil {
-		return hubJSON{}, err
-	}
-	shown := hubJSON{
+	shown := admin.Hub{
 		Name:         hub.Name,
 		Partitions:   hub.Partitions,
 		PartitionIDs: hub.PartitionIDs(),
-		Created:      showTime(hub.Created),
-		Retention:    retentionJSON{Age: hub.Retention.Age.String(), Bytes: hub.Retention.Bytes},
+		Created:      admin.Time{Time: hub.Created},
+		Retention:    admin.Retention{Age: hub.Retention.Age.String(), Bytes: hub.Retention.Bytes},
 		Groups:       make([]string, len(groups)),
 	}
 	for i, g := range groups {
 		shown.Groups[i] = g.Name
 	}
-	return shown, nil
+	return shown, err
+}
+
+// showTimeIfAny is nil for the zero time.
+func showTimeIfAny(t time.Time) *admin.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &admin.Time{Time: t}
 }
 
 func showTime(t time.Time) string { return t.UTC().Format(timeFormat) }
@@ -242,6 +190,9 @@ func notJSON(err error) error {
 		return badRequest(next, "the body is empty, and JSON is wanted")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badRequest(next, "the body ends in the middle of its JSON")
+	}
+	if e, ok := errors.AsType[*time.ParseError](err); ok {
+		return badRequest("write the time like 2026-01-02T15:04:05Z", "%.64q is no time", strings.Trim(e.Value, `"`))
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return badRequest(next, "field %q cannot be a JSON %s", e.Field, e.Value)

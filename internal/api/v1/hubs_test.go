@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/google/go-cmp/cmp"
@@ -14,25 +15,25 @@ import (
 func TestCreateHub(t *testing.T) {
 	tests := []struct {
 		what, body string
-		want       hubJSON
+		want       admin.Hub
 	}{
 		{"as usual", `{"name":"Orders"}`,
-			hubJSON{Name: "Orders", Partitions: 4, PartitionIDs: []string{"0", "1", "2", "3"}, Retention: retentionJSON{Age: "168h0m0s"}}},
+			admin.Hub{Name: "Orders", Partitions: 4, PartitionIDs: []string{"0", "1", "2", "3"}, Retention: admin.Retention{Age: "168h0m0s"}}},
 		{"with partitions and an age", `{"name":"Orders","partitions":2,"retention":{"age":"90m"}}`,
-			hubJSON{Name: "Orders", Partitions: 2, PartitionIDs: []string{"0", "1"}, Retention: retentionJSON{Age: "1h30m0s"}}},
+			admin.Hub{Name: "Orders", Partitions: 2, PartitionIDs: []string{"0", "1"}, Retention: admin.Retention{Age: "1h30m0s"}}},
 		{"a size leaves the usual age", `{"name":"Orders","partitions":1,"retention":{"bytes":1000}}`,
-			hubJSON{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: retentionJSON{Age: "168h0m0s", Bytes: 1000}}},
+			admin.Hub{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: admin.Retention{Age: "168h0m0s", Bytes: 1000}}},
 		{"days, and for ever", `{"name":"Orders","partitions":1,"retention":{"age":"0s","bytes":0}}`,
-			hubJSON{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: retentionJSON{Age: "0s"}}},
+			admin.Hub{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: admin.Retention{Age: "0s"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
 			made := y.want(201, "POST", "/api/v1/hubs", tt.body)
-			var got, found hubJSON
+			var got, found admin.Hub
 			made.json(t, &got)
-			if _, err := time.Parse(timeFormat, got.Created); err != nil {
-				t.Error(err)
+			if created := `"created":"` + showTime(got.Created.Time) + `"`; !strings.Contains(string(made.body), created) {
+				t.Errorf("there is no %s in %s", created, made.body) // times have milliseconds, and exactly these
 			}
 			tt.want.Created, tt.want.Groups = got.Created, []string{"$Default"}
 			testkit.Diff(t, tt.want, got)
@@ -92,10 +93,10 @@ func TestFindAndListHubs(t *testing.T) {
 	y := newYard(t)
 	y.hub("shop/Orders", 1)
 	y.hub("Alarms", 1)
-	var one hubJSON
+	var one admin.Hub
 	y.want(200, "GET", "/api/v1/hubs/SHOP%2Forders", nil).json(t, &one)
 	testkit.Equal(t, one.Name, "shop/Orders", "found")
-	var list struct{ Hubs []hubJSON }
+	var list struct{ Hubs []admin.Hub }
 	y.want(200, "GET", "/api/v1/hubs", nil).json(t, &list)
 	var names []string
 	for _, h := range list.Hubs {
@@ -112,14 +113,14 @@ func TestChangeRetention(t *testing.T) {
 	y.hub("orders", 1)
 	steps := []struct {
 		body string
-		want retentionJSON
+		want admin.Retention
 	}{
-		{`{"retention":{"bytes":5000}}`, retentionJSON{Age: "168h0m0s", Bytes: 5000}},
-		{`{"retention":{"age":"2d"},"partitions":1,"name":"ORDERS"}`, retentionJSON{Age: "48h0m0s", Bytes: 5000}},
-		{`{}`, retentionJSON{Age: "48h0m0s", Bytes: 5000}},
+		{`{"retention":{"bytes":5000}}`, admin.Retention{Age: "168h0m0s", Bytes: 5000}},
+		{`{"retention":{"age":"2d"},"partitions":1,"name":"ORDERS"}`, admin.Retention{Age: "48h0m0s", Bytes: 5000}},
+		{`{}`, admin.Retention{Age: "48h0m0s", Bytes: 5000}},
 	}
 	for _, s := range steps {
-		var got hubJSON
+		var got admin.Hub
 		y.want(200, "PATCH", "/api/v1/hubs/orders", s.body).json(t, &got)
 		testkit.Equal(t, got.Retention, s.want, "%s made", s.body)
 	}
@@ -143,14 +144,14 @@ func TestGroups(t *testing.T) {
 	y.refused(400, "invalid-name", "POST", groups, `{"name":"no good"}`)
 	y.refused(404, "not-found", "POST", "/api/v1/hubs/nowhere/groups", `{"name":"a"}`)
 
-	var list struct{ Groups []groupJSON }
+	var list struct{ Groups []admin.Group }
 	y.want(200, "GET", groups, nil).json(t, &list)
 	var names []string
 	for _, g := range list.Groups {
 		names = append(names, g.Name)
 	}
 	testkit.Slices(t, names, []string{"$Default", "Billing", "billing"}, "listed")
-	var one groupJSON
+	var one admin.Group
 	y.want(200, "GET", groups+"/$DEFAULT", nil).json(t, &one)
 	testkit.Equal(t, one.Name, "$Default", "found")
 	y.refused(409, "default-group", "DELETE", groups+"/$default", nil)
@@ -166,7 +167,7 @@ func TestPartitionInformation(t *testing.T) {
 	y.hub("orders", 2)
 	y.send("orders", "1", "a", "b", "c")
 
-	var list struct{ Partitions []partitionJSON }
+	var list struct{ Partitions []admin.Partition }
 	y.want(200, "GET", "/api/v1/hubs/orders/partitions", nil).json(t, &list)
 	testkit.MustEqual(t, len(list.Partitions), 2, "listed partitions")
 	fresh, used := list.Partitions[0], list.Partitions[1]
@@ -177,10 +178,10 @@ func TestPartitionInformation(t *testing.T) {
 		t.Errorf("a partition with three events is %+v", used)
 	}
 	events := y.page("orders", "1", "from=2").Events
-	if len(events) != 1 || events[0].Enqueued != *used.LastEnqueued {
+	if len(events) != 1 || events[0].Enqueued != showTime(used.LastEnqueued.Time) {
 		t.Errorf("the last event was enqueued at %v, the partition says %s", events, *used.LastEnqueued)
 	}
-	var one partitionJSON
+	var one admin.Partition
 	y.want(200, "GET", "/api/v1/hubs/ORDERS/partitions/1", nil).json(t, &one)
 	testkit.Equal(t, one.Last, 2, "alone it is %+v", one)
 	y.refused(404, "not-found", "GET", "/api/v1/hubs/orders/partitions/2", nil)

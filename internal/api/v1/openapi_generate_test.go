@@ -63,27 +63,41 @@ type component struct {
 }
 
 var components = []component{
+	{name: "Info", of: reflect.TypeFor[admin.Info]()},
 	{name: "Hub", of: reflect.TypeFor[admin.Hub](), rows: spec.Hub},
 	{name: "HubList", of: reflect.TypeFor[admin.Hub](), list: "hubs"},
 	{name: "HubRequest", of: reflect.TypeFor[admin.HubRequest](), rows: spec.Hub, request: true},
 	{name: "Retention", of: reflect.TypeFor[admin.Retention](), rows: spec.Hub, prefix: "retention."},
 	{name: "RetentionRequest", of: reflect.TypeFor[admin.RetentionRequest](), rows: spec.Hub, prefix: "retention.", request: true},
+	{name: "HubChange", of: reflect.TypeFor[admin.HubRequest]()},
 	{name: "Group", of: reflect.TypeFor[admin.Group]()},
 	{name: "GroupList", of: reflect.TypeFor[admin.Group](), list: "groups"},
+	{name: "GroupRequest", of: reflect.TypeFor[admin.GroupRequest]()},
 	{name: "Checkpoint", of: reflect.TypeFor[admin.Checkpoint]()},
+	{name: "CheckpointList", of: reflect.TypeFor[admin.Checkpoints]()},
+	{name: "CheckpointImport", of: reflect.TypeFor[admin.CheckpointImport]()},
+	{name: "CheckpointTarget", of: reflect.TypeFor[admin.Target]()},
+	{name: "CheckpointMove", of: reflect.TypeFor[admin.CheckpointMove]()},
 	{name: "Moved", of: reflect.TypeFor[admin.Moved]()},
+	{name: "MovedList", of: reflect.TypeFor[admin.MovedList]()},
 	{name: "OwnedPartition", of: reflect.TypeFor[admin.OwnedPartition]()},
 	{name: "Instance", of: reflect.TypeFor[admin.Instance]()},
 	{name: "Ownership", of: reflect.TypeFor[admin.Ownership]()},
 	{name: "Partition", of: reflect.TypeFor[admin.Partition]()},
 	{name: "PartitionList", of: reflect.TypeFor[admin.Partition](), list: "partitions"},
 	{name: "Sent", of: reflect.TypeFor[admin.Sent]()},
+	{name: "End", of: reflect.TypeFor[endJSON]()},
 	{name: "Policy", of: reflect.TypeFor[admin.Policy](), rows: spec.Policy},
 	{name: "PolicyList", of: reflect.TypeFor[admin.Policy](), list: "policies"},
 	{name: "PolicyRequest", of: reflect.TypeFor[admin.PolicyRequest](), rows: spec.Policy, request: true},
+	{name: "KeyChoice", of: reflect.TypeFor[admin.KeyChoice]()},
+	{name: "ConnectionString", of: reflect.TypeFor[admin.ConnectionString]()},
+	{name: "Problem", of: reflect.TypeFor[admin.Problem]()},
+	{name: "ProblemLine", of: reflect.TypeFor[admin.ProblemLine]()},
 	{name: "Topic", of: reflect.TypeFor[admin.Topic](), rows: spec.Topic},
 	{name: "TopicList", of: reflect.TypeFor[admin.Topic](), list: "topics"},
 	{name: "TopicRequest", of: reflect.TypeFor[admin.TopicRequest](), rows: spec.Topic, request: true},
+	{name: "TopicKeyChoice", of: reflect.TypeFor[admin.KeyChoice]()},
 	{name: "DeliveryHeader", of: reflect.TypeFor[admin.Header]()},
 	{name: "OAuthClient", of: reflect.TypeFor[admin.OAuth](), rows: spec.Subscription, prefix: "oauth.", request: true},
 	{name: "PullSettings", of: reflect.TypeFor[admin.Pull](), rows: spec.Subscription, prefix: "pull.", request: true},
@@ -98,6 +112,8 @@ var components = []component{
 	{name: "DeadLetterChoice", of: reflect.TypeFor[admin.DeadLetterChoice]()},
 	{name: "RedriveRequest", of: reflect.TypeFor[admin.RedriveRequest]()},
 	{name: "Redriven", of: reflect.TypeFor[admin.Redriven]()},
+	{name: "Purged", of: reflect.TypeFor[admin.Purged]()},
+	{name: "KeyRotation", of: reflect.TypeFor[admin.KeyRotation]()},
 	{name: "FunctionRequest", of: reflect.TypeFor[admin.FunctionRequest](), rows: spec.Function, request: true},
 	{name: "Failure", of: reflect.TypeFor[admin.Failure]()},
 	{name: "CircuitState", of: reflect.TypeFor[admin.CircuitState]()},
@@ -111,6 +127,7 @@ var components = []component{
 	{name: "PoisonList", of: reflect.TypeFor[admin.PoisonEvent](), list: "poison"},
 	{name: "PoisonRedriveRequest", of: reflect.TypeFor[admin.PoisonRedriveRequest]()},
 	{name: "PoisonRedriven", of: reflect.TypeFor[admin.PoisonRedriven]()},
+	{name: "NoticeTest", of: reflect.TypeFor[admin.NoticeTest]()},
 }
 
 // schema is that of the component's type.
@@ -174,7 +191,7 @@ func schemaOf(t reflect.Type) *ordered {
 	}
 	i := slices.IndexFunc(components, func(c component) bool { return c.of == t && c.list == "" })
 	switch {
-	case t == reflect.TypeFor[time.Time]():
+	case t == reflect.TypeFor[time.Time](), t == reflect.TypeFor[admin.Time]():
 		return newOrdered("type", "string", "format", "date-time")
 	case t == reflect.TypeFor[json.RawMessage](), t == reflect.TypeFor[admin.Filter]():
 		return newOrdered() // anything

@@ -2,13 +2,14 @@ package v1
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/processor"
@@ -25,82 +26,18 @@ type Groups interface {
 
 var _ Groups = (*groups.Registry)(nil)
 
-// withGroups is for routes that need the registry, which a yard may do without.
-func (d *Handler) withGroups(serve handler) handler {
-	if d.cfg.Groups != nil {
-		return serve
-	}
-	return func(http.ResponseWriter, *http.Request) error {
-		return &frame.Refusal{
-			Status: http.StatusNotImplemented,
-			Code:   "not-kept-here",
-			Title:  "This yard keeps no leases and checkpoints",
-			Detail: "what consumer groups own and have done is not kept by this yard",
-			Next:   "look into the store that the group's processors use",
-		}
-	}
-}
-
-// ownershipJSON is the table of a group (P6).
-type ownershipJSON struct {
-	Namespace  string          `json:"namespace"`
-	Hub        string          `json:"hub"`
-	Group      string          `json:"group"`
-	At         string          `json:"at,omitempty"`
-	Partitions []ownedJSON     `json:"partitions"`
-	Instances  []instanceJSON  `json:"instances"`
-	LagEvents  int64           `json:"lagEvents"`
-	Advice     recommendedJSON `json:"recommended"`
-}
-
-// recommendedJSON is how many instances the lag is worth, and by what measure.
-type recommendedJSON struct {
-	Instances int `json:"instances"`
-	Target    int `json:"target"`
-}
-
-type ownedJSON struct {
-	Partition  string          `json:"partition"`
-	Owner      string          `json:"owner,omitempty"`
-	Alive      bool            `json:"alive"`
-	Epoch      int64           `json:"epoch,omitempty"`
-	Acquired   string          `json:"acquired,omitempty"`
-	Renewed    string          `json:"renewed,omitempty"`
-	Next       string          `json:"next,omitempty"`
-	Checkpoint *checkpointJSON `json:"checkpoint,omitempty"`
-	First      int64           `json:"first"`
-	Last       int64           `json:"last"`
-	LagEvents  *int64          `json:"lagEvents,omitempty"`
-	LagSeconds *float64        `json:"lagSeconds,omitempty"`
-	BeyondEnd  bool            `json:"beyondEnd,omitempty"`
-	Readers    []readerJSON    `json:"readers"`
-}
-
-type readerJSON struct {
-	Name  string `json:"name,omitempty"`
-	Epoch *int64 `json:"epoch,omitempty"`
-}
-
-type instanceJSON struct {
-	ID         string `json:"id"`
-	Alive      bool   `json:"alive"`
-	Present    bool   `json:"present"`
-	Partitions int    `json:"partitions"`
-	Seen       string `json:"seen,omitempty"`
-	Started    string `json:"started,omitempty"`
-}
-
-func showTable(t groups.Table, target int) ownershipJSON {
-	shown := ownershipJSON{
-		Namespace: t.Namespace, Hub: t.Hub, Group: t.Group, At: showTime(t.At),
-		Partitions: make([]ownedJSON, len(t.Partitions)), Instances: make([]instanceJSON, len(t.Instances)),
-		LagEvents: t.TotalLag(), Advice: recommendedJSON{Instances: t.Recommended(target), Target: target},
+// showTable shows the table of a group (P6).
+func showTable(t groups.Table, target int) admin.Ownership {
+	shown := admin.Ownership{
+		Namespace: t.Namespace, Hub: t.Hub, Group: t.Group, At: admin.Time{Time: t.At},
+		Partitions: make([]admin.OwnedPartition, len(t.Partitions)), Instances: make([]admin.Instance, len(t.Instances)),
+		LagEvents: t.TotalLag(), Recommended: admin.Recommended{Instances: t.Recommended(target), Target: target},
 	}
 	for i, row := range t.Partitions {
 		shown.Partitions[i] = showRow(row)
 	}
 	for i, in := range t.Instances {
-		shown.Instances[i] = instanceJSON{
+		shown.Instances[i] = admin.Instance{
 			ID: in.ID, Alive: in.Alive, Present: in.Present, Partitions: in.Partitions,
 			Seen: showTimeIfAny(in.Seen), Started: showTimeIfAny(in.Started),
 		}
@@ -108,12 +45,12 @@ func showTable(t groups.Table, target int) ownershipJSON {
 	return shown
 }
 
-func showRow(row groups.Row) ownedJSON {
-	shown := ownedJSON{
+func showRow(row groups.Row) admin.OwnedPartition {
+	shown := admin.OwnedPartition{
 		Partition: row.Partition, Owner: row.Lease.Owner, Alive: row.Alive, Epoch: row.Lease.Epoch,
 		Acquired: showTimeIfAny(row.Lease.Acquired), Renewed: showTimeIfAny(row.Lease.Renewed),
 		Next: row.Next, First: row.First, Last: row.Last, BeyondEnd: row.Beyond,
-		Readers: make([]readerJSON, len(row.Readers)),
+		Readers: make([]admin.Reader, len(row.Readers)),
 	}
 	if row.Checkpoint != nil {
 		shown.Checkpoint = new(showCheckpoint(*row.Checkpoint))
@@ -122,16 +59,9 @@ func showRow(row groups.Row) ownedJSON {
 		shown.LagEvents, shown.LagSeconds = &row.Lag.Events, new(row.Lag.Oldest.Seconds())
 	}
 	for i, r := range row.Readers {
-		shown.Readers[i] = readerJSON{Name: r.Name, Epoch: r.Epoch}
+		shown.Readers[i] = admin.Reader{Name: r.Name, Epoch: r.Epoch}
 	}
 	return shown
-}
-
-func showTimeIfAny(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return showTime(t)
 }
 
 // ownershipQuery is what a request for the table asks for.
@@ -144,34 +74,22 @@ type ownershipQuery struct {
 // defaultTarget is how many events one instance is trusted with if nobody says.
 const defaultTarget = 1000
 
-func parseOwnership(r *http.Request) (q ownershipQuery, err error) {
-	query := r.URL.Query()
-	q = ownershipQuery{hub: r.PathValue("hub"), group: r.PathValue("group")}
-	if q.target, err = positive(query, "target", defaultTarget); err != nil {
-		return q, err
-	}
-	q.watch, err = parseWatch(query, r.Header.Get("Accept"))
-	return q, err
-}
-
-func parseWatch(query url.Values, accept string) (bool, error) {
-	switch text := query.Get("watch"); text {
-	case "":
-		return strings.Contains(accept, "text/event-stream"), nil
-	case "true", "1":
-		return true, nil
-	case "false", "0":
-		return false, nil
-	default:
-		return false, badRequest("watch is true or false", "watch cannot be %.64q", text)
-	}
-}
-
 // showOwnership gives the table, once or again and again.
 func (d *Handler) showOwnership(w http.ResponseWriter, r *http.Request) error {
-	q, err := parseOwnership(r)
-	if err != nil {
+	query := r.URL.Query()
+	q := ownershipQuery{hub: r.PathValue("hub"), group: r.PathValue("group")}
+	var err error
+	if q.target, err = positive(query, "target", defaultTarget); err != nil {
 		return err
+	}
+	switch text := query.Get("watch"); text {
+	case "":
+		q.watch = strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	case "true", "1":
+		q.watch = true
+	case "false", "0":
+	default:
+		return badRequest("watch is true or false", "watch cannot be %.64q", text)
 	}
 	t, err := d.cfg.Groups.Table(r.Context(), q.hub, q.group)
 	if err != nil {
@@ -216,7 +134,7 @@ func (d *Handler) watchOwnership(w http.ResponseWriter, r *http.Request, q owner
 		if reason == endFailed {
 			d.logOurs("watching a group broke off", err, "hub", q.hub, "group", q.group)
 		}
-		view.sayEnd(reason, err)
+		view.out.sayEnd(endJSON{Reason: reason, Detail: frame.Words(err)})
 	}
 	return nil
 }
@@ -250,7 +168,7 @@ func (v *ownershipView) run(ctx context.Context, t groups.Table) error {
 			changed = v.changed
 			continue
 		case <-beat.C:
-			if v.write(": still here\n\n") != nil {
+			if v.out.send(": still here\n\n") != nil {
 				return nil
 			}
 			continue
@@ -261,7 +179,7 @@ func (v *ownershipView) run(ctx context.Context, t groups.Table) error {
 		gap.Reset(ownershipGap)
 		t, err := v.groups.Table(ctx, v.query.hub, v.query.group)
 		if err != nil {
-			return causeOf(ctx, err)
+			return cmp.Or(context.Cause(ctx), err) // why the context ended says more than what that made of the call
 		}
 		if v.send(t) != nil {
 			return nil
@@ -269,46 +187,19 @@ func (v *ownershipView) run(ctx context.Context, t groups.Table) error {
 	}
 }
 
-// causeOf prefers why the context ended to what that made of a call.
-func causeOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
-}
-
 // send writes the table if it has changed.
 func (v *ownershipView) send(t groups.Table) error {
 	shown := showTable(t, v.query.target)
 	at := shown.At
-	shown.At = ""
+	shown.At = admin.Time{}
 	same, err := json.Marshal(shown)
-	if err != nil {
+	if err != nil || bytes.Equal(same, v.sent) {
 		return err
 	}
-	if bytes.Equal(same, v.sent) {
-		return nil
-	}
-	v.sent = same
-	shown.At = at
+	v.sent, shown.At = same, at
 	data, err := json.Marshal(shown)
 	if err != nil {
 		return err
 	}
-	return v.write("event: ownership\ndata: " + string(data) + "\n\n")
-}
-
-func (v *ownershipView) write(text string) error {
-	if err := v.out.write([]byte(text)); err != nil {
-		return err
-	}
-	return v.out.flush()
-}
-
-func (v *ownershipView) sayEnd(reason string, err error) {
-	data, _ := json.Marshal(struct {
-		Reason string `json:"reason"`
-		Detail string `json:"detail"`
-	}{reason, frame.Words(err)})
-	_ = v.write("event: end\ndata: " + string(data) + "\n\n")
+	return v.out.send("event: ownership\ndata: " + string(data) + "\n\n")
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -37,7 +38,7 @@ func (y *yard) owned(sequence int64) (processor.Group, processor.Lease, processo
 	return g, won[0], c
 }
 
-func (y *yard) ownership(query string) (o ownershipJSON) {
+func (y *yard) ownership(query string) (o admin.Ownership) {
 	y.t.Helper()
 	y.want(200, "GET", ownershipPath+query, nil).json(y.t, &o)
 	return o
@@ -59,27 +60,27 @@ func TestOwnership(t *testing.T) {
 	defer reader.Close()
 
 	o := y.ownership("?target=1")
-	if o.Namespace != "eventyard" || o.Hub != "orders" || o.Group != "billing" || len(o.Partitions) != 2 || o.At == "" {
+	if o.Namespace != "eventyard" || o.Hub != "orders" || o.Group != "billing" || len(o.Partitions) != 2 || o.At.IsZero() {
 		t.Errorf("got %+v", o)
 	}
 	p := o.Partitions[0]
-	if p.Owner != "worker" || !p.Alive || p.Epoch != 3 || p.Acquired == "" || p.Renewed == "" || p.Next != "other" || p.Last != 3 {
+	if p.Owner != "worker" || !p.Alive || p.Epoch != 3 || p.Acquired == nil || p.Renewed == nil || p.Next != "other" || p.Last != 3 {
 		t.Errorf("partition 0: %+v", p)
 	}
-	if p.Checkpoint == nil || *p.Checkpoint.Sequence != 1 || p.Checkpoint.Offset != "1" || p.Checkpoint.Updated == "" || *p.LagEvents != 2 || p.LagSeconds == nil {
+	if p.Checkpoint == nil || *p.Checkpoint.Sequence != 1 || p.Checkpoint.Offset != "1" || p.Checkpoint.Updated == nil || *p.LagEvents != 2 || p.LagSeconds == nil {
 		t.Errorf("partition 0: %+v", p)
 	}
 	p = o.Partitions[1]
 	if p.Owner != "" || p.Checkpoint != nil || *p.LagEvents != 0 || len(p.Readers) != 1 || p.Readers[0].Name != "sdk" || *p.Readers[0].Epoch != 0 {
 		t.Errorf("partition 1: %+v", p)
 	}
-	if len(o.Instances) != 1 || o.Instances[0].ID != "worker" || !o.Instances[0].Alive || !o.Instances[0].Present || o.Instances[0].Partitions != 1 || o.Instances[0].Started == "" {
+	if len(o.Instances) != 1 || o.Instances[0].ID != "worker" || !o.Instances[0].Alive || !o.Instances[0].Present || o.Instances[0].Partitions != 1 || o.Instances[0].Started == nil {
 		t.Errorf("instances: %+v", o.Instances)
 	}
-	if o.LagEvents != 2 || o.Advice != (recommendedJSON{Instances: 2, Target: 1}) {
-		t.Errorf("lag %d, advice %+v", o.LagEvents, o.Advice)
+	if o.LagEvents != 2 || o.Recommended != (admin.Recommended{Instances: 2, Target: 1}) {
+		t.Errorf("lag %d, advice %+v", o.LagEvents, o.Recommended)
 	}
-	testkit.Equal(t, y.ownership("").Advice, (recommendedJSON{Instances: 1, Target: 1000}), "advice")
+	testkit.Equal(t, y.ownership("").Recommended, (admin.Recommended{Instances: 1, Target: 1000}), "advice")
 }
 
 // P6: what is asked wrongly is told.
@@ -141,7 +142,7 @@ func (s *ownershipStream) next() (name string, data []byte) {
 	return "", nil
 }
 
-func (s *ownershipStream) table() (o ownershipJSON) {
+func (s *ownershipStream) table() (o admin.Ownership) {
 	s.t.Helper()
 	name, data := s.next()
 	testkit.MustEqual(s.t, name, "ownership", "got: %s", data)

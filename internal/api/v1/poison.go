@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/setaside"
 )
@@ -16,29 +17,16 @@ const maxPoisonPage = 1000
 
 // listPoison shows the poison events of a hub, the newest first; one that is asked for by its id with its event.
 func (d *Handler) listPoison(w http.ResponseWriter, r *http.Request) error {
-	list := struct {
-		Poison []admin.PoisonEvent `json:"poison"`
-	}{[]admin.PoisonEvent{}}
 	if id := r.URL.Query().Get("id"); id != "" {
 		entry, err := d.cfg.Poison.Show(r.Context(), r.PathValue("hub"), id)
-		if err != nil {
-			return err
-		}
-		list.Poison = append(list.Poison, showPoison(&entry, true))
-		return writeJSON(w, http.StatusOK, list)
+		return answerList(w, "poison", []box.Entry{entry}, func(e box.Entry) admin.PoisonEvent { return showPoison(&e, true) }, err)
 	}
 	q, err := poisonQuery(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	entries, err := d.cfg.Poison.List(r.Context(), r.PathValue("hub"), q)
-	if err != nil {
-		return err
-	}
-	for i := range entries {
-		list.Poison = append(list.Poison, showPoison(&entries[i], false))
-	}
-	return writeJSON(w, http.StatusOK, list)
+	return answerList(w, "poison", entries, func(e box.Entry) admin.PoisonEvent { return showPoison(&e, false) }, err)
 }
 
 func poisonQuery(query url.Values) (q box.Query, err error) {
@@ -56,7 +44,7 @@ func poisonQuery(query url.Values) (q box.Query, err error) {
 func showPoison(e *box.Entry, whole bool) admin.PoisonEvent {
 	s := admin.PoisonEvent{
 		ID: e.ID, Function: e.Function, Hub: e.Hub, Group: e.Group, Partition: e.Partition, Sequence: e.Sequence, Key: e.Event.Key,
-		Reason: e.Reason, Attempts: e.Attempts, Deaths: e.Deaths, Enqueued: timeIfAny(e.Enqueued), Poisoned: timeIfAny(e.At), Instance: e.Instance,
+		Reason: e.Reason, Attempts: e.Attempts, Deaths: e.Deaths, Enqueued: spec.TimeIfAny(e.Enqueued), Poisoned: spec.TimeIfAny(e.At), Instance: e.Instance,
 		Redrives: e.Record.Redriven, Redriven: e.WasRedriven, Reference: e.Reference,
 		At: admin.PoisonPosition{Partition: e.PoisonPartition, Sequence: e.PoisonSequence},
 	}
@@ -69,13 +57,6 @@ func showPoison(e *box.Entry, whole bool) admin.PoisonEvent {
 		s.Event = append(content, '}')
 	}
 	return s
-}
-
-func timeIfAny(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return new(t.UTC())
 }
 
 func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {

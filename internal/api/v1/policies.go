@@ -4,33 +4,10 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
-
-// policyJSON is a policy with all its secrets: who may see it at all has Manage.
-type policyJSON struct {
-	Hub               string                 `json:"hub,omitempty"`
-	Name              string                 `json:"name"`
-	Rights            []string               `json:"rights"`
-	Created           string                 `json:"created"`
-	PrimaryKey        string                 `json:"primaryKey"`
-	SecondaryKey      string                 `json:"secondaryKey"`
-	ConnectionStrings *connectionStringsJSON `json:"connectionStrings,omitempty"`
-}
-
-type connectionStringsJSON struct {
-	Primary   string `json:"primary"`
-	Secondary string `json:"secondary"`
-}
-
-// policyRequest is the body that creates a policy. Keys not given are made.
-type policyRequest struct {
-	Name         string   `json:"name"`
-	Rights       []string `json:"rights"`
-	PrimaryKey   string   `json:"primaryKey"`
-	SecondaryKey string   `json:"secondaryKey"`
-}
 
 // The handlers of policies serve those of the namespace and those of a hub alike; which
 // it is, the path says.
@@ -41,20 +18,11 @@ func (d *Handler) listPolicies(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	policies, err := d.cfg.Access.Policies(hub)
-	if err != nil {
-		return err
-	}
-	list := struct {
-		Policies []policyJSON `json:"policies"`
-	}{Policies: make([]policyJSON, len(policies))}
-	for i, p := range policies {
-		list.Policies[i] = d.showPolicy(r, p)
-	}
-	return writeJSON(w, http.StatusOK, list)
+	return answerList(w, "policies", policies, func(p access.Policy) admin.Policy { return d.showPolicy(r, p) }, err)
 }
 
 func (d *Handler) createPolicy(w http.ResponseWriter, r *http.Request) error {
-	var q policyRequest
+	var q admin.PolicyRequest
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -72,15 +40,11 @@ func (d *Handler) createPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", policyPath(hub, made.Name))
-	return writeJSON(w, http.StatusCreated, d.showPolicy(r, made))
-}
-
-func policyPath(hub, name string) string {
-	if hub == "" {
-		return "/api/v1/policies/" + url.PathEscape(name)
+	location := "policies/" + url.PathEscape(made.Name)
+	if hub != "" {
+		location = "hubs/" + url.PathEscape(hub) + "/" + location
 	}
-	return "/api/v1/hubs/" + url.PathEscape(hub) + "/policies/" + url.PathEscape(name)
+	return created(w, location, d.showPolicy(r, made))
 }
 
 func (d *Handler) getPolicy(w http.ResponseWriter, r *http.Request) error {
@@ -89,10 +53,7 @@ func (d *Handler) getPolicy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p, err := d.cfg.Access.Policy(hub, r.PathValue("policy"))
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, d.showPolicy(r, p))
+	return answer(w, d.showPolicy(r, p), err)
 }
 
 func (d *Handler) deletePolicy(w http.ResponseWriter, r *http.Request) error {
@@ -100,19 +61,13 @@ func (d *Handler) deletePolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.cfg.Access.Delete(r.Context(), hub, r.PathValue("policy")); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return done(w, d.cfg.Access.Delete(r.Context(), hub, r.PathValue("policy")))
 }
 
 // regeneratePolicy makes one key anew. The other goes on being good, so that clients
 // can be moved over to it first.
 func (d *Handler) regeneratePolicy(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Key string `json:"key"`
-	}
+	var q admin.KeyChoice
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
@@ -125,10 +80,7 @@ func (d *Handler) regeneratePolicy(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	p, err := d.cfg.Access.Regenerate(r.Context(), hub, r.PathValue("policy"), key)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, d.showPolicy(r, p))
+	return answer(w, d.showPolicy(r, p), err)
 }
 
 // policyHub gives the name of the hub whose policies are meant, as the hub itself spells
@@ -150,13 +102,14 @@ func parseKey(text string) (access.Key, error) {
 	return "", badRequest("name the key: primary or secondary", "%.64q is neither of a policy's keys", text)
 }
 
-func (d *Handler) showPolicy(r *http.Request, p access.Policy) policyJSON {
-	shown := policyJSON{
-		Hub: p.Hub, Name: p.Name, Rights: p.Rights.Names(), Created: showTime(p.Created),
+// showPolicy shows a policy with all its secrets: who may see it at all has Manage.
+func (d *Handler) showPolicy(r *http.Request, p access.Policy) admin.Policy {
+	shown := admin.Policy{
+		Hub: p.Hub, Name: p.Name, Rights: p.Rights.Names(), Created: admin.Time{Time: p.Created},
 		PrimaryKey: p.Primary, SecondaryKey: p.Secondary,
 	}
-	if at := d.usualEndpoint(r); at.address != "" {
-		shown.ConnectionStrings = &connectionStringsJSON{
+	if at := d.usual(r, d.cfg.Endpoint); at.address != "" {
+		shown.ConnectionStrings = &admin.ConnectionStrings{
 			Primary:   at.connectionString(p, access.PrimaryKey, p.Hub),
 			Secondary: at.connectionString(p, access.SecondaryKey, p.Hub),
 		}

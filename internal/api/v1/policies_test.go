@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/google/go-cmp/cmp"
@@ -36,12 +37,12 @@ func TestPolicies(t *testing.T) {
 			y := newYard(t)
 			y.hub("shop/Orders", 1)
 			made := y.want(201, "POST", tt.at, `{"name":"worker","rights":["send","LISTEN"]}`)
-			var got, found policyJSON
+			var got, found admin.Policy
 			made.json(t, &got)
 			if got.PrimaryKey == "" || got.SecondaryKey == "" || got.PrimaryKey == got.SecondaryKey {
 				t.Errorf("its keys are %q and %q", got.PrimaryKey, got.SecondaryKey)
 			}
-			want := policyJSON{Hub: tt.hub, Name: "worker", Rights: []string{"Send", "Listen"},
+			want := admin.Policy{Hub: tt.hub, Name: "worker", Rights: []string{"Send", "Listen"},
 				Created: got.Created, PrimaryKey: got.PrimaryKey, SecondaryKey: got.SecondaryKey}
 			testkit.Diff(t, want, got)
 			y.want(200, "GET", made.header.Get("Location"), nil).json(t, &found)
@@ -62,7 +63,7 @@ func TestPolicies(t *testing.T) {
 
 func (y *yard) policies(at string) string {
 	y.t.Helper()
-	var list struct{ Policies []policyJSON }
+	var list struct{ Policies []admin.Policy }
 	y.want(200, "GET", at, nil).json(y.t, &list)
 	names := make([]string, len(list.Policies))
 	for i, p := range list.Policies {
@@ -75,8 +76,8 @@ func (y *yard) policies(at string) string {
 func TestPolicyWithGivenKeys(t *testing.T) {
 	y := newYard(t)
 	primary, secondary := strings.Repeat("primary+", 6), strings.Repeat("second/=", 6)
-	var got policyJSON
-	y.want(201, "POST", "/api/v1/policies", policyRequest{
+	var got admin.Policy
+	y.want(201, "POST", "/api/v1/policies", admin.PolicyRequest{
 		Name: "moved", Rights: []string{"Manage"}, PrimaryKey: primary, SecondaryKey: secondary,
 	}).json(t, &got)
 	if got.PrimaryKey != primary || got.SecondaryKey != secondary {
@@ -93,7 +94,7 @@ func TestRegenerate(t *testing.T) {
 	y := newYard(t)
 	y.policy("", "worker", auth.Listen)
 	for _, which := range []string{"primary", "secondary"} {
-		var before, after policyJSON
+		var before, after admin.Policy
 		y.want(200, "GET", "/api/v1/policies/worker", nil).json(t, &before)
 		y.want(200, "POST", "/api/v1/policies/worker/regenerate", `{"key":"`+which+`"}`).json(t, &after)
 		old, kept := before.PrimaryKey, before.SecondaryKey
@@ -150,7 +151,7 @@ func TestPoliciesHaveConnectionStrings(t *testing.T) {
 	y := newYard(t, withEndpoints)
 	y.hub("orders", 1)
 	y.policy("orders", "sender", auth.Send)
-	var got policyJSON
+	var got admin.Policy
 	y.want(200, "GET", "/api/v1/hubs/orders/policies/sender", nil).json(t, &got)
 	for _, tt := range []struct{ text, key string }{
 		{got.ConnectionStrings.Primary, got.PrimaryKey}, {got.ConnectionStrings.Secondary, got.SecondaryKey},

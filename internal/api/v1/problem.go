@@ -7,32 +7,18 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// problem is the body of every refusal but those of the Event Hubs REST calls: the
-// problem details of RFC 9457, and in Next the thing to try.
-type problem struct {
-	Type   string `json:"type"`
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail"`
-	Next   string `json:"next,omitempty"`
-
-	// LostFirst and Resume are for damaged events: the first that cannot be read, and
-	// where reading can go on; no Resume where nothing readable follows.
-	LostFirst *eventlog.Sequence `json:"lostFirst,omitempty"`
-	Resume    *eventlog.Sequence `json:"resume,omitempty"`
-}
-
 // problemOf puts a refusal into the form of RFC 9457. Of damage it says which events are lost.
-func problemOf(said frame.Refusal) problem {
-	p := problem{Type: problemPrefix + said.Code, Title: said.Title, Status: said.Status, Detail: said.Detail, Next: said.Next}
+func problemOf(said frame.Refusal) *admin.Problem {
+	p := &admin.Problem{Type: problemPrefix + said.Code, Title: said.Title, Status: said.Status, Detail: said.Detail, Next: said.Next}
 	if damage, ok := errors.AsType[*eventlog.CorruptError](said.Cause); ok {
-		p.LostFirst = &damage.First
+		p.LostFirst = new(int64(damage.First))
 		if damage.Next != eventlog.NoSequence {
-			p.Resume = &damage.Next
+			p.Resume = new(int64(damage.Next))
 		}
 	}
 	return p
@@ -78,6 +64,37 @@ func writeXMLError(w http.ResponseWriter, said frame.Refusal) {
 		panic(err)
 	}
 	frame.Reply(w, said.Status, "application/xml; charset=utf-8", body)
+}
+
+// answer ends a handler: with what it shows, or with its error.
+func answer(w http.ResponseWriter, shown any, err error) error {
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, shown)
+}
+
+// answerList shows each of a list, the only member of the answer.
+func answerList[T, S any](w http.ResponseWriter, name string, all []T, show func(T) S, err error) error {
+	shown := make([]S, len(all))
+	for i, one := range all {
+		shown[i] = show(one)
+	}
+	return answer(w, map[string][]S{name: shown}, err)
+}
+
+// done ends a handler that has nothing to show.
+func done(w http.ResponseWriter, err error) error {
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// created answers with what was made, and where it is.
+func created(w http.ResponseWriter, location string, shown any) error {
+	w.Header().Set("Location", "/api/v1/"+location)
+	return writeJSON(w, http.StatusCreated, shown)
 }
 
 // writeJSON answers with a value of ours.

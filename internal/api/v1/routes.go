@@ -38,6 +38,18 @@ func (rt route) row() frame.Route {
 // routes is the whole listener.
 func (d *Handler) routes() []route {
 	eventBytes := int64(d.cfg.MaxEventBytes)
+	groups := servedIf(d.cfg.Groups != nil, frame.Refusal{
+		Code: "not-kept-here", Title: "This yard keeps no leases and checkpoints",
+		Detail: "what consumer groups own and have done is not kept by this yard", Next: "look into the store that the group's processors use",
+	})
+	grid := servedIf(d.cfg.Grid != nil, frame.Refusal{
+		Code: "no-grid", Title: "This yard has no grid",
+		Detail: "topics and subscriptions are not served here", Next: "ask another yard",
+	})
+	functions := servedIf(d.cfg.Functions != nil && d.cfg.Poison != nil && d.cfg.Notices != nil, frame.Refusal{
+		Code: "no-functions", Title: "This yard runs no functions",
+		Detail: "functions and circuits are not served here", Next: "ask another yard",
+	})
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
 		{method: "GET", path: "/api/v1/openapi.json", need: frame.Open("it describes the API, and the API is no secret"), serve: d.openAPI},
@@ -53,10 +65,10 @@ func (d *Handler) routes() []route {
 		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}", need: lookAtHub, serve: d.getGroup},
 		{method: "DELETE", path: "/api/v1/hubs/{hub}/groups/{group}", need: manageHub, serve: d.deleteGroup},
 
-		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/ownership", need: listenToHub, serve: d.withGroups(d.showOwnership), stream: true},
-		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: listenToHub, serve: d.withGroups(d.listCheckpoints)},
-		{method: "POST", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: manageHub, serve: d.withGroups(d.importCheckpoints), maxBody: maxImportBytes},
-		{method: "PUT", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}", need: manageHub, serve: d.withGroups(d.moveCheckpoint)},
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/ownership", need: listenToHub, serve: groups(d.showOwnership), stream: true},
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: listenToHub, serve: groups(d.listCheckpoints)},
+		{method: "POST", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: manageHub, serve: groups(d.importCheckpoints), maxBody: maxImportBytes},
+		{method: "PUT", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}", need: manageHub, serve: groups(d.moveCheckpoint)},
 
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions", need: lookAtHub, serve: d.listPartitions},
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}", need: lookAtHub, serve: d.getPartition},
@@ -77,43 +89,43 @@ func (d *Handler) routes() []route {
 		{method: "DELETE", path: "/api/v1/hubs/{hub}/policies/{policy}", need: manageHub, serve: d.deletePolicy},
 		{method: "POST", path: "/api/v1/hubs/{hub}/policies/{policy}/regenerate", need: manageHub, serve: d.regeneratePolicy},
 
-		{method: "GET", path: "/api/v1/topics", need: manageAll, serve: d.withGrid(d.listTopics)},
-		{method: "POST", path: "/api/v1/topics", need: manageAll, serve: d.withGrid(d.createTopic)},
-		{method: "GET", path: "/api/v1/topics/{topic}", need: manageAll, serve: d.withGrid(d.getTopic)},
-		{method: "PATCH", path: "/api/v1/topics/{topic}", need: manageAll, serve: d.withGrid(d.updateTopic)},
-		{method: "DELETE", path: "/api/v1/topics/{topic}", need: manageAll, serve: d.withGrid(d.deleteTopic)},
-		{method: "POST", path: "/api/v1/topics/{topic}/regenerate", need: manageAll, serve: d.withGrid(d.regenerateTopicKey)},
+		{method: "GET", path: "/api/v1/topics", need: manageAll, serve: grid(d.listTopics)},
+		{method: "POST", path: "/api/v1/topics", need: manageAll, serve: grid(d.createTopic)},
+		{method: "GET", path: "/api/v1/topics/{topic}", need: manageAll, serve: grid(d.getTopic)},
+		{method: "PATCH", path: "/api/v1/topics/{topic}", need: manageAll, serve: grid(d.updateTopic)},
+		{method: "DELETE", path: "/api/v1/topics/{topic}", need: manageAll, serve: grid(d.deleteTopic)},
+		{method: "POST", path: "/api/v1/topics/{topic}/regenerate", need: manageAll, serve: grid(d.regenerateTopicKey)},
 
-		{method: "GET", path: "/api/v1/subscriptions", need: manageAll, serve: d.withGrid(d.listSubscriptions)},
-		{method: "POST", path: "/api/v1/subscriptions", need: manageAll, serve: d.withGrid(d.createSubscription), stream: true},
-		{method: "GET", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: d.withGrid(d.getSubscription)},
-		{method: "PATCH", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: d.withGrid(d.updateSubscription), stream: true},
-		{method: "DELETE", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: d.withGrid(d.deleteSubscription)},
-		{method: "POST", path: "/api/v1/subscriptions/{subscription}/resume", need: manageAll, serve: d.withGrid(d.resumeSubscription)},
-		{method: "POST", path: "/api/v1/subscriptions/{subscription}/probe", need: manageAll, serve: d.withGrid(d.probeSubscription)},
-		{method: "POST", path: "/api/v1/subscriptions/{subscription}/rotate-key", need: manageAll, serve: d.withGrid(d.rotateSigningKey)},
-		{method: "GET", path: "/api/v1/subscriptions/{subscription}/attempts", need: manageAll, serve: d.withGrid(d.listAttempts)},
-		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead", need: manageAll, serve: d.withGrid(d.listDeadLetters)},
-		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead/{number}", need: manageAll, serve: d.withGrid(d.getDeadLetter)},
-		{method: "POST", path: "/api/v1/subscriptions/{subscription}/redrive", need: manageAll, serve: d.withGrid(d.redrive), stream: true},
-		{method: "POST", path: "/api/v1/subscriptions/{subscription}/purge", need: manageAll, serve: d.withGrid(d.purgeDeadLetters)},
+		{method: "GET", path: "/api/v1/subscriptions", need: manageAll, serve: grid(d.listSubscriptions)},
+		{method: "POST", path: "/api/v1/subscriptions", need: manageAll, serve: grid(d.createSubscription), stream: true},
+		{method: "GET", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: grid(d.getSubscription)},
+		{method: "PATCH", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: grid(d.updateSubscription), stream: true},
+		{method: "DELETE", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: grid(d.deleteSubscription)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/resume", need: manageAll, serve: grid(d.resumeSubscription)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/probe", need: manageAll, serve: grid(d.probeSubscription)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/rotate-key", need: manageAll, serve: grid(d.rotateSigningKey)},
+		{method: "GET", path: "/api/v1/subscriptions/{subscription}/attempts", need: manageAll, serve: grid(d.listAttempts)},
+		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead", need: manageAll, serve: grid(d.listDeadLetters)},
+		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead/{number}", need: manageAll, serve: grid(d.getDeadLetter)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/redrive", need: manageAll, serve: grid(d.redrive), stream: true},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/purge", need: manageAll, serve: grid(d.purgeDeadLetters)},
 
-		{method: "GET", path: "/api/v1/functions", need: manageAll, serve: d.withFunctions(d.listFunctions)},
-		{method: "POST", path: "/api/v1/functions", need: manageAll, serve: d.withFunctions(d.createFunction)},
-		{method: "GET", path: "/api/v1/functions/{function}", need: manageAll, serve: d.withFunctions(d.getFunction)},
-		{method: "PATCH", path: "/api/v1/functions/{function}", need: manageAll, serve: d.withFunctions(d.updateFunction)},
-		{method: "DELETE", path: "/api/v1/functions/{function}", need: manageAll, serve: d.withFunctions(d.deleteFunction), stream: true},
-		{method: "POST", path: "/api/v1/functions/{function}/pause", need: manageAll, serve: d.withFunctions(d.pauseFunction)},
-		{method: "POST", path: "/api/v1/functions/{function}/resume", need: manageAll, serve: d.withFunctions(d.resumeFunction)},
+		{method: "GET", path: "/api/v1/functions", need: manageAll, serve: functions(d.listFunctions)},
+		{method: "POST", path: "/api/v1/functions", need: manageAll, serve: functions(d.createFunction)},
+		{method: "GET", path: "/api/v1/functions/{function}", need: manageAll, serve: functions(d.getFunction)},
+		{method: "PATCH", path: "/api/v1/functions/{function}", need: manageAll, serve: functions(d.updateFunction)},
+		{method: "DELETE", path: "/api/v1/functions/{function}", need: manageAll, serve: functions(d.deleteFunction), stream: true},
+		{method: "POST", path: "/api/v1/functions/{function}/pause", need: manageAll, serve: functions(d.pauseFunction)},
+		{method: "POST", path: "/api/v1/functions/{function}/resume", need: manageAll, serve: functions(d.resumeFunction)},
 
-		{method: "GET", path: "/api/v1/circuits", need: manageAll, serve: d.withFunctions(d.listCircuits)},
-		{method: "GET", path: "/api/v1/circuits/{function}", need: manageAll, serve: d.withFunctions(d.getCircuit)},
-		{method: "POST", path: "/api/v1/circuits/{function}/open", need: manageAll, serve: d.withFunctions(d.openCircuit)},
-		{method: "POST", path: "/api/v1/circuits/{function}/close", need: manageAll, serve: d.withFunctions(d.closeCircuit)},
+		{method: "GET", path: "/api/v1/circuits", need: manageAll, serve: functions(d.listCircuits)},
+		{method: "GET", path: "/api/v1/circuits/{function}", need: manageAll, serve: functions(d.getCircuit)},
+		{method: "POST", path: "/api/v1/circuits/{function}/open", need: manageAll, serve: functions(d.openCircuit)},
+		{method: "POST", path: "/api/v1/circuits/{function}/close", need: manageAll, serve: functions(d.closeCircuit)},
 
-		{method: "GET", path: "/api/v1/hubs/{hub}/poison", need: listenToHub, serve: d.withFunctions(d.listPoison)},
-		{method: "POST", path: "/api/v1/hubs/{hub}/poison/redrive", need: manageAll, serve: d.withFunctions(d.redrivePoison), stream: true},
-		{method: "POST", path: "/api/v1/notices/test", need: manageAll, serve: d.withFunctions(d.testNotice), stream: true},
+		{method: "GET", path: "/api/v1/hubs/{hub}/poison", need: listenToHub, serve: functions(d.listPoison)},
+		{method: "POST", path: "/api/v1/hubs/{hub}/poison/redrive", need: manageAll, serve: functions(d.redrivePoison), stream: true},
+		{method: "POST", path: "/api/v1/notices/test", need: manageAll, serve: functions(d.testNotice), stream: true},
 
 		{method: "GET", path: "/api/v1/connection-string", need: manageAll, serve: d.getConnectionString},
 
@@ -124,6 +136,17 @@ func (d *Handler) routes() []route {
 		{method: "GET", path: "/healthz", need: toProbe, serve: d.healthy},
 		{method: "GET", path: "/readyz", need: toProbe, serve: d.ready},
 		{method: "GET", path: "/metrics", need: namespaceGrant, serve: d.showMetrics},
+	}
+}
+
+// servedIf is for routes that need a service which a yard may do without.
+func servedIf(there bool, otherwise frame.Refusal) func(handler) handler {
+	otherwise.Status = http.StatusNotImplemented
+	return func(serve handler) handler {
+		if there {
+			return serve
+		}
+		return func(http.ResponseWriter, *http.Request) error { return &otherwise }
 	}
 }
 

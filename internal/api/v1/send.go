@@ -4,25 +4,19 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-type sentJSON struct {
-	Partition string            `json:"partition"`
-	First     eventlog.Sequence `json:"first"`
-	Count     int               `json:"count"`
-	Enqueued  string            `json:"enqueued"`
-}
-
 // sendEvents stores the events of one request, whole or not at all, in one partition.
 // 201 means that they are as durable as the engine promises.
 func (d *Handler) sendEvents(w http.ResponseWriter, r *http.Request) error {
-	send := newSend(d.cfg.MaxEventBytes)
+	send := send{outbox: outbox{limit: d.cfg.MaxEventBytes}}
 	if err := send.read(r); err != nil {
 		return err
 	}
-	to, err := send.target()
+	to, err := send.outbox.target(send.partition, send.key)
 	if err != nil {
 		return err
 	}
@@ -30,11 +24,8 @@ func (d *Handler) sendEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusCreated, sentJSON{
-		Partition: stored.Partition,
-		First:     stored.First,
-		Count:     stored.Count,
-		Enqueued:  showTime(stored.Time),
+	return writeJSON(w, http.StatusCreated, admin.Sent{
+		Partition: stored.Partition, First: int64(stored.First), Count: stored.Count, Enqueued: admin.Time{Time: stored.Time},
 	})
 }
 
@@ -58,8 +49,6 @@ type send struct {
 	key       string
 	partition string
 }
-
-func newSend(limit int) *send { return &send{outbox: outbox{limit: limit}} }
 
 // read takes in the request. Events are encoded as they come, so that a body of many
 // small events never stands in memory decoded. The body may be twice as large as what
@@ -107,7 +96,13 @@ func (s *send) readFields(dec *json.Decoder) error {
 		}
 		switch name {
 		case "events":
-			err = s.openEvents(dec)
+			var opening json.Token
+			if opening, err = nextToken(dec); err == nil && opening != json.Delim('[') {
+				err = badRequest(sendHelp, "events is not an array")
+			}
+			if err == nil {
+				err = s.readEvents(dec)
+			}
 		case "key":
 			err = readOnce(dec, "key", &s.key)
 		case "partition":
@@ -139,17 +134,6 @@ func readOnce(dec *json.Decoder, name string, field *string) error {
 	return nil
 }
 
-func (s *send) openEvents(dec *json.Decoder) error {
-	opening, err := nextToken(dec)
-	if err != nil {
-		return err
-	}
-	if opening != json.Delim('[') {
-		return badRequest(sendHelp, "events is not an array")
-	}
-	return s.readEvents(dec)
-}
-
 // readEvents reads the events of an array whose opening has been read.
 func (s *send) readEvents(dec *json.Decoder) error {
 	for dec.More() {
@@ -167,8 +151,4 @@ func (s *send) readEvents(dec *json.Decoder) error {
 	}
 	_, err := nextToken(dec)
 	return err
-}
-
-func (s *send) target() (broker.Target, error) {
-	return s.outbox.target(s.partition, s.key)
 }

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-func (y *yard) sent(hub, query string, body any) sentJSON {
+func (y *yard) sent(hub, query string, body any) admin.Sent {
 	y.t.Helper()
-	var got sentJSON
+	var got admin.Sent
 	y.want(201, "POST", "/api/v1/hubs/"+hub+"/events"+query, body).json(y.t, &got)
 	return got
 }
@@ -47,9 +48,7 @@ func TestSendChoosesThePartition(t *testing.T) {
 			}
 			stored := y.page("orders", got.Partition, "").Events[0]
 			testkit.Equal(t, stored.Key, tt.key, "the key")
-			if stored.Enqueued != got.Enqueued {
-				t.Errorf("enqueued at %s, but told %s", stored.Enqueued, got.Enqueued)
-			}
+			testkit.Equal(t, showTime(got.Enqueued.Time), stored.Enqueued, "told, and enqueued")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"bufio"
+	"encoding/json"
 	"net/http"
 	"time"
 )
@@ -54,6 +55,27 @@ func (s *stream) flush() error {
 	}
 	s.extend()
 	return s.control.Flush()
+}
+
+// send writes a text and sends it on its way.
+func (s *stream) send(text string) error {
+	if err := s.write([]byte(text)); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// endJSON is the data of the last event of a tail, or of a watch.
+type endJSON struct {
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+	// Resume is the position to go on from, in the hub of a tail.
+	Resume string `json:"resume,omitempty"`
+}
+
+func (s *stream) sayEnd(end endJSON) {
+	data, _ := json.Marshal(end) // it holds text only
+	_ = s.send("event: end\ndata: " + string(data) + "\n\n")
 }
 
 // extend gives the next write its time. A writer without deadlines has none to set.

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -43,16 +45,7 @@ func (d *Handler) listSubscriptions(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	all, err := d.cfg.Grid.Topics.Subscriptions(source)
-	if err != nil {
-		return err
-	}
-	list := struct {
-		Subscriptions []admin.Subscription `json:"subscriptions"`
-	}{make([]admin.Subscription, len(all))}
-	for i, s := range all {
-		list.Subscriptions[i] = d.showDefinition(s, false)
-	}
-	return writeJSON(w, http.StatusOK, list)
+	return answerList(w, "subscriptions", all, func(s topics.Subscription) admin.Subscription { return d.showDefinition(s, false) }, err)
 }
 
 func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) error {
@@ -68,8 +61,11 @@ func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", subscriptionPath(s))
-	return writeJSON(w, http.StatusCreated, d.showMade(s, q))
+	query := url.Values{"topic": {s.Source.Topic}}
+	if s.Source.Hub != "" {
+		query = url.Values{"hub": {s.Source.Hub}}
+	}
+	return created(w, "subscriptions/"+url.PathEscape(s.Name)+"?"+query.Encode(), d.showMade(s, q))
 }
 
 // showMade shows what a request made of a subscription: a key that was made for it, too, for
@@ -80,14 +76,6 @@ func (d *Handler) showMade(s topics.Subscription, q admin.SubscriptionRequest) a
 		shown.Signing = subscribe.ShowKeys(s, true)
 	}
 	return shown
-}
-
-func subscriptionPath(s topics.Subscription) string {
-	query := url.Values{"topic": {s.Source.Topic}}
-	if s.Source.Hub != "" {
-		query = url.Values{"hub": {s.Source.Hub}}
-	}
-	return "/api/v1/subscriptions/" + url.PathEscape(s.Name) + "?" + query.Encode()
 }
 
 // showDefinition adds the link that a pending subscription waits for.
@@ -115,27 +103,24 @@ func (d *Handler) getSubscription(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	counts, err := d.cfg.Grid.Dead.Counts(r.Context(), s.ID)
-	if err != nil {
-		return err
-	}
 	shown.DeadLetters = &admin.DeadLetterCounts{
-		Kept: counts.Kept, Unwritten: counts.Unwritten, Dropped: counts.Dropped, Problem: counts.Problem, Since: subscribe.TimeIfAny(counts.Since),
+		Kept: counts.Kept, Unwritten: counts.Unwritten, Dropped: counts.Dropped, Problem: counts.Problem, Since: spec.TimeIfAny(counts.Since),
 	}
-	return writeJSON(w, http.StatusOK, shown)
+	return answer(w, shown, err)
 }
 
 func showStats(s delivery.Stats) *admin.DeliveryStats {
 	shown := &admin.DeliveryStats{
 		Matched: s.Matched, Delivered: s.Delivered, Requests: s.Attempts, Failed: orEmpty(s.Failed), Dropped: orEmpty(s.Dropped),
 		DeadLettered: orEmpty(s.DeadLettered), InFlight: s.InFlight, Queued: s.Queued, Behind: s.Behind, Parked: s.Parked,
-		Waiting: make([]admin.Waiting, len(s.Waiting)), Oldest: subscribe.TimeIfAny(s.Oldest),
+		Waiting: make([]admin.Waiting, len(s.Waiting)), Oldest: spec.TimeIfAny(s.Oldest),
 		Endpoint: admin.EndpointHealth{
 			State: string(s.Endpoint.State), Failures: s.Endpoint.Failures, Last: string(s.Endpoint.Last),
-			Since: subscribe.TimeIfAny(s.Endpoint.Since), Until: subscribe.TimeIfAny(s.Endpoint.Until),
+			Since: spec.TimeIfAny(s.Endpoint.Since), Until: spec.TimeIfAny(s.Endpoint.Until),
 		},
 	}
 	for i, t := range s.Waiting {
-		shown.Waiting[i] = admin.Waiting{Wait: subscribe.Duration(t.Log), Events: t.Count}
+		shown.Waiting[i] = admin.Waiting{Wait: quantity.FormatHours(t.Log), Events: t.Count}
 	}
 	return shown
 }
@@ -156,28 +141,17 @@ func (d *Handler) updateSubscription(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	if err := checkSame(q, s); err != nil {
-		return err
-	}
-	s, err = d.cfg.Grid.Topics.Update(r.Context(), s.Source, s.Name, func(settings *topics.Settings) error {
-		return subscribe.Apply(q, settings)
-	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, d.showMade(s, q))
-}
-
-// checkSame refuses to change what tells subscriptions apart.
-func checkSame(q admin.SubscriptionRequest, s topics.Subscription) error {
-	for _, field := range []struct{ name, given, is string }{
+	for _, field := range []struct{ name, given, is string }{ // what tells subscriptions apart
 		{"name", q.Name, s.Name}, {"topic", q.Topic, s.Source.Topic}, {"sourceHub", q.SourceHub, s.Source.Hub},
 	} {
 		if field.given != "" && !strings.EqualFold(field.given, field.is) {
 			return badRequest("leave it out, or create another subscription", "%s of a subscription cannot be changed", field.name)
 		}
 	}
-	return nil
+	s, err = d.cfg.Grid.Topics.Update(r.Context(), s.Source, s.Name, func(settings *topics.Settings) error {
+		return subscribe.Apply(q, settings)
+	})
+	return answer(w, d.showMade(s, q), err)
 }
 
 func (d *Handler) deleteSubscription(w http.ResponseWriter, r *http.Request) error {
@@ -185,11 +159,7 @@ func (d *Handler) deleteSubscription(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	if err := d.cfg.Grid.Topics.Delete(r.Context(), s.Source, s.Name); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return done(w, d.cfg.Grid.Topics.Delete(r.Context(), s.Source, s.Name))
 }
 
 // resumeSubscription lets deliveries go on after a pause.
@@ -202,11 +172,7 @@ func (d *Handler) resumeSubscription(w http.ResponseWriter, r *http.Request) err
 		settings.Paused = false
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return done(w, err)
 }
 
 // probeSubscription ends the probation of its endpoint at once.
@@ -215,11 +181,7 @@ func (d *Handler) probeSubscription(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	if err := d.cfg.Grid.Delivery.Probe(s.ID); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return done(w, d.cfg.Grid.Delivery.Probe(s.ID))
 }
 
 // defaultOverlap is how long a signing key stays good beside its successor.
@@ -227,17 +189,14 @@ const defaultOverlap = 24 * time.Hour
 
 // rotateSigningKey makes a key beside the others, of the algorithm of the newest where none is named.
 func (d *Handler) rotateSigningKey(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Algorithm string `json:"algorithm"`
-		Overlap   string `json:"overlap"`
-	}
+	var q admin.KeyRotation
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	overlap := defaultOverlap
 	if q.Overlap != "" {
 		var err error
-		if overlap, err = parseAge(q.Overlap); err != nil {
+		if overlap, err = quantity.ParseSigned(q.Overlap); err != nil {
 			return badRequest("write it like 24h, 90m or 7d; 0s ends the present keys at once", "overlap %.64q is no duration", q.Overlap)
 		}
 	}
@@ -245,21 +204,14 @@ func (d *Handler) rotateSigningKey(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	algorithm := cmp.Or(strings.ToLower(q.Algorithm), newestAlgorithm(s))
-	if s, err = d.cfg.Grid.Topics.RotateKey(r.Context(), s.Source, s.Name, algorithm, overlap); err != nil {
-		return err
+	algorithm := signature.HMAC
+	for _, key := range subscribe.ShowKeys(s, false) {
+		algorithm = key.Algorithm // the newest is the last
 	}
+	s, err = d.cfg.Grid.Topics.RotateKey(r.Context(), s.Source, s.Name, cmp.Or(strings.ToLower(q.Algorithm), algorithm), overlap)
 	shown := d.showDefinition(s, false)
 	shown.Signing = subscribe.ShowKeys(s, true)
-	return writeJSON(w, http.StatusOK, shown)
-}
-
-func newestAlgorithm(s topics.Subscription) string {
-	keys := subscribe.ShowKeys(s, false)
-	if len(keys) == 0 {
-		return signature.HMAC
-	}
-	return keys[len(keys)-1].Algorithm
+	return answer(w, shown, err)
 }
 
 func (d *Handler) listAttempts(w http.ResponseWriter, r *http.Request) error {
@@ -271,14 +223,10 @@ func (d *Handler) listAttempts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !errors.Is(err, delivery.ErrNotFound) {
 		return err
 	}
-	list := struct {
-		Attempts []admin.Attempt `json:"attempts"`
-	}{make([]admin.Attempt, len(records))}
-	for i, a := range records {
-		list.Attempts[i] = admin.Attempt{
+	return answerList(w, "attempts", records, func(a delivery.AttemptRecord) admin.Attempt {
+		return admin.Attempt{
 			Time: a.Time.UTC(), Events: a.Events, EventID: a.EventID, Attempt: a.Attempt, Outcome: string(a.Outcome), Status: a.Status,
-			Took: a.Took.Round(10 * time.Microsecond).String(), Answer: a.Head, Error: a.Err, NextTry: subscribe.TimeIfAny(a.Next),
+			Took: a.Took.Round(10 * time.Microsecond).String(), Answer: a.Head, Error: a.Err, NextTry: spec.TimeIfAny(a.Next),
 		}
-	}
-	return writeJSON(w, http.StatusOK, list)
+	}, nil)
 }

@@ -2,7 +2,6 @@ package v1
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"sync"
@@ -37,7 +36,11 @@ func (d *Handler) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error
 	d.metrics.tails.Inc()
 	defer d.metrics.tails.Dec()
 
-	readers, stop := t.start(ctx)
+	reading, stop := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	for _, r := range t.readers {
+		readers.Go(func() { r.read(reading) })
+	}
 	defer readers.Wait()
 	defer stop()
 	t.out = newStream(w, "text/event-stream", d.cfg.WriteTimeout)
@@ -46,7 +49,7 @@ func (d *Handler) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error
 		if reason == endFailed || reason == endDamaged {
 			d.logOurs("following a hub broke off", err, "hub", q.hub)
 		}
-		t.sayEnd(reason, err)
+		t.out.sayEnd(endJSON{Reason: reason, Detail: frame.Words(err), Resume: string(appendPositions(nil, t.partitions, t.next))})
 	}
 	return nil
 }
@@ -99,16 +102,6 @@ func (t *tail) close() {
 	}
 }
 
-// start lets the readers go. The caller stops them and waits.
-func (t *tail) start(ctx context.Context) (*sync.WaitGroup, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	var readers sync.WaitGroup
-	for _, r := range t.readers {
-		readers.Go(func() { r.read(ctx) })
-	}
-	return &readers, cancel
-}
-
 func (t *tail) hand(ctx context.Context, p piece) bool {
 	select {
 	case t.pieces <- p:
@@ -126,7 +119,9 @@ var errCounted = errors.New("as many events as asked for")
 func (t *tail) write(ctx context.Context, count int, heartbeat time.Duration) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	if err := t.begin(); err != nil {
+	// An id without an event comes first: a client that loses the connection before the first event, having asked for
+	// the latest, would come back at a later latest.
+	if t.out.send(string(appendPositions([]byte("id: "), t.partitions, t.next))+"\n\n") != nil {
 		return nil
 	}
 	sent := 0
@@ -136,13 +131,14 @@ func (t *tail) write(ctx context.Context, count int, heartbeat time.Duration) er
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-beat.C:
-			err = t.comment("still here")
+			err = t.out.send(": still here\n\n")
 		case p := <-t.pieces:
 			switch {
 			case p.err != nil:
 				return t.failed(ctx, p)
-			case p.data == nil:
-				err = t.caughtUp()
+			case p.data == nil && t.out.buf.Buffered() > 0:
+				err = t.out.flush()
+			case p.data == nil: // caught up, and nothing to send
 			default:
 				sent++
 				err = t.event(p)
@@ -169,16 +165,6 @@ func (t *tail) failed(ctx context.Context, p piece) error {
 	return p.err
 }
 
-// begin sends an id without an event: a client that loses the connection before the
-// first event, having asked for the latest, would come back at a later latest.
-func (t *tail) begin() error {
-	text := appendPositions([]byte("id: "), t.partitions, t.next)
-	if err := t.out.write(append(text, '\n', '\n')); err != nil {
-		return err
-	}
-	return t.out.flush()
-}
-
 func (t *tail) event(p piece) error {
 	t.next[p.partition] = p.next
 	text := append(t.out.scratch[:0], "id: "...)
@@ -186,28 +172,6 @@ func (t *tail) event(p piece) error {
 	text = append(text, "\nevent: event\ndata: "...)
 	text = append(text, p.data...)
 	return t.out.write(append(text, '\n', '\n'))
-}
-
-func (t *tail) caughtUp() error {
-	if t.out.buf.Buffered() == 0 {
-		return nil
-	}
-	return t.out.flush()
-}
-
-func (t *tail) comment(text string) error {
-	if err := t.out.write([]byte(": " + text + "\n\n")); err != nil {
-		return err
-	}
-	return t.out.flush()
-}
-
-// endJSON is the data of the last event of a tail.
-type endJSON struct {
-	Reason string `json:"reason"`
-	Detail string `json:"detail"`
-	// Resume is the position to go on from, in this hub.
-	Resume string `json:"resume"`
 }
 
 // Why a tail ends.
@@ -220,17 +184,6 @@ const (
 	endDamaged  = "damaged"
 	endFailed   = "failed"
 )
-
-func (t *tail) sayEnd(reason string, err error) {
-	data, _ := json.Marshal(endJSON{
-		Reason: reason,
-		Detail: frame.Words(err),
-		Resume: string(appendPositions(nil, t.partitions, t.next)),
-	})
-	text := append([]byte("event: end\ndata: "), data...)
-	_ = t.out.write(append(text, '\n', '\n'))
-	_ = t.out.flush()
-}
 
 func endReason(err error) string {
 	switch {

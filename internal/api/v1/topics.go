@@ -2,7 +2,6 @@ package v1
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -17,9 +16,7 @@ import (
 )
 
 func (d *Handler) listTopics(w http.ResponseWriter, r *http.Request) error {
-	list := struct {
-		Topics []admin.Topic `json:"topics"`
-	}{[]admin.Topic{}}
+	list := []admin.Topic{}
 	for _, t := range d.cfg.Grid.Topics.Topics() {
 		shown, err := d.showTopic(r, t)
 		if errors.Is(err, topics.ErrTopicNotFound) || errors.Is(err, eventlog.ErrRemoved) {
@@ -29,9 +26,9 @@ func (d *Handler) listTopics(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		shown.Keys = nil // who wants a key asks for one topic
-		list.Topics = append(list.Topics, shown)
+		list = append(list, shown)
 	}
-	return writeJSON(w, http.StatusOK, list)
+	return writeJSON(w, http.StatusOK, map[string][]admin.Topic{"topics": list})
 }
 
 func (d *Handler) createTopic(w http.ResponseWriter, r *http.Request) error {
@@ -47,8 +44,11 @@ func (d *Handler) createTopic(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", "/api/v1/topics/"+url.PathEscape(t.Name))
-	return d.answerTopic(w, r, http.StatusCreated, t)
+	shown, err := d.showTopic(r, t)
+	if err != nil {
+		return err
+	}
+	return created(w, "topics/"+url.PathEscape(t.Name), shown)
 }
 
 // applyTopic writes a request over a topic.
@@ -62,10 +62,7 @@ func applyTopic(q admin.TopicRequest, t *topics.Topic) error {
 
 func (d *Handler) getTopic(w http.ResponseWriter, r *http.Request) error {
 	t, err := d.cfg.Grid.Topics.Topic(r.PathValue("topic"))
-	if err != nil {
-		return err
-	}
-	return d.answerTopic(w, r, http.StatusOK, t)
+	return d.answerTopic(w, r, t, err)
 }
 
 func (d *Handler) updateTopic(w http.ResponseWriter, r *http.Request) error {
@@ -79,42 +76,31 @@ func (d *Handler) updateTopic(w http.ResponseWriter, r *http.Request) error {
 		}
 		return applyTopic(q, t)
 	})
-	if err != nil {
-		return err
-	}
-	return d.answerTopic(w, r, http.StatusOK, t)
+	return d.answerTopic(w, r, t, err)
 }
 
 func (d *Handler) deleteTopic(w http.ResponseWriter, r *http.Request) error {
-	if err := d.cfg.Grid.Topics.DeleteTopic(r.Context(), r.PathValue("topic")); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return done(w, d.cfg.Grid.Topics.DeleteTopic(r.Context(), r.PathValue("topic")))
 }
 
 func (d *Handler) regenerateTopicKey(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Key string `json:"key"`
-	}
+	var q admin.KeyChoice
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
 	t, err := d.cfg.Grid.Topics.RegenerateKey(r.Context(), r.PathValue("topic"), q.Key)
+	return d.answerTopic(w, r, t, err)
+}
+
+func (d *Handler) answerTopic(w http.ResponseWriter, r *http.Request, t topics.Topic, err error) error {
 	if err != nil {
 		return err
 	}
-	return d.answerTopic(w, r, http.StatusOK, t)
-}
-
-func (d *Handler) answerTopic(w http.ResponseWriter, r *http.Request, status int, t topics.Topic) error {
 	shown, err := d.showTopic(r, t)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, status, shown)
+	return answer(w, shown, err)
 }
 
+// showTopic shows a topic with what it holds at present.
 func (d *Handler) showTopic(r *http.Request, t topics.Topic) (admin.Topic, error) {
 	plain, secure := d.cfg.Grid.Endpoint(r, t.Name, false), d.cfg.Grid.Endpoint(r, t.Name, true)
 	shown := admin.Topic{
@@ -127,24 +113,15 @@ func (d *Handler) showTopic(r *http.Request, t topics.Topic) (admin.Topic, error
 	if t.Mapping != (schema.Mapping{}) {
 		shown.Mapping, _ = json.Marshal(t.Mapping)
 	}
-	err := d.countTopic(r.Context(), t, &shown)
-	return shown, err
-}
-
-// countTopic adds what a topic holds at present.
-func (d *Handler) countTopic(ctx context.Context, t topics.Topic, shown *admin.Topic) error {
 	subscriptions, err := d.cfg.Grid.Topics.Subscriptions(topics.Source{Topic: t.Name})
 	if err != nil {
-		return err
+		return shown, err
 	}
 	log, err := d.cfg.Grid.Topics.Log(&t)
 	if err != nil {
-		return err
+		return shown, err
 	}
-	bounds, err := log.Bounds(ctx)
-	if err != nil {
-		return err
-	}
+	bounds, err := log.Bounds(r.Context())
 	shown.Subscriptions, shown.Events, shown.Bytes = len(subscriptions), int64(bounds.Next-bounds.First), bounds.Bytes
-	return nil
+	return shown, err
 }

@@ -41,6 +41,22 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 }
 
+// ParseSigned is ParseDuration for what may also be below zero. Days and weeks are whole.
+func ParseSigned(text string) (time.Duration, error) {
+	rest, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
+	if !negative {
+		rest = strings.TrimPrefix(rest, "+")
+	}
+	d, err := ParseDuration(rest)
+	switch {
+	case err != nil || strings.ContainsAny(rest, "dw") && strings.Contains(rest, "."):
+		return 0, fmt.Errorf("%q is no duration: write it like 500ms, 30s, 5m, 24h or 2d", text)
+	case negative:
+		return -d, nil
+	}
+	return d, nil
+}
+
 // nextQuantity splits "1d12h" into 1, "d" and "12h".
 func nextQuantity(text string) (number, unit, rest string, err error) {
 	end := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
@@ -79,6 +95,11 @@ func FormatDuration(d time.Duration) string {
 	if d > 0 && d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}
+	return FormatHours(d)
+}
+
+// FormatHours writes a duration without days, and without units that say nothing: 24h and not 24h0m0s.
+func FormatHours(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -25,6 +25,26 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+func TestDurationsBelowZeroAndWithoutDays(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Second: "1s", day: "24h", 90 * time.Minute: "1h30m", 100 * time.Second: "1m40s", time.Hour + time.Second: "1h0m1s",
+		10 * time.Minute: "10m", 10 * time.Second: "10s", 500 * time.Millisecond: "500ms", -time.Minute: "-1m",
+	} {
+		testkit.Equal(t, FormatHours(d), want, "%v is written", d)
+		got, err := ParseSigned(want)
+		testkit.Equal(t, got, d, "%s is read, %v", want, err)
+	}
+	for text, want := range map[string]time.Duration{"+5s": 5 * time.Second, "-2d": -2 * day, "1d12h": 36 * time.Hour} {
+		got, err := ParseSigned(text)
+		testkit.Equal(t, got, want, "%s is read, %v", text, err)
+	}
+	for _, text := range []string{"", "-", "5", "--5s", "-+5s", "0.5d", "soon"} {
+		if got, err := ParseSigned(text); err == nil {
+			t.Errorf("%q is %v, want an error", text, got)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1048576": 1 << 20, "64MiB": 64 << 20, "1GiB": 1 << 30, "1gib": 1 << 30, "2 TiB": 2 << 40,
