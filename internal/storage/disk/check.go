@@ -86,9 +86,19 @@ func (c *check) find() error {
 			return err
 		}
 		for _, dir := range numbers {
-			if err := c.findSegments(dir); err != nil {
+			if _, err := strconv.ParseUint(path.Base(dir), 10, 31); err != nil {
+				c.report.Foreign = append(c.report.Foreign, dir)
+				continue
+			}
+			files, foreign, err := listSegments(c.fs, dir)
+			if err != nil {
 				return err
 			}
+			c.report.Foreign = append(c.report.Foreign, foreign...)
+			for _, f := range files {
+				c.total += f.bytes
+			}
+			c.partitions = append(c.partitions, checkedPartition{dir, files})
 		}
 	}
 	return nil
@@ -109,23 +119,6 @@ func (c *check) folders(dir string) (dirs []string, err error) {
 		}
 	}
 	return dirs, nil
-}
-
-func (c *check) findSegments(dir string) error {
-	if _, err := strconv.ParseUint(path.Base(dir), 10, 31); err != nil {
-		c.report.Foreign = append(c.report.Foreign, dir)
-		return nil
-	}
-	files, foreign, err := listSegments(c.fs, dir)
-	if err != nil {
-		return err
-	}
-	c.report.Foreign = append(c.report.Foreign, foreign...)
-	for _, f := range files {
-		c.total += f.bytes
-	}
-	c.partitions = append(c.partitions, checkedPartition{dir, files})
-	return nil
 }
 
 func (c *check) partition(p checkedPartition) error {
@@ -153,8 +146,15 @@ func (c *check) segment(f *file) error {
 	}
 	defer handle.Close()
 	head, err := readHead(handle, f.base, f.bytes)
-	if err != nil {
-		return c.headless(f, handle, err)
+	if err != nil { // a newest segment that is empty has nothing to lose
+		held, failed := holdsData(handle, f.bytes)
+		if failed != nil {
+			return failed
+		}
+		if held || f.stop >= 0 {
+			c.problem("%s: %v: events from %d on cannot be read", f.name, err, f.base)
+		}
+		return nil
 	}
 	found, err := segment.Recover(handle, head, f.bytes, int64(f.stop))
 	if err != nil {
@@ -165,13 +165,7 @@ func (c *check) segment(f *file) error {
 		c.report.Events -= hole.Next - hole.First
 		c.problem("%s at offset %d: checksum does not match: events %d to %d cannot be read", f.name, hole.From, hole.First, hole.Next-1)
 	}
-	c.compareEnd(f, handle, head, found)
-	return c.bodies(f, handle, head, found)
-}
-
-// compareEnd notes a segment that ends before the next one begins, or before its own
-// trailer says.
-func (c *check) compareEnd(f *file, handle vfs.File, head segment.Head, found segment.Found) {
+	// A segment ends neither before the next one begins, nor before its own trailer says.
 	want := int64(f.stop)
 	if tail, _, err := segment.ReadIndex(handle, head.Salt, f.bytes); err == nil && want < 0 {
 		want = tail.Next
@@ -179,6 +173,7 @@ func (c *check) compareEnd(f *file, handle vfs.File, head segment.Head, found se
 	if want >= 0 && found.Next < want {
 		c.problem("%s at offset %d: checksum does not match: events %d to %d cannot be read", f.name, found.Offset, found.Next, want-1)
 	}
+	return c.bodies(f, handle, head, found)
 }
 
 // bodies decodes every event: a checksum only proves that the bytes are those written.
@@ -194,7 +189,7 @@ func (c *check) bodies(f *file, handle vfs.File, head segment.Head, found segmen
 		case errors.Is(err, segment.ErrInvalid):
 			_, next, err := segment.Resync(handle, head.Salt, at+1, found.Offset)
 			if err != nil {
-				return nil // reported by compareEnd
+				return nil // reported as the end of the segment
 			}
 			scan.MoveTo(next)
 		case err != nil:
@@ -205,19 +200,6 @@ func (c *check) bodies(f *file, handle vfs.File, head segment.Head, found segmen
 			}
 		}
 	}
-}
-
-// headless judges a segment without a header: a newest one that is empty has nothing to
-// lose.
-func (c *check) headless(f *file, handle vfs.File, reason error) error {
-	held, err := holdsData(handle, f.bytes)
-	if err != nil {
-		return err
-	}
-	if held || f.stop >= 0 {
-		c.problem("%s: %v: events from %d on cannot be read", f.name, reason, f.base)
-	}
-	return nil
 }
 
 func (c *check) problem(format string, args ...any) {

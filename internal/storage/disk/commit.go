@@ -88,22 +88,16 @@ func (p *partition) startDrainLocked() {
 	p.e.committers.Add(1)
 	go func() {
 		defer p.e.committers.Done()
-		p.drain()
-	}()
-}
-
-func (p *partition) drain() {
-	for {
-		p.commitGroup()
-		p.mu.Lock()
-		if p.fill == nil || p.waiters > 0 { // who waits for the token sees to what is left
-			p.committing = false
-			p.idle.Broadcast()
+		for more := true; more; {
+			p.commitGroup()
+			p.mu.Lock()
+			if more = p.fill != nil && p.waiters == 0; !more { // who waits for the token sees to what is left
+				p.committing = false
+				p.idle.Broadcast()
+			}
 			p.mu.Unlock()
-			return
 		}
-		p.mu.Unlock()
-	}
+	}()
 }
 
 // commitGroup writes, syncs and settles what has gathered. The caller holds the token.
@@ -131,7 +125,9 @@ func (p *partition) commitGroup() {
 		p.succeedLocked(g)
 	}
 	p.mu.Unlock()
-	p.e.putGroup(g)
+	clear(g.tickets)
+	g.tickets, g.buf, g.shared = g.tickets[:0], g.buf[:0], false
+	p.e.groups.Put(g)
 }
 
 // waiting is how many batches have gathered.
@@ -145,40 +141,44 @@ func (p *partition) waiting() int {
 }
 
 // write puts a group behind the active segment, rolling to a new one first if it is full.
-func (p *partition) write(g *group) error {
-	if p.fullWith(int64(len(g.buf))) {
-		if err := p.roll(); err != nil {
+func (s *segments) write(g *group) error {
+	offset := s.active.tail.Offset
+	if offset > segment.HeaderBytes && offset+int64(len(g.buf)) > s.segmentBytes() {
+		if err := s.roll(); err != nil {
 			return fmt.Errorf("begin a segment: %w", err)
 		}
 	}
-	a := p.active
-	offset := a.tail.Offset
-	segment.Seal(g.buf, a.head.Salt, offset, p.durable())
+	a := s.active
+	s.mu.Lock()
+	durable := a.durable
+	s.mu.Unlock()
+	offset = a.tail.Offset
+	segment.Seal(g.buf, a.head.Salt, offset, durable)
 	if _, err := a.handle.WriteAt(g.buf, offset); err != nil {
-		return p.takeBack(offset, fmt.Errorf("write segment: %w", err))
+		return s.takeBack(offset, fmt.Errorf("write segment: %w", err))
 	}
-	if p.e.cfg.Sync != Always {
+	if s.e.cfg.Sync != Always {
 		return nil
 	}
-	return p.makeDurable(a, offset, g)
+	return s.makeDurable(a, offset, g)
 }
 
 // makeDurable syncs a group that was written: by way of the journal where others are
 // syncing too, by itself otherwise.
-func (p *partition) makeDurable(a *file, offset int64, g *group) error {
-	if len(g.buf) < largeWrite && int(p.e.busy.Load()) >= p.e.cfg.journalFrom {
-		err := p.e.journal.commit(p, a, offset, g.buf)
+func (s *segments) makeDurable(a *file, offset int64, g *group) error {
+	if len(g.buf) < largeWrite && int(s.e.busy.Load()) >= s.e.cfg.journalFrom {
+		err := s.e.journal.commit(s, a, offset, g.buf)
 		g.shared = err == nil
 		if !errors.Is(err, errJournalFull) {
 			return err
 		}
 	}
 	end := offset + int64(len(g.buf))
-	p.zeroAhead(end)
+	s.zeroAhead(end)
 	a.allocated = max(a.allocated, end)
-	p.e.syncs <- struct{}{}
-	defer func() { <-p.e.syncs }()
-	if err := p.sync(a); err != nil {
+	s.e.syncs <- struct{}{}
+	defer func() { <-s.e.syncs }()
+	if err := s.sync(a); err != nil {
 		return fmt.Errorf("sync segment: %w", err)
 	}
 	return nil
@@ -190,18 +190,18 @@ var errDoubtful = errors.New("an earlier sync failed")
 // sync is the one way to sync a segment. After one has failed, what the page cache says of
 // the segment proves nothing any more, and no later sync succeeds. They run one by one,
 // because the operating system tells an error to one of them only.
-func (p *partition) sync(f *file) error {
+func (s *segments) sync(f *file) error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
-	p.mu.Lock()
+	s.mu.Lock()
 	reached, doubtful := f.tail.Offset, f.doubtful
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if doubtful {
 		return errDoubtful
 	}
-	err := p.e.timedSync(f.handle)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	err := s.e.timedSync(f.handle)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil {
 		f.doubtful = true
 		return err
@@ -210,17 +210,10 @@ func (p *partition) sync(f *file) error {
 	return nil
 }
 
-// durable is how much of the active segment is known to be durable.
-func (p *partition) durable() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.active.durable
-}
-
 func (e *Engine) timedSync(handle vfs.File) error {
 	began := time.Now()
 	err := handle.Sync()
-	e.metrics.synced(time.Since(began))
+	e.metrics.syncSeconds.Observe(time.Since(began).Seconds())
 	return err
 }
 
@@ -232,13 +225,13 @@ func (r *refusal) Unwrap() error { return r.error }
 
 // takeBack makes sure that nothing of a failed write can be found later. Where it
 // cannot, the failure stays what it was: the end of this segment.
-func (p *partition) takeBack(offset int64, err error) error {
+func (s *segments) takeBack(offset int64, err error) error {
 	if !isNoSpace(err) {
 		return err
 	}
-	p.e.spares.purge()
-	a := p.active
-	if a.handle.Truncate(offset) != nil || p.sync(a) != nil {
+	s.e.spares.purge()
+	a := s.active
+	if a.handle.Truncate(offset) != nil || s.sync(a) != nil {
 		return err
 	}
 	a.allocated = offset
@@ -290,7 +283,7 @@ func (p *partition) failLocked(g *group, err error) {
 	p.next, p.lastTime = p.visible.next, p.visible.lastTime
 }
 
-// settle tells everyone who waits for the group how it ended.
+// settle gives everyone who waits for the group its outcome.
 func (g *group) settle(err error) {
 	for _, t := range g.tickets {
 		t.settled <- outcome{err}
@@ -309,19 +302,11 @@ func isNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// noSpace counts a refusal, and tells the operator once in a while.
+// noSpace counts a refusal, and reports it to the operator once in a while.
 func (e *Engine) noSpace(err error) {
-	e.metrics.noSpace()
+	e.metrics.refusals.Inc()
 	now := time.Now().Unix()
 	if last := e.reportedNoSpace.Load(); now-last >= 30 && e.reportedNoSpace.CompareAndSwap(last, now) {
 		e.log.Error("storage is full: events are refused until there is room; retention and reading go on", "error", err)
 	}
-}
-
-func (e *Engine) getGroup() *group { return e.groups.Get().(*group) }
-
-func (e *Engine) putGroup(g *group) {
-	clear(g.tickets)
-	g.tickets, g.buf, g.shared = g.tickets[:0], g.buf[:0], false
-	e.groups.Put(g)
 }

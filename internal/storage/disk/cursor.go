@@ -13,26 +13,11 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// chunk is memory that a cursor reads into. A cursor that waits at the end holds none.
+// chunk is memory that a cursor reads into, made when first needed. A cursor that waits at the end
+// holds none.
 type chunk struct{ buf []byte }
 
 const chunkBytes = 256 << 10
-
-// memory is the chunk's room, made when first asked for.
-func (c *chunk) memory() []byte {
-	if c.buf == nil {
-		c.buf = make([]byte, 0, chunkBytes)
-	}
-	return c.buf
-}
-
-// keep takes memory back that a scanner may have replaced by more. What a huge batch
-// needed is not kept.
-func (c *chunk) keep(buf []byte) {
-	if cap(buf) <= 4*chunkBytes {
-		c.buf = buf[:0]
-	}
-}
 
 // cursor implements eventlog.Cursor.
 type cursor struct {
@@ -170,8 +155,8 @@ func (c *cursor) position() (bool, error) {
 	}
 }
 
-// enter goes to the segment that holds the cursor's place, near it. False means that there is nothing at the place or behind
-// it: what was there a moment ago may have been removed meanwhile.
+// enter goes to the segment that holds the cursor's position, near it. False means that there is
+// nothing at the position or behind it: what was there a moment ago may have been removed meanwhile.
 func (c *cursor) enter() (bool, error) {
 	p := c.p
 	p.mu.Lock()
@@ -208,16 +193,16 @@ func (c *cursor) enter() (bool, error) {
 }
 
 // fileOfLocked finds the segment that holds a number: the last one whose base is not past it.
-func (p *partition) fileOfLocked(nextSeq eventlog.Sequence) *file {
-	i := sort.Search(len(p.files), func(i int) bool { return p.files[i].base > nextSeq })
-	return p.files[max(i-1, 0)]
+func (s *segments) fileOfLocked(nextSeq eventlog.Sequence) *file {
+	i := sort.Search(len(s.files), func(i int) bool { return s.files[i].base > nextSeq })
+	return s.files[max(i-1, 0)]
 }
 
-// decode gives the events of a batch from the cursor's place on.
+// decode gives the events of a batch from the cursor's position on.
 func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 	skip := c.nextSeq - eventlog.Sequence(b.First)
 	if skip >= eventlog.Sequence(b.Count) {
-		return eventlog.Run{}, nil // the index led to a batch before the place
+		return eventlog.Run{}, nil // the index led to a batch before the position
 	}
 	if skip < 0 {
 		return eventlog.Run{}, segment.ErrInvalid
@@ -236,8 +221,8 @@ func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 	return run, nil
 }
 
-// passDamage deals with bytes that are no batch. Damage before the cursor's place is
-// passed by; damage at its place is an error that says where one could go on.
+// passDamage deals with bytes that are no batch. Damage before the cursor's position is
+// passed by; damage at it is an error that says where one could go on.
 func (c *cursor) passDamage(offset int64, reason error) error {
 	f := c.file
 	if !errors.Is(reason, segment.ErrInvalid) && !errors.Is(reason, errBody) && !errors.Is(reason, io.EOF) {
@@ -259,11 +244,14 @@ func (c *cursor) passDamage(offset int64, reason error) error {
 		}
 	}
 	c.leave()
-	c.p.e.metrics.corrupt()
+	c.p.e.metrics.corruptions.Inc()
 	if errors.Is(reason, io.EOF) {
 		reason = segment.ErrInvalid // there should be more than there is
 	}
-	return f.corruptAt(offset, c.nextSeq, max(next, eventlog.NoSequence), reason)
+	return &eventlog.CorruptError{
+		Where: fmt.Sprintf("%s at offset %d", f.name, offset),
+		First: c.nextSeq, Next: max(next, eventlog.NoSequence), Reason: reason.Error(),
+	}
 }
 
 // At is the number of the next event.
@@ -280,14 +268,20 @@ func (c *cursor) Close() error {
 func (c *cursor) borrow() {
 	if c.chunk == nil {
 		c.chunk = c.p.e.chunks.Get().(*chunk)
-		c.scan.Adopt(c.chunk.memory())
+		if c.chunk.buf == nil {
+			c.chunk.buf = make([]byte, 0, chunkBytes)
+		}
+		c.scan.Adopt(c.chunk.buf)
 	}
 }
 
 // rest gives the memory back, for as long as there is nothing to read.
 func (c *cursor) rest() {
 	if c.chunk != nil {
-		c.chunk.keep(c.scan.Release())
+		// The scanner may have taken more memory. What a huge batch needed is not kept.
+		if buf := c.scan.Release(); cap(buf) <= 4*chunkBytes {
+			c.chunk.buf = buf[:0]
+		}
 		c.p.e.chunks.Put(c.chunk)
 		c.chunk = nil
 		clear(c.events[:cap(c.events)]) // they point into the memory

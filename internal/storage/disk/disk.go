@@ -14,8 +14,8 @@
 //
 // # Who may touch what
 //
-// partition.mu guards all of a partition's state. The right to write to its files and to
-// change its list of segments is a token (partition.committing): its holder does I/O
+// One mutex guards all of a partition's state (segments.mu). The right to write to its files and
+// to change its list of segments is a token (partition.committing): its holder does I/O
 // without the lock. Readers never wait for a sync: they see what was acknowledged, no more.
 //
 // # When storage fails
@@ -28,12 +28,15 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -120,21 +123,13 @@ func (c Config) withDefaults() Config {
 	if c.SegmentBytes <= 0 {
 		c.SegmentBytes = DefaultSegmentBytes
 	}
-	if c.SegmentBytes < minSegmentBytes {
-		c.SegmentBytes = minSegmentBytes
-	}
+	c.SegmentBytes = max(c.SegmentBytes, minSegmentBytes)
 	if c.RetentionInterval <= 0 {
 		c.RetentionInterval = 10 * time.Second
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.journalFrom == 0 {
-		c.journalFrom = journalFrom
-	}
-	if c.journalBytes == 0 {
-		c.journalBytes = defaultJournalBytes
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.journalFrom = cmp.Or(c.journalFrom, journalFrom)
+	c.journalBytes = cmp.Or(c.journalBytes, defaultJournalBytes)
 	return c
 }
 
@@ -193,7 +188,7 @@ func Open(cfg Config) (*Engine, error) {
 		removed:    make(map[string]bool),
 		done:       make(chan struct{}),
 	}
-	e.spares = newSpares(e)
+	e.spares = &spares{e: e}
 	e.journal = newJournal(e)
 	e.groups.New = func() any { return new(group) }
 	e.chunks.New = func() any { return new(chunk) }
@@ -241,7 +236,9 @@ func (e *Engine) Partition(id eventlog.PartitionID, retention eventlog.Retention
 	if err != nil {
 		return nil, err
 	}
-	p.setRetention(retention)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retain = retention
 	return p, nil
 }
 
@@ -344,11 +341,7 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) known() []*partition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := make([]*partition, 0, len(e.partitions))
-	for _, p := range e.partitions {
-		all = append(all, p)
-	}
-	return all
+	return slices.Collect(maps.Values(e.partitions))
 }
 
 // Close ends all partitions and frees the folder. Safe twice.

@@ -169,11 +169,6 @@ func (f *file) corrupt(first, next eventlog.Sequence, reason error) error {
 	return &eventlog.CorruptError{Where: f.name, First: first, Next: next, Reason: reason.Error()}
 }
 
-func (f *file) corruptAt(offset int64, first, next eventlog.Sequence, reason error) error {
-	where := fmt.Sprintf("%s at offset %d", f.name, offset)
-	return &eventlog.CorruptError{Where: where, First: first, Next: next, Reason: reason.Error()}
-}
-
 // readHead reads a segment's header, or rebuilds it from the first batch if damaged.
 func readHead(handle vfs.File, base eventlog.Sequence, bytes int64) (segment.Head, error) {
 	var b [segment.HeaderBytes]byte

@@ -64,7 +64,7 @@ type journalGroup struct {
 
 // mark says how far a segment has entries.
 type mark struct {
-	p      *partition
+	s      *segments
 	f      *file
 	offset int64
 }
@@ -104,15 +104,21 @@ func newJournal(e *Engine) *journal {
 
 // commit makes a group durable that was written to f at the given offset: it returns when
 // it is. After errJournalFull nothing has happened.
-func (j *journal) commit(p *partition, f *file, offset int64, bytes []byte) error {
+func (j *journal) commit(s *segments, f *file, offset int64, bytes []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.haveRoomLocked() {
 		return errJournalFull
 	}
-	g := j.gatheringLocked()
-	g.buf = appendEntry(g.buf, entry{id: p.id, base: f.base, salt: f.head.Salt, offset: offset, bytes: bytes})
-	g.marks = append(g.marks, mark{p, f, offset + int64(len(bytes))})
+	if j.fill == nil {
+		j.fill, j.spare = j.spare, nil
+	}
+	if j.fill == nil {
+		j.fill = &journalGroup{}
+	}
+	g := j.fill
+	g.buf = appendEntry(g.buf, entry{id: s.id, base: f.base, salt: f.head.Salt, offset: offset, bytes: bytes})
+	g.marks = append(g.marks, mark{s, f, offset + int64(len(bytes))})
 	for !g.settled {
 		if j.writing {
 			j.cond.Wait()
@@ -120,25 +126,8 @@ func (j *journal) commit(p *partition, f *file, offset int64, bytes []byte) erro
 		}
 		j.leadLocked()
 	}
-	return j.leaveLocked(g)
-}
-
-// gatheringLocked is the group that takes entries, new or used again.
-func (j *journal) gatheringLocked() *journalGroup {
-	if j.fill == nil {
-		j.fill, j.spare = j.spare, nil
-	}
-	if j.fill == nil {
-		j.fill = &journalGroup{}
-	}
-	return j.fill
-}
-
-// leaveLocked is the end of waiting for a group. The last to leave makes it fit for use
-// again.
-func (j *journal) leaveLocked(g *journalGroup) error {
 	err := g.err
-	if g.left++; g.left == len(g.marks) {
+	if g.left++; g.left == len(g.marks) { // the last to leave makes the group fit for use again
 		clear(g.marks)
 		*g = journalGroup{buf: g.buf[:0], marks: g.marks[:0]}
 		j.spare = g
@@ -152,8 +141,9 @@ func (j *journal) haveRoomLocked() bool {
 	if j.off {
 		return false
 	}
-	if j.current == nil && len(j.free) == 0 {
-		j.makeOneLocked()
+	if j.current == nil && len(j.free) == 0 && j.made < journalFiles && !time.Now().Before(j.notBefore) {
+		j.made++
+		j.inBackgroundLocked(j.makeFile)
 	}
 	return j.current != nil || len(j.free) > 0
 }
@@ -164,7 +154,11 @@ func (j *journal) leadLocked() {
 	j.mu.Unlock()
 	j.gatherer.wait(j.waiting)
 	j.mu.Lock()
-	g, f := j.fill, j.fileLocked()
+	if n := len(j.free); j.current == nil && n > 0 {
+		j.current, j.free = j.free[n-1], j.free[:n-1]
+		j.current.salt, j.current.offset, j.current.marks = newSalt(), 0, make(map[*file]mark)
+	}
+	g, f := j.fill, j.current // which may be nil: others have filled what there was
 	j.fill = nil
 	j.gatherer.took(len(g.marks))
 	j.mu.Unlock()
@@ -175,7 +169,13 @@ func (j *journal) leadLocked() {
 	j.mu.Lock()
 	switch {
 	case err == nil:
-		f.note(g)
+		f.offset += int64(len(g.buf))
+		for _, m := range g.marks {
+			if _, ok := f.marks[m.f]; !ok {
+				m.f.hold()
+			}
+			f.marks[m.f] = m
+		}
 	case f != nil:
 		j.abandonLocked(f, err)
 	}
@@ -188,28 +188,11 @@ func (j *journal) leadLocked() {
 	}
 }
 
-// fileLocked is the file to write to. There may be none: others have filled what there was.
-func (j *journal) fileLocked() *journalFile {
-	if n := len(j.free); j.current == nil && n > 0 {
-		j.current, j.free = j.free[n-1], j.free[:n-1]
-		j.current.begin()
-	}
-	return j.current
-}
-
 // waiting is how many groups have gathered.
 func (j *journal) waiting() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.fill.marks)
-}
-
-// makeOneLocked sees to it that there will be another file, if there may be.
-func (j *journal) makeOneLocked() {
-	if j.made < journalFiles && !time.Now().Before(j.notBefore) {
-		j.made++
-		j.inBackgroundLocked(j.makeFile)
-	}
 }
 
 // inBackgroundLocked runs f on a goroutine that Close waits for.
@@ -272,11 +255,6 @@ func (f *journalFile) remove(e *Engine) {
 	}
 }
 
-// begin starts a new life of the file.
-func (f *journalFile) begin() {
-	f.salt, f.offset, f.marks = newSalt(), 0, make(map[*file]mark)
-}
-
 // write puts a group into the file and syncs it.
 func (j *journal) write(f *journalFile, g *journalGroup) error {
 	sealEntries(g.buf, f.salt, f.offset)
@@ -287,17 +265,6 @@ func (j *journal) write(f *journalFile, g *journalGroup) error {
 		return fmt.Errorf("sync journal: %w", err)
 	}
 	return nil
-}
-
-// note takes into the file's account what was written to it.
-func (f *journalFile) note(g *journalGroup) {
-	f.offset += int64(len(g.buf))
-	for _, m := range g.marks {
-		if _, ok := f.marks[m.f]; !ok {
-			m.f.hold()
-		}
-		f.marks[m.f] = m
-	}
 }
 
 // letGo ends the hold on the segments that the file has entries of.
@@ -324,8 +291,10 @@ func (j *journal) abandonLocked(f *journalFile, err error) {
 // checkpoint syncs every segment that the file has entries of and frees the file.
 func (j *journal) checkpoint(f *journalFile) {
 	var failed error
-	for _, m := range f.inOrder() {
-		if err := m.p.syncTo(m.f, m.offset); err != nil {
+	// Always in the same order, so that a test's seed does the same things each time.
+	marks := slices.SortedFunc(maps.Values(f.marks), func(a, b mark) int { return strings.Compare(a.f.name, b.f.name) })
+	for _, m := range marks {
+		if err := m.s.syncTo(m.f, m.offset); err != nil {
 			failed = err
 		}
 	}
@@ -337,12 +306,6 @@ func (j *journal) checkpoint(f *journalFile) {
 	}
 	f.letGo()
 	j.free = append(j.free, f)
-}
-
-// inOrder lists the marks, always in the same order, so that a test's seed does the same
-// things each time.
-func (f *journalFile) inOrder() []mark {
-	return slices.SortedFunc(maps.Values(f.marks), func(a, b mark) int { return strings.Compare(a.f.name, b.f.name) })
 }
 
 // close syncs the segments behind the journal and removes its files, so that the next start

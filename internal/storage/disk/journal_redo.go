@@ -13,9 +13,18 @@ import (
 // redo does all entries of all journal files again, syncs the segments they concern, and
 // removes the files. It runs before anything is opened.
 func redo(fs vfs.FS) error {
-	names, err := journalNames(fs)
-	if err != nil || len(names) == 0 {
+	entries, err := fs.List(journalDir)
+	if err != nil {
 		return err
+	}
+	var names []string
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name, journalSuffix) && !entry.Dir {
+			names = append(names, path.Join(journalDir, entry.Name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
 	}
 	r := redoing{fs: fs, files: map[string]vfs.File{}}
 	defer r.close()
@@ -43,17 +52,6 @@ func redo(fs vfs.FS) error {
 	return fs.SyncDir(journalDir)
 }
 
-// journalNames lists the journal's files.
-func journalNames(fs vfs.FS) (names []string, err error) {
-	entries, err := fs.List(journalDir)
-	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name, journalSuffix) && !entry.Dir {
-			names = append(names, path.Join(journalDir, entry.Name))
-		}
-	}
-	return names, err
-}
-
 // redoing is one run of redo.
 type redoing struct {
 	fs vfs.FS
@@ -63,6 +61,7 @@ type redoing struct {
 	unsure bool
 }
 
+// file writes the bytes of all entries of a journal file where they belong.
 func (r *redoing) file(name string) error {
 	handle, err := r.fs.Open(name)
 	if err != nil {
@@ -73,17 +72,14 @@ func (r *redoing) file(name string) error {
 	if err != nil {
 		return err
 	}
-	return readEntries(handle, size, r.entry)
-}
-
-// entry writes one entry's bytes where they belong.
-func (r *redoing) entry(e entry) error {
-	handle, err := r.segment(e)
-	if err != nil || handle == nil {
+	return readEntries(handle, size, func(e entry) error {
+		segment, err := r.segment(e)
+		if err != nil || segment == nil {
+			return err
+		}
+		_, err = segment.WriteAt(e.bytes, e.offset)
 		return err
-	}
-	_, err = handle.WriteAt(e.bytes, e.offset)
-	return err
+	})
 }
 
 func (r *redoing) segment(e entry) (vfs.File, error) {
@@ -106,14 +102,13 @@ func (r *redoing) segment(e entry) (vfs.File, error) {
 		return nil, err
 	}
 	head, err := readHead(handle, e.base, bytes)
-	if err != nil && !errors.Is(err, segment.ErrHeader) {
+	unknown := errors.Is(err, segment.ErrHeader)
+	if err != nil && !unknown {
 		handle.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if err != nil {
-		r.unsure = true // which life it is cannot be told: the entries are kept
-	}
-	if err != nil || head.Salt != e.salt {
+	r.unsure = r.unsure || unknown // which life it is cannot be said: the entries are kept
+	if unknown || head.Salt != e.salt {
 		handle.Close()
 		handle = nil
 	}

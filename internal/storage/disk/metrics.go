@@ -1,12 +1,10 @@
 package disk
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the engine's. All methods are cheap enough for the commit path.
+// metrics are the engine's, cheap enough for the commit path.
 type metrics struct {
 	batches, events, bytes, groups prometheus.Counter
 	fences, refusals, corruptions  prometheus.Counter
@@ -42,8 +40,3 @@ func (m *metrics) appended(batches, events, bytes int) {
 	m.events.Add(float64(events))
 	m.bytes.Add(float64(bytes))
 }
-
-func (m *metrics) synced(took time.Duration) { m.syncSeconds.Observe(took.Seconds()) }
-func (m *metrics) fenced()                   { m.fences.Inc() }
-func (m *metrics) noSpace()                  { m.refusals.Inc() }
-func (m *metrics) corrupt()                  { m.corruptions.Inc() }

@@ -16,41 +16,23 @@ import (
 // exceed it waits until the group is taken.
 const maxPendingBytes = 4 << 20
 
-// partition implements eventlog.Partition.
+// partition implements eventlog.Partition: it gathers what is submitted, decides who writes, and
+// wakes readers. What it has on disk are its segments.
 type partition struct {
-	e   *Engine
-	id  eventlog.PartitionID
-	dir string
-	log *slog.Logger
+	segments
 
 	// over is set with gone, for readers who do not want the lock.
 	over atomic.Bool
 
-	mu sync.Mutex
-	// All below is guarded by mu. The holder of the committing token may read files and
-	// active without it, since only the holder changes them.
+	// All below is guarded by segments.mu.
 
 	// gone is set when the partition has ended for good: closed or removed.
 	gone error
-	// opened tells whether the folder has been read.
+	// opened: the folder has been read.
 	opened bool
-	// broken is set by a failed write or sync: the active segment must not be written again.
-	broken bool
-	// files are the segments, oldest first; the last one is active.
-	files  []*file
-	active *file
-	// condemned was dropped from files and is still to be removed from the disk; of the
-	// token's holder alone.
-	condemned *file
-	// visible is the end of what was acknowledged: in the active segment, the number
-	// that follows, and the newest enqueued time.
-	visible end
 	// next and lastTime run ahead of visible by what is under way.
 	next     eventlog.Sequence
 	lastTime int64
-	retain   eventlog.Retention
-	trim     eventlog.Sequence
-
 	// fill is the group being gathered, nil while there is none.
 	fill *group
 	// committing is the token of the one who may write; idle is signalled when it is free.
@@ -66,7 +48,35 @@ type partition struct {
 	wake chan struct{}
 }
 
-// end is a place in the log.
+// segments are what a partition has on disk. Only the holder of the partition's token changes them
+// and does I/O, under mu where others read.
+type segments struct {
+	e   *Engine
+	id  eventlog.PartitionID
+	dir string
+	log *slog.Logger
+
+	mu sync.Mutex
+	// All below is guarded by mu. The token's holder may read files and active without it, since
+	// only the holder changes them.
+
+	// broken is set by a failed write or sync: the active segment must not be written again.
+	broken bool
+	// files are the segments, oldest first; the last one is active.
+	files  []*file
+	active *file
+	// condemned was dropped from files and is still to be removed from the disk; of the
+	// token's holder alone.
+	condemned *file
+	// visible is the end of what was acknowledged: in the active segment, the number
+	// that follows, and the newest enqueued time.
+	visible end
+	// retain and trim say what may be removed.
+	retain eventlog.Retention
+	trim   eventlog.Sequence
+}
+
+// end is a position in the log.
 type end struct {
 	offset   int64
 	next     eventlog.Sequence
@@ -80,7 +90,7 @@ func endOf(t segment.Tail) end {
 var _ eventlog.Partition = (*partition)(nil)
 
 func newPartition(e *Engine, id eventlog.PartitionID) *partition {
-	p := &partition{e: e, id: id, dir: partitionDir(id), log: e.log.With("partition", id.String())}
+	p := &partition{segments: segments{e: e, id: id, dir: partitionDir(id), log: e.log.With("partition", id.String())}}
 	p.idle = sync.NewCond(&p.mu)
 	return p
 }
@@ -151,7 +161,7 @@ func (p *partition) waitForRoomLocked(ctx context.Context) error {
 
 func (p *partition) enqueueLocked(b eventlog.Batch) *ticket {
 	if p.fill == nil {
-		p.fill = p.e.getGroup()
+		p.fill = p.e.groups.Get().(*group)
 	}
 	now := max(time.Now().UnixMilli(), p.lastTime)
 	start := len(p.fill.buf)
@@ -178,12 +188,12 @@ func (p *partition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
 	return b, nil
 }
 
-func (p *partition) firstLocked() eventlog.Sequence { return p.files[0].base }
+func (s *segments) firstLocked() eventlog.Sequence { return s.files[0].base }
 
 // bytesLocked counts what holds events: not what is only preallocated.
-func (p *partition) bytesLocked() int64 {
-	n := p.visible.offset
-	for _, f := range p.files[:len(p.files)-1] {
+func (s *segments) bytesLocked() int64 {
+	n := s.visible.offset
+	for _, f := range s.files[:len(s.files)-1] {
 		n += f.bytes
 	}
 	return n
@@ -194,8 +204,8 @@ func (p *partition) bytesLocked() int64 {
 func (p *partition) Trim(ctx context.Context, below eventlog.Sequence) error {
 	p.mu.Lock()
 	err := p.openLocked()
-	if err == nil && below > p.trim {
-		p.trim = below
+	if err == nil {
+		p.trim = max(p.trim, below)
 	}
 	p.mu.Unlock()
 	if err != nil {
@@ -203,12 +213,6 @@ func (p *partition) Trim(ctx context.Context, below eventlog.Sequence) error {
 	}
 	p.applyRetention()
 	return nil
-}
-
-func (p *partition) setRetention(r eventlog.Retention) {
-	p.mu.Lock()
-	p.retain = r
-	p.mu.Unlock()
 }
 
 // end finishes what is under way and ends the partition for the given reason. A removed
@@ -256,11 +260,11 @@ func (p *partition) closeFiles() {
 	p.dropFilesLocked()
 }
 
-func (p *partition) dropFilesLocked() {
-	for _, f := range p.files {
+func (s *segments) dropFilesLocked() {
+	for _, f := range s.files {
 		f.drop()
 	}
-	p.files = nil
+	s.files = nil
 }
 
 // takeTokenLocked waits until nobody writes and takes the right to. Committers make way for

@@ -30,23 +30,23 @@ func (p *partition) openLocked() error {
 }
 
 // recover finds the segments and makes the newest one ready to be written.
-func (p *partition) recover() error {
-	if err := p.e.fs.MkdirAll(p.dir); err != nil {
+func (s *segments) recover() error {
+	if err := s.e.fs.MkdirAll(s.dir); err != nil {
 		return err
 	}
-	files, foreign, err := listSegments(p.e.fs, p.dir)
+	files, foreign, err := listSegments(s.e.fs, s.dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range foreign {
-		p.log.Warn("foreign file in the data folder is left alone", "file", name)
+		s.log.Warn("foreign file in the data folder is left alone", "file", name)
 	}
-	p.files = files
-	if len(p.files) == 0 {
-		return p.begin(segment.Tail{})
+	s.files = files
+	if len(s.files) == 0 {
+		return s.begin(segment.Tail{})
 	}
-	last := p.files[len(p.files)-1]
-	handle, err := p.e.fs.Open(last.name)
+	last := s.files[len(s.files)-1]
+	handle, err := s.e.fs.Open(last.name)
 	if err != nil {
 		return err
 	}
@@ -54,9 +54,9 @@ func (p *partition) recover() error {
 	head, err := readHead(handle, last.base, last.bytes)
 	switch {
 	case err == nil:
-		return p.resume(last, head)
+		return s.resume(last, head)
 	case errors.Is(err, segment.ErrHeader):
-		return p.replaceEmpty(last, err)
+		return s.replaceEmpty(last, err)
 	default:
 		return err
 	}
@@ -84,19 +84,20 @@ func listSegments(fs vfs.FS, dir string) (files []*file, foreign []string, err e
 }
 
 // begin starts a segment behind the given end.
-func (p *partition) begin(after segment.Tail) error {
-	f, err := p.createFile(after)
+func (s *segments) begin(after segment.Tail) error {
+	f, err := s.createFile(after)
 	if err != nil {
 		return err
 	}
-	p.files = append(p.files, f)
-	p.active = f
+	s.files = append(s.files, f)
+	s.active = f
 	return nil
 }
 
 // resume makes the newest segment the active one again: after a clean stop by its trailer,
-// which is cut off, else by reading it through.
-func (p *partition) resume(f *file, head segment.Head) error {
+// which is cut off, else by reading it through. It makes sure that what was found stays, and that
+// nothing else comes back.
+func (s *segments) resume(f *file, head segment.Head) error {
 	tail, index, err := segment.ReadIndex(f.handle, head.Salt, f.bytes)
 	durable := tail.Offset
 	if err != nil {
@@ -104,28 +105,15 @@ func (p *partition) resume(f *file, head segment.Head) error {
 		if err != nil {
 			return err
 		}
-		p.reportHoles(f, found.Holes)
+		for _, hole := range found.Holes {
+			s.e.metrics.corruptions.Inc()
+			s.log.Error("damaged bytes in a segment", "segment", f.name, "from", hole.From, "to", hole.To,
+				"firstLost", hole.First, "next", hole.Next)
+		}
 		tail, index, durable = found.Tail, found.Index, found.Durable
 	}
 	f.head, f.tail, f.index = head, tail, index
 	f.allocated, f.pinned, f.loaded = tail.Offset, true, true
-	if err := p.settleTail(f, durable); err != nil {
-		return err
-	}
-	p.active = f
-	return nil
-}
-
-func (p *partition) reportHoles(f *file, holes []segment.Hole) {
-	for _, hole := range holes {
-		p.e.metrics.corrupt()
-		p.log.Error("damaged bytes in a segment", "segment", f.name, "from", hole.From, "to", hole.To,
-			"firstLost", hole.First, "next", hole.Next)
-	}
-}
-
-// settleTail makes sure that what was found stays, and that nothing else comes back.
-func (p *partition) settleTail(f *file, durable int64) error {
 	// Whatever stands behind the end was never acknowledged. It must not be found again
 	// later, behind new batches that happen to end where it begins.
 	if f.bytes > f.tail.Offset {
@@ -144,7 +132,11 @@ func (p *partition) settleTail(f *file, durable int64) error {
 		return err
 	}
 	f.durable = f.tail.Offset
-	return p.e.fs.SyncDir(p.dir)
+	if err := s.e.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.active = f
+	return nil
 }
 
 // rewrite writes a stretch of a file anew, as it is.
@@ -165,21 +157,21 @@ func rewrite(handle vfs.File, from, to int64) error {
 
 // replaceEmpty puts a new segment in the place of a newest one without events whose header
 // is damaged. If there is something in it all the same, it is left for a person to look at.
-func (p *partition) replaceEmpty(f *file, reason error) error {
+func (s *segments) replaceEmpty(f *file, reason error) error {
 	if held, err := holdsData(f.handle, f.bytes); err != nil || held {
 		return errors.Join(f.corrupt(f.base, eventlog.NoSequence, reason), err)
 	}
 	f.drop()
-	p.files = p.files[:len(p.files)-1]
+	s.files = s.files[:len(s.files)-1]
 	after := segment.Tail{Next: int64(f.base)}
-	if n := len(p.files); n > 0 {
-		before := p.files[n-1]
+	if n := len(s.files); n > 0 {
+		before := s.files[n-1]
 		if err := before.acquire(); err == nil {
 			after.LastTime = before.tail.LastTime
 			before.release()
 		}
 	}
-	return p.begin(after)
+	return s.begin(after)
 }
 
 // holdsData reports whether anything but zeros stands behind the header.

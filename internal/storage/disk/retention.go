@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // wakesPerRound bounds how many partitions that nobody has used yet are opened in a round
@@ -21,27 +22,20 @@ func (e *Engine) applyRetention(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if p.asleep() {
-			if wakes == 0 || !p.holdsSegments() {
+		p.mu.Lock()
+		opened := p.opened
+		p.mu.Unlock()
+		if !opened {
+			if wakes == 0 {
 				continue
+			}
+			if files, _, err := listSegments(e.fs, p.dir); err != nil || len(files) == 0 {
+				continue // nobody has used it yet, and it has nothing to lose
 			}
 			wakes--
 		}
 		p.applyRetention()
 	}
-}
-
-// holdsSegments reports whether a partition that nobody has used yet has anything to lose.
-func (p *partition) holdsSegments() bool {
-	files, _, err := listSegments(p.e.fs, p.dir)
-	return err == nil && len(files) > 0
-}
-
-// asleep reports whether the partition's folder has not been read.
-func (p *partition) asleep() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.opened
 }
 
 // applyRetention removes the segments that retention or Trim no longer wants.
@@ -69,42 +63,42 @@ func (p *partition) applyRetention() {
 // removeOld removes segments from the oldest on, one by one and each durably, so that
 // power loss never leaves a gap. One that cannot be removed holds up those behind it. The
 // caller holds the token.
-func (p *partition) removeOld(now time.Time) error {
+func (s *segments) removeOld(now time.Time) error {
 	for {
-		if err := p.eraseCondemned(); err != nil {
+		if err := s.eraseCondemned(); err != nil {
 			return err
 		}
-		oldest, err := p.surplus(now)
+		oldest, err := s.surplus(now)
 		if err != nil || oldest == nil {
 			return err
 		}
-		if oldest == p.active {
-			if err := p.roll(); err != nil {
+		if oldest == s.active {
+			if err := s.roll(); err != nil {
 				return err
 			}
 		}
-		p.mu.Lock()
-		p.files = p.files[1:]
-		p.mu.Unlock()
-		p.condemned = oldest
+		s.mu.Lock()
+		s.files = s.files[1:]
+		s.mu.Unlock()
+		s.condemned = oldest
 	}
 }
 
 // surplus is the oldest segment, if it is to go.
-func (p *partition) surplus(now time.Time) (*file, error) {
-	p.mu.Lock()
-	oldest, retain, trim, bytes, broken := p.files[0], p.retain, p.trim, p.bytesLocked(), p.broken
-	p.mu.Unlock()
-	if oldest == p.active && (broken || oldest.tail.Offset == segment.HeaderBytes) {
+func (s *segments) surplus(now time.Time) (*file, error) {
+	s.mu.Lock()
+	oldest, retain, trim, bytes, broken := s.files[0], s.retain, s.trim, s.bytesLocked(), s.broken
+	s.mu.Unlock()
+	if oldest == s.active && (broken || oldest.tail.Offset == segment.HeaderBytes) {
 		return nil, nil
 	}
-	last, err := p.lastOf(oldest)
+	last, err := s.lastOf(oldest)
 	if err != nil {
 		return nil, err
 	}
 	// An active segment that is larger than it may be under a retention that was made
 	// smaller goes too: it would otherwise stay until the next append.
-	tooMuch := retain.Bytes > 0 && bytes > retain.Bytes && (oldest != p.active || bytes > p.segmentBytes())
+	tooMuch := retain.Bytes > 0 && bytes > retain.Bytes && (oldest != s.active || bytes > s.segmentBytes())
 	tooOld := retain.Age > 0 && last.LastTime < now.Add(-retain.Age).UnixMilli()
 	trimmed := eventlog.Sequence(last.Next) <= trim
 	if tooMuch || tooOld || trimmed {
@@ -113,18 +107,18 @@ func (p *partition) surplus(now time.Time) (*file, error) {
 	return nil, nil
 }
 
-// lastOf tells where a segment ends. What a damaged one cannot tell, the next one does.
-func (p *partition) lastOf(f *file) (segment.Tail, error) {
-	p.mu.Lock()
-	tail, active := f.tail, f == p.active
-	p.mu.Unlock()
+// lastOf gives where a segment ends. What a damaged one does not say, the next one does.
+func (s *segments) lastOf(f *file) (segment.Tail, error) {
+	s.mu.Lock()
+	tail, active := f.tail, f == s.active
+	s.mu.Unlock()
 	if active {
 		return tail, nil
 	}
 	err := f.acquire()
 	var damaged *eventlog.CorruptError
 	if errors.As(err, &damaged) {
-		return p.beginningOf(f.stop)
+		return s.beginningOf(f.stop)
 	}
 	if err != nil {
 		return segment.Tail{}, err
@@ -134,11 +128,11 @@ func (p *partition) lastOf(f *file) (segment.Tail, error) {
 }
 
 // beginningOf is the end of the segment before the one with the given base, as that one's
-// header tells it.
-func (p *partition) beginningOf(base eventlog.Sequence) (segment.Tail, error) {
-	p.mu.Lock()
-	next, active := p.fileOfLocked(base), p.active
-	p.mu.Unlock()
+// header has it.
+func (s *segments) beginningOf(base eventlog.Sequence) (segment.Tail, error) {
+	s.mu.Lock()
+	next, active := s.fileOfLocked(base), s.active
+	s.mu.Unlock()
 	if next != active {
 		if err := next.acquire(); err != nil {
 			return segment.Tail{}, err
@@ -150,27 +144,30 @@ func (p *partition) beginningOf(base eventlog.Sequence) (segment.Tail, error) {
 
 // eraseCondemned takes the segment that was last dropped off the disk, or keeps it for use
 // again.
-func (p *partition) eraseCondemned() error {
-	f := p.condemned
+func (s *segments) eraseCondemned() error {
+	f := s.condemned
 	if f == nil {
 		return nil
 	}
 	unread := f.drop()
-	size := p.e.cfg.SegmentBytes
+	size := s.e.cfg.SegmentBytes
 	if unread && f.bytes >= size/2 && f.bytes <= 2*size {
-		kept, err := p.e.spares.keep(f.name)
+		kept, err := s.e.spares.keep(f.name)
 		if err != nil {
 			return fmt.Errorf("keep %s: %w", f.name, err)
 		}
 		if kept {
-			p.condemned = nil
+			s.condemned = nil
 			return nil
 		}
 	}
-	if err := p.erase(f.name); err != nil {
+	if err := s.e.fs.Remove(f.name); err != nil && !vfs.IsNotExist(err) {
 		return fmt.Errorf("remove %s: %w", f.name, err)
 	}
-	p.condemned = nil
+	if err := s.e.fs.SyncDir(s.dir); err != nil {
+		return fmt.Errorf("remove %s: %w", f.name, err)
+	}
+	s.condemned = nil
 	return nil
 }
 
@@ -203,10 +200,10 @@ func (p *partition) syncLate() {
 
 // syncTo makes a segment durable up to an offset at least, unless it has been removed. If
 // it cannot, the segment is not written any more.
-func (p *partition) syncTo(f *file, offset int64) error {
-	p.mu.Lock()
+func (s *segments) syncTo(f *file, offset int64) error {
+	s.mu.Lock()
 	durable := f.durable
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if durable >= offset {
 		return nil
 	}
@@ -216,17 +213,17 @@ func (p *partition) syncTo(f *file, offset int64) error {
 	}
 	if err == nil {
 		defer f.release()
-		p.e.syncs <- struct{}{}
-		defer func() { <-p.e.syncs }()
-		err = p.sync(f)
+		s.e.syncs <- struct{}{}
+		defer func() { <-s.e.syncs }()
+		err = s.sync(f)
 	}
 	if err == nil {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if f == p.active {
-		p.fenceLocked(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f == s.active {
+		s.fenceLocked(err)
 	}
 	return fmt.Errorf("sync %s: %w", f.name, err)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // A sync into blocks that were written before costs a third of one into a growing file
@@ -26,30 +25,24 @@ var zeros [zeroAheadMax]byte
 
 // segmentBytes is when the active segment counts as full: with a small retention by
 // size, segments have to be smaller still, since only whole ones are removed.
-func (p *partition) segmentBytes() int64 {
-	size := p.e.cfg.SegmentBytes
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.retain.Bytes > 0 {
-		size = min(size, max(p.retain.Bytes/8, minSegmentBytes))
+func (s *segments) segmentBytes() int64 {
+	size := s.e.cfg.SegmentBytes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.retain.Bytes > 0 {
+		size = min(size, max(s.retain.Bytes/8, minSegmentBytes))
 	}
 	return size
 }
 
-// fullWith reports whether a group should go to a new segment. The caller holds the token.
-func (p *partition) fullWith(bytes int64) bool {
-	offset := p.active.tail.Offset
-	return offset > segment.HeaderBytes && offset+bytes > p.segmentBytes()
-}
-
 // zeroAhead prepares room for the appends behind the one that was written up to the given
 // offset. It is a matter of speed alone, so that its failure is nobody's.
-func (p *partition) zeroAhead(end int64) {
-	a := p.active
-	if p.e.cfg.Sync != Always || end < a.allocated || end-a.tail.Offset >= largeWrite {
+func (s *segments) zeroAhead(end int64) {
+	a := s.active
+	if s.e.cfg.Sync != Always || end < a.allocated || end-a.tail.Offset >= largeWrite {
 		return
 	}
-	size := min(max(end/4, zeroAheadMin), zeroAheadMax, max(p.segmentBytes()-end, 0))
+	size := min(max(end/4, zeroAheadMin), zeroAheadMax, max(s.segmentBytes()-end, 0))
 	if size == 0 {
 		return
 	}
@@ -60,69 +53,58 @@ func (p *partition) zeroAhead(end int64) {
 
 // roll makes a new segment the active one and seals the old. The caller holds the token.
 // After a *refusal the old one can be written on; after any other error it must not be.
-func (p *partition) roll() error {
-	old := p.active
-	if p.e.cfg.Sync == Interval { // or power loss could leave a hole before the new one
-		if err := p.syncTo(old, old.tail.Offset); err != nil {
+func (s *segments) roll() error {
+	old := s.active
+	if s.e.cfg.Sync == Interval { // or power loss could leave a hole before the new one
+		if err := s.syncTo(old, old.tail.Offset); err != nil {
 			return err
 		}
 	}
-	next, err := p.createFile(old.tail)
+	next, err := s.createFile(old.tail)
+	_, refused := errors.AsType[*refusal](err)
+	s.mu.Lock()
+	switch {
+	case err == nil:
+		s.retireActiveLocked(next)
+	case !refused: // it is in doubt what is on disk
+		s.fenceLocked(err)
+	}
+	s.mu.Unlock()
 	if err != nil {
-		p.fenceUnlessRefused(err)
 		return err
 	}
-	p.mu.Lock()
-	p.retireActiveLocked(next)
-	p.mu.Unlock()
-	p.seal(old)
+	// Without its index a segment is as good, only slower to open: a failure is logged and no more.
+	if err := s.writeTrailer(old); err != nil {
+		s.log.Warn("segment left without its index", "segment", old.name, "error", err)
+	}
+	old.unpin()
 	return nil
 }
 
-// fenceUnlessRefused sees to it that the active segment is not written again after an
-// error that leaves in doubt what is on disk.
-func (p *partition) fenceUnlessRefused(err error) {
-	var refused *refusal
-	if errors.As(err, &refused) {
+func (s *segments) fenceLocked(err error) {
+	if s.broken {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fenceLocked(err)
-}
-
-func (p *partition) fenceLocked(err error) {
-	if p.broken {
-		return
-	}
-	p.broken = true
-	p.e.metrics.fenced()
-	p.log.Error("partition fenced: its newest segment is left, writing goes on in a new one",
-		"error", err, "next", p.visible.next)
+	s.broken = true
+	s.e.metrics.fences.Inc()
+	s.log.Error("partition fenced: its newest segment is left, writing goes on in a new one",
+		"error", err, "next", s.visible.next)
 }
 
 // retireActiveLocked puts a new segment in the active one's place.
-func (p *partition) retireActiveLocked(next *file) {
-	old := p.active
+func (s *segments) retireActiveLocked(next *file) {
+	old := s.active
 	old.stop = eventlog.Sequence(old.tail.Next)
 	old.mu.Lock()
 	old.bytes = max(old.allocated, old.tail.Offset)
 	old.mu.Unlock()
-	p.files = append(p.files, next)
-	p.active = next
-	p.visible = endOf(next.tail)
+	s.files = append(s.files, next)
+	s.active = next
+	s.visible = endOf(next.tail)
 }
 
-// seal writes a full segment's index. Without it the segment is as good, only slower to
-// open, so that a failure is logged and no more.
-func (p *partition) seal(f *file) {
-	defer f.unpin()
-	if err := p.writeTrailer(f); err != nil {
-		p.log.Warn("segment left without its index", "segment", f.name, "error", err)
-	}
-}
-
-func (p *partition) writeTrailer(f *file) error {
+// writeTrailer ends a segment with its index.
+func (s *segments) writeTrailer(f *file) error {
 	trailer := segment.AppendTrailer(nil, f.head.Salt, f.tail, f.index)
 	if _, err := f.handle.WriteAt(trailer, f.tail.Offset); err != nil {
 		return err
@@ -131,16 +113,16 @@ func (p *partition) writeTrailer(f *file) error {
 	if err := f.handle.Truncate(bytes); err != nil {
 		return err
 	}
-	if p.e.cfg.Sync != OS {
-		if err := p.sync(f); err != nil {
+	if s.e.cfg.Sync != OS {
+		if err := s.sync(f); err != nil {
 			return err
 		}
 	}
-	p.mu.Lock()
+	s.mu.Lock()
 	f.mu.Lock()
 	f.bytes, f.index = bytes, nil
 	f.mu.Unlock()
-	p.mu.Unlock()
+	s.mu.Unlock()
 	return nil
 }
 
@@ -149,36 +131,28 @@ func (p *partition) writeTrailer(f *file) error {
 // segment on disk takes everything from its base on in the one before for void, so that the
 // name may never stand for anything but a whole segment, and may never go away again. A
 // failure before that is a *refusal: nothing has happened.
-func (p *partition) createFile(after segment.Tail) (*file, error) {
+func (s *segments) createFile(after segment.Tail) (*file, error) {
 	base := eventlog.Sequence(after.Next)
-	f := &file{fs: p.e.fs, name: path.Join(p.dir, fileName(base)), base: base, stop: -1}
+	f := &file{fs: s.e.fs, name: path.Join(s.dir, fileName(base)), base: base, stop: -1}
 	f.head = segment.Head{Salt: newSalt(), Base: after.Next, BaseTime: after.LastTime}
 	f.tail = segment.Tail{Offset: segment.HeaderBytes, Next: after.Next, LastTime: after.LastTime}
 	f.pinned, f.loaded = true, true
-	aside, err := p.e.spares.build(f)
+	aside, err := s.e.spares.build(f)
 	if err == nil {
-		err = p.e.fs.Rename(aside, f.name)
+		err = s.e.fs.Rename(aside, f.name)
 	}
 	if err != nil {
 		if isNoSpace(err) {
-			p.e.spares.purge()
+			s.e.spares.purge()
 		}
-		p.e.spares.discard(aside, f.handle)
+		s.e.spares.discard(aside, f.handle)
 		return nil, &refusal{fmt.Errorf("create %s: %w", f.name, err)}
 	}
-	if err := errors.Join(p.e.fs.SyncDir(p.dir), p.e.fs.SyncDir(spareDir)); err != nil {
+	if err := errors.Join(s.e.fs.SyncDir(s.dir), s.e.fs.SyncDir(spareDir)); err != nil {
 		f.handle.Close()
 		return nil, fmt.Errorf("create %s: %w", f.name, err)
 	}
 	return f, nil
-}
-
-// erase removes a file durably.
-func (p *partition) erase(name string) error {
-	if err := p.e.fs.Remove(name); err != nil && !vfs.IsNotExist(err) {
-		return err
-	}
-	return p.e.fs.SyncDir(path.Dir(name))
 }
 
 // mendLocked makes a broken partition writable: a new segment, whose base voids what the

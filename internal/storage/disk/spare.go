@@ -24,8 +24,6 @@ type spares struct {
 	next  int      // guarded by mu
 }
 
-func newSpares(e *Engine) *spares { return &spares{e: e} }
-
 // build prepares the segment f aside: header written and synced, out of a spare file if
 // there is one. It gives the name to be renamed.
 func (s *spares) build(f *file) (name string, err error) {
@@ -53,9 +51,13 @@ func (s *spares) build(f *file) (name string, err error) {
 }
 
 // open takes a spare file, if there is one that can be opened.
-func (s *spares) open() (string, vfs.File) {
-	name, ok := s.take()
-	if !ok {
+func (s *spares) open() (name string, handle vfs.File) {
+	s.mu.Lock()
+	if n := len(s.names); n > 0 {
+		name, s.names = s.names[n-1], s.names[:n-1]
+	}
+	s.mu.Unlock()
+	if name == "" {
 		return "", nil
 	}
 	handle, err := s.e.fs.Open(name)
@@ -98,20 +100,6 @@ func (s *spares) keep(name string) (bool, error) {
 	s.next++
 	s.names = append(s.names, spare)
 	return true, nil
-}
-
-func (s *spares) take() (string, bool) {
-	if s.e.cfg.Sync != Always {
-		return "", false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.names) == 0 {
-		return "", false
-	}
-	name := s.names[len(s.names)-1]
-	s.names = s.names[:len(s.names)-1]
-	return name, true
 }
 
 // purge frees the room that spares take.
