@@ -1,5 +1,5 @@
 // Package groups keeps what the yard knows of consumer groups: who owns which partition, how
-// far each has come, and the small entries that the instances of a processor tell each other.
+// far each has come, and the small entries that the instances of a processor leave each other.
 // It is the yard's own processor.Store, for every listener alike, and makes of it the table that
 // operators see.
 //
@@ -26,7 +26,7 @@
 // least n, as have all later ones, since no write lowers it. A Save under a lower epoch
 // either names a revision from before, and loses the comparison, or one with the fence, and
 // is refused. That Save looks at the lease besides is for the contract's sake: whoever lost
-// the partition is told before the new owner begins.
+// the partition learns it before the new owner begins.
 package groups
 
 import (
@@ -34,7 +34,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -44,14 +43,14 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// DefaultMaxFacts is how many entries a group may have, and DefaultMaxFactBytes what they may
-// measure together, that asks for no other number. Whoever reads them reads all at once.
+// DefaultMaxEntries is how many entries a group may have, and DefaultMaxEntryBytes what they may
+// measure together. Whoever reads them reads all at once.
 const (
 	DefaultMaxEntries    = 10_000
 	DefaultMaxEntryBytes = 16 << 20
 )
 
-// What callers branch on, beside what processor.Store and the broker answer.
+// What callers branch on, beside the errors of processor.Store and the broker.
 var (
 	// ErrInvalid: a record that was to be written is not of the form allowed.
 	ErrInvalid = errors.New("invalid record")
@@ -59,7 +58,7 @@ var (
 	ErrTooManyEntries = errors.New("the group has too many entries")
 )
 
-// Broker is what a registry asks about hubs and groups. *broker.Broker is one.
+// Broker is what a registry needs to know of hubs and groups. *broker.Broker is one.
 type Broker interface {
 	Namespace() string
 	Hubs() []broker.Hub
@@ -77,11 +76,11 @@ type Config struct {
 	// neither.
 	Meta   meta.Store
 	Broker Broker
-	// MaxEntries is how many entries a group may have; 0 means DefaultMaxFacts. With several
+	// MaxEntries is how many entries a group may have; 0 means DefaultMaxEntries. With several
 	// nodes it is a bound for each.
 	MaxEntries int
 	// MaxEntryBytes is what a group's entries may measure together, as they are stored; 0 means
-	// DefaultMaxFactBytes.
+	// DefaultMaxEntryBytes.
 	MaxEntryBytes int
 	// Log takes what the registry carries on from; nil means slog.Default().
 	Log *slog.Logger
@@ -115,11 +114,11 @@ func New(cfg Config) (*Registry, error) {
 		return nil, errors.New("keep groups: both a meta store and a broker are required")
 	}
 	k := &Registry{
-		meta: cfg.Meta, broker: cfg.Broker, log: cfg.Log,
-		tally: newTally(size{cmp.Or(cfg.MaxEntries, DefaultMaxEntries), cmp.Or(cfg.MaxEntryBytes, DefaultMaxEntryBytes)}),
-	}
-	if k.log == nil {
-		k.log = slog.Default()
+		meta: cfg.Meta, broker: cfg.Broker, log: cmp.Or(cfg.Log, slog.Default()),
+		tally: &tally{
+			most:   size{cmp.Or(cfg.MaxEntries, DefaultMaxEntries), cmp.Or(cfg.MaxEntryBytes, DefaultMaxEntryBytes)},
+			groups: make(map[string]counted),
+		},
 	}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(newCollector(k)); err != nil {
@@ -128,64 +127,3 @@ func New(cfg Config) (*Registry, error) {
 	}
 	return k, nil
 }
-
-// find gives the place of a group's records.
-func (k *Registry) find(ctx context.Context, g processor.Group) (location, error) {
-	if err := context.Cause(ctx); err != nil {
-		return location{}, err
-	}
-	r, err := k.broker.GroupRecords(ctx, g.Hub, g.Group)
-	return location{r}, err
-}
-
-// location is where a group's records are.
-type location struct{ broker.GroupRecords }
-
-func (p location) leases() string                     { return p.Prefix + "lease/" }
-func (p location) lease(partition string) string      { return p.leases() + partition }
-func (p location) checkpoints() string                { return p.Prefix + "checkpoint/" }
-func (p location) checkpoint(partition string) string { return p.checkpoints() + partition }
-func (p location) stored() string                     { return p.Prefix + "fact/" }
-func (p location) entry(key string) string            { return p.stored() + key }
-
-// has wants the partition to be one of the hub's, so that a group has no more leases and
-// checkpoints than the hub has partitions.
-func (p location) has(partition string) error {
-	if n, ok := partitionNumber(partition); ok && n < p.Hub.Partitions {
-		return nil
-	}
-	return &broker.NotFoundError{Kind: broker.KindPartition, Hub: p.Hub.Name, Name: partition, Partitions: p.Hub.Partitions}
-}
-
-// gone is what is answered when the group was deleted under a call.
-func (p location) gone() error {
-	return &broker.NotFoundError{Kind: broker.KindGroup, Hub: p.Hub.Name, Name: p.Group.Name}
-}
-
-// created is a record that did not exist before.
-type created struct {
-	key      string
-	revision meta.Revision
-}
-
-// settle takes records back that were created while their group was deleted: the deletion
-// may have listed the records before, and would not know of them.
-func (k *Registry) settle(ctx context.Context, at location, records ...created) error {
-	if len(records) == 0 {
-		return nil
-	}
-	ctx = context.WithoutCancel(ctx) // who leaves now leaves the record
-	if !k.broker.GroupGone(ctx, at.GroupRecords) {
-		return nil
-	}
-	for _, c := range records {
-		err := k.meta.Delete(ctx, c.key, c.revision)
-		if err != nil && !errors.Is(err, meta.ErrNotFound) && !errors.Is(err, meta.ErrConflict) {
-			k.log.Warn("a record of a deleted group stays behind", "key", c.key, "error", err)
-		}
-	}
-	return at.gone()
-}
-
-// now has the precision that clients are shown.
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

@@ -15,7 +15,7 @@ import (
 func hasPosition(c processor.Checkpoint) bool { return c.Sequence >= 0 || c.Offset != "" }
 
 // doneUpTo is the event up to which all is done, -1 for none. Offsets are sequence
-// numbers here; one that is not came from elsewhere and tells nothing.
+// numbers here; one that is not came from elsewhere and says nothing.
 func doneUpTo(c processor.Checkpoint) (sequence int64, known bool) {
 	if c.Sequence >= 0 {
 		return c.Sequence, true
@@ -33,32 +33,24 @@ func pending(done int64, info broker.PartitionInfo) int64 {
 // beforeFirst is the number before the oldest event kept; -1 if there never was one.
 func beforeFirst(info broker.PartitionInfo) int64 { return max(int64(info.First), 0) - 1 }
 
-// lag also reads the oldest event that is pending, for its time.
-func (k *Registry) lag(ctx context.Context, at location, info broker.PartitionInfo, done int64, now time.Time) (*Lag, error) {
+// lag also reads the oldest event that is pending, for the time at which it was stored.
+func (g group) lag(ctx context.Context, info broker.PartitionInfo, done int64, now time.Time) (*Lag, error) {
 	lag := &Lag{Events: pending(done, info)}
 	if lag.Events == 0 {
 		return lag, nil
 	}
-	oldest, err := k.timeOf(ctx, at, info.ID, eventlog.Sequence(max(done, beforeFirst(info))+1))
+	oldest := eventlog.Sequence(max(done, beforeFirst(info)) + 1)
+	cursor, err := g.k.broker.Cursor(ctx, g.Hub.Name, g.Group.Name, info.ID, eventlog.At(oldest))
 	if err != nil {
 		return nil, err
-	}
-	if !oldest.IsZero() {
-		lag.Oldest = max(0, now.Sub(oldest))
-	}
-	return lag, nil
-}
-
-// timeOf is when an event was stored; zero if it is not there any more.
-func (k *Registry) timeOf(ctx context.Context, at location, partition string, sequence eventlog.Sequence) (time.Time, error) {
-	cursor, err := k.broker.Cursor(ctx, at.Hub.Name, at.Group.Name, partition, eventlog.At(sequence))
-	if err != nil {
-		return time.Time{}, err
 	}
 	defer cursor.Close()
 	run, err := cursor.TryNext(ctx)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("read event %d of partition %s: %w", sequence, partition, err)
+		return nil, fmt.Errorf("read event %d of partition %s: %w", oldest, info.ID, err)
 	}
-	return run.Time, nil
+	if !run.Time.IsZero() { // else it is not there any more
+		lag.Oldest = max(0, now.Sub(run.Time))
+	}
+	return lag, nil
 }

@@ -4,86 +4,82 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
 )
 
 // Leases reads all leases of a group.
-func (k *Registry) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
-	at, err := k.find(ctx, g)
+func (k *Registry) Leases(ctx context.Context, of processor.Group) ([]processor.Lease, error) {
+	g, err := k.find(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	return k.leases(ctx, at)
+	return g.leases(ctx)
 }
 
-func (k *Registry) leases(ctx context.Context, at location) ([]processor.Lease, error) {
-	entries, err := k.meta.List(ctx, at.leases())
-	if err != nil {
-		return nil, fmt.Errorf("read leases: %w", err)
-	}
-	leases := make([]processor.Lease, len(entries))
-	for i, e := range entries {
-		record, err := decode[leaseRecord](e)
-		if err != nil {
-			return nil, err
-		}
-		leases[i] = record.lease(strings.TrimPrefix(e.Key, at.leases()), e.Revision)
-	}
-	return leases, nil
+func (g group) leases(ctx context.Context) ([]processor.Lease, error) {
+	return list(ctx, g, "leases", leasePrefix, "", leaseRecord.lease)
 }
 
 // Claim writes leases, each by a compare-and-set. They are made at once, since a store that
 // writes many changes together needs them together. An acquisition that does not raise the epoch is a
 // failed condition, too.
-func (k *Registry) Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
-	at, err := k.find(ctx, g)
+func (k *Registry) Claim(ctx context.Context, of processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
+	g, err := k.find(ctx, of)
 	if err != nil || len(leases) == 0 {
 		return nil, err
 	}
 	for _, l := range leases {
-		if err := checkLease(at, l); err != nil {
+		if l.Epoch < 0 {
+			return nil, fmt.Errorf("lease of partition %s: %w: epoch %d is below zero", l.Partition, ErrInvalid, l.Epoch)
+		}
+		if err := errors.Join(g.has(l.Partition), checkText("owner", l.Owner, maxOwnerBytes)); err != nil {
 			return nil, err
 		}
 	}
-	recorded, err := k.recorded(ctx, at, leases)
+	recorded, err := g.recorded(ctx, leases)
 	if err != nil {
 		return nil, err
 	}
 	outcomes := make([]outcome, len(leases))
-	atOnce(len(leases), func(i int) {
-		outcomes[i] = k.claim(ctx, at, recorded[leases[i].Partition], leases[i])
-	})
-	return k.conclude(ctx, at, outcomes)
-}
-
-func checkLease(at location, l processor.Lease) error {
-	if l.Epoch < 0 {
-		return fmt.Errorf("lease of partition %s: %w: epoch %d is below zero", l.Partition, ErrInvalid, l.Epoch)
+	atOnce(len(leases), func(i int) { outcomes[i] = g.claim(ctx, recorded[leases[i].Partition], leases[i]) })
+	var won []processor.Lease
+	var first []created
+	var errs []error
+	for _, o := range outcomes {
+		if o.won {
+			won = append(won, o.lease)
+		}
+		if o.created.key != "" {
+			first = append(first, o.created)
+		}
+		errs = append(errs, o.err)
 	}
-	return errors.Join(at.has(l.Partition), checkText("owner", l.Owner, maxOwnerBytes))
+	if err := g.settle(ctx, first...); err != nil {
+		return nil, err
+	}
+	return won, joined(errs)
 }
 
 // recorded reads the leases that are to be written.
-func (k *Registry) recorded(ctx context.Context, at location, leases []processor.Lease) (map[string]processor.Lease, error) {
+func (g group) recorded(ctx context.Context, leases []processor.Lease) (map[string]processor.Lease, error) {
 	byPartition := make(map[string]processor.Lease, len(leases))
 	if len(leases) > 1 {
-		all, err := k.leases(ctx, at)
+		all, err := g.leases(ctx)
 		for _, l := range all {
 			byPartition[l.Partition] = l
 		}
 		return byPartition, err
 	}
-	l, err := k.lease(ctx, at, leases[0].Partition)
+	l, err := g.lease(ctx, leases[0].Partition)
 	byPartition[l.Partition] = l
 	return byPartition, err
 }
 
 // lease reads one; without a version if there is none.
-func (k *Registry) lease(ctx context.Context, at location, partition string) (processor.Lease, error) {
-	entry, err := k.meta.Get(ctx, at.lease(partition))
+func (g group) lease(ctx context.Context, partition string) (processor.Lease, error) {
+	entry, err := g.k.meta.Get(ctx, g.Prefix+leasePrefix+partition)
 	if errors.Is(err, meta.ErrNotFound) {
 		return processor.Lease{Partition: partition}, nil
 	}
@@ -103,7 +99,7 @@ type outcome struct {
 }
 
 // claim writes one lease.
-func (k *Registry) claim(ctx context.Context, at location, had, l processor.Lease) outcome {
+func (g group) claim(ctx context.Context, had, l processor.Lease) outcome {
 	expected, ok := revisionOf(l.Version)
 	if !ok || !mayFollow(had, l, expected) {
 		return outcome{}
@@ -119,8 +115,8 @@ func (k *Registry) claim(ctx context.Context, at location, had, l processor.Leas
 	if record.Renewed.Before(record.Acquired) { // the clock was set back
 		record.Renewed = record.Acquired
 	}
-	key := at.lease(l.Partition)
-	revision, err := k.meta.CompareAndSet(ctx, key, expected, encode(record))
+	key := g.Prefix + leasePrefix + l.Partition
+	revision, err := g.k.meta.CompareAndSet(ctx, key, expected, encode(record))
 	switch {
 	case errors.Is(err, meta.ErrConflict):
 		return outcome{}
@@ -134,7 +130,7 @@ func (k *Registry) claim(ctx context.Context, at location, had, l processor.Leas
 	return done
 }
 
-// mayFollow tells whether a lease may be written over the one that was read. A read may be
+// mayFollow reports whether a lease may be written over the one that was read. A read may be
 // older than what the caller has seen, which then is taken at its word: the comparison decides
 // whether that is what the record holds, and what it held at a revision never changes.
 func mayFollow(had, l processor.Lease, expected meta.Revision) bool {
@@ -149,26 +145,6 @@ func mayFollow(had, l processor.Lease, expected meta.Revision) bool {
 	default:
 		return l.Epoch >= had.Epoch
 	}
-}
-
-// conclude gathers what was written.
-func (k *Registry) conclude(ctx context.Context, at location, outcomes []outcome) ([]processor.Lease, error) {
-	var won []processor.Lease
-	var first []created
-	var errs []error
-	for _, o := range outcomes {
-		if o.won {
-			won = append(won, o.lease)
-		}
-		if o.created.key != "" {
-			first = append(first, o.created)
-		}
-		errs = append(errs, o.err)
-	}
-	if err := k.settle(ctx, at, first...); err != nil {
-		return nil, err
-	}
-	return won, joined(errs)
 }
 
 // joined is the first error, with how many there were: a thousand failed leases have one
@@ -192,8 +168,8 @@ func joined(errs []error) error {
 
 // holds wants the lease to be the partition's, in whatever version: ErrFenced if not. Where
 // the read is older than the version that the caller was given by its claim, the caller knows better.
-func (k *Registry) holds(ctx context.Context, at location, l processor.Lease) error {
-	had, err := k.lease(ctx, at, l.Partition)
+func (g group) holds(ctx context.Context, l processor.Lease) error {
+	had, err := g.lease(ctx, l.Partition)
 	if err != nil {
 		return err
 	}

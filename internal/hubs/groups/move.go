@@ -59,7 +59,7 @@ type Moved struct {
 
 // MoveConfig says how checkpoints are moved.
 type MoveConfig struct {
-	// Force moves those of partitions that are owned, too: an owner is told with its next
+	// Force moves those of partitions that are owned, too: an owner learns it with its next
 	// checkpoint, and goes on from where it was moved to only if it heeds that.
 	Force bool
 	// DryRun finds out what would be done.
@@ -69,19 +69,17 @@ type MoveConfig struct {
 // Move sets checkpoints for an operator (P7). First all steps are looked at: if one cannot be
 // done, with an *OwnedError, ErrOutOfRange, ErrInvalid or a *broker.NotFoundError, none is.
 // Then each is written by itself, several at once; with an error those that were are returned.
-func (k *Registry) Move(ctx context.Context, hub, group string, steps []Step, cfg MoveConfig) ([]Moved, error) {
-	at, err := k.find(ctx, processor.Group{Hub: hub, Group: group})
+func (k *Registry) Move(ctx context.Context, hub, name string, steps []Step, cfg MoveConfig) ([]Moved, error) {
+	g, err := k.find(ctx, processor.Group{Hub: hub, Group: name})
 	if err != nil {
 		return nil, err
 	}
-	plan, err := k.plan(ctx, at, steps, cfg)
+	plan, err := g.plan(ctx, steps, cfg)
 	if err != nil || cfg.DryRun {
 		return plan, err
 	}
 	errs := make([]error, len(plan))
-	atOnce(len(plan), func(i int) {
-		plan[i], errs[i] = k.move(ctx, at, steps[i], plan[i], cfg)
-	})
+	atOnce(len(plan), func(i int) { plan[i], errs[i] = g.move(ctx, steps[i], plan[i], cfg) })
 	var moved []Moved
 	for i, err := range errs {
 		if err == nil {
@@ -91,11 +89,11 @@ func (k *Registry) Move(ctx context.Context, hub, group string, steps []Step, cf
 	return moved, joined(errs)
 }
 
-func (k *Registry) plan(ctx context.Context, at location, steps []Step, cfg MoveConfig) ([]Moved, error) {
+func (g group) plan(ctx context.Context, steps []Step, cfg MoveConfig) ([]Moved, error) {
 	owned := map[string]*OwnedError{}
 	if !cfg.Force {
 		var err error
-		if owned, err = k.owned(ctx, at); err != nil {
+		if owned, err = g.owned(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -109,45 +107,35 @@ func (k *Registry) plan(ctx context.Context, at location, steps []Step, cfg Move
 		if err := owned[s.Partition]; err != nil {
 			return nil, err
 		}
-		var err error
-		if plan[i], err = k.planOne(ctx, at, s); err != nil {
+		if err := g.has(s.Partition); err != nil {
 			return nil, err
+		}
+		sequence, err := g.resolve(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		record, revision, err := g.checkpoint(ctx, s.Partition)
+		if err != nil {
+			return nil, err
+		}
+		plan[i].To = processor.Checkpoint{Partition: s.Partition, Sequence: sequence, Offset: strconv.FormatInt(sequence, 10)}
+		if revision > 0 {
+			had := record.checkpoint(s.Partition, revision)
+			plan[i].To.Version = had.Version
+			if hasPosition(had) {
+				plan[i].From = &had
+			}
 		}
 	}
 	return plan, nil
 }
 
-func (k *Registry) planOne(ctx context.Context, at location, s Step) (Moved, error) {
-	if err := at.has(s.Partition); err != nil {
-		return Moved{}, err
-	}
-	sequence, err := k.resolve(ctx, at, s)
-	if err != nil {
-		return Moved{}, err
-	}
-	record, revision, err := k.checkpoint(ctx, at, s.Partition)
-	if err != nil {
-		return Moved{}, err
-	}
-	m := Moved{To: processor.Checkpoint{
-		Partition: s.Partition, Sequence: sequence, Offset: strconv.FormatInt(sequence, 10),
-	}}
-	if revision > 0 {
-		had := record.checkpoint(s.Partition, revision)
-		m.To.Version = had.Version
-		if hasPosition(had) {
-			m.From = &had
-		}
-	}
-	return m, nil
-}
-
 // move writes one step. Where a checkpoint was saved or begun meanwhile, the step is looked at
 // again: whoever did it may own the partition now.
-func (k *Registry) move(ctx context.Context, at location, s Step, m Moved, cfg MoveConfig) (Moved, error) {
+func (g group) move(ctx context.Context, s Step, m Moved, cfg MoveConfig) (Moved, error) {
 	const tries = 16
 	for try := 1; ; try++ {
-		forced, err := k.force(ctx, at, m.To)
+		forced, err := g.force(ctx, m.To)
 		if err == nil {
 			m.To = forced
 			return m, nil
@@ -155,7 +143,7 @@ func (k *Registry) move(ctx context.Context, at location, s Step, m Moved, cfg M
 		if !errors.Is(err, processor.ErrConflict) || try == tries {
 			return m, fmt.Errorf("move checkpoint of partition %s: %w", s.Partition, err)
 		}
-		again, err := k.plan(ctx, at, []Step{s}, cfg)
+		again, err := g.plan(ctx, []Step{s}, cfg)
 		if err != nil {
 			return m, err
 		}
@@ -163,36 +151,36 @@ func (k *Registry) move(ctx context.Context, at location, s Step, m Moved, cfg M
 	}
 }
 
-// owned tells which partitions somebody alive has.
-func (k *Registry) owned(ctx context.Context, at location) (map[string]*OwnedError, error) {
-	leases, err := k.leases(ctx, at)
+// owned gives the partitions that somebody alive has.
+func (g group) owned(ctx context.Context) (map[string]*OwnedError, error) {
+	leases, err := g.leases(ctx)
 	if err != nil {
 		return nil, err
 	}
-	readers, err := k.broker.Receivers(ctx, at.Hub.Name, at.Group.Name)
+	readers, err := g.k.broker.Receivers(ctx, g.Hub.Name, g.Group.Name)
 	if err != nil {
 		return nil, err
 	}
 	owned := map[string]*OwnedError{}
 	for _, r := range readers {
 		if r.Epoch != nil {
-			owned[r.Partition] = &OwnedError{Hub: at.Hub.Name, Group: at.Group.Name, Partition: r.Partition, Reader: r.Name}
+			owned[r.Partition] = &OwnedError{Hub: g.Hub.Name, Group: g.Group.Name, Partition: r.Partition, Reader: r.Name}
 		}
 	}
 	for _, l := range leases {
 		if alive(l, now()) {
-			owned[l.Partition] = &OwnedError{Hub: at.Hub.Name, Group: at.Group.Name, Partition: l.Partition, Owner: l.Owner, Renewed: l.Renewed}
+			owned[l.Partition] = &OwnedError{Hub: g.Hub.Name, Group: g.Group.Name, Partition: l.Partition, Owner: l.Owner, Renewed: l.Renewed}
 		}
 	}
 	return owned, nil
 }
 
 // resolve finds the newest event that is to count as done; -1 for none.
-func (k *Registry) resolve(ctx context.Context, at location, s Step) (int64, error) {
+func (g group) resolve(ctx context.Context, s Step) (int64, error) {
 	if err := s.To.check(s.Partition); err != nil {
 		return 0, err
 	}
-	info, err := k.broker.Partition(ctx, at.Hub.Name, s.Partition)
+	info, err := g.k.broker.Partition(ctx, g.Hub.Name, s.Partition)
 	if err != nil {
 		return 0, err
 	}
@@ -201,8 +189,13 @@ func (k *Registry) resolve(ctx context.Context, at location, s Step) (int64, err
 		return beforeFirst(info), nil
 	case to.Latest:
 		return int64(info.Last), nil
-	case to.Time != nil:
-		return k.before(ctx, at, s.Partition, *to.Time)
+	case to.Time != nil: // the newest event stored before it
+		cursor, err := g.k.broker.Cursor(ctx, g.Hub.Name, g.Group.Name, s.Partition, eventlog.Since(*to.Time))
+		if err != nil {
+			return 0, err
+		}
+		defer cursor.Close()
+		return int64(cursor.At()) - 1, nil
 	case to.Sequence != nil:
 		return inRange(info, *to.Sequence)
 	default:
@@ -236,14 +229,4 @@ func inRange(info broker.PartitionInfo, sequence int64) (int64, error) {
 			info.ID, sequence, ErrOutOfRange, info.Last)
 	}
 	return sequence, nil
-}
-
-// before is the newest event stored before a time.
-func (k *Registry) before(ctx context.Context, at location, partition string, t time.Time) (int64, error) {
-	cursor, err := k.broker.Cursor(ctx, at.Hub.Name, at.Group.Name, partition, eventlog.Since(t))
-	if err != nil {
-		return 0, err
-	}
-	defer cursor.Close()
-	return int64(cursor.At()) - 1, nil
 }

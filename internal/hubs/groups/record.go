@@ -34,6 +34,9 @@ type leaseRecord struct {
 
 func (r leaseRecord) version() int { return r.V }
 
+// versioned is a record that says which form it has.
+type versioned interface{ version() int }
+
 // checkpointRecord exists from a partition's first Begin on; Saved is zero until a position is stored.
 type checkpointRecord struct {
 	V        int       `json:"v"`
@@ -57,7 +60,7 @@ type entryRecord struct {
 func (r entryRecord) version() int { return r.V }
 
 // decode reads a record and refuses one of a later form rather than guess at it.
-func decode[R interface{ version() int }](e meta.Entry) (R, error) {
+func decode[R versioned](e meta.Entry) (R, error) {
 	var r R
 	if err := json.Unmarshal(e.Value, &r); err != nil {
 		return r, fmt.Errorf("read %s: %w", e.Key, err)

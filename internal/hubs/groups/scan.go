@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// GroupFact is an entry and whose it is: of which hub and group, in their own spelling.
+// GroupEntry is an entry and whose it is: of which hub and group, in their own spelling.
 type GroupEntry struct {
 	Group processor.Group
 	processor.Entry
@@ -21,8 +22,9 @@ type GroupEntry struct {
 	Gone bool
 }
 
-// FindEntries reads the entries of all groups of all hubs whose key begins with one of the prefixes. It asks the store once, whatever the
-// number of hubs. What cannot be read, or is of a group that is gone, is left out.
+// FindEntries reads the entries of all groups of all hubs whose key begins with one of the prefixes.
+// It reads from the store once, whatever the number of hubs. What cannot be read, or is of a group
+// that is gone, is left out.
 func (k *Registry) FindEntries(ctx context.Context, prefixes ...string) ([]GroupEntry, error) {
 	for _, prefix := range prefixes {
 		if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
@@ -34,7 +36,7 @@ func (k *Registry) FindEntries(ctx context.Context, prefixes ...string) ([]Group
 		return nil, fmt.Errorf("read entries of all groups: %w", err)
 	}
 	var found []GroupEntry
-	owners := newOwners(k.broker)
+	owners := owners{k.broker, nil, map[string]processor.Group{}}
 	for _, e := range entries {
 		f, err := owners.entry(ctx, meta.Change{Entry: e}, prefixes)
 		if err == nil {
@@ -46,8 +48,9 @@ func (k *Registry) FindEntries(ctx context.Context, prefixes ...string) ([]Group
 	return found, nil
 }
 
-// FollowEntries tells the entries of all groups whose key begins with prefix, all at once, and then each that is put or removed, until
-// ctx ends or the watch is lost (meta.ErrWatchLost): changes may have been missed then; begin anew.
+// FollowEntries reports the entries of all groups whose key begins with prefix, all at once, and
+// then each that is put or removed, until ctx ends or the watch is lost (meta.ErrWatchLost): changes
+// may have been missed then; begin anew.
 func (k *Registry) FollowEntries(ctx context.Context, prefix string, notify func([]GroupEntry)) error {
 	if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
 		return err
@@ -56,37 +59,28 @@ func (k *Registry) FollowEntries(ctx context.Context, prefix string, notify func
 	if err != nil {
 		return fmt.Errorf("watch entries of all groups: %w", err)
 	}
-	owners := newOwners(k.broker)
+	owners := owners{k.broker, nil, map[string]processor.Group{}}
 	for first := true; ; first = false {
 		changes, err := watch.Next()
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		stored, err := k.reported(ctx, owners, prefix, changes, !first)
-		if err != nil {
-			return err
+		var stored []GroupEntry
+		for _, c := range changes {
+			f, err := owners.entry(ctx, c, []string{prefix})
+			if errors.Is(err, errNobody) && !first && !c.Deleted {
+				f, err = owners.await(ctx, c, prefix)
+			}
+			if err == nil {
+				stored = append(stored, f)
+			} else if err := k.leaveOut(ctx, c.Key, err); err != nil {
+				return err
+			}
 		}
 		if first || len(stored) > 0 {
 			notify(stored)
 		}
 	}
-}
-
-// reported makes entries of those changes that are about any.
-func (k *Registry) reported(ctx context.Context, owners *owners, prefix string, changes []meta.Change, patient bool) ([]GroupEntry, error) {
-	var stored []GroupEntry
-	for _, c := range changes {
-		f, err := owners.entry(ctx, c, []string{prefix})
-		if errors.Is(err, errNobody) && patient && !c.Deleted {
-			f, err = owners.await(ctx, c, prefix)
-		}
-		if err == nil {
-			stored = append(stored, f)
-		} else if err := k.leaveOut(ctx, c.Key, err); err != nil {
-			return nil, err
-		}
-	}
-	return stored, nil
 }
 
 // Why a record is left out.
@@ -96,7 +90,8 @@ var (
 	errBroken = errors.New("not readable")
 )
 
-// leaveOut gives the error if it is none of those: a store that does not answer must not look like one without entries.
+// leaveOut gives the error if it is none of those: a store that does not answer must not look like
+// one without entries.
 func (k *Registry) leaveOut(ctx context.Context, key string, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -110,19 +105,19 @@ func (k *Registry) leaveOut(ctx context.Context, key string, err error) error {
 	return err
 }
 
-// owners finds out whose records are under which prefix: a log for each hub, and in it an incarnation for each group.
+// owners finds out whose records are under which prefix: a log for each hub, and in it an
+// incarnation for each group.
 type owners struct {
 	broker Broker
 	hubs   map[string]string          // by what the prefixes of all its groups have in common
 	groups map[string]processor.Group // by prefix
 }
 
-func newOwners(b Broker) *owners { return &owners{broker: b, groups: map[string]processor.Group{}} }
-
 // entry reads a record; errOther for one that is no such entry.
 func (o *owners) entry(ctx context.Context, c meta.Change, prefixes []string) (GroupEntry, error) {
 	at, key, ok := strings.Cut(c.Key, "/fact/")
-	if !ok || strings.Count(at, "/") != 2 || !beginsWithOne(key, prefixes) {
+	if !ok || strings.Count(at, "/") != 2 ||
+		!slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 		return GroupEntry{}, errOther
 	}
 	group, err := o.of(ctx, at+"/")
@@ -139,15 +134,6 @@ func (o *owners) entry(ctx context.Context, c meta.Change, prefixes []string) (G
 	}
 	f.Value, f.Version = record.Value, versionOf(c.Revision)
 	return f, nil
-}
-
-func beginsWithOne(key string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // of gives the group that has the prefix.
@@ -208,7 +194,8 @@ func (o *owners) hub(ctx context.Context, prefix string) (string, error) {
 // logOf is the part of a prefix that all groups of a hub have in common.
 func logOf(prefix string) string { return prefix[:strings.LastIndex(prefix[:len(prefix)-1], "/")+1] }
 
-// How long to wait for a hub of whose group an entry was told: its definition may reach this node a little later.
+// How long to wait for the hub of an entry's group: its definition may reach this node a little
+// later.
 const (
 	ownerTries = 8
 	ownerPause = 50 * time.Millisecond

@@ -19,7 +19,7 @@ const lostPause = 250 * time.Millisecond
 // else have two thousand goroutines that wait for something to happen.
 type subscribers struct {
 	mu       sync.Mutex
-	followed bool                            // guarded by mu: Follow tells them
+	followed bool                            // guarded by mu: Follow notifies them
 	byGroup  map[string]map[*subscriber]bool // guarded by mu; by the prefix of a group's records
 }
 
@@ -29,16 +29,16 @@ const homeless = ""
 type subscriber struct {
 	group   processor.Group
 	changed func()
-	at      location // guarded by subscribers.mu; a zero one where it is homeless
+	at      group // guarded by subscribers.mu; a zero one where it is homeless
 }
 
 var _ processor.Subscriber = (*Registry)(nil)
 
-// Subscribe calls changed whenever Watch would tell of a change, until ctx ends. Where the group is
+// Subscribe calls changed whenever Watch would report a change, until ctx ends. Where the group is
 // deleted it goes on with the next of its name, which has other records.
 // errors.ErrUnsupported where nobody runs Follow.
-func (k *Registry) Subscribe(ctx context.Context, g processor.Group, changed func()) error {
-	at, err := k.find(ctx, g)
+func (k *Registry) Subscribe(ctx context.Context, of processor.Group, changed func()) error {
+	at, err := k.find(ctx, of)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (k *Registry) Subscribe(ctx context.Context, g processor.Group, changed fun
 	if !s.followed {
 		return errors.ErrUnsupported
 	}
-	one := &subscriber{group: g, changed: changed}
+	one := &subscriber{group: of, changed: changed}
 	s.addLocked(one, at)
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -58,7 +58,7 @@ func (k *Registry) Subscribe(ctx context.Context, g processor.Group, changed fun
 	return nil
 }
 
-func (s *subscribers) addLocked(one *subscriber, at location) {
+func (s *subscribers) addLocked(one *subscriber, at group) {
 	if s.byGroup[at.Prefix] == nil {
 		s.byGroup[at.Prefix] = map[*subscriber]bool{}
 	}
@@ -75,9 +75,9 @@ func (s *subscribers) removeLocked(one *subscriber) bool {
 	return there
 }
 
-// Follow tells subscribers of changes until ctx ends; it calls ready once they can subscribe. A
-// watch that is lost begins anew, and all are told. One Follow at a time; an error means that
-// nobody is told any more.
+// Follow notifies subscribers of changes until ctx ends; it calls ready once they can subscribe. A
+// watch that is lost begins anew, and all are notified. One Follow at a time; an error means that
+// nobody is notified any more.
 func (k *Registry) Follow(ctx context.Context, ready func()) error {
 	s := &k.subscribers
 	defer s.follow(false)
@@ -116,7 +116,7 @@ func (k *Registry) follow(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
-	values := map[string]string{}
+	seen := watched{}
 	for first := true; ; first = false {
 		changes, err := watch.Next()
 		if err != nil {
@@ -126,8 +126,7 @@ func (k *Registry) follow(ctx context.Context, ready func()) error {
 		for _, c := range changes {
 			prefix := groupOf(c.Key)
 			deleted[prefix] = deleted[prefix] || c.Deleted
-			seen := watched{location{broker.GroupRecords{Prefix: prefix}}, values}
-			if seen.changes([]meta.Change{c}) {
+			if seen.take(prefix, []meta.Change{c}) {
 				changed[prefix] = true
 			}
 		}
@@ -135,7 +134,7 @@ func (k *Registry) follow(ctx context.Context, ready func()) error {
 			ready()
 		}
 		k.rehome(ctx, func(prefix string) bool { return first || deleted[prefix] }, changed)
-		k.subscribers.notify(func(prefix string) bool { return first || changed[prefix] })
+		k.subscribers.notify(changed, first)
 	}
 }
 
@@ -145,7 +144,7 @@ func (k *Registry) follow(ctx context.Context, ready func()) error {
 func (k *Registry) rehome(ctx context.Context, mayBeGone func(prefix string) bool, changed map[string]bool) {
 	s := &k.subscribers
 	s.mu.Lock()
-	looked := map[*subscriber]location{}
+	looked := map[*subscriber]group{}
 	for prefix, all := range s.byGroup {
 		for one := range all {
 			if prefix == homeless && len(changed) > 0 || mayBeGone(prefix) {
@@ -160,7 +159,7 @@ func (k *Registry) rehome(ctx context.Context, mayBeGone func(prefix string) boo
 		}
 		now, err := k.find(ctx, one.group)
 		if err != nil || now.Prefix == at.Prefix || k.broker.GroupGone(ctx, now.GroupRecords) {
-			now = location{}
+			now = group{}
 		}
 		s.mu.Lock()
 		if s.removeLocked(one) {
@@ -180,15 +179,15 @@ func groupOf(key string) string {
 	return key[:end]
 }
 
-func (s *subscribers) notify(concerns func(prefix string) bool) {
+// notify calls those whose group has changed, or everybody.
+func (s *subscribers) notify(changed map[string]bool, everybody bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for prefix, all := range s.byGroup {
-		if !concerns(prefix) {
-			continue
-		}
-		for one := range all {
-			one.changed()
+		if everybody || changed[prefix] {
+			for one := range all {
+				one.changed()
+			}
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // AliveWithin is how long after its last renewal an owner or instance is taken to be
-// alive, where an operator has to be told: by the yard's clock, and longer than a lease
+// alive in what operators are shown: by the yard's clock, and longer than a lease
 // usually lasts. Processors themselves judge by what they observe.
 const AliveWithin = time.Minute
 
@@ -42,7 +42,7 @@ type Row struct {
 	Checkpoint *processor.Checkpoint
 	// First and Last are the oldest event kept and the newest; see broker.PartitionInfo.
 	First, Last int64
-	// Lag is nil where the checkpoint does not tell the event.
+	// Lag is nil where the checkpoint does not name an event.
 	Lag *Lag
 	// Beyond: the checkpoint is behind the newest event, and cannot be right.
 	Beyond bool
@@ -61,7 +61,7 @@ type Lag struct {
 // Instance is a processor that has shown itself, or owns a partition.
 type Instance struct {
 	ID string
-	// Present: it has told of itself. Owners that are no processors of ours have not.
+	// Present: it has an entry of its own. Owners that are no processors of ours have none.
 	Present bool
 	// Seen is when it last did, or renewed a lease; Started is what it says itself.
 	Seen, Started time.Time
@@ -87,27 +87,27 @@ func (t Table) Recommended(targetPerInstance int) int {
 
 // Table gathers what there is to know of a group. It is not one moment in the strict sense:
 // while it is read, things change.
-func (k *Registry) Table(ctx context.Context, hub, group string) (Table, error) {
-	at, err := k.find(ctx, processor.Group{Hub: hub, Group: group})
+func (k *Registry) Table(ctx context.Context, hub, name string) (Table, error) {
+	g, err := k.find(ctx, processor.Group{Hub: hub, Group: name})
 	if err != nil {
 		return Table{}, err
 	}
-	records, err := k.read(ctx, at)
+	all, err := g.observe(ctx)
 	if err != nil {
 		return Table{}, err
 	}
 	t := Table{
-		Namespace: k.broker.Namespace(), Hub: at.Hub.Name, Group: at.Group.Name, At: now(),
-		Partitions: make([]Row, at.Hub.Partitions),
+		Namespace: k.broker.Namespace(), Hub: g.Hub.Name, Group: g.Group.Name, At: now(),
+		Partitions: make([]Row, g.Hub.Partitions),
 	}
-	ids, errs := at.Hub.PartitionIDs(), make([]error, len(t.Partitions))
-	atOnce(len(ids), func(i int) { t.Partitions[i], errs[i] = k.row(ctx, at, records, ids[i], t.At) })
-	t.Instances = records.instances(t.At)
+	ids, errs := g.Hub.PartitionIDs(), make([]error, len(t.Partitions))
+	atOnce(len(ids), func(i int) { t.Partitions[i], errs[i] = g.row(ctx, all, ids[i], t.At) })
+	t.Instances = all.instances(t.At)
 	return t, joined(errs)
 }
 
-// records is what a table is made of.
-type records struct {
+// observation is what a table is made of.
+type observation struct {
 	leases      map[string]processor.Lease
 	checkpoints map[string]processor.Checkpoint
 	readers     map[string][]broker.ReceiverInfo
@@ -115,54 +115,50 @@ type records struct {
 	presence    []datedEntry
 }
 
-func (k *Registry) read(ctx context.Context, at location) (records, error) {
-	r := records{
+// observe reads all that is known of a group. An entry that is not of the form expected was
+// written by something else, and left out.
+func (g group) observe(ctx context.Context) (observation, error) {
+	o := observation{
 		leases: map[string]processor.Lease{}, checkpoints: map[string]processor.Checkpoint{},
 		readers: map[string][]broker.ReceiverInfo{}, next: map[string]string{},
 	}
-	leases, err := k.leases(ctx, at)
+	leases, err := g.leases(ctx)
 	if err != nil {
-		return r, err
+		return o, err
 	}
 	for _, l := range leases {
-		r.leases[l.Partition] = l
+		o.leases[l.Partition] = l
 	}
-	checkpoints, err := k.checkpoints(ctx, at)
+	checkpoints, err := g.checkpoints(ctx)
 	if err != nil {
-		return r, err
+		return o, err
 	}
 	for _, c := range checkpoints {
 		if hasPosition(c) {
-			r.checkpoints[c.Partition] = c
+			o.checkpoints[c.Partition] = c
 		}
 	}
-	receivers, err := k.broker.Receivers(ctx, at.Hub.Name, at.Group.Name)
+	receivers, err := g.k.broker.Receivers(ctx, g.Hub.Name, g.Group.Name)
 	if err != nil {
-		return r, err
+		return o, err
 	}
 	for _, reader := range receivers {
-		r.readers[reader.Partition] = append(r.readers[reader.Partition], reader)
+		o.readers[reader.Partition] = append(o.readers[reader.Partition], reader)
 	}
-	return r, k.readEntries(ctx, at, &r)
-}
-
-// readEntries takes what processors tell each other. What is not of the form expected was
-// written by something else, and left out.
-func (k *Registry) readEntries(ctx context.Context, at location, r *records) (err error) {
-	next, err := k.stored(ctx, at, nextPrefix)
+	next, err := g.dated(ctx, nextPrefix)
 	if err != nil {
-		return err
+		return o, err
 	}
-	for _, f := range next {
+	for _, e := range next {
 		var wanted struct {
 			Instance string `json:"instance"`
 		}
-		if json.Unmarshal(f.Value, &wanted) == nil {
-			r.next[strings.TrimPrefix(f.key, nextPrefix)] = wanted.Instance
+		if json.Unmarshal(e.Value, &wanted) == nil {
+			o.next[strings.TrimPrefix(e.key, nextPrefix)] = wanted.Instance
 		}
 	}
-	r.presence, err = k.stored(ctx, at, presencePrefix)
-	return err
+	o.presence, err = g.dated(ctx, presencePrefix)
+	return o, err
 }
 
 // Keys of the entries that processors write.
@@ -171,28 +167,26 @@ const (
 	presencePrefix = "presence/"
 )
 
-func (k *Registry) row(ctx context.Context, at location, r records, partition string, now time.Time) (Row, error) {
-	info, err := k.broker.Partition(ctx, at.Hub.Name, partition)
+func (g group) row(ctx context.Context, o observation, partition string, now time.Time) (Row, error) {
+	info, err := g.k.broker.Partition(ctx, g.Hub.Name, partition)
 	if err != nil {
 		return Row{}, err
 	}
 	row := Row{
-		Partition: partition, Lease: r.leases[partition], Next: r.next[partition], Readers: r.readers[partition],
+		Partition: partition, Lease: o.leases[partition], Next: o.next[partition], Readers: o.readers[partition],
 		First: int64(info.First), Last: int64(info.Last),
 	}
 	row.Alive = alive(row.Lease, now)
-	if c, found := r.checkpoints[partition]; found {
-		row.Checkpoint = &c
-	}
 	done, known := beforeFirst(info), true
-	if row.Checkpoint != nil {
-		done, known = doneUpTo(*row.Checkpoint)
+	if c, found := o.checkpoints[partition]; found {
+		row.Checkpoint = &c
+		done, known = doneUpTo(c)
 	}
 	if !known {
 		return row, nil
 	}
 	row.Beyond = row.Checkpoint != nil && done > row.Last
-	row.Lag, err = k.lag(ctx, at, info, done, now)
+	row.Lag, err = g.lag(ctx, info, done, now)
 	return row, err
 }
 
@@ -201,7 +195,7 @@ func alive(l processor.Lease, now time.Time) bool {
 }
 
 // instances are those present and those who own something, by id.
-func (r records) instances(now time.Time) []Instance {
+func (o observation) instances(now time.Time) []Instance {
 	byID := map[string]*Instance{}
 	get := func(id string) *Instance {
 		if byID[id] == nil {
@@ -209,17 +203,17 @@ func (r records) instances(now time.Time) []Instance {
 		}
 		return byID[id]
 	}
-	for _, f := range r.presence {
-		i := get(strings.TrimPrefix(f.key, presencePrefix))
-		i.Present, i.Seen = true, f.Put
+	for _, e := range o.presence {
+		i := get(strings.TrimPrefix(e.key, presencePrefix))
+		i.Present, i.Seen = true, e.Put
 		var reported struct {
 			Started time.Time `json:"started"`
 		}
-		if json.Unmarshal(f.Value, &reported) == nil {
+		if json.Unmarshal(e.Value, &reported) == nil {
 			i.Started = reported.Started
 		}
 	}
-	for _, l := range r.leases {
+	for _, l := range o.leases {
 		if l.Owner == "" {
 			continue
 		}

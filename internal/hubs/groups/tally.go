@@ -33,9 +33,7 @@ const (
 	recountAfter = time.Second
 )
 
-func newTally(most size) *tally { return &tally{most: most, groups: make(map[string]counted)} }
-
-// room tells whether there is room for so much more, and whether that is known for sure:
+// room reports whether there is room for so much more, and whether that is known for sure:
 // counted lately.
 func (t *tally) room(prefix string, more size) (room, sure bool) {
 	t.mu.Lock()

@@ -10,35 +10,38 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Watch tells of changes until ctx ends. It ends with a *broker.NotFoundError when it sees
+// Watch reports changes until ctx ends. It ends with a *broker.NotFoundError when it sees
 // records go because the group was deleted: one of the same name that comes after it has other
 // records. Saved checkpoints are no change, nor are renewals, or each would wake all instances.
-func (k *Registry) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
-	at, err := k.find(ctx, g)
+func (k *Registry) Watch(ctx context.Context, of processor.Group, ready func(), changed chan<- struct{}) error {
+	g, err := k.find(ctx, of)
 	if err != nil {
 		return err
 	}
-	watch, err := k.meta.Watch(ctx, at.Prefix)
+	watch, err := k.meta.Watch(ctx, g.Prefix)
 	if err != nil {
 		return fmt.Errorf("watch group: %w", err)
 	}
-	there, err := watch.Next() // what there is, which the caller reads
-	if err != nil {
-		return watchError(ctx, err)
-	}
-	seen := watched{at, map[string]string{}}
-	seen.changes(there)
-	ready()
-	for {
+	seen := watched{}
+	for first := true; ; first = false {
 		changes, err := watch.Next()
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		if seen.changes(changes) {
-			notify(changed)
+		news := seen.take(g.Prefix, changes)
+		if first { // what there is, which the caller reads
+			ready()
+			continue
 		}
-		if anyDeleted(changes) && k.broker.GroupGone(ctx, at.GroupRecords) {
-			return at.gone()
+		if news {
+			select {
+			case changed <- struct{}{}:
+			default: // it has yet to hear of an earlier one and will read both
+			}
+		}
+		deleted := slices.ContainsFunc(changes, func(c meta.Change) bool { return c.Deleted })
+		if deleted && k.broker.GroupGone(ctx, g.GroupRecords) {
+			return g.gone()
 		}
 	}
 }
@@ -50,55 +53,41 @@ func watchError(ctx context.Context, err error) error {
 	return fmt.Errorf("watch group: %w", err)
 }
 
-// watched is what a watcher has seen of a group's leases and entries: without what changes
+// watched is what a watcher has seen of leases and entries, by key: without what changes
 // when a lease is renewed or an entry put once more.
-type watched struct {
-	location
-	values map[string]string
-}
+type watched map[string]string
 
-// changes takes changes in and reports whether any is to be told.
-func (w watched) changes(all []meta.Change) (reported bool) {
-	for _, c := range all {
-		if strings.HasPrefix(c.Key, w.checkpoints()) {
+// take takes in changes of the group whose records have the prefix, and returns whether any is to be
+// reported.
+func (w watched) take(prefix string, changes []meta.Change) (news bool) {
+	for _, c := range changes {
+		if strings.HasPrefix(c.Key, prefix+checkpointPrefix) {
 			continue
 		}
-		had, known := w.values[c.Key]
+		had, known := w[c.Key]
 		if c.Deleted {
-			delete(w.values, c.Key)
-			reported = reported || known
+			delete(w, c.Key)
+			news = news || known
 			continue
 		}
-		now := w.essence(c.Entry)
-		w.values[c.Key] = now
-		reported = reported || !known || had != now
+		now := essence(prefix, c.Entry)
+		w[c.Key] = now
+		news = news || !known || had != now
 	}
-	return reported
+	return news
 }
 
-// essence is what of a record is told when it changes; of one that cannot be read, all.
-func (w watched) essence(e meta.Entry) string {
-	if strings.HasPrefix(e.Key, w.leases()) {
+// essence is what of a record is reported when it changes; of one that cannot be read, all.
+func essence(prefix string, e meta.Entry) string {
+	if strings.HasPrefix(e.Key, prefix+leasePrefix) {
 		if r, err := decode[leaseRecord](e); err == nil {
 			return fmt.Sprint(r.Epoch, " ", r.Owner)
 		}
 	}
-	if strings.HasPrefix(e.Key, w.stored()) {
+	if strings.HasPrefix(e.Key, prefix+entryPrefix) {
 		if r, err := decode[entryRecord](e); err == nil {
 			return string(r.Value)
 		}
 	}
 	return string(e.Value)
-}
-
-// notify passes it on that something has changed.
-func notify(changed chan<- struct{}) {
-	select {
-	case changed <- struct{}{}:
-	default: // it has yet to hear of an earlier one and will read both
-	}
-}
-
-func anyDeleted(changes []meta.Change) bool {
-	return slices.ContainsFunc(changes, func(c meta.Change) bool { return c.Deleted })
 }
