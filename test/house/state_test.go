@@ -42,8 +42,6 @@ var large = map[string]string{
 	"internal/config/Config":             definition,
 	"internal/functions/notify/Service":  undivided,
 	"internal/functions/runner/Registry": undivided,
-	"internal/hubs/groups/Registry":      undivided,
-	"internal/storage/disk/partition":    undivided,
 	"server/Config":                      definition,
 }
 
