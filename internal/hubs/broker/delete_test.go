@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -17,10 +18,7 @@ import (
 func TestRecreatedHubIsEmpty(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
-	mustCreate(t, b, "orders", 2)
-	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	mustCreate(t, b, "orders", 2, "billing")
 	for range 4 {
 		mustPublish(t, b, "orders", Target{}, "old")
 	}
@@ -116,14 +114,15 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 	log := b.hubs.find("orders").log
 	// Another node, open since before, that knows nothing of the deletion.
 	healthy := &faults{}
-	b = open(t, Config{Engine: faultyEngine{y.engine, healthy}, Meta: y.store})
-	dying := open(t, Config{Engine: faultyEngine{y.engine, f}, Meta: faultyStore{y.store, f}})
+	node := y.node()
+	b, dying := y.node().failRemovals(healthy).open(t), node.open(t)
+	node.fail(f)
 	testkit.MustErrorIs(t, dying.DeleteHub(t.Context(), "orders"), errCrashed)
 
 	decided := f.step > 1 || f.answerLost
 	switch next {
 	case "restart":
-		b = open(t, Config{Engine: faultyEngine{y.engine, healthy}, Meta: y.store})
+		b = y.node().failRemovals(healthy).open(t)
 	case "create":
 		_, err := b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 1})
 		if decided && err != nil || !decided && !errors.Is(err, ErrHubExists) {
@@ -156,17 +155,17 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 }
 
 // expectNothingOf checks that no trace of a hub's incarnation is left.
-func expectNothingOf(t *testing.T, y *yard, log string, removed []string) {
+func expectNothingOf(t *testing.T, y yard, log string, removed []string) {
 	t.Helper()
 	if !slices.Contains(removed, log) {
 		t.Errorf("log %s was not removed, only %q", log, removed)
 	}
 	for _, prefix := range []string{groupKeys(log), hubRecordKeys(log)} {
-		if left, err := y.store.List(t.Context(), prefix); err != nil || len(left) > 0 {
+		if left, err := y.Memory.List(t.Context(), prefix); err != nil || len(left) > 0 {
 			t.Errorf("left: %v, %v", left, err)
 		}
 	}
-	hubs, err := y.store.List(t.Context(), hubsPrefix)
+	hubs, err := y.Memory.List(t.Context(), hubsPrefix)
 	testkit.Must(t, err)
 	for _, e := range hubs {
 		if def, err := decodeDefinition(e); err != nil || def.Log == log {
@@ -183,16 +182,16 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 	mustCreate(t, b, "orders", 1)
 	mustCreate(t, b, "other", 1)
 	stuck := &faults{step: 1}
-	b = open(t, Config{Engine: faultyEngine{y.engine, stuck}, Meta: y.store})
+	b = y.failRemovals(stuck).open(t)
 	testkit.MustErrorIs(t, b.DeleteHub(t.Context(), "orders"), errCrashed)
 	expectGone(t, b, "orders")
-	b = open(t, Config{Engine: faultyEngine{y.engine, stuck}, Meta: y.store})
+	b = y.open(t)
 	expectGone(t, b, "orders")
 	mustPublish(t, b, "other", Target{}, "x")
 	if _, err := b.CreateHub(t.Context(), HubConfig{Name: "orders"}); !errors.Is(err, errCrashed) {
 		t.Errorf("create: got %v", err)
 	}
-	stuck.step = 0
+	stuck.set(0)
 	testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
 	if err := b.DeleteHub(t.Context(), "orders"); !isNotFound(err, KindHub) {
 		t.Errorf("once more: got %v", err)
@@ -201,25 +200,32 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 
 // H1: a deletion that is decided does not depend on who asked for it waiting.
 func TestDeletionOutlivesItsCaller(t *testing.T) {
-	y := newYard(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	b := open(t, Config{Engine: leavingEngine{y.engine, cancel}, Meta: y.store})
-	mustCreate(t, b, "orders", 1)
-	testkit.Must(t, b.DeleteHub(ctx, "orders"))
-	if left, _ := y.store.List(t.Context(), hubsPrefix); len(left) > 0 {
-		t.Errorf("left: %v", left)
+	for what, step := range map[string]func(y yard, leave func()){
+		"who leaves before it is marked": func(y yard, leave func()) {
+			y.Meta.InjectOnce(metatest.Op.Changes, func(metatest.Op) error { leave(); return nil })
+		},
+		"who leaves while the log is removed": func(y yard, leave func()) {
+			y.Engine.Inject(func(op logtest.Op) error {
+				if op.Kind == logtest.OpRemove {
+					leave()
+				}
+				return nil
+			})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			y := newYard(t)
+			b := y.open(t)
+			mustCreate(t, b, "orders", 1)
+			ctx, leave := context.WithCancel(t.Context())
+			step(y, leave)
+			testkit.Must(t, b.DeleteHub(ctx, "orders"))
+			expectGone(t, b, "orders")
+			if left, _ := y.Memory.List(t.Context(), hubsPrefix); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
 	}
-}
-
-// leavingEngine has the caller leave in the middle of a removal.
-type leavingEngine struct {
-	eventlog.Engine
-	leave context.CancelFunc
-}
-
-func (e leavingEngine) Remove(ctx context.Context, log string) error {
-	e.leave()
-	return errors.Join(ctx.Err(), e.Engine.Remove(ctx, log))
 }
 
 // H1: many who delete one hub do no harm to each other, nor to the next of that name.
@@ -253,18 +259,17 @@ func TestConcurrentDeletes(t *testing.T) {
 func TestDeletionThatAnotherNodeFinishes(t *testing.T) {
 	y := newYard(t)
 	mustCreate(t, y.open(t), "orders", 1)
-	store := metatest.NewFaulty(y.store)
-	b := open(t, Config{Engine: y.engine, Meta: store})
-	there, err := y.store.Get(t.Context(), hubKey("orders"))
+	b := y.open(t)
+	there, err := y.Memory.Get(t.Context(), hubKey("orders"))
 	testkit.Must(t, err)
 	def, err := decodeDefinition(there)
 	testkit.Must(t, err)
 	def.State = stateDeleting
-	marked, err := y.store.CompareAndSet(t.Context(), there.Key, there.Revision, encode(def))
+	marked, err := y.Memory.CompareAndSet(t.Context(), there.Key, there.Revision, encode(def))
 	testkit.Must(t, err)
-	store.Inject(func(op metatest.Op) error {
+	y.Meta.Inject(func(op metatest.Op) error {
 		if op.Kind == metatest.OpDelete && op.Key == there.Key {
-			return y.store.Delete(t.Context(), there.Key, marked)
+			return y.Memory.Delete(t.Context(), there.Key, marked)
 		}
 		return nil
 	})

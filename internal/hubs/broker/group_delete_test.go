@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -115,7 +115,7 @@ func TestRecordsOfAGroupWithoutID(t *testing.T) {
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	key := groupKey(b.hubs.find("orders").log, "old")
-	if _, err := y.store.CompareAndSet(t.Context(), key, 0, []byte(`{"name":"old","created":"2026-11-15T08:00:00.123Z"}`)); err != nil {
+	if _, err := y.Memory.CompareAndSet(t.Context(), key, 0, []byte(`{"name":"old","created":"2026-11-15T08:00:00.123Z"}`)); err != nil {
 		t.Fatal(err)
 	}
 	r := keepRecord(t, b, "orders", "old", "lease/0")
@@ -123,7 +123,7 @@ func TestRecordsOfAGroupWithoutID(t *testing.T) {
 		t.Error("it is called gone")
 	}
 	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "old"))
-	if left := recordsLeft(t, y.store); len(left) > 0 {
+	if left := recordsLeft(t, y.Memory); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -146,16 +146,11 @@ func TestGroupDeletionSurvivesACrashAtEveryStep(t *testing.T) {
 func crashGroupDeletion(t *testing.T, f *faults, next string) {
 	y := newYard(t)
 	b := y.open(t)
-	mustCreate(t, b, "orders", 1)
-	for _, group := range []string{"a/b", "other"} {
-		if _, err := b.CreateGroup(t.Context(), "orders", group); err != nil {
-			t.Fatal(err)
-		}
-	}
+	mustCreate(t, b, "orders", 1, "a/b", "other")
 	keepRecord(t, b, "orders", "a/b", "lease/0")
 	keepRecord(t, b, "orders", "a/b", "checkpoint/0")
 	kept := keepRecord(t, b, "orders", "other", "lease/0").Prefix + "lease/0"
-	dying := open(t, Config{Engine: y.engine, Meta: faultyStore{y.store, f}})
+	dying := y.node().fail(f).open(t)
 	testkit.MustErrorIs(t, dying.DeleteGroup(t.Context(), "orders", "a/b"), errCrashed)
 
 	decided := f.step > 1 || f.answerLost
@@ -177,7 +172,7 @@ func crashGroupDeletion(t *testing.T, f *faults, next string) {
 		}
 		decided = true
 	}
-	left := recordsLeft(t, y.store)
+	left := recordsLeft(t, y.Memory)
 	if decided && !slices.Equal(left, []string{kept}) || !decided && len(left) != 3 {
 		t.Errorf("decided %v, and left is %v", decided, left)
 	}
@@ -187,45 +182,26 @@ func crashGroupDeletion(t *testing.T, f *faults, next string) {
 func TestARecordChangedDuringItsDeletion(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
-	mustCreate(t, b, "orders", 1)
-	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	mustCreate(t, b, "orders", 1, "billing")
 	r := keepRecord(t, b, "orders", "billing", "lease/0")
-	renewing := &renewingStore{Store: y.store, key: r.Prefix + "lease/0"}
-	b = open(t, Config{Engine: y.engine, Meta: renewing})
-	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "billing"))
-	if left := recordsLeft(t, y.store); len(left) > 0 || renewing.renewed != 3 {
-		t.Errorf("left: %v, after %d renewals", left, renewing.renewed)
-	}
-}
-
-// renewingStore changes a key three times just before it is deleted.
-type renewingStore struct {
-	meta.Store
-	key     string
-	renewed int
-}
-
-func (s *renewingStore) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	if key == s.key && s.renewed < 3 {
-		s.renewed++
-		if _, err := s.Store.CompareAndSet(ctx, key, expected, []byte("renewed")); err != nil {
-			return err
+	renewed := 0
+	y.Meta.Inject(func(op metatest.Op) (err error) {
+		if op.Kind == metatest.OpDelete && op.Key == r.Prefix+"lease/0" && renewed < 3 {
+			renewed++
+			_, err = y.Memory.CompareAndSet(t.Context(), op.Key, op.Expected, []byte("renewed"))
 		}
+		return err
+	})
+	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "billing"))
+	if left := recordsLeft(t, y.Memory); len(left) > 0 || renewed != 3 {
+		t.Errorf("left: %v, after %d renewals", left, renewed)
 	}
-	return s.Store.Delete(ctx, key, expected)
 }
 
 // P6: who reads for a group is told, with names and epochs, by partition.
 func TestReceivers(t *testing.T) {
 	b := newYard(t).open(t)
-	mustCreate(t, b, "orders", 2)
-	for _, group := range []string{"billing", "other"} {
-		if _, err := b.CreateGroup(t.Context(), "orders", group); err != nil {
-			t.Fatal(err)
-		}
-	}
+	mustCreate(t, b, "orders", 2, "billing", "other")
 	show := func(group string) (all []string) {
 		t.Helper()
 		there, err := b.Receivers(t.Context(), "Orders", group)

@@ -1,14 +1,13 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -53,10 +52,7 @@ func groupNames(t *testing.T, b *Broker, hub string) []string {
 func TestGroupsBelongToTheirHub(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "a", 1)
-	mustCreate(t, b, "a/b", 1)
-	if _, err := b.CreateGroup(t.Context(), "a/b", "c"); err != nil {
-		t.Fatal(err)
-	}
+	mustCreate(t, b, "a/b", 1, "c")
 	if got := groupNames(t, b, "a"); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}
@@ -65,10 +61,7 @@ func TestGroupsBelongToTheirHub(t *testing.T) {
 // H1: what is refused, and how.
 func TestGroupErrors(t *testing.T) {
 	b := newYard(t).open(t)
-	mustCreate(t, b, "orders", 1)
-	if _, err := b.CreateGroup(t.Context(), "orders", "Billing"); err != nil {
-		t.Fatal(err)
-	}
+	mustCreate(t, b, "orders", 1, "Billing")
 	create := func(group string) error { _, err := b.CreateGroup(t.Context(), "orders", group); return err }
 	find := func(group string) error { _, err := b.Group(t.Context(), "orders", group); return err }
 	remove := func(group string) error { return b.DeleteGroup(t.Context(), "orders", group) }
@@ -109,10 +102,7 @@ func TestGroupErrors(t *testing.T) {
 // H4: a reader needs a group that exists.
 func TestCursorNeedsItsGroup(t *testing.T) {
 	b := newYard(t).open(t)
-	mustCreate(t, b, "orders", 1)
-	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	mustCreate(t, b, "orders", 1, "billing")
 	mustPublish(t, b, "orders", Target{}, "x")
 	for _, group := range []string{"$DEFAULT", "billing"} {
 		if got := read(t, b, "orders", group, 0, eventlog.Earliest()); !slices.Equal(got, []string{"x"}) {
@@ -130,28 +120,19 @@ func TestCursorNeedsItsGroup(t *testing.T) {
 func TestGroupOfAHubDeletedMeanwhile(t *testing.T) {
 	y := newYard(t)
 	other := y.open(t)
-	b := open(t, Config{Engine: y.engine, Meta: &interruptedStore{Store: y.store, prefix: groupsPrefix, interrupt: func() {
-		testkit.Check(t, other.DeleteHub(t.Context(), "orders"))
-	}}})
+	node := y.node()
+	b := node.open(t)
 	mustCreate(t, b, "orders", 1)
+	node.Meta.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpSet && op.Under(groupsPrefix) {
+			testkit.Check(t, other.DeleteHub(t.Context(), "orders"))
+		}
+		return nil
+	})
 	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); !isNotFound(err, KindHub) {
 		t.Errorf("got %v", err)
 	}
-	if left, err := y.store.List(t.Context(), ""); err != nil || len(left) > 0 {
+	if left, err := y.Memory.List(t.Context(), ""); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-}
-
-// interruptedStore lets something happen just before keys of a prefix are set.
-type interruptedStore struct {
-	meta.Store
-	prefix    string
-	interrupt func()
-}
-
-func (s *interruptedStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if strings.HasPrefix(key, s.prefix) {
-		s.interrupt()
-	}
-	return s.Store.CompareAndSet(ctx, key, expected, value)
 }

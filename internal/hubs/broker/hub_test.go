@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -193,11 +194,27 @@ func TestUpdateHub(t *testing.T) {
 // forEver keeps events for ever.
 func forEver() HubChange { return HubChange{Age: new(time.Duration), Bytes: new(int64)} }
 
+// H4: two changes of different settings both last, whichever comes first.
+func TestConcurrentChangesAreMerged(t *testing.T) {
+	y := newYard(t)
+	b, other := y.open(t), y.node().open(t)
+	mustCreate(t, b, "orders", 1)
+	testkit.Must(t, other.definitions.Load(t.Context()))
+	y.Meta.InjectOnce(metatest.Op.Changes, func(metatest.Op) error {
+		_, err := other.UpdateHub(t.Context(), "orders", HubChange{Age: new(time.Hour)})
+		return err
+	})
+	got, err := b.UpdateHub(t.Context(), "orders", HubChange{Bytes: new(int64(1000))})
+	if want := (Retention{Age: time.Hour, Bytes: 1000}); err != nil || got.Retention != want {
+		t.Errorf("got %v, %v, want %v", got.Retention, err, want)
+	}
+}
+
 // H4: the engine hears of a changed retention.
 func TestEngineFollowsRetention(t *testing.T) {
 	y := newYard(t)
-	spy := &retentionSpy{Engine: y.engine}
-	b := open(t, Config{Engine: spy, Meta: y.store})
+	spy := &retentionSpy{Engine: y.Engine}
+	b := open(t, Config{Engine: spy, Meta: y.Memory})
 	mustCreate(t, b, "orders", 2)
 	want := Retention{Bytes: 1 << 20}
 	if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Age: &want.Age, Bytes: &want.Bytes}); err != nil {
@@ -262,10 +279,10 @@ func TestOpenRefusesWhatItCannotRead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
-			if _, err := y.store.CompareAndSet(t.Context(), tt.key, 0, []byte(tt.value)); err != nil {
+			if _, err := y.Memory.CompareAndSet(t.Context(), tt.key, 0, []byte(tt.value)); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Log: quiet()})
+			_, err := Open(t.Context(), Config{Engine: y.Engine, Meta: y.Memory, Log: testkit.Quiet()})
 			if err == nil || !strings.Contains(err.Error(), tt.key) {
 				t.Errorf("got %v", err)
 			}
@@ -276,7 +293,7 @@ func TestOpenRefusesWhatItCannotRead(t *testing.T) {
 func TestNamespace(t *testing.T) {
 	y := newYard(t)
 	testkit.Equal(t, y.open(t).Namespace(), "eventyard", "by default it")
-	if got := open(t, Config{Engine: y.engine, Meta: y.store, Namespace: "factory"}).Namespace(); got != "factory" {
+	if got := open(t, Config{Engine: y.Engine, Meta: y.Memory, Namespace: "factory"}).Namespace(); got != "factory" {
 		t.Errorf("got %q", got)
 	}
 }

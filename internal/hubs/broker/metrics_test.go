@@ -18,7 +18,7 @@ import (
 func TestMetrics(t *testing.T) {
 	y := newYard(t)
 	registry := prometheus.NewPedanticRegistry()
-	b := open(t, Config{Engine: y.engine, Meta: y.store, Metrics: registry})
+	b := open(t, Config{Engine: y.Engine, Meta: y.Memory, Metrics: registry})
 	mustCreate(t, b, "Orders", 3)
 	mustCreate(t, b, "other", 1)
 	mustCreate(t, b, "brief", 1)
@@ -58,7 +58,7 @@ eventyard_broker_receivers 0
 eventyard_broker_repeated_events_total 0
 `
 	testkit.Check(t, testutil.GatherAndCompare(registry, strings.NewReader(want)))
-	if _, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Metrics: registry}); err == nil {
+	if _, err := Open(t.Context(), Config{Engine: y.Engine, Meta: y.Memory, Metrics: registry}); err == nil {
 		t.Error("two brokers share one registry")
 	}
 }

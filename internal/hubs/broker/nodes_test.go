@@ -1,37 +1,23 @@
 package broker
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
-
-// running is a broker that follows the others until stop.
-func running(t *testing.T, b *Broker) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- b.Run(ctx) }()
-	return func() {
-		t.Helper()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("run ended with %v", err)
-		}
-	}
-}
 
 // H1, H2: what one node does to hubs the other sees, at once and without being asked.
 func TestNodesSeeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		a, b := y.open(t), y.open(t)
-		defer running(t, a)()
-		defer running(t, b)()
+		defer testkit.Run(t, a.Run)()
+		defer testkit.Run(t, b.Run)()
 
 		mustCreate(t, a, "Orders", 2)
 		synctest.Wait()
@@ -74,19 +60,15 @@ func TestNodesSeeEachOther(t *testing.T) {
 // A watch that fails is reported, not passed over.
 func TestRunReportsALostWatch(t *testing.T) {
 	y := newYard(t)
-	b := open(t, Config{Engine: y.engine, Meta: closingStore{y.store}})
-	if err := b.Run(t.Context()); err == nil {
-		t.Error("no error")
-	}
+	b := y.open(t)
+	y.Meta.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpNext {
+			return meta.ErrClosed
+		}
+		return nil
+	})
+	testkit.ErrorIs(t, b.Run(t.Context()), meta.ErrClosed)
 }
-
-type closingStore struct{ meta.Store }
-
-func (closingStore) Watch(context.Context, string) (meta.Watcher, error) { return closedWatcher{}, nil }
-
-type closedWatcher struct{}
-
-func (closedWatcher) Next() ([]meta.Change, error) { return nil, meta.ErrClosed }
 
 // H1: starting and stopping while hubs come and go leaves every node with the truth.
 func TestRunStorm(t *testing.T) {
@@ -94,7 +76,7 @@ func TestRunStorm(t *testing.T) {
 		y := newYard(t)
 		nodes := []*Broker{y.open(t), y.open(t)}
 		for round := range 30 {
-			stop := []func(){running(t, nodes[0]), running(t, nodes[1])}
+			stop := []func(){testkit.Run(t, nodes[0].Run), testkit.Run(t, nodes[1].Run)}
 			name := string(rune('a' + round%5))
 			for _, b := range nodes {
 				go b.CreateHub(t.Context(), HubConfig{Name: name, Partitions: 1})
@@ -108,7 +90,7 @@ func TestRunStorm(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, b := range nodes {
-			defer running(t, b)()
+			defer testkit.Run(t, b.Run)()
 		}
 		synctest.Wait()
 		want := names(y.open(t).Hubs())

@@ -1,13 +1,13 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -98,10 +98,9 @@ func TestRetentionOfIdlePartitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustPublish(t, b, "orders", Target{Partition: "1"}, "a", "b")
-		testkit.Must(t, y.engine.Close())
-		y.start(t)
+		y.Restart(t)
 		b = y.open(t)
-		go y.engine.Run(t.Context())
+		go y.Engine.Run(t.Context())
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
 		p, err := b.Partition(t.Context(), "orders", "1")
@@ -115,10 +114,13 @@ func TestRetentionOfIdlePartitions(t *testing.T) {
 // H4, H10: a hub deleted just before it is read is not there, like one deleted earlier.
 func TestReadingAHubDeletedMeanwhile(t *testing.T) {
 	y := newYard(t)
-	var b *Broker
-	b = open(t, Config{Engine: interruptedEngine{y.engine, func() {
-		testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
-	}}, Meta: y.store})
+	b := y.open(t)
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpBounds || op.Kind == logtest.OpCursor {
+			testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
+		}
+		return nil
+	})
 	mustCreate(t, b, "orders", 1)
 	if _, err := b.Partition(t.Context(), "orders", "0"); !isNotFound(err, KindHub) {
 		t.Errorf("partition: got %v", err)
@@ -129,38 +131,12 @@ func TestReadingAHubDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// interruptedEngine lets something happen just before a partition is read.
-type interruptedEngine struct {
-	eventlog.Engine
-	interrupt func()
-}
-
-func (e interruptedEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := e.Engine.Partition(id, r)
-	return interruptedPartition{p, e.interrupt}, err
-}
-
-type interruptedPartition struct {
-	eventlog.Partition
-	interrupt func()
-}
-
-func (p interruptedPartition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
-	p.interrupt()
-	return p.Partition.Bounds(ctx)
-}
-
-func (p interruptedPartition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
-	p.interrupt()
-	return p.Partition.Cursor(ctx, at)
-}
-
 // A closed engine is said to be closed.
 func TestClosedEngine(t *testing.T) {
 	y := newYard(t)
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
-	testkit.Must(t, y.engine.Close())
+	testkit.Must(t, y.Engine.Close())
 	if _, err := b.Publish(t.Context(), "orders", Target{}, events("x")); !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("publish: got %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -45,14 +47,8 @@ func TestSubmitDoesNotRepeat(t *testing.T) {
 	for _, refusal := range []error{eventlog.ErrFenced, eventlog.ErrRemoved, eventlog.ErrNoSpace, eventlog.ErrUncertain} {
 		t.Run(refusal.Error(), func(t *testing.T) {
 			y := newYard(t)
-			engine := &scripted{Engine: y.engine}
-			engine.answer = func(append int) error {
-				if append == 1 {
-					return refusal
-				}
-				return nil
-			}
-			b := open(t, Config{Engine: engine, Meta: y.store})
+			b := y.open(t)
+			y.Engine.Inject(nth(logtest.OpSubmit, 1, logtest.Refused(refusal)))
 			mustCreate(t, b, "orders", 1)
 			first, err1 := b.Submit(t.Context(), "orders", Target{}, events("first"))
 			second, err2 := b.Submit(t.Context(), "orders", Target{}, events("second"))
@@ -63,7 +59,7 @@ func TestSubmitDoesNotRepeat(t *testing.T) {
 			if _, err := second.Wait(t.Context()); err != nil {
 				t.Errorf("the second: %v", err)
 			}
-			testkit.Equal(t, engine.appends, 2, "appends")
+			testkit.Equal(t, y.Engine.Count(logtest.OpSubmit), 2, "appends")
 			testkit.Slices(t, readAll(t, b, "orders")[0], []string{"second"})
 		})
 	}
@@ -75,7 +71,7 @@ func TestSubmitFindsTheNewIncarnation(t *testing.T) {
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	old := b.hubs.find("orders")
-	testkit.Must(t, y.engine.Remove(t.Context(), old.log))
+	testkit.Must(t, y.Engine.Remove(t.Context(), old.log))
 	if _, err := b.Submit(t.Context(), "orders", Target{}, events("x")); !errors.Is(err, eventlog.ErrRemoved) {
 		t.Errorf("a hub that is half deleted: %v", err)
 	}
@@ -151,7 +147,7 @@ func TestSubmitRefusals(t *testing.T) {
 
 // H2: a publication under way costs one allocation of the broker's.
 func TestSubmitAllocatesLittle(t *testing.T) {
-	b := open(t, Config{Engine: nowhere{}, Meta: newMemStore()})
+	b := open(t, Config{Engine: nowhere{}, Meta: metatest.NewMemory()})
 	mustCreate(t, b, "orders", 4)
 	batch := make([]eventlog.Event, 10)
 	allocs := testing.AllocsPerRun(100, func() {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -42,7 +42,7 @@ func TestProducersThroughPowerCuts(t *testing.T) {
 }
 
 func runCrashes(t *testing.T, seed uint64) {
-	y := &crashYard{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 1)), mem: vfs.NewMem(), store: newMemStore()}
+	y := &crashYard{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 1)), mem: vfs.NewMem(), Memory: metatest.NewMemory()}
 	y.mem.SetRand(rand.New(rand.NewPCG(seed, 2)))
 	for id := range 1 + y.rnd.Int64N(3) {
 		y.senders = append(y.senders, &sender{y: y, id: id})
@@ -63,7 +63,7 @@ type crashYard struct {
 	seed    uint64
 	rnd     *rand.Rand
 	mem     *vfs.Mem
-	store   *memStore
+	Memory  *metatest.Memory
 	senders []*sender
 	broker  *Broker
 	// calm: this life meets no faults, and is to finish everything.
@@ -73,10 +73,10 @@ type crashYard struct {
 // live is one life of the process.
 func (y *crashYard) live() {
 	faulty := vfs.NewFaulty(y.mem)
-	engine, err := disk.Open(disk.Config{FS: faulty, SegmentBytes: 4 << 10, Log: quiet()})
+	engine, err := disk.Open(disk.Config{FS: faulty, SegmentBytes: 4 << 10, Log: testkit.Quiet()})
 	testkit.Must(y.t, err, "seed %d", y.seed)
-	shaky := &shakyStore{Store: y.store, rnd: rand.New(rand.NewPCG(y.seed, y.rnd.Uint64()))}
-	y.broker = open(y.t, Config{Engine: engine, Meta: shaky})
+	store := metatest.NewFaulty(y.Memory)
+	y.broker = open(y.t, Config{Engine: engine, Meta: store})
 	if _, err := y.broker.EnsureHub(y.t.Context(), HubConfig{Name: "orders", Partitions: 1}, nil); err != nil {
 		y.t.Fatalf("seed %d: %v", y.seed, err)
 	}
@@ -85,19 +85,19 @@ func (y *crashYard) live() {
 		s.producer = nil
 	}
 	if !y.calm {
-		y.disturb(faulty, shaky)
+		y.disturb(faulty, store)
 	}
 	y.work()
 	y.end(engine)
 }
 
 // disturb makes this life end at some write, or fail now and then, or both.
-func (y *crashYard) disturb(faulty *vfs.Faulty, shaky *shakyStore) {
+func (y *crashYard) disturb(faulty *vfs.Faulty, store *metatest.Faulty) {
 	if y.rnd.IntN(3) > 0 {
 		y.mem.FailAfter(y.rnd.IntN(80))
 	}
 	if y.rnd.IntN(2) == 0 {
-		shaky.one = 2 + y.rnd.IntN(4)
+		store.Inject(y.shaky(2 + y.rnd.IntN(4)))
 	}
 	if y.rnd.IntN(2) == 0 {
 		faults := rand.New(rand.NewPCG(y.seed, y.rnd.Uint64()))
@@ -356,26 +356,22 @@ func (s *sender) tryLowerEpoch() {
 	}
 }
 
-// shakyStore fails now and then, before or after it has done what it was asked for.
-type shakyStore struct {
-	meta.Store
-	rnd *rand.Rand // used by one goroutine at a time
-	one int        // one in so many changes fails; 0: none
-}
-
 var errShaky = errors.New("the store did not answer")
 
-func (s *shakyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if s.one == 0 || s.rnd.IntN(s.one) > 0 {
-		return s.Store.CompareAndSet(ctx, key, expected, value)
-	}
-	if s.rnd.IntN(2) == 0 {
-		return 0, errors.Join(errShaky, meta.ErrNoSpace)
-	}
-	if s.rnd.IntN(2) == 0 {
-		if _, err := s.Store.CompareAndSet(ctx, key, expected, slices.Clone(value)); err != nil {
-			return 0, err
+// shaky has one in so many changes of an entry fail, before or after it is made.
+func (y *crashYard) shaky(one int) func(metatest.Op) error {
+	rnd := rand.New(rand.NewPCG(y.seed, y.rnd.Uint64())) // used by one goroutine at a time
+	return func(op metatest.Op) error {
+		if op.Kind != metatest.OpSet || rnd.IntN(one) > 0 {
+			return nil
 		}
+		lost := errors.Join(errShaky, meta.ErrUncertain)
+		switch rnd.IntN(4) {
+		case 0:
+			return lost
+		case 1:
+			return metatest.Unheard(lost)
+		}
+		return errors.Join(errShaky, meta.ErrNoSpace)
 	}
-	return 0, errors.Join(errShaky, meta.ErrUncertain)
 }

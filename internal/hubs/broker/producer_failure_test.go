@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -16,19 +17,22 @@ import (
 func TestProducerAfterARefusal(t *testing.T) {
 	for _, refusal := range []error{eventlog.ErrFenced, eventlog.ErrNoSpace} {
 		synctest.Test(t, func(t *testing.T) {
-			engine := &steered{held: make(chan struct{}), heldFrom: 2}
-			engine.refuse = func(append int) error {
-				if append == 2 {
-					return refusal
+			y, held := newYard(t), make(chan struct{})
+			b := y.open(t)
+			y.Engine.Inject(func(op logtest.Op) error {
+				switch {
+				case op.Kind == logtest.OpSubmit && op.N == 2:
+					return logtest.Refused(refusal)
+				case op.Kind == logtest.OpWait && op.N >= 2:
+					<-held
 				}
 				return nil
-			}
-			b := newYard(t).steer(t, engine)
+			})
 			mustCreate(t, b, "orders", 1)
 			p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 			mustStore(t, p, 0, "a")
 			pending := []*Pending{mustSubmit(t, p, 1, "b"), mustSubmit(t, p, 2, "c"), mustSubmit(t, p, 3, "d")}
-			close(engine.held)
+			close(held)
 			for i, w := range pending {
 				want := refusal
 				if i > 0 {
@@ -57,20 +61,13 @@ func TestProducerAfterARefusal(t *testing.T) {
 func TestProducerAfterDoubt(t *testing.T) {
 	for what, stored := range map[string]bool{"it was stored": true, "it was not": false} {
 		t.Run(what, func(t *testing.T) {
-			engine := &steered{}
-			engine.refuse = func(append int) error {
-				if append == 2 && !stored {
-					return eventlog.ErrUncertain
-				}
-				return nil
+			y := newYard(t)
+			b := y.open(t)
+			if stored {
+				y.Engine.Inject(nth(logtest.OpWait, 2, logtest.Unheard(errors.New("the answer was lost"))))
+			} else {
+				y.Engine.Inject(nth(logtest.OpSubmit, 2, logtest.Refused(eventlog.ErrUncertain)))
 			}
-			engine.answer = func(append int, at eventlog.Appended, err error) (eventlog.Appended, error) {
-				if append == 2 {
-					return eventlog.Appended{}, errors.New("the answer was lost")
-				}
-				return at, err
-			}
-			b := newYard(t).steer(t, engine)
 			mustCreate(t, b, "orders", 1)
 			p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 			mustStore(t, p, 0, "a")
@@ -94,11 +91,9 @@ func TestProducerAfterDoubt(t *testing.T) {
 
 // H2: a new epoch is not told a number that is in doubt.
 func TestEpochAfterDoubt(t *testing.T) {
-	engine := &steered{}
-	engine.answer = func(int, eventlog.Appended, error) (eventlog.Appended, error) {
-		return eventlog.Appended{}, eventlog.ErrUncertain
-	}
-	b := newYard(t).steer(t, engine)
+	y := newYard(t)
+	b := y.open(t)
+	y.Engine.Fail(logtest.Unheard(eventlog.ErrUncertain), logtest.OpWait)
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
@@ -110,11 +105,15 @@ func TestEpochAfterDoubt(t *testing.T) {
 // H2: doubt lasts until the batch is stored or found: that it was refused the second time
 // says nothing of the first.
 func TestDoubtOutlastsARefusal(t *testing.T) {
-	engine := &steered{}
-	engine.refuse = func(append int) error {
-		return map[int]error{1: eventlog.ErrUncertain, 2: eventlog.ErrNoSpace}[append]
-	}
-	b := newYard(t).steer(t, engine)
+	y := newYard(t)
+	b := y.open(t)
+	y.Engine.Inject(func(op logtest.Op) error {
+		refusal := map[int]error{1: eventlog.ErrUncertain, 2: eventlog.ErrNoSpace}[op.N]
+		if op.Kind != logtest.OpSubmit || refusal == nil {
+			return nil
+		}
+		return logtest.Refused(refusal)
+	})
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
@@ -130,30 +129,21 @@ func TestDoubtOutlastsARefusal(t *testing.T) {
 	testkit.Equal(t, mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID())}).Last(), 1, "last")
 }
 
-// H2: a sender that gives up before its batch has a place leaves no gap.
+// H2: a sender that gives up before its batch is submitted leaves no gap.
 func TestProducerGivesUpAtOnce(t *testing.T) {
-	b := newYard(t).open(t)
+	y := newYard(t)
+	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
-	p.ledger.partition = unwilling{p.ledger.partition}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the connection is gone")
 	cancel(why)
+	y.Engine.Inject(nth(logtest.OpSubmit, 1, why)) // as of an engine that has no room, and waits
 	if _, err := p.Submit(ctx, 0, events("not stored")); !errors.Is(err, why) {
 		t.Errorf("got %v", err)
 	}
 	mustStore(t, p, 0, "a")
 	expect(t, b, "orders", "a")
-}
-
-// unwilling heeds a context that has ended, as an engine does that has no room.
-type unwilling struct{ eventlog.Partition }
-
-func (p unwilling) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return p.Partition.Submit(ctx, b)
 }
 
 // H2: where the snapshot cannot be written no epoch begins, and what did begin in doubt
@@ -163,20 +153,16 @@ func TestEpochIsDurableOrFails(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			y := newYard(t)
 			f := &faults{answerLost: lost}
-			b := open(t, Config{Engine: y.engine, Meta: faultyStore{y.store, f}})
+			b := y.node().fail(f).open(t)
 			mustCreate(t, b, "orders", 1)
 			old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 			mustStore(t, old, 0, "a")
-			f.mu.Lock()
-			f.step = f.taken + 1
-			f.mu.Unlock()
+			f.set(1)
 			next := ProducerConfig{ID: new(int64(1)), Epoch: new(int16(1))}
 			if _, err := b.Producer(t.Context(), "orders", "0", next); !errors.Is(err, errCrashed) {
 				t.Fatalf("got %v", err)
 			}
-			f.mu.Lock()
-			f.step = 0
-			f.mu.Unlock()
+			f.set(0)
 			fresh := mustBegin(t, b, "orders", next)
 			lower := mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
 			if _, err := store(t.Context(), lower, 1, "x"); !errors.Is(err, ErrProducerFenced) {
@@ -211,7 +197,7 @@ func TestUnreadableSnapshotIsReported(t *testing.T) {
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	key := producerKey(b.hubs.find("orders").log, 0)
-	if _, err := y.store.CompareAndSet(t.Context(), key, 0, []byte("nonsense")); err != nil {
+	if _, err := y.Memory.CompareAndSet(t.Context(), key, 0, []byte("nonsense")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{}); !errors.Is(err, errSnapshot) {
@@ -222,33 +208,16 @@ func TestUnreadableSnapshotIsReported(t *testing.T) {
 // H2: a hub that is deleted while a snapshot is written leaves none behind.
 func TestDeletedHubLeavesNoProducers(t *testing.T) {
 	y := newYard(t)
-	var b *Broker
-	store := &deletingStore{Store: y.store}
-	b = open(t, Config{Engine: y.engine, Meta: store})
+	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
-	store.before = func(key string) {
-		if log, _ := ofProducerKey(key); log == b.hubs.all()["orders"].log {
-			store.before = nil
-			testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
-		}
-	}
+	key := producerKey(b.hubs.find("orders").log, 0)
+	y.Meta.InjectOnce(func(op metatest.Op) bool { return op.Kind == metatest.OpSet && op.Key == key }, func(metatest.Op) error {
+		return b.DeleteHub(t.Context(), "orders")
+	})
 	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{}); !isNotFound(err, KindHub) {
 		t.Errorf("got %v", err)
 	}
-	if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 {
+	if entries, err := y.Memory.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 {
 		t.Errorf("%d entries are left, %v", len(entries), err)
 	}
-}
-
-// deletingStore lets something happen just before a change of a producer's key.
-type deletingStore struct {
-	meta.Store
-	before func(key string)
-}
-
-func (s *deletingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if _, partition := ofProducerKey(key); partition == "0" && s.before != nil {
-		s.before(key)
-	}
-	return s.Store.CompareAndSet(ctx, key, expected, value)
 }

@@ -3,22 +3,22 @@ package broker
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // snapshotOf reads what is written down of a partition's producers.
-func (y *yard) snapshotOf(t *testing.T, b *Broker, hub string) snapshot {
+func (y yard) snapshotOf(t *testing.T, b *Broker, hub string) snapshot {
 	t.Helper()
-	entry, err := y.store.Get(t.Context(), producerKey(b.hubs.find(hub).log, 0))
+	entry, err := y.Memory.Get(t.Context(), producerKey(b.hubs.find(hub).log, 0))
 	testkit.Must(t, err)
 	s, err := decodeSnapshot(entry.Value)
 	testkit.Must(t, err)
@@ -29,27 +29,26 @@ func (y *yard) snapshotOf(t *testing.T, b *Broker, hub string) snapshot {
 // after a restart only from the last snapshot on.
 func TestLittleIsRead(t *testing.T) {
 	y := newYard(t)
-	engine := &steered{}
-	b := y.steer(t, engine)
+	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	for n := range 20 {
 		mustPublish(t, b, "orders", Target{}, fmt.Sprint(n))
 	}
 	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
-	testkit.Equal(t, engine.opened(), 0, "cursors for the first producer")
+	testkit.Equal(t, y.Engine.Count(logtest.OpCursor), 0, "cursors for the first producer")
 	mustStore(t, p, 0, "a", "b")
-	var slots []eventlog.Sequence
-	engine.read = func(from eventlog.Sequence) error {
-		slots = append(slots, from)
+	var read []eventlog.Sequence
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpNext {
+			read = append(read, op.At)
+		}
 		return nil
-	}
-	b = y.steer(t, engine)
+	})
+	b = y.open(t)
 	if last := mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID()), Epoch: new(int16(0))}).Last(); last != 1 {
 		t.Errorf("last is %d", last)
 	}
-	if !slices.Equal(slots, []eventlog.Sequence{20}) {
-		t.Errorf("read at %d, want 20", slots)
-	}
+	testkit.Slices(t, read, []eventlog.Sequence{20}, "read at")
 }
 
 // H2: while a broker runs, snapshots follow what producers do, and the end of the log from
@@ -61,7 +60,7 @@ func TestRunKeepsSnapshots(t *testing.T) {
 		b := y.open(t)
 		mustCreate(t, b, "orders", 1)
 		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
-		stop := running(t, b)
+		stop := testkit.Run(t, b.Run)
 		synctest.Wait()
 		mustStore(t, p, 0, "a", "b")
 		mustPublish(t, b, "orders", Target{}, "c")
@@ -79,7 +78,7 @@ func TestRunKeepsSnapshots(t *testing.T) {
 		}
 
 		later := y.open(t)
-		stop = running(t, later)
+		stop = testkit.Run(t, later.Run)
 		mustPublish(t, later, "orders", Target{}, "e", "f")
 		time.Sleep(saveInterval + time.Second)
 		synctest.Wait()
@@ -100,11 +99,11 @@ func TestRunKeepsSnapshots(t *testing.T) {
 			t.Errorf("at its end: %+v", s)
 		}
 		later = y.open(t)
-		stop = running(t, later)
+		stop = testkit.Run(t, later.Run)
 		testkit.Must(t, later.DeleteHub(t.Context(), "orders"))
 		time.Sleep(saveInterval + time.Second)
 		stop()
-		if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 {
+		if entries, err := y.Memory.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 {
 			t.Errorf("%d entries of a deleted hub, %v", len(entries), err)
 		}
 	})
@@ -115,28 +114,25 @@ func TestRunKeepsSnapshots(t *testing.T) {
 func TestSnapshotsAreNotWrittenForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		written := 0
-		b := open(t, Config{Engine: y.engine, Meta: &deletingStore{Store: y.store, before: func(string) { written++ }}})
+		b := y.open(t)
 		mustCreate(t, b, "orders", 1)
 		p := mustBegin(t, b, "orders", ProducerConfig{})
 		mustStore(t, p, 1, "a")
-		stop := running(t, b)
+		stop := testkit.Run(t, b.Run)
 		defer stop()
 		time.Sleep(saveInterval + time.Second)
 		synctest.Wait()
-		before := written
+		before := y.Meta.Count(metatest.OpSet)
 		for range 100 {
 			mustPublish(t, b, "orders", Target{}, "x")
 			time.Sleep(saveInterval)
 		}
 		synctest.Wait()
-		testkit.Equal(t, written, before, "written %d times", written-before)
+		testkit.Equal(t, y.Meta.Count(metatest.OpSet), before, "writes")
 		mustStore(t, p, 2, "b")
 		time.Sleep(10 * saveInterval)
 		synctest.Wait()
-		if written != before+1 {
-			t.Errorf("one batch of the producer was written down %d times", written-before)
-		}
+		testkit.Equal(t, y.Meta.Count(metatest.OpSet), before+1, "writes after one batch of the producer")
 	})
 }
 
@@ -145,8 +141,8 @@ func TestSnapshotsAreNotWrittenForNothing(t *testing.T) {
 func TestSnapshotWaitsForFlights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		engine := &steered{held: make(chan struct{}), heldFrom: 2}
-		b := y.steer(t, engine)
+		node := y.node()
+		b, held := node.open(t), node.hold(2)
 		mustCreate(t, b, "orders", 1)
 		slow := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 		mustStore(t, slow, 0, "a")
@@ -163,7 +159,7 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 		if last := mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))}).Last(); last != 1 {
 			t.Errorf("after a crash last is %d", last)
 		}
-		close(engine.held)
+		close(held)
 		if _, err := pending.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -190,17 +186,17 @@ func TestProducersBehindDamage(t *testing.T) {
 		{eventlog.CorruptError{First: 1, Next: 3}, 3},
 		{eventlog.CorruptError{First: 1, Next: eventlog.NoSequence}, 0},
 	} {
-		engine := &steered{read: func(from eventlog.Sequence) error {
-			if from >= tt.damage.First && (from < tt.damage.Next || tt.damage.Next == eventlog.NoSequence) {
+		y.Engine.Inject(func(op logtest.Op) error {
+			if op.Kind == logtest.OpNext && op.At >= tt.damage.First && (op.At < tt.damage.Next || tt.damage.Next == eventlog.NoSequence) {
 				return fmt.Errorf("read: %w", &tt.damage)
 			}
 			return nil
-		}}
-		got := mustBegin(t, y.steer(t, engine), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
+		})
+		got := mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
 		testkit.Equal(t, got.Last(), tt.last, "%v: last", &tt.damage)
 	}
-	engine := &steered{read: func(eventlog.Sequence) error { return errors.New("disk on fire") }}
-	if _, err := y.steer(t, engine).Producer(t.Context(), "orders", "0", ProducerConfig{}); err == nil {
+	y.Engine.Fail(errors.New("disk on fire"), logtest.OpNext)
+	if _, err := y.open(t).Producer(t.Context(), "orders", "0", ProducerConfig{}); err == nil {
 		t.Error("what cannot be read is passed over")
 	}
 }
@@ -216,10 +212,7 @@ func TestProducersOfAShortenedLog(t *testing.T) {
 		mustStore(t, p, first, "x")
 	}
 	testkit.Must(t, p.ledger.tend(t.Context(), 0))
-	empty, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: quiet()})
-	testkit.Must(t, err)
-	defer empty.Close()
-	y.engine = empty
+	y.Engine = storagetest.Open(t, storagetest.Config{}).Engine
 	p = mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
 	testkit.Equal(t, p.Last(), 4, "last")
 	mustStore(t, p, 5, "y")

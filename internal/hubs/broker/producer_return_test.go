@@ -61,8 +61,8 @@ func TestAnOldNumberIsNoRepeat(t *testing.T) {
 // they were stored together; parts and mixtures of them are not.
 func TestRepeatsOfWhatWasUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &steered{held: make(chan struct{})}
-		b := newYard(t).steer(t, engine)
+		y := newYard(t)
+		b, held := y.open(t), y.hold(1)
 		mustCreate(t, b, "orders", 1)
 		p := mustBegin(t, b, "orders", ProducerConfig{})
 		sizes := []int{1, 2, 3, 2, 1} // one, then four stored together
@@ -72,7 +72,7 @@ func TestRepeatsOfWhatWasUnderWay(t *testing.T) {
 			pending = append(pending, mustSubmit(t, p, first, strings.Split("xyz"[:n], "")...))
 			first += int32(n)
 		}
-		close(engine.held)
+		close(held)
 		for _, w := range pending {
 			if _, err := w.Wait(t.Context()); err != nil {
 				t.Fatal(err)
@@ -159,7 +159,7 @@ func TestUnusedProducersAreForgotten(t *testing.T) {
 		y := newYard(t)
 		b := y.open(t)
 		mustCreate(t, b, "orders", 1)
-		stop := running(t, b)
+		stop := testkit.Run(t, b.Run)
 		defer stop()
 		gone := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(3))}).ID()
 		idle := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(2)), Epoch: new(int16(3))})

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -147,14 +148,14 @@ func TestProducersAreApart(t *testing.T) {
 	if err != nil || other.Epoch() != 0 || other.Last() != 0 {
 		t.Errorf("%+v, %v", other, err)
 	}
-	if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 2 {
+	if entries, err := y.Memory.List(t.Context(), producersPrefix); err != nil || len(entries) != 2 {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}
 	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	if _, err := store(t.Context(), p, 1, "x"); !isNotFound(err, KindHub) {
 		t.Errorf("after the hub was deleted: %v", err)
 	}
-	if entries, err := y.store.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 || len(b.ledgers.all) != 0 {
+	if entries, err := y.Memory.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 || len(b.ledgers.all) != 0 {
 		t.Errorf("%d entries and %d ledgers are left, %v", len(entries), len(b.ledgers.all), err)
 	}
 	mustCreate(t, b, "orders", 1)
@@ -171,8 +172,8 @@ func TestProducersAreApart(t *testing.T) {
 // any of them is answered when that one is durable, and not before.
 func TestProducerPipelines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &steered{held: make(chan struct{})}
-		b := newYard(t).steer(t, engine)
+		y := newYard(t)
+		b, held := y.open(t), y.hold(1)
 		mustCreate(t, b, "orders", 1)
 		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		reused := []byte("c")
@@ -202,7 +203,7 @@ func TestProducerPipelines(t *testing.T) {
 		if slices.Contains(done, true) {
 			t.Fatalf("acknowledged before it was durable: %v", done)
 		}
-		close(engine.held)
+		close(held)
 		synctest.Wait()
 		for i, first := range []eventlog.Sequence{0, 2, 3, 4, 0, 3} {
 			if !done[i] || results[i].First != first {
@@ -210,15 +211,15 @@ func TestProducerPipelines(t *testing.T) {
 			}
 		}
 		expect(t, b, "orders", "a", "b", "c", "d", "e")
-		testkit.Equal(t, engine.appends, 2, "appends")
+		testkit.Equal(t, y.Engine.Count(logtest.OpSubmit), 2, "appends")
 	})
 }
 
 // H2: what gathers is bounded; who would exceed it waits, and may give up.
 func TestProducerWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &steered{held: make(chan struct{})}
-		b := newYard(t).steer(t, engine)
+		y := newYard(t)
+		b, held := y.open(t), y.hold(1)
 		mustCreate(t, b, "orders", 1)
 		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		big := strings.Repeat("x", eventlog.MaxBatchBytes/2)
@@ -232,7 +233,7 @@ func TestProducerWaitsForRoom(t *testing.T) {
 		if _, err := p.Submit(ctx, 2, events(big)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		close(engine.held)
+		close(held)
 		if stored := mustStore(t, p, 2, big); stored.First != 2 {
 			t.Errorf("got %+v", stored)
 		}
@@ -242,8 +243,8 @@ func TestProducerWaitsForRoom(t *testing.T) {
 // H2: who submitted a batch may lose patience, and its repeat still finds it.
 func TestProducerLosesPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &steered{held: make(chan struct{})}
-		b := newYard(t).steer(t, engine)
+		y := newYard(t)
+		b, held := y.open(t), y.hold(1)
 		mustCreate(t, b, "orders", 1)
 		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -253,7 +254,7 @@ func TestProducerLosesPatience(t *testing.T) {
 		if _, err := first.Wait(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		again := mustBeginWhile(t, b, p, func() { close(engine.held) })
+		again := mustBeginWhile(t, b, p, func() { close(held) })
 		mustStore(t, again, 0, "a")
 		expect(t, b, "orders", "a")
 	})
@@ -285,8 +286,8 @@ func mustBeginWhile(t *testing.T, b *Broker, p *Producer, end func()) *Producer 
 // more of it pass.
 func TestEpochWaitsForTheOneBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &steered{held: make(chan struct{})}
-		b := newYard(t).steer(t, engine)
+		y := newYard(t)
+		b, held := y.open(t), y.hold(1)
 		mustCreate(t, b, "orders", 1)
 		old := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 		mustSubmit(t, old, 0, "a", "b")
@@ -300,7 +301,7 @@ func TestEpochWaitsForTheOneBefore(t *testing.T) {
 		if fresh != nil || late != nil {
 			t.Fatalf("new epoch %v, late batch %v", fresh, late)
 		}
-		close(engine.held)
+		close(held)
 		synctest.Wait()
 		if fresh == nil || fresh.Last() != 2 || !errors.Is(late, ErrProducerFenced) {
 			t.Fatalf("new epoch %+v, late batch %v", fresh, late)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -134,18 +136,13 @@ func is(want error) func(error) bool {
 
 // H2: what was certainly not stored is appended again, what is in doubt never.
 func TestPublishAgain(t *testing.T) {
-	always := func(err error) func(int) error { return func(int) error { return err } }
-	once := func(err error) func(int) error {
-		return func(append int) error {
-			if append == 1 {
-				return err
-			}
-			return nil
-		}
+	always := func(err error) func(logtest.Op) error {
+		return func(op logtest.Op) error { return nth(logtest.OpSubmit, op.N, logtest.Refused(err))(op) }
 	}
+	once := func(err error) func(logtest.Op) error { return nth(logtest.OpSubmit, 1, logtest.Refused(err)) }
 	tests := []struct {
 		what    string
-		answer  func(int) error
+		answer  func(logtest.Op) error
 		want    error
 		appends int
 	}{
@@ -160,14 +157,14 @@ func TestPublishAgain(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
-			engine := &scripted{Engine: y.engine, answer: tt.answer}
-			b := open(t, Config{Engine: engine, Meta: y.store})
+			b := y.open(t)
+			y.Engine.Inject(tt.answer)
 			mustCreate(t, b, "orders", 1)
 			_, err := b.Publish(t.Context(), "orders", Target{}, events("x"))
 			if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
-			testkit.Equal(t, engine.appends, tt.appends, "appends")
+			testkit.Equal(t, y.Engine.Count(logtest.OpSubmit), tt.appends, "appends")
 		})
 	}
 }
@@ -176,17 +173,15 @@ func TestPublishAgain(t *testing.T) {
 // finds the new one.
 func TestPublishFindsTheNewIncarnation(t *testing.T) {
 	y := newYard(t)
-	var b *Broker
-	engine := &scripted{Engine: y.engine}
-	engine.answer = func(append int) error {
-		if append == 1 {
+	b := y.open(t)
+	mustCreate(t, b, "orders", 8)
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpSubmit && op.N == 1 {
 			testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
 			mustCreate(t, b, "orders", 1)
 		}
 		return nil
-	}
-	b = open(t, Config{Engine: engine, Meta: y.store})
-	mustCreate(t, b, "orders", 8)
+	})
 	p := mustPublish(t, b, "orders", Target{Key: "7"}, "x")
 	if p.Partition != "0" || p.First != 0 {
 		t.Errorf("got %+v", p)
@@ -283,12 +278,16 @@ func (nowhere) Partition(eventlog.PartitionID, eventlog.Retention) (eventlog.Par
 type nowherePartition struct{ eventlog.Partition }
 
 func (nowherePartition) Submit(context.Context, eventlog.Batch) (eventlog.Receipt, error) {
-	return failedReceipt{}, nil
+	return noReceipt{}, nil
 }
+
+type noReceipt struct{}
+
+func (noReceipt) Wait(context.Context) (eventlog.Appended, error) { return eventlog.Appended{}, nil }
 
 // H2: the broker's own cost does not grow with the number of events.
 func TestPublishAllocatesNothingPerEvent(t *testing.T) {
-	b := open(t, Config{Engine: nowhere{}, Meta: newMemStore()})
+	b := open(t, Config{Engine: nowhere{}, Meta: metatest.NewMemory()})
 	mustCreate(t, b, "orders", 4)
 	for i, to := range []Target{{}, {Partition: "3"}, {Key: "device-1"}, {Partition: "3"}} {
 		var own []byte
@@ -311,7 +310,7 @@ func TestPublishAllocatesNothingPerEvent(t *testing.T) {
 }
 
 func BenchmarkPublish(b *testing.B) {
-	broker, err := Open(b.Context(), Config{Engine: nowhere{}, Meta: newMemStore(), Log: quiet()})
+	broker, err := Open(b.Context(), Config{Engine: nowhere{}, Meta: metatest.NewMemory(), Log: testkit.Quiet()})
 	testkit.Must(b, err)
 	if _, err := broker.CreateHub(b.Context(), HubConfig{Name: "orders"}); err != nil {
 		b.Fatal(err)

@@ -124,12 +124,7 @@ func TestReceiversWithoutEpoch(t *testing.T) {
 // any case, others differ by it.
 func TestSlotsAreApart(t *testing.T) {
 	b := newYard(t).open(t)
-	mustCreate(t, b, "orders", 2)
-	for _, group := range []string{"billing", "Billing"} {
-		if _, err := b.CreateGroup(t.Context(), "orders", group); err != nil {
-			t.Fatal(err)
-		}
-	}
+	mustCreate(t, b, "orders", 2, "billing", "Billing")
 	first := mustReceive(t, b, DefaultGroup, "", new(int64(1)))
 	billing := mustReceive(t, b, "billing", "", new(int64(1)))
 	mustReceive(t, b, "Billing", "", new(int64(1)))
@@ -177,10 +172,7 @@ func TestReceiveRefusals(t *testing.T) {
 // group keep their places until they close.
 func TestReceiversOfWhatIsDeleted(t *testing.T) {
 	b := newYard(t).open(t)
-	mustCreate(t, b, "orders", 1)
-	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	mustCreate(t, b, "orders", 1, "billing")
 	billing := mustReceive(t, b, "billing", "", new(int64(9)))
 	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "billing"))
 	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
@@ -289,7 +281,7 @@ func TestNewcomersTakeTurns(t *testing.T) {
 func TestSlotsAreForgotten(t *testing.T) {
 	y := newYard(t)
 	registry := prometheus.NewPedanticRegistry()
-	b := open(t, Config{Engine: y.engine, Meta: y.store, Metrics: registry})
+	b := open(t, Config{Engine: y.Engine, Meta: y.Memory, Metrics: registry})
 	mustCreate(t, b, "orders", 1)
 	count := func() float64 { return testutil.ToFloat64(b.metrics.receivers) }
 	var self *Receiver

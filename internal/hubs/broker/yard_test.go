@@ -3,62 +3,49 @@ package broker
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strconv"
 	"sync"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// yard is a place that brokers can be opened on, also several, also again.
-type yard struct {
-	fs     *vfs.Mem
-	engine eventlog.Engine
-	store  *memStore
+// yard is storage that brokers can be opened on, also several, also again.
+type yard struct{ *storagetest.Storage }
+
+func newYard(t *testing.T) yard {
+	t.Helper()
+	return yard{storagetest.Open(t, storagetest.Config{SegmentBytes: 16 << 10})}
 }
 
-func newYard(t *testing.T) *yard {
+func (y yard) open(t *testing.T) *Broker {
 	t.Helper()
-	y := &yard{fs: vfs.NewMem(), store: newMemStore()}
-	y.start(t)
-	return y
+	return open(t, Config{Engine: y.Engine, Meta: y.Meta})
 }
 
-// start opens an engine on the yard's files.
-func (y *yard) start(t *testing.T) {
-	t.Helper()
-	engine, err := disk.Open(disk.Config{FS: y.fs, SegmentBytes: 16 << 10, Log: quiet()})
-	testkit.Must(t, err)
-	t.Cleanup(func() { engine.Close() })
-	y.engine = engine
-}
-
-func (y *yard) open(t *testing.T) *Broker {
-	t.Helper()
-	return open(t, Config{Engine: y.engine, Meta: y.store})
-}
+// node is the yard with doubles of its own, for one broker among several.
+func (y yard) node() yard { return yard{y.Node()} }
 
 func open(t *testing.T, cfg Config) *Broker {
 	t.Helper()
-	if cfg.Log == nil {
-		cfg.Log = quiet()
-	}
+	cfg.Log = testkit.Quiet()
 	b, err := Open(t.Context(), cfg)
 	testkit.Must(t, err)
 	return b
 }
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-func mustCreate(t *testing.T, b *Broker, name string, partitions int) Hub {
+func mustCreate(t *testing.T, b *Broker, name string, partitions int, groups ...string) Hub {
 	t.Helper()
 	h, err := b.CreateHub(t.Context(), HubConfig{Name: name, Partitions: partitions})
 	testkit.Must(t, err)
+	for _, group := range groups {
+		_, err := b.CreateGroup(t.Context(), name, group)
+		testkit.Must(t, err)
+	}
 	return h
 }
 
@@ -69,13 +56,7 @@ func mustPublish(t *testing.T, b *Broker, hub string, to Target, messages ...str
 	return p
 }
 
-func events(messages ...string) []eventlog.Event {
-	batch := make([]eventlog.Event, len(messages))
-	for i, m := range messages {
-		batch[i].Message = []byte(m)
-	}
-	return batch
-}
+func events(messages ...string) []eventlog.Event { return storagetest.Events(messages...) }
 
 // readAll gives what a hub holds, by partition.
 func readAll(t *testing.T, b *Broker, hub string) [][]string {
@@ -94,18 +75,7 @@ func read(t *testing.T, b *Broker, hub, group string, partition int, at eventlog
 	t.Helper()
 	c, err := b.Cursor(t.Context(), hub, group, strconv.Itoa(partition), at)
 	testkit.Must(t, err)
-	defer c.Close()
-	var messages []string
-	for {
-		run, err := c.TryNext(t.Context())
-		testkit.Must(t, err)
-		if len(run.Events) == 0 {
-			return messages
-		}
-		for _, e := range run.Events {
-			messages = append(messages, string(e.Message))
-		}
-	}
+	return storagetest.ReadAll(t, c)
 }
 
 func isNotFound(err error, kind string) bool {
@@ -126,84 +96,106 @@ type faults struct {
 
 var errCrashed = errors.New("the process died here")
 
-// do takes a step or fails.
-func (f *faults) do(step func() error) error {
+// next takes a step or fails; unheard makes an error that takes it all the same.
+func (f *faults) next(unheard func(error) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken++
-	if f.step == 0 || f.taken < f.step {
-		return step()
-	}
-	if f.taken == f.step && f.answerLost {
-		if err := step(); err != nil {
-			return err
-		}
+	switch {
+	case f.step == 0 || f.taken < f.step:
+		return nil
+	case f.taken == f.step && f.answerLost:
+		return unheard(errCrashed)
 	}
 	return errCrashed
 }
 
-type faultyStore struct {
-	meta.Store
-	*faults
+// set changes which step fails: the one that comes then after those taken so far; 0: none.
+func (f *faults) set(step int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.step = step; step > 0 {
+		f.step += f.taken
+	}
 }
 
-func (s faultyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (rev meta.Revision, err error) {
-	err = s.do(func() error {
-		rev, err = s.Store.CompareAndSet(ctx, key, expected, value)
+// fail lets the changes of entries and the removals of logs be the steps.
+func (y yard) fail(f *faults) yard {
+	y.Meta.Inject(func(op metatest.Op) error {
+		if !op.Changes() {
+			return nil
+		}
+		return f.next(metatest.Unheard)
+	})
+	return y.failRemovals(f)
+}
+
+func (y yard) failRemovals(f *faults) yard {
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind != logtest.OpRemove {
+			return nil
+		}
+		err := f.next(logtest.Unheard)
+		if !errors.Is(err, errCrashed) {
+			f.removed = append(f.removed, op.ID.Log)
+		}
 		return err
 	})
-	return rev, err
+	return y
 }
 
-func (s faultyStore) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	return s.do(func() error { return s.Store.Delete(ctx, key, expected) })
-}
-
-type faultyEngine struct {
-	eventlog.Engine
-	*faults
-}
-
-func (e faultyEngine) Remove(ctx context.Context, log string) error {
-	return e.do(func() error {
-		e.removed = append(e.removed, log)
-		return e.Engine.Remove(ctx, log)
-	})
-}
-
-// scripted is an engine whose partitions answer appends as told.
-type scripted struct {
-	eventlog.Engine
-	// answer is what the append of that number, from 1, comes to; nil stores it.
-	answer func(append int) error
-
-	mu      sync.Mutex
-	appends int
-}
-
-func (s *scripted) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := s.Engine.Partition(id, r)
-	return scriptedPartition{p, s}, err
-}
-
-type scriptedPartition struct {
-	eventlog.Partition
-	script *scripted
-}
-
-func (p scriptedPartition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	p.script.mu.Lock()
-	p.script.appends++
-	err := p.script.answer(p.script.appends)
-	p.script.mu.Unlock()
-	if err != nil {
-		return failedReceipt{err}, nil
+// nth is an injection for the operation of a kind with a number.
+func nth(kind logtest.OpKind, n int, err error) func(logtest.Op) error {
+	return func(op logtest.Op) error {
+		if op.Kind == kind && op.N == n {
+			return err
+		}
+		return nil
 	}
-	return p.Partition.Submit(ctx, b)
 }
 
-type failedReceipt struct{ err error }
+// hold keeps receipts waiting, from that of a submission on, until release is closed.
+func (y yard) hold(from int) (release chan struct{}) {
+	release = make(chan struct{})
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpWait && op.N >= from {
+			<-release
+		}
+		return nil
+	})
+	return release
+}
 
-func (r failedReceipt) Wait(context.Context) (eventlog.Appended, error) {
-	return eventlog.Appended{}, r.err
+// atZero is what a producer says that has stored nothing and begins at 0.
+var atZero = new(int32(-1))
+
+func mustBegin(t *testing.T, b *Broker, hub string, cfg ProducerConfig) *Producer {
+	t.Helper()
+	p, err := b.Producer(t.Context(), hub, "0", cfg)
+	testkit.Must(t, err)
+	return p
+}
+
+func mustSubmit(t *testing.T, p *Producer, first int32, messages ...string) *Pending {
+	t.Helper()
+	pending, err := p.Submit(t.Context(), first, events(messages...))
+	testkit.Must(t, err)
+	return pending
+}
+
+// mustStore submits and waits.
+func mustStore(t *testing.T, p *Producer, first int32, messages ...string) Published {
+	t.Helper()
+	stored, err := mustSubmit(t, p, first, messages...).Wait(t.Context())
+	testkit.Must(t, err)
+	return stored
+}
+
+// store submits and waits.
+func store(ctx context.Context, p *Producer, first int32, messages ...string) (Published, error) {
+	pending, err := p.Submit(ctx, first, events(messages...))
+	if err != nil {
+		return Published{}, err
+	}
+	return pending.Wait(ctx)
 }

@@ -9,23 +9,16 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
-	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
-
-// The store that most tests here use keeps the contract too.
-func TestMemStoreIsAStore(t *testing.T) {
-	metatest.Run(t, func(*testing.T) meta.Store { return newMemStore() })
-}
 
 // H1, H2, H4: with real files, all is there after a restart and what was deleted is not.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	start := func() (*Broker, func()) {
-		store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, "meta.db"), Log: quiet()})
+		store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, "meta.db"), Log: testkit.Quiet()})
 		testkit.Must(t, err)
-		engine, err := disk.Open(disk.Config{Dir: dir, SegmentBytes: 16 << 10, Log: quiet()})
+		engine, err := disk.Open(disk.Config{Dir: dir, SegmentBytes: 16 << 10, Log: testkit.Quiet()})
 		testkit.Must(t, err)
 		b := open(t, Config{Engine: engine, Meta: store})
 		return b, func() {
@@ -35,11 +28,8 @@ func TestRestart(t *testing.T) {
 	}
 
 	b, stop := start()
-	mustCreate(t, b, "Orders/EU", 2)
+	mustCreate(t, b, "Orders/EU", 2, "billing")
 	mustCreate(t, b, "brief", 1)
-	if _, err := b.CreateGroup(t.Context(), "orders/eu", "billing"); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := b.UpdateHub(t.Context(), "orders/eu", HubChange{Age: new(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
