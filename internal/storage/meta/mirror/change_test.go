@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -60,14 +61,10 @@ func TestConcurrentChangesAreMerged(t *testing.T) {
 	s := newStore()
 	x, other := load(t, s), load(t, s.beside())
 	x.put("orders", "1")
-	meanwhile := func() { other.put("orders", "12") }
-	s.change = func(_ string, do func() error) error {
-		if first := meanwhile; first != nil {
-			meanwhile = nil
-			first()
-		}
-		return do()
-	}
+	s.InjectOnce(metatest.Op.Changes, func(metatest.Op) error {
+		other.put("orders", "12")
+		return nil
+	})
 	calls := 0
 	changed, err := x.Change(t.Context(), orders, func(v *string) error {
 		calls++
@@ -94,13 +91,13 @@ func TestWhatChangeReturns(t *testing.T) {
 	if err != nil || got != before {
 		t.Errorf("of one that is as it should be: %+v, %v", got, err)
 	}
-	s.change = func(string, func() error) error { return errBroken }
+	s.fail(metatest.OpSet, metatest.OpDelete)
 	if _, err := x.Change(t.Context(), orders, func(*string) error { return nil }); !errors.Is(err, errBroken) {
 		t.Errorf("of a store that fails: %v", err)
 	}
 	testkit.ErrorIs(t, x.Delete(t.Context(), before), errBroken, "deletion by a store that fails")
 	x.want(1, map[string]string{"orders": "1"})
-	s.change = nil
+	s.Inject(nil)
 	if _, err := x.Put(t.Context(), Item[string]{Key: orders, Revision: before.Revision, Value: "{"}); !errors.Is(err, errUnreadable) {
 		t.Errorf("of what is unreadable: %v", err)
 	}
@@ -129,12 +126,12 @@ func TestRemove(t *testing.T) {
 	x, other := load(t, s), load(t, s.beside())
 	x.put("orders", "1")
 	changes := 3
-	s.change = func(_ string, do func() error) error {
+	s.change(func(metatest.Op) error {
 		if changes--; changes >= 0 {
 			other.put("orders", fmt.Sprint(changes))
 		}
-		return do()
-	}
+		return nil
+	})
 	testkit.Check(t, x.Remove(t.Context(), orders))
 	x.want(1, nil)
 	testkit.ErrorIs(t, x.Remove(t.Context(), orders), meta.ErrNotFound, "once more")
@@ -186,10 +183,10 @@ func TestDeleteAll(t *testing.T) {
 		}
 		other.put("1", "2")
 		other.delete("2")
-		s.change = func(_ string, do func() error) error {
+		s.change(func(metatest.Op) error {
 			time.Sleep(10 * time.Millisecond)
-			return do()
-		}
+			return nil
+		})
 		began, calls := time.Now(), x.calls
 		testkit.Check(t, x.DeleteAll(t.Context(), items))
 		if took := time.Since(began); took > time.Second || x.calls != calls+1 {
@@ -212,13 +209,13 @@ func TestDeleteAllStopsAtAnError(t *testing.T) {
 		for i := range 10 * deletions {
 			items = append(items, x.put(fmt.Sprint(i), "1"))
 		}
-		s.change = func(key string, do func() error) error {
+		s.change(func(op metatest.Op) error {
 			time.Sleep(10 * time.Millisecond)
-			if key == prefix+"100" {
+			if op.Key == prefix+"100" {
 				return errBroken
 			}
-			return do()
-		}
+			return nil
+		})
 		testkit.ErrorIs(t, x.DeleteAll(t.Context(), items), errBroken)
 		left, err := s.List(t.Context(), prefix)
 		if err != nil || len(left) != len(x.Items()) || len(left) < deletions || len(left) == len(items) {
@@ -252,12 +249,12 @@ func TestContestedChangesWait(t *testing.T) {
 				x := load(t, s)
 				x.put("orders", "1")
 				began := time.Now()
-				s.change = func(_ string, do func() error) error {
+				s.change(func(metatest.Op) error {
 					if time.Since(began) < tt.others {
 						return meta.ErrConflict
 					}
-					return do()
-				}
+					return nil
+				})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if tt.patience > 0 {
@@ -323,11 +320,12 @@ func storm(t *testing.T) {
 	var all []*table
 	for range 3 {
 		s := shared.beside()
-		s.change = func(_ string, do func() error) error { // answers come late
-			err := do()
-			time.Sleep(rand.N(2 * time.Millisecond))
-			return err
-		}
+		s.change(func(metatest.Op) error {
+			return metatest.After(func(err error) error { // answers come late
+				time.Sleep(rand.N(2 * time.Millisecond))
+				return err
+			})
+		})
 		x := load(t, s)
 		stores, all = append(stores, s), append(all, x)
 		done.Go(func() { // starts and stops it

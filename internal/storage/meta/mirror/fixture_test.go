@@ -2,10 +2,9 @@ package mirror
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -16,88 +15,41 @@ import (
 
 var errBroken = errors.New("no such disk")
 
-// store is a meta.Store in which things happen as told. Its hooks are set before it is used by
-// several goroutines.
+// store is a meta store in which things happen as told.
 type store struct {
-	meta.Store
-	// change is called instead of a change, which it may make: once, twice or not at all.
-	change func(key string, do func() error) error
-	// get and watch fail Get and Watch, if they return an error.
-	get, watch func() error
-
-	mu   sync.Mutex
-	cuts []context.CancelFunc // guarded by mu
+	*metatest.Faulty
+	memory *metatest.Memory
 }
 
-func newStore() *store { return &store{Store: metatest.NewMemory()} }
+func newStore() *store { return besides(metatest.NewMemory()) }
 
-// beside is another process's view of the store, without the hooks.
-func (s *store) beside() *store { return &store{Store: s.Store} }
+func besides(m *metatest.Memory) *store { return &store{metatest.NewFaulty(m), m} }
 
-func (s *store) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (revision meta.Revision, err error) {
-	do := func() (err error) {
-		revision, err = s.Store.CompareAndSet(ctx, key, expected, value)
-		return err
-	}
-	if s.change != nil {
-		return revision, s.change(key, do)
-	}
-	return revision, do()
-}
+// beside is another process's view of the store, in which nothing is injected.
+func (s *store) beside() *store { return besides(s.memory) }
 
-func (s *store) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	do := func() error { return s.Store.Delete(ctx, key, expected) }
-	if s.change != nil {
-		return s.change(key, do)
-	}
-	return do()
-}
-
-func (s *store) Get(ctx context.Context, key string) (meta.Entry, error) {
-	if s.get != nil {
-		if err := s.get(); err != nil {
-			return meta.Entry{}, err
+// change has f called before each change.
+func (s *store) change(f func(metatest.Op) error) {
+	s.Inject(func(op metatest.Op) error {
+		if op.Changes() {
+			return f(op)
 		}
-	}
-	return s.Store.Get(ctx, key)
+		return nil
+	})
+}
+
+// fail has all operations of some kinds fail.
+func (s *store) fail(kinds ...metatest.OpKind) {
+	s.Inject(func(op metatest.Op) error {
+		if slices.Contains(kinds, op.Kind) {
+			return errBroken
+		}
+		return nil
+	})
 }
 
 // cut loses all watches of the store.
-func (s *store) cut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, cut := range s.cuts {
-		cut()
-	}
-	s.cuts = nil
-}
-
-func (s *store) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	if s.watch != nil {
-		if err := s.watch(); err != nil {
-			return nil, err
-		}
-	}
-	inner, cut := context.WithCancel(ctx)
-	s.mu.Lock()
-	s.cuts = append(s.cuts, cut)
-	s.mu.Unlock()
-	w, err := s.Store.Watch(inner, prefix)
-	return watcher{w, ctx}, err
-}
-
-type watcher struct {
-	meta.Watcher
-	ctx context.Context
-}
-
-func (w watcher) Next() ([]meta.Change, error) {
-	changes, err := w.Watcher.Next()
-	if err != nil && w.ctx.Err() == nil {
-		err = meta.ErrWatchLost
-	}
-	return changes, err
-}
+func (s *store) cut() { s.LoseWatches(prefix) }
 
 // table is one of texts. It notes what Apply hears.
 type table struct {
@@ -116,7 +68,7 @@ func newTable(t testing.TB, s meta.Store) *table {
 	x := &table{t: t, heard: map[string]string{}}
 	x.Table = New(Config[string]{
 		Store: s, Prefix: prefix, Name: "things", Encode: func(v string) []byte { return []byte(v) }, Apply: x.hear,
-		Log: slog.New(slog.DiscardHandler),
+		Log: testkit.Quiet(),
 		Decode: func(e meta.Entry) (string, error) {
 			if bytes.HasPrefix(e.Value, []byte("{")) {
 				return "", errUnreadable
@@ -162,19 +114,7 @@ func load(t testing.TB, s meta.Store) *table {
 }
 
 // run follows the store until stop, or the end of the test.
-func (x *table) run() (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(x.t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			x.t.Errorf("run ended with %v", err)
-		}
-	})
-	x.t.Cleanup(stop)
-	return stop
-}
+func (x *table) run() (stop func()) { return testkit.Run(x.t, x.Run) }
 
 // put stores a value over whatever there is.
 func (x *table) put(key, value string) Item[string] {

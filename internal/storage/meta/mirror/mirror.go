@@ -13,7 +13,10 @@ package mirror
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -75,10 +78,9 @@ type Table[T any] struct {
 	known map[string]state[T]
 	// departed are keys whose deletion the watch has reported. Guarded by mu.
 	departed []string
-	// underway counts our own changes between being sent and being applied; round is those of them
-	// that began since the last watch did. Guarded by mu.
-	underway int
-	round    *sync.WaitGroup
+	// underway has a channel for each of our own changes between being sent and being applied, which
+	// is closed then. Guarded by mu.
+	underway map[chan struct{}]bool
 }
 
 // state is one piece of news: what a key holds at a revision.
@@ -106,16 +108,14 @@ func (s state[T]) item() Item[T] {
 
 // New makes an empty table. It does no I/O: Load reads the entries, Run follows them.
 func New[T any](cfg Config[T]) *Table[T] {
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Apply == nil {
 		cfg.Apply = func([]Update[T]) {}
 	}
-	return &Table[T]{cfg: cfg, known: make(map[string]state[T]), round: new(sync.WaitGroup)}
+	return &Table[T]{cfg: cfg, known: make(map[string]state[T]), underway: make(map[chan struct{}]bool)}
 }
 
-// Get gives an entry of the copy; it asks no store.
+// Get gives an entry of the copy, without a look at the store.
 func (t *Table[T]) Get(key string) (item Item[T], exists bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -140,25 +140,30 @@ func (t *Table[T]) Items() []Item[T] {
 func (t *Table[T]) begin() (end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.underway++
-	round := t.round
-	round.Add(1)
+	applied := make(chan struct{})
+	t.underway[applied] = true
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.underway--
-		round.Done()
+		delete(t.underway, applied)
+		close(applied)
 		t.forgetDepartedLocked()
 	}
 }
 
 // settle waits until the changes that are under way now have been applied.
-func (t *Table[T]) settle() {
-	t.mu.Lock()
-	round := t.round
-	t.round = new(sync.WaitGroup)
-	t.mu.Unlock()
-	round.Wait()
+func (t *Table[T]) settle(ctx context.Context) error {
+	t.mu.RLock()
+	underway := slices.Collect(maps.Keys(t.underway))
+	t.mu.RUnlock()
+	for _, applied := range underway {
+		select {
+		case <-applied:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // apply takes news in.
@@ -211,7 +216,7 @@ func (t *Table[T]) update(how func(changed func(before, now state[T]))) {
 }
 
 func (t *Table[T]) forgetDepartedLocked() {
-	if t.underway > 0 {
+	if len(t.underway) > 0 {
 		return
 	}
 	for _, key := range t.departed {

@@ -72,8 +72,8 @@ func (t *Table[T]) watched(changes []meta.Change) []state[T] {
 
 // dropMissing forgets what was deleted while nobody watched: the watch begins with what exists and
 // says nothing of what no longer does. What we made after the watch's first look is missing there
-// too, so the store is asked about each. Deletions are forgotten that were known before the watch
-// was asked for. A later one is remembered: what we made and deleted after the watch's first look it
+// too, so each is looked up in the store. Deletions are forgotten that were known before the watch
+// began. A later one is remembered: what we made and deleted after the watch's first look it
 // has yet to report, and would bring back.
 //
 // A change of our own that is under way may have been made before somebody else's deletion, and be
@@ -81,7 +81,9 @@ func (t *Table[T]) watched(changes []meta.Change) []state[T] {
 // the deletion any more. So these are waited for. One that begins later and succeeds has created
 // its key after the watch's first look, or changed one that was, and the watch reports what follows.
 func (t *Table[T]) dropMissing(ctx context.Context, present []meta.Change, deleted map[string]meta.Revision) error {
-	t.settle()
+	if err := t.settle(ctx); err != nil {
+		return err
+	}
 	var gone []state[T]
 	for _, s := range t.missing(present) {
 		if s.gone && s.Revision != deleted[s.Key] {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -71,46 +72,33 @@ func TestWatchIsLost(t *testing.T) {
 	})
 }
 
-// late is a store that keeps what its watches have to say until let.
-type late struct {
-	meta.Store
-	let chan struct{}
-}
-
-func (s late) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	w, err := s.Store.Watch(ctx, prefix)
-	return lateWatcher{w, s.let}, err
-}
-
-type lateWatcher struct {
-	meta.Watcher
-	let chan struct{}
-}
-
-func (w lateWatcher) Next() ([]meta.Change, error) {
-	changes, err := w.Watcher.Next()
-	<-w.let
-	return changes, err
-}
-
 // H9: a watch that is late brings nothing back, neither an old value nor what was deleted.
 func TestLateWatchBringsNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := late{newStore(), make(chan struct{})}
+		s, let := newStore(), make(chan struct{})
+		s.Inject(func(op metatest.Op) error {
+			if op.Kind != metatest.OpNext {
+				return nil
+			}
+			return metatest.After(func(err error) error { // the watch passes on what it has when it is let
+				<-let
+				return err
+			})
+		})
 		x := load(t, s)
 		x.run()
-		defer close(s.let)
-		s.let <- struct{}{}
+		defer close(let)
+		let <- struct{}{}
 		x.put("orders", "1")
 		synctest.Wait() // the watch has the first value in its hands
 		x.put("orders", "2")
-		s.let <- struct{}{}
+		let <- struct{}{}
 		synctest.Wait()
 		x.want(1, map[string]string{"orders": "2"})
 		x.delete("orders")
 		x.want(1, nil)
 		for range 2 { // the second value, then the deletion
-			s.let <- struct{}{}
+			let <- struct{}{}
 			synctest.Wait()
 			x.want(-1, nil)
 		}
@@ -199,11 +187,12 @@ func TestChangeUnderWayWhileTheWatchIsLost(t *testing.T) {
 				x.run()
 				synctest.Wait()
 				answer := make(chan struct{})
-				s.change = func(_ string, do func() error) error {
-					err := do()
-					<-answer
-					return err
-				}
+				s.change(func(metatest.Op) error {
+					return metatest.After(func(err error) error {
+						<-answer
+						return err
+					})
+				})
 				changed := make(chan struct{})
 				go func() {
 					x.put("orders", "2")
@@ -265,23 +254,18 @@ func TestUnreadableEntry(t *testing.T) {
 // A watch that fails for good is reported, not passed over.
 func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fails := func() error { return errBroken }
-		tests := []struct {
-			what  string
-			spoil func(*store)
-		}{
-			{"it does not begin", func(s *store) { s.watch = fails }},
-			{"what is missing cannot be looked up", func(s *store) { s.get = fails }},
-		}
-		for _, tt := range tests {
+		for what, fails := range map[string]metatest.OpKind{
+			"it does not begin":                   metatest.OpWatch,
+			"what is missing cannot be looked up": metatest.OpGet,
+		} {
 			s := newStore()
 			other := load(t, s.beside())
 			other.put("orders", "1")
 			x := load(t, s)
 			other.delete("orders")
-			tt.spoil(s)
+			s.fail(fails)
 			if err := x.Run(t.Context()); !errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), "watch things: ") {
-				t.Errorf("%s: %v", tt.what, err)
+				t.Errorf("%s: %v", what, err)
 			}
 		}
 	})
@@ -312,5 +296,36 @@ func TestRunEnds(t *testing.T) {
 		x.run()
 		synctest.Wait()
 		x.want(1, map[string]string{"comes": "1"})
+	})
+}
+
+// Run ends also while it waits for a change of its own process that hangs; the next Run waits for it
+// all the same.
+func TestRunEndsDespiteAChangeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, answer := newStore(), make(chan struct{})
+		x, other := load(t, s), load(t, s.beside())
+		s.change(func(metatest.Op) error {
+			return metatest.After(func(err error) error {
+				<-answer
+				return err
+			})
+		})
+		changed := make(chan struct{})
+		go func() {
+			x.put("orders", "1")
+			close(changed)
+		}()
+		synctest.Wait() // it is stored, and nobody here knows
+		other.delete("orders")
+		stop := x.run()
+		synctest.Wait() // it watches, and waits for the change
+		stop()
+		x.run()
+		synctest.Wait()
+		close(answer)
+		<-changed
+		synctest.Wait()
+		x.want(0, nil)
 	})
 }
