@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -37,7 +36,7 @@ func (b *Broker) Partition(ctx context.Context, hub, partition string) (Partitio
 	}
 	bounds, err := h.partitions[number].Bounds(ctx)
 	if err != nil {
-		return PartitionInfo{}, b.readError(h, partition, err)
+		return PartitionInfo{}, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, partition, err))
 	}
 	return partitionInfo(h.Name, partition, bounds, now()), nil
 }
@@ -75,7 +74,7 @@ func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at ev
 	}
 	cursor, err := h.partitions[number].Cursor(ctx, at)
 	if err != nil {
-		return nil, b.readError(h, partition, err)
+		return nil, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, partition, err))
 	}
 	return cursor, nil
 }
@@ -89,15 +88,6 @@ func (b *Broker) locate(name, partition string) (h *hub, number int, err error) 
 		return nil, 0, err
 	}
 	return h, number, h.broken
-}
-
-// readError says of a hub that was deleted between finding and asking it what would
-// have been said a moment later.
-func (b *Broker) readError(h *hub, partition string, err error) error {
-	if errors.Is(err, eventlog.ErrRemoved) && b.hubs.find(h.Name) == nil {
-		return hubNotFound(h.Name)
-	}
-	return fmt.Errorf("read %s/%s: %w", h.Name, partition, err)
 }
 
 // partitionNumber reads a partition's name: decimal, without sign or leading zeros, so

@@ -147,8 +147,8 @@ func tooLarge(p *Pending) error {
 		eventlog.ErrTooLarge, p.count, p.bytes, eventlog.MaxBatchBytes)
 }
 
-// gone says of a hub that was deleted under a publication what would have been said a
-// moment later.
+// gone gives for a hub that was deleted under a call the error that a moment later would have
+// given. What may have been stored in it stays in doubt.
 func (b *Broker) gone(h *hub, err error) error {
 	if errors.Is(err, eventlog.ErrRemoved) && !errors.Is(err, eventlog.ErrUncertain) && b.hubs.find(h.Name) == nil {
 		return hubNotFound(h.Name)

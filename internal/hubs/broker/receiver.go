@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -55,7 +56,7 @@ func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, er
 	}
 	cursor, err := h.partitions[number].Cursor(ctx, cfg.At)
 	if err != nil {
-		return nil, b.readError(h, cfg.Partition, err)
+		return nil, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, cfg.Partition, err))
 	}
 	r := &Receiver{
 		Cursor: cursor, claim: claim{cfg.Name, cfg.Epoch}, evict: cfg.Evict,
