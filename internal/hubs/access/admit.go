@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,11 +50,6 @@ func (k *Registry) grant(ctx context.Context, token string) (auth.Grant, error) 
 	case k.bearer == nil:
 		return auth.Grant{}, fmt.Errorf("%w: no issuer of bearer tokens is configured", auth.ErrUnsupported)
 	}
-	return k.bear(ctx, token)
-}
-
-// bear has a bearer token checked, and binds what it gives to the hubs there are.
-func (k *Registry) bear(ctx context.Context, token string) (auth.Grant, error) {
 	grant, err := k.bearer.Verify(ctx, token)
 	if err != nil {
 		return auth.Grant{}, err
@@ -72,13 +68,20 @@ func (k *Registry) signature(token string) (auth.Grant, error) {
 		return auth.Grant{}, err
 	}
 	hub := k.incarnation(s.Path) // before its policies are looked for
+	levels := []level{{}}        // of the policies that reach the resource
+	if at, err := k.level(auth.HubOf(s.Path)); err == nil && at.hub != "" {
+		levels = append(levels, at)
+	}
+	live := k.live.Load()
 	var scopes []auth.Scope
-	for _, r := range k.candidates(s) {
-		for _, key := range k.keysOf(r) {
-			if s.SignedBy(key) {
-				scopes = append(scopes, auth.Scope{Path: s.Path, Rights: r.Rights, Basis: r.basis(hub, digest(key))})
-				break
-			}
+	for _, at := range levels {
+		r, ok := live.byKey[at.key(s.Policy)]
+		if !ok {
+			continue
+		}
+		keys := k.keysOf(r)
+		if i := slices.IndexFunc(keys, s.SignedBy); i >= 0 {
+			scopes = append(scopes, auth.Scope{Path: s.Path, Rights: r.Rights, Basis: r.basis(hub, digest(keys[i]))})
 		}
 	}
 	if len(scopes) == 0 {
@@ -88,23 +91,6 @@ func (k *Registry) signature(token string) (auth.Grant, error) {
 		return auth.Grant{}, &auth.ExpiredError{At: s.Expires}
 	}
 	return auth.Grant{Scopes: scopes, Expires: s.Expires, Holder: s.Policy}, nil
-}
-
-// candidates are the policies that may have signed: each reaches what is at or beneath
-// its level.
-func (k *Registry) candidates(s auth.Signature) []record {
-	levels := []level{{}}
-	if at, err := k.level(auth.HubOf(s.Path)); err == nil && at.hub != "" {
-		levels = append(levels, at)
-	}
-	live := k.live.Load()
-	var found []record
-	for _, at := range levels {
-		if r, ok := live.byKey[at.key(s.Policy)]; ok {
-			found = append(found, r)
-		}
-	}
-	return found
 }
 
 // keysOf gives the keys that are good for a policy.

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,16 +32,6 @@ type Config struct {
 	Log *slog.Logger
 }
 
-func (c Config) validate() error {
-	if c.Meta == nil || c.Hub == nil {
-		return errors.New("both a meta store and a view of the hubs are required")
-	}
-	if c.AnyBearer && !c.Development {
-		return errors.New("to accept any bearer token is for development only, while every listener is on loopback")
-	}
-	return nil
-}
-
 // Registry keeps policies and lets in. All methods may be called by many goroutines at once.
 type Registry struct {
 	hub         func(name string) (created time.Time, exists bool)
@@ -58,12 +49,13 @@ type Registry struct {
 // Open reads the policies; on first start it makes the root policy with fresh keys. It
 // starts no goroutine; Run does the rest.
 func Open(ctx context.Context, cfg Config) (*Registry, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("open access: %w", err)
+	switch {
+	case cfg.Meta == nil || cfg.Hub == nil:
+		return nil, errors.New("open access: both a meta store and a view of the hubs are required")
+	case cfg.AnyBearer && !cfg.Development:
+		return nil, errors.New("open access: to accept any bearer token is for development only, while every listener is on loopback")
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	k := &Registry{
 		hub:         cfg.Hub,
 		development: cfg.Development,

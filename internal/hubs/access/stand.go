@@ -2,6 +2,7 @@ package access
 
 import (
 	"crypto/sha256"
+	"slices"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
@@ -40,19 +41,8 @@ func (k *Registry) stands(s auth.Scope) bool {
 		return true // a bearer token's
 	}
 	r, ok := k.live.Load().byKey[s.Basis.Policy]
-	return ok && r.Created.UnixMilli() == s.Basis.Made && r.Rights == s.Rights && k.hasKey(r, s.Basis.Key)
-}
-
-func (k *Registry) hasKey(r record, key [sha256.Size]byte) bool {
-	if key == noKey {
-		return true
-	}
-	for _, good := range k.keysOf(r) {
-		if digest(good) == key {
-			return true
-		}
-	}
-	return false
+	return ok && r.Created.UnixMilli() == s.Basis.Made && r.Rights == s.Rights &&
+		(s.Basis.Key == noKey || slices.ContainsFunc(k.keysOf(r), func(key string) bool { return digest(key) == s.Basis.Key }))
 }
 
 // incarnation tells the hub that a path lies in from others of that name; zero if there is

@@ -56,34 +56,33 @@ func splitConnectionString(text string) (ConnectionString, error) {
 		if !ok {
 			return c, errors.New("a part has no '=', write Name=value with ';' between the parts")
 		}
-		name = Fold(strings.TrimSpace(name))
+		name, value = Fold(strings.TrimSpace(name)), strings.TrimSpace(value)
 		if seen[name] {
 			return c, fmt.Errorf("it has %.64s twice", name)
 		}
 		seen[name] = true
-		if err := c.set(name, strings.TrimSpace(value)); err != nil {
+		var err error
+		switch name {
+		case Fold(partEndpoint):
+			c.Endpoint, err = parseEndpoint(value)
+		case Fold(partPolicy):
+			c.Policy = value
+		case Fold(partKey):
+			c.Key = value
+		case Fold(partSignature):
+			c.Signature = value
+		case Fold(partHub):
+			c.Hub = strings.Trim(value, "/")
+		case Fold(partEmulator):
+			if c.Emulator = Fold(value) == "true"; !c.Emulator && Fold(value) != "false" {
+				err = fmt.Errorf("%s is %.32q, write true or false", partEmulator, value)
+			}
+		}
+		if err != nil {
 			return c, err
 		}
 	}
 	return c, nil
-}
-
-func (c *ConnectionString) set(folded, value string) (err error) {
-	switch folded {
-	case Fold(partEndpoint):
-		c.Endpoint, err = parseEndpoint(value)
-	case Fold(partPolicy):
-		c.Policy = value
-	case Fold(partKey):
-		c.Key = value
-	case Fold(partSignature):
-		c.Signature = value
-	case Fold(partHub):
-		c.Hub = strings.Trim(value, "/")
-	case Fold(partEmulator):
-		c.Emulator, err = parseBool(value)
-	}
-	return err
 }
 
 // parseEndpoint takes what clients take: with or without a scheme and slash at the end.
@@ -92,27 +91,13 @@ func parseEndpoint(value string) (string, error) {
 		value = "sb://" + value
 	}
 	u, err := url.Parse(value)
-	if err != nil || !plainHost(u.Host) || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
+	unfit := func(r rune) bool { // would have to be escaped, which no two clients do alike
+		return r > '~' || !alphanumeric(byte(r)) && !strings.ContainsRune("-._:[]", r)
+	}
+	if err != nil || strings.ContainsFunc(u.Host, unfit) || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
 		return "", fmt.Errorf("%s is %.128q, write sb://host/ or sb://host:port/", partEndpoint, value)
 	}
 	return "sb://" + u.Host + "/", nil
-}
-
-// plainHost leaves out what would have to be escaped, which no two clients do alike.
-func plainHost(host string) bool {
-	return !strings.ContainsFunc(host, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._:[]", r)
-	})
-}
-
-func parseBool(value string) (bool, error) {
-	switch Fold(value) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, fmt.Errorf("%s is %.32q, write true or false", partEmulator, value)
 }
 
 func (c ConnectionString) check() error {

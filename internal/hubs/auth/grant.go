@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Entity is what a right is asked for: a hub, or something in one. The zero Place is the
+// Entity is what a right is needed for: a hub, or something in one. The zero Entity is the
 // namespace.
 type Entity struct {
 	// Hub is the hub that is worked on, and Path its path or one beneath it, both as
@@ -15,12 +15,12 @@ type Entity struct {
 	Hub, Path string
 }
 
-// At gives the place of a hub or of something in it, such as At("Orders", "Partitions", "0").
+// At gives the entity of a hub or of something in it, such as At("Orders", "Partitions", "0").
 func At(hub string, parts ...string) Entity {
 	return Entity{Hub: PathOf(hub), Path: PathOf(append([]string{hub}, parts...)...)}
 }
 
-// EntityOf gives the place of a path, as Path makes it.
+// EntityOf gives the entity of a path, as Path makes it.
 func EntityOf(path string) Entity { return Entity{Hub: HubOf(path), Path: path} }
 
 // Scope is rights to everything at or beneath a path, within one hub.
@@ -60,29 +60,29 @@ type Grant struct {
 	stands func(Scope) bool
 }
 
-// While gives the grant with a view of what its scopes stand on: stands tells whether all
-// of a scope's basis is still there. It is asked each time, so that a grant ends in the
-// moment in which its basis does. A grant without a view allows nothing.
+// While gives the grant with a view of what its scopes stand on: stands reports whether all of a
+// scope's basis is still there. It is called each time, so that a grant ends in the moment in
+// which its basis does. A grant without a view allows nothing.
 func (g Grant) While(stands func(Scope) bool) Grant {
 	g.stands = stands
 	return g
 }
 
-// Allows tells whether the grant is good for a place at that time: it has not expired, and
-// the scopes that reach the place have together all of need. A need of zero asks for any
-// right.
+// Allows reports whether the grant is good for an entity at that time: it has not expired, and the
+// scopes that reach the entity have together all of need. A need of zero means any right.
 func (g Grant) Allows(p Entity, need Rights, now time.Time) bool {
 	rights := g.Rights(p)
 	return rights != 0 && rights.Has(need) && !g.Expired(now)
 }
 
-// Rights gives those at a place, whatever the time: of every scope that lies in its hub
+// Rights gives those to an entity, whatever the time: of every scope that lies in its hub
 // and whose path is the same or a prefix of its path, segment by segment. A scope whose
 // hub does not exist reaches no other hub for that.
 func (g Grant) Rights(p Entity) Rights {
 	var rights Rights
 	for _, s := range g.Scopes {
-		if s.reaches(p) && g.inForce(s) {
+		reaches := s.Path == "" || covers(s.Path, p.Path) && HubOf(s.Path) == p.Hub
+		if reaches && g.inForce(s) {
 			rights |= s.Rights
 		}
 	}
@@ -118,11 +118,7 @@ func (g Grant) Expired(now time.Time) bool { return !g.Expires.IsZero() && !now.
 // inForce tells whether a scope still stands.
 func (g Grant) inForce(s Scope) bool { return g.stands != nil && g.stands(s) }
 
-func (s Scope) reaches(p Entity) bool {
-	return s.Path == "" || covers(s.Path, p.Path) && HubOf(s.Path) == p.Hub
-}
-
-// covers tells whether a path is a prefix of another, segment by segment.
+// covers reports whether a path is a prefix of another, segment by segment.
 func covers(prefix, path string) bool {
 	rest, ok := strings.CutPrefix(path, prefix)
 	return ok && (rest == "" || rest[0] == '/')

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,11 +17,13 @@ const (
 	Manage = Send | Listen | manage
 )
 
-// names in the order in which rights are written.
-var names = []struct {
+type named struct {
 	right Rights
 	name  string
-}{{Send, "Send"}, {Listen, "Listen"}, {Manage, "Manage"}}
+}
+
+// names in the order in which rights are written.
+var names = []named{{Send, "Send"}, {Listen, "Listen"}, {Manage, "Manage"}}
 
 // Has tells whether all of need is there.
 func (r Rights) Has(need Rights) bool { return r&need == need }
@@ -50,24 +53,15 @@ func (r Rights) String() string {
 // ParseRights reads names, in any case; at least one. Errors wrap ErrRights.
 func ParseRights(list []string) (Rights, error) {
 	var rights Rights
-	for _, name := range list {
-		right, ok := parseRight(name)
-		if !ok {
-			return 0, fmt.Errorf("%w: %.64q, use Send, Listen or Manage", ErrRights, name)
+	for _, text := range list {
+		i := slices.IndexFunc(names, func(n named) bool { return Fold(n.name) == Fold(text) })
+		if i < 0 {
+			return 0, fmt.Errorf("%w: %.64q, use Send, Listen or Manage", ErrRights, text)
 		}
-		rights |= right
+		rights |= names[i].right
 	}
 	if rights == 0 {
 		return 0, fmt.Errorf("%w: name at least one of Send, Listen and Manage", ErrRights)
 	}
 	return rights, nil
-}
-
-func parseRight(name string) (Rights, bool) {
-	for _, n := range names {
-		if Fold(n.name) == Fold(name) {
-			return n.right, true
-		}
-	}
-	return 0, false
 }

@@ -40,54 +40,31 @@ func ParseSignature(token string) (Signature, error) {
 	if !IsSignature(token) {
 		return Signature{}, malformed("it does not begin with %q", scheme+" ")
 	}
-	fields, err := splitFields(strings.TrimSpace(token[len(scheme):]))
-	if err != nil {
-		return Signature{}, err
-	}
-	return fields.signature()
-}
-
-// fields are the parameters of a signature, as they stand in the token. The resource
-// must not be unescaped before its signature is checked: clients sign what they write,
-// and each escapes in its own way.
-type fields struct{ sr, sig, se, skn string }
-
-func splitFields(text string) (fields, error) {
-	var f fields
-	for field := range strings.SplitSeq(text, "&") {
+	// The parameters stay as they stand in the token: the resource must not be unescaped before its
+	// signature is checked, because clients sign what they write, and each escapes in its own way.
+	var sr, sig, se, skn string
+	known := []struct {
+		name string
+		to   *string
+	}{{"sr", &sr}, {"sig", &sig}, {"se", &se}, {"skn", &skn}}
+	for field := range strings.SplitSeq(strings.TrimSpace(token[len(scheme):]), "&") {
 		name, value, _ := strings.Cut(field, "=")
-		var to *string
-		switch name {
-		case "sr":
-			to = &f.sr
-		case "sig":
-			to = &f.sig
-		case "se":
-			to = &f.se
-		case "skn":
-			to = &f.skn
-		default:
-			continue
-		}
-		if *to != "" {
-			return f, malformed("it has %s twice", name)
-		}
-		*to = value
-	}
-	return f, f.check()
-}
-
-func (f fields) check() error {
-	for _, part := range []struct{ name, value string }{{"sr", f.sr}, {"sig", f.sig}, {"se", f.se}, {"skn", f.skn}} {
-		if part.value == "" {
-			return malformed("it lacks %s", part.name)
+		for _, k := range known {
+			if k.name != name {
+				continue
+			}
+			if *k.to != "" {
+				return Signature{}, malformed("it has %s twice", name)
+			}
+			*k.to = value
 		}
 	}
-	return nil
-}
-
-func (f fields) signature() (Signature, error) {
-	resource, err := url.QueryUnescape(f.sr)
+	for _, k := range known {
+		if *k.to == "" {
+			return Signature{}, malformed("it lacks %s", k.name)
+		}
+	}
+	resource, err := url.QueryUnescape(sr)
 	if err != nil {
 		return Signature{}, malformed("sr: %v", err)
 	}
@@ -95,30 +72,22 @@ func (f fields) signature() (Signature, error) {
 	if err != nil {
 		return Signature{}, err
 	}
-	expires, err := parseExpiry(f.se)
+	seconds, err := strconv.ParseUint(se, 10, 63)
 	if err != nil {
-		return Signature{}, err
+		return Signature{}, malformed("se is %.32q, not a number of seconds", se)
 	}
-	mac, err := parseMAC(f.sig)
+	mac, err := parseMAC(sig)
 	if err != nil {
 		return Signature{}, err
 	}
 	return Signature{
-		Resource: resource, Path: path, Policy: unescapeName(f.skn), Expires: expires,
-		signed: f.sr + "\n" + f.se, mac: mac,
+		Resource: resource, Path: path, Policy: unescapeName(skn),
+		Expires: time.Unix(int64(min(seconds, maxExpiry)), 0).UTC(), signed: sr + "\n" + se, mac: mac,
 	}, nil
 }
 
 // maxExpiry keeps times within what can be written with a year of four digits.
 const maxExpiry = 253402300799
-
-func parseExpiry(se string) (time.Time, error) {
-	seconds, err := strconv.ParseUint(se, 10, 63)
-	if err != nil {
-		return time.Time{}, malformed("se is %.32q, not a number of seconds", se)
-	}
-	return time.Unix(int64(min(seconds, maxExpiry)), 0).UTC(), nil
-}
 
 // parseMAC reads base64 that was escaped, or was not: then a plus stands for itself, and
 // a blank is a plus that somebody unescaped as in a form.

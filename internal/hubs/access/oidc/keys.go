@@ -68,20 +68,17 @@ var errClosed = errors.New("the verifier is closed")
 // present gives the keys that are known, and has newer ones fetched where they are old. It
 // waits only if there are none.
 func (r *ring) present(ctx context.Context) (*keys, error) {
-	known, q := r.look()
+	r.mu.Lock()
+	known := r.known
+	var q *question
+	if known == nil || time.Since(known.at) >= r.maxAge {
+		q = r.askLocked()
+	}
+	r.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
 	return q.wait(ctx)
-}
-
-func (r *ring) look() (*keys, *question) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known != nil && time.Since(r.known.at) < r.maxAge {
-		return r.known, nil
-	}
-	return r.known, r.askLocked()
 }
 
 // newer gives other keys than those seen, for a token that none of them fits. Where the
@@ -114,22 +111,17 @@ func (r *ring) askLocked() *question {
 	r.work.Go(func() {
 		defer cancel()
 		set, err := r.ask(ctx)
-		r.answer(q, set, err)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		q.at, q.err = time.Now(), err
+		if err == nil {
+			q.keys = &keys{set, q.at}
+			r.known = q.keys
+		}
+		r.asking = false
+		close(q.done)
 	})
 	return q
-}
-
-// answer notes the outcome of a question.
-func (r *ring) answer(q *question, set jose.JSONWebKeySet, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	q.at, q.err = time.Now(), err
-	if err == nil {
-		q.keys = &keys{set, q.at}
-		r.known = q.keys
-	}
-	r.asking = false
-	close(q.done)
 }
 
 // close ends the question under way and waits for its goroutine. Safe twice.
