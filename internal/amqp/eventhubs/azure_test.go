@@ -28,7 +28,7 @@ func connectionString(policy string) string {
 
 // azureDial stands in for the client's own dialling.
 func (y *yard) azureDial(ctx context.Context, _ azeventhubs.WebSocketConnParams) (net.Conn, error) {
-	return y.listener.dial(ctx)
+	return y.listener.Dial(ctx)
 }
 
 var noRetries = azeventhubs.RetryOptions{MaxRetries: -1}
@@ -38,7 +38,7 @@ func (y *yard) producer(policy string) *azeventhubs.ProducerClient {
 	p, err := azeventhubs.NewProducerClientFromConnectionString(connectionString(policy), "", &azeventhubs.ProducerClientOptions{
 		NewWebSocketConn: y.azureDial, RetryOptions: noRetries,
 	})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }
@@ -48,7 +48,7 @@ func (y *yard) consumer(policy, instance string) *azeventhubs.ConsumerClient {
 	c, err := azeventhubs.NewConsumerClientFromConnectionString(connectionString(policy), "", azeventhubs.DefaultConsumerGroup, &azeventhubs.ConsumerClientOptions{
 		NewWebSocketConn: y.azureDial, RetryOptions: noRetries, InstanceID: instance,
 	})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -56,7 +56,7 @@ func (y *yard) consumer(policy, instance string) *azeventhubs.ConsumerClient {
 func (y *yard) partition(c *azeventhubs.ConsumerClient, id string, opts *azeventhubs.PartitionClientOptions) *azeventhubs.PartitionClient {
 	y.t.Helper()
 	p, err := c.NewPartitionClient(id, opts)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }
@@ -64,11 +64,11 @@ func (y *yard) partition(c *azeventhubs.ConsumerClient, id string, opts *azevent
 func sendBatch(t testing.TB, p *azeventhubs.ProducerClient, opts *azeventhubs.EventDataBatchOptions, events ...*azeventhubs.EventData) {
 	t.Helper()
 	b, err := p.NewEventDataBatch(t.Context(), opts)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, e := range events {
-		must(t, b.AddEventData(e, nil))
+		testkit.Must(t, b.AddEventData(e, nil))
 	}
-	must(t, p.SendEventDataBatch(t.Context(), b, nil))
+	testkit.Must(t, p.SendEventDataBatch(t.Context(), b, nil))
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -81,7 +81,7 @@ func receiveAll(t testing.TB, p *azeventhubs.PartitionClient, n int) []*azeventh
 	var all []*azeventhubs.ReceivedEventData
 	for len(all) < n {
 		events, err := p.ReceiveEvents(t.Context(), n-len(all), nil)
-		must(t, err)
+		testkit.Must(t, err)
 		all = append(all, events...)
 	}
 	return all
@@ -99,7 +99,7 @@ func TestAzurePublishAndConsume(t *testing.T) {
 	sendBatch(t, p, &azeventhubs.EventDataBatchOptions{PartitionKey: ptr("device-2")}, e)
 
 	got := receiveAll(t, y.partition(c, "1", fromTheStart), 2)
-	same(t, *e, got[0].EventData)
+	testkit.Diff(t, *e, got[0].EventData)
 	if got[0].SequenceNumber != 0 || got[1].SequenceNumber != 1 || got[1].Offset != "1" || got[0].PartitionKey != nil || string(got[1].Body) != "second" {
 		t.Errorf("events are %+v, %+v", got[0], got[1])
 	}
@@ -144,7 +144,7 @@ func TestAzureStartPositions(t *testing.T) {
 	} {
 		p := y.partition(c, "0", &azeventhubs.PartitionClientOptions{StartPosition: tt.at})
 		testkit.Equal(t, string(receiveAll(t, p, 1)[0].Body), tt.want, "%s it reads", what)
-		must(t, p.Close(t.Context()))
+		testkit.Must(t, p.Close(t.Context()))
 	}
 }
 
@@ -152,22 +152,22 @@ func TestAzureStartPositions(t *testing.T) {
 func TestAzureProperties(t *testing.T) {
 	y := newOrders(t, 2)
 	hub, err := y.broker.Hub("orders")
-	must(t, err)
+	testkit.Must(t, err)
 	p, c := y.producer(auth.RootPolicy), y.consumer(auth.RootPolicy, "")
 	props, err := p.GetEventHubProperties(t.Context(), nil)
-	must(t, err)
-	same(t, azeventhubs.EventHubProperties{CreatedOn: hub.Created, Name: "orders", PartitionIDs: []string{"0", "1"}}, props)
+	testkit.Must(t, err)
+	testkit.Diff(t, azeventhubs.EventHubProperties{CreatedOn: hub.Created, Name: "orders", PartitionIDs: []string{"0", "1"}}, props)
 	empty, err := c.GetPartitionProperties(t.Context(), "1", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.Diff(t, azeventhubs.PartitionProperties{
 		BeginningSequenceNumber: -1, EventHubName: "orders", IsEmpty: true, LastEnqueuedOffset: "-1", LastEnqueuedSequenceNumber: -1, PartitionID: "1",
 		LastEnqueuedOn: yearOne,
 	}, empty)
 	y.store("orders", "1", "a", "b")
 	fromProducer, err := p.GetPartitionProperties(t.Context(), "1", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	fromConsumer, err := c.GetPartitionProperties(t.Context(), "1", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if diff := cmp.Diff(fromProducer, fromConsumer); diff != "" || fromConsumer.LastEnqueuedSequenceNumber != 1 || fromConsumer.IsEmpty {
 		t.Errorf("properties are %+v\n%s", fromConsumer, diff)
 	}
@@ -227,14 +227,14 @@ func TestAzureRefusals(t *testing.T) {
 	}
 	wrong := strings.Replace(connectionString(auth.RootPolicy), auth.DevelopmentKey, "wrong", 1)
 	p, err := azeventhubs.NewProducerClientFromConnectionString(wrong, "", &azeventhubs.ProducerClientOptions{NewWebSocketConn: y.azureDial, RetryOptions: noRetries})
-	must(t, err)
+	testkit.Must(t, err)
 	defer p.Close(t.Context())
 	_, err = p.NewEventDataBatch(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "InvalidSignature: The token has an invalid signature.") {
 		t.Errorf("a wrong key is told %v", err)
 	}
 	wantCode(t, err, azeventhubs.ErrorCodeUnauthorizedAccess)
-	must(t, y.broker.DeleteHub(t.Context(), "orders"))
+	testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 	if _, err = y.producer(auth.RootPolicy).GetEventHubProperties(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "could not be found") {
 		t.Errorf("a hub that is not there is %v", err)
 	}
@@ -304,21 +304,21 @@ func TestAzureProcessor(t *testing.T) {
 			LoadBalancingStrategy: azeventhubs.ProcessorStrategyGreedy,
 			StartPositions:        azeventhubs.StartPositions{Default: azeventhubs.StartPosition{Earliest: ptr(true)}},
 		})
-		must(t, err)
+		testkit.Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- processor.Run(ctx) }()
 		for range 3 {
 			client := processor.NextPartitionClient(ctx)
 			events, err := client.ReceiveEvents(ctx, 1, nil)
-			must(t, err)
+			testkit.Must(t, err)
 			if got, want := string(events[0].Body), fmt.Sprintf("%d %s", round, client.PartitionID()); got != want {
 				t.Errorf("partition %s gave %q, want %q", client.PartitionID(), got, want)
 			}
-			must(t, client.UpdateCheckpoint(ctx, events[0], nil))
-			must(t, client.Close(ctx))
+			testkit.Must(t, client.UpdateCheckpoint(ctx, events[0], nil))
+			testkit.Must(t, client.Close(ctx))
 		}
 		cancel()
-		must(t, <-ended)
+		testkit.Must(t, <-ended)
 	}
 }

@@ -56,7 +56,7 @@ func TestBatchesAreTakenApart(t *testing.T) {
 	var b batch
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			must(t, b.decode(tt.format, tt.msg))
+			testkit.Must(t, b.decode(tt.format, tt.msg))
 			var events []string
 			for _, e := range b.events {
 				events = append(events, string(e.Key), string(e.Message))
@@ -127,7 +127,7 @@ func TestNumbersOfAProducer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			var b batch
-			must(t, b.decode(formatBatch, envelope(t, nil, tt.events...)))
+			testkit.Must(t, b.decode(formatBatch, envelope(t, nil, tt.events...)))
 			first, err := b.numbers.check(id, epoch)
 			if first != tt.first || (err == nil) != tt.good || err != nil && !errors.Is(err, errNumbers) {
 				t.Errorf("first is %d, %v", first, err)
@@ -144,13 +144,13 @@ func TestNumbersOfAProducer(t *testing.T) {
 // What was decoded before is let go, so that no message's bytes are kept alive.
 func TestABatchLetsGo(t *testing.T) {
 	var b batch
-	must(t, b.decode(formatMessage, encode(t, wire.DescriptorMessageAnnotations, keyed("k"), wire.DescriptorData, []byte("x"))))
+	testkit.Must(t, b.decode(formatMessage, encode(t, wire.DescriptorMessageAnnotations, keyed("k"), wire.DescriptorData, []byte("x"))))
 	events := b.events
 	b.reset()
 	if events[0].Key != nil || events[0].Message != nil || len(b.events) != 0 || b.key != nil {
 		t.Error("an event is kept")
 	}
-	must(t, b.decode(formatMessage, plain(t, strings.Repeat("x", 2*maxKeptBytes))))
+	testkit.Must(t, b.decode(formatMessage, plain(t, strings.Repeat("x", 2*maxKeptBytes))))
 	b.reset()
 	if cap(b.buf) > maxKeptBytes {
 		t.Errorf("%d bytes are kept", cap(b.buf))

@@ -7,6 +7,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const benchBatch = 500
@@ -62,7 +63,7 @@ func BenchmarkReceive(b *testing.B) {
 			events[i].Message = stored
 		}
 		_, err := y.broker.Publish(b.Context(), "orders", broker.Target{Partition: "0"}, events)
-		must(b, err)
+		testkit.Must(b, err)
 	}
 	for b.Loop() {
 		c := y.raw()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestTheBudgetMakesTheReaderWait(t *testing.T) {
@@ -12,8 +14,8 @@ func TestTheBudgetMakesTheReaderWait(t *testing.T) {
 		b := newBudget()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		const most = maxUnderWay - 2*deliveryOverheadBytes
-		must(t, b.take(ctx, most-10))
-		must(t, b.take(ctx, 10))
+		testkit.Must(t, b.take(ctx, most-10))
+		testkit.Must(t, b.take(ctx, 10))
 		taken := make(chan error)
 		go func() { taken <- b.take(ctx, 20) }()
 		synctest.Wait()
@@ -25,9 +27,9 @@ func TestTheBudgetMakesTheReaderWait(t *testing.T) {
 		default:
 		}
 		b.give(most - 10)
-		must(t, <-taken)
+		testkit.Must(t, <-taken)
 
-		must(t, b.take(ctx, most-20))
+		testkit.Must(t, b.take(ctx, most-20))
 		go func() { taken <- b.take(ctx, 1) }()
 		synctest.Wait()
 		gone := errors.New("gone")
@@ -41,7 +43,7 @@ func TestTheBudgetMakesTheReaderWait(t *testing.T) {
 // What is larger than the budget would wait for ever, were it not let through alone.
 func TestWhatIsLargerThanTheBudgetGoesAlone(t *testing.T) {
 	b := newBudget()
-	must(t, b.take(t.Context(), 2*maxUnderWay))
+	testkit.Must(t, b.take(t.Context(), 2*maxUnderWay))
 	if b.tryTake(1) {
 		t.Error("something went beside it")
 	}

@@ -25,9 +25,9 @@ func newRPC(t testing.TB, s *goamqp.Session, node string) *rpc {
 	t.Helper()
 	replyTo := fmt.Sprintf("%s-reply-to-%s", node, rand.Text())
 	receiver, err := s.NewReceiver(t.Context(), node, &goamqp.ReceiverOptions{TargetAddress: replyTo, Credit: 100})
-	must(t, err)
+	testkit.Must(t, err)
 	sender, err := s.NewSender(t.Context(), node, &goamqp.SenderOptions{SourceAddress: replyTo})
-	must(t, err)
+	testkit.Must(t, err)
 	return &rpc{t: t, sender: sender, receiver: receiver, replyTo: replyTo}
 }
 
@@ -38,9 +38,9 @@ func (c *rpc) ask(m *goamqp.Message) *goamqp.Message {
 		m.Properties = &goamqp.MessageProperties{ReplyTo: &c.replyTo}
 	}
 	m.Properties.MessageID = fmt.Sprint(time.Now().UnixNano())
-	must(c.t, c.sender.Send(c.t.Context(), m, nil))
+	testkit.Must(c.t, c.sender.Send(c.t.Context(), m, nil))
 	answer, err := c.receiver.Receive(c.t.Context(), nil)
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	if answer.Properties.CorrelationID != m.Properties.MessageID {
 		c.t.Errorf("the reply is to %v, the request was %v", answer.Properties.CorrelationID, m.Properties.MessageID)
 	}
@@ -74,7 +74,7 @@ func authorizeAs(t testing.TB, conn *goamqp.Conn, policy, resource string, life 
 	t.Helper()
 	s := newSession(t, conn)
 	wantStatus(t, newRPC(t, s, "$cbs").ask(putToken(resource, sasToken(resource, policy, life))), 202, "Accepted")
-	must(t, s.Close(t.Context()))
+	testkit.Must(t, s.Close(t.Context()))
 }
 
 // H9: what a token is worth.
@@ -139,7 +139,7 @@ func TestOnePairOfLinksToTheClaims(t *testing.T) {
 	for range 3 { // as one client does, for each token
 		s := newSession(t, conn)
 		newRPC(t, s, "$cbs").ask(putToken("sb://localhost/orders", sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour)))
-		must(t, s.Close(t.Context()))
+		testkit.Must(t, s.Close(t.Context()))
 	}
 	s, other := newSession(t, conn), newSession(t, conn)
 	newRPC(t, s, "$cbs")

@@ -6,6 +6,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H5, H6, H7: who may read beside whom, with the very words.
@@ -66,14 +67,14 @@ func TestEpochRules(t *testing.T) {
 			case tt.attach != "":
 				wantError(t, err, tt.condition, tt.attach)
 			case tt.refused != "":
-				must(t, err)
+				testkit.Must(t, err)
 				m, err := comer.Receive(t.Context(), nil)
 				if m != nil {
 					t.Errorf("it was given %q", m.GetData())
 				}
 				wantError(t, err, tt.condition, tt.refused)
 			default:
-				must(t, err)
+				testkit.Must(t, err)
 				receive(t, comer, 1)
 			}
 			y.store("orders", "0", "y")
@@ -124,12 +125,12 @@ func TestPositionsAreFreedAtOnce(t *testing.T) {
 			for _, elsewhere := range []string{"orders/ConsumerGroups/other/Partitions/0", "orders/ConsumerGroups/$Default/Partitions/1"} {
 				other := newReceiver(t, y.session(), elsewhere, listening{})
 				receive(t, other, 1)
-				must(t, other.Close(t.Context()))
+				testkit.Must(t, other.Close(t.Context()))
 			}
 			leave(c)
 			next := newReceiver(t, y.session(), firstPartition, listening{})
 			receive(t, next, 1)
-			must(t, next.Close(t.Context()))
+			testkit.Must(t, next.Close(t.Context()))
 		})
 	}
 }
@@ -154,5 +155,5 @@ func TestAStormOfReceivers(t *testing.T) {
 		wantError(t, <-outcome, condStolen, "New receiver 'nil' with higher epoch of '1' is created")
 	}
 	y.store("orders", "0", "x")
-	must(t, <-outcome)
+	testkit.Must(t, <-outcome)
 }

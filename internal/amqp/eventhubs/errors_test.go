@@ -69,14 +69,14 @@ func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 func exportedErrors(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := fs.Glob(os.DirFS(dir), "*.go")
-	must(t, err)
+	testkit.Must(t, err)
 	var names []string
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), dir+"/"+file, nil, 0)
-		must(t, err)
+		testkit.Must(t, err)
 		for _, decl := range parsed.Decls {
 			names = append(names, errorsOf(decl)...)
 		}
@@ -186,9 +186,4 @@ func TestStatusesOfConditions(t *testing.T) {
 			t.Errorf("%s is answered with %d", a.name, status)
 		}
 	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
 }

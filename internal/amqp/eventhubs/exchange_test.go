@@ -24,7 +24,7 @@ func TestRequestsThatNobodyWantsTheReplyTo(t *testing.T) {
 		y := newOrders(t, 1)
 		s := y.session()
 		receiver, err := s.NewReceiver(t.Context(), "$management", &goamqp.ReceiverOptions{Credit: -1, TargetAddress: "me"})
-		must(t, err)
+		testkit.Must(t, err)
 		sender := newSender(t, s, "$management", &goamqp.SenderOptions{SettlementMode: goamqp.SenderSettleModeSettled.Ptr()})
 		sent, done := 0, make(chan struct{})
 		go func() {
@@ -43,9 +43,9 @@ func TestRequestsThatNobodyWantsTheReplyTo(t *testing.T) {
 		}
 		other := newRPC(t, s, "$management") // is not held up, nor is anything else
 		wantStatus(t, other.ask(read(typeHub, "orders")), 200, "OK")
-		must(t, newSender(t, s, "orders", nil).Send(t.Context(), text("x"), nil))
+		testkit.Must(t, newSender(t, s, "orders", nil).Send(t.Context(), text("x"), nil))
 		for i := range requests {
-			must(t, receiver.IssueCredit(1))
+			testkit.Must(t, receiver.IssueCredit(1))
 			if got := receive(t, receiver, 1)[0]; got.Properties.CorrelationID != uint64(i) || got.ApplicationProperties["status-code"] != int32(200) {
 				t.Fatalf("reply %d is to %v: %v", i, got.Properties.CorrelationID, got.ApplicationProperties)
 			}
@@ -127,7 +127,7 @@ func TestRequestsAreSettledWhenHandled(t *testing.T) {
 		default:
 		}
 		close(held.release)
-		must(t, <-settled)
+		testkit.Must(t, <-settled)
 		receive(t, c.receiver, 1)
 	})
 }
@@ -138,7 +138,7 @@ func TestRequestsWithoutAWayBack(t *testing.T) {
 	y := newOrders(t, 1)
 	s := newSession(t, y.dial(nil))
 	sender := newSender(t, s, "$cbs", nil)
-	must(t, sender.Send(t.Context(), putToken("sb://localhost/orders", sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour)), nil))
+	testkit.Must(t, sender.Send(t.Context(), putToken("sb://localhost/orders", sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour)), nil))
 	c := y.raw()
 	c.sasl("ANONYMOUS")
 	c.open()
@@ -213,11 +213,11 @@ func TestASlowTokenHoldsUpNothingElse(t *testing.T) {
 	c.sender = newSenderAgain(t, c.sender, s)
 	m := putToken("sb://localhost/orders", "bearer")
 	m.Properties = &goamqp.MessageProperties{MessageID: "slow"}
-	must(t, c.sender.Send(t.Context(), m, nil))
-	must(t, newSender(t, s, "orders", nil).Send(t.Context(), text("x"), nil)) // while it waits
+	testkit.Must(t, c.sender.Send(t.Context(), m, nil))
+	testkit.Must(t, newSender(t, s, "orders", nil).Send(t.Context(), text("x"), nil)) // while it waits
 	quick := putToken("sb://localhost/orders", sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour))
 	quick.Properties = &goamqp.MessageProperties{MessageID: "quick"}
-	must(t, c.sender.Send(t.Context(), quick, nil))
+	testkit.Must(t, c.sender.Send(t.Context(), quick, nil))
 	close(slow.release)
 	for _, want := range []string{"slow", "quick"} {
 		if got := receive(t, c.receiver, 1)[0].Properties.CorrelationID; got != want {
@@ -230,7 +230,7 @@ func TestASlowTokenHoldsUpNothingElse(t *testing.T) {
 // of its messages.
 func newSenderAgain(t testing.TB, old *goamqp.Sender, s *goamqp.Session) *goamqp.Sender {
 	t.Helper()
-	must(t, old.Close(t.Context()))
+	testkit.Must(t, old.Close(t.Context()))
 	return newSender(t, s, "$cbs", &goamqp.SenderOptions{SettlementMode: goamqp.SenderSettleModeSettled.Ptr()})
 }
 
@@ -242,8 +242,8 @@ func TestAConnectionEndsWithItsRequests(t *testing.T) {
 	s := newSession(t, conn)
 	c := newRPC(t, s, "$cbs")
 	c.sender = newSenderAgain(t, c.sender, s)
-	must(t, c.sender.Send(t.Context(), putToken("sb://localhost/", "bearer"), nil))
-	must(t, conn.Close()) // and the yard's end waits for the connection's
+	testkit.Must(t, c.sender.Send(t.Context(), putToken("sb://localhost/", "bearer"), nil))
+	testkit.Must(t, conn.Close()) // and the yard's end waits for the connection's
 }
 
 // requestOf encodes a put-token request.
@@ -255,7 +255,7 @@ func requestOf(t testing.TB, id, replyTo, token string) []byte {
 		m.Properties.ReplyTo = &replyTo
 	}
 	b, err := m.MarshalBinary()
-	must(t, err)
+	testkit.Must(t, err)
 	return b
 }
 
@@ -270,7 +270,7 @@ type reported struct {
 func (c *raw) reply() reported {
 	c.t.Helper()
 	var m goamqp.Message
-	must(c.t, m.UnmarshalBinary(c.receive()))
+	testkit.Must(c.t, m.UnmarshalBinary(c.receive()))
 	got := reported{id: m.Properties.CorrelationID, status: m.ApplicationProperties["status-code"]}
 	if condition, ok := m.ApplicationProperties["error-condition"].(string); ok {
 		got.condition = wire.Symbol(condition)

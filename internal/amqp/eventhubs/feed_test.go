@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Giving an event to a client allocates nothing, with metrics and without.
@@ -80,7 +81,7 @@ func TestDrainingIsAnsweredAtOnce(t *testing.T) {
 				ask(c)
 				r := wire.NewReader(c.expect(wire.DescriptorFlow).body)
 				fl, err := r.ReadFlow()
-				must(t, err)
+				testkit.Must(t, err)
 				if !fl.Drain || fl.DeliveryCount != wire.Some(uint32(10)) || fl.LinkCredit != wire.Some(uint32(0)) {
 					t.Errorf("the answer is %+v", fl)
 				}

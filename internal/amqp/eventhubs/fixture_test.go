@@ -1,20 +1,12 @@
 package eventhubs
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"log/slog"
-	"net"
-	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	goamqp "github.com/Azure/go-amqp"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -23,11 +15,11 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
-	"github.com/eventyard/eventyard/internal/storage/bolt"
-	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/hubs/hubstest"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
 
 // Whatever a connection has begun has ended when the connection has. The official client
@@ -41,18 +33,17 @@ func TestMain(m *testing.M) {
 // AMQP server, on connections in memory. It works inside a synctest bubble and outside.
 type yard struct {
 	t        testing.TB
+	storage  *storagetest.Storage
 	broker   *broker.Broker
 	policies *access.Registry
 	groups   *groups.Registry
-	listener *memoryListener
+	listener *pipe.Listener
 	registry *prometheus.Registry
-	// errors is what was logged as an error.
-	errors *errorLog
+	log      *testkit.ErrorLog
 }
 
 // setup may be changed before a yard is opened.
 type setup struct {
-	engine  func(eventlog.Engine) eventlog.Engine
 	bearer  access.TokenVerifier
 	groups  func(Groups) Groups
 	handler Config
@@ -60,54 +51,33 @@ type setup struct {
 
 func newYard(t testing.TB, change ...func(*setup)) *yard {
 	t.Helper()
-	y := &yard{t: t, listener: newMemoryListener(), registry: prometheus.NewRegistry(), errors: &errorLog{}}
-	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), y.errors), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	t.Cleanup(y.errors.check(t))
-	s := setup{
-		engine: func(e eventlog.Engine) eventlog.Engine { return e },
-		groups: func(g Groups) Groups { return g },
-	}
+	y := &yard{t: t, listener: pipe.NewListener("yard"), registry: prometheus.NewRegistry(), log: testkit.NewErrorLog(t, slog.LevelDebug)}
+	s := setup{groups: func(g Groups) Groups { return g }}
 	for _, c := range change {
 		c(&s)
 	}
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 22, Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, engine.Close()) })
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true, Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: s.engine(engine), Meta: store, Namespace: "yard", Log: log})
-	must(t, err)
-	y.policies, err = access.Open(t.Context(), access.Config{Meta: store, Hub: y.created, Development: true, Bearer: s.bearer, Log: log})
-	must(t, err)
-	y.groups, err = groups.New(groups.Config{Meta: store, Broker: y.broker, Log: log})
-	must(t, err)
+	hubs := hubstest.Open(t, storagetest.Config{SegmentBytes: 1 << 22, Log: y.log.Logger})
+	y.storage, y.broker = hubs.Storage, hubs.Broker
+	var err error
+	y.policies, err = access.Open(t.Context(), access.Config{
+		Meta: hubs.Meta, Hub: y.created, Development: true, Bearer: s.bearer, Log: y.log.Logger,
+	})
+	testkit.Must(t, err)
+	y.groups, err = groups.New(groups.Config{Meta: hubs.Meta, Broker: y.broker, Log: y.log.Logger})
+	testkit.Must(t, err)
 	s.handler.Groups = s.groups(y.groups)
-	s.handler.Broker, s.handler.Access, s.handler.Log, s.handler.Metrics = y.broker, y.policies, log, y.registry
-	y.serve(s.handler, log)
+	s.handler.Broker, s.handler.Access, s.handler.Log, s.handler.Metrics = y.broker, y.policies, y.log.Logger, y.registry
+	handler, err := New(s.handler)
+	testkit.Must(t, err)
+	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Log: y.log.Logger, Metrics: y.registry})
+	testkit.Must(t, err)
+	testkit.Run(t, func(ctx context.Context) error { return server.Serve(ctx, y.listener) })
 	return y
 }
 
 func (y *yard) created(name string) (time.Time, bool) {
 	hub, err := y.broker.Hub(name)
 	return hub.Created, err == nil
-}
-
-func (y *yard) serve(cfg Config, log *slog.Logger) {
-	handler, err := New(cfg)
-	must(y.t, err)
-	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Log: log, Metrics: y.registry})
-	must(y.t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(ctx, y.listener)
-	}()
-	y.t.Cleanup(func() {
-		cancel()
-		<-done
-	})
 }
 
 // in is the same yard for a subtest.
@@ -125,23 +95,17 @@ func newOrders(t testing.TB, partitions int) *yard {
 	return y
 }
 
-// same compares, and shows where it is not.
-func same(t testing.TB, want, got any, opts ...cmp.Option) {
-	t.Helper()
-	testkit.Diff(t, want, got, opts...)
-}
-
 func (y *yard) hub(name string, partitions int, groups ...string) {
 	y.t.Helper()
 	_, err := y.broker.EnsureHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions}, groups)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 // policy makes one, with a key that is the policy's name and "key".
 func (y *yard) policy(hub, name string, rights auth.Rights) {
 	y.t.Helper()
 	_, err := y.policies.Create(y.t.Context(), access.Policy{Hub: hub, Name: name, Rights: rights, Primary: keyOf(name), Secondary: keyOf(name) + "2"})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 func keyOf(policy string) string {
@@ -161,7 +125,7 @@ func (y *yard) store(hub, partition string, bodies ...string) {
 	y.t.Helper()
 	for _, body := range bodies {
 		_, err := y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: partition}, []eventlog.Event{{Message: plain(y.t, body)}})
-		must(y.t, err)
+		testkit.Must(y.t, err)
 	}
 }
 
@@ -169,31 +133,20 @@ func (y *yard) store(hub, partition string, bodies ...string) {
 func (y *yard) stored(hub, partition string) []string {
 	y.t.Helper()
 	c, err := y.broker.Cursor(y.t.Context(), hub, broker.DefaultGroup, partition, eventlog.Earliest())
-	must(y.t, err)
-	defer c.Close()
-	bodies := []string{}
-	for {
-		run, err := c.TryNext(y.t.Context())
-		must(y.t, err)
-		if len(run.Events) == 0 {
-			return bodies
-		}
-		for _, e := range run.Events {
-			bodies = append(bodies, bodyOf(y.t, e.Message))
-		}
-	}
+	testkit.Must(y.t, err)
+	return each(storagetest.ReadAll(y.t, c), func(m string) string { return bodyOf(y.t, []byte(m)) })
 }
 
 // dial opens a connection by go-amqp. Without options it is anonymous.
 func (y *yard) dial(opts *goamqp.ConnOptions) *goamqp.Conn {
 	y.t.Helper()
-	nc, err := y.listener.dial(y.t.Context())
-	must(y.t, err)
+	nc, err := y.listener.Dial(y.t.Context())
+	testkit.Must(y.t, err)
 	if opts == nil {
 		opts = &goamqp.ConnOptions{SASLType: goamqp.SASLTypeAnonymous(), HostName: "localhost"}
 	}
 	conn, err := goamqp.NewConn(y.t.Context(), nc, opts)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -211,75 +164,6 @@ func (y *yard) sessionAs(policy string) *goamqp.Session {
 func newSession(t testing.TB, conn *goamqp.Conn) *goamqp.Session {
 	t.Helper()
 	s, err := conn.NewSession(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	return s
-}
-
-// errorLog counts the lines of a log that say that something promised was not kept.
-// A test that provokes such says how many.
-type errorLog struct{ logged, want atomic.Int64 }
-
-func (l *errorLog) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("level=ERROR")) {
-		l.logged.Add(1)
-	}
-	return len(line), nil
-}
-
-func (l *errorLog) check(t testing.TB) func() {
-	return func() {
-		if logged, want := l.logged.Load(), l.want.Load(); logged != want {
-			t.Errorf("%d errors were logged, want %d", logged, want)
-		}
-	}
-}
-
-// memoryListener accepts connections that are pipes in memory.
-type memoryListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newMemoryListener() *memoryListener {
-	return &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *memoryListener) dial(ctx context.Context) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case l.conns <- theirs:
-		return memoryConn{ours}, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *memoryListener) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.conns:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *memoryListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *memoryListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5672} }
-
-// memoryConn says of its end what a connection of the network says.
-type memoryConn struct{ net.Conn }
-
-func (c memoryConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if errors.Is(err, io.ErrClosedPipe) {
-		err = net.ErrClosed
-	}
-	return n, err
 }

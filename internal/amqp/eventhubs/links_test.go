@@ -9,23 +9,24 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // bodyOf gives the bytes of a stored message's only data section.
 func bodyOf(t testing.TB, stored []byte) string {
 	t.Helper()
 	m, err := wire.Sections(stored)
-	must(t, err)
+	testkit.Must(t, err)
 	r := wire.NewReader(m.Body)
 	body, err := r.ReadData()
-	must(t, err)
+	testkit.Must(t, err)
 	return string(body)
 }
 
 func newSender(t testing.TB, s *goamqp.Session, address string, opts *goamqp.SenderOptions) *goamqp.Sender {
 	t.Helper()
 	sender, err := s.NewSender(t.Context(), address, opts)
-	must(t, err)
+	testkit.Must(t, err)
 	return sender
 }
 
@@ -63,7 +64,7 @@ func (l listening) options() *goamqp.ReceiverOptions {
 func newReceiver(t testing.TB, s *goamqp.Session, address string, l listening) *goamqp.Receiver {
 	t.Helper()
 	r, err := s.NewReceiver(t.Context(), address, l.options())
-	must(t, err)
+	testkit.Must(t, err)
 	return r
 }
 
@@ -73,7 +74,7 @@ func receive(t testing.TB, r *goamqp.Receiver, n int) []*goamqp.Message {
 	all := make([]*goamqp.Message, n)
 	for i := range all {
 		m, err := r.Receive(t.Context(), nil)
-		must(t, err)
+		testkit.Must(t, err)
 		all[i] = m
 	}
 	return all

@@ -30,7 +30,7 @@ func TestReadingAHub(t *testing.T) {
 	y := newYard(t)
 	y.hub("Orders", 3)
 	hub, err := y.broker.Hub("orders")
-	must(t, err)
+	testkit.Must(t, err)
 	got := newRPC(t, y.session(), "$management").ask(read(typeHub, "ORDERS"))
 	wantStatus(t, got, 200, "OK")
 	testkit.Diff(t, map[string]any{
@@ -63,7 +63,7 @@ func TestReadingAPartition(t *testing.T) {
 		t.Errorf("empty:\n%s", diff)
 	}
 	p, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "1"}, []eventlog.Event{{Message: plain(t, "a")}, {Message: plain(t, "b")}})
-	must(t, err)
+	testkit.Must(t, err)
 	want["begin_sequence_number"], want["last_enqueued_sequence_number"], want["last_enqueued_offset"] = int64(0), int64(1), "1"
 	want["last_enqueued_time_utc"], want["is_partition_empty"] = p.Time, false
 	for range 2 { // and the same again
@@ -77,7 +77,7 @@ func TestReadingAPartition(t *testing.T) {
 func TestTypesOfManagementAnswers(t *testing.T) {
 	r := wire.NewReader(appendHub(nil, broker.Hub{Name: "h", Partitions: 2, Created: time.UnixMilli(5).UTC()}))
 	hub, err := r.ReadAny()
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.Diff(t, wire.Map{
 		{Key: "name", Value: "h"}, {Key: "type", Value: typeHub}, {Key: "created_at", Value: time.UnixMilli(5).UTC()},
 		{Key: "partition_count", Value: int32(2)}, {Key: "partition_ids", Value: wire.Array{Of: wire.CodeString32, Values: []any{"0", "1"}}},
@@ -85,7 +85,7 @@ func TestTypesOfManagementAnswers(t *testing.T) {
 	}, hub)
 	r = wire.NewReader(appendPartition(nil, broker.PartitionInfo{Hub: "h", ID: "1", First: 3, Last: 2, LastOffset: "2", Empty: true}))
 	partition, err := r.ReadAny()
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.Diff(t, wire.Map{
 		{Key: "name", Value: "h"}, {Key: "type", Value: typePartition}, {Key: "partition", Value: "1"},
 		{Key: "begin_sequence_number", Value: int64(3)}, {Key: "last_enqueued_sequence_number", Value: int64(2)},
@@ -212,7 +212,7 @@ func TestAskingAboutAllPartitionsAtOnce(t *testing.T) {
 	reported := make(map[any]bool)
 	for range partitions {
 		m, err := c.receiver.Receive(ctx, nil)
-		must(t, err)
+		testkit.Must(t, err)
 		wantStatus(t, m, 200, "OK")
 		reported[m.Properties.CorrelationID] = true
 	}

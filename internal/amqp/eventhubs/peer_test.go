@@ -64,7 +64,7 @@ func TestRightsOfLinks(t *testing.T) {
 			check := func(may bool, err error, text string) {
 				t.Helper()
 				if may {
-					must(t, err)
+					testkit.Must(t, err)
 					return
 				}
 				wantError(t, err, condUnauthorized, text)
@@ -90,8 +90,8 @@ func TestRightsOfLinks(t *testing.T) {
 func TestLoggingInWithAKey(t *testing.T) {
 	y := newYard(t)
 	for _, key := range []string{"wrong", ""} {
-		nc, err := y.listener.dial(t.Context())
-		must(t, err)
+		nc, err := y.listener.Dial(t.Context())
+		testkit.Must(t, err)
 		_, err = goamqp.NewConn(t.Context(), nc, &goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain(auth.RootPolicy, key)})
 		if err == nil {
 			t.Errorf("key %q was accepted", key)
@@ -104,12 +104,12 @@ func TestLoggingInWithACertificate(t *testing.T) {
 	y := newYard(t)
 	y.policy("", "device", auth.Send)
 	handler, err := New(Config{Broker: y.broker, Access: y.policies})
-	must(t, err)
+	testkit.Must(t, err)
 	state := func(name string) tls.ConnectionState {
 		return tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
 	}
 	got, err := handler.External(t.Context(), state("device"))
-	must(t, err)
+	testkit.Must(t, err)
 	if g := got.(auth.Grant); !g.Allows(auth.At("orders"), auth.Send, time.Now()) || g.Allows(auth.At("orders"), auth.Listen, time.Now()) {
 		t.Errorf("the grant is %+v", g)
 	}
@@ -151,7 +151,7 @@ func TestLinksEndWithTheirToken(t *testing.T) {
 		receiver := newReceiver(t, s, firstPartition, listening{})
 		other := newReceiver(t, newSession(t, renewed), firstPartition, listening{})
 		otherSender := newSender(t, newSession(t, renewed), "orders", nil)
-		must(t, sender.Send(t.Context(), text("early"), nil))
+		testkit.Must(t, sender.Send(t.Context(), text("early"), nil))
 		receive(t, receiver, 1)
 		receive(t, other, 1)
 
@@ -166,14 +166,14 @@ func TestLinksEndWithTheirToken(t *testing.T) {
 		_, err = newSession(t, lapsing).NewSender(t.Context(), "orders", nil)
 		wantError(t, err, condUnauthorized, sendRefused)
 
-		must(t, otherSender.Send(t.Context(), text("renewed"), nil))
+		testkit.Must(t, otherSender.Send(t.Context(), text("renewed"), nil))
 		testkit.Equal(t, texts(receive(t, other, 1)), "renewed", "it reads")
 		_, err = other.Receive(t.Context(), nil)
 		wantError(t, err, condUnauthorized, "ExpiredToken: The token is expired. Expiration time: 2000-01-01T00:01:50Z.")
 
 		// A connection that has lost its links may put a token and begin again.
 		authorizeAs(t, lapsing, auth.RootPolicy, resource, time.Minute)
-		must(t, newSender(t, newSession(t, lapsing), "orders", nil).Send(t.Context(), text("again"), nil))
+		testkit.Must(t, newSender(t, newSession(t, lapsing), "orders", nil).Send(t.Context(), text("again"), nil))
 	})
 }
 
@@ -183,7 +183,7 @@ func TestAKeyDoesNotExpire(t *testing.T) {
 		y := newOrders(t, 1)
 		sender := newSender(t, y.session(), "orders", nil)
 		time.Sleep(24 * time.Hour)
-		must(t, sender.Send(t.Context(), text("x"), nil))
+		testkit.Must(t, sender.Send(t.Context(), text("x"), nil))
 	})
 }
 

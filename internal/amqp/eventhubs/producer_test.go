@@ -61,14 +61,14 @@ func TestIdempotentProducers(t *testing.T) {
 	if me.epoch != 0 || me.last != 0 || me.id < 0 || me.id >= 1<<53 {
 		t.Errorf("a new producer is %+v", me)
 	}
-	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a", "b"), nil))
-	must(t, sender.Send(t.Context(), me.numbers(t, 3, "c"), nil))
-	must(t, sender.Send(t.Context(), me.numbers(t, 3, "c"), nil))
-	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a", "b"), nil))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 1, "a", "b"), nil))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 3, "c"), nil))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 3, "c"), nil))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 1, "a", "b"), nil))
 	wantError(t, sender.Send(t.Context(), me.numbers(t, 5, "e"), nil), condOutOfOrder, "")
 	wantError(t, sender.Send(t.Context(), me.numbers(t, 2, "b"), nil), condOutOfOrder, "")
-	must(t, sender.Send(t.Context(), me.numbers(t, 4, "d"), nil))
-	same(t, []string{"a", "b", "c", "d"}, y.stored("orders", "1"))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 4, "d"), nil))
+	testkit.Diff(t, []string{"a", "b", "c", "d"}, y.stored("orders", "1"))
 	got := receive(t, newReceiver(t, s, "orders/ConsumerGroups/$Default/Partitions/1", listening{}), 1)[0]
 	testkit.Equal(t, len(got.Annotations), 3, "a consumer sees %v", got.Annotations)
 
@@ -86,15 +86,15 @@ func TestAProducerThatMissedAnAnswer(t *testing.T) {
 	s := y.session()
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
 	me := identityOf(t, sender)
-	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a"), nil))
-	must(t, sender.Send(t.Context(), me.numbers(t, 2, "b", "c"), nil)) // of this it did not hear
-	must(t, sender.Close(t.Context()))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 1, "a"), nil))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 2, "b", "c"), nil)) // of this it did not hear
+	testkit.Must(t, sender.Close(t.Context()))
 	sender = newSender(t, s, "orders/Partitions/0", idempotent(me.id, me.epoch, int32(1)))
 	again := identityOf(t, sender)
 	testkit.Equal(t, again, identity{me.id, me.epoch, 1}, "told")
-	must(t, sender.Send(t.Context(), again.numbers(t, again.last+1, "b", "c"), nil))
-	must(t, sender.Send(t.Context(), again.numbers(t, again.last+3, "d"), nil))
-	same(t, []string{"a", "b", "c", "d"}, y.stored("orders", "0"))
+	testkit.Must(t, sender.Send(t.Context(), again.numbers(t, again.last+1, "b", "c"), nil))
+	testkit.Must(t, sender.Send(t.Context(), again.numbers(t, again.last+3, "d"), nil))
+	testkit.Diff(t, []string{"a", "b", "c", "d"}, y.stored("orders", "0"))
 }
 
 // H2: a higher epoch ends a lower one, whose sends say so, also when it comes back.
@@ -103,7 +103,7 @@ func TestAProducersEpochIsStolen(t *testing.T) {
 	s := y.session()
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
 	me := identityOf(t, sender)
-	must(t, sender.Send(t.Context(), me.numbers(t, 1, "a"), nil))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 1, "a"), nil))
 	thief := newSender(t, y.session(), "orders/Partitions/0", idempotent(me.id, me.epoch+1, int32(1)))
 	stolen := identityOf(t, thief)
 	testkit.Equal(t, stolen, identity{me.id, me.epoch + 1, 1}, "the thief")
@@ -115,8 +115,8 @@ func TestAProducersEpochIsStolen(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	}
-	must(t, thief.Send(t.Context(), stolen.numbers(t, 2, "b"), nil))
-	same(t, []string{"a", "b"}, y.stored("orders", "0"))
+	testkit.Must(t, thief.Send(t.Context(), stolen.numbers(t, 2, "b"), nil))
+	testkit.Diff(t, []string{"a", "b"}, y.stored("orders", "0"))
 }
 
 // H2: what a client leaves open is chosen; what it gets wrong shows with what it sends.
@@ -129,7 +129,7 @@ func TestProducersThatKnowSomeOfTheirState(t *testing.T) {
 	}
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
 	me := identityOf(t, sender)
-	must(t, sender.Send(t.Context(), me.numbers(t, 1, "1", "2", "3", "4", "5"), nil))
+	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 1, "1", "2", "3", "4", "5"), nil))
 	wrong := newSender(t, s, "orders/Partitions/0", idempotent(me.id, nil, int32(1)))
 	later := identityOf(t, wrong)
 	if later.id != me.id || later.last != 1 {
@@ -144,7 +144,7 @@ func TestProducersThatKnowSomeOfTheirState(t *testing.T) {
 	zero := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, int32(-1)))
 	fresh := identityOf(t, zero)
 	testkit.Equal(t, fresh.last, -1, "the answer is %+v", fresh)
-	must(t, zero.Send(t.Context(), fresh.numbers(t, 0, "0"), nil))
+	testkit.Must(t, zero.Send(t.Context(), fresh.numbers(t, 0, "0"), nil))
 }
 
 // The key of a batch's envelope is kept with the events of a producer, too.
@@ -154,7 +154,7 @@ func TestAProducersKeys(t *testing.T) {
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
 	m := identityOf(t, sender).numbers(t, 1, "a")
 	m.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: "key"}
-	must(t, sender.Send(t.Context(), m, nil))
+	testkit.Must(t, sender.Send(t.Context(), m, nil))
 	got := receive(t, newReceiver(t, s, firstPartition, listening{}), 1)[0]
 	testkit.Equal(t, annotation[string](t, got, wire.AnnotationPartitionKey), "key", "key")
 }
@@ -184,5 +184,5 @@ func TestProducersThatAreRefused(t *testing.T) {
 	// Without the capability the properties mean nothing.
 	opts := idempotent("x", "y", "z")
 	opts.DesiredCapabilities = nil
-	must(t, newSender(t, s, "orders/Partitions/0", opts).Send(t.Context(), text("x"), nil))
+	testkit.Must(t, newSender(t, s, "orders/Partitions/0", opts).Send(t.Context(), text("x"), nil))
 }

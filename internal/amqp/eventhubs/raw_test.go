@@ -31,8 +31,8 @@ type frame struct {
 
 func (y *yard) raw() *raw {
 	y.t.Helper()
-	conn, err := y.listener.dial(y.t.Context())
-	must(y.t, err)
+	conn, err := y.listener.Dial(y.t.Context())
+	testkit.Must(y.t, err)
 	c := &raw{t: y.t, conn: conn, frames: make(chan frame, 4096)}
 	y.t.Cleanup(func() {
 		conn.Close()
@@ -46,10 +46,10 @@ func (y *yard) raw() *raw {
 func (c *raw) header(h wire.ProtocolHeader) {
 	c.t.Helper()
 	_, err := c.conn.Write(h[:])
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	var answer wire.ProtocolHeader
 	_, err = io.ReadFull(c.conn, answer[:])
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	if answer != h {
 		c.t.Fatalf("header %x is answered with %x", h, answer)
 	}
@@ -62,7 +62,7 @@ func (c *raw) sasl(mechanism wire.Symbol) {
 	f := c.readFrame()
 	r := wire.NewReader(f.body)
 	offered, err := r.ReadSASLMechanisms()
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	found := false
 	for _, m := range offered {
 		found = found || m == mechanism
@@ -109,7 +109,7 @@ func (c *raw) attach(channel uint16, a wire.Attach) (wire.Attach, *wire.Error) {
 	c.write(channel, wire.AppendAttach(nil, &a), nil)
 	r := wire.NewReader(c.expect(wire.DescriptorAttach).body)
 	answer, err := r.ReadAttach()
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	if answer.Source == nil && answer.Target == nil {
 		return answer, c.detached()
 	}
@@ -134,7 +134,7 @@ func (c *raw) detached() *wire.Error {
 	c.t.Helper()
 	r := wire.NewReader(c.expect(wire.DescriptorDetach).body)
 	d, err := r.ReadDetach()
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	if !d.Closed {
 		c.t.Error("the detach does not close")
 	}
@@ -173,7 +173,7 @@ func (c *raw) receive() []byte {
 	c.t.Helper()
 	r := wire.NewReader(c.expect(wire.DescriptorTransfer).body)
 	tr, err := r.ReadTransfer()
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	if !tr.Settled.Value || tr.More {
 		c.t.Errorf("the transfer is %+v", tr)
 	}
@@ -192,7 +192,7 @@ func (c *raw) disposition() wire.Disposition {
 	c.t.Helper()
 	r := wire.NewReader(c.expect(wire.DescriptorDisposition).body)
 	d, err := r.ReadDisposition()
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	return d
 }
 
@@ -223,13 +223,13 @@ func (c *raw) writeFrame(kind wire.FrameType, channel uint16, performative, payl
 	b, mark := wire.BeginFrame(nil, kind, channel)
 	b = append(append(b, performative...), payload...)
 	_, err := c.conn.Write(wire.EndFrame(b, mark))
-	must(c.t, err)
+	testkit.Must(c.t, err)
 }
 
 func (c *raw) readFrame() frame {
 	c.t.Helper()
 	f, err := readFrame(c.conn)
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	return f
 }
 

@@ -1,9 +1,7 @@
 package eventhubs
 
 import (
-	"context"
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -66,7 +65,7 @@ func TestEverythingComesBackAsSent(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			t0 := time.Now().Truncate(time.Millisecond)
-			must(t, sender.Send(t.Context(), tt.m, nil))
+			testkit.Must(t, sender.Send(t.Context(), tt.m, nil))
 			got := receive(t, receiver, 1)[0]
 			if n := annotation[int64](t, got, wire.AnnotationSequenceNumber); n != int64(i) {
 				t.Errorf("sequence number is %d, want %d", n, i)
@@ -82,16 +81,16 @@ func TestEverythingComesBackAsSent(t *testing.T) {
 				delete(got.Annotations, name)
 			}
 			want, err := tt.m.MarshalBinary()
-			must(t, err)
+			testkit.Must(t, err)
 			if len(got.Annotations) == 0 {
 				got.Annotations = nil
 			}
 			back, err := got.MarshalBinary()
-			must(t, err)
+			testkit.Must(t, err)
 			var sent, returned goamqp.Message
-			must(t, sent.UnmarshalBinary(want))
-			must(t, returned.UnmarshalBinary(back))
-			same(t, fmt.Sprintf("%#v", content(&sent)), fmt.Sprintf("%#v", content(&returned)))
+			testkit.Must(t, sent.UnmarshalBinary(want))
+			testkit.Must(t, returned.UnmarshalBinary(back))
+			testkit.Diff(t, fmt.Sprintf("%#v", content(&sent)), fmt.Sprintf("%#v", content(&returned)))
 		})
 	}
 }
@@ -128,7 +127,7 @@ func TestTheHubsOwnAnnotationsAreTheHubs(t *testing.T) {
 		wire.AnnotationOffset: "77", wire.AnnotationSequenceNumber: int64(77), wire.AnnotationEnqueuedTime: time.Unix(0, 0),
 		wire.AnnotationPartitionKey: "key", wire.AnnotationProducerID: int64(5), "x-mine": "kept",
 	}
-	must(t, newSender(t, s, "orders/Partitions/0", nil).Send(t.Context(), m, nil))
+	testkit.Must(t, newSender(t, s, "orders/Partitions/0", nil).Send(t.Context(), m, nil))
 	got := receive(t, newReceiver(t, s, firstPartition, listening{}), 1)[0]
 	testkit.Equal(t, annotation[int64](t, got, wire.AnnotationSequenceNumber), 0, "sequence number")
 	testkit.Equal(t, annotation[string](t, got, wire.AnnotationPartitionKey), "key", "key")
@@ -276,10 +275,10 @@ func TestRuntimeMetricsAreNotOld(t *testing.T) {
 	y := newOrders(t, 1)
 	together := []eventlog.Event{{Message: plain(t, "a")}, {Message: plain(t, "b")}, {Message: plain(t, "c")}}
 	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, together)
-	must(t, err)
+	testkit.Must(t, err)
 	r := newReceiver(t, y.session(), firstPartition, listening{credit: -1, capabilities: []string{string(capabilityMetrics)}})
 	for last := int64(2); last < 5; last++ {
-		must(t, r.IssueCredit(1))
+		testkit.Must(t, r.IssueCredit(1))
 		if reported := receive(t, r, 1)[0].DeliveryAnnotations; reported[wire.AnnotationLastSequence] != last {
 			t.Errorf("the last is %d, and told was %v", last, reported)
 		}
@@ -295,11 +294,11 @@ func TestCreditDecidesHowMuchIsSent(t *testing.T) {
 		events[i].Message = plain(t, strconv.Itoa(i))
 	}
 	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, events)
-	must(t, err)
+	testkit.Must(t, err)
 	r := newReceiver(t, y.session(), firstPartition, listening{credit: -1})
 	next := 0
 	for _, credit := range []uint32{1, 2, 500, 497} {
-		must(t, r.IssueCredit(credit))
+		testkit.Must(t, r.IssueCredit(credit))
 		for range credit {
 			if got := string(receive(t, r, 1)[0].GetData()); got != strconv.Itoa(next) {
 				t.Fatalf("event %s came where %d was expected", got, next)
@@ -312,82 +311,32 @@ func TestCreditDecidesHowMuchIsSent(t *testing.T) {
 	}
 }
 
-// broken is a cursor that fails in the midst of damage.
-type broken struct {
-	eventlog.Cursor
-	damage *eventlog.CorruptError
-}
-
-func (b broken) damaged() bool {
-	return b.At() >= b.damage.First && (b.At() < b.damage.Next || b.damage.Next == eventlog.NoSequence)
-}
-
-func (b broken) Next(ctx context.Context) (eventlog.Run, error) {
-	if b.damaged() {
-		return eventlog.Run{}, b.damage
-	}
-	return b.Cursor.Next(ctx)
-}
-
-func (b broken) TryNext(ctx context.Context) (eventlog.Run, error) {
-	if b.damaged() {
-		return eventlog.Run{}, b.damage
-	}
-	return b.Cursor.TryNext(ctx)
-}
-
-type brokenEngine struct {
-	eventlog.Engine
-	damage *eventlog.CorruptError
-}
-
-func (e brokenEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := e.Engine.Partition(id, r)
-	return brokenPartition{p, e.damage}, err
-}
-
-type brokenPartition struct {
-	eventlog.Partition
-	damage *eventlog.CorruptError
-}
-
-func (p brokenPartition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
-	c, err := p.Partition.Cursor(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return broken{c, p.damage}, nil
+// damage makes the events from first up to next unreadable.
+func (y *yard) damage(first, next eventlog.Sequence) {
+	y.log.Want(1)
+	y.storage.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpNext && op.At >= first && (op.At < next || next == eventlog.NoSequence) {
+			return &eventlog.CorruptError{Where: "segment 0", Reason: "checksum", First: first, Next: next}
+		}
+		return nil
+	})
 }
 
 // Damage hides nothing but itself.
 func TestReceiversGoOnBehindDamage(t *testing.T) {
-	y := newYard(t, func(s *setup) {
-		s.engine = func(e eventlog.Engine) eventlog.Engine {
-			return brokenEngine{e, &eventlog.CorruptError{Where: "segment 0", Reason: "checksum", First: 1, Next: 3}}
-		}
-	})
-	y.errors.want.Store(1)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
+	y.damage(1, 3)
 	y.store("orders", "0", "a", "b", "c", "d", "e")
 	r := newReceiver(t, y.session(), firstPartition, listening{})
 	testkit.Equal(t, texts(receive(t, r, 3)), "a d e", "it reads")
 	testkit.Equal(t, y.metric("eventyard_amqp_damage_passed_total"), 1, "damage was passed")
 	// An event is counted when it has been handed over, which may be after it was received.
-	n := y.metric("eventyard_amqp_delivered_events_total")
-	for deadline := time.Now().Add(10 * time.Second); n < 3 && time.Now().Before(deadline); n = y.metric("eventyard_amqp_delivered_events_total") {
-		runtime.Gosched()
-	}
-	testkit.Equal(t, n, 3, "events were delivered")
+	testkit.Eventually(t, "3 events are delivered", func() bool { return y.metric("eventyard_amqp_delivered_events_total") == 3 })
 }
 
 func TestDamageWithNothingBehindItEndsTheLink(t *testing.T) {
-	y := newYard(t, func(s *setup) {
-		s.engine = func(e eventlog.Engine) eventlog.Engine {
-			return brokenEngine{e, &eventlog.CorruptError{Where: "segment 0", Reason: "checksum", First: 1, Next: eventlog.NoSequence}}
-		}
-	})
-	y.errors.want.Store(1)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
+	y.damage(1, eventlog.NoSequence)
 	y.store("orders", "0", "a", "b")
 	r := newReceiver(t, y.session(), firstPartition, listening{})
 	receive(t, r, 1)
@@ -397,11 +346,10 @@ func TestDamageWithNothingBehindItEndsTheLink(t *testing.T) {
 
 // An event whose bytes are not what the listener stores has its place all the same.
 func TestAnEventThatCannotBeRead(t *testing.T) {
-	y := newYard(t)
-	y.errors.want.Store(1)
-	y.hub("orders", 1)
+	y := newOrders(t, 1)
+	y.log.Want(1)
 	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, []eventlog.Event{{Message: []byte("nonsense")}, {Message: plain(t, "b")}})
-	must(t, err)
+	testkit.Must(t, err)
 	got := receive(t, newReceiver(t, y.session(), firstPartition, listening{}), 2)
 	if n := annotation[int64](t, got[0], wire.AnnotationSequenceNumber); n != 0 || got[0].Data != nil || string(got[1].GetData()) != "b" {
 		t.Errorf("it reads %v %q, %q", n, got[0].Data, got[1].GetData())
@@ -412,7 +360,7 @@ func TestAnEventThatCannotBeRead(t *testing.T) {
 func (y *yard) metric(name string) float64 {
 	y.t.Helper()
 	families, err := y.registry.Gather()
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	sum := 0.0
 	for _, f := range families {
 		if f.GetName() != name {

@@ -17,7 +17,7 @@ func encode(t testing.TB, sections ...any) []byte {
 	for i := 0; i < len(sections); i += 2 {
 		var err error
 		msg, err = wire.AppendAny(wire.AppendDescriptor(msg, sections[i].(wire.Descriptor)), sections[i+1])
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	return msg
 }
@@ -34,12 +34,12 @@ func TestRequestsAreRead(t *testing.T) {
 		wire.DescriptorValue, "token",
 	)
 	got, err := parseRequest(msg)
-	must(t, err)
+	testkit.Must(t, err)
 	want := &request{
 		id: []byte{0x53, 7}, replyTo: "me", operation: "put-token", kind: "jwt", name: "sb://host/hub",
 		token: "t", body: "token", size: len(msg),
 	}
-	same(t, want, got, cmp.AllowUnexported(request{}))
+	testkit.Diff(t, want, got, cmp.AllowUnexported(request{}))
 }
 
 func TestRequestsWithLittleInThem(t *testing.T) {
@@ -74,7 +74,7 @@ func TestRepliesRepeatTheIDInItsType(t *testing.T) {
 	for _, id := range []any{"text", uint64(7), uint64(70000), wire.UUID{1, 2, 3}, []byte{4, 5}} {
 		for _, properties := range [][]any{{id, nil, nil, nil, nil, "ignored"}, {nil, nil, nil, nil, nil, id}} {
 			q, err := parseRequest(encode(t, wire.DescriptorProperties, properties))
-			must(t, err)
+			testkit.Must(t, err)
 			a := reply{status: 202, description: "Accepted"}
 			if got := decodeReply(t, a.append(nil, q.id)).properties[propertyCorrelationID]; !cmp.Equal(got, id) {
 				t.Errorf("%T %v came back as %T %v", id, id, got, got)
@@ -93,13 +93,13 @@ type decoded struct {
 func decodeReply(t testing.TB, msg []byte) decoded {
 	t.Helper()
 	m, err := wire.Sections(msg)
-	must(t, err)
+	testkit.Must(t, err)
 	value := func(section []byte) any {
 		r := wire.NewReader(section)
 		_, err := r.ReadDescriptor()
-		must(t, err)
+		testkit.Must(t, err)
 		v, err := r.ReadAny()
-		must(t, err)
+		testkit.Must(t, err)
 		return v
 	}
 	d := decoded{properties: value(m.Properties).([]any), status: map[string]any{}, body: value(m.Body)}

@@ -19,7 +19,7 @@ const revoked = "RevokedToken: "
 func (y *yard) renew(name string) {
 	y.t.Helper()
 	time.Sleep(time.Millisecond) // by which the two are told apart
-	must(y.t, y.broker.DeleteHub(y.t.Context(), name))
+	testkit.Must(y.t, y.broker.DeleteHub(y.t.Context(), name))
 	y.hub(name, 1)
 }
 
@@ -62,7 +62,7 @@ func TestLinksEndWhenTheirPolicyDoes(t *testing.T) {
 				check := func(what string, ended bool, c *goamqp.Conn, sender *goamqp.Sender, receiver *goamqp.Receiver) {
 					t.Helper()
 					if !ended {
-						must(t, sender.Send(t.Context(), text(what), nil))
+						testkit.Must(t, sender.Send(t.Context(), text(what), nil))
 						for texts(receive(t, receiver, 1)) != what {
 						}
 						return
@@ -77,7 +77,7 @@ func TestLinksEndWhenTheirPolicyDoes(t *testing.T) {
 				s2, r2 := open(token)
 				s3, r3 := open(second)
 				began := time.Now()
-				must(t, tt.change(y))
+				testkit.Must(t, tt.change(y))
 				synctest.Wait()
 				check("the key", tt.primary, plain, s1, r1)
 				check("the token", tt.primary, token, s2, r2)
@@ -96,11 +96,11 @@ func TestATokenAfterARevokedOne(t *testing.T) {
 		conn := y.dial(nil)
 		authorizeAs(t, conn, "ours", "sb://localhost/orders", time.Hour)
 		sender := newSender(t, newSession(t, conn), "orders", nil)
-		must(t, y.policies.Delete(t.Context(), "", "ours"))
+		testkit.Must(t, y.policies.Delete(t.Context(), "", "ours"))
 		synctest.Wait()
 		wantError(t, sender.Send(t.Context(), text("x"), nil), condUnauthorized, revoked)
 		authorizeAs(t, conn, auth.RootPolicy, "sb://localhost/orders", time.Hour)
-		must(t, newSender(t, newSession(t, conn), "orders", nil).Send(t.Context(), text("x"), nil))
+		testkit.Must(t, newSender(t, newSession(t, conn), "orders", nil).Send(t.Context(), text("x"), nil))
 	})
 }
 
@@ -128,7 +128,7 @@ func TestASenderDoesNotMoveToANewHub(t *testing.T) {
 					t.Errorf("the new hub has %q", stored)
 				}
 				again := newSender(t, s, "orders/Partitions/0", nil)
-				must(t, again.Send(t.Context(), text("y"), nil))
+				testkit.Must(t, again.Send(t.Context(), text("y"), nil))
 			})
 		})
 	}
@@ -152,8 +152,8 @@ func TestRightsEndWithTheirHub(t *testing.T) {
 			for s, rpc := range management {
 				sender, err := s.NewSender(t.Context(), hub, nil)
 				if may {
-					must(t, err)
-					must(t, sender.Close(t.Context()))
+					testkit.Must(t, err)
+					testkit.Must(t, sender.Close(t.Context()))
 					continue
 				}
 				wantError(t, err, condUnauthorized, sendRefused+hub+"'.")
@@ -163,14 +163,14 @@ func TestRightsEndWithTheirHub(t *testing.T) {
 		}
 		check("a", true)
 		check("a/b", false)
-		must(t, y.broker.DeleteHub(t.Context(), "a"))
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "a"))
 		check("a/b", false)
 		time.Sleep(time.Millisecond)
 		y.hub("a", 1)
 		check("a", false)
 		check("a/b", false)
 		authorizeAs(t, conn, auth.RootPolicy, "sb://localhost/a", time.Hour)
-		must(t, newSender(t, put, "a", nil).Send(t.Context(), text("x"), nil))
+		testkit.Must(t, newSender(t, put, "a", nil).Send(t.Context(), text("x"), nil))
 	})
 }
 
@@ -217,9 +217,9 @@ func TestConnectionsWithoutATokenEnd(t *testing.T) {
 		}
 		testkit.Equal(t, y.metric("eventyard_amqp_abandoned_connections_total"), 2, "were counted")
 		time.Sleep(30 * time.Minute)
-		must(t, sender.Send(t.Context(), text("x"), nil))
-		must(t, newSender(t, logged, "orders", nil).Send(t.Context(), text("x"), nil))
-		must(t, y.policies.Delete(t.Context(), "", "ours"))
+		testkit.Must(t, sender.Send(t.Context(), text("x"), nil))
+		testkit.Must(t, newSender(t, logged, "orders", nil).Send(t.Context(), text("x"), nil))
+		testkit.Must(t, y.policies.Delete(t.Context(), "", "ours"))
 		time.Sleep(time.Minute + time.Millisecond) // not at the same moment as the end
 		if _, err := logged.NewSender(t.Context(), "orders", nil); err == nil || !strings.Contains(err.Error(), string(condConnectionForced)) {
 			t.Errorf("who lost his rights is told %v", err)

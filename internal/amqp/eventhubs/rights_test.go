@@ -65,8 +65,8 @@ func (e *endings) none(t *testing.T, path string) {
 // H9: a right reaches what is beneath its path, and no more than was granted.
 func TestRightsReachWhatIsBeneath(t *testing.T) {
 	var r rights
-	must(t, r.add(grant("orders", auth.Send, time.Hour)))
-	must(t, r.add(grant("orders/consumergroups/g", auth.Listen, time.Hour)))
+	testkit.Must(t, r.add(grant("orders", auth.Send, time.Hour)))
+	testkit.Must(t, r.add(grant("orders/consumergroups/g", auth.Listen, time.Hour)))
 	tests := []struct {
 		path string
 		need auth.Rights
@@ -94,9 +94,9 @@ func TestLinksEndWithTheirRights(t *testing.T) {
 		var r rights
 		defer r.stop()
 		e := newEndings()
-		must(t, r.add(grant("a", auth.Send, time.Minute)))
-		must(t, r.add(grant("b", auth.Send, 2*time.Minute)))
-		must(t, r.add(grant("c", auth.Send, 0)))
+		testkit.Must(t, r.add(grant("a", auth.Send, time.Minute)))
+		testkit.Must(t, r.add(grant("b", auth.Send, 2*time.Minute)))
+		testkit.Must(t, r.add(grant("c", auth.Send, 0)))
 		for _, path := range []string{"a", "b", "c", "a/partitions/0"} {
 			g := e.guard(path, auth.Send)
 			if !r.watch(g) {
@@ -107,7 +107,7 @@ func TestLinksEndWithTheirRights(t *testing.T) {
 			}
 		}
 		time.Sleep(90 * time.Second)
-		must(t, r.add(grant("b", auth.Send, 5*time.Minute)))
+		testkit.Must(t, r.add(grant("b", auth.Send, 5*time.Minute)))
 		time.Sleep(time.Hour)
 		e.want(t, "a", time.Minute+grace)
 		if why, ok := errors.AsType[*auth.ExpiredError](e.why["a"]); !ok || !why.At.Equal(e.began.Add(time.Minute)) {
@@ -128,10 +128,10 @@ func TestRenewalWithinTheGrace(t *testing.T) {
 		var r rights
 		defer r.stop()
 		e := newEndings()
-		must(t, r.add(grant("a", auth.Listen, time.Minute)))
+		testkit.Must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		r.watch(e.guard("a", auth.Listen))
 		time.Sleep(time.Minute + grace - time.Second)
-		must(t, r.add(grant("a", auth.Listen, time.Minute)))
+		testkit.Must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		e.none(t, "a")
@@ -143,14 +143,14 @@ func TestAShorterTokenTakesNothingAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r rights
 		defer r.stop()
-		must(t, r.add(grant("a", auth.Listen, time.Hour)))
-		must(t, r.add(grant("a", auth.Listen, time.Minute)))
+		testkit.Must(t, r.add(grant("a", auth.Listen, time.Hour)))
+		testkit.Must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(2 * time.Minute)
 		if !r.allow(auth.At("a"), auth.Listen) {
 			t.Error("the longer token is forgotten")
 		}
-		must(t, r.add(grant("a", auth.Listen, 0)))
-		must(t, r.add(grant("a", auth.Listen, time.Minute)))
+		testkit.Must(t, r.add(grant("a", auth.Listen, 0)))
+		testkit.Must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(2 * time.Hour)
 		if !r.allow(auth.At("a"), auth.Listen) {
 			t.Error("the endless grant is forgotten")
@@ -163,7 +163,7 @@ func TestALinkWithoutRightsIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r rights
 		defer r.stop()
-		must(t, r.add(grant("a", auth.Listen, time.Minute)))
+		testkit.Must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(time.Minute)
 		if r.watch(newEndings().guard("a", auth.Listen)) || len(r.guards) != 0 {
 			t.Error("it is watched")
@@ -207,10 +207,10 @@ func TestLinksEndWhenRevoked(t *testing.T) {
 		var r rights
 		defer r.stop()
 		v, e := &view{gone: map[string]bool{}}, newEndings()
-		must(t, r.add(v.grant("a", auth.Send, "one")))
-		must(t, r.add(v.grant("b", auth.Send, "one", "two")))
-		must(t, r.add(v.grant("c", auth.Send, "one")))
-		must(t, r.add(v.grant("c", auth.Send, "three")))
+		testkit.Must(t, r.add(v.grant("a", auth.Send, "one")))
+		testkit.Must(t, r.add(v.grant("b", auth.Send, "one", "two")))
+		testkit.Must(t, r.add(v.grant("c", auth.Send, "one")))
+		testkit.Must(t, r.add(v.grant("c", auth.Send, "three")))
 		for _, path := range []string{"a", "a/partitions/0", "b", "c"} {
 			if !r.watch(e.guard(path, auth.Send)) {
 				t.Errorf("%s is refused", path)
@@ -246,8 +246,8 @@ func TestRevokedLinksFallBackOnTokens(t *testing.T) {
 		var r rights
 		defer r.stop()
 		v, e := &view{gone: map[string]bool{}}, newEndings()
-		must(t, r.add(v.grant("a", auth.Send, "key")))
-		must(t, r.add(grant("a", auth.Send, time.Minute)))
+		testkit.Must(t, r.add(v.grant("a", auth.Send, "key")))
+		testkit.Must(t, r.add(grant("a", auth.Send, time.Minute)))
 		r.watch(e.guard("a", auth.Send))
 		v.revoke("key")
 		r.review()
@@ -265,7 +265,7 @@ func TestRevocationStorm(t *testing.T) {
 	for i := range 50 {
 		policy := fmt.Sprint("p", i)
 		all.Go(func() {
-			must(t, r.add(v.grant("a/"+policy, auth.Send, policy)))
+			testkit.Must(t, r.add(v.grant("a/"+policy, auth.Send, policy)))
 			g := &guard{entity: auth.At("a/" + policy), need: auth.Send, end: func(error) { open.Delete(policy) }}
 			open.Store(policy, true)
 			if !r.watch(g) {
@@ -345,14 +345,14 @@ func TestGrantsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r rights
 		for i := range maxGrants {
-			must(t, r.add(grant(fmt.Sprintf("hub/%d", i), auth.Send, time.Minute)))
+			testkit.Must(t, r.add(grant(fmt.Sprintf("hub/%d", i), auth.Send, time.Minute)))
 		}
 		if err := r.add(grant("one/more", auth.Send, time.Minute)); !errors.Is(err, errTooManyGrants) {
 			t.Errorf("one more grant is %v", err)
 		}
-		must(t, r.add(grant("hub/7", auth.Send, time.Hour))) // a renewal is no more
+		testkit.Must(t, r.add(grant("hub/7", auth.Send, time.Hour))) // a renewal is no more
 		time.Sleep(time.Minute + grace)
-		must(t, r.add(grant("one/more", auth.Send, time.Minute)))
+		testkit.Must(t, r.add(grant("one/more", auth.Send, time.Minute)))
 		if !r.allow(auth.At("hub/7"), auth.Send) || len(r.grants) != 2 {
 			t.Errorf("%d grants are left", len(r.grants))
 		}
@@ -376,8 +376,8 @@ func TestStopWaitsForTheSweep(t *testing.T) {
 			}
 			return g
 		}
-		must(t, r.add(v.grant("a", auth.Send, "p")))
-		must(t, r.add(v.grant("b", auth.Send, "q")))
+		testkit.Must(t, r.add(v.grant("a", auth.Send, "p")))
+		testkit.Must(t, r.add(v.grant("b", auth.Send, "q")))
 		watch("a")
 		late := watch("b")
 		r.mu.Lock()

@@ -1,7 +1,6 @@
 package eventhubs
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -27,7 +27,7 @@ func batchOf(t testing.TB, key any, messages ...*goamqp.Message) *goamqp.Message
 	}
 	for _, event := range messages {
 		data, err := event.MarshalBinary()
-		must(t, err)
+		testkit.Must(t, err)
 		m.Data = append(m.Data, data)
 	}
 	return m
@@ -40,10 +40,10 @@ func TestPublishing(t *testing.T) {
 
 	toPartition := newSender(t, s, "orders/Partitions/2", nil)
 	testkit.Equal(t, toPartition.MaxMessageSize(), 1<<20, "the largest message")
-	must(t, toPartition.Send(t.Context(), text("named"), nil))
+	testkit.Must(t, toPartition.Send(t.Context(), text("named"), nil))
 	withKey := text("named, with a key")
 	withKey.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: "device-2"}
-	must(t, toPartition.Send(t.Context(), withKey, nil))
+	testkit.Must(t, toPartition.Send(t.Context(), withKey, nil))
 	if diff := cmp.Diff([]string{"named", "named, with a key"}, y.stored("orders", "2")); diff != "" {
 		t.Errorf("partition 2:\n%s", diff)
 	}
@@ -52,8 +52,8 @@ func TestPublishing(t *testing.T) {
 	for _, key := range []string{"7", "FWfAT", "device-1", "日本語"} {
 		m := text("of " + key)
 		m.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: key}
-		must(t, toHub.Send(t.Context(), m, nil))
-		must(t, toHub.Send(t.Context(), batchOf(t, key, text("batch of "+key)), nil))
+		testkit.Must(t, toHub.Send(t.Context(), m, nil))
+		testkit.Must(t, toHub.Send(t.Context(), batchOf(t, key, text("batch of "+key)), nil))
 		at := strconv.Itoa(broker.PartitionForKey(key, 4))
 		got := strings.Join(y.stored("orders", at), "|")
 		if !strings.Contains(got, "of "+key+"|batch of "+key) {
@@ -66,7 +66,7 @@ func TestPublishing(t *testing.T) {
 		before[i] = len(y.stored("orders", strconv.Itoa(i)))
 	}
 	for i := range 8 {
-		must(t, toHub.Send(t.Context(), text(fmt.Sprint("any ", i)), nil))
+		testkit.Must(t, toHub.Send(t.Context(), text(fmt.Sprint("any ", i)), nil))
 	}
 	for i := range before {
 		if got := len(y.stored("orders", strconv.Itoa(i))) - before[i]; got != 2 {
@@ -83,7 +83,7 @@ func TestPublishingABatch(t *testing.T) {
 	for i := range events {
 		events[i] = text(strconv.Itoa(i))
 	}
-	must(t, sender.Send(t.Context(), batchOf(t, nil, events...), nil))
+	testkit.Must(t, sender.Send(t.Context(), batchOf(t, nil, events...), nil))
 	for i := range 4 {
 		if got := y.stored("orders", strconv.Itoa(i)); i == 0 && len(got) != 100 || i > 0 && len(got) > 0 {
 			t.Errorf("partition %d has %d events", i, len(got))
@@ -91,7 +91,7 @@ func TestPublishingABatch(t *testing.T) {
 	}
 
 	// Nothing in it: taken, and nothing stored.
-	must(t, sender.Send(t.Context(), batchOf(t, "key"), nil))
+	testkit.Must(t, sender.Send(t.Context(), batchOf(t, "key"), nil))
 
 	// One that is no message spoils all of it.
 	spoilt := batchOf(t, nil, text("good"))
@@ -109,7 +109,7 @@ func TestPublishingABatch(t *testing.T) {
 	// The events' own key, where all have the same, is as good as the envelope's.
 	own := text("own key")
 	own.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: "device-2"}
-	must(t, sender.Send(t.Context(), batchOf(t, nil, own, own), nil))
+	testkit.Must(t, sender.Send(t.Context(), batchOf(t, nil, own, own), nil))
 	at := strconv.Itoa(broker.PartitionForKey("device-2", 4))
 	if got := y.stored("orders", at); len(got) < 2 || got[len(got)-1] != "own key" {
 		t.Errorf("partition %s has %v", at, got)
@@ -138,7 +138,7 @@ func TestPublishingTooMuch(t *testing.T) {
 	if d := c.disposition(); d.State.Outcome != wire.OutcomeAccepted || !d.Settled {
 		t.Errorf("the disposition is %+v", d)
 	}
-	same(t, []string{"small"}, y.stored("orders", "0"))
+	testkit.Diff(t, []string{"small"}, y.stored("orders", "0"))
 }
 
 func TestKeysThatCannotBe(t *testing.T) {
@@ -146,16 +146,16 @@ func TestKeysThatCannotBe(t *testing.T) {
 	sender := newSender(t, y.session(), "orders", nil)
 	wantError(t, sender.Send(t.Context(), batchOf(t, strings.Repeat("k", 129), text("x")), nil), condArgument, "")
 	// One that is no text is no key.
-	must(t, sender.Send(t.Context(), batchOf(t, int32(5), text("x")), nil))
-	same(t, []string{"x"}, y.stored("orders", "0"))
+	testkit.Must(t, sender.Send(t.Context(), batchOf(t, int32(5), text("x")), nil))
+	testkit.Diff(t, []string{"x"}, y.stored("orders", "0"))
 }
 
 // Messages that were sent settled are stored, and nothing is said of them.
 func TestPublishingSettled(t *testing.T) {
 	y := newOrders(t, 1)
 	sender := newSender(t, y.session(), "orders", &goamqp.SenderOptions{SettlementMode: goamqp.SenderSettleModeSettled.Ptr()})
-	must(t, sender.Send(t.Context(), text("a"), nil))
-	must(t, sender.Send(t.Context(), text("b"), nil))
+	testkit.Must(t, sender.Send(t.Context(), text("a"), nil))
+	testkit.Must(t, sender.Send(t.Context(), text("b"), nil))
 	r := newReceiver(t, y.session(), "orders/ConsumerGroups/$Default/Partitions/0", listening{})
 	testkit.Equal(t, texts(receive(t, r, 2)), "a b", "stored")
 }
@@ -195,7 +195,7 @@ func TestPublishingManyAtOnce(t *testing.T) {
 			next[i]++
 		}
 	}
-	same(t, []int{300, 300, 300, 300}, next)
+	testkit.Diff(t, []int{300, 300, 300, 300}, next)
 }
 
 func TestSendersThatAreRefused(t *testing.T) {
@@ -220,7 +220,7 @@ func TestSendersThatAreRefused(t *testing.T) {
 		_, err := s.NewSender(t.Context(), tt.address, nil)
 		wantError(t, err, tt.condition, tt.text)
 	}
-	must(t, newSender(t, s, "orders/Publishers/me", nil).Send(t.Context(), text("x"), nil))
+	testkit.Must(t, newSender(t, s, "orders/Publishers/me", nil).Send(t.Context(), text("x"), nil))
 }
 
 // A hub that is deleted takes its links with it, in both directions.
@@ -229,9 +229,9 @@ func TestADeletedHubEndsItsLinks(t *testing.T) {
 	s := y.session()
 	sender := newSender(t, s, "orders", nil)
 	receiver := newReceiver(t, s, "orders/ConsumerGroups/$Default/Partitions/0", listening{})
-	must(t, sender.Send(t.Context(), text("x"), nil))
+	testkit.Must(t, sender.Send(t.Context(), text("x"), nil))
 	receive(t, receiver, 1)
-	must(t, y.broker.DeleteHub(t.Context(), "orders"))
+	testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 
 	const gone = "The messaging entity 'sb://localhost/orders' could not be found."
 	_, err := receiver.Receive(t.Context(), nil)
@@ -241,47 +241,24 @@ func TestADeletedHubEndsItsLinks(t *testing.T) {
 	wantError(t, err, condNotFound, gone)
 }
 
-// stuck is an engine whose appends wait until they are let go.
+// stuck is an engine whose appends, once submitted, wait until they are let go.
 type stuck struct {
-	eventlog.Engine
 	submitted chan struct{}
 	release   chan error
 }
 
-type stuckPartition struct {
-	eventlog.Partition
-	engine *stuck
-}
-
-type stuckReceipt struct {
-	eventlog.Receipt
-	engine *stuck
-}
-
-func (e *stuck) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := e.Engine.Partition(id, r)
-	return stuckPartition{p, e}, err
-}
-
-func (p stuckPartition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	r, err := p.Partition.Submit(ctx, b)
-	p.engine.submitted <- struct{}{}
-	return stuckReceipt{r, p.engine}, err
-}
-
-func (r stuckReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
-	failed := <-r.engine.release
-	stored, err := r.Receipt.Wait(ctx)
-	if failed != nil {
-		return eventlog.Appended{}, failed
-	}
-	return stored, err
-}
-
 func stuckYard(t *testing.T) (*yard, *stuck) {
 	e := &stuck{submitted: make(chan struct{}, 1000), release: make(chan error)}
-	y := newYard(t, func(s *setup) {
-		s.engine = func(inner eventlog.Engine) eventlog.Engine { e.Engine = inner; return e }
+	y := newOrders(t, 1)
+	y.storage.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind != logtest.OpWait {
+			return nil
+		}
+		e.submitted <- struct{}{}
+		if err := <-e.release; err != nil {
+			return logtest.Unheard(err)
+		}
+		return nil
 	})
 	t.Cleanup(func() { close(e.release) })
 	return y, e
@@ -290,13 +267,12 @@ func stuckYard(t *testing.T) (*yard, *stuck) {
 // Nothing is accepted before it is stored, and what cannot be stored is told as such.
 func TestNothingIsAcceptedEarly(t *testing.T) {
 	y, engine := stuckYard(t)
-	y.hub("orders", 1)
 	sender := newSender(t, y.session(), "orders/Partitions/0", nil)
 	first, err := sender.SendWithReceipt(t.Context(), text("a"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	<-engine.submitted
 	second, err := sender.SendWithReceipt(t.Context(), text("b"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	<-engine.submitted // the first is not stored, and the second is under way all the same
 	select {
 	case engine.release <- eventlog.ErrUncertain:
@@ -306,7 +282,7 @@ func TestNothingIsAcceptedEarly(t *testing.T) {
 	reported := 0
 	for _, receipt := range []goamqp.SendReceipt{first, second} {
 		state, err := receipt.Wait(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		if rejected, ok := state.(*goamqp.StateRejected); ok {
 			reported++
 			wantError(t, rejected.Error, condTimeout, "The outcome is unknown: ")
@@ -319,19 +295,18 @@ func TestNothingIsAcceptedEarly(t *testing.T) {
 // for it.
 func TestWhatWasSubmittedIsStored(t *testing.T) {
 	y, engine := stuckYard(t)
-	y.hub("orders", 1)
 	conn := y.dial(&goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain("RootManageSharedAccessKey", keyOf("RootManageSharedAccessKey"))})
 	sender := newSender(t, newSession(t, conn), "orders", nil)
 	_, err := sender.SendWithReceipt(t.Context(), text("a"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	<-engine.submitted
-	must(t, conn.Close())
+	testkit.Must(t, conn.Close())
 	engine.release <- nil
 	c, err := y.broker.Cursor(t.Context(), "orders", broker.DefaultGroup, "0", eventlog.Earliest())
-	must(t, err)
+	testkit.Must(t, err)
 	defer c.Close()
 	run, err := c.Next(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.Equal(t, bodyOf(t, run.Events[0].Message), "a", "stored")
 }
 
@@ -339,7 +314,6 @@ func TestWhatWasSubmittedIsStored(t *testing.T) {
 // read while there are too many.
 func TestTheBytesUnderWayAreBounded(t *testing.T) {
 	y, engine := stuckYard(t)
-	y.hub("orders", 1)
 	sender := newSender(t, y.session(), "orders", nil)
 	body := text(strings.Repeat("x", 1000_000))
 	var receipts sync.WaitGroup

@@ -19,14 +19,14 @@ func TestWhatFitsTheLinkFitsTheLog(t *testing.T) {
 	sender := newSender(t, y.session(), "orders", nil)
 	one := text("x")
 	encoded, err := one.MarshalBinary()
-	must(t, err)
+	testkit.Must(t, err)
 	fit := int(sender.MaxMessageSize()-100) / (len(encoded) + 5)
 	batch := batchOf(t, nil, slices.Repeat([]*goamqp.Message{one}, fit)...)
-	must(t, sender.Send(t.Context(), batch, nil))
+	testkit.Must(t, sender.Send(t.Context(), batch, nil))
 
 	batch.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: strings.Repeat("k", 64)}
 	wantError(t, sender.Send(t.Context(), batch, nil), condMessageSize, "Publish to orders/0: batch is too large: ")
 
-	must(t, sender.Send(t.Context(), text("x"), nil))
+	testkit.Must(t, sender.Send(t.Context(), text("x"), nil))
 	testkit.Equal(t, len(y.stored("orders", "0")), fit+1, "events are stored")
 }

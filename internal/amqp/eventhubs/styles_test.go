@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // style is how one of the five clients speaks: what of it the others do differently.
@@ -215,7 +216,7 @@ func (s style) consume(t *testing.T, c *raw) {
 	c.credit(3, s.first, 0, 300)
 	for _, want := range []string{"b", "c"} {
 		m, err := wire.Sections(c.receive())
-		must(t, err)
+		testkit.Must(t, err)
 		r := wire.NewReader(m.Body)
 		if body, err := r.ReadData(); err != nil || string(body) != want {
 			t.Errorf("it reads %q, %v, want %q", body, err, want)

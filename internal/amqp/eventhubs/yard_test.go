@@ -37,7 +37,7 @@ func (c *yardCalls) start(operation, hub string, body any) string {
 	if !ok {
 		var err error
 		data, err = json.Marshal(body)
-		must(c.t, err)
+		testkit.Must(c.t, err)
 	}
 	m := &goamqp.Message{Data: [][]byte{data}, ApplicationProperties: map[string]any{"operation": operation, "name": hub}}
 	return c.startMessage(m)
@@ -49,7 +49,7 @@ func (c *yardCalls) startMessage(m *goamqp.Message) string {
 	id := fmt.Sprintf("%s/%d", c.replyTo, c.last)
 	m.Properties = &goamqp.MessageProperties{MessageID: id, ReplyTo: &c.replyTo}
 	_, err := c.sender.SendWithReceipt(c.t.Context(), m, nil)
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	return id
 }
 
@@ -58,7 +58,7 @@ func (c *yardCalls) reply(id string) *goamqp.Message {
 	c.t.Helper()
 	for c.replies[id] == nil {
 		m, err := c.receiver.Receive(c.t.Context(), nil)
-		must(c.t, err)
+		testkit.Must(c.t, err)
 		c.replies[m.Properties.CorrelationID.(string)] = m
 	}
 	return c.replies[id]
@@ -82,7 +82,7 @@ func good[R any](t testing.TB, m *goamqp.Message) R {
 	t.Helper()
 	wantStatus(t, m, groupwire.StatusOK, "OK")
 	r, err := groupwire.DecodeReply[R](m.GetData())
-	must(t, err)
+	testkit.Must(t, err)
 	return r
 }
 
@@ -129,7 +129,7 @@ func TestYardKeepsWhatProcessorsShare(t *testing.T) {
 
 	// It is what the yard itself knows.
 	there, err := y.groups.Leases(t.Context(), processor.Group{Hub: "orders", Group: "$Default"})
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.Equal(t, len(there), 2, "the yard knows %+v", there)
 }
 
@@ -228,7 +228,7 @@ func TestYardEntriesComeInPages(t *testing.T) {
 	const entries = 100
 	for i := range entries {
 		_, err := y.groups.Put(t.Context(), g, processor.Entry{Key: fmt.Sprintf("big/%02d", i), Value: make([]byte, groupwire.MaxValueBytes)})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	c := newYardCalls(t, y.session())
 	q := groupwire.EntriesRequest{About: inDefault, Prefix: "big/"}
@@ -354,7 +354,7 @@ func TestYardRequestsEndWithTheirLink(t *testing.T) {
 		}
 		id := other.start(groupwire.OpLeases, "orders", groupwire.LeasesRequest{About: inDefault})
 		synctest.Wait()
-		must(t, c.sender.Close(t.Context()))
+		testkit.Must(t, c.sender.Close(t.Context()))
 		synctest.Wait()
 		testkit.Equal(t, h.holding.Load(), 1, "are under way")
 		close(h.held)
@@ -370,11 +370,11 @@ func TestYardRepliesThatNobodyTakes(t *testing.T) {
 		g := processor.Group{Hub: "orders", Group: "$Default"}
 		for i := range 20 {
 			_, err := y.groups.Put(t.Context(), g, processor.Entry{Key: fmt.Sprintf("big/%02d", i), Value: make([]byte, groupwire.MaxValueBytes)})
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		s := y.session()
 		receiver, err := s.NewReceiver(t.Context(), groupwire.Node, &goamqp.ReceiverOptions{Credit: -1, TargetAddress: "slow"})
-		must(t, err)
+		testkit.Must(t, err)
 		slow := &yardCalls{rpc: &rpc{t: t, sender: newSender(t, s, groupwire.Node, nil), receiver: receiver, replyTo: "slow"}, replies: map[string]*goamqp.Message{}}
 		var turnedAway *goamqp.Error
 		sent := 0
@@ -394,7 +394,7 @@ func TestYardRepliesThatNobodyTakes(t *testing.T) {
 		other := newYardCalls(t, s)
 		wantStatus(t, other.call(groupwire.OpLeases, "orders", groupwire.LeasesRequest{About: inDefault}), groupwire.StatusOK, "OK")
 		// What there was room for is there when it is wanted, and then it goes on.
-		must(t, receiver.IssueCredit(uint32(sent+10)))
+		testkit.Must(t, receiver.IssueCredit(uint32(sent+10)))
 		kept := 0
 		for i := range sent - 1 {
 			r := slow.reply(fmt.Sprint(i))
@@ -419,7 +419,7 @@ func FuzzParseCall(f *testing.F) {
 		{Value: "x"}, {Data: [][]byte{{}, {}}},
 	} {
 		raw, err := m.MarshalBinary()
-		must(f, err)
+		testkit.Must(f, err)
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -465,10 +465,10 @@ func TestYardNotifiesAllOfALargeGroup(t *testing.T) {
 		return err
 	})
 	for i := 1; i < partitions; i++ {
-		must(t, claim(fmt.Sprint(i), owner))
+		testkit.Must(t, claim(fmt.Sprint(i), owner))
 		if i > 1 {
 			_, err := y.groups.Force(t.Context(), g, processor.Checkpoint{Partition: fmt.Sprint(i), Offset: offset, HubID: hubID})
-			must(t, err)
+			testkit.Must(t, err)
 		}
 	}
 	leases := good[groupwire.LeasesReply](t, c.call(groupwire.OpLeases, "wide", groupwire.LeasesRequest{About: inDefault})).Leases

@@ -109,7 +109,7 @@ func TestRevokedWhileWaiting(t *testing.T) {
 		c := newYardCalls(t, newSession(t, conn))
 		poll := c.watch("orders", c.first("orders"))
 		stays := c.watch("other", c.first("other"))
-		must(t, y.policies.Delete(t.Context(), "orders", "listens"))
+		testkit.Must(t, y.policies.Delete(t.Context(), "orders", "listens"))
 		wantStatus(t, c.reply(poll), groupwire.StatusUnauthorized, textRevoked)
 		wantStatus(t, c.call(groupwire.OpLeases, "orders", groupwire.LeasesRequest{About: inDefault}), groupwire.StatusUnauthorized, "Unauthorized access.")
 		wantStatus(t, c.reply(stays), groupwire.StatusOK, "OK")
@@ -127,7 +127,7 @@ func TestGroupDeletedWhileWaiting(t *testing.T) {
 		first := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about}))
 		poll := c.start(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: first.Token})
 		synctest.Wait()
-		must(t, y.broker.DeleteGroup(t.Context(), "orders", "billing"))
+		testkit.Must(t, y.broker.DeleteGroup(t.Context(), "orders", "billing"))
 		for r := c.reply(poll); ; { // told of the change, or of the end
 			if r.ApplicationProperties["status-code"] == int32(groupwire.StatusNotFound) {
 				break
@@ -180,7 +180,7 @@ func TestConnectionEndsWhileWaiting(t *testing.T) {
 		c := newYardCalls(t, newSession(t, conn))
 		c.watch("orders", c.first("orders"))
 		synctest.Wait()
-		must(t, conn.Close())
+		testkit.Must(t, conn.Close())
 		synctest.Wait()
 		testkit.Equal(t, h.watching.Load(), 0, "watch on")
 	})
@@ -195,9 +195,9 @@ func TestGroupMadeAnewWhileWaiting(t *testing.T) {
 		c := newYardCalls(t, y.session())
 		about := groupwire.About{Group: "billing"}
 		first := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about}))
-		must(t, y.broker.DeleteGroup(t.Context(), "orders", "billing"))
+		testkit.Must(t, y.broker.DeleteGroup(t.Context(), "orders", "billing"))
 		_, err := y.broker.CreateGroup(t.Context(), "orders", "billing")
-		must(t, err)
+		testkit.Must(t, err)
 		good[groupwire.EntryReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "k"}}))
 		reported := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: first.Token}))
 		if !reported.Changed {
