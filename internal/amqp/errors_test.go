@@ -60,9 +60,7 @@ func TestRowsNameTheirErrors(t *testing.T) {
 		if f.err == nil {
 			continue
 		}
-		if other := seen[f.err]; other != "" {
-			t.Errorf("%s and %s are one error", f.name, other)
-		}
+		testkit.Equal(t, seen[f.err], "", "%s and", f.name)
 		seen[f.err] = f.name
 		got, ok := judge(fmt.Errorf("doing: %w", f.err))
 		if !ok || got.name != f.name {

@@ -46,9 +46,7 @@ func TestHandleIsUsedAnewBeforeTheOwedDetach(t *testing.T) { // H8
 			}
 			p.transfer(0, message(3, 1), []byte("for the new one"))
 			expect[wire.Disposition](p)
-			if d := <-got; d != "new: for the new one" {
-				t.Errorf("got %q", d)
-			}
+			testkit.Equal(t, <-got, "new: for the new one")
 			// Its own detach is answered, and the handle is free again.
 			p.send(0, &wire.Detach{Handle: 3, Closed: true})
 			p.expectDetach(3, "")

@@ -133,9 +133,7 @@ func TestSettledDeliveries(t *testing.T) {
 	m.Settled = wire.Some(true)
 	p.transfer(0, m, []byte("x"))
 	d := receive(t, got, "delivery")
-	if !d.Settled {
-		t.Error("not told that it is settled")
-	}
+	testkit.Equal(t, d.Settled, true, "not told that it is settled")
 	d.Reject(&Error{Condition: ConditionInternalError})
 	// No disposition, but the credit is topped up.
 	if fl := expect[wire.Flow](p); fl.LinkCredit.Value != 2 {
@@ -207,9 +205,7 @@ func TestRangesOfAcceptances(t *testing.T) {
 		{0, 2, wire.OutcomeAccepted}, {4, 5, wire.OutcomeAccepted}, {7, 7, wire.OutcomeAccepted}, {3, 3, wire.OutcomeAccepted},
 		{6, 6, wire.OutcomeRejected},
 	} {
-		if !seen[want] {
-			t.Errorf("%+v is missing from %v", want, seen)
-		}
+		testkit.Equal(t, seen[want], true, "%+v is missing from %v", want, seen)
 	}
 }
 
@@ -346,9 +342,7 @@ func TestTheServersOwnLimit(t *testing.T) {
 	h, _ := holding(0, 2)
 	p := serve(t, h, func(c *Config) { c.MaxMessageBytes = 20 }).raw()
 	a, _ := p.attachSender()
-	if a.MaxMessageSize.Set {
-		t.Errorf("it was told: %v", a.MaxMessageSize)
-	}
+	testkit.Equal(t, a.MaxMessageSize.Set, false, "it was told: %v", a.MaxMessageSize)
 	p.transfer(0, message(0, 0), make([]byte, 21))
 	if d := expect[wire.Disposition](p); d.State.Outcome != wire.OutcomeRejected {
 		t.Fatalf("got %+v", d)
@@ -442,8 +436,6 @@ func TestPayloadIsNotCopied(t *testing.T) {
 	p.attachSender()
 	for _, size := range []int{1, 1000, 60_000} {
 		p.transfer(0, message(0, 0), make([]byte, size))
-		if !receive(t, same, "delivery") {
-			t.Errorf("a payload of %d bytes was copied", size)
-		}
+		testkit.Equal(t, receive(t, same, "delivery"), true, "a payload of %d bytes was copied", size)
 	}
 }

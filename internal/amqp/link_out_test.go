@@ -115,18 +115,14 @@ func TestOnlySourcesSend(t *testing.T) {
 	h := accept(&sink{}, nil)
 	plain := h.attach
 	h.attach = func(l *Link) (Terminus, error) {
-		if _, err := l.Send(t.Context(), 1, numbered); !errors.Is(err, errNotSource) {
-			t.Errorf("before the answer: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(l.Send(t.Context(), 1, numbered)), errNotSource, "before the answer")
 		links <- l
 		return plain(l)
 	}
 	p := serve(t, h).raw()
 	p.attachSender()
 	l := <-links
-	if _, err := l.Send(t.Context(), 1, numbered); !errors.Is(err, errNotSource) {
-		t.Errorf("on a sink's link: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(l.Send(t.Context(), 1, numbered)), errNotSource, "on a sink's link")
 	testkit.ErrorIs(t, l.WaitCredit(t.Context()), errNotSource, "on a sink's link")
 	l.Drained() // means nothing
 }

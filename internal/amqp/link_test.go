@@ -84,9 +84,7 @@ func TestAnswersToAttach(t *testing.T) { // H8
 			if got.Name != "n" || got.Handle != 3 || got.Role == a.Role || !cmp.Equal(got.Source, a.Source) || !cmp.Equal(got.Target, a.Target) {
 				t.Errorf("got %+v", got)
 			}
-			if !tt.check(got) {
-				t.Errorf("got %+v", got)
-			}
+			testkit.Equal(t, tt.check(got), true, "got %+v", got)
 		})
 	}
 }
@@ -136,9 +134,7 @@ func TestRefusals(t *testing.T) { // H8
 			p.send(0, tt.attach)
 			got := expect[wire.Attach](p)
 			want := &wire.Attach{Name: tt.attach.Name, Handle: 7, Role: !tt.attach.Role}
-			if !cmp.Equal(got, want) {
-				t.Errorf("got %s", cmp.Diff(want, got))
-			}
+			testkit.Equal(t, cmp.Equal(got, want), true, "got %s", cmp.Diff(want, got))
 			p.expectDetach(7, tt.want)
 			// What the peer has sent meanwhile is ignored, and counts in the window.
 			p.transfer(0, message(7, 0), []byte("ahead"))
@@ -260,9 +256,7 @@ func TestClosedBeforeTheAnswer(t *testing.T) {
 				}
 				p.send(0, end.send)
 				end.answer(p)
-				if n := in.closed.Load() + out.closed.Load(); n != 1 {
-					t.Errorf("closed %d times", n)
-				}
+				testkit.Equal(t, in.closed.Load()+out.closed.Load(), 1, "closed")
 			})
 		}
 	}
@@ -303,9 +297,7 @@ func TestDetachByUs(t *testing.T) {
 	p.expectDetach(0, ConditionDetachForced)
 	receiving.Detach(nil)
 	p.expectDetach(1, "")
-	if _, err := receiving.Send(t.Context(), 1, nil); !errors.Is(err, ErrLinkEnded) {
-		t.Errorf("Send: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(receiving.Send(t.Context(), 1, nil)), ErrLinkEnded, "Send")
 	testkit.ErrorIs(t, receiving.WaitCredit(t.Context()), ErrLinkEnded, "WaitCredit")
 	// Until the peer's detach comes its frames are ignored; there is no second answer.
 	p.transfer(0, message(0, 0), []byte("under way"))

@@ -140,9 +140,7 @@ func TestHeartbeats(t *testing.T) { // H8
 				if beat := <-p.frames; beat.body != nil || beat.size != 8 {
 					t.Fatalf("got %v", beat)
 				}
-				if took := time.Since(last); took != want {
-					t.Fatalf("a peer that bears %d ms heard of us after %v, want %v", says, took, want)
-				}
+				testkit.MustEqual(t, time.Since(last), want, "a peer that bears %d ms heard of us after", says)
 			}
 			// What is sent for another reason counts.
 			time.Sleep(want / 2)

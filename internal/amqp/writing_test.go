@@ -111,9 +111,7 @@ func TestWriteTimeoutInOtherWords(t *testing.T) {
 		})
 		p := quietPeer(t, client)
 		p.write(wire.ProtocolAMQP[:])
-		if _, err := io.ReadFull(client, make([]byte, 8)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(io.ReadFull(client, make([]byte, 8))))
 		p.send(0, &wire.Open{ContainerID: "test", IdleTimeout: wire.Some(uint32(1000))})
 		synctest.Wait()
 		for range 700 { // alive, but it takes nothing

@@ -36,6 +36,9 @@ func Check(t T, err error, what ...any) {
 	}
 }
 
+// Err is the error of a call whose value a test does not need.
+func Err[V any](_ V, err error) error { return err }
+
 // Quiet is a log that nobody reads.
 func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 

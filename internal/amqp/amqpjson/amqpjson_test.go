@@ -115,9 +115,7 @@ func TestValuesAreWrittenWithoutAllocation(t *testing.T) {
 	var buf []byte
 	v := any(everything())
 	for _, style := range []Style{Exact, Plain} {
-		if n := testing.AllocsPerRun(100, func() { buf = AppendValue(buf[:0], v, style) }); n != 0 {
-			t.Errorf("style %d: %v allocations", style, n)
-		}
+		testkit.Equal(t, testing.AllocsPerRun(100, func() { buf = AppendValue(buf[:0], v, style) }), 0, "style %d", style)
 	}
 }
 

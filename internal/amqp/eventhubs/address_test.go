@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func hubAt(hub, group, partition string) address {
@@ -57,9 +58,7 @@ func TestAddressesInEveryForm(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, parseAddress(tt.text), cmp.AllowUnexported(address{})); diff != "" {
-				t.Errorf("%q:\n%s", tt.text, diff)
-			}
+			testkit.Diff(t, tt.want, parseAddress(tt.text), cmp.AllowUnexported(address{}))
 		})
 	}
 }
@@ -84,9 +83,7 @@ func TestAudiences(t *testing.T) {
 		{"", address{}},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, parseAudience(tt.text), cmp.AllowUnexported(address{})); diff != "" {
-			t.Errorf("%q:\n%s", tt.text, diff)
-		}
+		testkit.Diff(t, tt.want, parseAudience(tt.text), cmp.AllowUnexported(address{}))
 	}
 }
 
@@ -112,9 +109,7 @@ func TestScopes(t *testing.T) {
 		"a/ConsumerGroups/b/ConsumerGroups/c":        auth.At("a/consumergroups/b", "consumergroups", "c"),
 		"amqps://host/a%2FPartitions/x/$management/": auth.At("a/partitions/x", "$management"),
 	} {
-		if got := parseAddress(text).scope(); got != want {
-			t.Errorf("%q is judged as %+v, want %+v", text, got, want)
-		}
+		testkit.Equal(t, parseAddress(text).scope(), want, "%q is judged as", text)
 	}
 }
 

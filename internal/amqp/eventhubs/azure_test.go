@@ -119,9 +119,7 @@ func TestAzurePublishAndConsume(t *testing.T) {
 		sendBatch(t, p, &azeventhubs.EventDataBatchOptions{PartitionID: ptr("3")}, events...)
 	}
 	for i, e := range receiveAll(t, y.partition(c, "3", fromTheStart), many) {
-		if string(e.Body) != strconv.Itoa(i) {
-			t.Fatalf("event %s came where %d was expected", e.Body, i)
-		}
+		testkit.MustEqual(t, string(e.Body), strconv.Itoa(i), "event %s came where %d was expected", e.Body, i)
 	}
 }
 

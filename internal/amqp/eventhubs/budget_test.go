@@ -34,9 +34,7 @@ func TestTheBudgetMakesTheReaderWait(t *testing.T) {
 		synctest.Wait()
 		gone := errors.New("gone")
 		cancel(gone)
-		if err := <-taken; !errors.Is(err, gone) {
-			t.Errorf("after the connection's end take says %v", err)
-		}
+		testkit.ErrorIs(t, <-taken, gone, "after the connection's end take says")
 	})
 }
 
@@ -44,13 +42,9 @@ func TestTheBudgetMakesTheReaderWait(t *testing.T) {
 func TestWhatIsLargerThanTheBudgetGoesAlone(t *testing.T) {
 	b := newBudget()
 	testkit.Must(t, b.take(t.Context(), 2*maxUnderWay))
-	if b.tryTake(1) {
-		t.Error("something went beside it")
-	}
+	testkit.Equal(t, b.tryTake(1), false, "something went beside it")
 	b.give(2 * maxUnderWay)
-	if !b.tryTake(1) {
-		t.Error("nothing goes after it")
-	}
+	testkit.Equal(t, b.tryTake(1), true, "nothing goes after it")
 }
 
 // Empty messages are not for nothing: each has a goroutine and a place in the log's queue.

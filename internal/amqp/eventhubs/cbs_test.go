@@ -61,9 +61,7 @@ func wantStatus(t testing.TB, m *goamqp.Message, code int32, text string) {
 		t.Errorf("the status is %v", p)
 	}
 	description, _ := p["status-description"].(string)
-	if !strings.HasPrefix(description, text) {
-		t.Errorf("the description is\n%s\nwant\n%s", description, text)
-	}
+	testkit.Equal(t, strings.HasPrefix(description, text), true, "the description is\n%s\nwant\n%s", description, text)
 	if _, reported := p["error-condition"]; reported && code < 400 || code >= 400 && !trackingEnd.MatchString(description) {
 		t.Errorf("the status is %v", p)
 	}
@@ -145,9 +143,7 @@ func TestOnePairOfLinksToTheClaims(t *testing.T) {
 	newRPC(t, s, "$cbs")
 	_, err := other.NewSender(t.Context(), "$cbs", nil)
 	wantError(t, err, condNotAllowed, "A link to connection '")
-	if !strings.Contains(err.Error(), "' $cbs node has already been opened.") {
-		t.Errorf("the error is %v", err)
-	}
+	testkit.Equal(t, strings.Contains(err.Error(), "' $cbs node has already been opened."), true, "the error is %v", err)
 	_, err = other.NewReceiver(t.Context(), "$cbs", nil)
 	wantError(t, err, condNotAllowed, "A link to connection '")
 	newRPC(t, y.session(), "$cbs") // another connection is another matter

@@ -37,9 +37,7 @@ var reportedAsTheyAre = map[string]bool{"wire.Error": true}
 func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 	rows := map[string]bool{}
 	for _, a := range answers {
-		if rows[a.name] {
-			t.Errorf("%s has two rows", a.name)
-		}
+		testkit.Equal(t, rows[a.name], false, "%s has two rows", a.name)
 		rows[a.name] = true
 	}
 	declared := map[string]bool{}

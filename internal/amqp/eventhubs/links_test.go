@@ -118,9 +118,7 @@ func wantError(t testing.TB, err error, condition wire.Symbol, text string) {
 func annotation[T any](t testing.TB, m *goamqp.Message, name string) T {
 	t.Helper()
 	v, ok := m.Annotations[name].(T)
-	if !ok {
-		t.Fatalf("annotation %s is %T %v", name, m.Annotations[name], m.Annotations[name])
-	}
+	testkit.MustEqual(t, ok, true, "annotation %s is %T %v", name, m.Annotations[name], m.Annotations[name])
 	return v
 }
 

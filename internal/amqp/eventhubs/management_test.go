@@ -8,7 +8,6 @@ import (
 	"time"
 
 	goamqp "github.com/Azure/go-amqp"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -59,17 +58,13 @@ func TestReadingAPartition(t *testing.T) {
 		"begin_sequence_number": int64(-1), "last_enqueued_sequence_number": int64(-1), "last_enqueued_offset": "-1",
 		"last_enqueued_time_utc": yearOne, "is_partition_empty": true,
 	}
-	if diff := cmp.Diff(want, ask()); diff != "" {
-		t.Errorf("empty:\n%s", diff)
-	}
+	testkit.Diff(t, want, ask())
 	p, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "1"}, []eventlog.Event{{Message: plain(t, "a")}, {Message: plain(t, "b")}})
 	testkit.Must(t, err)
 	want["begin_sequence_number"], want["last_enqueued_sequence_number"], want["last_enqueued_offset"] = int64(0), int64(1), "1"
 	want["last_enqueued_time_utc"], want["is_partition_empty"] = p.Time, false
 	for range 2 { // and the same again
-		if diff := cmp.Diff(want, ask()); diff != "" {
-			t.Errorf("with events:\n%s", diff)
-		}
+		testkit.Diff(t, want, ask())
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -113,9 +112,7 @@ func TestLoggingInWithACertificate(t *testing.T) {
 	if g := got.(auth.Grant); !g.Allows(auth.At("orders"), auth.Send, time.Now()) || g.Allows(auth.At("orders"), auth.Listen, time.Now()) {
 		t.Errorf("the grant is %+v", g)
 	}
-	if _, err := handler.External(t.Context(), state("stranger")); !errors.Is(err, auth.ErrSignature) {
-		t.Errorf("a stranger is %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(handler.External(t.Context(), state("stranger"))), auth.ErrSignature, "a stranger is")
 	if _, err := handler.External(t.Context(), tls.ConnectionState{}); err == nil {
 		t.Error("no certificate was accepted")
 	}
@@ -159,9 +156,7 @@ func TestLinksEndWithTheirToken(t *testing.T) {
 		authorizeAs(t, renewed, auth.RootPolicy, resource, time.Minute)
 		_, err := receiver.Receive(t.Context(), nil)
 		wantError(t, err, condUnauthorized, "ExpiredToken: The token is expired. Expiration time: 2000-01-01T00:01:00Z.")
-		if lived := time.Since(began); lived != time.Minute+grace {
-			t.Errorf("the link lived for %v", lived)
-		}
+		testkit.Equal(t, time.Since(began), time.Minute+grace, "the link lived for")
 		wantError(t, sender.Send(t.Context(), text("late"), nil), condUnauthorized, "ExpiredToken: ")
 		_, err = newSession(t, lapsing).NewSender(t.Context(), "orders", nil)
 		wantError(t, err, condUnauthorized, sendRefused)

@@ -111,9 +111,7 @@ func TestAProducersEpochIsStolen(t *testing.T) {
 	for _, robbed := range []*goamqp.Sender{sender, back} {
 		err := robbed.Send(t.Context(), me.numbers(t, 2, "x"), nil)
 		wantError(t, err, condProducerEpoch, "")
-		if !strings.Contains(err.Error(), "Received:0 Current:1") {
-			t.Errorf("the error is %v", err)
-		}
+		testkit.Equal(t, strings.Contains(err.Error(), "Received:0 Current:1"), true, "the error is %v", err)
 	}
 	testkit.Must(t, thief.Send(t.Context(), stolen.numbers(t, 2, "b"), nil))
 	testkit.Diff(t, []string{"a", "b"}, y.stored("orders", "0"))
@@ -137,9 +135,7 @@ func TestProducersThatKnowSomeOfTheirState(t *testing.T) {
 	}
 	err := wrong.Send(t.Context(), later.numbers(t, 2, "six as two"), nil)
 	wantError(t, err, condOutOfOrder, "")
-	if !strings.Contains(err.Error(), "old sequence") {
-		t.Errorf("the error is %v", err)
-	}
+	testkit.Equal(t, strings.Contains(err.Error(), "old sequence"), true, "the error is %v", err)
 	// Who says that there is none counts from 0.
 	zero := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, int32(-1)))
 	fresh := identityOf(t, zero)

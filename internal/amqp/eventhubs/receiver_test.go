@@ -175,9 +175,7 @@ func TestReadingFromEverywhere(t *testing.T) {
 	// The position was fixed before the attach was answered: this is new to all of them.
 	y.store("orders", "0", "new")
 	for _, a := range all {
-		if got := texts(receive(t, a.r, len(strings.Fields(a.want)))); got != a.want {
-			t.Errorf("from %q it reads %q, want %q", a.from, got, a.want)
-		}
+		testkit.Equal(t, texts(receive(t, a.r, len(strings.Fields(a.want)))), a.want, "from %q it reads", a.from)
 	}
 }
 

@@ -99,9 +99,7 @@ func TestLinksEndWithTheirRights(t *testing.T) {
 		testkit.Must(t, r.add(grant("c", auth.Send, 0)))
 		for _, path := range []string{"a", "b", "c", "a/partitions/0"} {
 			g := e.guard(path, auth.Send)
-			if !r.watch(g) {
-				t.Errorf("%s is refused", path)
-			}
+			testkit.Equal(t, r.watch(g), true, "%s is refused", path)
 			if path == "a/partitions/0" {
 				r.unwatch(g)
 			}
@@ -116,9 +114,7 @@ func TestLinksEndWithTheirRights(t *testing.T) {
 		e.want(t, "b", 90*time.Second+5*time.Minute+grace)
 		e.none(t, "c")
 		e.none(t, "a/partitions/0")
-		if r.allow(auth.At("a"), auth.Send) {
-			t.Error("an expired grant is good")
-		}
+		testkit.Equal(t, r.allow(auth.At("a"), auth.Send), false, "an expired grant is good")
 	})
 }
 
@@ -146,15 +142,11 @@ func TestAShorterTokenTakesNothingAway(t *testing.T) {
 		testkit.Must(t, r.add(grant("a", auth.Listen, time.Hour)))
 		testkit.Must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(2 * time.Minute)
-		if !r.allow(auth.At("a"), auth.Listen) {
-			t.Error("the longer token is forgotten")
-		}
+		testkit.Equal(t, r.allow(auth.At("a"), auth.Listen), true, "the longer token is forgotten")
 		testkit.Must(t, r.add(grant("a", auth.Listen, 0)))
 		testkit.Must(t, r.add(grant("a", auth.Listen, time.Minute)))
 		time.Sleep(2 * time.Hour)
-		if !r.allow(auth.At("a"), auth.Listen) {
-			t.Error("the endless grant is forgotten")
-		}
+		testkit.Equal(t, r.allow(auth.At("a"), auth.Listen), true, "the endless grant is forgotten")
 	})
 }
 
@@ -212,9 +204,7 @@ func TestLinksEndWhenRevoked(t *testing.T) {
 		testkit.Must(t, r.add(v.grant("c", auth.Send, "one")))
 		testkit.Must(t, r.add(v.grant("c", auth.Send, "three")))
 		for _, path := range []string{"a", "a/partitions/0", "b", "c"} {
-			if !r.watch(e.guard(path, auth.Send)) {
-				t.Errorf("%s is refused", path)
-			}
+			testkit.Equal(t, r.watch(e.guard(path, auth.Send)), true, "%s is refused", path)
 		}
 		r.review()
 		time.Sleep(time.Hour)
@@ -234,9 +224,7 @@ func TestLinksEndWhenRevoked(t *testing.T) {
 		synctest.Wait()
 		e.want(t, "b", time.Hour)
 		e.want(t, "c", time.Hour)
-		if len(r.grants)+len(r.guards) != 0 {
-			t.Errorf("%d grants and %d links are left", len(r.grants), len(r.guards))
-		}
+		testkit.Equal(t, len(r.grants)+len(r.guards), 0, "%d grants and %d links are left", len(r.grants), len(r.guards))
 	})
 }
 
@@ -347,9 +335,7 @@ func TestGrantsAreBounded(t *testing.T) {
 		for i := range maxGrants {
 			testkit.Must(t, r.add(grant(fmt.Sprintf("hub/%d", i), auth.Send, time.Minute)))
 		}
-		if err := r.add(grant("one/more", auth.Send, time.Minute)); !errors.Is(err, errTooManyGrants) {
-			t.Errorf("one more grant is %v", err)
-		}
+		testkit.ErrorIs(t, r.add(grant("one/more", auth.Send, time.Minute)), errTooManyGrants, "one more grant is")
 		testkit.Must(t, r.add(grant("hub/7", auth.Send, time.Hour))) // a renewal is no more
 		time.Sleep(time.Minute + grace)
 		testkit.Must(t, r.add(grant("one/more", auth.Send, time.Minute)))
@@ -367,13 +353,9 @@ func TestStopWaitsForTheSweep(t *testing.T) {
 		v := &view{gone: map[string]bool{}}
 		watch := func(hub string) *guard {
 			g := &guard{entity: auth.At(hub), need: auth.Send, end: func(error) {
-				if stopped.Load() {
-					t.Error("a link was ended after stop")
-				}
+				testkit.Equal(t, stopped.Load(), false, "a link was ended after stop")
 			}}
-			if !r.watch(g) {
-				t.Fatal("it is not watched")
-			}
+			testkit.MustEqual(t, r.watch(g), true, "it is not watched")
 			return g
 		}
 		testkit.Must(t, r.add(v.grant("a", auth.Send, "p")))

@@ -47,9 +47,7 @@ func TestSelectorsInEveryForm(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			s, err := parseSelector(tt.text)
 			testkit.Must(t, err)
-			if s.at.String() != tt.want.String() {
-				t.Errorf("%q begins at %v, want %v", tt.text, s.at, tt.want)
-			}
+			testkit.Equal(t, s.at.String(), tt.want.String(), "%q begins at %v, want %v", tt.text, s.at, tt.want)
 		})
 	}
 }
@@ -87,9 +85,8 @@ func TestTheFilterIsFoundWhateverItsDescriptor(t *testing.T) {
 		"the value binary":                 {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(1), Value: []byte(text)}}},
 	} {
 		s, err := selectorOf(filters)
-		if err != nil || s.at.String() != eventlog.At(7).String() {
-			t.Errorf("descriptor is %s: begins at %v, %v", what, s.at, err)
-		}
+		testkit.Must(t, err)
+		testkit.Equal(t, s.at.String(), eventlog.At(7).String(), "descriptor is %s: begins at %v", what, s.at)
 	}
 	if s, err := selectorOf(nil); err != nil || !s.at.IsEarliest() {
 		t.Errorf("without a filter it begins at %v, %v", s.at, err)

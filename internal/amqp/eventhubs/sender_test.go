@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	goamqp "github.com/Azure/go-amqp"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -44,9 +43,7 @@ func TestPublishing(t *testing.T) {
 	withKey := text("named, with a key")
 	withKey.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: "device-2"}
 	testkit.Must(t, toPartition.Send(t.Context(), withKey, nil))
-	if diff := cmp.Diff([]string{"named", "named, with a key"}, y.stored("orders", "2")); diff != "" {
-		t.Errorf("partition 2:\n%s", diff)
-	}
+	testkit.Diff(t, []string{"named", "named, with a key"}, y.stored("orders", "2"))
 
 	toHub := newSender(t, s, "/Orders", nil)
 	for _, key := range []string{"7", "FWfAT", "device-1", "日本語"} {
@@ -69,9 +66,7 @@ func TestPublishing(t *testing.T) {
 		testkit.Must(t, toHub.Send(t.Context(), text(fmt.Sprint("any ", i)), nil))
 	}
 	for i := range before {
-		if got := len(y.stored("orders", strconv.Itoa(i))) - before[i]; got != 2 {
-			t.Errorf("partition %d got %d of 8 events", i, got)
-		}
+		testkit.Equal(t, len(y.stored("orders", strconv.Itoa(i)))-before[i], 2, "partition %d got", i)
 	}
 }
 
@@ -326,9 +321,7 @@ func TestTheBytesUnderWayAreBounded(t *testing.T) {
 				return
 			}
 			receipts.Go(func() {
-				if _, err := receipt.Wait(t.Context()); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, testkit.Err(receipt.Wait(t.Context())))
 			})
 		}
 	})

@@ -200,8 +200,6 @@ func TestGroupMadeAnewWhileWaiting(t *testing.T) {
 		testkit.Must(t, err)
 		good[groupwire.EntryReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "k"}}))
 		reported := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: first.Token}))
-		if !reported.Changed {
-			t.Errorf("told %+v", reported)
-		}
+		testkit.Equal(t, reported.Changed, true, "told %+v", reported)
 	})
 }

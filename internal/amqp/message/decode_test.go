@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -43,9 +41,8 @@ func TestAForeignMessageIsShownAsItWasSent(t *testing.T) {
 		section(t, wire.DescriptorFooter, wire.Map{{Key: wire.Symbol("crc"), Value: uint32(1)}}),
 	)
 	stored, own, err := wire.Normalize(nil, sent)
-	if err != nil || string(own.Key) != "home-42" {
-		t.Fatalf("key %q, %v; want home-42", own.Key, err)
-	}
+	testkit.Must(t, err)
+	testkit.MustEqual(t, string(own.Key), "home-42", "key %q", own.Key)
 	got, err := Decode(stored)
 	want := event.Event{
 		Body:          []byte("first,second"),
@@ -61,9 +58,8 @@ func TestAForeignMessageIsShownAsItWasSent(t *testing.T) {
 			"x-opt-mine": int16(3), "5": "numbered",
 		},
 	}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v; from what was sent to what is shown:\n%s", err, diff)
-	}
+	testkit.Must(t, err)
+	testkit.Diff(t, want, got)
 }
 
 // H3
@@ -90,9 +86,8 @@ func TestKindsOfBody(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Decode(c.stored)
-			if diff := cmp.Diff(event.Event{Body: c.body, Value: c.value}, got); err != nil || diff != "" {
-				t.Errorf("%s: %v\n%s", c.name, err, diff)
-			}
+			testkit.Must(t, err)
+			testkit.Diff(t, event.Event{Body: c.body, Value: c.value}, got)
 			body, single := Body(c.stored)
 			if single != c.single || single && !bytes.Equal(body, c.body) {
 				t.Errorf("%s: Body = %q, %t; want %q, %t", c.name, body, single, c.body, c.single)
@@ -123,9 +118,8 @@ func TestIllTypedPropertiesAreShownAsTheyAre(t *testing.T) {
 			"subject": int32(2), "correlation-id": true, "content-encoding": int32(3),
 		},
 	}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
-	}
+	testkit.Must(t, err)
+	testkit.Diff(t, want, got)
 }
 
 func TestDecodedEventsOutliveTheBuffer(t *testing.T) {
@@ -141,9 +135,7 @@ func TestDecodedEventsOutliveTheBuffer(t *testing.T) {
 			for i := range stored {
 				stored[i] = 0xff
 			}
-			if diff := cmp.Diff(e, got); diff != "" {
-				t.Errorf("%s: changed with the buffer:\n%s", name, diff)
-			}
+			testkit.Diff(t, e, got)
 		})
 	}
 }
@@ -214,9 +206,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		_, sectionsErr := wire.Sections(stored)
 		e, err := Decode(stored)
-		if (err == nil) != (sectionsErr == nil) {
-			t.Fatalf("Sections says %v, Decode %v", sectionsErr, err)
-		}
+		testkit.MustEqual(t, (err == nil), (sectionsErr == nil), "Sections says %v, Decode", sectionsErr)
 		if err != nil {
 			return
 		}

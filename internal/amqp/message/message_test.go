@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/event"
@@ -61,9 +60,8 @@ func TestEveryFieldComesBack(t *testing.T) {
 				return
 			}
 			got, err := Decode(stored)
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%s: %v; from what was sent to what came back:\n%s", name, err, diff)
-			}
+			testkit.Must(t, err)
+			testkit.Diff(t, want, got)
 		})
 	}
 }
@@ -81,9 +79,8 @@ func TestAppendWritesTheStoredForm(t *testing.T) {
 		t.Errorf("normalized: key %q, %v, same bytes: %t", own.Key, err, bytes.Equal(again, stored))
 	}
 	got, err := Decode(stored)
-	if diff := cmp.Diff(full(), got); err != nil || diff != "" {
-		t.Errorf("%v; besides what is stored there came back:\n%s", err, diff)
-	}
+	testkit.Must(t, err)
+	testkit.Diff(t, full(), got)
 }
 
 func TestAppendIsDeterministic(t *testing.T) {
@@ -128,9 +125,8 @@ func TestAppendWritesNoMoreThanIsSet(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Append([]byte("before"), c.e)
-			if err != nil || string(got) != "before"+c.want {
-				t.Errorf("%s: % x, %v; want % x", c.name, got, err, "before"+c.want)
-			}
+			testkit.Must(t, err)
+			testkit.Equal(t, string(got), "before"+c.want, "%s: % x", c.name, got)
 		})
 	}
 }
@@ -222,9 +218,7 @@ func TestEveryEventComesBack(t *testing.T) {
 		if len(want.System) == 0 {
 			want.System = nil
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("from what was sent to what came back:\n%s", diff)
-		}
+		testkit.MustDiff(t, want, got)
 		body, single := Body(stored)
 		if single != (want.Value == nil) || !bytes.Equal(body, want.Body) {
 			t.Fatalf("Body = %q, %t; want %q", body, single, want.Body)

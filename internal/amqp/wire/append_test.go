@@ -25,9 +25,8 @@ func TestCompoundsGrowIntoTheLargeForm(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			encoded, err := AppendAny(nil, []any{make([]byte, c.bytes)})
-			if err != nil || Code(encoded[0]) != c.want {
-				t.Errorf("%s: %s, %v; want %s", c.name, Code(encoded[0]), err, c.want)
-			}
+			testkit.Must(t, err)
+			testkit.Equal(t, Code(encoded[0]), c.want, "%s", c.name)
 			r := NewReader(encoded)
 			if err := r.Skip(); err != nil || r.Len() != 0 {
 				t.Errorf("%s: skip: %v with %d bytes left", c.name, err, r.Len())
@@ -35,9 +34,8 @@ func TestCompoundsGrowIntoTheLargeForm(t *testing.T) {
 		})
 	}
 	many, err := AppendAny(nil, make([]any, 256))
-	if err != nil || Code(many[0]) != CodeList32 {
-		t.Errorf("256 nulls: %s, %v; want list32", Code(many[0]), err)
-	}
+	testkit.Must(t, err)
+	testkit.Equal(t, Code(many[0]), CodeList32, "256 nulls")
 }
 
 // Writers nest: an inner value that shrinks to its small form leaves the outer whole.

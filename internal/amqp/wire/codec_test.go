@@ -2,6 +2,8 @@ package wire
 
 import (
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // codec is one kind of frame body, with the two directions between its bytes and its value.
@@ -95,8 +97,6 @@ func TestEveryDescriptorHasItsName(t *testing.T) {
 		}
 	}
 	for _, c := range codecs() {
-		if want := Symbol("amqp:" + c.name + ":list"); names[c.descriptor] != want {
-			t.Errorf("descriptor %#x is %s, want %s", uint64(c.descriptor), names[c.descriptor], want)
-		}
+		testkit.Equal(t, names[c.descriptor], Symbol("amqp:"+c.name+":list"), "descriptor %#x is", uint64(c.descriptor))
 	}
 }

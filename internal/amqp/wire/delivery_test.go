@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -187,9 +186,7 @@ func TestDeliveriesAreReadByAnotherDecoder(t *testing.T) {
 		if sent.Header != nil {
 			sent.Header.DeliveryCount = 0
 		}
-		if !reflect.DeepEqual(&got, sent) {
-			t.Fatalf("delivered %+v, want %+v", &got, sent)
-		}
+		testkit.Deep(t, &got, sent, "delivered")
 	})
 }
 

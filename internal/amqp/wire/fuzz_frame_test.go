@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -35,18 +34,14 @@ func FuzzFrame(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !bytes.HasSuffix(body, rest) {
-			t.Fatalf("% x is no end of % x", rest, body)
-		}
+		testkit.MustEqual(t, bytes.HasSuffix(body, rest), true, "% x is no end of % x", rest, body)
 		encoded := c.append(nil, first)
 		checkFullList(t, encoded, c.descriptor, c.fields)
 		second, _, left, err := readBody(encoded)
 		if err != nil || len(left) != 0 {
 			t.Fatalf("%+v written as % x: %v, % x left", first, encoded, err, left)
 		}
-		if diff := cmp.Diff(writable(first), second, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("% x: %s", encoded, diff)
-		}
+		testkit.MustDiff(t, writable(first), second, cmpopts.EquateNaNs(), cmpopts.EquateEmpty())
 		if again := c.append(nil, second); !bytes.Equal(again, encoded) {
 			t.Fatalf("written % x, then % x", encoded, again)
 		}

@@ -51,9 +51,7 @@ func FuzzReadAny(f *testing.F) {
 			}
 			return
 		}
-		if skip.Offset() != read.Offset() {
-			t.Fatalf("Skip ends at %d, ReadAny at %d", skip.Offset(), read.Offset())
-		}
+		testkit.MustEqual(t, skip.Offset(), read.Offset(), "Skip ends at")
 		encoded, err := AppendAny(nil, v)
 		if errors.Is(err, ErrText) {
 			return // strangers may send such text; we do not write it
@@ -61,9 +59,8 @@ func FuzzReadAny(f *testing.F) {
 		testkit.Must(t, err, "cannot write %#v", v)
 		r := NewReader(encoded)
 		again, err := r.ReadAny()
-		if err != nil || r.Len() != 0 {
-			t.Fatalf("cannot read % x: %v", encoded, err)
-		}
+		testkit.Must(t, err)
+		testkit.MustEqual(t, r.Len(), 0, "cannot read % x", encoded)
 		// Compared as bytes, because NaN differs from itself.
 		if twice, err := AppendAny(nil, again); err != nil || !bytes.Equal(twice, encoded) {
 			t.Fatalf("% x is written as % x, %v", encoded, twice, err)
@@ -105,17 +102,13 @@ func FuzzSections(f *testing.F) {
 			return
 		}
 		tail := join(m.Properties, m.ApplicationProperties, m.Body, m.Footer)
-		if !bytes.Equal(m.Tail, tail) {
-			t.Fatalf("tail is % x, its parts are % x", m.Tail, tail)
-		}
+		testkit.MustEqual(t, bytes.Equal(m.Tail, tail), true, "tail is % x, its parts are % x", m.Tail, tail)
 		if all := join(m.Header, m.DeliveryAnnotations, m.MessageAnnotations, tail); !bytes.Equal(all, msg) {
 			t.Fatalf("the parts are % x, the message is % x", all, msg)
 		}
 		if r := NewReader(m.Body); m.BodyKind == BodyData {
 			for range m.BodyCount {
-				if _, err := r.ReadData(); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, testkit.Err(r.ReadData()))
 			}
 			testkit.MustEqual(t, r.Len(), 0, "bytes behind the last data section")
 		}

@@ -32,9 +32,8 @@ func TestProducerMarks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			msg := join(section(t, DescriptorMessageAnnotations, c.annotations), data)
 			stored, own, err := Normalize(nil, msg)
-			if err != nil || own.Producer != c.want {
-				t.Errorf("Normalize finds %+v, %v; want %+v", own.Producer, err, c.want)
-			}
+			testkit.Must(t, err)
+			testkit.Equal(t, own.Producer, c.want, "Normalize finds")
 			m, err := Sections(msg)
 			testkit.Must(t, err)
 			if own, err := m.Own(); err != nil || own.Producer != c.want {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -93,9 +92,8 @@ func TestPerformativesAreWrittenAndReadAsTheStandardSays(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			encoded := unhex(t, v.hex)
 			got, c, rest, err := readBody(append(encoded, "payload"...))
-			if err != nil || !reflect.DeepEqual(got, v.value) {
-				t.Fatalf("read %+v, %v; want %+v", got, err, v.value)
-			}
+			testkit.Must(t, err)
+			testkit.Deep(t, got, v.value, "read")
 			testkit.Equal(t, string(rest), "payload", "%q is left", rest)
 			written := c.append([]byte("before"), v.value)
 			testkit.Slices(t, written, append([]byte("before"), encoded...), "written")
@@ -104,9 +102,7 @@ func TestPerformativesAreWrittenAndReadAsTheStandardSays(t *testing.T) {
 		})
 	}
 	for _, c := range codecs() {
-		if !seen[c.descriptor] {
-			t.Errorf("no vector for %s", c.name)
-		}
+		testkit.Equal(t, seen[c.descriptor], true, "no vector for %s", c.name)
 	}
 }
 
@@ -150,9 +146,8 @@ func TestPerformativesAreReadInEveryForm(t *testing.T) {
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			got, _, rest, err := readBody(append(unhex(t, v.hex), "payload"...))
-			if err != nil || !reflect.DeepEqual(got, v.value) {
-				t.Fatalf("read %+v, %v; want %+v", got, err, v.value)
-			}
+			testkit.Must(t, err)
+			testkit.Deep(t, got, v.value, "read")
 			testkit.Equal(t, string(rest), "payload", "%q is left", rest)
 		})
 	}

@@ -21,9 +21,7 @@ func TestWhatIsReadSharesNothingWithTheFrame(t *testing.T) {
 		for i := range buf {
 			buf[i] = 0xff
 		}
-		if !reflect.DeepEqual(got, v.value) {
-			t.Errorf("%s became %+v when its frame was overwritten", v.name, got)
-		}
+		testkit.Deep(t, got, v.value, "%s became", v.name)
 	}
 }
 

@@ -81,9 +81,7 @@ func TestEveryValueComesBack(t *testing.T) {
 		prefix := rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "prefix")
 		encoded, err := AppendAny(bytes.Clone(prefix), want)
 		testkit.Must(t, err)
-		if !bytes.HasPrefix(encoded, prefix) {
-			t.Fatalf("% x does not begin with % x", encoded, prefix)
-		}
+		testkit.MustEqual(t, bytes.HasPrefix(encoded, prefix), true, "% x does not begin with % x", encoded, prefix)
 		encoded = encoded[len(prefix):]
 		r := NewReader(encoded)
 		got, err := r.ReadAny()

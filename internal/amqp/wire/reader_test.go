@@ -58,15 +58,13 @@ func TestTypedReadsTakeTheirTypeOnly(t *testing.T) {
 func TestTextWithoutCopyIsThatText(t *testing.T) {
 	r := NewReader(AppendSymbol(AppendString(nil, "text"), "name"))
 	text, err := r.ReadStringBytes()
-	if err != nil || string(text) != "text" {
-		t.Errorf("ReadStringBytes = %q, %v", text, err)
-	}
+	testkit.Must(t, err)
+	testkit.Equal(t, string(text), "text", "ReadStringBytes = %q", text)
 	testkit.Equal(t, r.Offset(), 6, "Offset")
 	testkit.Equal(t, len(r.Rest()), 6, "Rest bytes")
 	name, err := r.ReadSymbolBytes()
-	if err != nil || string(name) != "name" {
-		t.Errorf("ReadSymbolBytes = %q, %v", name, err)
-	}
+	testkit.Must(t, err)
+	testkit.Equal(t, string(name), "name", "ReadSymbolBytes = %q", name)
 }
 
 func TestTryNullReadsNothingElse(t *testing.T) {
@@ -80,9 +78,7 @@ func TestTryNullReadsNothingElse(t *testing.T) {
 	if _, err := r.ReadUint(); err != nil || r.TryNull() {
 		t.Errorf("ReadUint: %v; or a null at the end", err)
 	}
-	if _, err := r.Peek(); !errors.Is(err, ErrTruncated) {
-		t.Errorf("Peek at the end: %v, want ErrTruncated", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(r.Peek()), ErrTruncated, "Peek at the end")
 }
 
 func TestDescriptorsAreUnderstoodInEveryForm(t *testing.T) {
@@ -182,12 +178,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 	list, err := AppendAny(nil, []any{"a", int32(7)})
 	testkit.Must(t, err)
 	r := NewReader(list)
-	if _, err := r.EnterList(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.ReadString(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(r.EnterList()))
+	testkit.Must(t, testkit.Err(r.ReadString()))
 	_, err = r.ReadUint()
 	if got, want := fmt.Sprint(err), "decode at byte 6: want uint, found int (0x54)"; got != want {
 		t.Errorf("error %q, want %q", got, want)
@@ -203,18 +195,15 @@ func TestLeaveWantsExactlyTheElements(t *testing.T) {
 	testkit.Must(t, err)
 	r := NewReader(m)
 	entries, err := r.EnterMap()
-	if err != nil || entries.Count != 2 {
-		t.Fatalf("EnterMap = %+v, %v; want a count of 2", entries, err)
-	}
+	testkit.Must(t, err)
+	testkit.MustEqual(t, entries.Count, 2, "EnterMap = %+v", entries)
 	testkit.ErrorIs(t, r.Leave(entries), ErrMalformed, "leaving early")
 	for range entries.Count {
 		testkit.Must(t, r.Skip())
 	}
 	testkit.Check(t, r.Leave(entries), "leaving at the end")
 	r = NewReader(m)
-	if _, err := r.EnterList(); !errors.Is(err, ErrType) {
-		t.Errorf("a map entered as a list: %v, want ErrType", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(r.EnterList()), ErrType, "a map entered as a list")
 }
 
 // nest wraps a value in n others, of every kind that nests.
@@ -255,9 +244,7 @@ func TestNestingIsBounded(t *testing.T) {
 	deep := []byte(strings.Repeat("\x00\x53\x01", MaxDepth+1) + "\x40")
 	skip, read := NewReader(deep), NewReader(deep)
 	testkit.ErrorIs(t, skip.Skip(), ErrTooDeep, "Skip past the limit")
-	if _, err := read.ReadAny(); !errors.Is(err, ErrTooDeep) {
-		t.Errorf("ReadAny past the limit: %v, want ErrTooDeep", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(read.ReadAny()), ErrTooDeep, "ReadAny past the limit")
 }
 
 // Many small arrays of elements without bytes are no way around the limit on one.
@@ -269,9 +256,7 @@ func TestElementsWithoutBytesAreCountedTogether(t *testing.T) {
 	if _, err := r.ReadAny(); err != nil {
 		t.Errorf("as many as allowed: %v", err)
 	}
-	if _, err := r.ReadAny(); !errors.Is(err, ErrMalformed) {
-		t.Errorf("one more: %v, want ErrMalformed", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(r.ReadAny()), ErrMalformed, "one more")
 }
 
 func TestCodesHaveNames(t *testing.T) {

@@ -57,13 +57,9 @@ func TestSectionsOfAFullMessage(t *testing.T) {
 			t.Errorf("ReadData = %q, %v; want %q", got, err, want)
 		}
 	}
-	if _, err := r.ReadData(); !errors.Is(err, ErrTruncated) {
-		t.Errorf("ReadData at the end: %v, want ErrTruncated", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(r.ReadData()), ErrTruncated, "ReadData at the end")
 	r = NewReader(footer)
-	if _, err := r.ReadData(); !errors.Is(err, ErrMalformed) {
-		t.Errorf("ReadData of a footer: %v, want ErrMalformed", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(r.ReadData()), ErrMalformed, "ReadData of a footer")
 }
 
 func TestKindsOfBody(t *testing.T) {
@@ -90,9 +86,7 @@ func TestKindsOfBody(t *testing.T) {
 			if err != nil || m.BodyKind != c.kind || m.BodyCount != c.count {
 				t.Errorf("%s: kind %d, %d sections, %v; want kind %d, %d sections", c.name, m.BodyKind, m.BodyCount, err, c.kind, c.count)
 			}
-			if !bytes.Equal(m.Tail, c.msg) {
-				t.Errorf("%s: tail is % x, want all of % x", c.name, m.Tail, c.msg)
-			}
+			testkit.Equal(t, bytes.Equal(m.Tail, c.msg), true, "%s: tail is % x, want all of % x", c.name, m.Tail, c.msg)
 		})
 	}
 }

@@ -117,9 +117,8 @@ func TestEncodingsOfTheStandard(t *testing.T) {
 			encoded := unhex(t, v.hex)
 			r := NewReader(encoded)
 			got, err := r.ReadAny()
-			if err != nil || !reflect.DeepEqual(got, v.value) {
-				t.Errorf("ReadAny = %#v, %v; want %#v", got, err, v.value)
-			}
+			testkit.Must(t, err)
+			testkit.Deep(t, got, v.value, "ReadAny =")
 			testkit.Equal(t, r.Len(), 0, "ReadAny left")
 			r = NewReader(encoded)
 			if err := r.Skip(); err != nil || r.Len() != 0 {

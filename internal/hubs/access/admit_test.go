@@ -93,14 +93,11 @@ func TestSignatureOfTwoPoliciesWithOneKey(t *testing.T) {
 	k := open(t, Config{Hub: newHubs("orders").find})
 	const key = "0123456789abcdef"
 	for hub, rights := range map[string]auth.Rights{"": auth.Listen, "orders": auth.Send} {
-		if _, err := k.Create(t.Context(), Policy{Hub: hub, Name: "app", Rights: rights, Primary: key}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(k.Create(t.Context(), Policy{Hub: hub, Name: "app", Rights: rights, Primary: key})))
 	}
 	grant, err := k.Token(t.Context(), sign("sb://ns/orders", Policy{Name: "app", Primary: key}), "")
-	if err != nil || grant.Rights(auth.At("orders")) != auth.Send|auth.Listen {
-		t.Errorf("got %+v, %v", grant, err)
-	}
+	testkit.Must(t, err)
+	testkit.Equal(t, grant.Rights(auth.At("orders")), auth.Send|auth.Listen, "got %+v", grant)
 	grant, err = k.Key("app", key)
 	if err != nil || grant.Rights(auth.At("orders")) != auth.Send|auth.Listen || grant.Rights(namespace) != auth.Listen {
 		t.Errorf("got %+v, %v", grant, err)
@@ -128,9 +125,7 @@ func TestExpiredSignature(t *testing.T) {
 			t.Errorf("its text is %q", err)
 		}
 		forged := auth.Sign("sb://ns", root.Name, "guess", end)
-		if _, err := k.Token(t.Context(), forged, ""); !errors.Is(err, auth.ErrSignature) {
-			t.Errorf("forged and expired: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(k.Token(t.Context(), forged, "")), auth.ErrSignature, "forged and expired")
 	})
 }
 
@@ -141,9 +136,7 @@ func TestRevokedKeys(t *testing.T) {
 	old := sign("sb://ns", p)
 	changed, err := k.Regenerate(t.Context(), "", "p", PrimaryKey)
 	testkit.Must(t, err)
-	if _, err := k.Token(t.Context(), old, ""); !errors.Is(err, auth.ErrSignature) {
-		t.Errorf("with the old key: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Token(t.Context(), old, "")), auth.ErrSignature, "with the old key")
 	if _, err := k.Token(t.Context(), sign("sb://ns", changed), ""); err != nil {
 		t.Errorf("with the new key: %v", err)
 	}
@@ -151,9 +144,7 @@ func TestRevokedKeys(t *testing.T) {
 	if _, err := k.Token(t.Context(), sign("sb://ns", changed), ""); !errors.Is(err, auth.ErrSignature) {
 		t.Errorf("after the policy: %v", err)
 	}
-	if _, err := k.Key("p", changed.Primary); !errors.Is(err, auth.ErrSignature) {
-		t.Errorf("the key after the policy: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Key("p", changed.Primary)), auth.ErrSignature, "the key after the policy")
 }
 
 // H9: the well-known key is good for the root policy in development, and for nothing
@@ -228,9 +219,7 @@ func TestBearerTokens(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			if _, err := tt.registry.Token(t.Context(), tt.token, tt.audience); !errors.Is(err, tt.want) {
-				t.Errorf("got %v, want %v", err, tt.want)
-			}
+			testkit.ErrorIs(t, testkit.Err(tt.registry.Token(t.Context(), tt.token, tt.audience)), tt.want)
 		})
 	}
 }
@@ -242,13 +231,9 @@ func TestAnyBearer(t *testing.T) {
 	if err != nil || grant.Rights(namespace) != auth.Manage || grant.Expired(time.Now().AddDate(100, 0, 0)) {
 		t.Errorf("got %+v, %v", grant, err)
 	}
-	if _, err := k.Token(t.Context(), "", ""); !errors.Is(err, auth.ErrMalformed) {
-		t.Errorf("nothing: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Token(t.Context(), "", "")), auth.ErrMalformed, "nothing")
 	forged := sign("sb://ns", Policy{Name: auth.RootPolicy, Primary: "guess"})
-	if _, err := k.Token(t.Context(), forged, ""); !errors.Is(err, auth.ErrSignature) {
-		t.Errorf("a forged signature: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Token(t.Context(), forged, "")), auth.ErrSignature, "a forged signature")
 }
 
 func TestKeys(t *testing.T) {

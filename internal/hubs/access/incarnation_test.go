@@ -21,42 +21,28 @@ func TestPoliciesEndWithTheirHub(t *testing.T) {
 		if _, err := k.Token(t.Context(), sign("sb://ns/orders", old), ""); !errors.Is(err, auth.ErrSignature) {
 			t.Errorf("%s: token: %v", what, err)
 		}
-		if _, err := k.Key("p", old.Primary); !errors.Is(err, auth.ErrSignature) {
-			t.Errorf("%s: key: %v", what, err)
-		}
-		if _, err := k.Named("orders/p"); !errors.Is(err, auth.ErrSignature) {
-			t.Errorf("%s: name: %v", what, err)
-		}
-		if _, err := k.Policy("orders", "p"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%s: policy: %v", what, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(k.Key("p", old.Primary)), auth.ErrSignature, "%s: key", what)
+		testkit.ErrorIs(t, testkit.Err(k.Named("orders/p")), auth.ErrSignature, "%s: name", what)
+		testkit.ErrorIs(t, testkit.Err(k.Policy("orders", "p")), ErrNotFound, "%s: policy", what)
 	}
-	if _, err := k.Key("p", old.Primary); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(k.Key("p", old.Primary)))
 	hubs.delete("orders")
 	refused("the hub was deleted")
-	if _, err := k.Policies("orders"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Policies("orders")), ErrNotFound)
 
 	hubs.make("orders", time.UnixMilli(1700000000001))
 	refused("it was made anew")
 	if got := names(t, k, "orders"); len(got) != 0 {
 		t.Errorf("the new one has %q", got)
 	}
-	if _, err := k.Regenerate(t.Context(), "orders", "p", PrimaryKey); !errors.Is(err, ErrNotFound) {
-		t.Errorf("regenerate: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), "orders", "p", PrimaryKey)), ErrNotFound, "regenerate")
 	testkit.ErrorIs(t, k.Delete(t.Context(), "orders", "p"), ErrNotFound, "delete")
 
 	fresh := mustCreate(t, k, "orders", "p", auth.Send)
 	if grant, err := k.Key("p", fresh.Primary); err != nil || grant.Rights(auth.At("orders")) != auth.Send {
 		t.Errorf("the new policy: %+v, %v", grant, err)
 	}
-	if _, err := k.Key("p", old.Primary); !errors.Is(err, auth.ErrSignature) {
-		t.Errorf("the old key: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Key("p", old.Primary)), auth.ErrSignature, "the old key")
 	if got := stored(t, store); !slices.Equal(got, []string{"policies/hubs/orders/1700000000001/p", "policies/namespace/rootmanagesharedaccesskey"}) {
 		t.Errorf("the store has %q", got)
 	}

@@ -19,9 +19,7 @@ import (
 func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
 	store := newMemStore()
 	k := open(t, Config{Meta: store})
-	if !k.Created() {
-		t.Error("it does not say that it made the root policy")
-	}
+	testkit.Equal(t, k.Created(), true, "it does not say that it made the root policy")
 	root, err := k.Policy("", "rootmanagesharedaccesskey")
 	testkit.Must(t, err)
 	if root.Name != auth.RootPolicy || root.Rights != auth.Manage || root.Primary == root.Secondary {
@@ -33,9 +31,7 @@ func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
 		}
 	}
 	again := open(t, Config{Meta: store})
-	if again.Created() {
-		t.Error("it was made twice")
-	}
+	testkit.Equal(t, again.Created(), false, "it was made twice")
 	if same, _ := again.Policy("", auth.RootPolicy); !reflect.DeepEqual(same, root) {
 		t.Errorf("got %+v, was %+v", same, root)
 	}
@@ -75,9 +71,7 @@ func TestNodesAgreeOnTheRootPolicy(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	broken := newMemStore()
-	if _, err := broken.CompareAndSet(t.Context(), "policies/namespace/x", 0, []byte("{")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(broken.CompareAndSet(t.Context(), "policies/namespace/x", 0, []byte("{"))))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	hub := newHubs().find
@@ -210,9 +204,7 @@ func TestRegenerate(t *testing.T) {
 		"a name no policy has":  {"", "a//b", PrimaryKey, ErrNotFound},
 		"a name without an end": {"", strings.Repeat("x", 4000), PrimaryKey, ErrNotFound},
 	} {
-		if _, err := k.Regenerate(t.Context(), call.hub, call.name, call.key); !errors.Is(err, call.want) {
-			t.Errorf("%s: got %v", what, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), call.hub, call.name, call.key)), call.want, "%s", what)
 	}
 }
 
@@ -244,9 +236,7 @@ func TestRegenerateAmongOthers(t *testing.T) {
 			t.Error("another key was stored than was given out")
 		}
 		store.left = -1
-		if _, err := k.Regenerate(t.Context(), "", "p", PrimaryKey); !errors.Is(err, meta.ErrConflict) {
-			t.Errorf("got %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), "", "p", PrimaryKey)), meta.ErrConflict)
 	})
 }
 
@@ -255,9 +245,7 @@ func TestDelete(t *testing.T) {
 	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
 	mustCreate(t, k, "orders", "p", auth.Send)
 	testkit.Must(t, k.Delete(t.Context(), "Orders", "P"))
-	if _, err := k.Policy("orders", "p"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Policy("orders", "p")), ErrNotFound)
 	if got := stored(t, store); len(got) != 1 {
 		t.Errorf("the store has %q", got)
 	}
@@ -281,12 +269,8 @@ func TestDelete(t *testing.T) {
 
 func TestPoliciesOfNoHub(t *testing.T) {
 	k := open(t, Config{})
-	if _, err := k.Policies("none"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := k.Policy("none", "p"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Policies("none")), ErrNotFound)
+	testkit.ErrorIs(t, testkit.Err(k.Policy("none", "p")), ErrNotFound)
 }
 
 // A store that fails is told as it is, and nothing is taken into use.
@@ -295,12 +279,8 @@ func TestFailingStore(t *testing.T) {
 	k := open(t, Config{Meta: store})
 	made := mustCreate(t, k, "", "p", auth.Send)
 	store.err = meta.ErrNoSpace
-	if _, err := k.Create(t.Context(), Policy{Name: "q", Rights: auth.Send}); !errors.Is(err, meta.ErrNoSpace) {
-		t.Errorf("create: %v", err)
-	}
-	if _, err := k.Regenerate(t.Context(), "", "p", PrimaryKey); !errors.Is(err, meta.ErrNoSpace) {
-		t.Errorf("regenerate: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Create(t.Context(), Policy{Name: "q", Rights: auth.Send})), meta.ErrNoSpace, "create")
+	testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), "", "p", PrimaryKey)), meta.ErrNoSpace, "regenerate")
 	testkit.ErrorIs(t, k.Delete(t.Context(), "", "p"), meta.ErrNoSpace, "delete")
 	if got, err := k.Policy("", "p"); err != nil || got.Primary != made.Primary {
 		t.Errorf("got %+v, %v", got, err)

@@ -167,9 +167,7 @@ func TestAHubNamedLikeAPartOfAnother(t *testing.T) {
 	}
 	at := level{hub: "a/partitions/0", created: time.UnixMilli(1700000000000)}
 	old := record{Policy: Policy{Hub: at.hub, Name: "p", Rights: auth.Send, Primary: newKey(), Secondary: newKey(), Created: now()}, level: at}
-	if _, err := store.CompareAndSet(t.Context(), old.key(), 0, old.encode()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(store.CompareAndSet(t.Context(), old.key(), 0, old.encode())))
 	k = open(t, Config{Meta: store, Hub: h.find})
 	if grant, err := k.Key("p", old.Primary); err == nil {
 		t.Errorf("the key gives %+v", grant)
@@ -223,9 +221,7 @@ func TestGrantsEndByAnotherNode(t *testing.T) {
 		ended := make(chan bool, 1)
 		defer here.OnChange(func() { ended <- !grant.Stands() })()
 		testkit.Must(t, there.Delete(t.Context(), "", "p"))
-		if !<-ended {
-			t.Error("it stands")
-		}
+		testkit.Equal(t, <-ended, true, "it stands")
 	})
 }
 
@@ -238,20 +234,15 @@ func TestRegenerateRoot(t *testing.T) {
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
 	fresh, err := k.RegenerateRoot(t.Context())
-	if err != nil || watched != 1 {
-		t.Fatalf("told %d times, %v", watched, err)
-	}
+	testkit.Must(t, err)
+	testkit.MustEqual(t, watched, 1, "told")
 	if there, _ := k.Policy("", auth.RootPolicy); there != fresh || fresh.Rights != auth.Manage || !fresh.Created.Equal(old.Created) {
 		t.Errorf("it is %+v", there)
 	}
 	for _, key := range []string{old.Primary, old.Secondary} {
-		if _, err := k.Key(old.Name, key); !errors.Is(err, auth.ErrSignature) {
-			t.Errorf("an old key: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(k.Key(old.Name, key)), auth.ErrSignature, "an old key")
 	}
-	if grant.Stands() {
-		t.Error("what stood on an old key stands")
-	}
+	testkit.Equal(t, grant.Stands(), false, "what stood on an old key stands")
 	for _, key := range []string{fresh.Primary, fresh.Secondary} {
 		if _, err := k.Key(old.Name, key); err != nil {
 			t.Errorf("a new key: %v", err)

@@ -51,9 +51,7 @@ func TestRestart(t *testing.T) {
 // without its secrets.
 func TestDecodeRefuses(t *testing.T) {
 	const good = `{"name":"P","rights":["Send"],"primary":"HUSH1","secondary":"HUSH2","created":"2026-01-01T00:00:00Z"}`
-	if _, err := decode(meta.Entry{Key: "policies/namespace/p", Value: []byte(good)}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(decode(meta.Entry{Key: "policies/namespace/p", Value: []byte(good)})))
 	tests := []struct{ what, key, value string }{
 		{"no JSON", "policies/namespace/p", "HUSH1"},
 		{"another name", "policies/namespace/q", good},

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -27,17 +26,13 @@ func TestNodesSeeEachOther(t *testing.T) {
 		changed, err := b.Regenerate(t.Context(), "orders", "p", PrimaryKey)
 		testkit.Must(t, err)
 		synctest.Wait()
-		if _, err := a.Key("p", p.Primary); !errors.Is(err, auth.ErrSignature) {
-			t.Errorf("the old key: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(a.Key("p", p.Primary)), auth.ErrSignature, "the old key")
 		if _, err := a.Key("p", changed.Primary); err != nil {
 			t.Errorf("the new key: %v", err)
 		}
 		testkit.Must(t, a.Delete(t.Context(), "orders", "p"))
 		synctest.Wait()
-		if _, err := b.Key("p", changed.Primary); !errors.Is(err, auth.ErrSignature) {
-			t.Errorf("deleted: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(b.Key("p", changed.Primary)), auth.ErrSignature, "deleted")
 	})
 }
 

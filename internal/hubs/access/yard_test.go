@@ -98,9 +98,7 @@ func running(t *testing.T, k *Registry) (stop func()) {
 	return func() {
 		t.Helper()
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("run ended with %v", err)
-		}
+		testkit.Check(t, <-ended, "run ended with")
 	}
 }
 

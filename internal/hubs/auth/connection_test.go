@@ -50,9 +50,8 @@ func TestParseConnectionString(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			got, err := ParseConnectionString(tt.text)
-			if err != nil || got != tt.want {
-				t.Errorf("got %+v, %v", got, err)
-			}
+			testkit.Must(t, err)
+			testkit.Equal(t, got, tt.want)
 		})
 	}
 }

@@ -46,9 +46,8 @@ func TestPath(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			got, err := Path(tt.uri)
-			if err != nil || got != tt.want {
-				t.Errorf("%q: got %q, %v; want %q", tt.uri, got, err, tt.want)
-			}
+			testkit.Must(t, err)
+			testkit.Equal(t, got, tt.want, "%q", tt.uri)
 		})
 	}
 }
@@ -114,12 +113,8 @@ func TestHubOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {
-			if got := HubOf(tt.path); got != tt.want {
-				t.Errorf("%q lies in %q, want %q", tt.path, got, tt.want)
-			}
-			if got := EntityOf(tt.path); got != (Entity{Hub: tt.want, Path: tt.path}) {
-				t.Errorf("%q is the place %+v", tt.path, got)
-			}
+			testkit.Equal(t, HubOf(tt.path), tt.want, "%q lies in", tt.path)
+			testkit.Equal(t, EntityOf(tt.path), (Entity{Hub: tt.want, Path: tt.path}), "%q is the place", tt.path)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package certs
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,9 +31,7 @@ func TestOperatorsFiles(t *testing.T) {
 		t.Error(err)
 	}
 	testkit.Equal(t, s.CAFile(), "", "authority")
-	if _, err := os.Stat(own); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the yard's own folder: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(os.Stat(own)), fs.ErrNotExist, "the yard's own folder")
 }
 
 func TestOperatorsFilesThatAreNone(t *testing.T) {
@@ -160,9 +157,7 @@ func clientPair(t *testing.T, ca *authority, name string) tls.Certificate {
 
 func TestInfo(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Describe(Config{Dir: dir}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("before there are any: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(Describe(Config{Dir: dir})), fs.ErrNotExist, "before there are any")
 	s := open(t, Config{Dir: dir, Host: "yard.example.net", Addresses: []string{"10.0.0.7:1", "9.0.0.1"}})
 	info, err := s.Info()
 	testkit.Must(t, err)

@@ -51,9 +51,7 @@ func TestFilesAndTheirModes(t *testing.T) {
 	want := map[string]fs.FileMode{"ca.pem": 0o644, "ca-key.pem": 0o600, "cert.pem": 0o644, "key.pem": 0o600}
 	for _, e := range entries {
 		mode, ok := want[e.Name()]
-		if !ok {
-			t.Errorf("%s is there", e.Name())
-		}
+		testkit.Equal(t, ok, true, "%s is there", e.Name())
 		delete(want, e.Name())
 		if info, err := e.Info(); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != mode {
 			t.Errorf("%s has mode %v, %v", e.Name(), info.Mode(), err)
@@ -201,12 +199,8 @@ func TestDamage(t *testing.T) {
 				return
 			}
 			testkit.Must(t, err)
-			if got := !leaf(t, s).Equal(before); got != tt.newLeaf {
-				t.Errorf("new certificate: %t", got)
-			}
-			if got := !bytes.Equal(ca, read(t, filepath.Join(dir, "ca.pem"))); got != tt.newCA {
-				t.Errorf("new authority: %t", got)
-			}
+			testkit.Equal(t, !leaf(t, s).Equal(before), tt.newLeaf, "new certificate")
+			testkit.Equal(t, !bytes.Equal(ca, read(t, filepath.Join(dir, "ca.pem"))), tt.newCA, "new authority")
 		})
 	}
 }
@@ -218,9 +212,7 @@ func TestRenewalWhileRunning(t *testing.T) {
 		s := open(t, Config{Dir: dir})
 		first := leaf(t, s)
 		time.Sleep(leafLife - renewBefore - time.Hour)
-		if !leaf(t, s).Equal(first) {
-			t.Error("it was renewed too early")
-		}
+		testkit.Equal(t, leaf(t, s).Equal(first), true, "it was renewed too early")
 		time.Sleep(2 * time.Hour)
 		second := leaf(t, s)
 		if second.Equal(first) || second.NotAfter.Sub(time.Now().Add(leafLife)).Abs() > time.Minute {
@@ -303,9 +295,7 @@ func TestWithoutTheKeyOfTheAuthority(t *testing.T) {
 		s := open(t, Config{Dir: dir, Host: "new.example.net", Log: log.logger()})
 		for range 3 {
 			time.Sleep(checkEvery)
-			if !leaf(t, s).Equal(first) {
-				t.Error("it is another")
-			}
+			testkit.Equal(t, leaf(t, s).Equal(first), true, "it is another")
 		}
 		testkit.Equal(t, log.count("cannot be made anew"), 1, "said times")
 		time.Sleep(leafLife - renewBefore/2)
@@ -321,18 +311,12 @@ func TestOwnFilesChangedWhileRunning(t *testing.T) {
 		s := open(t, Config{Dir: dir})
 		first := leaf(t, s)
 		testkit.Must(t, os.Remove(filepath.Join(dir, "cert.pem")))
-		if !leaf(t, s).Equal(first) {
-			t.Error("looked at too often")
-		}
+		testkit.Equal(t, leaf(t, s).Equal(first), true, "looked at too often")
 		time.Sleep(checkEvery)
 		second := leaf(t, s)
-		if second.Equal(first) {
-			t.Error("not made anew")
-		}
+		testkit.Equal(t, second.Equal(first), false, "not made anew")
 		time.Sleep(checkEvery)
-		if !leaf(t, s).Equal(second) {
-			t.Error("made anew again and again")
-		}
+		testkit.Equal(t, leaf(t, s).Equal(second), true, "made anew again and again")
 	})
 }
 

@@ -83,9 +83,7 @@ func TestOddSpellingsAreRefusedEvenWhereAllowed(t *testing.T) {
 		})
 	}
 	for _, host := range []string{"127.0.0.1:8080", "localhost", "[::1]"} {
-		if err := c.Check(Endpoint{URL: "http://" + host + "/"}); err != nil {
-			t.Errorf("%s gives %v in development mode", host, err)
-		}
+		testkit.Check(t, c.Check(Endpoint{URL: "http://" + host + "/"}), "%s gives", host)
 	}
 }
 
@@ -140,9 +138,7 @@ func TestIdentitiesNotifyEndpointsApart(t *testing.T) {
 			e := base
 			e.OAuth = &OAuth{"t", "c", "s", "o", "a"}
 			change(&e)
-			if other := seen[e.Identity()]; other != "" {
-				t.Errorf("%s and %s have the same identity", name, other)
-			}
+			testkit.Equal(t, seen[e.Identity()], "", "%s and", name)
 			seen[e.Identity()] = name
 		})
 	}

@@ -72,9 +72,7 @@ func TestWhichAddressesMayBeReached(t *testing.T) {
 			testkit.Must(t, err)
 			addr := netip.MustParseAddr(c.addr)
 			err = g.check(addr)
-			if (err == nil) != c.allowed {
-				t.Fatalf("check gives %v, want allowed = %v", err, c.allowed)
-			}
+			testkit.MustEqual(t, (err == nil), c.allowed, "check gives")
 			if control := g.control("tcp", netip.AddrPortFrom(addr, 80).String(), nil); (control == nil) != c.allowed {
 				t.Errorf("control gives %v, want allowed = %v", control, c.allowed)
 			}

@@ -100,9 +100,8 @@ func TestTransportsAreSharedAndForgotten(t *testing.T) {
 	first, _ := c.Route(Endpoint{URL: "https://example.com/0"})
 	for i := range 10000 {
 		r, err := c.Route(Endpoint{URL: fmt.Sprint("https://example.com/", i)})
-		if err != nil || r.transport != first.transport {
-			t.Fatalf("route %d has a transport of its own: %v", i, err)
-		}
+		testkit.Must(t, err)
+		testkit.MustEqual(t, r.transport, first.transport, "route %d has a transport of its own", i)
 	}
 	testkit.Equal(t, len(c.trusts.items), 1, "transports")
 

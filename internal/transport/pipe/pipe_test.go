@@ -89,9 +89,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 				t.Fatal("the write waits for nobody")
 			default:
 			}
-			if _, err := io.ReadFull(far, make([]byte, n)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(io.ReadFull(far, make([]byte, n))))
 		}
 		read(1)
 		read(1)
@@ -102,16 +100,12 @@ func TestTheBufferIsBounded(t *testing.T) {
 // What was written can be read when the writer is gone; then there is nothing more.
 func TestCloseLeavesWhatWasWritten(t *testing.T) {
 	near, far := New()
-	if _, err := near.Write([]byte("last words")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(near.Write([]byte("last words"))))
 	near.Close()
 	if got, err := io.ReadAll(far); string(got) != "last words" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
-	if _, err := far.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("a write to nobody: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(far.Write([]byte("x"))), io.ErrClosedPipe, "a write to nobody")
 	for what, do := range map[string]func() error{
 		"read":     func() error { _, err := near.Read(make([]byte, 1)); return err },
 		"write":    func() error { _, err := near.Write([]byte("x")); return err },
@@ -133,15 +127,11 @@ func TestCloseWrite(t *testing.T) {
 	if _, err := far.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("read: %v", err)
 	}
-	if _, err := far.Write([]byte("x")); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(far.Write([]byte("x"))))
 	if n, err := near.Read(make([]byte, 2)); n != 1 || err != nil {
 		t.Errorf("read %d, %v", n, err)
 	}
-	if _, err := near.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("write: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(near.Write([]byte("x"))), net.ErrClosed, "write")
 }
 
 // Who waits is freed by either end's Close.
@@ -249,9 +239,7 @@ func TestListener(t *testing.T) {
 		l.Close()
 		all.Wait()
 		testkit.Slices(t, names, []string{"a", "b"}, "accepted")
-		if _, err := l.Dial(t.Context()); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("dial after Close: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(l.Dial(t.Context())), net.ErrClosed, "dial after Close")
 	})
 }
 

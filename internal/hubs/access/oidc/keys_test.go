@@ -23,9 +23,7 @@ func bubble(t *testing.T, test func(t *testing.T, i *issuer, v *Verifier, key si
 		v := patient(t, i)
 		check := func(what string, key signingKey, want error) {
 			t.Helper()
-			if _, err := v.Verify(t.Context(), key.sign(t, i.URL, nil)); !errors.Is(err, want) {
-				t.Errorf("%s: got %v, want %v", what, err, want)
-			}
+			testkit.ErrorIs(t, testkit.Err(v.Verify(t.Context(), key.sign(t, i.URL, nil))), want, "%s", what)
 		}
 		check("the first time", key, nil)
 		test(t, i, v, key, check)

@@ -55,9 +55,7 @@ func TestRefusedTokens(t *testing.T) {
 	i := newIssuer(key)
 	v := open(t, i)
 	good := key.sign(t, i.URL, nil)
-	if _, err := v.Verify(t.Context(), good); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(v.Verify(t.Context(), good)))
 	public, err := x509.MarshalPKIXPublicKey(key.private.Public())
 	testkit.Must(t, err)
 	secret := jose.SigningKey{Algorithm: jose.HS256, Key: public}
@@ -104,17 +102,13 @@ func TestKeysForSomethingElse(t *testing.T) {
 	key := newKey(t, "k")
 	i := newIssuer(key)
 	i.keys[0].Use = "enc"
-	if _, err := open(t, i).Verify(t.Context(), key.sign(t, i.URL, nil)); !errors.Is(err, auth.ErrSignature) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(open(t, i).Verify(t.Context(), key.sign(t, i.URL, nil))), auth.ErrSignature)
 }
 
 // A token that is none is refused without a question to the issuer.
 func TestNonsenseIsNotAskedAbout(t *testing.T) {
 	i := newIssuer()
-	if _, err := open(t, i).Verify(t.Context(), "nonsense"); !errors.Is(err, auth.ErrMalformed) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(open(t, i).Verify(t.Context(), "nonsense")), auth.ErrMalformed)
 	testkit.Equal(t, i.questions(discovery), 0, "questions")
 }
 
@@ -125,9 +119,7 @@ func TestRotatedKeys(t *testing.T) {
 	v := open(t, i)
 	check := func(what string, key signingKey, want error) {
 		t.Helper()
-		if _, err := v.Verify(t.Context(), key.sign(t, i.URL, nil)); !errors.Is(err, want) {
-			t.Errorf("%s: %v", what, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(v.Verify(t.Context(), key.sign(t, i.URL, nil))), want, "%s", what)
 	}
 	check("the first", old, nil)
 	check("a later one, too early", fresh, auth.ErrSignature)
@@ -143,9 +135,7 @@ func TestIssuerThatIsDown(t *testing.T) {
 	v := open(t, i)
 	check := func(what string, key signingKey, want error) {
 		t.Helper()
-		if _, err := v.Verify(t.Context(), key.sign(t, i.URL, nil)); !errors.Is(err, want) {
-			t.Errorf("%s: %v", what, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(v.Verify(t.Context(), key.sign(t, i.URL, nil))), want, "%s", what)
 	}
 	i.set(func() { i.down = true })
 	check("when it is down", key, auth.ErrUnavailable)
@@ -195,9 +185,7 @@ func TestNewRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := New(Config{Issuer: "https://login.example.net/tenant/v2.0", Audience: "yard"}); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(New(Config{Issuer: "https://login.example.net/tenant/v2.0", Audience: "yard"})))
 }
 
 // Many at once find the issuer together.
@@ -209,13 +197,9 @@ func TestManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, err := v.Verify(t.Context(), token); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, testkit.Err(v.Verify(t.Context(), token)))
 		})
 	}
 	all.Wait()
-	if got := i.questions(discovery); got != 1 {
-		t.Errorf("it was looked for %d times", got)
-	}
+	testkit.Equal(t, i.questions(discovery), 1, "it was looked for")
 }
