@@ -9,13 +9,14 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 )
 
-// misplaced is put before the name of a system value that its sender gave a type it may not have: it can be read, but not
-// written, and goes among the properties.
+// misplaced is put before the name of a system value that its sender gave a type it may not have:
+// it can be read, but not written, and goes among the properties.
 const misplaced = "poison-system-"
 
-// fit gives an event that can be written. Nearly always that is the event itself. Else it was changed by the function,
-// which may put anything into it, or came from a sender that does not keep to the standard: what cannot be written is put into words,
-// since a poison event that can never be written would keep its partition standing for good.
+// fit gives an event that can be written. Nearly always that is the event itself. Else it was
+// changed by the function, which may put anything into it, or came from a sender that does not keep
+// to the standard: what cannot be written is put into words, since a poison event that can never be
+// written would keep its partition standing for good.
 func fit(ev event.Event) event.Event {
 	if writable(ev) {
 		return ev
@@ -32,11 +33,10 @@ func fit(ev event.Event) event.Event {
 	if !writable(event.Event{CorrelationID: ev.CorrelationID}) {
 		ev.CorrelationID = words(ev.CorrelationID)
 	}
-	ev.ContentType, ev.Subject = fitContentType(ev.ContentType), strings.ToValidUTF8(ev.Subject, "\uFFFD")
-	return fitMaps(ev)
-}
-
-func fitMaps(ev event.Event) event.Event {
+	if !writable(event.Event{ContentType: ev.ContentType}) {
+		ev.ContentType = "" // it is written in ASCII
+	}
+	ev.Subject = strings.ToValidUTF8(ev.Subject, "\uFFFD")
 	properties := make(map[string]any, len(ev.Properties))
 	for name, v := range ev.Properties {
 		if !writable(event.Event{Properties: map[string]any{"": v}}) {
@@ -57,14 +57,6 @@ func fitMaps(ev event.Event) event.Event {
 	}
 	ev.Properties, ev.System = properties, system
 	return ev
-}
-
-// fitContentType: it is written in ASCII.
-func fitContentType(t string) string {
-	if !writable(event.Event{ContentType: t}) {
-		return ""
-	}
-	return t
 }
 
 func words(v any) string { return strings.ToValidUTF8(fmt.Sprint(v), "\uFFFD") }

@@ -13,25 +13,36 @@ import (
 // EventType is the type of poison events in grid topics.
 const EventType = "Eventyard.EventPoisoned"
 
-// maxStored is the most that a poison event may measure in a topic, whose log takes half as much again as a hub, and maxPublished in a
-// publication, of which it takes 1 MiB.
+// maxStored is the most that a poison event may measure in a topic, whose log takes half as much
+// again as a hub, and maxPublished in a publication, of which it takes 1 MiB.
 const (
 	maxStored    = 1_500_000
 	maxPublished = 1_000_000
 )
 
-// JSON is the poison event as it is published to a grid topic, in the form of Event Grid's schema: type Eventyard.EventPoisoned, subject
-// functions/FUNCTION/partitions/P/sequences/N, id ID, data the poison event's entries and the body (JSON where it is, else base64).
+// JSON is the poison event as it is published to a grid topic, in the form of Event Grid's schema:
+// type Eventyard.EventPoisoned, subject functions/FUNCTION/partitions/P/sequences/N, id ID, data
+// the poison event's entries and the body (JSON where it is, else base64).
 func (l Record) JSON() ([]byte, error) { return l.fitting(schema.EventGridForm, maxPublished) }
 
-// Stored is the poison event as a topic of that schema stores it. As a CloudEvent its source is /hubs/HUB.
+// Stored is the poison event as a topic of that schema stores it. As a CloudEvent its source is
+// /hubs/HUB.
 func (l Record) Stored(form schema.Form) ([]byte, error) { return l.fitting(form, maxStored) }
 
-// fitting is the poison event with as much of its event as has room: all, or no properties, or nothing but the place where it is.
+// fitting is the poison event with as much of its event as has room: all, or no properties, or
+// nothing but where it is.
 func (l Record) fitting(form schema.Form, most int) (b []byte, err error) {
 	l.Reason, l.Stack = cut(l.Reason, maxReasonBytes), cut(l.Stack, maxStackBytes)
-	d := l.data()
-	for _, d := range []data{d, d.shortened(), d.referring()} {
+	whole := l.data()
+	short := whole
+	short.Stack, short.Reason = "", cut(short.Reason, shortReason)
+	short.Properties, short.System, short.Shortened = nil, nil, true
+	reference := data{
+		Function: l.Function, Hub: l.Hub, Group: l.Group, Partition: l.Partition, Sequence: l.Sequence, Offset: l.Offset,
+		Enqueued: whole.Enqueued, Key: whole.Key, Reason: cut(tooLarge+l.Reason, maxReasonBytes), Attempts: l.Attempts,
+		Deaths: l.Deaths, Instance: l.Instance, Redriven: whole.Redriven, Reference: true,
+	}
+	for _, d := range []data{whole, short, reference} {
 		if b, err = l.write(form, d); err != nil {
 			return nil, fmt.Errorf("write poison event %s: %w", l.ID, err)
 		}
@@ -42,7 +53,7 @@ func (l Record) fitting(form schema.Form, most int) (b []byte, err error) {
 	return b, nil
 }
 
-// data is what a poison event in a topic tells.
+// data is what a poison event in a topic says.
 type data struct {
 	Function      string          `json:"function"`
 	Hub           string          `json:"hub"`
@@ -64,7 +75,8 @@ type data struct {
 	CorrelationID json.RawMessage `json:"correlationId,omitempty"`
 	Properties    json.RawMessage `json:"properties,omitempty"`
 	System        json.RawMessage `json:"system,omitempty"`
-	// Shortened: the event's properties did not fit. Reference: nor did the event, which is where hub, partition and sequence say.
+	// Shortened: the event's properties did not fit. Reference: nor did the event, which is where
+	// hub, partition and sequence say.
 	Shortened  bool            `json:"shortened,omitempty"`
 	Reference  bool            `json:"reference,omitempty"`
 	Body       json.RawMessage `json:"body,omitempty"`
@@ -90,21 +102,8 @@ func (l Record) data() data {
 	return d
 }
 
-func (d data) shortened() data {
-	d.Stack, d.Reason = "", cut(d.Reason, shortReason)
-	d.Properties, d.System, d.Shortened = nil, nil, true
-	return d
-}
-
-func (d data) referring() data {
-	return data{
-		Function: d.Function, Hub: d.Hub, Group: d.Group, Partition: d.Partition, Sequence: d.Sequence, Offset: d.Offset, Enqueued: d.Enqueued,
-		Key: d.Key, Reason: cut(tooLarge+d.Reason, maxReasonBytes), Attempts: d.Attempts, Deaths: d.Deaths, Instance: d.Instance,
-		Redriven: d.Redriven, Reference: true,
-	}
-}
-
-// inJSON gives the body of an event as JSON, or else as base64. The grid knows how a hub's events look there.
+// inJSON gives the body of an event as JSON, or else as base64. The grid knows how a hub's events
+// look there.
 func inJSON(ev event.Event) (json.RawMessage, string) {
 	stored, err := schema.FromHub(nil, schema.HubEvent{Event: ev})
 	var e schema.Envelope

@@ -1,6 +1,8 @@
 package poison
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -10,8 +12,8 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 )
 
-// Bounds of a poison event. A hub takes publications of 1 MiB; a little of that is left for what the way there adds. Where it is
-// needed for the original, the poison event takes most of it.
+// Bounds of a poison event. A hub takes publications of 1 MiB; a little of that is left for what
+// the way there adds. Where it is needed for the original, the poison event takes most of it.
 const (
 	maxBytes       = 1_040_000
 	fullBytes      = 1<<20 - 256
@@ -20,31 +22,58 @@ const (
 	shortReason    = 200
 )
 
-// Message is what is written: the original's body, content type, ids, subject, properties and system values, with the poison event's properties
-// beside them; without a key (it goes to a named partition), which stands in a property. What of reason and stack is too long is
-// cut. An original that leaves too little room goes without stack, then with a short reason, then with
-// nothing but its id, and the key, which is the original's. Where even that does not fit, only a reference to it goes.
+// Message is what is written: the original's body, content type, ids, subject, properties and
+// system values, with the poison event's properties beside them; without a key (it goes to a named
+// partition), which stands in a property. What of reason and stack is too long is cut. An original
+// that leaves too little room goes without stack, then with a short reason, then with nothing but
+// its id, and the key, which is the original's. Where even that does not fit, only a reference to
+// it goes.
 func (l Record) Message() event.Event {
-	ev := fit(original(l.Event))
+	ev := l.Event // what it is read with is put into properties
+	ev.Key, ev.Partition, ev.Sequence, ev.Offset, ev.Enqueued = "", "", 0, "", time.Time{}
+	ev = fit(ev)
 	l.Reason, l.Stack = cut(l.Reason, maxReasonBytes), cut(l.Stack, maxStackBytes)
 	if l.ID == "" {
 		l.ID = ID(l.Function, l.Hub, l.Partition, l.Sequence)
 	}
-	for _, entries := range []func() map[string]any{l.entries, l.withoutStack, l.inShort} {
-		if m := with(ev, entries()); encodedBytes(m) <= maxBytes {
+	noStack := l
+	noStack.Stack = ""
+	short := noStack
+	short.Reason = cut(l.Reason, shortReason)
+	for _, r := range []Record{l, noStack, short} {
+		if m := with(ev, r.entries()); encodedBytes(m) <= maxBytes {
 			return m
 		}
 	}
-	if m := with(ev, l.least()); encodedBytes(m) <= fullBytes {
+	least := map[string]any{PropertyID: l.ID}
+	if l.Event.Key != "" {
+		least[PropertyKey] = strings.ToValidUTF8(l.Event.Key, "\uFFFD")
+	}
+	if m := with(ev, least); encodedBytes(m) <= fullBytes {
 		return m
 	}
 	return l.reference()
 }
 
-// original is what of an event is written again. What it is read with is put into properties.
-func original(ev event.Event) event.Event {
-	ev.Key, ev.Partition, ev.Sequence, ev.Offset, ev.Enqueued = "", "", 0, "", time.Time{}
-	return ev
+// tooLarge is what stands before the reason of a poison event without its event.
+const tooLarge = "too large to be put away with its event: "
+
+// reference is the poison event of an event that leaves no room for one. Nothing of the event is
+// cut: it is left out whole. The body says where it is, as long as its hub keeps it.
+func (l Record) reference() event.Event {
+	body, err := json.Marshal(struct {
+		Hub       string `json:"hub"`
+		Partition string `json:"partition"`
+		Sequence  int64  `json:"sequence"`
+	}{l.Hub, l.Partition, l.Sequence})
+	if err != nil {
+		panic(fmt.Sprintf("poison: a reference cannot be written: %v", err)) // texts and a number
+	}
+	l.Reason, l.Redriven = cut(tooLarge+l.Reason, maxReasonBytes), max(l.Redriven, redrivenOf(l.Event))
+	l.Event = event.Event{Key: l.Event.Key}
+	entries := l.entries()
+	entries[PropertyReference] = true
+	return event.Event{Body: body, ContentType: "application/json", Properties: entries}
 }
 
 // with puts the poison event's properties beside the original's.
@@ -82,24 +111,6 @@ func (l Record) entries() map[string]any {
 	}
 	if l.Redriven > redrivenOf(l.Event) {
 		entries[PropertyRedriven] = int32(l.Redriven)
-	}
-	return entries
-}
-
-func (l Record) withoutStack() map[string]any {
-	l.Stack = ""
-	return l.entries()
-}
-
-func (l Record) inShort() map[string]any {
-	l.Reason = cut(l.Reason, shortReason)
-	return l.withoutStack()
-}
-
-func (l Record) least() map[string]any {
-	entries := map[string]any{PropertyID: l.ID}
-	if l.Event.Key != "" {
-		entries[PropertyKey] = strings.ToValidUTF8(l.Event.Key, "\uFFFD")
 	}
 	return entries
 }

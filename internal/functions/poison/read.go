@@ -9,8 +9,9 @@ import (
 	"github.com/eventyard/eventyard/event"
 )
 
-// Read is the other way; false: it is no poison event. The Event is the original again (key, partition, sequence, offset, enqueued, too).
-// It believes nothing: anybody may write into a poison hub.
+// Read is the other way; false: it is no poison event. The Event is the original again (key,
+// partition, sequence, offset, enqueued, too). It believes nothing: anybody may write into a poison
+// hub.
 func Read(ev event.Event) (Record, bool) {
 	p := ev.Properties
 	id, _ := p[PropertyID].(string)
@@ -31,26 +32,21 @@ func Read(ev event.Event) (Record, bool) {
 	l.Event = ev
 	l.Event.Key, l.Event.Partition, l.Event.Sequence = text(p, PropertyKey), l.Partition, l.Sequence
 	l.Event.Offset, l.Event.Enqueued = l.Offset, l.Enqueued
-	l.Event.Properties = originals(p)
-	return l, true
-}
-
-// originals are the properties without the poison event's.
-func originals(p map[string]any) map[string]any {
-	var rest map[string]any
+	l.Event.Properties = nil
 	for name, v := range p {
 		if isOurs(name) {
 			continue
 		}
-		if rest == nil {
-			rest = make(map[string]any, len(p))
+		if l.Event.Properties == nil {
+			l.Event.Properties = make(map[string]any, len(p))
 		}
-		rest[strings.TrimPrefix(name, nested)] = v
+		l.Event.Properties[strings.TrimPrefix(name, nested)] = v
 	}
-	return rest
+	return l, true
 }
 
-// Redrive is the event to publish again: as the original, with the two properties of redriven events.
+// Redrive is the event to publish again: as the original, with the two properties of redriven
+// events.
 func (l Record) Redrive() event.Event {
 	ev := l.Event
 	ev.Properties = maps.Clone(ev.Properties)
@@ -62,7 +58,7 @@ func (l Record) Redrive() event.Event {
 	return ev
 }
 
-// redrivenOf tells how often an event was redriven.
+// redrivenOf is how often an event was redriven.
 func redrivenOf(ev event.Event) int { return count(ev.Properties, PropertyRedriven) }
 
 func text(p map[string]any, name string) string {

@@ -1,8 +1,9 @@
-// Package poison has the form of events that a function could not handle, as they are put away in a hub or a
-// topic and taken out again. It is pure.
+// Package poison has the form of events that a function could not handle, as they are put away in a
+// hub or a topic and taken out again. It is pure.
 //
-// A poison event is the original with properties beside its own: whose it is, where it came from and why it was put
-// away. So it can be read by any reader of hubs, and the original can be had back whole:
+// A poison event is the original with properties beside its own: whose it is, where it came from
+// and why it was put away. So it can be read by any reader of hubs, and the original can be had
+// back whole:
 //
 //   - The properties named below are the poison event's, whatever the original had under these names: a function that reads a
 //     poison hub may fail on a poison event, which then becomes a poison event about a poison event. What the original had is kept
@@ -10,7 +11,7 @@
 //   - Any other property stays the original's, also where its name begins with "poison-".
 //   - Whatever an event is made of, its poison event can be written: values that no message can carry are put into words (fit.go), and
 //     what makes a poison event too large is left out, the least needed first (message.go). Beside an event that fills a hub's
-//     limit to the last few hundred bytes nothing has room: its poison event says where it is, and has it not (reference.go).
+//     limit to the last few hundred bytes nothing has room: its poison event only says where it is (message.go).
 package poison
 
 import (
@@ -40,7 +41,8 @@ type Record struct {
 	Redriven         int // how often it had been redriven before
 	// Event is the original, as it was read.
 	Event event.Event
-	// Reference: the original was too large to be put away. Event says where it is, and nothing else; only Read sets it.
+	// Reference: the original was too large to be put away. Event says where it is, and nothing
+	// else; only Read sets it.
 	Reference bool
 }
 
@@ -83,15 +85,17 @@ const (
 	PropertyInstance  = "poison-instance"
 	PropertyReference = "poison-reference" // true: the original is not here, the body says where it is
 
-	// An event that was redriven says how often, and for which function: hosts of others pass over it.
+	// An event that was redriven says how often, and for which function: hosts of others pass over
+	// it.
 	PropertyRedriven   = "eventyard-redriven"
 	PropertyRedriveFor = "eventyard-redrive-for"
 )
 
-// nested is put before a property of the original that has a poison event's name, or this before it.
+// nested is put before a property of the original that has a poison event's name, or this before
+// it.
 const nested = "poison-was-"
 
-// isOurs tells whether a poison event has a property of that name.
+// isOurs says whether a poison event has a property of that name.
 func isOurs(name string) bool {
 	switch name {
 	case PropertyID, PropertyFunction, PropertyHub, PropertyGroup, PropertyPartition, PropertySequence, PropertyOffset, PropertyEnqueued,
@@ -101,7 +105,7 @@ func isOurs(name string) bool {
 	return false
 }
 
-// For tells the function that an event was redriven for; empty: for all, it was not redriven.
+// For is the function that an event was redriven for; empty: for all, it was not redriven.
 func For(ev event.Event) string {
 	function, _ := ev.Properties[PropertyRedriveFor].(string)
 	return function

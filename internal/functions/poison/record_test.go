@@ -204,7 +204,8 @@ func TestAPoisonEventFits(t *testing.T) {
 	}
 }
 
-// F4: where the event leaves no room for a poison event it stays where it is, and the poison event says where that is.
+// F4: where the event leaves no room for a poison event it stays where it is, and the poison event
+// says where that is.
 func TestAPoisonEventWithoutItsEvent(t *testing.T) {
 	for name, fill := range map[string]func(*event.Event){
 		"a body that fills the hub": func(ev *event.Event) { ev.Body = bytes.Repeat([]byte("x"), 1<<20-200) },

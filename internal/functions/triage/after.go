@@ -45,8 +45,9 @@ type Part struct {
 	Skipped bool
 }
 
-// After says what becomes of a unit after a call (F3, F4). whole is for all events but those that each has a result of its own.
-// Parts come in the order of their first event, each event in exactly one of them.
+// After says what becomes of a unit after a call (F3, F4). whole is for all events but those that
+// each has a result of its own. Parts come in the order of their first event, each event in exactly
+// one of them.
 //
 //   - all done: one Finish.
 //   - a whole unit that failed: Call with Attempts and Used one higher, after the policy's wait; retries used up and more than one
@@ -61,7 +62,18 @@ type Part struct {
 func (p Policy) After(u Unit, whole Result, each map[int64]Result, random float64) []Part {
 	u.Calling = false
 	by, rest := sortOut(u.Events, whole, each)
-	parts := finished(u, by, whole, each)
+	var parts []Part
+	if len(by[Done]) > 0 {
+		parts = append(parts, Part{Unit: u.part(by[Done]), Do: Finish})
+	}
+	if len(by[Skip]) > 0 {
+		skipped, reason := u.part(by[Skip]), whole.Reason
+		if own, ok := each[by[Skip].First()]; ok {
+			reason = own.Reason
+		}
+		skipped.Reason = shorten(reason, maxReasonBytes)
+		parts = append(parts, Part{Unit: skipped, Do: Finish, Skipped: true})
+	}
 	if events := by[Untouched]; len(events) > 0 {
 		part := Part{Unit: u.part(events), Do: Call}
 		if events.Equal(u.Events) {
@@ -77,14 +89,27 @@ func (p Policy) After(u Unit, whole Result, each map[int64]Result, random float6
 	return parts
 }
 
-// sortOut gives the events that have results of their own by verdict, and the rest, which failed together; where the
-// rest did not fail it is the same as if each had that result.
-func sortOut(events ranges.Set, whole Result, each map[int64]Result) (by [Untouched + 1]ranges.Set, rest ranges.Set) {
+// verdicts are events by verdict.
+type verdicts [Untouched + 1]ranges.Set
+
+// sortOut gives the events that have results of their own by verdict, and the rest, which failed
+// together; where the rest did not fail it is the same as if each had that result.
+func sortOut(events ranges.Set, whole Result, each map[int64]Result) (by verdicts, rest ranges.Set) {
 	rest = events
 	if len(each) > 0 {
-		by = byVerdict(events, each)
-		for _, own := range by {
-			rest = rest.Minus(own)
+		var numbers [Untouched + 1][]int64
+		for n, r := range each {
+			v := r.Verdict
+			if v < Done || v > Untouched {
+				v = Failed // none of ours: nothing is done with for want of a name
+			}
+			if events.Has(n) {
+				numbers[v] = append(numbers[v], n)
+			}
+		}
+		for v := range by {
+			by[v] = ranges.SetOf(numbers[v]...)
+			rest = rest.Minus(by[v])
 		}
 	}
 	if v := whole.Verdict; v == Done || v == Skip || v == Untouched {
@@ -94,48 +119,8 @@ func sortOut(events ranges.Set, whole Result, each map[int64]Result) (by [Untouc
 	return by, rest
 }
 
-func byVerdict(events ranges.Set, each map[int64]Result) (by [Untouched + 1]ranges.Set) {
-	var numbers [Untouched + 1][]int64
-	for n, r := range each {
-		if events.Has(n) {
-			v := r.Verdict.known()
-			numbers[v] = append(numbers[v], n)
-		}
-	}
-	for v := range by {
-		by[v] = ranges.SetOf(numbers[v]...)
-	}
-	return by
-}
-
-// known is the verdict, or Failed where it is none of ours: nothing is done with for want of a name.
-func (v Verdict) known() Verdict {
-	if v < Done || v > Untouched {
-		return Failed
-	}
-	return v
-}
-
-// finished gives those that need nothing more.
-func finished(u Unit, by [Untouched + 1]ranges.Set, whole Result, each map[int64]Result) []Part {
-	var parts []Part
-	if len(by[Done]) > 0 {
-		parts = append(parts, Part{Unit: u.part(by[Done]), Do: Finish})
-	}
-	if len(by[Skip]) > 0 {
-		skipped := u.part(by[Skip])
-		reason := whole.Reason
-		if own, ok := each[by[Skip].First()]; ok {
-			reason = own.Reason
-		}
-		skipped.Reason = shorten(reason, maxReasonBytes)
-		parts = append(parts, Part{Unit: skipped, Do: Finish, Skipped: true})
-	}
-	return parts
-}
-
-// afterOwn is for events that failed with results of their own.
-func (p Policy) afterOwn(u Unit, by [Untouched + 1]ranges.Set, each map[int64]Result, random float64) []Part {
+// afterOwn is for events that failed with results of their own, of which there are not many.
+func (p Policy) afterOwn(u Unit, by verdicts, each map[int64]Result, random float64) (parts []Part) {
 	tried := u.failed("")
 	away, again, wait := by[Poison], ranges.Set(nil), time.Duration(0)
 	switch {
@@ -148,34 +133,18 @@ func (p Policy) afterOwn(u Unit, by [Untouched + 1]ranges.Set, each map[int64]Re
 	if p.spent(tried) {
 		away = away.Union(by[Later])
 	} else {
-		again, wait = again.Union(by[Later]), max(wait, longest(by[Later], each))
+		again = again.Union(by[Later])
+		for n := range by[Later].All() {
+			wait = max(wait, each[n].Wait)
+		}
 	}
-	parts := putAway(u, away, each)
+	for n := range away.All() {
+		parts = append(parts, Part{Unit: u.part(ranges.SetOf(n)).failed(each[n].Reason), Do: PutAway})
+	}
 	if len(again) > 0 {
 		parts = append(parts, Part{Unit: u.part(again).failed(each[again.First()].Reason), Do: Call, Wait: wait})
 	}
 	return parts
-}
-
-// putAway gives a part for each event. They have results of their own, so there are not many.
-func putAway(u Unit, events ranges.Set, each map[int64]Result) []Part {
-	var parts []Part
-	for _, r := range events {
-		for n := r.First; n <= r.Last; n++ {
-			parts = append(parts, Part{Unit: u.part(ranges.SetOf(n)).failed(each[n].Reason), Do: PutAway})
-		}
-	}
-	return parts
-}
-
-// longest is the longest wait that any of the events asked for.
-func longest(events ranges.Set, each map[int64]Result) (wait time.Duration) {
-	for _, r := range events {
-		for n := r.First; n <= r.Last; n++ {
-			wait = max(wait, each[n].Wait)
-		}
-	}
-	return wait
 }
 
 // afterWhole is for events that failed together.

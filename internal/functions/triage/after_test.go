@@ -195,7 +195,8 @@ func TestAfterResultsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// F4: whatever a program answers, each event is in exactly one part, and parts come from left to right.
+// F4: whatever a program answers, each event is in exactly one part, and parts come from left to
+// right.
 func TestPartsAreThePartition(t *testing.T) {
 	results := rapid.Custom(func(t *rapid.T) Result {
 		return Result{
@@ -242,7 +243,8 @@ func parted(t *rapid.T, u Unit, parts []Part) {
 	}
 }
 
-// F3: one call decides whether a part is divided, and a guilty event is called once more, so the calls for a batch of n with g guilty are bounded.
+// F3: one call decides whether a part is divided, and a guilty event is called once more, so the
+// calls for a batch of n with g guilty are bounded.
 func TestBisectingIsQuick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 200).Draw(t, "events")

@@ -20,28 +20,34 @@ type Intent struct {
 }
 
 const (
-	// maxWaiting bounds what waits for its event. It takes a crash between two writes to make one; whoever is left out
-	// may be put away twice.
+	// maxWaiting bounds what waits for its event. It takes a crash between two writes to make one;
+	// whoever is left out may be put away twice.
 	maxWaiting            = 8
 	maxWaitingReasonBytes = 128
 )
 
-// Intended tells whether the unit is an event that was about to be put away: it is not called, its poison event is written again.
+// Intended says whether the unit is an event that was about to be put away: it is not called, its
+// poison event is written again.
 func (w Work) Intended(u Unit) bool {
 	_, found := w.intentOf(u.Events.First())
 	return found && u.Events.Len() == 1
 }
 
-// Intend says that a unit of one event is about to be put away, into a partition of the poison hub, and gives what is to be written.
-// An event that was intended before is written as it was then, under the same number. producer is a random one, for where none is
-// chosen yet; and for where the last owner's Intent is another event's, which comes later: nobody knows whether its number is taken, so
-// that one waits with its producer, and this goes on with a new one.
+// Intend says that a unit of one event is about to be put away, into a partition of the poison hub,
+// and gives what is to be written. An event that was intended before is written as it was then,
+// under the same number. producer is a random one, for where none is chosen yet; and for where the
+// last owner's Intent is another event's, which comes later: nobody knows whether its number is
+// taken, so that one waits with its producer, and this goes on with a new one.
 func (w *Work) Intend(u Unit, partition string, producer int64) Intent {
 	if intent, found := w.intentOf(u.Events.First()); found {
 		return intent
 	}
-	if w.Intent != nil {
-		w.setAside(*w.Intent)
+	if w.Intent != nil { // it waits for its event
+		waits := *w.Intent
+		waits.Reason = shorten(waits.Reason, maxWaitingReasonBytes)
+		waiting := append(slices.Clip(w.Waiting), waits)
+		w.Waiting = waiting[max(0, len(waiting)-maxWaiting):]
+		w.abandon()
 	}
 	if w.Producer == 0 {
 		w.Producer, w.Number = producer, 0
@@ -71,7 +77,8 @@ func (w *Work) Sent(sequence int64) {
 	}
 }
 
-// Renumber gives what was intended for an event to another producer, as when the poison hub knows nothing of the first.
+// Renumber gives what was intended for an event to another producer, as when the poison hub knows
+// nothing of the first.
 func (w *Work) Renumber(sequence, producer int64) Intent {
 	intent, found := w.intentOf(sequence)
 	if !found {
@@ -98,16 +105,9 @@ func (w Work) intentOf(sequence int64) (Intent, bool) {
 	return w.Waiting[i], true
 }
 
-// setAside lets an Intent wait for its event.
-func (w *Work) setAside(intent Intent) {
-	intent.Reason = shorten(intent.Reason, maxWaitingReasonBytes)
-	waiting := append(slices.Clip(w.Waiting), intent)
-	w.Waiting = waiting[max(0, len(waiting)-maxWaiting):]
-	w.abandon()
-}
-
-// abandon ends the present numbers with the Intent. Whether its poison event was written nobody knows, and so nobody knows
-// the producer's next number either: under the wrong one the next poison event would be taken for a repeat, and lost.
+// abandon ends the present numbers with the Intent. Whether its poison event was written nobody
+// knows, and so nobody knows the producer's next number either: under the wrong one the next poison
+// event would be taken for a repeat, and lost.
 func (w *Work) abandon() { w.Intent, w.Producer, w.Number = nil, 0, 0 }
 
 // without gives a copy of a list without some, nil if nothing is left.

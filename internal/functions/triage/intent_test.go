@@ -58,8 +58,9 @@ func TestIntendingAgain(t *testing.T) {
 	}
 }
 
-// F4: an event that has to be put away before the one that a dead owner was about to put away: under its number nothing else may go, as that
-// may be taken for a repeat; under the next one neither, as the hub may miss the one between.
+// F4: an event that has to be put away before the one that a dead owner was about to put away:
+// under its number nothing else may go, as that may be taken for a repeat; under the next one
+// neither, as the hub may miss the one between.
 func TestAnIntentWaitsForItsEvent(t *testing.T) {
 	w := Work{Producer: 5, Number: 3}
 	first := w.Intend(Unit{Events: set("14")}, "2", 6)
@@ -95,7 +96,8 @@ func TestRenumber(t *testing.T) {
 	}
 }
 
-// F4: whose intent cannot wait comes again as an event that has failed, and its poison event is written then: perhaps twice, never not at all.
+// F4: whose intent cannot wait comes again as an event that has failed, and its poison event is
+// written then: perhaps twice, never not at all.
 func TestNotManyWait(t *testing.T) {
 	var w Work
 	for n := range int64(20) {

@@ -1,15 +1,18 @@
 package triage
 
-import "github.com/eventyard/eventyard/internal/setaside/ranges"
+import (
+	"slices"
 
-import "slices"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
+)
 
-// Plan divides events that have come (their sequence numbers, in order) into units to call, left to right: those of recorded units
-// with what is recorded, all others as fresh units; events that are away are left out. An event that was about to be put away is a
-// unit by itself.
+// Plan divides events that have come (their sequence numbers, in order) into units to call, left to
+// right: those of recorded units with what is recorded, all others as fresh units; events that are
+// away are left out. An event that was about to be put away is a unit by itself.
 //
-// After a crash batches may be cut in other ways, and lanes deal keys anew. So a recorded unit may come in parts, in
-// several batches or with others in between: each part has the numbers of the whole, and nothing comes before what is left of it.
+// After a crash batches may be cut in other ways, and lanes deal keys anew. So a recorded unit may
+// come in parts, in several batches or with others in between: each part has the numbers of the
+// whole, and nothing comes before what is left of it.
 func (w Work) Plan(events []int64) []Unit {
 	if len(w.Away) > 0 {
 		events = slices.DeleteFunc(slices.Clone(events), w.Away.Has)
@@ -23,14 +26,26 @@ func (w Work) Plan(events []int64) []Unit {
 		for n < len(events) && w.kind(events[n]) == kind {
 			n++
 		}
-		units = append(units, w.planned(kind, ranges.SetOf(events[:n]...))...)
+		some := ranges.SetOf(events[:n]...)
+		switch {
+		case kind == fresh:
+			units = append(units, w.fresh(some)...)
+		case kind <= intended:
+			intent, _ := w.intentOf(some.First())
+			units = append(units, Unit{Events: some, Attempts: intent.Attempts, Deaths: intent.Deaths, Reason: intent.Reason})
+		default:
+			u := w.Units[kind].part(some)
+			u.Calling = false
+			units = append(units, u)
+		}
 		events = events[n:]
 	}
 	return units
 }
 
-// mostRanges is how many ranges of events a unit has under suspicion, so that there is room for it in the record, however lanes
-// scatter them: of a call that is not recorded instances would die for ever.
+// mostRanges is how many ranges of events a unit has under suspicion, so that there is room for it
+// in the record, however lanes scatter them: of a call that is not recorded instances would die for
+// ever.
 const mostRanges = 64
 
 // fresh are units of events of which nothing is known.
@@ -44,7 +59,7 @@ func (w Work) fresh(events ranges.Set) (units []Unit) {
 	return units
 }
 
-// What an event is to Plan, if it is not the place of its unit: fresh, or intended and below.
+// What an event is to Plan, if it is not the index of its unit: fresh, or intended and below.
 const (
 	fresh    = -1
 	intended = -2
@@ -58,17 +73,4 @@ func (w Work) kind(n int64) int {
 		return intended - 1 - i
 	}
 	return slices.IndexFunc(w.Units, func(u Unit) bool { return u.Events.Has(n) }) // fresh, if there is none
-}
-
-func (w Work) planned(kind int, events ranges.Set) []Unit {
-	switch {
-	case kind == fresh:
-		return w.fresh(events)
-	case kind <= intended:
-		intent, _ := w.intentOf(events.First())
-		return []Unit{{Events: events, Attempts: intent.Attempts, Deaths: intent.Deaths, Reason: intent.Reason}}
-	}
-	u := w.Units[kind].part(events)
-	u.Calling = false
-	return []Unit{u}
 }

@@ -6,8 +6,9 @@ import "time"
 type Policy struct {
 	// Retries are the calls after the first; negative: for ever.
 	Retries int
-	// Delay is before the first retry, and before every one unless Exponential: then it doubles each time up to Max (0: 1 min, or
-	// Delay if that is longer), with jitter of a fifth either way, though never more than Max.
+	// Delay is before the first retry, and before every one unless Exponential: then it doubles
+	// each time up to Max (0: 1 min, or Delay if that is longer), with jitter of a fifth either
+	// way, though never more than Max.
 	Delay, Max  time.Duration
 	Exponential bool
 }
@@ -22,12 +23,14 @@ const (
 const (
 	defaultMax  = time.Minute
 	leastDeaths = 3
-	// aloneDeaths of those that lead to an event's put-away are in calls for it alone. While it had company they
-	// may have been anybody's.
+	// aloneDeaths of those that lead to an event's put-away are in calls for it alone. While it had
+	// company they may have been anybody's.
 	aloneDeaths = 3
-	// onceMoreWait is the longest wait before an event that was found by halves is called once more.
+	// onceMoreWait is the longest wait before an event that was found by halves is called once
+	// more.
 	onceMoreWait = 100 * time.Millisecond
-	// untouchedWait is the least wait where a call touched nothing: it would be made again and again.
+	// untouchedWait is the least wait where a call touched nothing: it would be made again and
+	// again.
 	untouchedWait = time.Second
 )
 
@@ -53,17 +56,21 @@ func (p Policy) limit() time.Duration {
 	return max(defaultMax, p.Delay)
 }
 
-// deaths is how often an instance may die in a call for the same events before that counts as their failure: as often as they may fail.
+// deaths is how often an instance may die in a call for the same events before that counts as their
+// failure: as often as they may fail.
 func (p Policy) deaths() int { return max(leastDeaths, p.Retries+1) }
 
-// usedUp tells whether a unit that has just failed together has no try left. One call decides on a part of a batch, which is only divided for it.
+// usedUp says whether a unit that has just failed together has no try left. One call decides on a
+// part of a batch, which is only divided for it.
 func (p Policy) usedUp(u Unit) bool {
 	return u.Halved && p.Retries >= 0 && u.Events.Len() > 1 || p.decided(u)
 }
 
-// decided is the same of events each of which is known to have failed. One that was found by halves is called once more, and soon: or whatever fails
-// for another reason in the one call that it has alone would be put away. To give it all tries of the policy anew would be kinder
-// still, but while everything fails events would then be found guilty so slowly that the circuit might never open, and go on being put away.
+// decided is the same of events each of which is known to have failed. One that was found by halves
+// is called once more, and soon: or whatever fails for another reason in the one call that it has
+// alone would be put away. To give it all tries of the policy anew would be kinder still, but while
+// everything fails events would then be found guilty so slowly that the circuit might never open,
+// and go on being put away.
 func (p Policy) decided(u Unit) bool {
 	if u.Halved && p.Retries >= 0 {
 		return u.Used > min(p.Retries, 1)
@@ -79,11 +86,12 @@ func (p Policy) again(u Unit, random float64) time.Duration {
 	return p.Wait(u.Used, random)
 }
 
-// spent is the same where one call does not decide. For ever means also for parts that were divided under another policy.
+// spent is the same where one call does not decide. For ever means also for parts that were divided
+// under another policy.
 func (p Policy) spent(u Unit) bool { return p.Retries >= 0 && u.Used > p.Retries }
 
-// Condemned tells of a unit whether it is to be put away without another call, since its instances die of it.
-// Several events never are: they are divided first.
+// Condemned says whether a unit is to be put away without another call, since its instances
+// die of it. Several events never are: they are divided first.
 func (p Policy) Condemned(u Unit) bool {
 	return u.Counted >= p.deaths() && u.Events.Len() == 1
 }

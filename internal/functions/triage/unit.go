@@ -10,23 +10,27 @@ import (
 // Unit is events that are called together, and what is known of their failures.
 type Unit struct {
 	Events ranges.Set `json:"events"`
-	// Attempts are the calls that failed in all, Used those since the circuit was last closed, or it was divided, which the policy counts.
+	// Attempts are the calls that failed in all, Used those since the circuit was last closed, or
+	// it was divided, which the policy counts.
 	Attempts int `json:"attempts,omitempty"`
 	Used     int `json:"used,omitempty"`
-	// Deaths are calls in which the instance died, in all; Counted those that count against these very events (Work.Wary); Ended the
-	// calls that have ended since the last of them, of which the fifth puts an end to suspicion.
+	// Deaths are calls in which the instance died, in all; Counted those that count against these
+	// very events (Work.Wary); Ended the calls that have ended since the last of them, of which the
+	// fifth puts an end to suspicion.
 	Deaths  int `json:"deaths,omitempty"`
 	Counted int `json:"counted,omitempty"`
 	Ended   int `json:"ended,omitempty"`
 	// Calling: a call has begun, and nothing more is known.
 	Calling bool `json:"calling,omitempty"`
-	// Halved: the whole had used up its retries, and this is a part of it: one call decides whether it is divided further.
+	// Halved: the whole had used up its retries, and this is a part of it: one call decides whether
+	// it is divided further.
 	Halved bool `json:"halved,omitempty"`
 	// Reason is the newest error, shortened.
 	Reason string `json:"reason,omitempty"`
 }
 
-// maxReasonBytes is what is kept of a unit's error; an Intent, which makes a poison event, keeps more.
+// maxReasonBytes is what is kept of a unit's error; an Intent, which makes a poison event, keeps
+// more.
 const (
 	maxReasonBytes       = 512
 	maxIntentReasonBytes = 1024
@@ -39,8 +43,8 @@ const (
 // Tries is how many calls there were that came to nothing.
 func (u Unit) Tries() int { return min(u.Attempts+u.Deaths, maxCount) }
 
-// Anew gives the unit with a fresh round of tries, as after a circuit was closed. What it went through stays known, and what its
-// instances die of has nothing to do with a circuit.
+// Anew gives the unit with a fresh round of tries, as after a circuit was closed. What it went
+// through stays known, and what its instances die of has nothing to do with a circuit.
 func (u Unit) Anew() Unit {
 	u.Used, u.Halved, u.Calling = 0, false, false
 	return u
@@ -51,8 +55,9 @@ func (u Unit) blank() bool {
 	return u.Attempts == 0 && u.Used == 0 && u.Deaths == 0 && u.Counted == 0 && u.Ended == 0 && !u.Calling && !u.Halved
 }
 
-// part gives some of the unit's events with what is known of them all. Deaths in company do not count
-// against a single event: they may have been the others'. Several are only divided for it, which harms none.
+// part gives some of the unit's events with what is known of them all. Deaths in company do not
+// count against a single event: they may have been the others'. Several are only divided for it,
+// which harms none.
 func (u Unit) part(events ranges.Set) Unit {
 	if events.Len() == 1 && !events.Equal(u.Events) {
 		u.Counted = 0
@@ -61,7 +66,8 @@ func (u Unit) part(events ranges.Set) Unit {
 	return u
 }
 
-// failed is the unit after a call that failed: one that has ended, so that it may not be what its instances died of.
+// failed is the unit after a call that failed: one that has ended, so that it may not be what its
+// instances died of.
 func (u Unit) failed(reason string) Unit {
 	u.Attempts, u.Used = min(u.Attempts+1, maxCount), min(u.Used+1, maxCount)
 	u.Calling, u.Reason = false, shorten(reason, maxReasonBytes)
@@ -74,7 +80,8 @@ func (u Unit) failed(reason string) Unit {
 	return u
 }
 
-// divide gives both halves of a unit of several events, to be called at once; a single event is guilty.
+// divide gives both halves of a unit of several events, to be called at once; a single event is
+// guilty.
 func (u Unit) divide() []Part {
 	if u.Events.Len() == 1 {
 		return []Part{{Unit: u, Do: PutAway}}

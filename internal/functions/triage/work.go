@@ -8,28 +8,33 @@ import (
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
-// Work is the record of a function's work on one partition, an entry in the processor's store beside the
-// checkpoint (F2 to F4). On the happy path it is written twice for each ownership: when it begins and when it ends well.
+// Work is the record of a function's work on one partition, an entry in the processor's store
+// beside the checkpoint (F2 to F4). On the happy path it is written twice for each ownership: when
+// it begins and when it ends well.
 //
 // A copy is a record of its own: no method changes what another copy has.
 type Work struct {
 	// Epoch is the lease's, under which it was written; Instance who wrote it.
 	Epoch    int64  `json:"epoch"`
 	Instance string `json:"instance,omitempty"`
-	// Clean: the owner ended in good order. Begun is the checkpoint it began with, or the newest that Passed was told of;
-	// Stalls how many owners died there without having moved it. A good ending in between takes none back: it moved nothing either.
+	// Clean: the owner ended in good order. Begun is the checkpoint it began with, or the newest
+	// that Passed was given; Stalls how many owners died there without having moved it. A good
+	// ending in between takes none back: it moved nothing either.
 	Clean  bool  `json:"clean,omitempty"`
 	Begun  int64 `json:"begun"`
 	Stalls int   `json:"stalls,omitempty"`
-	// Units are those that have failed, or are under suspicion, and are not done, by their first event. No event is in two.
+	// Units are those that have failed, or are under suspicion, and are not done, by their first
+	// event. No event is in two.
 	Units []Unit `json:"units,omitempty"`
-	// Away are events above the checkpoint that were put away: they are not called, or put away, again.
+	// Away are events above the checkpoint that were put away: they are not called, or put away,
+	// again.
 	Away ranges.Set `json:"away,omitempty"`
-	// Intent is the put-away under way; nil: none. Waiting are those of owners that died in the midst of it, where another event's could not
-	// wait until theirs came again.
+	// Intent is the put-away under way; nil: none. Waiting are those of owners that died in the
+	// midst of it, where another event's could not wait until theirs came again.
 	Intent  *Intent  `json:"intent,omitempty"`
 	Waiting []Intent `json:"waiting,omitempty"`
-	// Producer is who writes into the poison hub, Number the next event's; a yard's hub stores each number once. 0: none is chosen yet.
+	// Producer is who writes into the poison hub, Number the next event's; a yard's hub stores each
+	// number once. 0: none is chosen yet.
 	Producer int64 `json:"producer,omitempty"`
 	Number   int32 `json:"number,omitempty"`
 	// Later are fields that a later version has added. They are kept as they are.
@@ -39,24 +44,28 @@ type Work struct {
 // stalls is how many owners may die at a checkpoint before what comes next is under suspicion.
 const stalls = 3
 
-// Suspect: calls are to be recorded before they are made, since owners have died without getting on.
+// Suspect: calls are to be recorded before they are made, since owners have died without getting
+// on.
 func (w Work) Suspect() bool { return w.Stalls >= stalls }
 
-// Calm: nothing is known that a batch of events would have to heed: they are one fresh unit, and their call is not recorded.
+// Calm: nothing is known that a batch of events would have to heed: they are one fresh unit, and
+// their call is not recorded.
 func (w Work) Calm() bool {
 	return len(w.Units) == 0 && len(w.Away) == 0 && w.Intent == nil && len(w.Waiting) == 0 && !w.Suspect()
 }
 
-// Recorded tells whether a call for the unit is to be recorded (Calling) before it is made.
+// Recorded says whether a call for the unit is to be recorded (Calling) before it is made.
 func (w Work) Recorded(u Unit) bool { return w.Suspect() || !u.blank() }
 
-// Wary tells whether no other call of the process may run beside one for the unit: instances have died in the last few, or there is
-// suspicion and none has ended yet. The next death must tell whose doing it is: only deaths in such calls are counted against anybody.
+// Wary says whether no other call of the process may run beside one for the unit: instances have
+// died in the last few, or there is suspicion and none has ended yet. The next death must show
+// whose doing it is: only deaths in such calls are counted against anybody.
 func (w Work) Wary(u Unit) bool {
 	return u.Deaths > 0 && u.Ended < acquitted || u.Attempts == 0 && w.Suspect()
 }
 
-// Put replaces what is recorded of the events of u by u. A unit of which nothing is known needs no record.
+// Put replaces what is recorded of the events of u by u. A unit of which nothing is known needs no
+// record.
 func (w *Work) Put(u Unit) {
 	w.Drop(u.Events)
 	if u.blank() || len(u.Events) == 0 {
@@ -84,7 +93,8 @@ func (w *Work) Settle(parts []Part) {
 	}
 }
 
-// Passed forgets everything up to the checkpoint, which is stored. That one lies further back than the last is for Begin to notice.
+// Passed forgets everything up to the checkpoint, which is stored. That one lies further back than
+// the last is for Begin to notice.
 func (w *Work) Passed(checkpoint int64) {
 	if checkpoint > w.Begun {
 		w.Begun, w.Stalls = checkpoint, 0

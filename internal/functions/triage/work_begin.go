@@ -2,10 +2,12 @@ package triage
 
 import "slices"
 
-// Begin gives the record with which a new owner starts, from the last one (the zero Work where there is none): a unit whose call was
-// under way when its instance died has one death more, and owners that died three times without moving the checkpoint put
-// everything that comes first under suspicion: Suspect is true then until the checkpoint moves, and calls are recorded before they are
-// made. due are events that are to be put away when they come (Policy.Condemned tells the same of a unit); they stay recorded until then.
+// Begin gives the record with which a new owner starts, from the last one (the zero Work where
+// there is none): a unit whose call was under way when its instance died has one death more, and
+// owners that died three times without moving the checkpoint put everything that comes first under
+// suspicion: Suspect is true then until the checkpoint moves, and calls are recorded before they
+// are made. due are events that are to be put away when they come (Policy.Condemned says the same
+// of a unit); they stay recorded until then.
 //
 //   - The last owner ended Clean: nobody died, whatever was under way was cancelled.
 //   - The record is of a higher epoch, or of this one by another: it is given as it is, which Owned shows. The caller has lost the lease.
@@ -16,7 +18,7 @@ import "slices"
 //     under the same id.
 func (w Work) Begin(p Policy, epoch int64, instance string, checkpoint int64) (next Work, due []Part) {
 	switch {
-	case w.none():
+	case w.Epoch == 0 && w.Instance == "": // there is no record yet
 		return Work{Epoch: epoch, Instance: instance, Begun: checkpoint}, nil
 	case w.Epoch > epoch || w.Epoch == epoch && w.Instance != instance:
 		return w, nil
@@ -34,13 +36,10 @@ func (w Work) Begin(p Policy, epoch int64, instance string, checkpoint int64) (n
 	return next, due
 }
 
-// Owned tells whether the record is this owner's.
+// Owned says whether the record is this owner's.
 func (w Work) Owned(epoch int64, instance string) bool {
 	return w.Epoch == epoch && w.Instance == instance
 }
-
-// none: there is no record yet.
-func (w Work) none() bool { return w.Epoch == 0 && w.Instance == "" }
 
 // movedTo is the record at the checkpoint as it is now.
 func (w Work) movedTo(checkpoint int64) Work {
@@ -55,7 +54,8 @@ func (w Work) movedTo(checkpoint int64) Work {
 	return w
 }
 
-// succeeded is the record for another owner. Whom a death is held against is seen before the checkpoint takes anybody out of the company.
+// succeeded is the record for another owner. Whom a death is held against is seen before the
+// checkpoint takes anybody out of the company.
 func (w Work) succeeded(p Policy, checkpoint int64) Work {
 	stalled := !w.Clean && checkpoint == w.Begun
 	next := w
@@ -78,10 +78,11 @@ func (w Work) succeeded(p Policy, checkpoint int64) Work {
 
 const diedReason = "the instance died in the call"
 
-// died is what becomes of a unit whose call was begun by an instance that died. In a call that was not wary others ran beside it, and the
-// death may be theirs: it is known from then on, so that the next call is alone, but not held against it. At the policy's limit several
-// are divided, and one further death of several divides them again; one event is Condemned (for Retries for ever too: an instance that dies
-// is worse than an event put away).
+// died is what becomes of a unit whose call was begun by an instance that died. In a call that was
+// not wary others ran beside it, and the death may be theirs: it is known from then on, so that the
+// next call is alone, but not held against it. At the policy's limit several are divided, and one
+// further death of several divides them again; one event is Condemned (for Retries for ever too: an
+// instance that dies is worse than an event put away).
 func (p Policy) died(u Unit, wary bool) []Unit {
 	u.Deaths, u.Ended, u.Calling, u.Reason = min(u.Deaths+1, maxCount), 0, false, diedReason
 	if wary {

@@ -17,16 +17,28 @@ import (
 // maxWorkBytes is what an entry may have.
 const maxWorkBytes = 16 << 10
 
-// ErrTooLarge: so much is away above the checkpoint that it cannot be recorded. What is furthest above it is best forgotten: it comes again
-// only if this instance dies.
+// ErrTooLarge: so much is away above the checkpoint that it cannot be recorded. What is furthest
+// above it is best forgotten: it comes again only if this instance dies.
 var ErrTooLarge = errors.New("more is put away above the checkpoint than a record holds")
 
-// EncodeWork gives at most 16 KiB: what does not fit is the least needed (reasons, then the attempts of the last units, then their
-// deaths), never Away, Intent or Later; an error only where those alone are too large, or where the record makes no sense: DecodeWork reads
-// all that is given. Whoever could store an Intent can store that it was Sent.
+// EncodeWork gives at most 16 KiB: what does not fit is the least needed (reasons, then the
+// attempts of the last units, then their deaths), never Away, Intent or Later; an error only where
+// those alone are too large, or where the record makes no sense: DecodeWork reads all that is
+// given. Whoever could store an Intent can store that it was Sent.
 func EncodeWork(w Work) ([]byte, error) {
 	w.Units, w.Waiting = byFirst(slices.Clone(w.Units)), slices.Clone(w.Waiting)
-	shortenReasons(&w)
+	// Shortened reasons are valid text too, so that they are read as they were.
+	for i := range w.Units {
+		w.Units[i].Reason = shorten(w.Units[i].Reason, maxReasonBytes)
+	}
+	if w.Intent != nil {
+		intent := *w.Intent
+		intent.Reason = shorten(intent.Reason, maxIntentReasonBytes)
+		w.Intent = &intent
+	}
+	for i := range w.Waiting {
+		w.Waiting[i].Reason = shorten(w.Waiting[i].Reason, maxWaitingReasonBytes)
+	}
 	if err := w.check(); err != nil {
 		return nil, fmt.Errorf("encode work: %w", err)
 	}
@@ -37,9 +49,10 @@ func EncodeWork(w Work) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeWork reads a record; whoever wrote it, what it gives makes sense. What cannot be read is best begun with the zero Work:
-// attempts are forgotten then, and what is away may be put away again, but no event is lost. What a later version has added to
-// the record comes back with EncodeWork; what it has added to units and intents does not.
+// DecodeWork reads a record; whoever wrote it, what it gives makes sense. What cannot be read is
+// best begun with the zero Work: attempts are forgotten then, and what is away may be put away
+// again, but no event is lost. What a later version has added to the record comes back with
+// EncodeWork; what it has added to units and intents does not.
 func DecodeWork(b []byte) (Work, error) {
 	if len(b) > maxWorkBytes {
 		return Work{}, fmt.Errorf("decode work: it has %d bytes, at most %d are allowed", len(b), maxWorkBytes)
@@ -92,21 +105,6 @@ func (w Work) MarshalJSON() ([]byte, error) {
 	return slices.Concat(b[:len(b)-1], []byte(","), later[1:]), err
 }
 
-// shortenReasons also makes them valid text, so that they are read as they were.
-func shortenReasons(w *Work) {
-	for i := range w.Units {
-		w.Units[i].Reason = shorten(w.Units[i].Reason, maxReasonBytes)
-	}
-	if w.Intent != nil {
-		intent := *w.Intent
-		intent.Reason = shorten(intent.Reason, maxIntentReasonBytes)
-		w.Intent = &intent
-	}
-	for i := range w.Waiting {
-		w.Waiting[i].Reason = shorten(w.Waiting[i].Reason, maxWaitingReasonBytes)
-	}
-}
-
 // marshal is JSON in which '<' is no six bytes: reasons are often pages of HTML.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -116,7 +114,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// check tells what makes no sense.
+// check reports what makes no sense.
 func (w Work) check() error {
 	switch {
 	case w.Epoch < 0 || w.Begun < -1 || w.Producer < 0 || w.Number < 0 || !isCount(w.Stalls):
@@ -131,7 +129,7 @@ func (w Work) check() error {
 	return checkUnits(w.Units)
 }
 
-// checkIntents tells of intents that are impossible, two of one event, or of one that is away.
+// checkIntents reports intents that are impossible, two of one event, or of one that is away.
 func (w Work) checkIntents() error {
 	all := w.Waiting
 	if w.Intent != nil {
@@ -151,7 +149,7 @@ func (w Work) checkIntents() error {
 	return nil
 }
 
-// checkUnits tells of units that are out of order, overlap or have impossible numbers.
+// checkUnits reports units that are out of order, overlap or have impossible numbers.
 func checkUnits(units []Unit) error {
 	var all []ranges.Range
 	for i, u := range units {

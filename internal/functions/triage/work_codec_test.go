@@ -177,7 +177,8 @@ func scattered(n int) (events []int64) {
 	return events
 }
 
-// F2: a crash loop ends only if the call is recorded, however many events lanes have in a batch and however much is away.
+// F2: a crash loop ends only if the call is recorded, however many events lanes have in a batch and
+// however much is away.
 func TestACallUnderSuspicionIsRecorded(t *testing.T) {
 	for _, away := range []int{0, 400, 700, 900} {
 		w := Work{Epoch: 7, Instance: "a", Begun: 9, Stalls: 3, Away: ranges.SetOf(scattered(away)...)}

@@ -58,8 +58,8 @@ func fitUnits(w Work) ([]byte, error) {
 	return marshal(w)
 }
 
-// need is how much a unit is needed in the record: without deaths a crash loop would not end, without attempts
-// something is only tried more often than it has to be.
+// need is how much a unit is needed in the record: without deaths a crash loop would not end,
+// without attempts something is only tried more often than it has to be.
 func (u Unit) need() int {
 	switch {
 	case u.Calling:

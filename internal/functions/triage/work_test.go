@@ -189,7 +189,8 @@ func TestBeginAgain(t *testing.T) {
 	}
 }
 
-// F4: a number under which something may be stored is not used for something else, which would be taken for a repeat.
+// F4: a number under which something may be stored is not used for something else, which would be
+// taken for a repeat.
 func TestAnAbandonedIntentTakesItsProducerAlong(t *testing.T) {
 	w := Work{Epoch: 7, Instance: "a", Begun: 9, Producer: 55, Number: 3}
 	w.Intend(Unit{Events: set("12"), Attempts: 1}, "0", 77)
@@ -360,8 +361,8 @@ func TestCallsThatEndLiftTheSuspicion(t *testing.T) {
 	}
 }
 
-// F2, F4: kills from outside do not add up where calls have ended in between, if an event is retried for ever. But an event of
-// which an instance dies each second time is put away in the end.
+// F2, F4: kills from outside do not add up where calls have ended in between, if an event is
+// retried for ever. But an event of which an instance dies each second time is put away in the end.
 func TestKillsFarApartDoNotAddUp(t *testing.T) {
 	p := Policy{Retries: -1}
 	for ends, condemned := range map[int]bool{1: true, 4: true, 5: false, 50: false} {

@@ -4,8 +4,9 @@ import "github.com/eventyard/eventyard/internal/setaside/ranges"
 
 import "fmt"
 
-// instance does what package functions does, in steps between which it may die. Its lanes are worked on in turn, as
-// chance has it; a call has two steps, so that calls of several lanes are under way at once.
+// instance does what package functions does, in steps between which it may die. Its lanes are
+// worked on in turn, as chance has it; a call has two steps, so that calls of several lanes are
+// under way at once.
 type instance struct {
 	*world
 	work  Work
@@ -78,8 +79,8 @@ func (in *instance) mayDie() {
 	}
 }
 
-// mayKill: an innocent event that is killed from outside each time it is called alone looks like a killer, so that happens less often
-// than it takes.
+// mayKill: an innocent event that is killed from outside each time it is called alone looks like a
+// killer, so that happens less often than it takes.
 func (in *instance) mayKill() bool {
 	stored, err := DecodeWork(in.record)
 	if err != nil {
@@ -99,7 +100,8 @@ func (in *instance) mayKill() bool {
 
 func (in *instance) die() { panic(end{}) }
 
-// moved is when an operator moves the checkpoint of a living instance, which begins again from there.
+// moved is when an operator moves the checkpoint of a living instance, which begins again from
+// there.
 func (in *instance) moved() {
 	in.cancel()
 	in.move()

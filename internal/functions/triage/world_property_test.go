@@ -53,8 +53,8 @@ func must(t *rapid.T, w *world) {
 	w.run()
 }
 
-// F2, F3, F4: whatever fails or dies, and whenever, everything ends; what is innocent is handled, in order, what is guilty is put away once, and
-// calls and deaths are bounded.
+// F2, F3, F4: whatever fails or dies, and whenever, everything ends; what is innocent is handled,
+// in order, what is guilty is put away once, and calls and deaths are bounded.
 func TestEverythingEndsWell(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
@@ -69,8 +69,8 @@ func TestEverythingEndsWell(t *testing.T) {
 				deadly++
 			}
 		}
-		// A killer is found after so many deaths: those before there is suspicion, those of the whole, one for each time it is
-		// divided, those alone. Each crash may make that begin anew.
+		// A killer is found after so many deaths: those before there is suspicion, those of the
+		// whole, one for each time it is divided, those alone. Each crash may make that begin anew.
 		perKiller := 2*stalls + w.policy.deaths() + 5 + aloneDeaths
 		if most := deadly * perKiller * (1 + crashes + stops); w.deaths > most {
 			t.Errorf("%d deaths of %d killers, at most %d", w.deaths, deadly, most)
@@ -82,7 +82,8 @@ func TestEverythingEndsWell(t *testing.T) {
 	})
 }
 
-// P7, F4: an operator may move the checkpoint at any time. Whatever was under way, no poison event is lost and no innocent event is put away.
+// P7, F4: an operator may move the checkpoint at any time. Whatever was under way, no poison event
+// is lost and no innocent event is put away.
 func TestCheckpointsMayBeMoved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
@@ -91,8 +92,9 @@ func TestCheckpointsMayBeMoved(t *testing.T) {
 	})
 }
 
-// F2: a crash loop with nothing recorded ends with exactly the killer away: three deaths until there is suspicion, three of the whole
-// batch, one for each time that more than one are left, three alone.
+// F2: a crash loop with nothing recorded ends with exactly the killer away: three deaths until
+// there is suspicion, three of the whole batch, one for each time that more than one are left,
+// three alone.
 func TestACrashLoopEnds(t *testing.T) {
 	for _, style := range []style{wholeBatch, results, oneByOne} {
 		for at := 0; at < 100; at += 9 {

@@ -9,17 +9,20 @@ import (
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
-// world is a partition, a function and everything that survives its instances. Who breaks a promise panics with a broken.
+// world is a partition, a function and everything that survives its instances. Who breaks a promise
+// panics with a broken.
 type world struct {
 	random   *rand.Rand
 	policy   Policy
 	style    style
 	lanes    int // keys are dealt to them anew by each instance
 	maxBatch int
-	// even: batches are as large as they may be, and so the same each time. lazy: checkpoints are stored now and then only.
+	// even: batches are as large as they may be, and so the same each time. lazy: checkpoints are
+	// stored now and then only.
 	even, lazy bool
-	// crashes is how often an instance may still be killed at random, stops how often it may still be stopped in good order, moves how often an
-	// operator may still move the checkpoint, and rewinds how often that was backwards.
+	// crashes is how often an instance may still be killed at random, stops how often it may still
+	// be stopped in good order, moves how often an operator may still move the checkpoint, and
+	// rewinds how often that was backwards.
 	crashes, stops, moves, rewinds int
 
 	events []*happening
@@ -39,7 +42,8 @@ type happening struct {
 	nature nature
 	left   int // how often it will still fail, if it does so only for a while
 	key    int
-	// handled: a call for it has succeeded; killed: how often it was the only one of a wary call that was killed from outside.
+	// handled: a call for it has succeeded; killed: how often it was the only one of a wary call
+	// that was killed from outside.
 	handled bool
 	killed  int
 	passed  bool // over by an operator: nobody need handle it

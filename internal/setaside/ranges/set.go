@@ -4,6 +4,7 @@ package ranges
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 )
@@ -64,6 +65,22 @@ func (s Set) Next(n int64) int64 {
 
 // Add gives the set with n.
 func (s Set) Add(n int64) Set { return s.Union(Set{{n, n}}) }
+
+// All gives the numbers one by one, rising.
+func (s Set) All() iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for _, r := range s {
+			for n := r.First; ; n++ {
+				if !yield(n) {
+					return
+				}
+				if n == r.Last { // the greatest number has none behind it
+					break
+				}
+			}
+		}
+	}
+}
 
 // Claim adds a range of which nothing is in the set yet, and tells whether that was so: it is added
 // whole or not at all.

@@ -1,9 +1,10 @@
-// Package box finds, shows and redrives the poison events that lie in a yard's hubs. It reads them as any
-// reader would, disturbing none, and remembers which of them were redriven.
+// Package box finds, shows and redrives the poison events that lie in a yard's hubs. It reads them
+// as any reader would, disturbing none, and remembers which of them were redriven.
 //
-// The newest poison events are what people look for, so a hub is read from its end, in steps that grow (newest.go). Redriving
-// begins with the oldest (oldest.go, redrive.go). What was redriven is remembered as setaside does it, by the poison hub's own sequence
-// numbers, in entries that belong to one incarnation of the hub (marks.go).
+// The newest poison events are what people look for, so a hub is read from its end, in steps that
+// grow (newest.go). Redriving begins with the oldest (oldest.go, redrive.go). What was redriven is
+// remembered as setaside does it, by the poison hub's own sequence numbers, in entries that belong
+// to one incarnation of the hub (marks.go).
 package box
 
 import (
@@ -34,14 +35,16 @@ var (
 	ErrNoPoisonEvent = errors.New("no such poison event")
 	// ErrLoop: it was redriven as often as is allowed already.
 	ErrLoop = errors.New("redriven too often")
-	// ErrNotKept: the poison event is without its event, which was too large, and the hub does not keep that any more.
+	// ErrNotKept: the poison event is without its event, which was too large, and the hub does not
+	// keep that any more.
 	ErrNotKept = errors.New("the event is not kept any more")
 )
 
 // Defaults and bounds.
 const (
 	defaultLimit = 100
-	// maxCountLooked is how many events Count looks at, and maxCountBytes what they may measure: it is asked for every function of a list.
+	// maxCountLooked is how many events Count looks at, and maxCountBytes what they may measure: it
+	// is asked for every function of a list.
 	maxCountLooked = 20_000
 	maxCountBytes  = 4 << 20
 	// maxListBytes is how much of bodies a list keeps.
@@ -65,8 +68,8 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Box lists, shows and redrives the poison events of a yard's hubs. All methods may be called by many goroutines at once. It has no
-// goroutines of its own, and nothing to close.
+// Box lists, shows and redrives the poison events of a yard's hubs. All methods may be called by
+// many goroutines at once. It has no goroutines of its own, and nothing to close.
 type Box struct {
 	cfg Config
 
@@ -108,14 +111,14 @@ type Query struct {
 	Limit    int // 0: 100; for Redrive no limit
 }
 
-// chooses tells whether a poison event is one of those asked for.
+// chooses says whether a poison event is one of those asked for.
 func (q *Query) chooses(l *poison.Record) bool {
 	return (q.Function == "" || q.Function == l.Function) && (q.Source == "" || auth.Fold(q.Source) == auth.Fold(l.Hub)) &&
 		(len(q.IDs) == 0 || slices.Contains(q.IDs, l.ID))
 }
 
-// List gives the newest poison events of a poison hub that match, newest first. Of those that do not fit into some megabytes together it leaves out
-// the bodies.
+// List gives the newest poison events of a poison hub that match, newest first. Of those that do
+// not fit into some megabytes together it leaves out the bodies.
 //
 // Errors: *broker.NotFoundError, the hub's, the store's.
 func (b *Box) List(ctx context.Context, hub string, q Query) ([]Entry, error) {
@@ -135,8 +138,9 @@ func (b *Box) List(ctx context.Context, hub string, q Query) ([]Entry, error) {
 	return list, nil
 }
 
-// Count gives how many poison events of a function are in the hub and not redriven. At most limit are counted, and not all are looked at where they are
-// many or large: more tells that there may be more.
+// Count gives how many poison events of a function are in the hub and not redriven. At most limit
+// are counted, and not all are looked at where they are many or large: more says that there may be
+// more.
 func (b *Box) Count(ctx context.Context, hub, function string, limit int) (n int, more bool, err error) {
 	looked, bytes := 0, 0
 	err = b.newest(ctx, hub, Query{Function: function}, func(Entry) bool {
@@ -176,8 +180,8 @@ func (b *Box) Show(ctx context.Context, hub, id string) (Entry, error) {
 	return Entry{}, fmt.Errorf("%w: %.200q is not in hub %q: `eventyard poison list` shows what is; it may be too old", ErrNoPoisonEvent, id, h.Name)
 }
 
-// likely is the partition of a poison hub where a function host puts the poison event of that id: the source's number, as far as there are
-// so many.
+// likely is the partition of a poison hub where a function host puts the poison event of that id:
+// the source's number, as far as there are so many.
 func likely(h broker.Hub, id string) string {
 	parts := strings.Split(id, "/")
 	n := 0
@@ -195,7 +199,8 @@ type item struct {
 	message  []byte
 }
 
-// entry reads the poison event, which was redriven with others of a span, or not; false: it is none.
+// entry reads the poison event, which was redriven with others of a span, or not; false: it is
+// none.
 func (i *item) entry(hub, partition string, redriven ranges.Span) (Entry, bool) {
 	ev, err := message.Decode(i.message)
 	if err != nil {

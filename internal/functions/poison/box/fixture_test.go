@@ -30,7 +30,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// yard is a box on a real broker, whose hubs are in memory. It works inside a synctest bubble and outside.
+// yard is a box on a real broker, whose hubs are in memory. It works inside a synctest bubble and
+// outside.
 type yard struct {
 	t *testing.T
 	*Box

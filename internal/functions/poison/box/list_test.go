@@ -161,7 +161,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// F4: functions are listed while somebody waits, so large poison events are not all read to count them.
+// F4: functions are listed while somebody waits, so large poison events are not all read to count
+// them.
 func TestACountReadsNoMoreThanItMay(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 1)

@@ -14,8 +14,9 @@ import (
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 )
 
-// Marks are entries: poison/HUB/INCARNATION/PARTITION/LEAF, where HUB is the poison hub's name and INCARNATION when it was created, so
-// that a hub that is made anew begins without any; LEAF is as setaside.Book numbers them.
+// Marks are entries: poison/HUB/INCARNATION/PARTITION/LEAF, where HUB is the poison hub's name and
+// INCARNATION when it was created, so that a hub that is made anew begins without any; LEAF is as
+// setaside.Book numbers them.
 const marksPrefix = "poison/"
 
 func hubMarks(h broker.Hub) string { return marksPrefix + url.PathEscape(auth.Fold(h.Name)) + "/" }
@@ -77,8 +78,9 @@ func (m *marks) of(partition string) *setaside.Book {
 	return book
 }
 
-// tidy removes marks of earlier hubs, and of poison events that the hub does not keep any more; first is the oldest that it keeps, by partition.
-// Nobody misses them; what fails is left to the next time.
+// tidy removes marks of earlier hubs, and of poison events that the hub does not keep any more;
+// first is the oldest that it keeps, by partition. Nobody misses them; what fails is left to the
+// next time.
 func (m *marks) tidy(ctx context.Context, first map[string]int64) {
 	var failed error
 	for partition, book := range m.books {

@@ -10,8 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// newest gives chosen poison events of a hub, the newest first, until take has had enough, or look, which is asked before every event that is
-// looked at, with its size, and may be nil.
+// newest gives chosen poison events of a hub, the newest first, until take has had enough, or look,
+// which is asked before every event that is looked at, with its size, and may be nil.
 func (b *Box) newest(ctx context.Context, hub string, q Query, take func(Entry) bool, look func(bytes int) bool) error {
 	h, err := b.cfg.Broker.Hub(hub)
 	if err != nil {
@@ -49,7 +49,8 @@ func (b *Box) newestOf(ctx context.Context, h broker.Hub, partitions []string, q
 	return nil
 }
 
-// next gives the newest poison event of a page, if it is one of those asked for. What need not be looked at behind it is left out.
+// next gives the newest poison event of a page, if it is one of those asked for. What need not be
+// looked at behind it is left out.
 func (w *wayBack) next(q *Query, marks setaside.Marks) (Entry, bool) {
 	last := len(w.page) - 1
 	i := w.page[last]
@@ -71,15 +72,18 @@ func (w *wayBack) next(q *Query, marks setaside.Marks) (Entry, bool) {
 	return e, ok && q.chooses(&e.Record)
 }
 
-// wayBack reads a partition from its end, page by page. Who wants only the last few has read only them.
+// wayBack reads a partition from its end, page by page. Who wants only the last few has read only
+// them.
 type wayBack struct {
 	box            *Box
 	hub, partition string
-	// What is unread is from first to before end; bound is when the newest of it was put there, or later.
+	// What is unread is from first to before end; bound is when the newest of it was put there, or
+	// later.
 	first, end int64
 	bound      time.Time
 	page       []item // oldest first; the last is given next
-	// step is how many events the next page has, most what it may grow to: so many as are a few megabytes.
+	// step is how many events the next page has, most what it may grow to: so many as are a few
+	// megabytes.
 	step, most int64
 }
 

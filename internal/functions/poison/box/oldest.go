@@ -106,10 +106,12 @@ func (w *wayOn) load(ctx context.Context) error {
 	return nil
 }
 
-// worthwhile is how many poison events have to be passed over for it to be cheaper than to read them.
+// worthwhile is how many poison events have to be passed over for it to be cheaper than to read
+// them.
 const worthwhile = 100
 
-// passOver goes behind a long stretch of poison events that were redriven: if the last of them is older than its mark, all are.
+// passOver goes behind a long stretch of poison events that were redriven: if the last of them is
+// older than its mark, all are.
 func (w *wayOn) passOver(ctx context.Context) error {
 	position := w.reader.At()
 	redriven, found := w.marks.Redriven(int64(position), time.Time{})

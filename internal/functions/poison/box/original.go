@@ -11,8 +11,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// whole gives a poison event with its event, which is read from where it is if the poison event had no room for it. What a hub keeps under the same number
-// since another time is another event: the hub was made anew.
+// whole gives a poison event with its event, which is read from where it is if the poison event had
+// no room for it. What a hub keeps under the same number since another time is another event: the
+// hub was made anew.
 func (r *redrive) whole(ctx context.Context, l poison.Record) (poison.Record, error) {
 	if !l.Reference {
 		return l, nil

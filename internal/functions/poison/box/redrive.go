@@ -28,7 +28,7 @@ type RedriveConfig struct {
 	// Force goes past the loop guard. PerSecond limits the rate; 0: no limit.
 	Force     bool
 	PerSecond int
-	// Each is told of every poison event as it is done; nil: nobody.
+	// Each is called with every poison event as it is done; nil: nothing is.
 	Each func(Redriven)
 }
 
@@ -39,11 +39,14 @@ const (
 	maxFailed = 10_000
 )
 
-// Redrive publishes poison events again to the hub they came from, oldest first: by their key, else to the partition they came from. It is at least once: a
-// poison event is marked after it was published. Errors: *SourcesError, ctx's, the hub's, the store's; what fails of single poison events is told, and they can be
-// redriven again: ErrLoop, ErrNotKept, *broker.NotFoundError where the hub is gone they came from, and whatever the hub says.
+// Redrive publishes poison events again to the hub they came from, oldest first: by their key, else
+// to the partition they came from. It is at least once: a poison event is marked after it was
+// published. Errors: *SourcesError, ctx's, the hub's, the store's; what fails of single poison
+// events is reported to Each, and they can be redriven again: ErrLoop, ErrNotKept,
+// *broker.NotFoundError where the hub is gone they came from, and whatever the hub says.
 //
-// Poison events of one hub are redriven by one caller at a time; a second one waits, and finds what is left.
+// Poison events of one hub are redriven by one caller at a time; a second one waits, and finds what
+// is left.
 func (b *Box) Redrive(ctx context.Context, hub string, cfg RedriveConfig) (done, failed int, err error) {
 	h, err := b.cfg.Broker.Hub(hub)
 	if err != nil {
@@ -136,23 +139,33 @@ func (r *redrive) send(ctx context.Context, batch []Entry) error {
 	for _, p := range r.deliveries(batch, errs) {
 		r.publish(ctx, p, batch, errs)
 	}
-	marked := r.mark(ctx, batch, errs)
+	numbers := map[string][]int64{}
+	for i, e := range batch {
+		if errs[i] == nil {
+			numbers[e.PoisonPartition] = append(numbers[e.PoisonPartition], e.PoisonSequence)
+		}
+	}
+	var failed error
+	for partition, some := range numbers {
+		failed = errors.Join(failed, r.marks.of(partition).Redriven(ctx, some, r.at))
+	}
 	for i, e := range batch {
 		if errs[i] == nil || ctx.Err() == nil {
 			r.notify(e, errs[i])
 		}
 	}
-	return errors.Join(marked, context.Cause(ctx))
+	return errors.Join(failed, context.Cause(ctx))
 }
 
 // delivery is poison events of a batch that go to one partition, in order.
 type delivery struct {
 	hub          string
 	partition    string
-	poisonEvents []int // places in the batch
+	poisonEvents []int // indexes in the batch
 }
 
-// deliveries divides a batch by where its poison events go. What is wrong with single ones is noted.
+// deliveries divides a batch by where its poison events go. What is wrong with single ones is
+// noted.
 func (r *redrive) deliveries(batch []Entry, errs []error) (all []*delivery) {
 	for i := range batch {
 		l := &batch[i].Record
@@ -174,7 +187,8 @@ func (r *redrive) deliveries(batch []Entry, errs []error) (all []*delivery) {
 	return all
 }
 
-// publish publishes a pending delivery whole, or, where that is refused, each poison event by itself: one that is must not keep the others.
+// publish publishes a delivery whole, or, where that is refused, each poison event by
+// itself: one that is must not keep the others.
 func (r *redrive) publish(ctx context.Context, p *delivery, batch []Entry, errs []error) {
 	err := r.publishSome(ctx, p, p.poisonEvents, batch)
 	if err == nil {
@@ -204,20 +218,6 @@ func (r *redrive) publishSome(ctx context.Context, p *delivery, poisonEvents []i
 	}
 	_, err := r.box.cfg.Broker.Publish(ctx, p.hub, broker.Target{Partition: p.partition}, events)
 	return err
-}
-
-// mark notes what was published.
-func (r *redrive) mark(ctx context.Context, batch []Entry, errs []error) (failed error) {
-	numbers := map[string][]int64{}
-	for i, e := range batch {
-		if errs[i] == nil {
-			numbers[e.PoisonPartition] = append(numbers[e.PoisonPartition], e.PoisonSequence)
-		}
-	}
-	for partition, some := range numbers {
-		failed = errors.Join(failed, r.marks.of(partition).Redriven(ctx, some, r.at))
-	}
-	return failed
 }
 
 func (r *redrive) notify(e Entry, err error) {

@@ -25,7 +25,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// F4: redriven events are the originals, where they came from, oldest first, for their function alone.
+// F4: redriven events are the originals, where they came from, oldest first, for their function
+// alone.
 func TestRedrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
@@ -123,8 +124,8 @@ func from(hub string, n int) poison.Record {
 	return l
 }
 
-// F4: whoever may send to a poison hub may write what looks like a poison event from any hub; where those of several lie together, who redrives says
-// which is meant.
+// F4: whoever may send to a poison hub may write what looks like a poison event from any hub; where
+// those of several lie together, who redrives says which is meant.
 func TestPoisonEventsOfSeveralHubsAreNotRedrivenTogether(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 2)
@@ -185,7 +186,8 @@ func TestManyThatFailDoNotKeepTheRest(t *testing.T) {
 	}
 }
 
-// F4: a poison event that had no room for its event brings it back all the same, if its hub still has it.
+// F4: a poison event that had no room for its event brings it back all the same, if its hub still
+// has it.
 func TestAPoisonEventWithoutItsEvent(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, y *yard) {
 		large := event.Event{Body: append(bytes.Repeat([]byte("x"), 1<<20), " 7"...), Key: "home-1", Properties: map[string]any{"p": int32(1)}}
@@ -387,8 +389,8 @@ func TestRedrivesAtOnce(t *testing.T) {
 	testkit.Equal(t, len(y.events("orders")["1"]), 200, "have come")
 }
 
-// What is marked is stored as it always was, and has room. Poison events whose retention is over take their marks along, and so do earlier
-// hubs of the name; a later one's are left alone.
+// What is marked is stored as it always was, and has room. Poison events whose retention is over
+// take their marks along, and so do earlier hubs of the name; a later one's are left alone.
 func TestMarksAsTheyAreStored(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 2)
@@ -430,7 +432,8 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 	}
 }
 
-// F4: whatever is put away and redriven in whatever order, each poison event is listed until it was redriven, and published once for each time.
+// F4: whatever is put away and redriven in whatever order, each poison event is listed until it was
+// redriven, and published once for each time.
 func TestAnyCourseOfRedrives(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		y := withHubs(t, 2)

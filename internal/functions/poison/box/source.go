@@ -10,8 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// SourcesError: poison events that were to be redriven together come from several hubs. Whoever may send to a poison hub chooses what its poison events say;
-// so who redrives says which hub is meant.
+// SourcesError: poison events that were to be redriven together come from several hubs. Whoever may
+// send to a poison hub chooses what its poison events say; so who redrives says which hub is meant.
 type SourcesError struct {
 	// Hubs are those that poison events name, by name; no more than ten.
 	Hubs []string
@@ -28,8 +28,8 @@ func (e *SourcesError) Error() string {
 // maxSources is how many hubs are named to who has to choose one.
 const maxSources = 10
 
-// findSource finds the hub that the poison events came from, where none was named: all have to name the same. Those that come meanwhile
-// and name another are left.
+// findSource finds the hub that the poison events came from, where none was named: all have to name
+// the same. Those that come meanwhile and name another are left.
 func (r *redrive) findSource(ctx context.Context) error {
 	if r.cfg.Source != "" {
 		return nil
