@@ -1,10 +1,10 @@
 package schema
 
-// attribute is one of the members that this package knows by name.
-type attribute uint8
+// Attribute is one of the members that this package knows by name.
+type Attribute uint8
 
 const (
-	attrID attribute = iota
+	attrID Attribute = iota
 	attrSubject
 	attrType
 	attrTime
@@ -26,77 +26,31 @@ const (
 	attrTexts = attrContentType + 1
 )
 
-// eventGridAttribute tells what a member of an Event Grid event is.
-func eventGridAttribute(name []byte) attribute {
-	switch string(name) {
-	case "id":
-		return attrID
-	case "subject":
-		return attrSubject
-	case "eventType":
-		return attrType
-	case "eventTime":
-		return attrTime
-	case "data":
-		return attrData
-	case "dataVersion":
-		return attrDataVersion
-	case "metadataVersion":
-		return attrMetadataVersion
-	case "topic":
-		return attrTopic
-	default:
-		return attrOther
-	}
-}
-
-// cloudEventAttribute tells what a member of a CloudEvent is.
-func cloudEventAttribute[T string | []byte](name T) attribute {
-	switch string(name) {
-	case "id":
-		return attrID
-	case "source":
-		return attrSource
-	case "type":
-		return attrType
-	case "specversion":
-		return attrSpecVersion
-	case "subject":
-		return attrSubject
-	case "time":
-		return attrTime
-	case "dataschema":
-		return attrDataSchema
-	case "datacontenttype":
-		return attrContentType
-	case "data":
-		return attrData
-	case "data_base64":
-		return attrBase64
-	default:
-		return attrOther
-	}
-}
-
 // named is an attribute and how a schema spells it.
 type named struct {
-	attribute attribute
+	attribute Attribute
 	name      string
 	key       string // the name as a key of an object: quotes, colon
 }
 
-func spell(a attribute, name string) named { return named{a, name, `"` + name + `":`} }
+func spell(a Attribute, name string) named { return named{a, name, `"` + name + `":`} }
 
-// What is stored and written, in this order.
+// The members that events of a form may have: first those that are stored and written, in that
+// order, with extensions before data; then those that are only read.
 var (
-	eventGridOrder = []named{
+	eventGridNames = []named{
 		spell(attrID, "id"), spell(attrSubject, "subject"), spell(attrType, "eventType"), spell(attrTime, "eventTime"),
 		spell(attrDataVersion, "dataVersion"), spell(attrData, "data"),
+		spell(attrTopic, "topic"), spell(attrMetadataVersion, "metadataVersion"),
 	}
-	cloudEventOrder = []named{
-		spell(attrSpecVersion, "specversion"), spell(attrID, "id"), spell(attrSource, "source"), spell(attrType, "type"), spell(attrSubject, "subject"),
-		spell(attrTime, "time"), spell(attrDataSchema, "dataschema"), spell(attrContentType, "datacontenttype"), spell(attrData, "data"),
+	cloudEventNames = []named{
+		spell(attrSpecVersion, "specversion"), spell(attrID, "id"), spell(attrSource, "source"), spell(attrType, "type"),
+		spell(attrSubject, "subject"), spell(attrTime, "time"), spell(attrDataSchema, "dataschema"),
+		spell(attrContentType, "datacontenttype"), spell(attrData, "data"),
+		spell(attrBase64, "data_base64"),
 	}
+	eventGridOrder  = eventGridNames[:6]
+	cloudEventOrder = cloudEventNames[:9]
 )
 
 // order is that of a form's members; extensions come between the last two.
@@ -111,4 +65,18 @@ func (f Form) order() []named {
 func (f Form) attributes() []named {
 	order := f.order()
 	return order[:len(order)-1]
+}
+
+// attribute says what a member of an event of the form is.
+func (f Form) attribute(name []byte) Attribute {
+	names := eventGridNames
+	if f == CloudEventForm {
+		names = cloudEventNames
+	}
+	for i := range names {
+		if names[i].name == string(name) {
+			return names[i].attribute
+		}
+	}
+	return attrOther
 }

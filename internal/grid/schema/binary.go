@@ -19,7 +19,13 @@ func Binary(e *Envelope) (header http.Header, body []byte, err error) {
 	if e.Form == CloudEventForm {
 		e.setOwnHeaders(header)
 	} else {
-		e.setConvertedHeaders(header)
+		setAttribute(header, "source", e.Topic)
+		if s, ok := parseStamp(e.Time); ok {
+			setAttribute(header, "time", string(s.append(nil)))
+		}
+		if len(e.DataVersion) > 0 {
+			setAttribute(header, "dataschema", string(appendFragment(nil, e.DataVersion)))
+		}
 	}
 	contentType, body, err := e.payload()
 	if err != nil {
@@ -37,7 +43,7 @@ func (e *Envelope) setOwnHeaders(header http.Header) {
 	setAttribute(header, "dataschema", string(e.DataSchema))
 	for _, x := range e.Extensions {
 		name := strings.ToLower(string(x.Name))
-		if cloudEventAttribute(name) != attrOther {
+		if CloudEventForm.attribute([]byte(name)) != attrOther {
 			continue // an extension ID: headers have no case, and there it would be the id
 		}
 		value := string(x.Value)
@@ -45,16 +51,6 @@ func (e *Envelope) setOwnHeaders(header http.Header) {
 			value = string(textOf(x.Value))
 		}
 		setAttribute(header, name, value)
-	}
-}
-
-func (e *Envelope) setConvertedHeaders(header http.Header) {
-	setAttribute(header, "source", e.Topic)
-	if s, ok := parseStamp(e.Time); ok {
-		setAttribute(header, "time", string(s.append(nil)))
-	}
-	if len(e.DataVersion) > 0 {
-		setAttribute(header, "dataschema", string(appendFragment(nil, e.DataVersion)))
 	}
 }
 
@@ -68,22 +64,21 @@ func setAttribute(header http.Header, name, value string) {
 // encodeHeader percent-encodes what the HTTP binding wants to be (3.1.3.2): space, double quote,
 // percent sign and all that is not printable ASCII.
 func encodeHeader(value string) string {
-	var out []byte
-	for i := range len(value) {
-		c := value[i]
-		encode := c <= ' ' || c == '"' || c == '%' || c > '~'
-		if encode && out == nil {
-			out = append(make([]byte, 0, len(value)+16), value[:i]...)
-		}
-		switch {
-		case encode:
-			out = appendPercent(out, c)
-		case out != nil:
-			out = append(out, c)
-		}
+	encode := func(c byte) bool { return c <= ' ' || c == '"' || c == '%' || c > '~' }
+	n := 0
+	for n < len(value) && !encode(value[n]) {
+		n++
 	}
-	if out == nil {
+	if n == len(value) {
 		return value
+	}
+	out := append(make([]byte, 0, len(value)+16), value[:n]...)
+	for ; n < len(value); n++ {
+		if encode(value[n]) {
+			out = appendPercent(out, value[n])
+		} else {
+			out = append(out, value[n])
+		}
 	}
 	return string(out)
 }

@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,36 +31,28 @@ func AppendDeadLetter(dst []byte, e *Envelope, out Kind, d DeadLetter) ([]byte, 
 	}
 }
 
-func (d *DeadLetter) appendEventGrid(dst []byte) []byte {
-	dst = appendTextMember(dst, "deadLetterReason", d.Reason)
-	dst = strconv.AppendInt(appendMember(dst, "deliveryAttempts"), int64(d.Attempts), 10)
-	dst = appendTextMember(dst, "lastDeliveryOutcome", d.LastOutcome)
-	if d.LastStatus != 0 {
-		dst = strconv.AppendInt(appendMember(dst, "lastHttpStatusCode"), int64(d.LastStatus), 10)
+// append writes what is added. CloudEvents have the names in lower case.
+func (d *DeadLetter) append(dst []byte, cloudEvents bool) []byte {
+	member := func(name string) []byte {
+		if cloudEvents {
+			name = strings.ToLower(name)
+		}
+		return appendMember(dst, name)
 	}
-	dst = appendTimeMember(dst, "publishTime", d.Published)
-	if !d.LastAttempt.IsZero() {
-		dst = appendTimeMember(dst, "lastDeliveryAttemptTime", d.LastAttempt)
+	dst = appendQuoted(member("deadLetterReason"), d.Reason)
+	dst = strconv.AppendInt(member("deliveryAttempts"), int64(d.Attempts), 10)
+	dst = appendQuoted(member("lastDeliveryOutcome"), d.LastOutcome)
+	if d.LastStatus != 0 {
+		dst = strconv.AppendInt(member("lastHttpStatusCode"), int64(d.LastStatus), 10)
+	}
+	dst = append(appendTime(append(member("publishTime"), '"'), d.Published), '"')
+	if !cloudEvents && !d.LastAttempt.IsZero() {
+		dst = append(appendTime(append(member("lastDeliveryAttemptTime"), '"'), d.LastAttempt), '"')
 	}
 	return dst
 }
 
-func (d *DeadLetter) appendCloudEvent(dst []byte) []byte {
-	dst = appendTextMember(dst, "deadletterreason", d.Reason)
-	dst = strconv.AppendInt(appendMember(dst, "deliveryattempts"), int64(d.Attempts), 10)
-	dst = appendTextMember(dst, "lastdeliveryoutcome", d.LastOutcome)
-	if d.LastStatus != 0 {
-		dst = strconv.AppendInt(appendMember(dst, "lasthttpstatuscode"), int64(d.LastStatus), 10)
-	}
-	return appendTimeMember(dst, "publishtime", d.Published)
-}
-
-func appendTimeMember(dst []byte, name string, t time.Time) []byte {
-	dst = append(appendMember(dst, name), '"')
-	return append(appendTime(dst, t), '"')
-}
-
-// isDeadLetterAttribute knows the names that appendCloudEvent writes.
+// isDeadLetterAttribute knows the names that append writes for CloudEvents.
 func isDeadLetterAttribute(name []byte) bool {
 	switch string(name) {
 	case "deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "lasthttpstatuscode", "publishtime":

@@ -15,9 +15,9 @@ type draft struct {
 
 func (d *draft) reset() { *d = draft{extensions: d.extensions[:0]} }
 
-// read reads the members of the object at which the reader stands. known tells what a
-// member's name means, other deals with those that are none of ours.
-func (d *draft) read(r *reader, known func([]byte) attribute, other func(name, value []byte) error) error {
+// read reads the members of the object at which the reader stands, an event of a form. other deals
+// with those that are none of ours.
+func (d *draft) read(r *reader, form Form, other func(name, value []byte) error) error {
 	d.reset()
 	if err := r.open('{', 1); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (d *draft) read(r *reader, known func([]byte) attribute, other func(name, v
 			return err
 		}
 		name := t.bytes()
-		if a := known(name); a != attrOther {
+		if a := form.attribute(name); a != attrOther {
 			err = d.set(a, name, value)
 		} else {
 			err = other(name, value)
@@ -47,7 +47,7 @@ func (d *draft) read(r *reader, known func([]byte) attribute, other func(name, v
 	}
 }
 
-func (d *draft) set(a attribute, name, value []byte) error {
+func (d *draft) set(a Attribute, name, value []byte) error {
 	if d.seen&(1<<a) != 0 {
 		return refuseTwice(name)
 	}

@@ -72,12 +72,14 @@ func (e *Envelope) scan(r *reader) error {
 		var name []byte
 		a, ok := foresee(r, &ahead)
 		if !ok {
-			a, name, err = e.attributeAt(r)
+			t, err := r.name()
+			if err != nil {
+				return err
+			}
+			name = t.bytes()
+			a = e.Form.attribute(name)
 		}
-		if err == nil {
-			err = e.member(r, a, name)
-		}
-		if err != nil || e.Data != nil {
+		if err := e.member(r, a, name); err != nil || e.Data != nil {
 			return err
 		}
 	}
@@ -85,7 +87,7 @@ func (e *Envelope) scan(r *reader) error {
 
 // foresee steps over a member's name without reading it: nearly always it is one of those
 // ahead in the order in which they were written.
-func foresee(r *reader, ahead *[]named) (attribute, bool) {
+func foresee(r *reader, ahead *[]named) (Attribute, bool) {
 	for i := range *ahead {
 		n := &(*ahead)[i]
 		end := r.i + len(n.key)
@@ -98,68 +100,43 @@ func foresee(r *reader, ahead *[]named) (attribute, bool) {
 	return 0, false
 }
 
-// attributeAt reads a member's name.
-func (e *Envelope) attributeAt(r *reader) (attribute, []byte, error) {
-	t, err := r.name()
-	if err != nil {
-		return 0, nil, err
-	}
-	name := t.bytes()
-	if e.Form == CloudEventForm {
-		return cloudEventAttribute(name), name, nil
-	}
-	return eventGridAttribute(name), name, nil
-}
-
 // member reads the value of a member. Only that of an extension has to have its name.
-func (e *Envelope) member(r *reader, a attribute, name []byte) error {
+func (e *Envelope) member(r *reader, a Attribute, name []byte) error {
 	switch {
-	case a == attrData:
-		return e.data(r)
-	case a < attrTexts || a == attrSpecVersion || a == attrBase64:
-		return e.text(r, a)
+	case a == attrData: // it takes what is left, but for the brace that closes the event
+		last := len(r.b) - 1
+		if r.i >= last || r.b[last] != '}' || e.Base64 != nil {
+			return r.fail("data is not the last member")
+		}
+		for isSpace(r.b[last-1]) && last > r.i {
+			last--
+		}
+		e.Data = r.b[r.i:last:last]
+		return nil
 	case a == attrOther && e.Form == CloudEventForm:
 		value, err := r.raw(2)
 		e.Extensions = append(e.Extensions, Member{name, value})
 		return err
-	default:
+	case a >= attrTexts && a != attrSpecVersion && a != attrBase64:
 		return r.fail("a member that this form does not have")
-	}
-}
-
-// data takes what is left for data, but for the brace that closes the event.
-func (e *Envelope) data(r *reader) error {
-	last := len(r.b) - 1
-	if r.i >= last || r.b[last] != '}' || e.Base64 != nil {
-		return r.fail("data is not the last member")
-	}
-	for isSpace(r.b[last-1]) && last > r.i {
-		last--
-	}
-	e.Data = r.b[r.i:last:last]
-	return nil
-}
-
-func (e *Envelope) text(r *reader, a attribute) error {
-	start := r.i
-	if r.peek() != '"' {
+	case r.peek() != '"':
 		return r.fail("a string should stand here")
 	}
+	start := r.i
 	t, err := r.text()
-	if err != nil || a == attrSpecVersion {
+	switch {
+	case err != nil || a == attrSpecVersion:
 		return err
-	}
-	if a == attrBase64 {
+	case a == attrBase64:
 		e.Base64 = t.bytes()
-		return nil
+	default:
+		*e.slot(a), e.spans[a] = t.bytes(), span{start, r.i}
 	}
-	*e.slot(a) = t.bytes()
-	e.spans[a] = span{start, r.i}
 	return nil
 }
 
 // slot is where an attribute's text is kept.
-func (e *Envelope) slot(a attribute) *[]byte {
+func (e *Envelope) slot(a Attribute) *[]byte {
 	switch a {
 	case attrID:
 		return &e.ID
@@ -198,7 +175,7 @@ func (e *Envelope) complete() error {
 }
 
 // appendAttribute writes an attribute's JSON, as it is stored; an empty string if it is absent.
-func (e *Envelope) appendAttribute(dst []byte, a attribute) []byte {
+func (e *Envelope) appendAttribute(dst []byte, a Attribute) []byte {
 	if s := e.spans[a]; s.end > 0 {
 		return append(dst, e.Raw[s.start:s.end]...)
 	}
@@ -207,7 +184,7 @@ func (e *Envelope) appendAttribute(dst []byte, a attribute) []byte {
 
 // raw is an attribute's JSON as it is stored, nil if it is absent. An envelope that was not
 // scanned has to write it first.
-func (e *Envelope) raw(a attribute) []byte {
+func (e *Envelope) raw(a Attribute) []byte {
 	if s := e.spans[a]; s.end > 0 {
 		return e.Raw[s.start:s.end:s.end]
 	}

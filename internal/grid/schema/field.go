@@ -8,6 +8,60 @@ var (
 	rawMetadataVersion = []byte(`"1"`)
 )
 
+// field is a name by which filters and delivery properties know an attribute.
+type field struct {
+	attribute Attribute
+	// own: it is CloudEvents' own name, which no extension can have. Others give way to an extension.
+	own bool
+}
+
+// fields are the names of both schemas, in lower case. Both are good for both forms, because a
+// subscription may be given either.
+var fields = map[string]field{
+	"id":              {attrID, true},
+	"source":          {attrSource, true},
+	"subject":         {attrSubject, true},
+	"type":            {attrType, true},
+	"time":            {attrTime, true},
+	"data":            {attrData, true},
+	"dataschema":      {attrDataSchema, true},
+	"datacontenttype": {attrContentType, true},
+
+	"eventid":          {attrID, false},
+	"topic":            {attrTopic, false},
+	"eventtype":        {attrType, false},
+	"eventtime":        {attrTime, false},
+	"dataversion":      {attrDataVersion, false},
+	"eventtypeversion": {attrDataVersion, false},
+	"metadataversion":  {attrMetadataVersion, false},
+	"specversion":      {attrSpecVersion, false},
+}
+
+// FindAttribute gives the attribute of a name in lower case, as Field knows it, but for data; own says
+// that no extension can have the name, known whether there is one.
+func FindAttribute(name string) (a Attribute, own, known bool) {
+	f, known := fields[name]
+	return f.attribute, f.own, known && f.attribute != attrData
+}
+
+// Text is the text of an attribute that FindAttribute gave; nil where the event has none. Of
+// isTopic it is Topic, which is no bytes.
+func (e *Envelope) Text(a Attribute) (text []byte, isTopic bool) {
+	switch {
+	case a == attrTopic, a == attrSource && e.Form != CloudEventForm:
+		return nil, true
+	case a == attrSpecVersion:
+		return rawSpecVersion[1:4], false
+	case a == attrMetadataVersion:
+		return rawMetadataVersion[1:2], false
+	case a == attrDataVersion && e.Form == CloudEventForm:
+		return e.DataSchema, false
+	case a == attrDataVersion && e.DataVersion == nil:
+		return []byte{}, false // Event Grid's events always have one, if an empty one
+	}
+	return *e.slot(a), false
+}
+
 // Field gives a value of an event by a path as filters and delivery properties write it
 // (id, topic, subject, eventtype, data.a.b, …): its raw JSON (strings quoted) or nil. Envelope
 // names in any case; members of data exactly first, then in any case. Where a name stands twice
@@ -20,32 +74,35 @@ func (e *Envelope) Field(path string) []byte {
 	if len(path) > len("data.") && strings.EqualFold(path[:len("data.")], "data.") {
 		return lookup(e.Data, path[len("data."):])
 	}
-	var buf [32]byte
-	if len(path) <= len(buf) {
-		if raw, ok := e.attribute(string(lower(buf[:0], path))); ok {
-			return raw
+	var buf [32]byte // longer than any name of ours
+	f, known := fields[string(lower(buf[:0], path[:min(len(path), len(buf))]))]
+	if f.own {
+		return e.field(f.attribute)
+	}
+	var folded []byte
+	for _, x := range e.Extensions {
+		if string(x.Name) == path {
+			return x.Value
+		}
+		if folded == nil && strings.EqualFold(string(x.Name), path) {
+			folded = x.Value
 		}
 	}
-	if raw := e.extension(path); raw != nil {
-		return raw
+	if folded == nil && known {
+		return e.field(f.attribute)
 	}
-	if len(path) > len(buf) {
-		return nil
-	}
-	return e.alias(string(lower(buf[:0], path)))
+	return folded
 }
 
-// HasField tells whether an event of this form can have anything at a path, as Field finds it.
+// HasField says whether an event of this form can have anything at a path, as Field finds it.
 // CloudEvents can have any name as an extension's.
 func (f Form) HasField(path string) bool {
 	if f == CloudEventForm {
 		return path != ""
 	}
 	name := string(lower(nil, path))
-	switch name {
-	case "id", "subject", "type", "time", "data", "source",
-		"topic", "eventtype", "eventid", "eventtime", "dataversion", "eventtypeversion", "specversion", "metadataversion":
-		return true
+	if known, ok := fields[name]; ok {
+		return known.attribute != attrDataSchema && known.attribute != attrContentType
 	}
 	return len(name) > len("data.") && strings.HasPrefix(name, "data.")
 }
@@ -62,84 +119,25 @@ func lower(dst []byte, t string) []byte {
 	return dst
 }
 
-// attribute gives what the name means in both forms, and whether it means anything.
-func (e *Envelope) attribute(name string) (raw []byte, ok bool) {
-	switch name {
-	case "id":
-		return e.raw(attrID), true
-	case "subject":
-		return e.raw(attrSubject), true
-	case "type":
-		return e.raw(attrType), true
-	case "time":
-		return e.raw(attrTime), true
-	case "data":
-		return e.Data, true
-	case "source":
-		if e.Form == CloudEventForm {
-			return e.raw(attrSource), true
-		}
-		return e.quotedTopic(), true
-	case "dataschema":
-		return e.raw(attrDataSchema), true
-	case "datacontenttype":
-		return e.raw(attrContentType), true
-	default:
-		return nil, false
-	}
-}
-
-// alias gives what the name means where no extension has it.
-func (e *Envelope) alias(name string) []byte {
-	switch name {
-	case "topic":
-		return e.quotedTopic()
-	case "eventtype":
-		return e.raw(attrType)
-	case "eventid":
-		return e.raw(attrID)
-	case "eventtime":
-		return e.raw(attrTime)
-	case "dataversion", "eventtypeversion":
-		return e.version()
-	case "specversion":
+// field is the raw JSON of an attribute, as it is stored where it is.
+func (e *Envelope) field(a Attribute) []byte {
+	switch {
+	case a == attrData:
+		return e.Data
+	case a == attrSpecVersion:
 		return rawSpecVersion
-	case "metadataversion":
+	case a == attrMetadataVersion:
 		return rawMetadataVersion
-	default:
-		return nil
-	}
-}
-
-// version is the data's: Event Grid's is empty where none was given, as it is delivered.
-func (e *Envelope) version() []byte {
-	if e.Form == CloudEventForm {
+	case a == attrDataVersion && e.Form == CloudEventForm:
 		return e.raw(attrDataSchema)
-	}
-	if raw := e.raw(attrDataVersion); raw != nil {
-		return raw
-	}
-	return []byte(`""`)
-}
-
-func (e *Envelope) quotedTopic() []byte {
-	if e.Topic == "" {
+	case a == attrDataVersion && e.DataVersion == nil:
+		return []byte(`""`) // as it is delivered
+	case a != attrTopic && (a != attrSource || e.Form == CloudEventForm):
+		return e.raw(a)
+	case e.Topic == "":
 		return nil
 	}
 	return appendQuoted(make([]byte, 0, len(e.Topic)+2), e.Topic)
-}
-
-func (e *Envelope) extension(name string) []byte {
-	var folded []byte
-	for _, x := range e.Extensions {
-		if string(x.Name) == name {
-			return x.Value
-		}
-		if folded == nil && strings.EqualFold(string(x.Name), name) {
-			folded = x.Value
-		}
-	}
-	return folded
 }
 
 // lookup follows a path of member names through objects.

@@ -46,6 +46,27 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// Text and Field give the same, one as text, the other as JSON.
+func TestTextsOfFields(t *testing.T) {
+	for name := range fields {
+		a, own, known := FindAttribute(name)
+		testkit.Equal(t, known, name != "data", "%s is an attribute", name)
+		for _, e := range []*Envelope{
+			scanned(t, EventGridForm, `{"id":"1","subject":"\/s","eventType":"t","eventTime":"now","dataVersion":"2"}`),
+			scanned(t, EventGridForm, `{"id":"1","subject":"","eventType":"t","eventTime":"now"}`),
+			scanned(t, CloudEventForm, `{"specversion":"1.0","id":"1","source":"/src","type":"t","dataschema":"#1"}`),
+		} {
+			if raw := e.Field(name); known && raw != nil {
+				text, isTopic := e.Text(a)
+				if isTopic {
+					text = []byte(e.Topic)
+				}
+				testkit.Equal(t, string(text), string(textOf(raw)), "%s in %v, own %t", name, e.Form, own)
+			}
+		}
+	}
+}
+
 // Tests of other packages make envelopes by hand.
 func TestFieldsOfAnEnvelopeThatWasNotScanned(t *testing.T) {
 	e := Envelope{Form: EventGridForm, ID: []byte("1"), Subject: []byte(`a"b`), Type: []byte("t"), Time: []byte("2017-08-10T21:03:07Z"), Data: []byte(`{"a":1}`)}

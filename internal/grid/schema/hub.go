@@ -1,12 +1,15 @@
 package schema
 
 import (
-	"bytes"
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/amqpjson"
 )
 
 // HubEvent is an event of a hub that feeds subscriptions.
@@ -52,7 +55,7 @@ func FromHub(dst []byte, e HubEvent) ([]byte, error) {
 	return append(e.appendData(dst[:len(dst)-1]), '}'), nil
 }
 
-// readStructured reads the body as a CloudEvent, and tells whether it is one.
+// readStructured reads the body as a CloudEvent, and says whether it is one.
 func (d *draft) readStructured(body []byte) bool {
 	r := reader{b: body}
 	r.space()
@@ -60,7 +63,7 @@ func (d *draft) readStructured(body []byte) bool {
 }
 
 // fill writes an attribute that the event does not have.
-func (d *draft) fill(a attribute, quoted func([]byte) []byte) {
+func (d *draft) fill(a Attribute, quoted func([]byte) []byte) {
 	if d.attributes[a] == nil {
 		d.attributes[a] = quoted(nil)
 	}
@@ -74,19 +77,12 @@ func (e *HubEvent) appendPlain(dst []byte) []byte {
 	dst = e.appendSource(dst)
 	dst = append(dst, `,"type":`...)
 	dst = appendHubType(dst)
-	if key := e.key(); key != "" {
+	if key := cmp.Or(e.Key, e.Event.Key); key != "" {
 		dst = appendTextMember(dst, "subject", key)
 	}
 	dst = append(dst, `,"time":`...)
 	dst = e.appendTime(dst)
 	return append(dst, '}')
-}
-
-func (e *HubEvent) key() string {
-	if e.Key != "" {
-		return e.Key
-	}
-	return e.Event.Key
 }
 
 // The following write JSON strings. Names of hubs need no escapes; those who write them here
@@ -130,7 +126,8 @@ func (e *HubEvent) appendData(dst []byte) []byte {
 		dst = appendTextMember(dst, "datacontenttype", contentType)
 	}
 	if body == nil && e.Event.Value != nil {
-		return appendValue(appendMember(dst, "data"), e.Event.Value)
+		// Types that JSON does not have become text; so does what a number there cannot express.
+		return amqpjson.AppendValue(appendMember(dst, "data"), e.Event.Value, amqpjson.Plain)
 	}
 	if len(body) == 0 {
 		return dst
@@ -151,9 +148,6 @@ const (
 )
 
 func isBinaryHubEvent(properties map[string]any) bool {
-	if len(properties) == 0 {
-		return false
-	}
 	return properties[propertyPrefix+"specversion"] == "1.0" || properties[propertyPrefixAlt+"specversion"] == "1.0"
 }
 
@@ -161,32 +155,28 @@ func isBinaryHubEvent(properties map[string]any) bool {
 // first. The rest are the application's own.
 func (d *draft) readProperties(properties map[string]any) {
 	for _, prefix := range []string{propertyPrefix, propertyPrefixAlt} {
-		for _, property := range sortedKeys(properties) {
+		for _, property := range slices.Sorted(maps.Keys(properties)) {
 			if name, ok := strings.CutPrefix(property, prefix); ok && isExtensionName(name) {
-				d.setProperty(name, properties[property])
+				d.setProperty([]byte(name), properties[property])
 			}
 		}
 	}
 }
 
-func (d *draft) setProperty(name string, v any) {
-	raw, ok := appendScalar(nil, v)
+func (d *draft) setProperty(name []byte, v any) {
+	raw, ok := amqpjson.AppendScalar(nil, v, amqpjson.Plain)
 	if !ok {
-		return
+		return // it has parts
 	}
-	switch a := cloudEventAttribute(name); {
+	switch a := CloudEventForm.attribute(name); {
 	case a == attrOther:
 		// A duplicate, or one too many, is left out.
-		_ = d.extend([]byte(name), raw)
-	case d.attributes[a] != nil, !isText(raw), bytes.Equal(raw, []byte(`""`)) && a != attrSubject:
+		_ = d.extend(name, raw)
+	case d.attributes[a] != nil, !isText(raw), string(raw) == `""` && a != attrSubject:
 	case a == attrData, a == attrBase64:
-	case a == attrTime && !isStrictTime(textOf(raw)):
 	default:
-		d.attributes[a] = raw
+		if s, ok := parseStamp(textOf(raw)); a != attrTime || ok && s.strict {
+			d.attributes[a] = raw
+		}
 	}
-}
-
-func isStrictTime(t []byte) bool {
-	s, ok := parseStamp(t)
-	return ok && s.strict
 }

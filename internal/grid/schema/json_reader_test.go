@@ -81,6 +81,13 @@ func TestStringsComeBack(t *testing.T) {
 	})
 }
 
+// Of what is no JSON something is made, and nothing panics.
+func TestEscapesThatAreNone(t *testing.T) {
+	for raw, want := range map[string]string{`a\`: `a\`, `\u12`: "\ufffd12", `\x\"`: `x"`, `\ud800\u0041`: "\ufffdA", `\ud800`: "\ufffd"} {
+		testkit.Equal(t, string(AppendUnescaped([]byte("!"), []byte(raw))), "!"+want, "%s", raw)
+	}
+}
+
 func TestTextThatIsNoUTF8IsWrittenAllTheSame(t *testing.T) {
 	if got := string(appendQuoted(nil, "a\xff\"\x01é\xe2\x82")); got != "\"a\ufffd\\\"\\u0001é\ufffd\ufffd\"" {
 		t.Errorf("written as %s", got)

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ func (t text) bytes() []byte {
 	if !t.escaped {
 		return t.raw
 	}
-	return unescape(t.raw)
+	return AppendUnescaped(make([]byte, 0, len(t.raw)), t.raw)
 }
 
 // textOf is the text of a string's raw JSON, which is known to be valid.
@@ -28,51 +29,37 @@ func textOf(raw []byte) []byte {
 	return text{inner, bytes.IndexByte(inner, '\\') >= 0}.bytes()
 }
 
-// isText tells whether valid raw JSON is a string.
+// isText says whether valid raw JSON is a string.
 func isText(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
-// unescape undoes the escapes of a valid string. Half of a surrogate pair becomes U+FFFD.
-func unescape(raw []byte) []byte {
-	out := make([]byte, 0, len(raw))
-	for len(raw) > 0 {
+// AppendUnescaped writes the inside of a JSON string as plain text. Half of a surrogate pair, and
+// what is no escape, becomes U+FFFD.
+func AppendUnescaped(dst, raw []byte) []byte {
+	for {
 		n := bytes.IndexByte(raw, '\\')
-		if n < 0 {
-			n = len(raw)
+		if n < 0 || n+1 == len(raw) {
+			return append(dst, raw...)
 		}
-		out, raw = append(out, raw[:n]...), raw[n:]
-		if len(raw) == 0 {
-			break
-		}
+		dst, raw = append(dst, raw[:n]...), raw[n:]
 		if raw[1] == 'u' {
 			c, size := escapedRune(raw)
-			out, raw = utf8.AppendRune(out, c), raw[size:]
+			dst, raw = utf8.AppendRune(dst, c), raw[size:]
 			continue
 		}
-		out, raw = append(out, unescaped(raw[1])), raw[2:]
-	}
-	return out
-}
-
-func unescaped(c byte) byte {
-	switch c {
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	default:
-		return c
+		c := raw[1]
+		if i := strings.IndexByte("bfnrt", c); i >= 0 {
+			c = "\b\f\n\r\t"[i]
+		}
+		dst, raw = append(dst, c), raw[2:]
 	}
 }
 
 // escapedRune reads \uXXXX, and the other half of a pair that follows.
 func escapedRune(raw []byte) (c rune, size int) {
-	c, _ = hex4(raw[2:])
+	c, ok := hex4(raw[2:])
+	if !ok {
+		return utf8.RuneError, 2
+	}
 	if !utf16.IsSurrogate(c) {
 		return c, 6
 	}

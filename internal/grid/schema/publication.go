@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"crypto/rand"
 	"net/http"
 	"strings"
@@ -40,7 +41,11 @@ type Publication struct {
 // Of a member of the envelope that stands twice it is not clear which is meant, so that such
 // events are refused. What stands in data is nobody's business but the receiver's.
 func Read(p Publication) ([][]byte, error) {
-	p.setDefaults()
+	p.MaxEvents = cmp.Or(p.MaxEvents, defaultMaxEvents)
+	p.MaxEventBytes = cmp.Or(p.MaxEventBytes, defaultMaxEventBytes)
+	if p.NewID == nil {
+		p.NewID = rand.Text
+	}
 	shape, err := p.shape()
 	if err != nil {
 		return nil, err
@@ -59,18 +64,6 @@ func Read(p Publication) ([][]byte, error) {
 	return events, inputError(err)
 }
 
-func (p *Publication) setDefaults() {
-	if p.MaxEvents == 0 {
-		p.MaxEvents = defaultMaxEvents
-	}
-	if p.MaxEventBytes == 0 {
-		p.MaxEventBytes = defaultMaxEventBytes
-	}
-	if p.NewID == nil {
-		p.NewID = rand.Text
-	}
-}
-
 // shape is what the body of a publication is.
 type shape int
 
@@ -81,7 +74,7 @@ const (
 	shapeBinary              // data, whose event is in the headers
 )
 
-// shape tells by the content type what the body has to be (reference §3).
+// shape is what the body has to be by the content type (reference §3).
 func (p *Publication) shape() (shape, error) {
 	contentType := p.Header.Get("Content-Type")
 	media := mediaType(contentType)
@@ -148,7 +141,13 @@ func (p *Publication) readEvents(shape shape) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.events(), nil
+	events := make([][]byte, len(s.ends))
+	start := 0
+	for i, end := range s.ends {
+		events[i] = s.out[start:end:end]
+		start = end
+	}
+	return events, nil
 }
 
 // store gathers the stored forms of a publication's events in one buffer.
@@ -185,30 +184,23 @@ func (s *store) event() error {
 		return refuse("the topic takes %s: a JSON object is expected, which begins with '{'", s.p.Kind.InputName())
 	}
 	var err error
-	switch s.p.Kind {
+	switch d := &s.draft; s.p.Kind {
 	case CloudEvents:
-		err = s.cloudEvent()
+		err = d.readCloudEvent(&s.r)
 	case Custom:
-		err = s.custom()
+		err = s.custom(d)
 	default:
-		err = s.eventGrid()
+		if err = d.read(&s.r, EventGridForm, refuseUnknown); err == nil {
+			err = s.checkEventGrid(d)
+		}
 	}
 	if err != nil {
 		return err
 	}
+	s.out = s.draft.appendStored(s.out, s.p.Kind.Form())
 	if n := s.r.i - start; n > s.p.MaxEventBytes {
 		return refuseSize("the event has %d bytes, and may have %d: make it smaller", n, s.p.MaxEventBytes)
 	}
 	s.ends = append(s.ends, len(s.out))
 	return nil
-}
-
-func (s *store) events() [][]byte {
-	events := make([][]byte, len(s.ends))
-	start := 0
-	for i, end := range s.ends {
-		events[i] = s.out[start:end:end]
-		start = end
-	}
-	return events
 }

@@ -16,8 +16,8 @@ const cePrefix = "ce-"
 // maxHeaderName is how long the name of an extension may be in binary mode (reference §3).
 const maxHeaderName = 20
 
-// hasBinaryAttributes tells whether a request is in binary mode: one of the headers that it
-// has to have is enough, so that those who forget another are told so.
+// hasBinaryAttributes says whether a request is in binary mode: one of the headers that it
+// has to have is enough, so that those who forget another hear of it.
 func hasBinaryAttributes(h http.Header) bool {
 	for name := range h {
 		if attribute, ok := cutPrefixFold(name, cePrefix); ok {
@@ -41,9 +41,17 @@ func cutPrefixFold(name, prefix string) (string, bool) {
 // headers, the body is the data.
 func (p *Publication) readBinary() ([]byte, error) {
 	var d draft
-	size, err := d.readHeaders(p.Header)
-	if err != nil {
-		return nil, err
+	size := 0
+	for _, header := range slices.Sorted(maps.Keys(p.Header)) {
+		name, ok := cutPrefixFold(header, cePrefix)
+		if !ok {
+			continue
+		}
+		values := p.Header[header]
+		if err := d.setHeader(strings.ToLower(name), values); err != nil {
+			return nil, err
+		}
+		size += len(header) + len(values[0])
 	}
 	if size += len(p.Body); size > p.MaxEventBytes {
 		return nil, refuseSize("the event has %d bytes, and may have %d: make it smaller", size, p.MaxEventBytes)
@@ -71,23 +79,6 @@ func appendBase64(dst, data []byte) []byte {
 	return append(dst, '"')
 }
 
-// readHeaders takes the attributes, in the order of their names, and tells how much they
-// measure.
-func (d *draft) readHeaders(h http.Header) (size int, err error) {
-	for _, header := range slices.Sorted(maps.Keys(h)) {
-		name, ok := cutPrefixFold(header, cePrefix)
-		if !ok {
-			continue
-		}
-		name = strings.ToLower(name)
-		if err := d.setHeader(name, h[header]); err != nil {
-			return 0, err
-		}
-		size += len(header) + len(h[header][0])
-	}
-	return size, nil
-}
-
 func (d *draft) setHeader(name string, values []string) error {
 	if len(values) != 1 {
 		return refuseHeader("the header ce-%s has to be there once, and not %d times", name, len(values))
@@ -96,7 +87,7 @@ func (d *draft) setHeader(name string, values []string) error {
 	if !ok {
 		return refuseHeader("the header ce-%s is not percent-encoded UTF-8", name)
 	}
-	switch a := cloudEventAttribute(name); a {
+	switch a := CloudEventForm.attribute([]byte(name)); a {
 	case attrContentType:
 		return refuseHeader("the header ce-%s must not be sent: Content-Type says what the data is", name)
 	case attrData, attrBase64:
@@ -113,12 +104,7 @@ func (d *draft) setHeader(name string, values []string) error {
 
 // isExtensionName takes what CloudEvents allow.
 func isExtensionName(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != ""
+	return name != "" && strings.TrimLeft(name, lowerCase+"0123456789") == ""
 }
 
 // decodeHeader undoes quotes, and then percent-encoding, once (CloudEvents HTTP binding,
@@ -132,24 +118,18 @@ func decodeHeader(value string) (string, bool) {
 	}
 	out := make([]byte, 0, len(value))
 	for i := 0; i < len(value); i++ {
-		if c, ok := percent(value[i:]); ok {
-			out = append(out, c)
-			i += 2
-			continue
+		if value[i] == '%' && i+2 < len(value) {
+			high, ok1 := hexDigit(value[i+1])
+			low, ok2 := hexDigit(value[i+2])
+			if ok1 && ok2 {
+				out = append(out, high<<4|low)
+				i += 2
+				continue
+			}
 		}
 		out = append(out, value[i])
 	}
 	return string(out), utf8.Valid(out)
-}
-
-// percent reads %XX.
-func percent(t string) (byte, bool) {
-	if len(t) < 3 || t[0] != '%' {
-		return 0, false
-	}
-	high, ok1 := hexDigit(t[1])
-	low, ok2 := hexDigit(t[2])
-	return high<<4 | low, ok1 && ok2
 }
 
 // unquotePairs undoes the backslashes of a quoted string.

@@ -1,5 +1,7 @@
 package schema
 
+import "bytes"
+
 var cloudEventRequired = []named{
 	spell(attrSpecVersion, "specversion"), spell(attrID, "id"), spell(attrSource, "source"), spell(attrType, "type"),
 }
@@ -9,27 +11,27 @@ var cloudEventOptional = []named{
 	spell(attrBase64, "data_base64"),
 }
 
-// cloudEvent reads a structured CloudEvent.
-func (s *store) cloudEvent() error {
-	d := &s.draft
-	if err := d.readCloudEvent(&s.r); err != nil {
-		return err
-	}
-	s.out = d.appendStored(s.out, CloudEventForm)
-	return nil
-}
-
 func (d *draft) readCloudEvent(r *reader) error {
-	if err := d.read(r, cloudEventAttribute[[]byte], d.extend); err != nil {
+	if err := d.read(r, CloudEventForm, d.extend); err != nil {
 		return err
 	}
 	return d.checkCloudEvent()
 }
 
+// headerNameBytes are what the name of an extension may have, so that it can stand in a header, as in
+// binary mode it has to. This is more than CloudEvents allow: what other people's receivers make of
+// it is theirs to say.
+const headerNameBytes = alphanumeric + "_-."
+
+const (
+	lowerCase    = "abcdefghijklmnopqrstuvwxyz"
+	alphanumeric = lowerCase + "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+)
+
 // extend adds an extension attribute, as which every other member counts. Null is as good as
 // absent (CloudEvents JSON format, 2.2), and not stored.
 func (d *draft) extend(name, value []byte) error {
-	if !isToken(name) {
+	if len(name) == 0 || len(bytes.TrimLeft(name, headerNameBytes)) > 0 {
 		return refuse("the property '%s' is none of a CloudEvent's, and cannot be an extension attribute: use lower-case letters and digits only", brief(name))
 	}
 	if len(d.extensions) == maxExtensions {
@@ -42,19 +44,6 @@ func (d *draft) extend(name, value []byte) error {
 	}
 	d.extensions = append(d.extensions, Member{name, value})
 	return nil
-}
-
-// isToken tells whether a name can stand in a header, as in binary mode it has to. This is more
-// than CloudEvents allow: what other people's receivers make of it is theirs to say.
-func isToken(name []byte) bool {
-	for _, c := range name {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.':
-		default:
-			return false
-		}
-	}
-	return len(name) > 0
 }
 
 func (d *draft) checkCloudEvent() error {
@@ -75,32 +64,25 @@ func (d *draft) checkCloudEvent() error {
 		if err != nil {
 			return err
 		}
-		if err := d.checkOptional(n, t); err != nil {
-			return err
+		if t == nil {
+			continue
 		}
-	}
-	return nil
-}
-
-func (d *draft) checkOptional(n named, t []byte) error {
-	if t == nil {
-		return nil
-	}
-	switch n.attribute {
-	case attrTime:
-		if s, ok := parseStamp(t); !ok || !s.strict {
-			return refuseTime(n.name, t)
-		}
-	case attrContentType:
-		if !isHeaderText(t) {
-			return refuse("the property '%s' is not a media type: write it like application/json", n.name)
-		}
-	case attrBase64:
-		if !isBase64(t) {
-			return refuse("the property '%s' is not base64: encode the data, with padding", n.name)
-		}
-		if d.attributes[attrData] != nil {
-			return refuse("there are both 'data' and '%s': send one of them", n.name)
+		switch n.attribute {
+		case attrTime:
+			if s, ok := parseStamp(t); !ok || !s.strict {
+				return refuseTime(n.name, t)
+			}
+		case attrContentType:
+			if !isHeaderText(t) {
+				return refuse("the property '%s' is not a media type: write it like application/json", n.name)
+			}
+		case attrBase64:
+			if !isBase64(t) {
+				return refuse("the property '%s' is not base64: encode the data, with padding", n.name)
+			}
+			if d.attributes[attrData] != nil {
+				return refuse("there are both 'data' and '%s': send one of them", n.name)
+			}
 		}
 	}
 	return nil
@@ -108,23 +90,6 @@ func (d *draft) checkOptional(n named, t []byte) error {
 
 // isBase64 takes standard base64 with padding.
 func isBase64(t []byte) bool {
-	if len(t)%4 != 0 {
-		return false
-	}
-	for padding := 0; padding < 2 && len(t) > 0 && t[len(t)-1] == '='; padding++ {
-		t = t[:len(t)-1]
-	}
-	for _, c := range t {
-		if !base64Digits[c] {
-			return false
-		}
-	}
-	return true
+	padding := string(bytes.TrimLeft(t, alphanumeric+"+/"))
+	return len(t)%4 == 0 && (padding == "" || padding == "=" || padding == "==")
 }
-
-var base64Digits = func() (digits [256]bool) {
-	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" {
-		digits[c] = true
-	}
-	return digits
-}()

@@ -1,16 +1,13 @@
 package schema
 
-import "strings"
-
 // custom reads an object of any shape. Its envelope is what the mapping finds in it; the
 // object itself becomes the data, as it is.
-func (s *store) custom() error {
+func (s *store) custom(d *draft) error {
 	start := s.r.i
 	found, err := s.mapped()
 	if err != nil {
 		return err
 	}
-	d := &s.draft
 	d.reset()
 	for _, f := range s.p.fields() {
 		raw, err := f.value(found[f.attribute])
@@ -23,13 +20,12 @@ func (s *store) custom() error {
 		return err
 	}
 	d.attributes[attrData] = s.r.b[start:s.r.i]
-	s.out = d.appendStored(s.out, EventGridForm)
 	return nil
 }
 
 // mappedField is a field of the mapping, and the attribute that it is for.
 type mappedField struct {
-	attribute attribute
+	attribute Attribute
 	name      string
 	Field
 }
@@ -80,26 +76,20 @@ func (s *store) mapped() (found [attrOther][]byte, err error) {
 
 // value is the JSON string that a field's raw value, nil if there is none, stands for.
 func (f mappedField) value(raw []byte) ([]byte, error) {
+	missing := raw == nil || string(raw) == "null"
 	switch {
-	case raw == nil || string(raw) == "null":
-		return f.missing()
+	case missing && f.Default != "":
+		return appendQuoted(nil, f.Default), nil
+	case missing && f.Source != "":
+		return nil, refuse("the property '%s' is missing, which is mapped to '%s' without a default value: set it", f.Source, f.name)
+	case missing:
+		return nil, nil
 	case raw[0] == '{' || raw[0] == '[':
 		return nil, refuse("the property '%s' is mapped to '%s' and has to be a string, a number or a boolean", f.Source, f.name)
 	case isText(raw):
 		return raw, nil
 	default:
 		return appendQuoted(nil, raw), nil
-	}
-}
-
-func (f mappedField) missing() ([]byte, error) {
-	switch {
-	case f.Default != "":
-		return appendQuoted(nil, f.Default), nil
-	case f.Source != "":
-		return nil, refuse("the property '%s' is missing, which is mapped to '%s' without a default value: set it", f.Source, f.name)
-	default:
-		return nil, nil
 	}
 }
 
@@ -129,7 +119,7 @@ func (s *store) checkCustom(d *draft) error {
 }
 
 // notEmpty fills in what was not mapped, and refuses what was mapped to nothing.
-func (d *draft) notEmpty(a attribute, property string, otherwise func() string) error {
+func (d *draft) notEmpty(a Attribute, property string, otherwise func() string) error {
 	raw := d.attributes[a]
 	if raw == nil {
 		d.attributes[a] = appendQuoted(nil, otherwise())
@@ -140,6 +130,3 @@ func (d *draft) notEmpty(a attribute, property string, otherwise func() string) 
 	}
 	return nil
 }
-
-// equalFold compares names of topics, which are told apart without case.
-func equalFold(t []byte, name string) bool { return strings.EqualFold(string(t), name) }

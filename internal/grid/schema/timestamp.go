@@ -51,11 +51,8 @@ func isDate(t []byte) bool {
 	if !ok1 || !ok2 || !ok3 || t[4] != '-' || t[7] != '-' {
 		return false
 	}
-	return month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month)
-}
-
-func daysIn(year, month int) int {
-	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	days := time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	return month >= 1 && month <= 12 && day >= 1 && day <= days
 }
 
 // isClock takes 15:04.

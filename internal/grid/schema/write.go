@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // AppendEvent writes one event as out wants it: an Event Grid object with all eight members
@@ -40,7 +41,7 @@ func appendEventGrid(dst []byte, e *Envelope, d *DeadLetter) ([]byte, error) {
 	}
 	dst = append(dst, `,"metadataVersion":"1"`...)
 	if d != nil {
-		dst = d.appendEventGrid(dst)
+		dst = d.append(dst, false)
 	}
 	dst = append(dst, `,"data":`...)
 	switch {
@@ -63,7 +64,7 @@ func appendCloudEvent(dst []byte, e *Envelope, d *DeadLetter) []byte {
 		dst = e.appendConverted(dst)
 	}
 	if d != nil {
-		dst = d.appendCloudEvent(dst)
+		dst = d.append(dst, true)
 	}
 	if e.Data != nil {
 		dst = appendRawMember(dst, "data", e.Data)
@@ -118,7 +119,7 @@ func (e *Envelope) appendConverted(dst []byte) []byte {
 func appendFragment(dst, version []byte) []byte {
 	dst = append(dst, '#')
 	for _, c := range version {
-		if isFragmentByte(c) {
+		if strings.IndexByte(fragmentBytes, c) >= 0 {
 			dst = append(dst, c)
 		} else {
 			dst = appendPercent(dst, c)
@@ -127,18 +128,8 @@ func appendFragment(dst, version []byte) []byte {
 	return dst
 }
 
-// isFragmentByte takes what RFC 3986 allows in a fragment.
-func isFragmentByte(c byte) bool {
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		return true
-	}
-	switch c {
-	case '-', '.', '_', '~', '!', '$', '&', '\'', '(', ')', '*', '+', ',', ';', '=', ':', '@', '/', '?':
-		return true
-	}
-	return false
-}
+// fragmentBytes are what RFC 3986 allows in a fragment.
+const fragmentBytes = alphanumeric + "-._~!$&'()*+,;=:@/?"
 
 func appendPercent(dst []byte, c byte) []byte {
 	const digits = "0123456789ABCDEF"
