@@ -23,6 +23,7 @@ type draft struct {
 	conds []cond
 }
 
+// newBuilder gives the keys of all filters slots, and counts what the filters ask for.
 func newBuilder(filters []*Filter) *builder {
 	b := &builder{index: &Index{}, drafts: make([]draft, 0, len(filters))}
 	var keys []key
@@ -33,50 +34,39 @@ func newBuilder(filters []*Filter) *builder {
 		}
 		d := draft{int32(number), slices.Clone(f.conds)}
 		for i := range d.conds {
-			k := f.keys[d.conds[i].slot]
+			c := &d.conds[i]
+			k := f.keys[c.slot]
 			name := k.String()
 			if _, ok := known[name]; !ok {
 				known[name] = int32(len(keys))
-				keys = append(keys, k)
+				keys, b.census = append(keys, k), append(b.census, census{})
 			}
-			d.conds[i].slot = known[name]
+			c.slot = known[name]
+			b.census[c.slot].add(c)
 		}
 		b.drafts = append(b.drafts, d)
 	}
 	b.index.layout = newLayout(keys)
-	b.census = make([]census, len(keys))
 	b.files = make([]*files, len(keys))
 	return b
-}
-
-func (b *builder) count() {
-	for _, d := range b.drafts {
-		for i := range d.conds {
-			b.census[d.conds[i].slot].add(&d.conds[i])
-		}
-	}
 }
 
 // choose puts the rarest condition of each filter first, and filters with the same one side
 // by side.
 func (b *builder) choose() {
 	for _, d := range b.drafts {
-		if len(d.conds) > 1 {
-			rarest := b.rarest(d.conds)
-			d.conds[0], d.conds[rarest] = d.conds[rarest], d.conds[0]
+		if len(d.conds) < 2 {
+			continue
 		}
+		rarest, least := 0, math.MaxInt
+		for i := range d.conds {
+			if cost := b.census[d.conds[i].slot].cost(&d.conds[i]); cost < least {
+				rarest, least = i, cost
+			}
+		}
+		d.conds[0], d.conds[rarest] = d.conds[rarest], d.conds[0]
 	}
 	slices.SortStableFunc(b.drafts, compareDrafts)
-}
-
-func (b *builder) rarest(conds []cond) int {
-	rarest, least := 0, math.MaxInt
-	for i := range conds {
-		if cost := b.census[conds[i].slot].cost(&conds[i]); cost < least {
-			rarest, least = i, cost
-		}
-	}
-	return rarest
 }
 
 func compareDrafts(a, b draft) int {
@@ -96,59 +86,47 @@ func compareDrafts(a, b draft) int {
 	return 0
 }
 
-// file gives the filters their ids, in order, and puts them into drawers.
-func (b *builder) file() {
-	b.index.plans = make([]plan, 0, len(b.drafts))
-	b.index.conds = make([]cond, 0, len(b.drafts))
+// file gives the filters their ids, in order, puts them into drawers and closes these.
+func (b *builder) file() *Index {
+	x := b.index
+	x.plans, x.conds = make([]plan, 0, len(b.drafts)), make([]cond, 0, len(b.drafts))
 	for id, d := range b.drafts {
-		first := int32(len(b.index.conds))
+		first := int32(len(x.conds))
 		p := plan{first: first, left: first, end: first + int32(len(d.conds)), number: d.number}
 		if len(d.conds) == 0 {
-			b.index.always = append(b.index.always, int32(id))
+			x.always = append(x.always, int32(id))
 		} else {
-			b.drawer(d.conds[0].slot).add(&d.conds[0], int32(id))
-			if d.conds[0].settles() {
+			c := &d.conds[0]
+			if b.files[c.slot] == nil {
+				b.files[c.slot] = &files{}
+			}
+			b.files[c.slot].add(c, int32(id))
+			if c.settles() {
 				p.left++
 			}
 		}
-		b.index.plans = append(b.index.plans, p)
-		b.index.conds = append(b.index.conds, d.conds...)
+		x.plans, x.conds = append(x.plans, p), append(x.conds, d.conds...)
 	}
-}
-
-func (b *builder) drawer(slot int32) *files {
-	if b.files[slot] == nil {
-		b.files[slot] = &files{}
-	}
-	return b.files[slot]
-}
-
-// finish closes the drawers.
-func (b *builder) finish() *Index {
-	b.index.drawers = make([]*drawer, len(b.files))
+	x.drawers = make([]*drawer, len(b.files))
 	for slot, f := range b.files {
 		if f == nil {
 			continue
 		}
-		b.index.drawers[slot] = f.close()
+		x.drawers[slot] = f.close()
 		if len(f.absent) > 0 {
-			b.index.absent = append(b.index.absent, int32(slot))
+			x.absent = append(x.absent, int32(slot))
 		}
 	}
-	b.gatherSpans()
-	return b.index
-}
-
-// gatherSpans puts the spans of all conditions side by side, so that to ask many filters in
-// turn finds them in the processor's caches.
-func (b *builder) gatherSpans() {
-	all := make([]span, 0, len(b.index.conds))
-	for i := range b.index.conds {
-		all = append(all, b.index.conds[i].spans...)
+	// The spans of all conditions lie side by side, so that to ask many filters in turn finds them in
+	// the processor's caches.
+	all := make([]span, 0, len(x.conds))
+	for i := range x.conds {
+		all = append(all, x.conds[i].spans...)
 	}
-	for i := range b.index.conds {
-		c := &b.index.conds[i]
+	for i := range x.conds {
+		c := &x.conds[i]
 		n := len(c.spans)
 		c.spans, all = all[:n:n], all[n:]
 	}
+	return x
 }

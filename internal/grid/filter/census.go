@@ -65,15 +65,12 @@ func (c *census) textsCost(where bucket, texts []text) int {
 	sum := 0
 	for _, t := range texts {
 		if t.folded == "" && where != inEqual {
-			return c.all() // every text begins and ends with this
+			// Every text begins and ends with this.
+			return c.negative + c.present + c.contains + len(c.lows) + len(c.texts[inEqual]) + len(c.texts[inBegins]) + len(c.texts[inEnds])
 		}
 		sum += c.texts[where][t.folded]
 	}
 	return sum
-}
-
-func (c *census) all() int {
-	return c.negative + c.present + c.contains + len(c.lows) + len(c.texts[inEqual]) + len(c.texts[inBegins]) + len(c.texts[inEnds])
 }
 
 // spansCost is how many spans share the ends of these. One that is open to a side is met by
@@ -95,7 +92,7 @@ func (c *census) spansCost(spans []span) int {
 	return sum
 }
 
-// around is how many spans a place is in.
+// around is how many spans a bound is in.
 func (c *census) around(at bound) int {
 	begun, _ := slices.BinarySearchFunc(c.lows, at, func(b, at bound) int {
 		if b.compare(at) <= 0 {

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,19 @@ func Compile(cfg Config) (*Filter, error) {
 	if err := f.addTypes(cfg.EventTypes); err != nil {
 		return nil, err
 	}
-	f.addSubject(cfg)
+	begins, ends := testBegins, testEnds
+	if cfg.SubjectCaseSensitive {
+		begins, ends = testBeginsExactly, testEndsExactly
+	}
+	for _, part := range []struct {
+		test test
+		text string
+	}{{begins, cfg.SubjectBeginsWith}, {ends, cfg.SubjectEndsWith}} {
+		if part.text != "" {
+			slot := f.slot(key{name: "subject"})
+			f.conds = append(f.conds, cond{slot: slot, test: part.test, texts: []text{newText(part.text)}})
+		}
+	}
 	if err := f.addAdvanced(cfg); err != nil {
 		return nil, err
 	}
@@ -36,23 +49,6 @@ func (f *Filter) addTypes(types []string) error {
 	c.gather()
 	f.conds = append(f.conds, c)
 	return nil
-}
-
-// addSubject makes conditions of the subject's prefix and suffix.
-func (f *Filter) addSubject(cfg Config) {
-	begins, ends := testBegins, testEnds
-	if cfg.SubjectCaseSensitive {
-		begins, ends = testBeginsExactly, testEndsExactly
-	}
-	for _, part := range []struct {
-		test test
-		text string
-	}{{begins, cfg.SubjectBeginsWith}, {ends, cfg.SubjectEndsWith}} {
-		if part.text != "" {
-			slot := f.slot(key{name: "subject"})
-			f.conds = append(f.conds, cond{slot: slot, test: part.test, texts: []text{newText(part.text)}})
-		}
-	}
 }
 
 func (f *Filter) addAdvanced(cfg Config) error {
@@ -81,27 +77,20 @@ func (f *Filter) addAdvanced(cfg Config) error {
 func mergeSpans(conds []cond) []cond {
 	var merged []cond
 	for _, c := range conds {
-		if !c.bounds() || !joined(merged, c) {
+		same := -1
+		if c.bounds() {
+			same = slices.IndexFunc(merged, func(other cond) bool { return other.bounds() && other.slot == c.slot })
+		}
+		if same < 0 {
 			merged = append(merged, c)
+		} else {
+			merged[same].spans = intersect(merged[same].spans[0], c.spans[0])
 		}
 	}
 	return merged
 }
 
-// joined narrows the condition on the same key, if there is one.
-func joined(conds []cond, c cond) bool {
-	for i := range conds {
-		other := &conds[i]
-		if !other.bounds() || other.slot != c.slot {
-			continue
-		}
-		other.spans = intersect(other.spans[0], c.spans[0])
-		return true
-	}
-	return false
-}
-
-// bounds tells whether a condition is a single span that a single number has to be in.
+// bounds says whether a condition is a single span that a single number has to be in.
 func (c *cond) bounds() bool {
 	return c.test == testSpans && !c.negative && !c.arrays && len(c.spans) == 1
 }

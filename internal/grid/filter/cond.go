@@ -101,25 +101,20 @@ func (s *scratch) holdAll(conds []cond) bool {
 	return true
 }
 
-// holds tells whether the event meets a condition.
+// holds says whether the event meets a condition.
 func (s *scratch) holds(c *cond) bool {
 	v := &s.values[c.slot]
 	switch v.kind {
 	case missing, null:
 		return c.missing
-	case array:
-		return c.holdsForArray(v)
+	case array: // one element that passes the test decides, whichever way
+		if c.test == testPresent {
+			return !c.negative
+		}
+		return c.arrays && v.all().hit(c) != c.negative
 	}
 	hit, fits := c.try(v)
 	return fits && hit != c.negative
-}
-
-// holdsForArray: one element that passes the test decides, whichever way.
-func (c *cond) holdsForArray(v *value) bool {
-	if c.test == testPresent {
-		return !c.negative
-	}
-	return c.arrays && v.all().hit(c) != c.negative
 }
 
 // try does the test on one value. It does not fit if it is of another type.
@@ -131,32 +126,27 @@ func (c *cond) try(v *value) (hit, fits bool) {
 		return v.kind == boolean && v.isTrue() == c.yes, v.kind == boolean
 	case testSpans:
 		n, ok := v.asNumber()
-		return ok && c.inSpans(n), ok
+		for i := 0; ok && i < len(c.spans); i++ {
+			if c.spans[i].contains(n) {
+				return true, true
+			}
+		}
+		return false, ok
 	}
 	folded, ok := v.fold()
-	return ok && c.tryText(v, folded), ok
-}
-
-func (c *cond) inSpans(n num) bool {
-	for i := range c.spans {
-		if c.spans[i].contains(n) {
-			return true
-		}
+	if !ok {
+		return false, false
 	}
-	return false
-}
-
-func (c *cond) tryText(v *value, folded []byte) bool {
 	if c.set != nil && c.test == testEqual {
-		_, ok := c.set[string(folded[:min(len(folded), c.longest+1)])] // to hash more would be in vain
-		return ok
+		_, hit = c.set[string(folded[:min(len(folded), c.longest+1)])] // to hash more would be in vain
+		return hit, true
 	}
 	for i := range c.texts {
 		if c.texts[i].try(c.test, v, folded) {
-			return true
+			return true, true
 		}
 	}
-	return false
+	return false, true
 }
 
 func (t *text) try(how test, v *value, folded []byte) bool {

@@ -55,25 +55,12 @@ func (c *cond) setOperand(op *operator, from Condition) *problem {
 	if value != nil {
 		return wrong(op, `%s takes a list, in "values", not "value"`, op.name)
 	}
-	return c.setValues(op, values)
-}
-
-// given is raw JSON that says something; null is as good as left out.
-func given(raw json.RawMessage) []byte {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	return raw
-}
-
-func (c *cond) setValues(op *operator, raw []byte) *problem {
-	if raw == nil {
+	if values == nil {
 		return wrong(op, `%s needs "values"`, op.name)
 	}
 	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return wrong(op, "%s takes a list of %s, and %.60q is none", op.name, op.takes, raw)
+	if err := json.Unmarshal(values, &list); err != nil {
+		return wrong(op, "%s takes a list of %s, and %.60q is none", op.name, op.takes, values)
 	}
 	if len(list) == 0 {
 		return wrong(op, "%s needs at least one value: an empty list would never change its answer", op.name)
@@ -87,11 +74,23 @@ func (c *cond) setValues(op *operator, raw []byte) *problem {
 	return nil
 }
 
+// given is raw JSON that says something; null is as good as left out.
+func given(raw json.RawMessage) []byte {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
 // addValue reads one operand: of a list, or the only one.
 func (c *cond) addValue(op *operator, raw []byte) *problem {
 	switch op.takes {
 	case oneBool:
-		return c.setBool(op, raw)
+		if c.yes = string(raw) == "true"; !c.yes && string(raw) != "false" {
+			return wrong(op, "%s takes true or false, and %.60s is neither%s", op.name, raw, unquoteHint(raw))
+		}
+		return nil
 	case strs:
 		return c.addText(op, raw)
 	case ranges:
@@ -102,14 +101,6 @@ func (c *cond) addValue(op *operator, raw []byte) *problem {
 		return wrong(op, "%s takes %s, and %.60s is none%s", op.name, op.takes, raw, unquoteHint(raw))
 	}
 	c.spans = append(c.spans, op.span(n))
-	return nil
-}
-
-func (c *cond) setBool(op *operator, raw []byte) *problem {
-	if text := string(raw); text != "true" && text != "false" {
-		return wrong(op, "%s takes true or false, and %.60s is neither%s", op.name, raw, unquoteHint(raw))
-	}
-	c.yes = string(raw) == "true"
 	return nil
 }
 

@@ -3,6 +3,8 @@ package filter
 import (
 	"bytes"
 	"slices"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // fewElements is how many elements an index looks up one by one. For a longer array it asks
@@ -56,21 +58,18 @@ func (e *elements) split(array []byte) {
 				e.numbers = append(e.numbers, n)
 			}
 		case str:
-			texts = e.appendText(texts, raw[1:len(raw)-1])
+			text := raw[1 : len(raw)-1]
+			if bytes.IndexByte(text, '\\') >= 0 {
+				e.plain = schema.AppendUnescaped(e.plain[:0], text)
+				text = e.plain
+			}
+			if len(texts) == 0 {
+				texts = append(texts, edge)
+			}
+			texts = append(appendFolded(texts, text), edge)
 		}
 	}
 	e.texts.text = texts
-}
-
-func (e *elements) appendText(texts, raw []byte) []byte {
-	if len(texts) == 0 {
-		texts = append(texts, edge)
-	}
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		e.plain = appendUnescaped(e.plain[:0], raw)
-		raw = e.plain
-	}
-	return append(appendFolded(texts, raw), edge)
 }
 
 // eachText gives the folded texts one by one.
@@ -85,7 +84,7 @@ func (e *elements) eachText(yield func([]byte) bool) {
 	}
 }
 
-// hit tells whether some element passes a condition's test.
+// hit says whether some element passes a condition's test.
 func (e *elements) hit(c *cond) bool {
 	switch c.test {
 	case testBool:
@@ -105,7 +104,7 @@ func (e *elements) hit(c *cond) bool {
 	return false
 }
 
-// inSpan tells whether some number is in a span.
+// inSpan says whether some number is in a span.
 func (e *elements) inSpan(s span) bool {
 	if e.looks++; e.looks > manyLooks && !e.sorted {
 		slices.SortFunc(e.numbers, num.compare)

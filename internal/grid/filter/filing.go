@@ -19,7 +19,7 @@ const (
 // manyValues is from where on a condition is not worth an entry for each of its texts.
 const manyValues = 256
 
-// bucket tells where a condition is filed, negative ones among the misses.
+// bucket is where a condition is filed, negative ones among the misses.
 func (c *cond) bucket() bucket {
 	switch c.test {
 	case testSpans:
@@ -43,14 +43,11 @@ func (c *cond) bucket() bucket {
 	return inPresent
 }
 
-// settles tells whether whoever is found where the condition is filed meets it. The places
+// settles says whether whoever is found where the condition is filed meets it. The buckets
 // of texts ignore case, and that of presence anything but presence.
 func (c *cond) settles() bool {
-	switch c.test {
-	case testBeginsExactly, testEndsExactly:
-		return false
-	}
-	return c.bucket() != inPresent || c.test == testPresent
+	exactly := c.test == testBeginsExactly || c.test == testEndsExactly
+	return !exactly && (c.bucket() != inPresent || c.test == testPresent)
 }
 
 // files is a drawer while it is filled.
@@ -105,29 +102,27 @@ func (p *pileFiles) add(c *cond, id int32) {
 			p.contains = append(p.contains, part{t.part(), t.sketch, id})
 		}
 	case inEqual:
-		addTexts(&p.equal, c.texts, id, text.forward)
+		addTexts(&p.equal, c.texts, id, false)
 	case inBegins:
-		addTexts(&p.begins, c.texts, id, text.forward)
+		addTexts(&p.begins, c.texts, id, false)
 	case inEnds:
-		addTexts(&p.ends, c.texts, id, text.backward)
+		addTexts(&p.ends, c.texts, id, true)
 	}
 }
 
-func addTexts(to *map[string][]int32, texts []text, id int32, form func(text) string) {
+func addTexts(to *map[string][]int32, texts []text, id int32, reversed bool) {
 	if *to == nil {
 		*to = make(map[string][]int32)
 	}
 	for _, t := range texts {
-		(*to)[form(t)] = append((*to)[form(t)], id)
+		folded := t.folded
+		if reversed {
+			bytes := []byte(folded)
+			slices.Reverse(bytes)
+			folded = string(bytes)
+		}
+		(*to)[folded] = append((*to)[folded], id)
 	}
-}
-
-func (t text) forward() string { return t.folded }
-
-func (t text) backward() string {
-	reversed := []byte(t.folded)
-	slices.Reverse(reversed)
-	return string(reversed)
 }
 
 // boolBucket is where true and false are filed.
@@ -146,7 +141,6 @@ func (f *files) close() *drawer {
 }
 
 func (p *pileFiles) close() pile {
-	closed := p.pile
-	closed.begins, closed.ends, closed.spans = newPrefixes(p.begins), newPrefixes(p.ends), newSpans(p.spans)
-	return closed
+	p.pile.begins, p.pile.ends, p.pile.spans = newPrefixes(p.begins), newPrefixes(p.ends), newSpans(p.spans)
+	return p.pile
 }

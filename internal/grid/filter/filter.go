@@ -67,12 +67,12 @@ type Condition struct {
 // Filter is a checked filter. It is immutable.
 type Filter struct {
 	layout *layout
-	// keys are what the conditions ask about; a condition's slot is a place in here.
+	// keys are what the conditions ask about; a condition's slot is an index in here.
 	keys  []key
 	conds []cond
 }
 
-// Match tells whether an event passes.
+// Match says whether an event passes.
 func (f *Filter) Match(e *schema.Envelope) bool {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -81,7 +81,7 @@ func (f *Filter) Match(e *schema.Envelope) bool {
 	return s.holdAll(f.conds)
 }
 
-// slot gives the place of a key, which is a new one if nothing asked about it before.
+// slot gives the index of a key, which is a new one if nothing asked about it before.
 func (f *Filter) slot(k key) int32 {
 	if i := slices.IndexFunc(f.keys, k.equal); i >= 0 {
 		return int32(i)

@@ -24,7 +24,7 @@ type haystack struct {
 	index  *suffixarray.Index
 }
 
-// has tells whether part is in it. A part may have edges that its sketch does not tell of.
+// has says whether part is in it. A part may have edges that its sketch knows nothing of.
 func (h *haystack) has(part []byte, s sketch) bool {
 	return h.sketched().mayContain(s) && h.search(part)
 }

@@ -12,11 +12,11 @@ package filter
 type Index struct {
 	layout *layout
 	// plans are the filters, with those side by side that are filed alike, because they are
-	// asked one after the other. A filter's place here is its id.
+	// asked one after the other. A filter's index here is its id.
 	plans []plan
 	// conds are those of all filters in the order of plans.
 	conds []cond
-	// drawers has a place for each slot; nil where nothing is filed.
+	// drawers has one for each slot; nil where nothing is filed.
 	drawers []*drawer
 	// absent are the slots whose drawers have filters that want no value.
 	absent []int32
@@ -63,14 +63,12 @@ type part struct {
 	id     int32
 }
 
-// NewIndex makes an index; a filter's number is its place in the slice. A nil filter matches
+// NewIndex makes an index; a filter's number is its index in the slice. A nil filter matches
 // nothing.
 func NewIndex(filters []*Filter) *Index {
 	b := newBuilder(filters)
-	b.count()
 	b.choose()
-	b.file()
-	return b.finish()
+	return b.file()
 }
 
 // Matcher is one goroutine's scratch space for an index.

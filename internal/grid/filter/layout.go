@@ -17,8 +17,8 @@ type layout struct {
 }
 
 type attributeSlot struct {
-	slot int32
-	read func(*value, *schema.Envelope) []byte
+	slot      int32
+	attribute schema.Attribute
 }
 
 // node is a member that is asked about, or has members that are.
@@ -28,7 +28,7 @@ type node struct {
 	count int   // of its members
 	// names are its members, those that differ in case only together.
 	names []nodeName
-	// lookup finds a name's place by its folded form where there are many.
+	// lookup finds a name's index by its folded form where there are many.
 	lookup map[string]int32
 	// lengths has a bit for the length of each folded name, 63 for all that are longer.
 	lengths uint64
@@ -42,42 +42,31 @@ type nodeName struct {
 // manyNames is from where on a map is faster than looking at all.
 const manyNames = 8
 
-// newLayout gives each key the slot that is its place; keys differ.
+// newLayout gives each key its index as slot; keys differ.
 func newLayout(keys []key) *layout {
-	l := &layout{slots: len(keys)}
-	for slot, k := range keys {
-		if k.name == "" {
-			l.addPath(k.path, int32(slot))
+	l := &layout{slots: len(keys), extensions: make(map[string]int32)}
+	for i, k := range keys {
+		slot := int32(i)
+		if k.name != "" {
+			a, own, known := schema.FindAttribute(k.name)
+			if known {
+				l.attributes = append(l.attributes, attributeSlot{slot, a})
+			}
+			if !own {
+				l.extensions[k.name] = slot
+			}
 			continue
 		}
-		l.addName(k.name, int32(slot))
+		if len(l.nodes) == 0 {
+			l.nodes = append(l.nodes, node{slot: -1})
+		}
+		at := int32(0)
+		for _, name := range k.path {
+			at = l.member(at, name)
+		}
+		l.nodes[at].slot = slot
 	}
 	return l
-}
-
-func (l *layout) addName(name string, slot int32) {
-	a := attributes[name]
-	if a.read != nil {
-		l.attributes = append(l.attributes, attributeSlot{slot, a.read})
-	}
-	if a.own {
-		return
-	}
-	if l.extensions == nil {
-		l.extensions = make(map[string]int32)
-	}
-	l.extensions[name] = slot
-}
-
-func (l *layout) addPath(path []string, slot int32) {
-	if len(l.nodes) == 0 {
-		l.nodes = append(l.nodes, node{slot: -1})
-	}
-	at := int32(0)
-	for _, name := range path {
-		at = l.member(at, name)
-	}
-	l.nodes[at].slot = slot
 }
 
 // member gives the node of a name beneath another, which is made if need be.

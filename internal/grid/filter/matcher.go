@@ -62,25 +62,20 @@ func (m *Matcher) openArray(d *drawer, v *value) {
 		return
 	}
 	all := v.all()
-	if all.count > fewElements {
-		m.ask(d.arrays)
+	if all.count > fewElements { // ask the filters for the condition that they are filed under, too
+		for _, id := range d.arrays {
+			o := failed
+			if m.scratch.holds(&m.index.conds[m.index.plans[id].first]) {
+				o = settled
+			}
+			m.visit(id, o)
+		}
 		return
 	}
 	m.findAny(&d.misses, all, failed)
 	m.findAny(&d.hits, all, inArray)
 	m.visitAll(d.negativeNumbers, inArray)
 	m.visitAll(d.negativeTexts, inArray)
-}
-
-// ask asks filters for the condition that they are filed under, too.
-func (m *Matcher) ask(ids []int32) {
-	for _, id := range ids {
-		o := failed
-		if m.scratch.holds(&m.index.conds[m.index.plans[id].first]) {
-			o = settled
-		}
-		m.visit(id, o)
-	}
 }
 
 // findAny visits the filters whose condition is about one of some elements.

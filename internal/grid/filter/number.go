@@ -42,27 +42,36 @@ func (n num) compare(other num) int {
 
 // parseNum reads a number as JSON writes it; false if it is none.
 func parseNum(text []byte) (num, bool) {
-	var d digits
 	negative := len(text) > 0 && text[0] == '-'
 	if negative {
 		text = text[1:]
 	}
-	magnitude, text, ok := d.whole(text)
-	if !ok {
+	var d digits
+	i := 0
+	for ; i < len(text) && isDigit(text[i]); i++ {
+		if d.count > 0 || text[i] != '0' {
+			d.push(text[i])
+		}
+	}
+	if i == 0 {
 		return num{}, false
 	}
-	if len(text) > 0 && text[0] == '.' {
-		zeros, rest, ok := d.fraction(text[1:])
-		if !ok {
+	magnitude := d.count // how many digits before the point the first one stands that is not zero
+	if text = text[i:]; len(text) > 0 && text[0] == '.' {
+		for i = 1; i < len(text) && isDigit(text[i]); i++ {
+			if d.count == 0 && text[i] == '0' {
+				magnitude--
+				continue
+			}
+			d.push(text[i])
+		}
+		if i == 1 {
 			return num{}, false
 		}
-		magnitude, text = magnitude-zeros, rest
+		text = text[i:]
 	}
 	exponent, ok := parseExponent(text)
-	if !ok {
-		return num{}, false
-	}
-	return d.num(int64(magnitude)+exponent, negative), true
+	return d.num(int64(magnitude)+exponent, negative), ok
 }
 
 // digits gathers the digits of a number from the first one that is not zero.
@@ -81,31 +90,6 @@ func (d *digits) push(c byte) {
 		d.low = d.low*10 + uint64(c-'0')
 	}
 	d.count++
-}
-
-// whole takes the digits before the point and says how many count.
-func (d *digits) whole(text []byte) (magnitude int, rest []byte, ok bool) {
-	i := 0
-	for ; i < len(text) && isDigit(text[i]); i++ {
-		if d.count > 0 || text[i] != '0' {
-			d.push(text[i])
-		}
-	}
-	return d.count, text[i:], i > 0
-}
-
-// fraction takes the digits behind the point and says how many zeros stand between the
-// point and the first digit of the number.
-func (d *digits) fraction(text []byte) (zeros int, rest []byte, ok bool) {
-	i := 0
-	for ; i < len(text) && isDigit(text[i]); i++ {
-		if d.count == 0 && text[i] == '0' {
-			zeros++
-			continue
-		}
-		d.push(text[i])
-	}
-	return zeros, text[i:], i > 0
 }
 
 func parseExponent(text []byte) (int64, bool) {
@@ -133,7 +117,7 @@ func parseExponent(text []byte) (int64, bool) {
 	return exponent, len(text) > 0
 }
 
-// num makes the number whose first digit stands magnitude places before the point.
+// num makes the number whose first digit stands magnitude digits before the point.
 func (d *digits) num(magnitude int64, negative bool) num {
 	if d.count == 0 {
 		return num{}

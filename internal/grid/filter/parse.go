@@ -75,15 +75,12 @@ func (o *operator) readOperand(text string) (json.RawMessage, *problem) {
 		return json.RawMessage(strings.ToLower(text)), nil
 	case o.takes == oneNumber:
 		return json.RawMessage(text), nil
-	case text[0] == '[':
-		return o.readJSON(text)
-	case text[0] == '"':
-		return o.readJSON("[" + text + "]")
+	case text[0] != '[' && text[0] != '"':
+		return o.readList(strings.Split(text, ","))
 	}
-	return o.readList(strings.Split(text, ","))
-}
-
-func (o *operator) readJSON(text string) (json.RawMessage, *problem) {
+	if text[0] == '"' {
+		text = "[" + text + "]"
+	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(text)); err != nil {
 		return nil, wrong(o, `values that begin with [ or " are read as JSON, and %.60q is none (%v)`, text, err)

@@ -8,12 +8,12 @@ import (
 
 // prefixes finds all of a set of texts that another text begins with.
 //
-// Sorted, all that begin a text stand before it or at its place, and whatever stands in
+// Sorted, all that begin a text stand before it or where it would, and whatever stands in
 // between begins with them too. So they are on one chain: from the last that is not
 // behind the text, each to the longest that begins it.
 type prefixes struct {
 	texts []string
-	// shorter is the place of the longest other text that begins this one, -1 if none.
+	// shorter is the index of the longest other text that begins this one, -1 if none.
 	shorter []int32
 	ids     [][]int32
 }
@@ -34,7 +34,7 @@ func newPrefixes(ids map[string][]int32) *prefixes {
 	return p
 }
 
-// last is the place of the last text that is not behind another in order, -1 if all are.
+// last is the index of the last text that is not behind another in order, -1 if all are.
 func (p *prefixes) last(of []byte) int32 {
 	low, high := 0, len(p.texts)
 	for low < high {

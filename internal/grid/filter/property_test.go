@@ -266,7 +266,7 @@ func sameValue(t *rapid.T, v *value, raw []byte) bool {
 	case v.kind != str:
 		return string(v.text) == string(raw)
 	case v.escaped:
-		return string(appendUnescaped(nil, v.text)) == decode(t, raw).(string)
+		return string(schema.AppendUnescaped(nil, v.text)) == decode(t, raw).(string)
 	}
 	return string(v.text) == decode(t, raw).(string)
 }

@@ -17,7 +17,7 @@ func skipSpace(data []byte, at int) int {
 	return at
 }
 
-// skipValue gives the place behind the value at a place.
+// skipValue gives the index behind the value at an index.
 func skipValue(data []byte, at int) int {
 	if at >= len(data) {
 		return -1
@@ -46,7 +46,7 @@ func endsScalar(c byte) bool {
 	return false
 }
 
-// skipString gives the place behind the string whose first quote is at a place.
+// skipString gives the index behind the string whose first quote is at an index.
 func skipString(data []byte, at int) int {
 	for from := at + 1; ; {
 		i := bytes.IndexByte(data[from:], '"')
@@ -54,26 +54,20 @@ func skipString(data []byte, at int) int {
 			return -1
 		}
 		end := from + i
-		if !escapedAt(data, at+1, end) {
-			return end + 1
+		slashes := 0
+		for end-1-slashes > at && data[end-1-slashes] == '\\' {
+			slashes++
 		}
-		from = end + 1
+		if from = end + 1; slashes%2 == 0 {
+			return from
+		}
 	}
-}
-
-// escapedAt tells whether an odd number of backslashes stands before a place.
-func escapedAt(data []byte, start, at int) bool {
-	n := 0
-	for at-1-n >= start && data[at-1-n] == '\\' {
-		n++
-	}
-	return n%2 == 1
 }
 
 // structural marks the bytes that matter for where an object or array ends.
 var structural = [256]bool{'"': true, '{': true, '[': true, '}': true, ']': true}
 
-// skipRest gives the place behind the object or array that a place is in.
+// skipRest gives the index behind the object or array that an index is in.
 func skipRest(data []byte, at int) int {
 	for depth := 1; at >= 0 && at < len(data); {
 		c := data[at]
@@ -98,8 +92,8 @@ func skipRest(data []byte, at int) int {
 	return -1
 }
 
-// nextElement gives the next element of an array from a place behind its bracket or behind
-// an element, and the place behind it; nil and 0 if there is none.
+// nextElement gives the next element of an array from an index behind its bracket or behind
+// an element, and the index behind it; nil and 0 if there is none.
 func nextElement(data []byte, at int) ([]byte, int) {
 	at = skipSpace(data, at)
 	if at < len(data) && data[at] == ',' {

@@ -15,7 +15,7 @@ type scratch struct {
 	// name is room for a member's folded name, plain for its unescaped one.
 	name, plain []byte
 
-	// event tells what was noted in found for this event from what was before.
+	// event is the number of this event: what has another in found was noted for one before.
 	event uint64
 	found []found
 	// loose are members whose name fits in another case only, and that wait for the end of
@@ -38,10 +38,21 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // load finds the values of an event that a layout asks for.
 func (s *scratch) load(l *layout, e *schema.Envelope) {
-	s.fit(l)
+	if n := l.slots - len(s.values); n > 0 {
+		s.values = append(s.values, make([]value, n)...)
+	}
+	if n := len(l.nodes) - len(s.found); n > 0 {
+		s.found = append(s.found, make([]found, n)...)
+	}
 	s.event++
 	for _, a := range l.attributes {
-		if text := a.read(&s.values[a.slot], e); text != nil {
+		text, isTopic := e.Text(a.attribute)
+		if isTopic && e.Topic != "" {
+			v := &s.values[a.slot]
+			v.room = append(v.room[:0], e.Topic...)
+			text = v.room
+		}
+		if text != nil {
 			v := s.fill(a.slot)
 			v.kind, v.attribute, v.text = str, true, text
 		}
@@ -53,16 +64,6 @@ func (s *scratch) load(l *layout, e *schema.Envelope) {
 		if at := skipSpace(e.Data, 0); at < len(e.Data) {
 			s.take(l, 0, e.Data, at)
 		}
-	}
-}
-
-// fit makes room for a layout.
-func (s *scratch) fit(l *layout) {
-	if n := l.slots - len(s.values); n > 0 {
-		s.values = append(s.values, make([]value, n)...)
-	}
-	if n := len(l.nodes) - len(s.found); n > 0 {
-		s.found = append(s.found, make([]found, n)...)
 	}
 }
 

@@ -1,7 +1,7 @@
 package filter
 
 // sketch is which pairs of neighbouring bytes a text has, roughly. A text that has no
-// pair of another's cannot contain it, and this tells so faster than looking.
+// pair of another's cannot contain it, and this shows it faster than looking.
 type sketch uint64
 
 func newSketch(text []byte) sketch {

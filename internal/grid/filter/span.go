@@ -5,7 +5,7 @@ import "cmp"
 // span is the numbers from low to high.
 type span struct{ low, high bound }
 
-// bound is a place next to a number, so that spans with and without their ends compare
+// bound is a point next to a number, so that spans with and without their ends compare
 // alike: side is -1 just before the number, 0 at it, 1 just behind it.
 type bound struct {
 	at   num

@@ -62,7 +62,7 @@ func sortedEnds(all []filedSpan) []bound {
 	return slices.Compact(ends)
 }
 
-// home is the place of the end that keeps a span. There is one, because a span's own ends are
+// home is the index of the end that keeps a span. There is one, because a span's own ends are
 // among them.
 func (t *spans) home(s *span) int {
 	low, high := 0, len(t.ends)

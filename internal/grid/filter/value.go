@@ -1,6 +1,10 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
 
 type kind byte
 
@@ -46,7 +50,7 @@ const (
 	asElements
 )
 
-// has tells whether a form is there, and notes that it will be.
+// has says whether a form is there, and notes that it will be.
 func (v *value) has(f form) bool {
 	had := v.made&f != 0
 	v.made |= f
@@ -125,7 +129,7 @@ func (v *value) foldText() []byte {
 	text := v.text
 	if v.escaped {
 		start := len(v.room)
-		v.room = appendUnescaped(v.room, text)
+		v.room = schema.AppendUnescaped(v.room, text)
 		text = v.room[start:]
 	}
 	if unfolded(text) < 0 {

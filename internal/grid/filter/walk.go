@@ -1,9 +1,13 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
 
-// take stores the value at a place as a node's, and what the node's members are in it. It
-// gives the place behind the value, -1 if it cannot be told.
+	"github.com/eventyard/eventyard/internal/grid/schema"
+)
+
+// take stores the value at an index as a node's, and what the node's members are in it. It gives
+// the index behind the value, -1 where there is none.
 func (s *scratch) take(l *layout, at int32, data []byte, from int) int {
 	n := &l.nodes[at]
 	if n.count > 0 && data[from] == '{' {
@@ -19,7 +23,7 @@ func (s *scratch) take(l *layout, at int32, data []byte, from int) int {
 	return end
 }
 
-// walk goes over the members of an object, from behind its brace, and gives the place
+// walk goes over the members of an object, from behind its brace, and gives the index
 // behind it. It ends early once all are found that are asked for.
 func (s *scratch) walk(l *layout, of int32, data []byte, at int) int {
 	exact, mark := 0, len(s.loose)
@@ -38,20 +42,29 @@ func (s *scratch) walk(l *layout, of int32, data []byte, at int) int {
 		}
 		if exact += hits; exact == l.nodes[of].count {
 			s.loose = s.loose[:mark]
-			return leave(of, data, end)
+			if of == 0 {
+				return len(data) // behind data nothing is wanted
+			}
+			return skipRest(data, end)
 		}
 		if at = skipSpace(data, end); at < len(data) && data[at] == ',' {
 			at = skipSpace(data, at+1)
 		}
 	}
-	s.takeLoose(l, data, mark)
+	// Of the members whose name fits in another case, those count of which none fits exactly.
+	for i := mark; i < len(s.loose); i++ {
+		if loose := s.loose[i]; !s.found[loose.node].exact {
+			s.take(l, loose.node, data, loose.at)
+		}
+	}
+	s.loose = s.loose[:mark]
 	if at >= len(data) || data[at] != '}' {
 		return -1
 	}
 	return at + 1
 }
 
-// skipColon gives the place of the value behind a member's name.
+// skipColon gives the index of the value behind a member's name.
 func skipColon(data []byte, at int) int {
 	at = skipSpace(data, at)
 	if at >= len(data) || data[at] != ':' {
@@ -63,17 +76,8 @@ func skipColon(data []byte, at int) int {
 	return at
 }
 
-// leave gives the place behind an object of which nothing more is wanted. Behind data
-// nothing is wanted either.
-func leave(of int32, data []byte, at int) int {
-	if of == 0 {
-		return len(data)
-	}
-	return skipRest(data, at)
-}
-
 // meet sees to one member of an object: it takes its value where the name is exactly one
-// that is asked for, and notes it where only the case differs. It gives the place behind
+// that is asked for, and notes it where only the case differs. It gives the index behind
 // the value and how many took it.
 func (s *scratch) meet(l *layout, of int32, name, data []byte, at int) (end, hits int) {
 	names, name := s.lookUp(&l.nodes[of], name)
@@ -103,7 +107,7 @@ func (s *scratch) meet(l *layout, of int32, name, data []byte, at int) (end, hit
 // lookUp finds who asks for a member, and gives its name without escapes.
 func (s *scratch) lookUp(n *node, name []byte) (*nodeName, []byte) {
 	if bytes.IndexByte(name, '\\') >= 0 {
-		s.plain = appendUnescaped(s.plain[:0], name)
+		s.plain = schema.AppendUnescaped(s.plain[:0], name)
 		name = s.plain
 	}
 	if !n.mayHave(name) {
@@ -111,14 +115,4 @@ func (s *scratch) lookUp(n *node, name []byte) (*nodeName, []byte) {
 	}
 	s.name = appendFolded(s.name[:0], name)
 	return n.find(s.name), name
-}
-
-// takeLoose takes the members noted since a mark, unless one that fits exactly came later.
-func (s *scratch) takeLoose(l *layout, data []byte, mark int) {
-	for i := mark; i < len(s.loose); i++ {
-		if loose := s.loose[i]; !s.found[loose.node].exact {
-			s.take(l, loose.node, data, loose.at)
-		}
-	}
-	s.loose = s.loose[:mark]
 }
