@@ -9,8 +9,8 @@ import (
 )
 
 // Reject is what a handler's function returns for events that it will never be able to take:
-// they are not sent again, but dead-lettered at once, or dropped where there is no place for
-// dead letters. The error's text is told to the sender. It decides for the whole batch.
+// they are not sent again, but dead-lettered at once, or dropped where the subscription has no target
+// for dead letters. The error's text is sent to the sender. It decides for the whole batch.
 func Reject(err error) error {
 	if err == nil {
 		err = errors.New("rejected")
@@ -45,7 +45,7 @@ type later struct {
 func (l *later) Error() string { return fmt.Sprintf("%v (again after %v)", l.err, l.after) }
 func (l *later) Unwrap() error { return l.err }
 
-// answer tells the sender what became of its request. The text of an error that is not meant
+// answer reports to the sender what became of its request. The text of an error that is not meant
 // for the sender stays here.
 func (h *Handler) answer(w http.ResponseWriter, err error) {
 	if err == nil {

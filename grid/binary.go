@@ -11,19 +11,23 @@ import (
 // attributeHeader is what the headers of CloudEvents' binary mode begin with.
 const attributeHeader = "Ce-"
 
-// isBinary tells whether a request is a CloudEvent in binary mode.
-func isBinary(h http.Header) bool { return h.Get(attributeHeader+"Specversion") != "" }
-
-// decodeBinary reads one: attributes are headers, the body is the data.
+// decodeBinary reads a CloudEvent in binary mode: attributes are headers, the body is the data.
 func decodeBinary(h http.Header, body []byte) (Event, error) {
 	var e Event
 	if version := h.Get(attributeHeader + "Specversion"); !strings.HasPrefix(version, "1.") {
 		return e, fmt.Errorf("ce-specversion is %.16q, not 1.0", version)
 	}
 	for name := range h {
-		if attribute, ok := strings.CutPrefix(name, attributeHeader); ok {
-			e.setAttribute(strings.ToLower(attribute), unescapeHeader(h.Get(name)))
+		attribute, ok := strings.CutPrefix(name, attributeHeader)
+		if !ok {
+			continue
 		}
+		// CloudEvents' HTTP binding, §3.1.3.2. What is not percent-encoded, or wrongly, is as it stands.
+		value, err := url.PathUnescape(h.Get(name))
+		if err != nil {
+			value = h.Get(name)
+		}
+		e.setAttribute(strings.ToLower(attribute), value)
 	}
 	if e.ID == "" || e.Source == "" || e.Type == "" {
 		return e, errors.New("ce-id, ce-source or ce-type is missing")
@@ -61,14 +65,4 @@ func (e *Event) setAttribute(name, value string) {
 		}
 		e.Extensions[name] = value
 	}
-}
-
-// unescapeHeader undoes the percent-encoding of CloudEvents' HTTP binding, §3.1.3.2. A value that
-// has none, or a wrong one, is as it stands.
-func unescapeHeader(value string) string {
-	plain, err := url.PathUnescape(value)
-	if err != nil {
-		return value
-	}
-	return plain
 }

@@ -22,7 +22,7 @@ type Retry struct {
 	// First and Max bound the delay; 0 means 200 ms and 10 s.
 	First, Max time.Duration
 	// MaxAfter is how long a wait the grid may ask for by Retry-After; where it asks for more, the
-	// call ends at once, and its *CallError tells how long. 0 means 1 minute.
+	// call ends at once, and its *CallError says how long. 0 means 1 minute.
 	MaxAfter time.Duration
 	// Timeout of one attempt; 0 means 30 s.
 	Timeout time.Duration
@@ -32,14 +32,14 @@ func (r Retry) withDefaults() Retry {
 	if r.Attempts <= 0 {
 		r.Attempts = 5
 	}
-	for _, d := range []struct {
-		value *time.Duration
-		zero  time.Duration
-	}{{&r.First, 200 * time.Millisecond}, {&r.Max, 10 * time.Second}, {&r.MaxAfter, time.Minute}, {&r.Timeout, 30 * time.Second}} {
-		if *d.value <= 0 {
-			*d.value = d.zero
+	positive := func(d, otherwise time.Duration) time.Duration {
+		if d > 0 {
+			return d
 		}
+		return otherwise
 	}
+	r.First, r.Max = positive(r.First, 200*time.Millisecond), positive(r.Max, 10*time.Second)
+	r.MaxAfter, r.Timeout = positive(r.MaxAfter, time.Minute), positive(r.Timeout, 30*time.Second)
 	return r
 }
 
@@ -88,7 +88,9 @@ func (c *caller) do(ctx context.Context, what call) ([]byte, error) {
 		}
 		wait := max(delay/2+rand.N(delay/2+1), asked)
 		c.log.Debug("trying again", "attempt", attempt, "after", wait, "error", err)
-		if pause(ctx, wait) != nil {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
 			return nil, ended(ctx, err)
 		}
 		delay = min(2*delay, c.retry.Max)
@@ -100,7 +102,7 @@ type errLocal struct{ error }
 
 func (e errLocal) Unwrap() error { return e.error }
 
-// judge tells whether to try again, and how long the grid asks to wait.
+// judge says whether to try again, and how long the grid asks to wait.
 func (c *caller) judge(err error) (asked time.Duration, again bool) {
 	if errors.As(err, &errLocal{}) {
 		return 0, false
@@ -111,6 +113,12 @@ func (c *caller) judge(err error) (asked time.Duration, again bool) {
 	}
 	return answer.RetryAfter, answer.passing() && answer.RetryAfter <= c.retry.MaxAfter
 }
+
+// The most that is read of an answer: a hundred events of a megabyte, with escapes; and errors.
+const (
+	maxAnswer = 256 << 20
+	maxFault  = 64 << 10
+)
 
 // attempt makes the call once.
 func (c *caller) attempt(ctx context.Context, what call) ([]byte, error) {
@@ -132,32 +140,19 @@ func (c *caller) attempt(ctx context.Context, what call) ([]byte, error) {
 		return nil, unanswered(bound, err)
 	}
 	defer resp.Body.Close()
-	return c.read(bound, resp)
-}
-
-// The most that is read of an answer: a hundred events of a megabyte, with escapes; and errors.
-const (
-	maxAnswer = 256 << 20
-	maxFault  = 64 << 10
-)
-
-func (c *caller) read(ctx context.Context, resp *http.Response) ([]byte, error) {
-	success := resp.StatusCode == http.StatusOK // what else is 2xx promises nothing, or is no grid's
-	most := int64(maxFault)
-	if success {
-		most = maxAnswer
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
-	switch {
-	case resp.StatusCode == http.StatusUnauthorized:
-		c.login.refused(ctx)
-		fallthrough
-	case !success:
+	if resp.StatusCode != http.StatusOK { // what else is 2xx promises nothing, or is no grid's
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
+		if resp.StatusCode == http.StatusUnauthorized && c.login.bearer != nil {
+			c.login.bearer.forget(bound)
+		}
 		return nil, newCallError(resp.StatusCode, resp.Header, body)
-	case err != nil:
-		return nil, unanswered(ctx, err)
-	case int64(len(body)) > most:
-		return nil, errLocal{fmt.Errorf("the answer has more than %d bytes: ask for fewer events at once", most)}
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, unanswered(bound, err)
+	}
+	if len(body) > maxAnswer {
+		return nil, errLocal{fmt.Errorf("the answer has more than %d bytes: ask for fewer events at once", maxAnswer)}
 	}
 	return body, nil
 }
@@ -186,17 +181,6 @@ func ended(ctx context.Context, last error) error {
 		return ctx.Err()
 	}
 	return fmt.Errorf("%w, after: %v", ctx.Err(), last)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // parseRetryAfter reads a number of seconds or a date; what is neither is nothing.

@@ -100,21 +100,8 @@ func (c *Client) Publish(ctx context.Context, events ...Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	body, err := c.schema.encode(c.complete(events))
-	if err != nil {
-		return fmt.Errorf("publish to %s: %w", c.name, err)
-	}
-	call := call{url: c.url, contentType: c.schema.contentType(), body: body}
-	if _, err = c.caller.do(ctx, call); err != nil {
-		return fmt.Errorf("publish to %s: %w", c.name, err)
-	}
-	return nil
-}
-
-// complete fills in what is missing, in a copy: the caller's events stay as they are.
-func (c *Client) complete(events []Event) []Event {
+	events = slices.Clone(events) // the caller's stay as they are
 	now := time.Now()
-	events = slices.Clone(events)
 	for i := range events {
 		e := &events[i]
 		if e.Source == "" && c.schema == CloudEvents {
@@ -127,7 +114,18 @@ func (c *Client) complete(events []Event) []Event {
 			e.Time = now
 		}
 	}
-	return events
+	body, err := c.schema.encode(events)
+	if err != nil {
+		return fmt.Errorf("publish to %s: %w", c.name, err)
+	}
+	contentType := contentJSON
+	if c.schema == CloudEvents {
+		contentType = contentCloudBatch
+	}
+	if _, err = c.caller.do(ctx, call{url: c.url, contentType: contentType, body: body}); err != nil {
+		return fmt.Errorf("publish to %s: %w", c.name, err)
+	}
+	return nil
 }
 
 // Sign makes a shared-access signature for Config.Signature: whoever has it can publish to the

@@ -14,9 +14,12 @@ import (
 // decodeBody reads a body of JSON: an array of events, or one alone. custom says that each is
 // an object of the application's own.
 func decodeBody(body []byte, custom bool) ([]Event, error) {
-	texts, err := splitBody(body)
-	if err != nil {
-		return nil, err
+	body = bytes.TrimSpace(body)
+	texts := []json.RawMessage{body}
+	if len(body) > 0 && body[0] == '[' {
+		if err := json.Unmarshal(body, &texts); err != nil {
+			return nil, fmt.Errorf("body is not a JSON array: %w", err)
+		}
 	}
 	events := make([]Event, 0, len(texts))
 	for i, text := range texts {
@@ -27,17 +30,6 @@ func decodeBody(body []byte, custom bool) ([]Event, error) {
 		events = append(events, e)
 	}
 	return events, nil
-}
-
-func splitBody(body []byte) (texts []json.RawMessage, err error) {
-	body = bytes.TrimSpace(body)
-	if len(body) == 0 || body[0] != '[' {
-		return []json.RawMessage{body}, nil
-	}
-	if err := json.Unmarshal(body, &texts); err != nil {
-		return nil, fmt.Errorf("body is not a JSON array: %w", err)
-	}
-	return texts, nil
 }
 
 // decodeEvent finds out by its members of which schema an event is. What has neither those of
@@ -52,7 +44,14 @@ func decodeEvent(text json.RawMessage, custom bool) (Event, error) {
 	case m.has("specversion"):
 		return decodeCloudEvent(m)
 	case m.text("id") != "" && m.text("eventType") != "" && m.text("eventTime") != "":
-		return decodeEventGrid(m)
+		e := Event{
+			ID: m.text("id"), Type: m.text("eventType"), Source: m.text("topic"), Subject: m.text("subject"),
+			Time: decodeTime(m.text("eventTime")), DataVersion: m.text("dataVersion"),
+		}
+		if m.has("data") {
+			e.Data = m["data"]
+		}
+		return e, nil
 	}
 	return Event{Data: text}, nil
 }
@@ -71,7 +70,7 @@ func decodeMembers(text []byte) (members, error) {
 	return m, nil
 }
 
-// has tells whether a member is there and not null.
+// has says whether a member is there and not null.
 func (m members) has(name string) bool {
 	return len(m[name]) > 0 && string(m[name]) != "null"
 }
@@ -92,17 +91,6 @@ func (m members) required(name string) (string, error) {
 		return "", fmt.Errorf("%s is missing, empty or not a string", name)
 	}
 	return s, nil
-}
-
-func decodeEventGrid(m members) (Event, error) {
-	e := Event{
-		ID: m.text("id"), Type: m.text("eventType"), Source: m.text("topic"), Subject: m.text("subject"),
-		Time: decodeTime(m.text("eventTime")), DataVersion: m.text("dataVersion"),
-	}
-	if m.has("data") {
-		e.Data = m["data"]
-	}
-	return e, nil
 }
 
 func decodeCloudEvent(m members) (Event, error) {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // What callers branch on. A *CallError is one of these by errors.Is.
@@ -49,24 +49,30 @@ func (e *CallError) Error() string {
 	return text + e.advice()
 }
 
+// meanings are what statuses mean, and what to do next.
+var meanings = []struct {
+	err      error
+	statuses []int
+	advice   string
+}{
+	{ErrUnauthorized, []int{http.StatusUnauthorized, http.StatusForbidden}, ": check that the key, signature or token is this topic's and not expired"},
+	{ErrNotFound, []int{http.StatusNotFound}, ": check the endpoint's URL, with its path, and the names in it"},
+	{ErrInvalid, []int{http.StatusBadRequest, http.StatusUnsupportedMediaType}, ": check that Schema is the topic's"},
+	{ErrTooLarge, []int{http.StatusRequestEntityTooLarge}, ": publish fewer events at once"},
+	{ErrBusy, []int{http.StatusTooManyRequests, http.StatusServiceUnavailable}, ": try again later"},
+}
+
 // advice is what to do next.
 func (e *CallError) advice() string {
-	switch e.meaning() {
-	case ErrUnauthorized:
-		return ": check that the key, signature or token is this topic's and not expired"
-	case ErrNotFound:
-		return ": check the endpoint's URL, with its path, and the names in it"
-	case ErrInvalid:
-		return ": check that Schema is the topic's"
-	case ErrTooLarge:
-		return ": publish fewer events at once"
-	case ErrBusy:
-		return ": try again later"
+	for _, m := range meanings {
+		if slices.Contains(m.statuses, e.Status) {
+			return m.advice
+		}
 	}
 	switch {
 	case e.Status < 300:
 		return ": a grid answers 200 and nothing else: check that the endpoint is one"
-	case e.Status >= 300 && e.Status < 400:
+	case e.Status < 400:
 		return ": redirects are not followed, since they would take the key along: use the final URL as endpoint"
 	case e.passing():
 		return ": try again later"
@@ -74,29 +80,17 @@ func (e *CallError) advice() string {
 	return ""
 }
 
-// Is tells whether the answer means one of this package's errors.
+// Is says whether the answer means one of this package's errors.
 func (e *CallError) Is(target error) bool {
-	meaning := e.meaning()
-	return meaning != nil && meaning == target
-}
-
-func (e *CallError) meaning() error {
-	switch e.Status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return ErrUnauthorized
-	case http.StatusNotFound:
-		return ErrNotFound
-	case http.StatusBadRequest, http.StatusUnsupportedMediaType:
-		return ErrInvalid
-	case http.StatusRequestEntityTooLarge:
-		return ErrTooLarge
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return ErrBusy
+	for _, m := range meanings {
+		if m.err == target {
+			return slices.Contains(m.statuses, e.Status)
+		}
 	}
-	return nil
+	return false
 }
 
-// passing tells whether the same call may succeed later.
+// passing says whether the same call may succeed later.
 func (e *CallError) passing() bool {
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -141,8 +135,5 @@ func firstLine(body []byte) string {
 	if len(line) > most {
 		line = line[:most] + "…"
 	}
-	if !utf8.ValidString(line) {
-		return strings.ToValidUTF8(line, "?")
-	}
-	return line
+	return strings.ToValidUTF8(line, "?")
 }

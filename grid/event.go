@@ -90,7 +90,7 @@ func randomID(Event) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// isJSON tells whether data of a media type is JSON: none is, by CloudEvents' rules.
+// isJSON says whether data of a media type is JSON: none is, by CloudEvents' rules.
 func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {

@@ -27,14 +27,13 @@ type HandlerConfig struct {
 	MaxBytes int64
 	// Origins are the grids that may deliver CloudEvents here, such as eventgrid.azure.net; nil: all.
 	Origins []string
-	// MaxPerMinute is how many requests a grid of CloudEvents may send, which the handshake tells
-	// it; zero: as many as it likes. It is not enforced here.
+	// MaxPerMinute is how many requests a grid of CloudEvents may send, which the handshake says; zero: as many as it likes. It is not enforced here.
 	MaxPerMinute int
 	// Custom says that events are in a schema of the application's own: Event.Data is the whole
 	// of each. Without it an event is taken for such a one only where it is clear that it is of
 	// no other schema.
 	Custom bool
-	// OnError is told each error that a delivery was answered with; nil: they go to slog.Default().
+	// OnError gets each error that a delivery was answered with; nil: they go to slog.Default().
 	OnError func(error)
 }
 
@@ -71,7 +70,13 @@ func NewHandler(handle func(ctx context.Context, batch []Delivery) error, cfg Ha
 	if handle == nil {
 		return nil, errors.New("grid handler: no function: give one that takes deliveries")
 	}
-	h := &Handler{handle: handle, cfg: cfg.withDefaults()}
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = 4 << 20
+	}
+	if cfg.OnError == nil {
+		cfg.OnError = func(err error) { slog.Default().Warn("delivery was not taken", "error", err) }
+	}
+	h := &Handler{handle: handle, cfg: cfg}
 	if len(cfg.Keys) == 0 {
 		return h, nil
 	}
@@ -80,16 +85,6 @@ func NewHandler(handle func(ctx context.Context, batch []Delivery) error, cfg Ha
 		return nil, fmt.Errorf("grid handler: %w", err)
 	}
 	return h, nil
-}
-
-func (c HandlerConfig) withDefaults() HandlerConfig {
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = 4 << 20
-	}
-	if c.OnError == nil {
-		c.OnError = func(err error) { slog.Default().Warn("delivery was not taken", "error", err) }
-	}
-	return c
 }
 
 // ServeHTTP takes a delivery, or a part of a handshake.
@@ -106,9 +101,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) receive(w http.ResponseWriter, r *http.Request) {
-	body, err := h.read(w, r)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.cfg.MaxBytes))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		h.answer(w, &fault{http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d bytes", h.cfg.MaxBytes)})
+		return
+	}
 	if err != nil {
-		h.answer(w, err)
+		h.answer(w, &fault{http.StatusRequestTimeout, fmt.Errorf("read the request: %w", err)})
 		return
 	}
 	switch kindOf(r.Header, body) {
@@ -119,17 +118,6 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.answer(w, h.deliver(r, body))
 	}
-}
-
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.cfg.MaxBytes))
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return nil, &fault{http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d bytes", h.cfg.MaxBytes)}
-	}
-	if err != nil {
-		return nil, &fault{http.StatusRequestTimeout, fmt.Errorf("read the request: %w", err)}
-	}
-	return body, nil
 }
 
 func (h *Handler) deliver(r *http.Request, body []byte) error {
@@ -173,7 +161,7 @@ func decodeRequest(header http.Header, body []byte, custom bool) ([]Event, error
 	var events []Event
 	structured := strings.HasPrefix(media, "application/cloudevents")
 	switch {
-	case isBinary(header) && !structured:
+	case header.Get(attributeHeader+"Specversion") != "" && !structured: // binary mode
 		events = make([]Event, 1)
 		events[0], err = decodeBinary(header, body)
 	case err != nil || !isJSON(media):

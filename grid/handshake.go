@@ -24,7 +24,7 @@ const (
 // validationType is the type of the event that asks for the handshake.
 const validationType = "Microsoft.EventGrid.SubscriptionValidationEvent"
 
-// kindOf tells it by the header. Where a proxy took that away, a validation is known by its
+// kindOf knows it by the header. Where a proxy took that away, a validation is known by its
 // event; but only then: anybody can publish an event of that type, which is one like others.
 func kindOf(h http.Header, body []byte) kind {
 	switch strings.ToLower(h.Get("aeg-event-type")) {
@@ -54,7 +54,7 @@ func decodeValidation(body []byte) (validationEvent, bool) {
 }
 
 // echo ends the handshake of the Event Grid schema: the status has to be 200, and the spelling
-// this one. It tells the asker what it knows already, so no signature is needed.
+// this one. It gives the sender what it knows already, so no signature is needed.
 func (h *Handler) echo(w http.ResponseWriter, body []byte) {
 	asked, ok := decodeValidation(body)
 	if !ok {
@@ -78,7 +78,9 @@ func (h *Handler) consent(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if !h.welcomes(origin) {
+	if h.cfg.Origins != nil && !slices.ContainsFunc(h.cfg.Origins, func(welcome string) bool {
+		return welcome == "*" || strings.EqualFold(welcome, origin)
+	}) {
 		h.answer(w, &fault{http.StatusForbidden, errors.New("deliveries of this origin are not taken here: add it to Origins of the handler")})
 		return
 	}
@@ -90,10 +92,4 @@ func (h *Handler) consent(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WebHook-Allowed-Rate", "*")
 	}
 	w.WriteHeader(http.StatusOK)
-}
-
-func (h *Handler) welcomes(origin string) bool {
-	return h.cfg.Origins == nil || slices.ContainsFunc(h.cfg.Origins, func(welcome string) bool {
-		return welcome == "*" || strings.EqualFold(welcome, origin)
-	})
 }

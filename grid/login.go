@@ -61,13 +61,6 @@ func (l login) apply(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// refused is told that an answer was 401: a token that was kept may be none any more.
-func (l login) refused(ctx context.Context) {
-	if l.bearer != nil {
-		l.bearer.forget(ctx)
-	}
-}
-
 // unknownLife is how long a token is kept of which nobody says how long it lasts.
 const unknownLife = 15 * time.Minute
 
@@ -111,6 +104,7 @@ func (b *bearer) token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
+// forget is for an answer of 401: a token that was kept may be none any more.
 func (b *bearer) forget(ctx context.Context) {
 	select {
 	case b.turn <- struct{}{}:

@@ -30,18 +30,18 @@ const (
 	contentCloudBatch = "application/cloudevents-batch+json; charset=utf-8"
 )
 
-func (s Schema) contentType() string {
-	if s == CloudEvents {
-		return contentCloudBatch
-	}
-	return contentJSON
-}
-
 // encode writes a publication: an array in each schema.
 func (s Schema) encode(events []Event) ([]byte, error) {
+	encode := encodeEventGrid
+	switch s {
+	case CloudEvents:
+		encode = encodeCloudEvent
+	case Custom:
+		encode = encodeCustom
+	}
 	body := []byte{'['}
 	for i, e := range events {
-		text, err := s.encodeEvent(e)
+		text, err := encode(e)
 		if err != nil {
 			return nil, fmt.Errorf("event %d (id %.64q): %w", i+1, e.ID, err)
 		}
@@ -51,16 +51,6 @@ func (s Schema) encode(events []Event) ([]byte, error) {
 		body = append(body, text...)
 	}
 	return append(body, ']'), nil
-}
-
-func (s Schema) encodeEvent(e Event) ([]byte, error) {
-	switch s {
-	case CloudEvents:
-		return encodeCloudEvent(e)
-	case Custom:
-		return encodeCustom(e)
-	}
-	return encodeEventGrid(e)
 }
 
 // eventGridEvent is the Event Grid schema.
@@ -120,23 +110,16 @@ func encodeCloudEvent(e Event) ([]byte, error) {
 			members[name] = value
 		}
 	}
-	if err := addData(members, e); err != nil {
-		return nil, err
-	}
-	return marshal(members)
-}
-
-func addData(members map[string]any, e Event) error {
 	switch {
 	case e.Data == nil:
 	case !isJSON(e.ContentType):
 		members["data_base64"] = e.Data
 	case !json.Valid(e.Data):
-		return errNotJSON
+		return nil, errNotJSON
 	default:
 		members["data"] = json.RawMessage(e.Data)
 	}
-	return nil
+	return marshal(members)
 }
 
 func checkEnvelope(e Event) error {

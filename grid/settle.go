@@ -10,7 +10,7 @@ import (
 )
 
 // Acknowledge says that events are done with: they do not come again. An error that is a
-// *SettleError tells which could not be; the others are.
+// *SettleError says which could not be; the others are.
 func (c *PullClient) Acknowledge(ctx context.Context, locks ...string) error {
 	return c.settle(ctx, "acknowledge", url.Values{}, locks)
 }
@@ -27,8 +27,8 @@ func (c *PullClient) Release(ctx context.Context, delay time.Duration, locks ...
 	return c.settle(ctx, "release", query, locks)
 }
 
-// Reject says that events can never be done: they are dead-lettered, or dropped where there is
-// no place for dead letters. Errors are as with Acknowledge.
+// Reject says that events can never be done: they are dead-lettered, or dropped where the
+// subscription has no target for dead letters. Errors are as with Acknowledge.
 func (c *PullClient) Reject(ctx context.Context, locks ...string) error {
 	return c.settle(ctx, "reject", url.Values{}, locks)
 }
@@ -38,7 +38,7 @@ func (c *PullClient) RenewLocks(ctx context.Context, locks ...string) error {
 	return c.settle(ctx, "renewLock", url.Values{}, locks)
 }
 
-// SettleError tells the events that could not be settled, mostly since their locks were over.
+// SettleError lists the events that could not be settled, mostly since their locks were over.
 type SettleError struct{ Failed []LockError }
 
 // LockError is why one event could not be settled, in the grid's words.
@@ -58,32 +58,27 @@ func (c *PullClient) settle(ctx context.Context, verb string, query url.Values, 
 	if err != nil {
 		return fmt.Errorf("%s at %s: %w", verb, c.base, err)
 	}
-	answer, err := c.caller.do(ctx, call{url: c.url(verb, query), contentType: "application/json", body: body})
-	if err == nil {
-		err = decodeSettled(answer)
-	}
-	if err != nil {
-		return fmt.Errorf("%s at %s: %w", verb, c.base, err)
-	}
-	return nil
-}
-
-func decodeSettled(text []byte) error {
+	text, err := c.caller.do(ctx, call{url: c.url(verb, query), contentType: "application/json", body: body})
 	var answer struct {
 		FailedLockTokens []struct {
 			LockToken string
 			Error     struct{ Code, Message string }
 		}
 	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+	if err == nil {
+		if err = json.Unmarshal(text, &answer); err != nil {
+			err = fmt.Errorf("read the answer: %w", err)
+		}
 	}
-	if len(answer.FailedLockTokens) == 0 {
-		return nil
+	if len(answer.FailedLockTokens) > 0 && err == nil {
+		failed := &SettleError{}
+		for _, f := range answer.FailedLockTokens {
+			failed.Failed = append(failed.Failed, LockError{Lock: f.LockToken, Code: f.Error.Code, Message: f.Error.Message})
+		}
+		err = failed
 	}
-	failed := &SettleError{}
-	for _, f := range answer.FailedLockTokens {
-		failed.Failed = append(failed.Failed, LockError{Lock: f.LockToken, Code: f.Error.Code, Message: f.Error.Message})
+	if err != nil {
+		return fmt.Errorf("%s at %s: %w", verb, c.base, err)
 	}
-	return failed
+	return nil
 }
