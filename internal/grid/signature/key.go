@@ -92,11 +92,17 @@ func parse(text string) (parsed, error) {
 	}
 	switch kind + "_" {
 	case prefixSecret:
-		return parseSecret(b)
+		if len(b) < minSecret || len(b) > maxSecret {
+			return parsed{}, fmt.Errorf("a secret of %d bytes: give %d to %d, in base64", len(b), minSecret, maxSecret)
+		}
+		return parsed{secret: b}, nil
 	case prefixPrivate:
 		return parsePrivate(b)
 	case prefixPublic:
-		return parsePublic(b)
+		if len(b) != ed25519.PublicKeySize {
+			return parsed{}, fmt.Errorf("a public key of %d bytes: give one of %d, in base64", len(b), ed25519.PublicKeySize)
+		}
+		return parsed{public: b}, nil
 	}
 	return parsed{}, unknownKey()
 }
@@ -104,13 +110,6 @@ func parse(text string) (parsed, error) {
 func unknownKey() error {
 	return fmt.Errorf("a key begins with %s (HMAC), %s (ed25519, private) or %s (ed25519, public): give one of these",
 		prefixSecret, prefixPrivate, prefixPublic)
-}
-
-func parseSecret(b []byte) (parsed, error) {
-	if len(b) < minSecret || len(b) > maxSecret {
-		return parsed{}, fmt.Errorf("a secret of %d bytes: give %d to %d, in base64", len(b), minSecret, maxSecret)
-	}
-	return parsed{secret: b}, nil
 }
 
 // parsePrivate takes a seed, or a seed with the public key behind it, which must be its own: one
@@ -124,11 +123,4 @@ func parsePrivate(b []byte) (parsed, error) {
 		return parsed{}, fmt.Errorf("the second half of a private key is not its public key: give it as it was made, or the seed alone")
 	}
 	return parsed{private: private, public: private.Public().(ed25519.PublicKey)}, nil
-}
-
-func parsePublic(b []byte) (parsed, error) {
-	if len(b) != ed25519.PublicKeySize {
-		return parsed{}, fmt.Errorf("a public key of %d bytes: give one of %d, in base64", len(b), ed25519.PublicKeySize)
-	}
-	return parsed{public: b}, nil
 }

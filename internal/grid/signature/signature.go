@@ -68,23 +68,15 @@ func (s *Signer) Sign(h http.Header, id string, now time.Time, body []byte) {
 	h[headerID] = []string{id}
 	h[headerTimestamp] = []string{timestamp}
 	delete(h, headerSignature)
-	if signatures := s.signatures(id, timestamp, body, now); signatures != "" {
-		h[headerSignature] = []string{signatures}
-	}
-}
-
-func (s *Signer) signatures(id, timestamp string, body []byte, now time.Time) string {
-	var b strings.Builder
+	var signatures []string
 	for _, key := range s.keys {
-		if !key.expires.IsZero() && !now.Before(key.expires) {
-			continue
+		if key.expires.IsZero() || now.Before(key.expires) {
+			signatures = append(signatures, key.sign(id, timestamp, body))
 		}
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(key.sign(id, timestamp, body))
 	}
-	return b.String()
+	if len(signatures) > 0 {
+		h[headerSignature] = []string{strings.Join(signatures, " ")}
+	}
 }
 
 func (k signing) sign(id, timestamp string, body []byte) string {

@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"encoding/base64"
@@ -67,18 +68,12 @@ func (v *Verifier) Verify(h http.Header, body []byte, now time.Time, tolerance t
 	if !v.fits(id, timestamp, signatures, body) {
 		return fmt.Errorf("%w: none of %d keys made it", ErrSignature, len(v.keys))
 	}
-	return checkTime(timestamp, now, tolerance)
-}
-
-// checkTime is done after the signature: what a stranger writes about the time is not news.
-func checkTime(timestamp string, now time.Time, tolerance time.Duration) error {
-	if tolerance == 0 {
-		tolerance = DefaultTolerance
-	}
+	// Only now: what a stranger writes about the time is not news.
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
 		return fmt.Errorf("%w: webhook-timestamp is %.32q, not a number of seconds", ErrSignature, timestamp)
 	}
+	tolerance = cmp.Or(tolerance, DefaultTolerance)
 	signed := time.Unix(seconds, 0)
 	if signed.Before(now.Add(-tolerance)) || signed.After(now.Add(tolerance)) {
 		return fmt.Errorf("%w: it says %s, more than %v from now: check the clocks of both sides", ErrTime, timestamp, tolerance)
@@ -101,7 +96,7 @@ func (v *Verifier) fits(id, timestamp, signatures string, body []byte) bool {
 	return false
 }
 
-// checks gives one for each key, that tells whether a signature with its version is the key's.
+// checks gives one for each key, which says whether a signature with its version is the key's.
 func (v *Verifier) checks(id, timestamp string, body []byte) []func(string) bool {
 	var checks []func(string) bool
 	var text []byte
