@@ -69,8 +69,16 @@ func (c *call) Admit() error {
 	switch shown.scheme {
 	case byKey:
 		return c.admitKey(shown.text)
-	case byNamespaceKey:
-		return c.admitNamespaceKey(shown.text)
+	case byNamespaceKey: // for those who use this form keys are a namespace's: those of the root policy, too
+		wrong := c.admitKey(shown.text)
+		if wrong == nil {
+			return nil
+		}
+		grant, err := c.handler.cfg.Access.Key(auth.RootPolicy, shown.text)
+		if err != nil {
+			return wrong
+		}
+		return c.allow(grant)
 	case byToken:
 		return c.admitToken(shown.text)
 	}
@@ -86,8 +94,18 @@ func credentialOf(r *http.Request) (credential, error) {
 	if token, ok := r.Header["Aeg-Sas-Token"]; ok {
 		return credential{byToken, token[0]}, nil
 	}
-	if r.Header.Get("Authorization") != "" {
-		return authorizationOf(r)
+	if authorization := strings.TrimSpace(r.Header.Get("Authorization")); r.Header.Get("Authorization") != "" {
+		word, rest, _ := strings.Cut(authorization, " ")
+		rest = strings.TrimSpace(rest)
+		switch auth.Fold(word) {
+		case "sharedaccesskey":
+			return credential{byNamespaceKey, rest}, nil
+		case "sharedaccesssignature": // those of the namespace name their resource sr, those of a topic r
+			if !strings.HasPrefix(rest, "sr=") && !strings.Contains(rest, "&sr=") {
+				return credential{byToken, rest}, nil
+			}
+		}
+		return credential{scheme: byPolicy}, nil
 	}
 	if query := r.URL.Query(); query.Has("aeg-sas-key") {
 		return shownKey(query.Get("aeg-sas-key"))
@@ -103,22 +121,6 @@ func shownKey(key string) (credential, error) {
 	return credential{byKey, key}, nil
 }
 
-// authorizationOf reads the Authorization header: which of the schemes it is, and of signatures
-// whose. Those of the namespace name their resource sr, those of a topic r.
-func authorizationOf(r *http.Request) (credential, error) {
-	word, rest, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	rest = strings.TrimSpace(rest)
-	switch auth.Fold(word) {
-	case "sharedaccesskey":
-		return credential{byNamespaceKey, rest}, nil
-	case "sharedaccesssignature":
-		if !strings.HasPrefix(rest, "sr=") && !strings.Contains(rest, "&sr=") {
-			return credential{byToken, rest}, nil
-		}
-	}
-	return credential{scheme: byPolicy}, nil
-}
-
 func (c *call) admitKey(key string) error {
 	if c.topic.DisableKeys {
 		return errKeysDisabled
@@ -127,19 +129,6 @@ func (c *call) admitKey(key string) error {
 		return errKey
 	}
 	return nil
-}
-
-// admitNamespaceKey takes the keys of the root policy, too: for those who use this form, keys
-// are a namespace's.
-func (c *call) admitNamespaceKey(key string) error {
-	if c.admitKey(key) == nil {
-		return nil
-	}
-	grant, err := c.handler.cfg.Access.Key(auth.RootPolicy, key)
-	if err != nil {
-		return c.admitKey(key)
-	}
-	return c.allow(grant)
 }
 
 func (c *call) admitToken(text string) error {

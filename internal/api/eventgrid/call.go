@@ -86,7 +86,14 @@ func (c *call) body() ([]byte, error) {
 		if _, beyond := errors.AsType[*http.MaxBytesError](err); beyond {
 			return nil, c.tooLarge()
 		}
-		return nil, cutShort(err)
+		status := http.StatusBadRequest
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			status = http.StatusRequestTimeout // which clients try again by themselves
+		}
+		return nil, &frame.Refusal{
+			Status: status, Code: "RequestBodyIncomplete",
+			Detail: "the body did not come whole: " + err.Error(), Next: "send the request again; nothing was stored",
+		}
 	}
 	return text.Bytes(), nil
 }
@@ -107,18 +114,6 @@ func (c *call) tooLarge() error {
 
 // publishes tells whether events come by this call.
 func (c *call) publishes() bool { return c.Route.Need.TopicKey && c.Route.Need.OneOf[0] == auth.Send }
-
-// cutShort tells a body that did not come whole from one that did not come in time.
-func cutShort(err error) error {
-	status := http.StatusBadRequest
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		status = http.StatusRequestTimeout // which clients try again by themselves
-	}
-	return &frame.Refusal{
-		Status: status, Code: "RequestBodyIncomplete",
-		Detail: "the body did not come whole: " + err.Error(), Next: "send the request again; nothing was stored",
-	}
-}
 
 // takeUntil lets the answer take longer than the server allows by itself.
 func (c *call) takeUntil(at time.Time) {
@@ -142,6 +137,14 @@ func (c *call) replyJSON(status int, document any) error {
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return c.reply(status, "application/json", text.Bytes())
+}
+
+// show ends a call with a document, or with the error that there is instead.
+func (c *call) show(document any, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, document)
 }
 
 // shorten keeps what a client wrote from filling an answer.

@@ -39,10 +39,7 @@ func (c *call) listSubscriptions() error {
 
 func (c *call) getSubscription() error {
 	s, err := c.subscription()
-	if err != nil {
-		return err
-	}
-	return c.replyJSON(http.StatusOK, topics.RenderSubscriptionARM(s))
+	return c.show(topics.RenderSubscriptionARM(s), err)
 }
 
 // putSubscription makes a subscription or replaces its settings. The endpoint is asked whether
@@ -90,17 +87,13 @@ func unmentioned(text []byte, s topics.Settings) topics.Settings {
 	if none("retryPolicy", "deliveryConfiguration") {
 		s.Retry.MaxAttempts, s.Retry.TimeToLive = 0, 0
 	}
-	if none("deadLetterDestination", "deadLetterWithResourceIdentity") && !mentionsDeadLetter(text) {
+	inMode := func(mode string) bool { // where subscriptions of a namespace's topic have it
+		return mentions(text, "properties", "deliveryConfiguration", mode, "deadLetterDestinationWithResourceIdentity")
+	}
+	if none("deadLetterDestination", "deadLetterWithResourceIdentity") && !inMode("queue") && !inMode("push") {
 		s.DeadLetter = topics.Target{}
 	}
 	return s
-}
-
-// mentionsDeadLetter looks where subscriptions of a namespace's topic have it.
-func mentionsDeadLetter(text []byte) bool {
-	return slices.ContainsFunc([]string{"queue", "push"}, func(mode string) bool {
-		return mentions(text, "properties", "deliveryConfiguration", mode, "deadLetterDestinationWithResourceIdentity")
-	})
 }
 
 // updateSubscription changes what a PATCH mentions. The official clients send the properties
@@ -127,10 +120,7 @@ func (c *call) changeSubscription(text []byte, base func(topics.Settings) topics
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.replyJSON(http.StatusOK, topics.RenderSubscriptionARM(s))
+	return c.show(topics.RenderSubscriptionARM(s), err)
 }
 
 func (c *call) createSubscription(text []byte) error {

@@ -1,11 +1,14 @@
 package eventgrid
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -35,25 +38,18 @@ func (c *call) listTopics() error {
 
 func (c *call) getTopic() error {
 	t, err := c.handler.cfg.Topics.Topic(c.names.topic)
-	if err != nil {
-		return err
-	}
-	return c.replyJSON(http.StatusOK, c.showTopic(t))
+	return c.show(c.showTopic(t), err)
 }
 
-// showTopic is a topic as management shows it, without its keys.
-func (c *call) showTopic(t topics.Topic) any { return topics.RenderTopicARM(t, c.endpoint(t.Name)) }
-
-// endpoint is where a topic's events are published, as this client reaches it.
-func (c *call) endpoint(topic string) string {
-	if public := c.handler.cfg.Endpoint(c.R, topic); public != "" {
-		return public
-	}
+// showTopic is a topic as management shows it, without its keys, and with where its events are published, as this
+// client reaches it.
+func (c *call) showTopic(t topics.Topic) any {
 	scheme := "http://"
 	if c.R.TLS != nil {
 		scheme = "https://"
 	}
-	return scheme + c.R.Host + "/topics/" + topic + "/api/events"
+	own := scheme + c.R.Host + "/topics/" + t.Name + "/api/events"
+	return topics.RenderTopicARM(t, cmp.Or(c.handler.cfg.Endpoint(c.R, t.Name), own))
 }
 
 // putTopic makes a topic, or changes what may be changed of the one that is there.
@@ -62,25 +58,19 @@ func (c *call) putTopic() error {
 	if err != nil {
 		return err
 	}
-	status := http.StatusCreated
-	t, err := c.createTopic(cfg)
-	if errors.Is(err, topics.ErrTopicExists) {
-		status = http.StatusOK
-		t, err = c.handler.cfg.Topics.EnsureTopic(c.R.Context(), cfg)
+	// It is looked for first: where there are as many topics as are allowed, those can be changed still.
+	t, missing := c.handler.cfg.Topics.Topic(cfg.Name)
+	if missing != nil {
+		t, err = c.handler.cfg.Topics.CreateTopic(c.R.Context(), cfg)
 	}
-	if err != nil {
+	switch {
+	case missing == nil || errors.Is(err, topics.ErrTopicExists):
+		t, err = c.handler.cfg.Topics.EnsureTopic(c.R.Context(), cfg)
+		return c.show(c.showTopic(t), err)
+	case err != nil:
 		return err
 	}
-	return c.replyJSON(status, c.showTopic(t))
-}
-
-// createTopic looks first: where there are as many topics as are allowed, those can be changed
-// still.
-func (c *call) createTopic(cfg topics.TopicConfig) (topics.Topic, error) {
-	if _, err := c.handler.cfg.Topics.Topic(cfg.Name); err == nil {
-		return topics.Topic{}, topics.ErrTopicExists
-	}
-	return c.handler.cfg.Topics.CreateTopic(c.R.Context(), cfg)
+	return c.replyJSON(http.StatusCreated, c.showTopic(t))
 }
 
 // topicConfig reads the body of a PUT. The path has the name; no body at all asks for the
@@ -120,10 +110,7 @@ func (c *call) updateTopic() error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.replyJSON(http.StatusOK, c.showTopic(t))
+	return c.show(c.showTopic(t), err)
 }
 
 func (c *call) deleteTopic() error {
@@ -132,7 +119,7 @@ func (c *call) deleteTopic() error {
 		err = c.handler.cfg.Topics.DeleteTopic(c.R.Context(), t.Name)
 	}
 	if err == nil {
-		c.handler.metrics.forget(t.Name)
+		c.handler.metrics.published.DeletePartialMatch(prometheus.Labels{"topic": t.Name})
 	}
 	return c.replyDeleted(err, topics.ErrTopicNotFound)
 }
@@ -156,10 +143,7 @@ type keys struct {
 
 func (c *call) listKeys() error {
 	t, err := c.handler.cfg.Topics.Topic(c.names.topic)
-	if err != nil {
-		return err
-	}
-	return c.replyJSON(http.StatusOK, keys{t.Key1, t.Key2})
+	return c.show(keys{t.Key1, t.Key2}, err)
 }
 
 func (c *call) regenerateKey() error {
@@ -177,10 +161,7 @@ func (c *call) regenerateKey() error {
 		}
 	}
 	t, err := c.handler.cfg.Topics.RegenerateKey(c.R.Context(), c.names.topic, request.KeyName)
-	if err != nil {
-		return err
-	}
-	return c.replyJSON(http.StatusOK, keys{t.Key1, t.Key2})
+	return c.show(keys{t.Key1, t.Key2}, err)
 }
 
 // document reads a body that has to be a JSON object; none at all is an empty one.

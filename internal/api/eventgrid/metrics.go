@@ -30,8 +30,3 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	reg.MustRegister(m.published)
 	return m
 }
-
-// forget drops the counts of a topic that was deleted.
-func (m *metrics) forget(topic string) {
-	m.published.DeletePartialMatch(prometheus.Labels{"topic": topic})
-}

@@ -73,32 +73,22 @@ func (p pattern) match(path []string) (names, bool) {
 			}
 			continue
 		}
-		name, ok := s.cut(path[i])
-		if !ok {
+		// A name without a verb in the pattern has no colon, so that a verb that nobody knows is not taken for part of a name.
+		name, verb := path[i], ""
+		if at := strings.LastIndexByte(name, ':'); at >= 0 {
+			name, verb = name[:at], name[at+1:]
+		}
+		if name == "" || auth.Fold(verb) != s.verb || s.verb == "" && len(name) < len(path[i]) {
 			return names{}, false
 		}
-		found.set(s.name, name)
+		switch s.name {
+		case "topic":
+			found.topic = name
+		case "subscription":
+			found.subscription = name
+		case "hub":
+			found.hub = name
+		}
 	}
 	return found, true
-}
-
-// cut takes the verb off a name. A name without a verb in the pattern has no colon, so that a
-// verb that nobody knows is not taken for part of a name.
-func (s segment) cut(text string) (name string, ok bool) {
-	name, verb := text, ""
-	if at := strings.LastIndexByte(text, ':'); at >= 0 {
-		name, verb = text[:at], text[at+1:]
-	}
-	return name, name != "" && auth.Fold(verb) == s.verb && (s.verb != "" || len(name) == len(text))
-}
-
-func (n *names) set(name, value string) {
-	switch name {
-	case "topic":
-		n.topic = value
-	case "subscription":
-		n.subscription = value
-	case "hub":
-		n.hub = value
-	}
 }

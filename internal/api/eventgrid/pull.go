@@ -1,7 +1,9 @@
 package eventgrid
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -97,11 +99,16 @@ func (c *call) appendReceived(dst []byte, events []delivery.Received) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `{"brokerProperties":{"lockToken":`...)
-		dst = appendJSON(dst, e.Token)
+		token, _ := json.Marshal(e.Token) // a text always has a form
+		dst = append(dst, token...)
 		dst = append(dst, `,"deliveryCount":`...)
 		dst = strconv.AppendInt(dst, int64(e.Delivery), 10)
 		dst = append(dst, `},"event":`...)
-		written, err := c.appendCloudEvent(dst, &envelope, e)
+		written, err := dst, envelope.Scan(e.Form, e.Event)
+		if err == nil {
+			envelope.Topic = cmp.Or(e.Topic, c.topic.Resource)
+			written, err = schema.AppendEvent(dst, &envelope, schema.CloudEvents)
+		}
 		if err != nil {
 			c.handler.cfg.Log.Error("an event that was received cannot be written", "topic", c.topic.Name, "subscription", c.names.subscription, "error", err)
 			dst = dst[:before]
@@ -110,15 +117,4 @@ func (c *call) appendReceived(dst []byte, events []delivery.Received) []byte {
 		dst, first = append(written, '}'), false
 	}
 	return append(dst, `]}`...)
-}
-
-func (c *call) appendCloudEvent(dst []byte, envelope *schema.Envelope, e delivery.Received) ([]byte, error) {
-	if err := envelope.Scan(e.Form, e.Event); err != nil {
-		return nil, err
-	}
-	envelope.Topic = e.Topic
-	if envelope.Topic == "" {
-		envelope.Topic = c.topic.Resource
-	}
-	return schema.AppendEvent(dst, envelope, schema.CloudEvents)
 }

@@ -169,7 +169,8 @@ func (c *call) Find() error {
 			continue
 		case rt.silentHead && c.R.Method == http.MethodHead:
 			return noSuchPath(c.R)
-		case rt.takes(c.R.Method):
+		// HEAD is GET without a body, but not where GET changes something.
+		case rt.Method == c.R.Method, c.R.Method == http.MethodHead && rt.Method == http.MethodGet && rt.Need.Reach != frame.Nobody:
 			c.route, c.Route, c.names = rt, rt.Route, found
 			return c.nameByHost()
 		}
@@ -179,12 +180,6 @@ func (c *call) Find() error {
 		return noSuchPath(c.R)
 	}
 	return c.wrongMethod(allowed)
-}
-
-// takes tells whether the route is for a method. HEAD is GET without a body, but not where GET
-// changes something.
-func (rt *route) takes(method string) bool {
-	return rt.Method == method || method == http.MethodHead && rt.Method == http.MethodGet && rt.Need.Reach != frame.Nobody
 }
 
 // nameByHost takes the topic from the host where the path names none.

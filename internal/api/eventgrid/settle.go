@@ -101,12 +101,3 @@ func parseLockTokens(text []byte) ([]string, error) {
 	}
 	return request.LockTokens, nil
 }
-
-// appendJSON writes a text as JSON.
-func appendJSON(dst []byte, text string) []byte {
-	quoted, err := json.Marshal(text)
-	if err != nil { // a text always has a form
-		panic(err)
-	}
-	return append(dst, quoted...)
-}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
-	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // validate is the link by which the owner of an endpoint agrees to be sent events (reference
@@ -32,7 +31,11 @@ func (c *call) validate() error {
 	if err != nil {
 		return err
 	}
-	message := fmt.Sprintf("The endpoint of subscription %s is confirmed: events of %s are delivered to it from now on.", s.Name, sourceText(s.Source))
+	source := "topic " + s.Source.Topic
+	if s.Source.Hub != "" {
+		source = "hub " + s.Source.Hub
+	}
+	message := fmt.Sprintf("The endpoint of subscription %s is confirmed: events of %s are delivered to it from now on.", s.Name, source)
 	if wantsPage(c.R) {
 		c.page(http.StatusOK, "The endpoint is confirmed", message)
 		return nil
@@ -53,13 +56,6 @@ func allowedRate(text string) (int, error) {
 		}
 	}
 	return rate, nil
-}
-
-func sourceText(s topics.Source) string {
-	if s.Hub != "" {
-		return "hub " + s.Hub
-	}
-	return "topic " + s.Topic
 }
 
 // wantsPage tells a person's browser from a program.
