@@ -117,7 +117,8 @@ type Retention struct {
 	Bytes int64
 }
 
-// Policy is a shared-access policy that must exist. Keys that are not given are made.
+// Policy is a shared-access policy that must exist. Keys that are not given are made. Its fields:
+// go doc admin.PolicyRequest.
 type Policy = admin.PolicyRequest
 
 func (c Config) withDefaults() Config {

@@ -34,7 +34,7 @@ type SMTP struct {
 	TLS, CAFile string
 }
 
-// Function is a function that must exist.
+// Function is a function that must exist. Its fields: go doc admin.FunctionRequest.
 type Function = admin.FunctionRequest
 
 func (s SMTP) settings() (notify.SMTP, error) {

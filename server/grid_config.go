@@ -41,7 +41,7 @@ type Grid struct {
 	DeadLetterFolders []string
 }
 
-// Topic is a topic that must exist.
+// Topic is a topic that must exist. Its fields: go doc admin.TopicRequest.
 type Topic = admin.TopicRequest
 
 // validateGrid looks at what can be wrong with topics and subscriptions by themselves.
@@ -66,7 +66,7 @@ func (c Config) validateGrid() error {
 const maxJitter = 0.5
 
 // Subscription is a subscription that must exist. It is made once the yard is up, since its endpoint is
-// asked first.
+// asked first. Its fields: go doc admin.SubscriptionRequest.
 type Subscription = admin.SubscriptionRequest
 
 // defaultOrigin is the name that receivers written for Azure know.

@@ -20,7 +20,7 @@ import (
 func addDefinitionFlags(cmd *cobra.Command, d spec.Definition, where spec.Where, request any) {
 	cmd.Flags().SortFlags = false // the rows are in an order that can be read
 	for _, row := range d.List(where) {
-		flag := cmd.Flags().VarPF(&fieldFlag{row: row, of: d, request: request}, row.FlagName(), "", row.Usage(d.Repeated(row)))
+		flag := cmd.Flags().VarPF(&fieldFlag{row: row, of: d, request: request}, row.FlagName(), "", d.Usage(row))
 		if flag.Value.Type() == boolFlag {
 			flag.NoOptDefVal = "true"
 		}
@@ -72,6 +72,8 @@ func (f *fieldFlag) Set(text string) (err error) {
 		return nil
 	case f.row.Value == "file" && text != "":
 		text, err = readFile(text, f.of.Kind(f.row) == reflect.TypeFor[json.RawMessage]())
+	case f.of.Kind(f.row) == reflect.TypeFor[json.RawMessage]():
+		return nil // no file is named, as by a variable that was never set
 	case f.row.Secret && strings.HasPrefix(text, "@"):
 		text, err = readFile(text[1:], false)
 		text = strings.TrimSpace(text)

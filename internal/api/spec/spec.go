@@ -119,10 +119,16 @@ func Separated(key, separator string) string {
 	return b.String()
 }
 
-// Usage is the help of its flag.
-func (f Field) Usage(repeated bool) string {
+// Usage is the help of a field's flag.
+func (d Definition) Usage(f Field) string {
 	text := f.phrase()
-	if repeated {
+	if needed, needs := d.Field(f.Needs); needs {
+		text = "with --" + needed.FlagName() + ": " + text
+	}
+	if f.Secret {
+		text += "; @FILE reads it from a file"
+	}
+	if d.Repeated(f) {
 		text += "; may be repeated"
 	}
 	if f.Default != "" {

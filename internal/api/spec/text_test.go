@@ -146,13 +146,13 @@ func TestHelpOfARow(t *testing.T) {
 	format, _ := Function.Field("format")
 	target, _ := Function.Field("target")
 	for got, want := range map[string]string{
-		attempts.Usage(Subscription.Repeated(attempts)): "attempts for each event, 1 to 30 (default 30)",
-		attempts.Sentence():                             "Attempts for each event, 1 to 30. Default: 30.",
-		types.Usage(Subscription.Repeated(types)):       "only events of this type; may be repeated",
-		format.Meaning():                                "What is sent: cloudevents or eventhubs.",
-		target.Sentence():                               "How many waiting events are worth one instance, at least 1. Default: the batch.",
-		Separated("log.syncInterval", "_"):              "log_sync_interval",
-		(&ValueError{"5", "give 6"}).Error():            "5: give 6",
+		Subscription.Usage(attempts):         "attempts for each event, 1 to 30 (default 30)",
+		attempts.Sentence():                  "Attempts for each event, 1 to 30. Default: 30.",
+		Subscription.Usage(types):            "only events of this type; may be repeated",
+		format.Meaning():                     "What is sent: cloudevents or eventhubs.",
+		target.Sentence():                    "How many waiting events are worth one instance, at least 1. Default: the batch.",
+		Separated("log.syncInterval", "_"):   "log_sync_interval",
+		(&ValueError{"5", "give 6"}).Error(): "5: give 6",
 	} {
 		testkit.Equal(t, got, want)
 	}
