@@ -6,6 +6,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Content is what a write of a body says besides.
@@ -41,7 +43,7 @@ func (s *Service) Put(ctx context.Context, at Path, body io.Reader, content Cont
 	if err != nil {
 		return Blob{}, err
 	}
-	body1, release, err := s.files.take(body, InlineBytes)
+	taken, release, err := s.files.take(body, InlineBytes)
 	if err != nil {
 		return Blob{}, err
 	}
@@ -51,38 +53,42 @@ func (s *Service) Put(ctx context.Context, at Path, body io.Reader, content Cont
 		if err != nil {
 			return nil, err
 		}
-		r.Body, r.Pieces, r.Bytes = body1.inline, body1.pieces(), body1.bytes
+		r.Body, r.Bytes = taken.inline, taken.bytes
+		if taken.file != "" {
+			r.Pieces = []piece{{File: taken.file, Bytes: taken.bytes}}
+		}
 		if len(r.Properties.ContentMD5) == 0 {
-			r.Properties.ContentMD5 = body1.md5
+			r.Properties.ContentMD5 = taken.md5
 		}
 		return r, nil
 	})
-	if err != nil && body1.file != "" && certain(err) {
+	if err != nil && taken.file != "" && certain(err) {
 		release()
-		s.files.remove(body1.file)
+		s.files.remove(taken.file)
 	}
 	return stored, err
 }
 
-// certain tells whether an error of a change is sure to have changed nothing. Else a file
-// stays, and a sweep finds out.
+// refusals are the errors of a change that is sure to have changed nothing. After another one a
+// file stays, and a sweep finds out.
+var refusals = []error{
+	ErrBlobExists, ErrOverwrite, ErrConditionNotMet, ErrLeaseNeeded, ErrLeaseOther, ErrLeaseAbsent, ErrLeaseLost, ErrBlockList,
+	meta.ErrConflict, meta.ErrNotFound, meta.ErrInvalid, meta.ErrNoSpace,
+}
+
 func certain(err error) bool {
-	for _, refusal := range []error{ErrBlobExists, ErrOverwrite, ErrConditionNotMet, ErrLeaseNeeded, ErrLeaseOther, ErrLeaseAbsent, ErrLeaseLost, ErrBlockList} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	return unchanged(err)
+	return slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
 func mayPut(old *record, when Conditions) error {
 	if err := when.forPut(old.committed()); err != nil {
 		return err
 	}
-	if old == nil {
-		return (Lease{}).permits(when.LeaseID, now())
+	var lease Lease
+	if old != nil {
+		lease = old.Lease
 	}
-	return old.Lease.permits(when.LeaseID, now())
+	return lease.permits(when.LeaseID, now())
 }
 
 // next is a blob's new state, without its body.
@@ -117,12 +123,11 @@ func (s *Service) replace(ctx context.Context, container, name string, how func(
 // files that the new state has. Nobody can name them again: that would take a change of
 // the old state.
 func (s *Service) forget(ctx context.Context, container string, old *record, kept []string) {
-	gone := old.files()
-	gone = append(gone, s.forgetBlocks(ctx, blocksOf(container, old.Name, old.State))...)
 	keep := make(map[string]bool, len(kept))
 	for _, name := range kept {
 		keep[name] = true
 	}
+	gone := append(old.files(), s.forgetBlocks(ctx, blocksOf(container, old.Name, old.State))...)
 	s.files.remove(slices.DeleteFunc(gone, func(name string) bool { return keep[name] })...)
 }
 
@@ -145,7 +150,7 @@ func (s *Service) modify(ctx context.Context, at Path, how func(*record) error) 
 	return changed.clone(), nil
 }
 
-// mayWrite tells whether a blob that exists may be written to.
+// mayWrite gives the reason why a blob that exists may not be written to; nil if it may.
 func (b *Blob) mayWrite(when Conditions) error {
 	if err := when.forWrite(b.ETag, b.Modified); err != nil {
 		return err

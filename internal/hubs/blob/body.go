@@ -68,11 +68,18 @@ func (b *Body) WriteRange(w io.Writer, offset, bytes int64) error {
 }
 
 func (b *Body) writePiece(w io.Writer, p piece, offset, bytes int64) (err error) {
-	file, err := b.files.open(p)
+	file, err := b.files.fs.Open(p.File)
+	if err != nil {
+		return fmt.Errorf("open a blob's body: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	stored, err := file.Bytes()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	if stored != p.Bytes {
+		return fmt.Errorf("a blob's body, file %s, has %d bytes where %d were stored", p.File, stored, p.Bytes)
+	}
 	n, err := io.CopyBuffer(plainWriter{w}, io.NewSectionReader(file, offset, bytes), make([]byte, copyBytes))
 	if err == nil && n != bytes {
 		err = fmt.Errorf("a blob's body, file %s, ends at %d", p.File, offset+n)

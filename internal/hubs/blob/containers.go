@@ -55,14 +55,17 @@ func (s *Service) Container(ctx context.Context, at Path, when Conditions) (Cont
 	return c.Container, nil
 }
 
-// changeContainer lets one that exists be changed.
-func (s *Service) changeContainer(ctx context.Context, at Path, how func(*containerRecord) (*containerRecord, error)) (old, changed *containerRecord, err error) {
+// changeContainer lets one that exists be changed, if it meets the conditions but for the lease.
+func (s *Service) changeContainer(ctx context.Context, at Path, when Conditions, how func(*containerRecord) (*containerRecord, error)) (old, changed *containerRecord, err error) {
 	if checkContainerName(at.Container) != nil {
 		return nil, nil, ErrContainerNotFound
 	}
 	return change(ctx, s, containerKey(at.Account, at.Container), func(old *containerRecord) (*containerRecord, error) {
 		if old == nil {
 			return nil, ErrContainerNotFound
+		}
+		if err := when.forWrite(old.ETag, old.Modified); err != nil {
+			return nil, err
 		}
 		changed := *old
 		return how(&changed)
@@ -74,10 +77,7 @@ func (s *Service) SetContainerMetadata(ctx context.Context, at Path, metadata ma
 	if err := checkMetadata(metadata); err != nil {
 		return Container{}, err
 	}
-	_, changed, err := s.changeContainer(ctx, at, func(c *containerRecord) (*containerRecord, error) {
-		if err := when.forWrite(c.ETag, c.Modified); err != nil {
-			return nil, err
-		}
+	_, changed, err := s.changeContainer(ctx, at, when, func(c *containerRecord) (*containerRecord, error) {
 		if err := c.Lease.permitsReader(when.LeaseID, now()); err != nil {
 			return nil, err // a lease keeps a container from being deleted, and nothing else
 		}
@@ -96,10 +96,7 @@ const clearTime = 2 * time.Second
 // DeleteContainer deletes a container with its blobs, all in one step. What takes longer
 // is to clear them away, which a sweep finishes if this does not.
 func (s *Service) DeleteContainer(ctx context.Context, at Path, when Conditions) error {
-	old, _, err := s.changeContainer(ctx, at, func(c *containerRecord) (*containerRecord, error) {
-		if err := when.forWrite(c.ETag, c.Modified); err != nil {
-			return nil, err
-		}
+	old, _, err := s.changeContainer(ctx, at, when, func(c *containerRecord) (*containerRecord, error) {
 		return nil, c.Lease.permits(when.LeaseID, now())
 	})
 	if err != nil {
@@ -113,10 +110,7 @@ func (s *Service) DeleteContainer(ctx context.Context, at Path, when Conditions)
 
 // LeaseContainer works on a container's lease, which keeps it from being deleted.
 func (s *Service) LeaseContainer(ctx context.Context, at Path, action LeaseAction, when Conditions) (Container, error) {
-	_, changed, err := s.changeContainer(ctx, at, func(c *containerRecord) (_ *containerRecord, err error) {
-		if err := when.forWrite(c.ETag, c.Modified); err != nil {
-			return nil, err
-		}
+	_, changed, err := s.changeContainer(ctx, at, when, func(c *containerRecord) (_ *containerRecord, err error) {
 		c.Lease, err = c.Lease.apply(action, now())
 		return c, err
 	})

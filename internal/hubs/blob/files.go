@@ -52,17 +52,15 @@ func (f *files) pin(names ...string) (release func()) {
 			f.touched[name] = true
 		}
 	}
-	return sync.OnceFunc(func() { f.unpin(names) })
-}
-
-func (f *files) unpin(names []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, name := range names {
-		if f.pins[name]--; f.pins[name] == 0 {
-			delete(f.pins, name)
+	return sync.OnceFunc(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, name := range names {
+			if f.pins[name]--; f.pins[name] == 0 {
+				delete(f.pins, name)
+			}
 		}
-	}
+	})
 }
 
 // written is a body, or a block, that was taken in.
@@ -71,14 +69,6 @@ type written struct {
 	file   string
 	bytes  int64
 	md5    []byte
-}
-
-// pieces are the files of a body.
-func (w written) pieces() []piece {
-	if w.file == "" {
-		return nil
-	}
-	return []piece{{File: w.file, Bytes: w.bytes}}
 }
 
 // take reads a body to its end. What is larger than inline is in a file, durably, when it
@@ -99,7 +89,10 @@ func (f *files) take(body io.Reader, inline int) (_ written, release func(), err
 	w.bytes, err = f.write(w.file, io.MultiReader(strings.NewReader(string(head[:n])), body))
 	if err != nil {
 		release()
-		return written{}, nil, full(err)
+		if errors.Is(err, syscall.ENOSPC) {
+			err = fmt.Errorf("%w: %w", ErrNoSpace, err)
+		}
+		return written{}, nil, err
 	}
 	w.md5 = sum.Sum(nil)
 	return w, release, nil
@@ -142,22 +135,6 @@ func (f *files) fill(name string, body io.Reader) (bytes int64, err error) {
 // plainWriter hides all but Write, so that a copy is done in pieces of our size.
 type plainWriter struct{ io.Writer }
 
-// open gives a file of a known length for reading.
-func (f *files) open(p piece) (vfs.File, error) {
-	file, err := f.fs.Open(p.File)
-	if err != nil {
-		return nil, fmt.Errorf("open a blob's body: %w", err)
-	}
-	bytes, err := file.Bytes()
-	if err == nil && bytes != p.Bytes {
-		err = fmt.Errorf("a blob's body, file %s, has %d bytes where %d were stored", p.File, bytes, p.Bytes)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
 // remove deletes what nobody names any more. What is pinned, or fails, is left to the next
 // sweep.
 func (f *files) remove(names ...string) {
@@ -166,14 +143,14 @@ func (f *files) remove(names ...string) {
 	}
 }
 
-// removeUnless asks under the lock, and holds it for one file only.
+// removeUnless calls wantedLocked under the lock, and holds that for one file only.
 func (f *files) removeUnless(name string, wantedLocked func() bool) (removed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !wantedLocked() && f.fs.Remove(name) == nil
 }
 
-// cutReader tells a body that was cut short from one that has ended: readers here take
+// cutReader distinguishes a body that was cut short from one that has ended: readers here take
 // io.ErrUnexpectedEOF for the end of a body that is smaller than their buffer.
 type cutReader struct{ io.Reader }
 
@@ -212,7 +189,7 @@ func isBody(name string) bool {
 	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// endSweep removes the files of the list that no entry names, and tells how many.
+// endSweep removes the files of the list that no entry names, and returns how many.
 func (f *files) endSweep(names []string, named map[string]bool) int {
 	removed := 0
 	for _, name := range names {
@@ -228,12 +205,4 @@ func (f *files) endSweep(names []string, named map[string]bool) int {
 	defer f.mu.Unlock()
 	f.touched = nil
 	return removed
-}
-
-// full tells a full disk from other troubles.
-func full(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("%w: %w", ErrNoSpace, err)
-	}
-	return err
 }

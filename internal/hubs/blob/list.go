@@ -43,7 +43,7 @@ func (s *Service) List(ctx context.Context, at Path, q ListQuery) (Page, error) 
 	return p.page, nil
 }
 
-// finding is an entry with the name that its key tells.
+// finding is an entry with its blob's name.
 type finding struct {
 	name  string
 	entry meta.Entry
@@ -61,7 +61,15 @@ func (s *Service) named(ctx context.Context, container, prefix string) ([]findin
 	}
 	var found []finding
 	for _, e := range append(entries, long...) {
-		name, err := nameOf(container, e)
+		// The name is read off the key if it is there, which spares reading the entry.
+		var name string
+		if text, ok := strings.CutPrefix(e.Key, blobsPrefix+container+"/"); ok {
+			name, err = unescapeName(text)
+		} else if r, failed := decode[record](e); failed == nil {
+			name = r.Name
+		} else {
+			err = failed
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -73,18 +81,6 @@ func (s *Service) named(ctx context.Context, container, prefix string) ([]findin
 	return found, nil
 }
 
-// nameOf reads a name off the key if it is there, which spares reading the entry.
-func nameOf(container string, e meta.Entry) (string, error) {
-	if text, ok := strings.CutPrefix(e.Key, blobsPrefix+container+"/"); ok {
-		return unescapeName(text)
-	}
-	r, err := decode[record](e)
-	if err != nil {
-		return "", err
-	}
-	return r.Name, nil
-}
-
 // pager gathers one page.
 type pager struct {
 	query ListQuery
@@ -93,7 +89,7 @@ type pager struct {
 	last  marker // of what was gathered last
 }
 
-// add takes the next blob by name, and tells whether the page takes more.
+// add takes the next blob by name, and reports whether the page takes more.
 func (p *pager) add(f finding) (more bool, err error) {
 	if !p.after.before(f.name) || p.last.prefix && !p.last.before(f.name) {
 		return true, nil
@@ -109,26 +105,17 @@ func (p *pager) add(f finding) (more bool, err error) {
 		p.page.Next = p.last.String()
 		return false, nil
 	}
-	if prefix, ok := p.query.gathered(f.name); ok {
-		p.page.Prefixes = append(p.page.Prefixes, prefix)
-		p.last = marker{name: prefix, prefix: true}
-		return true, nil
+	if rest := len(p.query.Prefix); p.query.Delimiter != "" {
+		if at := strings.Index(f.name[rest:], p.query.Delimiter); at >= 0 { // one prefix stands for all such names
+			prefix := f.name[:rest+at+len(p.query.Delimiter)]
+			p.page.Prefixes = append(p.page.Prefixes, prefix)
+			p.last = marker{name: prefix, prefix: true}
+			return true, nil
+		}
 	}
 	p.page.Blobs = append(p.page.Blobs, r.Blob)
 	p.last = marker{name: f.name}
 	return true, nil
-}
-
-// gathered gives the prefix that stands for a name, if one does.
-func (q ListQuery) gathered(name string) (string, bool) {
-	if q.Delimiter == "" {
-		return "", false
-	}
-	at := strings.Index(name[len(q.Prefix):], q.Delimiter)
-	if at < 0 {
-		return "", false
-	}
-	return name[:len(q.Prefix)+at+len(q.Delimiter)], true
 }
 
 // marker is where a list goes on: after a name, or after all names with a prefix.
@@ -156,7 +143,7 @@ func parseMarker(text string) (marker, error) {
 	return marker{name: string(plain[1:]), prefix: plain[0] == 'p'}, nil
 }
 
-// before tells whether a name comes after the marker.
+// before reports whether a name comes after the marker.
 func (m marker) before(name string) bool {
 	return name > m.name && !(m.prefix && strings.HasPrefix(name, m.name))
 }

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,27 +52,29 @@ func (s *Service) Sweep(ctx context.Context) error {
 
 // sweepEntries gives the files that entries name.
 func (s *Service) sweepEntries(ctx context.Context) (map[string]bool, error) {
+	entries := map[string][]meta.Entry{} // read in this order; see Sweep
+	for _, prefix := range []string{blocksPrefix, blobsPrefix, longPrefix, containersPrefix} {
+		var err error
+		if entries[prefix], err = s.meta.List(ctx, prefix); err != nil {
+			return nil, err
+		}
+	}
+	containers := map[string]bool{}
+	for _, e := range entries[containersPrefix] {
+		c, err := decode[containerRecord](e)
+		if err != nil {
+			return nil, err
+		}
+		containers[c.ID] = true
+	}
 	named := map[string]bool{}
-	blocks, err := s.meta.List(ctx, blocksPrefix)
-	if err != nil {
-		return nil, err
-	}
-	records, err := s.records(ctx)
-	if err != nil {
-		return nil, err
-	}
-	containers, err := s.containerIDs(ctx)
-	if err != nil {
-		return nil, err
-	}
 	states := map[string]bool{} // those that blocks may belong to
-	for _, e := range records {
+	for _, e := range slices.Concat(entries[blobsPrefix], entries[longPrefix]) {
 		r, err := decode[record](e)
 		if err != nil {
 			return nil, err // its files would count as nobody's
 		}
-		container := containerOf(e.Key)
-		if !containers[container] || r.Uncommitted && now().Sub(r.Created) > uncommittedAge {
+		if !containers[containerOf(e.Key)] || r.Uncommitted && now().Sub(r.Created) > uncommittedAge {
 			_ = s.meta.Delete(ctx, e.Key, e.Revision)
 			continue
 		}
@@ -80,7 +83,7 @@ func (s *Service) sweepEntries(ctx context.Context) (map[string]bool, error) {
 			named[name] = true
 		}
 	}
-	for _, e := range blocks {
+	for _, e := range entries[blocksPrefix] {
 		b, err := decode[blockRecord](e)
 		if err != nil {
 			return nil, err
@@ -99,31 +102,6 @@ func (s *Service) sweepEntries(ctx context.Context) (map[string]bool, error) {
 func (s *Service) stale(ctx context.Context, key string, b *blockRecord) bool {
 	r, _, err := get[record](ctx, s, blobKey(containerOf(key), b.Blob))
 	return err == nil && (r == nil || r.State != stateOf(key))
-}
-
-func (s *Service) records(ctx context.Context) ([]meta.Entry, error) {
-	short, err := s.meta.List(ctx, blobsPrefix)
-	if err != nil {
-		return nil, err
-	}
-	long, err := s.meta.List(ctx, longPrefix)
-	return append(short, long...), err
-}
-
-func (s *Service) containerIDs(ctx context.Context) (map[string]bool, error) {
-	entries, err := s.meta.List(ctx, containersPrefix)
-	if err != nil {
-		return nil, err
-	}
-	ids := make(map[string]bool, len(entries))
-	for _, e := range entries {
-		c, err := decode[containerRecord](e)
-		if err != nil {
-			return nil, err
-		}
-		ids[c.ID] = true
-	}
-	return ids, nil
 }
 
 // containerOf is the third segment of the key of a blob or block: a container's id.
