@@ -10,36 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
-
-// slow is a store whose changes of blobs, once held up, are made when it is let go on: like
-// a commit that waits for the disk, they cannot be taken back by who no longer waits.
-type slow struct {
-	meta.Store
-	goOn chan struct{} // nil: at once
-	made chan struct{} // closed after the change that was held up
-}
-
-func (s *slow) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if s.goOn == nil || !strings.HasPrefix(key, blobsPrefix) {
-		return s.Store.CompareAndSet(ctx, key, expected, value)
-	}
-	var revision meta.Revision
-	var err error
-	go func() {
-		defer close(s.made)
-		<-s.goOn
-		revision, err = s.Store.CompareAndSet(context.WithoutCancel(ctx), key, expected, value)
-	}()
-	select {
-	case <-s.made:
-		return revision, err
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-}
 
 // A client that goes away while its blob is being written may have written it. A sweep at
 // that moment takes no body from under it.
@@ -47,13 +20,16 @@ func TestASweepWhileAClientGoesAway(t *testing.T) {
 	for _, inBlocks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			y := newYard(t)
-			s := &slow{Store: y.meta}
-			y.meta = s
-			y.open()
 			y.put("b", noise(1, large), Conditions{})
 			y.block("b", "1", noise(2, large))
 
-			s.goOn, s.made = make(chan struct{}), make(chan struct{})
+			goOn := make(chan struct{}) // like a commit that waits for the disk
+			y.meta.Inject(func(op metatest.Op) error {
+				if op.Kind == metatest.OpSet && op.Under(blobsPrefix) {
+					<-goOn
+				}
+				return nil
+			})
 			ctx, goAway := context.WithCancel(t.Context())
 			written := make(chan error, 1)
 			go func() {
@@ -69,23 +45,11 @@ func TestASweepWhileAClientGoesAway(t *testing.T) {
 			goAway()
 			synctest.Wait()
 			testkit.Must(t, y.Sweep(t.Context()))
-			close(s.goOn)
-			<-s.made
+			close(goOn)
 			<-written
 			y.wantBody("b", noise(2, large))
 		})
 	}
-}
-
-// stuck is a store that deletes no blob before its caller gives up.
-type stuck struct{ meta.Store }
-
-func (s stuck) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	if !strings.HasPrefix(key, blobsPrefix) {
-		return s.Store.Delete(ctx, key, expected)
-	}
-	<-ctx.Done()
-	return ctx.Err()
 }
 
 // A container with many blobs is deleted at once for its users, who do not wait until all of
@@ -94,16 +58,19 @@ func TestADeletedContainerIsClearedAwayLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		y.put("b", noise(1, large), Conditions{})
-		plain := y.meta
-		y.meta = stuck{plain}
-		y.open()
+		y.meta.Inject(func(op metatest.Op) error { // it deletes no blob before its caller gives up
+			if op.Kind == metatest.OpDelete && op.Under(blobsPrefix) {
+				time.Sleep(clearTime)
+				return context.DeadlineExceeded
+			}
+			return nil
+		})
 		began := time.Now()
 		testkit.Must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		y.meta = plain
-		y.open()
+		y.meta.Inject(nil)
 		testkit.Must(t, y.Sweep(t.Context()))
 		testkit.Equal(t, y.fileCount(), 0, "files are left")
 	})

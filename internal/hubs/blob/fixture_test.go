@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -22,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type yard struct {
 	*Service
 	t    testing.TB
-	meta meta.Store
+	meta *metatest.Faulty
 	mem  *vfs.Mem
 	fs   *vfs.Faulty
 }
@@ -33,7 +32,7 @@ func in(name string) Path { return Path{"a", "box", name} }
 
 func newYard(t testing.TB) *yard {
 	t.Helper()
-	y := &yard{t: t, meta: metatest.NewMemory(), mem: vfs.NewMem()}
+	y := &yard{t: t, meta: metatest.NewFaulty(metatest.NewMemory()), mem: vfs.NewMem()}
 	y.open()
 	_, err := y.CreateContainer(t.Context(), box, nil)
 	testkit.Must(t, err)
@@ -108,15 +107,4 @@ func blocks(ids string) []BlockName {
 		list = append(list, BlockName{ID: id})
 	}
 	return list
-}
-
-// run starts Run; stop ends it and gives its error.
-func (y *yard) run() (stop func() error) {
-	ctx, cancel := context.WithCancel(y.t.Context())
-	done := make(chan error, 1)
-	go func() { done <- y.Run(ctx) }()
-	return func() error {
-		cancel()
-		return <-done
-	}
 }

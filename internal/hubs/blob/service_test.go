@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -85,7 +86,7 @@ func TestOneWriterWins(t *testing.T) { // P1
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true})
 	testkit.Must(t, err)
 	defer func() { testkit.Must(t, store.Close()) }()
-	y.meta = store
+	y.meta = metatest.NewFaulty(store)
 	y.open()
 	_, err = y.CreateContainer(t.Context(), box, nil)
 	testkit.Must(t, err)
@@ -298,9 +299,9 @@ func TestRun(t *testing.T) {
 		foreign, err := y.mem.Create("README")
 		testkit.Must(t, err)
 		testkit.Must(t, foreign.Close())
-		stop := y.run()
+		stop := testkit.Run(t, y.Run)
 		synctest.Wait()
 		testkit.Equal(t, y.fileCount(), 1, "what nobody names is there yet, or what is not ours is gone")
-		testkit.Must(t, stop())
+		stop()
 	})
 }
