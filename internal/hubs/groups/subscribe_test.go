@@ -3,51 +3,21 @@ package groups
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
-// losing is a store whose watches can be ended.
-type losing struct {
-	*metatest.Memory
-	mu   sync.Mutex
-	lose func(error) // guarded by mu: ends the newest watch
-}
-
-func (l *losing) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	l.mu.Lock()
-	l.lose = func(err error) { cancel(err) }
-	l.mu.Unlock()
-	w, err := l.Memory.Watch(ctx, prefix)
-	return losingWatch{w, ctx}, err
-}
-
-type losingWatch struct {
-	meta.Watcher
-	ctx context.Context
-}
-
-func (w losingWatch) Next() ([]meta.Change, error) {
-	changes, err := w.Watcher.Next()
-	if cause := context.Cause(w.ctx); err != nil && cause != nil {
-		err = cause
-	}
-	return changes, err
-}
-
 // P1: subscribers hear what a watch would, of their group alone, and all of them after a watch was
 // lost.
 func TestSubscribersHearOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &losing{Memory: metatest.NewMemory()}
+		store := metatest.NewFaulty(metatest.NewMemory())
 		y := newYard(t, store)
 		one, other := processor.Group{Hub: "orders", Group: "one"}, processor.Group{Hub: "orders", Group: "other"}
 		y.group(t, one.Hub, one.Group, 2)
@@ -96,7 +66,7 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 		testkit.Must(t, errors.Join(err, err2, y.Remove(t.Context(), one, e)))
 		expect("it was removed", 1)
 		testkit.Equal(t, elsewhere, 0, "the other group has heard")
-		store.lose(meta.ErrWatchLost)
+		store.LoseWatches(broker.RecordsPrefix)
 		time.Sleep(2 * lostPause)
 		expect("the watch was lost", 1)
 		leave()
@@ -104,7 +74,13 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 		claim(processor.Lease{Partition: "1", Owner: "a", Epoch: 1})
 		expect("it has left", 0)
 		broken := errors.New("broken")
-		store.lose(broken)
+		store.Inject(func(op metatest.Op) error {
+			if op.Kind == metatest.OpWatch {
+				return broken
+			}
+			return nil
+		})
+		store.LoseWatches(broker.RecordsPrefix)
 		if err := <-done; !errors.Is(err, broken) {
 			t.Errorf("a store that fails: %v", err)
 		}
@@ -116,4 +92,71 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 			t.Errorf("ended it is %v", err)
 		}
 	})
+}
+
+// P1: a group, or its hub, that is deleted and made anew has other records: who has subscribed hears
+// of those, however quick it was, and also where nobody followed just then.
+func TestSubscribersHearOfAGroupMadeAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		at          processor.Group
+		while       time.Duration // between the two
+		lost, whole bool
+	}{
+		"at once":                    {at: processor.Group{Hub: "orders", Group: "one"}},
+		"later":                      {at: processor.Group{Hub: "orders", Group: "one"}, while: time.Second},
+		"while the watch is lost":    {at: processor.Group{Hub: "orders", Group: "one"}, lost: true},
+		"the hub, at once":           {at: processor.Group{Hub: "orders", Group: "$Default"}, whole: true},
+		"the hub, later":             {at: processor.Group{Hub: "orders", Group: "one"}, while: time.Second, whole: true},
+		"the hub, the watch is lost": {at: processor.Group{Hub: "orders", Group: "$Default"}, lost: true, whole: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := metatest.NewFaulty(metatest.NewMemory())
+				y := newYard(t, store)
+				remake := func() {
+					t.Helper()
+					_, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: c.at.Hub, Partitions: 2}, []string{c.at.Group})
+					testkit.Must(t, err)
+				}
+				claim := func() {
+					t.Helper()
+					written, err := y.Claim(t.Context(), c.at, []processor.Lease{{Partition: "0", Owner: "a", Epoch: 1}})
+					if err != nil || len(written) != 1 {
+						t.Fatal(written, err)
+					}
+					synctest.Wait()
+				}
+				remake()
+				claim()
+				stop := testkit.Run(t, func(ctx context.Context) error { return y.Follow(ctx, func() {}) })
+				synctest.Wait()
+				heard := 0
+				subscribed, leave := context.WithCancel(t.Context())
+				testkit.Must(t, y.Subscribe(subscribed, c.at, func() { heard++ }))
+				if c.lost {
+					store.LoseWatches(broker.RecordsPrefix)
+					synctest.Wait()
+				}
+				if c.whole {
+					testkit.Must(t, y.broker.DeleteHub(t.Context(), c.at.Hub))
+				} else {
+					testkit.Must(t, y.broker.DeleteGroup(t.Context(), c.at.Hub, c.at.Group))
+				}
+				time.Sleep(c.while)
+				remake()
+				time.Sleep(2 * lostPause)
+				synctest.Wait()
+				if heard == 0 {
+					t.Error("it has not heard that the group has gone")
+				}
+				heard = 0
+				claim()
+				testkit.Equal(t, heard, 1, "of a lease in the new group it has heard")
+				leave()
+				synctest.Wait()
+				testkit.Equal(t, len(y.subscribers.byGroup), 0, "groups are left of which somebody hears")
+				stop()
+			})
+		})
+	}
 }

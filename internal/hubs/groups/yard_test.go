@@ -12,11 +12,9 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/bolt"
-	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -45,15 +43,11 @@ type yard struct {
 
 func newYard(t testing.TB, store meta.Store) *yard {
 	t.Helper()
+	s := storagetest.Open(t, storagetest.Config{SegmentBytes: 16 << 10})
 	if store == nil {
-		store = metatest.NewMemory()
+		store = s.Meta
 	}
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: testkit.Quiet()})
-	testkit.Must(t, err)
-	t.Cleanup(func() {
-		testkit.Check(t, engine.Close())
-	})
-	return openYard(t, store, engine)
+	return openYard(t, store, s.Engine)
 }
 
 func openYard(t testing.TB, store meta.Store, engine eventlog.Engine) *yard {
@@ -72,9 +66,7 @@ func newBolt(t testing.TB, path string) *bolt.Store {
 	}
 	store, err := bolt.Open(bolt.Config{Path: path, Log: testkit.Quiet()})
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		testkit.Check(t, store.Close())
-	})
+	t.Cleanup(func() { testkit.Check(t, store.Close()) })
 	return store
 }
 
@@ -85,9 +77,8 @@ func (y *yard) group(t testing.TB, hub, group string, partitions int) processor.
 	if !strings.EqualFold(group, "$Default") {
 		groups = []string{group}
 	}
-	if _, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: hub, Partitions: partitions}, groups); err != nil {
-		t.Fatal(err)
-	}
+	_, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: hub, Partitions: partitions}, groups)
+	testkit.Must(t, err)
 	return processor.Group{Namespace: "yard", Hub: hub, Group: group}
 }
 
@@ -97,9 +88,8 @@ func (y *yard) publish(t testing.TB, hub, partition string, events int) {
 	for i := range batch {
 		batch[i].Message = []byte{0x00, 0x53, 0x75, 0xa0, 1, 'x'}
 	}
-	if _, err := y.broker.Publish(t.Context(), hub, broker.Target{Partition: partition}, batch); err != nil {
-		t.Fatal(err)
-	}
+	_, err := y.broker.Publish(t.Context(), hub, broker.Target{Partition: partition}, batch)
+	testkit.Must(t, err)
 }
 
 func (y *yard) own(t testing.TB, g processor.Group, partition, owner string, epoch int64) processor.Lease {
@@ -124,9 +114,8 @@ func (y *yard) checkpointAt(t testing.TB, g processor.Group, l processor.Lease, 
 	c, err := y.Begin(t.Context(), g, l)
 	testkit.Must(t, err)
 	c.Sequence, c.Offset = sequence, offset
-	if c, err = y.Save(t.Context(), g, l, c); err != nil {
-		t.Fatal(err)
-	}
+	c, err = y.Save(t.Context(), g, l, c)
+	testkit.Must(t, err)
 	return c
 }
 
