@@ -34,18 +34,14 @@ func checkDatabase(db *database) error {
 		if err := checkFormat(tx); err != nil {
 			return err
 		}
-		return errors.Join(checkPages(tx), checkEntries(tx))
+		// bbolt's own check is run to its end: it goes on in the background until everything it
+		// has to say was taken.
+		var problems []error
+		for problem := range tx.Check() {
+			problems = appendProblem(problems, problem)
+		}
+		return errors.Join(errors.Join(problems...), checkEntries(tx))
 	})
-}
-
-// checkPages runs bbolt's own check, to its end: it goes on in the background until
-// everything it has to say was taken.
-func checkPages(tx *bbolt.Tx) error {
-	var problems []error
-	for problem := range tx.Check() {
-		problems = appendProblem(problems, problem)
-	}
-	return errors.Join(problems...)
 }
 
 // checkEntries verifies each entry, and that none is missing.
@@ -66,7 +62,7 @@ func checkEntries(tx *bbolt.Tx) error {
 	})
 	if len(problems) == 0 && got != want {
 		problems = appendProblem(problems, fmt.Errorf("%w: it holds %d entries with the sum %d, but %d with the sum %d were stored",
-			ErrCorrupt, got.entriesBucket, got.sums, want.entriesBucket, want.sums))
+			ErrCorrupt, got.entries, got.sums, want.entries, want.sums))
 	}
 	return errors.Join(append(problems, err)...)
 }

@@ -55,8 +55,10 @@ func (s *Store) submit(ctx context.Context, c *change) error {
 	select {
 	case <-b.done:
 		return c.err
-	case <-ctx.Done():
-		s.leave(b, c)
+	case <-ctx.Done(): // it is taken back if its batch is not sealed
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.left = !b.sealed
 		return ctx.Err()
 	}
 }
@@ -79,15 +81,6 @@ func (s *Store) join(c *change) (b *batch, leads bool, err error) {
 		s.joining = nil // full: the next caller opens another
 	}
 	return b, leads, nil
-}
-
-// leave takes a change back if its batch is not sealed.
-func (s *Store) leave(b *batch, c *change) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !b.sealed {
-		c.left = true
-	}
 }
 
 // seal closes the batch to newcomers and gives the changes that are still wanted.
@@ -146,15 +139,22 @@ func (s *Store) commitChanges(changes []*change) {
 // apply judges each change against the transaction's state, in which those before it
 // have been made already, and makes it or notes why not.
 func apply(tx *bbolt.Tx, changes []*change) error {
-	entriesBucket := tx.Bucket(entriesBucket())
+	entries := tx.Bucket(entriesBucket())
 	sum, err := loadTally(tx)
 	if err != nil {
 		return err
 	}
 	before := sum.revision
 	for _, c := range changes {
-		present := entriesBucket.Get([]byte(c.key))
-		if c.err = c.judge(present); c.err != nil {
+		var revision meta.Revision
+		present := entries.Get([]byte(c.key))
+		if c.err = nil; present != nil {
+			revision, _, c.err = openRecord(present, c.key)
+		}
+		if c.err == nil && revision != c.expected {
+			c.err = meta.ErrConflict
+		}
+		if c.err != nil {
 			continue
 		}
 		sum.revision++
@@ -162,7 +162,14 @@ func apply(tx *bbolt.Tx, changes []*change) error {
 		if present != nil {
 			sum.remove(present)
 		}
-		if err := c.write(entriesBucket, &sum); err != nil {
+		if c.record == nil {
+			err = entries.Delete([]byte(c.key))
+		} else {
+			sealRecord(c.record, c.key, c.revision)
+			sum.add(c.record)
+			err = entries.Put([]byte(c.key), c.record)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -172,33 +179,7 @@ func apply(tx *bbolt.Tx, changes []*change) error {
 	return sum.save(tx)
 }
 
-// judge compares the revision of the key's present record, nil if there is none, with
-// the expected one.
-func (c *change) judge(present []byte) error {
-	var revision meta.Revision
-	if present != nil {
-		var err error
-		if revision, _, err = openRecord(present, c.key); err != nil {
-			return err
-		}
-	}
-	if revision != c.expected {
-		return meta.ErrConflict
-	}
-	return nil
-}
-
-func (c *change) write(entriesBucket *bbolt.Bucket, sum *tally) error {
-	if c.record == nil {
-		return entriesBucket.Delete([]byte(c.key))
-	}
-	sealRecord(c.record, c.key, c.revision)
-	sum.add(c.record)
-	return entriesBucket.Put([]byte(c.key), c.record)
-}
-
-// reported is the change as watchers are told it. The value is shared among them: each
-// copies it for its reader.
+// reported is the change as watchers get it. They share the value: each copies it for its reader.
 func (c *change) reported() meta.Change {
 	reported := meta.Change{Entry: meta.Entry{Key: c.key, Revision: c.revision}, Deleted: c.record == nil}
 	if !reported.Deleted {
@@ -207,7 +188,7 @@ func (c *change) reported() meta.Change {
 	return reported
 }
 
-// publish marks the changes that were made as durable and tells the watchers.
+// publish marks the changes that were made as durable and notifies the watchers.
 func (s *Store) publish(changes []*change) {
 	made := make([]meta.Change, 0, len(changes))
 	for _, c := range changes {
@@ -235,7 +216,13 @@ type doubt struct {
 // comparison: it was made against a state that did not come to be.
 func (s *Store) fail(changes []*change, cause error) {
 	if seen, err := s.db.revision(); err == nil && uint64(seen) == s.durable.Load() {
-		answerAll(changes, rolledBack(cause))
+		// It has left no trace. A full disk is a refusal and no doubt; of any other failure we
+		// rather promise nothing.
+		err := fmt.Errorf("%w: %w", meta.ErrUncertain, cause)
+		if full := asFull(cause); full != nil {
+			err = fmt.Errorf("%w: %w", meta.ErrNoSpace, full)
+		}
+		answerAll(changes, err)
 		return
 	}
 	s.doubt = &doubt{cause: cause}
@@ -245,15 +232,6 @@ func (s *Store) fail(changes []*change, cause error) {
 		}
 	}
 	answerAll(changes, fmt.Errorf("%w: %w", meta.ErrUncertain, cause))
-}
-
-// rolledBack words the failure of a commit that has left no trace. A full disk is a
-// refusal and no doubt; of any other failure we rather promise nothing.
-func rolledBack(cause error) error {
-	if isFull(cause) {
-		return fmt.Errorf("%w: %w", meta.ErrNoSpace, numbered(cause))
-	}
-	return fmt.Errorf("%w: %w", meta.ErrUncertain, cause)
 }
 
 // settle ends a doubt: afterwards the changes are durable or were never made. The

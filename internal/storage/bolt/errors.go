@@ -18,17 +18,14 @@ var (
 	errNothingToCommit = errors.New("nothing to commit")
 )
 
-// isFull reports whether storage had no room. bbolt drops the cause's type where
-// growing the file fails and keeps only its words.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
-		strings.Contains(err.Error(), syscall.ENOSPC.Error())
-}
-
-// numbered gives a full disk its number again where only its words were left.
-func numbered(full error) error {
-	if errors.Is(full, syscall.ENOSPC) || errors.Is(full, syscall.EDQUOT) {
-		return full
+// asFull gives the error of a full disk; nil for any other. bbolt drops the cause's type where
+// growing the file fails and keeps only its words: it gets its number again.
+func asFull(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return err
+	case strings.Contains(err.Error(), syscall.ENOSPC.Error()):
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
 	}
-	return fmt.Errorf("%w: %w", syscall.ENOSPC, full)
+	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// lockTimeout is how long a second process waits before it is told so.
+// lockTimeout is how long a second process waits for the lock.
 const lockTimeout = time.Second
 
 const format = "1"
@@ -47,11 +47,16 @@ func openDatabase(cfg Config) (*database, error) {
 			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
-	// bbolt maps the file and trusts it; a bad page would bring the process down.
-	if err := inspectFile(cfg.Path); err != nil {
+	// bbolt maps the file and trusts its pages: a damaged or missing one is a panic on a goroutine of
+	// its own, or a bus error, and the end of the process. Read page by page, it is an error.
+	db, err := openToRead(cfg.Path)
+	if err != nil {
 		return nil, err
 	}
-	db, err := openBolt(cfg.Path, bbolt.Options{NoSync: cfg.NoSync})
+	if err := errors.Join(inspect(db), db.Close()); err != nil {
+		return nil, err
+	}
+	db, err = openBolt(cfg.Path, bbolt.Options{NoSync: cfg.NoSync})
 	if err != nil {
 		return nil, err
 	}

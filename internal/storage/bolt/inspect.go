@@ -34,17 +34,6 @@ const (
 	noFreelist = ^uint64(0)
 )
 
-// inspectFile looks at the file's structure before bbolt maps it. bbolt trusts its
-// pages: a damaged or missing one is a panic on a goroutine of its own, or a bus
-// error, and the end of the process. Read page by page, it is an error.
-func inspectFile(path string) error {
-	db, err := openToRead(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(inspect(db), db.Close())
-}
-
 // openToRead opens the file without touching more of it than its meta pages.
 func openToRead(path string) (*database, error) {
 	info, err := os.Stat(path)
@@ -57,6 +46,7 @@ func openToRead(path string) (*database, error) {
 	return openBolt(path, bbolt.Options{ReadOnly: true})
 }
 
+// inspect looks at the structure of the file.
 func inspect(db *database) error {
 	info, err := db.file.Stat()
 	if err != nil {
@@ -87,14 +77,14 @@ type inspector struct {
 	pageBuffers []*pageBuffer
 }
 
-// page buffer has room for the page that the walk is at in one depth of the tree. Pages there
+// pageBuffer has room for the page that the walk is at in one depth of the tree. Pages there
 // follow each other on it, so that a large file costs no more memory than a small one.
 type pageBuffer struct {
 	bytes    []byte
 	elements []element
 }
 
-// page buffer gives the room of a depth, 0 for the root.
+// pageBuffer gives the room of a depth, 0 for the root.
 func (in *inspector) pageBuffer(depth int) *pageBuffer {
 	if depth == len(in.pageBuffers) {
 		in.pageBuffers = append(in.pageBuffers, &pageBuffer{bytes: make([]byte, in.pageBytes)})

@@ -11,22 +11,22 @@ import (
 
 // tally counts the entries and adds up their checksums, in the same transaction that
 // changes them. bbolt's pages have no checksums: a page that lost an element, or was
-// never written though the disk said so, looks sound. The tally tells.
+// never written though the disk said so, looks sound. The tally shows it.
 type tally struct {
-	revision      meta.Revision // the newest given
-	entriesBucket uint64
-	sums          uint64 // of the records' checksums
+	revision meta.Revision // the newest given
+	entries  uint64
+	sums     uint64 // of the records' checksums
 }
 
 const tallyBytes = 16
 
 func (t *tally) add(record []byte) {
-	t.entriesBucket++
+	t.entries++
 	t.sums += uint64(recordSumOf(record))
 }
 
 func (t *tally) remove(record []byte) {
-	t.entriesBucket--
+	t.entries--
 	t.sums -= uint64(recordSumOf(record))
 }
 
@@ -43,13 +43,13 @@ func loadTally(tx *bbolt.Tx) (tally, error) {
 	if seen := meta.Revision(tx.Bucket(entriesBucket()).Sequence()); revision != seen || len(value) != tallyBytes {
 		return tally{}, fmt.Errorf("%w: the tally is of revision %d, the entries are of %d", ErrCorrupt, revision, seen)
 	}
-	return tally{revision: revision, entriesBucket: binary.BigEndian.Uint64(value), sums: binary.BigEndian.Uint64(value[8:])}, nil
+	return tally{revision: revision, entries: binary.BigEndian.Uint64(value), sums: binary.BigEndian.Uint64(value[8:])}, nil
 }
 
 // save stores the tally and the revision of the entries.
 func (t *tally) save(tx *bbolt.Tx) error {
 	record := newRecord(make([]byte, tallyBytes))
-	binary.BigEndian.PutUint64(record[recordValue:], t.entriesBucket)
+	binary.BigEndian.PutUint64(record[recordValue:], t.entries)
 	binary.BigEndian.PutUint64(record[recordValue+8:], t.sums)
 	sealRecord(record, string(tallyKey()), t.revision)
 	if err := tx.Bucket(entriesBucket()).SetSequence(uint64(t.revision)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -14,15 +15,15 @@ import (
 // board knows the running watches. Its zero value is ready.
 type board struct {
 	mu sync.Mutex
-	// watchers are kept by their prefix, and how many prefixes there are of each length: a thousand functions watch two
-	// thousand groups, and a change in one of them concerns two.
+	// watchers are kept by their prefix, and how many prefixes there are of each length: a thousand
+	// functions watch two thousand groups, and a change in one of them concerns two.
 	watchers map[string]map[*watcher]struct{} // guarded by mu
 	lengths  map[int]int                      // guarded by mu
 	cleared  bool                             // guarded by mu; nobody is added any more
 }
 
 // add puts a watcher up until its context ends. The end is noticed without the
-// watcher's help, for its reader may never ask again.
+// watcher's help, for its reader may never call again.
 func (b *board) add(w *watcher) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,11 +113,11 @@ type watcher struct {
 	stop  func() bool // guarded by board.mu; ends the waiting for ctx's end
 
 	mu      sync.Mutex
-	after   meta.Revision          // guarded by mu; what happened up to it was told at first
+	after   meta.Revision          // guarded by mu; what happened up to it was reported at first
 	pending map[string]meta.Change // guarded by mu; by key
 }
 
-// Next waits for something to tell.
+// Next waits for something to report.
 func (w *watcher) Next() ([]meta.Change, error) {
 	if err := w.ended(); err != nil {
 		return nil, err
@@ -160,7 +161,10 @@ func (w *watcher) begin() ([]meta.Change, error) {
 		w.store.board.remove(w)
 		return nil, fmt.Errorf("watch %q: %w", w.prefix, err)
 	}
-	w.forget(at)
+	w.mu.Lock()
+	w.after = at // also what is yet to be noted: a change can be read a moment before watchers are notified
+	maps.DeleteFunc(w.pending, func(_ string, c meta.Change) bool { return c.Revision <= at })
+	w.mu.Unlock()
 	w.begun = true
 	changes := make([]meta.Change, len(entries))
 	for i, entry := range entries {
@@ -180,19 +184,6 @@ func (w *watcher) note(c meta.Change) {
 	select {
 	case w.ready <- struct{}{}:
 	default:
-	}
-}
-
-// forget drops what happened up to a revision, also where it is yet to be noted: a
-// change can be read a moment before the watchers are told.
-func (w *watcher) forget(upTo meta.Revision) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.after = upTo
-	for key, c := range w.pending {
-		if c.Revision <= upTo {
-			delete(w.pending, key)
-		}
 	}
 }
 

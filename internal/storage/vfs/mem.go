@@ -114,29 +114,20 @@ func (m *Mem) Rename(oldName, newName string) error {
 		return pathError("rename", oldName, fs.ErrNotExist)
 	}
 	replaced := to.dir.children[to.name]
-	if err := refuseRename(moved, replaced, oldName, newName); err != nil {
-		return pathError("rename", newName, err)
-	}
-	if from == to {
+	switch { // as the operating system refuses it
+	case replaced != nil && replaced.isDir():
+		return pathError("rename", newName, fs.ErrExist)
+	case replaced != nil && moved.isDir():
+		return pathError("rename", newName, syscall.ENOTDIR)
+	case strings.HasPrefix(newName, oldName+"/"): // into itself
+		return pathError("rename", newName, syscall.EINVAL)
+	case from == to:
 		return nil
 	}
 	delete(from.dir.children, from.name)
 	to.dir.children[to.name] = moved
 	m.names.add(&change{from: from, to: to, node: moved})
 	m.unlinkLocked(replaced)
-	return nil
-}
-
-// refuseRename says as the operating system does what may not replace what.
-func refuseRename(moved, replaced *node, oldName, newName string) error {
-	switch {
-	case replaced != nil && replaced.isDir():
-		return fs.ErrExist
-	case replaced != nil && moved.isDir():
-		return syscall.ENOTDIR
-	case strings.HasPrefix(newName, oldName+"/"):
-		return syscall.EINVAL // into itself
-	}
 	return nil
 }
 
@@ -214,25 +205,17 @@ func (m *Mem) MkdirAll(name string) error {
 	dir := m.root
 	for _, part := range strings.Split(name, "/") {
 		if dir.children[part] == nil {
-			if err := m.mkdirLocked(link{dir, part}); err != nil {
+			if err := m.stepLocked(); err != nil {
 				return pathError("mkdir", name, err)
 			}
+			dir.children[part] = newDir()
+			m.names.addDurable(&change{to: link{dir, part}, node: dir.children[part]})
 		}
 		dir = dir.children[part]
 		if !dir.isDir() {
 			return pathError("mkdir", name, syscall.ENOTDIR)
 		}
 	}
-	return nil
-}
-
-func (m *Mem) mkdirLocked(at link) error {
-	if err := m.stepLocked(); err != nil {
-		return err
-	}
-	n := newDir()
-	at.dir.children[at.name] = n
-	m.names.addDurable(&change{to: at, node: n})
 	return nil
 }
 
