@@ -68,6 +68,11 @@ func TestAStoreThatMustExistIsNotCreated(t *testing.T) {
 	set(t, openStore(t, Config{Path: path}), "a", 0, "made without the demand")
 }
 
+func TestAStoreIsNotCreatedWithoutItsFolder(t *testing.T) {
+	_, err := Open(Config{Path: filepath.Join(t.TempDir(), "nowhere", "meta.db")})
+	testkit.ErrorIs(t, err, fs.ErrNotExist)
+}
+
 func TestASecondOpenerIsReportedThatTheStoreIsLocked(t *testing.T) {
 	path := storePath(t)
 	s := openStore(t, Config{Path: path})

@@ -100,6 +100,12 @@ func TestAShortWriteWritesABeginning(t *testing.T) {
 	wantError(t, err, syscall.ENOSPC)
 	testkit.Equal(t, n, 3, "wrote bytes")
 	equal(t, contents(t, f), []byte("hel"))
+	testkit.Equal(t, vfs.ShortWrite(3, syscall.ENOSPC).Error(), syscall.ENOSPC.Error())
+	d.Inject(func(vfs.Op) error { return vfs.ShortWrite(0, syscall.ENOSPC) })
+	_, err = f.WriteAt([]byte("hello"), 0)
+	wantError(t, err, syscall.ENOSPC)
+	d.Inject(nil)
+	equal(t, contents(t, f), []byte("hel"))
 }
 
 func TestABlockedSyncHoldsUpNothingElse(t *testing.T) {
