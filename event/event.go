@@ -13,12 +13,11 @@ import "time"
 // An event that was read has both. Publishing it again takes its System values along;
 // partition, sequence number, offset and time are given anew.
 //
-// Events travel as AMQP 1.0 messages, and values keep their types on the way: an int32
-// comes back as an int32, a time.Time as a time.Time in UTC, to the millisecond. The
-// values that may stand in Value, Properties and System are nil, bool, all sizes of
-// integers (int and uint come back with 64 bits), float32, float64, string, []byte,
-// [16]byte (a UUID), time.Time, []any, and the types of this package. Strings have to
-// be valid UTF-8.
+// Events travel as AMQP 1.0 messages, and values keep their types on the way: an int32 comes back
+// as an int32, a time.Time as a time.Time in UTC, to the millisecond. The values that may stand in
+// Value, Properties and System are nil, bool, all sizes of integers (int and uint come back with 64
+// bits), float32, float64, string, []byte, [16]byte (a UUID), time.Time, []any, and the types of
+// this package. Strings have to be valid UTF-8.
 type Event struct {
 	// Key is the partition key: events with the same key go to the same partition
 	// and keep their order. Empty means none.
@@ -51,17 +50,15 @@ type Event struct {
 	Partition string
 	// Sequence numbers the events of a partition, without gaps, from 0.
 	Sequence int64
-	// Offset marks the event's place in its partition. Take it as opaque.
+	// Offset marks the event's position in its partition. Take it as opaque.
 	Offset string
-	// Enqueued is when the hub stored the event. It never goes backwards inside a
-	// partition.
+	// Enqueued is when the hub stored the event. It never goes backwards inside a partition.
 	Enqueued time.Time
 
-	// System holds the rest of what the sender set, by AMQP names: the standard
-	// properties that have no field here ("to", "reply-to", "user-id",
-	// "content-encoding", "absolute-expiry-time", "creation-time", "group-id",
-	// "group-sequence", "reply-to-group-id"), and message annotations other than
-	// the hub's.
+	// System holds the rest of what the sender set, by AMQP names: the standard properties that
+	// have no field here ("to", "reply-to", "user-id", "content-encoding", "absolute-expiry-time",
+	// "creation-time", "group-id", "group-sequence", "reply-to-group-id"), and message annotations
+	// other than the hub's.
 	System map[string]any
 }
 

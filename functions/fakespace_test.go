@@ -248,7 +248,8 @@ func (h *fakeHub) open(cfg hub.ReadConfig, l *life) (hub.Reader, error) {
 		if old.group != cfg.Group {
 			continue
 		}
-		if *old.epoch > *cfg.Epoch {
+		had, _ := old.epoch.Number()
+		if epoch, _ := cfg.Epoch.Number(); had > epoch {
 			return nil, hub.ErrRefused
 		}
 		old.endLocked(hub.ErrEvicted)
@@ -282,7 +283,7 @@ type fakeReader struct {
 	life   *life
 	at     int64
 	group  string
-	epoch  *int64
+	epoch  hub.Epoch
 	err    error         // why it is closed
 	closed chan struct{} // closed with err set
 }

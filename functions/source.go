@@ -31,8 +31,9 @@ type dialed struct{ client *hub.Client }
 
 func (d dialed) Hub(name string) Source { return realHub{d.client.Hub(name)} }
 
-// realHub has all methods of the client's hub, among them those by which a processor finds the
-// yard's store.
 type realHub struct{ *hub.Hub }
+
+// Unwrap lets a processor find the yard's store.
+func (h realHub) Unwrap() *hub.Hub { return h.Hub }
 
 func (h realHub) Producer(cfg hub.ProducerConfig) Producer { return h.Hub.Producer(cfg) }

@@ -44,7 +44,7 @@ func (c *Client) retry(ctx context.Context, while task, do func(context.Context)
 			return ended(ctx, err)
 		}
 		v := judge(err, while)
-		if c.isClosed() {
+		if c.life.ended() {
 			return ErrClosed
 		}
 		if !v.passing || attempt >= c.cfg.Retry.Attempts {
@@ -71,8 +71,8 @@ func (c *Client) attempt(ctx context.Context, do func(context.Context) error) er
 	return err
 }
 
-// unanswered is the error of an attempt that had no time any more, whatever was told by
-// whom that noticed: the caller must not take it for the end of his own context.
+// unanswered is the error of an attempt that ran out of time, whatever error that took: callers
+// must not take it for the end of their own context.
 func (c *Client) unanswered(bound context.Context, err error) error {
 	if deadline, ok := bound.Deadline(); err == nil || !ok || time.Now().Before(deadline) {
 		return err
@@ -98,7 +98,7 @@ func (c *Client) pause(ctx context.Context, d time.Duration, also <-chan struct{
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-c.closing:
+	case <-c.life.over:
 		return ErrClosed
 	case <-also:
 		return ErrClosed

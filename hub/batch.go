@@ -8,7 +8,12 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
+
+// batchFormat is the message format of a batch: a message whose data sections are the encoded
+// messages of the events.
+const batchFormat = 0x80013700
 
 // Batch gathers events up to the hub's size limit. One goroutine uses it at a time.
 type Batch struct {
@@ -48,10 +53,15 @@ func (h *Hub) NewBatch(ctx context.Context, cfg BatchConfig) (*Batch, error) {
 }
 
 func newBatch(key, partition string) *Batch {
-	return &Batch{label: label{key: key}, partition: partition, bytes: envelopeBytes(key)}
+	b := &Batch{label: label{key: key}, partition: partition}
+	if key != "" {
+		// The envelope, with the larger form of each part: some bytes too many do no harm.
+		b.bytes = 3 + 9 + 2 + len(wire.AnnotationPartitionKey) + 5 + len(key)
+	}
+	return b
 }
 
-// Add takes an event, or answers ErrTooLarge and takes nothing: send the batch and add
+// Add takes an event, or returns ErrTooLarge and takes nothing: send the batch and add
 // the event to a new one. An event with a key of its own other than the batch's is ErrMixedKeys.
 func (b *Batch) Add(ev event.Event) error {
 	if ev.Key != "" && ev.Key != b.key {
@@ -69,7 +79,10 @@ func (b *Batch) add(ev *event.Event) error {
 	if err != nil {
 		return err
 	}
-	bytes := b.bytes + sectionBytes(len(encoded)-start)
+	bytes := b.bytes + 3 + 2 + len(encoded) - start // with the head of its data section
+	if len(encoded)-start > 0xff {
+		bytes += 3
+	}
 	if b.limit > 0 && bytes > b.limit {
 		return tooLarge(bytes, b.limit)
 	}
@@ -90,8 +103,10 @@ func (b *Batch) Bytes() int { return b.bytes }
 
 // message makes what is sent. It shares the batch's bytes.
 func (b *Batch) message() *amqp.Message {
-	m := envelope(b.key)
-	m.Data = make([][]byte, len(b.ends))
+	m := &amqp.Message{Format: batchFormat, Data: make([][]byte, len(b.ends))}
+	if b.key != "" {
+		m.Annotations = amqp.Annotations{wire.AnnotationPartitionKey: b.key}
+	}
 	start := 0
 	for i, end := range b.ends {
 		m.Data[i] = b.encoded[start:end:end]
@@ -100,8 +115,8 @@ func (b *Batch) message() *amqp.Message {
 	return m
 }
 
-// SendBatch publishes a batch. Afterwards, also after an error, it still holds its events. An empty one is
-// nothing to send.
+// SendBatch publishes a batch. Afterwards, also after an error, it still holds its events. An empty
+// one is nothing to send.
 func (h *Hub) SendBatch(ctx context.Context, b *Batch) error {
 	if b == nil {
 		return fmt.Errorf("send to hub %s: %w", h.name, errors.New("there is no batch"))

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,21 +9,16 @@ import (
 	"sync"
 )
 
-// Client is a connection to a namespace. All its methods, and those of Hub, may be called by
-// many goroutines at once.
+// Client is a connection to a namespace. All its methods, and those of Hub, may be called by many
+// goroutines at once.
 type Client struct {
 	cfg    Config
 	at     endpoint
 	entity string // the connection string's hub; empty if it has none
 	tokens tokens
+	life   life // until Close
 
-	// closing is closed by stop; onClose calls a function then.
-	closing <-chan struct{}
-	stop    context.CancelFunc
-	onClose func(func()) (forget func() bool)
-
-	// tasks are the goroutines that Close waits for. Add is called with mu held and
-	// the client open.
+	// tasks are the goroutines that Close waits for. Go is called with mu held and the client open.
 	tasks sync.WaitGroup
 
 	mu      sync.Mutex
@@ -40,8 +36,8 @@ type dialing struct {
 	err  error
 }
 
-// Dial reaches a namespace and checks that it lets us in. The connection string is a
-// yard's (eventyard connection-string prints it) or that of an Event Hubs namespace or hub.
+// Dial connects to a namespace and checks that it accepts the credentials. The connection string is
+// a yard's (eventyard connection-string prints it) or that of an Event Hubs namespace or hub.
 func Dial(ctx context.Context, connectionString string, cfg Config) (*Client, error) {
 	c, err := newClient(connectionString, cfg)
 	if err != nil {
@@ -67,55 +63,41 @@ func newClient(connectionString string, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
 	return &Client{
-		cfg: cfg.withDefaults(), at: at, entity: parsed.Hub, tokens: tokens,
-		closing: ctx.Done(), stop: stop,
-		onClose: func(f func()) func() bool { return context.AfterFunc(ctx, f) },
+		cfg: cfg.withDefaults(), at: at, entity: parsed.Hub, tokens: tokens, life: newLife(),
 		senders: make(map[string]*sender),
 	}, nil
 }
 
-// knock puts a token, for the hub or, where none is named, for the namespace. Clients of
-// Event Hubs never ask for the latter: so a namespace that only finds it too much has still
-// found nothing wrong with the key.
+// knock puts a token, for the hub or, where none is named, for the namespace. Clients of Event Hubs
+// never ask for the latter: a namespace that refuses only so wide an audience has found nothing
+// wrong with the key.
 func (c *Client) knock(ctx context.Context) error {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
 	err = conn.authorize(ctx, c.at.audience(c.entity))
-	if answer := (*CallError)(nil); c.entity == "" && errors.As(err, &answer) && tooWide(answer) {
-		return nil
+	if answer, ok := errors.AsType[*CallError](err); ok && c.entity == "" {
+		meaning, passing := answer.judge()
+		if !passing && (meaning != ErrUnauthorized || strings.HasPrefix(answer.Description, "InvalidAudience")) {
+			return nil
+		}
 	}
 	return err
-}
-
-func tooWide(answer *CallError) bool {
-	meaning, passing := answer.judge()
-	return !passing && (meaning != ErrUnauthorized || strings.HasPrefix(answer.Description, "InvalidAudience"))
 }
 
 // Namespace is the fully qualified name of the namespace, without a port.
 func (c *Client) Namespace() string { return c.at.name }
 
-// Hub gives a hub by its name, without asking whether it exists; empty means the
-// connection string's EntityPath.
-func (c *Client) Hub(name string) *Hub {
-	if name == "" {
-		name = c.entity
-	}
-	return &Hub{client: c, name: name}
-}
-
-// Close ends all that the client has open: calls under way and readers answer ErrClosed. Safe
+// Close ends all that the client has open: calls under way and readers end with ErrClosed. Safe
 // twice.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	conn := c.conn
 	c.mu.Unlock()
-	c.stop()
+	c.life.end()
 	if conn != nil {
 		conn.close()
 	}
@@ -123,23 +105,24 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// isClosed tells it without waiting for anybody.
-func (c *Client) isClosed() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// connect gives the connection, opening one if there is none that lives. All who ask
-// meanwhile wait for the same one.
+// connect gives the connection, opening one if there is none that lives. All who call it meanwhile
+// wait for the same one.
 func (c *Client) connect(ctx context.Context) (*connection, error) {
-	d, conn, err := c.connecting()
-	if d == nil {
-		return conn, err
+	c.mu.Lock()
+	conn, d := c.conn, c.dialing
+	switch {
+	case c.closed:
+		c.mu.Unlock()
+		return nil, ErrClosed
+	case conn != nil && conn.alive():
+		c.mu.Unlock()
+		return conn, nil
+	case d == nil:
+		d = &dialing{done: make(chan struct{})}
+		c.dialing = d
+		c.tasks.Go(func() { c.dial(d) })
 	}
+	c.mu.Unlock()
 	select {
 	case <-d.done:
 		return d.conn, d.err
@@ -148,59 +131,98 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 	}
 }
 
-func (c *Client) connecting() (*dialing, *connection, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.closed:
-		return nil, nil, ErrClosed
-	case c.conn != nil && c.conn.alive():
-		return nil, c.conn, nil
-	case c.dialing == nil:
-		c.dialing = &dialing{done: make(chan struct{})}
-		c.tasks.Add(1)
-		go c.dial(c.dialing)
-	}
-	return c.dialing, nil, nil
-}
-
-// dial opens a connection. It is bound to nobody's context: others may wait for it as
-// well.
+// dial opens a connection in place of the last one, which is dead. It is bound to nobody's context:
+// others may wait for it as well.
 func (c *Client) dial(d *dialing) {
-	defer c.tasks.Done()
 	ctx, cancel := c.bind(context.Background())
 	defer cancel()
-	d.conn, d.err = c.openConnection(ctx)
-	d.err = c.unanswered(ctx, d.err)
-	dead := c.dialed(d)
-	close(d.done)
-	if dead != nil {
-		dead.close()
-	}
-}
-
-// dialed notes the outcome and gives the connection that is of no more use.
-func (c *Client) dialed(d *dialing) (dead *connection) {
+	conn, err := c.openConnection(ctx)
+	var unused *connection
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.dialing = nil
 	switch {
-	case d.err != nil:
-		return nil
+	case err != nil:
+		d.err = c.unanswered(ctx, err)
 	case c.closed:
-		dead, d.conn, d.err = d.conn, nil, ErrClosed
-		return dead
+		unused, d.err = conn, ErrClosed
+	default:
+		unused, c.conn, d.conn = c.conn, conn, conn
 	}
-	dead, c.conn = c.conn, d.conn
-	return dead
+	c.mu.Unlock()
+	close(d.done)
+	if unused != nil {
+		unused.close()
+	}
 }
 
 // bind gives one attempt its time, and ends it when the client is closed.
 func (c *Client) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Retry.Timeout)
-	forget := c.onClose(cancel)
+	return c.life.bind(context.WithTimeout(ctx, c.cfg.Retry.Timeout))
+}
+
+// life is the time during which a client, reader or producer is open. Contexts are not kept, so it
+// holds what it needs of one.
+type life struct {
+	over  <-chan struct{}
+	end   context.CancelFunc
+	onEnd func(func()) (forget func() bool)
+}
+
+func newLife() life {
+	ctx, end := context.WithCancel(context.Background())
+	return life{ctx.Done(), end, func(f func()) func() bool { return context.AfterFunc(ctx, f) }}
+}
+
+// ended reports it without waiting for anybody.
+func (l life) ended() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// bind also ends a context when the life ends.
+func (l life) bind(ctx context.Context, cancel context.CancelFunc) (context.Context, context.CancelFunc) {
+	forget := l.onEnd(cancel)
 	return ctx, func() {
 		forget()
 		cancel()
 	}
+}
+
+// Hub is one hub of a namespace.
+type Hub struct {
+	client *Client
+	name   string
+}
+
+// Hub gives a hub by its name, without asking whether it exists; empty means the connection
+// string's EntityPath.
+func (c *Client) Hub(name string) *Hub { return &Hub{client: c, name: cmp.Or(name, c.entity)} }
+
+// Name is the hub's, as it was given.
+func (h *Hub) Name() string { return h.name }
+
+// Namespace is the fully qualified name of the hub's namespace, without a port.
+func (h *Hub) Namespace() string { return h.client.Namespace() }
+
+// named is an error where no hub is named: the request would be for something else then.
+func (h *Hub) named() error {
+	if h.name == "" {
+		return fmt.Errorf("%w: no hub was named, and the connection string has no EntityPath", ErrNotFound)
+	}
+	return nil
+}
+
+// errNoPartition is the same for a partition.
+var errNoPartition = fmt.Errorf("%w: no partition was named", ErrNotFound)
+
+// target is the address that events are sent to: a partition's, or where none is named the hub's.
+func (h *Hub) target(partition string) string {
+	if partition == "" {
+		return h.name
+	}
+	return h.name + "/Partitions/" + partition
 }

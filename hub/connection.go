@@ -14,6 +14,9 @@ import (
 // closeWait is how long a goodbye may take on a network that does not answer.
 const closeWait = 3 * time.Second
 
+// errLost: the connection has ended, and another replaces it.
+var errLost = errors.New("the connection was lost")
+
 // connection is one network connection, with all that belongs to it and ends with it.
 type connection struct {
 	client *Client
@@ -48,13 +51,15 @@ func (c *Client) openConnection(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := &connection{client: c, amqp: conn, raw: raw, nodes: make(map[string]*node)}
-	opened.grants.init()
+	opened := &connection{
+		client: c, amqp: conn, raw: raw, nodes: make(map[string]*node),
+		grants: grants{wake: make(chan struct{}, 1), held: make(map[string]*grant)},
+	}
 	opened.spawn(opened.renew)
 	return opened, nil
 }
 
-// alive tells whether it can still be used, as far as is known.
+// alive reports whether it can still be used, as far as is known.
 func (c *connection) alive() bool {
 	select {
 	case <-c.amqp.Done():
@@ -70,7 +75,7 @@ func (c *connection) close() {
 	c.closed = true
 	c.mu.Unlock()
 	force := time.AfterFunc(closeWait, func() { _ = c.raw.Close() })
-	_ = c.amqp.Close() // why it ended was told to those who used it
+	_ = c.amqp.Close() // those who used it have the reason
 	force.Stop()
 	c.tasks.Wait()
 }
@@ -86,14 +91,28 @@ func (c *connection) spawn(f func()) bool {
 	return true
 }
 
-// session begins one. Every link has its own, which ends with it: so one that is broken
-// takes no other along, and what a link that was given up still gets is nobody's concern.
+// session begins one. Every link has its own, which ends with it: a broken one takes no other
+// along, and what still arrives for a link that was given up is nobody's concern.
 //
-// The library is not told of ctx: to a session that was not begun, since its context had ended, it
-// would later say goodbye, and the hub then ends the connection, with everybody's links.
+// The library does not get ctx: it would later end a session that was never begun because its
+// context had ended, and the hub then ends the connection, with everybody's links.
 func (c *connection) session(ctx context.Context) (*amqp.Session, error) {
+	type begun struct {
+		session *amqp.Session
+		err     error
+	}
 	to := make(chan begun)
-	if !c.spawn(func() { c.begin(ctx, to) }) {
+	running := c.spawn(func() {
+		s, err := c.amqp.NewSession(context.Background(), nil)
+		select {
+		case to <- begun{s, err}:
+		case <-ctx.Done(): // nobody waits for it any more
+			if err == nil {
+				c.end(s)
+			}
+		}
+	})
+	if !running {
 		return nil, errLost
 	}
 	select {
@@ -104,27 +123,6 @@ func (c *connection) session(ctx context.Context) (*amqp.Session, error) {
 	}
 }
 
-// begun is a session, or why there is none.
-type begun struct {
-	session *amqp.Session
-	err     error
-}
-
-// begin begins a session for somebody, and ends it if he has gone meanwhile.
-func (c *connection) begin(ctx context.Context, to chan<- begun) {
-	s, err := c.amqp.NewSession(context.Background(), nil)
-	select {
-	case to <- begun{s, err}:
-	case <-ctx.Done():
-		if err == nil {
-			c.end(s)
-		}
-	}
-}
-
-// errLost: the connection has ended, and another takes its place.
-var errLost = errors.New("the connection was lost")
-
 // end ends a session, and with it its links, without waiting.
 func (c *connection) end(s *amqp.Session) {
 	c.spawn(func() {
@@ -134,9 +132,9 @@ func (c *connection) end(s *amqp.Session) {
 	})
 }
 
-// patient hides a context's deadline from the AMQP library, though not that it has passed.
-// The library would take it for the deadline of writing to the network, and close the
-// connection, with everybody's links, when one caller has no time to wait.
+// patient hides a context's deadline from the AMQP library, though not that it has passed. The
+// library would take it for the deadline of writing to the network, and close the connection, with
+// everybody's links, when one caller has no time to wait.
 type patient struct{ context.Context }
 
 func (patient) Deadline() (time.Time, bool) { return time.Time{}, false }

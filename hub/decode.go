@@ -10,12 +10,11 @@ import (
 )
 
 // decodeEvent reads an event as a hub delivers it. The event's body is a part of raw, which it
-// takes over. metrics is the section in which the hub tells about the partition, nil if
-// it does not: who wants to know reads it. An event whose sequence number is not there, or cannot be
-// read, has -1; that of one with an error is good.
+// takes over. metrics is the section in which the hub reports on the partition, to be decoded by
+// who needs it; nil if there is none. An event whose sequence number is missing, or cannot be read,
+// has -1; it is also set with an error.
 //
-// Most events have none of what makes decoding dear, so each part is looked at only if
-// it is there.
+// Most events have none of what makes decoding dear, so each part is decoded only if it is there.
 func decodeEvent(ev *event.Event, raw []byte) (metrics []byte, err error) {
 	ev.Sequence = -1
 	m, err := wire.Sections(raw)
@@ -103,19 +102,15 @@ func (a *annotations) next() (name []byte, ok bool) {
 		return nil, false
 	}
 	a.left--
-	name, a.err = readName(&a.Reader)
-	return name, a.err == nil
-}
-
-func readName(r *wire.Reader) ([]byte, error) {
-	switch code, err := r.Peek(); {
+	switch code, err := a.Peek(); {
 	case err != nil:
-		return nil, err
+		a.err = err
 	case code == wire.CodeSymbol8 || code == wire.CodeSymbol32:
-		return r.ReadSymbolBytes()
+		name, a.err = a.ReadSymbolBytes()
 	default:
-		return nil, r.Skip()
+		a.err = a.Skip()
 	}
+	return name, a.err == nil
 }
 
 // LastEnqueued is the newest event of a partition.
@@ -125,7 +120,7 @@ type LastEnqueued struct {
 	Enqueued time.Time
 }
 
-// decodeMetrics reads what a hub tells about the partition beside an event.
+// decodeMetrics reads what a hub reports on the partition beside an event.
 func decodeMetrics(section []byte) (last LastEnqueued, ok bool) {
 	a := openAnnotations(section)
 	for name, more := a.next(); more; name, more = a.next() {

@@ -1,23 +1,18 @@
 package hub
 
 import (
-	"github.com/Azure/go-amqp"
-
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// batchFormat is the message format of a batch: a message whose data sections are the
-// encoded messages of the events.
-const batchFormat = 0x80013700
-
 // label is what an event's annotations say beside those of its own.
 type label struct {
-	// key is the partition's; empty: none. It stands in the envelope and, as the official clients have it,
+	// key is the partition's; empty: none. It is in the envelope and, as with the official clients,
 	// with each event.
 	key string
-	// producer is whose events these are, number the one that the next is given; nil: they are not numbered.
+	// producer is whose events these are, number the one that the next is given; nil: they are not
+	// numbered.
 	producer *ProducerConfig
 	number   int32
 }
@@ -35,11 +30,7 @@ func appendEvent(dst []byte, ev *event.Event, l label) ([]byte, error) {
 		}
 		return out, nil
 	}
-	return appendMerged(dst, ev, l)
-}
-
-// appendMerged puts the label beside the event's own annotations.
-func appendMerged(dst []byte, ev *event.Event, l label) ([]byte, error) {
+	// The label goes beside the event's own annotations.
 	encoded, err := message.Append(nil, *ev)
 	if err != nil {
 		return dst, err
@@ -73,30 +64,4 @@ func (l label) append(dst, others []byte) []byte {
 		pairs += more.Count / 2
 	}
 	return wire.EndMap(dst, entries, pairs)
-}
-
-// envelope is the message around a batch's events.
-func envelope(key string) *amqp.Message {
-	m := &amqp.Message{Format: batchFormat}
-	if key != "" {
-		m.Annotations = amqp.Annotations{wire.AnnotationPartitionKey: key}
-	}
-	return m
-}
-
-// envelopeBytes is the size of an envelope without events.
-func envelopeBytes(key string) int {
-	if key == "" {
-		return 0
-	}
-	// The larger form of each part will do: some bytes too many harm nobody.
-	return 3 + 9 + 2 + len(wire.AnnotationPartitionKey) + 5 + len(key)
-}
-
-// sectionBytes is the size of the data section that an event of so many bytes becomes.
-func sectionBytes(encoded int) int {
-	if encoded <= 0xff {
-		return 3 + 2 + encoded
-	}
-	return 3 + 5 + encoded
 }

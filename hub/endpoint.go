@@ -1,10 +1,15 @@
 package hub
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
+
+	"github.com/coder/websocket"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
@@ -19,7 +24,7 @@ type endpoint struct {
 	plain bool
 }
 
-// parse reads a connection string. Where there is a token of its own it needs no key.
+// parse reads a connection string. One that is used with Config.Token needs no key.
 func parse(text string, bearer bool) (auth.ConnectionString, error) {
 	c, err := auth.ParseConnectionString(text)
 	if !bearer {
@@ -28,7 +33,7 @@ func parse(text string, bearer bool) (auth.ConnectionString, error) {
 	if err == nil {
 		return c, errors.New("the connection string has a key or signature beside Config.Token: one of them is enough")
 	}
-	// What is missing is stood in for, so that everything else is still checked.
+	// A stand-in for what is missing lets everything else still be checked.
 	c, err = auth.ParseConnectionString(text + ";SharedAccessSignature=none")
 	c.Signature = ""
 	return c, err
@@ -48,45 +53,85 @@ func newEndpoint(c auth.ConnectionString) (endpoint, error) {
 	return at, nil
 }
 
-// The ports that need not be named.
-const (
-	portPlain    = "5672"
-	portTLS      = "5671"
-	portWeb      = "80"
-	portWebTLS   = "443"
-	webSocketURI = "/$servicebus/websocket"
-)
-
 // address is what is dialled.
 func (at endpoint) address(web bool) string {
 	port := at.port
 	switch {
 	case port != "":
 	case web && at.plain:
-		port = portWeb
+		port = "80"
 	case web:
-		port = portWebTLS
+		port = "443"
 	case at.plain:
-		port = portPlain
+		port = "5672"
 	default:
-		port = portTLS
+		port = "5671"
 	}
 	return net.JoinHostPort(at.name, port)
 }
 
-// webSocket is the URL that AMQP over WebSockets is found at.
-func (at endpoint) webSocket() string {
-	if at.plain {
-		return "ws://" + at.address(true) + webSocketURI
-	}
-	return "wss://" + at.address(true) + webSocketURI
-}
-
-// audience is what a token for a path of the namespace is made for, as the official
-// client writes it.
+// audience is what a token for a path of the namespace is made for, as the official client writes
+// it.
 func (at endpoint) audience(path string) string {
 	if at.plain {
 		return "amqp://" + at.host + "/" + path
 	}
 	return "amqps://" + at.host + "/" + path
 }
+
+// reach opens a stream of bytes to the namespace.
+func (c *Client) reach(ctx context.Context) (net.Conn, error) {
+	secure := c.cfg.TLS.Clone()
+	if secure == nil {
+		secure = &tls.Config{}
+	}
+	if secure.ServerName == "" {
+		secure.ServerName = c.at.name
+	}
+	if c.cfg.WebSockets {
+		return c.reachWeb(ctx, secure)
+	}
+	conn, err := c.cfg.Dial(ctx, "tcp", c.at.address(false))
+	if err != nil || c.at.plain {
+		return conn, err
+	}
+	stream := tls.Client(conn, secure)
+	if err := stream.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return stream, nil
+}
+
+func (c *Client) reachWeb(ctx context.Context, secure *tls.Config) (net.Conn, error) {
+	scheme := "wss"
+	if c.at.plain {
+		scheme = "ws"
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: c.cfg.Dial, TLSClientConfig: secure, DisableKeepAlives: true,
+	}
+	ws, response, err := websocket.Dial(ctx, scheme+"://"+c.at.address(true)+"/$servicebus/websocket", &websocket.DialOptions{
+		HTTPClient:   &http.Client{Transport: transport},
+		Subprotocols: []string{"amqp"}, // the standard's name for AMQP over a WebSocket
+	})
+	if err != nil {
+		if response != nil && response.Body != nil {
+			_ = response.Body.Close()
+		}
+		return nil, err
+	}
+	// Not the dial's context: the connection outlives it.
+	stream := websocket.NetConn(context.Background(), ws, websocket.MessageBinary)
+	return webConn{Conn: stream, ws: ws}, nil
+}
+
+// webConn is a WebSocket as a stream of bytes.
+type webConn struct {
+	net.Conn
+	ws *websocket.Conn
+}
+
+// Close does not close in the WebSocket's way, which would wait for an answer: AMQP has closed
+// already.
+func (w webConn) Close() error { return w.ws.CloseNow() }

@@ -21,8 +21,9 @@ var (
 	// ErrMixedKeys: the events of one call differ in their key, or have one beside a
 	// named partition.
 	ErrMixedKeys = errors.New("events of one batch have one key")
-	// ErrOutOfOrder: a producer's number is neither the next one nor that of an event which it has stored. So
-	// speaks a hub that was made anew, or that has forgotten a producer unused for long: begin again at 0, as another.
+	// ErrOutOfOrder: a producer's number is neither the next one nor that of an event which it has
+	// stored. So speaks a hub that was made anew, or that has forgotten a producer unused for long:
+	// begin again at 0, as another.
 	ErrOutOfOrder = errors.New("the producer's numbers are out of order")
 	// ErrProducerFenced: a later epoch of the same producer has begun.
 	ErrProducerFenced = errors.New("a newer epoch of this producer exists")
@@ -31,10 +32,10 @@ var (
 	// ErrRefused: a reader with a higher epoch has the partition (for a plain reader: one
 	// with any), or there are five plain readers already.
 	ErrRefused = errors.New("the hub refused the reader")
-	// ErrOutOfRange: the position lies beyond the partition's end, or is none that the hub
-	// knows.
+	// ErrOutOfRange: the position lies beyond the partition's end, or is none that the hub knows.
 	ErrOutOfRange = errors.New("position is out of range")
-	// ErrUnreadable: an event that was read is no AMQP message, or has values that AMQP does not know.
+	// ErrUnreadable: an event that was read is no AMQP message, or has values that AMQP does not
+	// know.
 	ErrUnreadable = errors.New("the event cannot be decoded")
 	// ErrNotYard: the hub is not a yard's, and cannot do what only a yard can.
 	ErrNotYard = errors.New("only a yard can do that")
@@ -59,7 +60,7 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("status %d: %s", e.Code, e.Description)
 }
 
-// Is tells whether the answer means one of this package's errors.
+// Is reports whether the answer means one of this package's errors.
 func (e *CallError) Is(target error) bool {
 	meaning, _ := e.judge()
 	return meaning != nil && meaning == target

@@ -112,8 +112,8 @@ func ExampleHub_Open() {
 		panic(err)
 	}
 
-	epoch, done := int64(7), int64(0) // everything up to this sequence number was done before
-	r, err := orders.Open(ctx, hub.ReadConfig{Partition: "0", From: hub.After(done), Epoch: &epoch})
+	done := int64(0) // everything up to this sequence number was done before
+	r, err := orders.Open(ctx, hub.ReadConfig{Partition: "0", From: hub.After(done), Epoch: hub.Exclusive(7)})
 	if err != nil {
 		panic(err)
 	}

@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strconv"
 	"sync"
 
@@ -13,16 +12,16 @@ import (
 // replyCredit is how many replies may be under way.
 const replyCredit = 1000
 
-// node is one of the addresses that answer requests. Its pair of links is opened when it is
-// first needed.
+// node is one of the addresses that answer requests. Its pair of links is opened when it is first
+// needed.
 type node struct {
 	// turn is held by who opens the pair; it guards exchange.
 	turn     chan struct{}
 	exchange *exchange
 }
 
-// exchange is a pair of links, one for requests and one for replies. Any number of requests
-// may be under way: a reply names its request.
+// exchange is a pair of links, one for requests and one for replies. Any number of requests may be
+// under way: a reply names its request.
 type exchange struct {
 	session *amqp.Session
 	sender  *amqp.Sender
@@ -36,25 +35,52 @@ type exchange struct {
 	err     error                 // guarded by mu; why it is over
 }
 
-// ask sends a request to a node and waits for the reply. An answer that is no success is
-// a *CallError. An *unsentError came before the request was sent.
-func (c *connection) ask(ctx context.Context, address string, request *amqp.Message) (reply, error) {
-	x, err := c.exchangeWith(ctx, address)
-	if err != nil {
-		return reply{}, &unsentError{err}
-	}
-	r, err := x.call(ctx, request)
-	if err != nil {
-		return reply{}, err
-	}
-	return r, r.err()
-}
-
 // unsentError: the request cannot have reached the node.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
+
+// ask sends a request to a node and waits for the reply. A reply that is no success is a
+// *CallError. An *unsentError came before the request was sent.
+func (c *connection) ask(ctx context.Context, address string, request *amqp.Message) (reply, error) {
+	x, err := c.exchangeWith(ctx, address)
+	if err != nil {
+		return reply{}, &unsentError{err}
+	}
+	x.mu.Lock()
+	if x.waiting == nil {
+		defer x.mu.Unlock()
+		return reply{}, &unsentError{x.err}
+	}
+	x.last++
+	id, to := strconv.FormatUint(x.last, 10), make(chan reply, 1)
+	x.waiting[id] = to
+	x.mu.Unlock()
+
+	request.Properties = &amqp.MessageProperties{MessageID: id, ReplyTo: &x.replyTo}
+	if err := x.out.send(ctx, request, len(request.GetData())); err != nil {
+		x.take(id)
+		if brokenLink(err) {
+			gone, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = x.session.Close(gone) // begins to end it and does not wait; route notices
+		}
+		return reply{}, err
+	}
+	select {
+	case r, ok := <-to:
+		if !ok {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return reply{}, x.err
+		}
+		return r, r.err()
+	case <-ctx.Done():
+		x.take(id)
+		return reply{}, context.Cause(ctx)
+	}
+}
 
 // exchangeWith gives the pair of a node.
 func (c *connection) exchangeWith(ctx context.Context, address string) (*exchange, error) {
@@ -92,8 +118,14 @@ func (c *connection) openExchange(ctx context.Context, address string) (*exchang
 		return nil, err
 	}
 	x := &exchange{session: session, replyTo: "reply-" + rand.Text(), waiting: make(map[string]chan reply)}
-	err = x.attach(ctx, address)
-	x.out = newOutgoing(c, x.sender)
+	if x.sender, err = session.NewSender(patient{ctx}, address, nil); err == nil {
+		x.out = newOutgoing(c, x.sender)
+		x.replies, err = session.NewReceiver(patient{ctx}, address, &amqp.ReceiverOptions{
+			TargetAddress: x.replyTo, Credit: replyCredit,
+			SettlementMode:            amqp.ReceiverSettleModeFirst.Ptr(),
+			RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
+		})
+	}
 	if err == nil && !c.spawn(x.route) {
 		err = errLost
 	}
@@ -104,29 +136,16 @@ func (c *connection) openExchange(ctx context.Context, address string) (*exchang
 	return x, nil
 }
 
-func (x *exchange) attach(ctx context.Context, address string) (err error) {
-	if x.sender, err = x.session.NewSender(patient{ctx}, address, nil); err != nil {
-		return err
-	}
-	x.replies, err = x.session.NewReceiver(patient{ctx}, address, &amqp.ReceiverOptions{
-		TargetAddress: x.replyTo, Credit: replyCredit,
-		SettlementMode:            amqp.ReceiverSettleModeFirst.Ptr(),
-		RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
-	})
-	return err
-}
-
 // route gives replies to those who wait for them, until the link ends.
 func (x *exchange) route() {
 	for {
 		m, err := x.replies.Receive(context.Background(), nil)
-		if err != nil {
-			x.leave(err)
-			return
+		var r reply
+		if err == nil {
+			r, err = parseReply(rawBytes(m)) // of one that cannot be read the request is not known
 		}
-		r, err := parseReply(rawBytes(m))
 		if err != nil {
-			x.leave(err) // whose it was cannot be known
+			x.end(err)
 			return
 		}
 		if to := x.take(r.id); to != nil {
@@ -141,17 +160,12 @@ func (x *exchange) over() bool {
 	return x.waiting == nil
 }
 
-// leave ends the pair when a link of it has ended. What is left of it has to be gone before another
-// is opened: some nodes let in no more than one.
-func (x *exchange) leave(err error) {
+// end lets all who wait know that there will be no reply. What is left of the pair has to be gone
+// before another is opened: some nodes accept no more than one.
+func (x *exchange) end(err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	_ = x.session.Close(ctx)
-	x.end(err)
-}
-
-// end tells all who wait that there will be no reply.
-func (x *exchange) end(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, to := range x.waiting {
@@ -167,65 +181,4 @@ func (x *exchange) take(id string) chan reply {
 	to := x.waiting[id]
 	delete(x.waiting, id)
 	return to
-}
-
-// wait begins to wait for the reply to a request, which it numbers.
-func (x *exchange) wait() (id string, to chan reply, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.waiting == nil {
-		return "", nil, x.err
-	}
-	x.last++
-	id, to = strconv.FormatUint(x.last, 10), make(chan reply, 1)
-	x.waiting[id] = to
-	return id, to, nil
-}
-
-// call sends a request and waits for its reply, whatever it says.
-func (x *exchange) call(ctx context.Context, request *amqp.Message) (reply, error) {
-	id, to, err := x.wait()
-	if err != nil {
-		return reply{}, &unsentError{err}
-	}
-	request.Properties = &amqp.MessageProperties{MessageID: id, ReplyTo: &x.replyTo}
-	if err := x.send(ctx, request); err != nil {
-		x.take(id)
-		return reply{}, err
-	}
-	select {
-	case r, ok := <-to:
-		if !ok {
-			return reply{}, x.why()
-		}
-		return r, nil
-	case <-ctx.Done():
-		x.take(id)
-		return reply{}, context.Cause(ctx)
-	}
-}
-
-// send sends a request and waits until the node has taken it.
-func (x *exchange) send(ctx context.Context, request *amqp.Message) error {
-	err := x.out.send(ctx, request, len(request.GetData()))
-	if brokenLink(err) {
-		x.giveUp()
-	}
-	return err
-}
-
-// giveUp ends the session; route notices.
-func (x *exchange) giveUp() {
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = x.session.Close(gone) // begins it and does not wait
-}
-
-func (x *exchange) why() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.err == nil {
-		return errors.New("the hub sent no reply")
-	}
-	return x.err
 }

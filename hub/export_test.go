@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -13,6 +14,11 @@ func BreakConnection(c *Client) {
 	if c.conn != nil {
 		_ = c.conn.raw.Conn.Close()
 	}
+}
+
+// Call is what a processor's store is made of.
+func (h *Hub) Call(ctx context.Context, operation string, body []byte) ([]byte, error) {
+	return h.call(ctx, operation, body)
 }
 
 // EndRequests ends one link of the pair by which a node is asked, EndReplies the other.

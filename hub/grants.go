@@ -36,11 +36,6 @@ type grant struct {
 	expires time.Time
 }
 
-func (g *grants) init() {
-	g.wake = make(chan struct{}, 1)
-	g.held = make(map[string]*grant)
-}
-
 // authorize puts a token for an audience, unless a good one is there, and keeps it good
 // until release.
 func (c *connection) authorize(ctx context.Context, audience string) error {
@@ -55,8 +50,8 @@ func (c *connection) authorize(ctx context.Context, audience string) error {
 	return nil
 }
 
-// keep is authorize for what needs the audience as long as the connection lives, and asks
-// for it again and again.
+// keep is authorize for those who need the audience as long as the connection lives, and call it
+// again and again.
 func (c *connection) keep(ctx context.Context, audience string) error {
 	if c.grants.use(audience, time.Now(), 0) {
 		return nil
@@ -64,7 +59,7 @@ func (c *connection) keep(ctx context.Context, audience string) error {
 	return c.authorize(ctx, audience)
 }
 
-// release is for who needs an audience no more.
+// release gives an audience up that authorize has given.
 func (c *connection) release(audience string) {
 	g := &c.grants
 	g.mu.Lock()
@@ -88,7 +83,7 @@ func (g *grants) use(audience string, now time.Time, users int) bool {
 	return true
 }
 
-// reached tells whether a time, if there is one, has come.
+// reached reports whether a time, if there is one, has come.
 func reached(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
 // note enters a token that was put, for so many more users. One that is at its end already is
@@ -198,7 +193,7 @@ func (c *connection) renewOne(audience string) {
 	c.grants.postpone(audience, time.Now(), v.passing)
 }
 
-// put puts a token for an audience.
+// put sends a token for an audience to the hub.
 func (c *connection) put(ctx context.Context, audience string) (token, error) {
 	t, err := c.client.tokens.get(ctx, audience)
 	if err != nil {
@@ -214,15 +209,11 @@ func (c *connection) put(ctx context.Context, audience string) (token, error) {
 			"operation": "put-token", "type": t.kind, "name": audience, "expiration": expiration,
 		},
 	})
-	if claimsTaken(err) {
+	_, unsent := errors.AsType[*unsentError](err)
+	if said, ok := errors.AsType[*amqp.Error](err); ok && unsent && said.Condition == amqp.ErrCondNotAllowed {
+		// A connection has one pair of links to the node for tokens, and one that was given up is
+		// not gone yet.
 		err = fmt.Errorf("put a token: %v", err) // not %w: it passes
 	}
 	return t, err
-}
-
-// claimsTaken: a connection has one pair of links to the node for tokens, and one that was given up is
-// not gone yet.
-func claimsTaken(err error) bool {
-	unsent, said := (*unsentError)(nil), (*amqp.Error)(nil)
-	return errors.As(err, &unsent) && errors.As(err, &said) && said.Condition == amqp.ErrCondNotAllowed
 }

@@ -13,7 +13,7 @@ import (
 
 const nodeManagement = "$management"
 
-// Info is what a hub tells about itself.
+// Info is what a hub says about itself.
 type Info struct {
 	Name       string
 	Created    time.Time
@@ -38,7 +38,7 @@ func (h *Hub) Info(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// errIncomplete: what a hub always has is not in its answer.
+// errIncomplete: what a hub always has is not in its reply.
 var errIncomplete = errors.New("the hub's reply is not complete")
 
 // PartitionInfo is what a partition holds.
@@ -74,31 +74,26 @@ func (h *Hub) ask(ctx context.Context, properties map[string]any) (fields map[st
 		return nil, err
 	}
 	properties["operation"], properties["name"] = "READ", h.name
+	audience := h.client.at.audience(h.name + "/" + nodeManagement)
 	err = h.client.retry(ctx, asking, func(ctx context.Context) error {
-		fields, err = h.askOnce(ctx, properties)
+		conn, err := h.client.connect(ctx)
+		if err != nil {
+			return err
+		}
+		if err := conn.keep(ctx, audience); err != nil {
+			return err
+		}
+		// The official clients also show the token with each request.
+		t, err := h.client.tokens.get(ctx, audience)
+		if err != nil {
+			return err
+		}
+		properties["security_token"] = t.text
+		r, err := conn.ask(ctx, nodeManagement, &amqp.Message{ApplicationProperties: properties})
+		if err == nil {
+			fields, err = r.fields()
+		}
 		return err
 	})
 	return fields, err
-}
-
-func (h *Hub) askOnce(ctx context.Context, properties map[string]any) (map[string]any, error) {
-	conn, err := h.client.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	audience := h.client.at.audience(h.management())
-	if err := conn.keep(ctx, audience); err != nil {
-		return nil, err
-	}
-	// The official clients also show the token with each request.
-	t, err := h.client.tokens.get(ctx, audience)
-	if err != nil {
-		return nil, err
-	}
-	properties["security_token"] = t.text
-	r, err := conn.ask(ctx, nodeManagement, &amqp.Message{ApplicationProperties: properties})
-	if err != nil {
-		return nil, err
-	}
-	return r.fields()
 }

@@ -53,7 +53,8 @@ func AtOffset(offset string) Position {
 // AfterOffset is the event behind the one with this offset.
 func AfterOffset(offset string) Position { return Position{kind: fromOffset, offset: offset} }
 
-// Sequence is what At (inclusive) and After are of, for those who implement a hub themselves; ok is false for other positions.
+// Sequence is what At (inclusive) and After are of, for those who implement a hub themselves; ok is
+// false for other positions.
 func (p Position) Sequence() (sequence int64, inclusive, ok bool) {
 	return p.sequence, p.inclusive, p.kind == fromSequence
 }
@@ -66,7 +67,7 @@ func (p Position) Offset() (offset string, inclusive, ok bool) {
 // Time is what Since is of.
 func (p Position) Time() (t time.Time, ok bool) { return p.time, p.kind == fromTime }
 
-// String tells it in words.
+// String says it in words.
 func (p Position) String() string {
 	word := "after"
 	if p.inclusive {
@@ -86,7 +87,7 @@ func (p Position) String() string {
 	}
 }
 
-// selector is the filter by which a hub is told.
+// selector is the filter that a hub gets.
 func (p Position) selector() (string, error) {
 	op := ">"
 	if p.inclusive {

@@ -22,9 +22,9 @@ import (
 // not know (chars, decimals): a reader could never get past such an event. And it allocates
 // for every annotation of every event, where our codec allocates only what the program sees.
 //
-// A message of several frames becomes several data sections, to be put together again;
-// so frames can be treated one by one, and nothing has to be remembered between them. The library does not check incoming
-// frames against its largest size, so that the few bytes more do no harm.
+// A message of several frames becomes several data sections, to be put together again; so frames
+// can be treated one by one, and nothing has to be remembered between them. The library does not
+// check incoming frames against its largest size, so that the few bytes more do no harm.
 //
 // Everything that is not a transfer, and everything malformed, passes as it is.
 type rawConn struct {
@@ -55,7 +55,7 @@ const (
 	// dataHeadBytes is the most that stands before the bytes of a data section: a descriptor,
 	// a constructor, a length.
 	dataHeadBytes = 3 + 1 + 4
-	// transferHeadBytes is as much of a frame as tells where a transfer ends: the frame's
+	// transferHeadBytes is as much of a frame as shows where a transfer ends: the frame's
 	// head, a descriptor, and the head of a list.
 	transferHeadBytes = wire.FrameHeaderBytes + 3 + 9
 	// maxRawFrame keeps sizes that are no sizes from being calculated with.
@@ -75,59 +75,44 @@ func (c *rawConn) Read(p []byte) (int, error) {
 		if n := c.give(p); n > 0 {
 			return n, nil
 		}
-		if err := c.fill(); err != nil {
+		// What is left over is less than the head of a frame, so there is always room.
+		c.to = copy(c.buf, c.buf[c.from:c.to])
+		c.from = 0
+		n, err := c.Conn.Read(c.buf[c.to:])
+		c.to += n
+		if n == 0 && err != nil { // with n > 0 the error comes again
 			return 0, err
 		}
 	}
 }
 
-// fill reads from the network. What is left over is less than the head of a frame, so
-// there is always room.
-func (c *rawConn) fill() error {
-	c.to = copy(c.buf, c.buf[c.from:c.to])
-	c.from = 0
-	n, err := c.Conn.Read(c.buf[c.to:])
-	c.to += n
-	if n > 0 {
-		return nil // the error comes again
-	}
-	return err
-}
-
 // give gives out what can be given of what was read.
 func (c *rawConn) give(p []byte) (given int) {
-	for given < len(p) && c.ready() {
-		given += c.step(p[given:])
+	for given < len(p) {
+		if c.first.empty() {
+			c.first, c.second = c.second, piece{}
+		}
+		switch {
+		case c.first.empty() && !c.plan():
+			return given
+		case len(c.first.insert) > 0:
+			n := copy(p[given:], c.first.insert)
+			c.first.insert = c.first.insert[n:]
+			given += n
+		case c.from < c.to:
+			n := copy(p[given:], c.buf[c.from:min(c.to, c.from+c.first.pass)])
+			c.from += n
+			c.first.pass -= n
+			given += n
+		default:
+			return given
+		}
 	}
 	return given
 }
 
-// ready tells whether there is anything to give out.
-func (c *rawConn) ready() bool {
-	if c.first.empty() {
-		c.first, c.second = c.second, piece{}
-	}
-	if c.first.empty() && !c.plan() {
-		return false
-	}
-	return len(c.first.insert) > 0 || c.from < c.to
-}
-
-// step gives out some of the first piece.
-func (c *rawConn) step(p []byte) int {
-	if len(c.first.insert) > 0 {
-		n := copy(p, c.first.insert)
-		c.first.insert = c.first.insert[n:]
-		return n
-	}
-	n := copy(p, c.buf[c.from:min(c.to, c.from+c.first.pass)])
-	c.from += n
-	c.first.pass -= n
-	return n
-}
-
-// plan looks at the next frame and says what becomes of it; false if there is not enough
-// of it yet.
+// plan looks at the next frame and decides what becomes of it; false if there is not enough of it
+// yet.
 func (c *rawConn) plan() bool {
 	b := c.buf[c.from:c.to]
 	if len(b) < wire.FrameHeaderBytes {
@@ -147,12 +132,21 @@ func (c *rawConn) plan() bool {
 		c.first.pass = size
 		return true
 	}
-	c.wrap(size, end, payload)
+	data := wire.AppendDescriptor(c.data[:0], wire.DescriptorData)
+	if payload <= 0xff {
+		data = append(data, byte(wire.CodeBinary8), byte(payload))
+	} else {
+		data = binary.BigEndian.AppendUint32(append(data, byte(wire.CodeBinary32)), uint32(payload))
+	}
+	copy(c.head[:], b)
+	binary.BigEndian.PutUint32(c.head[:], uint32(size+len(data)))
+	c.from += len(c.head)
+	c.first = piece{insert: c.head[:], pass: end}
+	c.second = piece{insert: data, pass: payload}
 	return true
 }
 
-// frameSize is what the frame says, or that of a protocol header, or as little as there
-// must be.
+// frameSize is what the frame says, or that of a protocol header, or as little as there must be.
 func frameSize(b []byte) int {
 	if bytes.HasPrefix(b, []byte("AMQP")) {
 		return wire.FrameHeaderBytes
@@ -160,7 +154,7 @@ func frameSize(b []byte) int {
 	return max(int(binary.BigEndian.Uint32(b)), wire.FrameHeaderBytes)
 }
 
-// transferEnd tells whether a frame's body begins with a transfer, in the only form that the
+// transferEnd reports whether a frame's body begins with a transfer, in the only form that the
 // library reads, and where that ends.
 func transferEnd(body []byte) (end int, ok bool) {
 	if len(body) < 4 || body[0] != byte(wire.CodeDescribed) || body[1] != byte(wire.CodeSmallUlong) ||
@@ -179,21 +173,6 @@ func transferEnd(body []byte) (end int, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-// wrap plans a transfer that ends at end, with so many bytes of payload behind it.
-func (c *rawConn) wrap(size, end, payload int) {
-	data := wire.AppendDescriptor(c.data[:0], wire.DescriptorData)
-	if payload <= 0xff {
-		data = append(data, byte(wire.CodeBinary8), byte(payload))
-	} else {
-		data = binary.BigEndian.AppendUint32(append(data, byte(wire.CodeBinary32)), uint32(payload))
-	}
-	copy(c.head[:], c.buf[c.from:])
-	binary.BigEndian.PutUint32(c.head[:], uint32(size+len(data)))
-	c.from += len(c.head)
-	c.first = piece{insert: c.head[:], pass: end}
-	c.second = piece{insert: data, pass: payload}
 }
 
 // rawBytes is the encoded message that rawConn has wrapped. It belongs to the caller.

@@ -12,8 +12,6 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-func epoch(e int64) *int64 { return &e }
-
 // H4: reading starts wherever it is told to.
 func TestReadingStartsWhereItIsReportedTo(t *testing.T) {
 	y := start(t)
@@ -89,9 +87,9 @@ func TestAnEqualOrHigherEpochEvicts(t *testing.T) {
 	y := start(t)
 	testkit.Must(t, y.hub.SendTo(t.Context(), "0", event.Text("x")))
 	for _, later := range []int64{5, 6} {
-		first := open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: epoch(5)})
+		first := open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(5)})
 		wantBodies(t, next(t, first, 1), "x")
-		second := open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: epoch(later), Name: "thief"})
+		second := open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(later), Name: "thief"})
 		err := nextError(t, first)
 		wantError(t, err, hub.ErrEvicted)
 		wantError(t, nextError(t, first), hub.ErrEvicted) // and stays so
@@ -103,9 +101,9 @@ func TestAnEqualOrHigherEpochEvicts(t *testing.T) {
 // H5, H7: who comes with a lower epoch, or none, is refused.
 func TestALowerEpochIsRefused(t *testing.T) {
 	y := start(t)
-	open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: epoch(5)})
+	open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(5)})
 	for name, cfg := range map[string]hub.ReadConfig{
-		"lower": {Partition: "0", Epoch: epoch(4)}, "none": {Partition: "0"},
+		"lower": {Partition: "0", Epoch: hub.Exclusive(4)}, "none": {Partition: "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := y.hub.Open(t.Context(), cfg)
@@ -136,7 +134,7 @@ func TestTheSixthPlainReaderIsRefused(t *testing.T) {
 	wantBodies(t, next(t, sixth, 1), "x")
 	wantBodies(t, next(t, readers[0], 1), "x")
 	wantError(t, nextError(t, readers[2]), hub.ErrClosed)
-	open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: epoch(0)}) // H7: all of them go
+	open(t, y.hub, hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(0)}) // H7: all of them go
 	wantError(t, nextError(t, sixth), hub.ErrEvicted)
 }
 

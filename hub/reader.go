@@ -1,9 +1,11 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"runtime"
@@ -15,48 +17,116 @@ import (
 	"github.com/eventyard/eventyard/event"
 )
 
-// defaultGroup is the consumer group that every hub has.
-const defaultGroup = "$Default"
-
-const defaultPrefetch = 300
-
 // ReadConfig says what is read.
 type ReadConfig struct {
 	Partition string
 	// Group is the consumer group; empty means $Default.
 	Group string
 	From  Position
-	// Epoch, where it is not nil, makes the reader exclusive: it disconnects plain ones and those
-	// with an equal or lower epoch, and is refused while there is a higher.
-	Epoch *int64
+	// Epoch, where it is Exclusive, makes the reader the only one of its group and partition. The
+	// zero value is a plain reader.
+	Epoch Epoch
 	// Prefetch is how many events the hub may send ahead; 0 means 300.
 	Prefetch int
 	// Name is shown by the hub; empty means the client's.
 	Name string
 }
 
-// Reader reads one partition. One goroutine uses it at a time, but Close may be called by
-// any. An interface because a hub in the same process, or of a test, has another.
+// Epoch decides between readers of one group and partition. The zero Epoch is none: a plain reader,
+// of which there may be five.
+type Epoch struct {
+	number int64
+	set    bool
+}
+
+// Exclusive is the epoch of a reader that is alone: it disconnects plain readers and those with an
+// equal or lower epoch, and is refused while there is one with a higher. 0 is the lowest.
+func Exclusive(number int64) Epoch { return Epoch{number, true} }
+
+// Number is what Exclusive was given, for those who implement a hub themselves; ok is false for a
+// plain reader.
+func (e Epoch) Number() (number int64, ok bool) { return e.number, e.set }
+
+// Reader reads one partition. One goroutine uses it at a time, but Close may be called by any. An
+// interface because a hub in the same process, or of a test, has another.
 type Reader interface {
 	// Next waits for events and appends to dst what has come, at least one and at most max (where
-	// max is not above 0: one). What it
-	// gives belongs to the caller. When the connection breaks it reconnects and goes on behind
-	// the last event given, trying until ctx ends, since nothing is lost by waiting; what
-	// cannot pass by waiting is an error: ErrEvicted, ErrRefused, ErrNotFound, ErrUnauthorized,
-	// ErrOutOfRange, ErrClosed; it is the answer to every later call as well. With ctx's error dst is returned as it was, and no event
-	// is lost: a later Next gives it. ErrUnreadable stands for one event, and a later Next goes on behind it.
+	// max is not above 0: one). What it gives belongs to the caller. When the connection breaks it
+	// reconnects and goes on behind the last event given, trying until ctx ends, since nothing is
+	// lost by waiting. What cannot pass by waiting is an error, which every later call returns as
+	// well: ErrEvicted, ErrRefused, ErrNotFound, ErrUnauthorized, ErrOutOfRange, ErrClosed. With
+	// ctx's error dst is returned as it was, and no event is lost: a later Next gives it.
+	// ErrUnreadable stands for one event, and a later Next goes on behind it.
 	Next(ctx context.Context, dst []event.Event, max int) ([]event.Event, error)
 
-	// LastEnqueued is the newest event of the partition as the hub told beside its last
+	// LastEnqueued is the newest event of the partition as the hub reported it with its last
 	// delivery; false before the first.
 	LastEnqueued() (LastEnqueued, bool)
 
-	// Close ends the reader; its place at the hub is free when it returns or soon after. Safe twice.
+	// Close ends the reader; its slot at the hub is free when it returns or soon after. Safe twice.
 	Close(ctx context.Context) error
 }
 
-// Open starts a reader, attached when it returns. A hub may also let a reader in and refuse it at once: then
-// ErrRefused comes with the first Next.
+// readChunk is how many events the iterator takes from its reader at once.
+const readChunk = 100
+
+// Read opens a reader and gives its events one by one until ctx ends or the loop does. After an
+// error there is nothing more. When ctx ends that is its error.
+func (h *Hub) Read(ctx context.Context, cfg ReadConfig) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		r, err := h.Open(ctx, cfg)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+			defer cancel()
+			_ = r.Close(ctx) // the hub notices in any case
+		}()
+		events := make([]event.Event, 0, readChunk)
+		for {
+			if events, err = r.Next(ctx, events[:0], readChunk); err != nil {
+				yield(event.Event{}, err)
+				return
+			}
+			for i := range events {
+				if !yield(events[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// reader reads by a link, and by another when that has ended.
+type reader struct {
+	hub     *Hub
+	cfg     ReadConfig
+	address string
+	life    life // until Close
+
+	// The following belong to the goroutine that calls Next.
+
+	from    Position // where the next link begins
+	wait    backoff
+	owed    int       // credit to give back to the hub
+	metrics []byte    // of the last event given
+	lost    time.Time // when the last link ended; zero: none has
+	final   error     // nothing more is to come
+	unread  error     // of an event that could not be read; the next ones can
+
+	// bound is the context of the last wait, made of one with the Done boundTo; unbind releases it.
+	bound   context.Context
+	boundTo <-chan struct{}
+	unbind  context.CancelFunc
+
+	mu   sync.Mutex
+	link *readerLink // guarded by mu; nil while there is none
+}
+
+// Open starts a reader, attached when it returns. A hub may also accept a reader and refuse it at
+// once: then ErrRefused comes with the first Next.
 func (h *Hub) Open(ctx context.Context, cfg ReadConfig) (Reader, error) {
 	r, err := h.newReader(ctx, cfg)
 	if err != nil {
@@ -75,36 +145,6 @@ func (h *Hub) Open(ctx context.Context, cfg ReadConfig) (Reader, error) {
 	return r, nil
 }
 
-// reader reads by a link, and by another when that has ended.
-type reader struct {
-	hub     *Hub
-	cfg     ReadConfig
-	address string
-
-	// The following belong to the goroutine that calls Next.
-
-	from    Position // where the next link begins
-	wait    backoff
-	owed    int       // credit to give back to the hub
-	metrics []byte    // of the last event given
-	lost    time.Time // when the last link ended; zero: none has
-	final   error     // nothing more is to come
-	unread  error     // of an event that could not be read; the next ones can
-
-	// bound is the context of the last wait, made of one with the Done boundTo; unbind lets go of it.
-	bound   context.Context
-	boundTo <-chan struct{}
-	unbind  context.CancelFunc
-
-	// closing is closed by stop, which Close calls; onClose calls a function then.
-	closing <-chan struct{}
-	stop    context.CancelFunc
-	onClose func(func()) (forget func() bool)
-
-	mu   sync.Mutex
-	link *readerLink // guarded by mu; nil while there is none
-}
-
 func (h *Hub) newReader(ctx context.Context, cfg ReadConfig) (*reader, error) {
 	if err := h.named(); err != nil {
 		return nil, err
@@ -112,36 +152,23 @@ func (h *Hub) newReader(ctx context.Context, cfg ReadConfig) (*reader, error) {
 	if cfg.Partition == "" {
 		return nil, errNoPartition
 	}
-	if cfg.Group == "" {
-		cfg.Group = defaultGroup
-	}
-	if cfg.Name == "" {
-		cfg.Name = h.client.cfg.Name
-	}
-	if cfg.Prefetch <= 0 {
-		cfg.Prefetch = defaultPrefetch
-	}
-	cfg.Prefetch = min(cfg.Prefetch, math.MaxInt32)
-	open, stop := context.WithCancel(context.Background())
+	cfg.Group = cmp.Or(cfg.Group, "$Default") // the group that every hub has
+	cfg.Name = cmp.Or(cfg.Name, h.client.cfg.Name)
+	cfg.Prefetch = min(cmp.Or(max(cfg.Prefetch, 0), 300), math.MaxInt32)
 	r := &reader{
-		hub: h, cfg: cfg, address: h.source(cfg.Group, cfg.Partition), from: cfg.From,
-		wait: backoff{retry: h.client.cfg.Retry}, closing: open.Done(), stop: stop,
-		onClose: func(f func()) func() bool { return context.AfterFunc(open, f) },
+		hub: h, cfg: cfg, address: h.name + "/ConsumerGroups/" + cfg.Group + "/Partitions/" + cfg.Partition,
+		from: cfg.From, wait: backoff{retry: h.client.cfg.Retry}, life: newLife(),
 	}
-	return r, r.fix(ctx)
-}
-
-// fix makes "latest" a definite place: a link that breaks before the first event came would
-// otherwise be followed by one that begins later.
-func (r *reader) fix(ctx context.Context) error {
-	if r.from.kind != fromLatest {
-		return nil
-	}
-	info, err := r.hub.Partition(ctx, r.cfg.Partition)
-	if err == nil {
+	if r.from.kind == fromLatest {
+		// It becomes a definite position: a link that breaks before the first event came would
+		// otherwise be followed by one that begins later.
+		info, err := h.Partition(ctx, cfg.Partition)
+		if err != nil {
+			return nil, err
+		}
 		r.from = After(info.Last)
 	}
-	return err
+	return r, nil
 }
 
 // Next is documented by Reader.
@@ -161,90 +188,39 @@ func (r *reader) Next(ctx context.Context, dst []event.Event, most int) ([]event
 			}
 			return given, err
 		}
-		if err := r.recover(ctx, err); err != nil {
+		if err := r.over(ctx); err != nil {
 			return dst, err
 		}
+		v := judge(err, reading)
+		if !v.passing && !r.ownGhost(err) {
+			return dst, r.finish(v.err)
+		}
+		level := slog.LevelDebug // of the attempts to end an interruption
+		if r.wait.next == 0 {
+			level = slog.LevelWarn
+		}
+		r.hub.client.cfg.Log.Log(context.Background(), level, "reading is interrupted and goes on by itself",
+			"hub", r.hub.name, "group", r.cfg.Group, "partition", r.cfg.Partition, "from", r.from.String(), "error", v.err)
+		_ = r.hub.client.pause(ctx, r.wait.delay(v.busy), r.life.over) // what ended it ends the next try
 	}
 }
 
-// earlier is what a call before has found and could not tell.
+// earlier is what an earlier call has found and could not return.
 func (r *reader) earlier() error {
-	err := r.unread
+	err := cmp.Or(r.unread, r.final)
 	r.unread = nil
-	if err == nil {
-		err = r.final
-	}
 	return err
 }
 
-// try gives what comes on the link, opening one if there is none.
-func (r *reader) try(ctx context.Context, dst []event.Event, most int) ([]event.Event, error) {
-	link, err := r.opened(ctx)
-	if err != nil {
-		return dst, err
-	}
-	given, err := r.take(ctx, link, dst, most)
-	if err != nil && ctx.Err() == nil {
-		r.lost = time.Now()
-		r.forget(link)
-	}
-	return given, err
-}
-
-// recover waits after a failure until it is time for another try; an error means that there
-// is none.
-func (r *reader) recover(ctx context.Context, err error) error {
-	if over := r.over(ctx); over != nil {
-		return over
-	}
-	v := judge(err, reading)
-	if !v.passing && !r.ownGhost(err) {
-		return r.finish(v.err)
-	}
-	r.log(v.err)
-	_ = r.hub.client.pause(ctx, r.wait.delay(v.busy), r.closing)
-	return nil // what ended the pause ends the next try
-}
-
-// ghostTime is how long a hub may take to notice that a connection is gone.
-const ghostTime = 2 * time.Minute
-
-// ownGhost tells a refusal that may be due to the link that was lost: the hub still counts it among
-// the plain readers. That passes.
-func (r *reader) ownGhost(err error) bool {
-	said := (*amqp.Error)(nil)
-	return errors.As(err, &said) && said.Condition == amqp.ErrCondResourceLimitExceeded &&
-		!r.lost.IsZero() && time.Since(r.lost) < ghostTime
-}
-
-// log tells of an interruption, and of the attempts to end it only who listens closely.
-func (r *reader) log(err error) {
-	level := slog.LevelDebug
-	if r.wait.next == 0 {
-		level = slog.LevelWarn
-	}
-	r.hub.client.cfg.Log.Log(context.Background(), level, "reading is interrupted and goes on by itself",
-		"hub", r.hub.name, "group", r.cfg.Group, "partition", r.cfg.Partition, "from", r.from.String(), "error", err)
-}
-
-// over tells why there is nothing to be given: not to this caller, or to none.
+// over is the error when nothing can be given: to this caller, or to any.
 func (r *reader) over(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case r.isClosed():
+	case r.life.ended() || r.hub.client.life.ended():
 		return r.finish(ErrClosed)
 	}
 	return nil
-}
-
-func (r *reader) isClosed() bool {
-	select {
-	case <-r.closing:
-		return true
-	default:
-		return r.hub.client.isClosed()
-	}
 }
 
 // finish notes that nothing more is to come, and why.
@@ -257,44 +233,58 @@ func (r *reader) error(err error) error {
 	return fmt.Errorf("read %s/%s of group %s: %w", r.hub.name, r.cfg.Partition, r.cfg.Group, err)
 }
 
+// ghostTime is how long a hub may take to notice that a connection is gone.
+const ghostTime = 2 * time.Minute
+
+// ownGhost recognises a refusal that may be due to the link that was lost: the hub still counts it
+// among the plain readers. That passes.
+func (r *reader) ownGhost(err error) bool {
+	said, ok := errors.AsType[*amqp.Error](err)
+	return ok && said.Condition == amqp.ErrCondResourceLimitExceeded && !r.lost.IsZero() && time.Since(r.lost) < ghostTime
+}
+
+// try gives what comes on the link, opening one if there is none.
+func (r *reader) try(ctx context.Context, dst []event.Event, most int) ([]event.Event, error) {
+	link, err := r.opened(ctx)
+	if err != nil {
+		return dst, err
+	}
+	given, err := r.take(ctx, link, dst, most)
+	if err != nil && ctx.Err() == nil {
+		r.lost = time.Now()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.link == link { // else Close has it
+			r.link = nil
+			link.abandon()
+		}
+	}
+	return given, err
+}
+
 // take gives what has come on a link, waiting for the first.
 func (r *reader) take(ctx context.Context, link *readerLink, dst []event.Event, most int) ([]event.Event, error) {
 	given := r.drain(link, dst, most)
 	if len(given) > len(dst) || r.unread != nil {
 		return given, nil
 	}
-	m, err := link.receiver.Receive(r.until(ctx), nil)
+	// Waits come one after the other, most with one context, and would cost more than what they
+	// wait for if each had its own.
+	if r.unbind == nil || r.boundTo != ctx.Done() || r.bound.Err() != nil {
+		if r.unbind != nil {
+			r.unbind()
+		}
+		r.boundTo = ctx.Done()
+		r.bound, r.unbind = r.life.bind(context.WithCancel(ctx))
+	}
+	m, err := link.receiver.Receive(r.bound, nil)
 	if err != nil {
 		return dst, err
 	}
-	// The first event of several wakes us before the goroutine that brings them has brought the rest:
-	// giving way to it once makes a batch of what would be as many calls.
+	// The first event of several wakes us before the goroutine that brings them has brought the
+	// rest: giving way to it once makes a batch of what would be as many calls.
 	runtime.Gosched()
 	return r.drain(link, r.append(dst, rawBytes(m)), most-1), nil
-}
-
-// until is bind for waits that come one after the other, most with one context, and
-// cost more than what they wait for if each has its own.
-func (r *reader) until(ctx context.Context) context.Context {
-	if r.unbind != nil {
-		if r.boundTo == ctx.Done() && r.bound.Err() == nil {
-			return r.bound
-		}
-		r.unbind()
-	}
-	r.boundTo = ctx.Done()
-	r.bound, r.unbind = r.bind(ctx)
-	return r.bound
-}
-
-// bind ends a wait when the reader is closed.
-func (r *reader) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	forget := r.onClose(cancel)
-	return ctx, func() {
-		forget()
-		cancel()
-	}
 }
 
 // drain gives what is there already. An event that cannot be read ends it.
@@ -306,9 +296,17 @@ func (r *reader) drain(link *readerLink, dst []event.Event, most int) []event.Ev
 		}
 		dst = r.append(dst, rawBytes(m))
 	}
-	r.repay(link)
+	// Credit for the events taken goes back to the hub in large pieces, as each takes a frame. What
+	// is owed is never more than a quarter: the hub never has none while nothing is under way.
+	if r.owed > 0 && r.owed >= r.cfg.Prefetch/4 {
+		_ = link.receiver.IssueCredit(uint32(r.owed)) // fails only while credit is drained, which nobody does
+		r.owed = 0
+	}
 	return dst
 }
+
+// errUnnumbered: nobody can go on behind an event without its number.
+var errUnnumbered = errors.New("the hub gave it no number")
 
 // append decodes an event, from behind which another link would go on.
 func (r *reader) append(dst []event.Event, raw []byte) []event.Event {
@@ -332,25 +330,12 @@ func (r *reader) append(dst []event.Event, raw []byte) []event.Event {
 	return dst
 }
 
-// errUnnumbered: nobody can go on behind an event without its number.
-var errUnnumbered = errors.New("the hub gave it no number")
-
-// repay gives credit back to the hub for the events taken, in large pieces: each takes a frame. What
-// is owed is never more than a quarter, so that the hub never has none while nothing is under way.
-func (r *reader) repay(link *readerLink) {
-	if r.owed > 0 && r.owed >= r.cfg.Prefetch/4 {
-		// It fails while credit is being drained, which nobody here does.
-		_ = link.receiver.IssueCredit(uint32(r.owed))
-		r.owed = 0
-	}
-}
-
 // LastEnqueued is documented by Reader.
 func (r *reader) LastEnqueued() (LastEnqueued, bool) { return decodeMetrics(r.metrics) }
 
 // Close is documented by Reader.
 func (r *reader) Close(ctx context.Context) error {
-	r.stop()
+	r.life.end()
 	r.mu.Lock()
 	link := r.link
 	r.link = nil
@@ -358,7 +343,8 @@ func (r *reader) Close(ctx context.Context) error {
 	if link == nil {
 		return nil
 	}
-	if err := link.close(ctx); err != nil && ctx.Err() != nil {
+	link.conn.release(link.audience)
+	if err := link.session.Close(ctx); err != nil && ctx.Err() != nil {
 		return r.error(fmt.Errorf("close: %w", ctx.Err()))
 	}
 	return nil

@@ -6,19 +6,32 @@ import (
 	"github.com/Azure/go-amqp"
 )
 
-// What a reader tells or asks when it attaches.
-const (
-	propertyEpoch     = "com.microsoft:epoch"
-	propertyName      = "com.microsoft:receiver-name"
-	capabilityMetrics = "com.microsoft:enable-receiver-runtime-metric"
-)
-
 // readerLink is a link on which events come.
 type readerLink struct {
 	conn     *connection
 	session  *amqp.Session
 	receiver *amqp.Receiver
 	audience string
+}
+
+// opened gives the link, trying once to open one if there is none, for as long as ctx allows.
+func (r *reader) opened(ctx context.Context) (link *readerLink, err error) {
+	r.mu.Lock()
+	link = r.link
+	r.mu.Unlock()
+	if link != nil {
+		return link, nil
+	}
+	bound, cancel := r.life.bind(context.WithCancel(ctx))
+	defer cancel()
+	err = r.hub.client.attempt(bound, func(ctx context.Context) error {
+		link, err = r.attach(ctx)
+		return err
+	})
+	if err == nil && !r.adopt(link) {
+		err = ErrClosed
+	}
+	return link, err
 }
 
 // attach opens a link behind the last event given.
@@ -31,110 +44,53 @@ func (r *reader) attach(ctx context.Context) (*readerLink, error) {
 	if err != nil {
 		return nil, err
 	}
-	audience := r.hub.client.at.audience(r.address)
-	if err := conn.authorize(ctx, audience); err != nil {
+	link := &readerLink{conn: conn, audience: r.hub.client.at.audience(r.address)}
+	if err := conn.authorize(ctx, link.audience); err != nil {
 		return nil, err
 	}
-	link := &readerLink{conn: conn, audience: audience}
-	if err := link.attach(ctx, r, selector); err != nil {
-		conn.release(audience)
+	if link.session, err = conn.session(ctx); err != nil {
+		conn.release(link.audience)
 		return nil, err
 	}
-	return link, nil
-}
-
-func (l *readerLink) attach(ctx context.Context, r *reader, selector string) (err error) {
-	if l.session, err = l.conn.session(ctx); err != nil {
-		return err
+	properties := map[string]any{"com.microsoft:receiver-name": r.cfg.Name}
+	if epoch, ok := r.cfg.Epoch.Number(); ok {
+		properties["com.microsoft:epoch"] = epoch
 	}
-	l.receiver, err = l.session.NewReceiver(patient{ctx}, r.address, r.options(selector))
-	if err == nil {
-		err = l.receiver.IssueCredit(uint32(r.cfg.Prefetch))
-	}
-	if err != nil {
-		l.conn.end(l.session)
-	}
-	return err
-}
-
-// options are those of a link. Credit is ours to give: the library would give it back only
-// when the next events are taken, and we know how many were taken at once, and may still
-// be worked at while the next are under way.
-func (r *reader) options(selector string) *amqp.ReceiverOptions {
-	properties := map[string]any{propertyName: r.cfg.Name}
-	if r.cfg.Epoch != nil {
-		properties[propertyEpoch] = *r.cfg.Epoch
-	}
-	return &amqp.ReceiverOptions{
+	link.receiver, err = link.session.NewReceiver(patient{ctx}, r.address, &amqp.ReceiverOptions{
+		// Credit is ours to give: the library would give it back only when the next events are
+		// taken. We know how many were taken at once, and may still be worked at while the next are
+		// under way.
 		Credit:              -1,
 		SettlementMode:      amqp.ReceiverSettleModeFirst.Ptr(),
 		Filters:             []amqp.LinkFilter{amqp.NewSelectorFilter(selector)},
 		Properties:          properties,
 		TargetAddress:       r.cfg.Name,
-		DesiredCapabilities: []string{capabilityGeo, capabilityMetrics},
+		DesiredCapabilities: []string{capabilityGeo, "com.microsoft:enable-receiver-runtime-metric"},
+	})
+	if err == nil {
+		err = link.receiver.IssueCredit(uint32(r.cfg.Prefetch))
 	}
-}
-
-// close ends the link and waits for the hub to know.
-func (l *readerLink) close(ctx context.Context) error {
-	l.conn.release(l.audience)
-	return l.session.Close(ctx)
-}
-
-// abandon ends it without waiting.
-func (l *readerLink) abandon() {
-	l.conn.release(l.audience)
-	l.conn.end(l.session)
+	if err != nil {
+		link.abandon()
+		return nil, err
+	}
+	return link, nil
 }
 
 // adopt makes a link the reader's; false if the reader was closed meanwhile.
 func (r *reader) adopt(link *readerLink) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	select {
-	case <-r.closing:
+	if r.life.ended() {
 		link.abandon()
 		return false
-	default:
 	}
 	r.link, r.owed = link, 0
 	return true
 }
 
-// opened gives the link, opening one if there is none, for as long as ctx allows.
-func (r *reader) opened(ctx context.Context) (*readerLink, error) {
-	r.mu.Lock()
-	link := r.link
-	r.mu.Unlock()
-	if link != nil {
-		return link, nil
-	}
-	return r.reopen(ctx)
-}
-
-// reopen tries to attach once.
-func (r *reader) reopen(ctx context.Context) (link *readerLink, err error) {
-	bound, cancel := r.bind(ctx)
-	defer cancel()
-	err = r.hub.client.attempt(bound, func(ctx context.Context) error {
-		link, err = r.attach(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !r.adopt(link) {
-		return nil, ErrClosed
-	}
-	return link, nil
-}
-
-// forget gives up a link that has ended, or is of no more use.
-func (r *reader) forget(link *readerLink) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.link == link { // else Close has it
-		r.link = nil
-		link.abandon()
-	}
+// abandon ends it without waiting.
+func (l *readerLink) abandon() {
+	l.conn.release(l.audience)
+	l.conn.end(l.session)
 }

@@ -28,7 +28,7 @@ func TestARestartOfTheYardLosesNothing(t *testing.T) {
 	h := client.Hub("h")
 	readers := map[string]hub.Reader{
 		"plain": open(t, h, hub.ReadConfig{Partition: "0"}),
-		"epoch": open(t, h, hub.ReadConfig{Partition: "0", Group: "g", Epoch: epoch(3)}),
+		"epoch": open(t, h, hub.ReadConfig{Partition: "0", Group: "g", Epoch: hub.Exclusive(3)}),
 	}
 	sent := make(chan int)
 	stop := make(chan struct{})

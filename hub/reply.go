@@ -29,20 +29,19 @@ func parseReply(raw []byte) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	either := func(name, other string) any {
+		if v, ok := m.Properties[name]; ok {
+			return v
+		}
+		return m.Properties[other]
+	}
 	r := reply{body: m.Body, value: m.Value}
 	r.id, _ = m.CorrelationID.(string)
-	code, _ := either(m.Properties, "status-code", "statusCode").(int32)
+	code, _ := either("status-code", "statusCode").(int32)
 	r.code = int(code)
-	r.description = text(either(m.Properties, "status-description", "statusDescription"))
-	r.condition = text(either(m.Properties, "error-condition", "errorCondition"))
+	r.description = text(either("status-description", "statusDescription"))
+	r.condition = text(either("error-condition", "errorCondition"))
 	return r, nil
-}
-
-func either(m map[string]any, name, other string) any {
-	if v, ok := m[name]; ok {
-		return v
-	}
-	return m[other]
 }
 
 // text takes symbols for strings.

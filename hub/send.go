@@ -7,10 +7,10 @@ import (
 	"github.com/eventyard/eventyard/event"
 )
 
-// Send publishes events as one batch, stored whole or not at all: to the partition of
-// their key, or of the hub's choice. nil means durable. Events with different keys are
-// ErrMixedKeys: send them apart. No events are nothing to send. When ctx has ended the events may be stored, or
-// may still be.
+// Send publishes events as one batch, stored whole or not at all: to the partition of their key, or
+// of the hub's choice. nil means durable. Events with different keys are ErrMixedKeys: send them
+// apart. No events are nothing to send. When ctx has ended the events may be stored, or may still
+// be.
 func (h *Hub) Send(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -76,12 +76,4 @@ func (h *Hub) limit(ctx context.Context, partition string) (limit int, err error
 		return err
 	})
 	return limit, err
-}
-
-// target is the address of a partition, or where none is named of the hub.
-func (h *Hub) target(partition string) string {
-	if partition == "" {
-		return h.name
-	}
-	return h.partition(partition)
 }

@@ -69,8 +69,7 @@ func (t keyTokens) get(_ context.Context, audience string) (token, error) {
 	}, nil
 }
 
-// readyToken is a signature that somebody made for us. There is no other when it has
-// expired.
+// readyToken is a signature that somebody made for us. There is no other when it has expired.
 type readyToken token
 
 func (t readyToken) get(context.Context, string) (token, error) { return token(t), nil }
@@ -80,7 +79,7 @@ func (t readyToken) get(context.Context, string) (token, error) { return token(t
 type bearerTokens struct {
 	ask func(context.Context) (string, time.Time, error)
 
-	// turn is held while the program is asked.
+	// turn is held while the program is called.
 	turn chan struct{}
 	last token // guarded by turn
 }

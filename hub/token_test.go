@@ -31,7 +31,7 @@ func TestTokensAreRenewedWhileLinksStand(t *testing.T) {
 // standFor uses a sender, a reader and the management node now and then for so long.
 func standFor(t *testing.T, h *hub.Hub, d time.Duration) {
 	t.Helper()
-	r := open(t, h, hub.ReadConfig{Partition: "0", Epoch: epoch(1)})
+	r := open(t, h, hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(1)})
 	began := time.Now()
 	for i := 0; time.Since(began) < d; i++ {
 		testkit.Must(t, h.SendTo(t.Context(), "0", event.Text(fmt.Sprint(i))))
@@ -91,7 +91,7 @@ func TestBearerTokensAreRenewed(t *testing.T) {
 		if n := y.log.count.Load(); n != 0 {
 			t.Errorf("carried on from %d interruptions", n)
 		}
-		r := open(t, client.Hub("h"), hub.ReadConfig{Partition: "0", From: hub.Latest, Epoch: epoch(2)})
+		r := open(t, client.Hub("h"), hub.ReadConfig{Partition: "0", From: hub.Latest, Epoch: hub.Exclusive(2)})
 		down.Store(true)
 		time.Sleep(50 * time.Minute) // the renewal fails some times
 		down.Store(false)

@@ -64,19 +64,19 @@ var finals = map[amqp.ErrCond]error{
 // ours are the errors that we find by ourselves, and that do not pass either.
 var ours = []error{ErrClosed, ErrNotYard, ErrOutOfRange, ErrTooLarge, errNoProducers}
 
-// judge tells what an error of the network, the protocol or the hub comes to.
+// judge says what an error of the network, the protocol or the hub comes to.
 func judge(err error, while task) verdict {
-	if said := (*amqp.Error)(nil); errors.As(err, &said) {
+	if said, ok := errors.AsType[*amqp.Error](err); ok {
 		return judgeCondition(err, said, while)
 	}
-	if answer := (*CallError)(nil); errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*CallError](err); ok {
 		meaning, passing := answer.judge()
 		if meaning != nil {
 			err = fmt.Errorf("%w: %w", meaning, err)
 		}
 		return verdict{err: err, passing: passing}
 	}
-	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 		return verdict{err: err}
 	}
 	return verdict{err: err, passing: !slices.ContainsFunc(ours, func(final error) bool { return errors.Is(err, final) })}
@@ -85,7 +85,10 @@ func judge(err error, while task) verdict {
 func judgeCondition(err error, said *amqp.Error, while task) verdict {
 	words := error(remoteError{said})
 	meaning, final := finals[said.Condition]
-	if !final || recoverable(err, said) {
+	// A link that stood loses its rights when its token runs out before the new one is put. Whether
+	// we may have another shows when it is opened again.
+	expired := said.Condition == amqp.ErrCondUnauthorizedAccess && detached(err)
+	if !final || expired {
 		return verdict{err: words, passing: true, busy: said.Condition == condBusy}
 	}
 	switch {
@@ -100,20 +103,14 @@ func judgeCondition(err error, said *amqp.Error, while task) verdict {
 	return verdict{err: words}
 }
 
-// recoverable: a link that stood loses its rights when its token runs out before the new one is put. Whether
-// we may have another shows when it is opened again.
-func recoverable(err error, said *amqp.Error) bool {
-	return said.Condition == amqp.ErrCondUnauthorizedAccess && detached(err)
-}
-
-// detached tells the end of a link that stood from the refusal of a new one.
+// detached distinguishes the end of a link that stood from the refusal of a new one.
 func detached(err error) bool {
-	link := (*amqp.LinkError)(nil)
-	return errors.As(err, &link)
+	_, ok := errors.AsType[*amqp.LinkError](err)
+	return ok
 }
 
-// refusal tells by its words that a reader was not let in, rather than thrown out: a hub may
-// let it in and detach it at once, so that the condition is the same.
+// refusal recognises by its text that a reader was refused rather than evicted: a hub may accept it
+// and detach it at once, so that the condition is the same.
 func refusal(said *amqp.Error) bool {
 	return strings.Contains(said.Description, "cannot be created") || strings.Contains(said.Description, "is not allowed")
 }

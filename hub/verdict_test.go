@@ -76,7 +76,7 @@ func TestWhatAnErrorComesTo(t *testing.T) {
 }
 
 func TestDelaysDoubleUpToTheirMost(t *testing.T) {
-	b := backoff{retry: Retry{First: time.Second, Max: 5 * time.Second}.withDefaults()}
+	b := backoff{retry: Retry{First: time.Second, Max: 5 * time.Second}}
 	for _, due := range []time.Duration{1, 2, 4, 5, 5} {
 		if d := b.delay(false); d < due*time.Second/2 || d > due*time.Second {
 			t.Errorf("waits %s of %d s", d, due)

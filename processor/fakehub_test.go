@@ -42,7 +42,7 @@ type fakeReader struct {
 	hub    *fakeHub
 	part   *fakePartition
 	at     int64
-	epoch  *int64
+	epoch  hub.Epoch
 	err    error         // why it is closed
 	closed chan struct{} // closed with err set
 	muted  bool
@@ -211,9 +211,11 @@ func (h *fakeHub) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, err
 		return nil, err
 	}
 	for _, old := range slices.Clone(p.readers) {
+		had, exclusive := old.epoch.Number()
+		epoch, wanted := cfg.Epoch.Number()
 		switch {
-		case old.epoch == nil && cfg.Epoch == nil:
-		case cfg.Epoch == nil || old.epoch != nil && *old.epoch > *cfg.Epoch:
+		case !exclusive && !wanted:
+		case !wanted || exclusive && had > epoch:
 			return nil, hub.ErrRefused
 		default:
 			old.endLocked(hub.ErrEvicted)

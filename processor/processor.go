@@ -103,7 +103,8 @@ func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) err
 }
 
 // StoreOf is the store of a hub's processors that are given none: that of the yard which has the hub, reached over the hub's
-// own connection. It is not asked yet. An error where h is no *hub.Hub, nor anything else by which a yard can be asked.
+// own connection. Nothing is sent yet. An error where h is neither a *hub.Hub nor a wrapper of one
+// with a method Unwrap() *hub.Hub.
 func StoreOf(h Hub) (Store, error) { return storeOf(h, nil) }
 
 // storeOf is the configured one, or that of the yard which has the hub.
@@ -111,9 +112,11 @@ func storeOf(h Hub, configured Store) (Store, error) {
 	if configured != nil {
 		return configured, nil
 	}
-	yard, ok := h.(caller)
-	if !ok {
-		return nil, errors.New("this hub keeps no leases and checkpoints: set a store")
+	if wrapper, ok := h.(interface{ Unwrap() *hub.Hub }); ok {
+		h = wrapper.Unwrap()
 	}
-	return yardStore(yard), nil
+	if h, ok := h.(*hub.Hub); ok {
+		return &yard{hubCaller{h}}, nil
+	}
+	return nil, errors.New("this hub keeps no leases and checkpoints: set a store")
 }

@@ -123,7 +123,7 @@ func TestWhatAStopLeavesBehindIsNotTakenForAStrangers(t *testing.T) {
 		after(50 * time.Second)
 		w.wantAll()
 		for _, cfg := range w.hub.opened() {
-			if *cfg.Epoch == 0 {
+			if cfg.Epoch == hub.Exclusive(0) {
 				t.Error("a reader showed no epoch")
 			}
 		}

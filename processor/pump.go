@@ -214,9 +214,9 @@ func (p *pump) attach() (context.Context, context.CancelCauseFunc, hub.Reader, e
 	ctx, cancel := p.control.newSession(p.gen.ctx)
 	opening, stop := context.WithTimeout(ctx, p.in.cfg.StallAfter)
 	defer stop()
-	level := p.control.level(p.epoch)
 	r, err := p.in.hub.Open(opening, hub.ReadConfig{
-		Partition: p.id, Group: p.in.group.Group, From: from, Epoch: &level, Prefetch: p.in.cfg.Prefetch, Name: p.in.id,
+		Partition: p.id, Group: p.in.group.Group, From: from, Epoch: hub.Exclusive(p.control.level(p.epoch)),
+		Prefetch: p.in.cfg.Prefetch, Name: p.in.id,
 	})
 	if err != nil {
 		defer cancel(nil)

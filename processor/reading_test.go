@@ -152,8 +152,7 @@ func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) 
 	bubble(t, 1, func(w *world) {
 		a := w.start(w.config("a"), w.note)
 		after(time.Second)
-		epoch := int64(1)
-		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &epoch})
+		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(1)})
 		testkit.Must(t, err)
 		after(5 * time.Second)
 		if _, err := r.Next(context.Background(), nil, 1); !errors.Is(err, hub.ErrEvicted) {
@@ -170,8 +169,7 @@ func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) 
 // P1, H5: the hub knows a higher epoch than the store, as after the records were lost.
 func TestARefusedReaderRaisesItsEpochUntilItIsAdmitted(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		epoch := int64(40)
-		old, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &epoch})
+		old, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(40)})
 		testkit.Must(t, err)
 		defer old.Close(context.Background())
 		w.hub.send("0", 3)
@@ -275,13 +273,12 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 		}
 		foreign()
 		after(time.Second)
-		zero := int64(0)
-		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: &zero})
+		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(0)})
 		testkit.Must(t, err, "ours still holds what is not its own")
 		after(time.Second)
 		last := map[string]int64{}
 		for _, o := range w.hub.opened() {
-			last[o.Partition] = *o.Epoch
+			last[o.Partition], _ = o.Epoch.Number()
 		}
 		if last["2"] != 0 || last["3"] != 0 {
 			t.Errorf("epochs shown: %v", last)

@@ -109,7 +109,7 @@ type counted struct {
 
 func (c *counted) Call(ctx context.Context, operation string, body []byte) ([]byte, error) {
 	c.calls.Add(1)
-	return c.Hub.Call(ctx, operation, body)
+	return groupwire.CallHub(ctx, c.Hub, operation, body)
 }
 
 // P1: a thousand leases are renewed by one request, and what does not go into one goes into several.
@@ -179,6 +179,8 @@ func TestYardStoreWithManyEntries(t *testing.T) {
 
 // scripted is a hub that says what it is told to.
 type scripted []func(operation string) (string, error)
+
+func (s *scripted) Name() string { return group.Hub }
 
 func (s *scripted) Call(_ context.Context, operation string, _ []byte) ([]byte, error) {
 	next := (*s)[0]

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -46,7 +47,7 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 		after(15 * time.Second)
 		testkit.Equal(t, w.owners(), "a:0 b:1", "owners")
 		for _, cfg := range w.hub.opened() {
-			if *cfg.Epoch == 0 {
+			if cfg.Epoch == hub.Exclusive(0) {
 				t.Error("a reader showed no epoch")
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -181,7 +182,7 @@ func TestTheYardsOwnStore(t *testing.T) {
 	testkit.Must(t, err)
 	defer client.Close()
 	body := []byte(`{"group":"$Default","leases":[{"partition":"0","owner":"me","epoch":3}]}`)
-	if _, err := client.Hub("h").Call(t.Context(), "claim", body); err != nil {
+	if _, err := groupwire.CallHub(t.Context(), client.Hub("h"), "claim", body); err != nil {
 		t.Fatal(err)
 	}
 	store, err := r.Store(t.Context())

@@ -86,10 +86,14 @@ func (l *line) receive(ctx context.Context, cfg hub.ReadConfig) (*reader, error)
 	if err != nil {
 		return nil, err
 	}
-	r.position, err = l.world.broker.Receive(ctx, broker.ReceiverConfig{
-		Hub: hubName, Group: group, Partition: cfg.Partition, At: at, Epoch: cfg.Epoch, Name: l.run.id,
+	receiver := broker.ReceiverConfig{
+		Hub: hubName, Group: group, Partition: cfg.Partition, At: at, Name: l.run.id,
 		Evict: func(err *broker.EvictedError) { r.end(fmt.Errorf("%w: %w", hub.ErrEvicted, err)) },
-	})
+	}
+	if epoch, ok := cfg.Epoch.Number(); ok {
+		receiver.Epoch = &epoch
+	}
+	r.position, err = l.world.broker.Receive(ctx, receiver)
 	if err != nil {
 		return nil, hubError(err)
 	}

@@ -293,7 +293,7 @@ func (y *toy) pump(stopping, calls context.Context, h *hold) {
 	if y.flaw == skipsOne {
 		from++
 	}
-	r, err := y.hub.Open(stopping, hub.ReadConfig{Partition: lease.Partition, Group: y.cfg.Group, From: hub.After(from), Epoch: &lease.Epoch})
+	r, err := y.hub.Open(stopping, hub.ReadConfig{Partition: lease.Partition, Group: y.cfg.Group, From: hub.After(from), Epoch: hub.Exclusive(lease.Epoch)})
 	if err != nil {
 		return
 	}

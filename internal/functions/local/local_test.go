@@ -118,7 +118,7 @@ func TestPositionsAreTheSameAsOverAMQP(t *testing.T) {
 // H5, H6, H7: readers of both ways are one crowd.
 func TestEpochsHoldAcrossBothWays(t *testing.T) {
 	bothWays(t, func(t *testing.T, y *yard, one, other functions.Namespace) {
-		open := func(space functions.Namespace, epoch *int64) (hub.Reader, error) {
+		open := func(space functions.Namespace, epoch hub.Epoch) (hub.Reader, error) {
 			r, err := space.Hub("orders").Open(t.Context(), hub.ReadConfig{Partition: "0", Epoch: epoch, Name: "reader"})
 			if err != nil {
 				return nil, err
@@ -131,20 +131,20 @@ func TestEpochsHoldAcrossBothWays(t *testing.T) {
 			}
 			return r, nil
 		}
-		plain, err := open(one, nil)
+		plain, err := open(one, hub.Epoch{})
 		must(t, err)
-		low, err := open(other, new(int64(1))) // H7: an epoch disconnects who has none
+		low, err := open(other, hub.Exclusive(1)) // H7: an epoch disconnects who has none
 		must(t, err)
 		if _, err := plain.Next(t.Context(), nil, 1); kind(err) != hub.ErrEvicted {
 			t.Errorf("one without epoch hears %v", err)
 		}
-		if _, err := open(one, nil); kind(err) != hub.ErrRefused { // H7
+		if _, err := open(one, hub.Epoch{}); kind(err) != hub.ErrRefused { // H7
 			t.Errorf("a second without epoch hears %v", err)
 		}
 		waiting := make(chan error, 1)
 		go func() { _, err := low.Next(t.Context(), nil, 1); waiting <- err }()
 		synctest.Wait()
-		high, err := open(one, new(int64(1))) // H5: an equal one takes over
+		high, err := open(one, hub.Exclusive(1)) // H5: an equal one takes over
 		must(t, err)
 		if err := <-waiting; kind(err) != hub.ErrEvicted {
 			t.Errorf("who waits hears %v", err)
@@ -152,7 +152,7 @@ func TestEpochsHoldAcrossBothWays(t *testing.T) {
 		if _, err := low.Next(t.Context(), nil, 1); kind(err) != hub.ErrEvicted {
 			t.Errorf("and later %v", err)
 		}
-		if _, err := open(other, new(int64(0))); kind(err) != hub.ErrRefused || !strings.Contains(err.Error(), "1") { // H5
+		if _, err := open(other, hub.Exclusive(0)); kind(err) != hub.ErrRefused || !strings.Contains(err.Error(), "1") { // H5
 			t.Errorf("a lower one hears %v", err)
 		}
 		for _, r := range []hub.Reader{plain, low, high} {
@@ -161,11 +161,11 @@ func TestEpochsHoldAcrossBothWays(t *testing.T) {
 		synctest.Wait()
 		var all []hub.Reader
 		for range broker.MaxReceivers { // H6, H7: nobody with an epoch is there
-			r, err := open(one, nil)
+			r, err := open(one, hub.Epoch{})
 			must(t, err)
 			all = append(all, r)
 		}
-		if _, err := open(other, nil); kind(err) != hub.ErrRefused {
+		if _, err := open(other, hub.Epoch{}); kind(err) != hub.ErrRefused {
 			t.Errorf("the sixth hears %v", err)
 		}
 		for _, r := range all {

@@ -73,9 +73,13 @@ func (r *reader) sit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seat, err := r.source.broker.Receive(ctx, broker.ReceiverConfig{
-		Hub: r.source.name, Group: r.cfg.Group, Partition: r.cfg.Partition, At: at, Epoch: r.cfg.Epoch, Name: r.cfg.Name, Evict: r.evict,
-	})
+	cfg := broker.ReceiverConfig{
+		Hub: r.source.name, Group: r.cfg.Group, Partition: r.cfg.Partition, At: at, Name: r.cfg.Name, Evict: r.evict,
+	}
+	if epoch, ok := r.cfg.Epoch.Number(); ok {
+		cfg.Epoch = &epoch
+	}
+	seat, err := r.source.broker.Receive(ctx, cfg)
 	if err != nil {
 		return err
 	}

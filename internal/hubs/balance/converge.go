@@ -14,8 +14,8 @@ type Outcome struct {
 }
 
 // Converge plays a group on paper until nobody has anything to do, or for so many rounds. In each
-// round all decide on the same view, and what was asked for is released by its end: so a move takes two. It
-// is how a choice made here is judged without a single instance running.
+// round all decide on the same view, and what was asked for is released by its end: so a move takes
+// two. It is how a choice made here is judged without a single instance running.
 func Converge(live []string, partitions []Partition, greedy bool, rounds int) Outcome {
 	out := Outcome{Partitions: slices.Clone(partitions)}
 	for range rounds {

@@ -1,9 +1,9 @@
 package balance
 
-// Recommend is how many instances a lag of so many events is worth: one for each
-// targetPerInstance begun, rounded up to a number that spreads the partitions evenly. Any in between would
-// leave the busiest instance as busy as a smaller number does. It is 0 without lag, and never above
-// the number of partitions.
+// Recommend is how many instances a lag of so many events is worth: one for each targetPerInstance
+// begun, rounded up to a number that spreads the partitions evenly. Any in between would leave the
+// busiest instance as busy as a smaller number does. It is 0 without lag, and never above the
+// number of partitions.
 func Recommend(lag, targetPerInstance, partitions int) int {
 	if lag <= 0 || partitions <= 0 {
 		return 0
