@@ -10,8 +10,8 @@ import (
 )
 
 // calls is the user's side of a partition: its worker, and which calls of it are under way. The
-// pump's goroutine opens and closes the worker; it and the lanes each call in a scope of their own; the
-// coordinator looks for calls that do not end.
+// pump's goroutine opens and closes the worker; it and the lanes each call in a scope of their own;
+// the coordinator looks for calls that do not end.
 type calls struct {
 	limit   time.Duration // of one call; not above 0: none
 	worker  Worker        // made by the pump's goroutine; others look at opened before

@@ -13,7 +13,8 @@ import (
 type Strategy int
 
 const (
-	// Balanced takes all of its share that is free at once, and what others have too many of one at a time.
+	// Balanced takes all of its share that is free at once, and what others have too many of one at
+	// a time.
 	Balanced Strategy = iota
 	// Greedy takes its whole share at once.
 	Greedy
@@ -27,8 +28,8 @@ type Config struct {
 	// same connection.
 	Store Store
 	// ID names this instance in the group; empty means a generated one. An instance with an id of
-	// its own that comes back soon keeps its partitions. Two at once are ErrDuplicateID. It is made of
-	// letters, digits, '-', '_', '.', ':' and '$', at most 150 of them.
+	// its own that comes back soon keeps its partitions. Two at once are ErrDuplicateID. It is made
+	// of letters, digits, '-', '_', '.', ':' and '$', at most 150 of them.
 	ID string
 
 	// MaxBatch is the most events of one call; 0 means 100. Prefetch is how many the hub
@@ -44,18 +45,19 @@ type Config struct {
 	// Start says where a partition without checkpoint begins; nil means hub.Earliest. It is
 	// asked only then. hub.Latest is checkpointed at once, so that nothing is missed from then on.
 	Start func(partition string) hub.Position
-	// OutOfRange says where a partition goes on whose checkpoint cannot be right: beyond
-	// the end, or of an earlier hub of that name; also where Start gives a position beyond the end. It is reported in any case.
+	// OutOfRange says where a partition goes on whose checkpoint cannot be right: beyond the end,
+	// or of an earlier hub of that name; also where Start gives a position beyond the end. It is
+	// reported in any case.
 	OutOfRange OutOfRange
 
-	// Lease is how long an instance that died keeps its partitions, Renew how often a
-	// living one shows that it lives; 0 means 30 s, and a third of Lease. Renew is at most half of Lease.
+	// Lease is how long an instance that died keeps its partitions, Renew how often a living one
+	// shows that it lives; 0 means 30 s, and a third of Lease. Renew is at most half of Lease.
 	Lease, Renew time.Duration
 	// Poll is how often a store that cannot be watched is looked at; 0 means Renew.
 	Poll     time.Duration
 	Strategy Strategy
-	// Handoff is how long the owner of a partition that is wanted by another instance may take to finish its
-	// call and release it, before it is taken; 0 means 20 s.
+	// Handoff is how long the owner of a partition that is wanted by another instance may take to
+	// finish its call and release it, before it is taken; 0 means 20 s.
 	Handoff time.Duration
 	// Stop is how long Run takes at most to return when its context has ended; 0 means 20 s.
 	// Calls have three quarters of it before their contexts end. A call that does not
@@ -64,8 +66,8 @@ type Config struct {
 
 	// Checkpoints says when checkpoints are written.
 	Checkpoints Checkpoints
-	// Lanes, where it is above 1, runs so many calls at once for each partition, events of
-	// one key always in order; events without a key are dealt out in turn. 0 means order in the partition.
+	// Lanes, where it is above 1, runs so many calls at once for each partition, events of one key
+	// always in order; events without a key are dealt out in turn. 0 means order in the partition.
 	Lanes int
 
 	// Backoff is between the calls for a batch that failed.
@@ -73,8 +75,8 @@ type Config struct {
 	// Continue goes on past a batch that failed, after telling OnError: the old Event
 	// Processor Host's way. By default the batch comes again until it succeeds.
 	Continue bool
-	// HandlerTimeout ends the context of a call that takes longer; 0 means 10 min, negative none. A call that does not
-	// heed it for another Lease loses its partition.
+	// HandlerTimeout ends the context of a call that takes longer; 0 means 10 min, negative none. A
+	// call that does not heed it for another Lease loses its partition.
 	HandlerTimeout time.Duration
 	// StallAfter is how long a partition may have events to read and get none before its
 	// reader is opened anew, and after as long again the partition released; 0 means 2 min.
@@ -106,9 +108,9 @@ const (
 type Checkpoints struct {
 	// Auto marks a batch as done when the handler returns nil.
 	Auto bool
-	// Every and Events, where one is set, let Batch.Checkpoint (and Auto) only mark: what is
-	// marked is written after so long or so many events, whichever is first, when the partition is idle, and
-	// before it is given up.
+	// Every and Events, where one is set, let Batch.Checkpoint (and Auto) only mark: what is marked
+	// is written after so long or so many events, whichever is first, when the partition is idle,
+	// and before it is given up.
 	Every  time.Duration
 	Events int
 }

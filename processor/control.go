@@ -90,7 +90,8 @@ func (c *control) recheck(read context.Context, wake func()) error {
 	return read.Err()
 }
 
-// checking gives what tells recheck, if it waits: to be called after a look at the records that began later.
+// checking gives what tells recheck, if it waits: to be called after a look at the records that
+// began later.
 func (c *control) checking() func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

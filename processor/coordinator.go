@@ -121,9 +121,9 @@ func (c *coordinator) rest(ctx context.Context, next time.Time, changed <-chan s
 	}
 }
 
-// groupReads is how many records all instances of a group read in a second at most when something changes all
-// the time. Small groups do not come near it; of a hundred instances with a thousand partitions each makes
-// a round a second.
+// groupReads is how many records all instances of a group read in a second at most when something
+// changes all the time. Small groups do not come near it; of a hundred instances with a thousand
+// partitions each makes a round a second.
 const groupReads = 100_000
 
 // gap is how long changes are left alone after a round.
@@ -132,8 +132,8 @@ func (c *coordinator) gap() time.Duration {
 	return min(max(c.cfg.Renew/50, 4*c.lastTook, fair), c.cfg.Renew)
 }
 
-// insist tries until it succeeds or that is hopeless: no such hub, or no right to read it, does not pass by
-// waiting.
+// insist tries until it succeeds or that is hopeless: no such hub, or no right to read it, does not
+// pass by waiting.
 func (in *instance) insist(ctx context.Context, doing string, try func(context.Context) error) error {
 	for failures := 1; ; failures++ {
 		err := try(ctx)
@@ -150,8 +150,9 @@ func (in *instance) insist(ctx context.Context, doing string, try func(context.C
 // jitter shortens a time by up to a tenth.
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 
-// leave stops gracefully: all partitions are drained at once and released as soon as they
-// are, then the presence is removed. It takes Config.Stop at most; what was not handed over by then is an error.
+// leave stops gracefully: all partitions are drained at once and released as soon as they are, then
+// the presence is removed. It takes Config.Stop at most; what was not handed over by then is an
+// error.
 func (c *coordinator) leave() error {
 	ctx, cancel := context.WithTimeout(c.values, c.cfg.Stop)
 	defer cancel()

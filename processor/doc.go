@@ -9,11 +9,12 @@
 //		return b.Checkpoint(ctx)
 //	})
 //
-// Start as many instances as you like, wherever: they spread the partitions evenly, and
-// move them when instances come and go. Events of a partition come in order, one batch at
-// a time, at least once: after a crash whatever was past the checkpoint comes again. A planned
-// move repeats nothing. There are three forms of the same thing: Run with a function, RunHost with an object
-// per partition (Open, ProcessEvents, ProcessError, Close), and Partitions, in which you do the looping.
+// Start as many instances as you like, wherever: they spread the partitions evenly, and move them
+// when instances come and go. Events of a partition come in order, one batch at a time, at least
+// once: after a crash whatever was past the checkpoint comes again. A planned move repeats nothing.
+// There are three forms of the same thing: Run with a function, RunHost with an object per
+// partition (Open, ProcessEvents, ProcessError, Close), and Partitions, in which you do the
+// looping.
 //
 // # What is stored
 //
@@ -27,21 +28,22 @@
 //
 // Every Config.Renew an instance rewrites its presence, and its leases in one call. Nobody looks at
 // times: a record is dead when its version has not changed for Config.Lease on the observer's own
-// monotonic clock. The owner counts from before its write began, so it has stopped when
-// others begin. Presence is apart from the leases, so an instance without partitions
-// counts, too. An owner without presence is another program's, such as an official SDK's processor: it
-// has two minutes, is not asked, and while it is about our readers show epoch 0 as its do.
+// monotonic clock. The owner counts from before its write began, so it has stopped when others
+// begin. Presence is apart from the leases, so an instance without partitions counts, too. An owner
+// without presence is another program's, such as an official SDK's processor: it has two minutes,
+// is not asked, and while it is about our readers show epoch 0 as its do.
 //
 // # Who owns
 //
-// All instances decide by themselves and by the same pure function which partition each should have.
+// All instances decide by themselves and by the same pure function which partition each should
+// have.
 //
 //	free or dead ──claim, epoch+1──▶ ours ──Begin──▶ fenced ──open reader──▶ running
 //
-// The hub disconnects readers with a lower epoch, and Begin makes every checkpoint under a lower epoch
-// fail: an owner that does not know yet that it is none any more can do no harm. An answer that was lost is
-// never guessed: the records are read again, and a lease that carries our id without anybody at work
-// is claimed like any other, with a raised epoch.
+// The hub disconnects readers with a lower epoch, and Begin makes every checkpoint under a lower
+// epoch fail: an owner that does not know yet that it is none any more can do no harm. An answer
+// that was lost is never guessed: the records are read again, and a lease that carries our id
+// without anybody at work is claimed like any other, with a raised epoch.
 //
 // # How a partition moves
 //
@@ -68,19 +70,22 @@
 //	  only an operator   ▼                                       │
 //	  can help        Draining ──▶ Closed ◀── lease lost ────────┘
 //
-// Each change is told to Config.OnState, each error to Config.OnError, and Status tells what is at any time.
+// Each change is told to Config.OnState, each error to Config.OnError, and Status tells what is at
+// any time.
 //
 // # What ends a call's context
 //
 // context.Cause says which: ErrLeaseLost when the lease could not be renewed in time (the call
-// counts for nothing, whatever it returns), ErrHandoff and ErrShutdown when the time to end in good order is over (nil still
-// counts while the lease is proven), ErrHandlerTimeout when the call took too long (it has failed). A call that heeds none of
-// it for another Config.Lease loses the partition; it is not called a second time meanwhile.
+// counts for nothing, whatever it returns), ErrHandoff and ErrShutdown when the time to end in good
+// order is over (nil still counts while the lease is proven), ErrHandlerTimeout when the call took
+// too long (it has failed). A call that heeds none of it for another Config.Lease loses the
+// partition; it is not called a second time meanwhile.
 //
 // # Calls that wait
 //
-// A call may take as long as it likes where Config.HandlerTimeout is negative: the lease is renewed meanwhile, and events that wait
-// behind it are no stall. Before its context ends it is told by Batch.Leaving, which is closed as soon as draining begins or the
-// partition is to start again: whoever waits in the middle of a batch, as for something that is down, gives it
-// back then with ErrUndone, and the partition moves at once and not after Config.Handoff.
+// A call may take as long as it likes where Config.HandlerTimeout is negative: the lease is renewed
+// meanwhile, and events that wait behind it are no stall. Before its context ends it is told by
+// Batch.Leaving, which is closed as soon as draining begins or the partition is to start again:
+// whoever waits in the middle of a batch, as for something that is down, gives it back then with
+// ErrUndone, and the partition moves at once and not after Config.Handoff.
 package processor

@@ -15,10 +15,9 @@ type gathering struct {
 	wait     time.Duration
 }
 
-// enough tells whether the handler is to be called now with what there is, which may be
-// nothing: then the partition was idle for long. Otherwise more is waited for until the
-// time given. quiet is when the call before ended, first when the first event of this
-// batch came.
+// enough tells whether the handler is to be called now with what there is, which may be nothing:
+// then the partition was idle for long. Otherwise more is waited for until the time given. quiet is
+// when the call before ended, first when the first event of this batch came.
 func (g gathering) enough(have int, quiet, first, now time.Time) (bool, time.Time) {
 	if have >= g.min {
 		return true, time.Time{}

@@ -60,7 +60,8 @@ func (h *health) fault(err error) {
 	h.err = err
 }
 
-// startOver is for a partition that begins again from its checkpoint: no batch is left to be retried.
+// startOver is for a partition that begins again from its checkpoint: no batch is left to be
+// retried.
 func (h *health) startOver() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,8 +85,8 @@ func (h *health) failed(attempt int) {
 	h.set(Retrying, nil)
 }
 
-// succeeded tells that a batch is done after so many attempts. The partition is well when no other is to be
-// retried.
+// succeeded tells that a batch is done after so many attempts. The partition is well when no other
+// is to be retried.
 func (h *health) succeeded(attempts int) {
 	h.mu.Lock()
 	if attempts > 1 {

@@ -42,20 +42,22 @@ type Row struct {
 type Lag struct {
 	// Events is how many; without a checkpoint all that are kept.
 	Events int64
-	// Oldest is how long the oldest of them has been waiting, by this machine's clock; -1 where that cannot
-	// be told: it is read for it, and an owner's reader lets no other read beside it in its group.
+	// Oldest is how long the oldest of them has been waiting, by this machine's clock; -1 where
+	// that cannot be told: it is read for it, and an owner's reader lets no other read beside it in
+	// its group.
 	Oldest time.Duration
 }
 
-// Instance is a processor that is present, or owns a partition. Whether it lives shows only in time: whoever does rewrites
-// its leases and its presence.
+// Instance is a processor that is present, or owns a partition. Whether it lives shows only in
+// time: whoever does rewrites its leases and its presence.
 type Instance struct {
 	ID string
 	// Present: it has told of itself. Owners that are no processors of ours have not.
 	Present bool
 	// Leaving: it stops.
 	Leaving bool
-	// Started is by its own clock, Renewed that of its newest lease by the store's; zero where there is none.
+	// Started is by its own clock, Renewed that of its newest lease by the store's; zero where
+	// there is none.
 	Started, Renewed time.Time
 	// Partitions is how many it owns.
 	Partitions int
@@ -71,14 +73,15 @@ func (t Table) TotalLag() (events int64) {
 	return events
 }
 
-// Recommended is how many instances the lag is worth, each with so many events: a number that spreads the
-// partitions evenly, 0 without lag.
+// Recommended is how many instances the lag is worth, each with so many events: a number that
+// spreads the partitions evenly, 0 without lag.
 func (t Table) Recommended(target int64) int {
 	return balance.Recommend(int(min(t.TotalLag(), math.MaxInt)), int(min(target, math.MaxInt)), len(t.Partitions))
 }
 
-// Inspect gives the table of a group in whatever store; nil means that of the yard which has the hub, and an empty group
-// $Default. It changes nothing, and what it asks the hub for disturbs no owner.
+// Inspect gives the table of a group in whatever store; nil means that of the yard which has the
+// hub, and an empty group $Default. It changes nothing, and what it asks the hub for disturbs no
+// owner.
 func Inspect(ctx context.Context, h Hub, store Store, group string) (Table, error) {
 	store, err := storeOf(h, store)
 	if err != nil {
@@ -205,8 +208,8 @@ func pending(done int64, info hub.PartitionInfo) int64 {
 	return max(info.Last-max(done, info.First-1), 0)
 }
 
-// waiting is how long the event to be read there has been waiting; -1: it cannot be read. A reader that shows no epoch
-// disturbs none that shows one: it is refused.
+// waiting is how long the event to be read there has been waiting; -1: it cannot be read. A reader
+// that shows no epoch disturbs none that shows one: it is refused.
 func waiting(ctx context.Context, h Hub, cfg hub.ReadConfig) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

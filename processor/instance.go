@@ -113,7 +113,8 @@ func (in *instance) learn(ctx context.Context) error {
 	return nil
 }
 
-// reborn lets all partitions start again: their events are others now, though the numbers may be the same.
+// reborn lets all partitions start again: their events are others now, though the numbers may be
+// the same.
 func (in *instance) reborn() {
 	in.report("ask for the hub's partitions", errNewHub)
 	for _, p := range in.ownPumps() {

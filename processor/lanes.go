@@ -133,8 +133,8 @@ func (l *lane) run() {
 	}
 }
 
-// take makes a batch of what is in the queue; once the partition is being given up, of what is behind
-// other lanes: without it whatever those have done would come again.
+// take makes a batch of what is in the queue; once the partition is being given up, of what is
+// behind other lanes: without it whatever those have done would come again.
 func (l *lane) take() *Batch {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -151,8 +151,8 @@ func (l *lane) take() *Batch {
 	return &Batch{Events: l.events, Partition: l.all.part, gen: l.all.gen, end: end, lane: l, before: l.before, catchUp: catchUp}
 }
 
-// behindLocked is how many events of the queue are behind what other lanes have begun, while the partition is given up
-// in good order. After an operator's move none is.
+// behindLocked is how many events of the queue are behind what other lanes have begun, while the
+// partition is given up in good order. After an operator's move none is.
 func (l *lane) behindLocked() int {
 	t := l.all.ownership
 	if t.work.Err() != nil || context.Cause(l.all.gen.ctx) != context.Cause(t.read) {

@@ -12,12 +12,12 @@ import (
 // the rules by which one becomes the other.
 //
 // A write whose answer is lost is resolved before anything else is written: Begin tells what is
-// stored, and it is compared with what was tried. A checkpoint that someone else has moved
-// counts: what was marked is forgotten, and the partition starts again from there. Marks belong to a
+// stored, and it is compared with what was tried. A checkpoint that someone else has moved counts:
+// what was marked is forgotten, and the partition starts again from there. Marks belong to a
 // generation, which such a move ends.
 //
-// Handlers mark, the pump opens and closes, the survey verifies. The store is asked by one of them at a time,
-// who holds the token; the lock is for moments.
+// Handlers mark, the pump opens and closes, the survey verifies. The store is asked by one of them
+// at a time, who holds the token; the lock is for moments.
 type ledger struct {
 	ledgerConfig
 	asking chan struct{}  // capacity 1: a token, held while the store is asked
@@ -101,8 +101,8 @@ func (l *ledger) current() int {
 	return l.generation
 }
 
-// mark records that everything up to pos is done. What is stored already, as by a handler that does it by
-// itself, is not written again.
+// mark records that everything up to pos is done. What is stored already, as by a handler that does
+// it by itself, is not written again.
 func (l *ledger) mark(pos position, generation int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,8 +124,8 @@ func (l *ledger) mark(pos position, generation int) error {
 	return nil
 }
 
-// idle lets what is marked be written now. While the partition rests, so is what will be marked: nobody
-// calls idle again until it is busy.
+// idle lets what is marked be written now. While the partition rests, so is what will be marked:
+// nobody calls idle again until it is busy.
 func (l *ledger) idle(resting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,8 +143,8 @@ func (l *ledger) busy() {
 	l.resting = false
 }
 
-// nudgeLocked lets the saver look at what is marked, where saving is deferred at all. It runs only while it
-// has something to wait for: an idle partition has none.
+// nudgeLocked lets the saver look at what is marked, where saving is deferred at all. It runs only
+// while it has something to wait for: an idle partition has none.
 func (l *ledger) nudgeLocked() {
 	switch {
 	case !l.policy.deferred() || l.stopped:
@@ -313,8 +313,9 @@ func (l *ledger) resolve(ctx context.Context, conflict bool) error {
 		l.mu.Unlock()
 		return nil
 	case !conflict && c.Sequence == before.Sequence && c.Offset == before.Offset:
-		// It was not, or Begin has only renewed its version. What is marked stays to be written: where the stored
-		// checkpoint could not be right it may even be lower. What a handler has stored meanwhile is newer.
+		// It was not, or Begin has only renewed its version. What is marked stays to be written:
+		// where the stored checkpoint could not be right it may even be lower. What a handler has
+		// stored meanwhile is newer.
 		l.unsure = false
 		if l.saved.Version == before.Version {
 			l.saved = c
@@ -348,8 +349,9 @@ func (l *ledger) differs(seen Checkpoint) bool {
 	return seen.Version != l.saved.Version && (seen.Sequence != l.saved.Sequence || seen.Offset != l.saved.Offset)
 }
 
-// verify finds out what is stored: after a handler that stores by itself met a conflict, or when somebody may have
-// moved the checkpoint while nothing was to be written. What was only read before our own last write is no move.
+// verify finds out what is stored: after a handler that stores by itself met a conflict, or when
+// somebody may have moved the checkpoint while nothing was to be written. What was only read before
+// our own last write is no move.
 func (l *ledger) verify(ctx context.Context, conflict bool) error {
 	if err := l.acquire(ctx); err != nil {
 		return err
@@ -397,8 +399,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// intend gives the checkpoint that a handler is about to store by itself, and up to where everything is
-// stored already.
+// intend gives the checkpoint that a handler is about to store by itself, and up to where
+// everything is stored already.
 func (l *ledger) intend(pos position, generation int) (Checkpoint, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

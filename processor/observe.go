@@ -2,10 +2,9 @@ package processor
 
 import "time"
 
-// observer remembers, for each record of the group, its version and when this instance
-// first saw it. That is all that expiry is judged by: a record that has not changed for
-// the lease time on our own monotonic clock is dead, and clocks of machines are never
-// compared.
+// observer remembers, for each record of the group, its version and when this instance first saw
+// it. That is all that expiry is judged by: a record that has not changed for the lease time on our
+// own monotonic clock is dead, and clocks of machines are never compared.
 //
 // What was seen is dated when the read had returned. An owner counts from before its write
 // began, so that it gives up before anyone who observes takes over.

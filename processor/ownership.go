@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// ownership is the time in which this instance may work on a partition. The coordinator extends it with
-// every renewal of the lease; whoever finds a reason ends it: the coordinator, the ledger that was
-// fenced, the watchdog, the pump itself. The others see its contexts, each of which ends with the one before:
+// ownership is the time in which this instance may work on a partition. The coordinator extends it
+// with every renewal of the lease; whoever finds a reason ends it: the coordinator, the ledger that
+// was fenced, the watchdog, the pump itself. The others see its contexts, each of which ends with
+// the one before:
 //
 //	own   the lease is ours as far as can be proven   ends with ErrLeaseLost
 //	work  what calls see                              ends also when the time to drain is up

@@ -25,8 +25,9 @@ func (p *Partition) Context() context.Context { return p.pump.ownership.work }
 // Status is the partition's.
 func (p *Partition) Status() Status { return p.pump.status() }
 
-// Checkpoint writes the newest event that was given to the handler in a call that has returned nil, or of the
-// batch that is being handled; for Close. With Lanes it is the newest before which all calls have returned nil.
+// Checkpoint writes the newest event that was given to the handler in a call that has returned nil,
+// or of the batch that is being handled; for Close. With Lanes it is the newest before which all
+// calls have returned nil.
 func (p *Partition) Checkpoint(ctx context.Context) error {
 	calls := p.pump.calls
 	inCall := p.pump.in.cfg.Lanes <= 1 && calls.underWay() && !calls.closing.Load()
@@ -45,8 +46,8 @@ func (p *Partition) Checkpoint(ctx context.Context) error {
 
 // Batch is what a handler is called with.
 type Batch struct {
-	// Events are in order; empty only with Config.CallWhenIdle. The slice is used
-	// again when the call has returned: copy it to keep it longer. The events themselves may be kept.
+	// Events are in order; empty only with Config.CallWhenIdle. The slice is used again when the
+	// call has returned: copy it to keep it longer. The events themselves may be kept.
 	Events []event.Event
 	// Attempt is 1 the first time, and counts the calls for the same batch.
 	Attempt   int
@@ -59,10 +60,12 @@ type Batch struct {
 	catchUp bool       // with lanes: it is handled although the partition is being given up
 }
 
-// Leaving is closed when no further call will start: the partition is to be given up, or it starts again because its checkpoint was
-// moved or the hub made anew. A handler that waits in the middle of its work, maybe for longer than Config.Handoff allows, stops
-// waiting then and returns ErrUndone, so that the partition goes on elsewhere at once; what it has checkpointed stays. Who does
-// not wait need not look: with Lanes a call may even begin with it closed, to catch up with what other lanes have done.
+// Leaving is closed when no further call will start: the partition is to be given up, or it starts
+// again because its checkpoint was moved or the hub made anew. A handler that waits in the middle
+// of its work, maybe for longer than Config.Handoff allows, stops waiting then and returns
+// ErrUndone, so that the partition goes on elsewhere at once; what it has checkpointed stays. Who
+// does not wait need not look: with Lanes a call may even begin with it closed, to catch up with
+// what other lanes have done.
 func (b *Batch) Leaving() <-chan struct{} {
 	if b.gen == nil { // made by somebody's test
 		return nil
@@ -70,10 +73,11 @@ func (b *Batch) Leaving() <-chan struct{} {
 	return b.gen.ctx.Done()
 }
 
-// Checkpoint records that everything up to the newest event of the batch is done. With Checkpoints.Every or
-// Events it only marks it. With Lanes it counts for the batch's lane, and what is stored is the newest event
-// before which every lane is done. When the store cannot be reached it tries on until ctx ends. An
-// error that is ErrLeaseLost, ErrFenced or ErrMoved means that it is in vain.
+// Checkpoint records that everything up to the newest event of the batch is done. With
+// Checkpoints.Every or Events it only marks it. With Lanes it counts for the batch's lane, and what
+// is stored is the newest event before which every lane is done. When the store cannot be reached
+// it tries on until ctx ends. An error that is ErrLeaseLost, ErrFenced or ErrMoved means that it is
+// in vain.
 func (b *Batch) Checkpoint(ctx context.Context) error {
 	if b.end.seq < 0 {
 		return nil
@@ -90,7 +94,8 @@ func (b *Batch) CheckpointAt(ctx context.Context, ev event.Event) error {
 	return b.userCheckpoint(ctx, positionOf(&ev))
 }
 
-// errMarkTaken: the checkpoint would wait for the transaction that is to move it, and that for the handler.
+// errMarkTaken: the checkpoint would wait for the transaction that is to move it, and that for the
+// handler.
 var errMarkTaken = errors.New("checkpoint: this call has taken the mark to store it by itself: postgres.InTx moves the checkpoint when the function returns nil")
 
 func (b *Batch) userCheckpoint(ctx context.Context, pos position) error {
@@ -126,7 +131,8 @@ func (b *Batch) record(ctx context.Context, pos position) error {
 	return p.save(ctx)
 }
 
-// skip lets the lanes' checkpoint pass a batch that is not to come again, once all before it are marked.
+// skip lets the lanes' checkpoint pass a batch that is not to come again, once all before it are
+// marked.
 func (b *Batch) skip() {
 	if b.lane == nil {
 		return
@@ -137,8 +143,8 @@ func (b *Batch) skip() {
 	}
 }
 
-// save writes what is marked. A context that has ended because the partition is to be given up is no obstacle:
-// the lease is ours until then, and what was done shall not be repeated.
+// save writes what is marked. A context that has ended because the partition is to be given up is
+// no obstacle: the lease is ours until then, and what was done shall not be repeated.
 func (p *pump) save(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrHandoff) || errors.Is(cause, ErrShutdown) {
 		var cancel context.CancelFunc
@@ -158,7 +164,8 @@ func (p *pump) save(ctx context.Context) error {
 	return err
 }
 
-// Mark is everything that a store needs to record a checkpoint by itself, as in a transaction of its own. With Lanes there is none.
+// Mark is everything that a store needs to record a checkpoint by itself, as in a transaction of
+// its own. With Lanes there is none.
 type Mark struct {
 	Group      Group
 	Lease      Lease
@@ -170,10 +177,11 @@ type Mark struct {
 	Stored int64
 }
 
-// Mark gives what Checkpoint would store, for stores that store it together with what the
-// handler does (postgres.InTx); for an empty batch the checkpoint as it is, which is not to be stored. Recorded tells that it was stored, with the checkpoint as it is now.
-// A handler that meets ErrConflict or ErrFenced in storing it returns that error: the processor finds out why. Until Recorded, or
-// the end of the call, Checkpoint and its like are an error.
+// Mark gives what Checkpoint would store, for stores that store it together with what the handler
+// does (postgres.InTx); for an empty batch the checkpoint as it is, which is not to be stored.
+// Recorded tells that it was stored, with the checkpoint as it is now. A handler that meets
+// ErrConflict or ErrFenced in storing it returns that error: the processor finds out why. Until
+// Recorded, or the end of the call, Checkpoint and its like are an error.
 func (b *Batch) Mark() (Mark, error) {
 	p := b.Partition.pump
 	switch {

@@ -23,7 +23,8 @@ type situation struct {
 	leaving bool
 	force   time.Duration // after asking, when to take without consent
 	lease   time.Duration
-	// When a partition that nobody takes is anybody's: one whose owner died, and one that was released.
+	// When a partition that nobody takes is anybody's: one whose owner died, and one that was
+	// released.
 	orphan, released time.Duration
 }
 
@@ -117,9 +118,9 @@ func (s *situation) giveUp(d *decision) {
 	}
 }
 
-// adopt takes leases up that carry our name but that nothing here works under: of an
-// earlier life under the same id, or of a claim whose answer was lost. They are taken like any other,
-// with a raised epoch; what cannot be taken now is released.
+// adopt takes leases up that carry our name but that nothing here works under: of an earlier life
+// under the same id, or of a claim whose answer was lost. They are taken like any other, with a
+// raised epoch; what cannot be taken now is released.
 func (s *situation) adopt(d *decision) {
 	for id, l := range s.leases {
 		if l.Owner != s.self || s.held[id] {
@@ -161,10 +162,10 @@ func (s *situation) takeFree(d *decision, plan balance.Plan) {
 	}
 }
 
-// orphaned is when a partition has been free for so long that the instance whose turn it is
-// cannot take it: one where it has just failed, or one that died a while ago and that a newcomer still
-// takes for living. Better uneven than unread. That an owner is dead not all find out at the same time, but
-// a release is seen at once.
+// orphaned is when a partition has been free for so long that the instance whose turn it is cannot
+// take it: one where it has just failed, or one that died a while ago and that a newcomer still
+// takes for living. Better uneven than unread. That an owner is dead not all find out at the same
+// time, but a release is seen at once.
 func (s *situation) orphaned(l leaseSeen) time.Time {
 	if l.dead {
 		return l.since.Add(s.lease + s.orphan)

@@ -19,8 +19,8 @@ type heartbeat struct {
 }
 
 // announce writes the presence before anything is claimed. Where there is one of our id it is
-// watched for a while: if it changes, another process is using the id; if not, it is what an earlier life of
-// ours has left behind, and taken over.
+// watched for a while: if it changes, another process is using the id; if not, it is what an
+// earlier life of ours has left behind, and taken over.
 func (a *heartbeat) announce(ctx context.Context) error {
 	there, err := a.read(ctx)
 	if err != nil {
@@ -44,7 +44,8 @@ func (a *heartbeat) duplicate() error {
 	return fmt.Errorf("instance %q: %w: leave Config.ID empty, or give each instance an id of its own", a.id, ErrDuplicateID)
 }
 
-// observe watches a presence for one and a half times as long as a living instance leaves it unchanged.
+// observe watches a presence for one and a half times as long as a living instance leaves it
+// unchanged.
 func (a *heartbeat) observe(ctx context.Context, there Entry) (Entry, error) {
 	for end := time.Now().Add(a.watchFor()); time.Now().Before(end); {
 		if err := sleep(ctx, min(a.cfg.Renew/4, time.Until(end))); err != nil {

@@ -54,16 +54,18 @@ func NewID() string {
 // ID is the instance's id.
 func (p *Processor) ID() string { return p.cfg.ID }
 
-// Handler is called with batches. Calls for one partition never overlap (with Lanes: for
-// one key). An error brings the same batch again after a while, unless Config.Continue; ErrUndone is none. ctx ends, with its
-// cause, when the partition is taken away: what is returned after the lease was lost counts for nothing.
+// Handler is called with batches. Calls for one partition never overlap (with Lanes: for one key).
+// An error brings the same batch again after a while, unless Config.Continue; ErrUndone is none.
+// ctx ends, with its cause, when the partition is taken away: what is returned after the lease was
+// lost counts for nothing.
 type Handler func(ctx context.Context, b *Batch) error
 
-// Run takes partitions and calls the handler until ctx ends; then it stops gracefully (calls
-// end, marked checkpoints are written, leases released) and returns nil, or ErrNotHandedOver where calls
-// have not ended within Config.Stop. Other errors are those that nothing can be done about: a configuration that makes no sense,
-// ErrDuplicateID, and at the start no such hub or group, no right to read. A store or hub that is down is
-// none, and neither is a hub or group that is removed later: it is told to OnError and waited for.
+// Run takes partitions and calls the handler until ctx ends; then it stops gracefully (calls end,
+// marked checkpoints are written, leases released) and returns nil, or ErrNotHandedOver where calls
+// have not ended within Config.Stop. Other errors are those that nothing can be done about: a
+// configuration that makes no sense, ErrDuplicateID, and at the start no such hub or group, no
+// right to read. A store or hub that is down is none, and neither is a hub or group that is removed
+// later: it is told to OnError and waited for.
 func (p *Processor) Run(ctx context.Context, handle Handler) error {
 	return p.run(ctx, func(*Partition) Worker { return handlerWorker{handle} })
 }
@@ -102,9 +104,9 @@ func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) err
 	return newCoordinator(in).run(ctx)
 }
 
-// StoreOf is the store of a hub's processors that are given none: that of the yard which has the hub, reached over the hub's
-// own connection. Nothing is sent yet. An error where h is neither a *hub.Hub nor a wrapper of one
-// with a method Unwrap() *hub.Hub.
+// StoreOf is the store of a hub's processors that are given none: that of the yard which has the
+// hub, reached over the hub's own connection. Nothing is sent yet. An error where h is neither a
+// *hub.Hub nor a wrapper of one with a method Unwrap() *hub.Hub.
 func StoreOf(h Hub) (Store, error) { return storeOf(h, nil) }
 
 // storeOf is the configured one, or that of the yard which has the hub.

@@ -61,7 +61,8 @@ func (g *progress) wait(now time.Time) {
 	}
 }
 
-// took tells that the reader has given something, or has not, since then, and what the hub told beside it.
+// took tells that the reader has given something, or has not, since then, and what the hub told
+// beside it.
 func (g *progress) took(any bool, since time.Time, newest hub.LastEnqueued, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,8 +74,8 @@ func (g *progress) took(any bool, since time.Time, newest hub.LastEnqueued, know
 	}
 }
 
-// count keeps count of what lies behind the last event read and will never be: nothing of it is waited
-// for. Whatever is read starts it anew, and so does a new reader, which finds them again.
+// count keeps count of what lies behind the last event read and will never be: nothing of it is
+// waited for. Whatever is read starts it anew, and so does a new reader, which finds them again.
 func (g *progress) count(read, unreadable bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,8 +119,8 @@ func (g *progress) pass(pos position) {
 	}
 }
 
-// reached is how far the partition has come, with or without the batch that is handled, and in which
-// generation: what was handled before an operator's move says nothing after it.
+// reached is how far the partition has come, with or without the batch that is handled, and in
+// which generation: what was handled before an operator's move says nothing after it.
 func (g *progress) reached(inCall bool) (position, int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,9 +186,10 @@ const (
 	stallRelease
 )
 
-// judgeStall is the watchdog's rule: with events to read and none coming for so long the reader is opened
-// anew; if that does not help for as long again, the partition is released. behind is since when there is something
-// to read, zero: nothing; waiting is since when the reader has given nothing; zero: it is not waited for, as a call is under way.
+// judgeStall is the watchdog's rule: with events to read and none coming for so long the reader is
+// opened anew; if that does not help for as long again, the partition is released. behind is since
+// when there is something to read, zero: nothing; waiting is since when the reader has given
+// nothing; zero: it is not waited for, as a call is under way.
 func judgeStall(behind, waiting, reopened, now time.Time, after time.Duration) stall {
 	if waiting.Before(behind) && !waiting.IsZero() {
 		waiting = behind

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// puller is the worker of the pull form: each call waits until the loop over the partition's batches
-// has taken the batch and asks for the next one.
+// puller is the worker of the pull form: each call waits until the loop over the partition's
+// batches has taken the batch and asks for the next one.
 type puller struct {
 	part    *Partition
 	give    chan<- *Partition
@@ -85,10 +85,10 @@ func (w *puller) wait(ctx context.Context) error {
 func (w *puller) ProcessError(context.Context, *Partition, error) {}
 func (w *puller) Close(context.Context, *Partition, Reason) error { return nil }
 
-// Batches gives batches until the partition is given up or ctx ends. Asking for the next
-// says that the one before is done (with Checkpoints.Auto it is marked). Only for partitions that Processor.Partitions gave.
-// Ending the loop releases the partition; the batch it ended in is not done. ErrLeaseLost is the
-// last thing given when the lease was lost.
+// Batches gives batches until the partition is given up or ctx ends. Asking for the next says that
+// the one before is done (with Checkpoints.Auto it is marked). Only for partitions that
+// Processor.Partitions gave. Ending the loop releases the partition; the batch it ended in is not
+// done. ErrLeaseLost is the last thing given when the lease was lost.
 func (p *Partition) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		if p.pull == nil {
@@ -109,8 +109,8 @@ func (p *Partition) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	}
 }
 
-// next waits for a batch; neither batch nor error: the partition is given up in good order, or ctx has
-// ended.
+// next waits for a batch; neither batch nor error: the partition is given up in good order, or ctx
+// has ended.
 func (w *puller) next(ctx context.Context) (*Batch, error) {
 	read := w.part.pump.ownership.read
 	select {
@@ -135,8 +135,8 @@ func (w *puller) end() {
 }
 
 // Partitions is the pull form: it runs the processor while the loop goes on and gives each
-// partition when it is taken. Work on each in a goroutine of its own. When the loop ends
-// the processor stops: it ends once all partitions' loops have ended. An error is the last thing given.
+// partition when it is taken. Work on each in a goroutine of its own. When the loop ends the
+// processor stops: it ends once all partitions' loops have ended. An error is the last thing given.
 func (p *Processor) Partitions(ctx context.Context) iter.Seq2[*Partition, error] {
 	return func(yield func(*Partition, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -10,10 +10,10 @@ import (
 	"github.com/eventyard/eventyard/internal/panics"
 )
 
-// pump works on one partition for as long as this instance owns it: it opens the
-// reader, calls the handler, and ends by closing both. The coordinator starts it, tells it of renewals and
-// losses, and waits for it. Prefetching behind the calls is the reader's work, which has
-// up to Config.Prefetch events at hand.
+// pump works on one partition for as long as this instance owns it: it opens the reader, calls the
+// handler, and ends by closing both. The coordinator starts it, tells it of renewals and losses,
+// and waits for it. Prefetching behind the calls is the reader's work, which has up to
+// Config.Prefetch events at hand.
 //
 // It has no lock: each of its parts has its own, and none is held while another is taken. What
 // belongs to its goroutine alone stands at the end.
@@ -40,8 +40,8 @@ type pump struct {
 	trouble  troubles
 }
 
-// generation is the time between two moves of the checkpoint by somebody else, or until the hub is made anew.
-// What was begun in one counts for nothing in the next. It never changes.
+// generation is the time between two moves of the checkpoint by somebody else, or until the hub is
+// made anew. What was begun in one counts for nothing in the next. It never changes.
 type generation struct {
 	ctx    context.Context // ends with the ownership's read, too
 	number int             // the ledger's
@@ -235,7 +235,8 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// begin starts a generation: it fences the owners before us, reads the checkpoint, and finds where to go on.
+// begin starts a generation: it fences the owners before us, reads the checkpoint, and finds where
+// to go on.
 func (p *pump) begin(ctx context.Context) (*generation, error) {
 	read := p.ownership.read
 	if p.refused {
@@ -323,8 +324,8 @@ func (p *pump) pumpInOrder(ctx context.Context, r hub.Reader) error {
 	}
 }
 
-// mayRest tells whether an idle partition need not be called. A worker of ours that wants the empty call only
-// now and then says when.
+// mayRest tells whether an idle partition need not be called. A worker of ours that wants the empty
+// call only now and then says when.
 func (p *pump) mayRest() bool {
 	if !p.in.cfg.CallWhenIdle {
 		return true
@@ -385,8 +386,8 @@ func (p *pump) stopLanes() {
 	}
 }
 
-// finish ends the pump: the reader is closed already, the last call has returned. The worker is told
-// to close, and what is marked is written, before the lease is released.
+// finish ends the pump: the reader is closed already, the last call has returned. The worker is
+// told to close, and what is marked is written, before the lease is released.
 func (p *pump) finish() {
 	t, cfg := p.ownership, &p.in.cfg
 	why := t.reason()
@@ -458,8 +459,8 @@ func (p *pump) reportError(err error) {
 	}
 }
 
-// left is why a partition is not handed over; nil: all that may be missing is the release of its lease, which was told
-// when it was tried.
+// left is why a partition is not handed over; nil: all that may be missing is the release of its
+// lease, which was told when it was tried.
 func (p *pump) left() error {
 	if p.hasEnded() {
 		return nil

@@ -32,8 +32,9 @@ func (p *pump) deliver(s *scope, b *Batch) error {
 	}
 }
 
-// judge does what a call's outcome asks for, and says what it means: done, or once more (neither, or ErrUndone),
-// or the end of the session (another error). Nothing is done that ended after the lease did.
+// judge does what a call's outcome asks for, and says what it means: done, or once more (neither,
+// or ErrUndone), or the end of the session (another error). Nothing is done that ended after the
+// lease did.
 func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 	t := p.ownership
 	switch {
@@ -92,8 +93,8 @@ func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 	return false, nil
 }
 
-// gaveBack tells that the handler does not want to go on with a batch now. One that took too long, or panicked, has
-// failed, whatever it says.
+// gaveBack tells that the handler does not want to go on with a batch now. One that took too long,
+// or panicked, has failed, whatever it says.
 func gaveBack(err error) bool {
 	_, panicked := errors.AsType[*PanicError](err)
 	return errors.Is(err, ErrUndone) && !errors.Is(err, ErrHandlerTimeout) && !panicked

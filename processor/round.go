@@ -206,8 +206,9 @@ func (c *coordinator) look(ctx context.Context) (world, error) {
 	return w, nil
 }
 
-// newcomers adds the presences of those who have come since they were read, where a lease is of one. An instance is
-// there before its leases and goes after them: who has a lease and is in neither reading is foreign.
+// newcomers adds the presences of those who have come since they were read, where a lease is of
+// one. An instance is there before its leases and goes after them: who has a lease and is in
+// neither reading is foreign.
 func (c *coordinator) newcomers(ctx context.Context, leases []Lease, presences []Entry) ([]Entry, error) {
 	there := map[string]bool{}
 	for _, f := range presences {

@@ -7,8 +7,8 @@ import (
 	"github.com/eventyard/eventyard/hub"
 )
 
-// setupError says what is set up wrongly in words of its own: the hub's are for those who run the hub. They are there
-// for errors.As.
+// setupError says what is set up wrongly in words of its own: the hub's are for those who run the
+// hub. They are there for errors.As.
 type setupError struct {
 	text  string
 	means error // hub.ErrNotFound or hub.ErrUnauthorized

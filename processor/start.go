@@ -17,8 +17,8 @@ type beginning struct {
 	trouble error
 }
 
-// begin finds where to go on from a checkpoint. The sequence number counts where there is one, as it can be
-// compared; the offset is taken as it is. An error means that it must not be read (Fail).
+// begin finds where to go on from a checkpoint. The sequence number counts where there is one, as
+// it can be compared; the offset is taken as it is. An error means that it must not be read (Fail).
 func begin(c Checkpoint, hubID string, info hub.PartitionInfo, cfg Config) (beginning, error) {
 	before := position{seq: c.Sequence, offset: c.Offset}
 	switch {
@@ -61,7 +61,8 @@ func outOfRange(trouble error, info hub.PartitionInfo, cfg Config) (beginning, e
 	}
 }
 
-// refused is where to go on when the hub has refused the position that a checkpoint, or Start, gave.
+// refused is where to go on when the hub has refused the position that a checkpoint, or Start,
+// gave.
 func refused(c Checkpoint, info hub.PartitionInfo, cfg Config) (beginning, error) {
 	trouble := ErrBadCheckpoint
 	if c.Sequence < 0 && c.Offset == "" {
@@ -81,8 +82,9 @@ func fromStart(from hub.Position, info hub.PartitionInfo) beginning {
 	return beginning{from: from, before: nowhere}
 }
 
-// fromEnd begins behind what is the newest event now. That is kept, as a place and as a checkpoint: the end will be elsewhere when the
-// reader is opened anew, or another owner begins, and what has come until then would be missed.
+// fromEnd begins behind what is the newest event now. That is kept, as a place and as a checkpoint:
+// the end will be elsewhere when the reader is opened anew, or another owner begins, and what has
+// come until then would be missed.
 func fromEnd(info hub.PartitionInfo) beginning {
 	if info.Last < 0 {
 		return beginning{from: hub.Earliest, before: nowhere, anchored: true}

@@ -63,9 +63,8 @@ type Checkpoint struct {
 	Version Version
 }
 
-// Entry is a small record of a group, such as an instance's presence. Keys are 1 to 200
-// letters, digits, '-', '_', '.', ':' and '$', in segments joined by '/', none empty;
-// values at most 16 KiB.
+// Entry is a small record of a group, such as an instance's presence. Keys are 1 to 200 letters,
+// digits, '-', '_', '.', ':' and '$', in segments joined by '/', none empty; values at most 16 KiB.
 type Entry struct {
 	Key     string
 	Value   []byte
@@ -96,40 +95,39 @@ type Store interface {
 	// was never owned has none.
 	Leases(ctx context.Context, g Group) ([]Lease, error)
 
-	// Claim writes leases, each on condition that the record's version is still the
-	// lease's Version (empty: that it does not exist), and gives back those that were
-	// written, with their new Version and times, in the order given. One whose condition fails
-	// is left out; that is no error. It acquires (Owner and a higher Epoch), renews (the same
-	// Owner and Epoch; Acquired stays) and releases (an empty Owner, the same Epoch), any mixture at once.
-	// An Epoch below the recorded one is a failed condition, and so is the recorded one with another
-	// Owner, whether the lease is owned or was released: no two owners ever have the same.
+	// Claim writes leases, each on condition that the record's version is still the lease's Version
+	// (empty: that it does not exist), and gives back those that were written, with their new
+	// Version and times, in the order given. One whose condition fails is left out; that is no
+	// error. It acquires (Owner and a higher Epoch), renews (the same Owner and Epoch; Acquired
+	// stays) and releases (an empty Owner, the same Epoch), any mixture at once. An Epoch below the
+	// recorded one is a failed condition, and so is the recorded one with another Owner, whether
+	// the lease is owned or was released: no two owners ever have the same.
 	//
-	// With an error some may have been written: those that are known to be are returned
-	// with it.
+	// With an error some may have been written: those that are known to be are returned with it.
 	Claim(ctx context.Context, g Group, leases []Lease) ([]Lease, error)
 
-	// Checkpoints reads all checkpoints of a group, in no particular order. A partition that was begun and
-	// never saved may be among them, where the fence is kept with the checkpoint: without a position
-	// (Sequence -1 and an empty Offset), but with the Version that Force has to name.
+	// Checkpoints reads all checkpoints of a group, in no particular order. A partition that was
+	// begun and never saved may be among them, where the fence is kept with the checkpoint: without
+	// a position (Sequence -1 and an empty Offset), but with the Version that Force has to name.
 	Checkpoints(ctx context.Context, g Group) ([]Checkpoint, error)
 
-	// Begin is called by the new owner of a partition before it reads: it gives the
-	// partition's checkpoint (Sequence -1, an empty Offset and perhaps a Version if there is none) and
-	// fences: once it has returned, no Save under a lower epoch will succeed, except, in
-	// stores that say so, the very first of a partition. ErrFenced if the lease is not
-	// the partition's any more.
+	// Begin is called by the new owner of a partition before it reads: it gives the partition's
+	// checkpoint (Sequence -1, an empty Offset and perhaps a Version if there is none) and fences:
+	// once it has returned, no Save under a lower epoch will succeed, except, in stores that say
+	// so, the very first of a partition. ErrFenced if the lease is not the partition's any more.
 	Begin(ctx context.Context, g Group, lease Lease) (Checkpoint, error)
 
-	// Save stores a checkpoint under a lease: owner and epoch have to be those of the
-	// partition's lease, whatever its version (a renewal in between does no harm), and
-	// c.Version the one that Begin or the last Save gave, empty if that was. It gives c with the lease's
-	// Partition and Epoch and its new Version. ErrFenced as above, also where the version is
-	// another because the next owner has begun meanwhile; ErrConflict if only the version is
-	// another, as after an operator's move: Begin again and decide.
+	// Save stores a checkpoint under a lease: owner and epoch have to be those of the partition's
+	// lease, whatever its version (a renewal in between does no harm), and c.Version the one that
+	// Begin or the last Save gave, empty if that was. It gives c with the lease's Partition and
+	// Epoch and its new Version. ErrFenced as above, also where the version is another because the
+	// next owner has begun meanwhile; ErrConflict if only the version is another, as after an
+	// operator's move: Begin again and decide.
 	Save(ctx context.Context, g Group, lease Lease, c Checkpoint) (Checkpoint, error)
 
-	// Force stores a checkpoint for an operator: whoever owns the partition, on condition of c.Version alone
-	// (as Checkpoints gave it; empty: there is none). An owner's next Save finds ErrConflict.
+	// Force stores a checkpoint for an operator: whoever owns the partition, on condition of
+	// c.Version alone (as Checkpoints gave it; empty: there is none). An owner's next Save finds
+	// ErrConflict.
 	Force(ctx context.Context, g Group, c Checkpoint) (Checkpoint, error)
 
 	// Entries reads the entries whose key begins with prefix, which is empty or ends in '/'.

@@ -170,8 +170,8 @@ func (y *yard) Watch(ctx context.Context, g Group, ready func(), changed chan<- 
 	}
 }
 
-// askYard makes a request and reads its reply. Which of the store's errors it is, is the status's to
-// say.
+// askYard makes a request and reads its reply. Which of the store's errors it is, is the status's
+// to say.
 func askYard[R any](ctx context.Context, y *yard, operation string, g Group, q groupwire.Request) (R, error) {
 	var none R
 	r, err := callYard[R](ctx, y, operation, g, q)

@@ -15,8 +15,8 @@ func (a *heartbeat) sayBeenHere() {
 	}
 }
 
-// sayHeld tells, once, of leases of others that were there when we came: the living share, the dead cannot be told
-// from them before their leases have run out.
+// sayHeld tells, once, of leases of others that were there when we came: the living share, the dead
+// cannot be told from them before their leases have run out.
 func (c *coordinator) sayHeld(w world) {
 	if c.said {
 		return

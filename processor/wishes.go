@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// wishes are the records by which this instance asks others for partitions. The coordinator's goroutine
-// alone uses them.
+// wishes are the records by which this instance asks others for partitions. The coordinator's
+// goroutine alone uses them.
 type wishes struct {
 	*instance
 	own map[string]Entry // by key, as last seen or written

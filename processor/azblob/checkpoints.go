@@ -38,9 +38,9 @@ func (s *store) Checkpoints(ctx context.Context, g processor.Group) ([]processor
 	return slices.Collect(maps.Values(all)), nil
 }
 
-// Begin reads the checkpoint, then looks whether the lease still stands, then writes the
-// checkpoint again, unchanged. The order matters: whoever has taken the partition and begun before the first step
-// is seen in the second, and whoever begins after the first makes the third fail.
+// Begin reads the checkpoint, then looks whether the lease still stands, then writes the checkpoint
+// again, unchanged. The order matters: whoever has taken the partition and begun before the first
+// step is seen in the second, and whoever begins after the first makes the third fail.
 func (s *store) Begin(ctx context.Context, g processor.Group, l processor.Lease) (processor.Checkpoint, error) {
 	folder, err := s.writing(ctx, g)
 	if err != nil {

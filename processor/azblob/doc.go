@@ -20,13 +20,13 @@
 // # Epochs
 //
 // The ownership blob has no room for an epoch. So whoever acquires a partition first draws a
-// number: it raises the epoch blob by compare-and-set. Then it writes the ownership blob on condition
-// of the version it had seen. This is safe for three reasons. A number is drawn once,
-// so no two acquisitions share one. The version was read before the number was drawn, so if
-// somebody with a higher number has written the ownership blob since, that version is gone and the write
-// fails: the numbers of those who succeed only rise. And a number that was drawn in vain
-// harms nobody: whoever is told that its write failed puts the number back, which no hub has
-// seen; where it died before that, the owner goes on under its own number, which the epoch blob keeps as
+// number: it raises the epoch blob by compare-and-set. Then it writes the ownership blob on
+// condition of the version it had seen. This is safe for three reasons. A number is drawn once, so
+// no two acquisitions share one. The version was read before the number was drawn, so if somebody
+// with a higher number has written the ownership blob since, that version is gone and the write
+// fails: the numbers of those who succeed only rise. And a number that was drawn in vain harms
+// nobody: whoever is told that its write failed puts the number back, which no hub has seen; where
+// it died before that, the owner goes on under its own number, which the epoch blob keeps as
 // heldepoch, and the next one draws a higher. Leases then tells the highest number drawn, as that
 // is the one to exceed.
 //

@@ -14,10 +14,11 @@ import (
 const (
 	maxKey   = 200
 	maxValue = 16 << 10
-	// inMeta is up to how many bytes a value is kept in metadata, which one listing reads with all others;
-	// metadata as a whole takes 8 KiB. Larger values are the blob's body.
+	// inMeta is up to how many bytes a value is kept in metadata, which one listing reads with all
+	// others; metadata as a whole takes 8 KiB. Larger values are the blob's body.
 	inMeta = 4 << 10
-	// valueKey is the metadata key. Its value begins with a dot, as an empty one would not be listed.
+	// valueKey is the metadata key. Its value begins with a dot, as an empty one would not be
+	// listed.
 	valueKey = "value"
 )
 
@@ -48,8 +49,8 @@ func (s *store) Entries(ctx context.Context, g processor.Group, prefix string) (
 	return entries, nil
 }
 
-// entry gives the entry that a record is, reading its body if the value is there. It may have been removed
-// since it was listed.
+// entry gives the entry that a record is, reading its body if the value is there. It may have been
+// removed since it was listed.
 func (s *store) entry(ctx context.Context, folder string, r record) (processor.Entry, bool, error) {
 	var body []byte
 	if _, short := r.meta[valueKey]; !short {
@@ -111,8 +112,8 @@ func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Entry
 	return nil
 }
 
-// entryBlob names the blob of an entry, or the beginning of several. The service takes dots at the end of a segment
-// away, so there they are written as a tilde, which no key has.
+// entryBlob names the blob of an entry, or the beginning of several. The service takes dots at the
+// end of a segment away, so there they are written as a tilde, which no key has.
 func entryBlob(folder, key string) string {
 	segments := strings.Split(key, "/")
 	for i, s := range segments {

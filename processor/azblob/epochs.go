@@ -39,8 +39,8 @@ func newEpoch(r record) (epoch, error) {
 	return e, nil
 }
 
-// of gives the number under which an owner has the partition, and whether it drew one. For a foreign
-// owner, or nobody, it is the highest drawn.
+// of gives the number under which an owner has the partition, and whether it drew one. For a
+// foreign owner, or nobody, it is the highest drawn.
 func (e epoch) of(owner string) (int64, bool) {
 	switch {
 	case owner == "":

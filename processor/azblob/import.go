@@ -15,8 +15,8 @@ import (
 
 // ImportConfig says which checkpoints are imported and where to.
 type ImportConfig struct {
-	// Group is the group into which the checkpoints go. Its hub and group name, in the case given, are
-	// also what the older names are made of.
+	// Group is the group into which the checkpoints go. Its hub and group name, in the case given,
+	// are also what the older names are made of.
 	Group processor.Group
 	// Prefix is what all names of the host's blobs begin with; empty is the usual.
 	Prefix string
@@ -41,8 +41,8 @@ type Imported struct {
 //	{prefix}{partition}                   Go
 //	{prefix}dapr-{hub}-{group}-{partition}  Dapr
 //
-// The host has to be stopped first. Everything is read before anything is written: a blob that cannot be
-// understood is an error, and nothing is imported then. Doing it again does no harm.
+// The host has to be stopped first. Everything is read before anything is written: a blob that
+// cannot be understood is an error, and nothing is imported then. Doing it again does no harm.
 func Import(ctx context.Context, from *container.Client, cfg ImportConfig, into processor.Store) ([]Imported, error) {
 	found, err := readHost(ctx, blobs{from}, cfg)
 	if err != nil {

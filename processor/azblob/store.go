@@ -17,7 +17,8 @@ type Config struct {
 	// PathCase is the letter case of namespace, hub and group in blob names.
 	PathCase PathCase
 	// Namespace is what blob names begin with; empty means that of the hub, which has no port. The
-	// SDK for Go takes along the port that a connection string has, as a yard's may: "localhost:5673".
+	// SDK for Go takes along the port that a connection string has, as a yard's may:
+	// "localhost:5673".
 	Namespace string
 	// Legacy also reads the checkpoints that Azure Functions before version 5 left
 	// at {namespace}/{hub}/{group}/{partition}, for partitions that have no newer one. They are

@@ -1,6 +1,6 @@
-// Package legacy reads the checkpoints that older programs for Event Hubs have left behind:
-// the Event Processor Hosts for .NET, Java, Go and Python, Azure Functions before version
-// 5, Dapr, and the dialects of the SDKs' blob metadata. It only parses; package azblob reads the blobs.
+// Package legacy reads the checkpoints that older programs for Event Hubs have left behind: the
+// Event Processor Hosts for .NET, Java, Go and Python, Azure Functions before version 5, Dapr, and
+// the dialects of the SDKs' blob metadata. It only parses; package azblob reads the blobs.
 package legacy
 
 import (

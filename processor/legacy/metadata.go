@@ -10,10 +10,10 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Metadata reads a checkpoint from the metadata of a blob in the SDKs' layout, in any of
-// its dialects: keys in any case (some releases for Java wrote capitals), keys that are missing,
-// "no offset" for an offset and the least int64 for a number that was not known, and offsets that are no
-// numbers, as geo-replicated namespaces have.
+// Metadata reads a checkpoint from the metadata of a blob in the SDKs' layout, in any of its
+// dialects: keys in any case (some releases for Java wrote capitals), keys that are missing, "no
+// offset" for an offset and the least int64 for a number that was not known, and offsets that are
+// no numbers, as geo-replicated namespaces have.
 func Metadata(partition string, meta map[string]string) (processor.Checkpoint, error) {
 	c := processor.Checkpoint{Partition: partition, Sequence: -1}
 	if offset := valueOf(meta, "offset"); !strings.EqualFold(offset, NoOffset) {

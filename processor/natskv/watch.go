@@ -13,8 +13,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Watch is a consumer of the group's leases and entries. If the server that has it is lost, the client makes it anew where
-// it had come to.
+// Watch is a consumer of the group's leases and entries. If the server that has it is lost, the
+// client makes it anew where it had come to.
 func (s *store) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
 	if ctx.Err() != nil {
 		return nil

@@ -49,10 +49,10 @@ func (s *store) update(ctx context.Context, key string, value []byte, revision u
 	return entry{revision: written}.version(), err
 }
 
-// whenFree makes a write, and makes it again while the key is busy. A cluster's leader refuses a write
-// while one to the same key is in process, with the answer for a wrong revision; but that one
-// may fail, or be the very one that it has just acknowledged. So the key is looked
-// at: if it is in the expected revision there is no conflict yet. ErrConflict.
+// whenFree makes a write, and makes it again while the key is busy. A cluster's leader refuses a
+// write while one to the same key is in process, with the answer for a wrong revision; but that one
+// may fail, or be the very one that it has just acknowledged. So the key is looked at: if it is in
+// the expected revision there is no conflict yet. ErrConflict.
 func (s *store) whenFree(ctx context.Context, key string, revision uint64, write func(ctx context.Context) error) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -105,7 +105,8 @@ func conflict(err error) error {
 	return err
 }
 
-// revisionOf gives the revision that a version is. What is none is nobody's, and not in any version.
+// revisionOf gives the revision that a version is. What is none is nobody's, and not in any
+// version.
 func revisionOf(version processor.Version) (uint64, error) {
 	revision, err := strconv.ParseUint(string(version), 10, 64)
 	if err != nil || revision == 0 {

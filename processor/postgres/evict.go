@@ -11,8 +11,8 @@ import (
 
 const lockNotAvailable = "55P03"
 
-// fence writes the checkpoint's fence, waiting for the row for as long as Config.Evict. What the database
-// rolled back because of another's write is done again.
+// fence writes the checkpoint's fence, waiting for the row for as long as Config.Evict. What the
+// database rolled back because of another's write is done again.
 func (s *Store) fence(ctx context.Context, g processor.Group, l processor.Lease) (c processor.Checkpoint, found bool, err error) {
 	for {
 		if c, found, err = s.tryFence(ctx, g, l); !rolledBack(err) {

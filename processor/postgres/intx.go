@@ -10,11 +10,11 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// InTx gives a handler that calls work with a transaction in which the batch's checkpoint
-// is moved, too: what work writes in it is there exactly once, whoever dies
-// whenever. work neither ends the transaction nor calls Batch.Checkpoint, which is an error: the checkpoint moves when
-// work returns nil. The store has to be the processor's Config.Store, or what that wraps: by embedding it, or with a
-// method Unwrap() processor.Store.
+// InTx gives a handler that calls work with a transaction in which the batch's checkpoint is moved,
+// too: what work writes in it is there exactly once, whoever dies whenever. work neither ends the
+// transaction nor calls Batch.Checkpoint, which is an error: the checkpoint moves when work returns
+// nil. The store has to be the processor's Config.Store, or what that wraps: by embedding it, or
+// with a method Unwrap() processor.Store.
 //
 //   - The transaction locks the checkpoint's row and looks at its version and the lease
 //     before work runs, and again at the lease after.
@@ -25,9 +25,9 @@ import (
 //   - A new owner of the partition waits in Begin for the transaction's end, or ends it
 //     (Config.Evict), and so reads the checkpoint that goes with what was written.
 //
-// A batch without events (Config.CallWhenIdle) has a transaction, too, under the same lock; it moves
-// no checkpoint, so when the answer to its commit is lost, that is not found out. Lanes have no checkpoint to
-// move, and are an error.
+// A batch without events (Config.CallWhenIdle) has a transaction, too, under the same lock; it
+// moves no checkpoint, so when the answer to its commit is lost, that is not found out. Lanes have
+// no checkpoint to move, and are an error.
 func (s *Store) InTx(work func(ctx context.Context, tx pgx.Tx, b *processor.Batch) error) processor.Handler {
 	return func(ctx context.Context, b *processor.Batch) error {
 		run := func(tx pgx.Tx) error { return work(ctx, innerTx{tx}, b) }
@@ -117,8 +117,8 @@ func (c inTx) try(ctx context.Context, work func(tx pgx.Tx) error) (processor.Ch
 	return stored, nil
 }
 
-// rollBack ends what was not committed, also when ctx has ended. It does nothing after a
-// commit or on a connection that is lost, and gives up one that does not answer: the pool closes it.
+// rollBack ends what was not committed, also when ctx has ended. It does nothing after a commit or
+// on a connection that is lost, and gives up one that does not answer: the pool closes it.
 func rollBack(ctx context.Context, tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()

@@ -94,8 +94,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// tableExists reads the catalog itself: what to_regclass knows may be older than the
-// advisory lock.
+// tableExists reads the catalog itself: what to_regclass knows may be older than the advisory lock.
 const tableExists = `select exists (select from pg_class c join pg_namespace n on n.oid = relnamespace
 	where nspname = $1 and relname = $2)`
 

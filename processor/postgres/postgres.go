@@ -16,10 +16,9 @@
 //
 // # Durability
 //
-// A write is as durable as the database's commits: with synchronous_commit off, or a fail-over
-// to a replica that is not synchronous, the newest checkpoints may be lost, and events past
-// the older ones come again. InTx then still holds, as the handler's own writes are lost
-// with them.
+// A write is as durable as the database's commits: with synchronous_commit off, or a fail-over to a
+// replica that is not synchronous, the newest checkpoints may be lost, and events past the older
+// ones come again. InTx then still holds, as the handler's own writes are lost with them.
 package postgres
 
 import (

@@ -10,13 +10,13 @@
 //
 // # Durability
 //
-// Redis may lose what it has acknowledged: at a crash what was not yet written to disk,
-// at a fail-over what the new primary had not yet received. Lost checkpoints make events come
-// again, never vanish. A lost lease may give a partition two owners until one of them
-// notices; the hub's epochs still let only one of them read. To keep nearly all of it: appendonly yes,
-// appendfsync always (everysec may lose a second), min-replicas-to-write 1 and a small
-// min-replicas-max-lag, and no eviction (maxmemory-policy noeviction). Where nothing may be lost,
-// use the yard's own store or PostgreSQL.
+// Redis may lose what it has acknowledged: at a crash what was not yet written to disk, at a
+// fail-over what the new primary had not yet received. Lost checkpoints make events come again,
+// never vanish. A lost lease may give a partition two owners until one of them notices; the hub's
+// epochs still let only one of them read. To keep nearly all of it: appendonly yes, appendfsync
+// always (everysec may lose a second), min-replicas-to-write 1 and a small min-replicas-max-lag,
+// and no eviction (maxmemory-policy noeviction). Where nothing may be lost, use the yard's own
+// store or PostgreSQL.
 package redis
 
 import (

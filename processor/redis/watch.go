@@ -16,8 +16,8 @@ import (
 // still stands; as long again without an answer, and it does not.
 const askAfter = 15 * time.Second
 
-// Watch tells of changes until ctx ends, by a subscription. When its connection breaks it subscribes
-// again and tells of a change, as some may have been missed; it returns an error only
+// Watch tells of changes until ctx ends, by a subscription. When its connection breaks it
+// subscribes again and tells of a change, as some may have been missed; it returns an error only
 // when it cannot subscribe.
 func (s *Store) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
 	w := watch{ready: ready, changed: changed}
