@@ -45,14 +45,14 @@ func (c *calls) newScope() *scope {
 	return s
 }
 
-// keep forgets all scopes but the first so many, whose goroutines have ended.
-func (c *calls) keep(first int) {
+// forgetLanes forgets the scopes of lanes, whose goroutines have ended: all but the pump's own.
+func (c *calls) forgetLanes() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.scopes = c.scopes[:first]
+	c.scopes = c.scopes[:1]
 }
 
-// underWay tells whether user code is at work.
+// underWay reports whether user code is at work.
 func (c *calls) underWay() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *calls) underWay() bool {
 	return false
 }
 
-// stuck tells whether a call has not heeded the end of its context for so long.
+// stuck reports whether a call has ignored the end of its context for so long.
 func (c *calls) stuck(now time.Time, after time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,14 @@ func (c *calls) stuck(now time.Time, after time.Duration) bool {
 func (s *scope) call(parent context.Context, fn func(context.Context) error) error {
 	limit := s.calls.limit
 	if s.ctx == nil || s.parent != parent || s.ctx.Err() != nil {
-		s.fresh(parent, limit)
+		if s.cancel != nil {
+			s.cancel(nil)
+		}
+		ctx, cancel := context.WithCancelCause(parent)
+		s.parent, s.ctx, s.cancel, s.timer = parent, ctx, cancel, nil
+		if limit > 0 {
+			s.timer = time.AfterFunc(limit, func() { cancel(ErrHandlerTimeout) })
+		}
 	} else if s.timer != nil {
 		s.timer.Reset(limit)
 	}
@@ -112,17 +119,6 @@ type timedOut struct{ err error }
 
 func (t timedOut) Error() string   { return ErrHandlerTimeout.Error() + ": " + t.err.Error() }
 func (t timedOut) Unwrap() []error { return []error{ErrHandlerTimeout, t.err} }
-
-func (s *scope) fresh(parent context.Context, limit time.Duration) {
-	if s.cancel != nil {
-		s.cancel(nil)
-	}
-	ctx, cancel := context.WithCancelCause(parent)
-	s.parent, s.ctx, s.cancel, s.timer = parent, ctx, cancel, nil
-	if limit > 0 {
-		s.timer = time.AfterFunc(limit, func() { cancel(ErrHandlerTimeout) })
-	}
-}
 
 // mark says which call is under way, for underWay and stuck.
 func (s *scope) mark(running context.Context) {

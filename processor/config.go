@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -137,22 +138,22 @@ func (b Backoff) delay(failures int) time.Duration {
 const foreignLease = 2 * time.Minute
 
 func (c Config) withDefaults() Config {
-	c.Group = or(c.Group, "$Default")
-	c.MaxBatch = or(c.MaxBatch, 100)
-	c.MinBatch = or(c.MinBatch, 1)
-	c.Prefetch = max(or(c.Prefetch, 300), c.MaxBatch)
-	c.MaxWait = or(c.MaxWait, time.Second)
-	c.Lease = or(c.Lease, 30*time.Second)
-	c.Renew = or(c.Renew, c.Lease/3)
-	c.Poll = min(or(c.Poll, c.Renew), c.Renew)
-	c.Handoff = or(c.Handoff, 20*time.Second)
-	c.Stop = or(c.Stop, 20*time.Second)
+	c.Group = cmp.Or(c.Group, "$Default")
+	c.MaxBatch = cmp.Or(c.MaxBatch, 100)
+	c.MinBatch = cmp.Or(c.MinBatch, 1)
+	c.Prefetch = max(cmp.Or(c.Prefetch, 300), c.MaxBatch)
+	c.MaxWait = cmp.Or(c.MaxWait, time.Second)
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.Renew = cmp.Or(c.Renew, c.Lease/3)
+	c.Poll = min(cmp.Or(c.Poll, c.Renew), c.Renew)
+	c.Handoff = cmp.Or(c.Handoff, 20*time.Second)
+	c.Stop = cmp.Or(c.Stop, 20*time.Second)
 	c.Lanes = max(c.Lanes, 1)
-	c.Backoff.First = or(c.Backoff.First, 100*time.Millisecond)
-	c.Backoff.Max = max(or(c.Backoff.Max, 30*time.Second), c.Backoff.First)
-	c.HandlerTimeout = or(c.HandlerTimeout, 10*time.Minute)
-	c.StallAfter = or(c.StallAfter, 2*time.Minute)
-	c.Log = or(c.Log, slog.Default())
+	c.Backoff.First = cmp.Or(c.Backoff.First, 100*time.Millisecond)
+	c.Backoff.Max = max(cmp.Or(c.Backoff.Max, 30*time.Second), c.Backoff.First)
+	c.HandlerTimeout = cmp.Or(c.HandlerTimeout, 10*time.Minute)
+	c.StallAfter = cmp.Or(c.StallAfter, 2*time.Minute)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Start == nil {
 		c.Start = func(string) hub.Position { return hub.Earliest }
 	}
@@ -196,15 +197,3 @@ func validID(id string) bool {
 // storeTimeout bounds one call of the store: two that fail leave time for a third
 // before the leases end.
 func (c Config) storeTimeout() time.Duration { return (c.Lease - c.Renew) / 2 }
-
-// forceAfter is how long after asking for a partition it is taken without consent: the
-// owner's time to hand it over, and what it may need to notice.
-func (c Config) forceAfter() time.Duration { return c.Handoff + c.Renew + c.Renew/2 }
-
-func or[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
-}

@@ -56,12 +56,11 @@ func (c *control) endSession(why error) {
 // showEpoch0 lets readers show no epoch of their own from now on; one that does is opened anew.
 func (c *control) showEpoch0() {
 	c.mu.Lock()
-	changed := !c.level0
-	c.level0 = true
-	c.mu.Unlock()
-	if changed {
-		c.endSession(errReopen)
+	defer c.mu.Unlock()
+	if !c.level0 && c.reopen != nil {
+		c.reopen(errReopen)
 	}
+	c.level0 = true
 }
 
 // level is what readers show to the hub: the lease's epoch, or 0 where owners are about that show

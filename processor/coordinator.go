@@ -49,11 +49,6 @@ type bar struct {
 	until    time.Time
 }
 
-func newCoordinator(in *instance) *coordinator {
-	return &coordinator{instance: in, presence: &heartbeat{instance: in}, wishes: &wishes{instance: in},
-		observer: newObserver(in.cfg.Lease), held: map[string]*holding{}, barred: map[string]*bar{}, floor: map[string]int64{}}
-}
-
 // run is the instance's life. It returns when all that it started has ended.
 func (c *coordinator) run(ctx context.Context) error {
 	if err := c.insist(ctx, "ask for the hub's partitions", c.learn); err != nil {
@@ -85,39 +80,32 @@ func endOf(ctx context.Context, err error) error {
 	return err
 }
 
-// rounds makes rounds until ctx ends or nothing can be done about an error.
+// rounds makes rounds until ctx ends or nothing can be done about an error: when the next is due,
+// when woken, and when something has changed, but then not at once after the round before, as in a
+// large group something always changes.
 func (c *coordinator) rounds(ctx context.Context, changed <-chan struct{}) error {
 	for {
 		next, err := c.round(ctx)
 		if err != nil {
 			return err
 		}
-		if done, err := c.rest(ctx, next, changed); done {
-			return err
+		timer := time.NewTimer(time.Until(next))
+		for resting, changed := true, changed; resting; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case err := <-c.fatal:
+				return err
+			case <-c.wakeup:
+				resting, c.settled = false, time.Time{}
+			case <-timer.C:
+				resting = false
+			case <-changed:
+				changed, c.settled = nil, time.Time{}
+				timer.Reset(min(time.Until(next), time.Until(c.lastEnd.Add(c.gap()))))
+			}
 		}
-	}
-}
-
-// rest waits for the next round: until its time, until woken, or until something has changed,
-// but then not at once after the round before, as in a large group something always changes.
-func (c *coordinator) rest(ctx context.Context, next time.Time, changed <-chan struct{}) (bool, error) {
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return true, nil
-		case err := <-c.fatal:
-			return true, err
-		case <-c.wakeup:
-			c.settled = time.Time{}
-			return false, nil
-		case <-timer.C:
-			return false, nil
-		case <-changed:
-			changed, c.settled = nil, time.Time{}
-			timer.Reset(min(time.Until(next), time.Until(c.lastEnd.Add(c.gap()))))
-		}
+		timer.Stop()
 	}
 }
 
@@ -168,7 +156,14 @@ func (c *coordinator) leave() error {
 	}
 	for (len(c.held) > 0 || c.unsure) && ctx.Err() == nil {
 		c.gatherEnded(ctx)
-		c.leavingRound(ctx)
+		err := c.settle(ctx)
+		if err == nil {
+			err = c.renew(ctx) // what still drains; the rest is released
+		}
+		if err != nil {
+			c.report("renew and release leases", err)
+			sleep(ctx, jitter(c.cfg.Renew/10))
+		}
 	}
 	err := c.abandon()
 	if len(c.held) > 0 || c.unsure {
@@ -203,18 +198,6 @@ func (c *coordinator) allEnded() bool {
 		}
 	}
 	return true
-}
-
-// leavingRound renews what still drains and releases what does not.
-func (c *coordinator) leavingRound(ctx context.Context) {
-	err := c.settle(ctx)
-	if err == nil {
-		err = c.renew(ctx)
-	}
-	if err != nil {
-		c.report("renew and release leases", err)
-		sleep(ctx, jitter(c.cfg.Renew/10))
-	}
 }
 
 // settle finds out what is ours where the stop, or the store, has cut off an answer, and
@@ -252,7 +235,14 @@ var (
 func (c *coordinator) abandon() error {
 	left := map[error][]string{}
 	for id, h := range c.held {
-		if why := h.pump.left(); why != nil {
+		// Of a pump that has ended only the release of its lease may be missing, which was reported
+		// when it was tried.
+		if !h.pump.hasEnded() {
+			why := errNotEnded
+			if h.pump.calls.underWay() {
+				why = errNotReturned
+			}
+			c.reportError(&Error{id, "stop", why})
 			left[why] = append(left[why], id)
 		}
 		h.pump.ownership.lose(ErrLeaseLost)
@@ -268,4 +258,44 @@ func (c *coordinator) abandon() error {
 		return nil
 	}
 	return fmt.Errorf("stop processor: %w: %s", ErrNotHandedOver, strings.Join(parts, "; "))
+}
+
+// subscribe has the store report changes without a goroutine of ours; false: it cannot, or not now.
+func (in *instance) subscribe(ctx context.Context, changed chan<- struct{}) bool {
+	s, ok := in.store.(Subscriber)
+	if !ok {
+		return false
+	}
+	err := s.Subscribe(ctx, in.group, func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	return err == nil
+}
+
+// watch lets the store report changes, where it can, until ctx ends. When it cannot go on it is
+// started again; whatever was missed meanwhile the round after that sees.
+func (in *instance) watch(ctx context.Context, changed chan<- struct{}) {
+	w, ok := in.store.(Watcher)
+	if !ok {
+		return
+	}
+	for failures := 1; ; failures++ {
+		began := time.Now()
+		err := w.Watch(ctx, in.group, in.wake, changed)
+		if ctx.Err() != nil || errors.Is(err, errors.ErrUnsupported) {
+			return
+		}
+		if err != nil {
+			in.report("watch the store", err)
+		}
+		if time.Since(began) > in.cfg.Lease {
+			failures = 1
+		}
+		if sleep(ctx, in.cfg.Backoff.delay(failures)) != nil {
+			return
+		}
+	}
 }

@@ -15,7 +15,7 @@ type gathering struct {
 	wait     time.Duration
 }
 
-// enough tells whether the handler is to be called now with what there is, which may be nothing:
+// enough reports whether the handler is to be called now with what there is, which may be nothing:
 // then the partition was idle for long. Otherwise more is waited for until the time given. quiet is
 // when the call before ended, first when the first event of this batch came.
 func (g gathering) enough(have int, quiet, first, now time.Time) (bool, time.Time) {
@@ -41,10 +41,7 @@ type gatherer struct {
 	patience patience
 }
 
-// begin is for a new reader.
-func (g *gatherer) begin() { g.quiet, g.resting = time.Now(), false }
-
-// done tells that what was gathered is dealt with.
+// done notes that what was gathered is dealt with.
 func (g *gatherer) done() { g.quiet = time.Now() }
 
 // rest lets the next batch be waited for without end.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -87,7 +88,7 @@ func Inspect(ctx context.Context, h Hub, store Store, group string) (Table, erro
 	if err != nil {
 		return Table{}, fmt.Errorf("inspect: %w", err)
 	}
-	t := Table{Group: Group{Namespace: h.Namespace(), Hub: h.Name(), Group: or(group, "$Default")}}
+	t := Table{Group: Group{Namespace: h.Namespace(), Hub: h.Name(), Group: cmp.Or(group, "$Default")}}
 	info, err := h.Info(ctx)
 	if err != nil {
 		return Table{}, fmt.Errorf("inspect %s/%s: ask for the hub's partitions: %w", t.Hub, t.Group.Group, err)
@@ -99,11 +100,18 @@ func Inspect(ctx context.Context, h Hub, store Store, group string) (Table, erro
 	t.At = time.Now()
 	t.Instances = r.instances()
 	t.Partitions = make([]Row, len(info.Partitions))
-	err = eachAtOnce(len(t.Partitions), func(i int) (err error) {
-		t.Partitions[i], err = r.row(ctx, h, info.Partitions[i])
-		return err
-	})
-	if err != nil {
+	errs := make([]error, len(info.Partitions))
+	slots := make(chan struct{}, maxAttaching)
+	var all sync.WaitGroup
+	for i, id := range info.Partitions {
+		slots <- struct{}{}
+		all.Go(func() {
+			t.Partitions[i], errs[i] = r.row(ctx, h, id)
+			<-slots
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return Table{}, fmt.Errorf("inspect %s/%s: %w", t.Hub, t.Group.Group, err)
 	}
 	return t, nil
@@ -172,10 +180,9 @@ func (r records) instances() []Instance {
 		}
 	}
 	list := make([]Instance, 0, len(byID))
-	for _, i := range byID {
-		list = append(list, *i)
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		list = append(list, *byID[id])
 	}
-	slices.SortFunc(list, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
@@ -193,19 +200,13 @@ func (r records) row(ctx context.Context, h Hub, id string) (Row, error) {
 			return row, nil // an offset tells the hub, but not us, how many are behind it
 		}
 	}
-	row.Lag = &Lag{Events: pending(done, info)}
-	if row.Lag.Events > 0 {
-		row.Lag.Oldest = waiting(ctx, h, hub.ReadConfig{Partition: id, Group: r.group.Group, From: hub.At(info.Last - row.Lag.Events + 1)})
+	row.Lag = &Lag{}
+	// What retention has removed is not counted.
+	if from := max(done, info.First-1); !info.Empty && from < info.Last {
+		row.Lag.Events = info.Last - from
+		row.Lag.Oldest = waiting(ctx, h, hub.ReadConfig{Partition: id, Group: r.group.Group, From: hub.At(from + 1)})
 	}
 	return row, nil
-}
-
-// pending is how many events are behind the one that is done. What retention has removed is not.
-func pending(done int64, info hub.PartitionInfo) int64 {
-	if info.Empty {
-		return 0
-	}
-	return max(info.Last-max(done, info.First-1), 0)
 }
 
 // waiting is how long the event to be read there has been waiting; -1: it cannot be read. A reader
@@ -224,20 +225,4 @@ func waiting(ctx context.Context, h Hub, cfg hub.ReadConfig) time.Duration {
 		return -1
 	}
 	return max(time.Since(events[0].Enqueued), 0)
-}
-
-// eachAtOnce does something n times, a few at once.
-func eachAtOnce(n int, do func(i int) error) error {
-	errs := make([]error, n)
-	positions := make(chan struct{}, maxAttaching)
-	var all sync.WaitGroup
-	for i := range n {
-		positions <- struct{}{}
-		all.Go(func() {
-			errs[i] = do(i)
-			<-positions
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }

@@ -3,6 +3,8 @@ package processor
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +29,7 @@ type instance struct {
 	values    context.Context // Run's, without its end
 
 	wakeup    chan struct{} // capacity 1: the coordinator has something to look at
-	attaching chan struct{} // a place for each pump that may attach at once
+	attaching chan struct{} // holds one for each pump that attaches
 	opened    atomic.Bool   // some reader has been opened
 	fatal     chan error    // capacity 1: why nothing can work
 
@@ -40,14 +42,6 @@ type instance struct {
 func (in *instance) wake() {
 	select {
 	case in.wakeup <- struct{}{}:
-	default:
-	}
-}
-
-// fail ends the run.
-func (in *instance) fail(err error) {
-	select {
-	case in.fatal <- err:
 	default:
 	}
 }
@@ -65,6 +59,11 @@ func (in *instance) reportError(err error) {
 		withStack(err, "hub", in.group.Hub, "group", in.group.Group, "instance", in.id, "error", err)...)
 }
 
+// logWaiting says why nothing happens, as whoever has just started an instance wants to know.
+func (in *instance) logWaiting(what string, attributes ...any) {
+	in.cfg.Log.Info(what, append([]any{"hub", in.group.Hub, "group", in.group.Group, "instance", in.id}, attributes...)...)
+}
+
 // withStack adds to a log's attributes where a panic came from.
 func withStack(err error, attributes ...any) []any {
 	if p, ok := errors.AsType[*PanicError](err); ok {
@@ -73,7 +72,7 @@ func withStack(err error, attributes ...any) []any {
 	return attributes
 }
 
-// hubID tells this hub from an earlier one of its name.
+// hubID distinguishes this hub from an earlier one of its name.
 func (in *instance) hubID() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -98,7 +97,7 @@ func (in *instance) learn(ctx context.Context) error {
 		return err
 	}
 	if len(info.Partitions) == 0 {
-		return errors.New("the hub tells of no partitions")
+		return errors.New("the hub names no partitions")
 	}
 	in.mu.Lock()
 	before := in.info
@@ -108,27 +107,19 @@ func (in *instance) learn(ctx context.Context) error {
 		in.wake()
 	}
 	if !before.Created.IsZero() && !before.Created.Equal(info.Created) {
-		in.reborn()
+		// All partitions start again: their events are others now, though the numbers may be the same.
+		in.report("ask for the hub's partitions", errNewHub)
+		for _, p := range in.ownPumps() {
+			p.control.endGeneration(errNewHub)
+		}
 	}
 	return nil
 }
 
-// reborn lets all partitions start again: their events are others now, though the numbers may be
-// the same.
-func (in *instance) reborn() {
-	in.report("ask for the hub's partitions", errNewHub)
-	for _, p := range in.ownPumps() {
-		p.control.endGeneration(errNewHub)
-	}
-}
-
-func (in *instance) statuses() []Status {
-	list := []Status{}
-	for _, p := range in.ownPumps() {
-		list = append(list, p.status())
-	}
-	sortByPartition(list, func(s Status) string { return s.Partition })
-	return list
+func (in *instance) ownPumps() []*pump {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Collect(maps.Values(in.pumps))
 }
 
 // storeContext bounds one call of the store.

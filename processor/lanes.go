@@ -56,8 +56,13 @@ func startLanes(p *pump) *lanes {
 func (a *lanes) deal(events []event.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	n := uint64(len(a.list))
 	for i := range events {
-		l := a.list[a.of(&events[i])]
+		at := uint64(events[i].Sequence) % n
+		if key := events[i].Key; key != "" {
+			at = maphash.String(a.seed, key) % n
+		}
+		l := a.list[at]
 		l.marks.add(events[i], a.newest)
 		a.newest = positionOf(&events[i])
 		if len(l.marks.queue) > 1 {
@@ -70,31 +75,22 @@ func (a *lanes) deal(events []event.Event) {
 	}
 }
 
-// of is the lane of an event.
-func (a *lanes) of(ev *event.Event) uint64 {
-	n := uint64(len(a.list))
-	if ev.Key == "" {
-		return uint64(ev.Sequence) % n
-	}
-	return maphash.String(a.seed, ev.Key) % n
-}
-
+// waitForRoom waits until the window is not full.
 func (a *lanes) waitForRoom(ctx context.Context) error {
-	for a.full() {
+	for {
+		a.mu.Lock()
+		low := lowest(a.list, a.newest, (*lane).unfinished)
+		full := a.newest.seq-low.seq > a.window
+		a.mu.Unlock()
+		if !full {
+			return nil
+		}
 		select {
 		case <-a.room:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	return nil
-}
-
-func (a *lanes) full() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	low := lowest(a.list, a.newest, (*lane).unfinished)
-	return a.newest.seq-low.seq > a.window
 }
 
 func (a *lanes) idle() bool {

@@ -148,7 +148,7 @@ func (t *ownership) end() {
 	t.cancelWork(publicCause(t.why))
 }
 
-// closeReason is what the worker is told: what counts is whether the lease is still ours.
+// closeReason is what the worker gets: what counts is whether the lease is still ours.
 func (t *ownership) closeReason() Reason {
 	switch {
 	case t.lost():

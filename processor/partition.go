@@ -131,18 +131,6 @@ func (b *Batch) record(ctx context.Context, pos position) error {
 	return p.save(ctx)
 }
 
-// skip lets the lanes' checkpoint pass a batch that is not to come again, once all before it are
-// marked.
-func (b *Batch) skip() {
-	if b.lane == nil {
-		return
-	}
-	p := b.Partition.pump
-	if err := b.record(p.ownership.own, b.lane.all.skip(b)); err != nil {
-		p.report("save checkpoint", err)
-	}
-}
-
 // save writes what is marked. A context that has ended because the partition is to be given up is
 // no obstacle: the lease is ours until then, and what was done shall not be repeated.
 func (p *pump) save(ctx context.Context) error {

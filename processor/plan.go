@@ -48,7 +48,11 @@ type decision struct {
 // decide makes one round's plan. It is pure: the same situation, the same decision.
 func (s *situation) decide() decision {
 	d := decision{handOver: map[string]string{}, foreign: s.foreigners(), again: s.change}
-	s.giveUp(&d)
+	for id, n := range s.nexts {
+		if s.held[id] && n.instance != s.self && s.alive(n.instance) {
+			d.handOver[id] = n.instance
+		}
+	}
 	if s.leaving {
 		return d
 	}
@@ -107,15 +111,6 @@ func (s *situation) next(id string) string {
 
 func (s *situation) alive(instance string) bool {
 	return instance == s.self || s.instances[instance].living() && s.instances[instance].entry.Key != ""
-}
-
-// giveUp finds what is ours and wanted by another.
-func (s *situation) giveUp(d *decision) {
-	for id, n := range s.nexts {
-		if s.held[id] && n.instance != s.self && s.alive(n.instance) {
-			d.handOver[id] = n.instance
-		}
-	}
 }
 
 // adopt takes leases up that carry our name but that nothing here works under: of an earlier life
@@ -192,26 +187,21 @@ func (s *situation) takeFromOthers(d *decision, plan balance.Plan) {
 		}
 	}
 	for id, n := range s.nexts {
-		if n.instance == s.self && !s.held[id] && !slices.Contains(plan.Withdraw, id) {
-			s.await(d, id, n)
+		if n.instance != s.self || s.held[id] || slices.Contains(plan.Withdraw, id) {
+			continue
 		}
+		// It is waited for, but not for ever. An owner that has come since has its full time.
+		end := n.since.Add(s.force)
+		if taken := s.leases[id].taken; taken.After(n.since) {
+			end = taken.Add(s.force)
+		}
+		if !s.now.Before(end) {
+			s.acquire(d, id)
+			continue
+		}
+		d.asking = true
+		d.soon(end)
 	}
-}
-
-// await waits for a partition that was asked for, but not for ever. An owner that has come
-// meanwhile has its full time to let go.
-func (s *situation) await(d *decision, id string, n nextSeen) {
-	asked := n.since
-	if taken := s.leases[id].taken; taken.After(asked) {
-		asked = taken
-	}
-	end := asked.Add(s.force)
-	if !s.now.Before(end) {
-		s.acquire(d, id)
-		return
-	}
-	d.asking = true
-	d.soon(end)
 }
 
 // acquire adds a claim with an epoch above every one seen.

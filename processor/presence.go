@@ -27,7 +27,10 @@ func (a *heartbeat) announce(ctx context.Context) error {
 		return err
 	}
 	if there.Version != "" && !a.isOurs(there) {
-		a.sayBeenHere()
+		if !a.said {
+			a.said = true
+			a.logWaiting("an instance with this id has been here: waiting to see whether it lives", "at_most", a.watchFor())
+		}
 		if there, err = a.observe(ctx, there); err != nil {
 			return err
 		}

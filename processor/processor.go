@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -48,7 +49,7 @@ func NewID() string {
 		}
 		return r
 	}, host)
-	return or(host[:min(len(host), 60)], "instance") + "-" + strings.ToLower(rand.Text()[:10])
+	return cmp.Or(host[:min(len(host), 60)], "instance") + "-" + strings.ToLower(rand.Text()[:10])
 }
 
 // ID is the instance's id.
@@ -77,10 +78,16 @@ func (p *Processor) RunHost(ctx context.Context, worker func(partition string) W
 
 // Status gives that of all partitions that this instance owns.
 func (p *Processor) Status() []Status {
-	if in := p.running.Load(); in != nil {
-		return in.statuses()
+	in := p.running.Load()
+	if in == nil {
+		return nil
 	}
-	return nil
+	list := []Status{}
+	for _, p := range in.ownPumps() {
+		list = append(list, p.status())
+	}
+	sortByPartition(list, func(s Status) string { return s.Partition })
+	return list
 }
 
 func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) error {
@@ -101,7 +108,9 @@ func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) err
 		wakeup: make(chan struct{}, 1), attaching: make(chan struct{}, maxAttaching), fatal: make(chan error, 1), pumps: map[string]*pump{},
 	}
 	p.running.Store(in)
-	return newCoordinator(in).run(ctx)
+	c := &coordinator{instance: in, presence: &heartbeat{instance: in}, wishes: &wishes{instance: in},
+		observer: newObserver(in.cfg.Lease), held: map[string]*holding{}, barred: map[string]*bar{}, floor: map[string]int64{}}
+	return c.run(ctx)
 }
 
 // StoreOf is the store of a hub's processors that are given none: that of the yard which has the
@@ -109,7 +118,6 @@ func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) err
 // *hub.Hub nor a wrapper of one with a method Unwrap() *hub.Hub.
 func StoreOf(h Hub) (Store, error) { return storeOf(h, nil) }
 
-// storeOf is the configured one, or that of the yard which has the hub.
 func storeOf(h Hub, configured Store) (Store, error) {
 	if configured != nil {
 		return configured, nil

@@ -19,13 +19,6 @@ type puller struct {
 	leave   sync.Once
 }
 
-func newPuller(p *Partition, give chan<- *Partition) *puller {
-	w := &puller{part: p, give: give, turn: make(chan struct{}, 1), batches: make(chan *Batch),
-		outcome: make(chan error), gone: make(chan struct{})}
-	p.pull = w
-	return w
-}
-
 // Open gives the partition to the loop over partitions.
 func (w *puller) Open(ctx context.Context, p *Partition) error {
 	select {
@@ -53,7 +46,6 @@ func (w *puller) ProcessEvents(ctx context.Context, b *Batch) error {
 	defer func() { <-w.turn }()
 	select {
 	case w.batches <- b:
-		return w.wait(ctx)
 	case <-w.gone:
 		return w.letGo()
 	case <-read.Done():
@@ -61,25 +53,21 @@ func (w *puller) ProcessEvents(ctx context.Context, b *Batch) error {
 	case <-ctx.Done():
 		return errUntaken
 	}
-}
-
-// letGo is for when the loop has ended: the partition is given up before the call returns.
-func (w *puller) letGo() error {
-	w.part.pump.drain(errLetGo, 0)
-	return errLetGo
-}
-
-// wait waits for the loop's body. It has no context of its own that could end with a call's
-// time, so the partition's does, and the partition is given up.
-func (w *puller) wait(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { w.part.pump.drain(context.Cause(ctx), 0) })
-	defer stop()
+	// The loop's body has no context of its own that could end with a call's time, so the
+	// partition's does, and the partition is given up.
+	defer context.AfterFunc(ctx, func() { w.part.pump.drain(context.Cause(ctx), 0) })()
 	select {
 	case err := <-w.outcome:
 		return err
 	case <-w.gone:
 		return w.letGo()
 	}
+}
+
+// letGo is for when the loop has ended: the partition is given up before the call returns.
+func (w *puller) letGo() error {
+	w.part.pump.drain(errLetGo, 0)
+	return errLetGo
 }
 
 func (w *puller) ProcessError(context.Context, *Partition, error) {}
@@ -95,7 +83,10 @@ func (p *Partition) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 			yield(nil, errors.New("batches: the partition was not given by Processor.Partitions"))
 			return
 		}
-		defer p.pull.end()
+		defer func() {
+			p.pull.leave.Do(func() { close(p.pull.gone) })
+			p.pull.letGo()
+		}()
 		for {
 			b, err := p.pull.next(ctx)
 			if err != nil {
@@ -128,12 +119,6 @@ func (w *puller) next(ctx context.Context) (*Batch, error) {
 	}
 }
 
-// end lets the partition go.
-func (w *puller) end() {
-	w.leave.Do(func() { close(w.gone) })
-	w.letGo()
-}
-
 // Partitions is the pull form: it runs the processor while the loop goes on and gives each
 // partition when it is taken. Work on each in a goroutine of its own. When the loop ends the
 // processor stops: it ends once all partitions' loops have ended. An error is the last thing given.
@@ -145,7 +130,11 @@ func (p *Processor) Partitions(ctx context.Context) iter.Seq2[*Partition, error]
 		var err error
 		go func() {
 			defer close(ended)
-			err = p.run(ctx, func(part *Partition) Worker { return newPuller(part, give) })
+			err = p.run(ctx, func(part *Partition) Worker {
+				part.pull = &puller{part: part, give: give, turn: make(chan struct{}, 1), batches: make(chan *Batch),
+					outcome: make(chan error), gone: make(chan struct{})}
+				return part.pull
+			})
 		}()
 		defer func() { cancel(); <-ended }()
 		for {

@@ -178,7 +178,7 @@ func (p *pump) openSession() error {
 		p.calls.opened.Store(true)
 	}
 	p.health.set(Running, nil)
-	p.gatherer.begin()
+	p.gatherer.quiet, p.gatherer.resting = time.Now(), false
 	p.last.ctx, p.last.reader, p.last.since, p.last.end = ctx, r, p.gatherer.quiet, end
 	return nil
 }
@@ -258,7 +258,11 @@ func (p *pump) begin(ctx context.Context) (*generation, error) {
 	var b beginning
 	if p.refused { // what the hub thinks of it counts more than what we make of it
 		p.refused = false
-		b, err = refused(c, info, p.in.cfg)
+		trouble := ErrBadCheckpoint
+		if c.Sequence < 0 && c.Offset == "" {
+			trouble = ErrBadStart
+		}
+		b, err = outOfRange(trouble, info, p.in.cfg)
 	} else {
 		err = panics.Call(func() (err error) { // Start is the user's
 			b, err = begin(c, hubID, info, p.in.cfg)
@@ -382,7 +386,7 @@ func (p *pump) stopLanes() {
 	if p.lanes != nil {
 		p.lanes.running.Wait()
 		p.lanes = nil
-		p.calls.keep(1)
+		p.calls.forgetLanes()
 	}
 }
 
@@ -401,9 +405,7 @@ func (p *pump) finish() {
 			parent = p.in.values // it may try all the same
 		}
 		ctx, cancel := context.WithTimeoutCause(parent, max(within, time.Second), publicCause(why))
-		err := p.main.call(ctx, func(ctx context.Context) error {
-			return p.calls.worker.Close(ctx, p.part, t.closeReason())
-		})
+		err := p.main.call(ctx, func(ctx context.Context) error { return p.calls.worker.Close(ctx, p.part, t.closeReason()) })
 		cancel()
 		if err != nil {
 			p.report("close", err)
@@ -457,20 +459,6 @@ func (p *pump) reportError(err error) {
 	if p.calls.opened.Load() {
 		panics.Call(func() error { p.calls.worker.ProcessError(p.ownership.work, p.part, err); return nil })
 	}
-}
-
-// left is why a partition is not handed over; nil: all that may be missing is the release of its
-// lease, which was told when it was tried.
-func (p *pump) left() error {
-	if p.hasEnded() {
-		return nil
-	}
-	why := errNotEnded
-	if p.calls.underWay() {
-		why = errNotReturned
-	}
-	p.in.reportError(&Error{p.id, "stop", why})
-	return why
 }
 
 // hasEnded tells whether the pump's goroutine has.

@@ -86,7 +86,12 @@ func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 	p.report("handle batch", err)
 	if p.in.cfg.Continue {
 		p.pass(b)
-		b.skip()
+		if b.lane != nil {
+			// The lanes' checkpoint passes the batch once all before it are marked.
+			if err := b.record(t.own, b.lane.all.skip(b)); err != nil {
+				p.report("save checkpoint", err)
+			}
+		}
 		return true, nil
 	}
 	p.health.failed(b.Attempt)

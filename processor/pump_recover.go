@@ -38,11 +38,6 @@ func (p *pump) recover(err error, t *troubles) time.Duration {
 		p.drain(open, 0)
 		return 0
 	}
-	return p.troubled(err, t)
-}
-
-// troubled tells of what has gone wrong, and waits longer each time.
-func (p *pump) troubled(err error, t *troubles) time.Duration {
 	now := time.Now()
 	if t.count++; t.since.IsZero() {
 		t.since = now
@@ -56,7 +51,10 @@ func (p *pump) troubled(err error, t *troubles) time.Duration {
 		state, patient = Faulted, true // Fail: only an operator can help
 	case errors.Is(err, hub.ErrNotFound), errors.Is(err, hub.ErrUnauthorized):
 		if !p.in.opened.Load() {
-			p.in.fail(p.in.noGroup(err)) // nothing was ever read: it is set up wrongly
+			select { // nothing was ever read: it is set up wrongly
+			case p.in.fatal <- p.in.noGroup(err):
+			default:
+			}
 		}
 		state = Faulted
 	}

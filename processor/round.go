@@ -36,11 +36,16 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 			return time.Time{}, &Error{"", "renew leases", err}
 		}
 	}
-	checks := c.checks()
+	var looked []func() // what pumps wait for that want to know whether their lease is theirs
+	for _, h := range c.held {
+		if answer := h.pump.control.checking(); answer != nil {
+			looked = append(looked, answer)
+		}
+	}
 	if err := c.presence.keep(ctx); err != nil {
 		return time.Time{}, &Error{"", "renew presence", err}
 	}
-	if len(checks) == 0 && !c.unsure && time.Now().Before(c.settled) && len(c.held) == len(c.partitions()) {
+	if len(looked) == 0 && !c.unsure && time.Now().Before(c.settled) && len(c.held) == len(c.partitions()) {
 		return c.nextRound(decision{}), nil
 	}
 	w, err := c.look(ctx)
@@ -48,7 +53,7 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	c.reconcile(w)
-	for _, answer := range checks {
+	for _, answer := range looked {
 		answer()
 	}
 	if err := c.presence.duplicated(w); err != nil {
@@ -98,7 +103,16 @@ func (c *coordinator) write(ctx context.Context, start time.Time, claim []Lease)
 	defer cancel()
 	written, err := c.store.Claim(ctx, c.group, claim)
 	for _, l := range written {
-		c.wrote(l, start)
+		h := c.held[l.Partition]
+		switch {
+		case l.Owner == c.id && h == nil:
+			c.startPump(l, start)
+		case l.Owner == c.id:
+			h.lease = l
+			h.pump.ownership.prove(start.Add(c.cfg.Lease))
+		case h != nil:
+			c.forgetEnded(h)
+		}
 	}
 	if err != nil {
 		c.unsure = true
@@ -112,22 +126,6 @@ func (c *coordinator) write(ctx context.Context, start time.Time, claim []Lease)
 		}
 	}
 	return nil
-}
-
-// wrote takes in that a lease was written by a call that began at start.
-func (c *coordinator) wrote(l Lease, start time.Time) {
-	h := c.held[l.Partition]
-	switch {
-	case l.Owner != c.id:
-		if h != nil {
-			c.forgetEnded(h)
-		}
-	case h == nil:
-		c.startPump(l, start)
-	default:
-		h.lease = l
-		h.pump.ownership.prove(start.Add(c.cfg.Lease))
-	}
 }
 
 func (c *coordinator) startPump(l Lease, start time.Time) {
@@ -144,8 +142,9 @@ func (c *coordinator) startPump(l Lease, start time.Time) {
 	}()
 }
 
-// forgetEnded drops what has ended. A pump that has not is kept, so that the
-// partition is not started a second time beside it.
+// forgetEnded drops what has ended. A pump that has not is kept, so that the partition is not
+// started a second time beside it. A partition that failed here is barred for a while; a good run
+// clears the record.
 func (c *coordinator) forgetEnded(h *holding) {
 	p := h.pump
 	if !p.hasEnded() {
@@ -155,14 +154,9 @@ func (c *coordinator) forgetEnded(h *holding) {
 	c.mu.Lock()
 	delete(c.pumps, p.id)
 	c.mu.Unlock()
-	c.cfg.Log.Info("a partition is given up", "hub", c.group.Hub, "group", c.group.Group, "partition", p.id,
-		"instance", c.id, "epoch", p.epoch, "reason", p.ownership.reason())
-	c.judge(p)
-}
-
-// judge bars a partition that failed here for a while; a good run clears the record.
-func (c *coordinator) judge(p *pump) {
 	why := p.ownership.reason()
+	c.cfg.Log.Info("a partition is given up", "hub", c.group.Hub, "group", c.group.Group, "partition", p.id,
+		"instance", c.id, "epoch", p.epoch, "reason", why)
 	_, open := errors.AsType[errOpen](why)
 	switch {
 	case errors.Is(why, errRefused):
@@ -242,9 +236,16 @@ func (c *coordinator) reconcile(w world) {
 
 // act decides and writes.
 func (c *coordinator) act(ctx context.Context, w world) (time.Time, error) {
-	s := c.situation(w)
-	d := s.decide()
-	c.follow(d)
+	d := c.situation(w).decide()
+	c.foreign = d.foreign
+	for id, h := range c.held {
+		if _, wanted := d.handOver[id]; wanted {
+			h.pump.drain(ErrHandoff, c.cfg.Handoff)
+		}
+		if d.foreign {
+			h.pump.control.showEpoch0()
+		}
+	}
 	start := time.Now()
 	if len(d.claim) > 0 {
 		if err := c.write(ctx, start, d.claim); err != nil {
@@ -269,7 +270,14 @@ func (c *coordinator) act(ctx context.Context, w world) (time.Time, error) {
 func (c *coordinator) situation(w world) *situation {
 	s := &situation{world: w, self: c.id, partitions: c.partitions(), held: map[string]bool{}, barred: map[string]bool{},
 		floor: c.floor, greedy: c.cfg.Strategy == Greedy, leaving: c.presence.leaving,
-		force: c.cfg.forceAfter(), lease: c.cfg.Lease, orphan: 2 * c.cfg.Renew, released: c.releasedFor()}
+		// The owner's time to hand a partition over, and what it may need to notice.
+		force: c.cfg.Handoff + c.cfg.Renew + c.cfg.Renew/2,
+		lease: c.cfg.Lease, orphan: 2 * c.cfg.Renew,
+		// What it takes the instance whose turn it is to hear of a release.
+		released: 2 * c.cfg.Poll}
+	if _, watched := c.store.(Watcher); watched {
+		s.released = c.cfg.Renew / 20
+	}
 	for id := range c.held {
 		s.held[id] = true
 	}
@@ -277,28 +285,6 @@ func (c *coordinator) situation(w world) *situation {
 		s.barred[id] = w.now.Before(b.until)
 	}
 	return s
-}
-
-// releasedFor is how long a released partition is left to the instance whose turn it is: as long as
-// that takes to hear of it.
-func (c *coordinator) releasedFor() time.Duration {
-	if _, watched := c.store.(Watcher); watched {
-		return c.cfg.Renew / 20
-	}
-	return 2 * c.cfg.Poll
-}
-
-// follow tells the pumps what was decided about them.
-func (c *coordinator) follow(d decision) {
-	c.foreign = d.foreign
-	for id, h := range c.held {
-		if _, wanted := d.handOver[id]; wanted {
-			h.pump.drain(ErrHandoff, c.cfg.Handoff)
-		}
-		if d.foreign {
-			h.pump.control.showEpoch0()
-		}
-	}
 }
 
 // nextRound is when to look again, if nothing happens before.
@@ -329,18 +315,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// checks are what to call once the records have been looked at: pumps that want to know whether
-// their lease is theirs wait for it.
-func (c *coordinator) checks() []func() {
-	var list []func()
-	for _, h := range c.held {
-		if answer := h.pump.control.checking(); answer != nil {
-			list = append(list, answer)
-		}
-	}
-	return list
-}
-
 // endStuck takes the partition from calls that ignore the end of their context: renewing
 // a lease is for those who make progress.
 func (c *coordinator) endStuck() {
@@ -352,5 +326,25 @@ func (c *coordinator) endStuck() {
 			c.reportError(&Error{h.pump.id, "wait for a call to end", ErrStalled})
 			h.pump.ownership.lose(ErrStalled)
 		}
+	}
+}
+
+// sayHeld logs, once, that others had leases when we came: the living share, the dead cannot be
+// distinguished from them before their leases have run out.
+func (c *coordinator) sayHeld(w world) {
+	if c.said {
+		return
+	}
+	c.said = true
+	n, last := 0, time.Duration(0)
+	for _, l := range w.leases {
+		if l.Owner != "" && l.Owner != c.id {
+			n++
+			last = max(last, l.since.Add(c.observer.lifetime(l.foreign)).Sub(w.now))
+		}
+	}
+	if n > 0 {
+		c.logWaiting("others hold leases: waiting for the living to share, and for leases of the dead to run out",
+			"leases", n, "run_out_within", last)
 	}
 }

@@ -23,36 +23,29 @@ func hopeless(err error) bool {
 	return errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrUnauthorized)
 }
 
-// noHub is of a hub that does not tell of itself; any other error is as it was.
+// noHub is of a hub that does not answer for itself; any other error is as it was.
 func (in *instance) noHub(err error) error {
-	if errors.Is(err, hub.ErrNotFound) {
-		return &setupError{"no hub " + in.group.Hub + in.remedy("hub create "+in.group.Hub), hub.ErrNotFound, err}
-	}
-	return in.noRight(err)
+	return in.noSuch(err, "no hub "+in.group.Hub, "hub create "+in.group.Hub)
 }
 
 // noGroup is of a hub that is there, and its group is not.
 func (in *instance) noGroup(err error) error {
-	if errors.Is(err, hub.ErrNotFound) {
-		text := fmt.Sprintf("no group %q in hub %s", in.group.Group, in.group.Hub)
-		return &setupError{text + in.remedy("group create "+in.group.Hub+" "+in.group.Group), hub.ErrNotFound, err}
-	}
-	return in.noRight(err)
+	text := fmt.Sprintf("no group %q in hub %s", in.group.Group, in.group.Hub)
+	return in.noSuch(err, text, "group create "+in.group.Hub+" "+in.group.Group)
 }
 
-func (in *instance) noRight(err error) error {
-	if !errors.Is(err, hub.ErrUnauthorized) {
-		return err
+// noSuch names the command that helps in a yard; of other hubs we know none.
+func (in *instance) noSuch(err error, text, command string) error {
+	switch {
+	case errors.Is(err, hub.ErrNotFound):
+		if _, ok := in.store.(*yard); ok {
+			text += ": create it with: eventyard " + command
+		}
+		return &setupError{text, hub.ErrNotFound, err}
+	case errors.Is(err, hub.ErrUnauthorized):
+		text = fmt.Sprintf("no right to read hub %s as group %q: it takes a key or token that is valid and has the right to listen",
+			in.group.Hub, in.group.Group)
+		return &setupError{text, hub.ErrUnauthorized, err}
 	}
-	text := fmt.Sprintf("no right to read hub %s as group %q: it takes a key or token that is valid and has the right to listen",
-		in.group.Hub, in.group.Group)
-	return &setupError{text, hub.ErrUnauthorized, err}
-}
-
-// remedy is how it is done in a yard; of other hubs we do not know.
-func (in *instance) remedy(command string) string {
-	if _, ok := in.store.(*yard); !ok {
-		return ""
-	}
-	return ": create it with: eventyard " + command
+	return err
 }

@@ -32,19 +32,15 @@ func begin(c Checkpoint, hubID string, info hub.PartitionInfo, cfg Config) (begi
 		return outOfRange(fmt.Errorf("%w: it is at %d, the newest event is %d", ErrBadCheckpoint, c.Sequence, info.Last), info, cfg)
 	}
 	b := beginning{from: hub.After(c.Sequence), before: before, anchored: true}
-	if gone := missed(c.Sequence, info); gone > 0 {
+	gone := info.First - c.Sequence - 1 // how many events behind it are there no more
+	if info.Empty {
+		gone = info.Last - c.Sequence
+	}
+	if gone > 0 {
 		b.from = hub.Earliest
 		b.trouble = fmt.Errorf("%w: %d of them, from sequence number %d on", ErrGap, gone, c.Sequence+1)
 	}
 	return b, nil
-}
-
-// missed is how many events after seq are there no more.
-func missed(seq int64, info hub.PartitionInfo) int64 {
-	if info.Empty {
-		return info.Last - seq
-	}
-	return info.First - seq - 1
 }
 
 // outOfRange does what the configuration says about a checkpoint that cannot be right.
@@ -61,34 +57,17 @@ func outOfRange(trouble error, info hub.PartitionInfo, cfg Config) (beginning, e
 	}
 }
 
-// refused is where to go on when the hub has refused the position that a checkpoint, or Start,
-// gave.
-func refused(c Checkpoint, info hub.PartitionInfo, cfg Config) (beginning, error) {
-	trouble := ErrBadCheckpoint
-	if c.Sequence < 0 && c.Offset == "" {
-		trouble = ErrBadStart
-	}
-	return outOfRange(trouble, info, cfg)
-}
-
 // fromStart goes on without a checkpoint.
 func fromStart(from hub.Position, info hub.PartitionInfo) beginning {
-	switch from {
-	case hub.Earliest:
-		return beginning{from: from, before: nowhere, anchored: true}
-	case hub.Latest:
-		return fromEnd(info)
+	switch {
+	case from == hub.Earliest, from == hub.Latest && info.Last < 0:
+		return beginning{from: hub.Earliest, before: nowhere, anchored: true}
+	case from == hub.Latest:
+		// Behind what is the newest event now. That is kept, as a position and as a checkpoint: the
+		// end will be elsewhere when the reader is opened anew, or another owner begins, and what
+		// has come until then would be missed.
+		end := position{seq: info.Last, offset: info.LastOffset, at: info.LastEnqueued}
+		return beginning{from: hub.After(info.Last), before: end, anchored: true, pin: true}
 	}
 	return beginning{from: from, before: nowhere}
-}
-
-// fromEnd begins behind what is the newest event now. That is kept, as a place and as a checkpoint:
-// the end will be elsewhere when the reader is opened anew, or another owner begins, and what has
-// come until then would be missed.
-func fromEnd(info hub.PartitionInfo) beginning {
-	if info.Last < 0 {
-		return beginning{from: hub.Earliest, before: nowhere, anchored: true}
-	}
-	end := position{seq: info.Last, offset: info.LastOffset, at: info.LastEnqueued}
-	return beginning{from: hub.After(info.Last), before: end, anchored: true, pin: true}
 }

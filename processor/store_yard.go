@@ -34,10 +34,7 @@ var (
 
 func (y *yard) Leases(ctx context.Context, g Group) ([]Lease, error) {
 	r, err := askYard[groupwire.LeasesReply](ctx, y, groupwire.OpLeases, g, groupwire.LeasesRequest{About: aboutGroup(g)})
-	if err != nil {
-		return nil, err
-	}
-	return translate(r.Leases, leaseOf), nil
+	return translate(r.Leases, leaseOf), err
 }
 
 // claimBytes is about how much of leases one request holds.
@@ -48,26 +45,18 @@ func (y *yard) Claim(ctx context.Context, g Group, leases []Lease) ([]Lease, err
 	var written []Lease
 	for rest := leases; len(rest) > 0; {
 		n := claimFits(rest)
-		some, err := y.claim(ctx, g, rest[:n])
-		written = append(written, some...)
-		if err != nil {
+		q := groupwire.ClaimRequest{About: aboutGroup(g), Leases: translate(rest[:n], wireLease)}
+		r, err := askYard[groupwire.ClaimReply](ctx, y, groupwire.OpClaim, g, q)
+		written = append(written, translate(r.Leases, leaseOf)...)
+		switch {
+		case err != nil:
 			return written, err
+		case r.Failed != "":
+			return written, fmt.Errorf("claim at the yard: of %d leases only %d are known to be written: %s", n, len(r.Leases), r.Failed)
 		}
 		rest = rest[n:]
 	}
 	return written, nil
-}
-
-func (y *yard) claim(ctx context.Context, g Group, leases []Lease) ([]Lease, error) {
-	q := groupwire.ClaimRequest{About: aboutGroup(g), Leases: translate(leases, wireLease)}
-	r, err := askYard[groupwire.ClaimReply](ctx, y, groupwire.OpClaim, g, q)
-	if err != nil {
-		return nil, err
-	}
-	if r.Failed != "" {
-		err = fmt.Errorf("claim at the yard: of %d leases only %d are known to be written: %s", len(leases), len(r.Leases), r.Failed)
-	}
-	return translate(r.Leases, leaseOf), err
 }
 
 // claimFits tells how many of the leases go into one request; at least one.
@@ -84,28 +73,19 @@ func claimFits(leases []Lease) int {
 
 func (y *yard) Checkpoints(ctx context.Context, g Group) ([]Checkpoint, error) {
 	r, err := askYard[groupwire.CheckpointsReply](ctx, y, groupwire.OpCheckpoints, g, groupwire.CheckpointsRequest{About: aboutGroup(g)})
-	if err != nil {
-		return nil, err
-	}
-	return translate(r.Checkpoints, checkpointOf), nil
+	return translate(r.Checkpoints, checkpointOf), err
 }
 
 func (y *yard) Begin(ctx context.Context, g Group, lease Lease) (Checkpoint, error) {
 	q := groupwire.BeginRequest{About: aboutGroup(g), Lease: wireLease(lease)}
 	r, err := askYard[groupwire.CheckpointReply](ctx, y, groupwire.OpBegin, g, q)
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	return checkpointOf(r.Checkpoint), nil
+	return checkpointOf(r.Checkpoint), err
 }
 
 func (y *yard) Save(ctx context.Context, g Group, lease Lease, c Checkpoint) (Checkpoint, error) {
 	q := groupwire.SaveRequest{About: aboutGroup(g), Lease: wireLease(lease), Checkpoint: wireCheckpoint(c)}
 	r, err := askYard[groupwire.CheckpointReply](ctx, y, groupwire.OpSave, g, q)
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	return checkpointOf(r.Checkpoint), nil
+	return checkpointOf(r.Checkpoint), err
 }
 
 func (y *yard) Force(context.Context, Group, Checkpoint) (Checkpoint, error) {
@@ -170,15 +150,23 @@ func (y *yard) Watch(ctx context.Context, g Group, ready func(), changed chan<- 
 	}
 }
 
-// askYard makes a request and reads its reply. Which of the store's errors it is, is the status's
-// to say.
+// askYard makes a request and reads its reply, whose status says which of the store's errors it is.
 func askYard[R any](ctx context.Context, y *yard, operation string, g Group, q groupwire.Request) (R, error) {
-	var none R
-	r, err := callYard[R](ctx, y, operation, g, q)
+	var r, none R
+	body, err := groupwire.EncodeRequest(q)
+	if err == nil && !strings.EqualFold(y.hub.Name(), g.Hub) {
+		err = fmt.Errorf("this is the store of the hub %s, not of %s", y.hub.Name(), g.Hub)
+	}
+	if err == nil {
+		body, err = y.hub.Call(ctx, operation, body)
+	}
+	if err == nil {
+		r, err = groupwire.DecodeReply[R](body)
+	}
 	if err == nil {
 		return r, nil
 	}
-	if said := (*hub.CallError)(nil); errors.As(err, &said) {
+	if said, ok := errors.AsType[*hub.CallError](err); ok {
 		switch said.Code {
 		case groupwire.StatusConflict:
 			err = fmt.Errorf("%w: %w", ErrConflict, err)
@@ -189,20 +177,48 @@ func askYard[R any](ctx context.Context, y *yard, operation string, g Group, q g
 	return none, fmt.Errorf("%s at the yard: %w", operation, err)
 }
 
-func callYard[R any](ctx context.Context, y *yard, operation string, g Group, q groupwire.Request) (R, error) {
-	var none R
-	if !strings.EqualFold(y.hub.Name(), g.Hub) {
-		return none, fmt.Errorf("this is the store of the hub %s, not of %s", y.hub.Name(), g.Hub)
-	}
-	body, err := groupwire.EncodeRequest(q)
-	if err != nil {
-		return none, err
-	}
-	answer, err := y.hub.Call(ctx, operation, body)
-	if err != nil {
-		return none, err
-	}
-	return groupwire.DecodeReply[R](answer)
+func aboutGroup(g Group) groupwire.About { return groupwire.About{Group: g.Group} }
+
+// The records as they are said to a yard and by it. Requests have no times: those are the
+// yard's to say.
+
+func wireLease(l Lease) groupwire.Lease {
+	return groupwire.Lease{Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch, Version: string(l.Version)}
 }
 
-func aboutGroup(g Group) groupwire.About { return groupwire.About{Group: g.Group} }
+func leaseOf(l groupwire.Lease) Lease {
+	return Lease{
+		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
+		Acquired: l.Acquired, Renewed: l.Renewed, Version: Version(l.Version),
+	}
+}
+
+func wireCheckpoint(c Checkpoint) groupwire.Checkpoint {
+	return groupwire.Checkpoint{
+		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset,
+		Epoch: c.Epoch, HubID: c.HubID, Version: string(c.Version),
+	}
+}
+
+func checkpointOf(c groupwire.Checkpoint) Checkpoint {
+	return Checkpoint{
+		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset, Epoch: c.Epoch,
+		HubID: c.HubID, Updated: c.Updated, Version: Version(c.Version),
+	}
+}
+
+func wireEntry(f Entry) groupwire.Entry {
+	return groupwire.Entry{Key: f.Key, Value: f.Value, Version: string(f.Version)}
+}
+
+func entryOf(f groupwire.Entry) Entry {
+	return Entry{Key: f.Key, Value: f.Value, Version: Version(f.Version)}
+}
+
+func translate[A, B any](all []A, f func(A) B) []B {
+	done := make([]B, len(all))
+	for i, one := range all {
+		done[i] = f(one)
+	}
+	return done
+}

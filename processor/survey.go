@@ -23,16 +23,6 @@ func (in *instance) survey(ctx context.Context) {
 	}
 }
 
-func (in *instance) ownPumps() []*pump {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	list := make([]*pump, 0, len(in.pumps))
-	for _, p := range in.pumps {
-		list = append(list, p)
-	}
-	return list
-}
-
 // surveyCheckpoints looks for checkpoints that an operator has moved. Partitions that are
 // being worked on find out when they save theirs; idle ones would not.
 func (in *instance) surveyCheckpoints(ctx context.Context) {
