@@ -169,24 +169,11 @@ func conflict(err error) error {
 // requests were not begun, so these it may send again.
 func once(ctx context.Context) context.Context {
 	return policy.WithRetryOptions(ctx, policy.RetryOptions{
-		MaxRetries: writeRetries, RetryDelay: writeRetryDelay, MaxRetryDelay: writeRetryMost,
-		ShouldRetry: func(answer *http.Response, err error) bool { return err == nil && throttled(answer) },
+		// Few and short, since leases are renewed by writes and do not last long.
+		MaxRetries: 3, RetryDelay: 200 * time.Millisecond, MaxRetryDelay: 5 * time.Second,
+		ShouldRetry: func(answer *http.Response, err error) bool {
+			return err == nil && (answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable &&
+				answer.Header.Get("x-ms-error-code") == string(bloberror.ServerBusy))
+		},
 	})
-}
-
-// Few and short, since leases are renewed by writes and do not last long.
-const (
-	writeRetries    = 3
-	writeRetryDelay = 200 * time.Millisecond
-	writeRetryMost  = 5 * time.Second
-)
-
-func throttled(answer *http.Response) bool {
-	switch answer.StatusCode {
-	case http.StatusTooManyRequests:
-		return true
-	case http.StatusServiceUnavailable:
-		return answer.Header.Get("x-ms-error-code") == string(bloberror.ServerBusy)
-	}
-	return false
 }

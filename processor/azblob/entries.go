@@ -5,15 +5,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 	"github.com/eventyard/eventyard/processor"
 )
 
 const (
-	maxKey   = 200
-	maxValue = 16 << 10
 	// inMeta is up to how many bytes a value is kept in metadata, which one listing reads with all
 	// others; metadata as a whole takes 8 KiB. Larger values are the blob's body.
 	inMeta = 4 << 10
@@ -22,12 +20,10 @@ const (
 	valueKey = "value"
 )
 
-var entryKey = regexp.MustCompile(`^[-A-Za-z0-9_.:$]+(/[-A-Za-z0-9_.:$]+)*$`)
-
 func (s *store) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
 	folder, err := s.reading(ctx, g)
-	if err == nil && prefix != "" && (!strings.HasSuffix(prefix, "/") || !entryKey.MatchString(prefix[:len(prefix)-1])) {
-		err = errors.New("the prefix is not one of keys")
+	if err == nil {
+		err = groupentry.CheckPrefix(prefix)
 	}
 	var records []record
 	if err == nil {
@@ -55,11 +51,12 @@ func (s *store) entry(ctx context.Context, folder string, r record) (processor.E
 	var body []byte
 	if _, short := r.meta[valueKey]; !short {
 		var err error
-		if r, body, err = s.blobs.get(ctx, r.name, maxValue); err != nil || r.version == "" {
+		if r, body, err = s.blobs.get(ctx, r.name, groupentry.MaxValueBytes); err != nil || r.version == "" {
 			return processor.Entry{}, false, err
 		}
 	}
-	f := processor.Entry{Key: entryOf(folder, r.name), Value: body, Version: r.version}
+	key := strings.ReplaceAll(strings.TrimPrefix(r.name, entryBlob(folder, "")), "~", ".")
+	f := processor.Entry{Key: key, Value: body, Version: r.version}
 	if text, short := r.meta[valueKey]; short {
 		var err error
 		if f.Value, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(text, ".")); err != nil {
@@ -70,32 +67,26 @@ func (s *store) entry(ctx context.Context, folder string, r record) (processor.E
 }
 
 func (s *store) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
-	r, err := s.putEntry(ctx, g, f)
+	var folder string
+	err := groupentry.Check(f.Key, f.Value)
+	if err == nil {
+		folder, err = s.writing(ctx, g)
+	}
+	var r record
+	switch name := entryBlob(folder, f.Key); {
+	case err != nil:
+	case len(f.Value) > inMeta:
+		r, err = s.blobs.upload(ctx, name, nil, f.Value, f.Version)
+	default:
+		// A body that an earlier value left stays, and is not looked at.
+		meta := map[string]string{valueKey: "." + base64.StdEncoding.EncodeToString(f.Value)}
+		r, err = s.blobs.write(ctx, name, meta, f.Version)
+	}
 	if err != nil {
 		return processor.Entry{}, fmt.Errorf("put entry %s: %w", f.Key, err)
 	}
 	f.Version = r.version
 	return f, nil
-}
-
-func (s *store) putEntry(ctx context.Context, g processor.Group, f processor.Entry) (record, error) {
-	if !entryKey.MatchString(f.Key) || len(f.Key) > maxKey {
-		return record{}, errors.New("the key is not one of 1 to 200 letters, digits and -_.:$ in segments")
-	}
-	if len(f.Value) > maxValue {
-		return record{}, fmt.Errorf("%d bytes are more than %d", len(f.Value), maxValue)
-	}
-	folder, err := s.writing(ctx, g)
-	if err != nil {
-		return record{}, err
-	}
-	name := entryBlob(folder, f.Key)
-	if len(f.Value) > inMeta {
-		return s.blobs.upload(ctx, name, nil, f.Value, f.Version)
-	}
-	// A body that an earlier value left stays, and is not looked at.
-	meta := map[string]string{valueKey: "." + base64.StdEncoding.EncodeToString(f.Value)}
-	return s.blobs.write(ctx, name, meta, f.Version)
 }
 
 func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
@@ -122,8 +113,4 @@ func entryBlob(folder, key string) string {
 		}
 	}
 	return folder + "eventyard/fact/" + strings.Join(segments, "/")
-}
-
-func entryOf(folder, name string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(name, folder+"eventyard/fact/"), "~", ".")
 }

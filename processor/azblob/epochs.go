@@ -62,27 +62,6 @@ func (s *store) readEpoch(ctx context.Context, folder, partition string) (epoch,
 	return newEpoch(r)
 }
 
-// draw raises the epoch to the lease's, for a partition that is held by somebody until
-// the lease is written. ErrConflict if another was faster.
-func (s *store) draw(ctx context.Context, folder string, e epoch, l processor.Lease, holder string) (epoch, error) {
-	next := epoch{number: l.Epoch, owner: l.Owner}
-	if held, known := e.of(holder); known {
-		next.heldOwner, next.heldNumber = holder, held
-	}
-	r, err := s.blobs.write(ctx, epochBlob(folder, l.Partition), next.meta(), e.version)
-	if err != nil {
-		return epoch{}, err
-	}
-	return newEpoch(r)
-}
-
-// putBack undoes a draw whose number is known to be nobody's, so that the owner's
-// lease is told with its own again. Nothing depends on it: if it fails, or another has drawn since,
-// the number stays drawn.
-func (s *store) putBack(ctx context.Context, folder, partition string, before, drawn epoch) {
-	_, _ = s.blobs.write(ctx, epochBlob(folder, partition), before.meta(), drawn.version)
-}
-
 func (e epoch) meta() map[string]string {
 	meta := map[string]string{"epoch": strconv.FormatInt(e.number, 10), "owner": e.owner}
 	if e.heldOwner != "" {

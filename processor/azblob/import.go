@@ -52,10 +52,19 @@ func Import(ctx context.Context, from *container.Client, cfg ImportConfig, into 
 	if err != nil {
 		return nil, fmt.Errorf("import checkpoints: %w", err)
 	}
+	had := make(map[string]processor.Checkpoint, len(present))
+	for _, c := range present {
+		had[c.Partition] = c
+	}
 	var done []Imported
 	for _, c := range found {
-		one := Imported{Checkpoint: c, Had: presentOf(present, c.Partition)}
-		if cfg.Overwrite || behind(one.Had, c) {
+		one := Imported{Checkpoint: c, Had: processor.Checkpoint{Partition: c.Partition, Sequence: -1}}
+		if old, has := had[c.Partition]; has {
+			one.Had = old
+		}
+		nowhere := one.Had.Sequence < 0 && one.Had.Offset == ""
+		behind := one.Had.Sequence >= 0 && one.Had.Sequence < c.Sequence
+		if cfg.Overwrite || nowhere || behind {
 			c.Version = one.Had.Version
 			if one.Checkpoint, err = into.Force(ctx, cfg.Group, c); err != nil {
 				return done, fmt.Errorf("import checkpoints: %w", err)
@@ -83,12 +92,13 @@ func readHost(ctx context.Context, b blobs, cfg ImportConfig) ([]processor.Check
 		if err != nil {
 			return nil, fmt.Errorf("blob %s: %w", r.name, err)
 		}
-		if has {
-			found = append(found, c)
+		if !has {
+			continue
 		}
-	}
-	if twice := repeated(found); twice != "" {
-		return nil, fmt.Errorf("partition %s has checkpoints of two hosts: name one by its prefix", twice)
+		if slices.ContainsFunc(found, func(o processor.Checkpoint) bool { return o.Partition == partition }) {
+			return nil, fmt.Errorf("partition %s has checkpoints of two hosts: name one by its prefix", partition)
+		}
+		found = append(found, c)
 	}
 	return found, nil
 }
@@ -120,27 +130,4 @@ func readLease(ctx context.Context, b blobs, name, partition string) (processor.
 	c, has := l.Checkpoint(partition)
 	c.Updated = r.modified
 	return c, has, nil
-}
-
-func repeated(all []processor.Checkpoint) string {
-	for i, c := range all {
-		if slices.ContainsFunc(all[:i], func(o processor.Checkpoint) bool { return o.Partition == c.Partition }) {
-			return c.Partition
-		}
-	}
-	return ""
-}
-
-func presentOf(present []processor.Checkpoint, partition string) processor.Checkpoint {
-	for _, c := range present {
-		if c.Partition == partition {
-			return c
-		}
-	}
-	return processor.Checkpoint{Partition: partition, Sequence: -1}
-}
-
-// behind reports whether a checkpoint has no position, or is known to be before another.
-func behind(had, c processor.Checkpoint) bool {
-	return had.Sequence < 0 && had.Offset == "" || had.Sequence >= 0 && had.Sequence < c.Sequence
 }

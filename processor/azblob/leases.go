@@ -7,10 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/internal/stores"
 )
 
 // Leases reads the ownership blobs, then the epoch blobs, so that the epochs are
@@ -24,45 +24,32 @@ func (s *store) Leases(ctx context.Context, g processor.Group) ([]processor.Leas
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
-	epochs, err := s.epochs(ctx, folder)
+	drawn, err := s.blobs.list(ctx, folder+"eventyard/epoch/")
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
+	epochs := make(map[string]epoch, len(drawn))
+	for _, r := range drawn {
+		if epochs[r.partition()], err = newEpoch(r); err != nil {
+			return nil, fmt.Errorf("read leases: %w", err)
+		}
+	}
 	leases := make([]processor.Lease, 0, len(owned))
 	for _, r := range owned {
-		leases = append(leases, newLease(r, epochs[r.partition()]))
-		delete(epochs, r.partition())
+		// The highest epoch drawn may be above the owner's own: the next owner has to exceed it.
+		e := epochs[r.partition()]
+		l := processor.Lease{
+			Partition: r.partition(), Owner: r.meta["ownerid"], Epoch: e.number, Renewed: r.modified, Version: r.version,
+		}
+		l.Acquired = acquired(l, e)
+		leases = append(leases, l)
+		delete(epochs, l.Partition)
 	}
 	// A number drawn by one that died before it had the partition has to be exceeded, too.
 	for _, p := range slices.Sorted(maps.Keys(epochs)) {
 		leases = append(leases, processor.Lease{Partition: p, Epoch: epochs[p].number})
 	}
 	return leases, nil
-}
-
-func (s *store) epochs(ctx context.Context, folder string) (map[string]epoch, error) {
-	records, err := s.blobs.list(ctx, folder+"eventyard/epoch/")
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]epoch, len(records))
-	for _, r := range records {
-		if all[r.partition()], err = newEpoch(r); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// newLease tells the highest epoch drawn, which may be above the owner's own: it is the
-// one that the next owner has to exceed.
-func newLease(r record, e epoch) processor.Lease {
-	l := processor.Lease{
-		Partition: r.partition(), Owner: r.meta["ownerid"], Epoch: e.number,
-		Renewed: r.modified, Version: r.version,
-	}
-	l.Acquired = acquired(l, e)
-	return l
 }
 
 // acquired is when the owner drew its number, as far as that is known.
@@ -85,31 +72,7 @@ func (s *store) Claim(ctx context.Context, g processor.Group, leases []processor
 	if err != nil {
 		return nil, fmt.Errorf("claim: %w", err)
 	}
-	written, errs := make([]processor.Lease, len(leases)), make([]error, len(leases))
-	var all sync.WaitGroup
-	positions := make(chan struct{}, atOnce)
-	for i, l := range leases {
-		positions <- struct{}{}
-		all.Go(func() {
-			defer func() { <-positions }()
-			written[i], errs[i] = s.claim(ctx, folder, l)
-		})
-	}
-	all.Wait()
-	return gather(leases, written, errs)
-}
-
-// gather gives the leases that were written and the errors of those of which nothing is known.
-func gather(leases, written []processor.Lease, errs []error) (won []processor.Lease, err error) {
-	for i, e := range errs {
-		switch {
-		case e == nil:
-			won = append(won, written[i])
-		case !errors.Is(e, processor.ErrConflict):
-			err = errors.Join(err, fmt.Errorf("claim partition %s: %w", leases[i].Partition, e))
-		}
-	}
-	return won, err
+	return stores.Claim(leases, atOnce, func(l processor.Lease) (processor.Lease, error) { return s.claim(ctx, folder, l) })
 }
 
 // claim writes one lease. ErrConflict.
@@ -123,7 +86,10 @@ func (s *store) claim(ctx context.Context, folder string, l processor.Lease) (pr
 	blob := ownershipBlob(folder, l.Partition)
 	mine := s.lease(blob)
 	before, e := epoch{}, epoch{owner: l.Owner, drawn: mine.Acquired}
-	if !renews(l, mine) {
+	// Of the lease that this store wrote last nobody can have drawn the number meanwhile, and if
+	// anybody has the partition, the write will fail.
+	renews := l.Version != "" && l.Version == mine.Version && l.Epoch == mine.Epoch && (l.Owner == mine.Owner || l.Owner == "")
+	if !renews {
 		var err error
 		if before, e, err = s.acquire(ctx, folder, l); err != nil {
 			return processor.Lease{}, err
@@ -131,7 +97,9 @@ func (s *store) claim(ctx context.Context, folder string, l processor.Lease) (pr
 	}
 	r, err := s.blobs.write(ctx, blob, map[string]string{"ownerid": l.Owner}, l.Version)
 	if errors.Is(err, processor.ErrConflict) && before.version != e.version {
-		s.putBack(ctx, folder, l.Partition, before, e)
+		// The number drawn is nobody's, and put back, so that the owner's lease is read with its own
+		// again. Nothing depends on it: if it fails, or another has drawn since, it stays drawn.
+		_, _ = s.blobs.write(ctx, epochBlob(folder, l.Partition), before.meta(), e.version)
 	}
 	if err != nil {
 		return processor.Lease{}, err
@@ -140,13 +108,6 @@ func (s *store) claim(ctx context.Context, folder string, l processor.Lease) (pr
 	l.Acquired = acquired(l, e)
 	s.remember(blob, l)
 	return l, nil
-}
-
-// renews reports whether l is the lease that this store wrote last: nobody can have
-// drawn its number meanwhile, and if anybody has the partition, the write will fail.
-func renews(l, mine processor.Lease) bool {
-	return l.Version != "" && l.Version == mine.Version && l.Epoch == mine.Epoch &&
-		(l.Owner == mine.Owner || l.Owner == "")
 }
 
 // acquire makes the lease's number its owner's, unless it is already. It gives the epoch blob as it
@@ -175,7 +136,16 @@ func (s *store) acquire(ctx context.Context, folder string, l processor.Lease) (
 	case l.Epoch <= e.number:
 		return before, after, processor.ErrConflict
 	}
-	after, err = s.draw(ctx, folder, e, l, owner)
+	// The number is drawn for a partition that is held by somebody until the lease is written.
+	next := epoch{number: l.Epoch, owner: l.Owner}
+	if drawn {
+		next.heldOwner, next.heldNumber = owner, current
+	}
+	r, err := s.blobs.write(ctx, epochBlob(folder, l.Partition), next.meta(), e.version)
+	if err != nil {
+		return before, after, err
+	}
+	after, err = newEpoch(r)
 	return e, after, err
 }
 

@@ -29,7 +29,10 @@ func (s *store) open(ctx context.Context, g processor.Group, record bool) (strin
 		return "", fmt.Errorf("group %+v: namespace, hub and group are needed for blob names", g)
 	}
 	folder := s.folder(g)
-	if s.cfg.PathCase == AsGiven || strings.EqualFold(g.Group, "$Default") || s.knows(g) {
+	s.mu.Lock()
+	named := s.named[g]
+	s.mu.Unlock()
+	if s.cfg.PathCase == AsGiven || strings.EqualFold(g.Group, "$Default") || named {
 		return folder, nil
 	}
 	known, err := s.spelling(ctx, folder+"eventyard/group", g.Group, record)
@@ -44,14 +47,8 @@ func (s *store) open(ctx context.Context, g processor.Group, record bool) (strin
 	return folder, nil
 }
 
-func (s *store) knows(g processor.Group) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.named[g]
-}
-
-// spelling compares the group's name with the recorded one, or records it. It tells
-// whether there is a record now.
+// spelling compares the group's name with the recorded one, or records it. It reports whether there
+// is a record now.
 func (s *store) spelling(ctx context.Context, name, group string, recordIt bool) (bool, error) {
 	for {
 		found, err := s.blobs.head(ctx, name)

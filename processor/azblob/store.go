@@ -3,6 +3,7 @@ package azblob
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -44,7 +45,7 @@ const (
 // New keeps records in a container, which has to exist. The client's retry
 // options hold for reads; how writes are repeated is the store's business.
 func New(c *container.Client, cfg Config) processor.Store {
-	return newStore(c, cfg)
+	return &store{blobs: blobs{c}, cfg: cfg, mine: map[string]processor.Lease{}, named: map[processor.Group]bool{}}
 }
 
 // FromConnectionString is New for the connection string of a storage account.
@@ -57,7 +58,7 @@ func FromConnectionString(connection, containerName string, cfg Config) (process
 	if err != nil {
 		return nil, fmt.Errorf("storage connection string: %w", err)
 	}
-	return newStore(c, cfg), nil
+	return New(c, cfg), nil
 }
 
 type store struct {
@@ -70,13 +71,6 @@ type store struct {
 	mine map[string]processor.Lease
 	// named are the groups whose spelling is known to be the right one. Guarded by mu.
 	named map[processor.Group]bool
-}
-
-func newStore(c *container.Client, cfg Config) *store {
-	return &store{
-		blobs: blobs{c}, cfg: cfg,
-		mine: map[string]processor.Lease{}, named: map[processor.Group]bool{},
-	}
 }
 
 // folder is where a group's records are, with a slash at its end.
@@ -94,3 +88,15 @@ func (s *store) olderFolder(g processor.Group) string {
 }
 
 func (s *store) namespace(g processor.Group) string { return cmp.Or(s.cfg.Namespace, g.Namespace) }
+
+// APIVersion makes a client speak a version of the storage service's API. It belongs into
+// ClientOptions.PerCallPolicies: those run before the request is signed.
+func APIVersion(version string) policy.Policy { return apiVersion(version) }
+
+type apiVersion string
+
+func (v apiVersion) Do(r *policy.Request) (*http.Response, error) {
+	// The client library sets the header in this very spelling; another would make two.
+	r.Raw().Header["x-ms-version"] = []string{string(v)}
+	return r.Next()
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/internal/stores"
 )
 
 // Leases reads all leases of a group.
@@ -29,7 +30,7 @@ func (s *Store) Claim(ctx context.Context, g processor.Group, leases []processor
 	var won []processor.Lease
 	changed := false
 	for _, l := range leases {
-		if had, exists := r.leases[l.Partition]; had.Version == l.Version && (!exists || allowed(had, l)) {
+		if had, exists := r.leases[l.Partition]; had.Version == l.Version && (!exists || stores.MayFollow(had, l)) {
 			won = append(won, s.writeLocked(r, had, l))
 			changed = changed || !exists || had.Owner != l.Owner || had.Epoch != l.Epoch
 		}
@@ -38,14 +39,6 @@ func (s *Store) Claim(ctx context.Context, g processor.Group, leases []processor
 		r.notify()
 	}
 	return won, nil
-}
-
-// allowed tells whether the lease may follow the recorded one.
-func allowed(had, l processor.Lease) bool {
-	if l.Owner != "" && l.Owner != had.Owner {
-		return l.Epoch > had.Epoch
-	}
-	return l.Epoch >= had.Epoch
 }
 
 func (s *Store) writeLocked(r *records, had, l processor.Lease) processor.Lease {

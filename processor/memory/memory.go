@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/internal/stores"
 )
 
 // Store keeps leases, checkpoints and entries in memory.
@@ -68,9 +69,28 @@ func (s *Store) nextLocked() (processor.Version, time.Time) {
 // notify wakes who watches, without waiting for anyone.
 func (r *records) notify() {
 	for changed := range r.watchers {
-		select {
-		case changed <- struct{}{}:
-		default: // it has yet to hear of an earlier one and will read both
-		}
+		stores.Notify(changed)
 	}
+}
+
+// Watch reports changes until ctx ends.
+func (s *Store) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
+	r, err := s.lock(ctx, g)
+	if err == nil {
+		r.watchers[changed]++
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if r.watchers[changed]--; r.watchers[changed] == 0 {
+			delete(r.watchers, changed)
+		}
+	}()
+	ready()
+	<-ctx.Done()
+	return context.Cause(ctx)
 }

@@ -65,34 +65,34 @@ func (s *store) Checkpoints(ctx context.Context, g processor.Group) ([]processor
 // Begin writes its epoch into the checkpoint's record, which it makes if there is none.
 func (s *store) Begin(ctx context.Context, g processor.Group, l processor.Lease) (processor.Checkpoint, error) {
 	for {
-		c, err := s.begin(ctx, g, l)
-		if errors.Is(err, processor.ErrConflict) {
-			continue // a former owner or an operator was faster
+		r, version, err := s.owned(ctx, g, l)
+		if err == nil {
+			r.Fence = l.Epoch
+			if version == "" {
+				r.Updated = now()
+			}
+			version, err = s.put(ctx, g, l.Partition, r, version)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+			return r.checkpoint(l.Partition, version), nil
+		case !errors.Is(err, processor.ErrConflict): // else a former owner or an operator was faster
 			return processor.Checkpoint{}, fmt.Errorf("begin partition %s: %w", l.Partition, err)
 		}
-		return c, nil
 	}
-}
-
-func (s *store) begin(ctx context.Context, g processor.Group, l processor.Lease) (processor.Checkpoint, error) {
-	r, version, err := s.owned(ctx, g, l)
-	if err != nil {
-		return processor.Checkpoint{}, err
-	}
-	r.Fence = l.Epoch
-	if version == "" {
-		r.Updated = now()
-	}
-	version, err = s.put(ctx, g, l.Partition, r, version)
-	return r.checkpoint(l.Partition, version), err
 }
 
 // Save looks at the lease and at the fence, and then writes on condition of the version. If
 // the record is in that version, the fence that was read is the record's.
 func (s *store) Save(ctx context.Context, g processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
-	c, err := s.save(ctx, g, l, c)
+	_, version, err := s.owned(ctx, g, l)
+	if err == nil && version != c.Version {
+		err = processor.ErrConflict
+	}
+	if err == nil {
+		c.Partition, c.Epoch, c.Updated = l.Partition, l.Epoch, now()
+		c.Version, err = s.put(ctx, g, l.Partition, newCheckpointRecord(c, l.Epoch), c.Version)
+	}
 	if errors.Is(err, processor.ErrConflict) {
 		if _, _, lost := s.owned(ctx, g, l); lost != nil {
 			err = lost
@@ -102,19 +102,6 @@ func (s *store) Save(ctx context.Context, g processor.Group, l processor.Lease, 
 		return processor.Checkpoint{}, fmt.Errorf("save checkpoint of partition %s: %w", l.Partition, err)
 	}
 	return c, nil
-}
-
-func (s *store) save(ctx context.Context, g processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
-	_, version, err := s.owned(ctx, g, l)
-	if err != nil {
-		return c, err
-	}
-	if version != c.Version {
-		return c, processor.ErrConflict
-	}
-	c.Partition, c.Epoch, c.Updated = l.Partition, l.Epoch, now()
-	c.Version, err = s.put(ctx, g, l.Partition, newCheckpointRecord(c, l.Epoch), c.Version)
-	return c, err
 }
 
 // owned reads the lease and the checkpoint of one moment. ErrFenced if the lease is another.
@@ -142,29 +129,23 @@ func (s *store) owned(ctx context.Context, g processor.Group, l processor.Lease)
 
 // Force keeps the fence: who could not save before cannot after.
 func (s *store) Force(ctx context.Context, g processor.Group, c processor.Checkpoint) (processor.Checkpoint, error) {
-	c, err := s.force(ctx, g, c)
+	key := checkpointKey(g, c.Partition)
+	found, err := s.read(ctx, key)
+	var r checkpointRecord
+	if err == nil {
+		r, err = parseCheckpoint(key, found[key])
+	}
+	if err == nil && found[key].version() != c.Version {
+		err = processor.ErrConflict
+	}
+	if err == nil {
+		c.Epoch, c.Updated = 0, now()
+		c.Version, err = s.put(ctx, g, c.Partition, newCheckpointRecord(c, r.Fence), c.Version)
+	}
 	if err != nil {
 		return processor.Checkpoint{}, fmt.Errorf("force checkpoint of partition %s: %w", c.Partition, err)
 	}
 	return c, nil
-}
-
-func (s *store) force(ctx context.Context, g processor.Group, c processor.Checkpoint) (processor.Checkpoint, error) {
-	key := checkpointKey(g, c.Partition)
-	found, err := s.read(ctx, key)
-	if err != nil {
-		return c, err
-	}
-	r, err := parseCheckpoint(key, found[key])
-	if err != nil {
-		return c, err
-	}
-	if found[key].version() != c.Version {
-		return c, processor.ErrConflict
-	}
-	c.Epoch, c.Updated = 0, now()
-	c.Version, err = s.put(ctx, g, c.Partition, newCheckpointRecord(c, r.Fence), c.Version)
-	return c, err
 }
 
 func (s *store) put(ctx context.Context, g processor.Group, partition string, r checkpointRecord, version processor.Version) (processor.Version, error) {

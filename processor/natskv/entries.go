@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 	"github.com/eventyard/eventyard/processor"
 )
 
 func (s *store) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
-	filter, err := entriesUnder(g, prefix)
-	if err != nil {
+	if err := groupentry.CheckPrefix(prefix); err != nil {
 		return nil, fmt.Errorf("read entries: %w", err)
+	}
+	filter := folder(g) + "fact.>"
+	if prefix != "" {
+		filter = entryPath(g, strings.TrimSuffix(prefix, "/")) + ".>"
 	}
 	found, err := s.read(ctx, filter)
 	if err != nil {
@@ -28,7 +32,7 @@ func (s *store) Entries(ctx context.Context, g processor.Group, prefix string) (
 }
 
 func (s *store) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
-	err := checkEntry(f)
+	err := groupentry.Check(f.Key, f.Value)
 	if err == nil {
 		f.Version, err = s.write(ctx, entryPath(g, f.Key), f.Value, f.Version)
 	}
@@ -39,7 +43,7 @@ func (s *store) Put(ctx context.Context, g processor.Group, f processor.Entry) (
 }
 
 func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
-	err := checkEntry(processor.Entry{Key: f.Key})
+	err := groupentry.CheckKey(f.Key)
 	if err == nil && f.Version == "" {
 		err = errors.New("without its version")
 	}

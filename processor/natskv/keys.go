@@ -1,20 +1,10 @@
 package natskv
 
 import (
-	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/eventyard/eventyard/processor"
 )
-
-const (
-	maxKey   = 200
-	maxValue = 16 << 10
-)
-
-var entryKey = regexp.MustCompile(`^[-A-Za-z0-9_.:$]+(/[-A-Za-z0-9_.:$]+)*$`)
 
 // folder is what the keys of a group begin with, ending in a dot.
 func folder(g processor.Group) string {
@@ -38,28 +28,6 @@ func entryPath(g processor.Group, key string) string {
 		segments[i] = token(s)
 	}
 	return folder(g) + "fact." + strings.Join(segments, ".")
-}
-
-// entriesUnder is the filter for the entries with a prefix.
-func entriesUnder(g processor.Group, prefix string) (string, error) {
-	if prefix == "" {
-		return folder(g) + "fact.>", nil
-	}
-	key, closed := strings.CutSuffix(prefix, "/")
-	if !closed || !entryKey.MatchString(key) {
-		return "", fmt.Errorf("%q is no prefix of keys", prefix)
-	}
-	return entryPath(g, key) + ".>", nil
-}
-
-func checkEntry(f processor.Entry) error {
-	if !entryKey.MatchString(f.Key) || len(f.Key) > maxKey {
-		return errors.New("the key is not one of 1 to 200 letters, digits and -_.:$ in segments")
-	}
-	if len(f.Value) > maxValue {
-		return fmt.Errorf("%d bytes are more than %d", len(f.Value), maxValue)
-	}
-	return nil
 }
 
 const hex = "0123456789ABCDEF"

@@ -3,13 +3,14 @@ package natskv
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/internal/stores"
 )
 
 // leaseRecord is the value of a lease.
@@ -36,11 +37,7 @@ func (s *store) Leases(ctx context.Context, g processor.Group) ([]processor.Leas
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
-	all := make([]processor.Lease, 0, len(byPartition))
-	for _, l := range byPartition {
-		all = append(all, l)
-	}
-	return all, nil
+	return slices.Collect(maps.Values(byPartition)), nil
 }
 
 func (s *store) leases(ctx context.Context, g processor.Group) (map[string]processor.Lease, error) {
@@ -72,36 +69,14 @@ func (s *store) Claim(ctx context.Context, g processor.Group, leases []processor
 	if err != nil {
 		return nil, fmt.Errorf("claim: %w", err)
 	}
-	written, errs := make([]processor.Lease, len(leases)), make([]error, len(leases))
-	var all sync.WaitGroup
-	positions := make(chan struct{}, atOnce)
-	for i, l := range leases {
-		positions <- struct{}{}
-		all.Go(func() {
-			defer func() { <-positions }()
-			written[i], errs[i] = s.claim(ctx, g, l, recorded[l.Partition])
-		})
-	}
-	all.Wait()
-	return gather(leases, written, errs)
-}
-
-// gather gives the leases that were written and the errors of those of which nothing is known.
-func gather(leases, written []processor.Lease, errs []error) (won []processor.Lease, err error) {
-	for i, e := range errs {
-		switch {
-		case e == nil:
-			won = append(won, written[i])
-		case !errors.Is(e, processor.ErrConflict):
-			err = errors.Join(err, fmt.Errorf("claim partition %s: %w", leases[i].Partition, e))
-		}
-	}
-	return won, err
+	return stores.Claim(leases, atOnce, func(l processor.Lease) (processor.Lease, error) {
+		return s.claim(ctx, g, l, recorded[l.Partition])
+	})
 }
 
 // claim writes one lease over the recorded one. ErrConflict.
 func (s *store) claim(ctx context.Context, g processor.Group, l, recorded processor.Lease) (processor.Lease, error) {
-	if l.Version != recorded.Version || l.Version != "" && !mayFollow(recorded, l) {
+	if l.Version != recorded.Version || l.Version != "" && !stores.MayFollow(recorded, l) {
 		return processor.Lease{}, processor.ErrConflict
 	}
 	l.Renewed = now()
@@ -118,15 +93,6 @@ func (s *store) claim(ctx context.Context, g processor.Group, l, recorded proces
 	}
 	l.Version, err = s.write(ctx, leaseKey(g, l.Partition), value, l.Version)
 	return l, err
-}
-
-// mayFollow tells whether a lease may be written over the recorded one: another owner needs a
-// higher epoch.
-func mayFollow(recorded, l processor.Lease) bool {
-	if l.Owner != "" && l.Owner != recorded.Owner {
-		return l.Epoch > recorded.Epoch
-	}
-	return l.Epoch >= recorded.Epoch
 }
 
 // now is the time as it comes back from a record.

@@ -75,7 +75,11 @@ func (s *store) try(ctx context.Context, filters []string) (map[string]entry, er
 
 // readFrom asks any replica for the last values of all keys at once.
 func (s *store) readFrom(ctx context.Context, least uint64, filters []string) (map[string]entry, error) {
-	request, err := s.request(filters)
+	subjects := []string{s.prefix + anchor}
+	for _, f := range filters {
+		subjects = append(subjects, s.prefix+f)
+	}
+	request, err := json.Marshal(map[string]any{"multi_last": subjects})
 	if err != nil {
 		return nil, err
 	}
@@ -97,18 +101,15 @@ func (s *store) readFrom(ctx context.Context, least uint64, filters []string) (m
 		if m.Header.Get("Status") != "" {
 			return found, ended(m, least)
 		}
-		if err := s.add(found, m); err != nil {
-			return nil, err
+		sequence, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("a direct read's answer: %w", err)
+		}
+		if key := strings.TrimPrefix(m.Header.Get("Nats-Subject"), s.prefix); key != anchor {
+			removed := m.Header.Get("KV-Operation") != "" || m.Header.Get("Nats-Marker-Reason") != ""
+			found[key] = entry{value: m.Data, revision: sequence, removed: removed}
 		}
 	}
-}
-
-func (s *store) request(filters []string) ([]byte, error) {
-	subjects := []string{s.prefix + anchor}
-	for _, f := range filters {
-		subjects = append(subjects, s.prefix+f)
-	}
-	return json.Marshal(map[string]any{"multi_last": subjects})
 }
 
 // bounded gives a context without a deadline that of the connection to JetStream.
@@ -129,21 +130,6 @@ func (s *store) api(name string) string {
 		return strings.TrimSuffix(o.APIPrefix, ".") + "." + name
 	}
 	return jetstream.DefaultAPIPrefix + name
-}
-
-// add takes one message of an answer.
-func (s *store) add(found map[string]entry, m *nats.Msg) error {
-	sequence, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
-	if err != nil {
-		return fmt.Errorf("a direct read's answer: %w", err)
-	}
-	key := strings.TrimPrefix(m.Header.Get("Nats-Subject"), s.prefix)
-	if key == anchor {
-		return nil
-	}
-	removed := m.Header.Get("KV-Operation") != "" || m.Header.Get("Nats-Marker-Reason") != ""
-	found[key] = entry{value: m.Data, revision: sequence, removed: removed}
-	return nil
 }
 
 // ended judges the message that ends an answer.

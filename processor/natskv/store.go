@@ -1,6 +1,7 @@
 package natskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,8 @@ type Config struct {
 // it, not for ever, as each instance leaves one.
 const markers = time.Hour
 
-// anchor is a key that always exists, so that an answer without records can be told from one of a
-// replica that has none yet.
+// anchor is a key that always exists, so that an answer without records is distinct from one of a replica
+// that has none yet.
 const anchor = "eventyard"
 
 type store struct {
@@ -43,9 +44,7 @@ var (
 
 // New keeps records in a bucket, which it makes if there is none.
 func New(ctx context.Context, js jetstream.JetStream, cfg Config) (processor.Store, error) {
-	if cfg.Bucket == "" {
-		cfg.Bucket = "eventyard"
-	}
+	cfg.Bucket = cmp.Or(cfg.Bucket, "eventyard")
 	s := &store{js: js, prefix: "$KV." + cfg.Bucket + "."}
 	if err := s.open(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/internal/stores"
 )
 
 // Watch is a consumer of the group's leases and entries. If the server that has it is lost, the
@@ -32,22 +33,17 @@ func (s *store) Watch(ctx context.Context, g processor.Group, ready func(), chan
 			return nil
 		case e, open := <-w.Updates():
 			switch {
+			case !open && ctx.Err() != nil:
+				return nil
 			case !open:
-				return closed(ctx, g)
+				return fmt.Errorf("watch group %s of hub %s: %w", g.Group, g.Hub, nats.ErrConnectionClosed)
 			case e == nil: // all that were there before
 				seen.ready = true
 				ready()
 			case seen.changes(e):
-				notify(changed)
+				stores.Notify(changed)
 			}
 		}
-	}
-}
-
-func notify(changed chan<- struct{}) {
-	select {
-	case changed <- struct{}{}:
-	default: // it has yet to hear of an earlier one and will read both
 	}
 }
 
@@ -58,34 +54,20 @@ type watched struct {
 	values map[string][]byte
 }
 
-// changes takes a key in and reports whether that is to be told: not of what was there
-// before, nor where nothing is new but the revision.
+// changes takes a key in and reports whether that is a change: not what was there before, nor where nothing is new but the revision.
 func (w *watched) changes(e jetstream.KeyValueEntry) bool {
 	had, known := w.values[e.Key()]
 	if e.Operation() != jetstream.KeyValuePut {
 		delete(w.values, e.Key())
 		return w.ready && known
 	}
-	now := w.essence(e)
+	now := e.Value()
+	var r leaseRecord
+	if strings.HasPrefix(e.Key(), w.leases) && json.Unmarshal(now, &r) == nil {
+		now = fmt.Appendf(nil, "%d %s", r.Epoch, r.Owner) // without what a renewal changes
+	}
 	w.values[e.Key()] = now
 	return w.ready && (!known || !bytes.Equal(had, now))
-}
-
-// essence is the value without what a renewal changes.
-func (w *watched) essence(e jetstream.KeyValueEntry) []byte {
-	var r leaseRecord
-	if !strings.HasPrefix(e.Key(), w.leases) || json.Unmarshal(e.Value(), &r) != nil {
-		return e.Value()
-	}
-	return fmt.Appendf(nil, "%d %s", r.Epoch, r.Owner)
-}
-
-// closed tells why there is nothing more to come.
-func closed(ctx context.Context, g processor.Group) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("watch group %s of hub %s: %w", g.Group, g.Hub, nats.ErrConnectionClosed)
 }
 
 // stop ends a watcher and waits for it: its goroutine may be about to give us something.

@@ -14,23 +14,18 @@ import (
 // write stores a key on condition of its version (empty: it does not exist) and gives the
 // new one. ErrConflict.
 func (s *store) write(ctx context.Context, key string, value []byte, version processor.Version) (processor.Version, error) {
-	if version == "" {
-		return s.create(ctx, key, value)
+	if version != "" {
+		revision, err := revisionOf(version)
+		if err != nil {
+			return "", err
+		}
+		return s.update(ctx, key, value, revision)
 	}
-	revision, err := revisionOf(version)
-	if err != nil {
-		return "", err
-	}
-	return s.update(ctx, key, value, revision)
-}
-
-// create creates a key, also where the mark of its removal is.
-func (s *store) create(ctx context.Context, key string, value []byte) (processor.Version, error) {
 	version, err := s.update(ctx, key, value, 0)
 	if !errors.Is(err, processor.ErrConflict) {
 		return version, err
 	}
-	found, err := s.read(ctx, key)
+	found, err := s.read(ctx, key) // the mark of its removal may be there
 	if err != nil {
 		return "", err
 	}
@@ -61,8 +56,12 @@ func (s *store) whenFree(ctx context.Context, key string, revision uint64, write
 			return err
 		}
 		err := write(ctx)
-		if !busy(err) {
-			return conflict(err)
+		reported, is := errors.AsType[*jetstream.APIError](err)
+		if !is || reported.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequenceConstant {
+			if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+				return processor.ErrConflict
+			}
+			return err
 		}
 		found, err := s.read(ctx, key)
 		if err != nil {
@@ -79,13 +78,7 @@ func (s *store) whenFree(ctx context.Context, key string, revision uint64, write
 	}
 }
 
-// busy tells the answer that may mean that the key is in process.
-func busy(err error) bool {
-	reported, is := errors.AsType[*jetstream.APIError](err)
-	return is && reported.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
-}
-
-// remove leaves a mark in the place of a key. ErrConflict.
+// remove leaves a mark instead of a key. ErrConflict.
 func (s *store) remove(ctx context.Context, key string, version processor.Version) error {
 	revision, err := revisionOf(version)
 	if err != nil {
@@ -96,13 +89,6 @@ func (s *store) remove(ctx context.Context, key string, version processor.Versio
 		options = append(options, jetstream.PurgeTTL(markers))
 	}
 	return s.whenFree(ctx, key, revision, func(ctx context.Context) error { return s.kv.Purge(ctx, key, options...) })
-}
-
-func conflict(err error) error {
-	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		return processor.ErrConflict
-	}
-	return err
 }
 
 // revisionOf gives the revision that a version is. What is none is nobody's, and not in any

@@ -15,28 +15,24 @@ const lockNotAvailable = "55P03"
 // database rolled back because of another's write is done again.
 func (s *Store) fence(ctx context.Context, g processor.Group, l processor.Lease) (c processor.Checkpoint, found bool, err error) {
 	for {
-		if c, found, err = s.tryFence(ctx, g, l); !rolledBack(err) {
+		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, s.lockTimeout()); err != nil {
+				return err
+			}
+			rows, err := tx.Query(ctx, s.sql.Replace(beginCheckpoint), append(names(g), l.Partition, l.Owner, l.Epoch)...)
+			if err != nil {
+				return err
+			}
+			all, err := pgx.CollectRows(rows, scanCheckpoint)
+			if len(all) == 1 {
+				c, found = all[0], true
+			}
+			return err
+		})
+		if !rolledBack(err) {
 			return c, found, err
 		}
 	}
-}
-
-func (s *Store) tryFence(ctx context.Context, g processor.Group, l processor.Lease) (c processor.Checkpoint, found bool, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, s.lockTimeout()); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, s.sql.Replace(beginCheckpoint), append(names(g), l.Partition, l.Owner, l.Epoch)...)
-		if err != nil {
-			return err
-		}
-		all, err := pgx.CollectRows(rows, scanCheckpoint)
-		if len(all) == 1 {
-			c, found = all[0], true
-		}
-		return err
-	})
-	return c, found, err
 }
 
 // lockTimeout bounds the transaction's waits for locks to Config.Evict.
@@ -44,8 +40,8 @@ func (s *Store) lockTimeout() string {
 	return fmt.Sprintf("set local lock_timeout = %d", max(1, s.cfg.Evict.Milliseconds()))
 }
 
-// transactionLock is the advisory lock of the handler transactions on a partition, by which
-// one can be told who holds it.
+// transactionLock is the advisory lock of the handler transactions on a partition, which shows
+// who holds it.
 func (s *Store) transactionLock(g processor.Group, partition string) int64 {
 	g = g.Canonical()
 	return s.lockKey("transaction", g.Namespace, g.Hub, g.Group, partition)

@@ -50,7 +50,7 @@ func (s *Store) InTx(work func(ctx context.Context, tx pgx.Tx, b *processor.Batc
 	}
 }
 
-// errOurs is what work is told that would end the transaction.
+// errOurs is what work gets that would end the transaction.
 var errOurs = errors.New("the transaction ends when the function returns: with nil it is committed")
 
 // innerTx is the transaction as work sees it.
@@ -93,7 +93,13 @@ func (c inTx) try(ctx context.Context, work func(tx pgx.Tx) error) (processor.Ch
 	if err != nil {
 		return processor.Checkpoint{}, c.failed("begin", err)
 	}
-	defer rollBack(ctx, tx)
+	// This ends what was not committed, also when ctx has ended. It does nothing after a commit or on
+	// a connection that is lost, and gives up one that does not answer: the pool closes it.
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+		defer cancel()
+		_ = tx.Rollback(ctx)
+	}()
 	had, err := c.lock(ctx, tx)
 	if err != nil {
 		return processor.Checkpoint{}, c.failed("lock the checkpoint", err)
@@ -115,14 +121,6 @@ func (c inTx) try(ctx context.Context, work func(tx pgx.Tx) error) (processor.Ch
 		return processor.Checkpoint{}, c.failed("commit", err)
 	}
 	return stored, nil
-}
-
-// rollBack ends what was not committed, also when ctx has ended. It does nothing after a commit or
-// on a connection that is lost, and gives up one that does not answer: the pool closes it.
-func rollBack(ctx context.Context, tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
-	defer cancel()
-	_ = tx.Rollback(ctx)
 }
 
 func (c inTx) failed(doing string, err error) error {
@@ -159,22 +157,19 @@ func (c inTx) lock(ctx context.Context, tx pgx.Tx) (locked, error) {
 	at := &had.Checkpoint
 	err := results.QueryRow().Scan(&at.Partition, &at.Sequence, &at.Offset, &at.Epoch, &at.HubID, &at.Updated, &at.Version, &had.fence, &had.held)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return had, c.noRow()
+		// Begin has made the row, so it is in another database, or someone has removed it.
+		if o := in(c.mark.Store); o != nil && o.pool != c.pool {
+			return had, errOtherStore
+		}
+		return had, processor.ErrConflict
 	}
 	return had, errors.Join(err, results.Close())
 }
 
-// noRow: Begin has made the row, so it is in another database, or someone has removed it.
-func (c inTx) noRow() error {
-	if o := in(c.mark.Store); o != nil && o.pool != c.pool {
-		return errOtherStore
-	}
-	return processor.ErrConflict
-}
-
-// judge tells in which version the checkpoint is moved, or that it is done already: by an earlier
-// transaction or save of ours whose answer was lost. Of a version that we do not know that is so if
-// it was written under our own lease; of one that we have come to know since, the mark tells.
+// judge gives the version in which the checkpoint is moved, or finds that it is done already: by an
+// earlier transaction or save of ours whose answer was lost. Of a version that we do not know that
+// is so if it was written under our own lease; of one that we have come to know since, the mark
+// says it.
 func (c inTx) judge(had locked) (base processor.Version, done bool, err error) {
 	at := c.mark.Checkpoint
 	stored := had.Sequence
@@ -210,4 +205,31 @@ func (c inTx) move(ctx context.Context, tx pgx.Tx, base processor.Version) (proc
 	}
 	at.Partition, at.Epoch = l.Partition, l.Epoch
 	return got.apply(at)
+}
+
+// errOtherStore: the processor keeps its checkpoints elsewhere, and nothing here could move them.
+var errOtherStore = errors.New("transaction: the processor keeps its checkpoints in another store: set Config.Store to the store whose InTx is used")
+
+// in finds ourselves in the processor's store: a user's store may have one of this package in it,
+// embedded or told by a method Unwrap.
+func in(other processor.Store) *Store {
+	for {
+		switch s := other.(type) {
+		case interface{ self() *Store }:
+			return s.self()
+		case interface{ Unwrap() processor.Store }:
+			other = s.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+func (s *Store) self() *Store { return s }
+
+// keeps reports whether the processor's store has its records where we have ours, as far as that is
+// known without asking the database: two pools may lead to the same one.
+func (s *Store) keeps(other processor.Store) bool {
+	o := in(other)
+	return o != nil && o.cfg.Schema == s.cfg.Schema && o.cfg.Prefix == s.cfg.Prefix
 }

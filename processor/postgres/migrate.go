@@ -57,36 +57,26 @@ func (s *Store) migrate(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || version >= len(migrations) {
 		return err
 	}
-	if version < 0 {
-		if err := s.makeSchema(ctx, tx); err != nil {
-			return err
+	run := func(sql string, args ...any) {
+		if err == nil {
+			_, err = tx.Exec(ctx, s.sql.Replace(sql), args...)
 		}
+	}
+	if version < 0 {
+		// A schema that is there is left alone: to create it, even if it exists, takes a right of
+		// its own.
+		var exists bool
+		err = tx.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", s.cfg.Schema).Scan(&exists)
+		if !exists {
+			run("create schema {schema}")
+		}
+		run("create table {migrations} (version int primary key)")
 		version = 0
 	}
 	for i, migration := range migrations[version:] {
-		if _, err := tx.Exec(ctx, s.sql.Replace(migration)); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, s.sql.Replace("insert into {migrations} (version) values ($1)"), version+i+1); err != nil {
-			return err
-		}
+		run(migration)
+		run("insert into {migrations} (version) values ($1)", version+i+1)
 	}
-	return nil
-}
-
-// makeSchema leaves a schema that is there alone: to create it, even if it exists, takes a
-// right of its own.
-func (s *Store) makeSchema(ctx context.Context, tx pgx.Tx) error {
-	var exists bool
-	if err := tx.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", s.cfg.Schema).Scan(&exists); err != nil {
-		return err
-	}
-	if !exists {
-		if _, err := tx.Exec(ctx, s.sql.Replace("create schema {schema}")); err != nil {
-			return err
-		}
-	}
-	_, err := tx.Exec(ctx, s.sql.Replace("create table {migrations} (version int primary key)"))
 	return err
 }
 

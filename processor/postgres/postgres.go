@@ -22,12 +22,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,16 +60,6 @@ type Config struct {
 	Evict time.Duration
 }
 
-func (c Config) withDefaults() Config {
-	if c.Schema == "" {
-		c.Schema = "eventyard"
-	}
-	if c.Evict == 0 {
-		c.Evict = 3 * time.Second
-	}
-	return c
-}
-
 // Store is a processor.Store in PostgreSQL. The pool stays the caller's.
 type Store struct {
 	pool *pgxpool.Pool
@@ -86,7 +78,7 @@ var (
 // New makes a store; nothing is asked of the database before it is used. The tables are
 // made on first use, unless they are there: see Migrate.
 func New(pool *pgxpool.Pool, cfg Config) *Store {
-	cfg = cfg.withDefaults()
+	cfg.Schema, cfg.Evict = cmp.Or(cfg.Schema, "eventyard"), cmp.Or(cfg.Evict, 3*time.Second)
 	table := func(name string) string { return pgx.Identifier{cfg.Schema, cfg.Prefix + name}.Sanitize() }
 	return &Store{pool: pool, cfg: cfg, sql: strings.NewReplacer(
 		"{schema}", pgx.Identifier{cfg.Schema}.Sanitize(),
@@ -132,23 +124,15 @@ func queryOne[T any](ctx context.Context, s *Store, g processor.Group, scan pgx.
 	return got[0], true, nil
 }
 
-// rolledBack tells of a deadlock or a serialization failure.
+// rolledBack: a deadlock or a serialization failure.
 func rolledBack(err error) bool { return hasCode(err, "40P01", "40001") }
 
 func hasCode(err error, codes ...string) bool {
-	var reported *pgconn.PgError
-	if !errors.As(err, &reported) {
-		return false
-	}
-	for _, code := range codes {
-		if reported.Code == code {
-			return true
-		}
-	}
-	return false
+	reported, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains(codes, reported.Code)
 }
 
-// digest names something of this store in places that have no schemas: channels and advisory locks.
+// digest names something of this store where there are no schemas: channels and advisory locks.
 func (s *Store) digest(what ...string) [sha256.Size]byte {
 	hash := sha256.New()
 	for _, part := range append([]string{s.cfg.Schema, s.cfg.Prefix}, what...) {
@@ -163,7 +147,7 @@ func (s *Store) lockKey(what ...string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// channel is where changes of a group are told.
+// channel is where changes of a group are reported.
 func (s *Store) channel(g processor.Group) string {
 	g = g.Canonical()
 	sum := s.digest("watch", g.Namespace, g.Hub, g.Group)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/internal/stores"
 )
 
 // A listener that has heard nothing for so long asks whether its connection still
@@ -18,9 +19,9 @@ const (
 	answerTime = 10 * time.Second
 )
 
-// Watch tells of changes until ctx ends, by LISTEN on a connection of its own. When that
-// breaks it connects again and tells of a change, as some may have been missed; it returns
-// an error only when it cannot connect.
+// Watch reports changes until ctx ends, by LISTEN on a connection of its own. When that breaks it
+// connects again and reports a change, as some may have been missed; it returns an error only when
+// it cannot connect.
 func (s *Store) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -34,20 +35,13 @@ func (s *Store) Watch(ctx context.Context, g processor.Group, ready func(), chan
 			ready()
 			ready = nil
 		} else {
-			notify(changed)
+			stores.Notify(changed)
 		}
 		err = hear(ctx, conn, changed)
 		conn.Close(context.WithoutCancel(ctx))
 		if ctx.Err() != nil {
 			return err
 		}
-	}
-}
-
-func notify(changed chan<- struct{}) {
-	select {
-	case changed <- struct{}{}:
-	default: // it has yet to hear of an earlier one and will read both
 	}
 }
 
@@ -69,7 +63,7 @@ func (s *Store) listen(ctx context.Context, g processor.Group) (*pgx.Conn, error
 }
 
 // takeConn takes a connection out of the pool for good. It is not one of the pool's any
-// more, so it takes none of its places. One that had lain idle may be broken.
+// more, so it does not count against its size. One that had lain idle may be broken.
 func (s *Store) takeConn(ctx context.Context) (*pgx.Conn, error) {
 	for {
 		pooled, err := s.pool.Acquire(ctx)
@@ -87,7 +81,7 @@ func (s *Store) takeConn(ctx context.Context) (*pgx.Conn, error) {
 	}
 }
 
-// hear tells of notifications until the connection breaks or ctx ends.
+// hear reports notifications until the connection breaks or ctx ends.
 func hear(ctx context.Context, conn *pgx.Conn, changed chan<- struct{}) error {
 	for {
 		heard, err := hearOne(ctx, conn)
@@ -95,7 +89,7 @@ func hear(ctx context.Context, conn *pgx.Conn, changed chan<- struct{}) error {
 			return err
 		}
 		if heard {
-			notify(changed)
+			stores.Notify(changed)
 		}
 	}
 }

@@ -63,11 +63,7 @@ func (s *Store) Claim(ctx context.Context, g processor.Group, leases []processor
 	if err != nil {
 		return nil, fmt.Errorf("claim %d leases of %s/%s: %w", len(leases), g.Hub, g.Group, err)
 	}
-	return parseWon(leases, answer)
-}
-
-// parseWon reads numbers of leases, each with what was written.
-func parseWon(leases []processor.Lease, answer []string) ([]processor.Lease, error) {
+	// The answer is numbers of leases, each with what was written.
 	var won []processor.Lease
 	for i := 0; i+1 < len(answer); i += 2 {
 		at, err := strconv.Atoi(answer[i])

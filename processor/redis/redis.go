@@ -20,6 +20,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -52,10 +53,7 @@ var (
 
 // New makes a store; nothing is asked of Redis before it is used.
 func New(client redis.UniversalClient, cfg Config) *Store {
-	if cfg.Prefix == "" {
-		cfg.Prefix = "eventyard"
-	}
-	return &Store{client: client, prefix: cfg.Prefix}
+	return &Store{client: client, prefix: cmp.Or(cfg.Prefix, "eventyard")}
 }
 
 // key is that of one kind of records of a group. What is in braces decides the slot;

@@ -10,19 +10,27 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/internal/stores"
 )
 
 // askAfter is how long a subscription is silent before the connection is asked whether it
 // still stands; as long again without an answer, and it does not.
 const askAfter = 15 * time.Second
 
-// Watch tells of changes until ctx ends, by a subscription. When its connection breaks it
-// subscribes again and tells of a change, as some may have been missed; it returns an error only
-// when it cannot subscribe.
+// Watch reports changes until ctx ends, by a subscription. When its connection breaks it subscribes
+// again and reports a change, as some may have been missed; it returns an error only when it cannot
+// subscribe.
 func (s *Store) Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error {
-	w := watch{ready: ready, changed: changed}
+	begun := func() { // the first time nothing was missed yet
+		if ready == nil {
+			stores.Notify(changed)
+			return
+		}
+		ready()
+		ready = nil
+	}
 	for {
-		subscribed, err := w.subscribe(ctx, s.client, s.channel(g))
+		subscribed, err := s.subscribe(ctx, s.channel(g), begun, changed)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -32,16 +40,10 @@ func (s *Store) Watch(ctx context.Context, g processor.Group, ready func(), chan
 	}
 }
 
-// watch is one call of Watch.
-type watch struct {
-	ready   func() // nil once it was called
-	changed chan<- struct{}
-}
-
-// subscribe hears until the connection breaks, and tells whether it had begun to.
-func (w *watch) subscribe(ctx context.Context, client redis.UniversalClient, channel string) (subscribed bool, err error) {
+// subscribe hears until the connection breaks, and reports whether it had begun to.
+func (s *Store) subscribe(ctx context.Context, channel string, begun func(), changed chan<- struct{}) (subscribed bool, err error) {
 	// Subscribe sends the subscription but waits for nothing.
-	subscription := client.Subscribe(ctx, channel)
+	subscription := s.client.Subscribe(ctx, channel)
 	defer subscription.Close()
 	// Reading heeds no context.
 	defer context.AfterFunc(ctx, func() { subscription.Close() })()
@@ -51,9 +53,9 @@ func (w *watch) subscribe(ctx context.Context, client redis.UniversalClient, cha
 		switch message.(type) {
 		case *redis.Subscription:
 			subscribed = true
-			w.begun()
+			begun()
 		case *redis.Message:
-			w.notify()
+			stores.Notify(changed)
 		}
 		if silent, err = ask(ctx, subscription, silent, err); err != nil {
 			return subscribed, err
@@ -71,21 +73,4 @@ func ask(ctx context.Context, subscription *redis.PubSub, silent bool, err error
 		return true, fmt.Errorf("no answer to a ping: %w", err)
 	}
 	return true, subscription.Ping(ctx)
-}
-
-// begun is called when a subscription stands: the first time nothing was missed yet.
-func (w *watch) begun() {
-	if w.ready == nil {
-		w.notify()
-		return
-	}
-	w.ready()
-	w.ready = nil
-}
-
-func (w *watch) notify() {
-	select {
-	case w.changed <- struct{}{}:
-	default: // it has yet to hear of an earlier one and will read both
-	}
 }
