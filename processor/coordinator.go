@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/eventyard/eventyard/hub"
 )
 
 // coordinator makes the rounds: renew, read, decide, write. It alone writes leases and the
@@ -125,7 +127,7 @@ func (c *coordinator) gap() time.Duration {
 func (in *instance) insist(ctx context.Context, doing string, try func(context.Context) error) error {
 	for failures := 1; ; failures++ {
 		err := try(ctx)
-		if err == nil || errors.Is(err, ErrDuplicateID) || hopeless(err) || ctx.Err() != nil {
+		if err == nil || errors.Is(err, ErrDuplicateID) || errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrUnauthorized) || ctx.Err() != nil {
 			return err
 		}
 		in.report(doing, err)
@@ -179,7 +181,14 @@ func (c *coordinator) leave() error {
 func (c *coordinator) gatherEnded(ctx context.Context) {
 	timer := time.NewTimer(time.Until(c.renewAt))
 	defer timer.Stop()
-	for !c.allEnded() {
+	for {
+		ended := true
+		for _, h := range c.held {
+			ended = ended && h.pump.hasEnded()
+		}
+		if ended {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -189,15 +198,6 @@ func (c *coordinator) gatherEnded(ctx context.Context) {
 			timer.Reset(min(time.Until(c.renewAt), 20*time.Millisecond))
 		}
 	}
-}
-
-func (c *coordinator) allEnded() bool {
-	for _, h := range c.held {
-		if !h.pump.hasEnded() {
-			return false
-		}
-	}
-	return true
 }
 
 // settle finds out what is ours where the stop, or the store, has cut off an answer, and

@@ -93,7 +93,7 @@ func Inspect(ctx context.Context, h Hub, store Store, group string) (Table, erro
 	if err != nil {
 		return Table{}, fmt.Errorf("inspect %s/%s: ask for the hub's partitions: %w", t.Hub, t.Group.Group, err)
 	}
-	r, err := readRecords(ctx, store, t.Group)
+	r, err := newRecords(ctx, store, t.Group)
 	if err != nil {
 		return Table{}, fmt.Errorf("inspect %s/%s: %w", t.Hub, t.Group.Group, err)
 	}
@@ -126,31 +126,23 @@ type records struct {
 	presences   []Entry
 }
 
-func readRecords(ctx context.Context, store Store, g Group) (records, error) {
+func newRecords(ctx context.Context, store Store, g Group) (records, error) {
 	r := records{group: g, leases: map[string]Lease{}, checkpoints: map[string]Checkpoint{}, nexts: map[string]string{}}
-	presences, err := store.Entries(ctx, g, presencePrefix)
+	presences, nexts, leases, err := readRecords(ctx, store, g)
 	if err != nil {
-		return r, fmt.Errorf("read presences: %w", err)
-	}
-	r.presences = presences
-	nexts, err := store.Entries(ctx, g, nextPrefix)
-	if err != nil {
-		return r, fmt.Errorf("read wishes: %w", err)
-	}
-	for _, f := range nexts {
-		partition, instance := decodeNext(f)
-		r.nexts[partition] = instance
-	}
-	leases, err := store.Leases(ctx, g)
-	if err != nil {
-		return r, fmt.Errorf("read leases: %w", err)
-	}
-	for _, l := range leases {
-		r.leases[l.Partition] = l
+		return r, err
 	}
 	checkpoints, err := store.Checkpoints(ctx, g)
 	if err != nil {
 		return r, fmt.Errorf("read checkpoints: %w", err)
+	}
+	r.presences = presences
+	for _, f := range nexts {
+		partition, instance := decodeNext(f)
+		r.nexts[partition] = instance
+	}
+	for _, l := range leases {
+		r.leases[l.Partition] = l
 	}
 	for _, c := range checkpoints {
 		r.checkpoints[c.Partition] = c

@@ -82,7 +82,7 @@ func (b *Batch) Checkpoint(ctx context.Context) error {
 	if b.end.seq < 0 {
 		return nil
 	}
-	return b.userCheckpoint(ctx, b.end)
+	return b.checkpoint(ctx, b.end)
 }
 
 // CheckpointAt records that everything up to this event of the batch is done. A checkpoint that
@@ -91,22 +91,18 @@ func (b *Batch) CheckpointAt(ctx context.Context, ev event.Event) error {
 	if b.end.seq < 0 || ev.Sequence > b.end.seq || ev.Sequence < b.Events[0].Sequence {
 		return fmt.Errorf("checkpoint at %d: the event is not of this batch", ev.Sequence)
 	}
-	return b.userCheckpoint(ctx, positionOf(&ev))
+	return b.checkpoint(ctx, positionOf(&ev))
 }
 
 // errMarkTaken: the checkpoint would wait for the transaction that is to move it, and that for the
 // handler.
 var errMarkTaken = errors.New("checkpoint: this call has taken the mark to store it by itself: postgres.InTx moves the checkpoint when the function returns nil")
 
-func (b *Batch) userCheckpoint(ctx context.Context, pos position) error {
-	if b.Partition.pump.calls.taken.Load() {
-		return errMarkTaken
-	}
-	return b.checkpoint(ctx, pos)
-}
-
 func (b *Batch) checkpoint(ctx context.Context, pos position) error {
 	p := b.Partition.pump
+	if p.calls.taken.Load() {
+		return errMarkTaken
+	}
 	if p.ownership.lost() && !p.calls.closing.Load() {
 		return fmt.Errorf("checkpoint at %d: %w", pos.seq, ErrLeaseLost)
 	}

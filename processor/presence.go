@@ -101,15 +101,8 @@ func (a *heartbeat) put(ctx context.Context, v Version) error {
 	return err
 }
 
-// keep rewrites the presence when it is due. After a lost answer, or when
-// someone took us for dead and removed it, what is there decides.
-func (a *heartbeat) keep(ctx context.Context) error {
-	if time.Since(a.at) < a.cfg.Renew*9/10 {
-		return nil
-	}
-	return a.write(ctx)
-}
-
+// write rewrites the presence. After a lost answer, or when someone took us for dead and removed it,
+// what is there decides.
 func (a *heartbeat) write(ctx context.Context) error {
 	err := a.put(ctx, a.entry.Version)
 	if !errors.Is(err, ErrConflict) {

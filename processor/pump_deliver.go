@@ -37,6 +37,7 @@ func (p *pump) deliver(s *scope, b *Batch) error {
 // lease did.
 func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 	t := p.ownership
+	_, panicked := errors.AsType[*PanicError](err)
 	switch {
 	case t.lost():
 		return false, ErrLeaseLost
@@ -70,7 +71,8 @@ func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 		}
 	case t.work.Err() != nil:
 		return false, context.Cause(t.work) // interrupted, which is no failure
-	case gaveBack(err): // no failure either, and never gone past
+	case errors.Is(err, ErrUndone) && !errors.Is(err, ErrHandlerTimeout) && !panicked:
+		// The handler does not want to go on with it now: no failure either, and never gone past.
 		if b.gen.ctx.Err() != nil {
 			return false, context.Cause(b.gen.ctx)
 		}
@@ -96,13 +98,6 @@ func (p *pump) judge(b *Batch, err error) (done bool, end error) {
 	}
 	p.health.failed(b.Attempt)
 	return false, nil
-}
-
-// gaveBack tells that the handler does not want to go on with a batch now. One that took too long,
-// or panicked, has failed, whatever it says.
-func gaveBack(err error) bool {
-	_, panicked := errors.AsType[*PanicError](err)
-	return errors.Is(err, ErrUndone) && !errors.Is(err, ErrHandlerTimeout) && !panicked
 }
 
 // pass notes that a batch is behind us.

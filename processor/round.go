@@ -42,8 +42,10 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 			looked = append(looked, answer)
 		}
 	}
-	if err := c.presence.keep(ctx); err != nil {
-		return time.Time{}, &Error{"", "renew presence", err}
+	if time.Since(c.presence.at) >= c.cfg.Renew*9/10 {
+		if err := c.presence.write(ctx); err != nil {
+			return time.Time{}, &Error{"", "renew presence", err}
+		}
 	}
 	if len(looked) == 0 && !c.unsure && time.Now().Before(c.settled) && len(c.held) == len(c.partitions()) {
 		return c.nextRound(decision{}), nil
@@ -179,17 +181,9 @@ func (c *coordinator) forgetEnded(h *holding) {
 func (c *coordinator) look(ctx context.Context) (world, error) {
 	ctx, cancel := c.storeContext(ctx)
 	defer cancel()
-	presences, err := c.store.Entries(ctx, c.group, presencePrefix)
+	presences, nexts, leases, err := readRecords(ctx, c.store, c.group)
 	if err != nil {
-		return world{}, &Error{"", "read presences", err}
-	}
-	nexts, err := c.store.Entries(ctx, c.group, nextPrefix)
-	if err != nil {
-		return world{}, &Error{"", "read wishes", err}
-	}
-	leases, err := c.store.Leases(ctx, c.group)
-	if err != nil {
-		return world{}, &Error{"", "read leases", err}
+		return world{}, err
 	}
 	if presences, err = c.newcomers(ctx, leases, presences); err != nil {
 		return world{}, &Error{"", "read presences", err}
@@ -198,6 +192,21 @@ func (c *coordinator) look(ctx context.Context) (world, error) {
 	w := c.observer.look(time.Now(), leases, presences, nexts)
 	c.wishes.see(w)
 	return w, nil
+}
+
+// readRecords reads all that instances know of each other, in this order: an instance is present
+// before it has leases.
+func readRecords(ctx context.Context, store Store, g Group) (presences, nexts []Entry, leases []Lease, err error) {
+	if presences, err = store.Entries(ctx, g, presencePrefix); err != nil {
+		return nil, nil, nil, &Error{"", "read presences", err}
+	}
+	if nexts, err = store.Entries(ctx, g, nextPrefix); err != nil {
+		return nil, nil, nil, &Error{"", "read wishes", err}
+	}
+	if leases, err = store.Leases(ctx, g); err != nil {
+		return nil, nil, nil, &Error{"", "read leases", err}
+	}
+	return presences, nexts, leases, nil
 }
 
 // newcomers adds the presences of those who have come since they were read, where a lease is of

@@ -18,11 +18,6 @@ type setupError struct {
 func (e *setupError) Error() string   { return e.text }
 func (e *setupError) Unwrap() []error { return []error{e.means, e.said} }
 
-// hopeless errors do not pass by waiting.
-func hopeless(err error) bool {
-	return errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrUnauthorized)
-}
-
 // noHub is of a hub that does not answer for itself; any other error is as it was.
 func (in *instance) noHub(err error) error {
 	return in.noSuch(err, "no hub "+in.group.Hub, "hub create "+in.group.Hub)

@@ -69,14 +69,12 @@ func lag(done, before position, newest hub.LastEnqueued) (int64, time.Duration) 
 
 // sortByPartition puts "2" before "10".
 func sortByPartition[T any](list []T, id func(T) string) {
-	slices.SortFunc(list, func(a, b T) int { return comparePartitions(id(a), id(b)) })
-}
-
-func comparePartitions(a, b string) int {
-	x, errX := strconv.Atoi(a)
-	y, errY := strconv.Atoi(b)
-	if errX == nil && errY == nil {
-		return cmp.Compare(x, y)
-	}
-	return cmp.Compare(a, b)
+	slices.SortFunc(list, func(a, b T) int {
+		x, errX := strconv.Atoi(id(a))
+		y, errY := strconv.Atoi(id(b))
+		if errX == nil && errY == nil {
+			return cmp.Compare(x, y)
+		}
+		return cmp.Compare(id(a), id(b))
+	})
 }

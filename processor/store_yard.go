@@ -33,7 +33,7 @@ var (
 )
 
 func (y *yard) Leases(ctx context.Context, g Group) ([]Lease, error) {
-	r, err := askYard[groupwire.LeasesReply](ctx, y, groupwire.OpLeases, g, groupwire.LeasesRequest{About: aboutGroup(g)})
+	r, err := askYard[groupwire.LeasesReply](ctx, y, groupwire.OpLeases, g, groupwire.LeasesRequest{About: groupwire.About{Group: g.Group}})
 	return translate(r.Leases, leaseOf), err
 }
 
@@ -45,7 +45,7 @@ func (y *yard) Claim(ctx context.Context, g Group, leases []Lease) ([]Lease, err
 	var written []Lease
 	for rest := leases; len(rest) > 0; {
 		n := claimFits(rest)
-		q := groupwire.ClaimRequest{About: aboutGroup(g), Leases: translate(rest[:n], wireLease)}
+		q := groupwire.ClaimRequest{About: groupwire.About{Group: g.Group}, Leases: translate(rest[:n], wireLease)}
 		r, err := askYard[groupwire.ClaimReply](ctx, y, groupwire.OpClaim, g, q)
 		written = append(written, translate(r.Leases, leaseOf)...)
 		switch {
@@ -72,18 +72,20 @@ func claimFits(leases []Lease) int {
 }
 
 func (y *yard) Checkpoints(ctx context.Context, g Group) ([]Checkpoint, error) {
-	r, err := askYard[groupwire.CheckpointsReply](ctx, y, groupwire.OpCheckpoints, g, groupwire.CheckpointsRequest{About: aboutGroup(g)})
+	r, err := askYard[groupwire.CheckpointsReply](ctx, y, groupwire.OpCheckpoints, g, groupwire.CheckpointsRequest{About: groupwire.About{Group: g.Group}})
 	return translate(r.Checkpoints, checkpointOf), err
 }
 
 func (y *yard) Begin(ctx context.Context, g Group, lease Lease) (Checkpoint, error) {
-	q := groupwire.BeginRequest{About: aboutGroup(g), Lease: wireLease(lease)}
+	q := groupwire.BeginRequest{About: groupwire.About{Group: g.Group}, Lease: wireLease(lease)}
 	r, err := askYard[groupwire.CheckpointReply](ctx, y, groupwire.OpBegin, g, q)
 	return checkpointOf(r.Checkpoint), err
 }
 
 func (y *yard) Save(ctx context.Context, g Group, lease Lease, c Checkpoint) (Checkpoint, error) {
-	q := groupwire.SaveRequest{About: aboutGroup(g), Lease: wireLease(lease), Checkpoint: wireCheckpoint(c)}
+	q := groupwire.SaveRequest{About: groupwire.About{Group: g.Group}, Lease: wireLease(lease), Checkpoint: groupwire.Checkpoint{
+		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset, Epoch: c.Epoch, HubID: c.HubID, Version: string(c.Version),
+	}}
 	r, err := askYard[groupwire.CheckpointReply](ctx, y, groupwire.OpSave, g, q)
 	return checkpointOf(r.Checkpoint), err
 }
@@ -96,7 +98,7 @@ func (y *yard) Force(context.Context, Group, Checkpoint) (Checkpoint, error) {
 // Entries asks until it has all.
 func (y *yard) Entries(ctx context.Context, g Group, prefix string) ([]Entry, error) {
 	var all []Entry
-	q := groupwire.EntriesRequest{About: aboutGroup(g), Prefix: prefix}
+	q := groupwire.EntriesRequest{About: groupwire.About{Group: g.Group}, Prefix: prefix}
 	for {
 		r, err := askYard[groupwire.EntriesReply](ctx, y, groupwire.OpEntries, g, q)
 		if err != nil {
@@ -111,7 +113,7 @@ func (y *yard) Entries(ctx context.Context, g Group, prefix string) ([]Entry, er
 }
 
 func (y *yard) Put(ctx context.Context, g Group, f Entry) (Entry, error) {
-	q := groupwire.PutRequest{About: aboutGroup(g), Entry: wireEntry(f)}
+	q := groupwire.PutRequest{About: groupwire.About{Group: g.Group}, Entry: wireEntry(f)}
 	r, err := askYard[groupwire.EntryReply](ctx, y, groupwire.OpPut, g, q)
 	if err != nil {
 		return Entry{}, err
@@ -122,7 +124,7 @@ func (y *yard) Put(ctx context.Context, g Group, f Entry) (Entry, error) {
 
 func (y *yard) Remove(ctx context.Context, g Group, f Entry) error {
 	f.Value = nil
-	q := groupwire.RemoveRequest{About: aboutGroup(g), Entry: wireEntry(f)}
+	q := groupwire.RemoveRequest{About: groupwire.About{Group: g.Group}, Entry: wireEntry(f)}
 	_, err := askYard[groupwire.RemoveReply](ctx, y, groupwire.OpRemove, g, q)
 	return err
 }
@@ -130,7 +132,7 @@ func (y *yard) Remove(ctx context.Context, g Group, f Entry) error {
 // Watch asks one time after the other; the yard answers when there is something to tell, or after a
 // while. What changes between two of them it tells with the second.
 func (y *yard) Watch(ctx context.Context, g Group, ready func(), changed chan<- struct{}) error {
-	q := groupwire.WatchRequest{About: aboutGroup(g)}
+	q := groupwire.WatchRequest{About: groupwire.About{Group: g.Group}}
 	for {
 		r, err := askYard[groupwire.WatchReply](ctx, y, groupwire.OpWatch, g, q)
 		switch {
@@ -177,8 +179,6 @@ func askYard[R any](ctx context.Context, y *yard, operation string, g Group, q g
 	return none, fmt.Errorf("%s at the yard: %w", operation, err)
 }
 
-func aboutGroup(g Group) groupwire.About { return groupwire.About{Group: g.Group} }
-
 // The records as they are said to a yard and by it. Requests have no times: those are the
 // yard's to say.
 
@@ -190,13 +190,6 @@ func leaseOf(l groupwire.Lease) Lease {
 	return Lease{
 		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
 		Acquired: l.Acquired, Renewed: l.Renewed, Version: Version(l.Version),
-	}
-}
-
-func wireCheckpoint(c Checkpoint) groupwire.Checkpoint {
-	return groupwire.Checkpoint{
-		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset,
-		Epoch: c.Epoch, HubID: c.HubID, Version: string(c.Version),
 	}
 }
 
