@@ -40,7 +40,17 @@ func (h *Hub) NewBatch(ctx context.Context, cfg BatchConfig) (*Batch, error) {
 	if cfg.Key != "" && cfg.Partition != "" {
 		return nil, fmt.Errorf("new batch for hub %s: it has a key and a partition: %w", h.name, ErrMixedKeys)
 	}
-	limit, err := h.limit(ctx, cfg.Partition)
+	var limit int
+	to, err := h.sender(h.target(cfg.Partition))
+	if err == nil {
+		err = h.client.retry(ctx, sending, func(ctx context.Context) error {
+			link, err := to.open(ctx)
+			if err == nil {
+				limit = link.limit
+			}
+			return err
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("new batch for hub %s: %w", h.name, err)
 	}

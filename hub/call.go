@@ -10,8 +10,6 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 )
 
-const nodeYard = "$yard"
-
 // The processor reaches a yard's store by this; for a program it is nothing to call.
 func init() {
 	groupwire.CallHub = func(ctx context.Context, h any, operation string, body []byte) ([]byte, error) {
@@ -37,10 +35,10 @@ func (h *Hub) call(ctx context.Context, operation string, body []byte) ([]byte, 
 			if err := conn.keep(ready, h.client.at.audience(h.name)); err != nil {
 				return err
 			}
-			if _, err := conn.exchangeWith(ready, nodeYard); err != nil {
+			if _, err := conn.exchangeWith(ready, groupwire.Node); err != nil {
 				return notYard(err)
 			}
-			r, err := conn.ask(ctx, nodeYard, &amqp.Message{
+			r, err := conn.ask(ctx, groupwire.Node, &amqp.Message{
 				ApplicationProperties: map[string]any{"operation": operation, "name": h.name},
 				Data:                  [][]byte{body},
 			})

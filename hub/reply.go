@@ -14,10 +14,9 @@ import (
 // reply is what a node answered.
 type reply struct {
 	// id is the request's.
-	id          string
-	code        int
-	description string
-	condition   string
+	id string
+	// said is an error unless its code is of a success.
+	said CallError
 	// body is the bytes of the reply; value is what it has instead.
 	body  []byte
 	value any
@@ -38,9 +37,11 @@ func parseReply(raw []byte) (reply, error) {
 	r := reply{body: m.Body, value: m.Value}
 	r.id, _ = m.CorrelationID.(string)
 	code, _ := either("status-code", "statusCode").(int32)
-	r.code = int(code)
-	r.description = text(either("status-description", "statusDescription"))
-	r.condition = text(either("error-condition", "errorCondition"))
+	r.said = CallError{
+		Code:        int(code),
+		Description: text(either("status-description", "statusDescription")),
+		condition:   amqp.ErrCond(text(either("error-condition", "errorCondition"))),
+	}
 	return r, nil
 }
 
@@ -58,10 +59,10 @@ func text(v any) string {
 
 // err is nil for a success.
 func (r reply) err() error {
-	if r.code >= http.StatusOK && r.code < http.StatusMultipleChoices {
+	if r.said.Code >= http.StatusOK && r.said.Code < http.StatusMultipleChoices {
 		return nil
 	}
-	return &CallError{Code: r.code, Description: r.description, condition: amqp.ErrCond(r.condition)}
+	return &r.said
 }
 
 // fields gives the entries of a reply whose body is a map.

@@ -61,19 +61,3 @@ func (h *Hub) publish(ctx context.Context, b *Batch) error {
 	}
 	return nil
 }
-
-// limit is the most that one publication may measure.
-func (h *Hub) limit(ctx context.Context, partition string) (limit int, err error) {
-	to, err := h.sender(h.target(partition))
-	if err != nil {
-		return 0, err
-	}
-	err = h.client.retry(ctx, sending, func(ctx context.Context) error {
-		link, err := to.open(ctx)
-		if err == nil {
-			limit = link.limit
-		}
-		return err
-	})
-	return limit, err
-}

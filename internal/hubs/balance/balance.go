@@ -58,7 +58,7 @@ func Decide(v View) Plan {
 	return plan
 }
 
-// Quiet tells that there is nothing to do.
+// Quiet: there is nothing to do.
 func (p Plan) Quiet() bool {
 	return len(p.Claim)+len(p.Ask)+len(p.Take)+len(p.Withdraw) == 0
 }

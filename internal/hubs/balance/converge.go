@@ -31,7 +31,11 @@ func Converge(live []string, partitions []Partition, greedy bool, rounds int) Ou
 		for i, id := range live {
 			out.carryOut(id, plans[i])
 		}
-		out.release()
+		for i := range out.Partitions { // the owners' part
+			if part := &out.Partitions[i]; pending(*part) {
+				part.Owner = ""
+			}
+		}
 	}
 	return out
 }
@@ -59,16 +63,7 @@ func (o *Outcome) carryOut(self string, plan Plan) {
 	}
 }
 
-// release is the owners' part.
-func (o *Outcome) release() {
-	for i := range o.Partitions {
-		if part := &o.Partitions[i]; pending(*part) {
-			part.Owner = ""
-		}
-	}
-}
-
-// pending tells that a partition has an owner that is asked for it.
+// pending: a partition has an owner that is asked for it.
 func pending(part Partition) bool {
 	return part.Owner != "" && part.Next != "" && part.Next != part.Owner
 }

@@ -49,8 +49,14 @@ func newPicture(v View) *picture {
 		p.add(part.Owner) // whoever is said to own counts, whether it was listed or not
 	}
 	p.slots = make([]*slot, 0, len(v.Partitions))
-	for i, room := 0, make([]slot, len(v.Partitions)); i < len(room); i++ {
-		p.slot(&room[i], v.Partitions[i])
+	room := make([]slot, len(v.Partitions))
+	for i, part := range v.Partitions {
+		at := &room[i]
+		*at = slot{Partition: part, hash: hash(part.ID), owner: p.byID[part.Owner], next: p.byID[part.Next]}
+		if holder := cmp.Or(at.next, at.owner); holder != nil {
+			holder.count++ // it counts for who asked for it, or else for its owner
+		}
+		p.slots = append(p.slots, at)
 	}
 	slices.SortFunc(p.members, func(a, b *member) int { return strings.Compare(a.id, b.id) })
 	slices.SortFunc(p.slots, func(a, b *slot) int { return strings.Compare(a.ID, b.ID) })
@@ -65,15 +71,6 @@ func (p *picture) add(id string) {
 	m := &member{id: id, hash: hash(id)}
 	p.byID[id] = m
 	p.members = append(p.members, m)
-}
-
-// slot counts a partition for who asked for it, or else for its owner.
-func (p *picture) slot(at *slot, part Partition) {
-	*at = slot{Partition: part, hash: hash(part.ID), owner: p.byID[part.Owner], next: p.byID[part.Next]}
-	if holder := cmp.Or(at.next, at.owner); holder != nil {
-		holder.count++
-	}
-	p.slots = append(p.slots, at)
 }
 
 // share says how many partitions each should have. The larger shares go to those that hold
@@ -97,12 +94,17 @@ func (p *picture) withdraw(self string) []string {
 		if at.next == nil {
 			continue
 		}
-		done := at.next == at.owner
-		if !done && !at.unwanted() {
-			continue
-		}
-		if !done {
-			at.giveBack()
+		if done := at.next == at.owner; !done {
+			// The asker has too many now, or would make the owner the poorer of the two.
+			unwanted := at.next.missing() < 0 || at.owner != nil && at.next.count-at.owner.count >= 2
+			if !unwanted {
+				continue
+			}
+			at.withdrawn = true
+			at.next.count--
+			if at.owner != nil {
+				at.owner.count++
+			}
 		}
 		if at.next.id == self {
 			mine = append(mine, at.ID)
@@ -110,19 +112,6 @@ func (p *picture) withdraw(self string) []string {
 	}
 	p.share()
 	return mine
-}
-
-// unwanted: the asker has too many now, or would make the owner the poorer of the two.
-func (at *slot) unwanted() bool {
-	return at.next.missing() < 0 || at.owner != nil && at.next.count-at.owner.count >= 2
-}
-
-func (at *slot) giveBack() {
-	at.withdrawn = true
-	at.next.count--
-	if at.owner != nil {
-		at.owner.count++
-	}
 }
 
 // claim hands out what is free, the most to those that have least. What was released for

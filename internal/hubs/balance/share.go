@@ -6,7 +6,7 @@ import (
 )
 
 // pour gives room for n partitions to the members that miss most, one by one and at most so
-// many to each, and tells for how many there was room.
+// many to each, and says for how many there was room.
 func (p *picture) pour(n, each int) int {
 	most := 0
 	for _, m := range p.members {

@@ -22,8 +22,8 @@ const (
 	OpCheckpoints = "checkpoints" // CheckpointsRequest, CheckpointsReply
 	OpBegin       = "begin"       // BeginRequest, CheckpointReply
 	OpSave        = "save"        // SaveRequest, CheckpointReply
-	OpEntries     = "facts"       // FactsRequest, FactsReply
-	OpPut         = "put"         // PutRequest, FactReply
+	OpEntries     = "facts"       // EntriesRequest, EntriesReply
+	OpPut         = "put"         // PutRequest, EntryReply
 	OpRemove      = "remove"      // RemoveRequest, RemoveReply
 	OpWatch       = "watch"       // WatchRequest, WatchReply
 )

@@ -1,6 +1,9 @@
 package groupwire
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Request is the body of a request.
 type Request interface {
@@ -88,25 +91,16 @@ func (r ClaimRequest) check() error {
 	return r.About.check()
 }
 
-func (r BeginRequest) check() error { return first(r.About.check(), r.Lease.check()) }
+func (r BeginRequest) check() error { return cmp.Or(r.About.check(), r.Lease.check()) }
 
 func (r SaveRequest) check() error {
-	return first(r.About.check(), r.Lease.check(), r.Checkpoint.check())
+	return cmp.Or(r.About.check(), r.Lease.check(), r.Checkpoint.check())
 }
 
 func (r EntriesRequest) check() error {
-	return first(r.About.check(), checkTexts(r.Prefix, r.After))
+	return cmp.Or(r.About.check(), checkTexts(r.Prefix, r.After))
 }
 
-func (r PutRequest) check() error    { return first(r.About.check(), r.Entry.check()) }
-func (r RemoveRequest) check() error { return first(r.About.check(), r.Entry.check()) }
-func (r WatchRequest) check() error  { return first(r.About.check(), checkTexts(r.Since)) }
-
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (r PutRequest) check() error    { return cmp.Or(r.About.check(), r.Entry.check()) }
+func (r RemoveRequest) check() error { return cmp.Or(r.About.check(), r.Entry.check()) }
+func (r WatchRequest) check() error  { return cmp.Or(r.About.check(), checkTexts(r.Since)) }
