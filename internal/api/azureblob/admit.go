@@ -23,10 +23,6 @@ const (
 // maxSkew is how far the time of a signed request may be off.
 const maxSkew = 15 * time.Minute
 
-func (d *Handler) hasAccount(account string) bool {
-	return account == Account || account == DevelopmentAccount && d.cfg.Access.Development()
-}
-
 // keysOf gives the keys of an account as they are now, so that one made anew is good, and
 // the old one is not, from the next request on. A key that somebody has chosen may be no
 // base64: such a one cannot be an account's.
@@ -69,12 +65,19 @@ func failed(message string) error {
 	return refusal(http.StatusForbidden, "AuthenticationFailed", "the request could not be authenticated: "+message)
 }
 
-// Admit finds out who asks, and whether that is enough.
+// Admit authenticates the request and checks that the grant covers the operation.
 func (c *call) Admit() (err error) {
-	if c.grant, err = c.handler.admit(c); err != nil {
+	if c.grant, err = c.handler.admit(c); err != nil || c.grant.everything {
 		return err
 	}
-	return c.grant.allow(c)
+	need := c.operation.need
+	if !strings.ContainsRune(c.grant.levels, rune(c.level)) || need.Account && !c.grant.owner {
+		return refusal(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "the signature is not for this kind of resource")
+	}
+	if !strings.ContainsAny(c.grant.permissions, need.Permissions) {
+		return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "the signature does not permit this: it takes one of "+need.Permissions)
+	}
+	return nil
 }
 
 func (d *Handler) admit(c *call) (grant, error) {
@@ -108,22 +111,5 @@ func (d *Handler) admitBearer(c *call, token string) (grant, error) {
 	return grant{everything: true}, nil
 }
 
-// allow tells whether the grant reaches the operation.
-func (g *grant) allow(c *call) error {
-	need := c.operation.need
-	if g.everything {
-		return nil
-	}
-	if !strings.ContainsRune(g.levels, rune(c.level)) || need.Account && !g.owner {
-		return refusal(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "the signature is not for this kind of resource")
-	}
-	if !strings.ContainsAny(g.permissions, need.Permissions) {
-		return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "the signature does not permit this: it takes one of "+need.Permissions)
-	}
-	return nil
-}
-
-// mayOnlyCreate tells whether what is there may not be overwritten.
-func (g *grant) mayOnlyCreate() bool {
-	return !g.everything && !strings.Contains(g.permissions, "w")
-}
+// mayOnlyCreate: what is there must not be overwritten.
+func (g *grant) mayOnlyCreate() bool { return !g.everything && !strings.Contains(g.permissions, "w") }

@@ -97,7 +97,14 @@ func (c *call) turn(positions chan struct{}) (done func(), err error) {
 }
 
 func (u *upload) Read(p []byte) (int, error) {
-	u.moveDeadline()
+	// A body may take its time while it comes at all. The answer has to wait for that, and then for
+	// the disk.
+	if now, patience := time.Now(), u.c.handler.cfg.Patience; now.After(u.next) {
+		connection := http.NewResponseController(u.c.Call)
+		_ = connection.SetReadDeadline(uploadDue(u.began, now, u.received, patience))
+		_ = connection.SetWriteDeadline(now.Add(patience + diskTime))
+		u.next = now.Add(patience / 8)
+	}
 	n, err := u.c.R.Body.Read(p)
 	u.left, u.received = u.left-int64(n), u.received+int64(n)
 	for _, sum := range []hash.Hash{u.md5, u.crc} {
@@ -134,19 +141,6 @@ func uploadDue(began, now time.Time, received int64, patience time.Duration) tim
 		return keepsUp
 	}
 	return due
-}
-
-// moveDeadline lets a body take its time while it comes at all. The answer has to wait for
-// that, and then for the disk.
-func (u *upload) moveDeadline() {
-	now, patience := time.Now(), u.c.handler.cfg.Patience
-	if !now.After(u.next) {
-		return
-	}
-	connection := http.NewResponseController(u.c.Call)
-	_ = connection.SetReadDeadline(uploadDue(u.began, now, u.received, patience))
-	_ = connection.SetWriteDeadline(now.Add(patience + diskTime))
-	u.next = now.Add(patience / 8)
 }
 
 // sendChecksum answers an upload with the checksum that was verified, or the MD5.

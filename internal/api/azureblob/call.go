@@ -15,8 +15,8 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
-// defaultVersion is told to who does not say which version of the API it speaks. All of
-// them are alike in what is offered here.
+// defaultVersion is for clients that do not say which version of the API they speak. All versions
+// are alike in what is offered here.
 const defaultVersion = "2021-12-02"
 
 // call is one request to the API.
@@ -46,7 +46,10 @@ func (d *Handler) newCall(fc *frame.Call) *call {
 	c.ID = frame.NewID()
 	h := c.Header()
 	h.Set("x-ms-request-id", c.ID)
-	h.Set("x-ms-version", versionOf(c.R))
+	h.Set("x-ms-version", defaultVersion)
+	if v := c.R.Header.Get("x-ms-version"); versionForm.MatchString(v) {
+		h.Set("x-ms-version", v)
+	}
 	h.Set("Server", "Eventyard-Blob/1.0")
 	h.Set("Content-Security-Policy", "sandbox") // what users store is no page of the yard's
 	if own := c.R.Header.Get("x-ms-client-request-id"); own != "" && len(own) <= 1024 {
@@ -55,25 +58,10 @@ func (d *Handler) newCall(fc *frame.Call) *call {
 	return c
 }
 
-// Serve names what is asked for and not offered before it does anything.
-func (c *call) Serve() error {
-	if err := c.refuseUnsupported(); err != nil {
-		return err
-	}
-	return c.operation.serve(c)
-}
-
 // Ended counts the call.
 func (c *call) Ended(took time.Duration) { c.handler.metrics.Observe(c.Call, took) }
 
 var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
-
-func versionOf(r *http.Request) string {
-	if v := r.Header.Get("x-ms-version"); versionForm.MatchString(v) {
-		return v
-	}
-	return defaultVersion
-}
 
 // locate reads the path and the query.
 func (c *call) locate() (err error) {
@@ -83,13 +71,13 @@ func (c *call) locate() (err error) {
 	path := rawPath(c.R)
 	if account, ok := accountOfHost(c.R.Host); ok {
 		path = Prefix + account + path
-	} else if path, err = c.handler.withAccount(path); err != nil {
+	} else if path, err = withAccount(path); err != nil {
 		return err
 	}
 	if c.at, c.level, err = parsePath(path); err != nil {
 		return err
 	}
-	if !c.handler.hasAccount(c.at.Account) {
+	if c.at.Account != Account && !(c.at.Account == DevelopmentAccount && c.handler.cfg.Access.Development()) {
 		return refusal(http.StatusNotFound, "ResourceNotFound", fmt.Sprintf("there is no account %.64q: use %s", c.at.Account, Account))
 	}
 	return nil
@@ -129,7 +117,7 @@ func accountOfHost(host string) (string, bool) {
 // segment of a path for the account, whatever they were told, and the second for the
 // container, which they replace by theirs: of /blob/eventyard they make /blob/CONTAINER.
 // Hence no container may have the name of an account.
-func (d *Handler) withAccount(path string) (string, error) {
+func withAccount(path string) (string, error) {
 	rest, ok := strings.CutPrefix(path, Prefix)
 	if path == strings.TrimSuffix(Prefix, "/") {
 		return Prefix + Account, nil
@@ -156,11 +144,7 @@ func rawPath(r *http.Request) string {
 // parsePath takes /blob/ACCOUNT/CONTAINER/BLOB apart. A blob's name is all that is left,
 // whether its slashes are escaped or not.
 func parsePath(path string) (blob.Path, level, error) {
-	rest, ok := strings.CutPrefix(path, Prefix)
-	if !ok {
-		return blob.Path{}, 0, refusal(http.StatusBadRequest, "InvalidUri", "the path does not begin with "+Prefix)
-	}
-	parts := strings.SplitN(rest, "/", 3)
+	parts := strings.SplitN(strings.TrimPrefix(path, Prefix), "/", 3)
 	for i, part := range parts {
 		plain, err := url.PathUnescape(part)
 		if err != nil || !utf8.ValidString(plain) {
@@ -188,16 +172,16 @@ func parsePath(path string) (blob.Path, level, error) {
 	return at, atService, nil
 }
 
-// refuseUnsupported names what a request asks for and this listener does not have, rather than
-// do half of it.
-func (c *call) refuseUnsupported() error {
+// Serve refuses first what a request asks for and this listener does not have, rather than do half
+// of it.
+func (c *call) Serve() error {
 	for _, name := range []string{"snapshot", "versionid", "prevsnapshot"} {
 		if c.query.Get(name) != "" {
 			return refusal(http.StatusBadRequest, "UnsupportedQueryParameter", "blobs have neither snapshots nor versions here: leave out "+name)
 		}
 	}
 	if c.R.Method != http.MethodPut {
-		return nil
+		return c.operation.serve(c)
 	}
 	if c.R.Header.Get("x-ms-copy-source") != "" {
 		return notOffered("to copy from a URL")
@@ -211,7 +195,7 @@ func (c *call) refuseUnsupported() error {
 			}
 		}
 	}
-	return nil
+	return c.operation.serve(c)
 }
 
 // reply ends a call that has no body to give.

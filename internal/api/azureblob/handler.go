@@ -9,6 +9,7 @@
 package azureblob
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -54,22 +55,6 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-func (c Config) withDefaults() Config {
-	if c.MaxUploads == 0 {
-		c.MaxUploads = 64
-	}
-	if c.Patience == 0 {
-		c.Patience = 30 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.Metrics == nil {
-		c.Metrics = prometheus.NewRegistry()
-	}
-	return c
-}
-
 // Handler is the API. It starts no goroutine.
 type Handler struct {
 	cfg        Config
@@ -86,7 +71,12 @@ func New(cfg Config) *Handler {
 	if cfg.Blobs == nil || cfg.Access == nil {
 		panic("azureblob: the API needs both blobs and access")
 	}
-	cfg = cfg.withDefaults()
+	cfg.MaxUploads = cmp.Or(cfg.MaxUploads, 64)
+	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	if cfg.Metrics == nil {
+		cfg.Metrics = prometheus.NewRegistry()
+	}
 	d := &Handler{
 		cfg: cfg, blobs: cfg.Blobs, operations: operations(), routes: map[selector]frame.Route{},
 		uploads: make(chan struct{}, cfg.MaxUploads), lists: make(chan struct{}, maxLists),
@@ -111,10 +101,8 @@ func (d *Handler) API() frame.API {
 	return api
 }
 
-// Serves tells whether a request is one for this API, by its path or by its host.
+// Serves reports whether a request is one for this API, by its path or by its host.
 func Serves(r *http.Request) bool {
-	if _, ok := accountOfHost(r.Host); ok {
-		return true
-	}
-	return strings.HasPrefix(r.URL.Path+"/", Prefix)
+	_, ok := accountOfHost(r.Host)
+	return ok || strings.HasPrefix(r.URL.Path+"/", Prefix)
 }

@@ -1,8 +1,10 @@
 package azureblob
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -54,25 +56,13 @@ func leaseIDOf(h http.Header, name string, required bool) (string, error) {
 	switch {
 	case text == "" && required:
 		return "", missingHeader(name)
-	case text != "" && !isGUID(text):
+	case text != "" && !guidForm.MatchString(text):
 		return "", invalidHeader(name, text)
 	}
 	return text, nil
 }
 
-func isGUID(text string) bool {
-	if len(text) != 36 {
-		return false
-	}
-	for i, r := range text {
-		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (r == '-') {
-			return false
-		} else if !dash && !strings.ContainsRune("0123456789abcdef", r) {
-			return false
-		}
-	}
-	return true
-}
+var guidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // metadata reads that of a request. Names are kept in small letters, which is how all
 // libraries look for them; the case that a client wrote does not reach this listener anyhow.
@@ -181,22 +171,14 @@ func (c *call) sendBlob(b blob.Blob) {
 	h.Set("Accept-Ranges", "bytes")
 	p := b.Properties
 	for _, reported := range []struct{ header, value, override string }{
-		{"Content-Type", contentType(p), "rsct"}, {"Content-Encoding", p.ContentEncoding, "rsce"}, {"Content-Language", p.ContentLanguage, "rscl"},
+		{"Content-Type", cmp.Or(p.ContentType, defaultType), "rsct"}, {"Content-Encoding", p.ContentEncoding, "rsce"}, {"Content-Language", p.ContentLanguage, "rscl"},
 		{"Content-Disposition", p.ContentDisposition, "rscd"}, {"Cache-Control", p.CacheControl, "rscc"},
 	} {
-		value := reported.value
-		if other := c.grant.overrides.Get(reported.override); other != "" {
-			value = other
-		}
-		if value != "" {
+		if value := cmp.Or(c.grant.overrides.Get(reported.override), reported.value); value != "" {
 			h.Set(reported.header, value)
 		}
 	}
 }
 
-func contentType(p blob.Properties) string {
-	if p.ContentType == "" {
-		return "application/octet-stream"
-	}
-	return p.ContentType
-}
+// defaultType is the Content-Type of a blob that was stored without one.
+const defaultType = "application/octet-stream"

@@ -73,35 +73,25 @@ func (c *call) leaseAction() (action blob.LeaseAction, when blob.Conditions, err
 		if action.Proposed == "" {
 			action.Proposed = frame.NewID()
 		}
-		action.Duration, err = leaseDuration(h)
+		if h.Get("x-ms-lease-duration") == "" {
+			return action, when, missingHeader("x-ms-lease-duration")
+		}
+		action.Duration, err = seconds(h, "x-ms-lease-duration", -1)
 	case "break":
-		action.Period, err = breakPeriod(h)
+		if h.Get("x-ms-lease-break-period") != "" {
+			action.Period = new(time.Duration)
+			*action.Period, err = seconds(h, "x-ms-lease-break-period", 0)
+		}
 	}
 	return action, when, err
 }
 
-func leaseDuration(h http.Header) (time.Duration, error) {
-	text := h.Get("x-ms-lease-duration")
-	if text == "" {
-		return 0, missingHeader("x-ms-lease-duration")
+func seconds(h http.Header, name string, least int) (time.Duration, error) {
+	n, err := strconv.Atoi(h.Get(name))
+	if err != nil || n < least || n > 1000 {
+		return 0, invalidHeader(name, h.Get(name))
 	}
-	seconds, err := strconv.Atoi(text)
-	if err != nil || seconds < -1 || seconds > 1000 {
-		return 0, invalidHeader("x-ms-lease-duration", text)
-	}
-	return time.Duration(seconds) * time.Second, nil
-}
-
-func breakPeriod(h http.Header) (*time.Duration, error) {
-	text := h.Get("x-ms-lease-break-period")
-	if text == "" {
-		return nil, nil
-	}
-	seconds, err := strconv.Atoi(text)
-	if err != nil || seconds < 0 || seconds > 1000 {
-		return nil, invalidHeader("x-ms-lease-break-period", text)
-	}
-	return new(time.Duration(seconds) * time.Second), nil
+	return time.Duration(n) * time.Second, nil
 }
 
 func (c *call) sendLeased(l blob.Lease, etag string, modified time.Time) error {

@@ -1,6 +1,7 @@
 package azureblob
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/xml"
 	"maps"
@@ -160,7 +161,14 @@ func (c *call) listBlobs() error {
 	}
 	list, now := &blobsDocument{}, time.Now()
 	for _, b := range page.Blobs {
-		d := blobDocument{Name: nameDocument{b.Name}, Properties: describe(b, now)}
+		p := b.Properties
+		d := blobDocument{Name: nameDocument{b.Name}, Properties: propertiesDocument{
+			CreationTime: httpTime(b.Created), LastModified: httpTime(b.Modified), Etag: b.ETag, ContentLength: b.Bytes,
+			ContentType: cmp.Or(p.ContentType, defaultType), ContentEncoding: p.ContentEncoding, ContentLanguage: p.ContentLanguage,
+			ContentMD5: base64.StdEncoding.EncodeToString(p.ContentMD5), CacheControl: p.CacheControl,
+			ContentDisposition: p.ContentDisposition, BlobType: "BlockBlob", ServerEncrypted: true,
+		}}
+		d.Properties.LeaseStatus, d.Properties.LeaseState, d.Properties.LeaseDuration = leaseWords(b.Lease, now)
 		if include["metadata"] {
 			d.Metadata = &metadataDocument{b.Metadata}
 		}
@@ -172,18 +180,6 @@ func (c *call) listBlobs() error {
 	document := c.newList(q, page.Next)
 	document.Blobs = list
 	return c.replyXML(http.StatusOK, document)
-}
-
-func describe(b blob.Blob, now time.Time) propertiesDocument {
-	p := b.Properties
-	d := propertiesDocument{
-		CreationTime: httpTime(b.Created), LastModified: httpTime(b.Modified), Etag: b.ETag, ContentLength: b.Bytes,
-		ContentType: contentType(p), ContentEncoding: p.ContentEncoding, ContentLanguage: p.ContentLanguage,
-		ContentMD5: base64.StdEncoding.EncodeToString(p.ContentMD5), CacheControl: p.CacheControl, ContentDisposition: p.ContentDisposition,
-		BlobType: "BlockBlob", ServerEncrypted: true,
-	}
-	d.LeaseStatus, d.LeaseState, d.LeaseDuration = leaseWords(b.Lease, now)
-	return d
 }
 
 // metadataDocument has an element for each name, also for one with an empty value: there

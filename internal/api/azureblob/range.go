@@ -1,7 +1,6 @@
 package azureblob
 
 import (
-	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -15,16 +14,16 @@ type span struct {
 	first, last int64 // last included; without end math.MaxInt64
 }
 
-// rangeOf reads the range of a request, the service's own header before the usual one; nil
-// if all is wanted.
+// rangeOf reads the range of a request, the service's own header before the usual one; nil if all is
+// wanted.
 func rangeOf(r *http.Request) (*span, error) {
 	for _, name := range []string{"x-ms-range", "Range"} {
 		text := r.Header.Get(name)
 		if text == "" {
 			continue
 		}
-		s, err := parseRange(text)
-		if err != nil {
+		s, ok := parseRange(text)
+		if !ok {
 			return nil, invalidHeader(name, text)
 		}
 		return &s, nil
@@ -33,21 +32,15 @@ func rangeOf(r *http.Request) (*span, error) {
 }
 
 // parseRange reads bytes=FIRST-LAST and bytes=FIRST-, the forms that the service has.
-func parseRange(text string) (span, error) {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "bytes=")
+func parseRange(text string) (s span, ok bool) {
+	rest, prefix := strings.CutPrefix(strings.TrimSpace(text), "bytes=")
 	first, last, dash := strings.Cut(rest, "-")
-	if !ok || !dash {
-		return span{}, fmt.Errorf("range %.64q: use bytes=FIRST-LAST", text)
-	}
-	s := span{last: math.MaxInt64}
+	s.last = math.MaxInt64
 	var err error
 	if s.first, err = parseOffset(first); err == nil && last != "" {
 		s.last, err = parseOffset(last)
 	}
-	if err == nil && s.last < s.first {
-		err = fmt.Errorf("range %.64q ends before it begins", text)
-	}
-	return s, err
+	return s, prefix && dash && err == nil && s.last >= s.first
 }
 
 // parseOffset takes digits only.
