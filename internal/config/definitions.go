@@ -19,11 +19,6 @@ type definitionFiller struct {
 	into any
 }
 
-// fillDefinition fills an element of one of the lists.
-func (f *filler) fillDefinition(path string, n node, d spec.Definition, v reflect.Value) {
-	(&definitionFiller{f, d, v.Addr().Interface()}).fields(path, "", n)
-}
-
 // fields fills the fields whose names begin with prefix.
 func (f *definitionFiller) fields(path, prefix string, n node) {
 	seen := map[string]bool{}
@@ -71,8 +66,19 @@ func (f *definitionFiller) field(path, name string, n node) {
 		f.report(n.at, path, row.Set(f.into, n.text))
 	case n.kind == list:
 		row.Clear(f.into)
+		t := f.spec.Kind(row)
+		objects := t == reflect.TypeFor[[]admin.Filter]() || t == reflect.TypeFor[admin.Headers]()
 		for i, item := range n.items {
-			f.item(fmt.Sprintf("%s[%d]", path, i), row, item)
+			at := fmt.Sprintf("%s[%d]", path, i)
+			f.positions[at] = item.at
+			switch {
+			case item.kind == scalar:
+				f.report(item.at, at, row.Set(f.into, item.text))
+			case item.kind == mapping && objects:
+				f.report(item.at, at, row.SetJSON(f.into, item.json()))
+			default:
+				f.complain(item.at, at, fmt.Sprintf("%s is wanted here, not %s", scalar, item.kind))
+			}
 		}
 	case isObject:
 		row.Clear(f.into)
@@ -106,27 +112,6 @@ func (f *definitionFiller) forms(row spec.Field, isField, isObject bool) []kind 
 		return []kind{list}
 	}
 	return []kind{scalar}
-}
-
-// item adds an element to a list: a text, or an object where the list has objects.
-func (f *definitionFiller) item(path string, row spec.Field, n node) {
-	f.positions[path] = n.at
-	t := f.spec.Kind(row)
-	objects := t == reflect.TypeFor[[]admin.Filter]() || t == reflect.TypeFor[admin.Headers]()
-	switch {
-	case n.kind == scalar:
-		f.report(n.at, path, row.Set(f.into, n.text))
-	case n.kind == mapping && objects:
-		f.report(n.at, path, row.SetJSON(f.into, n.json()))
-	default:
-		f.complain(n.at, path, fmt.Sprintf("%s is wanted here, not %s", scalar, n.kind))
-	}
-}
-
-func (f *definitionFiller) report(at position, path string, err error) {
-	if err != nil {
-		f.complain(at, path, err.Error())
-	}
 }
 
 // checkDefinition adds what the rows of a spec say against a definition.

@@ -62,23 +62,19 @@ func (l *loader) readEmulator(data []byte) error {
 	f.fill("", root, reflect.ValueOf(&file).Elem())
 	for i, ns := range file.UserConfig.NamespaceConfig {
 		path := fmt.Sprintf("UserConfig.NamespaceConfig[%d]", i)
-		l.addNamespace(f, path, ns)
+		if ns.Type != "" && !strings.EqualFold(ns.Type, "EventHub") {
+			l.warn(f.positions[path+".Type"], fmt.Sprintf("type %q is taken for EventHub", ns.Type))
+		}
+		if ns.Name != "" {
+			l.config.Namespace = ns.Name
+			l.position("namespace", f.positions[path+".Name"])
+		}
+		for i, entity := range ns.Entities {
+			l.addEntity(f, fmt.Sprintf("%s.Entities[%d]", path, i), entity)
+		}
 	}
 	l.complainAll(f.problems)
 	return nil
-}
-
-func (l *loader) addNamespace(f *filler, path string, ns emulatorNamespace) {
-	if ns.Type != "" && !strings.EqualFold(ns.Type, "EventHub") {
-		l.warn(f.positions[path+".Type"], fmt.Sprintf("type %q is taken for EventHub", ns.Type))
-	}
-	if ns.Name != "" {
-		l.config.Namespace = ns.Name
-		l.position("namespace", f.positions[path+".Name"])
-	}
-	for i, entity := range ns.Entities {
-		l.addEntity(f, fmt.Sprintf("%s.Entities[%d]", path, i), entity)
-	}
 }
 
 func (l *loader) addEntity(f *filler, path string, entity emulatorEntity) {

@@ -113,20 +113,14 @@ func (c Config) validateFunctionList(found *complaints) {
 			continue
 		}
 		first[name] = i
-		group := reads(f)
+		group := [2]string{strings.ToLower(f.Hub), cmp.Or(f.Group, f.Name)}
+		if strings.EqualFold(group[1], "$Default") {
+			group[1] = "$Default"
+		}
 		if j, twice := readers[group]; twice && f.Hub != "" {
 			found.add(at+".group", "group %q of hub %q is functions[%d]'s, and two would share the events: choose a group of its own", group[1], f.Hub, j)
 			continue
 		}
 		readers[group] = i
 	}
-}
-
-// reads is the hub and the group that it reads, in one spelling.
-func reads(f admin.FunctionRequest) [2]string {
-	group := cmp.Or(f.Group, f.Name)
-	if strings.EqualFold(group, "$Default") {
-		group = "$Default"
-	}
-	return [2]string{strings.ToLower(f.Hub), group}
 }

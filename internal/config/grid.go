@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 )
@@ -106,7 +105,13 @@ func (c Config) validateSubscriptions(found *complaints) {
 		if (s.Topic == "") == (s.SourceHub == "") {
 			found.add(at, "%s needs a topic or a sourceHub", s.Name)
 		}
-		if targets(s) != 1 {
+		targets := 0
+		for _, given := range []bool{deref(s.Endpoint) != "", deref(s.Hub) != "", s.Pull != nil} {
+			if given {
+				targets++
+			}
+		}
+		if targets != 1 {
 			found.add(at, "%s needs one of endpoint, hub and pull", s.Name)
 		}
 		checkDefinition(found, at, spec.Subscription, &s)
@@ -117,16 +122,6 @@ func (c Config) validateSubscriptions(found *complaints) {
 		}
 		first[is] = i
 	}
-}
-
-// targets is how many were given.
-func targets(s admin.SubscriptionRequest) (n int) {
-	for _, given := range []bool{deref(s.Endpoint) != "", deref(s.Hub) != "", s.Pull != nil} {
-		if given {
-			n++
-		}
-	}
-	return n
 }
 
 // deref gives the zero value for what was not given.

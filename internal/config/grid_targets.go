@@ -21,7 +21,7 @@ func (c Config) foreignFolders() (found complaints) {
 	return found
 }
 
-// mayHold tells whether dead letters may be in a folder, as far as can be told.
+// mayHold reports whether dead letters may be in a folder, as far as that is known.
 func (c Config) mayHold(dir string) bool {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(c.Data, dir)

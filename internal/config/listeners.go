@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -9,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/eventyard/eventyard/internal/config/quantity"
 )
 
 // Listener is a listener with the address that it is given, which may be Off.
@@ -91,9 +88,7 @@ func (c Config) validateListeners(found *complaints) {
 			found.addError("acceptAnyJwt", listener.CheckAnyJWT())
 		}
 	}
-	if d := time.Duration(c.AMQPIdleTimeout); d < minIdleTimeout || d > time.Hour {
-		found.add("amqpIdleTimeout", "%s is not between %s and 1h", c.AMQPIdleTimeout, quantity.Duration(minIdleTimeout))
-	}
+	between(found, "amqpIdleTimeout", c.AMQPIdleTimeout, minIdleTimeout, time.Hour)
 	if c.AMQPMaxConnections < 1 {
 		found.add("amqpMaxConnections", "%d is not at least 1", c.AMQPMaxConnections)
 	}
@@ -102,17 +97,22 @@ func (c Config) validateListeners(found *complaints) {
 // minIdleTimeout is what the .NET client insists on: it refuses servers that ask for less.
 const minIdleTimeout = 5 * time.Second
 
-func (c Config) validateTLS(found *complaints) {
+// validateTrust looks at certificates and at issuers of tokens.
+func (c Config) validateTrust(found *complaints) {
 	switch {
 	case c.TLS.CertFile != "" && c.TLS.KeyFile == "":
 		found.add("tls.certFile", "it needs its private key, tls.keyFile")
 	case c.TLS.CertFile == "" && c.TLS.KeyFile != "":
 		found.add("tls.keyFile", "it needs its certificate, tls.certFile")
 	}
-}
-
-func (c Config) validateBearer(found *complaints) {
-	found.addError("oidc.issuer", c.OIDC.checkIssuer())
+	if c.OIDC.Issuer != "" {
+		switch u, err := url.Parse(c.OIDC.Issuer); {
+		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+			found.add("oidc.issuer", "%q is no URL: write it like https://login.example.com", c.OIDC.Issuer)
+		case u.Scheme == "http" && !(Listener{Address: net.JoinHostPort(u.Hostname(), "0")}).OnLoopback():
+			found.add("oidc.issuer", "its keys would be fetched without TLS, so that anybody in between could let himself in: use https")
+		}
+	}
 	switch {
 	case c.OIDC.Issuer != "" && c.OIDC.Audience == "":
 		found.add("oidc.issuer", "it needs oidc.audience, else tokens made for others would be taken")
@@ -121,18 +121,4 @@ func (c Config) validateBearer(found *complaints) {
 	case c.OIDC.Issuer != "" && c.AcceptAnyJWT:
 		found.add("acceptAnyJwt", "it would take every token, also those that are not from oidc.issuer: choose one")
 	}
-}
-
-func (o OIDC) checkIssuer() error {
-	if o.Issuer == "" {
-		return nil
-	}
-	u, err := url.Parse(o.Issuer)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return fmt.Errorf("%q is no URL: write it like https://login.example.com", o.Issuer)
-	}
-	if u.Scheme == "http" && !(Listener{Address: net.JoinHostPort(u.Hostname(), "0")}).OnLoopback() {
-		return errors.New("its keys would be fetched without TLS, so that anybody in between could let himself in: use https")
-	}
-	return nil
 }

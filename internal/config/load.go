@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,8 +52,14 @@ type Loaded struct {
 func Load(from Sources) (Loaded, error) {
 	l := &loader{config: Default(), origins: map[string]string{}}
 	environ := l.variables(from.Environ)
-	if err := l.readFile(from.File, environ[EnvConfig]); err != nil {
-		return Loaded{}, err
+	named := cmp.Or(from.File, environ[EnvConfig])
+	data, err := os.ReadFile(cmp.Or(named, DefaultFile))
+	switch {
+	case err == nil:
+		l.file = cmp.Or(named, DefaultFile)
+		l.read(data)
+	case named != "" || !errors.Is(err, fs.ErrNotExist):
+		return Loaded{}, fmt.Errorf("read configuration: %w", err)
 	}
 	l.overlay(environ, from.Flags)
 	for _, c := range l.config.validate(from.ReservedNames) {
@@ -95,26 +102,6 @@ func (l *loader) variables(environ []string) map[string]string {
 		}
 	}
 	return found
-}
-
-func (l *loader) readFile(flag, variable string) error {
-	name, wanted := DefaultFile, false
-	switch {
-	case flag != "":
-		name, wanted = flag, true
-	case variable != "":
-		name, wanted = variable, true
-	}
-	data, err := os.ReadFile(name)
-	if !wanted && errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read configuration: %w", err)
-	}
-	l.file = name
-	l.read(data)
-	return nil
 }
 
 // read takes the content of a file in either format.
@@ -168,29 +155,25 @@ func (l *loader) overlay(environ, flags map[string]string) {
 func (l *loader) position(key string, at position) { l.origins[key] = l.at(at) }
 
 func (l *loader) at(at position) string {
+	file := filepath.Clean(l.file)
 	if at.line == 0 {
-		return l.fileName()
+		return file
 	}
-	return fmt.Sprintf("%s:%d:%d", l.fileName(), at.line, at.column)
+	return fmt.Sprintf("%s:%d:%d", file, at.line, at.column)
 }
 
-func (l *loader) fileName() string { return filepath.Clean(l.file) }
-
-// origin tells where a key was given; a hub's missing field is told by the hub.
+// origin is where a key was given; that of a hub's missing field is the hub's.
 func (l *loader) origin(key string) string {
-	for k := key; k != ""; k = parentKey(k) {
-		if origin, ok := l.origins[k]; ok {
+	for {
+		if origin, ok := l.origins[key]; ok {
 			return origin
 		}
+		i := strings.LastIndexByte(key, '.')
+		if i < 0 {
+			return "default"
+		}
+		key = key[:i]
 	}
-	return "default"
-}
-
-func parentKey(key string) string {
-	if i := strings.LastIndexByte(key, '.'); i >= 0 {
-		return key[:i]
-	}
-	return ""
 }
 
 func (l *loader) complain(origin, key, reason string) {

@@ -105,14 +105,20 @@ func (f *filler) fill(path string, n node, v reflect.Value) {
 	switch n.kind {
 	case mapping:
 		if d, ok := spec.Of(v.Type()); ok {
-			f.fillDefinition(path, n, d, v)
+			(&definitionFiller{f, d, v.Addr().Interface()}).fields(path, "", n)
 			return
 		}
 		f.fillStruct(path, n, v)
 	case list:
-		f.fillSlice(path, n, v)
+		v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
+		for i, item := range n.items {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			f.fill(at, item, v.Index(i))
+			f.positions[at] = item.at
+		}
 	default:
-		f.fillScalar(path, n, v)
+		f.positions[path] = n.at
+		f.report(n.at, path, setScalar(v, n.text))
 	}
 }
 
@@ -131,51 +137,30 @@ func kindOf(v reflect.Value) kind {
 }
 
 func (f *filler) fillStruct(path string, n node, v reflect.Value) {
-	seen := map[string]bool{}
-	for _, fd := range n.fields {
-		i, key := f.find(v.Type(), fd.key)
-		if i < 0 {
-			f.unknown(fd.at, fd.key, nearest(fd.key, keysOf(v.Type())))
-			continue
-		}
-		if seen[key] {
-			f.complain(fd.at, join(path, key), "given twice")
-			continue
-		}
-		seen[key] = true
-		f.fill(join(path, key), fd.value, v.Field(i))
-	}
-}
-
-func (f *filler) find(t reflect.Type, key string) (int, string) {
-	for i, known := range keysOf(t) {
-		if known == key || f.foldCase && strings.EqualFold(known, key) {
-			return i, known
-		}
-	}
-	return -1, ""
-}
-
-func keysOf(t reflect.Type) []string {
-	keys := make([]string, t.NumField())
+	keys := make([]string, v.NumField())
 	for i := range keys {
-		keys[i] = t.Field(i).Tag.Get("key")
+		keys[i] = v.Type().Field(i).Tag.Get("key")
 	}
-	return keys
+	seen := map[int]bool{}
+	for _, fd := range n.fields {
+		i := slices.IndexFunc(keys, func(known string) bool {
+			return known == fd.key || f.foldCase && strings.EqualFold(known, fd.key)
+		})
+		switch {
+		case i < 0:
+			f.unknown(fd.at, fd.key, nearest(fd.key, keys))
+		case seen[i]:
+			f.complain(fd.at, join(path, keys[i]), "given twice")
+		default:
+			seen[i] = true
+			f.fill(join(path, keys[i]), fd.value, v.Field(i))
+		}
+	}
 }
 
-func (f *filler) fillSlice(path string, n node, v reflect.Value) {
-	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
-	for i, item := range n.items {
-		f.fill(fmt.Sprintf("%s[%d]", path, i), item, v.Index(i))
-		f.positions[fmt.Sprintf("%s[%d]", path, i)] = item.at
-	}
-}
-
-func (f *filler) fillScalar(path string, n node, v reflect.Value) {
-	f.positions[path] = n.at
-	if err := setScalar(v, n.text); err != nil {
-		f.complain(n.at, path, err.Error())
+func (f *filler) report(at position, path string, err error) {
+	if err != nil {
+		f.complain(at, path, err.Error())
 	}
 }
 

@@ -1,11 +1,9 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -13,7 +11,14 @@ func (c Config) validatePolicies(found *complaints) {
 	first := map[string]int{}
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
-		found.addError(key+".name", checkPolicyName(p))
+		switch {
+		case p.Name == "":
+			found.add(key+".name", "the policy needs a name")
+		case strings.EqualFold(p.Name, auth.RootPolicy) && p.Hub == "":
+			found.add(key+".name", "%s is the yard's own: declare another policy with the right manage", auth.RootPolicy)
+		default:
+			found.addError(key+".name", auth.CheckPolicyName(p.Name))
+		}
 		if p.Hub != "" {
 			found.addError(key+".hub", checkHubName(p.Hub, nil))
 		}
@@ -25,25 +30,11 @@ func (c Config) validatePolicies(found *complaints) {
 		}
 		_, err := auth.ParseRights(p.Rights)
 		found.addError(key+".rights", err)
-		found.addError(key+".primaryKey", checkKey(p.PrimaryKey))
-		found.addError(key+".secondaryKey", checkKey(p.SecondaryKey))
+		if p.PrimaryKey != "" { // else it is made
+			found.addError(key+".primaryKey", auth.CheckKey(p.PrimaryKey))
+		}
+		if p.SecondaryKey != "" {
+			found.addError(key+".secondaryKey", auth.CheckKey(p.SecondaryKey))
+		}
 	}
-}
-
-func checkPolicyName(p admin.PolicyRequest) error {
-	switch {
-	case p.Name == "":
-		return errors.New("the policy needs a name")
-	case strings.EqualFold(p.Name, auth.RootPolicy) && p.Hub == "":
-		return fmt.Errorf("%s is the yard's own: declare another policy with the right manage", auth.RootPolicy)
-	}
-	return auth.CheckPolicyName(p.Name)
-}
-
-// checkKey takes no key for one that is to be made.
-func checkKey(key string) error {
-	if key == "" {
-		return nil
-	}
-	return auth.CheckKey(key)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -60,12 +61,16 @@ func WriteReference(w io.Writer) error {
 		b.WriteString("\n")
 		path := strings.Split(s.Key, ".")
 		sections, key := path[:len(path)-1], path[len(path)-1]
-		openSections(&b, inside, sections)
+		for i, section := range sections { // those that the setting before was not in
+			if i >= len(inside) || !slices.Equal(inside[:i+1], sections[:i+1]) {
+				fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", i), section)
+			}
+		}
 		inside = sections
 		indent := strings.Repeat("  ", strings.Count(s.Key, "."))
 		comment(&b, indent, s.Help)
 		comment(&b, indent, "Flag --"+s.Flag+", variable "+s.Env+".")
-		fmt.Fprintf(&b, "%s%s: %s\n", indent, key, yamlScalar(s.Default))
+		fmt.Fprintf(&b, "%s%s: %s\n", indent, key, cmp.Or(s.Default, `""`))
 	}
 	writeListReference(&b, "hubs", spec.Hub, hubExample)
 	writeListReference(&b, "policies", spec.Policy, policyExample)
@@ -74,15 +79,6 @@ func WriteReference(w io.Writer) error {
 	writeListReference(&b, "functions", spec.Function, functionExample)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// openSections writes the heads of the sections that a setting is in and the one before was not.
-func openSections(b *strings.Builder, inside, sections []string) {
-	for i, section := range sections {
-		if i >= len(inside) || !slices.Equal(inside[:i+1], sections[:i+1]) {
-			fmt.Fprintf(b, "%s%s:\n", strings.Repeat("  ", i), section)
-		}
-	}
 }
 
 func writeListReference(b *strings.Builder, name string, d spec.Definition, example string) {
@@ -95,13 +91,6 @@ func writeListReference(b *strings.Builder, name string, d spec.Definition, exam
 	for line := range strings.Lines(example) {
 		b.WriteString("#   " + line)
 	}
-}
-
-func yamlScalar(text string) string {
-	if text == "" {
-		return `""`
-	}
-	return text
 }
 
 // comment writes text as comment lines of at most 80 characters. Leading spaces are

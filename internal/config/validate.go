@@ -32,10 +32,10 @@ func (c Config) validate(reserved []string) complaints {
 	var found complaints
 	c.validateStorage(&found)
 	c.validateListeners(&found)
-	c.validateTLS(&found)
-	c.validateBearer(&found)
+	c.validateTrust(&found)
 	c.validateNames(&found)
-	c.validateLog(&found)
+	oneOf(&found, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	oneOf(&found, "log.format", c.Log.Format, "text", "json")
 	c.validateHubs(&found, reserved)
 	c.validatePolicies(&found)
 	c.validateGrid(&found)
@@ -62,9 +62,7 @@ func (c Config) validateStorage(found *complaints) {
 		found.add("engine", "%q is no engine: only disk", c.Engine)
 	}
 	oneOf(found, "sync", c.Sync, "always", "interval", "os")
-	if d := time.Duration(c.SyncInterval); d < time.Millisecond || d > time.Minute {
-		found.add("syncInterval", "%s is not between 1ms and 1m", c.SyncInterval)
-	}
+	between(found, "syncInterval", c.SyncInterval, time.Millisecond, time.Minute)
 	if c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes {
 		found.add("segmentBytes", "%s is not between %s and %s", c.SegmentBytes, quantity.Size(minSegmentBytes), quantity.Size(maxSegmentBytes))
 	}
@@ -81,14 +79,7 @@ func (c Config) validateNames(found *complaints) {
 	if c.Namespace == "" {
 		found.add("namespace", "it needs a name")
 	}
-	if c.Grace < 0 || time.Duration(c.Grace) > time.Hour {
-		found.add("grace", "%s is not between 0 and 1h", c.Grace)
-	}
-}
-
-func (c Config) validateLog(found *complaints) {
-	oneOf(found, "log.level", c.Log.Level, "debug", "info", "warn", "error")
-	oneOf(found, "log.format", c.Log.Format, "text", "json")
+	between(found, "grace", c.Grace, 0, time.Hour)
 }
 
 func oneOf(found *complaints, key, value string, allowed ...string) {
@@ -126,7 +117,11 @@ func (c Config) validateHubs(found *complaints, reserved []string) {
 			found.add(key+".partitions", "a hub has at least 1 partition")
 		}
 		checkDefinition(found, key, spec.Hub, &hub)
-		validateGroups(found, key, hub.Groups)
+		for j, group := range hub.Groups {
+			if !IsName(group) && !strings.EqualFold(group, "$Default") {
+				found.add(fmt.Sprintf("%s.groups[%d]", key, j), "%q is no name: %s", group, nameRule)
+			}
+		}
 	}
 }
 
@@ -140,23 +135,10 @@ func checkHubName(name string, reserved []string) error {
 	case slices.Contains(reserved, first):
 		return fmt.Errorf("%q is a path of the yard itself: choose another beginning than that of %q", first, name)
 	}
-	return checkSegments(name)
-}
-
-// checkSegments refuses the name of a hub that addresses would take for a part of another.
-func checkSegments(name string) error {
 	if segment := auth.ReservedSegment(name); segment != "" {
 		return fmt.Errorf("%q cannot be told from a part of another hub: choose another word than %q", name, segment)
 	}
 	return nil
-}
-
-func validateGroups(found *complaints, key string, groups []string) {
-	for i, group := range groups {
-		if !IsName(group) && !strings.EqualFold(group, "$Default") {
-			found.add(fmt.Sprintf("%s.groups[%d]", key, i), "%q is no name: %s", group, nameRule)
-		}
-	}
 }
 
 // Check says what is wrong with a configuration that was not loaded from anywhere; its

@@ -26,7 +26,11 @@ func (e *syntaxError) Error() string { return e.reason }
 func parseYAML(data []byte) (node, error) {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return node{}, yamlSyntaxError(err)
+		var known yaml.Error
+		if errors.As(err, &known) {
+			return node{}, &syntaxError{yamlPosition(known.GetToken()), known.GetMessage()}
+		}
+		return node{}, &syntaxError{reason: err.Error()}
 	}
 	var body ast.Node
 	for _, doc := range file.Docs {
@@ -39,14 +43,6 @@ func parseYAML(data []byte) (node, error) {
 		}
 	}
 	return yamlNode(body, 0)
-}
-
-func yamlSyntaxError(err error) error {
-	var known yaml.Error
-	if errors.As(err, &known) {
-		return &syntaxError{yamlPosition(known.GetToken()), known.GetMessage()}
-	}
-	return &syntaxError{reason: err.Error()}
 }
 
 func yamlPosition(t *token.Token) position {
@@ -72,7 +68,15 @@ func yamlNode(from ast.Node, depth int) (node, error) {
 	case *ast.MappingValueNode:
 		return yamlMapping(at, []*ast.MappingValueNode{n}, depth)
 	case *ast.SequenceNode:
-		return yamlList(at, n.Values, depth)
+		all := node{at: at, kind: list}
+		for _, entry := range n.Values {
+			item, err := yamlNode(entry, depth+1)
+			if err != nil {
+				return node{}, err
+			}
+			all.items = append(all.items, item)
+		}
+		return all, nil
 	case *ast.LiteralNode:
 		return node{at: at, kind: scalar, text: n.Value.Value}, nil
 	case *ast.StringNode:
@@ -99,18 +103,6 @@ func yamlMapping(at position, values []*ast.MappingValueNode, depth int) (node, 
 			return node{}, err
 		}
 		n.fields = append(n.fields, field{key.at, key.text, value})
-	}
-	return n, nil
-}
-
-func yamlList(at position, values []ast.Node, depth int) (node, error) {
-	n := node{at: at, kind: list}
-	for _, entry := range values {
-		item, err := yamlNode(entry, depth+1)
-		if err != nil {
-			return node{}, err
-		}
-		n.items = append(n.items, item)
 	}
 	return n, nil
 }
