@@ -63,9 +63,8 @@ func TestRowsNameTheirErrors(t *testing.T) {
 		testkit.Equal(t, seen[f.err], "", "%s and", f.name)
 		seen[f.err] = f.name
 		got, ok := judge(fmt.Errorf("doing: %w", f.err))
-		if !ok || got.name != f.name {
-			t.Errorf("%s is judged as %q", f.name, got.name)
-		}
+		testkit.Equal(t, ok, true)
+		testkit.Equal(t, got.name, f.name)
 	}
 }
 

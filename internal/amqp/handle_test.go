@@ -41,9 +41,7 @@ func TestHandleIsUsedAnewBeforeTheOwedDetach(t *testing.T) { // H8
 			if a := expect[wire.Attach](p); a.Name != "new" || a.Handle != 3 || a.Target == nil {
 				t.Fatalf("got %+v", a)
 			}
-			if fl := expect[wire.Flow](p); fl.DeliveryCount != wire.Some(uint32(0)) {
-				t.Errorf("the new link begins with %+v", fl)
-			}
+			testkit.Equal(t, expect[wire.Flow](p).DeliveryCount, wire.Some(uint32(0)), "the new link begins with")
 			p.transfer(0, message(3, 1), []byte("for the new one"))
 			expect[wire.Disposition](p)
 			testkit.Equal(t, <-got, "new: for the new one")

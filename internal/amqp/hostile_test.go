@@ -163,17 +163,13 @@ func TestUnfinishedMessagesOfAllConnections(t *testing.T) {
 	}
 	q.part(0, 2, 0, 2, "small")
 	q.part(0, 2, 1, 2, "enough")
-	if d := expect[wire.Disposition](q); d.State.Outcome != wire.OutcomeAccepted {
-		t.Fatalf("got %+v", d)
-	}
+	testkit.MustEqual(t, expect[wire.Disposition](q).State.Outcome, wire.OutcomeAccepted)
 	p.leave() // in the midst of it
 	receive(t, left, "Disconnected")
 	for i := range 2 {
 		q.part(0, 3, i, 2, strings.Repeat("y", 45_000))
 	}
-	if d := expect[wire.Disposition](q); d.State.Outcome != wire.OutcomeAccepted {
-		t.Fatalf("got %+v after the other has left", d)
-	}
+	testkit.MustEqual(t, expect[wire.Disposition](q).State.Outcome, wire.OutcomeAccepted)
 	testkit.Equal(t, f.refused(reasonParts), 2, "were counted")
 	q.leave()
 	f.stop()

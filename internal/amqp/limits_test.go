@@ -39,9 +39,8 @@ func TestAnswersThatNobodyTakes(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if f.refused(reasonOutput) != 1 || in.closed.Load() != 1 {
-			t.Error("not counted, or the sink was not closed")
-		}
+		testkit.Equal(t, f.refused(reasonOutput), 1, "not counted, or the sink was not closed")
+		testkit.Equal(t, in.closed.Load(), 1, "not counted, or the sink was not closed")
 	})
 }
 

@@ -63,9 +63,7 @@ func TestCreditFollowsSettlement(t *testing.T) {
 	// One place is free: less than half, so the peer is not told yet.
 	held[0].Accept()
 	// Two are: it is told, after the disposition.
-	if d := expect[wire.Disposition](p); d.First != 0 {
-		t.Fatalf("got %+v", d)
-	}
+	testkit.MustEqual(t, expect[wire.Disposition](p).First, 0)
 	if fl := expect[wire.Flow](p); fl.DeliveryCount != wire.Some(uint32(4)) || fl.LinkCredit != wire.Some(uint32(2)) {
 		t.Fatalf("got %+v", fl)
 	}
@@ -75,9 +73,7 @@ func TestCreditFollowsSettlement(t *testing.T) {
 	ask := credit(0, 4, 0)
 	ask.Echo = true
 	p.send(0, ask)
-	if fl := expect[wire.Flow](p); fl.LinkCredit != wire.Some(uint32(3)) {
-		t.Fatalf("got %+v", fl)
-	}
+	testkit.MustEqual(t, expect[wire.Flow](p).LinkCredit, wire.Some(uint32(3)))
 }
 
 // A client that sends more than it may is not punished; it gets no credit either.
@@ -136,9 +132,7 @@ func TestSettledDeliveries(t *testing.T) {
 	testkit.Equal(t, d.Settled, true, "not told that it is settled")
 	d.Reject(&Error{Condition: ConditionInternalError})
 	// No disposition, but the credit is topped up.
-	if fl := expect[wire.Flow](p); fl.LinkCredit.Value != 2 {
-		t.Fatalf("got %+v", fl)
-	}
+	testkit.MustEqual(t, expect[wire.Flow](p).LinkCredit.Value, 2)
 }
 
 func TestSettlingTwiceCountsOnce(t *testing.T) {
@@ -148,15 +142,11 @@ func TestSettlingTwiceCountsOnce(t *testing.T) {
 	d.Accept()
 	d.Accept()
 	d.Reject(nil)
-	if d := expect[wire.Disposition](p); d.State.Outcome != wire.OutcomeAccepted {
-		t.Fatalf("got %+v", d)
-	}
+	testkit.MustEqual(t, expect[wire.Disposition](p).State.Outcome, wire.OutcomeAccepted)
 	ask := credit(0, 1, 0)
 	ask.Echo = true
 	p.send(0, ask)
-	if fl := expect[wire.Flow](p); fl.LinkCredit.Value != 3 {
-		t.Fatalf("got %+v", fl)
-	}
+	testkit.MustEqual(t, expect[wire.Flow](p).LinkCredit.Value, 3)
 }
 
 // Consecutive acceptances are told as one range when they wait for the writer together.
@@ -344,9 +334,7 @@ func TestTheServersOwnLimit(t *testing.T) {
 	a, _ := p.attachSender()
 	testkit.Equal(t, a.MaxMessageSize.Set, false, "it was told: %v", a.MaxMessageSize)
 	p.transfer(0, message(0, 0), make([]byte, 21))
-	if d := expect[wire.Disposition](p); d.State.Outcome != wire.OutcomeRejected {
-		t.Fatalf("got %+v", d)
-	}
+	testkit.MustEqual(t, expect[wire.Disposition](p).State.Outcome, wire.OutcomeRejected)
 }
 
 func TestDeliveryIDs(t *testing.T) {
@@ -413,9 +401,7 @@ func TestSettledAfterTheEnd(t *testing.T) {
 	first.Accept()
 	p.send(0, &wire.Detach{Handle: 0, Closed: true})
 	// What was settled before is told before.
-	if d := expect[wire.Disposition](p); d.First != 0 {
-		t.Fatalf("got %+v", d)
-	}
+	testkit.MustEqual(t, expect[wire.Disposition](p).First, 0)
 	p.expectDetach(0, "")
 	second.Accept()
 	second.Reject(nil)

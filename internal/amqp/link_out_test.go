@@ -48,17 +48,14 @@ func (p *rawPeer) expectMessage() (first *wire.Transfer, payload []byte, frames 
 	for {
 		f := p.next()
 		tr, ok := f.body.(*wire.Transfer)
-		if !ok {
-			p.t.Fatalf("got %v, want a transfer", f)
-		}
+		testkit.MustEqual(p.t, ok, true, "got %v, want a transfer", f)
 		if frames == 0 {
 			first = tr
 		} else if tr.DeliveryID.Set && tr.DeliveryID != first.DeliveryID {
 			p.t.Fatalf("delivery %v inside delivery %v", tr.DeliveryID, first.DeliveryID)
 		}
-		if !tr.Settled.Value || tr.Aborted {
-			p.t.Fatalf("got %+v", tr)
-		}
+		testkit.MustEqual(p.t, tr.Settled.Value, true)
+		testkit.MustEqual(p.t, tr.Aborted, false)
 		payload = append(payload, f.payload...)
 		frames++
 		if !tr.More {

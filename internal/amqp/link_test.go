@@ -140,9 +140,7 @@ func TestRefusals(t *testing.T) { // H8
 			p.transfer(0, message(7, 0), []byte("ahead"))
 			p.send(0, credit(7, 0, 10), &wire.Detach{Handle: 7, Closed: true})
 			p.send(0, &wire.Flow{NextIncomingID: wire.Some(uint32(1)), IncomingWindow: 1, Echo: true})
-			if fl := expect[wire.Flow](p); fl.NextIncomingID != wire.Some(uint32(1)) {
-				t.Errorf("got %+v", fl)
-			}
+			testkit.Equal(t, expect[wire.Flow](p).NextIncomingID, wire.Some(uint32(1)))
 			// The handle is free.
 			h.attach = accept(&sink{}, nil).attach
 			p.send(0, sender("y", 7))
@@ -267,9 +265,8 @@ func TestConnectionLossClosesTheLinks(t *testing.T) { // H7
 	gone := make(chan struct{})
 	h := accept(in, out)
 	h.disconnected = func() {
-		if in.closed.Load() != 1 || out.closed.Load() != 1 {
-			t.Error("Disconnected came before the links were closed")
-		}
+		testkit.Equal(t, in.closed.Load(), 1, "Disconnected came before the links were closed")
+		testkit.Equal(t, out.closed.Load(), 1, "Disconnected came before the links were closed")
 		close(gone)
 	}
 	p := serve(t, h).raw()
@@ -303,9 +300,8 @@ func TestDetachByUs(t *testing.T) {
 	p.transfer(0, message(0, 0), []byte("under way"))
 	p.send(0, credit(1, 0, 10), &wire.Detach{Handle: 0, Closed: true}, &wire.Detach{Handle: 1, Closed: true})
 	p.barrier()
-	if in.closed.Load() != 1 || out.closed.Load() != 1 {
-		t.Errorf("closed %d and %d times", in.closed.Load(), out.closed.Load())
-	}
+	testkit.Equal(t, in.closed.Load(), 1, "closed")
+	testkit.Equal(t, out.closed.Load(), 1, "closed")
 	testkit.Equal(t, len(p.frames), 0, "frames too many")
 }
 
@@ -331,9 +327,8 @@ func TestDetachBeforeTheAnswer(t *testing.T) { // H5
 		p.send(0, &wire.Detach{Handle: handle, Closed: true})
 	}
 	p.barrier()
-	if in.closed.Load() != 1 || out.closed.Load() != 1 {
-		t.Errorf("closed %d and %d times", in.closed.Load(), out.closed.Load())
-	}
+	testkit.Equal(t, in.closed.Load(), 1, "closed")
+	testkit.Equal(t, out.closed.Load(), 1, "closed")
 }
 
 // To accept a link and end it at once is how epoch conflicts are told (H5).

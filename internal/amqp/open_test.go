@@ -50,16 +50,12 @@ func TestEverythingAtOnce(t *testing.T) { // H8
 		testkit.MustEqual(t, receive(t, p.headers, "header"), want, "got header")
 	}
 	expect[wire.Open](p)
-	if b := expect[wire.Begin](p); b.RemoteChannel != wire.Some(uint16(1)) {
-		t.Fatalf("got %+v", b)
-	}
+	testkit.MustEqual(t, expect[wire.Begin](p).RemoteChannel, wire.Some(uint16(1)))
 	if a := expect[wire.Attach](p); a.Handle != 1 {
 		t.Fatalf("got %+v", a)
 	}
 	expect[wire.Flow](p)
-	if d := expect[wire.Disposition](p); d.State.Outcome != wire.OutcomeAccepted {
-		t.Fatalf("got %+v", d)
-	}
+	testkit.MustEqual(t, expect[wire.Disposition](p).State.Outcome, wire.OutcomeAccepted)
 }
 
 // .NET offers MSSBCBS and nothing else, so it has to be among the mechanisms; and the

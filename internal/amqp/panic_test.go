@@ -105,7 +105,6 @@ func TestPanicOfOneOfManyLinks(t *testing.T) {
 	expect[wire.Attach](p)
 	p.nc.Close()
 	must(t, f.server.Stop(t.Context()))
-	if first.closed.Load() != 1 || second.closed.Load() != 1 {
-		t.Errorf("closed %d and %d times", first.closed.Load(), second.closed.Load())
-	}
+	testkit.Equal(t, first.closed.Load(), 1, "closed")
+	testkit.Equal(t, second.closed.Load(), 1, "closed")
 }

@@ -144,9 +144,7 @@ func pointer[T any](v T, err error) (*T, error) { return &v, err }
 // write sends bytes as they are.
 func (p *rawPeer) write(b []byte) {
 	p.t.Helper()
-	if _, err := p.nc.Write(b); err != nil {
-		p.t.Fatalf("write to the server: %v", err)
-	}
+	testkit.Must(p.t, testkit.Err(p.nc.Write(b)), "write to the server")
 }
 
 // send sends performatives on a channel, in one piece.
@@ -209,9 +207,7 @@ func (p *rawPeer) next() frame {
 	for {
 		select {
 		case f, ok := <-p.frames:
-			if !ok {
-				p.t.Fatal("the server has closed the connection")
-			}
+			testkit.MustEqual(p.t, ok, true, "the server has closed the connection")
 			if f.body != nil {
 				return f
 			}
@@ -226,9 +222,7 @@ func expect[T any](p *rawPeer) *T {
 	p.t.Helper()
 	f := p.next()
 	body, ok := f.body.(*T)
-	if !ok {
-		p.t.Fatalf("got %v, want a %T", f, body)
-	}
+	testkit.MustEqual(p.t, ok, true, "got %v, want a %T", f, body)
 	return body
 }
 
@@ -246,9 +240,8 @@ func (p *rawPeer) expectEnd(want wire.Symbol) *Error {
 func (p *rawPeer) expectDetach(handle uint32, want wire.Symbol) *Error {
 	p.t.Helper()
 	d := expect[wire.Detach](p)
-	if d.Handle != handle || !d.Closed {
-		p.t.Fatalf("got %+v, want a closing detach of handle %d", d, handle)
-	}
+	testkit.MustEqual(p.t, d.Handle, handle)
+	testkit.MustEqual(p.t, d.Closed, true)
 	return p.checkError(d.Error, want)
 }
 

@@ -67,9 +67,8 @@ func compareQueues(t *rapid.T, q *linkQueue, m *modelQueue, links []*outgoing) {
 	var got []int
 	var before *outgoing
 	for l := q.first; l != nil; l = l.next {
-		if l.prev != before || !l.queued {
-			t.Fatal("the queue is not linked both ways")
-		}
+		testkit.MustEqual(t, l.prev, before, "the queue is not linked both ways")
+		testkit.MustEqual(t, l.queued, true, "the queue is not linked both ways")
 		before = l
 		got = append(got, slices.Index(links, l))
 	}

@@ -36,9 +36,8 @@ func TestEndOfASession(t *testing.T) { // H5
 	out.onClose = func() { p.empty("the source was closed") }
 	p.send(0, &wire.End{Error: &Error{Condition: "amqp:session:window-violation"}})
 	p.expectEnd("")
-	if in.closed.Load() != 1 || out.closed.Load() != 1 {
-		t.Fatalf("closed %d and %d times", in.closed.Load(), out.closed.Load())
-	}
+	testkit.MustEqual(t, in.closed.Load(), 1, "closed")
+	testkit.MustEqual(t, out.closed.Load(), 1, "closed")
 	in.onClose, out.onClose = nil, nil
 	// The channel can be used again, and so can the names.
 	p.send(0, newBegin(), sender("s", 0))
@@ -208,7 +207,5 @@ func TestIncomingNumbersWrapAround(t *testing.T) {
 		}
 	}
 	p.send(0, &wire.Flow{NextIncomingID: wire.Some(uint32(firstOutgoing)), IncomingWindow: 1, Echo: true})
-	if fl := expect[wire.Flow](p); fl.NextIncomingID != wire.Some(uint32(1)) {
-		t.Fatalf("got %+v", fl)
-	}
+	testkit.MustEqual(t, expect[wire.Flow](p).NextIncomingID, wire.Some(uint32(1)))
 }

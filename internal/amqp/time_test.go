@@ -55,9 +55,8 @@ func TestSilentPeerIsClosed(t *testing.T) { // H7
 		p.expectGone()
 		testkit.Equal(t, time.Since(start), time.Minute+closeWait, "cut off after")
 		synctest.Wait()
-		if in.closed.Load() != 1 || f.refused(reasonIdle) != 1 {
-			t.Error("not closed, or not counted")
-		}
+		testkit.Equal(t, in.closed.Load(), 1, "not closed, or not counted")
+		testkit.Equal(t, f.refused(reasonIdle), 1, "not closed, or not counted")
 	})
 }
 
@@ -164,9 +163,7 @@ func TestPeerThatTakesNothing(t *testing.T) {
 		p.write(greedy())
 		for range 100 { // slowly, a little every 9 min
 			time.Sleep(9 * time.Minute)
-			if _, err := io.ReadFull(client, make([]byte, 100)); err != nil {
-				t.Fatalf("a slow peer was cut off: %v", err)
-			}
+			testkit.Must(t, testkit.Err(io.ReadFull(client, make([]byte, 100))), "a slow peer was cut off")
 		}
 		start := time.Now()
 		synctest.Wait()

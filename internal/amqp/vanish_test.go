@@ -197,9 +197,7 @@ func TestClientThatReadsNothingStays(t *testing.T) { // H7
 			time.Sleep(30 * time.Second)
 			p.write(wire.AppendEmptyFrame(nil))
 		}
-		if _, err := io.CopyN(io.Discard, p.nc, 1<<20); err != nil {
-			t.Errorf("cut off: %v", err)
-		}
+		testkit.Check(t, testkit.Err(io.CopyN(io.Discard, p.nc, 1<<20)), "cut off")
 		if looks := m.looks.Load(); looks < 9*60/5 {
 			t.Errorf("it was looked at only %d times", looks)
 		}

@@ -50,9 +50,8 @@ func TestValuesAsJSON(t *testing.T) {
 			}
 			for style, want := range map[Style]string{Exact: tt.want, Plain: tt.plain} {
 				got := AppendValue([]byte("before"), tt.v, style)
-				if string(got) != "before"+want || !json.Valid([]byte(want)) {
-					t.Errorf("style %d: got %s, want %s", style, got, want)
-				}
+				testkit.Equal(t, string(got), "before"+want, "style %d: got %s, want %s", style, got, want)
+				testkit.Equal(t, json.Valid([]byte(want)), true, "style %d: got %s, want %s", style, got, want)
 			}
 		})
 	}

@@ -57,7 +57,6 @@ func TestEmptyMessagesAreBounded(t *testing.T) {
 		}
 	}
 	b.give(0)
-	if !b.tryTake(0) || b.tryTake(0) {
-		t.Error("what one gave back is not the room of one")
-	}
+	testkit.Equal(t, b.tryTake(0), true, "what one gave back is not the room of one")
+	testkit.Equal(t, b.tryTake(0), false, "what one gave back is not the room of one")
 }

@@ -41,9 +41,7 @@ func (c *rpc) ask(m *goamqp.Message) *goamqp.Message {
 	testkit.Must(c.t, c.sender.Send(c.t.Context(), m, nil))
 	answer, err := c.receiver.Receive(c.t.Context(), nil)
 	testkit.Must(c.t, err)
-	if answer.Properties.CorrelationID != m.Properties.MessageID {
-		c.t.Errorf("the reply is to %v, the request was %v", answer.Properties.CorrelationID, m.Properties.MessageID)
-	}
+	testkit.Equal(c.t, answer.Properties.CorrelationID, m.Properties.MessageID, "the reply is to")
 	return answer
 }
 

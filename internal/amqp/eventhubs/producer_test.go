@@ -122,17 +122,15 @@ func TestProducersThatKnowSomeOfTheirState(t *testing.T) {
 	y := newOrders(t, 1)
 	s := y.session()
 	partial := identityOf(t, newSender(t, s, "orders/Partitions/0", idempotent(nil, int16(1), nil)))
-	if partial.epoch != 1 || partial.last != 0 {
-		t.Errorf("an epoch alone is answered with %+v", partial)
-	}
+	testkit.Equal(t, partial.epoch, 1, "an epoch alone is answered with")
+	testkit.Equal(t, partial.last, 0, "an epoch alone is answered with")
 	sender := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil))
 	me := identityOf(t, sender)
 	testkit.Must(t, sender.Send(t.Context(), me.numbers(t, 1, "1", "2", "3", "4", "5"), nil))
 	wrong := newSender(t, s, "orders/Partitions/0", idempotent(me.id, nil, int32(1)))
 	later := identityOf(t, wrong)
-	if later.id != me.id || later.last != 1 {
-		t.Errorf("the answer is %+v", later)
-	}
+	testkit.Equal(t, later.id, me.id, "the answer is")
+	testkit.Equal(t, later.last, 1, "the answer is")
 	err := wrong.Send(t.Context(), later.numbers(t, 2, "six as two"), nil)
 	wantError(t, err, condOutOfOrder, "")
 	testkit.Equal(t, strings.Contains(err.Error(), "old sequence"), true, "the error is %v", err)

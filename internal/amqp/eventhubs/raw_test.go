@@ -50,9 +50,7 @@ func (c *raw) header(h wire.ProtocolHeader) {
 	var answer wire.ProtocolHeader
 	_, err = io.ReadFull(c.conn, answer[:])
 	testkit.Must(c.t, err)
-	if answer != h {
-		c.t.Fatalf("header %x is answered with %x", h, answer)
-	}
+	testkit.MustEqual(c.t, answer, h, "header")
 }
 
 // sasl logs in by a mechanism, which has to be offered.
@@ -67,9 +65,7 @@ func (c *raw) sasl(mechanism wire.Symbol) {
 	for _, m := range offered {
 		found = found || m == mechanism
 	}
-	if !found {
-		c.t.Fatalf("%s is not among the mechanisms %v", mechanism, offered)
-	}
+	testkit.MustEqual(c.t, found, true, "%s is not among the mechanisms %v", mechanism, offered)
 	c.writeFrame(wire.FrameSASL, 0, wire.AppendSASLInit(nil, &wire.SASLInit{Mechanism: mechanism}), nil)
 	testkit.MustEqual(c.t, c.readFrame().descriptor, wire.DescriptorSASLOutcome, "the answer")
 }
@@ -135,9 +131,7 @@ func (c *raw) detached() *wire.Error {
 	r := wire.NewReader(c.expect(wire.DescriptorDetach).body)
 	d, err := r.ReadDetach()
 	testkit.Must(c.t, err)
-	if !d.Closed {
-		c.t.Error("the detach does not close")
-	}
+	testkit.Equal(c.t, d.Closed, true, "the detach does not close")
 	return d.Error
 }
 
@@ -174,9 +168,8 @@ func (c *raw) receive() []byte {
 	r := wire.NewReader(c.expect(wire.DescriptorTransfer).body)
 	tr, err := r.ReadTransfer()
 	testkit.Must(c.t, err)
-	if !tr.Settled.Value || tr.More {
-		c.t.Errorf("the transfer is %+v", tr)
-	}
+	testkit.Equal(c.t, tr.Settled.Value, true, "the transfer is")
+	testkit.Equal(c.t, tr.More, false, "the transfer is")
 	return r.Rest()
 }
 

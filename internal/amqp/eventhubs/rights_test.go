@@ -339,9 +339,8 @@ func TestGrantsAreBounded(t *testing.T) {
 		testkit.Must(t, r.add(grant("hub/7", auth.Send, time.Hour))) // a renewal is no more
 		time.Sleep(time.Minute + grace)
 		testkit.Must(t, r.add(grant("one/more", auth.Send, time.Minute)))
-		if !r.allow(auth.At("hub/7"), auth.Send) || len(r.grants) != 2 {
-			t.Errorf("%d grants are left", len(r.grants))
-		}
+		testkit.Equal(t, r.allow(auth.At("hub/7"), auth.Send), true)
+		testkit.Equal(t, len(r.grants), 2)
 	})
 }
 

@@ -182,9 +182,8 @@ func (s style) publish(t *testing.T, c *raw) {
 	if refused != nil {
 		t.Fatal(refused)
 	}
-	if answer.MaxMessageSize.Value != 1<<20 || answer.Target.Address.Value != s.sender {
-		t.Errorf("the answer is %+v", answer)
-	}
+	testkit.Equal(t, answer.MaxMessageSize.Value, 1<<20, "the answer is")
+	testkit.Equal(t, answer.Target.Address.Value, s.sender, "the answer is")
 	c.send(2, s.first, false, plain(t, "c"))
 	for { // those of the requests come before
 		if d := c.disposition(); d.First == c.sent-1 || d.Last.Value == c.sent-1 {

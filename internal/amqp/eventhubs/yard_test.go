@@ -115,9 +115,8 @@ func TestYardKeepsWhatProcessorsShare(t *testing.T) {
 		t.Errorf("saved %+v", saved)
 	}
 	points := good[groupwire.CheckpointsReply](t, c.call(groupwire.OpCheckpoints, "orders", groupwire.CheckpointsRequest{About: inDefault})).Checkpoints
-	if len(points) != 1 || points[0].Sequence != 7 {
-		t.Errorf("checkpoints are %+v", points)
-	}
+	testkit.MustEqual(t, len(points), 1, "checkpoints are")
+	testkit.Equal(t, points[0].Sequence, 7, "checkpoints are")
 	entry := groupwire.Entry{Key: "presence/a", Value: []byte("here")}
 	entry.Version = good[groupwire.EntryReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: inDefault, Entry: entry})).Entry.Version
 	entries := good[groupwire.EntriesReply](t, c.call(groupwire.OpEntries, "orders", groupwire.EntriesRequest{About: inDefault, Prefix: "presence/"})).Entries

@@ -109,6 +109,7 @@ func TestRevokedWhileWaiting(t *testing.T) {
 		c := newYardCalls(t, newSession(t, conn))
 		poll := c.watch("orders", c.first("orders"))
 		stays := c.watch("other", c.first("other"))
+		synctest.Wait() // both wait
 		testkit.Must(t, y.policies.Delete(t.Context(), "orders", "listens"))
 		wantStatus(t, c.reply(poll), groupwire.StatusUnauthorized, textRevoked)
 		wantStatus(t, c.call(groupwire.OpLeases, "orders", groupwire.LeasesRequest{About: inDefault}), groupwire.StatusUnauthorized, "Unauthorized access.")
@@ -164,9 +165,8 @@ func TestTooManyWhoWait(t *testing.T) {
 				}
 			}
 		}
-		if answered != 1 || c.answered(last) {
-			t.Errorf("%d were sent away", answered)
-		}
+		testkit.Equal(t, answered, 1)
+		testkit.Equal(t, c.answered(last), false)
 	})
 }
 

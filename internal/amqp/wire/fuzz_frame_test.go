@@ -125,9 +125,8 @@ func checkDelivered(t *testing.T, d *Delivery, stored, delivered []byte) {
 	testkit.Must(t, err)
 	is, err := Sections(delivered)
 	testkit.Must(t, err, "delivered % x", delivered)
-	if !bytes.Equal(is.Header, was.Header) || !bytes.Equal(is.Tail, was.Tail) {
-		t.Fatalf("stored % x, delivered % x", stored, delivered)
-	}
+	testkit.MustEqual(t, bytes.Equal(is.Header, was.Header), true, "stored % x, delivered % x", stored, delivered)
+	testkit.MustEqual(t, bytes.Equal(is.Tail, was.Tail), true, "stored % x, delivered % x", stored, delivered)
 	if (d.Metrics != nil) != (is.DeliveryAnnotations != nil) {
 		t.Fatalf("metrics %v, delivered % x", d.Metrics, is.DeliveryAnnotations)
 	}

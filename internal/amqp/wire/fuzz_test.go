@@ -143,9 +143,8 @@ func FuzzNormalize(f *testing.F) {
 		if m.DeliveryAnnotations != nil || m.longDescriptor {
 			t.Fatalf("not in stored form: % x", stored)
 		}
-		if m.BodyKind != sent.BodyKind || m.BodyCount != sent.BodyCount {
-			t.Fatalf("body of kind %d in %d sections became %d in %d", sent.BodyKind, sent.BodyCount, m.BodyKind, m.BodyCount)
-		}
+		testkit.MustEqual(t, m.BodyKind, sent.BodyKind, "body of kind")
+		testkit.MustEqual(t, m.BodyCount, sent.BodyCount, "body of kind")
 		if !sent.longDescriptor && !bytes.Equal(m.Tail, sent.Tail) {
 			t.Fatalf("tail % x became % x", sent.Tail, m.Tail)
 		}

@@ -69,9 +69,8 @@ func TestTextWithoutCopyIsThatText(t *testing.T) {
 
 func TestTryNullReadsNothingElse(t *testing.T) {
 	r := NewReader(AppendUint(AppendNull(nil), 0))
-	if !r.TryNull() || r.TryNull() {
-		t.Error("want one null, and then none")
-	}
+	testkit.Equal(t, r.TryNull(), true, "want one null, and then none")
+	testkit.Equal(t, r.TryNull(), false, "want one null, and then none")
 	if c, err := r.Peek(); err != nil || c != CodeUint0 {
 		t.Errorf("Peek = %s, %v; want uint0", c, err)
 	}
@@ -233,9 +232,7 @@ func TestNestingIsBounded(t *testing.T) {
 				return
 			}
 			r := NewReader(encoded)
-			if _, err := r.ReadAny(); err != nil {
-				t.Errorf("%s: read at the limit: %v", name, err)
-			}
+			testkit.Check(t, testkit.Err(r.ReadAny()), "%s: read at the limit", name)
 			if _, err := AppendAny(nil, nest(MaxDepth+1, wrap)); !errors.Is(err, ErrTooDeep) {
 				t.Errorf("%s: encode past the limit: %v, want ErrTooDeep", name, err)
 			}
@@ -253,9 +250,7 @@ func TestElementsWithoutBytesAreCountedTogether(t *testing.T) {
 	one, err := AppendAny(nil, nulls)
 	testkit.Must(t, err)
 	r := NewReader(append(one, "\xe0\x02\x01\x40"...))
-	if _, err := r.ReadAny(); err != nil {
-		t.Errorf("as many as allowed: %v", err)
-	}
+	testkit.Check(t, testkit.Err(r.ReadAny()), "as many as allowed")
 	testkit.ErrorIs(t, testkit.Err(r.ReadAny()), ErrMalformed, "one more")
 }
 

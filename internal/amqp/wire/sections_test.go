@@ -48,9 +48,8 @@ func TestSectionsOfAFullMessage(t *testing.T) {
 			testkit.Slices(t, c.got, c.want, "%s", c.name)
 		})
 	}
-	if m.BodyKind != BodyData || m.BodyCount != 2 {
-		t.Errorf("body is of kind %d in %d sections, want data in 2", m.BodyKind, m.BodyCount)
-	}
+	testkit.Equal(t, m.BodyKind, BodyData, "body is of kind")
+	testkit.Equal(t, m.BodyCount, 2, "body is of kind")
 	r := NewReader(m.Body)
 	for _, want := range []string{"body", "more"} {
 		if got, err := r.ReadData(); err != nil || string(got) != want {

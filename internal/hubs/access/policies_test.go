@@ -59,9 +59,8 @@ func TestNodesAgreeOnTheRootPolicy(t *testing.T) {
 	store := newMemStore()
 	var winner *Registry
 	loser := open(t, Config{Meta: &racingStore{memStore: store, first: func() { winner = open(t, Config{Meta: store}) }}})
-	if !winner.Created() || loser.Created() {
-		t.Errorf("created: %t, %t", winner.Created(), loser.Created())
-	}
+	testkit.Equal(t, winner.Created(), true, "created")
+	testkit.Equal(t, loser.Created(), false, "created")
 	x, _ := winner.Policy("", auth.RootPolicy)
 	y, _ := loser.Policy("", auth.RootPolicy)
 	if x.Primary != y.Primary || x.Primary == "" {

@@ -110,9 +110,8 @@ func TestGrantsOfTheNamespaceStandOnTheHub(t *testing.T) {
 	all, err2 := k.Token(t.Context(), sign("sb://ns", p), "")
 	testkit.Must(t, errors.Join(err, err2))
 	h.make("orders", time.UnixMilli(1700000000001))
-	if hub.Rights(auth.At("orders")) != 0 || all.Rights(auth.At("orders")) != auth.Send {
-		t.Errorf("the hub's gives %s, the namespace's %s", hub.Rights(auth.At("orders")), all.Rights(auth.At("orders")))
-	}
+	testkit.Equal(t, hub.Rights(auth.At("orders")), 0, "the hub's gives")
+	testkit.Equal(t, all.Rights(auth.At("orders")), auth.Send, "the hub's gives")
 	if anew, err := k.Token(t.Context(), sign("sb://ns/orders", p), ""); err != nil || anew.Rights(auth.At("orders")) != auth.Send {
 		t.Errorf("a new grant: %+v, %v", anew, err)
 	}
@@ -190,9 +189,8 @@ func TestOnChange(t *testing.T) {
 	watched, stood := 0, true
 	stop := k.OnChange(func() { watched++; stood = grant.Stands() })
 	mustCreate(t, k, "", "q", auth.Send)
-	if watched != 1 || !stood {
-		t.Errorf("told %d times, it stood: %t", watched, stood)
-	}
+	testkit.Equal(t, watched, 1, "told")
+	testkit.Equal(t, stood, true, "told")
 	if _, err := k.Regenerate(t.Context(), "", "p", SecondaryKey); err != nil || watched != 2 || !stood {
 		t.Errorf("told %d times, it stood: %t, %v", watched, stood, err)
 	}
@@ -244,9 +242,7 @@ func TestRegenerateRoot(t *testing.T) {
 	}
 	testkit.Equal(t, grant.Stands(), false, "what stood on an old key stands")
 	for _, key := range []string{fresh.Primary, fresh.Secondary} {
-		if _, err := k.Key(old.Name, key); err != nil {
-			t.Errorf("a new key: %v", err)
-		}
+		testkit.Check(t, testkit.Err(k.Key(old.Name, key)), "a new key")
 	}
 }
 

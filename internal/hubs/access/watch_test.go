@@ -20,16 +20,12 @@ func TestNodesSeeEachOther(t *testing.T) {
 
 		p := mustCreate(t, a, "orders", "p", auth.Send)
 		synctest.Wait()
-		if _, err := b.Key("p", p.Primary); err != nil {
-			t.Errorf("created: %v", err)
-		}
+		testkit.Check(t, testkit.Err(b.Key("p", p.Primary)), "created")
 		changed, err := b.Regenerate(t.Context(), "orders", "p", PrimaryKey)
 		testkit.Must(t, err)
 		synctest.Wait()
 		testkit.ErrorIs(t, testkit.Err(a.Key("p", p.Primary)), auth.ErrSignature, "the old key")
-		if _, err := a.Key("p", changed.Primary); err != nil {
-			t.Errorf("the new key: %v", err)
-		}
+		testkit.Check(t, testkit.Err(a.Key("p", changed.Primary)), "the new key")
 		testkit.Must(t, a.Delete(t.Context(), "orders", "p"))
 		synctest.Wait()
 		testkit.ErrorIs(t, testkit.Err(b.Key("p", changed.Primary)), auth.ErrSignature, "deleted")

@@ -165,9 +165,8 @@ func TestSignThereAndBack(t *testing.T) {
 		if s.Path != PathOf(hub) || s.Policy != policy || s.Expires.Unix() != end {
 			t.Errorf("came back as %+v", s)
 		}
-		if !s.SignedBy(key) || s.SignedBy(other) != (other == key) {
-			t.Error("the wrong key fits")
-		}
+		testkit.Equal(t, s.SignedBy(key), true, "the wrong key fits")
+		testkit.Equal(t, s.SignedBy(other), (other == key), "the wrong key fits")
 	})
 }
 

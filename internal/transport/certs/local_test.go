@@ -86,9 +86,8 @@ func TestFormOfTheCertificates(t *testing.T) {
 	if want := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}; !slices.Equal(ca.ExtKeyUsage, want) {
 		t.Errorf("the authority's usage is %v", ca.ExtKeyUsage)
 	}
-	if len(cert.ExtKeyUsage) != 1 || cert.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
-		t.Errorf("usage %v", cert.ExtKeyUsage)
-	}
+	testkit.MustEqual(t, len(cert.ExtKeyUsage), 1, "usage %v", cert.ExtKeyUsage)
+	testkit.Equal(t, cert.ExtKeyUsage[0], x509.ExtKeyUsageServerAuth, "usage %v", cert.ExtKeyUsage)
 }
 
 func TestOldProtocolsAreRefused(t *testing.T) {

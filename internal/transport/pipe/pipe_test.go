@@ -211,9 +211,8 @@ func TestWriteDeadline(t *testing.T) {
 func TestListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewListener("yard")
-		if l.Addr().String() != "yard" || l.Addr().Network() != "pipe" {
-			t.Errorf("the address is %v", l.Addr())
-		}
+		testkit.Equal(t, l.Addr().String(), "yard", "the address is %v", l.Addr())
+		testkit.Equal(t, l.Addr().Network(), "pipe", "the address is %v", l.Addr())
 		var names []string
 		var all sync.WaitGroup
 		all.Go(func() {

@@ -44,9 +44,8 @@ func TestGoodToken(t *testing.T) {
 		testkit.Must(t, err)
 		want := []auth.Scope{{Path: "orders", Rights: auth.Send}, {Rights: auth.Listen}}
 		testkit.Slices(t, grant.Scopes, want, "got %+v", grant)
-		if grant.Holder != "tester" || !grant.Expires.Equal(end) {
-			t.Errorf("got %+v", grant)
-		}
+		testkit.Equal(t, grant.Holder, "tester")
+		testkit.Equal(t, grant.Expires.Equal(end), true)
 	}
 }
 
