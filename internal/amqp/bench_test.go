@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // The peer of these benchmarks does as little as possible, in the same process and on the
@@ -20,7 +21,7 @@ import (
 func benchPeer(b *testing.B, h Handler, a *wire.Attach) net.Conn {
 	f := serve(b, h)
 	nc, err := net.Dial("tcp", f.listen(nil))
-	must(b, err)
+	testkit.Must(b, err)
 	b.Cleanup(func() { nc.Close() })
 	begin := newBegin()
 	begin.IncomingWindow = math.MaxInt32
@@ -29,7 +30,7 @@ func benchPeer(b *testing.B, h Handler, a *wire.Attach) net.Conn {
 	buf = appendFrame(buf, 0, begin, nil)
 	buf = appendFrame(buf, 0, a, nil)
 	_, err = nc.Write(buf)
-	must(b, err)
+	testkit.Must(b, err)
 	return nc
 }
 
@@ -59,7 +60,7 @@ func benchmarkSend(b *testing.B, size, batch int) {
 	nc := benchPeer(b, accept(nil, out), receiver("r", 0))
 	fl := credit(0, 0, math.MaxInt32)
 	_, err := nc.Write(appendFrame(nil, 0, fl, nil))
-	must(b, err)
+	testkit.Must(b, err)
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -72,10 +73,10 @@ func benchmarkSend(b *testing.B, size, batch int) {
 func countLargeFrames(b *testing.B, nc net.Conn, size, want int) {
 	buf := make([]byte, 256<<10)
 	_, err := io.ReadFull(nc, buf[:8]) // the protocol header
-	must(b, err)
+	testkit.Must(b, err)
 	for have, got := 0, 0; got < want; {
 		n, err := nc.Read(buf[have:])
-		must(b, err)
+		testkit.Must(b, err)
 		have += n
 		at := 0
 		for have-at >= 4 {
@@ -134,7 +135,7 @@ func benchmarkDeliver(b *testing.B, size int, settle func(d *Delivery)) {
 			deliveries = encodeDeliveries(b.N-sent, size)
 		}
 		_, err := nc.Write(deliveries)
-		must(b, err)
+		testkit.Must(b, err)
 	}
 	<-done
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")

@@ -20,7 +20,7 @@ import (
 func (f *fixture) dial(nc net.Conn, opts *azure.ConnOptions) *azure.Conn {
 	f.t.Helper()
 	conn, err := azure.NewConn(f.t.Context(), nc, opts)
-	must(f.t, err)
+	testkit.Must(f.t, err)
 	f.t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -29,14 +29,14 @@ func (f *fixture) azureSession(opts *azure.ConnOptions) (*azure.Conn, *azure.Ses
 	f.t.Helper()
 	conn := f.dial(f.pipe(), opts)
 	s, err := conn.NewSession(f.t.Context(), nil)
-	must(f.t, err)
+	testkit.Must(f.t, err)
 	return conn, s
 }
 
 // encoded is a message as the wire has it.
 func encoded(t testing.TB, body []byte) []byte {
 	b, err := azure.NewMessage(body).MarshalBinary()
-	must(t, err)
+	testkit.Must(t, err)
 	return b
 }
 
@@ -73,10 +73,10 @@ func TestAzureClientSends(t *testing.T) { // H8
 				f := serve(t, accept(in, nil), func(c *Config) { c.MaxFrameBytes = frame })
 				_, session := f.azureSession(nil)
 				sender, err := session.NewSender(t.Context(), "hub", nil)
-				must(t, err)
+				testkit.Must(t, err)
 				body := bytes.Repeat([]byte("b"), size)
 				for range 3 {
-					must(t, sender.Send(t.Context(), azure.NewMessage(body), nil))
+					testkit.Must(t, sender.Send(t.Context(), azure.NewMessage(body), nil))
 					if got := <-bodies; !bytes.Equal(got, body) {
 						t.Fatalf("got %d bytes, want %d", len(got), len(body))
 					}
@@ -94,10 +94,10 @@ func TestAzureClientReceives(t *testing.T) { // H8
 				f := serve(t, accept(nil, counting(t, count, size)))
 				_, session := f.azureSession(&azure.ConnOptions{MaxFrameSize: frame})
 				receiver, err := session.NewReceiver(t.Context(), "hub", &azure.ReceiverOptions{Credit: 7})
-				must(t, err)
+				testkit.Must(t, err)
 				for i := range count {
 					m, err := receiver.Receive(t.Context(), nil)
-					must(t, err)
+					testkit.Must(t, err)
 					if want := fmt.Sprintf("%d:", i); !bytes.HasPrefix(m.GetData(), []byte(want)) || len(m.GetData()) != len(want)+size {
 						t.Fatalf("message %d is %.10q of %d bytes", i, m.GetData(), len(m.GetData()))
 					}
@@ -114,7 +114,7 @@ func TestAzureClientHearsOfARejection(t *testing.T) {
 	f := serve(t, accept(in, nil))
 	_, session := f.azureSession(nil)
 	sender, err := session.NewSender(t.Context(), "hub", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	err = sender.Send(t.Context(), azure.NewMessage([]byte("x")), nil)
 	remote, ok := errors.AsType[*azure.Error](err)
 	if !ok || remote.Condition != "com.microsoft:server-busy" || remote.Description != "later" {
@@ -122,7 +122,7 @@ func TestAzureClientHearsOfARejection(t *testing.T) {
 	}
 	// The link goes on.
 	in.deliver = nil
-	must(t, sender.Send(t.Context(), azure.NewMessage([]byte("x")), nil))
+	testkit.Must(t, sender.Send(t.Context(), azure.NewMessage([]byte("x")), nil))
 }
 
 func TestAzureClientIsRefusedALink(t *testing.T) {
@@ -143,7 +143,7 @@ func TestAzureClientIsRefusedALink(t *testing.T) {
 	// The session goes on.
 	h.attach = accept(&sink{}, nil).attach
 	_, err = session.NewSender(t.Context(), "hub", nil)
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 func TestAzureClientIsDetachedWithAnError(t *testing.T) { // H5
@@ -153,7 +153,7 @@ func TestAzureClientIsDetachedWithAnError(t *testing.T) { // H5
 	f := serve(t, accept(nil, out))
 	_, session := f.azureSession(nil)
 	receiver, err := session.NewReceiver(t.Context(), "hub", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = receiver.Receive(t.Context(), nil)
 	link, ok := errors.AsType[*azure.LinkError](err)
 	if !ok || link.RemoteErr == nil || link.RemoteErr.Condition != azure.ErrCondStolen {
@@ -176,18 +176,18 @@ func TestAzureClientDrainsItsCredit(t *testing.T) {
 			f := serve(t, accept(nil, out))
 			_, session := f.azureSession(nil)
 			receiver, err := session.NewReceiver(t.Context(), "hub", &azure.ReceiverOptions{Credit: -1})
-			must(t, err)
-			must(t, receiver.IssueCredit(10))
+			testkit.Must(t, err)
+			testkit.Must(t, receiver.IssueCredit(10))
 			for range 3 {
 				_, err := receiver.Receive(t.Context(), nil)
-				must(t, err)
+				testkit.Must(t, err)
 				sent.Add(1)
 			}
-			must(t, receiver.DrainCredit(t.Context(), nil))
+			testkit.Must(t, receiver.DrainCredit(t.Context(), nil))
 			if m := receiver.Prefetched(); m != nil {
 				t.Fatal("something came that was not sent")
 			}
-			must(t, receiver.IssueCredit(1)) // it can be given anew
+			testkit.Must(t, receiver.IssueCredit(1)) // it can be given anew
 		})
 	}
 }
@@ -213,20 +213,20 @@ func TestAzureClientEndsLinksSessionsAndConnections(t *testing.T) {
 	// On a pipe this client takes its own closing for an error.
 	conn := f.dial(f.tcp(), nil)
 	session, err := conn.NewSession(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	s, err := session.NewSender(t.Context(), "hub", nil)
-	must(t, err)
-	must(t, s.Close(t.Context()))
+	testkit.Must(t, err)
+	testkit.Must(t, s.Close(t.Context()))
 	testkit.MustEqual(t, in.closed.Load(), 1, "sink closed")
 	_, err = session.NewReceiver(t.Context(), "hub", nil)
-	must(t, err)
-	must(t, session.Close(t.Context()))
+	testkit.Must(t, err)
+	testkit.Must(t, session.Close(t.Context()))
 	testkit.MustEqual(t, out.closed.Load(), 1, "source closed … times when the session has ended")
 	session, err = conn.NewSession(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = session.NewSender(t.Context(), "hub", nil)
-	must(t, err)
-	must(t, conn.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, conn.Close())
 	receive(t, gone, "Disconnected")
 	testkit.MustEqual(t, in.closed.Load(), 2, "sinks closed … times in all")
 }
@@ -235,8 +235,8 @@ func TestAzureClientHearsThatTheServerStops(t *testing.T) {
 	f := serve(t, accept(&sink{}, &source{}))
 	_, session := f.azureSession(nil)
 	receiver, err := session.NewReceiver(t.Context(), "hub", nil)
-	must(t, err)
-	must(t, f.server.Stop(t.Context()))
+	testkit.Must(t, err)
+	testkit.Must(t, f.server.Stop(t.Context()))
 	_, err = receiver.Receive(t.Context(), nil)
 	// The end of the link and that of the connection may reach it in one.
 	link, _ := errors.AsType[*azure.LinkError](err)
@@ -290,7 +290,7 @@ func TestAzureClientShowsWhoItIs(t *testing.T) { // H9
 				}
 				return
 			}
-			must(t, err)
+			testkit.Must(t, err)
 			defer conn.Close()
 			testkit.MustEqual(t, receive(t, got, "Connected"), tt.want)
 		})
@@ -314,13 +314,12 @@ func TestLinksHaveTheirOwnPaceWithTheAzureClient(t *testing.T) {
 	_, session := f.azureSession(nil)
 	// One without credit, one that is never read, one that is.
 	_, err := session.NewReceiver(t.Context(), "hub", &azure.ReceiverOptions{Credit: -1, Name: "none"})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = session.NewReceiver(t.Context(), "hub", &azure.ReceiverOptions{Credit: 10, Name: "stuck"})
-	must(t, err)
+	testkit.Must(t, err)
 	r, err := session.NewReceiver(t.Context(), "hub", &azure.ReceiverOptions{Credit: 10, Name: "free"})
-	must(t, err)
+	testkit.Must(t, err)
 	for range 1000 {
-		_, err := r.Receive(t.Context(), nil)
-		must(t, err)
+		testkit.Must(t, testkit.Err(r.Receive(t.Context(), nil)))
 	}
 }

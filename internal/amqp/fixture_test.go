@@ -23,11 +23,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what has to come, before it fails.
 const patience = 30 * time.Second
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}
-
 // receive takes a value that has to come.
 func receive[T any](t testing.TB, from <-chan T, what string) T {
 	t.Helper()
@@ -134,8 +129,7 @@ func serve(t testing.TB, h Handler, change ...func(*Config)) *fixture {
 	for _, f := range change {
 		f(&cfg)
 	}
-	s, err := New(cfg)
-	must(t, err)
+	s := testkit.Value(New(cfg))(t)
 	f := &fixture{t: t, server: s}
 	t.Cleanup(f.stop)
 	return f

@@ -166,8 +166,7 @@ func TestRangesOfAcceptances(t *testing.T) {
 	p.write(b)
 	// The peer takes one byte, so the writer is at work, and no more: it stays at it.
 	first := make([]byte, 1)
-	_, err := client.Read(first)
-	must(t, err)
+	testkit.Must(t, testkit.Err(client.Read(first)))
 	p.nc = readConn{client, io.MultiReader(bytes.NewReader(first), client)}
 	var held []taken
 	for range 8 {

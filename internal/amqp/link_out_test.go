@@ -70,8 +70,7 @@ func TestTransfersAreCompleteAndSettled(t *testing.T) { // H8
 	p.attachReceiver(func(a *wire.Attach) { a.Handle = 3 })
 	l := receive(t, links, "Run")
 	p.send(0, credit(3, 0, 10))
-	n, err := l.Send(t.Context(), 3, numbered)
-	must(t, err)
+	n := testkit.Value(l.Send(t.Context(), 3, numbered))(t)
 	testkit.MustEqual(t, n, 3, "sent")
 	for i := range uint32(3) {
 		tr, payload, frames := p.expectMessage()
@@ -89,9 +88,8 @@ func TestNothingIsSentWithoutCredit(t *testing.T) {
 		{3, 7, 2}, // five were under way when it said so
 	} {
 		p.send(0, credit(0, step.count, step.credit))
-		must(t, l.WaitCredit(t.Context()))
-		n, err := l.Send(t.Context(), 100, numbered)
-		must(t, err)
+		testkit.Must(t, l.WaitCredit(t.Context()))
+		n := testkit.Value(l.Send(t.Context(), 100, numbered))(t)
 		testkit.MustEqual(t, uint32(n), step.want, "credit %d at %d: sent %d", step.credit, step.count, n)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -160,8 +158,7 @@ func TestOurCountWrapsAround(t *testing.T) {
 	fl := credit(0, math.MaxUint32-1, 4)
 	fl.NextIncomingID, fl.IncomingWindow = wire.Some(uint32(math.MaxUint32)), 4
 	p.send(0, fl)
-	n, err := l.Send(t.Context(), 4, numbered)
-	must(t, err)
+	n := testkit.Value(l.Send(t.Context(), 4, numbered))(t)
 	testkit.MustEqual(t, n, 4, "sent")
 	for _, id := range []uint32{math.MaxUint32 - 1, math.MaxUint32, 0, 1} {
 		if tr, _, _ := p.expectMessage(); tr.DeliveryID != wire.Some(id) {
@@ -171,8 +168,7 @@ func TestOurCountWrapsAround(t *testing.T) {
 	fl = credit(0, 0, 4) // two are under way
 	fl.NextIncomingID, fl.IncomingWindow = wire.Some(uint32(1)), 4
 	p.send(0, fl)
-	n, err = l.Send(t.Context(), 4, numbered)
-	must(t, err)
+	n = testkit.Value(l.Send(t.Context(), 4, numbered))(t)
 	testkit.MustEqual(t, n, 2, "sent")
 }
 
@@ -215,30 +211,27 @@ func TestDrain(t *testing.T) {
 		p.send(0, ask(0, 0)) // nothing to drain
 		drained(p, 0)
 		p.send(0, ask(0, 5))
-		must(t, l.WaitCredit(t.Context()))
+		testkit.Must(t, l.WaitCredit(t.Context()))
 		l.Drained() // the source has nothing
 		drained(p, 5)
 		p.send(0, ask(5, 5)) // the source has two
-		n, err := l.Send(t.Context(), 2, numbered)
-		must(t, err)
+		n := testkit.Value(l.Send(t.Context(), 2, numbered))(t)
 		l.Drained()
 		for range n {
 			p.expectMessage()
 		}
 		drained(p, 10)
 		p.send(0, ask(10, 3)) // all of it is used
-		_, err = l.Send(t.Context(), 3, numbered)
-		must(t, err)
+		testkit.Must(t, testkit.Err(l.Send(t.Context(), 3, numbered)))
 		for range 3 {
 			p.expectMessage()
 		}
 		drained(p, 13)
 		l.Drained() // nothing is left to say
 		p.send(0, credit(0, 13, 1))
-		must(t, l.WaitCredit(t.Context()))
+		testkit.Must(t, l.WaitCredit(t.Context()))
 		l.Drained() // nobody asked
-		_, err = l.Send(t.Context(), 3, numbered)
-		must(t, err)
+		testkit.Must(t, testkit.Err(l.Send(t.Context(), 3, numbered)))
 		p.expectMessage()
 	})
 }
@@ -258,7 +251,7 @@ func TestLargeMessagesInSmallFrames(t *testing.T) { // H8
 				body := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
 				for sent := 0; sent < 2; {
 					n, err := l.Send(t.Context(), 2-sent, func(dst []byte, _ int) []byte { return append(dst, body...) })
-					must(t, err)
+					testkit.Must(t, err)
 					sent += n
 				}
 				for range 2 {
@@ -282,7 +275,7 @@ func TestNoFrameIsTooLarge(t *testing.T) {
 	l := receive(t, links, "Run")
 	for size := range 1100 {
 		_, err := l.Send(t.Context(), 1, func(dst []byte, _ int) []byte { return append(dst, make([]byte, size)...) })
-		must(t, err)
+		testkit.Must(t, err)
 		for more := true; more; {
 			f := p.next()
 			if f.size > 512 {
@@ -328,7 +321,7 @@ func TestMessageLargerThanTheWindow(t *testing.T) {
 			p.send(0, &wire.Flow{NextIncomingID: wire.Some(firstOutgoing + frames), IncomingWindow: 2})
 		}
 	}
-	must(t, receive(t, sent, "Send"))
+	testkit.Must(t, receive(t, sent, "Send"))
 	testkit.MustSlices(t, payload, body, "got %d bytes", len(payload))
 }
 
@@ -346,7 +339,7 @@ func TestWindowIsNotFilledWithHalves(t *testing.T) {
 	expect[wire.Attach](p)
 	l := receive(t, links, "Run")
 	n, err := l.Send(t.Context(), 2, func(dst []byte, _ int) []byte { return append(dst, make([]byte, 800)...) })
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.MustEqual(t, n, 1, "sent … messages of two frames with a window of three")
 	p.expectMessage()
 }
@@ -379,8 +372,7 @@ func TestSendGivenUpInTheMiddle(t *testing.T) {
 		t.Fatalf("got %+v", tr)
 	}
 	p.send(0, &wire.Flow{NextIncomingID: wire.Some(uint32(firstOutgoing + 2)), IncomingWindow: 5})
-	_, err := l.Send(t.Context(), 1, text("next"))
-	must(t, err)
+	testkit.Must(t, testkit.Err(l.Send(t.Context(), 1, text("next"))))
 	if tr, payload, _ := p.expectMessage(); tr.DeliveryID != wire.Some(uint32(1)) || string(payload) != "next" {
 		t.Fatalf("got %+v", tr)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // idleBytes opens so many connections, each with a session and a receiving link that has
@@ -19,8 +20,7 @@ func idleBytes(t testing.TB, connections int, busyFirst bool) int64 {
 	peers := make([]net.Conn, connections)
 	answer := make([]byte, 64<<10)
 	for i := range peers {
-		nc, err := net.Dial("tcp", address)
-		must(t, err)
+		nc := testkit.Value(net.Dial("tcp", address))(t)
 		t.Cleanup(func() { nc.Close() })
 		peers[i] = nc
 		b := append([]byte(nil), wire.ProtocolAMQP[:]...)
@@ -34,8 +34,7 @@ func idleBytes(t testing.TB, connections int, busyFirst bool) int64 {
 		}
 		b = appendFrame(b, 1, newBegin(), nil)
 		b = appendFrame(b, 1, &wire.End{}, nil)
-		_, err = nc.Write(b)
-		must(t, err)
+		testkit.Must(t, testkit.Err(nc.Write(b)))
 		readUntilEnd(t, nc, answer)
 	}
 	after := inUse()
@@ -45,15 +44,11 @@ func idleBytes(t testing.TB, connections int, busyFirst bool) int64 {
 
 // readUntilEnd reads until the server's answer to an end has come.
 func readUntilEnd(t testing.TB, nc net.Conn, buf []byte) {
-	_, err := io.ReadFull(nc, buf[:8])
-	must(t, err)
+	testkit.Must(t, testkit.Err(io.ReadFull(nc, buf[:8])))
 	for {
-		_, err := io.ReadFull(nc, buf[:8])
-		must(t, err)
-		h, err := wire.ReadFrameHeader(buf)
-		must(t, err)
-		_, err = io.ReadFull(nc, buf[:h.Size-8])
-		must(t, err)
+		testkit.Must(t, testkit.Err(io.ReadFull(nc, buf[:8])))
+		h := testkit.Value(wire.ReadFrameHeader(buf))(t)
+		testkit.Must(t, testkit.Err(io.ReadFull(nc, buf[:h.Size-8])))
 		if buf[2] == byte(wire.DescriptorEnd) {
 			return
 		}

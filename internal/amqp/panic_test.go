@@ -64,7 +64,7 @@ func TestPanics(t *testing.T) {
 				p.send(0, &wire.Close{})
 			}
 			p.expectGone()
-			must(t, f.server.Stop(t.Context()))
+			testkit.Must(t, f.server.Stop(t.Context()))
 			if !strings.Contains(log.String(), "oops") || !strings.Contains(log.String(), "panic_test.go") {
 				t.Errorf("the log has no panic with its stack: %s", log.String())
 			}
@@ -104,7 +104,7 @@ func TestPanicOfOneOfManyLinks(t *testing.T) {
 	p.send(0, sender("t", 1))
 	expect[wire.Attach](p)
 	p.nc.Close()
-	must(t, f.server.Stop(t.Context()))
+	testkit.Must(t, f.server.Stop(t.Context()))
 	testkit.Equal(t, first.closed.Load(), 1, "closed")
 	testkit.Equal(t, second.closed.Load(), 1, "closed")
 }

@@ -44,8 +44,7 @@ func TestConfigs(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	cfg := good
 	cfg.Metrics = registry
-	_, err := New(cfg)
-	must(t, err)
+	testkit.Must(t, testkit.Err(New(cfg)))
 	if _, err := New(cfg); err == nil {
 		t.Error("two servers share their metrics")
 	}
@@ -68,7 +67,7 @@ func TestTooManyConnections(t *testing.T) {
 	refused.expectGone()
 	// Whatever it shows, nobody looks at it.
 	_, err := azure.NewConn(t.Context(), f.pipe(), &azure.ConnOptions{SASLType: azure.SASLTypePlain("x", "y")})
-	must(t, err)
+	testkit.Must(t, err)
 
 	for range 2 * maxRefusing {
 		f.raw()
@@ -98,21 +97,19 @@ func TestServeEndsWithItsListenerContextOrServer(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			f := serve(t, accept(&sink{}, nil))
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
+			l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			served := make(chan error, 1)
 			go func() { served <- f.server.Serve(ctx, l) }()
-			nc, err := net.Dial("tcp", l.Addr().String())
-			must(t, err)
+			nc := testkit.Value(net.Dial("tcp", l.Addr().String()))(t)
 			p := newRawPeer(t, nc)
 			p.open()
 			p.send(0, &wire.Close{})
 			p.expectClose("")
 			p.expectGone()
 			end(f, l, cancel)
-			must(t, receive(t, served, "the end of Serve"))
+			testkit.Must(t, receive(t, served, "the end of Serve"))
 			if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
 				t.Error("still listening")
 			}
@@ -120,10 +117,9 @@ func TestServeEndsWithItsListenerContextOrServer(t *testing.T) {
 	}
 	t.Run("stopped before", func(t *testing.T) {
 		f := serve(t, accept(&sink{}, nil))
-		must(t, f.server.Stop(t.Context()))
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		must(t, f.server.Serve(t.Context(), l))
+		testkit.Must(t, f.server.Stop(t.Context()))
+		l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+		testkit.Must(t, f.server.Serve(t.Context(), l))
 	})
 }
 

@@ -18,7 +18,7 @@ func TestSocketOptions(t *testing.T) {
 	for name, want := range map[int]int{
 		unix.TCP_KEEPIDLE: 10, unix.TCP_KEEPINTVL: 5, unix.TCP_KEEPCNT: 3, unix.TCP_USER_TIMEOUT: 0, unix.TCP_RTO_MAX_MS: 5000,
 	} {
-		must(t, control(nc, func(fd int) error {
+		testkit.Must(t, control(nc, func(fd int) error {
 			got, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, name)
 			if name == unix.TCP_RTO_MAX_MS && errors.Is(err, unix.ENOPROTOOPT) {
 				return nil // an older kernel
@@ -31,14 +31,11 @@ func TestSocketOptions(t *testing.T) {
 
 // accepted is the server's end of a connection.
 func accepted(t *testing.T) *net.TCPConn {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	must(t, err)
+	client := testkit.Value(net.Dial("tcp", l.Addr().String()))(t)
 	t.Cleanup(func() { client.Close() })
-	nc, err := l.Accept()
-	must(t, err)
+	nc := testkit.Value(l.Accept())(t)
 	t.Cleanup(func() { nc.Close() })
 	return nc.(*net.TCPConn)
 }

@@ -263,13 +263,13 @@ func TestStopIsPolite(t *testing.T) {
 		}
 		early.expectGone()
 		// It does not answer; it gets two seconds.
-		must(t, <-stopped)
+		testkit.Must(t, <-stopped)
 		testkit.Equal(t, time.Since(start), closeWait, "stopped after")
 		testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
 		// Nobody is let in any more.
 		late := f.raw()
 		late.expectGone()
-		must(t, f.server.Stop(t.Context())) // safe twice
+		testkit.Must(t, f.server.Stop(t.Context())) // safe twice
 	})
 }
 

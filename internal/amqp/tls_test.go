@@ -32,8 +32,7 @@ func (checker) External(_ context.Context, state tls.ConnectionState) (any, erro
 
 // certificate makes one that signs itself.
 func certificate(t testing.TB, name string) (tls.Certificate, *x509.CertPool) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	key := testkit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -41,10 +40,8 @@ func certificate(t testing.TB, name string) (tls.Certificate, *x509.CertPool) {
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	must(t, err)
+	der := testkit.Value(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	parsed := testkit.Value(x509.ParseCertificate(der))(t)
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
@@ -53,8 +50,7 @@ func certificate(t testing.TB, name string) (tls.Certificate, *x509.CertPool) {
 // listen serves a TCP listener, maybe with TLS, and gives its address.
 func (f *fixture) listen(wrap func(net.Listener) net.Listener) string {
 	f.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(f.t, err)
+	l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(f.t)
 	address := l.Addr().String()
 	if wrap != nil {
 		l = wrap(l)
@@ -68,8 +64,7 @@ func (f *fixture) listen(wrap func(net.Listener) net.Listener) string {
 // tcp is a connection by way of the network.
 func (f *fixture) tcp() net.Conn {
 	f.t.Helper()
-	nc, err := net.Dial("tcp", f.listen(nil))
-	must(f.t, err)
+	nc := testkit.Value(net.Dial("tcp", f.listen(nil)))(f.t)
 	f.t.Cleanup(func() { nc.Close() })
 	return nc
 }
@@ -90,19 +85,16 @@ func TestTLSWithAClientCertificate(t *testing.T) { // H9
 		nc, err := (&tls.Dialer{Config: &tls.Config{
 			ServerName: "yard.example.test", RootCAs: serverRoots, Certificates: certs,
 		}}).DialContext(t.Context(), "tcp", address)
-		must(t, err)
+		testkit.Must(t, err)
 		return azure.NewConn(t.Context(), nc, &azure.ConnOptions{SASLType: sasl})
 	}
 
-	conn, err := dial([]tls.Certificate{clientCert}, azure.SASLTypeExternal(""))
-	must(t, err)
+	conn := testkit.Value(dial([]tls.Certificate{clientCert}, azure.SASLTypeExternal("")))(t)
 	testkit.MustEqual(t, receive(t, got, "Connected"), (Identity{Mechanism: "EXTERNAL", Value: "policy"}))
-	session, err := conn.NewSession(t.Context(), nil)
-	must(t, err)
-	sender, err := session.NewSender(t.Context(), "hub", nil)
-	must(t, err)
-	must(t, sender.Send(t.Context(), azure.NewMessage([]byte("x")), nil))
-	must(t, conn.Close())
+	session := testkit.Value(conn.NewSession(t.Context(), nil))(t)
+	sender := testkit.Value(session.NewSender(t.Context(), "hub", nil))(t)
+	testkit.Must(t, sender.Send(t.Context(), azure.NewMessage([]byte("x")), nil))
+	testkit.Must(t, conn.Close())
 
 	if _, err := dial(nil, azure.SASLTypeExternal("")); err == nil {
 		t.Fatal("EXTERNAL without a certificate was let in")
@@ -115,12 +107,11 @@ func TestPlainBytesOnTheTLSPort(t *testing.T) {
 	address := f.listen(func(l net.Listener) net.Listener {
 		return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
 	})
-	nc, err := net.Dial("tcp", address)
-	must(t, err)
+	nc := testkit.Value(net.Dial("tcp", address))(t)
 	defer nc.Close()
 	if _, err := azure.NewConn(t.Context(), nc, nil); err == nil {
 		t.Fatal("connected")
 	}
-	must(t, f.server.Stop(t.Context()))
+	testkit.Must(t, f.server.Stop(t.Context()))
 	testkit.MustEqual(t, f.refused(reasonTLS), 1, "not counted")
 }

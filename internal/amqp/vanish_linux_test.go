@@ -61,7 +61,7 @@ func (f *fixture) webOver(l net.Listener, nc net.Conn, start func(*httptest.Serv
 	client := web.Client()
 	client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return nc, nil }
 	ws, _, err := websocket.Dial(f.t.Context(), web.URL, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{"amqp"}})
-	must(f.t, err)
+	testkit.Must(f.t, err)
 	return websocket.NetConn(context.Background(), ws, websocket.MessageBinary)
 }
 
@@ -91,17 +91,16 @@ func TestClosedWindowIsNoVanishedMachine(t *testing.T) { // H7
 			t.Parallel()
 			// Its last answer is too old for it to be taken for alive by that alone.
 			f, looked := serveReal(t, endless(nil, 1000), vanishedSoon, func(s tcpState) bool { return s.heard > vanishedSoon+lookSlack })
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
+			l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 			nc, err := net.Dial("tcp", l.Addr().String())
-			must(t, err)
+			testkit.Must(t, err)
 			client := overNetwork[name](f, l, nc)
 			t.Cleanup(func() { nc.Close() })
 			_, err = client.Write(greedy())
-			must(t, err)
+			testkit.Must(t, err)
 			receive(t, looked, "a look at a machine that is asked seldom")
 			_, err = io.CopyN(io.Discard, client, 20<<20) // more than was buffered
-			must(t, err)
+			testkit.Must(t, err)
 			if f.refused(reasonVanished) > 0 {
 				t.Error("taken for vanished")
 			}
@@ -174,7 +173,7 @@ func privateNetwork(t *testing.T) (net.Listener, net.Conn, func()) {
 		missing(t, "no network can be made: %v", err)
 	}
 	t.Cleanup(func() { unix.Close(n.fd) })
-	return n.listener, n.client, func() { must(t, n.loopback(0)) }
+	return n.listener, n.client, func() { testkit.Must(t, n.loopback(0)) }
 }
 
 // network is one of its own, with nothing but a loopback device.

@@ -40,24 +40,20 @@ func TestWebSocket(t *testing.T) { // H8
 					opts.Subprotocols = []string{"other", offered}
 				}
 				ws, _, err := websocket.Dial(t.Context(), web.URL, opts)
-				must(t, err)
+				testkit.Must(t, err)
 				testkit.MustEqual(t, ws.Subprotocol(), offered, "got subprotocol")
 				conn := f.dial(websocket.NetConn(context.Background(), ws, websocket.MessageBinary), &azure.ConnOptions{
 					SASLType: azure.SASLTypeAnonymous(), MaxFrameSize: 4096, // Java's
 				})
-				session, err := conn.NewSession(t.Context(), nil)
-				must(t, err)
-				s, err := session.NewSender(t.Context(), "hub", nil)
-				must(t, err)
-				must(t, s.Send(t.Context(), azure.NewMessage(make([]byte, 300_000)), nil))
-				r, err := session.NewReceiver(t.Context(), "hub", nil)
-				must(t, err)
+				session := testkit.Value(conn.NewSession(t.Context(), nil))(t)
+				s := testkit.Value(session.NewSender(t.Context(), "hub", nil))(t)
+				testkit.Must(t, s.Send(t.Context(), azure.NewMessage(make([]byte, 300_000)), nil))
+				r := testkit.Value(session.NewReceiver(t.Context(), "hub", nil))(t)
 				for range 5 {
-					_, err := r.Receive(t.Context(), nil)
-					must(t, err)
+					testkit.Must(t, testkit.Err(r.Receive(t.Context(), nil)))
 				}
 				conn.Close() // its own closing is an error to it here
-				must(t, f.server.Stop(t.Context()))
+				testkit.Must(t, f.server.Stop(t.Context()))
 				testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
 			})
 		}
@@ -69,7 +65,7 @@ func TestWebSocketMessagesAreNotFrames(t *testing.T) {
 	f := serve(t, accept(&sink{}, nil))
 	web := f.web((*httptest.Server).Start)
 	ws, _, err := websocket.Dial(t.Context(), web.URL, &websocket.DialOptions{Subprotocols: []string{"amqp"}})
-	must(t, err)
+	testkit.Must(t, err)
 	p := newRawPeer(t, websocket.NetConn(context.Background(), ws, websocket.MessageBinary))
 	b := append([]byte(nil), wire.ProtocolAMQP[:]...)
 	b = appendFrame(b, 0, &wire.Open{ContainerID: "test"}, nil)
@@ -89,8 +85,8 @@ func TestWebSocketText(t *testing.T) {
 	f := serve(t, accept(&sink{}, nil))
 	web := f.web((*httptest.Server).Start)
 	ws, _, err := websocket.Dial(t.Context(), web.URL, nil)
-	must(t, err)
-	must(t, ws.Write(t.Context(), websocket.MessageText, wire.ProtocolAMQP[:]))
+	testkit.Must(t, err)
+	testkit.Must(t, ws.Write(t.Context(), websocket.MessageText, wire.ProtocolAMQP[:]))
 	if _, _, err := ws.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusUnsupportedData {
 		t.Fatalf("got %v", err)
 	}
@@ -101,11 +97,9 @@ func TestNotAWebSocket(t *testing.T) {
 	web := f.web((*httptest.Server).Start)
 	get := func() (int, string) {
 		t.Helper()
-		resp, err := http.Get(web.URL)
-		must(t, err)
+		resp := testkit.Value(http.Get(web.URL))(t)
 		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		must(t, err)
+		body := testkit.Value(io.ReadAll(resp.Body))(t)
 		return resp.StatusCode, string(body)
 	}
 	if status, _ := get(); status != http.StatusUpgradeRequired {
@@ -130,6 +124,6 @@ func TestWebSocketFromAnotherSite(t *testing.T) { // H9
 	// Python says where it comes from: from here.
 	header.Set("Origin", web.URL)
 	ws, _, err := websocket.Dial(t.Context(), web.URL, &websocket.DialOptions{HTTPHeader: header, Subprotocols: []string{"AMQPWSB10"}})
-	must(t, err)
+	testkit.Must(t, err)
 	ws.CloseNow()
 }

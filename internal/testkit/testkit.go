@@ -39,6 +39,15 @@ func Check(t T, err error, what ...any) {
 // Err is the error of a call whose value a test does not need.
 func Err[V any](_ V, err error) error { return err }
 
+// Value is the value of a call that must not fail: testkit.Value(os.Open(name))(t).
+func Value[V any](v V, err error) func(T) V {
+	return func(t T) V {
+		t.Helper()
+		Must(t, err)
+		return v
+	}
+}
+
 // Quiet is a log that nobody reads.
 func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 

@@ -55,16 +55,14 @@ func (y *yard) consumer(policy, instance string) *azeventhubs.ConsumerClient {
 
 func (y *yard) partition(c *azeventhubs.ConsumerClient, id string, opts *azeventhubs.PartitionClientOptions) *azeventhubs.PartitionClient {
 	y.t.Helper()
-	p, err := c.NewPartitionClient(id, opts)
-	testkit.Must(y.t, err)
+	p := testkit.Value(c.NewPartitionClient(id, opts))(y.t)
 	y.t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }
 
 func sendBatch(t testing.TB, p *azeventhubs.ProducerClient, opts *azeventhubs.EventDataBatchOptions, events ...*azeventhubs.EventData) {
 	t.Helper()
-	b, err := p.NewEventDataBatch(t.Context(), opts)
-	testkit.Must(t, err)
+	b := testkit.Value(p.NewEventDataBatch(t.Context(), opts))(t)
 	for _, e := range events {
 		testkit.Must(t, b.AddEventData(e, nil))
 	}
@@ -80,8 +78,7 @@ func receiveAll(t testing.TB, p *azeventhubs.PartitionClient, n int) []*azeventh
 	t.Helper()
 	var all []*azeventhubs.ReceivedEventData
 	for len(all) < n {
-		events, err := p.ReceiveEvents(t.Context(), n-len(all), nil)
-		testkit.Must(t, err)
+		events := testkit.Value(p.ReceiveEvents(t.Context(), n-len(all), nil))(t)
 		all = append(all, events...)
 	}
 	return all
@@ -149,11 +146,9 @@ func TestAzureStartPositions(t *testing.T) {
 // H10: properties, before the first event and after; the same for both kinds of client.
 func TestAzureProperties(t *testing.T) {
 	y := newOrders(t, 2)
-	hub, err := y.broker.Hub("orders")
-	testkit.Must(t, err)
+	hub := testkit.Value(y.broker.Hub("orders"))(t)
 	p, c := y.producer(auth.RootPolicy), y.consumer(auth.RootPolicy, "")
-	props, err := p.GetEventHubProperties(t.Context(), nil)
-	testkit.Must(t, err)
+	props := testkit.Value(p.GetEventHubProperties(t.Context(), nil))(t)
 	testkit.Diff(t, azeventhubs.EventHubProperties{CreatedOn: hub.Created, Name: "orders", PartitionIDs: []string{"0", "1"}}, props)
 	empty, err := c.GetPartitionProperties(t.Context(), "1", nil)
 	testkit.Must(t, err)
@@ -308,8 +303,7 @@ func TestAzureProcessor(t *testing.T) {
 		go func() { ended <- processor.Run(ctx) }()
 		for range 3 {
 			client := processor.NextPartitionClient(ctx)
-			events, err := client.ReceiveEvents(ctx, 1, nil)
-			testkit.Must(t, err)
+			events := testkit.Value(client.ReceiveEvents(ctx, 1, nil))(t)
 			if got, want := string(events[0].Body), fmt.Sprintf("%d %s", round, client.PartitionID()); got != want {
 				t.Errorf("partition %s gave %q, want %q", client.PartitionID(), got, want)
 			}

@@ -26,8 +26,7 @@ func newRPC(t testing.TB, s *goamqp.Session, node string) *rpc {
 	replyTo := fmt.Sprintf("%s-reply-to-%s", node, rand.Text())
 	receiver, err := s.NewReceiver(t.Context(), node, &goamqp.ReceiverOptions{TargetAddress: replyTo, Credit: 100})
 	testkit.Must(t, err)
-	sender, err := s.NewSender(t.Context(), node, &goamqp.SenderOptions{SourceAddress: replyTo})
-	testkit.Must(t, err)
+	sender := testkit.Value(s.NewSender(t.Context(), node, &goamqp.SenderOptions{SourceAddress: replyTo}))(t)
 	return &rpc{t: t, sender: sender, receiver: receiver, replyTo: replyTo}
 }
 
@@ -39,8 +38,7 @@ func (c *rpc) ask(m *goamqp.Message) *goamqp.Message {
 	}
 	m.Properties.MessageID = fmt.Sprint(time.Now().UnixNano())
 	testkit.Must(c.t, c.sender.Send(c.t.Context(), m, nil))
-	answer, err := c.receiver.Receive(c.t.Context(), nil)
-	testkit.Must(c.t, err)
+	answer := testkit.Value(c.receiver.Receive(c.t.Context(), nil))(c.t)
 	testkit.Equal(c.t, answer.Properties.CorrelationID, m.Properties.MessageID, "the reply is to")
 	return answer
 }

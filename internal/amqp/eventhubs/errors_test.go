@@ -66,15 +66,13 @@ func TestEveryErrorBeneathHasAnAnswer(t *testing.T) {
 // a method Error.
 func exportedErrors(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := fs.Glob(os.DirFS(dir), "*.go")
-	testkit.Must(t, err)
+	files := testkit.Value(fs.Glob(os.DirFS(dir), "*.go"))(t)
 	var names []string
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), dir+"/"+file, nil, 0)
-		testkit.Must(t, err)
+		parsed := testkit.Value(parser.ParseFile(token.NewFileSet(), dir+"/"+file, nil, 0))(t)
 		for _, decl := range parsed.Decls {
 			names = append(names, errorsOf(decl)...)
 		}

@@ -254,8 +254,7 @@ func requestOf(t testing.TB, id, replyTo, token string) []byte {
 	if replyTo != "" {
 		m.Properties.ReplyTo = &replyTo
 	}
-	b, err := m.MarshalBinary()
-	testkit.Must(t, err)
+	b := testkit.Value(m.MarshalBinary())(t)
 	return b
 }
 

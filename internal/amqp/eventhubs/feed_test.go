@@ -80,8 +80,7 @@ func TestDrainingIsAnsweredAtOnce(t *testing.T) {
 				start := time.Now()
 				ask(c)
 				r := wire.NewReader(c.expect(wire.DescriptorFlow).body)
-				fl, err := r.ReadFlow()
-				testkit.Must(t, err)
+				fl := testkit.Value(r.ReadFlow())(t)
 				if !fl.Drain || fl.DeliveryCount != wire.Some(uint32(10)) || fl.LinkCredit != wire.Some(uint32(0)) {
 					t.Errorf("the answer is %+v", fl)
 				}

@@ -63,12 +63,10 @@ func newYard(t testing.TB, change ...func(*setup)) *yard {
 		Meta: hubs.Meta, Hub: y.created, Development: true, Bearer: s.bearer, Log: y.log.Logger,
 	})
 	testkit.Must(t, err)
-	y.groups, err = groups.New(groups.Config{Meta: hubs.Meta, Broker: y.broker, Log: y.log.Logger})
-	testkit.Must(t, err)
+	y.groups = testkit.Value(groups.New(groups.Config{Meta: hubs.Meta, Broker: y.broker, Log: y.log.Logger}))(t)
 	s.handler.Groups = s.groups(y.groups)
 	s.handler.Broker, s.handler.Access, s.handler.Log, s.handler.Metrics = y.broker, y.policies, y.log.Logger, y.registry
-	handler, err := New(s.handler)
-	testkit.Must(t, err)
+	handler := testkit.Value(New(s.handler))(t)
 	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Log: y.log.Logger, Metrics: y.registry})
 	testkit.Must(t, err)
 	testkit.Run(t, func(ctx context.Context) error { return server.Serve(ctx, y.listener) })
@@ -140,13 +138,11 @@ func (y *yard) stored(hub, partition string) []string {
 // dial opens a connection by go-amqp. Without options it is anonymous.
 func (y *yard) dial(opts *goamqp.ConnOptions) *goamqp.Conn {
 	y.t.Helper()
-	nc, err := y.listener.Dial(y.t.Context())
-	testkit.Must(y.t, err)
+	nc := testkit.Value(y.listener.Dial(y.t.Context()))(y.t)
 	if opts == nil {
 		opts = &goamqp.ConnOptions{SASLType: goamqp.SASLTypeAnonymous(), HostName: "localhost"}
 	}
-	conn, err := goamqp.NewConn(y.t.Context(), nc, opts)
-	testkit.Must(y.t, err)
+	conn := testkit.Value(goamqp.NewConn(y.t.Context(), nc, opts))(y.t)
 	y.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -163,7 +159,6 @@ func (y *yard) sessionAs(policy string) *goamqp.Session {
 
 func newSession(t testing.TB, conn *goamqp.Conn) *goamqp.Session {
 	t.Helper()
-	s, err := conn.NewSession(t.Context(), nil)
-	testkit.Must(t, err)
+	s := testkit.Value(conn.NewSession(t.Context(), nil))(t)
 	return s
 }

@@ -15,18 +15,15 @@ import (
 // bodyOf gives the bytes of a stored message's only data section.
 func bodyOf(t testing.TB, stored []byte) string {
 	t.Helper()
-	m, err := wire.Sections(stored)
-	testkit.Must(t, err)
+	m := testkit.Value(wire.Sections(stored))(t)
 	r := wire.NewReader(m.Body)
-	body, err := r.ReadData()
-	testkit.Must(t, err)
+	body := testkit.Value(r.ReadData())(t)
 	return string(body)
 }
 
 func newSender(t testing.TB, s *goamqp.Session, address string, opts *goamqp.SenderOptions) *goamqp.Sender {
 	t.Helper()
-	sender, err := s.NewSender(t.Context(), address, opts)
-	testkit.Must(t, err)
+	sender := testkit.Value(s.NewSender(t.Context(), address, opts))(t)
 	return sender
 }
 
@@ -63,8 +60,7 @@ func (l listening) options() *goamqp.ReceiverOptions {
 
 func newReceiver(t testing.TB, s *goamqp.Session, address string, l listening) *goamqp.Receiver {
 	t.Helper()
-	r, err := s.NewReceiver(t.Context(), address, l.options())
-	testkit.Must(t, err)
+	r := testkit.Value(s.NewReceiver(t.Context(), address, l.options()))(t)
 	return r
 }
 
@@ -73,8 +69,7 @@ func receive(t testing.TB, r *goamqp.Receiver, n int) []*goamqp.Message {
 	t.Helper()
 	all := make([]*goamqp.Message, n)
 	for i := range all {
-		m, err := r.Receive(t.Context(), nil)
-		testkit.Must(t, err)
+		m := testkit.Value(r.Receive(t.Context(), nil))(t)
 		all[i] = m
 	}
 	return all

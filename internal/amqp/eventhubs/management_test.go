@@ -28,8 +28,7 @@ func read(kind, hub string, more ...any) *goamqp.Message {
 func TestReadingAHub(t *testing.T) {
 	y := newYard(t)
 	y.hub("Orders", 3)
-	hub, err := y.broker.Hub("orders")
-	testkit.Must(t, err)
+	hub := testkit.Value(y.broker.Hub("orders"))(t)
 	got := newRPC(t, y.session(), "$management").ask(read(typeHub, "ORDERS"))
 	wantStatus(t, got, 200, "OK")
 	testkit.Diff(t, map[string]any{
@@ -71,16 +70,14 @@ func TestReadingAPartition(t *testing.T) {
 // The types on the wire, which a client's library may hide: int, long, array of string.
 func TestTypesOfManagementAnswers(t *testing.T) {
 	r := wire.NewReader(appendHub(nil, broker.Hub{Name: "h", Partitions: 2, Created: time.UnixMilli(5).UTC()}))
-	hub, err := r.ReadAny()
-	testkit.Must(t, err)
+	hub := testkit.Value(r.ReadAny())(t)
 	testkit.Diff(t, wire.Map{
 		{Key: "name", Value: "h"}, {Key: "type", Value: typeHub}, {Key: "created_at", Value: time.UnixMilli(5).UTC()},
 		{Key: "partition_count", Value: int32(2)}, {Key: "partition_ids", Value: wire.Array{Of: wire.CodeString32, Values: []any{"0", "1"}}},
 		{Key: "georeplication_factor", Value: int32(1)},
 	}, hub)
 	r = wire.NewReader(appendPartition(nil, broker.PartitionInfo{Hub: "h", ID: "1", First: 3, Last: 2, LastOffset: "2", Empty: true}))
-	partition, err := r.ReadAny()
-	testkit.Must(t, err)
+	partition := testkit.Value(r.ReadAny())(t)
 	testkit.Diff(t, wire.Map{
 		{Key: "name", Value: "h"}, {Key: "type", Value: typePartition}, {Key: "partition", Value: "1"},
 		{Key: "begin_sequence_number", Value: int64(3)}, {Key: "last_enqueued_sequence_number", Value: int64(2)},
@@ -206,8 +203,7 @@ func TestAskingAboutAllPartitionsAtOnce(t *testing.T) {
 	}
 	reported := make(map[any]bool)
 	for range partitions {
-		m, err := c.receiver.Receive(ctx, nil)
-		testkit.Must(t, err)
+		m := testkit.Value(c.receiver.Receive(ctx, nil))(t)
 		wantStatus(t, m, 200, "OK")
 		reported[m.Properties.CorrelationID] = true
 	}

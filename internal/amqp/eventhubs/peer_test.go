@@ -102,13 +102,11 @@ func TestLoggingInWithAKey(t *testing.T) {
 func TestLoggingInWithACertificate(t *testing.T) {
 	y := newYard(t)
 	y.policy("", "device", auth.Send)
-	handler, err := New(Config{Broker: y.broker, Access: y.policies})
-	testkit.Must(t, err)
+	handler := testkit.Value(New(Config{Broker: y.broker, Access: y.policies}))(t)
 	state := func(name string) tls.ConnectionState {
 		return tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
 	}
-	got, err := handler.External(t.Context(), state("device"))
-	testkit.Must(t, err)
+	got := testkit.Value(handler.External(t.Context(), state("device")))(t)
 	if g := got.(auth.Grant); !g.Allows(auth.At("orders"), auth.Send, time.Now()) || g.Allows(auth.At("orders"), auth.Listen, time.Now()) {
 		t.Errorf("the grant is %+v", g)
 	}

@@ -31,8 +31,7 @@ type frame struct {
 
 func (y *yard) raw() *raw {
 	y.t.Helper()
-	conn, err := y.listener.Dial(y.t.Context())
-	testkit.Must(y.t, err)
+	conn := testkit.Value(y.listener.Dial(y.t.Context()))(y.t)
 	c := &raw{t: y.t, conn: conn, frames: make(chan frame, 4096)}
 	y.t.Cleanup(func() {
 		conn.Close()
@@ -45,11 +44,9 @@ func (y *yard) raw() *raw {
 // header exchanges protocol headers.
 func (c *raw) header(h wire.ProtocolHeader) {
 	c.t.Helper()
-	_, err := c.conn.Write(h[:])
-	testkit.Must(c.t, err)
+	testkit.Must(c.t, testkit.Err(c.conn.Write(h[:])))
 	var answer wire.ProtocolHeader
-	_, err = io.ReadFull(c.conn, answer[:])
-	testkit.Must(c.t, err)
+	testkit.Must(c.t, testkit.Err(io.ReadFull(c.conn, answer[:])))
 	testkit.MustEqual(c.t, answer, h, "header")
 }
 
@@ -59,8 +56,7 @@ func (c *raw) sasl(mechanism wire.Symbol) {
 	c.header(wire.ProtocolSASL)
 	f := c.readFrame()
 	r := wire.NewReader(f.body)
-	offered, err := r.ReadSASLMechanisms()
-	testkit.Must(c.t, err)
+	offered := testkit.Value(r.ReadSASLMechanisms())(c.t)
 	found := false
 	for _, m := range offered {
 		found = found || m == mechanism
@@ -104,8 +100,7 @@ func (c *raw) attach(channel uint16, a wire.Attach) (wire.Attach, *wire.Error) {
 	c.t.Helper()
 	c.write(channel, wire.AppendAttach(nil, &a), nil)
 	r := wire.NewReader(c.expect(wire.DescriptorAttach).body)
-	answer, err := r.ReadAttach()
-	testkit.Must(c.t, err)
+	answer := testkit.Value(r.ReadAttach())(c.t)
 	if answer.Source == nil && answer.Target == nil {
 		return answer, c.detached()
 	}
@@ -129,8 +124,7 @@ func (c *raw) attachPair(node, target string) {
 func (c *raw) detached() *wire.Error {
 	c.t.Helper()
 	r := wire.NewReader(c.expect(wire.DescriptorDetach).body)
-	d, err := r.ReadDetach()
-	testkit.Must(c.t, err)
+	d := testkit.Value(r.ReadDetach())(c.t)
 	testkit.Equal(c.t, d.Closed, true, "the detach does not close")
 	return d.Error
 }
@@ -166,8 +160,7 @@ func (c *raw) transfer(format uint32) []byte {
 func (c *raw) receive() []byte {
 	c.t.Helper()
 	r := wire.NewReader(c.expect(wire.DescriptorTransfer).body)
-	tr, err := r.ReadTransfer()
-	testkit.Must(c.t, err)
+	tr := testkit.Value(r.ReadTransfer())(c.t)
 	testkit.Equal(c.t, tr.Settled.Value, true, "the transfer is")
 	testkit.Equal(c.t, tr.More, false, "the transfer is")
 	return r.Rest()
@@ -184,8 +177,7 @@ func (c *raw) close() {
 func (c *raw) disposition() wire.Disposition {
 	c.t.Helper()
 	r := wire.NewReader(c.expect(wire.DescriptorDisposition).body)
-	d, err := r.ReadDisposition()
-	testkit.Must(c.t, err)
+	d := testkit.Value(r.ReadDisposition())(c.t)
 	return d
 }
 
@@ -215,14 +207,12 @@ func (c *raw) writeFrame(kind wire.FrameType, channel uint16, performative, payl
 	c.t.Helper()
 	b, mark := wire.BeginFrame(nil, kind, channel)
 	b = append(append(b, performative...), payload...)
-	_, err := c.conn.Write(wire.EndFrame(b, mark))
-	testkit.Must(c.t, err)
+	testkit.Must(c.t, testkit.Err(c.conn.Write(wire.EndFrame(b, mark))))
 }
 
 func (c *raw) readFrame() frame {
 	c.t.Helper()
-	f, err := readFrame(c.conn)
-	testkit.Must(c.t, err)
+	f := testkit.Value(readFrame(c.conn))(c.t)
 	return f
 }
 

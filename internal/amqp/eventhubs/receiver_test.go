@@ -80,13 +80,11 @@ func TestEverythingComesBackAsSent(t *testing.T) {
 			for _, name := range []string{wire.AnnotationSequenceNumber, wire.AnnotationOffset, wire.AnnotationEnqueuedTime} {
 				delete(got.Annotations, name)
 			}
-			want, err := tt.m.MarshalBinary()
-			testkit.Must(t, err)
+			want := testkit.Value(tt.m.MarshalBinary())(t)
 			if len(got.Annotations) == 0 {
 				got.Annotations = nil
 			}
-			back, err := got.MarshalBinary()
-			testkit.Must(t, err)
+			back := testkit.Value(got.MarshalBinary())(t)
 			var sent, returned goamqp.Message
 			testkit.Must(t, sent.UnmarshalBinary(want))
 			testkit.Must(t, returned.UnmarshalBinary(back))
@@ -291,8 +289,7 @@ func TestCreditDecidesHowMuchIsSent(t *testing.T) {
 	for i := range events {
 		events[i].Message = plain(t, strconv.Itoa(i))
 	}
-	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, events)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, events)))
 	r := newReceiver(t, y.session(), firstPartition, listening{credit: -1})
 	next := 0
 	for _, credit := range []uint32{1, 2, 500, 497} {
@@ -357,8 +354,7 @@ func TestAnEventThatCannotBeRead(t *testing.T) {
 // metric sums a counter over its labels.
 func (y *yard) metric(name string) float64 {
 	y.t.Helper()
-	families, err := y.registry.Gather()
-	testkit.Must(y.t, err)
+	families := testkit.Value(y.registry.Gather())(y.t)
 	sum := 0.0
 	for _, f := range families {
 		if f.GetName() != name {

@@ -33,8 +33,7 @@ func TestRequestsAreRead(t *testing.T) {
 		},
 		wire.DescriptorValue, "token",
 	)
-	got, err := parseRequest(msg)
-	testkit.Must(t, err)
+	got := testkit.Value(parseRequest(msg))(t)
 	want := &request{
 		id: []byte{0x53, 7}, replyTo: "me", operation: "put-token", kind: "jwt", name: "sb://host/hub",
 		token: "t", body: "token", size: len(msg),
@@ -73,8 +72,7 @@ func TestRequestsWithLittleInThem(t *testing.T) {
 func TestRepliesRepeatTheIDInItsType(t *testing.T) {
 	for _, id := range []any{"text", uint64(7), uint64(70000), wire.UUID{1, 2, 3}, []byte{4, 5}} {
 		for _, properties := range [][]any{{id, nil, nil, nil, nil, "ignored"}, {nil, nil, nil, nil, nil, id}} {
-			q, err := parseRequest(encode(t, wire.DescriptorProperties, properties))
-			testkit.Must(t, err)
+			q := testkit.Value(parseRequest(encode(t, wire.DescriptorProperties, properties)))(t)
 			a := reply{status: 202, description: "Accepted"}
 			if got := decodeReply(t, a.append(nil, q.id)).properties[propertyCorrelationID]; !cmp.Equal(got, id) {
 				t.Errorf("%T %v came back as %T %v", id, id, got, got)
@@ -92,14 +90,11 @@ type decoded struct {
 
 func decodeReply(t testing.TB, msg []byte) decoded {
 	t.Helper()
-	m, err := wire.Sections(msg)
-	testkit.Must(t, err)
+	m := testkit.Value(wire.Sections(msg))(t)
 	value := func(section []byte) any {
 		r := wire.NewReader(section)
-		_, err := r.ReadDescriptor()
-		testkit.Must(t, err)
-		v, err := r.ReadAny()
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(r.ReadDescriptor()))
+		v := testkit.Value(r.ReadAny())(t)
 		return v
 	}
 	d := decoded{properties: value(m.Properties).([]any), status: map[string]any{}, body: value(m.Body)}

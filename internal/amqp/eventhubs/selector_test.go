@@ -45,8 +45,7 @@ func TestSelectorsInEveryForm(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			s, err := parseSelector(tt.text)
-			testkit.Must(t, err)
+			s := testkit.Value(parseSelector(tt.text))(t)
 			testkit.Equal(t, s.at.String(), tt.want.String(), "%q begins at %v, want %v", tt.text, s.at, tt.want)
 		})
 	}
@@ -84,8 +83,7 @@ func TestTheFilterIsFoundWhateverItsDescriptor(t *testing.T) {
 		"under a key of its own, numbered": {{Key: wire.Symbol("selector"), Value: wire.Described{Descriptor: uint64(0x468C00000004), Value: text}}},
 		"the value binary":                 {{Key: wire.Symbol(selectorFilter), Value: wire.Described{Descriptor: uint64(1), Value: []byte(text)}}},
 	} {
-		s, err := selectorOf(filters)
-		testkit.Must(t, err)
+		s := testkit.Value(selectorOf(filters))(t)
 		testkit.Equal(t, s.at.String(), eventlog.At(7).String(), "descriptor is %s: begins at %v", what, s.at)
 	}
 	if s, err := selectorOf(nil); err != nil || !s.at.IsEarliest() {
@@ -104,8 +102,7 @@ func TestTextsOfPositionsPastTheEnd(t *testing.T) {
 		{"amqp.annotation.x-opt-offset > '99999999999999999999'", "The supplied offset '99999999999999999999' is invalid. The last offset in the system is '482'"},
 	}
 	for _, tt := range tests {
-		s, err := parseSelector(tt.text)
-		testkit.Must(t, err)
+		s := testkit.Value(parseSelector(tt.text))(t)
 		if got := s.textPastEnd(&eventlog.PositionError{Asked: 489, Last: 482}); got != tt.want {
 			t.Errorf("%q is refused with\n%s\nwant\n%s", tt.text, got, tt.want)
 		}

@@ -25,8 +25,7 @@ func batchOf(t testing.TB, key any, messages ...*goamqp.Message) *goamqp.Message
 		m.Annotations = goamqp.Annotations{wire.AnnotationPartitionKey: key}
 	}
 	for _, event := range messages {
-		data, err := event.MarshalBinary()
-		testkit.Must(t, err)
+		data := testkit.Value(event.MarshalBinary())(t)
 		m.Data = append(m.Data, data)
 	}
 	return m
@@ -263,11 +262,9 @@ func stuckYard(t *testing.T) (*yard, *stuck) {
 func TestNothingIsAcceptedEarly(t *testing.T) {
 	y, engine := stuckYard(t)
 	sender := newSender(t, y.session(), "orders/Partitions/0", nil)
-	first, err := sender.SendWithReceipt(t.Context(), text("a"), nil)
-	testkit.Must(t, err)
+	first := testkit.Value(sender.SendWithReceipt(t.Context(), text("a"), nil))(t)
 	<-engine.submitted
-	second, err := sender.SendWithReceipt(t.Context(), text("b"), nil)
-	testkit.Must(t, err)
+	second := testkit.Value(sender.SendWithReceipt(t.Context(), text("b"), nil))(t)
 	<-engine.submitted // the first is not stored, and the second is under way all the same
 	select {
 	case engine.release <- eventlog.ErrUncertain:
@@ -276,8 +273,7 @@ func TestNothingIsAcceptedEarly(t *testing.T) {
 	engine.release <- nil
 	reported := 0
 	for _, receipt := range []goamqp.SendReceipt{first, second} {
-		state, err := receipt.Wait(t.Context())
-		testkit.Must(t, err)
+		state := testkit.Value(receipt.Wait(t.Context()))(t)
 		if rejected, ok := state.(*goamqp.StateRejected); ok {
 			reported++
 			wantError(t, rejected.Error, condTimeout, "The outcome is unknown: ")
@@ -292,16 +288,13 @@ func TestWhatWasSubmittedIsStored(t *testing.T) {
 	y, engine := stuckYard(t)
 	conn := y.dial(&goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain("RootManageSharedAccessKey", keyOf("RootManageSharedAccessKey"))})
 	sender := newSender(t, newSession(t, conn), "orders", nil)
-	_, err := sender.SendWithReceipt(t.Context(), text("a"), nil)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(sender.SendWithReceipt(t.Context(), text("a"), nil)))
 	<-engine.submitted
 	testkit.Must(t, conn.Close())
 	engine.release <- nil
-	c, err := y.broker.Cursor(t.Context(), "orders", broker.DefaultGroup, "0", eventlog.Earliest())
-	testkit.Must(t, err)
+	c := testkit.Value(y.broker.Cursor(t.Context(), "orders", broker.DefaultGroup, "0", eventlog.Earliest()))(t)
 	defer c.Close()
-	run, err := c.Next(t.Context())
-	testkit.Must(t, err)
+	run := testkit.Value(c.Next(t.Context()))(t)
 	testkit.Equal(t, bodyOf(t, run.Events[0].Message), "a", "stored")
 }
 

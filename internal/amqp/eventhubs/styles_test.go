@@ -214,8 +214,7 @@ func (s style) consume(t *testing.T, c *raw) {
 	}
 	c.credit(3, s.first, 0, 300)
 	for _, want := range []string{"b", "c"} {
-		m, err := wire.Sections(c.receive())
-		testkit.Must(t, err)
+		m := testkit.Value(wire.Sections(c.receive()))(t)
 		r := wire.NewReader(m.Body)
 		if body, err := r.ReadData(); err != nil || string(body) != want {
 			t.Errorf("it reads %q, %v, want %q", body, err, want)

@@ -48,8 +48,7 @@ func (c *yardCalls) startMessage(m *goamqp.Message) string {
 	c.last++
 	id := fmt.Sprintf("%s/%d", c.replyTo, c.last)
 	m.Properties = &goamqp.MessageProperties{MessageID: id, ReplyTo: &c.replyTo}
-	_, err := c.sender.SendWithReceipt(c.t.Context(), m, nil)
-	testkit.Must(c.t, err)
+	testkit.Must(c.t, testkit.Err(c.sender.SendWithReceipt(c.t.Context(), m, nil)))
 	return id
 }
 
@@ -57,8 +56,7 @@ func (c *yardCalls) startMessage(m *goamqp.Message) string {
 func (c *yardCalls) reply(id string) *goamqp.Message {
 	c.t.Helper()
 	for c.replies[id] == nil {
-		m, err := c.receiver.Receive(c.t.Context(), nil)
-		testkit.Must(c.t, err)
+		m := testkit.Value(c.receiver.Receive(c.t.Context(), nil))(c.t)
 		c.replies[m.Properties.CorrelationID.(string)] = m
 	}
 	return c.replies[id]
@@ -81,8 +79,7 @@ func (c *yardCalls) call(operation, hub string, body any) *goamqp.Message {
 func good[R any](t testing.TB, m *goamqp.Message) R {
 	t.Helper()
 	wantStatus(t, m, groupwire.StatusOK, "OK")
-	r, err := groupwire.DecodeReply[R](m.GetData())
-	testkit.Must(t, err)
+	r := testkit.Value(groupwire.DecodeReply[R](m.GetData()))(t)
 	return r
 }
 
@@ -127,8 +124,7 @@ func TestYardKeepsWhatProcessorsShare(t *testing.T) {
 	good[groupwire.RemoveReply](t, c.call(groupwire.OpRemove, "orders", groupwire.RemoveRequest{About: inDefault, Entry: entry}))
 
 	// It is what the yard itself knows.
-	there, err := y.groups.Leases(t.Context(), processor.Group{Hub: "orders", Group: "$Default"})
-	testkit.Must(t, err)
+	there := testkit.Value(y.groups.Leases(t.Context(), processor.Group{Hub: "orders", Group: "$Default"}))(t)
 	testkit.Equal(t, len(there), 2, "the yard knows %+v", there)
 }
 

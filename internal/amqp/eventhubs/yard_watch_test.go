@@ -196,8 +196,7 @@ func TestGroupMadeAnewWhileWaiting(t *testing.T) {
 		about := groupwire.About{Group: "billing"}
 		first := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about}))
 		testkit.Must(t, y.broker.DeleteGroup(t.Context(), "orders", "billing"))
-		_, err := y.broker.CreateGroup(t.Context(), "orders", "billing")
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(y.broker.CreateGroup(t.Context(), "orders", "billing")))
 		good[groupwire.EntryReply](t, c.call(groupwire.OpPut, "orders", groupwire.PutRequest{About: about, Entry: groupwire.Entry{Key: "k"}}))
 		reported := good[groupwire.WatchReply](t, c.call(groupwire.OpWatch, "orders", groupwire.WatchRequest{About: about, Since: first.Token}))
 		testkit.Equal(t, reported.Changed, true, "told %+v", reported)

@@ -14,8 +14,7 @@ import (
 // section encodes one section as a sender would.
 func section(t testing.TB, d wire.Descriptor, value any) []byte {
 	t.Helper()
-	b, err := wire.AppendAny(wire.AppendDescriptor(nil, d), value)
-	testkit.Must(t, err)
+	b := testkit.Value(wire.AppendAny(wire.AppendDescriptor(nil, d), value))(t)
 	return b
 }
 
@@ -85,8 +84,7 @@ func TestKindsOfBody(t *testing.T) {
 		{"a value of null", section(t, wire.DescriptorValue, nil), nil, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Decode(c.stored)
-			testkit.Must(t, err)
+			got := testkit.Value(Decode(c.stored))(t)
 			testkit.Diff(t, event.Event{Body: c.body, Value: c.value}, got)
 			body, single := Body(c.stored)
 			if single != c.single || single && !bytes.Equal(body, c.body) {
@@ -128,10 +126,8 @@ func TestDecodedEventsOutliveTheBuffer(t *testing.T) {
 		"value": {Value: []any{[]byte("bytes"), "text", event.Symbol("symbol"), [16]byte{1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stored, err := Append(nil, e)
-			testkit.Must(t, err)
-			got, err := Decode(stored)
-			testkit.Must(t, err)
+			stored := testkit.Value(Append(nil, e))(t)
+			got := testkit.Value(Decode(stored))(t)
 			for i := range stored {
 				stored[i] = 0xff
 			}
@@ -153,16 +149,13 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 // A message taken apart already gives the same event, without a copy of a single data section.
 func TestSectionsGiveTheSameEvent(t *testing.T) {
 	data := section(t, wire.DescriptorData, []byte("x"))
-	stored, err := Append(nil, full())
-	testkit.Must(t, err)
+	stored := testkit.Value(Append(nil, full()))(t)
 	for name, stored := range map[string][]byte{
 		"everything": stored, "two data sections": join(data, data), "a value": section(t, wire.DescriptorValue, true), "nothing": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := wire.Sections(stored)
-			testkit.Must(t, err)
-			want, err := Decode(stored)
-			testkit.Must(t, err)
+			m := testkit.Value(wire.Sections(stored))(t)
+			want := testkit.Value(Decode(stored))(t)
 			got := event.Event{Key: "of the last event"}
 			testkit.Must(t, DecodeSections(&got, m))
 			testkit.Diff(t, want, got)
@@ -227,8 +220,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestBodyDoesNotAllocate(t *testing.T) {
-	stored, err := Append(nil, full())
-	testkit.Must(t, err)
+	stored := testkit.Value(Append(nil, full()))(t)
 	testkit.Equal(t, testing.AllocsPerRun(100, func() { _, _ = Body(stored) }), 0, "Body allocates")
 }
 

@@ -24,8 +24,7 @@ func TestCompoundsGrowIntoTheLargeForm(t *testing.T) {
 		{"a large list", 70_000, CodeList32},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			encoded, err := AppendAny(nil, []any{make([]byte, c.bytes)})
-			testkit.Must(t, err)
+			encoded := testkit.Value(AppendAny(nil, []any{make([]byte, c.bytes)}))(t)
 			testkit.Equal(t, Code(encoded[0]), c.want, "%s", c.name)
 			r := NewReader(encoded)
 			if err := r.Skip(); err != nil || r.Len() != 0 {
@@ -33,8 +32,7 @@ func TestCompoundsGrowIntoTheLargeForm(t *testing.T) {
 			}
 		})
 	}
-	many, err := AppendAny(nil, make([]any, 256))
-	testkit.Must(t, err)
+	many := testkit.Value(AppendAny(nil, make([]any, 256)))(t)
 	testkit.Equal(t, Code(many[0]), CodeList32, "256 nulls")
 }
 
@@ -141,8 +139,7 @@ func TestLongTextInArraysTakesTheLargeForm(t *testing.T) {
 		{Of: CodeSymbol32, Values: []any{Symbol(long), Symbol("")}},
 		{Of: CodeBinary32, Values: []any{[]byte(long)}},
 	} {
-		encoded, err := AppendAny(nil, want)
-		testkit.Must(t, err)
+		encoded := testkit.Value(AppendAny(nil, want))(t)
 		r := NewReader(encoded)
 		if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("array of %s came back as %#v, %v", want.Of, got, err)

@@ -167,13 +167,11 @@ func TestWhatNormalizeDoesNotWriteIsNotDelivered(t *testing.T) {
 func TestDeliveriesAreReadByAnotherDecoder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent, foreign := drawMessage(t)
-		encoded, err := sent.MarshalBinary()
-		testkit.Must(t, err)
+		encoded := testkit.Value(sent.MarshalBinary())(t)
 		stored, _, err := Normalize(nil, encoded)
 		testkit.Must(t, err)
 		d := drawDelivery(t)
-		delivered, err := AppendDelivery(nil, d, stored)
-		testkit.Must(t, err)
+		delivered := testkit.Value(AppendDelivery(nil, d, stored))(t)
 		var got amqp.Message
 		testkit.Must(t, got.UnmarshalBinary(delivered), "% x", delivered)
 		if want := oracleAnnotations(reported(d), foreign); !cmp.Equal(got.Annotations, want) {

@@ -121,8 +121,7 @@ func FuzzDelivery(f *testing.F) {
 }
 
 func checkDelivered(t *testing.T, d *Delivery, stored, delivered []byte) {
-	was, err := Sections(stored)
-	testkit.Must(t, err)
+	was := testkit.Value(Sections(stored))(t)
 	is, err := Sections(delivered)
 	testkit.Must(t, err, "delivered % x", delivered)
 	testkit.MustEqual(t, bytes.Equal(is.Header, was.Header), true, "stored % x, delivered % x", stored, delivered)
@@ -144,7 +143,6 @@ func annotationsOf(t *testing.T, m Message) Map {
 		return nil
 	}
 	r := NewReader(m.MessageAnnotations)
-	v, err := r.ReadAny()
-	testkit.Must(t, err)
+	v := testkit.Value(r.ReadAny())(t)
 	return v.(Described).Value.(Map)
 }

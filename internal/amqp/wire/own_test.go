@@ -34,8 +34,7 @@ func TestProducerMarks(t *testing.T) {
 			stored, own, err := Normalize(nil, msg)
 			testkit.Must(t, err)
 			testkit.Equal(t, own.Producer, c.want, "Normalize finds")
-			m, err := Sections(msg)
-			testkit.Must(t, err)
+			m := testkit.Value(Sections(msg))(t)
 			if own, err := m.Own(); err != nil || own.Producer != c.want {
 				t.Errorf("Own finds %+v, %v; want %+v", own.Producer, err, c.want)
 			}

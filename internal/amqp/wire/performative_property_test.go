@@ -52,8 +52,7 @@ func encodedValue() *rapid.Generator[[]byte] {
 		if v == nil {
 			return nil
 		}
-		b, err := AppendAny(nil, v)
-		testkit.Must(t, err)
+		b := testkit.Value(AppendAny(nil, v))(t)
 		return b
 	})
 }

@@ -57,8 +57,7 @@ func TestTypedReadsTakeTheirTypeOnly(t *testing.T) {
 
 func TestTextWithoutCopyIsThatText(t *testing.T) {
 	r := NewReader(AppendSymbol(AppendString(nil, "text"), "name"))
-	text, err := r.ReadStringBytes()
-	testkit.Must(t, err)
+	text := testkit.Value(r.ReadStringBytes())(t)
 	testkit.Equal(t, string(text), "text", "ReadStringBytes = %q", text)
 	testkit.Equal(t, r.Offset(), 6, "Offset")
 	testkit.Equal(t, len(r.Rest()), 6, "Rest bytes")
@@ -190,11 +189,9 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 }
 
 func TestLeaveWantsExactlyTheElements(t *testing.T) {
-	m, err := AppendAny(nil, Map{{"a", "b"}})
-	testkit.Must(t, err)
+	m := testkit.Value(AppendAny(nil, Map{{"a", "b"}}))(t)
 	r := NewReader(m)
-	entries, err := r.EnterMap()
-	testkit.Must(t, err)
+	entries := testkit.Value(r.EnterMap())(t)
 	testkit.MustEqual(t, entries.Count, 2, "EnterMap = %+v", entries)
 	testkit.ErrorIs(t, r.Leave(entries), ErrMalformed, "leaving early")
 	for range entries.Count {
@@ -247,8 +244,7 @@ func TestNestingIsBounded(t *testing.T) {
 // Many small arrays of elements without bytes are no way around the limit on one.
 func TestElementsWithoutBytesAreCountedTogether(t *testing.T) {
 	nulls := Array{Of: CodeNull, Values: make([]any, maxFreeElements)}
-	one, err := AppendAny(nil, nulls)
-	testkit.Must(t, err)
+	one := testkit.Value(AppendAny(nil, nulls))(t)
 	r := NewReader(append(one, "\xe0\x02\x01\x40"...))
 	testkit.Check(t, testkit.Err(r.ReadAny()), "as many as allowed")
 	testkit.ErrorIs(t, testkit.Err(r.ReadAny()), ErrMalformed, "one more")
@@ -269,7 +265,6 @@ func TestNaNKeepsItsBits(t *testing.T) {
 	const quiet = 0x7fc00123
 	encoded := AppendFloat(nil, math.Float32frombits(quiet))
 	r := NewReader(encoded)
-	v, err := r.ReadAny()
-	testkit.Must(t, err)
+	v := testkit.Value(r.ReadAny())(t)
 	testkit.Equal(t, math.Float32bits(v.(float32)), quiet)
 }

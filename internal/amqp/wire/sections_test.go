@@ -11,8 +11,7 @@ import (
 // section encodes one section; the value may be anything that AppendAny takes.
 func section(t testing.TB, d Descriptor, value any) []byte {
 	t.Helper()
-	b, err := AppendAny(AppendDescriptor(nil, d), value)
-	testkit.Must(t, err)
+	b := testkit.Value(AppendAny(AppendDescriptor(nil, d), value))(t)
 	return b
 }
 
@@ -135,8 +134,7 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 func TestSectionsDoNotReachIntoEachOther(t *testing.T) {
 	header, body := section(t, DescriptorHeader, []any{true}), section(t, DescriptorData, []byte("x"))
 	msg := join(header, body)
-	m, err := Sections(msg)
-	testkit.Must(t, err)
+	m := testkit.Value(Sections(msg))(t)
 	_ = append(m.Header, 0xff)
 	testkit.Slices(t, msg[len(header):], body, "appending to the header wrote over the body")
 }

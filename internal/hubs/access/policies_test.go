@@ -20,8 +20,7 @@ func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
 	store := newMemStore()
 	k := open(t, Config{Meta: store})
 	testkit.Equal(t, k.Created(), true, "it does not say that it made the root policy")
-	root, err := k.Policy("", "rootmanagesharedaccesskey")
-	testkit.Must(t, err)
+	root := testkit.Value(k.Policy("", "rootmanagesharedaccesskey"))(t)
 	if root.Name != auth.RootPolicy || root.Rights != auth.Manage || root.Primary == root.Secondary {
 		t.Errorf("got %+v", root)
 	}
@@ -229,8 +228,7 @@ func TestRegenerateAmongOthers(t *testing.T) {
 		k := open(t, Config{Meta: store})
 		mustCreate(t, k, "", "p", auth.Send)
 		store.left = 3
-		p, err := k.Regenerate(t.Context(), "", "p", PrimaryKey)
-		testkit.Must(t, err)
+		p := testkit.Value(k.Regenerate(t.Context(), "", "p", PrimaryKey))(t)
 		if got, _ := open(t, Config{Meta: store.memStore}).Policy("", "p"); got.Primary != p.Primary {
 			t.Error("another key was stored than was given out")
 		}

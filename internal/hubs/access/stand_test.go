@@ -123,8 +123,7 @@ func TestBearerGrantsStandOnTheHub(t *testing.T) {
 	k := open(t, Config{Hub: h.find, Bearer: verifier(func(context.Context, string) (auth.Grant, error) {
 		return auth.Grant{Scopes: []auth.Scope{{Path: "orders", Rights: auth.Send}, {Path: "other", Rights: auth.Send}, {Path: "later", Rights: auth.Send}}}, nil
 	})})
-	grant, err := k.Token(t.Context(), "token", "")
-	testkit.Must(t, err)
+	grant := testkit.Value(k.Token(t.Context(), "token", ""))(t)
 	h.make("orders", time.UnixMilli(1700000000001))
 	h.make("later", time.UnixMilli(1700000000001))
 	for hub, want := range map[string]auth.Rights{"orders": 0, "other": auth.Send, "later": 0} {
@@ -138,13 +137,11 @@ func TestADeletedHubReachesNoOther(t *testing.T) {
 	h := newHubs("a", "a/b")
 	k := open(t, Config{Hub: h.find})
 	p := mustCreate(t, k, "a", "p", auth.Manage)
-	own, err := k.Key("p", p.Primary)
-	testkit.Must(t, err)
+	own := testkit.Value(k.Key("p", p.Primary))(t)
 	root, _ := k.Policy("", auth.RootPolicy)
 	signed := sign("sb://ns/a", root)
 	h.delete("a")
-	late, err := k.Token(t.Context(), signed, "")
-	testkit.Must(t, err)
+	late := testkit.Value(k.Token(t.Context(), signed, ""))(t)
 	for what, grant := range map[string]auth.Grant{"the policy's": own, "a signature's": late} {
 		for _, entity := range []auth.Entity{auth.At("a/b"), auth.At("a/b", "partitions", "0"), namespace} {
 			testkit.Equal(t, grant.Rights(entity), 0, "%s rights to %+v", what, entity)
@@ -184,8 +181,7 @@ func TestAHubNamedLikeAPartOfAnother(t *testing.T) {
 func TestOnChange(t *testing.T) {
 	k := open(t, Config{})
 	p := mustCreate(t, k, "", "p", auth.Send)
-	grant, err := k.Key("p", p.Primary)
-	testkit.Must(t, err)
+	grant := testkit.Value(k.Key("p", p.Primary))(t)
 	watched, stood := 0, true
 	stop := k.OnChange(func() { watched++; stood = grant.Stands() })
 	mustCreate(t, k, "", "q", auth.Send)
@@ -214,8 +210,7 @@ func TestGrantsEndByAnotherNode(t *testing.T) {
 		defer running(t, here)()
 		p := mustCreate(t, there, "", "p", auth.Send)
 		synctest.Wait()
-		grant, err := here.Key("p", p.Primary)
-		testkit.Must(t, err)
+		grant := testkit.Value(here.Key("p", p.Primary))(t)
 		ended := make(chan bool, 1)
 		defer here.OnChange(func() { ended <- !grant.Stands() })()
 		testkit.Must(t, there.Delete(t.Context(), "", "p"))
@@ -227,12 +222,10 @@ func TestGrantsEndByAnotherNode(t *testing.T) {
 func TestRegenerateRoot(t *testing.T) {
 	k := open(t, Config{})
 	old, _ := k.Policy("", auth.RootPolicy)
-	grant, err := k.Key(old.Name, old.Secondary)
-	testkit.Must(t, err)
+	grant := testkit.Value(k.Key(old.Name, old.Secondary))(t)
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
-	fresh, err := k.RegenerateRoot(t.Context())
-	testkit.Must(t, err)
+	fresh := testkit.Value(k.RegenerateRoot(t.Context()))(t)
 	testkit.MustEqual(t, watched, 1, "told")
 	if there, _ := k.Policy("", auth.RootPolicy); there != fresh || fresh.Rights != auth.Manage || !fresh.Created.Equal(old.Created) {
 		t.Errorf("it is %+v", there)

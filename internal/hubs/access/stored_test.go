@@ -24,8 +24,7 @@ func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "meta.db")
 	hub := newHubs("a/B").find
 	start := func() (*Registry, func()) {
-		store, err := bolt.Open(bolt.Config{Path: path, Log: quiet()})
-		testkit.Must(t, err)
+		store := testkit.Value(bolt.Open(bolt.Config{Path: path, Log: quiet()}))(t)
 		return open(t, Config{Meta: store, Hub: hub}), func() {
 			testkit.Check(t, store.Close())
 		}

@@ -58,15 +58,13 @@ func open(t *testing.T, cfg Config) *Registry {
 	if cfg.Log == nil {
 		cfg.Log = quiet()
 	}
-	k, err := Open(t.Context(), cfg)
-	testkit.Must(t, err)
+	k := testkit.Value(Open(t.Context(), cfg))(t)
 	return k
 }
 
 func mustCreate(t *testing.T, k *Registry, hub, name string, rights auth.Rights) Policy {
 	t.Helper()
-	p, err := k.Create(t.Context(), Policy{Hub: hub, Name: name, Rights: rights})
-	testkit.Must(t, err)
+	p := testkit.Value(k.Create(t.Context(), Policy{Hub: hub, Name: name, Rights: rights}))(t)
 	return p
 }
 
@@ -81,8 +79,7 @@ func sign(resource string, p Policy) string {
 // names lists the policies of a hub.
 func names(t *testing.T, k *Registry, hub string) []string {
 	t.Helper()
-	list, err := k.Policies(hub)
-	testkit.Must(t, err)
+	list := testkit.Value(k.Policies(hub))(t)
 	var got []string
 	for _, p := range list {
 		got = append(got, p.Name)
@@ -105,8 +102,7 @@ func running(t *testing.T, k *Registry) (stop func()) {
 // stored lists the keys of all policies in a store.
 func stored(t *testing.T, store meta.Store) []string {
 	t.Helper()
-	entries, err := store.List(t.Context(), policiesPrefix)
-	testkit.Must(t, err)
+	entries := testkit.Value(store.List(t.Context(), policiesPrefix))(t)
 	var keys []string
 	for _, e := range entries {
 		keys = append(keys, e.Key)

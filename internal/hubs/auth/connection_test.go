@@ -49,8 +49,7 @@ func TestParseConnectionString(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			got, err := ParseConnectionString(tt.text)
-			testkit.Must(t, err)
+			got := testkit.Value(ParseConnectionString(tt.text))(t)
 			testkit.Equal(t, got, tt.want)
 		})
 	}

@@ -24,8 +24,7 @@ import (
 func TestFirstOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data", "certs")
 	s := open(t, Config{Dir: dir, Host: "Yard.Example.net", Addresses: []string{"127.0.0.2:5671", "[::1]:8443", "doors.example.net", "10.1.2.3"}})
-	host, err := os.Hostname()
-	testkit.Must(t, err)
+	host := testkit.Value(os.Hostname())(t)
 	for _, name := range []string{
 		"localhost", "ns.localhost", "127.0.0.1", "::1", "127.0.0.2", "10.1.2.3", "yard.example.net", "doors.example.net", host,
 	} {
@@ -46,8 +45,7 @@ func TestFirstOpen(t *testing.T) {
 func TestFilesAndTheirModes(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: dir})
-	entries, err := os.ReadDir(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(os.ReadDir(dir))(t)
 	want := map[string]fs.FileMode{"ca.pem": 0o644, "ca-key.pem": 0o600, "cert.pem": 0o644, "key.pem": 0o600}
 	for _, e := range entries {
 		mode, ok := want[e.Name()]
@@ -63,8 +61,7 @@ func TestFilesAndTheirModes(t *testing.T) {
 
 func TestFormOfTheCertificates(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
-	ca, err := readCert(s.CAFile())
-	testkit.Must(t, err)
+	ca := testkit.Value(readCert(s.CAFile()))(t)
 	cert := leaf(t, s)
 	if !ca.IsCA || !ca.MaxPathLenZero || cert.IsCA || ca.KeyUsage&x509.KeyUsageCertSign == 0 {
 		t.Error("the authority is none, or the certificate is one")
@@ -142,8 +139,7 @@ func TestDamage(t *testing.T) {
 	}
 	bare := func(t *testing.T, dir string) { // as it was kept before
 		file := filepath.Join(dir, "ca-key.pem")
-		key, err := readKey(file)
-		testkit.Must(t, err)
+		key := testkit.Value(readKey(file))(t)
 		testkit.Must(t, writeKey(file, key))
 	}
 	both := func(first, second func(*testing.T, string)) func(*testing.T, string) {

@@ -28,8 +28,7 @@ func TestNames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			got, err := tt.cfg.names()
-			testkit.Must(t, err)
+			got := testkit.Value(tt.cfg.names())(t)
 			all := namesOf(&x509.Certificate{DNSNames: got.hosts, IPAddresses: got.addresses})
 			for _, name := range append(always, tt.want...) {
 				testkit.Equal(t, slices.Contains(all, name), true, "%s is missing in %q", name, all)
@@ -46,8 +45,7 @@ func TestNamesOfAllInterfaces(t *testing.T) {
 	interfaces, err := net.InterfaceAddrs()
 	testkit.Check(t, err)
 	for _, listener := range []string{":5671", "0.0.0.0:5671", "[::]:5671", "::"} {
-		got, err := Config{Addresses: []string{listener}}.names()
-		testkit.Must(t, err)
+		got := testkit.Value(Config{Addresses: []string{listener}}.names())(t)
 		for _, one := range interfaces {
 			address := netip.MustParsePrefix(one.String()).Addr()
 			if address.IsGlobalUnicast() && !slices.ContainsFunc(got.addresses, net.IP(address.AsSlice()).Equal) {

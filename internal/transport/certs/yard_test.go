@@ -41,8 +41,7 @@ func open(t *testing.T, cfg Config) *Store {
 	if cfg.Log == nil {
 		cfg.Log = testkit.Quiet()
 	}
-	s, err := Open(cfg)
-	testkit.Must(t, err)
+	s := testkit.Value(Open(cfg))(t)
 	return s
 }
 
@@ -78,8 +77,7 @@ func handshake(t *testing.T, s *Store, client *tls.Config) (saw, did tls.Connect
 // trusting is a client that trusts the store's authority.
 func trusting(t *testing.T, s *Store, name string) *tls.Config {
 	t.Helper()
-	ca, err := readCert(s.CAFile())
-	testkit.Must(t, err)
+	ca := testkit.Value(readCert(s.CAFile()))(t)
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
 	return &tls.Config{RootCAs: pool, ServerName: name}
@@ -105,15 +103,13 @@ func makePair(t *testing.T, ca *authority, dir, host string) (certFile, keyFile 
 
 func mustAuthority(t *testing.T) *authority {
 	t.Helper()
-	ca, err := newAuthority(time.Now())
-	testkit.Must(t, err)
+	ca := testkit.Value(newAuthority(time.Now()))(t)
 	return ca
 }
 
 func read(t *testing.T, file string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	testkit.Must(t, err)
+	text := testkit.Value(os.ReadFile(file))(t)
 	return text
 }
 

@@ -35,18 +35,15 @@ func newAuthority(t testing.TB) *authority {
 
 func (a *authority) create(t testing.TB, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	testkit.Must(t, err)
+	key := testkit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	c.SerialNumber, _ = rand.Int(rand.Reader, big.NewInt(1<<62))
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := a.cert, a.key
 	if parent == nil {
 		parent, signer = c, key
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
-	testkit.Must(t, err)
-	cert, err := x509.ParseCertificate(raw)
-	testkit.Must(t, err)
+	raw := testkit.Value(x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer))(t)
+	cert := testkit.Value(x509.ParseCertificate(raw))(t)
 	return cert, key
 }
 
@@ -57,8 +54,7 @@ func (a *authority) issue(t testing.TB, name string) (cert, key string) {
 		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{{127, 0, 0, 1}}, DNSNames: []string{"receiver.test"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
-	der, err := x509.MarshalECPrivateKey(k)
-	testkit.Must(t, err)
+	der := testkit.Value(x509.MarshalECPrivateKey(k))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})),
 		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
@@ -67,8 +63,7 @@ func (a *authority) issue(t testing.TB, name string) (cert, key string) {
 func (a *authority) server(t testing.TB) *tls.Config {
 	t.Helper()
 	cert, key := a.issue(t, "server")
-	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
-	testkit.Must(t, err)
+	pair := testkit.Value(tls.X509KeyPair([]byte(cert), []byte(key)))(t)
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool}

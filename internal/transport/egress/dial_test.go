@@ -181,10 +181,8 @@ func TestNamesThatResolveInwardsAreRefusedWhateverTheyLookLike(t *testing.T) {
 // routeAnyway makes a route that Check would refuse, to see the guard at work.
 func routeAnyway(t *testing.T, c *Client, text string) *Route {
 	t.Helper()
-	route, err := c.Route(Endpoint{URL: "http://stand-in.example/"})
-	testkit.Must(t, err)
-	r, err := http.NewRequest("GET", text, nil)
-	testkit.Must(t, err)
+	route := testkit.Value(c.Route(Endpoint{URL: "http://stand-in.example/"}))(t)
+	r := testkit.Value(http.NewRequest("GET", text, nil))(t)
 	route.url = r.URL
 	return route
 }

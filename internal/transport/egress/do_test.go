@@ -66,8 +66,7 @@ func TestOutcomesOfAnswers(t *testing.T) {
 }
 
 func TestOutcomesWithoutAnAnswer(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	closed := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	closed.Close()
 	hangUp := serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 	silent := silence(t)
@@ -110,8 +109,7 @@ func TestOutcomesWithoutAnAnswer(t *testing.T) {
 // accept runs f with every connection to an address of its own.
 func accept(t *testing.T, f func(net.Conn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {

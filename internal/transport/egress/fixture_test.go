@@ -17,8 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newClient gives one that is closed with the test.
 func newClient(t testing.TB, cfg Config) *Client {
 	t.Helper()
-	c, err := New(cfg)
-	testkit.Must(t, err)
+	c := testkit.Value(New(cfg))(t)
 	t.Cleanup(c.Close)
 	return c
 }

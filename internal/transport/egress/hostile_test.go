@@ -18,8 +18,7 @@ import (
 
 // What is said of a token server holds no secret of its URL, and is a line that people can read.
 func TestErrorsOfTokenServersHoldNoSecrets(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	closed := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	closed.Close()
 	for name, url := range map[string]string{
 		"one that is not there": "http://" + closed.Addr().String(),
@@ -121,8 +120,7 @@ func TestARefusalWithoutEndIsNotWaitedFor(t *testing.T) {
 	}
 	r := atBank(url)
 	r.Timeout = 10 * time.Second
-	p, err := c.purses.get(grant{OAuth: *r.Endpoint.OAuth})
-	testkit.Must(t, err)
+	p := testkit.Value(c.purses.get(grant{OAuth: *r.Endpoint.OAuth}))(t)
 	p.mu.Lock()
 	p.got = p.got.Add(-tokenPause) // it has been in use for a while
 	p.mu.Unlock()

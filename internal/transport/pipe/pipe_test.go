@@ -228,8 +228,7 @@ func TestListener(t *testing.T) {
 			}
 		})
 		for _, name := range []string{"a", "b"} {
-			conn, err := l.Dial(t.Context())
-			testkit.Must(t, err)
+			conn := testkit.Value(l.Dial(t.Context()))(t)
 			io.WriteString(conn, name)
 			conn.Close()
 		}

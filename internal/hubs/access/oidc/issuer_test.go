@@ -107,15 +107,13 @@ type signingKey struct {
 
 func newKey(t *testing.T, id string) signingKey {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	testkit.Must(t, err)
+	private := testkit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return signingKey{id, jose.ES256, private}
 }
 
 func newRSAKey(t *testing.T, id string) signingKey {
 	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	testkit.Must(t, err)
+	private := testkit.Value(rsa.GenerateKey(rand.Reader, 2048))(t)
 	return signingKey{id, jose.RS256, private}
 }
 
@@ -139,9 +137,7 @@ func (k signingKey) sign(t *testing.T, issuer string, changes map[string]any) st
 
 func signWith(t *testing.T, key jose.SigningKey, id string, claims map[string]any) string {
 	t.Helper()
-	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithHeader("kid", id))
-	testkit.Must(t, err)
-	token, err := jwt.Signed(signer).Claims(claims).Serialize()
-	testkit.Must(t, err)
+	signer := testkit.Value(jose.NewSigner(key, (&jose.SignerOptions{}).WithHeader("kid", id)))(t)
+	token := testkit.Value(jwt.Signed(signer).Claims(claims).Serialize())(t)
 	return token
 }
