@@ -18,9 +18,8 @@ type Handler interface {
 	Connected(c *Conn) (Peer, error)
 }
 
-// Peer is the handler's side of one connection. Attach calls come one at a time, from
-// the connection's reading goroutine: what takes long there holds up the connection's
-// other links.
+// Peer is the handler's side of one connection. Attach calls come one at a time, from the
+// connection's reading goroutine: what takes long there holds up the connection's other links.
 type Peer interface {
 	// Attach decides on a link that the peer wants; it is the time to read l.Request, of
 	// which little is left later. Where it returns an error the link is refused: an *Error is
@@ -31,8 +30,7 @@ type Peer interface {
 	Disconnected()
 }
 
-// Terminus is our end of an accepted link: either Sink or Source is set, as the link's
-// role asks.
+// Terminus is our end of an accepted link: either Sink or Source is set, as the link's role asks.
 type Terminus struct {
 	Sink   Sink
 	Source Source
@@ -67,13 +65,11 @@ type Sink interface {
 
 // Source gives messages to a peer.
 type Source interface {
-	// Run sends by l.Send until ctx ends, in a goroutine of its own, begun when the
-	// attach has been answered. What it returns ends the link with it, unless the link
-	// has ended already.
+	// Run sends by l.Send until ctx ends, in a goroutine of its own, begun when the attach has been
+	// answered. What it returns ends the link with it, unless the link has ended already.
 	Run(ctx context.Context, l *Link) error
-	// Closed is called once, when the link has ended for whatever reason, before the
-	// peer is answered. Run may still be on its way out: its ctx has ended, and what it
-	// sends is discarded.
+	// Closed is called once, when the link has ended for whatever reason, before the peer is
+	// answered. Run may still be on its way out: its ctx has ended, and what it sends is discarded.
 	Closed()
 }
 
@@ -104,7 +100,6 @@ type Identity struct {
 type Authenticator interface {
 	// Plain is given user and password.
 	Plain(ctx context.Context, user, password string) (any, error)
-	// External is given the state of the TLS layer, whose client certificate has been
-	// verified.
+	// External is given the state of the TLS layer, whose client certificate has been verified.
 	External(ctx context.Context, state tls.ConnectionState) (any, error)
 }

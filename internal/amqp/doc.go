@@ -73,12 +73,11 @@
 // we began to wait for it, so that dripping bytes are no way to stay; while we are
 // busy with what has come the peer is not to blame.
 //
-// What we write has to be taken within WriteTimeout, which is long: a client that is busy
-// and does not read costs what is said above, and nothing more, so it may stay while it
-// sends heartbeats. Its machine is another matter. It answers, whatever its client does,
-// or it has vanished, and then its places are wanted by others. We are silent for 10 s at
-// most, so there is always something that it should answer; if it answers nothing for 15 s
-// it has vanished, after 25 s at the latest (vanish.go). That takes a kernel that tells, and
-// TCP at the bottom. Elsewhere the idle time-out has to do, and on Linux before 6.15 it has
-// to where the client had not read for a while before.
+// What we write has to be taken within WriteTimeout, which is long: a client that is busy and does
+// not read costs what is said above, and nothing more, so it may stay while it sends heartbeats.
+// Its machine is another matter. It answers, whatever its client does, or it has vanished, and then
+// its places are wanted by others. We are silent for 10 s at most, so there is always something
+// that it should answer; if it answers nothing for 15 s it has vanished, after 25 s at the latest
+// (vanish.go). That takes a kernel that tells, and TCP at the bottom. Elsewhere the idle time-out
+// has to do, and on Linux before 6.15 it has to where the client had not read for a while before.
 package amqp

@@ -34,9 +34,8 @@ type input struct {
 	buf        []byte
 	begin, end int
 
-	// since is when the wait for the present frame began, in nanoseconds after start, plus
-	// one; zero while what has come is being worked on. waiting tells the same without a
-	// fence.
+	// since is when the wait for the present frame began, in nanoseconds after start, plus one;
+	// zero while what has come is being worked on. waiting tells the same without a fence.
 	start   time.Time
 	since   atomic.Int64
 	waiting bool

@@ -72,10 +72,9 @@ const (
 	// maxRefusing connections beyond MaxConnections are told so; more are just closed.
 	maxRefusing = 64
 
-	// A vanished machine is noticed within 30 s (H7). On an open connection that is by what
-	// we send, a heartbeat at the latest: it has vanished if it answers nothing for
-	// vanishedAfter. That is enough for what was lost in an outage of ten seconds to be sent
-	// again and answered.
+	// A vanished machine is noticed within 30 s (H7). On an open connection that is by what we
+	// send, a heartbeat at the latest: it has vanished if it answers nothing for vanishedAfter.
+	// That is enough for what was lost in an outage of ten seconds to be sent again and answered.
 	vanishedAfter = 15 * time.Second
 	// maxRetryWait bounds the kernel's pauses before it sends again, or asks again.
 	maxRetryWait = 5 * time.Second

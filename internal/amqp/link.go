@@ -23,8 +23,7 @@ type Link struct {
 	terminus interface{ Closed() } // nil until the link has been accepted
 	closed   sync.Once             // around terminus.Closed
 
-	// heir is an attach that waits for the handle, still encoded. The reading goroutine's
-	// alone.
+	// heir is an attach that waits for the handle, still encoded. The reading goroutine's alone.
 	heir []byte
 
 	// Guarded by Conn.mu.

@@ -101,9 +101,8 @@ func (o *outgoing) drainOnLocked() {
 	d.timer = time.AfterFunc(wait, func() { o.drainUnlessBusy(set) })
 }
 
-// drainUnlessBusy gives the credit back unless something has changed meanwhile, or a
-// message may be waiting, for room or for the window: whatever it waits for lets the drain
-// go on.
+// drainUnlessBusy gives the credit back unless something has changed meanwhile, or a message may be
+// waiting, for room or for the window: whatever it waits for lets the drain go on.
 func (o *outgoing) drainUnlessBusy(set uint64) {
 	s := o.link.session
 	s.conn.mu.Lock()

@@ -10,9 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// idleBytes opens so many connections, each with a session and a receiving link that has
-// nothing to get, and gives what one of them costs: heap and stacks, those of the other
-// end included.
+// idleBytes opens so many connections, each with a session and a receiving link that has nothing to
+// get, and gives what one of them costs: heap and stacks, those of the other end included.
 func idleBytes(t testing.TB, connections int, busyFirst bool) int64 {
 	f := serve(t, accept(&sink{}, &source{}))
 	address := f.listen(nil)

@@ -6,12 +6,11 @@ import "sync/atomic"
 // connection's mutex held, so what is appended later is written later; the writing
 // goroutine takes the buffer away, whole, and writes it while the next one fills.
 //
-// Messages stop at the high-water mark: a link that finds the buffer full, or others in
-// the queue, joins the queue (link_out.go). When the writing goroutine takes the buffer
-// the first in the queue gets the turn; it fills in what it can and passes the turn on
-// while there is room. So links share a connection in turns of up to the mark, one with
-// nothing to send or without credit is never waited for, and a peer that takes nothing
-// stops the links of this connection and nobody else's.
+// Messages stop at the high-water mark: a link that finds the buffer full, or others in the queue,
+// joins the queue (link_out.go). When the writing goroutine takes the buffer the first in the queue
+// gets the turn; it fills in what it can and passes the turn on while there is room. So links share
+// a connection in turns of up to the mark, one with nothing to send or without credit is never
+// waited for, and a peer that takes nothing stops the links of this connection and nobody else's.
 //
 // Answers do not wait, for the reading goroutine makes them, and a peer that waits for us
 // to read must not make us wait for it to read. They are bounded by their own budget.

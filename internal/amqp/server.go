@@ -73,10 +73,9 @@ func New(cfg Config) (*Server, error) {
 	}, nil
 }
 
-// Serve takes connections from a listener until it is closed, ctx ends or Stop is called,
-// and returns when every connection it took has ended: those that still run when ctx ends
-// are closed as by Stop. A TLS listener gives *tls.Conn. The error is nil unless the
-// listener failed.
+// Serve takes connections from a listener until it is closed, ctx ends or Stop is called, and
+// returns when every connection it took has ended: those that still run when ctx ends are closed as
+// by Stop. A TLS listener gives *tls.Conn. The error is nil unless the listener failed.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if !s.listening(l) {
 		l.Close()

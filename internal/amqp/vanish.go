@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// A machine that has vanished says nothing, and neither does one whose client reads
-// nothing for a while. What tells them apart is whether the machine answers: the kernel
-// knows (tcpState), and we ask it when we would send a heartbeat and while a write does
-// not get on.
+// A machine that has vanished says nothing, and neither does one whose client reads nothing for a
+// while. What tells them apart is whether the machine answers: the kernel knows (tcpState), and we
+// ask it when we would send a heartbeat and while a write does not get on.
 
 // tcpState is what the kernel knows of the way to the peer's machine.
 type tcpState struct {
@@ -19,10 +18,9 @@ type tcpState struct {
 	sent, heard time.Duration
 }
 
-// owes: the machine should have answered, or should soon. A machine whose client reads
-// nothing has room for nothing: then data waits, and the kernel asks at growing intervals
-// whether there is room. As long as that is answered nothing is owed, however long ago
-// the last answer was.
+// owes: the machine should have answered, or should soon. A machine whose client reads nothing has
+// room for nothing: then data waits, and the kernel asks at growing intervals whether there is
+// room. As long as that is answered nothing is owed, however long ago the last answer was.
 func (s tcpState) owes() bool { return s.probes > 0 || s.unacked && s.heard > s.sent }
 
 // enough: it was asked more than once, for one packet may get lost. Data is sent again

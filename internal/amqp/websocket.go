@@ -14,9 +14,8 @@ import (
 // who follows the standard say amqp, the others AMQPWSB10.
 var subprotocols = []string{"AMQPWSB10", "amqp"}
 
-// ServeHTTP serves AMQP over a WebSocket. Which paths are for it is the caller's to say.
-// Inside is the same stream of bytes as on TCP; the borders of the WebSocket's messages
-// mean nothing.
+// ServeHTTP serves AMQP over a WebSocket. Which paths are for it is the caller's to say. Inside is
+// the same stream of bytes as on TCP; the borders of the WebSocket's messages mean nothing.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	full := s.stopping || s.serving >= s.cfg.MaxConnections
@@ -57,8 +56,7 @@ type webConn struct {
 	under net.Conn
 }
 
-// Close says goodbye in the WebSocket's way, but waits no longer than closeWait for the
-// answer.
+// Close says goodbye in the WebSocket's way, but waits no longer than closeWait for the answer.
 func (w *webConn) Close() error {
 	w.under.SetDeadline(time.Now().Add(closeWait))
 	return w.Conn.Close()

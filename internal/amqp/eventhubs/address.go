@@ -81,8 +81,7 @@ func parsePath(path string) address {
 	return a
 }
 
-// parseAudience reads what a token is put for, as it is judged. What is no audience names
-// nothing.
+// parseAudience reads what a token is put for, as it is judged. What is no audience names nothing.
 func parseAudience(uri string) address {
 	path, err := auth.PathAsWritten(uri)
 	if err != nil {

@@ -6,9 +6,8 @@ import (
 )
 
 const (
-	// maxUnderWay is how many bytes a connection may have sent that are not stored yet.
-	// Credit alone does not bound them: a thousand messages of the largest size are a
-	// gigabyte.
+	// maxUnderWay is how many bytes a connection may have sent that are not stored yet. Credit
+	// alone does not bound them: a thousand messages of the largest size are a gigabyte.
 	maxUnderWay = 8 << 20
 	// deliveryOverheadBytes is what each message counts besides its own bytes: the
 	// goroutine that waits for it and what else remembers it. Without it a connection with

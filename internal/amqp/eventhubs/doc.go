@@ -14,12 +14,11 @@
 //
 // # Who does what at once
 //
-// A connection's reading goroutine calls Attach and Deliver, one at a time. A message
-// that was submitted has a goroutine that waits until it is stored and settles it; the
-// bytes under way are bounded for each connection (budget.go). Requests of a link are
-// handled by a goroutine that lives while there are any. A receiver has the goroutine
-// that package amqp gives it. All of them end with the connection, and Disconnected
-// waits for them.
+// A connection's reading goroutine calls Attach and Deliver, one at a time. A message that was
+// submitted has a goroutine that waits until it is stored and settles it; the bytes under way are
+// bounded for each connection (budget.go). Requests of a link are handled by a goroutine that lives
+// while there are any. A receiver has the goroutine that package amqp gives it. All of them end
+// with the connection, and Disconnected waits for them.
 //
 // # Damage
 //

@@ -30,8 +30,7 @@ const (
 	condLimit          = amqp.ConditionResourceLimitExceeded
 	condInternal       = amqp.ConditionInternalError
 	condStolen         = amqp.ConditionStolen
-	// condConnectionForced is for connections, and makes clients open another when they
-	// need one.
+	// condConnectionForced is for connections, and makes clients open another when they need one.
 	condConnectionForced = amqp.ConditionConnectionForced
 	condDetachForced     = amqp.ConditionDetachForced
 	condMessageSize      = amqp.ConditionMessageSizeExceeded
@@ -70,10 +69,9 @@ type answer struct {
 // answers is read from the top, and the first match counts: doubt before certainty,
 // because an error in doubt often wraps the certain one that caused it.
 //
-// What may succeed when it is done again has a condition that makes clients do so by
-// themselves, after a pause and on the same link. That holds for doubt too: a repeat is
-// possible then, as it always is with Event Hubs, and who cannot have it numbers his
-// events.
+// What may succeed when it is done again has a condition that makes clients do so by themselves,
+// after a pause and on the same link. That holds for doubt too: a repeat is possible then, as it
+// always is with Event Hubs, and who cannot have it numbers his events.
 var answers = []answer{
 	{name: "eventlog.ErrUncertain", match: is(eventlog.ErrUncertain), condition: condTimeout, text: saying(textUncertain)},
 	{name: "meta.ErrUncertain", match: is(meta.ErrUncertain), condition: condTimeout, text: saying(textUncertainChange)},

@@ -32,11 +32,10 @@ var errTooManyRequests = &amqp.Error{
 // exchange is one connection's side of a node that answers requests: $cbs, $management.
 // Requests come in on some links, replies go out on others.
 //
-// The requests of a link are handled one after the other, in a goroutine that lives
-// while there are any; so replies are in order, and neither a slow answer nor a client
-// that takes no replies holds up what else is read from the connection. A request is
-// settled when it has been handled: so the link's credit bounds how many wait, and a
-// client may have any number of them to ask.
+// The requests of a link are handled one after the other, in a goroutine that lives while there are
+// any; so replies are in order, and neither a slow answer nor a client that takes no replies holds
+// up what else is read from the connection. A request is settled when it has been handled: so the
+// link's credit bounds how many wait, and a client may have any number of them to ask.
 type exchange struct {
 	peer   *peer
 	handle func(context.Context, *request) reply

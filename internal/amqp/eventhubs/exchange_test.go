@@ -132,8 +132,7 @@ func TestRequestsAreSettledWhenHandled(t *testing.T) {
 	})
 }
 
-// A reply whose link has gone, or never was, is dropped; a request that is no message is
-// rejected.
+// A reply whose link has gone, or never was, is dropped; a request that is no message is rejected.
 func TestRequestsWithoutAWayBack(t *testing.T) {
 	y := newOrders(t, 1)
 	s := newSession(t, y.dial(nil))

@@ -61,7 +61,12 @@ func (f *feed) send(ctx context.Context, run eventlog.Run, appendEvent func([]by
 		n, err := f.link.Send(ctx, len(f.events), appendEvent)
 		f.events, f.first = f.events[n:], f.first+eventlog.Sequence(n)
 		f.delivered.Add(float64(n))
-		f.reportBad()
+		if f.bad != eventlog.NoSequence { // locks were held when it was found
+			f.peer.handler.metrics.damage.Inc()
+			f.peer.log.Error("a stored event cannot be read and was sent without its contents",
+				"hub", f.at.hub, "partition", f.at.partition, "sequence", int64(f.bad))
+			f.bad = eventlog.NoSequence
+		}
 		if err != nil {
 			return err
 		}
@@ -106,17 +111,6 @@ func (f *feed) appendEvent(dst []byte, i int) []byte {
 		out, _ = wire.AppendDelivery(dst, &f.reported, nil)
 	}
 	return out
-}
-
-// reportBad tells of an event that could not be read. Locks were held when it was found.
-func (f *feed) reportBad() {
-	if f.bad == eventlog.NoSequence {
-		return
-	}
-	f.peer.handler.metrics.damage.Inc()
-	f.peer.log.Error("a stored event cannot be read and was sent without its contents",
-		"hub", f.at.hub, "partition", f.at.partition, "sequence", int64(f.bad))
-	f.bad = eventlog.NoSequence
 }
 
 // pass goes on behind events that cannot be read, where there is something behind them.

@@ -142,17 +142,6 @@ func (p *peer) explain(at entity, err error) *amqp.Error {
 	return &reported
 }
 
-// ends is explain for a link that ends with the error. What may succeed when it is done
-// again would be tried again on the same link, so it says that another is needed.
-func (p *peer) ends(at entity, err error) *amqp.Error {
-	reported := p.explain(at, err)
-	switch reported.Condition {
-	case condBusy, condTimeout, condCancelled:
-		reported.Condition = condDetachForced
-	}
-	return reported
-}
-
 // failure is explain for errors that go into a reply.
 func (p *peer) failure(at entity, err error) reply {
 	reported := p.explain(at, err)

@@ -130,8 +130,7 @@ func TestWhatAHandlerNeeds(t *testing.T) {
 	}
 }
 
-// H9: links end a little after their token, in both directions; whose token was renewed
-// goes on.
+// H9: links end a little after their token, in both directions; whose token was renewed goes on.
 func TestLinksEndWithTheirToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newOrders(t, 1)

@@ -88,8 +88,12 @@ func (r *receiver) sit(request *wire.Attach) error {
 		Hub: r.at.hub, Group: r.at.group, Partition: r.at.partition,
 		At: from.at, Evict: r.evict,
 	}
-	if cfg.Epoch, err = epochOf(request.Properties); err != nil {
-		return err
+	if value := property(request.Properties, propertyEpoch); value != nil {
+		epoch, ok := integerOf(value)
+		if !ok {
+			return badProperty(propertyEpoch)
+		}
+		cfg.Epoch = &epoch
 	}
 	if name, ok := textOf(property(request.Properties, propertyReceiverName)); ok {
 		cfg.Name = shown(name)
@@ -102,18 +106,6 @@ func (r *receiver) sit(request *wire.Attach) error {
 	}
 	r.seat = seat
 	return err
-}
-
-func epochOf(m wire.Map) (*int64, error) {
-	value := property(m, propertyEpoch)
-	if value == nil {
-		return nil, nil
-	}
-	epoch, ok := integerOf(value)
-	if !ok {
-		return nil, badProperty(propertyEpoch)
-	}
-	return &epoch, nil
 }
 
 // evict ends the link of a receiver whose place another has taken. Where it has not begun
@@ -172,7 +164,12 @@ func (r *receiver) Run(ctx context.Context, _ *amqp.Link) error {
 	if errors.Is(err, eventlog.ErrRemoved) {
 		r.peer.handler.metrics.delivered.DeleteLabelValues(r.hub.Name)
 	}
-	return r.peer.ends(r.at, err)
+	reported := r.peer.explain(r.at, err)
+	switch reported.Condition {
+	case condBusy, condTimeout, condCancelled: // would be tried again on the same link, but another is needed
+		reported.Condition = condDetachForced
+	}
+	return reported
 }
 
 // refusal is a source that ends as soon as it has begun.

@@ -41,16 +41,14 @@ type rights struct {
 type guard struct {
 	entity auth.Entity
 	need   auth.Rights
-	// end ends the link, whose last grant is over: it has expired, or was revoked. No lock
-	// is held.
+	// end ends the link, whose last grant is over: it has expired, or was revoked. No lock is held.
 	end func(why error)
 	// until is when the link's grants end, as far as was known when it was last looked at;
 	// zero: never. Guarded by the mutex of the rights.
 	until time.Time
 }
 
-// add takes a grant in. One that gives the same as another replaces it, if it lasts
-// longer.
+// add takes a grant in. One that gives the same as another replaces it, if it lasts longer.
 func (r *rights) add(g auth.Grant) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +86,7 @@ func (r *rights) any() bool {
 	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return !g.Expired(now) && g.Stands() })
 }
 
-// watch sees to it that a link ends with its rights. It is false if those have ended
-// already.
+// watch sees to it that a link ends with its rights. It is false if those have ended already.
 func (r *rights) watch(g *guard) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

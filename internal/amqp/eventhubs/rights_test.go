@@ -192,8 +192,7 @@ func (v *view) grant(path string, rights auth.Rights, policies ...string) auth.G
 	return g.While(v.stands)
 }
 
-// H9: links end at once when what they stand on is taken back, unless something else
-// carries them.
+// H9: links end at once when what they stand on is taken back, unless something else carries them.
 func TestLinksEndWhenRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r rights

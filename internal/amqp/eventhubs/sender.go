@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
@@ -48,7 +49,12 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 		if s.producer, err = p.openProducer(l, a); err != nil {
 			return amqp.Terminus{}, err
 		}
-		t.Offered, t.Properties = producerAnswer(s.producer)
+		// The client wants its numbers in exactly these types.
+		t.Offered, t.Properties = []wire.Symbol{capabilityIdempotent}, wire.Map{
+			{Key: wire.Symbol(wire.AnnotationProducerID), Value: s.producer.ID()},
+			{Key: wire.Symbol(wire.AnnotationProducerEpoch), Value: s.producer.Epoch()},
+			{Key: wire.Symbol(wire.AnnotationProducerSequence), Value: s.producer.Last()},
+		}
 	}
 	if s.unwatch, err = p.watch(l, at, auth.Send); err != nil {
 		return amqp.Terminus{}, err

@@ -20,26 +20,22 @@ func (p *peer) openProducer(l *amqp.Link, a address) (*broker.Producer, error) {
 		return nil, &amqp.Error{Condition: condArgument, Description: "An idempotent producer sends to a partition: " +
 			"the link's address has to name one."}
 	}
-	cfg, err := producerConfig(l.Request().Properties)
-	if err != nil {
+	var cfg broker.ProducerConfig
+	var err error
+	asked := l.Request().Properties
+	if cfg.ID, err = producerNumber[int64](asked, wire.AnnotationProducerID, 0, math.MaxInt64); err != nil {
+		return nil, err
+	}
+	if cfg.Epoch, err = producerNumber[int16](asked, wire.AnnotationProducerEpoch, 0, math.MaxInt16); err != nil {
+		return nil, err
+	}
+	// -1, which Event Hubs does not take, is how a client says that it has sent none and counts from 0.
+	if cfg.Last, err = producerNumber[int32](asked, wire.AnnotationProducerSequence, -1, math.MaxInt32); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(p.conn.Context(), attachTimeout)
 	defer cancel()
 	return p.handler.broker.Producer(ctx, a.hub, a.partition, cfg)
-}
-
-// producerConfig reads the three numbers. The newest may be -1, though Event Hubs takes no
-// such: it is how a client says that there is none, and counts from 0.
-func producerConfig(m wire.Map) (cfg broker.ProducerConfig, err error) {
-	if cfg.ID, err = producerNumber[int64](m, wire.AnnotationProducerID, 0, math.MaxInt64); err != nil {
-		return cfg, err
-	}
-	if cfg.Epoch, err = producerNumber[int16](m, wire.AnnotationProducerEpoch, 0, math.MaxInt16); err != nil {
-		return cfg, err
-	}
-	cfg.Last, err = producerNumber[int32](m, wire.AnnotationProducerSequence, -1, math.MaxInt32)
-	return cfg, err
 }
 
 // producerNumber reads one of the three numbers; nil if it is not there, or null.
@@ -56,15 +52,6 @@ func producerNumber[T int16 | int32 | int64](m wire.Map, name wire.Symbol, least
 		return nil, &amqp.Error{Condition: condRange, Description: textProducerState}
 	}
 	return new(T(n)), nil
-}
-
-// producerAnswer tells the client its numbers, in exactly these types.
-func producerAnswer(p *broker.Producer) ([]wire.Symbol, wire.Map) {
-	return []wire.Symbol{capabilityIdempotent}, wire.Map{
-		{Key: wire.Symbol(wire.AnnotationProducerID), Value: p.ID()},
-		{Key: wire.Symbol(wire.AnnotationProducerEpoch), Value: p.Epoch()},
-		{Key: wire.Symbol(wire.AnnotationProducerSequence), Value: p.Last()},
-	}
 }
 
 // integerOf takes a whole number of whatever type a client has chosen for it.

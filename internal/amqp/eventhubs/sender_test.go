@@ -282,8 +282,7 @@ func TestNothingIsAcceptedEarly(t *testing.T) {
 	testkit.Equal(t, reported, 1, "of 2 were told to be in doubt")
 }
 
-// What was submitted is stored although its sender has gone; the connection's end waits
-// for it.
+// What was submitted is stored although its sender has gone; the connection's end waits for it.
 func TestWhatWasSubmittedIsStored(t *testing.T) {
 	y, engine := stuckYard(t)
 	conn := y.dial(&goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain("RootManageSharedAccessKey", keyOf("RootManageSharedAccessKey"))})

@@ -66,8 +66,7 @@ func shown(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// textNotFound is recognised by its words: without them some clients try again for
-// minutes.
+// textNotFound is recognised by its words: without them some clients try again for minutes.
 func (p entity) textNotFound(e *broker.NotFoundError) string {
 	switch e.Kind {
 	case broker.KindPartition:

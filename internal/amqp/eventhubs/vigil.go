@@ -22,8 +22,7 @@ func (r *rights) await(patience time.Duration, giveUp func()) {
 	r.awaitLocked(time.Now())
 }
 
-// awaitLocked has a look taken when patience has run out for who has no rights from then
-// on.
+// awaitLocked has a look taken when patience has run out for who has no rights from then on.
 func (r *rights) awaitLocked(from time.Time) {
 	if r.ended || r.vigil.patience == 0 {
 		return

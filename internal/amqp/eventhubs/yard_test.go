@@ -406,8 +406,7 @@ func TestYardRepliesThatNobodyTakes(t *testing.T) {
 	})
 }
 
-// Whatever a stranger sends is taken apart, or refused, and shares nothing with what it
-// came in.
+// Whatever a stranger sends is taken apart, or refused, and shares nothing with what it came in.
 func FuzzParseCall(f *testing.F) {
 	for _, m := range []*goamqp.Message{
 		{Data: [][]byte{[]byte(`{"group":"$Default"}`)}, ApplicationProperties: map[string]any{"operation": "leases", "name": "orders"}},

@@ -132,7 +132,16 @@ func (a *watches) enter(g processor.Group, key string) (*poll, error) {
 		a.polls = slices.Delete(a.polls, 0, 1)
 	}
 	if w == nil {
-		w = a.startLocked(g, key)
+		var ctx context.Context
+		w = &watch{
+			group: key, id: rand.Text(),
+			news: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{}),
+		}
+		ctx, w.stop = context.WithCancel(a.peer.conn.Context())
+		a.byGroup[key] = w
+		changed, done := make(chan struct{}, 1), make(chan error, 1)
+		a.peer.work.Go(func() { done <- a.groups.Watch(ctx, g, sync.OnceFunc(func() { close(w.ready) }), changed) })
+		a.peer.work.Go(func() { a.follow(w, changed, done) })
 	}
 	if w.polls == 0 && w.idle != nil {
 		w.idle.Stop()
@@ -160,20 +169,6 @@ func (a *watches) leave(p *poll) {
 			w.stop()
 		}
 	})
-}
-
-func (a *watches) startLocked(g processor.Group, key string) *watch {
-	ctx, stop := context.WithCancel(a.peer.conn.Context())
-	w := &watch{
-		group: key, id: rand.Text(), stop: stop,
-		news: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{}),
-	}
-	a.byGroup[key] = w
-	changed := make(chan struct{}, 1)
-	done := make(chan error, 1)
-	a.peer.work.Go(func() { done <- a.groups.Watch(ctx, g, sync.OnceFunc(func() { close(w.ready) }), changed) })
-	a.peer.work.Go(func() { a.follow(w, changed, done) })
-	return w
 }
 
 // follow counts the changes until the watch ends.

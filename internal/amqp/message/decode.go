@@ -10,10 +10,9 @@ import (
 // Decode reads an event's stored form. Nothing in the result shares stored's bytes. Key,
 // Partition, Sequence, Offset and Enqueued are the caller's to fill in.
 //
-// What is well-formed AMQP can be decoded, also where a sender did not keep to the
-// standard: a property of the wrong type is found among the System values, a name that
-// is no text is spelled as text. An annotation with the name of a standard property is
-// left out.
+// What is well-formed AMQP can be decoded, also where a sender did not keep to the standard: a
+// property of the wrong type is found among the System values, a name that is no text is spelled as
+// text. An annotation with the name of a standard property is left out.
 func Decode(stored []byte) (event.Event, error) {
 	m, err := wire.Sections(stored)
 	var e event.Event
@@ -103,8 +102,7 @@ func eachPair(section []byte, set func(name string, v any)) error {
 	return nil
 }
 
-// decodeBody uses one reader for all sections, so that its limits hold for the body as
-// a whole.
+// decodeBody uses one reader for all sections, so that its limits hold for the body as a whole.
 func decodeBody(e *event.Event, m wire.Message) error {
 	r := wire.NewReader(m.Body)
 	switch m.BodyKind {

@@ -5,10 +5,9 @@ import (
 	"math"
 )
 
-// Every Append function writes one value with its constructor, in the smallest
-// encoding that holds it, behind dst. Like the built-in append they allocate only
-// when dst has no room. Lengths past 4 GiB, which AMQP cannot express, are the
-// caller's to prevent; no message comes near.
+// Every Append function writes one value with its constructor, in the smallest encoding that holds
+// it, behind dst. Like the built-in append they allocate only when dst has no room. Lengths past 4
+// GiB, which AMQP cannot express, are the caller's to prevent; no message comes near.
 
 // AppendNull writes null.
 func AppendNull(dst []byte) []byte { return append(dst, byte(CodeNull)) }

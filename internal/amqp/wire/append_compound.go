@@ -5,11 +5,10 @@ import (
 	"math"
 )
 
-// Lists, maps and arrays state their size in front of elements whose size is known
-// only when they are written. So Begin reserves room for the large form, the caller
-// appends the elements, and End fills in what is now known, moving the elements up
-// when the small form will do (at most 254 bytes to move). Marks nest: closing an
-// inner value moves only bytes behind every outer mark.
+// Lists, maps and arrays state their size in front of elements whose size is known only when they
+// are written. So Begin reserves room for the large form, the caller appends the elements, and End
+// fills in what is now known, moving the elements up when the small form will do (at most 254 bytes
+// to move). Marks nest: closing an inner value moves only bytes behind every outer mark.
 //
 //	dst, list := wire.BeginList(dst)
 //	dst = wire.AppendString(dst, "a")

@@ -100,8 +100,7 @@ func splitStored(stored []byte) (s storedParts, err error) {
 	return s, nil
 }
 
-// passSection passes a section with a short descriptor, and gives what is inside its list
-// or map.
+// passSection passes a section with a short descriptor, and gives what is inside its list or map.
 func (r *Reader) passSection(of Code) (inside []byte, count int, err error) {
 	r.off += smallDescriptorBytes
 	s, err := r.enter(of)

@@ -22,7 +22,6 @@
 //	normalize.go           a sender's message made into the form that the log keeps
 //	delivery.go            that form made into what a consumer gets
 //
-// Whoever sends us bytes is a stranger. Reading never panics, nests no deeper than
-// [MaxDepth], and allocates in proportion to the bytes that are there, whatever their
-// length fields say.
+// Whoever sends us bytes is a stranger. Reading never panics, nests no deeper than [MaxDepth], and
+// allocates in proportion to the bytes that are there, whatever their length fields say.
 package wire

@@ -37,9 +37,8 @@ var (
 	ProtocolSASL = ProtocolHeader{'A', 'M', 'Q', 'P', 3, 1, 0, 0}
 )
 
-// ReadFrameHeader reads the head of a frame from its first eight bytes. What it lets
-// through has a body, maybe an empty one; how large a frame may be, and of which types,
-// is for the caller to say.
+// ReadFrameHeader reads the head of a frame from its first eight bytes. What it lets through has a
+// body, maybe an empty one; how large a frame may be, and of which types, is for the caller to say.
 func ReadFrameHeader(b []byte) (FrameHeader, error) {
 	if len(b) < FrameHeaderBytes {
 		return FrameHeader{}, &DecodeError{Offset: len(b), Want: "frame header", Err: ErrTruncated}

@@ -29,8 +29,7 @@ type Message struct {
 	BodyCount int
 	Footer    []byte
 
-	// Tail is everything from the properties to the end: what no hub on the way may
-	// change.
+	// Tail is everything from the properties to the end: what no hub on the way may change.
 	Tail []byte
 
 	// longDescriptor: some section's descriptor is not in the form 00 53 xx.

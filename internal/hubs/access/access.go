@@ -1,6 +1,5 @@
-// Package access keeps the shared-access policies of a yard and checks whatever a client
-// shows to be let in: signatures, keys and bearer tokens. Every listener asks it; it knows
-// no protocol.
+// Package access keeps the shared-access policies of a yard and checks whatever a client shows to
+// be let in: signatures, keys and bearer tokens. Every listener asks it; it knows no protocol.
 //
 // Policies are entries in a meta.Store. All of them are in memory too, as one immutable
 // snapshot, so that to let a client in takes no lock and asks no store. Changes go to the
@@ -46,8 +45,7 @@ var (
 	ErrNotFound = errors.New("policy not found")
 	// ErrExists: the name is taken at that level.
 	ErrExists = errors.New("policy exists already")
-	// ErrInvalid: name, rights or a given key are not allowed, or there are MaxPolicies
-	// already.
+	// ErrInvalid: name, rights or a given key are not allowed, or there are MaxPolicies already.
 	ErrInvalid = errors.New("policy is not allowed")
 	// ErrRootPolicy: the namespace's root policy cannot be deleted.
 	ErrRootPolicy = errors.New("the root policy cannot be deleted")

@@ -124,10 +124,9 @@ func (k *Registry) Key(name, key string) (auth.Grant, error) {
 	return auth.Grant{Scopes: scopes, Holder: name}.While(k.stands), nil
 }
 
-// Named gives the rights of a policy without any key: for client certificates, whose
-// common name is a policy's of the namespace, or the name of a hub, a slash and a
-// policy's of that hub. What it grants stands on the policy, whatever its keys. The error
-// is auth.ErrSignature.
+// Named gives the rights of a policy without any key: for client certificates, whose common name is
+// a policy's of the namespace, or the name of a hub, a slash and a policy's of that hub. What it
+// grants stands on the policy, whatever its keys. The error is auth.ErrSignature.
 func (k *Registry) Named(name string) (auth.Grant, error) {
 	hub, policy := "", name
 	if cut := strings.LastIndexByte(name, '/'); cut >= 0 {

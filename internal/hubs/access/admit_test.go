@@ -176,8 +176,7 @@ type verifier func(ctx context.Context, token string) (auth.Grant, error)
 
 func (v verifier) Verify(ctx context.Context, token string) (auth.Grant, error) { return v(ctx, token) }
 
-// H9: bearer tokens are told from signatures by how they begin, and reach what their
-// scopes say.
+// H9: bearer tokens are told from signatures by how they begin, and reach what their scopes say.
 func TestBearerTokens(t *testing.T) {
 	issuer := verifier(func(_ context.Context, token string) (auth.Grant, error) {
 		switch token {

@@ -7,10 +7,9 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// Grants do not outlive what they stand on: a policy as it was made, the key that was
-// shown, and the hub as it was then. A grant remembers these (auth.Basis) and asks the
-// snapshot each time it is used. Who has something open on a grant hears of changes by
-// OnChange, and asks then.
+// Grants do not outlive what they stand on: a policy as it was made, the key that was shown, and
+// the hub as it was then. A grant remembers these (auth.Basis) and asks the snapshot each time it
+// is used. Who has something open on a grant hears of changes by OnChange, and asks then.
 
 // noKey is the digest of a grant that no key was needed for.
 var noKey [sha256.Size]byte
@@ -45,8 +44,7 @@ func (k *Registry) stands(s auth.Scope) bool {
 		(s.Basis.Key == noKey || slices.ContainsFunc(k.keysOf(r), func(key string) bool { return digest(key) == s.Basis.Key }))
 }
 
-// incarnation tells the hub that a path lies in from others of that name; zero if there is
-// none.
+// incarnation tells the hub that a path lies in from others of that name; zero if there is none.
 func (k *Registry) incarnation(path string) int64 {
 	at, err := k.level(auth.HubOf(path))
 	if err != nil {
@@ -55,7 +53,6 @@ func (k *Registry) incarnation(path string) int64 {
 	return at.incarnation()
 }
 
-// OnChange has f called after every change of the policies, whoever made it, until stop is
-// called, and perhaps once more then. Changes wait for f: it must be quick, and must not
-// change policies.
+// OnChange has f called after every change of the policies, whoever made it, until stop is called,
+// and perhaps once more then. Changes wait for f: it must be quick, and must not change policies.
 func (k *Registry) OnChange(f func()) (stop func()) { return k.listeners.Add(f) }

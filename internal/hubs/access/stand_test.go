@@ -176,8 +176,7 @@ func TestAHubNamedLikeAPartOfAnother(t *testing.T) {
 	}
 }
 
-// Who listens is told of every change, finds it done, and is told no more when he has
-// left.
+// Who listens is told of every change, finds it done, and is told no more when he has left.
 func TestOnChange(t *testing.T) {
 	k := open(t, Config{})
 	p := mustCreate(t, k, "", "p", auth.Send)

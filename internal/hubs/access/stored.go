@@ -11,18 +11,16 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// Keys of the store. Those of a hub have the time at which it was created in them: a
-// hub made anew under the same name has other keys and meets no policy of the old one.
-// The name of a hub is one segment: its slashes are escaped, and no name holds a '%' of
-// its own.
+// Keys of the store. Those of a hub have the time at which it was created in them: a hub made anew
+// under the same name has other keys and meets no policy of the old one. The name of a hub is one
+// segment: its slashes are escaped, and no name holds a '%' of its own.
 const (
 	policiesPrefix  = "policies/"
 	namespacePrefix = policiesPrefix + "namespace/"
 	hubsPrefix      = policiesPrefix + "hubs/"
 )
 
-// level is the namespace, or one incarnation of a hub: what names of policies are
-// unique in.
+// level is the namespace, or one incarnation of a hub: what names of policies are unique in.
 type level struct {
 	hub     string // folded; empty for the namespace
 	created time.Time

@@ -1,6 +1,5 @@
 // Package auth decides who may do what: rights, the grants that carry them, shared-access
-// signatures and connection strings. It is pure: keys and the time come in, a verdict
-// goes out.
+// signatures and connection strings. It is pure: keys and the time come in, a verdict goes out.
 package auth
 
 // RootPolicy is the name of the policy that every namespace has from its first start.

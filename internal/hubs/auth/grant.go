@@ -25,8 +25,7 @@ func EntityOf(path string) Entity { return Entity{Hub: HubOf(path), Path: path} 
 
 // Scope is rights to everything at or beneath a path, within one hub.
 type Scope struct {
-	// Path is a hub, or something beneath one, as Path makes it; empty is the whole
-	// namespace.
+	// Path is a hub, or something beneath one, as Path makes it; empty is the whole namespace.
 	Path   string
 	Rights Rights
 	// Basis is what the scope stands on.
@@ -47,9 +46,8 @@ type Basis struct {
 	Key [sha256.Size]byte
 }
 
-// Grant is what a token or key gives, until it expires or what it stands on goes. A
-// signature or a key gives one scope for each policy that it fits; a bearer token may give
-// several.
+// Grant is what a token or key gives, until it expires or what it stands on goes. A signature or a
+// key gives one scope for each policy that it fits; a bearer token may give several.
 type Grant struct {
 	Scopes []Scope
 	// Expires zero: never.

@@ -10,10 +10,9 @@ import (
 // schemes are those that clients write resources and audiences with.
 var schemes = []string{"sb", "amqp", "amqps", "http", "https", "ws", "wss"}
 
-// Path is the part of a resource's URI that rights are judged by: without scheme, user,
-// host, port and query, in lower case, unescaped, without slashes at its ends. The
-// scheme may be missing. A bare host name is the namespace: the empty path. Errors wrap
-// ErrMalformed.
+// Path is the part of a resource's URI that rights are judged by: without scheme, user, host, port
+// and query, in lower case, unescaped, without slashes at its ends. The scheme may be missing. A
+// bare host name is the namespace: the empty path. Errors wrap ErrMalformed.
 //
 // A path without a host cannot be told from a host: for those there is PathOf.
 func Path(uri string) (string, error) {
@@ -44,9 +43,8 @@ func PathAsWritten(uri string) (string, error) {
 	return strings.Trim(path, "/"), nil
 }
 
-// PathOf gives the path of something whose name is known, such as a hub's, or the
-// address of a link: PathOf("Orders", "Partitions", "0") is orders/partitions/0.
-// Slashes inside the parts stay.
+// PathOf gives the path of something whose name is known, such as a hub's, or the address of a
+// link: PathOf("Orders", "Partitions", "0") is orders/partitions/0. Slashes inside the parts stay.
 func PathOf(parts ...string) string {
 	return Fold(strings.Trim(strings.Join(parts, "/"), "/"))
 }
@@ -62,9 +60,8 @@ func HubOf(path string) string {
 	return hub
 }
 
-// ReservedSegment gives the first segment of a name, in any case, that no hub's name may
-// have: what is behind it would pass for a part of the hub before it. Empty if there is
-// none.
+// ReservedSegment gives the first segment of a name, in any case, that no hub's name may have: what
+// is behind it would pass for a part of the hub before it. Empty if there is none.
 func ReservedSegment(name string) string {
 	_, segment := cutHub(Fold(name))
 	return segment

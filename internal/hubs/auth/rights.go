@@ -28,8 +28,7 @@ var names = []named{{Send, "Send"}, {Listen, "Listen"}, {Manage, "Manage"}}
 // Has tells whether all of need is there.
 func (r Rights) Has(need Rights) bool { return r&need == need }
 
-// Names gives the rights as they are written: Send, Listen, or Manage alone, which
-// stands for all.
+// Names gives the rights as they are written: Send, Listen, or Manage alone, which stands for all.
 func (r Rights) Names() []string {
 	if r.Has(Manage) {
 		return []string{"Manage"}

@@ -64,8 +64,7 @@ func (c Config) validate() error {
 // handshake after that time.
 const checkEvery = time.Minute
 
-// Store gives certificates to TLS listeners. All methods may be called by many goroutines
-// at once.
+// Store gives certificates to TLS listeners. All methods may be called by many goroutines at once.
 type Store struct {
 	cfg     Config
 	clients *x509.CertPool

@@ -111,8 +111,7 @@ func TestClientCertificates(t *testing.T) {
 		client := trusting(t, s, "localhost")
 		if by != nil {
 			pair := clientPair(t, by, "app")
-			// A client picks by the authorities that the server names; this one shows what
-			// it has.
+			// A client picks by the authorities that the server names; this one shows what it has.
 			client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 		}
 		_, did, err := handshake(t, s, client)

@@ -12,9 +12,8 @@ import (
 // How long the yard's own certificates are good. Some clients refuse certificates of
 // more than 825 days, whoever signed them.
 //
-// The authority is made anew once in its life, 30 days before its end. From then on the
-// yard shows certificates of the new one, which clients have to be given; a warning says
-// so.
+// The authority is made anew once in its life, 30 days before its end. From then on the yard shows
+// certificates of the new one, which clients have to be given; a warning says so.
 const (
 	caLife      = 10 * 365 * 24 * time.Hour
 	leafLife    = 397 * 24 * time.Hour

@@ -38,8 +38,7 @@ type Conn struct {
 
 var _ net.Conn = (*Conn)(nil)
 
-// Read waits for bytes. When the other end writes no more it gives what is left and then
-// io.EOF.
+// Read waits for bytes. When the other end writes no more it gives what is left and then io.EOF.
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
 	return n, c.wrap("read", err)
@@ -58,8 +57,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWrite ends the direction to the other end, which reads io.EOF after all that was
-// written.
+// CloseWrite ends the direction to the other end, which reads io.EOF after all that was written.
 func (c *Conn) CloseWrite() error {
 	c.out.closeWriting()
 	return nil

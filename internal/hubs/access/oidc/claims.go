@@ -18,8 +18,7 @@ type claims struct {
 
 type texts []string
 
-// UnmarshalJSON passes over what is neither text nor list: it may mean something to
-// somebody else.
+// UnmarshalJSON passes over what is neither text nor list: it may mean something to somebody else.
 func (t *texts) UnmarshalJSON(value []byte) error {
 	var one string
 	if json.Unmarshal(value, &one) == nil {

@@ -53,8 +53,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// Whatever a claim holds, it is read without harm, and gives no right that its text does
-// not name.
+// Whatever a claim holds, it is read without harm, and gives no right that its text does not name.
 func FuzzClaims(f *testing.F) {
 	f.Add(`{"roles":["Send:Orders","x"],"scope":"Listen"}`)
 	f.Add(`{"roles":"Manage:"}`)

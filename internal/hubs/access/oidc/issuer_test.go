@@ -117,8 +117,7 @@ func newRSAKey(t *testing.T, id string) signingKey {
 	return signingKey{id, jose.RS256, private}
 }
 
-// sign makes a token of an issuer, good for an hour, with some claims changed; nil takes
-// one away.
+// sign makes a token of an issuer, good for an hour, with some claims changed; nil takes one away.
 func (k signingKey) sign(t *testing.T, issuer string, changes map[string]any) string {
 	t.Helper()
 	claims := map[string]any{

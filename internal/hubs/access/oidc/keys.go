@@ -31,11 +31,10 @@ func (k *keys) verify(token *jose.JSONWebSignature) ([]byte, bool) {
 
 // ring keeps the keys of an issuer.
 //
-// The issuer is asked by one goroutine at a time, for all who want to know, and after
-// each answer it is left in peace for a while, so that strangers with made-up tokens
-// cannot have it asked without end. Keys are replaced only by others that have come: an
-// issuer that is down, or that does not answer, holds up nobody whose token was signed by
-// a known key.
+// The issuer is asked by one goroutine at a time, for all who want to know, and after each answer
+// it is left in peace for a while, so that strangers with made-up tokens cannot have it asked
+// without end. Keys are replaced only by others that have come: an issuer that is down, or that
+// does not answer, holds up nobody whose token was signed by a known key.
 type ring struct {
 	// ask gets the keys.
 	ask func(context.Context) (jose.JSONWebKeySet, error)

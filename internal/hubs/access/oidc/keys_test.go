@@ -75,8 +75,7 @@ func TestKnownKeysStay(t *testing.T) {
 	}
 }
 
-// H9: strangers with made-up tokens do not spoil the keys that are known, whenever they
-// come.
+// H9: strangers with made-up tokens do not spoil the keys that are known, whenever they come.
 func TestAStrangerSpoilsNothing(t *testing.T) {
 	stranger := newKey(t, "made up")
 	bubble(t, func(t *testing.T, i *issuer, _ *Verifier, key signingKey, check func(string, signingKey, error)) {

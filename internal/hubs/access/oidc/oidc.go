@@ -24,8 +24,7 @@ type Config struct {
 	// Issuer is its URL, as it stands in the claim iss; required. The document under
 	// /.well-known/openid-configuration tells where its keys are.
 	Issuer string
-	// Audience is what the claim aud has to hold; required: an issuer makes tokens for
-	// others, too.
+	// Audience is what the claim aud has to hold; required: an issuer makes tokens for others, too.
 	Audience string
 	// Transport reaches the issuer; nil means as other programs do, proxies included.
 	Transport http.RoundTripper
