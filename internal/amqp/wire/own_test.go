@@ -56,3 +56,26 @@ func TestOwnAnnotationsOfAnEnvelope(t *testing.T) {
 		t.Errorf("without annotations found %+v, %v", own, err)
 	}
 }
+
+// Sections that nobody has checked are refused, whatever is wrong with them.
+func TestBrokenSectionsAreRefused(t *testing.T) {
+	for name, broken := range map[string]string{
+		"no bytes": "", "no descriptor": "40", "no value": "00 53 72", "a value of no type": "00 53 72 3f",
+		"a map without its key":   "00 53 72 c1 03 02 3f 40",
+		"a map without its value": "00 53 72 c1 04 02 a3 00 3f",
+		"a map that ends early":   "00 53 72 c1 03 02 a3 00",
+		"a key of no bytes":       "00 53 72 c1 03 02 a3 09",
+		"a list without a field":  "00 53 70 c0 06 05 3f 40 40 40 40",
+	} {
+		b := unhex(t, broken)
+		m := Message{MessageAnnotations: b}
+		if own, err := m.Own(); err == nil {
+			t.Errorf("%s: it says %+v", name, own)
+		}
+		for _, m := range []Message{{MessageAnnotations: b}, {Header: b}, {Tail: append(b, 0), longDescriptor: true}} {
+			if out, _, err := normalize([]byte("before"), &m); err == nil || string(out) != "before" {
+				t.Errorf("%s: %q, %v", name, out, err)
+			}
+		}
+	}
+}

@@ -152,3 +152,11 @@ func TestPerformativesAreReadInEveryForm(t *testing.T) {
 		})
 	}
 }
+
+// A delivery tag that is longer than the standard allows makes a longer list.
+func TestLongDeliveryTags(t *testing.T) {
+	want := Transfer{Handle: 1, DeliveryTag: make([]byte, maxSmallTag+1)}
+	r := NewReader(AppendTransfer(nil, &want))
+	testkit.Equal(t, testkit.Value(r.ReadDescriptor())(t), DescriptorTransfer)
+	testkit.Deep(t, testkit.Value(r.ReadTransfer())(t), want)
+}

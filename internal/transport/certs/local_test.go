@@ -134,9 +134,12 @@ func TestDamage(t *testing.T) {
 			}
 		}
 	}
-	spoil := func(name string) func(*testing.T, string) {
-		return func(t *testing.T, dir string) { write(t, filepath.Join(dir, name), "nonsense") }
+	fill := func(name, text string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) { write(t, filepath.Join(dir, name), text) }
 	}
+	spoil := func(name string) func(*testing.T, string) { return fill(name, "nonsense") }
+	const noKey = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
+	noCert := strings.ReplaceAll(noKey, "PRIVATE KEY", "CERTIFICATE")
 	bare := func(t *testing.T, dir string) { // as it was kept before
 		file := filepath.Join(dir, "ca-key.pem")
 		key := testkit.Value(readKey(file))(t)
@@ -175,6 +178,8 @@ func TestDamage(t *testing.T) {
 		{"and needed", remove("ca-key.pem", "cert.pem"), false, false, "ca-key.pem"},
 		{"an authority that cannot be read", both(bare, spoil("ca.pem")), false, false, "ca.pem"},
 		{"an authority's key that cannot be read", spoil("ca-key.pem"), false, false, "ca-key.pem"},
+		{"an authority's key that is none", fill("ca-key.pem", noKey), false, false, "ca-key.pem"},
+		{"an authority whose certificate is none", both(bare, fill("ca.pem", noCert)), false, false, "ca.pem"},
 		{"an authority's key alone that is another's", both(bare, take("ca.pem")), false, false, "ca-key.pem"},
 		{"an authority that is none", both(bare, func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "ca.pem"), string(read(t, filepath.Join(dir, "cert.pem"))))

@@ -84,12 +84,15 @@ func (r *ring) present(ctx context.Context) (*keys, error) {
 // issuer was asked a moment ago they may be the same.
 func (r *ring) newer(ctx context.Context, seen *keys) (*keys, error) {
 	r.mu.Lock()
-	if r.known != seen {
-		defer r.mu.Unlock()
-		return r.known, nil
+	known := r.known
+	var q *question
+	if known == seen {
+		q = r.askLocked()
 	}
-	q := r.askLocked()
 	r.mu.Unlock()
+	if q == nil {
+		return known, nil
+	}
 	return q.wait(ctx)
 }
 

@@ -145,6 +145,15 @@ func TestIssuerThatIsDown(t *testing.T) {
 	check("when it is down, with a new key", fresh, auth.ErrUnavailable)
 }
 
+// A closed verifier asks nobody.
+func TestClosedVerifier(t *testing.T) {
+	key := newKey(t, "k")
+	i := newIssuer(key)
+	v := open(t, i)
+	v.Close()
+	testkit.ErrorIs(t, testkit.Err(v.Verify(t.Context(), key.sign(t, i.URL, nil))), auth.ErrUnavailable)
+}
+
 // A document that is not the issuer's own is not trusted.
 func TestIssuerThatIsAnother(t *testing.T) {
 	key := newKey(t, "k")
@@ -162,9 +171,7 @@ func TestIssuerThatIsAnother(t *testing.T) {
 					i.document[name] = value
 				}
 			})
-			if _, err := open(t, i).Verify(t.Context(), key.sign(t, i.URL, nil)); !errors.Is(err, auth.ErrUnavailable) {
-				t.Errorf("%s: %v", what, err)
-			}
+			testkit.ErrorIs(t, testkit.Err(open(t, i).Verify(t.Context(), key.sign(t, i.URL, nil))), auth.ErrUnavailable)
 		})
 	}
 }
