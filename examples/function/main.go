@@ -1,5 +1,6 @@
-// Command function handles the events of a hub with retries, a place for poison events and a circuit breaker that all its
-// instances share. It takes what is sent for text; "bad" fails always, "panic" panics, and while the file down exists everything fails:
+// Command function handles the events of a hub with retries, a hub for poison events and a circuit
+// breaker that all its instances share. An event is text: "bad" always fails, "panic" panics, and
+// while the file down exists every event fails:
 //
 //	eventyard hub create shop --partitions 4
 //	eventyard group create shop receipts
@@ -9,7 +10,7 @@
 //	eventyard poison list receipts-poison
 //	touch down; eventyard send shop --count 100    # the circuit opens in all of them
 //	eventyard circuit show receipts
-//	rm down; eventyard circuit close receipts      # and they go on where they stopped
+//	rm down; eventyard circuit close receipts      # they resume where they stopped
 package main
 
 import (
@@ -29,7 +30,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 )
 
-// development is good for every yard on loopback, at its usual port.
+// development is valid for every yard on loopback at its default port.
 const development = "Endpoint=sb://127.0.0.1/;SharedAccessKeyName=RootManageSharedAccessKey;" +
 	"SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
 
@@ -39,7 +40,7 @@ func main() {
 	name := flag.String("hub", "shop", "the hub to read")
 	group := flag.String("group", "receipts", "the consumer group, which has to exist")
 	flag.Parse()
-	// SIGTERM, too: it is how containers are stopped, and what makes a handover.
+	// SIGTERM stops containers; ending ctx hands the partitions over.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := serve(ctx, *connection, *name, *group); err != nil {
@@ -68,7 +69,8 @@ func serve(ctx context.Context, connection, name, group string) error {
 	return host.Run(ctx)
 }
 
-// receipt handles one event. Its id is the same at every attempt: what it does elsewhere can be done once by it.
+// receipt handles one event. Its id is the same at every attempt: use it to make side effects
+// idempotent.
 func receipt(ctx context.Context, ev event.Event) error {
 	text := string(ev.Body)
 	fmt.Printf("%s, attempt %d: %.40q\n", functions.ID(ctx), functions.Attempt(ctx), text)

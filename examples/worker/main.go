@@ -1,5 +1,5 @@
-// Command worker shares the partitions of a hub with every other worker of its group and
-// tells what it gets. Start it several times, kill some, and watch the table move:
+// Command worker shares the partitions of a hub with the other workers of its group and prints
+// what it receives. Start it several times, kill some, and watch the partitions move:
 //
 //	eventyard hub create homes --partitions 16
 //	go run ./examples/worker -hub homes            # in several shells
@@ -22,7 +22,7 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// development is good for every yard on loopback, at its usual port.
+// development is valid for every yard on loopback at its default port.
 const development = "Endpoint=sb://127.0.0.1/;SharedAccessKeyName=RootManageSharedAccessKey;" +
 	"SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
 
@@ -32,7 +32,7 @@ func main() {
 	name := flag.String("hub", "homes", "the hub to read")
 	group := flag.String("group", "$Default", "the consumer group, which has to exist")
 	flag.Parse()
-	// SIGTERM, too: it is how containers are stopped, and what makes a handover.
+	// SIGTERM stops containers; ending ctx hands the partitions over.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := work(ctx, *connection, *name, *group); err != nil {
