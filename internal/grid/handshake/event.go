@@ -17,31 +17,23 @@ func (a *Asker) event(ctx context.Context, s topics.Subscription, topic, code, u
 			data: map[string]string{"validationCode": code, "validationUrl": url},
 		})
 	})
+	// Members are found in any case: the real service is strict there, which helped nobody.
+	var echo struct {
+		ValidationResponse string `json:"validationResponse"`
+	}
 	switch {
 	case err != nil:
 		return silent(err)
 	case answer.Status != http.StatusOK:
 		return refused("%s to the validation event: it has to answer 200 with a validationResponse, or 200 alone and somebody opens the validation URL; or set skipValidation (--skip-validation) if you trust it", said(answer))
-	case echo(answer.Head) == code:
+	case json.Unmarshal(answer.Head, &echo) == nil && echo.ValidationResponse == code:
 		return topics.Agreement{Agreed: true}
 	}
 	return topics.Agreement{Awaiting: true}
 }
 
-// echo gives the code that an endpoint sent back; empty if it did not. Members are found in any
-// case: the real service is strict there, which helped nobody.
-func echo(body []byte) string {
-	var answer struct {
-		ValidationResponse string `json:"validationResponse"`
-	}
-	if json.Unmarshal(body, &answer) != nil {
-		return ""
-	}
-	return answer.ValidationResponse
-}
-
-// Deleted tells an Event Grid endpoint that its subscription was deleted: one try, best effort.
-// CloudEvents have no such notice, and who never agreed to events is told nothing either.
+// Deleted notifies an Event Grid endpoint that its subscription was deleted: one try, best effort.
+// CloudEvents have no such notice, and who never agreed to events gets none either.
 func (a *Asker) Deleted(ctx context.Context, s topics.Subscription, topic string) {
 	if s.Webhook == nil || cloudEvents(s) || s.State == topics.Pending || s.State == topics.Failed {
 		return

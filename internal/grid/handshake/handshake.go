@@ -1,9 +1,10 @@
-// Package handshake asks an endpoint whether it wants events, before the first one goes out:
-// by Event Grid's validation event, or by CloudEvents' OPTIONS request. And it tells an
-// endpoint, once and for courtesy, that its subscription is gone.
+// Package handshake asks an endpoint whether it wants events, before the first one goes out: by
+// Event Grid's validation event, or by CloudEvents' OPTIONS request. And it notifies an endpoint,
+// once and for courtesy, that its subscription is gone.
 package handshake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// Config is what it works with.
+// Config is what an asker works with.
 type Config struct {
 	Client *egress.Client
 	// Origin is how the yard names itself to CloudEvents endpoints (WebHook-Request-Origin).
@@ -32,20 +33,11 @@ type Config struct {
 // Asker implements topics.Validator. All methods may be called by many goroutines at once.
 type Asker struct{ cfg Config }
 
-// New makes one.
 func New(cfg Config) *Asker {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 30 * time.Second
-	}
-	if cfg.Tries == 0 {
-		cfg.Tries = 3
-	}
-	if cfg.Pause == 0 {
-		cfg.Pause = 5 * time.Second
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
+	cfg.Tries = cmp.Or(cfg.Tries, 3)
+	cfg.Pause = cmp.Or(cfg.Pause, 5*time.Second)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Asker{cfg}
 }
 
@@ -61,7 +53,7 @@ func (a *Asker) Validate(ctx context.Context, s topics.Subscription, topic, code
 	return a.event(ctx, s, topic, code, url)
 }
 
-// cloudEvents tells what is delivered. A hub's events are CloudEvents where nothing is said.
+// cloudEvents reports whether they are what is delivered. A hub's events are CloudEvents where nothing is said.
 func cloudEvents(s topics.Subscription) bool {
 	return s.Output == schema.CloudEvents || s.Output == "" && s.Source.Hub != ""
 }
@@ -83,21 +75,11 @@ func (a *Asker) ask(ctx context.Context, request func() (egress.Request, error))
 		if answer.Outcome != retry.TimedOut || try == a.cfg.Tries {
 			return answer, answer.Err
 		}
-		if !sleep(ctx, a.cfg.Pause) {
+		select {
+		case <-time.After(a.cfg.Pause):
+		case <-ctx.Done():
 			return answer, fmt.Errorf("asking it was given up: %w", context.Cause(ctx))
 		}
-	}
-}
-
-// sleep tells whether the time was slept to its end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

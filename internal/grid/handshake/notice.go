@@ -1,7 +1,6 @@
 package handshake
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -36,7 +35,7 @@ type envelope struct {
 // post makes the request that brings a notice: in Event Grid's schema whatever is delivered, let
 // in as deliveries are, and signed as they are.
 func post(s topics.Subscription, n notice) (egress.Request, error) {
-	id, now := newID(), time.Now()
+	id, now := topics.NewUUID(), time.Now()
 	body, err := json.Marshal([]envelope{{
 		ID: id, Topic: n.topic, Data: n.data, EventType: n.eventType,
 		EventTime: now.UTC().Format("2006-01-02T15:04:05.0000000Z"), MetadataVersion: "1", DataVersion: "1",
@@ -69,12 +68,4 @@ func header(s topics.Subscription) http.Header {
 		}
 	}
 	return h
-}
-
-// newID is a random UUID.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -15,7 +15,7 @@ import (
 // An endpoint that answers well and without it may have to ask somebody first: then a GET or
 // POST of the callback agrees.
 func (a *Asker) options(ctx context.Context, s topics.Subscription, callback string) topics.Agreement {
-	rate := wanted(s.Rate)
+	rate := int(min(math.Ceil(max(s.Rate, 0)*60), math.MaxInt32)) // requests a minute; 0: any
 	answer, err := a.ask(ctx, func() (egress.Request, error) {
 		h := header(s)
 		h.Set("WebHook-Request-Origin", a.cfg.Origin)
@@ -28,12 +28,8 @@ func (a *Asker) options(ctx context.Context, s topics.Subscription, callback str
 	if err != nil {
 		return silent(err)
 	}
-	return a.consent(answer, rate)
-}
-
-// consent reads an answer. A status alone never is: OPTIONS is answered by many who know nothing
-// of events. But one that refuses is a refusal.
-func (a *Asker) consent(answer egress.Answer, rate int) topics.Agreement {
+	// A status alone never is consent: OPTIONS is answered by many who know nothing of events. But one
+	// that refuses is a refusal.
 	allowed := strings.TrimSpace(answer.Header.Get("WebHook-Allowed-Origin"))
 	switch {
 	case answer.Status < 200 || answer.Status > 299:
@@ -44,14 +40,6 @@ func (a *Asker) consent(answer egress.Answer, rate int) topics.Agreement {
 		return refused("the endpoint allows events from %.80q, and this is %s: it has to answer WebHook-Allowed-Origin: %s, or *", allowed, a.cfg.Origin, a.cfg.Origin)
 	}
 	return topics.Agreement{Agreed: true, Rate: granted(answer.Header.Get("WebHook-Allowed-Rate"), rate)}
-}
-
-// wanted is a rate in requests a minute; 0: any.
-func wanted(perSecond float64) int {
-	if perSecond <= 0 {
-		return 0
-	}
-	return int(min(math.Ceil(perSecond*60), math.MaxInt32))
 }
 
 // granted reads what an endpoint allows: a number, or * for any. Where it says nothing that can

@@ -1,6 +1,9 @@
 package retry
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Health is what is known of an endpoint (G7). The zero value is a well one.
 //
@@ -69,7 +72,7 @@ func (h Health) After(p Probation, o Outcome, now time.Time) Health {
 		h.Trips++
 		h.Until = now.Add(p.wait(o, h.Trips))
 	case Suffering:
-		if p.tripped(h.Failures) {
+		if after := cmp.Or(p.After, defaultAfter); after > 0 && h.Failures >= after {
 			h.Trips, h.Since = 1, now
 			h.Until = now.Add(p.wait(o, 1))
 		}
@@ -102,24 +105,10 @@ func (h Health) State(now time.Time) State {
 	return Probing
 }
 
-func (p Probation) tripped(failures int) bool {
-	switch {
-	case p.After < 0:
-		return false
-	case p.After == 0:
-		return failures >= defaultAfter
-	}
-	return failures >= p.After
-}
-
 // wait is how long the nth probation in a row lasts. It is doubled step by step up to the cap, so
 // that no count of trips overflows.
 func (p Probation) wait(o Outcome, trips int) time.Duration {
-	limit := p.Cap
-	if limit == 0 {
-		limit = defaultCap
-	}
-	wait := p.first(o)
+	limit, wait := cmp.Or(p.Cap, defaultCap), p.first(o)
 	for ; trips > 1 && 0 < wait && wait < limit; trips-- {
 		if wait > limit/2 {
 			return limit

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// ladder is the waits that there is a log for. The place of a wait is the number of its log on
-// disk: changing this table moves what waits into logs of another wait, so a change needs a
-// migration.
+// ladder is the waits that there is a log for. The index of a wait is the number of its log on disk:
+// changing this table moves what waits into logs of another wait, so a change needs a migration.
 var ladder = [...]time.Duration{
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	1 * time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second,
@@ -23,7 +22,7 @@ var ladder = [...]time.Duration{
 // caller's.
 func Ladder() []time.Duration { return slices.Clone(ladder[:]) }
 
-// Retry log gives the place in Ladder of the least wait that is not less; the last for more.
+// Step gives the index in Ladder of the least wait that is not less; the last for more.
 func Step(wait time.Duration) int {
 	position, _ := slices.BinarySearch(ladder[:], wait)
 	return min(position, len(ladder)-1)

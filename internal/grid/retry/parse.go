@@ -32,24 +32,15 @@ func ParseFloor(text string) (status int, d time.Duration, err error) {
 	if !found {
 		return 0, 0, fmt.Errorf("least wait %.100q: give it like 503=5s or other=1s", text)
 	}
-	if status, err = parseFloorStatus(strings.TrimSpace(name)); err != nil {
-		return 0, 0, fmt.Errorf("least wait %.100q: %w", text, err)
+	if name = strings.TrimSpace(name); name != "*" && !strings.EqualFold(name, "other") {
+		if status, err = strconv.Atoi(name); err != nil || !isStatus(status) {
+			return 0, 0, fmt.Errorf("least wait %.100q: %.20q is no status: give 100 to 599, or other", text, name)
+		}
 	}
 	if d, err = parseWait(wait); err != nil {
 		return 0, 0, fmt.Errorf("least wait %.100q: %w", text, err)
 	}
 	return status, d, nil
-}
-
-func parseFloorStatus(name string) (int, error) {
-	if name == "*" || strings.EqualFold(name, "other") {
-		return 0, nil
-	}
-	status, err := strconv.Atoi(name)
-	if err != nil || !isStatus(status) {
-		return 0, fmt.Errorf("%.20q is no status: give 100 to 599, or other", name)
-	}
-	return status, nil
 }
 
 func parseWait(text string) (time.Duration, error) {

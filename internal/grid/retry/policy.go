@@ -74,22 +74,8 @@ func (p Policy) Check() error { return p.CheckWithin(Limits{}) }
 // CheckWithin is Check where an operator allows more, or less. Where the default is beyond the
 // limits, a policy has to say something.
 func (p Policy) CheckWithin(l Limits) error {
-	if l.MaxAttempts == 0 {
-		l.MaxAttempts = DefaultAttempts
-	}
-	if l.TimeToLive == 0 {
-		l.TimeToLive = DefaultTimeToLive
-	}
-	for _, err := range []error{p.checkEnds(l), p.checkSchedule(), p.checkFloors(), p.checkNoRetry()} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkEnds looks at what counts in the end: a default, too, has to be within the limits.
-func (p Policy) checkEnds(l Limits) error {
+	l.MaxAttempts = cmp.Or(l.MaxAttempts, DefaultAttempts)
+	l.TimeToLive = cmp.Or(l.TimeToLive, DefaultTimeToLive)
 	if n := p.attempts(); n < 1 || n > l.MaxAttempts {
 		return fmt.Errorf("max attempts of %d: give 1 to %d%s", n, l.MaxAttempts, orZero(DefaultAttempts, l.MaxAttempts))
 	}
@@ -98,6 +84,30 @@ func (p Policy) checkEnds(l Limits) error {
 	}
 	if p.MaxRetryAfter > maxWait {
 		return fmt.Errorf("max Retry-After of %v: give at most %v, or a negative one so that it is not honoured", p.MaxRetryAfter, maxWait)
+	}
+	if len(p.Schedule) > maxSteps {
+		return fmt.Errorf("a schedule of %d waits: give at most %d, the last is repeated", len(p.Schedule), maxSteps)
+	}
+	for i, d := range p.Schedule {
+		if d <= 0 || d > maxWait {
+			return fmt.Errorf("wait %d of the schedule is %v: give more than zero and at most %v", i+1, d, maxWait)
+		}
+	}
+	for _, status := range slices.Sorted(maps.Keys(p.Floors)) {
+		if status != 0 && !isStatus(status) {
+			return fmt.Errorf("a least wait for status %d: give 100 to 599, or 0 for all others", status)
+		}
+		if d := p.Floors[status]; d < 0 || d > maxWait {
+			return fmt.Errorf("a least wait of %v for status %d: give 0 to %v", d, status, maxWait)
+		}
+	}
+	for _, status := range p.NoRetry {
+		if !isStatus(status) {
+			return fmt.Errorf("status %d among those not to be retried: give 100 to 599", status)
+		}
+		if Classify(status) == Delivered {
+			return fmt.Errorf("status %d among those not to be retried means success: leave it out", status)
+		}
 	}
 	return nil
 }
@@ -108,42 +118,6 @@ func orZero[T cmp.Ordered](usual, limit T) string {
 		return ""
 	}
 	return fmt.Sprintf(", or 0 for the default of %v", usual)
-}
-
-func (p Policy) checkSchedule() error {
-	if len(p.Schedule) > maxSteps {
-		return fmt.Errorf("a schedule of %d waits: give at most %d, the last is repeated", len(p.Schedule), maxSteps)
-	}
-	for i, d := range p.Schedule {
-		if d <= 0 || d > maxWait {
-			return fmt.Errorf("wait %d of the schedule is %v: give more than zero and at most %v", i+1, d, maxWait)
-		}
-	}
-	return nil
-}
-
-func (p Policy) checkFloors() error {
-	for _, status := range slices.Sorted(maps.Keys(p.Floors)) {
-		if status != 0 && !isStatus(status) {
-			return fmt.Errorf("a least wait for status %d: give 100 to 599, or 0 for all others", status)
-		}
-		if d := p.Floors[status]; d < 0 || d > maxWait {
-			return fmt.Errorf("a least wait of %v for status %d: give 0 to %v", d, status, maxWait)
-		}
-	}
-	return nil
-}
-
-func (p Policy) checkNoRetry() error {
-	for _, status := range p.NoRetry {
-		if !isStatus(status) {
-			return fmt.Errorf("status %d among those not to be retried: give 100 to 599", status)
-		}
-		if Classify(status) == Delivered {
-			return fmt.Errorf("status %d among those not to be retried means success: leave it out", status)
-		}
-	}
-	return nil
 }
 
 func isStatus(status int) bool { return status >= 100 && status <= 599 }

@@ -4,6 +4,7 @@
 package retry
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -48,9 +49,11 @@ type Verdict struct {
 // An attempt that was refused for good is so even when it was the last allowed: the reason in
 // the dead letter is then what its reader can do something about.
 func Judge(p Policy, a Attempt) Verdict {
-	status := a.status()
+	// A hub has no HTTP: then the status is what it would have answered. Outcomes that several statuses
+	// share, and those without an answer, have none.
+	status := cmp.Or(a.Status, unambiguous[a.Outcome])
 	switch {
-	case a.delivered():
+	case a.Outcome == Delivered, a.Outcome == "" && Classify(a.Status) == Delivered:
 		return Verdict{Do: Done}
 	case p.refused(status):
 		return Verdict{Do: GiveUp, Reason: ReasonRefused}
@@ -66,33 +69,9 @@ func Expired(p Policy, published, now time.Time) bool {
 	return now.Sub(published) >= p.timeToLive()
 }
 
-// delivered goes by the outcome; where only a status is given, by that.
-func (a Attempt) delivered() bool {
-	return a.Outcome == Delivered || a.Outcome == "" && Classify(a.Status) == Delivered
-}
+func (p Policy) attempts() int { return cmp.Or(p.MaxAttempts, DefaultAttempts) }
 
-// status is the HTTP status, or what an endpoint without HTTP (a hub) would have answered.
-// Outcomes that several statuses share, and those without an answer, have none.
-func (a Attempt) status() int {
-	if a.Status != 0 {
-		return a.Status
-	}
-	return unambiguous[a.Outcome]
-}
-
-func (p Policy) attempts() int {
-	if p.MaxAttempts == 0 {
-		return DefaultAttempts
-	}
-	return p.MaxAttempts
-}
-
-func (p Policy) timeToLive() time.Duration {
-	if p.TimeToLive == 0 {
-		return DefaultTimeToLive
-	}
-	return p.TimeToLive
-}
+func (p Policy) timeToLive() time.Duration { return cmp.Or(p.TimeToLive, DefaultTimeToLive) }
 
 // refused tells whether a status is given up at once (G4).
 func (p Policy) refused(status int) bool {
@@ -151,9 +130,5 @@ func (p Policy) asked(status int, retryAfter time.Duration) time.Duration {
 	if status != 429 && status != 503 {
 		return 0
 	}
-	limit := p.MaxRetryAfter
-	if limit == 0 {
-		limit = DefaultMaxRetryAfter
-	}
-	return min(retryAfter, limit)
+	return min(retryAfter, cmp.Or(p.MaxRetryAfter, DefaultMaxRetryAfter))
 }

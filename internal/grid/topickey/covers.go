@@ -27,7 +27,7 @@ type resource struct {
 	segments []string
 }
 
-// parseResource refuses what could be read as another place by whoever routes the request: names
+// parseResource refuses what could be read as another resource by whoever routes the request: names
 // of users, and steps upwards.
 func parseResource(text string) (resource, bool) {
 	if !strings.Contains(text, "://") {
@@ -37,18 +37,14 @@ func parseResource(text string) (resource, bool) {
 	if err != nil || u.Host == "" || u.User != nil {
 		return resource{}, false
 	}
-	segments, ok := pathSegments(u.EscapedPath())
-	return resource{host: host(u), segments: segments}, ok
-}
-
-// host leaves out both default ports whatever the scheme, which matters to neither side: whoever
-// serves the request may be behind a proxy that has taken TLS off.
-func host(u *url.URL) string {
+	// Both default ports are left out whatever the scheme, which matters to neither side: whoever
+	// serves the request may be behind a proxy that has taken TLS off.
 	host := strings.ToLower(u.Host)
 	if port := u.Port(); port == "80" || port == "443" {
-		return strings.TrimSuffix(host, ":"+port)
+		host = strings.TrimSuffix(host, ":"+port)
 	}
-	return host
+	segments, ok := pathSegments(u.EscapedPath())
+	return resource{host: host, segments: segments}, ok
 }
 
 func pathSegments(path string) ([]string, bool) {

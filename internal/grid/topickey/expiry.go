@@ -36,19 +36,12 @@ func parseExpiry(e string) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, malformed("e: %v", err)
 		}
-		if t, ok := readTime(text); ok {
-			return t, nil
+		text = strings.ToUpper(strings.Join(strings.Fields(blanks.Replace(text)), " "))
+		for _, layout := range layouts {
+			if t, err := time.Parse(layout, text); err == nil {
+				return t.UTC(), nil
+			}
 		}
 	}
 	return time.Time{}, malformed("e is %.64q, not a time: write it like 1/2/2030 3:04:05 PM or 2030-01-02T15:04:05Z, in UTC", e)
-}
-
-func readTime(text string) (time.Time, bool) {
-	text = strings.ToUpper(strings.Join(strings.Fields(blanks.Replace(text)), " "))
-	for _, layout := range layouts {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.UTC(), true
-		}
-	}
-	return time.Time{}, false
 }

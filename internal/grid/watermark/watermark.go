@@ -38,7 +38,7 @@ func At(n int64) Mark { return Mark{next: n} }
 // leaves out can not be begun any more, and so is passed.
 func (m *Mark) Begin(n int64) {
 	if n < m.next {
-		panic(fmt.Sprintf("lowwater: %d begun behind %d", n, m.next))
+		panic(fmt.Sprintf("watermark: %d begun behind %d", n, m.next))
 	}
 	m.begun = append(m.begun, work{n: n})
 	m.open++
@@ -61,20 +61,15 @@ func (m *Mark) Finish(n int64) {
 	for m.head < len(m.begun) && m.begun[m.head].done {
 		m.head++
 	}
+	// What is finished is forgotten when it is at least half, so that each number pays for one other.
 	if m.open == 0 || len(m.begun) >= sweepFrom && m.open < len(m.begun)/2 {
-		m.sweep()
+		open := slices.DeleteFunc(m.begun[m.head:], func(w work) bool { return w.done })
+		m.begun = m.begun[:copy(m.begun, open)]
+		m.head = 0
 	}
 }
 
-// sweep forgets what is finished. It is called when that is at least half, so that each
-// number pays for one other.
-func (m *Mark) sweep() {
-	open := slices.DeleteFunc(m.begun[m.head:], func(w work) bool { return w.done })
-	m.begun = m.begun[:copy(m.begun, open)]
-	m.head = 0
-}
-
-// find gives the place of a number that is under way.
+// find gives the index of a number that is under way.
 func (m *Mark) find(n int64) (int, bool) {
 	begun := m.begun[m.head:]
 	if len(begun) == 0 || n < begun[0].n || n >= m.next {

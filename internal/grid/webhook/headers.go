@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"strconv"
@@ -94,9 +95,7 @@ func (o *Order) newHeader() http.Header {
 		room += 3
 	}
 	header := make(http.Header, room)
-	for name, values := range o.header {
-		header[name] = values
-	}
+	maps.Copy(header, o.header)
 	return header
 }
 

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,8 +29,8 @@ type Order struct {
 	Subscription *topics.Subscription
 	// Topic is the resource id of the source, for the events and headers.
 	Topic string
-	// Identity is the endpoint's (egress.Endpoint.Identity with the credentials in headers, or hub/NAME):
-	// whose health it is.
+	// Identity is the endpoint's, whose health all that send there share: hub/NAME, or
+	// egress.Endpoint.Identity with the credentials in headers.
 	Identity string
 	// MaxEvents and PreferredBytes bound a batch; Batched says which body shape is used.
 	MaxEvents      int
@@ -56,12 +57,21 @@ type Order struct {
 
 // Prepare makes an order. It fails where a definition cannot be used (it was checked when made).
 func (c *Sender) Prepare(s *topics.Subscription, topic string) (*Order, error) {
-	o := &Order{Subscription: s, Topic: topic, output: outputOf(s), timeout: s.Timeout, late: max(c.cfg.Late, 0)}
-	o.binary = s.Binary && o.output == schema.CloudEvents
-	if o.timeout == 0 {
-		o.timeout = c.cfg.Timeout
+	o := &Order{Subscription: s, Topic: topic, output: s.Output, timeout: cmp.Or(s.Timeout, c.cfg.Timeout), late: max(c.cfg.Late, 0)}
+	if o.output == "" { // the definition is older than its topic's schema
+		o.output = schema.EventGrid
+		if s.Source.Hub != "" {
+			o.output = schema.CloudEvents
+		}
 	}
-	o.setBounds()
+	o.binary = s.Binary && o.output == schema.CloudEvents
+	// Either setting turns batching on, but for a maximum of one event, which is what Event Grid's own
+	// definitions say where it is off (reference §14).
+	o.Batched = !o.binary && s.MaxEvents != 1 && (s.MaxEvents > 1 || s.PreferredKiB > 0)
+	o.MaxEvents, o.PreferredBytes = 1, cmp.Or(max(s.PreferredKiB, 0), preferredKiB)<<10
+	if o.Batched {
+		o.MaxEvents = min(cmp.Or(max(s.MaxEvents, 0), maxEvents), maxEvents)
+	}
 	err := o.setHeaders(c.cfg.Origin)
 	if err == nil && len(s.Keys) > 0 {
 		o.signer, err = signature.NewSigner(s.Keys)
@@ -86,34 +96,6 @@ func (c *Sender) Check(s topics.Subscription) error {
 	}
 	_, err := c.Prepare(&s, "")
 	return err
-}
-
-// outputOf is the delivery schema. A definition that says nothing is older than its topic's.
-func outputOf(s *topics.Subscription) schema.Kind {
-	switch {
-	case s.Output != "":
-		return s.Output
-	case s.Source.Hub != "":
-		return schema.CloudEvents
-	}
-	return schema.EventGrid
-}
-
-// setBounds reads the batching settings: either of them turns it on, but for a maximum of one
-// event, which is what Event Grid's own definitions say where it is off (reference §14).
-func (o *Order) setBounds() {
-	s := o.Subscription
-	o.Batched = !o.binary && s.MaxEvents != 1 && (s.MaxEvents > 1 || s.PreferredKiB > 0)
-	o.MaxEvents, o.PreferredBytes = 1, preferredKiB<<10
-	if s.PreferredKiB > 0 {
-		o.PreferredBytes = s.PreferredKiB << 10
-	}
-	if o.Batched {
-		o.MaxEvents = min(max(s.MaxEvents, 0), maxEvents)
-		if o.MaxEvents == 0 {
-			o.MaxEvents = maxEvents
-		}
-	}
 }
 
 func (c *Sender) setEndpoint(o *Order) (err error) {
@@ -145,8 +127,8 @@ func credentials(headers []topics.Header) (all []string) {
 	return all
 }
 
-// Size is about how many bytes a pending delivery adds to a body: what is stored, and what is written with
-// it for another schema or of Event Grid's own: the topic, versions, a few names.
+// Size is about how many bytes a pending delivery adds to a body: what is stored, and what is
+// written with it for another schema or of Event Grid's own: the topic, versions, a few names.
 func (o *Order) Size(p *pending.Delivery) int {
 	const names = 64
 	if o.output == schema.EventGrid || o.output == schema.CloudEvents && p.Form == schema.EventGridForm {
@@ -155,8 +137,8 @@ func (o *Order) Size(p *pending.Delivery) int {
 	return len(p.Event) + 1
 }
 
-// Group is equal for pending deliveries that may share a batch: dynamic headers are resolved per event; ""
-// where there are none.
+// Group is equal for pending deliveries that may share a batch: dynamic headers are resolved per
+// event; "" where there are none.
 func (o *Order) Group(p *pending.Delivery) string {
 	if len(o.dynamic) == 0 && o.key.field == "" {
 		return ""

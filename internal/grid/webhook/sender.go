@@ -1,9 +1,10 @@
 // Package webhook carries batches of events to where subscriptions want them: it writes the
-// request that receivers expect (body, headers, signature), sends it, and tells what came of
-// it; or publishes into a hub. It decides nothing and keeps nothing.
+// request that receivers expect (body, headers, signature), sends it, and reports what came of it;
+// or publishes into a hub. It decides nothing and keeps nothing.
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// Broker is what it asks of the broker, for hub endpoints.
+// Broker is what a sender needs of the broker, for hub endpoints.
 type Broker interface {
 	Publish(ctx context.Context, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error)
 }
@@ -32,17 +33,12 @@ type Config struct {
 	Late    time.Duration
 }
 
-// Sender is one. All methods may be called by many goroutines at once.
+// Sender carries batches. All methods may be called by many goroutines at once.
 type Sender struct{ cfg Config }
 
-// New makes one.
 func New(cfg Config) *Sender {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 30 * time.Second
-	}
-	if cfg.Late == 0 {
-		cfg.Late = 3 * time.Minute
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
+	cfg.Late = cmp.Or(cfg.Late, 3*time.Minute)
 	return &Sender{cfg}
 }
 
@@ -59,14 +55,14 @@ type Result struct {
 	// Disable and Abort: the receiver asked for no more events at all (webhook-delivery: disable,
 	// or 410 where the subscription takes that for it), or no more of this one (abort-message).
 	Disable, Abort bool
-	// Late tells later how a delivery that timed out ended: one result, then it is closed. nil
-	// where it does not go on.
+	// Late receives how a delivery that timed out ended: one result, then it is closed. nil where it
+	// does not go on.
 	Late <-chan Result
 }
 
-// Deliver sends a batch: at least one pending delivery, all of one Group, within the bounds, one alone where
-// it is larger. It returns when the answer's head is there, or its time is over, or ctx ends.
-// Nothing of the batch is looked at after that.
+// Deliver sends a batch: at least one pending delivery, all of one Group, within the bounds, one
+// alone where it is larger. It returns when the answer's head is there, or its time is over, or ctx
+// ends. Nothing of the batch is looked at after that.
 //
 // An event that cannot be written in the schema asked for is a BadRequest of our own: it will
 // never do. In a batch it is PayloadTooLarge, as of a batch that is to be taken apart, so that

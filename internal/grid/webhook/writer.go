@@ -62,15 +62,25 @@ func (w *writer) request(o *Order, batch []*pending.Delivery, now time.Time) (ht
 	}
 	header := o.newHeader()
 	w.values = make([]string, 0, len(o.dynamic)+4)
-	w.setVersion(o, header)
-	w.setDynamic(o, header)
+	if o.output == schema.EventGrid { // the data's version is that of the first event
+		w.set(header, headerDataVersion, string(w.envelope.DataVersion))
+	}
+	for _, d := range o.dynamic { // all events of a Group say the same; what one does not have is left out
+		if text, ok := scalar(w.envelope.Field(d.field)); ok {
+			w.set(header, d.header, text)
+		}
+	}
 	if len(batch) == 1 {
 		w.setTrace(header)
 	}
 	if err := w.write(o, batch, header); err != nil {
 		return nil, err
 	}
-	header[headerDeliveryCount] = countValue(mostAttempts(batch))
+	attempts := 0
+	for _, p := range batch {
+		attempts = max(attempts, p.Attempts)
+	}
+	header[headerDeliveryCount] = countValue(attempts)
 	id := w.identity(batch)
 	if len(batch) == 1 {
 		w.set(header, headerOutputID, id)
@@ -85,23 +95,6 @@ func (w *writer) set(header http.Header, name, value string) {
 		w.values = append(w.values, value)
 		n := len(w.values)
 		header[name] = w.values[n-1 : n : n]
-	}
-}
-
-// setVersion tells the data's version, of the first event of a batch.
-func (w *writer) setVersion(o *Order, header http.Header) {
-	if o.output == schema.EventGrid {
-		w.set(header, headerDataVersion, string(w.envelope.DataVersion))
-	}
-}
-
-// setDynamic sets what the first event says: all of a Group say the same. What an event does
-// not have is left out.
-func (w *writer) setDynamic(o *Order, header http.Header) {
-	for _, d := range o.dynamic {
-		if text, ok := scalar(w.envelope.Field(d.field)); ok {
-			w.set(header, d.header, text)
-		}
 	}
 }
 
@@ -166,14 +159,6 @@ func (w *writer) writeBinary(header http.Header) error {
 	return nil
 }
 
-func mostAttempts(batch []*pending.Delivery) int {
-	most := 0
-	for _, p := range batch {
-		most = max(most, p.Attempts)
-	}
-	return most
-}
-
 // identity names a batch: the same events to the same subscription have the same one, however
 // often they are tried. It looks like a UUID, which is what receivers are used to.
 func (w *writer) identity(batch []*pending.Delivery) string {
@@ -201,21 +186,20 @@ func (w *writer) identity(batch []*pending.Delivery) string {
 // group is what the scanned event's dynamic headers come to, so that different ones differ.
 func (w *writer) group(o *Order) string {
 	w.names = w.names[:0]
+	add := func(field string) {
+		text, ok := scalar(w.envelope.Field(field))
+		if !ok {
+			w.names = append(w.names, '-', 0)
+			return
+		}
+		w.names = strconv.AppendInt(append(w.names, '+'), int64(len(text)), 10)
+		w.names = append(append(w.names, ' '), text...)
+	}
 	for _, d := range o.dynamic {
-		w.addToGroup(d.field)
+		add(d.field)
 	}
 	if o.key.field != "" {
-		w.addToGroup(o.key.field)
+		add(o.key.field)
 	}
 	return string(w.names)
-}
-
-func (w *writer) addToGroup(field string) {
-	text, ok := scalar(w.envelope.Field(field))
-	if !ok {
-		w.names = append(w.names, '-', 0)
-		return
-	}
-	w.names = strconv.AppendInt(append(w.names, '+'), int64(len(text)), 10)
-	w.names = append(append(w.names, ' '), text...)
 }
