@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,9 +97,9 @@ type body struct {
 	refs  atomic.Int32
 }
 
-// newBody copies an event; the caller has the first share of it.
+// newBody makes the body of an event; the caller has the first share of it.
 func newBody(b *budget, event []byte) *body {
-	s := &body{bytes: slices.Clone(event)}
+	s := &body{bytes: event}
 	s.refs.Store(1)
 	b.charge(len(event))
 	return s

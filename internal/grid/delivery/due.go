@@ -43,36 +43,34 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 	if ctx.Err() != nil {
 		return entries, nil
 	}
-	l, err := s.lane(id)
-	if err == nil {
+	l, missing := s.lane(id)
+	gone := func() bool { return missing == nil && l.isGone() }
+	switch {
+	case missing == nil:
 		if entries = l.receiveDue(entries); len(entries) == 0 {
 			return nil, nil
 		}
-		rest, err := shelveEntries(entries, func(ps []pending.Delivery) error { return l.shelve(ctx, ps) }, l.isGone)
-		if err != nil {
-			rest = l.strand(s.putOff(ctx, rest, err, l.isGone))
+	case s.cfg.Topics.Snapshot().Subscriptions[id] == nil:
+		for _, e := range entries {
+			e.Done()
 		}
-		return rest, err
+		return nil, nil
 	}
-	if s.cfg.Topics.Snapshot().Subscriptions[id] != nil {
-		// It exists, and is not being delivered: its source cannot be read just now. It may get a lane
-		// meanwhile, which then has to hear of them.
-		rest, err := shelveEntries(entries, func(ps []pending.Delivery) error {
-			err := s.cfg.RetryLogs.Parked(id).Put(ctx, ps)
-			if l, missing := s.lane(id); err == nil && missing == nil {
-				l.restocked(time.Now())
-			}
-			return err
-		}, nil)
-		if err != nil {
-			rest = s.putOff(ctx, rest, err, nil)
+	// One that exists and has no lane is of a source that cannot be read just now. It may get a lane
+	// meanwhile, which then has to hear of what was put into the parked log.
+	rest, err := shelveEntries(entries, func(ps []pending.Delivery) error {
+		err := s.cfg.RetryLogs.Parked(id).Put(ctx, ps)
+		if l, missing := s.lane(id); err == nil && missing == nil {
+			l.restocked(time.Now())
 		}
-		return rest, err
+		return err
+	}, gone)
+	if err != nil {
+		if rest = s.putOff(ctx, rest, err, gone); missing == nil {
+			rest = l.strand(rest)
+		}
 	}
-	for _, e := range entries {
-		e.Done()
-	}
-	return nil, nil
+	return rest, err
 }
 
 // putOff puts entries that could not be put into the parked log into a retry log for a while, so
@@ -157,7 +155,7 @@ func shelveEntries(entries []retrylog.Entry, put func([]pending.Delivery) error,
 		for i, e := range entries[:n] {
 			deliveries[i] = e.Delivery
 		}
-		if err := put(deliveries); err != nil && (gone == nil || !gone()) {
+		if err := put(deliveries); err != nil && !gone() {
 			return entries, err
 		}
 		for _, e := range entries[:n] {

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
@@ -8,8 +9,8 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
-// item is a pending delivery in the memory of its lane: queued, under way, or held by a puller. It is
-// one goroutine's at a time, handed on under the lane's lock.
+// item is a pending delivery in the memory of its lane: queued, under way, or held by a puller. It
+// is one goroutine's at a time, handed on under the lane's lock.
 type item struct {
 	pending.Delivery
 	// track is where its number is open; nil for one from a parked log or a retry log, which has done.
@@ -40,7 +41,7 @@ type arrival struct {
 func (a *arrival) item(l *lane, t *track) *item {
 	b := l.s.budget
 	if a.body == nil {
-		a.body = newBody(b, a.raw)
+		a.body = newBody(b, slices.Clone(a.raw))
 	}
 	b.charge(itemBytes)
 	return &item{track: t, body: a.body.share(), Delivery: pending.Delivery{
@@ -59,10 +60,8 @@ func (a *arrival) end(b *budget) {
 
 // itemOf makes the item of an entry from a parked log or a retry log.
 func itemOf(b *budget, e retrylog.Entry) *item {
-	b.charge(itemBytes + len(e.Event))
-	s := &body{bytes: e.Event}
-	s.refs.Store(1)
-	return &item{Delivery: e.Delivery, done: e.Done, body: s}
+	b.charge(itemBytes)
+	return &item{Delivery: e.Delivery, done: e.Done, body: newBody(b, e.Event)}
 }
 
 // free gives an item's memory back.
@@ -71,7 +70,7 @@ func (it *item) free(b *budget) {
 	it.body.release(b)
 }
 
-// notifyDone tells entries of parked logs and retry logs that they are done. No lock is held.
+// notifyDone reports entries of parked logs and retry logs as done. No lock is held.
 func notifyDone(items []*item) {
 	for _, it := range items {
 		if it.done != nil {

@@ -27,7 +27,22 @@ func (s *Service) Run(ctx context.Context) error {
 	keeping, stopKeeping := context.WithCancel(apart)
 	defer stopKeeping()
 	s.crew.hire(shift{taking: ctx, sending: sending, keeping: keeping})
-	endRetryLogs := s.runRetryLogs(ctx, stop)
+	// The retry logs hand out what is due while ctx lasts; if they cannot, the service stops. They end
+	// last: they have to outlive those who report entries as done.
+	handing, stopRetryLogs := context.WithCancel(apart)
+	defer stopRetryLogs()
+	ended := make(chan error, 1)
+	go func() {
+		err := s.cfg.RetryLogs.Run(handing, func(handing context.Context, due []retrylog.Entry) {
+			if s.take(ctx, due); ctx.Err() != nil {
+				<-handing.Done() // what is due now is handed out again after the next start
+			}
+		})
+		if err != nil {
+			stop()
+		}
+		ended <- err
+	}()
 	s.crew.start(func(w shift) { s.clock.run(w.taking) })
 	s.reconciler.follow(ctx)
 	close(s.stopping)
@@ -40,34 +55,12 @@ func (s *Service) Run(ctx context.Context) error {
 	soon := time.AfterFunc(keepGrace, stopKeeping)
 	<-gone
 	soon.Stop()
-	err := endRetryLogs()
+	stopRetryLogs()
+	err := <-ended
 	saving, cancel := context.WithTimeout(apart, keepGrace) // which must not take for ever
 	defer cancel()
 	s.reconciler.saveAll(saving)
 	return err
-}
-
-// runRetryLogs lets the retry logs hand out what is due, while ctx lasts; if they cannot, the
-// service stops. What it gives back ends them and waits: they have to outlive those who report
-// entries as done.
-func (s *Service) runRetryLogs(ctx context.Context, stop context.CancelFunc) (end func() error) {
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() {
-		err := s.cfg.RetryLogs.Run(running, func(running context.Context, due []retrylog.Entry) {
-			if s.take(ctx, due); ctx.Err() != nil {
-				<-running.Done() // what is due now is handed out again after the next start
-			}
-		})
-		if err != nil {
-			stop()
-		}
-		ended <- err
-	}()
-	return func() error {
-		cancel()
-		return <-ended
-	}
 }
 
 // follow starts what there is and keeps up with the definitions until ctx ends.

@@ -63,41 +63,34 @@ func (d *armDeadLetter) target(present Target) (Target, error) {
 // container finds the URL of a blob container. One that is the present one but for what reads
 // hide is the present one.
 func (d *armDeadLetter) container(present Target) (Target, error) {
-	where, err := d.containerURL()
-	if err != nil {
-		return Target{}, err
+	p := d.Properties
+	where := p.ContainerURL
+	if where == "" {
+		account := p.ResourceID
+		if !isURL(account) {
+			name := account[strings.LastIndexByte(account, '/')+1:]
+			if name == "" {
+				return Target{}, invalid("deadLetterDestination: give blobContainerUrl, or a storage account's resourceId and blobContainerName")
+			}
+			account = "https://" + name + ".blob.core.windows.net"
+		}
+		u, err := url.Parse(account)
+		if err != nil || p.ContainerName == "" || strings.ContainsAny(p.ContainerName, "/?#") {
+			return Target{}, invalid("deadLetterDestination: give the account's resourceId and the container's blobContainerName, or the whole as blobContainerUrl")
+		}
+		where = u.JoinPath(p.ContainerName).String()
 	}
-	target := Target{Kind: TargetBlob, Where: where, Key: d.Properties.AccountKey}
+	target := Target{Kind: TargetBlob, Where: where, Key: p.AccountKey}
 	if err := target.check(); err != nil {
 		return Target{}, err
 	}
 	if present.Kind == TargetBlob && where == baseURL(present.Where) && target.Key == "" {
 		return present, nil
 	}
-	if target.Key == "" && d.Properties.ContainerURL == "" && !isURL(d.Properties.ResourceID) {
+	if target.Key == "" && p.ContainerURL == "" && !isURL(p.ResourceID) {
 		return Target{}, invalid("deadLetterDestination: the yard has no identity in Azure: give the container's blobContainerUrl with a signature, or the account's key as accountKey")
 	}
 	return target, nil
-}
-
-func (d *armDeadLetter) containerURL() (string, error) {
-	p := d.Properties
-	if p.ContainerURL != "" {
-		return p.ContainerURL, nil
-	}
-	account := p.ResourceID
-	if !isURL(account) {
-		name := account[strings.LastIndexByte(account, '/')+1:]
-		if name == "" {
-			return "", invalid("deadLetterDestination: give blobContainerUrl, or a storage account's resourceId and blobContainerName")
-		}
-		account = "https://" + name + ".blob.core.windows.net"
-	}
-	u, err := url.Parse(account)
-	if err != nil || p.ContainerName == "" || strings.ContainsAny(p.ContainerName, "/?#") {
-		return "", invalid("deadLetterDestination: give the account's resourceId and the container's blobContainerName, or the whole as blobContainerUrl")
-	}
-	return u.JoinPath(p.ContainerName).String(), nil
 }
 
 func isURL(text string) bool {

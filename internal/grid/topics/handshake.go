@@ -204,16 +204,14 @@ func badToken() error {
 
 // codeOf gives the code of the handshake that a token ends; empty if there is none.
 func (r *record) codeOf(token string, now time.Time) string {
-	code := r.Validation.codeOf(token, now)
-	if r.Proposal != nil && code == "" {
-		code = r.Proposal.Validation.codeOf(token, now)
+	open := []Validation{r.Validation}
+	if r.Proposal != nil {
+		open = append(open, r.Proposal.Validation)
 	}
-	return code
-}
-
-func (v Validation) codeOf(token string, now time.Time) string {
-	if v.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(v.Token)) == 0 || !now.Before(v.Until) {
-		return ""
+	for _, v := range open {
+		if v.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(v.Token)) == 1 && now.Before(v.Until) {
+			return v.Code
+		}
 	}
-	return v.Code
+	return ""
 }
