@@ -194,12 +194,10 @@ func (s *Service) Redeliver(ctx context.Context, deliveries []pending.Delivery) 
 		if err != nil {
 			return err
 		}
-		for len(group) > 0 {
-			n := storable(len(group), func(i int) int { return group[i].Bytes() })
-			if err := l.shelve(ctx, group[:n]); err != nil {
+		for _, portion := range portions(group, func(p pending.Delivery) pending.Delivery { return p }) {
+			if err := l.shelve(ctx, portion); err != nil {
 				return err
 			}
-			group = group[n:]
 		}
 	}
 	return nil

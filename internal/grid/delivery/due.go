@@ -149,19 +149,15 @@ func (l *lane) takeDueLocked(e retrylog.Entry, now time.Time) bool {
 // shelveEntries stores entries and reports them as done. gone says whether there is anybody left to
 // store them for.
 func shelveEntries(entries []retrylog.Entry, put func([]pending.Delivery) error, gone func() bool) ([]retrylog.Entry, error) {
-	for len(entries) > 0 {
-		n := storable(len(entries), func(i int) int { return entries[i].Delivery.Bytes() })
-		deliveries := make([]pending.Delivery, n)
-		for i, e := range entries[:n] {
-			deliveries[i] = e.Delivery
-		}
+	rest := entries
+	for portion, deliveries := range portions(entries, func(e retrylog.Entry) pending.Delivery { return e.Delivery }) {
 		if err := put(deliveries); err != nil && !gone() {
-			return entries, err
+			return rest, err
 		}
-		for _, e := range entries[:n] {
+		for _, e := range portion {
 			e.Done()
 		}
-		entries = entries[n:]
+		rest = rest[len(portion):]
 	}
 	return nil, nil
 }

@@ -152,16 +152,11 @@ func stamp(deliveries []pending.Delivery, o retry.Outcome, reason string) {
 
 // store puts what is held somewhere durable. It tries once: the caller learns what went wrong.
 func (st *settling) store(put func([]pending.Delivery) error) error {
-	for len(st.holds) > 0 {
-		items := make([]*item, len(st.holds))
-		for i, h := range st.holds {
-			items[i] = h.item
-		}
-		n, deliveries := storableItems(items)
+	for portion, deliveries := range portions(st.holds, func(h hold) pending.Delivery { return h.item.Delivery }) {
 		if err := put(deliveries); err != nil {
 			return err
 		}
-		st.finish(n)
+		st.finish(len(portion))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -168,21 +169,19 @@ const (
 // again: the worker waits, and so does the lane once all its workers do. When the yard stops
 // they are simply not finished, and come again.
 func (b *batch) store(items []*item, doing string, put func([]pending.Delivery) error) (tooLarge []*item) {
-	for len(items) > 0 {
-		n, deliveries := storableItems(items)
+	for portion, deliveries := range portions(items, (*item).delivery) {
 		err := b.insist(doing, deliveries, put)
 		switch {
 		case err == nil:
-			for i, it := range items[:n] {
+			for i, it := range portion {
 				it.Due = deliveries[i].Due
 			}
-			b.finish(items[:n]...)
+			b.finish(portion...)
 		case errors.Is(err, eventlog.ErrTooLarge):
-			tooLarge = append(tooLarge, items[:n]...)
+			tooLarge = append(tooLarge, portion...)
 		default:
 			return tooLarge
 		}
-		items = items[n:]
 	}
 	return tooLarge
 }
@@ -206,27 +205,29 @@ func (b *batch) insist(doing string, deliveries []pending.Delivery, put func([]p
 	}
 }
 
-// storable is how many of the first n go into one batch, by what each measures.
-func storable(n int, bytes func(i int) int) int {
-	sum := 0
-	for i := range n {
-		sum += bytes(i)
-		if i == storeEvents || i > 0 && sum > storeBytes {
-			return i
+// portions cuts a list into what is stored at a time, with the deliveries of each portion.
+func portions[T any](all []T, of func(T) pending.Delivery) iter.Seq2[[]T, []pending.Delivery] {
+	return func(yield func([]T, []pending.Delivery) bool) {
+		for len(all) > 0 {
+			sum, deliveries := 0, make([]pending.Delivery, 0, min(len(all), storeEvents))
+			for _, x := range all {
+				d := of(x)
+				sum += d.Bytes()
+				if n := len(deliveries); n == storeEvents || n > 0 && sum > storeBytes {
+					break
+				}
+				deliveries = append(deliveries, d)
+			}
+			n := len(deliveries)
+			if !yield(all[:n], deliveries) {
+				return
+			}
+			all = all[n:]
 		}
 	}
-	return n
 }
 
-// storableItems is storable for items, whose deliveries it gives as well.
-func storableItems(items []*item) (int, []pending.Delivery) {
-	n := storable(len(items), func(i int) int { return items[i].Delivery.Bytes() })
-	deliveries := make([]pending.Delivery, n)
-	for i, it := range items[:n] {
-		deliveries[i] = it.Delivery
-	}
-	return n, deliveries
-}
+func (it *item) delivery() pending.Delivery { return it.Delivery }
 
 // keepGrace is how long storing may take after requests have ended, when the yard stops.
 const keepGrace = 5 * time.Second

@@ -64,8 +64,7 @@ func (f *filling) putBack(ctx context.Context) error {
 	items := l.stock.returning
 	l.stock.returning = nil
 	l.mu.Unlock()
-	for len(items) > 0 {
-		n, deliveries := storableItems(items)
+	for portion, deliveries := range portions(items, (*item).delivery) {
 		if err := l.parked.Put(ctx, deliveries); err != nil {
 			l.mu.Lock()
 			gone := l.gone
@@ -82,15 +81,15 @@ func (f *filling) putBack(ctx context.Context) error {
 			}
 			return err
 		}
-		notifyDone(items[:n])
+		notifyDone(portion)
 		l.mu.Lock()
-		for _, it := range items[:n] {
+		for _, it := range portion {
 			l.memory.letGo(it)
 		}
 		l.stock.put()
 		l.mu.Unlock()
 		f.did = true
-		items = items[n:]
+		items = items[len(portion):]
 	}
 	return nil
 }

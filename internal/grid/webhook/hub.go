@@ -48,7 +48,12 @@ func (o *Order) hubEvents(batch []*pending.Delivery) (events []eventlog.Event, k
 			return nil, "", err
 		}
 		if i == 0 {
-			key = w.partitionKey(o)
+			key = o.key.value
+			if o.key.field != "" {
+				if text, ok := scalar(w.envelope.Field(o.key.field)); ok {
+					key = text
+				}
+			}
 		}
 		if w.body, err = schema.AppendEvent(w.body[:0], &w.envelope, o.output); err != nil {
 			return nil, "", err
@@ -76,17 +81,6 @@ func (w *writer) properties(o *Order, one []*pending.Delivery) map[string]any {
 		}
 	}
 	return all
-}
-
-// partitionKey is the property PartitionKey; empty: the events have none.
-func (w *writer) partitionKey(o *Order) string {
-	if o.key.field == "" {
-		return o.key.value
-	}
-	if text, ok := scalar(w.envelope.Field(o.key.field)); ok {
-		return text
-	}
-	return ""
 }
 
 // hubOutcome puts a broker's error into the words of deliveries. What may have been stored
