@@ -2,21 +2,26 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/retrylog"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/watermark"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -276,4 +281,233 @@ func (y *yard) trimNow() error {
 		return err
 	}
 	return nil
+}
+
+// A change of the index lets those join who are not behind. A step of the pump that is under way
+// then does no more: what comes next is the feed's.
+func TestAPumpNoticesThatItsTrackHasJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, run := still(t)
+		tr := l.tracks[0]
+		tr.detach(tr.next(), run.Time)
+		tr.position, tr.mark = 0, watermark.At(0)
+		f := tr.feed
+		f.next = 0
+		f.position.Store(0)
+		c := (&filling{lane: l}).catching(tr)
+		for n := range int64(3) {
+			if !c.concerns(n, &run, int(n)) || !c.takeOne(&run, n) {
+				t.Fatalf("%d was not taken", n)
+			}
+		}
+		if !f.join(tr) {
+			t.Fatal("the track did not join")
+		}
+		f.offer(&run, 0, 6)
+		c.take(&run)
+		f.offer(&run, 6, 10)
+		if got, want := l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(got, want) {
+			t.Errorf("queued %v, want %v", got, want)
+		}
+	})
+}
+
+// A source whose subscriptions have no place yet is not read from its beginning for nobody.
+func TestASourceWithoutLanesIsReadFromItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, l, _ := still(t)
+		src := l.source
+		y.service.reconciler.endLane(src, l)
+		src.settle()
+		if at := src.feeds[0].position.Load(); at != 10 {
+			t.Errorf("the feed begins at %d, want 10", at)
+		}
+	})
+}
+
+// still is a yard whose service was opened and does not run, so that a test can do each step by
+// itself.
+func still(t *testing.T) (*yard, *lane, eventlog.Run) {
+	y := newYard(t)
+	y.topic("orders")
+	id := y.subscribe("orders", "receiver")
+	y.publish("orders", ids("e", 10)...)
+	y.open()
+	l := y.lane(id)
+	cursor, err := l.source.origin.cursor(t.Context(), 0, 0)
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = cursor.Close() })
+	run, err := cursor.TryNext(t.Context())
+	testkit.Must(t, err)
+	return y, l, run
+}
+
+func (l *lane) queued() (all []int64) {
+	for i := range l.memory.queue.ready.len() {
+		all = append(all, l.memory.queue.ready.at(i).Sequence)
+	}
+	return all
+}
+
+func (l *lane) shed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shedLocked()
+}
+
+// A step of the pump whose track was moved by others does no more.
+func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, run := still(t)
+		tr := l.tracks[0]
+		tr.detach(tr.next(), run.Time)
+		tr.position, tr.mark = 0, watermark.At(0)
+		c := (&filling{lane: l}).catching(tr)
+		take := func(c *catching, n int64) bool {
+			if !c.concerns(n, &run, int(n)) {
+				t.Fatalf("%d does not concern the lane", n)
+			}
+			return c.takeOne(&run, n)
+		}
+		for n := range int64(4) {
+			if !take(c, n) {
+				t.Fatalf("%d was not taken", n)
+			}
+		}
+		l.shed()
+		if take(c, 4) {
+			t.Error("a step went on though what it had taken was put down")
+		}
+		if c.move(5, run.Time); tr.position != 0 || len(tr.left) != 4 {
+			t.Errorf("the track stands at %d with %d put down, want 0 and 4", tr.position, len(tr.left))
+		}
+		again := (&filling{lane: l}).catching(tr)
+		again.take(&run)
+		if got, want := l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(got, want) {
+			t.Errorf("queued %v, want %v", got, want)
+		}
+		if !tr.feed.join(tr) {
+			t.Error("the track did not join")
+		}
+	})
+}
+
+// A definition that changes while the pump reads is heeded from the next event on.
+func TestAPumpNoticesNewTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, l, run := still(t)
+		tr := l.tracks[0]
+		tr.detach(tr.next(), run.Time)
+		tr.position, tr.mark = 0, watermark.At(0)
+		c := (&filling{lane: l}).catching(tr)
+		changed := *l.terms.sub
+		changed.Filter.EventTypes = []string{"none"}
+		y.service.reconciler.changeLane(l.source, l, &changed)
+		if c.take(&run); tr.position != 0 || l.memory.queue.events != 0 {
+			t.Errorf("the pump went on with an old filter, to %d", tr.position)
+		}
+		(&filling{lane: l}).catching(tr).take(&run)
+		if tr.position != 10 || l.memory.queue.events != 0 {
+			t.Errorf("the track stands at %d with %d queued, want 10 and none", tr.position, l.memory.queue.events)
+		}
+	})
+}
+
+// A lane that is ahead of the feed joins it, and is given nothing twice.
+func TestALaneAheadOfTheFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, run := still(t)
+		tr := l.tracks[0]
+		tr.detach(tr.next(), run.Time)
+		tr.position, tr.mark = 0, watermark.At(0)
+		(&filling{lane: l}).catching(tr).take(&run)
+		f := tr.feed
+		f.next = 3
+		f.position.Store(3)
+		if !f.join(tr) {
+			t.Fatal("the track did not join")
+		}
+		f.offer(&run, 3, 10)
+		testkit.Equal(t, l.memory.queue.events, 10, "are queued")
+		testkit.Equal(t, tr.low(), 0, "the mark")
+	})
+}
+
+// New lanes begin where they were made, also while the source is read.
+func TestALaneThatComesLaterBeginsAtItsStart(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.orders("first")
+		y.publish("orders", ids("e", 10)...)
+		wait()
+		id := y.subscribe("orders", "second")
+		wait()
+		l := y.lane(id)
+		if tr := l.tracks[0]; !tr.joined.Load() || tr.low() != 10 {
+			t.Errorf("it stands at %d, joined %v, want 10 and joined", tr.low(), tr.joined.Load())
+		}
+		y.unsubscribe("orders", "first")
+		y.publish("orders", "x")
+		wait()
+		wantIDs(t, "second", y.sender.delivered("second"), []string{"x"})
+	})
+}
+
+// One that takes the place of another begins where it was made, too.
+func TestASubscriptionThatReplacesAnotherBeginsAtItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, _, _ := still(t)
+		y.unsubscribe("orders", "receiver")
+		y.publish("orders", ids("f", 5)...)
+		id := y.subscribe("orders", "another")
+		y.service.reconciler.reconcile(t.Context())
+		l := y.lane(id)
+		if low := l.low(0); low != 15 {
+			t.Errorf("it begins at %d, want 15", low)
+		}
+	})
+}
+
+// G1: events that damage has taken are counted: nothing is left out silently.
+func TestWhatDamageTakesIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, l, run := still(t)
+		damage := &eventlog.CorruptError{Where: "here", Reason: "bits", First: 2, Next: 6}
+		tr := l.tracks[0]
+		f := tr.feed
+		f.next = 2
+		if err := f.pass(damage); !errors.Is(err, damage) || f.next != 6 {
+			t.Errorf("the feed stands at %d, %v", f.next, err)
+		}
+		testkit.Equal(t, testutil.ToFloat64(y.service.metrics.unreadable), 4, "the feed left out")
+		tr.detach(tr.next(), run.Time)
+		tr.position, tr.mark = 3, watermark.At(3)
+		_ = (&filling{lane: l}).catching(tr).pass(damage)
+		if n := testutil.ToFloat64(y.service.metrics.unreadable); n != 7 || tr.position != 6 {
+			t.Errorf("%v events were left out, and the track stands at %d, want 7 and 6", n, tr.position)
+		}
+	})
+}
+
+// G5: that holds also for a subscription that has no lane just now.
+func TestAParkedLogInTroubleWithoutALane(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.topic("orders")
+		id := y.subscribe("orders", "receiver")
+		y.stop()
+		y.disk = &fullDisk{prefix: "shelf-"}
+		y.disk.full.Store(true)
+		y.open()
+		s := y.service
+		s.mu.Lock()
+		delete(s.lanes, id)
+		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		done := false
+		p := pending.Delivery{Subscription: id, Attempts: 1, Published: time.Now(), Alive: time.Now(), Event: eventOf("due")}
+		s.take(ctx, []retrylog.Entry{{Delivery: p, Done: func() { done = true }}})
+		if ctx.Err() != nil || !done {
+			t.Error("what is due for others was held up")
+		}
+	})
 }

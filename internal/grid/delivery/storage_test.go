@@ -3,11 +3,18 @@ package delivery
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
@@ -169,4 +176,157 @@ func (d *fullDisk) check(log string) error {
 		return eventlog.ErrTooLarge
 	}
 	return nil
+}
+
+var seeds = flag.Int("delivery.seeds", defaultSeeds, "how many random lives TestNothingIsLost leads")
+
+// G1, G8: whatever happens to the yard and to endpoints, each event that was published is
+// delivered, or becomes a dead letter, for each subscription that it matches.
+func TestNothingIsLost(t *testing.T) {
+	for seed := range *seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newLife(t, uint64(seed)).lead() })
+		})
+	}
+}
+
+// life is one random course of events.
+type life struct {
+	*yard
+	dice *rand.Rand
+	// want are the ids that each subscription has to get.
+	want map[string][]string
+	// weather decides what endpoints answer: 0 well, up to 10 very ill.
+	weather atomic.Int32
+	count   int
+}
+
+func newLife(t *testing.T, seed uint64) *life {
+	l := &life{yard: newYard(t), dice: rand.New(rand.NewPCG(seed, 1)), want: make(map[string][]string)}
+	l.config = func(c *Config) {
+		c.QueueEvents = 1 + l.dice.IntN(20)
+		c.QueueBytes = 2000 + l.dice.IntN(20000)
+		c.MemoryBytes = 5000 + l.dice.IntN(100000)
+		c.Probation = retry.Probation{After: 3 + l.dice.IntN(10)}
+		c.Grace = -1
+	}
+	l.sender.says(l.answer)
+	return l
+}
+
+// answer is what an endpoint does. Its dice are apart: which goroutine comes first is chance.
+func (l *life) answer(ctx context.Context, d drop) webhook.Result {
+	select {
+	case <-time.After(time.Duration(rand.IntN(300)) * time.Millisecond):
+	case <-ctx.Done():
+		return outcome(retry.Canceled)
+	}
+	if rand.IntN(10) >= int(l.weather.Load()) {
+		return ok()
+	}
+	bad := []int{500, 503, 429, 408, 400, 404, 413, 410}
+	if i := rand.IntN(len(bad) + 2); i < len(bad) {
+		return status(bad[i])
+	}
+	return outcome(retry.TimedOut)
+}
+
+func (l *life) lead() {
+	l.topic("orders")
+	l.start()
+	l.join("plain")
+	l.join("picky", func(s *topics.Settings) { s.Filter = filter.Config{EventTypes: []string{"b"}} })
+	l.join("in-order", func(s *topics.Settings) { s.OrderBy = "subject" })
+	l.join("slow", func(s *topics.Settings) { s.Concurrency, s.Rate = 1, 5 })
+	l.join("batched", batched(5, 1))
+	l.join("sharing", func(s *topics.Settings) { s.Webhook.URL = "https://plain.example" })
+	l.join("brief", func(s *topics.Settings) { s.Retry.TimeToLive = time.Minute })
+	for range 30 + l.dice.IntN(40) {
+		l.step()
+	}
+	l.weather.Store(0)
+	after(30 * time.Hour)
+	testkit.Equal(l.t, l.service.budget.used.Load(), 0, "bytes are in use at the end")
+	for name, want := range l.want {
+		wantIDs(l.t, name, append(l.sender.delivered(name), l.deadOf(name)...), want)
+		sub, err := l.topics.Find(topics.Source{Topic: "orders"}, name)
+		testkit.Must(l.t, err)
+		if st := l.stats(sub.ID); st.Behind+st.Parked != 0 || st.Queued+st.InFlight+len(st.Waiting) != 0 || !st.Oldest.IsZero() {
+			l.t.Errorf("%s has something left: %+v", name, st)
+		}
+	}
+	l.stop()
+}
+
+func (l *life) join(name string, change ...func(*topics.Settings)) {
+	l.subscribe("orders", name, change...)
+	l.want[name] = nil
+}
+
+func (l *life) deadOf(name string) (ids []string) {
+	sub, err := l.topics.Find(topics.Source{Topic: "orders"}, name)
+	testkit.Must(l.t, err)
+	for _, p := range l.dead.all() {
+		if p.Subscription == sub.ID {
+			ids = append(ids, eventID(&item{Delivery: p}))
+		}
+	}
+	return ids
+}
+
+func (l *life) step() {
+	switch n := l.dice.IntN(20); {
+	case n < 8:
+		l.publishSome(1 + l.dice.IntN(40))
+	case n < 10:
+		l.weather.Store(int32(l.dice.IntN(11)))
+	case n < 12:
+		after(time.Duration(l.dice.IntN(5000)) * time.Millisecond)
+	case n < 13:
+		after(time.Duration(l.dice.IntN(120)) * time.Minute)
+	case n < 14:
+		l.restart()
+	case n < 16:
+		l.blow()
+	case n < 17:
+		l.stop()
+		l.start()
+	default:
+		l.pauseOne()
+	}
+	if l.dice.IntN(2) == 0 {
+		time.Sleep(time.Duration(l.dice.IntN(1000)) * time.Millisecond)
+	}
+}
+
+// blow lets the service die between two changes of what is stored.
+func (l *life) blow() {
+	l.plug.fuse.Store(1 + l.dice.Int64N(60))
+	l.publishSome(1 + l.dice.IntN(40))
+	after(time.Duration(l.dice.IntN(20_000)) * time.Millisecond)
+	l.restart()
+}
+
+func (l *life) publishSome(n int) {
+	ids := make([]string, n)
+	for i := range ids {
+		l.count++
+		ids[i] = fmt.Sprintf("%c/%d:%d", 'a'+l.dice.IntN(3), l.dice.IntN(4), l.count)
+	}
+	l.publish("orders", ids...)
+	for name := range l.want {
+		for _, id := range ids {
+			if name != "picky" || id[0] == 'b' {
+				l.want[name] = append(l.want[name], id)
+			}
+		}
+	}
+}
+
+func (l *life) pauseOne() {
+	names := slices.Sorted(maps.Keys(l.want))
+	name := names[l.dice.IntN(len(names))]
+	l.change("orders", name, func(s *topics.Settings) { s.Paused = true })
+	after(time.Duration(l.dice.IntN(90)) * time.Second)
+	l.change("orders", name, func(s *topics.Settings) { s.Paused = false })
 }

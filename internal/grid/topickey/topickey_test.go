@@ -65,3 +65,57 @@ func TestSecret(t *testing.T) {
 		})
 	}
 }
+
+// G12: what a token is good for.
+func TestCovers(t *testing.T) {
+	const topic = "https://grid.test/orders/api/events"
+	tests := []struct {
+		what, resource, url string
+		want                bool
+	}{
+		{"itself", topic, topic, true},
+		{"with a query", topic, topic + "?api-version=2018-01-01", true},
+		{"a trailing slash of the URL", topic, topic + "/", true},
+		{"a trailing slash of the resource", topic + "/", topic, true},
+		{"another scheme", topic, "http://grid.test/orders/api/events", true},
+		{"another case", topic, "HTTPS://Grid.Test/Orders/API/events", true},
+		{"the default port", topic, "https://grid.test:443/orders/api/events", true},
+		{"the default port of http", topic, "http://grid.test:80/orders/api/events", true},
+		{"the default port of http, asked behind another scheme", "http://grid.test:80/orders", "https://grid.test:80/orders/api/events", true},
+		{"the default port of https, asked behind another scheme", "https://grid.test:443/orders", "http://grid.test:443/orders/api/events", true},
+		{"a resource without its scheme", "grid.test/orders/api/events", topic, true},
+		{"an escape that need not be", "https://grid.test/o%72ders", topic, true},
+		{"the host", "https://grid.test", topic, true},
+		{"the host with a slash", "https://grid.test/", topic, true},
+		{"the path above", "https://grid.test/orders", topic, true},
+		{"a topic, for its verbs", "https://grid.test/topics/orders", "https://grid.test/topics/orders:publish", true},
+		{"a topic, for its subscriptions", "https://grid.test/topics/orders", "https://grid.test/topics/orders/eventsubscriptions/s:receive", true},
+		{"a subscription, for its verbs", "https://grid.test/topics/orders/eventsubscriptions/s", "https://grid.test/topics/orders/eventsubscriptions/s:receive", true},
+		{"one verb, for itself", "https://grid.test/topics/orders:publish", "https://grid.test/topics/orders:publish", true},
+
+		{"one verb, for another", "https://grid.test/topics/orders:publish", "https://grid.test/topics/orders:receive", false},
+		{"half a segment", "https://grid.test/ord", topic, false},
+		{"a topic whose name goes on", "https://grid.test/topics/orders", "https://grid.test/topics/orders2:publish", false},
+		{"the path beneath", topic + "/x", topic, false},
+		{"another topic", "https://grid.test/invoices/api/events", topic, false},
+		{"another host", "https://other.test/orders/api/events", topic, false},
+		{"a host that goes on", "https://grid.test.evil.test/orders/api/events", topic, false},
+		{"half a host", "https://grid.tes", topic, false},
+		{"another port", topic, "https://grid.test:8443/orders/api/events", false},
+		{"another port that ends alike", topic, "https://grid.test:8080/orders/api/events", false},
+		{"a slash that is escaped", "https://grid.test/orders/api", "https://grid.test/orders%2Fapi/events", false},
+		{"steps upwards", "https://grid.test/orders", "https://grid.test/orders/../invoices", false},
+		{"steps upwards, escaped", "https://grid.test/orders", "https://grid.test/orders/%2e%2e/invoices", false},
+		{"a user's name", "https://grid.test@evil.test", "https://evil.test", false},
+		{"no host", "https:///orders", topic, false},
+		{"nothing", "", topic, false},
+		{"no URL", topic, "::", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			if got := (Token{Resource: tt.resource}).Covers(tt.url); got != tt.want {
+				t.Errorf("%s for %s: %v", tt.resource, tt.url, got)
+			}
+		})
+	}
+}

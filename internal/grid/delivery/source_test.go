@@ -1,0 +1,219 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// publishHub stores an event with a body in a hub's partition.
+func (y *yard) publishHub(hub string, partition int, body string) {
+	y.t.Helper()
+	stored, err := message.Append(nil, event.Event{Body: []byte(body), ContentType: "application/json"})
+	testkit.Must(y.t, err)
+	_, err = y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, []eventlog.Event{{Message: stored}})
+	testkit.Must(y.t, err)
+}
+
+// G1: a hub is a source like a topic, with all its partitions.
+func TestAHubFeedsSubscriptions(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.hub("readings", 4)
+		y.publishHub("readings", 0, `{"early":true}`)
+		source := topics.Source{Hub: "readings"}
+		y.subscribeTo(source, "all-of-them")
+		id := y.subscribeTo(source, "hot-ones", func(s *topics.Settings) {
+			s.Filter = filter.Config{Advanced: []filter.Condition{{Operator: "NumberGreaterThan", Key: "data.t", Value: []byte("50")}}}
+		})
+		wait()
+		want := []string{}
+		for i := range 40 {
+			y.publishHub("readings", i%4, fmt.Sprintf(`{"t":%d}`, i*2))
+			n := i / 4
+			if i%4 == 0 {
+				n++
+			}
+			want = append(want, fmt.Sprintf("yard/readings/%d/%d", i%4, n))
+		}
+		wait()
+		wantIDs(t, "all", y.sender.delivered("all-of-them"), want)
+		wantIDs(t, "hot", y.sender.delivered("hot-ones"), want[26:])
+		after(2 * time.Second)
+		y.restart()
+		after(time.Minute)
+		testkit.Equal(t, len(y.sender.delivered("hot-ones")), 14, "deliveries of 14 events")
+		if st := y.stats(id); st.Behind != 0 || !st.Oldest.IsZero() {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+func TestADeletedHubEndsQuietly(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.hub("readings", 2)
+		id := y.subscribeTo(topics.Source{Hub: "readings"}, "receiver")
+		y.sender.always(status(500))
+		wait()
+		y.publishHub("readings", 1, `{}`)
+		wait()
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "readings"))
+		y.sender.always(ok())
+		after(10 * time.Second)
+		wantIDs(t, "what was taken before", y.sender.delivered(""), []string{"yard/readings/1/0"})
+		y.stats(id)
+		y.hub("readings", 2) // another one
+		y.publishHub("readings", 1, `{}`)
+		after(time.Minute)
+		y.restart()
+		after(time.Minute)
+		if n := len(y.sender.delivered("")); n != 1 {
+			t.Errorf("%d deliveries: another hub of the same name is another source", n)
+		}
+	})
+}
+
+// G4, G5: a hub as the endpoint.
+func TestAHubIsAResourceEndpoint(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.hub("target", 1)
+		id := y.orders("to-hub", resource)
+		y.sender.always(outcome(retry.Full))
+		y.publish("orders", ids("e", 12)...)
+		wait()
+		if st := y.stats(id).Endpoint; st.State != retry.Waiting || st.Last != retry.Full {
+			t.Errorf("endpoint %+v", st)
+		}
+		y.sender.always(ok())
+		after(6 * time.Minute)
+		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 12))
+	})
+}
+
+// G1: what holds for a topic's one partition holds for all of a hub's.
+func TestNothingOfAHubIsLost(t *testing.T) {
+	for seed := range max(*seeds/8, 4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { liveOnAHub(newLife(t, uint64(2000+seed))) })
+		})
+	}
+}
+
+func liveOnAHub(l *life) {
+	const partitions = 3
+	l.hub("readings", partitions)
+	source := topics.Source{Hub: "readings"}
+	l.start()
+	names := []string{"plain", "batched", "steady"}
+	l.subscribeTo(source, "plain")
+	l.subscribeTo(source, "batched", batched(4, 0))
+	l.subscribeTo(source, "steady", func(s *topics.Settings) { s.Concurrency = 1 })
+	var want []string
+	next := make([]int, partitions)
+	publish := func() {
+		for range 1 + l.dice.IntN(30) {
+			p := l.dice.IntN(partitions)
+			l.publishHub("readings", p, `{"n":1}`)
+			want = append(want, fmt.Sprintf("yard/readings/%d/%d", p, next[p]))
+			next[p]++
+		}
+	}
+	for range 50 {
+		switch l.dice.IntN(7) {
+		case 0, 1:
+			publish()
+		case 2:
+			l.weather.Store(int32(l.dice.IntN(11)))
+		case 3:
+			after(time.Duration(l.dice.IntN(60_000)) * time.Millisecond)
+		case 4:
+			l.restart()
+		case 5:
+			l.plug.fuse.Store(1 + l.dice.Int64N(60))
+			publish()
+			after(time.Duration(l.dice.IntN(20_000)) * time.Millisecond)
+			l.restart()
+		case 6:
+			_, err := l.topics.Update(l.t.Context(), source, names[l.dice.IntN(3)], func(s *topics.Settings) error {
+				s.Paused = !s.Paused
+				return nil
+			})
+			testkit.Must(l.t, err)
+		}
+	}
+	l.weather.Store(0)
+	for _, name := range names {
+		sub, err := l.topics.Update(l.t.Context(), source, name, func(s *topics.Settings) error {
+			s.Paused = false
+			return nil
+		})
+		testkit.Must(l.t, err)
+		defer func() {
+			got := l.sender.delivered(name)
+			for _, p := range l.dead.all() {
+				if p.Subscription == sub.ID {
+					got = append(got, eventID(&item{Delivery: p}))
+				}
+			}
+			wantIDs(l.t, name, got, want)
+		}()
+	}
+	after(30 * time.Hour)
+	testkit.Equal(l.t, l.service.budget.used.Load(), 0, "bytes are in use at the end")
+	l.stop()
+}
+
+// brokenPartition is a broker one of whose partitions cannot be read.
+type brokenPartition struct {
+	Broker
+	partition string
+	broken    *atomic.Bool
+}
+
+func (b brokenPartition) Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error) {
+	if partition == b.partition && b.broken.Load() {
+		return nil, errTest
+	}
+	return b.Broker.Cursor(ctx, hub, group, partition, at)
+}
+
+// G1: a partition that cannot be read does not keep a subscription from catching up in others.
+func TestABrokenPartitionHoldsUpNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.stop()
+		var broken atomic.Bool
+		y.config = func(c *Config) { c.Broker = brokenPartition{c.Broker, "0", &broken} }
+		y.start()
+		y.hub("readings", 2)
+		source := topics.Source{Hub: "readings"}
+		y.subscribeTo(source, "receiver", func(s *topics.Settings) { s.Paused = true })
+		wait()
+		var want []string
+		for i := range 5 {
+			y.publishHub("readings", 0, "{}")
+			y.publishHub("readings", 1, "{}")
+			want = append(want, fmt.Sprintf("yard/readings/1/%d", i))
+		}
+		wait()
+		broken.Store(true)
+		_, err := y.topics.Update(t.Context(), source, "receiver", func(s *topics.Settings) error {
+			s.Paused = false
+			return nil
+		})
+		testkit.Must(t, err)
+		after(time.Minute)
+		wantIDs(t, "of the other partition", y.sender.delivered(""), want)
+	})
+}
