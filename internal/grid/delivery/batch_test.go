@@ -85,13 +85,11 @@ func TestOneAnswerDecidesForTheWholeBatch(t *testing.T) {
 // G2: attempts are each event's own.
 func TestEventsOfOneBatchMayHaveBeenTriedDifferently(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", batched(10, 0), func(s *topics.Settings) {
+		y.orders("receiver", batched(10, 0), func(s *topics.Settings) {
 			s.Concurrency = 1
 			s.Retry.MaxAttempts, s.Retry.Schedule = 2, []time.Duration{time.Second}
 		})
 		y.sender.always(status(500))
-		wait()
 		y.publish("orders", "old")
 		wait()
 		y.sender.says(func(ctx context.Context, d drop) webhook.Result {
@@ -142,11 +140,9 @@ func TestABatchThatIsTooLargeIsTakenApart(t *testing.T) {
 // Dynamic headers are one for a request.
 func TestEventsWithDifferentHeadersDoNotShareABatch(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		y.subscribe("orders", "receiver", batched(100, 0), func(s *topics.Settings) {
+		y.orders("receiver", batched(100, 0), func(s *topics.Settings) {
 			s.Headers = []topics.Header{{Name: "X-Kind", Field: "eventtype"}}
 		})
-		wait()
 		var all []string
 		for i := range 20 {
 			all = append(all, fmt.Sprintf("%c/%d", 'a'+i%2, i))
@@ -223,14 +219,8 @@ func TestAnswersDecide(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, y *yard) {
 				y.hub("target", 1)
-				y.topic("orders")
-				changes := []func(*topics.Settings){}
-				if c.change != nil {
-					changes = append(changes, c.change)
-				}
-				y.subscribe("orders", "receiver", changes...)
+				y.orders("receiver", c.change)
 				y.sender.always(c.result)
-				wait()
 				y.publish("orders", "a")
 				wait()
 				y.sender.always(ok())
@@ -251,20 +241,17 @@ func TestAnswersDecide(t *testing.T) {
 
 func (y *yard) hub(name string, partitions int) {
 	y.t.Helper()
-	if _, err := y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions}); err != nil {
-		y.t.Fatal(err)
-	}
+	_, err := y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions})
+	testkit.Must(y.t, err)
 }
 
 // G6
 func TestAttemptsAreLimited(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "broken", func(s *topics.Settings) {
+		id := y.orders("broken", func(s *topics.Settings) {
 			s.Retry.MaxAttempts, s.Retry.Schedule = 3, []time.Duration{time.Second}
 		})
 		y.sender.always(status(500))
-		wait()
 		y.publish("orders", "a")
 		after(time.Minute)
 		testkit.Equal(t, len(y.sender.all("")), 3, "attempts")

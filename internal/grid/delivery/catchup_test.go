@@ -288,9 +288,7 @@ func (y *yard) trimNow() error {
 func TestAPumpNoticesThatItsTrackHasJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, run := still(t)
-		tr := l.tracks[0]
-		tr.detach(tr.next(), run.Time)
-		tr.position, tr.mark = 0, watermark.At(0)
+		tr := l.fallBehind(run, 0)
 		f := tr.feed
 		f.next = 0
 		f.position.Store(0)
@@ -342,6 +340,14 @@ func still(t *testing.T) (*yard, *lane, eventlog.Run) {
 	return y, l, run
 }
 
+// fallBehind detaches the lane's track at a number.
+func (l *lane) fallBehind(run eventlog.Run, at int64) *track {
+	tr := l.tracks[0]
+	tr.detach(tr.next(), run.Time)
+	tr.position, tr.mark = at, watermark.At(at)
+	return tr
+}
+
 func (l *lane) queued() (all []int64) {
 	for i := range l.memory.queue.ready.len() {
 		all = append(all, l.memory.queue.ready.at(i).Sequence)
@@ -359,9 +365,7 @@ func (l *lane) shed() {
 func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, run := still(t)
-		tr := l.tracks[0]
-		tr.detach(tr.next(), run.Time)
-		tr.position, tr.mark = 0, watermark.At(0)
+		tr := l.fallBehind(run, 0)
 		c := (&filling{lane: l}).catching(tr)
 		take := func(c *catching, n int64) bool {
 			if !c.concerns(n, &run, int(n)) {
@@ -396,9 +400,7 @@ func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
 func TestAPumpNoticesNewTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, l, run := still(t)
-		tr := l.tracks[0]
-		tr.detach(tr.next(), run.Time)
-		tr.position, tr.mark = 0, watermark.At(0)
+		tr := l.fallBehind(run, 0)
 		c := (&filling{lane: l}).catching(tr)
 		changed := *l.terms.sub
 		changed.Filter.EventTypes = []string{"none"}
@@ -417,9 +419,7 @@ func TestAPumpNoticesNewTerms(t *testing.T) {
 func TestALaneAheadOfTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, run := still(t)
-		tr := l.tracks[0]
-		tr.detach(tr.next(), run.Time)
-		tr.position, tr.mark = 0, watermark.At(0)
+		tr := l.fallBehind(run, 0)
 		(&filling{lane: l}).catching(tr).take(&run)
 		f := tr.feed
 		f.next = 3
@@ -479,8 +479,7 @@ func TestWhatDamageTakesIsCounted(t *testing.T) {
 			t.Errorf("the feed stands at %d, %v", f.next, err)
 		}
 		testkit.Equal(t, testutil.ToFloat64(y.service.metrics.unreadable), 4, "the feed left out")
-		tr.detach(tr.next(), run.Time)
-		tr.position, tr.mark = 3, watermark.At(3)
+		l.fallBehind(run, 3)
 		_ = (&filling{lane: l}).catching(tr).pass(damage)
 		if n := testutil.ToFloat64(y.service.metrics.unreadable); n != 7 || tr.position != 6 {
 			t.Errorf("%v events were left out, and the track stands at %d, want 7 and 6", n, tr.position)

@@ -97,10 +97,8 @@ func TestLocksLapse(t *testing.T) {
 // though it looked at one event of its parked log.
 func TestALaneThatStandsStillWaitsForRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", func(s *topics.Settings) { s.Retry.TimeToLive = 20 * time.Second })
+		id := y.orders("receiver", func(s *topics.Settings) { s.Retry.TimeToLive = 20 * time.Second })
 		y.sender.always(outcome(retry.SocketError)) // 30 s of probation
-		wait()
 		y.publish("orders", ids("e", 40)...)
 		after(5 * time.Second)
 		l := y.lane(id)
@@ -121,11 +119,9 @@ func TestALaneThatStandsStillWaitsForRoom(t *testing.T) {
 // G8: dead letters that cannot be written do not take all workers and all memory.
 func TestRefusedDeadLettersTakeAFewWorkersOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver", func(s *topics.Settings) {
+		id := y.orders("receiver", func(s *topics.Settings) {
 			s.Retry.TimeToLive, s.Concurrency, s.Paused = time.Second, 2, true
 		})
-		wait()
 		for range 40 {
 			y.publish("orders", ids("e", 500)...)
 		}

@@ -197,6 +197,16 @@ func (g *graveyard) ids(reason string) (ids []string) {
 	return ids
 }
 
+// of are the ids of a subscription's.
+func (g *graveyard) of(subscription string) (ids []string) {
+	for _, p := range g.all() {
+		if p.Subscription == subscription {
+			ids = append(ids, eventID(&item{Delivery: p}))
+		}
+	}
+	return ids
+}
+
 type plugDead struct {
 	*graveyard
 	plug *plug

@@ -26,26 +26,16 @@ func TestProbation(t *testing.T) {
 			t.Errorf("endpoint %+v", st)
 		}
 		after(11 * time.Second) // retries fall due, and wait
-		if n := len(y.sender.all("")); n != 10 {
-			t.Errorf("%d requests while on probation, want none more", n-10)
-		}
+		y.wantRequests("", 10, "in all while on probation, want none more")
 		after(19 * time.Second) // at 30 s
-		if n := len(y.sender.all("")); n != 11 {
-			t.Errorf("%d probes, want one", n-10)
-		}
+		y.wantRequests("", 11, "in all, want one")
 		after(60*time.Second - 1) // the second probation lasts twice as long
-		if n := len(y.sender.all("")); n != 11 {
-			t.Errorf("%d probes, want one", n-10)
-		}
+		y.wantRequests("", 11, "in all, want one")
 		after(1)
-		if n := len(y.sender.all("")); n != 12 {
-			t.Errorf("%d probes, want two", n-10)
-		}
+		y.wantRequests("", 12, "in all, want two")
 		y.sender.always(ok())
 		after(2*time.Minute - 1)
-		if n := len(y.sender.all("")); n != 12 {
-			t.Errorf("%d probes, want two", n-10)
-		}
+		y.wantRequests("", 12, "in all, want two")
 		after(1)
 		if st := y.stats(id).Endpoint; st.State != retry.Well {
 			t.Errorf("endpoint %+v, want it to be well", st)
@@ -200,10 +190,8 @@ func TestRefusalsAreNoSignOfIllness(t *testing.T) {
 // G7: time to live runs on.
 func TestTimeToLiveRunsOnWhileOnProbation(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "broken", func(s *topics.Settings) { s.Retry.TimeToLive = 5 * time.Minute })
+		id := y.orders("broken", func(s *topics.Settings) { s.Retry.TimeToLive = 5 * time.Minute })
 		y.sender.always(outcome(retry.ResolutionError)) // probation of five minutes, then ten
-		wait()
 		began := time.Now()
 		y.publish("orders", ids("e", 300)...)
 		after(4 * time.Minute)

@@ -80,7 +80,7 @@ func (y *yard) realParts() (*web, *deadletter.Service) {
 	client, err := egress.New(egress.Config{Transport: w})
 	testkit.Must(y.t, err)
 	letters, err := deadletter.Open(y.t.Context(), deadletter.Config{
-		Engine: y.engine, Meta: y.store, Topics: y.topics, Broker: y.broker, DataDir: y.t.TempDir(), Delay: -1, Log: quiet(),
+		Engine: y.engine, Meta: y.store, Topics: y.topics, Broker: y.broker, DataDir: y.t.TempDir(), Delay: -1, Log: testkit.Quiet(),
 	})
 	testkit.Must(y.t, err)
 	y.reconfigure(func(c *Config) {

@@ -146,29 +146,13 @@ func liveOnAHub(l *life) {
 			after(time.Duration(l.dice.IntN(20_000)) * time.Millisecond)
 			l.restart()
 		case 6:
-			_, err := l.topics.Update(l.t.Context(), source, names[l.dice.IntN(3)], func(s *topics.Settings) error {
-				s.Paused = !s.Paused
-				return nil
-			})
-			testkit.Must(l.t, err)
+			l.changeOf(source, names[l.dice.IntN(3)], func(s *topics.Settings) { s.Paused = !s.Paused })
 		}
 	}
 	l.weather.Store(0)
 	for _, name := range names {
-		sub, err := l.topics.Update(l.t.Context(), source, name, func(s *topics.Settings) error {
-			s.Paused = false
-			return nil
-		})
-		testkit.Must(l.t, err)
-		defer func() {
-			got := l.sender.delivered(name)
-			for _, p := range l.dead.all() {
-				if p.Subscription == sub.ID {
-					got = append(got, eventID(&item{Delivery: p}))
-				}
-			}
-			wantIDs(l.t, name, got, want)
-		}()
+		sub := l.changeOf(source, name, func(s *topics.Settings) { s.Paused = false })
+		defer func() { wantIDs(l.t, name, append(l.sender.delivered(name), l.dead.of(sub.ID)...), want) }()
 	}
 	after(30 * time.Hour)
 	testkit.Equal(l.t, l.service.budget.used.Load(), 0, "bytes are in use at the end")
@@ -208,11 +192,7 @@ func TestABrokenPartitionHoldsUpNoOther(t *testing.T) {
 		}
 		wait()
 		broken.Store(true)
-		_, err := y.topics.Update(t.Context(), source, "receiver", func(s *topics.Settings) error {
-			s.Paused = false
-			return nil
-		})
-		testkit.Must(t, err)
+		y.changeOf(source, "receiver", func(s *topics.Settings) { s.Paused = false })
 		after(time.Minute)
 		wantIDs(t, "of the other partition", y.sender.delivered(""), want)
 	})

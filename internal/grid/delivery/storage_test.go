@@ -19,7 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -83,11 +83,9 @@ func TestACrashWhileTheDiskIsFullLosesNothing(t *testing.T) {
 
 func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver")
+		id := y.orders("receiver")
 		y.sender.always(status(400))
 		y.dead.refuses(eventlog.ErrNoSpace)
-		wait()
 		y.publish("orders", ids("e", 40)...)
 		after(time.Minute)
 		if st := y.stats(id); st.DeadLettered[retry.ReasonRefused] != 0 {
@@ -133,7 +131,16 @@ func TestCursorsAreSavedWhenTheyCanBe(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.stop()
 		var fail atomic.Bool
-		y.config = func(c *Config) { c.Meta = failingStore{c.Meta, &fail} }
+		y.config = func(c *Config) {
+			store := metatest.NewFaulty(c.Meta)
+			store.Inject(func(op metatest.Op) error {
+				if op.Kind == metatest.OpSet && fail.Load() {
+					return errTest
+				}
+				return nil
+			})
+			c.Meta = store
+		}
 		y.start()
 		y.topic("orders")
 		id := y.subscribe("orders", "receiver")
@@ -150,19 +157,6 @@ func TestCursorsAreSavedWhenTheyCanBe(t *testing.T) {
 		after(time.Minute)
 		y.wantRequests("", 5, "for 5 events")
 	})
-}
-
-// failingStore refuses to store.
-type failingStore struct {
-	meta.Store
-	fail *atomic.Bool
-}
-
-func (s failingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if s.fail.Load() {
-		return 0, errTest
-	}
-	return s.Store.CompareAndSet(ctx, key, expected, value)
 }
 
 var errTest = errors.New("the test wants it so")
@@ -263,15 +257,10 @@ func (l *life) join(name string, change ...func(*topics.Settings)) {
 	l.want[name] = nil
 }
 
-func (l *life) deadOf(name string) (ids []string) {
+func (l *life) deadOf(name string) []string {
 	sub, err := l.topics.Find(topics.Source{Topic: "orders"}, name)
 	testkit.Must(l.t, err)
-	for _, p := range l.dead.all() {
-		if p.Subscription == sub.ID {
-			ids = append(ids, eventID(&item{Delivery: p}))
-		}
-	}
-	return ids
+	return l.dead.of(sub.ID)
 }
 
 func (l *life) step() {

@@ -1,15 +1,11 @@
 package delivery
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,8 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/disk"
-	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -31,8 +26,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // yard is a grid on a file system in memory. Its service can be killed and started again.
 type yard struct {
@@ -72,7 +65,7 @@ func newYard(t testing.TB) *yard {
 
 func newYardOn(t testing.TB, cfg disk.Config) *yard {
 	t.Helper()
-	cfg.Log = quiet()
+	cfg.Log = testkit.Quiet()
 	engine, err := disk.Open(cfg)
 	testkit.Must(t, err)
 	y := &yard{t: t, engine: engine, store: metatest.NewMemory(), sender: newPostman(t), dead: &graveyard{}}
@@ -80,25 +73,12 @@ func newYardOn(t testing.TB, cfg disk.Config) *yard {
 		y.stop()
 		testkit.Check(t, engine.Close())
 	})
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: quiet()})
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: testkit.Quiet()})
 	testkit.Must(t, err)
-	y.topics, err = topics.Open(t.Context(), topics.Config{Engine: engine, Meta: y.store, Broker: y.broker, Log: quiet()})
+	y.topics, err = topics.Open(t.Context(), topics.Config{Engine: engine, Meta: y.store, Broker: y.broker, Log: testkit.Quiet()})
 	testkit.Must(t, err)
-	y.runTopics()
+	testkit.Run(t, y.topics.Run)
 	return y
-}
-
-// runTopics lets the definitions follow the store until the test ends.
-func (y *yard) runTopics() {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- y.topics.Run(ctx) }()
-	y.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			y.t.Errorf("topics ended with %v", err)
-		}
-	})
 }
 
 // start opens a service and runs it.
@@ -111,33 +91,37 @@ func (y *yard) start() {
 func (y *yard) open() {
 	y.t.Helper()
 	y.plug = &plug{}
-	engine, store := plugEngine{y.engine, y.plug, y.disk}, plugStore{y.store, y.plug}
-	waiting, err := retrylog.Open(y.t.Context(), retrylog.Config{Engine: engine, Meta: store, Ladder: retry.Ladder(), Jitter: y.jitter, Log: quiet()})
+	plug, disk := y.plug, y.disk
+	engine, store := logtest.NewFaulty(y.engine), metatest.NewFaulty(y.store)
+	engine.Inject(func(op logtest.Op) error {
+		switch op.Kind {
+		case logtest.OpRemove, logtest.OpTrim:
+			return plug.check()
+		case logtest.OpSubmit:
+			return errors.Join(plug.check(), disk.check(op.ID.Log))
+		}
+		return nil
+	})
+	store.Inject(func(op metatest.Op) error {
+		if op.Changes() {
+			return plug.check()
+		}
+		return nil
+	})
+	waiting, err := retrylog.Open(y.t.Context(), retrylog.Config{Engine: engine, Meta: store, Ladder: retry.Ladder(), Jitter: y.jitter, Log: testkit.Quiet()})
 	testkit.Must(y.t, err)
 	cfg := Config{
 		Meta: store, Topics: y.topics, Broker: y.broker, Sender: plugSender{y.sender, y.plug}, Dead: plugDead{y.dead, y.plug},
-		RetryLogs: waiting, Log: quiet(),
+		RetryLogs: waiting, Log: testkit.Quiet(),
 	}
 	if y.config != nil {
 		y.config(&cfg)
 	}
-	if y.service, err = Open(y.t.Context(), cfg); err != nil {
-		y.t.Fatal(err)
-	}
+	y.service, err = Open(y.t.Context(), cfg)
+	testkit.Must(y.t, err)
 }
 
-func (y *yard) run() {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
-	ended := make(chan error, 1)
-	service := y.service
-	go func() { ended <- service.Run(ctx) }()
-	y.end = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			y.t.Errorf("run ended with %v", err)
-		}
-	})
-}
+func (y *yard) run() { y.end = testkit.Run(y.t, y.service.Run) }
 
 // stop stops the service as it should be.
 func (y *yard) stop() {
@@ -167,9 +151,8 @@ func (y *yard) restart() {
 
 func (y *yard) topic(name string) string {
 	y.t.Helper()
-	if _, err := y.topics.CreateTopic(y.t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: name}}); err != nil {
-		y.t.Fatal(err)
-	}
+	_, err := y.topics.CreateTopic(y.t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: name}})
+	testkit.Must(y.t, err)
 	return name
 }
 
@@ -205,7 +188,9 @@ func (y *yard) subscribeTo(source topics.Source, name string, change ...func(*to
 	y.t.Helper()
 	s := topics.Settings{Webhook: &egress.Endpoint{URL: "https://" + name + ".example"}, DeadLetter: topics.Target{Kind: "yard"}}
 	for _, c := range change {
-		c(&s)
+		if c != nil {
+			c(&s)
+		}
 	}
 	sub, err := y.topics.Create(y.t.Context(), source, name, s)
 	testkit.Must(y.t, err)
@@ -214,11 +199,17 @@ func (y *yard) subscribeTo(source topics.Source, name string, change ...func(*to
 
 func (y *yard) change(topic, name string, change func(*topics.Settings)) {
 	y.t.Helper()
-	_, err := y.topics.Update(y.t.Context(), topics.Source{Topic: topic}, name, func(s *topics.Settings) error {
+	y.changeOf(topics.Source{Topic: topic}, name, change)
+}
+
+func (y *yard) changeOf(source topics.Source, name string, change func(*topics.Settings)) topics.Subscription {
+	y.t.Helper()
+	sub, err := y.topics.Update(y.t.Context(), source, name, func(s *topics.Settings) error {
 		change(s)
 		return nil
 	})
 	testkit.Must(y.t, err)
+	return sub
 }
 
 // publish stores events with these ids, as one batch.
@@ -321,62 +312,4 @@ func (p *plug) check() error {
 		return errPulled
 	}
 	return nil
-}
-
-type plugStore struct {
-	meta.Store
-	plug *plug
-}
-
-func (s plugStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if err := s.plug.check(); err != nil {
-		return 0, err
-	}
-	return s.Store.CompareAndSet(ctx, key, expected, value)
-}
-
-func (s plugStore) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	if err := s.plug.check(); err != nil {
-		return err
-	}
-	return s.Store.Delete(ctx, key, expected)
-}
-
-type plugEngine struct {
-	eventlog.Engine
-	plug *plug
-	disk *fullDisk
-}
-
-func (e plugEngine) Remove(ctx context.Context, log string) error {
-	if err := e.plug.check(); err != nil {
-		return err
-	}
-	return e.Engine.Remove(ctx, log)
-}
-
-func (e plugEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := e.Engine.Partition(id, r)
-	return plugPartition{p, e.plug, e.disk, id.Log}, err
-}
-
-type plugPartition struct {
-	eventlog.Partition
-	plug *plug
-	disk *fullDisk
-	log  string
-}
-
-func (p plugPartition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	if err := errors.Join(p.plug.check(), p.disk.check(p.log)); err != nil {
-		return nil, err
-	}
-	return p.Partition.Submit(ctx, b)
-}
-
-func (p plugPartition) Trim(ctx context.Context, below eventlog.Sequence) error {
-	if err := p.plug.check(); err != nil {
-		return err
-	}
-	return p.Partition.Trim(ctx, below)
 }
