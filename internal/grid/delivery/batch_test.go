@@ -241,8 +241,7 @@ func TestAnswersDecide(t *testing.T) {
 
 func (y *yard) hub(name string, partitions int) {
 	y.t.Helper()
-	_, err := y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions})
-	testkit.Must(y.t, err)
+	testkit.Must(y.t, testkit.Err(y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions})))
 }
 
 // G6

@@ -85,9 +85,7 @@ func TestAMarkBeyondTheEndIsNotBelieved(t *testing.T) {
 		entry, err := y.store.Get(t.Context(), cursorKey(its.ID, 0))
 		testkit.Must(t, err)
 		value := appendCursor([]byte{cursorVersion}, id, 1000)
-		if _, err := y.store.CompareAndSet(t.Context(), entry.Key, entry.Revision, value); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), entry.Key, entry.Revision, value)))
 		y.start()
 		y.publish("orders", "a")
 		wait()
@@ -111,9 +109,7 @@ func TestAMarkBeyondTheEndIsPutRightAtOnce(t *testing.T) {
 			t.Fatalf("%d cursors, %v", len(entries), err)
 		}
 		ahead := appendCursor([]byte{cursorVersion}, id, 100)
-		if _, err := y.store.CompareAndSet(t.Context(), entries[0].Key, meta.Revision(entries[0].Revision), ahead); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), entries[0].Key, meta.Revision(entries[0].Revision), ahead)))
 		y.sender.says(func(ctx context.Context, _ drop) webhook.Result {
 			<-ctx.Done()
 			return outcome(retry.Canceled)

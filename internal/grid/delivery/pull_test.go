@@ -89,9 +89,7 @@ func TestReceiveWaitsForEvents(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(y.t.Context(), time.Second)
 		defer cancel()
-		if _, err := y.service.Receive(ctx, id, 1, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a call that was given up ended with %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.service.Receive(ctx, id, 1, time.Minute)), context.DeadlineExceeded)
 	})
 }
 
@@ -215,15 +213,9 @@ func TestTimeToLiveOfEventsThatNobodyReceives(t *testing.T) {
 func TestOnlyPullSubscriptionsAreReceivedFrom(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		id := y.orders("pushed")
-		if _, err := y.service.Receive(y.t.Context(), id, 1, time.Minute); !errors.Is(err, ErrNotPull) {
-			t.Errorf("receive gave %v", err)
-		}
-		if _, err := y.service.Settle(y.t.Context(), id, Acknowledge, 0, nil); !errors.Is(err, ErrNotPull) {
-			t.Errorf("settle gave %v", err)
-		}
-		if _, err := y.service.Receive(y.t.Context(), "nobody", 1, time.Minute); !errors.Is(err, ErrNotFound) {
-			t.Errorf("receive gave %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.service.Receive(y.t.Context(), id, 1, time.Minute)), ErrNotPull)
+		testkit.ErrorIs(t, testkit.Err(y.service.Settle(y.t.Context(), id, Acknowledge, 0, nil)), ErrNotPull)
+		testkit.ErrorIs(t, testkit.Err(y.service.Receive(y.t.Context(), "nobody", 1, time.Minute)), ErrNotFound)
 	})
 }
 

@@ -24,8 +24,7 @@ func (y *yard) publishHub(hub string, partition int, body string) {
 	y.t.Helper()
 	stored, err := message.Append(nil, event.Event{Body: []byte(body), ContentType: "application/json"})
 	testkit.Must(y.t, err)
-	_, err = y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, []eventlog.Event{{Message: stored}})
-	testkit.Must(y.t, err)
+	testkit.Must(y.t, testkit.Err(y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, []eventlog.Event{{Message: stored}})))
 }
 
 // G1: a hub is a source like a topic, with all its partitions.

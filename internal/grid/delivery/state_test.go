@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -74,9 +73,7 @@ func TestADeletedSubscriptionGetsNothingMore(t *testing.T) {
 		after(25 * time.Hour)
 		y.wantRequests("receiver", 0, "of a deleted subscription")
 		wantIDs(t, "other", y.sender.delivered("other"), []string{"x"})
-		if _, err := y.service.Stats(t.Context(), id); !errors.Is(err, ErrNotFound) {
-			t.Errorf("stats of a deleted subscription: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.service.Stats(t.Context(), id)), ErrNotFound, "stats of a deleted subscription")
 		y.wantNoMemory("still in use")
 		testkit.Equal(t, strings.Count(y.cursors("orders"), id), 0, "its cursor is still there")
 	})
@@ -253,8 +250,6 @@ func (y *yard) setState(id string, state topics.State) {
 func (y *yard) replace(f meta.Entry, old, with string) {
 	y.t.Helper()
 	value := strings.Replace(string(f.Value), old, with, 1)
-	if _, err := y.store.CompareAndSet(y.t.Context(), f.Key, f.Revision, []byte(value)); err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, testkit.Err(y.store.CompareAndSet(y.t.Context(), f.Key, f.Revision, []byte(value))))
 	wait()
 }

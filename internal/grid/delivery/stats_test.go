@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -85,9 +84,7 @@ func TestAttemptsAreRemembered(t *testing.T) {
 		if !slices.Equal(events, []string{"d", "c", "b"}) || got[0].Attempt != 1 || !got[0].Next.IsZero() {
 			t.Errorf("attempts %+v, want the newest three, newest first", got)
 		}
-		if _, err := y.service.Attempts("nobody"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("attempts of nobody: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.service.Attempts("nobody")), ErrNotFound, "attempts of nobody")
 	})
 }
 

@@ -151,8 +151,7 @@ func (y *yard) restart() {
 
 func (y *yard) topic(name string) string {
 	y.t.Helper()
-	_, err := y.topics.CreateTopic(y.t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: name}})
-	testkit.Must(y.t, err)
+	testkit.Must(y.t, testkit.Err(y.topics.CreateTopic(y.t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: name}})))
 	return name
 }
 

@@ -24,9 +24,7 @@ func validated(t *testing.T, body []byte) map[string]any {
 		t.Fatalf("body is %s: %v", body, err)
 	}
 	e := events[0]
-	if _, err := time.Parse(time.RFC3339Nano, fmt.Sprint(e["eventTime"])); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(time.Parse(time.RFC3339Nano, fmt.Sprint(e["eventTime"]))))
 	testkit.Equal(t, len(fmt.Sprint(e["id"])), 36, "id is %v", e["id"])
 	delete(e, "eventTime")
 	delete(e, "id")

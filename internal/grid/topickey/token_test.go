@@ -42,16 +42,10 @@ func TestKnownTokens(t *testing.T) {
 				}
 			}
 			for _, keys := range [][]string{nil, {""}, {other}, {strings.TrimSuffix(ordersKey, "E=") + "A="}} {
-				if _, err := Check(token, before, keys...); !errors.Is(err, ErrSignature) {
-					t.Errorf("keys %q: %v", keys, err)
-				}
+				testkit.ErrorIs(t, testkit.Err(Check(token, before, keys...)), ErrSignature, "keys %q", keys)
 			}
-			if _, err := Check(token, ends, ordersKey); !errors.Is(err, ErrExpired) {
-				t.Errorf("when it ends: %v", err)
-			}
-			if _, err := Check(token, ends, other); !errors.Is(err, ErrSignature) {
-				t.Errorf("when it ends, by another key: %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(Check(token, ends, ordersKey)), ErrExpired, "when it ends")
+			testkit.ErrorIs(t, testkit.Err(Check(token, ends, other)), ErrSignature, "when it ends, by another key")
 		})
 	}
 }
@@ -149,9 +143,7 @@ func TestTheSignatureIsOverTheText(t *testing.T) {
 		"the order changed": "e=1%2F2%2F2030%203%3A04%3A05%20PM&r=https%3A%2F%2Forders.example.test%2Fapi%2Fevents%3FapiVersion%3D2018-01-01" + fromJavaScript[strings.Index(fromJavaScript, "&s="):],
 	} {
 		t.Run(what, func(t *testing.T) {
-			if _, err := Check(token, before, ordersKey); !errors.Is(err, ErrSignature) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(Check(token, before, ordersKey)), ErrSignature)
 		})
 	}
 	for what, token := range map[string]string{
@@ -168,9 +160,7 @@ func TestTheSignatureIsOverTheText(t *testing.T) {
 				key = "correct horse battery staple"
 				token = signed(escape(orders), "2030-01-02T15:04:05Z", key)
 			}
-			if _, err := Check(token, before, key); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, testkit.Err(Check(token, before, key)))
 		})
 	}
 }
@@ -213,9 +203,7 @@ func TestSignedTokensAreGood(t *testing.T) {
 		if err != nil || got.Resource != resource || !got.Expires.Equal(expires) {
 			t.Fatalf("%s: %+v, %v", token, got, err)
 		}
-		if _, err := Check(token, expires, key); !errors.Is(err, ErrExpired) {
-			t.Fatalf("when it ends: %v", err)
-		}
+		testkit.MustErrorIs(t, testkit.Err(Check(token, expires, key)), ErrExpired, "when it ends")
 		if _, err := Check(token, expires.Add(-1), key+"x"); err == nil {
 			t.Fatal("another key is good")
 		}

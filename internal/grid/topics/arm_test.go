@@ -2,7 +2,6 @@ package topics
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -54,13 +53,10 @@ func TestParseTopicARM(t *testing.T) {
 	}
 	// A topic that only some were meant to reach must not be open to all.
 	for _, guarded := range []string{`"publicNetworkAccess":"Disabled"`, `"publicNetworkAccess":"SecuredByPerimeter"`, `"inboundIpRules":[{"ipMask":"10.0.0.0/8","action":"Allow"}]`} {
-		_, err := ParseTopicARM([]byte(`{"properties":{` + guarded + `}}`))
-		wantError(t, err, ErrInvalid, "firewall")
+		wantError(t, testkit.Err(ParseTopicARM([]byte(`{"properties":{`+guarded+`}}`))), ErrInvalid, "firewall")
 	}
 	for _, bad := range []string{"[", "[]", `{"properties":{"inputSchema":"Xml"}}`, `{"properties":{"inputSchema":7}}`, `{"properties":{"inputSchemaMapping":{"inputSchemaMappingType":"Xslt"}}}`} {
-		if _, err := ParseTopicARM([]byte(bad)); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: got %v", bad, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(ParseTopicARM([]byte(bad))), ErrInvalid, "%s", bad)
 	}
 }
 
@@ -183,8 +179,7 @@ func TestSubscriptionsInARMThatAreNotAllowed(t *testing.T) {
 		"write yard":                     `{"deadLetterDestination":{"endpointType":"Folder"}}`,
 		"deadLetterWithResourceIdentity": `{"deadLetterWithResourceIdentity":7}`,
 	} {
-		_, err := ParseSubscriptionARM([]byte(`{"properties":`+properties+`}`), Settings{})
-		wantError(t, err, ErrInvalid, says)
+		wantError(t, testkit.Err(ParseSubscriptionARM([]byte(`{"properties":`+properties+`}`), Settings{})), ErrInvalid, says)
 	}
 }
 
@@ -398,8 +393,6 @@ func TestTurnAWebhookIntoSomethingElse(t *testing.T) {
 		s.Retry.NoRetry, s.Retry.Floors = []int{}, map[int]time.Duration{503: time.Second}
 		name := "sub-" + string(rune('a'+i))
 		mustCreate(t, k, topic("orders"), name, s)
-		if _, err := k.Ensure(t.Context(), topic("orders"), name, parseARM(t, properties, s)); err != nil {
-			t.Errorf("%s: %v", properties, err)
-		}
+		testkit.Check(t, testkit.Err(k.Ensure(t.Context(), topic("orders"), name, parseARM(t, properties, s))), "%s", properties)
 	}
 }

@@ -41,9 +41,7 @@ func checked(t *testing.T) *Registry {
 		},
 	})
 	for name, kind := range map[string]schema.Kind{"orders": schema.EventGrid, "clouds": schema.CloudEvents, "customs": schema.Custom} {
-		if _, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name, Schema: kind}}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name, Schema: kind}})))
 	}
 	return k
 }
@@ -241,8 +239,7 @@ func TestLimitsOfRetryAreTheYards(t *testing.T) {
 	s.Retry = retry.Policy{MaxAttempts: 100, TimeToLive: 72 * time.Hour}
 	mustCreate(t, k, topic("orders"), "mailer", s)
 	s.Retry.MaxAttempts++
-	_, err := k.Create(t.Context(), topic("orders"), "biller", s)
-	wantError(t, err, ErrInvalid, "100")
+	wantError(t, testkit.Err(k.Create(t.Context(), topic("orders"), "biller", s)), ErrInvalid, "100")
 }
 
 // G6: a topic keeps events for longer than they may live, however long an operator lets them.
@@ -276,11 +273,8 @@ func TestWhatStandsMayStand(t *testing.T) {
 	mustTopic(t, k, "orders")
 	mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "sensors"})
 	testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
-	if _, err := k.Ensure(t.Context(), topic("orders"), "to-a-hub", Settings{Hub: "sensors"}); err != nil {
-		t.Error(err)
-	}
-	_, err := k.Ensure(t.Context(), topic("orders"), "to-a-hub", Settings{Hub: "sensors", MaxEvents: 2})
-	wantError(t, err, ErrInvalid, "does not exist")
+	testkit.Check(t, testkit.Err(k.Ensure(t.Context(), topic("orders"), "to-a-hub", Settings{Hub: "sensors"})))
+	wantError(t, testkit.Err(k.Ensure(t.Context(), topic("orders"), "to-a-hub", Settings{Hub: "sensors", MaxEvents: 2})), ErrInvalid, "does not exist")
 }
 
 func TestParseTarget(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G11: one that expires before its endpoint has agreed has not agreed by that: it gets nothing
@@ -48,9 +50,7 @@ func TestExpiryOfAMovedOneIsNoConsent(t *testing.T) {
 		s.Expires = time.Now().Add(time.Minute)
 		mustCreate(t, d.Registry, topic("orders"), "mailer", s)
 		d.listener.says(Agreement{Awaiting: true})
-		if _, err := d.move(t, "https://example.com/new"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(d.move(t, "https://example.com/new")))
 		for _, wait := range []time.Duration{2 * time.Minute, DefaultValidationWindow} {
 			time.Sleep(wait)
 			synctest.Wait()
@@ -75,8 +75,7 @@ func TestTrustIsTakenBack(t *testing.T) {
 	distrust := func() (Subscription, error) {
 		return d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.SkipValidation = false }))
 	}
-	_, err := distrust()
-	wantError(t, err, ErrHandshake, "404")
+	wantError(t, testkit.Err(distrust()), ErrHandshake, "404")
 	if found := mustFind(t, d.Registry, topic("orders"), "mailer"); found.State != Active || !found.SkipValidation {
 		t.Errorf("found %+v", found)
 	}

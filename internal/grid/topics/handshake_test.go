@@ -62,10 +62,8 @@ func TestEndpointAgrees(t *testing.T) {
 func TestEndpointRefuses(t *testing.T) {
 	d := newDoorstep(t)
 	d.listener.says(Agreement{Why: "it answered 202"})
-	_, err := d.Create(t.Context(), topic("orders"), "mailer", hook(example))
-	wantError(t, err, ErrHandshake, "it answered 202")
-	_, err = d.Find(topic("orders"), "mailer")
-	wantError(t, err, ErrNotFound, "mailer")
+	wantError(t, testkit.Err(d.Create(t.Context(), topic("orders"), "mailer", hook(example))), ErrHandshake, "it answered 202")
+	wantError(t, testkit.Err(d.Find(topic("orders"), "mailer")), ErrNotFound, "mailer")
 	if left, _ := d.store.List(t.Context(), subscriptionsPrefix); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
@@ -101,9 +99,7 @@ func TestLinkIsOpened(t *testing.T) {
 	for name, bad := range map[string]string{
 		"another token": link(made, "x"), "no token": link(made, ""), "another subscription": link(Subscription{ID: newID()}, made.Validation.Token),
 	} {
-		if _, err := confirm(t, d.Registry, bad, 0); !errors.Is(err, ErrToken) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(confirm(t, d.Registry, bad, 0)), ErrToken, "%s", name)
 	}
 	// Any node may be asked.
 	other := d.open(t, Config{Validate: d.listener})
@@ -111,8 +107,7 @@ func TestLinkIsOpened(t *testing.T) {
 	if err != nil || done.State != Active || done.Validation.Rate != 60 || len(done.Starts) != 1 {
 		t.Errorf("confirmed %+v, %v", done, err)
 	}
-	_, err = confirm(t, d.Registry, url, 0)
-	wantError(t, err, ErrToken, "used up")
+	wantError(t, testkit.Err(confirm(t, d.Registry, url, 0)), ErrToken, "used up")
 }
 
 // G11: who opens the link before its answer has come back is heard, whatever it then answers.
@@ -123,9 +118,7 @@ func TestLinkIsOpenedFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDoorstep(t)
 			d.listener.answer = func(_ Subscription, _, _, url string) Agreement {
-				if _, err := confirm(t, d.Registry, url, 77); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, testkit.Err(confirm(t, d.Registry, url, 77)))
 				return answer
 			}
 			made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
@@ -167,8 +160,7 @@ func TestChangedEndpointIsAsked(t *testing.T) {
 				}
 				return test.answer
 			}
-			_, err := d.move(t, "https://example.com/new")
-			testkit.ErrorIs(t, err, test.err)
+			testkit.ErrorIs(t, testkit.Err(d.move(t, "https://example.com/new")), test.err)
 			found := mustFind(t, d.open(t, Config{}), topic("orders"), "mailer")
 			if found.Webhook.URL != test.url || found.State != test.state || !slices.Equal(found.Starts, made.Starts) {
 				t.Errorf("found %+v", found)
@@ -201,8 +193,7 @@ func TestLinkIsNotOpened(t *testing.T) {
 		if failed.State != Failed || !strings.Contains(failed.Why, "create or update it again") || failed.Validation.Token != "" {
 			t.Errorf("failed %+v", failed)
 		}
-		_, err := confirm(t, d.Registry, url, 0)
-		wantError(t, err, ErrToken, "too old")
+		wantError(t, testkit.Err(confirm(t, d.Registry, url, 0)), ErrToken, "too old")
 
 		d.listener.says(Agreement{Agreed: true})
 		mustPublish(t, d.Registry, "orders", "x")
@@ -220,8 +211,7 @@ func TestLinkIsOpenedTooLate(t *testing.T) {
 		d.listener.says(Agreement{Awaiting: true})
 		made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 		time.Sleep(DefaultValidationWindow)
-		_, err := confirm(t, d.Registry, link(made, made.Validation.Token), 0)
-		wantError(t, err, ErrToken, "too old")
+		wantError(t, testkit.Err(confirm(t, d.Registry, link(made, made.Validation.Token), 0)), ErrToken, "too old")
 		testkit.Equal(t, d.state(t), Pending, "it")
 	})
 }
@@ -259,12 +249,9 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		old := mustCreate(t, d.Registry, topic("orders"), "old", trusted)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
 		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.listener})
-		if _, err := dying.Create(t.Context(), topic("orders"), "new", hook(example)); !errors.Is(err, errCrashed) {
-			t.Fatalf("got %v", err)
-		}
+		testkit.MustErrorIs(t, testkit.Err(dying.Create(t.Context(), topic("orders"), "new", hook(example))), errCrashed)
 		f.taken = 0
-		_, err := dying.Update(t.Context(), topic("orders"), "old", change(func(s *Settings) { s.Webhook.URL, s.SkipValidation = "https://example.com/new", false }))
-		testkit.MustErrorIs(t, err, errCrashed)
+		testkit.MustErrorIs(t, testkit.Err(dying.Update(t.Context(), topic("orders"), "old", change(func(s *Settings) { s.Webhook.URL, s.SkipValidation = "https://example.com/new", false }))), errCrashed)
 		k := d.open(t, Config{Validate: d.listener})
 		defer run(t, k)()
 		if s := mustFind(t, k, topic("orders"), "new"); s.State != Pending {
@@ -291,9 +278,7 @@ func TestUpdatesOvertakeEachOther(t *testing.T) {
 	mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 	d.listener.answer = func(s Subscription, _, _, _ string) Agreement {
 		if s.Webhook.URL == "https://example.com/first" {
-			if _, err := d.move(t, "https://example.com/second"); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, testkit.Err(d.move(t, "https://example.com/second")))
 		}
 		return Agreement{Agreed: true}
 	}
@@ -312,23 +297,16 @@ func TestOtherUpdateWhileAnEndpointIsAsked(t *testing.T) {
 	d := newDoorstep(t)
 	mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 	d.listener.answer = func(Subscription, string, string, string) Agreement {
-		if _, err := d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 7 })); err != nil {
-			t.Error(err)
-		}
-		if _, err := d.RotateKey(t.Context(), topic("orders"), "mailer", "hmac", time.Hour); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, testkit.Err(d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 7 }))))
+		testkit.Check(t, testkit.Err(d.RotateKey(t.Context(), topic("orders"), "mailer", "hmac", time.Hour)))
 		return Agreement{Agreed: true}
 	}
-	_, err := d.move(t, "https://example.com/first")
-	wantError(t, err, errSuperseded, "try again")
+	wantError(t, testkit.Err(d.move(t, "https://example.com/first")), errSuperseded, "try again")
 	if found := mustFind(t, d.Registry, topic("orders"), "mailer"); found.MaxEvents != 7 || found.Webhook.URL != example || len(found.Keys) != 1 {
 		t.Errorf("found %+v", found)
 	}
 	d.listener.answer = func(Subscription, string, string, string) Agreement {
-		if _, err := d.RotateKey(t.Context(), topic("orders"), "mailer", "hmac", time.Hour); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, testkit.Err(d.RotateKey(t.Context(), topic("orders"), "mailer", "hmac", time.Hour)))
 		return Agreement{Agreed: true}
 	}
 	if moved, err := d.move(t, "https://example.com/second"); err != nil || len(moved.Keys) != 2 {
@@ -414,8 +392,7 @@ func TestExpiry(t *testing.T) {
 			s.Expires = time.Now().Add(in)
 			return s
 		}
-		_, err := k.Create(t.Context(), topic("orders"), "too-late", expiring(-time.Second))
-		wantError(t, err, ErrInvalid, "in the future")
+		wantError(t, testkit.Err(k.Create(t.Context(), topic("orders"), "too-late", expiring(-time.Second))), ErrInvalid, "in the future")
 		for i := range 5 {
 			mustCreate(t, k, topic("orders"), fmt.Sprintf("sub-%d", i), expiring(time.Duration(10-i)*time.Minute))
 		}

@@ -51,9 +51,7 @@ func TestWhatIsPublished(t *testing.T) {
 		schema.EventGrid: "application/json", schema.Custom: "application/json", schema.CloudEvents: "application/cloudevents+json",
 	} {
 		name := "topic-" + string(kind)
-		if _, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name, Schema: kind}}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name, Schema: kind}})))
 		mustPublish(t, k, name, `{"id":"1"}`)
 		its, _ := k.Topic(name)
 		log, _ := k.Log(&its)

@@ -46,19 +46,13 @@ func TestCreatedSubscriptionIsThere(t *testing.T) {
 	}
 	_, err := k.Create(t.Context(), topic("orders"), "MAILER", hook(example))
 	wantError(t, err, ErrExists, "choose another name")
-	_, err = k.Create(t.Context(), topic("orders"), "m", hook(example))
-	wantError(t, err, ErrInvalid, "3 to 64")
-	_, err = k.Create(t.Context(), Source{}, "mailer", hook(example))
-	wantError(t, err, ErrInvalid, "name a topic or a hub")
-	_, err = k.Create(t.Context(), Source{Topic: "orders", Hub: "orders"}, "mailer", hook(example))
-	wantError(t, err, ErrInvalid, "only one of them")
-	_, err = k.Find(Source{Topic: "orders", Hub: "orders"}, "mailer")
-	wantError(t, err, ErrInvalid, "only one of them")
-	_, err = k.Subscriptions(Source{Topic: "orders", Hub: "orders"})
-	wantError(t, err, ErrInvalid, "only one of them")
+	wantError(t, testkit.Err(k.Create(t.Context(), topic("orders"), "m", hook(example))), ErrInvalid, "3 to 64")
+	wantError(t, testkit.Err(k.Create(t.Context(), Source{}, "mailer", hook(example))), ErrInvalid, "name a topic or a hub")
+	wantError(t, testkit.Err(k.Create(t.Context(), Source{Topic: "orders", Hub: "orders"}, "mailer", hook(example))), ErrInvalid, "only one of them")
+	wantError(t, testkit.Err(k.Find(Source{Topic: "orders", Hub: "orders"}, "mailer")), ErrInvalid, "only one of them")
+	wantError(t, testkit.Err(k.Subscriptions(Source{Topic: "orders", Hub: "orders"})), ErrInvalid, "only one of them")
 	wantError(t, k.Delete(t.Context(), Source{Topic: "orders", Hub: "orders"}, "mailer"), ErrInvalid, "only one of them")
-	_, err = k.Find(topic("orders"), "other")
-	wantError(t, err, ErrNotFound, "other")
+	wantError(t, testkit.Err(k.Find(topic("orders"), "other")), ErrNotFound, "other")
 	if _, err = k.Create(t.Context(), Source{Hub: "nowhere"}, "mailer", hook(example)); !isNoHub(err) {
 		t.Errorf("got %v", err)
 	}
@@ -127,9 +121,7 @@ func TestStartsMissNothing(t *testing.T) {
 			switch how {
 			case "confirmed":
 				mustPublish(t, publisher, "orders", "before")
-				if _, err := confirm(t, k, url, 0); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, testkit.Err(confirm(t, k, url, 0)))
 			case "updated":
 				_, err := k.Update(t.Context(), topic("orders"), "mailer", func(s *Settings) error {
 					s.SkipValidation = true
@@ -176,14 +168,12 @@ func TestListsOfSubscriptions(t *testing.T) {
 		order = append(order, s.Name)
 	}
 	testkit.Slices(t, order, []string{"bbb", "AAA", "ccc"}, "in order of creation")
-	_, err := k.Find(Source{}, "aaa")
-	wantError(t, err, ErrAmbiguous, "say whose is meant")
+	wantError(t, testkit.Err(k.Find(Source{}, "aaa")), ErrAmbiguous, "say whose is meant")
 	wantError(t, k.Delete(t.Context(), Source{}, "AAA"), ErrAmbiguous, "say whose is meant")
 	if _, err := k.Subscriptions(Source{Hub: "nowhere"}); !isNoHub(err) {
 		t.Errorf("got %v", err)
 	}
-	_, err = k.Subscriptions(topic("nowhere"))
-	wantError(t, err, ErrTopicNotFound, "nowhere")
+	wantError(t, testkit.Err(k.Subscriptions(topic("nowhere"))), ErrTopicNotFound, "nowhere")
 }
 
 func TestDeletedSubscriptionIsGone(t *testing.T) {
@@ -199,8 +189,7 @@ func TestDeletedSubscriptionIsGone(t *testing.T) {
 	}
 	wantError(t, k.Delete(t.Context(), topic("orders"), "mailer"), ErrNotFound, "mailer")
 	wantError(t, k.Delete(t.Context(), Source{}, "mailer"), ErrNotFound, "mailer")
-	_, err := k.Update(t.Context(), topic("orders"), "mailer", func(*Settings) error { return nil })
-	wantError(t, err, ErrNotFound, "mailer")
+	wantError(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", func(*Settings) error { return nil })), ErrNotFound, "mailer")
 	if again := mustCreate(t, k, topic("orders"), "mailer", hook(example)); again.ID == first.ID {
 		t.Error("an id is used twice")
 	}
@@ -236,8 +225,7 @@ func orphanHub(t *testing.T) {
 	time.Sleep(time.Millisecond) // a hub made in the same one could not be told apart
 	y.hub(t, "sensors", 3)
 	expectOrphan(`another has its name`)
-	_, err := k.Update(t.Context(), source, "mailer", func(s *Settings) error { s.MaxEvents = 2; return nil })
-	wantError(t, err, ErrNotFound, "gone")
+	wantError(t, testkit.Err(k.Update(t.Context(), source, "mailer", func(s *Settings) error { s.MaxEvents = 2; return nil })), ErrNotFound, "gone")
 	made := mustCreate(t, k, source, "mailer", hook(example))
 	if made.ID == old.ID || made.SourceID == old.SourceID || len(made.Starts) != 3 || made.State != Active {
 		t.Errorf("made %+v", made)
@@ -268,8 +256,7 @@ func TestNoMoreThanSoManySubscriptions(t *testing.T) {
 	}
 	k.view.showSubscriptions(updates)
 	mustCreate(t, k, topic("orders"), "the-last", hook(example))
-	_, err := k.Create(t.Context(), topic("orders"), "one-more", hook(example))
-	wantError(t, err, ErrInvalid, "delete one first")
+	wantError(t, testkit.Err(k.Create(t.Context(), topic("orders"), "one-more", hook(example))), ErrInvalid, "delete one first")
 	mustCreate(t, k, topic(YardEvents), "elsewhere", hook(example))
 }
 
@@ -355,8 +342,7 @@ func TestStaleNodeReplacesNothingOfANewHub(t *testing.T) {
 		k := y.open(t, Config{})
 		time.Sleep(time.Second)
 		made := mustCreate(t, k, Source{Hub: "sensors"}, "mailer", hook(example))
-		_, err = stale.Create(t.Context(), Source{Hub: "sensors"}, "mailer", hook(example))
-		wantError(t, err, ErrExists, "delete it first")
+		wantError(t, testkit.Err(stale.Create(t.Context(), Source{Hub: "sensors"}, "mailer", hook(example))), ErrExists, "delete it first")
 		if found, err := y.open(t, Config{}).Find(Source{Hub: "sensors"}, "mailer"); err != nil || found.ID != made.ID || found.State != Active {
 			t.Errorf("found %+v, %v", found, err)
 		}

@@ -51,11 +51,8 @@ func TestCreatedTopicIsThere(t *testing.T) {
 			}
 		}
 	}
-	_, err = k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "ORDERS"}})
-	wantError(t, err, ErrTopicExists, "choose another name")
-	if _, err := k.Topic("nothing"); !errors.Is(err, ErrTopicNotFound) {
-		t.Errorf("got %v", err)
-	}
+	wantError(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "ORDERS"}})), ErrTopicExists, "choose another name")
+	testkit.ErrorIs(t, testkit.Err(k.Topic("nothing")), ErrTopicNotFound)
 }
 
 func TestTopicsThatAreNotAllowed(t *testing.T) {
@@ -73,8 +70,7 @@ func TestTopicsThatAreNotAllowed(t *testing.T) {
 		"a value of at most 2": {Tags: map[string]string{"x": strings.Repeat("x", 257)}},
 	} {
 		topic.Name = "orders"
-		_, err := k.CreateTopic(t.Context(), TopicConfig{topic})
-		wantError(t, err, ErrInvalid, says)
+		wantError(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{topic})), ErrInvalid, says)
 	}
 }
 
@@ -128,8 +124,7 @@ func TestEnsureTopic(t *testing.T) {
 		t.Errorf("changed: %+v, %v, %d changes", changed, err, changes)
 	}
 	cfg.Schema = schema.EventGrid
-	_, err = k.EnsureTopic(t.Context(), cfg)
-	wantError(t, err, ErrInvalid, "the schema is fixed")
+	wantError(t, testkit.Err(k.EnsureTopic(t.Context(), cfg)), ErrInvalid, "the schema is fixed")
 }
 
 // UpdateTopic changes what is there, beside what others change at the same time, and makes nothing.
@@ -141,9 +136,7 @@ func TestUpdateTopic(t *testing.T) {
 	changed, err := k.UpdateTopic(t.Context(), "ORDERS", func(t2 *Topic) error {
 		if !raced {
 			raced = true
-			if _, err := y.open(t, Config{}).RegenerateKey(t.Context(), "orders", Key1); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(y.open(t, Config{}).RegenerateKey(t.Context(), "orders", Key1)))
 		}
 		t2.DisableKeys = true
 		t2.Name, t2.ID, t2.Created = "other", "other", time.Time{}
@@ -152,19 +145,15 @@ func TestUpdateTopic(t *testing.T) {
 	if err != nil || !changed.DisableKeys || changed.Key1 == made.Key1 || changed.Name != "orders" || changed.ID != made.ID || !changed.Created.Equal(made.Created) {
 		t.Errorf("changed to %+v, %v", changed, err)
 	}
-	_, err = k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.Schema = schema.CloudEvents; return nil })
-	wantError(t, err, ErrInvalid, "the schema is fixed")
-	_, err = k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.Key2 = "short"; return nil })
-	wantError(t, err, ErrInvalid, "orders")
+	wantError(t, testkit.Err(k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.Schema = schema.CloudEvents; return nil })), ErrInvalid, "the schema is fixed")
+	wantError(t, testkit.Err(k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.Key2 = "short"; return nil })), ErrInvalid, "orders")
 	stop := errors.New("stop")
-	_, err = k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.DisableKeys = false; return stop })
-	wantError(t, err, stop, "orders")
+	wantError(t, testkit.Err(k.UpdateTopic(t.Context(), "orders", func(t *Topic) error { t.DisableKeys = false; return stop })), stop, "orders")
 	if now, err := k.Topic("orders"); err != nil || now.Schema != schema.EventGrid || now.Key2 != made.Key2 || !now.DisableKeys {
 		t.Errorf("it is %+v, %v", now, err)
 	}
 	testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
-	_, err = k.UpdateTopic(t.Context(), "orders", func(*Topic) error { return nil })
-	wantError(t, err, ErrTopicNotFound, "orders")
+	wantError(t, testkit.Err(k.UpdateTopic(t.Context(), "orders", func(*Topic) error { return nil })), ErrTopicNotFound, "orders")
 }
 
 func TestRegenerateKey(t *testing.T) {
@@ -178,10 +167,8 @@ func TestRegenerateKey(t *testing.T) {
 	if err != nil || two.Key1 != one.Key1 || two.Key2 == one.Key2 {
 		t.Errorf("got %+v, %v", two, err)
 	}
-	_, err = k.RegenerateKey(t.Context(), "orders", "key3")
-	wantError(t, err, ErrInvalid, "key1 and key2")
-	_, err = k.RegenerateKey(t.Context(), "other", "key1")
-	wantError(t, err, ErrTopicNotFound, "other")
+	wantError(t, testkit.Err(k.RegenerateKey(t.Context(), "orders", "key3")), ErrInvalid, "key1 and key2")
+	wantError(t, testkit.Err(k.RegenerateKey(t.Context(), "other", "key1")), ErrTopicNotFound, "other")
 }
 
 func TestNoMoreThanSoManyTopics(t *testing.T) {
@@ -193,11 +180,8 @@ func TestNoMoreThanSoManyTopics(t *testing.T) {
 	}
 	k.view.showTopics(updates)
 	mustTopic(t, k, "the-last")
-	_, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "one-more"}})
-	wantError(t, err, ErrInvalid, "delete one first")
-	if _, err := k.EnsureTopic(t.Context(), TopicConfig{Topic{Name: "the-last", DisableKeys: true}}); err != nil {
-		t.Errorf("one that exists: %v", err)
-	}
+	wantError(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "one-more"}})), ErrInvalid, "delete one first")
+	testkit.Check(t, testkit.Err(k.EnsureTopic(t.Context(), TopicConfig{Topic{Name: "the-last", DisableKeys: true}})), "one that exists")
 }
 
 // G1, G12: what was published is stored, and a topic that is made again has nothing of it.
@@ -291,9 +275,7 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 			t.Fatalf("create: %v", err)
 		}
 	case "ensure":
-		if _, err := k.EnsureTopic(t.Context(), TopicConfig{Topic{Name: "orders"}}); err != nil {
-			t.Fatalf("ensure: %v", err)
-		}
+		testkit.Must(t, testkit.Err(k.EnsureTopic(t.Context(), TopicConfig{Topic{Name: "orders"}})), "ensure")
 	case "delete":
 		err := k.DeleteTopic(t.Context(), "orders")
 		if err != nil && !errors.Is(err, ErrTopicNotFound) {
@@ -349,13 +331,9 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	k = y.open(t, Config{Engine: faultyEngine{y.engine, stuck}})
-	if _, err := k.Topic("orders"); !errors.Is(err, ErrTopicNotFound) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Topic("orders")), ErrTopicNotFound)
 	mustPublish(t, k, "other", "x")
-	if _, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders"}}); !errors.Is(err, errCrashed) {
-		t.Errorf("create: got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders"}})), errCrashed, "create")
 	stuck.step = 0
 	testkit.Check(t, k.DeleteTopic(t.Context(), "orders"))
 	expectGone(t, k, old)
@@ -406,9 +384,7 @@ func TestDeletionIsFinishedLate(t *testing.T) {
 	mustTopic(t, k, "orders")
 	mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	dying := &faults{step: 2}
-	if err := y.open(t, Config{Meta: faultyStore{y.store, dying}}).DeleteTopic(t.Context(), "orders"); !errors.Is(err, errCrashed) {
-		t.Fatalf("got %v", err)
-	}
+	testkit.MustErrorIs(t, y.open(t, Config{Meta: faultyStore{y.store, dying}}).DeleteTopic(t.Context(), "orders"), errCrashed)
 	marked, err := k.topics.Read(t.Context(), topicKey("orders"))
 	if err != nil || !marked.Value.Deleting {
 		t.Fatalf("got %+v, %v", marked, err)
@@ -479,9 +455,7 @@ func TestLeftoversOfADeletedTopic(t *testing.T) {
 		if strings.Contains(e.Key, "biller") {
 			old = string(e.Value)
 		}
-		if _, err := y.store.CompareAndSet(t.Context(), e.Key, 0, []byte(old)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), e.Key, 0, []byte(old))))
 	}
 	k = y.open(t, Config{})
 	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "subscriptions are seen")

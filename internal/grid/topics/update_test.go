@@ -46,11 +46,8 @@ func TestUpdate(t *testing.T) {
 	}
 	testkit.Equal(t, asked.count(), 1, "the endpoint was asked")
 	no := errors.New("no")
-	if _, err := k.Update(t.Context(), topic("orders"), "mailer", func(s *Settings) error { s.MaxEvents = 7; return no }); !errors.Is(err, no) {
-		t.Errorf("got %v", err)
-	}
-	_, err = k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 5001 }))
-	wantError(t, err, ErrInvalid, "1 to 5000")
+	testkit.ErrorIs(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", func(s *Settings) error { s.MaxEvents = 7; return no })), no)
+	wantError(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 5001 }))), ErrInvalid, "1 to 5000")
 	if found := mustFind(t, k, topic("orders"), "mailer"); !found.Settings.equal(changed.Settings) {
 		t.Errorf("found %+v", found)
 	}
@@ -128,9 +125,7 @@ func TestEnsure(t *testing.T) {
 	if still := ensure(other); still.State != Disabled {
 		t.Errorf("a start has enabled it: %+v", still)
 	}
-	if _, err := k.Ensure(t.Context(), Source{}, "mailer", other); !errors.Is(err, ErrInvalid) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Ensure(t.Context(), Source{}, "mailer", other)), ErrInvalid)
 }
 
 func TestDisableAt(t *testing.T) {
@@ -168,8 +163,7 @@ func TestOnlyThePresentEndpointCanDisable(t *testing.T) {
 	k := newYard(t).open(t, Config{})
 	mustTopic(t, k, "orders")
 	made := mustCreate(t, k, topic("orders"), "mailer", hook("https://example.com/old"))
-	_, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.Webhook.URL = "https://example.com/new" }))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.Webhook.URL = "https://example.com/new" }))))
 	for _, test := range []struct {
 		url  string
 		want State
@@ -232,8 +226,7 @@ func TestRotateKey(t *testing.T) {
 		for range maxKeys - 1 {
 			rotate(time.Hour)
 		}
-		_, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.Ed25519, time.Hour)
-		wantError(t, err, ErrInvalid, "shorter overlap")
+		wantError(t, testkit.Err(k.RotateKey(t.Context(), topic("orders"), "mailer", signature.Ed25519, time.Hour)), ErrInvalid, "shorter overlap")
 	})
 }
 
@@ -243,14 +236,10 @@ func TestRotateKeyRefuses(t *testing.T) {
 	k := y.open(t, Config{})
 	mustTopic(t, k, "orders")
 	mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "Sensors"})
-	_, err := k.RotateKey(t.Context(), topic("orders"), "to-a-hub", signature.HMAC, 0)
-	wantError(t, err, ErrInvalid, "only webhooks")
-	_, err = k.RotateKey(t.Context(), topic("orders"), "to-a-hub", "rot13", 0)
-	wantError(t, err, ErrInvalid, "rot13")
-	_, err = k.RotateKey(t.Context(), topic("orders"), "to-a-hub", signature.HMAC, -1)
-	wantError(t, err, ErrInvalid, "overlap")
-	_, err = k.RotateKey(t.Context(), topic("orders"), "nothing", signature.HMAC, 0)
-	wantError(t, err, ErrNotFound, "nothing")
+	wantError(t, testkit.Err(k.RotateKey(t.Context(), topic("orders"), "to-a-hub", signature.HMAC, 0)), ErrInvalid, "only webhooks")
+	wantError(t, testkit.Err(k.RotateKey(t.Context(), topic("orders"), "to-a-hub", "rot13", 0)), ErrInvalid, "rot13")
+	wantError(t, testkit.Err(k.RotateKey(t.Context(), topic("orders"), "to-a-hub", signature.HMAC, -1)), ErrInvalid, "overlap")
+	wantError(t, testkit.Err(k.RotateKey(t.Context(), topic("orders"), "nothing", signature.HMAC, 0)), ErrNotFound, "nothing")
 }
 
 func TestHubTargetsAreSpelledAsTheHubIs(t *testing.T) {
@@ -342,9 +331,7 @@ func TestEnsureAfterACrashInMidHandshake(t *testing.T) {
 		d := newDoorstep(t)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
 		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.listener})
-		if _, err := dying.Ensure(t.Context(), topic("orders"), "mailer", hook(example)); !errors.Is(err, errCrashed) {
-			t.Fatalf("got %v", err)
-		}
+		testkit.MustErrorIs(t, testkit.Err(dying.Ensure(t.Context(), topic("orders"), "mailer", hook(example))), errCrashed)
 		k := d.open(t, Config{Validate: d.listener, ValidationURL: link})
 		d.listener.says(Agreement{Awaiting: true})
 		ensured, err := k.Ensure(t.Context(), topic("orders"), "mailer", hook(example))

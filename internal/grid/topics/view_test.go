@@ -196,9 +196,7 @@ func TestDeadlinesOfWhatIsGone(t *testing.T) {
 	for i := range 10 {
 		name := fmt.Sprintf("sub-%d", i)
 		mustCreate(t, k, topic("orders"), name, expiring(i))
-		if _, err := k.Ensure(t.Context(), topic("orders"), "prolonged", expiring(i)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(k.Ensure(t.Context(), topic("orders"), "prolonged", expiring(i))))
 		testkit.Must(t, k.Delete(t.Context(), topic("orders"), name))
 	}
 	testkit.Equal(t, len(k.view.deadlines.all), 1, "deadlines of one subscription")
@@ -240,8 +238,7 @@ func TestThousandsOfSubscriptions(t *testing.T) {
 	testkit.MustEqual(t, len(k.Snapshot().BySource[its.ID]), many, "there")
 	began = time.Now()
 	for i := range 100 {
-		_, err := k.Update(t.Context(), topic("orders"), fmt.Sprintf("sub-%d", 47*i), change(func(s *Settings) { s.MaxEvents = 2 }))
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(k.Update(t.Context(), topic("orders"), fmt.Sprintf("sub-%d", 47*i), change(func(s *Settings) { s.MaxEvents = 2 }))))
 	}
 	updated := time.Since(began)
 	began = time.Now()
@@ -276,9 +273,7 @@ func TestDeletionOfThousandsOnASlowDisk(t *testing.T) {
 		for i := 1; i < 8000; i++ {
 			made.Name, made.ID = fmt.Sprintf("sub-%d", i), newID()
 			r := &record{Subscription: made}
-			if _, err := y.store.CompareAndSet(t.Context(), r.key(), 0, encode(r)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), r.key(), 0, encode(r))))
 		}
 		began := time.Now()
 		k = y.open(t, Config{Meta: slowStore{y.store}})

@@ -25,9 +25,7 @@ func TestChangesReachOtherNodes(t *testing.T) {
 		mustTopic(t, k, "before") // while nobody watches
 		defer run(t, other)()
 		synctest.Wait()
-		if _, err := other.Topic("before"); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, testkit.Err(other.Topic("before")))
 		var watched atomic.Int64 // topics and subscriptions are watched by one goroutine each
 		defer other.OnChange(func() { watched.Add(1) })()
 		made := mustTopic(t, k, "orders")
@@ -40,18 +38,14 @@ func TestChangesReachOtherNodes(t *testing.T) {
 		if got := stored(t, k, "orders"); len(got) != 1 {
 			t.Errorf("stored %q", got)
 		}
-		if _, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 9 })); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 9 }))))
 		synctest.Wait()
 		if found := mustFind(t, other, topic("orders"), "mailer"); found.MaxEvents != 9 {
 			t.Errorf("found %+v", found)
 		}
 		testkit.Must(t, k.Delete(t.Context(), topic("orders"), "mailer"))
 		synctest.Wait()
-		if _, err := other.Find(topic("orders"), "mailer"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("got %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(other.Find(topic("orders"), "mailer")), ErrNotFound)
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
 		synctest.Wait()
@@ -94,9 +88,7 @@ func TestUnreadableDefinition(t *testing.T) {
 			if strings.HasSuffix(key, "other") {
 				value = `{"name":"another"}`
 			}
-			if _, err := y.store.CompareAndSet(t.Context(), key, 0, []byte(value)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), key, 0, []byte(value))))
 		}
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		synctest.Wait()

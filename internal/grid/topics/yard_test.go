@@ -62,9 +62,7 @@ func (y *yard) open(t testing.TB, cfg Config) *Registry {
 // hub makes one.
 func (y *yard) hub(t testing.TB, name string, partitions int) {
 	t.Helper()
-	if _, err := y.broker.CreateHub(t.Context(), broker.HubConfig{Name: name, Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(y.broker.CreateHub(t.Context(), broker.HubConfig{Name: name, Partitions: partitions})))
 }
 
 func (y *yard) publishToHub(t testing.TB, hub string, partition, events int) {
@@ -73,9 +71,7 @@ func (y *yard) publishToHub(t testing.TB, hub string, partition, events int) {
 	for i := range batch {
 		batch[i].Message = []byte("x")
 	}
-	if _, err := y.broker.Publish(t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, batch); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(y.broker.Publish(t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, batch)))
 }
 
 // run has a registry follow the others until the test ends, or until stop.

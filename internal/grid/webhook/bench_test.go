@@ -81,9 +81,7 @@ func BenchmarkWrite(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				w := newWriter()
-				if _, err := w.request(o, batch, batch[0].Published); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, testkit.Err(w.request(o, batch, batch[0].Published)))
 				w.free()
 			}
 		})
