@@ -382,8 +382,7 @@ func TestHubsByTheirResource(t *testing.T) {
 func TestTurnAWebhookIntoSomethingElse(t *testing.T) {
 	y := newYard(t)
 	y.hub(t, "sensors", 1)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	for i, properties := range []string{
 		`{"destination":{"endpointType":"EventHub","properties":{"eventHub":"sensors"}}}`,
 		`{"deliveryConfiguration":{"deliveryMode":"Queue"}}`,

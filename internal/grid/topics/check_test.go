@@ -233,8 +233,7 @@ func TestSettingsThatAreAllowed(t *testing.T) {
 
 // G6: an operator may allow more.
 func TestLimitsOfRetryAreTheYards(t *testing.T) {
-	k := newYard(t).open(t, Config{MaxAttempts: 100, MaxTimeToLive: 72 * time.Hour})
-	mustTopic(t, k, "orders")
+	k := newYard(t).open(t, Config{MaxAttempts: 100, MaxTimeToLive: 72 * time.Hour}, "orders")
 	s := hook(example)
 	s.Retry = retry.Policy{MaxAttempts: 100, TimeToLive: 72 * time.Hour}
 	mustCreate(t, k, topic("orders"), "mailer", s)
@@ -269,8 +268,7 @@ func (e *retaining) Partition(id eventlog.PartitionID, r eventlog.Retention) (ev
 func TestWhatStandsMayStand(t *testing.T) {
 	y := newYard(t)
 	y.hub(t, "sensors", 1)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "sensors"})
 	testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
 	testkit.Check(t, testkit.Err(k.Ensure(t.Context(), topic("orders"), "to-a-hub", Settings{Hub: "sensors"})))

@@ -16,7 +16,7 @@ import (
 func TestExpiryIsNoConsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
-		defer run(t, d.Registry)()
+		defer testkit.Run(t, d.Registry.Run)()
 		d.listener.says(Agreement{Awaiting: true})
 		s := hook(example)
 		s.Expires = time.Now().Add(time.Minute)
@@ -45,7 +45,7 @@ func TestExpiryIsNoConsent(t *testing.T) {
 func TestExpiryOfAMovedOneIsNoConsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
-		defer run(t, d.Registry)()
+		defer testkit.Run(t, d.Registry.Run)()
 		s := hook(example)
 		s.Expires = time.Now().Add(time.Minute)
 		mustCreate(t, d.Registry, topic("orders"), "mailer", s)

@@ -24,8 +24,7 @@ type doorstep struct {
 
 func newDoorstep(t testing.TB) *doorstep {
 	y, listener := newYard(t), &endpoint{}
-	k := y.open(t, Config{Validate: listener, ValidationURL: link})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{Validate: listener, ValidationURL: link}, "orders")
 	return &doorstep{y, k, listener}
 }
 
@@ -177,7 +176,7 @@ func TestChangedEndpointIsAsked(t *testing.T) {
 func TestLinkIsNotOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
-		defer run(t, d.Registry)()
+		defer testkit.Run(t, d.Registry.Run)()
 		var url string
 		d.listener.answer = func(_ Subscription, _, _, u string) Agreement {
 			url = u
@@ -221,7 +220,7 @@ func TestFailedOneIsAskedAgain(t *testing.T) {
 	for _, how := range []string{"update", "ensure"} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDoorstep(t)
-			defer run(t, d.Registry)()
+			defer testkit.Run(t, d.Registry.Run)()
 			d.listener.says(Agreement{Awaiting: true})
 			made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 			time.Sleep(DefaultValidationWindow + time.Second)
@@ -248,12 +247,12 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		trusted.SkipValidation = true
 		old := mustCreate(t, d.Registry, topic("orders"), "old", trusted)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
-		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.listener})
+		dying := d.open(t, Config{Meta: f.store(d.store), Validate: d.listener})
 		testkit.MustErrorIs(t, testkit.Err(dying.Create(t.Context(), topic("orders"), "new", hook(example))), errCrashed)
-		f.taken = 0
+		f.fail(2)
 		testkit.MustErrorIs(t, testkit.Err(dying.Update(t.Context(), topic("orders"), "old", change(func(s *Settings) { s.Webhook.URL, s.SkipValidation = "https://example.com/new", false }))), errCrashed)
 		k := d.open(t, Config{Validate: d.listener})
-		defer run(t, k)()
+		defer testkit.Run(t, k.Run)()
 		if s := mustFind(t, k, topic("orders"), "new"); s.State != Pending {
 			t.Errorf("new: %+v", s)
 		}
@@ -385,8 +384,7 @@ func TestLinkIsOpenedByMany(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		k := y.open(t, Config{})
-		mustTopic(t, k, "orders")
+		k := y.open(t, Config{}, "orders")
 		expiring := func(in time.Duration) Settings {
 			s := hook(example)
 			s.Expires = time.Now().Add(in)
@@ -398,8 +396,8 @@ func TestExpiry(t *testing.T) {
 		}
 		// Another node lets them lapse; what was noted before Run counts too.
 		other := y.open(t, Config{})
-		defer run(t, k)()
-		defer run(t, other)()
+		defer testkit.Run(t, k.Run)()
+		defer testkit.Run(t, other.Run)()
 		time.Sleep(8*time.Minute + time.Second)
 		synctest.Wait()
 		for i := range 5 {
@@ -430,21 +428,17 @@ func TestLapseIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
 		f := &faults{}
-		k := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.listener})
+		k := d.open(t, Config{Meta: f.store(d.store), Validate: d.listener})
 		d.listener.says(Agreement{Awaiting: true})
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
-		defer run(t, k)()
-		f.mu.Lock()
-		f.step = 1 // all fail
-		f.mu.Unlock()
+		defer testkit.Run(t, k.Run)()
+		f.fail(1) // and all that follow
 		time.Sleep(DefaultValidationWindow + 5*time.Second)
 		synctest.Wait()
 		if s := mustFind(t, k, topic("orders"), "mailer"); s.State != Pending {
 			t.Errorf("got %+v", s)
 		}
-		f.mu.Lock()
-		f.step = 0
-		f.mu.Unlock()
+		f.fail(0)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if s := mustFind(t, k, topic("orders"), "mailer"); s.State != Failed {

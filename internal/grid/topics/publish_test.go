@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -34,10 +34,15 @@ func TestPublishDependsOnTheLog(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			y := newYard(t)
-			k := y.open(t, Config{Engine: &scripted{Engine: y.engine, answers: test.answers}})
-			mustTopic(t, k, "orders")
-			err := k.Publish(t.Context(), "orders", [][]byte{[]byte("{}")})
-			testkit.ErrorIs(t, err, test.want)
+			engine := logtest.NewFaulty(y.engine)
+			engine.Inject(func(op logtest.Op) (err error) {
+				if op.Kind == logtest.OpSubmit && len(test.answers) > 0 {
+					err, test.answers = test.answers[0], test.answers[1:]
+				}
+				return err
+			})
+			k := y.open(t, Config{Engine: engine}, "orders")
+			testkit.ErrorIs(t, k.Publish(t.Context(), "orders", [][]byte{[]byte("{}")}), test.want)
 			if got := stored(t, k, "orders"); len(got) != test.stored {
 				t.Errorf("stored %q", got)
 			}
@@ -68,8 +73,7 @@ func TestWhatIsPublished(t *testing.T) {
 }
 
 func TestPublishRefusesWhatIsTooLarge(t *testing.T) {
-	k := newYard(t).open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := newYard(t).open(t, Config{}, "orders")
 	big := []byte(strings.Repeat("x", 1<<20))
 	testkit.Check(t, k.Publish(t.Context(), "orders", [][]byte{big}), "one of 1 MiB")
 	err := k.Publish(t.Context(), "orders", [][]byte{big, big})
@@ -80,8 +84,7 @@ func TestPublishRefusesWhatIsTooLarge(t *testing.T) {
 
 // The buffers that batches share mix nothing up.
 func TestPublishersAtOnce(t *testing.T) {
-	k := newYard(t).open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := newYard(t).open(t, Config{}, "orders")
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -101,40 +104,6 @@ func TestPublishersAtOnce(t *testing.T) {
 			t.Fatalf("stored %.60q and %.60q", got[i], got[i+1])
 		}
 	}
-}
-
-// scripted is an engine that answers appends as told, in turn, and then stores.
-type scripted struct {
-	eventlog.Engine
-	mu      sync.Mutex
-	answers []error // guarded by mu
-}
-
-func (s *scripted) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := s.Engine.Partition(id, r)
-	return scriptedPartition{p, s}, err
-}
-
-type scriptedPartition struct {
-	eventlog.Partition
-	script *scripted
-}
-
-func (p scriptedPartition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	p.script.mu.Lock()
-	defer p.script.mu.Unlock()
-	if len(p.script.answers) > 0 {
-		err := p.script.answers[0]
-		p.script.answers = p.script.answers[1:]
-		return failedReceipt{err}, nil
-	}
-	return p.Partition.Submit(ctx, b)
-}
-
-type failedReceipt struct{ err error }
-
-func (r failedReceipt) Wait(context.Context) (eventlog.Appended, error) {
-	return eventlog.Appended{}, r.err
 }
 
 func BenchmarkPublish(b *testing.B) {

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -66,8 +67,7 @@ func isNoHub(err error) bool {
 // G1: whatever is published once a subscription is active is behind its start.
 func TestStarts(t *testing.T) {
 	y := newYard(t)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	mustPublish(t, k, "orders", "a", "b", "c")
 	if s := mustCreate(t, k, topic("orders"), "from-now", hook(example)); !slices.Equal(s.Starts, []int64{3}) {
 		t.Errorf("starts at %v", s.Starts)
@@ -93,20 +93,22 @@ func TestStartsMissNothing(t *testing.T) {
 	for _, how := range []string{"at once", "agreed", "confirmed", "updated"} {
 		t.Run(how, func(t *testing.T) {
 			y := newYard(t)
-			publisher := y.open(t, Config{})
-			mustTopic(t, publisher, "orders")
+			publisher := y.open(t, Config{}, "orders")
 			published := int64(-1)
 			var k *Registry
-			store := hookedStore{Store: y.store, changed: func(key string) {
-				if !strings.HasPrefix(key, subscriptionsPrefix) || published >= 0 {
-					return
+			store := y.injected(func(op metatest.Op) error {
+				if op.Kind != metatest.OpSet || !op.Under(subscriptionsPrefix) || published >= 0 {
+					return nil
 				}
-				there, err := publisher.subscriptions.Read(t.Context(), key)
-				if err == nil && there.Value.State == Active {
-					published = int64(len(stored(t, publisher, "orders")))
-				}
-				mustPublish(t, publisher, "orders", "x")
-			}}
+				return metatest.After(func(err error) error {
+					there, unread := publisher.subscriptions.Read(t.Context(), op.Key)
+					if unread == nil && there.Value.State == Active {
+						published = int64(len(stored(t, publisher, "orders")))
+					}
+					mustPublish(t, publisher, "orders", "x")
+					return err
+				})
+			})
 			listener := &endpoint{}
 			k = y.open(t, Config{Meta: store, Validate: listener, ValidationURL: link})
 			s := hook(example)
@@ -123,11 +125,7 @@ func TestStartsMissNothing(t *testing.T) {
 				mustPublish(t, publisher, "orders", "before")
 				testkit.Must(t, testkit.Err(confirm(t, k, url, 0)))
 			case "updated":
-				_, err := k.Update(t.Context(), topic("orders"), "mailer", func(s *Settings) error {
-					s.SkipValidation = true
-					return nil
-				})
-				testkit.Must(t, err)
+				testkit.Must(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.SkipValidation = true }))))
 			}
 			found := mustFind(t, k, topic("orders"), "mailer")
 			if found.State != Active || published < 0 || len(found.Starts) != 1 || found.Starts[0] > published {
@@ -144,8 +142,7 @@ func TestListsOfSubscriptions(t *testing.T) {
 	y := newYard(t)
 	y.hub(t, "sensors", 1)
 	y.hub(t, "empty", 1)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	for _, name := range []string{"bbb", "AAA", "ccc"} {
 		mustCreate(t, k, topic("orders"), name, hook(example))
 	}
@@ -178,8 +175,7 @@ func TestListsOfSubscriptions(t *testing.T) {
 
 func TestDeletedSubscriptionIsGone(t *testing.T) {
 	y := newYard(t)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	first := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
@@ -266,8 +262,7 @@ func TestNoMoreThanSoManySubscriptions(t *testing.T) {
 func TestFindWhileAFailedOneIsReplaced(t *testing.T) {
 	e := &endpoint{}
 	e.says(Agreement{Awaiting: true})
-	k := newYard(t).open(t, Config{Validate: e, ValidationURL: link})
-	mustTopic(t, k, "orders")
+	k := newYard(t).open(t, Config{Validate: e, ValidationURL: link}, "orders")
 	old := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	key := subscriptionKey(topic("orders"), "mailer")
 	_, err := k.change(t.Context(), key, func(r *record) error {
@@ -306,8 +301,7 @@ func TestStaleNodeReplacesNothingOfANewTopic(t *testing.T) {
 	for _, how := range []string{"create", "ensure"} {
 		t.Run(how, func(t *testing.T) {
 			y := newYard(t)
-			k := y.open(t, Config{})
-			mustTopic(t, k, "orders")
+			k := y.open(t, Config{}, "orders")
 			mustCreate(t, k, topic("orders"), "mailer", hook(example))
 			stale := y.open(t, Config{Validate: &endpoint{}}) // it does not run, and so hears nothing
 			testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
@@ -332,9 +326,9 @@ func TestStaleNodeReplacesNothingOfANewHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		y.hub(t, "sensors", 1)
-		deaf, err := broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.store, Namespace: "yard", Log: quiet()})
+		deaf, err := broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.store, Namespace: "yard", Log: testkit.Quiet()})
 		testkit.Must(t, err)
-		stale, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Broker: deaf, Validate: &endpoint{}, Log: quiet()})
+		stale, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Broker: deaf, Validate: &endpoint{}, Log: testkit.Quiet()})
 		testkit.Must(t, err)
 		time.Sleep(time.Second)
 		testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -262,13 +263,13 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 	}
 	// Another node, open since before, that knows nothing of the deletion.
 	healthy := &faults{}
-	k = y.open(t, Config{Engine: faultyEngine{y.engine, healthy}})
-	dying := y.open(t, Config{Engine: faultyEngine{y.engine, f}, Meta: faultyStore{y.store, f}})
+	k = y.open(t, Config{Engine: healthy.engine(y.engine)})
+	dying := y.open(t, Config{Engine: f.engine(y.engine), Meta: f.store(y.store)})
 	testkit.MustErrorIs(t, dying.DeleteTopic(t.Context(), "orders"), errCrashed)
 	decided := f.step > 1 || f.answerLost
 	switch next {
 	case "restart":
-		k = y.open(t, Config{Engine: faultyEngine{y.engine, healthy}})
+		k = y.open(t, Config{Engine: healthy.engine(y.engine)})
 	case "create":
 		_, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders"}})
 		if decided && err != nil || !decided && !errors.Is(err, ErrTopicExists) {
@@ -326,15 +327,15 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 	old := mustTopic(t, k, "orders")
 	mustTopic(t, k, "other")
 	stuck := &faults{step: 1}
-	k = y.open(t, Config{Engine: faultyEngine{y.engine, stuck}})
+	k = y.open(t, Config{Engine: stuck.engine(y.engine)})
 	if err := k.DeleteTopic(t.Context(), "orders"); !errors.Is(err, errCrashed) || !strings.Contains(err.Error(), "delete it again") {
 		t.Fatalf("got %v", err)
 	}
-	k = y.open(t, Config{Engine: faultyEngine{y.engine, stuck}})
+	k = y.open(t, Config{Engine: stuck.engine(y.engine)})
 	testkit.ErrorIs(t, testkit.Err(k.Topic("orders")), ErrTopicNotFound)
 	mustPublish(t, k, "other", "x")
 	testkit.ErrorIs(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders"}})), errCrashed, "create")
-	stuck.step = 0
+	stuck.fail(0)
 	testkit.Check(t, k.DeleteTopic(t.Context(), "orders"))
 	expectGone(t, k, old)
 }
@@ -349,10 +350,20 @@ func TestSubscriptionOfATopicThatIsDeletedMeanwhile(t *testing.T) {
 	for when, config := range map[string]func(deletion func()) Config{
 		"before it is known": func(deletion func()) Config { return Config{} },
 		"before it is stored": func(deletion func()) Config {
-			return Config{Meta: hookedStore{Store: y.store, before: func(string) { deletion() }}}
+			return Config{Meta: y.injected(func(op metatest.Op) error {
+				if op.Kind == metatest.OpSet {
+					deletion()
+				}
+				return nil
+			})}
 		},
 		"after it is stored": func(deletion func()) Config {
-			return Config{Meta: hookedStore{Store: y.store, changed: func(string) { deletion() }}}
+			return Config{Meta: y.injected(func(op metatest.Op) error {
+				if op.Kind != metatest.OpSet {
+					return nil
+				}
+				return metatest.After(func(err error) error { deletion(); return err })
+			})}
 		},
 		"while the endpoint is asked": func(deletion func()) Config {
 			return Config{Validate: &endpoint{answer: func(Subscription, string, string, string) Agreement {
@@ -380,11 +391,10 @@ func TestSubscriptionOfATopicThatIsDeletedMeanwhile(t *testing.T) {
 // harms nothing of the new one.
 func TestDeletionIsFinishedLate(t *testing.T) {
 	y := newYard(t)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	dying := &faults{step: 2}
-	testkit.MustErrorIs(t, y.open(t, Config{Meta: faultyStore{y.store, dying}}).DeleteTopic(t.Context(), "orders"), errCrashed)
+	testkit.MustErrorIs(t, y.open(t, Config{Meta: dying.store(y.store)}).DeleteTopic(t.Context(), "orders"), errCrashed)
 	marked, err := k.topics.Read(t.Context(), topicKey("orders"))
 	if err != nil || !marked.Value.Deleting {
 		t.Fatalf("got %+v, %v", marked, err)
@@ -441,8 +451,7 @@ func TestConcurrentDeletes(t *testing.T) {
 // swept away when it is old.
 func TestLeftoversOfADeletedTopic(t *testing.T) {
 	y := newYard(t)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	mustCreate(t, k, topic("orders"), "biller", hook(example))
 	left, err := y.store.List(t.Context(), subscriptionsPrefix)

@@ -24,8 +24,7 @@ func change(f func(*Settings)) func(*Settings) error {
 func TestUpdate(t *testing.T) {
 	y := newYard(t)
 	asked := &endpoint{}
-	k := y.open(t, Config{Validate: asked})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{Validate: asked}, "orders")
 	mustPublish(t, k, "orders", "x")
 	s := hook(example)
 	s.Headers = []Header{{Name: "a", Value: "b"}}
@@ -60,8 +59,7 @@ func TestUpdate(t *testing.T) {
 
 func TestPauseAndGoOn(t *testing.T) {
 	y := newYard(t)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	s := hook(example)
 	s.Paused = true
 	if made := mustCreate(t, k, topic("orders"), "mailer", s); made.State != Paused || !slices.Equal(made.Starts, []int64{0}) {
@@ -84,8 +82,7 @@ func TestPauseAndGoOn(t *testing.T) {
 func TestEnsure(t *testing.T) {
 	y := newYard(t)
 	asked := &endpoint{}
-	k := y.open(t, Config{Validate: asked})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{Validate: asked}, "orders")
 	settings := func() Settings {
 		s := hook(example)
 		s.Filter = filter.Config{Advanced: []filter.Condition{{Operator: "NumberIn", Key: "data.n", Values: []byte("[1, 2]")}}}
@@ -130,8 +127,7 @@ func TestEnsure(t *testing.T) {
 
 func TestDisableAt(t *testing.T) {
 	y := newYard(t)
-	k := y.open(t, Config{Validate: &endpoint{}})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{Validate: &endpoint{}}, "orders")
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	testkit.Must(t, k.DisableAt(t.Context(), made.ID, example, "the endpoint said 410"))
 	for _, registry := range []*Registry{k, y.open(t, Config{})} {
@@ -148,8 +144,7 @@ func TestDisableAt(t *testing.T) {
 func TestDisableAtComesLate(t *testing.T) {
 	y := newYard(t)
 	listener := &endpoint{}
-	k := y.open(t, Config{Validate: listener})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{Validate: listener}, "orders")
 	listener.says(Agreement{Awaiting: true})
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	testkit.Must(t, k.DisableAt(t.Context(), made.ID, example, "410"))
@@ -160,8 +155,7 @@ func TestDisableAtComesLate(t *testing.T) {
 
 // A 410 of an endpoint that the subscription has left says nothing about the one that it has now.
 func TestOnlyThePresentEndpointCanDisable(t *testing.T) {
-	k := newYard(t).open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := newYard(t).open(t, Config{}, "orders")
 	made := mustCreate(t, k, topic("orders"), "mailer", hook("https://example.com/old"))
 	testkit.Must(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.Webhook.URL = "https://example.com/new" }))))
 	for _, test := range []struct {
@@ -177,8 +171,7 @@ func TestOnlyThePresentEndpointCanDisable(t *testing.T) {
 // Who rotates a key has changed the subscription.
 func TestRotationIsAnUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newYard(t).open(t, Config{})
-		mustTopic(t, k, "orders")
+		k := newYard(t).open(t, Config{}, "orders")
 		made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		time.Sleep(time.Second)
 		rotated, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.HMAC, 0)
@@ -191,8 +184,7 @@ func TestRotationIsAnUpdate(t *testing.T) {
 func TestRotateKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		k := y.open(t, Config{})
-		mustTopic(t, k, "orders")
+		k := y.open(t, Config{}, "orders")
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		rotate := func(overlap time.Duration) []signature.Key {
 			t.Helper()
@@ -233,8 +225,7 @@ func TestRotateKey(t *testing.T) {
 func TestRotateKeyRefuses(t *testing.T) {
 	y := newYard(t)
 	y.hub(t, "sensors", 1)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "Sensors"})
 	wantError(t, testkit.Err(k.RotateKey(t.Context(), topic("orders"), "to-a-hub", signature.HMAC, 0)), ErrInvalid, "only webhooks")
 	wantError(t, testkit.Err(k.RotateKey(t.Context(), topic("orders"), "to-a-hub", "rot13", 0)), ErrInvalid, "rot13")
@@ -245,8 +236,7 @@ func TestRotateKeyRefuses(t *testing.T) {
 func TestHubTargetsAreSpelledAsTheHubIs(t *testing.T) {
 	y := newYard(t)
 	y.hub(t, "Sensors", 1)
-	k := y.open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := y.open(t, Config{}, "orders")
 	if made := mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "SENSORS"}); made.Hub != "Sensors" || !made.Retry.Resource {
 		t.Errorf("made %+v", made)
 	}
@@ -273,8 +263,7 @@ func TestEnsureAnotherKindOfTarget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			y.hub(t, "sensors", 1)
-			k := y.open(t, Config{})
-			mustTopic(t, k, "orders")
+			k := y.open(t, Config{}, "orders")
 			s := hook(example)
 			s.Keys = []signature.Key{newKey(t)}
 			mustCreate(t, k, topic("orders"), "mailer", s)
@@ -291,8 +280,7 @@ func TestEnsureAnotherKindOfTarget(t *testing.T) {
 func TestEnsureAfterRotations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		k := y.open(t, Config{})
-		mustTopic(t, k, "orders")
+		k := y.open(t, Config{}, "orders")
 		s := hook(example)
 		s.Keys = []signature.Key{newKey(t)}
 		ensure := func(s Settings) []signature.Key {
@@ -330,7 +318,7 @@ func TestEnsureAfterACrashInMidHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
-		dying := d.open(t, Config{Meta: faultyStore{d.store, f}, Validate: d.listener})
+		dying := d.open(t, Config{Meta: f.store(d.store), Validate: d.listener})
 		testkit.MustErrorIs(t, testkit.Err(dying.Ensure(t.Context(), topic("orders"), "mailer", hook(example))), errCrashed)
 		k := d.open(t, Config{Validate: d.listener, ValidationURL: link})
 		d.listener.says(Agreement{Awaiting: true})

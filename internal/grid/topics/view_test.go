@@ -2,7 +2,6 @@ package topics
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -188,8 +188,7 @@ func TestDeadlines(t *testing.T) {
 // What is deleted, or ends later than was said at first, costs no memory until it would have ended:
 // there are those who prolong, or make and delete, subscriptions for years.
 func TestDeadlinesOfWhatIsGone(t *testing.T) {
-	k := newYard(t).open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := newYard(t).open(t, Config{}, "orders")
 	expiring := func(years int) Settings {
 		return with(func(s *Settings) { s.Expires = time.Date(2200+years, 1, 1, 0, 0, 0, 0, time.UTC) })
 	}
@@ -207,8 +206,7 @@ func TestDeadlinesOfWhatIsGone(t *testing.T) {
 // Who is woken too early, since a lapse could not be stored while somebody else prolonged it, notes
 // the right moment again.
 func TestDeadlineIsNotLost(t *testing.T) {
-	k := newYard(t).open(t, Config{})
-	mustTopic(t, k, "orders")
+	k := newYard(t).open(t, Config{}, "orders")
 	ends := time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC)
 	mustCreate(t, k, topic("orders"), "mailer", with(func(s *Settings) { s.Expires = ends }))
 	key := subscriptionKey(topic("orders"), "mailer")
@@ -255,14 +253,6 @@ func TestThousandsOfSubscriptions(t *testing.T) {
 	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "are left")
 }
 
-// slowStore takes its time for deletions, of which it does many at once, as one on a disk does.
-type slowStore struct{ meta.Store }
-
-func (s slowStore) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	time.Sleep(10 * time.Millisecond)
-	return s.Store.Delete(ctx, key, expected)
-}
-
 // A topic with thousands of subscriptions is deleted in one go, on a slow disk too.
 func TestDeletionOfThousandsOnASlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -276,7 +266,13 @@ func TestDeletionOfThousandsOnASlowDisk(t *testing.T) {
 			testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), r.key(), 0, encode(r))))
 		}
 		began := time.Now()
-		k = y.open(t, Config{Meta: slowStore{y.store}})
+		// It does many deletions at once, as one on a disk does.
+		k = y.open(t, Config{Meta: y.injected(func(op metatest.Op) error {
+			if op.Kind == metatest.OpDelete {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return nil
+		})})
 		testkit.Check(t, k.DeleteTopic(t.Context(), "orders"))
 		if took := time.Since(began); took > finishTimeout/2 {
 			t.Errorf("it took %v", took)

@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -23,7 +23,7 @@ func TestChangesReachOtherNodes(t *testing.T) {
 		y := newYard(t)
 		k, other := y.open(t, Config{}), y.open(t, Config{})
 		mustTopic(t, k, "before") // while nobody watches
-		defer run(t, other)()
+		defer testkit.Run(t, other.Run)()
 		synctest.Wait()
 		testkit.Check(t, testkit.Err(other.Topic("before")))
 		var watched atomic.Int64 // topics and subscriptions are watched by one goroutine each
@@ -55,21 +55,16 @@ func TestChangesReachOtherNodes(t *testing.T) {
 
 var errBroken = errors.New("no such store")
 
-// unwatched is a store whose subscriptions cannot be watched.
-type unwatched struct{ meta.Store }
-
-func (s unwatched) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	if prefix == subscriptionsPrefix {
-		return nil, errBroken
-	}
-	return s.Store.Watch(ctx, prefix)
-}
-
 // Where either of them cannot be watched the registry says so, and follows neither.
 func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		k := y.open(t, Config{Meta: unwatched{y.store}})
+		k := y.open(t, Config{Meta: y.injected(func(op metatest.Op) error {
+			if op.Kind == metatest.OpWatch && op.Key == subscriptionsPrefix {
+				return errBroken
+			}
+			return nil
+		})})
 		testkit.ErrorIs(t, k.Run(t.Context()), errBroken)
 	})
 }
@@ -79,9 +74,8 @@ func TestWatchFails(t *testing.T) {
 func TestUnreadableDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		k := y.open(t, Config{})
-		mustTopic(t, k, "orders")
-		stop := run(t, k)
+		k := y.open(t, Config{}, "orders")
+		stop := testkit.Run(t, k.Run)
 		synctest.Wait()
 		for _, key := range []string{topicKey("broken"), subscriptionKey(topic("orders"), "broken"), topicKey("other")} {
 			value := "{"
@@ -94,7 +88,7 @@ func TestUnreadableDefinition(t *testing.T) {
 		synctest.Wait()
 		mustFind(t, k, topic("orders"), "mailer")
 		stop()
-		if _, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Broker: y.broker, Log: quiet()}); err == nil || strings.Contains(err.Error(), "}") {
+		if _, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Broker: y.broker, Log: testkit.Quiet()}); err == nil || strings.Contains(err.Error(), "}") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -118,7 +112,7 @@ func storm(t *testing.T) {
 	}}
 	nodes := []*Registry{y.open(t, Config{Validate: listener}), y.open(t, Config{Validate: listener})}
 	for _, k := range nodes {
-		defer run(t, k)()
+		defer testkit.Run(t, k.Run)()
 		k.OnChange(func() {
 			checkSnapshot(t, k.Snapshot())
 			all.check(t, k.Snapshot())

@@ -3,7 +3,6 @@ package topics
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -24,9 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// yard is a place that registries can be opened on, also several, also again.
+// yard is what registries can be opened on, also several, also again.
 type yard struct {
 	engine eventlog.Engine
 	store  *metatest.Memory
@@ -35,17 +33,17 @@ type yard struct {
 
 func newYard(t testing.TB) *yard {
 	t.Helper()
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: quiet()})
+	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: testkit.Quiet()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { engine.Close() })
 	y := &yard{engine: engine, store: metatest.NewMemory()}
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: quiet()})
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: testkit.Quiet()})
 	testkit.Must(t, err)
 	return y
 }
 
-// open opens a registry on the yard; what cfg leaves out is the yard's.
-func (y *yard) open(t testing.TB, cfg Config) *Registry {
+// open opens a registry on the yard, and makes topics; what cfg leaves out is the yard's.
+func (y *yard) open(t testing.TB, cfg Config, topics ...string) *Registry {
 	t.Helper()
 	if cfg.Engine == nil {
 		cfg.Engine = y.engine
@@ -53,9 +51,12 @@ func (y *yard) open(t testing.TB, cfg Config) *Registry {
 	if cfg.Meta == nil {
 		cfg.Meta = y.store
 	}
-	cfg.Broker, cfg.Log = y.broker, quiet()
+	cfg.Broker, cfg.Log = y.broker, testkit.Quiet()
 	k, err := Open(t.Context(), cfg)
 	testkit.Must(t, err)
+	for _, name := range topics {
+		mustTopic(t, k, name)
+	}
 	return k
 }
 
@@ -72,21 +73,6 @@ func (y *yard) publishToHub(t testing.TB, hub string, partition, events int) {
 		batch[i].Message = []byte("x")
 	}
 	testkit.Must(t, testkit.Err(y.broker.Publish(t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, batch)))
-}
-
-// run has a registry follow the others until the test ends, or until stop.
-func run(t testing.TB, k *Registry) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- k.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("run ended with %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
 }
 
 func mustTopic(t testing.TB, k *Registry, name string) Topic {
@@ -210,63 +196,56 @@ type faults struct {
 
 var errCrashed = errors.New("the process died here")
 
-func (f *faults) do(step func() error) error {
+// take gives what is to be injected for the next step: nil, a crash, or a crash after it.
+func (f *faults) take(unheard func(error) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken++
-	if f.step == 0 || f.taken < f.step {
-		return step()
-	}
-	if f.taken == f.step && f.answerLost {
-		if err := step(); err != nil {
-			return err
-		}
+	switch {
+	case f.step == 0 || f.taken < f.step:
+		return nil
+	case f.taken == f.step && f.answerLost:
+		return unheard(errCrashed)
 	}
 	return errCrashed
 }
 
-type faultyStore struct {
-	meta.Store
-	*faults
+// fail lets a step fail from now on, or (zero) none.
+func (f *faults) fail(step int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.step, f.taken = step, 0
 }
 
-func (s faultyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (rev meta.Revision, err error) {
-	err = s.do(func() error {
-		rev, err = s.Store.CompareAndSet(ctx, key, expected, value)
+func (f *faults) store(inner meta.Store) meta.Store {
+	store := metatest.NewFaulty(inner)
+	store.Inject(func(op metatest.Op) error {
+		if op.Changes() {
+			return f.take(metatest.Unheard)
+		}
+		return nil
+	})
+	return store
+}
+
+func (f *faults) engine(inner eventlog.Engine) eventlog.Engine {
+	engine := logtest.NewFaulty(inner)
+	engine.Inject(func(op logtest.Op) error {
+		if op.Kind != logtest.OpRemove {
+			return nil
+		}
+		err := f.take(logtest.Unheard)
+		if err != errCrashed {
+			f.removed = append(f.removed, op.ID.Log)
+		}
 		return err
 	})
-	return rev, err
+	return engine
 }
 
-func (s faultyStore) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	return s.do(func() error { return s.Store.Delete(ctx, key, expected) })
-}
-
-type faultyEngine struct {
-	eventlog.Engine
-	*faults
-}
-
-func (e faultyEngine) Remove(ctx context.Context, log string) error {
-	return e.do(func() error {
-		e.removed = append(e.removed, log)
-		return e.Engine.Remove(ctx, log)
-	})
-}
-
-// hookedStore calls before each change, and after each that the store has taken.
-type hookedStore struct {
-	meta.Store
-	before, changed func(key string)
-}
-
-func (s hookedStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if s.before != nil {
-		s.before(key)
-	}
-	rev, err := s.Store.CompareAndSet(ctx, key, expected, value)
-	if err == nil && s.changed != nil {
-		s.changed(key)
-	}
-	return rev, err
+// injected is a store with something injected.
+func (y *yard) injected(inject func(metatest.Op) error) meta.Store {
+	store := metatest.NewFaulty(y.store)
+	store.Inject(inject)
+	return store
 }
