@@ -317,9 +317,7 @@ func TestASourceWithoutLanesIsReadFromItsEnd(t *testing.T) {
 		src := l.source
 		y.service.reconciler.endLane(src, l)
 		src.settle()
-		if at := src.feeds[0].position.Load(); at != 10 {
-			t.Errorf("the feed begins at %d, want 10", at)
-		}
+		testkit.Equal(t, src.feeds[0].position.Load(), 10, "the feed begins at")
 	})
 }
 
@@ -461,9 +459,7 @@ func TestASubscriptionThatReplacesAnotherBeginsAtItsStart(t *testing.T) {
 		id := y.subscribe("orders", "another")
 		y.service.reconciler.reconcile(t.Context())
 		l := y.lane(id)
-		if low := l.low(0); low != 15 {
-			t.Errorf("it begins at %d, want 15", low)
-		}
+		testkit.Equal(t, l.low(0), 15, "it begins at")
 	})
 }
 

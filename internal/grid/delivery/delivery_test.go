@@ -76,9 +76,7 @@ func TestStoppingLetsRequestsEnd(t *testing.T) {
 		y.start()
 		after(20 * time.Second)
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
-		if n := len(y.sender.delivered("")); n != 30 {
-			t.Errorf("%d deliveries of 30 events: what ended while stopping was repeated", n)
-		}
+		testkit.Equal(t, len(y.sender.delivered("")), 30, "deliveries of 30 events: what ended while stopping was repeated")
 	})
 }
 

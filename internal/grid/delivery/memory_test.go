@@ -42,15 +42,9 @@ func TestWhatFitsIntoMemory(t *testing.T) {
 				b.charge(event + itemBytes)
 				m.push(bounds, itemFor(make([]byte, event)), time.Now())
 			}
-			if fits := m.fits(bounds, event); fits != tt.fits {
-				t.Errorf("fits: %v, want %v", fits, tt.fits)
-			}
-			if low := m.low(bounds); low != tt.low {
-				t.Errorf("low: %v, want %v", low, tt.low)
-			}
-			if old := m.fitsExpired(bounds, event); old != tt.old {
-				t.Errorf("fits as something old: %v, want %v", old, tt.old)
-			}
+			testkit.Equal(t, m.fits(bounds, event), tt.fits, "fits")
+			testkit.Equal(t, m.low(bounds), tt.low, "low")
+			testkit.Equal(t, m.fitsExpired(bounds, event), tt.old, "fits as something old")
 			for _, it := range m.clear() {
 				m.letGo(it)
 			}
@@ -252,9 +246,7 @@ func TestHowManyWorkersAreStarted(t *testing.T) {
 		{"receivers need no workers", &terms{concurrency: 4, pull: true}, sending{}, open, 9, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if n := tt.sending.workers(tt.terms, tt.gate, tt.ready, tt.chores, now); n != tt.want {
-				t.Errorf("%d workers, want %d", n, tt.want)
-			}
+			testkit.Equal(t, tt.sending.workers(tt.terms, tt.gate, tt.ready, tt.chores, now), tt.want, "workers")
 		})
 	}
 }

@@ -37,9 +37,7 @@ func TestProbation(t *testing.T) {
 		after(2*time.Minute - 1)
 		y.wantRequests("", 12, "in all, want two")
 		after(1)
-		if st := y.stats(id).Endpoint; st.State != retry.Well {
-			t.Errorf("endpoint %+v, want it to be well", st)
-		}
+		testkit.Equal(t, y.stats(id).Endpoint.State, retry.Well, "endpoint")
 		after(time.Minute)
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
 		testkit.Equal(t, len(y.sender.delivered("")), 30, "deliveries of 30 events")

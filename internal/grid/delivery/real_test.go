@@ -176,8 +176,6 @@ func TestDeliveryIntoAHub(t *testing.T) {
 		}
 		y.hub("target", 1)
 		after(time.Second)
-		if st := y.stats(id); st.Delivered != 11 {
-			t.Errorf("stats %+v", st)
-		}
+		testkit.Equal(t, y.stats(id).Delivered, 11)
 	})
 }

@@ -78,9 +78,7 @@ func TestADeletedHubEndsQuietly(t *testing.T) {
 		after(time.Minute)
 		y.restart()
 		after(time.Minute)
-		if n := len(y.sender.delivered("")); n != 1 {
-			t.Errorf("%d deliveries: another hub of the same name is another source", n)
-		}
+		testkit.Equal(t, len(y.sender.delivered("")), 1, "deliveries: another hub of the same name is another source")
 	})
 }
 

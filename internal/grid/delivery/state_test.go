@@ -21,9 +21,7 @@ func TestAPausedSubscriptionsEventsWait(t *testing.T) {
 		y.publish("orders", ids("e", 2000)...)
 		after(time.Hour)
 		y.wantRequests("", 0, "while paused")
-		if st := y.stats(id); st.Behind != 2000 {
-			t.Errorf("stats %+v, want 2000 behind", st)
-		}
+		testkit.Equal(t, y.stats(id).Behind, 2000)
 		y.change("orders", "receiver", func(s *topics.Settings) { s.Paused = false })
 		wait()
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 2000))

@@ -154,9 +154,7 @@ func TestRedeliver(t *testing.T) {
 		wait()
 		wantIDs(t, "receiver", y.sender.delivered("receiver"), ids("e", 30))
 		wantIDs(t, "other", y.sender.delivered("other"), nil)
-		if st := y.stats(id); st.Parked != 0 {
-			t.Errorf("stats %+v", st)
-		}
+		testkit.Equal(t, y.stats(id).Parked, 0)
 		err := y.service.Redeliver(t.Context(), []pending.Delivery{{Subscription: "nobody"}})
 		testkit.ErrorIs(t, err, ErrNotFound, "redelivery to nobody")
 	})

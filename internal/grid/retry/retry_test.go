@@ -124,9 +124,7 @@ func TestTheSchedule(t *testing.T) {
 			t.Errorf("after attempt %d: %+v, want %v", number, got, wait)
 		}
 	}
-	if got := Judge(Policy{}, answered(500, 30)); got != (Verdict{Do: GiveUp, Reason: ReasonAttempts}) {
-		t.Errorf("after the last: %+v", got)
-	}
+	testkit.Equal(t, Judge(Policy{}, answered(500, 30)), (Verdict{Do: GiveUp, Reason: ReasonAttempts}), "after the last")
 }
 
 // G5: every status has its floor, which counts where the schedule's step is shorter.
@@ -232,12 +230,8 @@ func TestMaxAttempts(t *testing.T) {
 			}
 		}
 	}
-	if got := Judge(Policy{MaxAttempts: 1}, answered(404, 1)); got.Reason != ReasonRefused {
-		t.Errorf("a refused last attempt: %+v", got)
-	}
-	if got := Judge(Policy{MaxAttempts: 1}, answered(204, 1)); got.Do != Done {
-		t.Errorf("a successful last attempt: %+v", got)
-	}
+	testkit.Equal(t, Judge(Policy{MaxAttempts: 1}, answered(404, 1)).Reason, ReasonRefused, "a refused last attempt")
+	testkit.Equal(t, Judge(Policy{MaxAttempts: 1}, answered(204, 1)).Do, Done, "a successful last attempt")
 }
 
 // G6: time to live, and the eleven attempts that the defaults allow within a day.

@@ -253,14 +253,10 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		testkit.MustErrorIs(t, testkit.Err(dying.Update(t.Context(), topic("orders"), "old", change(func(s *Settings) { s.Webhook.URL, s.SkipValidation = "https://example.com/new", false }))), errCrashed)
 		k := d.open(t, Config{Validate: d.listener})
 		defer testkit.Run(t, k.Run)()
-		if s := mustFind(t, k, topic("orders"), "new"); s.State != Pending {
-			t.Errorf("new: %+v", s)
-		}
+		testkit.Equal(t, mustFind(t, k, topic("orders"), "new").State, Pending, "new")
 		time.Sleep(DefaultValidationWindow + time.Second)
 		synctest.Wait()
-		if s := mustFind(t, k, topic("orders"), "new"); s.State != Failed {
-			t.Errorf("new: %+v", s)
-		}
+		testkit.Equal(t, mustFind(t, k, topic("orders"), "new").State, Failed, "new")
 		if s := mustFind(t, k, topic("orders"), "old"); s.State != Active || !s.Settings.equal(old.Settings) {
 			t.Errorf("old: %+v", s)
 		}
@@ -286,9 +282,7 @@ func TestUpdatesOvertakeEachOther(t *testing.T) {
 	if !errors.Is(err, meta.ErrConflict) { // which the listeners know
 		t.Errorf("got %v", err)
 	}
-	if found := mustFind(t, d.Registry, topic("orders"), "mailer"); found.Webhook.URL != "https://example.com/second" {
-		t.Errorf("found %+v", found)
-	}
+	testkit.Equal(t, mustFind(t, d.Registry, topic("orders"), "mailer").Webhook.URL, "https://example.com/second")
 }
 
 // G11: what changes while an endpoint is asked is not lost when it agrees.
@@ -417,9 +411,7 @@ func TestExpiry(t *testing.T) {
 		}
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
-		if s := mustFind(t, other, topic("orders"), "sub-4"); s.State != Expired {
-			t.Errorf("got %+v", s)
-		}
+		testkit.Equal(t, mustFind(t, other, topic("orders"), "sub-4").State, Expired)
 	})
 }
 
@@ -435,14 +427,10 @@ func TestLapseIsTriedAgain(t *testing.T) {
 		f.fail(1) // and all that follow
 		time.Sleep(DefaultValidationWindow + 5*time.Second)
 		synctest.Wait()
-		if s := mustFind(t, k, topic("orders"), "mailer"); s.State != Pending {
-			t.Errorf("got %+v", s)
-		}
+		testkit.Equal(t, mustFind(t, k, topic("orders"), "mailer").State, Pending)
 		f.fail(0)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if s := mustFind(t, k, topic("orders"), "mailer"); s.State != Failed {
-			t.Errorf("got %+v", s)
-		}
+		testkit.Equal(t, mustFind(t, k, topic("orders"), "mailer").State, Failed)
 	})
 }

@@ -407,9 +407,7 @@ func TestDeletionIsFinishedLate(t *testing.T) {
 		if found, err := registry.Topic("orders"); err != nil || found.ID != made.ID {
 			t.Errorf("found %+v, %v", found, err)
 		}
-		if found := mustFind(t, registry, topic("orders"), "mailer"); found.ID != sub.ID {
-			t.Errorf("found %+v", found)
-		}
+		testkit.Equal(t, mustFind(t, registry, topic("orders"), "mailer").ID, sub.ID)
 		if got := stored(t, registry, "orders"); len(got) != 1 {
 			t.Errorf("stored %q", got)
 		}

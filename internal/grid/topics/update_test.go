@@ -119,9 +119,7 @@ func TestEnsure(t *testing.T) {
 		t.Errorf("changed: %+v, asked %d times", changed, asked.count())
 	}
 	testkit.Must(t, k.DisableAt(t.Context(), first.ID, other.Webhook.URL, "410"))
-	if still := ensure(other); still.State != Disabled {
-		t.Errorf("a start has enabled it: %+v", still)
-	}
+	testkit.Equal(t, ensure(other).State, Disabled, "a start has enabled it")
 	testkit.ErrorIs(t, testkit.Err(k.Ensure(t.Context(), Source{}, "mailer", other)), ErrInvalid)
 }
 
@@ -148,9 +146,7 @@ func TestDisableAtComesLate(t *testing.T) {
 	listener.says(Agreement{Awaiting: true})
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	testkit.Must(t, k.DisableAt(t.Context(), made.ID, example, "410"))
-	if found := mustFind(t, k, topic("orders"), "mailer"); found.State != Pending {
-		t.Errorf("found %+v", found)
-	}
+	testkit.Equal(t, mustFind(t, k, topic("orders"), "mailer").State, Pending)
 }
 
 // A 410 of an endpoint that the subscription has left says nothing about the one that it has now.

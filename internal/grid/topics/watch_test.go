@@ -40,9 +40,7 @@ func TestChangesReachOtherNodes(t *testing.T) {
 		}
 		testkit.Must(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 9 }))))
 		synctest.Wait()
-		if found := mustFind(t, other, topic("orders"), "mailer"); found.MaxEvents != 9 {
-			t.Errorf("found %+v", found)
-		}
+		testkit.Equal(t, mustFind(t, other, topic("orders"), "mailer").MaxEvents, 9)
 		testkit.Must(t, k.Delete(t.Context(), topic("orders"), "mailer"))
 		synctest.Wait()
 		testkit.ErrorIs(t, testkit.Err(other.Find(topic("orders"), "mailer")), ErrNotFound)

@@ -121,9 +121,7 @@ func TestCloudEventsAreReadByTheirLibrary(t *testing.T) {
 			}))
 			defer server.Close()
 			c := newSender(t)
-			if r := c.Deliver(t.Context(), prepare(t, c, subscription(server.URL, schema.CloudEvents, change)), []*pending.Delivery{cloudEvent(1)}); r.Outcome != retry.Delivered {
-				t.Fatalf("%+v", r)
-			}
+			testkit.MustEqual(t, c.Deliver(t.Context(), prepare(t, c, subscription(server.URL, schema.CloudEvents, change)), []*pending.Delivery{cloudEvent(1)}).Outcome, retry.Delivered)
 			if failed != nil || len(got) != 1 {
 				t.Fatalf("%d events: %v", len(got), failed)
 			}
@@ -148,9 +146,7 @@ func TestSignaturesAreStandardWebhooks(t *testing.T) {
 	o := prepare(t, c, subscription(r.url, schema.EventGrid, func(s *topics.Settings) { s.MaxEvents = 5; s.Keys = []signature.Key{fresh, old} }))
 	id := func(batch ...*pending.Delivery) string {
 		t.Helper()
-		if got := c.Deliver(t.Context(), o, batch); got.Outcome != retry.Delivered {
-			t.Fatalf("%+v", got)
-		}
+		testkit.MustEqual(t, c.Deliver(t.Context(), o, batch).Outcome, retry.Delivered)
 		q, body := r.last(t)
 		for _, key := range []signature.Key{old, fresh} {
 			hook, err := standardwebhooks.NewWebhook(key.Text)
@@ -344,9 +340,7 @@ func TestBuffersAreNotSharedByDeliveries(t *testing.T) {
 	for i := range 30 {
 		fill := strings.Repeat(string(rune('a'+i%26)), 1<<uint(i%20))
 		p := packed(i, schema.CloudEventForm, `{"specversion":"1.0","id":"1","source":"/","type":"t","data":"`+fill+`"}`)
-		if got := c.Deliver(t.Context(), o, []*pending.Delivery{p}); got.Outcome != retry.Delivered {
-			t.Fatalf("%+v", got)
-		}
+		testkit.MustEqual(t, c.Deliver(t.Context(), o, []*pending.Delivery{p}).Outcome, retry.Delivered)
 		if _, body := r.last(t); string(body) != string(p.Event) {
 			t.Fatalf("event %d arrived changed", i)
 		}

@@ -77,9 +77,7 @@ func TestEventsIntoAHub(t *testing.T) {
 func TestCloudEventsIntoAHub(t *testing.T) {
 	h := &hubs{}
 	c := New(Config{Broker: h})
-	if got := c.Deliver(t.Context(), prepare(t, c, toHub(schema.CloudEvents)), []*pending.Delivery{cloudEvent(1)}); got.Outcome != retry.Delivered {
-		t.Fatalf("%+v", got)
-	}
+	testkit.MustEqual(t, c.Deliver(t.Context(), prepare(t, c, toHub(schema.CloudEvents)), []*pending.Delivery{cloudEvent(1)}).Outcome, retry.Delivered)
 	m, err := message.Decode(h.events[0].Message)
 	if err != nil || string(m.Body) != string(cloudEvent(1).Event) || m.ContentType != "application/cloudevents+json; charset=utf-8" || m.Properties["aeg-metadata-version"] != "1.0" {
 		t.Errorf("%v: %s %s %v", err, m.ContentType, m.Body, m.Properties)
@@ -148,9 +146,7 @@ func TestAHubThatHangs(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if got := c.Deliver(ctx, o, []*pending.Delivery{eventGrid(1)}); got.Outcome != retry.Canceled {
-			t.Errorf("%+v", got)
-		}
+		testkit.Equal(t, c.Deliver(ctx, o, []*pending.Delivery{eventGrid(1)}).Outcome, retry.Canceled)
 	})
 }
 

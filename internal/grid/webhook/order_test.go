@@ -85,9 +85,7 @@ func TestWhoseHealthItIs(t *testing.T) {
 	if secret := with(topics.Header{Name: "X-Key", Value: "a", Secret: true}); secret == a.Identity || secret == with(topics.Header{Name: "X-Key", Value: "b", Secret: true}) {
 		t.Error("secret headers do not count as credentials")
 	}
-	if plain := with(topics.Header{Name: "X-Env", Value: "a"}, topics.Header{Name: "X-Secret", Field: "data.x", Secret: true}); plain != a.Identity {
-		t.Error("headers that are no credentials count as such")
-	}
+	testkit.Equal(t, with(topics.Header{Name: "X-Env", Value: "a"}, topics.Header{Name: "X-Secret", Field: "data.x", Secret: true}), a.Identity, "headers that are no credentials count as such")
 	for _, hub := range []string{"Orders", "orders"} {
 		if o := prepare(t, c, subscription("", schema.EventGrid, func(s *topics.Settings) { s.Webhook, s.Hub = nil, hub })); o.Identity != "hub/orders" {
 			t.Errorf("%s is %q", hub, o.Identity)
@@ -108,9 +106,7 @@ func TestDeliveryProperties(t *testing.T) {
 		}
 	}))
 	p := packed(1, schema.CloudEventForm, `{"specversion":"1.0","id":"i-1","source":"/","type":"t","tenant":"acme","data":{"string":"text","number":-1.50e3,"bool":true,"null":null,"object":{},"array":[1],"injected":"a\r\nX-Evil: 1","long":"`+strings.Repeat("x", 4097)+`","escaped":"a\u0020\"b\""}}`)
-	if got := c.Deliver(t.Context(), o, []*pending.Delivery{p}); got.Outcome != retry.Delivered {
-		t.Fatalf("%+v", got)
-	}
+	testkit.MustEqual(t, c.Deliver(t.Context(), o, []*pending.Delivery{p}).Outcome, retry.Delivered)
 	q, _ := r.last(t)
 	for name, want := range map[string]string{
 		"X-Static": "always", "Authorization": "Basic x", "User-Agent": "mine", "Accept": "application/json",
@@ -182,9 +178,7 @@ func TestOrderKeys(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			o := prepare(t, c, subscription("http://127.0.0.1/", schema.EventGrid, func(s *topics.Settings) { s.OrderBy = path }))
 			testkit.Equal(t, o.OrderKey(eventGrid(4)), want, "%s", path)
-			if got := o.OrderKey(packed(1, schema.EventGridForm, "nonsense")); got != "" {
-				t.Errorf("what cannot be read has the key %q", got)
-			}
+			testkit.Equal(t, o.OrderKey(packed(1, schema.EventGridForm, "nonsense")), "", "what cannot be read has the key")
 		})
 	}
 }
