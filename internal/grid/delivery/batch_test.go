@@ -58,9 +58,7 @@ func TestBatches(t *testing.T) {
 				y.publish("orders", c.ids...)
 				wait()
 				wantIDs(t, "delivered", y.sender.delivered(""), c.ids)
-				if got := slices.Sorted(slices.Values(sizes(y.sender.all("")))); !slices.Equal(got, c.want) {
-					t.Errorf("batches of %v, want %v", got, c.want)
-				}
+				testkit.Slices(t, slices.Sorted(slices.Values(sizes(y.sender.all("")))), c.want, "batches of")
 			})
 		})
 	}
@@ -150,9 +148,7 @@ func TestEventsWithDifferentHeadersDoNotShareABatch(t *testing.T) {
 		y.publish("orders", all...)
 		wait()
 		wantIDs(t, "delivered", y.sender.delivered(""), all)
-		if got := sizes(y.sender.all("")); !slices.Equal(got, []int{10, 10}) {
-			t.Errorf("batches of %v, want one for each kind", got)
-		}
+		testkit.Slices(t, sizes(y.sender.all("")), []int{10, 10}, "batches of")
 	})
 }
 

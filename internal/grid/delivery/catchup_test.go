@@ -304,9 +304,7 @@ func TestAPumpNoticesThatItsTrackHasJoined(t *testing.T) {
 		f.offer(&run, 0, 6)
 		c.take(&run)
 		f.offer(&run, 6, 10)
-		if got, want := l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(got, want) {
-			t.Errorf("queued %v, want %v", got, want)
-		}
+		testkit.Slices(t, l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "queued")
 	})
 }
 
@@ -385,9 +383,7 @@ func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
 		}
 		again := (&filling{lane: l}).catching(tr)
 		again.take(&run)
-		if got, want := l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(got, want) {
-			t.Errorf("queued %v, want %v", got, want)
-		}
+		testkit.Slices(t, l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "queued")
 		if !tr.feed.join(tr) {
 			t.Error("the track did not join")
 		}

@@ -72,27 +72,6 @@ func TestCursorsAreSavedWithinASecond(t *testing.T) {
 	})
 }
 
-// A mark beyond the end of its log is of events that were lost with the power. New ones get
-// their numbers, and must not be taken for done.
-func TestAMarkBeyondTheEndIsNotBelieved(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		y.topic("orders")
-		id := y.subscribe("orders", "receiver")
-		after(2 * time.Second)
-		y.stop()
-		its, err := y.topics.Topic("orders")
-		testkit.Must(t, err)
-		entry, err := y.store.Get(t.Context(), cursorKey(its.ID, 0))
-		testkit.Must(t, err)
-		value := appendCursor([]byte{cursorVersion}, id, 1000)
-		testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), entry.Key, entry.Revision, value)))
-		y.start()
-		y.publish("orders", "a")
-		wait()
-		wantIDs(t, "delivered", y.sender.delivered(""), []string{"a"})
-	})
-}
-
 // A mark beyond the end of its log is of events that power loss has taken. New ones get their
 // numbers; so the mark is put right before there are any, or another crash would pass them.
 func TestAMarkBeyondTheEndIsPutRightAtOnce(t *testing.T) {

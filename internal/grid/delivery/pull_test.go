@@ -69,9 +69,7 @@ func TestReceiveAndAcknowledge(t *testing.T) {
 		after(2 * time.Second)
 		y.restart()
 		wait()
-		if got := y.receive(id, 100, 10*time.Minute); len(got) != 0 {
-			t.Errorf("%v came again", idsOf(got))
-		}
+		testkit.Equal(t, len(y.receive(id, 100, 10*time.Minute)), 0, "came again")
 	})
 }
 
@@ -99,9 +97,7 @@ func TestALockThatExpiresGivesTheEventBack(t *testing.T) {
 		y.publish("orders", "a")
 		lost := y.receive(id, 1, time.Minute)
 		after(time.Minute - 1)
-		if got := y.receive(id, 1, 0); len(got) != 0 {
-			t.Errorf("received %v while it was locked", got)
-		}
+		testkit.Equal(t, len(y.receive(id, 1, 0)), 0, "received while it was locked")
 		after(1)
 		again := y.receive(id, 1, time.Minute)
 		if len(again) != 1 || again[0].Delivery != 2 || again[0].Token == lost[0].Token {
@@ -128,9 +124,7 @@ func TestLocksCanBeRenewed(t *testing.T) {
 			y.settle(id, Renew, 0, got[0].Token)
 		}
 		y.settle(id, Acknowledge, 0, got[0].Token)
-		if more := y.receive(id, 1, time.Hour); len(more) != 0 {
-			t.Errorf("received %+v again", more)
-		}
+		testkit.Equal(t, len(y.receive(id, 1, time.Hour)), 0, "received again")
 	})
 }
 

@@ -63,9 +63,7 @@ func TestEndpointRefuses(t *testing.T) {
 	d.listener.says(Agreement{Why: "it answered 202"})
 	wantError(t, testkit.Err(d.Create(t.Context(), topic("orders"), "mailer", hook(example))), ErrHandshake, "it answered 202")
 	wantError(t, testkit.Err(d.Find(topic("orders"), "mailer")), ErrNotFound, "mailer")
-	if left, _ := d.store.List(t.Context(), subscriptionsPrefix); len(left) > 0 {
-		t.Errorf("left %v", left)
-	}
+	d.wantNoSubscriptions(t)
 }
 
 // G11: nobody is asked who need not be.
@@ -320,9 +318,7 @@ func TestDeletedWhileTheEndpointIsAsked(t *testing.T) {
 			if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrHandshake) || errors.Is(err, meta.ErrNotFound) {
 				t.Errorf("got %v", err)
 			}
-			if left, _ := d.store.List(t.Context(), subscriptionsPrefix); len(left) > 0 {
-				t.Errorf("left %v", left)
-			}
+			d.wantNoSubscriptions(t)
 		})
 	}
 }

@@ -43,9 +43,7 @@ func TestPublishDependsOnTheLog(t *testing.T) {
 			})
 			k := y.open(t, Config{Engine: engine}, "orders")
 			testkit.ErrorIs(t, k.Publish(t.Context(), "orders", [][]byte{[]byte("{}")}), test.want)
-			if got := stored(t, k, "orders"); len(got) != test.stored {
-				t.Errorf("stored %q", got)
-			}
+			testkit.Equal(t, len(stored(t, k, "orders")), test.stored, "stored")
 		})
 	}
 }

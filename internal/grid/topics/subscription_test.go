@@ -69,22 +69,16 @@ func TestStarts(t *testing.T) {
 	y := newYard(t)
 	k := y.open(t, Config{}, "orders")
 	mustPublish(t, k, "orders", "a", "b", "c")
-	if s := mustCreate(t, k, topic("orders"), "from-now", hook(example)); !slices.Equal(s.Starts, []int64{3}) {
-		t.Errorf("starts at %v", s.Starts)
-	}
+	testkit.Slices(t, mustCreate(t, k, topic("orders"), "from-now", hook(example)).Starts, []int64{3}, "starts at")
 	all := hook(example)
 	all.FromStart = true
-	if s := mustCreate(t, k, topic("orders"), "from-start", all); !slices.Equal(s.Starts, []int64{0}) {
-		t.Errorf("starts at %v", s.Starts)
-	}
+	testkit.Slices(t, mustCreate(t, k, topic("orders"), "from-start", all).Starts, []int64{0}, "starts at")
 	y.hub(t, "sensors/cellar", 3)
 	y.publishToHub(t, "sensors/cellar", 1, 5)
 	if s := mustCreate(t, k, Source{Hub: "Sensors/Cellar"}, "from-now", hook(example)); !slices.Equal(s.Starts, []int64{0, 5, 0}) || s.Output != schema.CloudEvents {
 		t.Errorf("starts at %v, output %s", s.Starts, s.Output)
 	}
-	if s := mustCreate(t, k, Source{Hub: "sensors/cellar"}, "from-start", all); !slices.Equal(s.Starts, []int64{0, 0, 0}) {
-		t.Errorf("starts at %v", s.Starts)
-	}
+	testkit.Slices(t, mustCreate(t, k, Source{Hub: "sensors/cellar"}, "from-start", all).Starts, []int64{0, 0, 0}, "starts at")
 }
 
 // G1, G11: the ends are read before the definition is in force, whichever way it gets there: an
@@ -314,9 +308,7 @@ func TestStaleNodeReplacesNothingOfANewTopic(t *testing.T) {
 				_, err = stale.Ensure(t.Context(), topic("orders"), "mailer", hook(example))
 			}
 			testkit.ErrorIs(t, err, ErrTopicNotFound)
-			if found, err := y.open(t, Config{}).Find(topic("orders"), "mailer"); err != nil || found.ID != made.ID {
-				t.Errorf("found %+v, %v", found, err)
-			}
+			testkit.Equal(t, mustFind(t, y.open(t, Config{}), topic("orders"), "mailer").ID, made.ID)
 		})
 	}
 }

@@ -201,9 +201,7 @@ func TestRecreatedTopicIsEmpty(t *testing.T) {
 		t.Errorf("the new topic is the old one: %+v", second)
 	}
 	for _, registry := range []*Registry{k, y.open(t, Config{})} {
-		if got := stored(t, registry, "orders"); len(got) != 0 {
-			t.Errorf("stored %q", got)
-		}
+		testkit.Equal(t, len(stored(t, registry, "orders")), 0, "stored")
 		if list, err := registry.Subscriptions(topic("orders")); err != nil || len(list) != 0 {
 			t.Errorf("subscriptions %v, %v", list, err)
 		}
@@ -296,9 +294,7 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 		expectGone(t, k, old)
 		mustTopic(t, k, "orders")
 	}
-	if got := stored(t, k, "orders"); len(got) != 0 {
-		t.Errorf("the new topic holds %q", got)
-	}
+	testkit.Equal(t, len(stored(t, k, "orders")), 0, "the new topic holds")
 	mustCreate(t, k, topic("orders"), "mailer", hook(example))
 }
 
@@ -408,9 +404,7 @@ func TestDeletionIsFinishedLate(t *testing.T) {
 			t.Errorf("found %+v, %v", found, err)
 		}
 		testkit.Equal(t, mustFind(t, registry, topic("orders"), "mailer").ID, sub.ID)
-		if got := stored(t, registry, "orders"); len(got) != 1 {
-			t.Errorf("stored %q", got)
-		}
+		testkit.Equal(t, len(stored(t, registry, "orders")), 1, "stored")
 	}
 }
 
@@ -440,9 +434,7 @@ func TestConcurrentDeletes(t *testing.T) {
 	}
 	mustTopic(t, nodes[1], "orders")
 	mustPublish(t, nodes[1], "orders", "x")
-	if left, _ := y.store.List(t.Context(), subscriptionsPrefix); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	y.wantNoSubscriptions(t)
 }
 
 // What a crash left behind of a deleted topic is seen by nobody, stands in nobody's way, and is
@@ -474,9 +466,7 @@ func TestLeftoversOfADeletedTopic(t *testing.T) {
 		t.Errorf("got %v, %v", list, err)
 	}
 	mustCreate(t, k, topic("orders"), "biller", hook(example))
-	if got := slices.Collect(maps.Keys(k.Snapshot().BySource)); len(got) != 1 {
-		t.Errorf("sources %v", got)
-	}
+	testkit.Equal(t, len(slices.Collect(maps.Keys(k.Snapshot().BySource))), 1, "sources")
 }
 
 func TestKeysOfTheStoreAreOnesOwn(t *testing.T) {

@@ -35,9 +35,7 @@ func TestChangesReachOtherNodes(t *testing.T) {
 			t.Errorf("found %+v, told %d times", found, watched.Load())
 		}
 		mustPublish(t, other, "orders", "x")
-		if got := stored(t, k, "orders"); len(got) != 1 {
-			t.Errorf("stored %q", got)
-		}
+		testkit.Equal(t, len(stored(t, k, "orders")), 1, "stored")
 		testkit.Must(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 9 }))))
 		synctest.Wait()
 		testkit.Equal(t, mustFind(t, other, topic("orders"), "mailer").MaxEvents, 9)

@@ -60,6 +60,14 @@ func (y *yard) open(t testing.TB, cfg Config, topics ...string) *Registry {
 	return k
 }
 
+// wantNoSubscriptions checks that none is stored.
+func (y *yard) wantNoSubscriptions(t testing.TB) {
+	t.Helper()
+	left, err := y.store.List(t.Context(), subscriptionsPrefix)
+	testkit.Must(t, err)
+	testkit.Equal(t, len(left), 0, "left: %v", left)
+}
+
 // hub makes one.
 func (y *yard) hub(t testing.TB, name string, partitions int) {
 	t.Helper()
