@@ -63,10 +63,7 @@ func TestRetriesFollowTheScheduleToTheEnd(t *testing.T) {
 func TestStoppingLetsRequestsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.orders("receiver")
-		y.sender.says(func(context.Context, drop) webhook.Result {
-			time.Sleep(4 * time.Second)
-			return ok()
-		})
+		y.sender.after(4*time.Second, ok())
 		y.publish("orders", ids("e", 30)...)
 		after(time.Second)
 		began := time.Now()
@@ -106,10 +103,7 @@ func TestStoppingCancelsWhatTakesTooLong(t *testing.T) {
 func TestFailuresWhileStoppingAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.orders("receiver")
-		y.sender.says(func(context.Context, drop) webhook.Result {
-			time.Sleep(2 * time.Second)
-			return status(500)
-		})
+		y.sender.after(2*time.Second, status(500))
 		y.publish("orders", "a")
 		after(time.Second)
 		y.stop()

@@ -91,6 +91,14 @@ func (p *postman) always(r webhook.Result) {
 	p.says(func(context.Context, drop) webhook.Result { return r })
 }
 
+// after answers the same, after a while.
+func (p *postman) after(d time.Duration, r webhook.Result) {
+	p.says(func(context.Context, drop) webhook.Result {
+		time.Sleep(d)
+		return r
+	})
+}
+
 // fails answers one subscription so, and delivers to the others.
 func (p *postman) fails(sub string, r webhook.Result) {
 	p.says(func(_ context.Context, d drop) webhook.Result {

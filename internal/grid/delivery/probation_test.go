@@ -124,10 +124,7 @@ func TestAProbeIsOneRequest(t *testing.T) {
 		y.publish("orders", ids("e", 30)...)
 		after(time.Second)
 		y.sender.forget()
-		y.sender.says(func(context.Context, drop) webhook.Result {
-			time.Sleep(20 * time.Second)
-			return ok()
-		})
+		y.sender.after(20*time.Second, ok())
 		after(10 * time.Second) // it has begun
 		for i := range 10 {
 			y.publish("orders", ids(string(rune('f'+i)), 10)...)
@@ -285,10 +282,7 @@ func TestAProbeUnderWayOutlivesAChangeOfTheDefinition(t *testing.T) {
 		wait()
 		y.publish("orders", ids("e", 30)...)
 		after(time.Second)
-		y.sender.says(func(context.Context, drop) webhook.Result {
-			time.Sleep(20 * time.Second)
-			return ok()
-		})
+		y.sender.after(20*time.Second, ok())
 		after(10 * time.Second)
 		for _, name := range []string{"first", "second"} {
 			y.change("orders", name, func(s *topics.Settings) { s.Labels = []string{"changed"} })

@@ -10,10 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -190,14 +193,36 @@ func TestTheLowerOfTwoRatesHolds(t *testing.T) {
 func TestConcurrencyIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 5 })
-		y.sender.says(func(context.Context, drop) webhook.Result {
-			time.Sleep(time.Second)
-			return ok()
-		})
+		y.sender.after(time.Second, ok())
 		y.publish("orders", ids("e", 100)...)
 		after(time.Minute)
 		if _, most := y.sender.underWay(); most != 5 || len(y.sender.all("")) != 100 {
 			t.Errorf("%d requests, up to %d at once, want 100 and 5", len(y.sender.all("")), most)
+		}
+	})
+}
+
+// What cannot be read is counted and left out, whoever reads it: the feed, or a lane that catches up.
+func TestUnreadableEventsAreCountedAndLeftOut(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.orders("receiver")
+		y.subscribe("orders", "paused", func(s *topics.Settings) { s.Paused = true })
+		wait()
+		its, err := y.topics.Topic("orders")
+		testkit.Must(t, err)
+		log, err := y.topics.Log(&its)
+		testkit.Must(t, err)
+		stored, err := message.Append(nil, event.Event{Body: []byte("nonsense")})
+		testkit.Must(t, err)
+		batch := eventlog.Batch{Events: []eventlog.Event{{Message: []byte{0}}, {Message: stored}}}
+		testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), log, batch)))
+		y.publish("orders", "a")
+		wait()
+		testkit.Equal(t, testutil.ToFloat64(y.service.metrics.unreadable), 2, "left out by the feed")
+		y.change("orders", "paused", func(s *topics.Settings) { s.Paused = false })
+		after(time.Minute)
+		for _, name := range []string{"receiver", "paused"} {
+			wantIDs(t, name, y.sender.delivered(name), []string{"a"})
 		}
 	})
 }

@@ -48,7 +48,7 @@ func checked(t *testing.T) *Registry {
 
 // with is a webhook with something changed.
 func with(f func(*Settings)) Settings {
-	s := hook("https://example.com/hook")
+	s := hook(example)
 	f(&s)
 	return s
 }
@@ -234,8 +234,7 @@ func TestSettingsThatAreAllowed(t *testing.T) {
 // G6: an operator may allow more.
 func TestLimitsOfRetryAreTheYards(t *testing.T) {
 	k := newYard(t).open(t, Config{MaxAttempts: 100, MaxTimeToLive: 72 * time.Hour}, "orders")
-	s := hook(example)
-	s.Retry = retry.Policy{MaxAttempts: 100, TimeToLive: 72 * time.Hour}
+	s := with(func(s *Settings) { s.Retry = retry.Policy{MaxAttempts: 100, TimeToLive: 72 * time.Hour} })
 	mustCreate(t, k, topic("orders"), "mailer", s)
 	s.Retry.MaxAttempts++
 	wantError(t, testkit.Err(k.Create(t.Context(), topic("orders"), "biller", s)), ErrInvalid, "100")

@@ -18,8 +18,7 @@ func TestExpiryIsNoConsent(t *testing.T) {
 		d := newDoorstep(t)
 		defer testkit.Run(t, d.Registry.Run)()
 		d.listener.says(Agreement{Awaiting: true})
-		s := hook(example)
-		s.Expires = time.Now().Add(time.Minute)
+		s := with(func(s *Settings) { s.Expires = time.Now().Add(time.Minute) })
 		mustCreate(t, d.Registry, topic("orders"), "mailer", s)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
@@ -46,8 +45,7 @@ func TestExpiryOfAMovedOneIsNoConsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
 		defer testkit.Run(t, d.Registry.Run)()
-		s := hook(example)
-		s.Expires = time.Now().Add(time.Minute)
+		s := with(func(s *Settings) { s.Expires = time.Now().Add(time.Minute) })
 		mustCreate(t, d.Registry, topic("orders"), "mailer", s)
 		d.listener.says(Agreement{Awaiting: true})
 		testkit.Must(t, testkit.Err(d.move(t, "https://example.com/new")))
@@ -68,8 +66,7 @@ func TestExpiryOfAMovedOneIsNoConsent(t *testing.T) {
 // G11: who was trusted and is trusted no longer is asked, like anybody.
 func TestTrustIsTakenBack(t *testing.T) {
 	d := newDoorstep(t)
-	trusted := hook(example)
-	trusted.SkipValidation = true
+	trusted := with(func(s *Settings) { s.SkipValidation = true })
 	mustCreate(t, d.Registry, topic("orders"), "mailer", trusted)
 	d.listener.says(Agreement{Why: "404"})
 	distrust := func() (Subscription, error) {

@@ -71,8 +71,7 @@ func TestWhoIsNotAsked(t *testing.T) {
 	d := newDoorstep(t)
 	d.hub(t, "sensors", 1)
 	d.listener.says(Agreement{Why: "no"})
-	trusted := hook(example)
-	trusted.SkipValidation = true
+	trusted := with(func(s *Settings) { s.SkipValidation = true })
 	for name, s := range map[string]Settings{"trusted": trusted, "to-a-hub": {Hub: "sensors"}, "pulled": {Pull: &Pull{}}} {
 		if made := mustCreate(t, d.Registry, topic("orders"), name, s); made.State != Active || len(made.Starts) != 1 {
 			t.Errorf("%s: made %+v", name, made)
@@ -241,8 +240,7 @@ func TestFailedOneIsAskedAgain(t *testing.T) {
 func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
-		trusted := hook(example)
-		trusted.SkipValidation = true
+		trusted := with(func(s *Settings) { s.SkipValidation = true })
 		old := mustCreate(t, d.Registry, topic("orders"), "old", trusted)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
 		dying := d.open(t, Config{Meta: f.store(d.store), Validate: d.listener})
@@ -376,8 +374,7 @@ func TestExpiry(t *testing.T) {
 		y := newYard(t)
 		k := y.open(t, Config{}, "orders")
 		expiring := func(in time.Duration) Settings {
-			s := hook(example)
-			s.Expires = time.Now().Add(in)
+			s := with(func(s *Settings) { s.Expires = time.Now().Add(in) })
 			return s
 		}
 		wantError(t, testkit.Err(k.Create(t.Context(), topic("orders"), "too-late", expiring(-time.Second))), ErrInvalid, "in the future")

@@ -23,8 +23,7 @@ func TestCreatedSubscriptionIsThere(t *testing.T) {
 	y := newYard(t)
 	k := y.open(t, Config{})
 	its := mustTopic(t, k, "Orders")
-	s := hook(example)
-	s.Retry = retry.Policy{MaxAttempts: 3, TimeToLive: time.Minute, NoRetry: []int{}}
+	s := with(func(s *Settings) { s.Retry = retry.Policy{MaxAttempts: 3, TimeToLive: time.Minute, NoRetry: []int{}} })
 	s.Headers = []Header{{Name: "X-Env", Value: "prod", Secret: true}}
 	made := mustCreate(t, k, topic("orders"), "Mailer", s)
 	if made.State != Active || made.Source != topic("Orders") || made.SourceID != its.ID || !isID(made.ID) || made.Output != schema.EventGrid ||
@@ -70,8 +69,7 @@ func TestStarts(t *testing.T) {
 	k := y.open(t, Config{}, "orders")
 	mustPublish(t, k, "orders", "a", "b", "c")
 	testkit.Slices(t, mustCreate(t, k, topic("orders"), "from-now", hook(example)).Starts, []int64{3}, "starts at")
-	all := hook(example)
-	all.FromStart = true
+	all := with(func(s *Settings) { s.FromStart = true })
 	testkit.Slices(t, mustCreate(t, k, topic("orders"), "from-start", all).Starts, []int64{0}, "starts at")
 	y.hub(t, "sensors/cellar", 3)
 	y.publishToHub(t, "sensors/cellar", 1, 5)

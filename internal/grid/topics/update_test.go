@@ -26,8 +26,7 @@ func TestUpdate(t *testing.T) {
 	asked := &endpoint{}
 	k := y.open(t, Config{Validate: asked}, "orders")
 	mustPublish(t, k, "orders", "x")
-	s := hook(example)
-	s.Headers = []Header{{Name: "a", Value: "b"}}
+	s := with(func(s *Settings) { s.Headers = []Header{{Name: "a", Value: "b"}} })
 	made := mustCreate(t, k, topic("orders"), "mailer", s)
 	mustPublish(t, k, "orders", "y")
 	before := k.Snapshot()
@@ -60,8 +59,7 @@ func TestUpdate(t *testing.T) {
 func TestPauseAndGoOn(t *testing.T) {
 	y := newYard(t)
 	k := y.open(t, Config{}, "orders")
-	s := hook(example)
-	s.Paused = true
+	s := with(func(s *Settings) { s.Paused = true })
 	if made := mustCreate(t, k, topic("orders"), "mailer", s); made.State != Paused || !slices.Equal(made.Starts, []int64{0}) {
 		t.Errorf("made %+v", made)
 	}
@@ -84,8 +82,9 @@ func TestEnsure(t *testing.T) {
 	asked := &endpoint{}
 	k := y.open(t, Config{Validate: asked}, "orders")
 	settings := func() Settings {
-		s := hook(example)
-		s.Filter = filter.Config{Advanced: []filter.Condition{{Operator: "NumberIn", Key: "data.n", Values: []byte("[1, 2]")}}}
+		s := with(func(s *Settings) {
+			s.Filter = filter.Config{Advanced: []filter.Condition{{Operator: "NumberIn", Key: "data.n", Values: []byte("[1, 2]")}}}
+		})
 		s.Expires = time.Date(2199, 1, 1, 12, 0, 0, 0, time.FixedZone("x", 3600))
 		s.Labels = []string{}
 		return s
@@ -198,8 +197,7 @@ func TestRotateKey(t *testing.T) {
 			t.Errorf("second: %v", second)
 		}
 		// Configuration has the first key still; the rotation stands.
-		s := hook(example)
-		s.Keys = []signature.Key{{Text: first[0].Text}}
+		s := with(func(s *Settings) { s.Keys = []signature.Key{{Text: first[0].Text}} })
 		if ensured, err := k.Ensure(t.Context(), topic("orders"), "mailer", s); err != nil || len(ensured.Keys) != 2 {
 			t.Errorf("ensured: %v, %v", ensured.Keys, err)
 		}
@@ -260,8 +258,7 @@ func TestEnsureAnotherKindOfTarget(t *testing.T) {
 			y := newYard(t)
 			y.hub(t, "sensors", 1)
 			k := y.open(t, Config{}, "orders")
-			s := hook(example)
-			s.Keys = []signature.Key{newKey(t)}
+			s := with(func(s *Settings) { s.Keys = []signature.Key{newKey(t)} })
 			mustCreate(t, k, topic("orders"), "mailer", s)
 			ensured, err := k.Ensure(t.Context(), topic("orders"), "mailer", target)
 			if err != nil || ensured.Webhook != nil || ensured.Keys != nil {
@@ -277,8 +274,7 @@ func TestEnsureAfterRotations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		k := y.open(t, Config{}, "orders")
-		s := hook(example)
-		s.Keys = []signature.Key{newKey(t)}
+		s := with(func(s *Settings) { s.Keys = []signature.Key{newKey(t)} })
 		ensure := func(s Settings) []signature.Key {
 			t.Helper()
 			ensured, err := y.open(t, Config{}).Ensure(t.Context(), topic("orders"), "mailer", s)

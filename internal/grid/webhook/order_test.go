@@ -172,6 +172,15 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// A definition that says nothing about its schema is older than its topic's.
+func TestTheSchemaOfOldDefinitions(t *testing.T) {
+	for source, want := range map[topics.Source]schema.Kind{{Topic: "orders"}: schema.EventGrid, {Hub: "sensors"}: schema.CloudEvents} {
+		s := subscription("http://127.0.0.1/", "", nil)
+		s.Source = source
+		testkit.Equal(t, prepare(t, newSender(t), s).output, want, "%s", source)
+	}
+}
+
 func TestOrderKeys(t *testing.T) {
 	c := newSender(t)
 	for path, want := range map[string]string{"subject": `"orders/4"`, "data.total": "4", "data.none": "", "data": `{"total":4,"region":"eu"}`} {
