@@ -7,7 +7,6 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
-// job is what a worker does.
 type job int
 
 const (
@@ -51,8 +50,8 @@ func (b *batch) take(from *[]*item) bool {
 	return n > 0
 }
 
-// finish is the end of items whose fate is durable. Entries of parked logs and retry logs hear of it at
-// once, the lane with settleLocked.
+// finish is the end of items whose fate is durable. Entries of parked logs and retry logs hear of
+// it at once, the lane with settleLocked.
 func (b *batch) finish(items ...*item) {
 	notifyDone(items)
 	b.finished = append(b.finished, items...)

@@ -36,7 +36,7 @@ func newBudget(total int, c *clock) *budget {
 
 func (b *budget) free() int64 { return b.total - b.used.Load() }
 
-// allows tells whether a lane that holds so much may hold n more. One that holds nothing is
+// allows reports whether a lane that holds so much may hold n more. One that holds nothing is
 // never kept waiting by the size of what it wants.
 func (b *budget) allows(held, n int) bool {
 	free := b.free()

@@ -37,7 +37,11 @@ type catching struct {
 // behind any more.
 func (f *filling) catchUp(ctx context.Context, t *track) error {
 	c := f.catching(t)
-	if c == nil || f.join(t) {
+	if c == nil {
+		return nil
+	}
+	if t.feed.join(t) {
+		f.did = true
 		return nil
 	}
 	cursor, err := t.feed.origin.cursor(ctx, t.feed.partition, c.position)
@@ -62,15 +66,8 @@ func (f *filling) catchUp(ctx context.Context, t *track) error {
 		}
 		c.take(&run)
 	}
-	f.join(t)
+	f.did = t.feed.join(t) || f.did
 	return nil
-}
-
-// join lets the track be offered what comes next, if it is not behind any more.
-func (f *filling) join(t *track) bool {
-	joined := t.feed.join(t)
-	f.did = f.did || joined
-	return joined
 }
 
 // catching begins a step; nil if there is nothing to do.
@@ -127,7 +124,7 @@ func (c *catching) take(run *eventlog.Run) {
 	c.move(int64(run.Next()), time.Time{})
 }
 
-// concerns tells whether an event is the lane's, and leaves the reading on it.
+// concerns reports whether an event is the lane's, and leaves the reading on it.
 func (c *catching) concerns(n int64, run *eventlog.Run, i int) bool {
 	again := n < c.next
 	if again {
@@ -164,8 +161,8 @@ func (c *catching) takeOne(run *eventlog.Run, n int64) bool {
 	}
 	it := a.item(l, t)
 	c.filling.did = true
-	if r, ok := t.pickUp(n); ok {
-		r.restore(it)
+	if r, ok := t.pickUp(n); ok { // what was known of it when it was put down
+		it.Attempts, it.LastAttempt, it.LastOutcome, it.LastStatus, it.Due = r.attempts, r.lastAttempt, r.lastOutcome, r.lastStatus, r.due
 	} else {
 		t.mark.Begin(n)
 		l.counts.matched++

@@ -52,7 +52,6 @@ func (c *clock) set(a *alarm, at time.Time) {
 	}
 }
 
-// run wakes sleepers until ctx ends.
 func (c *clock) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -89,7 +88,6 @@ func (c *clock) due(now time.Time) (sleeper, time.Duration) {
 	return first.who, 0
 }
 
-// alarms is a heap by time.
 type alarms []*alarm
 
 func (h alarms) Len() int           { return len(h) }

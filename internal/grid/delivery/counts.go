@@ -122,7 +122,6 @@ func (s *Service) Attempts(subscription string) ([]AttemptRecord, error) {
 	return all, nil
 }
 
-// note remembers a request.
 func (b *batch) note(first *item, r webhook.Result, events int, next time.Time) {
 	attempt := first.Attempts
 	if r.Outcome == retry.Delivered || r.Outcome == retry.PayloadTooLarge && events > 1 {

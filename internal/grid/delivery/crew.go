@@ -10,9 +10,9 @@ import (
 // to be stored.
 type shift struct{ taking, sending, keeping context.Context }
 
-// crew is the goroutines of a service that come and go with the work: its owner hires them and waits
-// for them all. Before hire and after dismiss it starts nobody, so that nothing runs that nobody
-// waits for.
+// crew is the goroutines of a service that come and go with the work: its owner hires them and
+// waits for them all. Before hire and after dismiss it starts nobody, so that nothing runs that
+// nobody waits for.
 type crew struct {
 	mu    sync.Mutex
 	shift shift          // of the present Run, for those who are started; guarded by mu
@@ -20,7 +20,6 @@ type crew struct {
 	all   sync.WaitGroup // added to with mu held
 }
 
-// hire lets goroutines be started.
 func (c *crew) hire(s shift) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -57,7 +57,7 @@ func parseCursors(b []byte) (saved, error) {
 	return marks, nil
 }
 
-// cursorPlace names one stored value.
+// cursorRef names one stored value.
 type cursorRef struct {
 	source    string
 	partition int
@@ -138,12 +138,4 @@ func (c *cursors) save(ctx context.Context, position cursorRef, value []byte) er
 	}
 	record.revision, record.value = revision, value
 	return nil
-}
-
-// remove forgets a partition, or leaves it for another time.
-func (c *cursors) remove(ctx context.Context, position cursorRef) {
-	err := c.meta.Delete(ctx, cursorKey(position.source, position.partition), c.records[position].revision)
-	if err == nil || errors.Is(err, meta.ErrNotFound) {
-		delete(c.records, position)
-	}
 }

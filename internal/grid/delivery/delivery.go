@@ -98,7 +98,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Service delivers the events of all subscriptions. All methods but Run may be called by many goroutines at once.
+// Service delivers the events of all subscriptions. All methods but Run may be called by many
+// goroutines at once.
 type Service struct {
 	cfg     Config
 	log     *slog.Logger
@@ -112,7 +113,8 @@ type Service struct {
 	complained atomic.Int64
 	// stopping is closed when Run is to end.
 	stopping chan struct{}
-	// changed and unsaved notify Run's goroutine that definitions have changed, or marks have moved.
+	// changed and unsaved notify Run's goroutine that definitions have changed, or marks have
+	// moved.
 	changed, unsaved chan struct{}
 
 	reconciler *reconciler // Run's goroutine's, and Open's before
@@ -149,7 +151,6 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// lane finds a subscription at work.
 func (s *Service) lane(subscription string) (*lane, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -160,7 +161,6 @@ func (s *Service) lane(subscription string) (*lane, error) {
 	return l, nil
 }
 
-// allLanes gives every one.
 func (s *Service) allLanes() []*lane {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -213,9 +213,6 @@ func (s *Service) unreadable(log *slog.Logger, n int64, err error) {
 	}
 }
 
-// saveSoon has the cursors written within a second.
-func (s *Service) saveSoon() { nudge(s.unsaved) }
-
 // nudge notifies a goroutine, unless a notification waits for it already.
 func nudge(c chan<- struct{}) {
 	select {
@@ -231,7 +228,7 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// pause waits, and tells whether it was not interrupted.
+// pause waits, and reports whether it was not interrupted.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -63,9 +63,9 @@
 // # What leaves memory
 //
 // A lane that stands still holds nothing: what came from the log is put down, as numbers, and is
-// read again; what came from a parked log goes back to it. So a million events behind a dead endpoint
-// cost as much as none. Events still grow old there: a sweep, when the first of them has, moves
-// them to the dead letters (G6).
+// read again; what came from a parked log goes back to it. So a million events behind a dead
+// endpoint cost as much as none. Events still grow old there: a sweep, when the first of them has,
+// moves them to the dead letters (G6).
 //
 // # Ordered subscriptions
 //
@@ -78,7 +78,7 @@
 //
 // feed.mu, then lane.mu, then one of endpoint.mu, budget.mu, lates.mu and pumps.mu, then clock.mu
 // (under endpoint.mu and budget.mu) or crew.mu (under pumps.mu). Service.mu is held with no other.
-// Nothing is read, written or sent under any of them, entries of parked logs and retry logs are told that
-// they are done without them, and nobody is poked: endpoints and the budget have the clock's
-// goroutine do it.
+// Nothing is read, written or sent under any of them, entries of parked logs and retry logs are
+// told that they are done without them, and nobody is poked: endpoints and the budget have the
+// clock's goroutine do it.
 package delivery

@@ -56,8 +56,8 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 		}
 		return nil, nil
 	}
-	// One that exists and has no lane is of a source that cannot be read just now. It may get a lane
-	// meanwhile, which then has to hear of what was put into the parked log.
+	// One that exists and has no lane is of a source that cannot be read just now. It may get a
+	// lane meanwhile, which then has to hear of what was put into the parked log.
 	rest, err := shelveEntries(entries, func(ps []pending.Delivery) error {
 		err := s.cfg.RetryLogs.Parked(id).Put(ctx, ps)
 		if l, missing := s.lane(id); err == nil && missing == nil {

@@ -45,19 +45,15 @@ func (e *endpoint) gate(l *lane, now time.Time) gate {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch e.health.State(now) {
-	case retry.Waiting:
-		return shut
-	case retry.Probing:
-		switch e.prober {
-		case nil:
-			return vacant
-		case l:
-			return probe
-		}
-		return shut
+	switch state := e.health.State(now); {
+	case state != retry.Waiting && state != retry.Probing:
+		return open
+	case state == retry.Probing && e.prober == nil:
+		return vacant
+	case state == retry.Probing && e.prober == l:
+		return probe
 	}
-	return open
+	return shut
 }
 
 // claim makes the lane the prober, if there is one wanted.
@@ -102,8 +98,8 @@ func (e *endpoint) wake(now time.Time) {
 }
 
 // report notes what came of a request. What was on its way when probation began counts only if it
-// succeeded: then the endpoint is well. A probe that was answered with a refusal which is no sign of
-// illness has shown the same.
+// succeeded: then the endpoint is well. A probe that was answered with a refusal which is no sign
+// of illness has shown the same.
 func (e *endpoint) report(l *lane, probe bool, o retry.Outcome, now time.Time) {
 	if o == retry.Delivered && e.well.Load() {
 		return
@@ -159,7 +155,6 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 	}
 }
 
-// resume ends probation now.
 func (e *endpoint) resume(l *lane, now time.Time) {
 	e.mu.Lock()
 	before := e.health
@@ -168,7 +163,6 @@ func (e *endpoint) resume(l *lane, now time.Time) {
 	l.poke(now)
 }
 
-// state gives it, for people.
 func (e *endpoint) state(now time.Time) EndpointState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -178,7 +172,7 @@ func (e *endpoint) state(now time.Time) EndpointState {
 	}
 }
 
-// enter and leave keep the list of lanes. leave tells whether it was the last.
+// enter and leave keep the list of lanes. leave reports whether it was the last.
 func (e *endpoint) enter(l *lane) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -116,11 +116,10 @@ func (f *feed) move(next int64) {
 	f.note()
 }
 
-// note has the cursors saved.
 func (f *feed) note() {
 	if !f.changed.Load() {
 		f.changed.Store(true)
-		f.s.saveSoon()
+		nudge(f.s.unsaved) // the cursors are saved within a second
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // is one goroutine's at a time, handed on under the lane's lock.
 type item struct {
 	pending.Delivery
-	// track is where its number is open; nil for one from a parked log or a retry log, which has done.
+	// track is where its number is open; nil for one from a parked log or a retry log, which has
+	// done.
 	track *track
 	done  func()
 	body  *body
@@ -37,7 +38,6 @@ type arrival struct {
 	body      *body  // the copy, made for the first lane that takes it
 }
 
-// item makes the item of one lane.
 func (a *arrival) item(l *lane, t *track) *item {
 	b := l.s.budget
 	if a.body == nil {
@@ -64,7 +64,6 @@ func itemOf(b *budget, e retrylog.Entry) *item {
 	return &item{Delivery: e.Delivery, done: e.Done, body: newBody(b, e.Event)}
 }
 
-// free gives an item's memory back.
 func (it *item) free(b *budget) {
 	b.release(itemBytes)
 	it.body.release(b)

@@ -21,8 +21,8 @@ type lane struct {
 	// mu guards all that follows, and the tracks. endpoint.mu, clock.mu and pumps.mu may be taken
 	// under it, feed.mu not. Each piece is a plain value, which knows nothing of the others.
 	mu sync.Mutex
-	// terms are what it goes by, endpoint is whose health counts, nil where nothing is sent. They are
-	// changed by Run's goroutine only, which reads them without mu.
+	// terms are what it goes by, endpoint is whose health counts, nil where nothing is sent. They
+	// are changed by Run's goroutine only, which reads them without mu.
 	terms    *terms
 	endpoint *endpoint
 	// gone: the subscription was deleted.
@@ -196,7 +196,7 @@ func (l *lane) offer(t *track, a *arrival) bool {
 	return true
 }
 
-// admitsLocked tells whether an event of a size may be taken into the queue now.
+// admitsLocked reports whether an event of a size may be taken into the queue now.
 func (l *lane) admitsLocked(size int) bool {
 	now := time.Time{}
 	g := open
@@ -311,14 +311,12 @@ func (l *lane) end() *endpoint {
 	return e
 }
 
-// isGone tells whether the subscription was deleted.
 func (l *lane) isGone() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.gone
 }
 
-// termsNow are those that hold.
 func (l *lane) termsNow() *terms {
 	l.mu.Lock()
 	defer l.mu.Unlock()

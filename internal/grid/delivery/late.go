@@ -50,7 +50,7 @@ func (s *lates) add(keys []key) {
 	s.count.Store(int64(len(s.marks)))
 }
 
-// took tells whether an event was delivered late, and forgets it.
+// took reports whether an event was delivered late, and forgets it.
 func (s *lates) took(k key) bool {
 	if s.count.Load() == 0 {
 		return false

@@ -20,25 +20,24 @@ type memory struct {
 // chores is how many events wait to be put away.
 func (m *memory) chores() int { return len(m.expired) + len(m.lapsed) }
 
-// fits tells whether an event of a size has room in the queue.
+// fits reports whether an event of a size has room in the queue.
 func (m *memory) fits(t *terms, size int) bool {
 	q, size := &m.queue, size+itemBytes
 	room := q.events == 0 || q.events < t.queueEvents && q.bytes+size <= t.queueBytes
 	return room && m.budget.allows(m.bytes, size)
 }
 
-// fitsExpired tells whether there is room for something that is to be put away.
+// fitsExpired reports whether there is room for something that is to be put away.
 func (m *memory) fitsExpired(t *terms, size int) bool {
 	return len(m.expired) < t.queueEvents && m.budget.allows(m.bytes, size+itemBytes)
 }
 
-// low tells whether the queue has gone down so far that filling it is worth opening a cursor.
+// low reports whether the queue has gone down so far that filling it is worth opening a cursor.
 func (m *memory) low(t *terms) bool {
 	return m.queue.events <= t.queueEvents/2 && m.queue.bytes <= t.queueBytes/2 &&
 		(m.bytes == 0 || int64(m.bytes) <= m.budget.free()/2)
 }
 
-// push takes a new item into the queue.
 func (m *memory) push(t *terms, it *item, now time.Time) {
 	m.bytes += it.bytes()
 	m.enqueue(t, it, now)
@@ -53,7 +52,6 @@ func (m *memory) enqueue(t *terms, it *item, now time.Time) {
 	m.queue.push(it, now)
 }
 
-// expire takes a new item that is too old.
 func (m *memory) expire(it *item) {
 	m.bytes += it.bytes()
 	m.expired = append(m.expired, it)

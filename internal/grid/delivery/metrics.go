@@ -9,8 +9,8 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 )
 
-// metrics are the service's own counters. Those of lanes are counted by the lanes and collected when
-// somebody asks: nothing is looked up for an event, and what is gone is not reported any more.
+// metrics are the service's own counters. Those of lanes are counted by the lanes and collected
+// when somebody asks: nothing is looked up for an event, and what is gone is not reported any more.
 type metrics struct {
 	overtaken, unreadable prometheus.Counter
 	took                  prometheus.Histogram
@@ -44,7 +44,6 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// collector reports the counts of lanes.
 type collector struct {
 	s     *Service
 	all   *prometheus.Desc
@@ -72,7 +71,6 @@ func newCollector(s *Service) *collector {
 	return c
 }
 
-// Describe gives what will be collected.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.all
 	for _, d := range c.lanes {
@@ -80,7 +78,6 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect gives the counts of all lanes.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	lanes := c.s.allLanes()
 	to <- prometheus.MustNewConstMetric(c.all, prometheus.GaugeValue, float64(len(lanes)))

@@ -70,7 +70,7 @@ func isNotFound(err error) bool {
 	return errors.As(err, &missing)
 }
 
-// ended tells whether an error means that a log is no more, or the yard stops.
+// ended reports whether an error means that a log is no more, or the yard stops.
 func ended(err error) bool {
 	return errors.Is(err, eventlog.ErrRemoved) || errors.Is(err, eventlog.ErrClosed) || errors.Is(err, errGone) || isNotFound(err)
 }

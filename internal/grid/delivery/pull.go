@@ -62,7 +62,6 @@ func (p *pullers) gate(now time.Time) gate {
 
 func (p *pullers) until() time.Time { return p.last.Add(attended) }
 
-// notify wakes those who wait.
 func (p *pullers) notify(ready bool) {
 	if ready && p.arrived != nil {
 		close(p.arrived)
@@ -70,7 +69,6 @@ func (p *pullers) notify(ready bool) {
 	}
 }
 
-// hold puts an item into a receiver's hands.
 func (p *pullers) hold(h hold) {
 	if p.held == nil {
 		p.held = make(map[string]hold)
@@ -121,7 +119,7 @@ func (p *pullers) unlock(id string, tokens []string, renew bool, until time.Time
 	return settled, holds
 }
 
-// newToken is a lock's. isToken tells whether one may have been given out for a subscription.
+// newToken is a lock's. isToken reports whether one may have been given out for a subscription.
 func newToken(id string) string { return id + "." + rand.Text() }
 
 func isToken(id, token string) bool {
@@ -157,7 +155,6 @@ func (s *Service) Receive(ctx context.Context, subscription string, max int, wai
 	}
 }
 
-// attend counts those who receive.
 func (l *lane) attend(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,7 +200,7 @@ func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
 	return nil, l.pull.arrived, nil
 }
 
-// receivableLocked tells whether there is something to be handed out.
+// receivableLocked reports whether there is something to be handed out.
 func (l *lane) receivableLocked() bool {
 	return l.memory.queue.ready.len() > 0 && l.terms.pull && l.terms.hold == "" && len(l.pull.held) < maxHeld
 }

@@ -65,18 +65,10 @@ type pumping struct {
 // become too old.
 const sweepEvery = 2 * time.Second
 
-// allowed tells whether the lane may be given to the pumps.
+// allowed reports whether the lane may be given to the pumps.
 func (p *pumping) allowed(now time.Time) bool { return !p.active && !now.Before(p.after) }
 
-// oldAt is when an event is too old; of one of which nothing is known that may be now.
-func (p *pumping) oldAt(published time.Time, ttl time.Duration) time.Time {
-	if published.IsZero() {
-		return p.swept.Add(sweepEvery)
-	}
-	return published.Add(ttl)
-}
-
-// pumpWantedLocked tells whether there is a use in pumping the lane.
+// pumpWantedLocked reports whether there is a use in pumping the lane.
 func (l *lane) pumpWantedLocked(g gate, now time.Time) bool {
 	behind := func(t *track) bool { return l.terms.filter != nil && !t.joined.Load() && !now.Before(t.after) }
 	switch {
@@ -99,14 +91,20 @@ func (l *lane) pumpWantedLocked(g gate, now time.Time) bool {
 // when the first of what waits will be, or at once where that is not known. Zero: nothing waits.
 func (l *lane) sweepAtLocked() time.Time {
 	at, ttl := time.Time{}, l.terms.ttl
+	oldAt := func(published time.Time) time.Time { // of one of which nothing is known that may be now
+		if published.IsZero() {
+			return l.pumping.swept.Add(sweepEvery)
+		}
+		return published.Add(ttl)
+	}
 	if it := l.stock.peeked; it != nil {
 		at = it.Alive.Add(ttl)
 	} else if l.stock.maybe {
-		at = l.pumping.oldAt(time.Time{}, ttl)
+		at = oldAt(time.Time{})
 	}
 	for _, t := range l.tracks {
 		if l.terms.filter != nil && !t.joined.Load() {
-			at = earlier(at, later(l.pumping.oldAt(t.head, ttl), t.after))
+			at = earlier(at, later(oldAt(t.head), t.after))
 		}
 	}
 	if at.IsZero() {
@@ -125,8 +123,8 @@ type filling struct {
 // idlePause is how long a lane is left alone that the pump could do nothing for.
 const idlePause = 50 * time.Millisecond
 
-// run fills the lane for a while: what goes back to the parked log first, then from the parked log, then
-// from the log, until there is no room, or nothing left, or others have waited long enough.
+// run fills the lane for a while: what goes back to the parked log first, then from the parked log,
+// then from the log, until there is no room, or nothing left, or others have waited long enough.
 // Whether there is to be another turn is found out like everything else.
 func (f *filling) run(s shift) {
 	l := f.lane

@@ -82,7 +82,6 @@ func (q *queue) await(it *item) {
 	q.waiting = slices.Insert(q.waiting, at, it)
 }
 
-// ripen makes those ready that are due.
 func (q *queue) ripen(now time.Time) {
 	n := 0
 	for ; n < len(q.waiting) && !q.waiting[n].Due.After(now); n++ {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/watermark"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // reconciler keeps sources, lanes and endpoints what the definitions say they should be, and
@@ -19,8 +20,8 @@ type reconciler struct {
 	sources   map[string]*source
 	endpoints map[string]*endpoint
 	cursors   cursors
-	// ahead: a mark was found beyond the end of its log, and put right. That has to be stored before
-	// new events have those numbers.
+	// ahead: a mark was found beyond the end of its log, and put right. That has to be stored
+	// before new events have those numbers.
 	ahead bool
 	// missing counts sources that could not be opened; running: Run has begun.
 	missing int
@@ -160,7 +161,6 @@ func (r *reconciler) addLane(src *source, sub *topics.Subscription) {
 	s.lanes[l.id] = l
 }
 
-// changeLane gives a lane new terms.
 func (r *reconciler) changeLane(src *source, l *lane, sub *topics.Subscription) {
 	t := newTerms(&r.s.cfg, sub, src.resource)
 	e := r.endpointOf(t)
@@ -229,12 +229,15 @@ func (r *reconciler) forget(ctx context.Context, snap *topics.Snapshot) {
 	}
 	for position := range r.cursors.records {
 		if !left[position.source] && r.sources[position.source] == nil && len(snap.BySource[position.source]) == 0 {
-			r.cursors.remove(ctx, position)
+			err := r.cursors.meta.Delete(ctx, cursorKey(position.source, position.partition), r.cursors.records[position].revision)
+			if err == nil || errors.Is(err, meta.ErrNotFound) { // else it is left for another time
+				delete(r.cursors.records, position)
+			}
 		}
 	}
 }
 
-// saveAll writes what has changed, and tells whether all is written. What is not is tried again.
+// saveAll writes what has changed, and reports whether all is written. What is not is tried again.
 func (r *reconciler) saveAll(ctx context.Context) (all bool) {
 	all = true
 	for _, src := range r.sources {
@@ -251,7 +254,7 @@ func (r *reconciler) saveAll(ctx context.Context) (all bool) {
 			if ctx.Err() == nil {
 				r.s.log.Warn("the cursors of subscriptions cannot be saved, trying again: after a crash events would be repeated",
 					"source", src.label, "partition", f.partition, "error", err)
-				r.s.saveSoon()
+				nudge(r.s.unsaved)
 			}
 		}
 	}

@@ -27,8 +27,8 @@ func (s *Service) Run(ctx context.Context) error {
 	keeping, stopKeeping := context.WithCancel(apart)
 	defer stopKeeping()
 	s.crew.hire(shift{taking: ctx, sending: sending, keeping: keeping})
-	// The retry logs hand out what is due while ctx lasts; if they cannot, the service stops. They end
-	// last: they have to outlive those who report entries as done.
+	// The retry logs hand out what is due while ctx lasts; if they cannot, the service stops. They
+	// end last: they have to outlive those who report entries as done.
 	handing, stopRetryLogs := context.WithCancel(apart)
 	defer stopRetryLogs()
 	ended := make(chan error, 1)

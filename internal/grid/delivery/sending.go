@@ -32,7 +32,7 @@ func (s *sending) workers(t *terms, g gate, ready, chores int, now time.Time) in
 	return want
 }
 
-// allowed tells whether a batch may be taken now, of so many events that are ready.
+// allowed reports whether a batch may be taken now, of so many events that are ready.
 func (s *sending) allowed(t *terms, g gate, ready int, now time.Time) bool {
 	switch {
 	case t.pull || ready == 0:
@@ -55,7 +55,6 @@ func (s *sending) nextToken(now time.Time) time.Time {
 	return now.Add(max(time.Duration(missing/float64(s.limiter.Limit())*float64(time.Second)), time.Millisecond))
 }
 
-// begin notes that a batch goes out.
 func (s *sending) begin(events int, probe bool, now time.Time) {
 	s.probeSent = s.probeSent || probe
 	s.inFlight += events

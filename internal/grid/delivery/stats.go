@@ -48,7 +48,7 @@ func (s *Service) Stats(ctx context.Context, subscription string) (Stats, error)
 	st, positions, parked := l.stats(time.Now())
 	st.Waiting = append(st.Waiting, s.cfg.RetryLogs.Waiting(subscription)...)
 	for _, w := range st.Waiting {
-		st.older(w.Oldest)
+		st.Oldest = earlier(st.Oldest, w.Oldest)
 	}
 	if parked {
 		if st.Parked, err = l.parked.Len(ctx); err != nil {
@@ -86,26 +86,20 @@ func (l *lane) stats(now time.Time) (st Stats, positions []standing, parked bool
 	// The oldest of what is not in the source's log any more, as far as it is in memory: what is on
 	// the parked log of a lane that stands still is not older than the first.
 	if l.stock.peeked != nil {
-		st.older(l.stock.peeked.Published)
+		st.Oldest = earlier(st.Oldest, l.stock.peeked.Published)
 	}
 	for i := range m.queue.ready.len() {
 		if it := m.queue.ready.at(i); it.track == nil {
-			st.older(it.Published)
+			st.Oldest = earlier(st.Oldest, it.Published)
 		}
 	}
 	for _, it := range slices.Concat(l.stock.returning, m.expired) {
-		st.older(it.Published)
+		st.Oldest = earlier(st.Oldest, it.Published)
 	}
 	for _, t := range l.tracks {
 		positions = append(positions, standing{low: t.low(), looked: t.looked()})
 	}
 	return st, positions, l.stock.any()
-}
-
-func (st *Stats) older(t time.Time) {
-	if !t.IsZero() && (st.Oldest.IsZero() || t.Before(st.Oldest)) {
-		st.Oldest = t
-	}
 }
 
 // addBehind counts what has not been looked at, and finds when the oldest that is not settled
@@ -129,7 +123,7 @@ func (st *Stats) addBehind(ctx context.Context, o origin, partition int, at stan
 	defer func() { _ = cursor.Close() }() // it was only read
 	run, err := cursor.TryNext(ctx)
 	if err == nil && len(run.Events) > 0 {
-		st.older(run.Time)
+		st.Oldest = earlier(st.Oldest, run.Time)
 	}
 	return err
 }

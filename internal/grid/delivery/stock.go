@@ -11,8 +11,8 @@ import (
 // stock is what a lane knows of its parked log, where what cannot be sent waits that is not in the
 // log, or was tried already. It is the lane's; guarded by lane.mu.
 type stock struct {
-	// maybe: the parked log may hold something. puts counts what was put there, so that whoever found
-	// it empty knows whether that still holds.
+	// maybe: the parked log may hold something. puts counts what was put there, so that whoever
+	// found it empty knows whether that still holds.
 	maybe bool
 	puts  int
 	// peeked is the first of a lane that stands still: what follows is not older.
@@ -23,7 +23,6 @@ type stock struct {
 
 func (s *stock) any() bool { return s.maybe || s.peeked != nil || len(s.returning) > 0 }
 
-// put notes that something was put into the parked log.
 func (s *stock) put() {
 	s.maybe = true
 	s.puts++
@@ -56,8 +55,8 @@ func (l *lane) shelve(ctx context.Context, deliveries []pending.Delivery) error 
 	return nil
 }
 
-// putBack puts what has to leave memory into the parked log again. What could not be put there stays,
-// unless the subscription has gone meanwhile: then it is nobody's.
+// putBack puts what has to leave memory into the parked log again. What could not be put there
+// stays, unless the subscription has gone meanwhile: then it is nobody's.
 func (f *filling) putBack(ctx context.Context) error {
 	l := f.lane
 	l.mu.Lock()

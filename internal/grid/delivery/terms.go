@@ -72,7 +72,7 @@ func (t *terms) batchEvents() int {
 	return max(t.order.MaxEvents, 1)
 }
 
-// takes tells whether an event published at a time is meant for the subscription: one that has
+// takes reports whether an event published at a time is meant for the subscription: one that has
 // expired gets what was published before.
 func (t *terms) takes(published time.Time) bool {
 	return t.sub.Expires.IsZero() || published.Before(t.sub.Expires)

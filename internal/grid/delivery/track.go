@@ -138,9 +138,3 @@ func (t *track) moveTo(n int64, head time.Time) (lost int) {
 	t.mark.Pass(n)
 	return lost
 }
-
-// restore gives an item what was known of it when it was put down.
-func (r remnant) restore(it *item) {
-	it.Attempts, it.LastAttempt, it.LastOutcome, it.LastStatus = r.attempts, r.lastAttempt, r.lastOutcome, r.lastStatus
-	it.Due = r.due
-}

@@ -53,7 +53,8 @@ func (a *Asker) Validate(ctx context.Context, s topics.Subscription, topic, code
 	return a.event(ctx, s, topic, code, url)
 }
 
-// cloudEvents reports whether they are what is delivered. A hub's events are CloudEvents where nothing is said.
+// cloudEvents reports whether they are what is delivered. A hub's events are CloudEvents where
+// nothing is said.
 func cloudEvents(s topics.Subscription) bool {
 	return s.Output == schema.CloudEvents || s.Output == "" && s.Source.Hub != ""
 }

@@ -28,8 +28,8 @@ func (a *Asker) options(ctx context.Context, s topics.Subscription, callback str
 	if err != nil {
 		return silent(err)
 	}
-	// A status alone never is consent: OPTIONS is answered by many who know nothing of events. But one
-	// that refuses is a refusal.
+	// A status alone never is consent: OPTIONS is answered by many who know nothing of events. But
+	// one that refuses is a refusal.
 	allowed := strings.TrimSpace(answer.Header.Get("WebHook-Allowed-Origin"))
 	switch {
 	case answer.Status < 200 || answer.Status > 299:

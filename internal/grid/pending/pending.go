@@ -1,6 +1,6 @@
-// Package pending is one event on its way to one subscription, with what has become of it so
-// far, and the form in which it waits in retry logs, parked logs and dead-letter logs. A pending delivery
-// carries its event, so that it needs nothing else: neither the topic's log, which may be
+// Package pending is one event on its way to one subscription, with what has become of it so far,
+// and the form in which it waits in retry logs, parked logs and dead-letter logs. A pending
+// delivery carries its event, so that it needs nothing else: neither the topic's log, which may be
 // trimmed, nor a source hub that keeps less. It is pure.
 package pending
 

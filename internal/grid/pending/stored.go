@@ -22,8 +22,8 @@ import (
 //	          milliseconds after published
 //	texts     in the order of their lengths, then the event, to the end
 //
-// There is one way only to write a pending delivery: a varint that is longer than it need be, or a byte
-// too many, is no pending delivery.
+// There is one way only to write a pending delivery: a varint that is longer than it need be, or a
+// byte too many, is no pending delivery.
 //
 // A later form has a higher version, up to maxVersion. Who meets one has gone back to an older
 // release: nothing is wrong with the pending delivery, and it must not be thrown away.

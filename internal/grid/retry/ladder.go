@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// ladder is the waits that there is a log for. The index of a wait is the number of its log on disk:
-// changing this table moves what waits into logs of another wait, so a change needs a migration.
+// ladder is the waits that there is a log for. The index of a wait is the number of its log on
+// disk: changing this table moves what waits into logs of another wait, so a change needs a
+// migration.
 var ladder = [...]time.Duration{
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	1 * time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second,

@@ -52,7 +52,7 @@ var unambiguous = map[Outcome]int{
 	BadRequest: 400, Unauthorized: 401, Forbidden: 403, NotFound: 404, PayloadTooLarge: 413,
 }
 
-// Ill tells whether an outcome is a sign of illness: 400, 413 and success are not, nor what we
+// Ill reports whether an outcome is a sign of illness: 400, 413 and success are not, nor what we
 // did ourselves (Canceled, Aborted, Probation).
 func Ill(o Outcome) bool {
 	switch o {

@@ -49,8 +49,8 @@ type Verdict struct {
 // An attempt that was refused for good is so even when it was the last allowed: the reason in
 // the dead letter is then what its reader can do something about.
 func Judge(p Policy, a Attempt) Verdict {
-	// A hub has no HTTP: then the status is what it would have answered. Outcomes that several statuses
-	// share, and those without an answer, have none.
+	// A hub has no HTTP: then the status is what it would have answered. Outcomes that several
+	// statuses share, and those without an answer, have none.
 	status := cmp.Or(a.Status, unambiguous[a.Outcome])
 	switch {
 	case a.Outcome == Delivered, a.Outcome == "" && Classify(a.Status) == Delivered:
@@ -63,7 +63,7 @@ func Judge(p Policy, a Attempt) Verdict {
 	return Verdict{Do: Again, Wait: max(p.step(a.Number), p.floor(status), p.asked(status, a.RetryAfter))}
 }
 
-// Expired tells whether an event that falls due has outlived its time (G6): one that falls due
+// Expired reports whether an event that falls due has outlived its time (G6): one that falls due
 // just when its time ends has.
 func Expired(p Policy, published, now time.Time) bool {
 	return now.Sub(published) >= p.timeToLive()
@@ -73,7 +73,7 @@ func (p Policy) attempts() int { return cmp.Or(p.MaxAttempts, DefaultAttempts) }
 
 func (p Policy) timeToLive() time.Duration { return cmp.Or(p.TimeToLive, DefaultTimeToLive) }
 
-// refused tells whether a status is given up at once (G4).
+// refused reports whether a status is given up at once (G4).
 func (p Policy) refused(status int) bool {
 	switch {
 	case status == 0:

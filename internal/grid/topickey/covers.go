@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Covers tells whether a token for a resource is good for a URL: the same, or beneath it by
+// Covers reports whether a token for a resource is good for a URL: the same, or beneath it by
 // whole path segments; scheme, case, default ports and a trailing slash do not matter, nor does a
 // query. A verb after a colon (topics/orders:publish) is beneath what stands before it.
 func (t Token) Covers(url string) bool {

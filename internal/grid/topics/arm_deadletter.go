@@ -46,13 +46,13 @@ func (d *armDeadLetter) target(present Target) (Target, error) {
 	p := d.Properties
 	var target Target
 	switch {
-	case sameWord(d.EndpointType, "StorageBlob"):
+	case strings.EqualFold(d.EndpointType, "StorageBlob"):
 		return d.container(present)
-	case sameWord(d.EndpointType, "Yard"):
+	case strings.EqualFold(d.EndpointType, "Yard"):
 		target = Target{Kind: TargetYard}
-	case sameWord(d.EndpointType, "Folder"):
+	case strings.EqualFold(d.EndpointType, "Folder"):
 		target = Target{Kind: TargetFolder, Where: p.Path}
-	case sameWord(d.EndpointType, "EventHub"):
+	case strings.EqualFold(d.EndpointType, "EventHub"):
 		target = Target{Kind: TargetHub, Where: hubName(p.EventHub, p.ResourceID)}
 	default:
 		return Target{}, invalid("deadLetterDestination: endpointType %.40q: write StorageBlob, Folder, EventHub or Yard", d.EndpointType)

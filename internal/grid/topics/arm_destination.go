@@ -55,9 +55,9 @@ func parseDestination(d *armDestination, s *Settings) error {
 		return err
 	}
 	switch p := d.Properties; {
-	case sameWord(d.EndpointType, "WebHook"):
+	case strings.EqualFold(d.EndpointType, "WebHook"):
 		err = d.webhook(s)
-	case !sameWord(d.EndpointType, "EventHub"):
+	case !strings.EqualFold(d.EndpointType, "EventHub"):
 		return invalid("endpointType %.40q: events go to a WebHook or an EventHub; a function or another service is reached by its URL, as a WebHook", d.EndpointType)
 	default:
 		name := hubName(p.EventHub, p.ResourceID)
@@ -133,15 +133,15 @@ func (d *armDestination) headers(present []Header) ([]Header, error) {
 	for _, a := range d.Properties.Attributes {
 		h := Header{Name: a.Name}
 		switch {
-		case sameWord(a.Type, "Static"):
+		case strings.EqualFold(a.Type, "Static"):
 			h.Value, h.Secret = a.Properties.Value, a.Properties.IsSecret
 			if h.Secret && (h.Value == "" || h.Value == hidden) {
 				h.Value = ""
-				if i := slices.IndexFunc(present, func(p Header) bool { return p.Secret && sameWord(p.Name, h.Name) }); i >= 0 {
+				if i := slices.IndexFunc(present, func(p Header) bool { return p.Secret && strings.EqualFold(p.Name, h.Name) }); i >= 0 {
 					h.Value = present[i].Value
 				}
 			}
-		case sameWord(a.Type, "Dynamic"):
+		case strings.EqualFold(a.Type, "Dynamic"):
 			h.Field = a.Properties.SourceField
 		default:
 			return nil, invalid("deliveryAttributeMappings: %.64q has type %.32q: write Static or Dynamic", a.Name, a.Type)

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
@@ -34,9 +35,9 @@ func parseDeliveryConfiguration(d *armDelivery, s *Settings) error {
 	switch {
 	case d == nil:
 		return nil
-	case sameWord(d.Mode, "Queue"), d.Mode == "" && d.Queue != nil:
+	case strings.EqualFold(d.Mode, "Queue"), d.Mode == "" && d.Queue != nil:
 		return d.Queue.parse(s)
-	case sameWord(d.Mode, "Push"), d.Mode == "" && d.Push != nil:
+	case strings.EqualFold(d.Mode, "Push"), d.Mode == "" && d.Push != nil:
 		return d.Push.parse(s)
 	}
 	return invalid("deliveryMode %.32q: write Queue or Push", d.Mode)

@@ -3,7 +3,6 @@ package topics
 import (
 	"cmp"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/filter"
@@ -72,9 +71,6 @@ func ParseSubscriptionARM(body []byte, present Settings) (Settings, error) {
 	}
 	return s, nil
 }
-
-// sameWord compares words of management calls, which come in any case.
-func sameWord(x, y string) bool { return strings.EqualFold(x, y) }
 
 func parseFilter(f filter.Config, s *Settings) error {
 	s.Filter = f

@@ -3,13 +3,15 @@ package topics
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // The management JSON of Event Grid (reference §18), both ways. Reading is lenient: members that
 // mean nothing here are passed over, since templates and tools send many. What would change who
-// may see or send events, and cannot be done here, is refused rather than passed over.
+// may see or send events, and cannot be done here, is refused rather than passed over. Words come
+// in any case.
 
 // object is JSON that is written.
 type object map[string]any
@@ -55,12 +57,12 @@ func ParseTopicARM(body []byte) (TopicConfig, error) {
 			return TopicConfig{}, err
 		}
 	}
-	if p := doc.Properties; p.PublicNetworkAccess != "" && !sameWord(p.PublicNetworkAccess, "Enabled") || len(p.InboundIPRules) > 0 {
+	if p := doc.Properties; p.PublicNetworkAccess != "" && !strings.EqualFold(p.PublicNetworkAccess, "Enabled") || len(p.InboundIPRules) > 0 {
 		return TopicConfig{}, invalid("publicNetworkAccess and inboundIpRules: a topic is open to all addresses that reach the yard: leave them out, and keep others off by a firewall")
 	}
 	cfg := TopicConfig{Topic{Name: doc.Name, Tags: doc.Tags, DisableKeys: doc.Properties.DisableLocalAuth}}
 	if m := doc.Properties.InputSchemaMapping; m != nil {
-		if m.Type != "" && !sameWord(m.Type, "Json") {
+		if m.Type != "" && !strings.EqualFold(m.Type, "Json") {
 			return TopicConfig{}, invalid("inputSchemaMappingType %.32q: write Json", m.Type)
 		}
 		cfg.Mapping = m.Properties

@@ -128,7 +128,7 @@ func (s Settings) checkTransport() error {
 	return nil
 }
 
-// inTheClear tells whether others than this machine could read what is sent.
+// inTheClear reports whether others than this machine could read what is sent.
 func inTheClear(u *url.URL) bool {
 	if u.Scheme != "http" {
 		return false

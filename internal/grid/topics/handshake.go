@@ -29,7 +29,7 @@ const whyPending = "the endpoint has been asked and has yet to agree: let it ans
 // errSuperseded: while the endpoint was asked, somebody else has changed the definition.
 var errSuperseded = errors.New("while its endpoint was asked it was changed by somebody else, or its time ran out: look at it and try again")
 
-// mustAsk tells whether settings need an endpoint's consent. r is the present state, nil for a
+// mustAsk reports whether settings need an endpoint's consent. r is the present state, nil for a
 // new subscription.
 func (k *Registry) mustAsk(r *record, next Settings) bool {
 	if next.Webhook == nil || next.SkipValidation || k.validator == nil {
@@ -38,7 +38,7 @@ func (k *Registry) mustAsk(r *record, next Settings) bool {
 	return r == nil || r.State == Failed || r.State == Pending || r.SkipValidation || !r.sameEndpoint(next)
 }
 
-// sameEndpoint tells whether both go to one webhook.
+// sameEndpoint reports whether both go to one webhook.
 func (s Settings) sameEndpoint(other Settings) bool {
 	return s.Webhook != nil && other.Webhook != nil && s.Webhook.URL == other.Webhook.URL
 }
@@ -73,7 +73,8 @@ func (k *Registry) ask(ctx context.Context, r *record) (*record, error) {
 		case errors.Is(err, meta.ErrNotFound):
 			err = fmt.Errorf("%w: it was deleted while its endpoint was asked", ErrNotFound)
 		case errors.Is(err, errSuperseded):
-			// A conflict only for the caller: changeOf would take one for what goes away by trying again.
+			// A conflict only for the caller: changeOf would take one for what goes away by trying
+			// again.
 			err = fmt.Errorf("%w (%w)", err, meta.ErrConflict)
 		}
 		return accepted, err
@@ -88,7 +89,7 @@ func (k *Registry) ask(ctx context.Context, r *record) (*record, error) {
 	return nil, fmt.Errorf("%w: %s", ErrHandshake, a.Why)
 }
 
-// proposes tells whether an update with that code is under way.
+// proposes reports whether an update with that code is under way.
 func (r *record) proposes(code string) bool {
 	return r.Proposal != nil && r.Proposal.Validation.Code == code
 }

@@ -35,7 +35,7 @@ func (r *record) deadline() time.Time {
 	return first
 }
 
-// ends tells whether the subscription ends when it expires: others get nothing anyway, and their
+// ends reports whether the subscription ends when it expires: others get nothing anyway, and their
 // state says why. A Pending one stays Pending until its endpoint has agreed, or is given up: an
 // Expired one is delivered what is left, and goes on without being asked when it is prolonged.
 func (r *record) ends() bool { return r.State == Active || r.State == Paused }

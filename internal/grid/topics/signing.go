@@ -59,14 +59,15 @@ func (r *record) rotate(added signature.Key, now time.Time, overlap time.Duratio
 	return r.Proposal.Settings.rotate(added, now, overlap)
 }
 
-// knows tells whether all keys given are among the present ones, or were and have been rotated out.
+// knows reports whether all keys given are among the present ones, or were and have been rotated
+// out.
 func (r *record) knows(given []signature.Key) bool {
 	return !slices.ContainsFunc(given, func(key signature.Key) bool {
 		return !containsKeys(r.Keys, []signature.Key{key}) && !slices.Contains(r.Retired, keyPrint(key))
 	})
 }
 
-// containsKeys tells whether some keys are among others, whenever they expire.
+// containsKeys reports whether some keys are among others, whenever they expire.
 func containsKeys(all, some []signature.Key) bool {
 	return !slices.ContainsFunc(some, func(s signature.Key) bool {
 		return !slices.ContainsFunc(all, func(a signature.Key) bool { return a.Text == s.Text })

@@ -110,8 +110,8 @@ func (k *sources) activate(ctx context.Context, r *record, at origin) (err error
 	return nil
 }
 
-// shown is a subscription as users see it. A topic takes its subscriptions along when it is deleted;
-// a hub does not, so that one whose hub is gone is shown as Failed.
+// shown is a subscription as users see it. A topic takes its subscriptions along when it is
+// deleted; a hub does not, so that one whose hub is gone is shown as Failed.
 func (k *sources) shown(s *Subscription) Subscription {
 	shown := *s
 	if s.Source.Hub == "" {

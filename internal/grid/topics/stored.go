@@ -43,8 +43,8 @@ func encode[T interface{ key() string }](v T) []byte {
 	return value
 }
 
-// decodeTopic and decodeSubscription read what is stored. Errors name the key, never the value, which
-// has secrets.
+// decodeTopic and decodeSubscription read what is stored. Errors name the key, never the value,
+// which has secrets.
 func (k *sources) decodeTopic(e meta.Entry) (*topicRecord, error) {
 	t := new(topicRecord)
 	if err := json.Unmarshal(e.Value, t); err != nil {

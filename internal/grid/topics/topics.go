@@ -65,7 +65,8 @@ const (
 	Paused State = "paused"
 	// Disabled: the endpoint itself asked for it (410 with DisableOnGone).
 	Disabled State = "disabled"
-	// Expired: it is past Expires, and gets only what was published before. Its endpoint has agreed.
+	// Expired: it is past Expires, and gets only what was published before. Its endpoint has
+	// agreed.
 	Expired State = "expired"
 )
 
@@ -114,8 +115,8 @@ type Settings struct {
 	Pull    *Pull            `json:"pull,omitempty"`
 
 	Filter filter.Config `json:"filter,omitzero"`
-	// Output is the delivery schema; empty: schema.DefaultOutput. Binary is CloudEvents' binary mode
-	// (never batched).
+	// Output is the delivery schema; empty: schema.DefaultOutput. Binary is CloudEvents' binary
+	// mode (never batched).
 	Output schema.Kind  `json:"output,omitempty"`
 	Binary bool         `json:"binary,omitempty"`
 	Retry  retry.Policy `json:"retry,omitzero"`
@@ -170,7 +171,8 @@ type Header struct {
 
 // Target is where dead letters go.
 type Target struct {
-	// Kind is empty (none: they are dropped), "yard" (kept in the yard only), "folder", "blob" or "hub".
+	// Kind is empty (none: they are dropped), "yard" (kept in the yard only), "folder", "blob" or
+	// "hub".
 	Kind string `json:"kind,omitempty"`
 	// Where is the folder, the container's URL or the hub.
 	Where string `json:"where,omitempty"`

@@ -61,7 +61,8 @@ func (m *Mark) Finish(n int64) {
 	for m.head < len(m.begun) && m.begun[m.head].done {
 		m.head++
 	}
-	// What is finished is forgotten when it is at least half, so that each number pays for one other.
+	// What is finished is forgotten when it is at least half, so that each number pays for one
+	// other.
 	if m.open == 0 || len(m.begun) >= sweepFrom && m.open < len(m.begun)/2 {
 		open := slices.DeleteFunc(m.begun[m.head:], func(w work) bool { return w.done })
 		m.begun = m.begun[:copy(m.begun, open)]
@@ -100,7 +101,7 @@ func (m *Mark) Open() int { return m.open }
 // Next is the lowest number not yet begun or passed.
 func (m *Mark) Next() int64 { return m.next }
 
-// Has tells whether n is under way.
+// Has reports whether n is under way.
 func (m *Mark) Has(n int64) bool {
 	_, ok := m.find(n)
 	return ok

@@ -65,8 +65,8 @@ func (c *Sender) Prepare(s *topics.Subscription, topic string) (*Order, error) {
 		}
 	}
 	o.binary = s.Binary && o.output == schema.CloudEvents
-	// Either setting turns batching on, but for a maximum of one event, which is what Event Grid's own
-	// definitions say where it is off (reference §14).
+	// Either setting turns batching on, but for a maximum of one event, which is what Event Grid's
+	// own definitions say where it is off (reference §14).
 	o.Batched = !o.binary && s.MaxEvents != 1 && (s.MaxEvents > 1 || s.PreferredKiB > 0)
 	o.MaxEvents, o.PreferredBytes = 1, cmp.Or(max(s.PreferredKiB, 0), preferredKiB)<<10
 	if o.Batched {

@@ -26,8 +26,8 @@ type Broker interface {
 type Config struct {
 	Client *egress.Client
 	Broker Broker
-	// Origin is WebHook-Request-Origin. Timeout is the yard's default (zero: 30 s), Late how long in
-	// all a request may go on (zero: 3 min; negative: not beyond Timeout).
+	// Origin is WebHook-Request-Origin. Timeout is the yard's default (zero: 30 s), Late how long
+	// in all a request may go on (zero: 3 min; negative: not beyond Timeout).
 	Origin  string
 	Timeout time.Duration
 	Late    time.Duration
@@ -55,8 +55,8 @@ type Result struct {
 	// Disable and Abort: the receiver asked for no more events at all (webhook-delivery: disable,
 	// or 410 where the subscription takes that for it), or no more of this one (abort-message).
 	Disable, Abort bool
-	// Late receives how a delivery that timed out ended: one result, then it is closed. nil where it
-	// does not go on.
+	// Late receives how a delivery that timed out ended: one result, then it is closed. nil where
+	// it does not go on.
 	Late <-chan Result
 }
 
